@@ -1,0 +1,20 @@
+//! HTTP: one version-agnostic message head, and the sans-IO codecs that turn wire bytes into it and back.
+
+pub mod h1;
+pub mod head;
+pub mod method;
+pub mod name;
+
+pub use head::{FieldId, Head};
+pub use method::Method;
+pub use name::Name;
+
+/// The protocol version written in a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Version {
+    /// HTTP/1.0, and whatever older form was accepted as it.
+    Http10,
+    /// HTTP/1.1.
+    #[default]
+    Http11,
+}

@@ -1,0 +1,10 @@
+//! The outside world: the boundary between the engine and what does its I/O, and the drivers behind it.
+//!
+//! The data path is a sans-IO [`Engine`]: pure state, without a system call, a clock, a thread or randomness.
+//! A [`Driver`] does the I/O and calls it. The drivers are [`epoll`] here and the simulated one of the engine's tests.
+
+pub mod addr;
+pub mod boundary;
+
+pub use addr::Addr;
+pub use boundary::{Accepted, Close, ConnId, Connect, ConnectError, Driver, Engine, ListenerId, Now, Sent};
