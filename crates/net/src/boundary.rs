@@ -121,6 +121,12 @@ pub trait Driver {
 
 /// What a driver tells the engine.
 pub trait Engine<D: Driver> {
+    /// What the control thread and the other workers tell it.
+    type Message: Send;
+    /// A message came.
+    fn on_message(&mut self, driver: &mut D, message: Self::Message);
+    /// Nothing is left to do after a message told it to stop: the driver's loop ends.
+    fn is_finished(&self) -> bool;
     /// A connection came in. Data that is already there is delivered right after.
     fn on_accept(&mut self, driver: &mut D, conn: ConnId, accepted: Accepted);
     /// An outgoing connection stands.
