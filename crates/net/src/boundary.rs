@@ -115,6 +115,10 @@ pub trait Driver {
     fn resume(&mut self, conn: ConnId);
     /// Stops or starts accepting on a listener (`maxconn`, draining).
     fn accepting(&mut self, listener: ListenerId, on: bool);
+    /// Takes the connections that already wait on a listener, then closes it for good.
+    fn unlisten(&mut self, listener: ListenerId);
+    /// Gives every other worker a round: something they share was freed.
+    fn wake_peers(&mut self);
     /// Hands a finished log message, terminated as its target needs, to log target `target`; never blocks.
     fn log(&mut self, target: usize, message: &[u8]);
 }

@@ -59,6 +59,8 @@ pub struct Setup {
     pub dropped: Arc<Dropped>,
     /// Rung by whoever sends a message.
     pub wake: Arc<OwnedFd>,
+    /// Rung to wake the other workers.
+    pub peers: Vec<Arc<OwnedFd>>,
     /// Most connections of this worker.
     pub conns_max: usize,
     /// `SO_SNDBUF`/`SO_RCVBUF` of client sockets, then of server sockets; none leaves the kernel's.
@@ -88,6 +90,7 @@ pub struct EpollDriver {
     logs: Vec<LogSink>,
     dropped: Arc<Dropped>,
     wake: Arc<OwnedFd>,
+    peers: Vec<Arc<OwnedFd>>,
     conns_max: usize,
     buffers: SocketBuffers,
     now: Now,
@@ -96,10 +99,16 @@ pub struct EpollDriver {
 
 #[derive(Debug)]
 struct ListenerState {
-    listener: Listener,
+    /// None once it was closed for good.
+    fd: Option<OwnedFd>,
+    id: ListenerId,
+    local: Addr,
+    shared: bool,
     wildcard: bool,
     wanted: bool,
     armed: bool,
+    /// Takes what waits at the end of this round, then goes.
+    closing: bool,
 }
 
 #[derive(Debug)]
@@ -142,6 +151,7 @@ impl EpollDriver {
             logs: setup.logs,
             dropped: setup.dropped,
             wake: setup.wake,
+            peers: setup.peers,
             conns_max: setup.conns_max,
             buffers: setup.buffers,
             now: sys::now(),
@@ -150,10 +160,14 @@ impl EpollDriver {
         for listener in setup.listeners {
             let wildcard = sys::is_wildcard(&listener.local);
             driver.listeners.push(ListenerState {
-                listener,
+                fd: Some(listener.fd),
+                id: listener.id,
+                local: listener.local,
+                shared: listener.shared,
                 wildcard,
                 wanted: true,
                 armed: false,
+                closing: false,
             });
         }
         driver.arm_listeners();
@@ -214,6 +228,7 @@ impl EpollDriver {
             {
                 engine.on_timer(self);
             }
+            self.close_listeners(engine, &mut buffer);
             engine.on_round_end(self);
             for log in &mut self.logs {
                 log.flush(&self.dropped);
@@ -393,16 +408,16 @@ impl EpollDriver {
                 self.pause_accepting();
                 return;
             }
-            match sys::accept(state.listener.fd.as_raw_fd()) {
+            let Some(listener) = &state.fd else { return };
+            match sys::accept(listener.as_raw_fd()) {
                 Accept::Conn(fd, peer) => {
                     let local = if state.wildcard {
-                        sys::local_addr(fd.as_raw_fd())
-                            .unwrap_or_else(|_| state.listener.local.clone())
+                        sys::local_addr(fd.as_raw_fd()).unwrap_or_else(|_| state.local.clone())
                     } else {
-                        state.listener.local.clone()
+                        state.local.clone()
                     };
                     let accepted = Accepted {
-                        listener: state.listener.id,
+                        listener: state.id,
                         peer,
                         local,
                     };
@@ -432,11 +447,27 @@ impl EpollDriver {
         }
     }
 
+    /// Takes the connections that wait on listeners to be closed, so that none of them is reset, and closes those.
+    fn close_listeners<E: Engine<Self>>(&mut self, engine: &mut E, buffer: &mut [u8]) {
+        while let Some(index) = self.listeners.iter().position(|state| state.closing) {
+            self.listeners[index].closing = false;
+            self.accept(engine, index, buffer);
+            let state = &mut self.listeners[index];
+            state.armed = false;
+            if let Some(fd) = state.fd.take() {
+                // An inherited socket stays open elsewhere: closing this descriptor would leave it registered.
+                self.epoll.remove(fd.as_raw_fd());
+            }
+        }
+    }
+
     fn pause_accepting(&mut self) {
         for state in &mut self.listeners {
             if state.armed {
                 state.armed = false;
-                self.epoll.remove(state.listener.fd.as_raw_fd());
+                if let Some(fd) = &state.fd {
+                    self.epoll.remove(fd.as_raw_fd());
+                }
             }
         }
         self.retry_accept_ms = Some(self.now.ms() + EXHAUSTED_PAUSE_MS);
@@ -450,10 +481,12 @@ impl EpollDriver {
             if state.wanted == state.armed {
                 continue;
             }
-            let fd = state.listener.fd.as_raw_fd();
+            let Some(fd) = state.fd.as_ref().map(AsRawFd::as_raw_fd) else {
+                continue;
+            };
             if state.wanted {
                 let bits = libc::EPOLLIN
-                    | if state.listener.shared {
+                    | if state.shared {
                         libc::EPOLLEXCLUSIVE
                     } else {
                         0
@@ -620,11 +653,26 @@ impl Driver for EpollDriver {
 
     fn accepting(&mut self, listener: ListenerId, on: bool) {
         for state in &mut self.listeners {
-            if state.listener.id == listener {
+            if state.id == listener {
                 state.wanted = on;
             }
         }
         self.arm_listeners();
+    }
+
+    fn unlisten(&mut self, listener: ListenerId) {
+        for state in &mut self.listeners {
+            if state.id == listener {
+                state.wanted = false;
+                state.closing = true;
+            }
+        }
+    }
+
+    fn wake_peers(&mut self) {
+        for peer in &self.peers {
+            sys::eventfd_ring(peer.as_raw_fd());
+        }
     }
 
     fn log(&mut self, target: usize, message: &[u8]) {

@@ -162,8 +162,9 @@ struct RawAddr {
 impl RawAddr {
     fn empty() -> Self {
         // SAFETY: an all-zero sockaddr_storage is valid (family AF_UNSPEC).
+        let storage = unsafe { zeroed() };
         RawAddr {
-            storage: unsafe { zeroed() },
+            storage,
             len: size_of::<libc::sockaddr_storage>() as socklen_t,
         }
     }
