@@ -36,12 +36,7 @@ pub struct Statement {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Prefix {
-    #[default]
-    None,
-    No,
-    Default,
-}
+pub enum Prefix { #[default] None, No, Default }
 
 /// A section: its header line and its statements. Sections of the same kind and name are still apart here.
 #[derive(Clone, Debug, PartialEq, Eq)]

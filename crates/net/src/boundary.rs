@@ -88,6 +88,8 @@ pub struct Connect<'a> {
 pub enum ConnectError {
     /// Refused or unreachable.
     Refused,
+    /// It did not stand in time.
+    Timeout,
     /// No local port, descriptor or memory is left.
     Resource,
 }
