@@ -1,6 +1,7 @@
 //! The configuration language: words → spanned tree → typed configuration, with every error of every file in one run.
 pub mod condition;
 pub mod diagnostic;
+mod directive;
 pub mod environment;
 pub mod lexer;
 pub mod model;
