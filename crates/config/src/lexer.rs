@@ -1,7 +1,7 @@
 //! One line of a configuration into words: quotes, escapes, comments and environment variables (manual §2.2, §2.3).
 //!
 //! Follows HAProxy byte for byte, also where that surprises: there is no line continuation (a backslash at the end of a line is a
-//! backslash), a backslash before a tab is a backslash, a carriage return ends the line, variables are read inside double quotes
+//! backslash), a backslash before a tab is a backslash, a carriage return after a word ends the line, variables are read inside double quotes
 //! only, and a default value (`${X-default}`) is taken as it stands up to the brace. Work and memory are linear in the line and
 //! its expansion, both bounded by [`MAX_LINE_BYTES`].
 
@@ -161,6 +161,7 @@ struct Lexer<'a> {
 
 impl Lexer<'_> {
     fn run(&mut self) -> Result<(), LexError> {
+        self.skip_space();
         loop {
             let quoted = self.quote.map(|(quote, _)| quote);
             match (self.peek(0), quoted) {
@@ -213,12 +214,17 @@ impl Lexer<'_> {
         self.in_word |= self.empty_quote;
     }
 
+    /// A carriage return among other white space is white space; only one that follows a word ends the line.
+    fn skip_space(&mut self) {
+        while is_space(self.peek(0)) {
+            self.at += 1;
+        }
+    }
+
     fn separator(&mut self) {
         self.finish_word(self.at);
         self.word_at = None;
-        while is_space(self.peek(0)) && self.peek(0) != b'\r' {
-            self.at += 1;
-        }
+        self.skip_space();
     }
 
     /// Adds a byte to the word, beginning one at `from` where there is none.

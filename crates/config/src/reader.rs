@@ -172,7 +172,8 @@ impl Reader<'_> {
             );
             return;
         }
-        if self.written.trim_ascii_start().first() == Some(&b'[') {
+        let first = self.written.iter().find(|&&byte| !lexer::is_space(byte));
+        if first == Some(&b'[') {
             self.scope_line();
             return;
         }

@@ -41,6 +41,7 @@ fn words_are_cut_as_haproxy_cuts_them() {
         ("a  b\tc", &["a", "b", "c"]),
         ("a\x0bb\x0cc", &["a", "b", "c"]),
         ("global#comment", &["global"]),
+        ("\ra \r b\r", &["a", "b"]),
         ("a # b", &["a"]),
         (r"a\#b", &["a#b"]),
         (r#""a # b" 'c # d'"#, &["a # b", "c # d"]),
