@@ -66,7 +66,11 @@ impl Default for Tune {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode { #[default] Tcp, Http }
+pub enum Mode {
+    #[default]
+    Tcp,
+    Http,
+}
 
 /// A frontend, a backend or both.
 #[derive(Debug, Default)]
@@ -129,13 +133,22 @@ pub struct UseBackend {
 }
 
 #[derive(Debug)]
-pub enum BackendTarget { Static(usize), Dynamic(sample::LogFormat) }
+pub enum BackendTarget {
+    Static(usize),
+    Dynamic(sample::LogFormat),
+}
 
 #[derive(Debug)]
-pub enum ErrorPage { Raw(Vec<u8>), Redirect { status: u16, location: String } }
+pub enum ErrorPage {
+    Raw(Vec<u8>),
+    Redirect { status: u16, location: String },
+}
 
 #[derive(Debug)]
-pub struct Capture { pub header: String, pub len: usize }
+pub struct Capture {
+    pub header: String,
+    pub len: usize,
+}
 
 /// Every `timeout` keyword; none is unlimited.
 #[derive(Clone, Copy, Debug, Default)]
@@ -188,14 +201,29 @@ pub struct Options {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ConnectionMode { #[default] KeepAlive, ServerClose, Close }
+pub enum ConnectionMode {
+    #[default]
+    KeepAlive,
+    ServerClose,
+    Close,
+}
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HttpReuse { Never, #[default] Safe, Aggressive, Always }
+pub enum HttpReuse {
+    Never,
+    #[default]
+    Safe,
+    Aggressive,
+    Always,
+}
 
 /// `option forwardfor`/`originalto`.
 #[derive(Clone, Debug)]
-pub struct ForwardFor { pub header: String, pub except: Option<(std::net::IpAddr, u8)>, pub if_none: bool }
+pub struct ForwardFor {
+    pub header: String,
+    pub except: Option<(std::net::IpAddr, u8)>,
+    pub if_none: bool,
+}
 
 /// `option forwarded` (RFC 7239).
 #[derive(Debug)]
@@ -208,9 +236,15 @@ pub struct Forwarded {
     pub for_port: Option<ForwardedNode>,
 }
 #[derive(Debug)]
-pub enum ForwardedHost { Default, Expr(sample::Expr) }
+pub enum ForwardedHost {
+    Default,
+    Expr(sample::Expr),
+}
 #[derive(Debug)]
-pub enum ForwardedNode { Default, Expr(sample::Expr) }
+pub enum ForwardedNode {
+    Default,
+    Expr(sample::Expr),
+}
 
 /// `balance` (manual §4.2). `hash_type consistent` is later work and refused with that answer.
 #[derive(Debug, Default)]
@@ -220,11 +254,24 @@ pub enum Balance {
     StaticRr,
     LeastConn,
     First,
-    Random { draws: u32 },
+    Random {
+        draws: u32,
+    },
     Source,
-    Uri { whole: bool, len: Option<usize>, depth: Option<usize>, path_only: bool },
-    UrlParam { name: String, check_post: Option<usize> },
-    Hdr { name: String, use_domain_only: bool },
+    Uri {
+        whole: bool,
+        len: Option<usize>,
+        depth: Option<usize>,
+        path_only: bool,
+    },
+    UrlParam {
+        name: String,
+        check_post: Option<usize>,
+    },
+    Hdr {
+        name: String,
+        use_domain_only: bool,
+    },
     Hash(sample::Expr),
 }
 
@@ -251,7 +298,10 @@ pub struct Bind {
 }
 
 #[derive(Clone, Debug)]
-pub enum BindAddress { Addr(Addr), Fd(i32) }
+pub enum BindAddress {
+    Addr(Addr),
+    Fd(i32),
+}
 
 /// A `server` line.
 #[derive(Debug)]
@@ -276,7 +326,10 @@ pub struct Server {
 
 /// Where a server is. `port_offset`: the address has no fixed port but `+N`/`-N` from the client's destination port.
 #[derive(Clone, Debug)]
-pub enum ServerAddress { Fixed(Addr), PortOffset { ip: std::net::IpAddr, offset: i32 } }
+pub enum ServerAddress {
+    Fixed(Addr),
+    PortOffset { ip: std::net::IpAddr, offset: i32 },
+}
 
 #[derive(Debug, Default)]
 pub enum SendProxy {
@@ -284,12 +337,21 @@ pub enum SendProxy {
     No,
     V1,
     /// With `proxy-v2-options` and `set-proxy-v2-tlv-fmt`.
-    V2 { unique_id: bool, crc32c: bool, authority: bool, tlvs: Vec<(u8, sample::LogFormat)> },
+    V2 {
+        unique_id: bool,
+        crc32c: bool,
+        authority: bool,
+        tlvs: Vec<(u8, sample::LogFormat)>,
+    },
 }
 
 /// `source` of a backend or server.
 #[derive(Clone, Debug)]
-pub struct Source { pub addr: Addr, pub interface: Option<String>, pub port_range: Option<(u16, u16)> }
+pub struct Source {
+    pub addr: Addr,
+    pub interface: Option<String>,
+    pub port_range: Option<(u16, u16)>,
+}
 
 /// A `log` line.
 #[derive(Clone, Debug)]
@@ -304,33 +366,68 @@ pub struct LogTarget {
     pub sample: Option<LogSample>,
 }
 #[derive(Clone, Debug, PartialEq)]
-pub struct LogSample { pub ranges: Vec<(u32, u32)>, pub size: u32 }
+pub struct LogSample {
+    pub ranges: Vec<(u32, u32)>,
+    pub size: u32,
+}
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum LogSink { Udp(Addr), Fd(i32) }
+pub enum LogSink {
+    Udp(Addr),
+    Fd(i32),
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogWire { Rfc3164, Rfc5424, Local, Priority, Short, Timed, Iso, Raw }
+pub enum LogWire {
+    Rfc3164,
+    Rfc5424,
+    Local,
+    Priority,
+    Short,
+    Timed,
+    Iso,
+    Raw,
+}
 
 /// One rule of `http-request`, `http-response` or `http-after-response`.
 #[derive(Debug)]
-pub struct HttpRule { pub action: HttpAction, pub condition: Option<sample::Condition> }
+pub struct HttpRule {
+    pub action: HttpAction,
+    pub condition: Option<sample::Condition>,
+}
 
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum HttpAction {
     Allow,
-    SetHeader { name: sample::LogFormat, value: sample::LogFormat },
-    AddHeader { name: sample::LogFormat, value: sample::LogFormat },
-    DelHeader { name: String },
+    SetHeader {
+        name: sample::LogFormat,
+        value: sample::LogFormat,
+    },
+    AddHeader {
+        name: sample::LogFormat,
+        value: sample::LogFormat,
+    },
+    DelHeader {
+        name: String,
+    },
     SetMethod(sample::LogFormat),
     SetPath(sample::LogFormat),
     SetPathq(sample::LogFormat),
     SetQuery(sample::LogFormat),
     SetUri(sample::LogFormat),
-    SetStatus { status: u16, reason: Option<String> },
-    SetVar { var: sample::VarRef, expr: sample::Expr },
-    SetVarFmt { var: sample::VarRef, format: sample::LogFormat },
+    SetStatus {
+        status: u16,
+        reason: Option<String>,
+    },
+    SetVar {
+        var: sample::VarRef,
+        expr: sample::Expr,
+    },
+    SetVarFmt {
+        var: sample::VarRef,
+        format: sample::LogFormat,
+    },
     UnsetVar(sample::VarRef),
     Return(Reply),
     Deny(Reply),
@@ -360,15 +457,32 @@ pub enum ReplyBody {
 }
 
 #[derive(Debug)]
-pub struct Redirect { pub kind: RedirectKind, pub code: u16, pub options: RedirectOptions }
+pub struct Redirect {
+    pub kind: RedirectKind,
+    pub code: u16,
+    pub options: RedirectOptions,
+}
 #[derive(Debug)]
-pub enum RedirectKind { Location(sample::LogFormat), Prefix(sample::LogFormat), Scheme(sample::LogFormat) }
+pub enum RedirectKind {
+    Location(sample::LogFormat),
+    Prefix(sample::LogFormat),
+    Scheme(sample::LogFormat),
+}
 #[derive(Debug, Default)]
-pub struct RedirectOptions { pub drop_query: bool, pub append_slash: bool, pub ignore_empty: bool, pub set_cookie: Option<String>, pub clear_cookie: Option<String> }
+pub struct RedirectOptions {
+    pub drop_query: bool,
+    pub append_slash: bool,
+    pub ignore_empty: bool,
+    pub set_cookie: Option<String>,
+    pub clear_cookie: Option<String>,
+}
 
 /// One rule of the `tcp-request` and `tcp-response` sets.
 #[derive(Debug)]
-pub struct TcpRule { pub action: TcpAction, pub condition: Option<sample::Condition> }
+pub struct TcpRule {
+    pub action: TcpAction,
+    pub condition: Option<sample::Condition>,
+}
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TcpAction {
@@ -380,7 +494,10 @@ pub enum TcpAction {
     SetSrcPort(sample::Expr),
     SetDst(sample::Expr),
     SetDstPort(sample::Expr),
-    SetVar { var: sample::VarRef, expr: sample::Expr },
+    SetVar {
+        var: sample::VarRef,
+        expr: sample::Expr,
+    },
     UnsetVar(sample::VarRef),
     Close,
 }
