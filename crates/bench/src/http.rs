@@ -148,6 +148,7 @@ impl Bench {
             log: case.log.then_some(self.sink.address),
             workers: case.workers,
             connections_max: CONNECTIONS_MAX,
+            strict_limits: true,
         };
         let running = program.start(&setting, self.workdir.path())?;
         // Not measured: connections to the origin are made and pools grow.

@@ -35,9 +35,10 @@ struct Options {
 /// When an option is not understood, a program is missing, or a proxy fails.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let mut options = parse(parser)?;
-    // A proxy reserves two descriptors for each connection that it is configured for.
+    // HAProxy wants to be sure of two descriptors for each connection, though idle ones take one.
     let files = sys::raise_open_files(u64::from(2 * (options.connections + FILES_SPARE)));
-    let room = u32::try_from(files / 2)
+    let strict_limits = files >= u64::from(2 * (options.connections + FILES_SPARE));
+    let room = u32::try_from(files)
         .unwrap_or(u32::MAX)
         .saturating_sub(FILES_SPARE);
     if room < options.connections {
@@ -55,7 +56,7 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
         "proxy", "RSS at start", "RSS with", "private with", "RSS each", "Pss each", "priv. each"
     );
     for program in peers::installed(options.subject.clone())? {
-        let (start, held) = measure(&program, &options, origin, &workdir)?;
+        let (start, held) = measure(&program, &options, strict_limits, origin, &workdir)?;
         let each = |get: fn(&Memory) -> u64| {
             (get(&held) as f64 - get(&start) as f64) / f64::from(options.connections)
         };
@@ -97,6 +98,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
 fn measure(
     program: &Installed,
     options: &Options,
+    strict_limits: bool,
     origin: SocketAddr,
     workdir: &Workdir,
 ) -> Result<(Memory, Memory), Failure> {
@@ -106,6 +108,7 @@ fn measure(
         log: None,
         workers: options.workers,
         connections_max: options.connections + FILES_SPARE / 2,
+        strict_limits,
     };
     let proxy = program.start(&setting, workdir.path())?;
     let start = proxy.process.memory();

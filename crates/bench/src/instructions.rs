@@ -100,6 +100,7 @@ fn count(options: &Options, origin: SocketAddr, requests: u64) -> Result<u64, Fa
         log: options.log.then_some(sink.address),
         workers: 1,
         connections_max: 100,
+        strict_limits: true,
     };
     let mut command = callgrind(&options.command, &setting, workdir.path())?;
     let (mut proxy, mut stream) =

@@ -43,6 +43,8 @@ pub struct Setting {
     pub workers: u32,
     /// The most client connections at a time.
     pub connections_max: u32,
+    /// HAProxy refuses to start when it may not open two files for each of them.
+    pub strict_limits: bool,
 }
 
 /// A proxy of the table with its program.
@@ -170,6 +172,7 @@ mod tests {
                 log,
                 workers: 2,
                 connections_max: 10,
+                strict_limits: log.is_some(),
             };
             for peer in ALL {
                 (peer.command)(&program, &setting, dir.path()).unwrap();

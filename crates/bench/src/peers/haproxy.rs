@@ -30,6 +30,11 @@ pub fn write_config(setting: &Setting, file: &Path) -> io::Result<()> {
         .log
         .map(|sink| format!("    log {sink} local0\n    option httplog"))
         .unwrap_or_default();
+    let limits = if setting.strict_limits {
+        ""
+    } else {
+        "    no strict-limits"
+    };
     let text = fill(
         TEMPLATE,
         &[
@@ -38,6 +43,7 @@ pub fn write_config(setting: &Setting, file: &Path) -> io::Result<()> {
             ("listen", &setting.listen),
             ("origin", &setting.origin),
             ("log", &log),
+            ("limits", &limits),
         ],
     );
     fs::write(file, text)
