@@ -50,7 +50,7 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     for &(name, variable) in ORIGINS {
         command.env(
             variable,
-            origin::start_here(1, Page::new(name))?.to_string(),
+            origin::start_here(1, Page::new(name))?.address.to_string(),
         );
     }
     let mut proxy = Process::start(&mut command)?;

@@ -9,7 +9,7 @@ use lexopt::{Arg, ValueExt};
 
 use crate::Failure;
 use crate::cases::{self, Case};
-use crate::origin::{self, Bodies};
+use crate::origin::{self, Bodies, Origin};
 use crate::peers::{self, Installed, Running, Setting};
 use crate::report::{self, Row, Sample};
 use crate::sink::Sink;
@@ -28,8 +28,11 @@ pub const HELP: &str = "[OPTIONS]: requests/s, latency, CPU per request and memo
 --subject PATH     the Spangate to measure (beside this program); anything that reads HAProxy's configuration
 --list             names the cases and ends";
 
-/// The most client connections the proxies are configured for.
-const CONNECTIONS_MAX: u32 = 2000;
+/// The files that a proxy should be free to open. HAProxy throws idle server connections away when a quarter of its
+/// files is in use (`tune.pool-high-fd-ratio`); with room for few, 512 connections would measure that.
+const FILES_WANTED: u32 = 20_000;
+/// Of them, those that are not for connections.
+const FILES_SPARE: u32 = 200;
 /// Threads of the origin.
 const ORIGIN_THREADS: usize = 2;
 
@@ -58,7 +61,15 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     if cases.is_empty() {
         return Err("no case has such a name; --list --all names them".into());
     }
+    let files =
+        u32::try_from(sys::raise_open_files(u64::from(FILES_WANTED))).unwrap_or(FILES_WANTED);
+    if files < FILES_WANTED {
+        eprintln!(
+            "only {files} files may be open: HAProxy will drop idle server connections early"
+        );
+    }
     let bench = Bench {
+        connections_max: files.min(FILES_WANTED).saturating_sub(FILES_SPARE) / 2,
         programs: peers::installed(options.subject.clone())?,
         origin: origin::start_here(ORIGIN_THREADS, Bodies::new())?,
         sink: Sink::start()?,
@@ -115,7 +126,9 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
 /// What all groups share.
 struct Bench {
     programs: Vec<Installed>,
-    origin: std::net::SocketAddr,
+    origin: Origin,
+    /// The client connections that each proxy is configured for.
+    connections_max: u32,
     sink: Sink,
     workdir: Workdir,
     total: usize,
@@ -144,10 +157,10 @@ impl Bench {
     fn start(&self, program: &Installed, case: &Case) -> Result<Running, Failure> {
         let setting = Setting {
             listen: peers::free_address()?,
-            origin: self.origin,
+            origin: self.origin.address,
             log: case.log.then_some(self.sink.address),
             workers: case.workers,
-            connections_max: CONNECTIONS_MAX,
+            connections_max: self.connections_max,
             strict_limits: true,
         };
         let running = program.start(&setting, self.workdir.path())?;
@@ -183,6 +196,7 @@ impl Bench {
 
     fn sample(&self, case: &Case, proxy: &Running) -> Result<Sample, Failure> {
         let logged = self.sink.messages();
+        let accepted = self.origin.accepted();
         let before = proxy.process.usage();
         let outcome = wrk::load(
             proxy.listen,
@@ -199,6 +213,7 @@ impl Bench {
             user_us,
             resident_bytes,
             log_messages: self.sink.messages() - logged,
+            origin_connections: self.origin.accepted() - accepted,
         })
     }
 }

@@ -45,7 +45,7 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
         eprintln!("only {files} files may be open: {room} connections");
         options.connections = room;
     }
-    let origin = origin::start_here(1, Bodies::new())?;
+    let origin = origin::start_here(1, Bodies::new())?.address;
     let workdir = Workdir::new("bench-idle")?;
     println!(
         "{} idle keep-alive connections, {} workers; MB (10^6 bytes), bytes for each connection\n",

@@ -43,7 +43,7 @@ struct Options {
 /// When an option is not understood, valgrind is missing, the subject fails, or a request takes more than `--max`.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let options = parse(parser)?;
-    let origin = origin::start_here(1, Bodies::new())?;
+    let origin = origin::start_here(1, Bodies::new())?.address;
     let once = count(&options, origin, options.requests)?;
     let twice = count(&options, origin, 2 * options.requests)?;
     let each = twice.saturating_sub(once) / options.requests;

@@ -13,6 +13,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::Failure;
@@ -25,6 +26,9 @@ pub const HELP: &str = "ADDR: serves /50, /16k, /64k and /1m on ADDR until Ctrl-
 /// The longest request head that is read, in bytes.
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 
+/// How often it is looked whether we are to end.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
 /// Runs the command.
 ///
 /// # Errors
@@ -34,39 +38,54 @@ pub fn run(mut parser: lexopt::Parser) -> Result<(), Failure> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     println!(
         "the origin listens on {}",
-        start(address, threads, Bodies::new())?
+        start(address, threads, Bodies::new())?.address
     );
     while !sys::interrupted() {
-        sys::pause(Duration::from_secs(3600));
+        sys::pause(LOOK_EVERY);
     }
     Ok(())
+}
+
+/// A running origin; its threads live as long as the process.
+pub struct Origin {
+    /// Where it listens.
+    pub address: SocketAddr,
+    accepted: Arc<AtomicU64>,
+}
+
+impl Origin {
+    /// How many connections it has accepted.
+    pub fn accepted(&self) -> u64 {
+        self.accepted.load(Ordering::Relaxed)
+    }
 }
 
 /// Serves `site` on a free loopback port; see [`start`].
 ///
 /// # Errors
 /// Those of [`start`].
-pub fn start_here<S: Site>(threads: usize, site: S) -> io::Result<SocketAddr> {
+pub fn start_here<S: Site>(threads: usize, site: S) -> io::Result<Origin> {
     start((Ipv4Addr::LOCALHOST, 0).into(), threads, site)
 }
 
-/// Serves `site` on `listen` with `threads` threads until the process ends. Returns the address it got.
+/// Serves `site` on `listen` with `threads` threads until the process ends.
 ///
 /// # Errors
 /// When it cannot listen, or not start a thread.
-pub fn start<S: Site>(listen: SocketAddr, threads: usize, site: S) -> io::Result<SocketAddr> {
+pub fn start<S: Site>(listen: SocketAddr, threads: usize, site: S) -> io::Result<Origin> {
     let listener = TcpListener::bind(listen)?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
     let shared = Arc::new((listener, site));
+    let accepted = Arc::new(AtomicU64::new(0));
     for number in 0..threads {
         let shared = Arc::clone(&shared);
-        let mut worker = Worker::new(&shared.0)?;
+        let mut worker = Worker::new(&shared.0, Arc::clone(&accepted))?;
         std::thread::Builder::new()
             .name(format!("origin-{number}"))
             .spawn(move || worker.run(&shared.0, &shared.1))?;
     }
-    Ok(address)
+    Ok(Origin { address, accepted })
 }
 
 /// One thread's connections, indexed by descriptor.
@@ -74,16 +93,18 @@ struct Worker {
     epoll: Epoll,
     conns: Vec<Option<Conn>>,
     buffer: Vec<u8>,
+    accepted: Arc<AtomicU64>,
 }
 
 impl Worker {
-    fn new(listener: &TcpListener) -> io::Result<Self> {
+    fn new(listener: &TcpListener, accepted: Arc<AtomicU64>) -> io::Result<Self> {
         let epoll = Epoll::new()?;
         epoll.watch_listener(listener)?;
         Ok(Self {
             epoll,
             conns: Vec::new(),
             buffer: vec![0; HEAD_BYTES_MAX],
+            accepted,
         })
     }
 
@@ -102,6 +123,7 @@ impl Worker {
 
     fn accept(&mut self, listener: &TcpListener) {
         while let Ok((stream, _)) = listener.accept() {
+            self.accepted.fetch_add(1, Ordering::Relaxed);
             let fd = stream.as_raw_fd();
             let usable = stream.set_nonblocking(true).is_ok() && stream.set_nodelay(true).is_ok();
             if !usable || self.epoll.watch_stream(&stream).is_err() {

@@ -20,6 +20,8 @@ pub struct Sample {
     pub resident_bytes: u64,
     /// Log messages that arrived.
     pub log_messages: u64,
+    /// Connections that the proxy made to the origin. When they are many it is reconnecting that was measured.
+    pub origin_connections: u64,
 }
 
 /// All runs of one case: for each proxy, the subject first, its samples.
@@ -30,6 +32,9 @@ pub struct Row {
     /// The proxies by name.
     pub proxies: Vec<(&'static str, Vec<Sample>)>,
 }
+
+/// Fewer requests than this over one connection to the origin are marked.
+const REQUESTS_PER_CONNECTION: u64 = 20;
 
 /// The medians of one proxy's runs.
 struct Medians {
@@ -44,6 +49,8 @@ struct Medians {
     errors: u64,
     /// No log message came in a run that should log.
     unlogged: bool,
+    /// The origin accepted more than one connection for each [`REQUESTS_PER_CONNECTION`] requests.
+    reconnects: bool,
 }
 
 impl Medians {
@@ -58,6 +65,10 @@ impl Medians {
             user_us: each(&|sample| sample.user_us / requests(sample)),
             resident_bytes: each(&|sample| sample.resident_bytes as f64),
             errors: samples.iter().map(|sample| sample.outcome.errors).sum(),
+            reconnects: samples.iter().any(|sample| {
+                sample.origin_connections * REQUESTS_PER_CONNECTION > sample.outcome.requests
+                    && sample.origin_connections > u64::from(case.connections)
+            }),
             unlogged: case.log && samples.iter().any(|sample| sample.log_messages == 0),
         }
     }
@@ -136,6 +147,9 @@ pub fn table(rows: &[Row]) -> String {
             if medians.errors > 0 {
                 let _ = write!(text, "  ! {} errors", medians.errors);
             }
+            if medians.reconnects {
+                text.push_str("  ? reconnects to the origin");
+            }
             text.push_str(if medians.unlogged {
                 "  ! no logs arrived\n"
             } else {
@@ -199,6 +213,7 @@ fn json_sample(sample: &Sample) -> Value {
         "cpu_user_us": sample.user_us,
         "resident_bytes": sample.resident_bytes,
         "log_messages": sample.log_messages,
+        "origin_connections": sample.origin_connections,
         "errors": sample.outcome.errors,
     })
 }
@@ -232,6 +247,7 @@ mod tests {
             user_us: cpu_us / 4.0,
             resident_bytes: 5_000_000,
             log_messages: 0,
+            origin_connections: 0,
         }
     }
 
@@ -273,6 +289,14 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("0.60"), "{text}");
+    }
+
+    #[test]
+    fn the_table_tells_of_reconnects() {
+        let mut row = row();
+        assert!(!table(&[row.clone()]).contains("? reconnects"));
+        row.proxies[1].1[0].origin_connections = 65;
+        assert_eq!(table(&[row]).matches("? reconnects").count(), 1);
     }
 
     #[test]

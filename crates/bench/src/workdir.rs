@@ -8,14 +8,25 @@ use std::path::{Path, PathBuf};
 pub struct Workdir(PathBuf);
 
 impl Workdir {
-    /// Makes one; `purpose` keeps those of one process apart.
+    /// Makes one; `purpose` tells people what it is of.
     ///
     /// # Errors
-    /// When it cannot be made, or is there already.
+    /// When it cannot be made.
     pub fn new(purpose: &str) -> io::Result<Self> {
-        let path = std::env::temp_dir().join(format!("spangate-{purpose}-{}", std::process::id()));
-        fs::create_dir(&path)?;
-        Ok(Self(path))
+        let base = std::env::temp_dir();
+        let mut number = 0;
+        loop {
+            // One that was left behind by an earlier process of our id is not ours.
+            let path = base.join(format!(
+                "spangate-{purpose}-{}-{number}",
+                std::process::id()
+            ));
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(Self(path)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Where it is.
@@ -27,5 +38,20 @@ impl Workdir {
 impl Drop for Workdir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_ours_alone_and_goes_with_all_in_it() {
+        let (one, two) = (Workdir::new("test").unwrap(), Workdir::new("test").unwrap());
+        assert_ne!(one.path(), two.path());
+        fs::write(one.path().join("file"), "x").unwrap();
+        let gone = one.path().to_owned();
+        drop(one);
+        assert!(!gone.exists() && two.path().exists());
     }
 }

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use super::*;
 
 fn connect() -> TcpStream {
-    let address = start_here(1, Bodies::new()).unwrap();
+    let address = start_here(1, Bodies::new()).unwrap().address;
     TcpStream::connect(address).unwrap()
 }
 
