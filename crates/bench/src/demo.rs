@@ -2,7 +2,7 @@
 
 mod page;
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -45,6 +45,7 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let program = peers::installed(options.subject.clone())?
         .swap_remove(0)
         .program;
+    TcpListener::bind(options.listen).map_err(|error| format!("{}: {error}", options.listen))?;
     let mut command = Command::new(program);
     command.arg("-db").arg("-f").arg(&options.config);
     for &(name, variable) in ORIGINS {
