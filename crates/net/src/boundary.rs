@@ -111,6 +111,8 @@ pub trait Driver {
     fn close(&mut self, conn: ConnId);
     /// Closes with a RST (`option nolinger`, aborted transfers).
     fn abort(&mut self, conn: ConnId);
+    /// Closes without a word to the peer, as far as the system lets us (`silent-drop`).
+    fn vanish(&mut self, conn: ConnId);
     /// Stops delivering data from this connection.
     fn pause(&mut self, conn: ConnId);
     /// Delivers data again; never from within this call.

@@ -134,6 +134,22 @@ impl Conns {
         self.get(id)?.server()
     }
 
+    pub fn client_ref(&self, id: ConnId) -> Option<&Client> {
+        let entry = self.entries.get(id.slot as usize)?;
+        match &entry.role {
+            Role::Client(client) if entry.generation == id.generation => Some(client),
+            _ => None,
+        }
+    }
+
+    /// The bytes of a connection that nobody has taken yet.
+    pub fn input(&self, id: ConnId) -> &[u8] {
+        match self.entries.get(id.slot as usize) {
+            Some(entry) if entry.generation == id.generation => &entry.input,
+            _ => &[],
+        }
+    }
+
     /// The living connection in a slot, for a timer.
     pub fn in_slot(&self, slot: u32) -> Option<ConnId> {
         let entry = self.entries.get(slot as usize)?;

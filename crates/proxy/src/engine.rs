@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use net::timers::{NEVER_MS, Timers};
 use net::{Accepted, Close, ConnId, Driver, ListenerId, Now, Sent};
-use sample::{Scope, Session};
 
 use crate::backend::Backend;
 use crate::conn::{Conns, Role};
 use crate::running::Running;
 use crate::shared::{Count, Shared};
-use crate::stream::{Stream, StreamId, Streams};
+use crate::stream::{StreamId, Streams};
 use crate::world::View;
 
 /// What the process tells a worker.
@@ -61,6 +60,8 @@ pub(crate) struct Core {
     /// Output of the moment; empty between entry points.
     pub scratch: Vec<u8>,
     pub log_buffer: Vec<u8>,
+    /// A rule's text of the moment.
+    pub text: Vec<u8>,
     /// Streams that can go on, after the one at hand.
     pub woken: Vec<StreamId>,
     /// Clients whose input may hold their next request.
@@ -104,6 +105,7 @@ impl Engine {
             random: Cell::new(seed),
             scratch: Vec::with_capacity(4096),
             log_buffer: Vec::with_capacity(1024),
+            text: Vec::with_capacity(256),
             woken: Vec::new(),
             poked: Vec::new(),
             full_listeners: Vec::new(),
@@ -276,22 +278,6 @@ impl Core {
 
     pub fn set_deadline(&mut self, conn: ConnId, at_ms: u64) {
         self.timers.set(conn.slot, at_ms);
-    }
-
-    /// Evaluates something that needs a scope of this stream.
-    pub fn scope<'a>(&'a self, view: &'a View<'a>, now: Now, session: &'a Session, stream: &'a Stream) -> Scope<'a> {
-        let _ = self;
-        Scope {
-            now,
-            world: view,
-            session,
-            txn: Some(&stream.txn),
-            request: stream.has_request().then_some(&stream.request),
-            response: stream.has_response().then_some(&stream.response),
-            request_data: &[],
-            response_data: &[],
-            last_chance: true,
-        }
     }
 
     pub fn view<'a, D: Driver>(&'a self, cx: &Cx<'a, D>) -> View<'a> {
