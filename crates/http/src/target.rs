@@ -72,19 +72,33 @@ pub(crate) fn host_port(authority: &[u8]) -> (&[u8], Option<&[u8]>) {
 /// Whether an authority has a character that must not stand in a host and port. Square brackets may only enclose an
 /// IP literal, and a comma is refused because the host is a header's value too.
 pub(crate) fn is_bad_authority(authority: &[u8]) -> bool {
+    authority.iter().any(|&byte| NOT_HOST[byte as usize]) && is_bad_literal(authority)
+}
+
+/// The same where some byte is at least suspicious.
+fn is_bad_literal(authority: &[u8]) -> bool {
     let mut open = false;
     for (at, &byte) in authority.iter().enumerate() {
         match byte {
             b'[' if at == 0 => open = true,
             b']' if open && matches!(authority.get(at + 1), None | Some(b':')) => open = false,
-            ..=0x20 | 0x7f.. | b',' | b'#' | b'/' | b'?' | b'@' | b'[' | b'\\' | b']' => {
-                return true;
-            }
+            byte if NOT_HOST[byte as usize] => return true,
             _ => {}
         }
     }
     open
 }
+
+/// Bytes that do not stand in an authority, brackets among them.
+static NOT_HOST: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = matches!(byte as u8, 0..=0x20 | 0x7f.. | b',' | b'#' | b'/' | b'?' | b'@' | b'[' | b'\\' | b']');
+        byte += 1;
+    }
+    table
+};
 
 /// The length of a scheme that `://` follows (RFC 3986 §3.1).
 fn scheme_len(target: &[u8]) -> Option<usize> {

@@ -4,7 +4,7 @@
 
 use super::facts::{Facts, Keep};
 use super::{EMPTY_LINES_MAX, Limits, ParseError, Parsed, Strictness, head_end};
-use crate::bytes::{PAD, TOKEN_LOWER, skip_text};
+use crate::bytes::{PAD, TOKEN_LOWER, lower_name, skip_text, words};
 use crate::head::{Field, Span, span};
 use crate::{Head, Name, Version};
 
@@ -45,10 +45,10 @@ pub(super) fn run(
     let result = parse(&mut parser);
     let end = parser.end;
     match result {
-        Ok(parsed) => return Ok(Some(parsed)),
+        Ok(parsed) => Ok(Some(parsed)),
         Err(Stop::More) if end < limits.head_bytes_max => {
             head.clear();
-            return Ok(None);
+            Ok(None)
         }
         Err(Stop::More) => {
             let error = if has_line(&head.buf[..end]) {
@@ -163,6 +163,17 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
+    /// Takes `HTTP/1.1` and its CRLF, if just that stands here.
+    #[inline]
+    pub fn usual_version(&mut self) -> bool {
+        let usual = self.head.buf[self.at..].starts_with(b"HTTP/1.1\r\n");
+        if usual {
+            self.at += 10;
+            self.head.start.version = Version::Http11;
+        }
+        usual
+    }
+
     /// Takes a version that stands at `from` and ends before `to`.
     pub fn version(&mut self, from: usize, to: usize) -> Result<(), Stop> {
         let text = &self.head.buf[from..to];
@@ -218,14 +229,18 @@ impl<'a> Parser<'a> {
                 return line_end(buf, at, self.end, self.relaxed, ParseError::BareCr);
             }
             let (name, valid) = self.field_name(buf, at)?;
-            let (value, next) = self.field_value(buf, at + name + 1)?;
+            let (value, next) = match usual_value(buf, at + name) {
+                Some(found) => found,
+                None => self.field_value(buf, at + name + 1)?,
+            };
             if next >= self.end {
                 return Err(Stop::More);
             }
             if valid {
                 let line = value.at as usize == at + name + 2
                     && (value.at + value.len) as usize + 2 == next;
-                let id = Name::from_lower(&buf[at..at + name]);
+                let (first, last) = words(buf, at, name);
+                let id = Name::from_words(first, last, &buf[at..at + name]);
                 let field = Field {
                     name: span(at, name),
                     value,
@@ -241,12 +256,14 @@ impl<'a> Parser<'a> {
 
     /// Takes a field into the index, unless what it says is known already.
     fn field(&mut self, buf: &[u8], mut field: Field, facts: &mut Facts) -> Result<(), Stop> {
-        match facts.field(buf, field.id, field.value)? {
-            Keep::Yes => {}
-            Keep::No => return Ok(()),
-            Keep::Only(value) => {
-                field.line &= value == field.value;
-                field.value = value;
+        if field.id.is_deciding() {
+            match facts.field(buf, field.id, field.value)? {
+                Keep::Yes => {}
+                Keep::No => return Ok(()),
+                Keep::Only(value) => {
+                    field.line &= value == field.value;
+                    field.value = value;
+                }
             }
         }
         if self.head.fields.len() >= self.fields_max {
@@ -260,7 +277,7 @@ impl<'a> Parser<'a> {
     /// token; it always is unless relaxed.
     #[inline]
     fn field_name(&self, buf: &mut [u8], from: usize) -> Result<(usize, bool), Stop> {
-        let mut at = from;
+        let mut at = lower_name(buf, from);
         let stop = loop {
             let byte = buf[at];
             let lower = TOKEN_LOWER[byte as usize];
@@ -303,7 +320,7 @@ impl<'a> Parser<'a> {
 
     /// Goes over a field value, which is trimmed, and its line end. When relaxed, continuation lines are joined to
     /// it with spaces (RFC 9112 §5.2).
-    #[inline]
+    #[inline(never)]
     fn field_value(&self, buf: &mut [u8], from: usize) -> Result<(Span, usize), Stop> {
         let mut at = from;
         while matches!(buf[at], b' ' | b'\t') {
@@ -347,6 +364,21 @@ impl<'a> Parser<'a> {
             }
             at += 1;
         }
+    }
+}
+
+/// The value behind the colon of a field line of the usual layout: one space, text, CRLF, then another line. None for
+/// every other layout.
+#[inline]
+fn usual_value(buf: &[u8], colon: usize) -> Option<(Span, usize)> {
+    let from = colon + 2;
+    if buf[colon + 1] != b' ' || buf[from] <= b' ' {
+        return None;
+    }
+    let to = skip_text(buf, from);
+    match buf.get(to - 1..to + 3)? {
+        [b'!'..=255, b'\r', b'\n', b'!'..=255 | b'\r'] => Some((span(from, to - from), to + 2)),
+        _ => None,
     }
 }
 

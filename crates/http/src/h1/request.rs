@@ -90,15 +90,17 @@ fn request_line(parser: &mut Parser<'_>) -> Result<bool, Stop> {
     parser.space(ParseError::BadTarget)?;
 
     let version = parser.at;
-    while parser.byte(parser.at) > b' ' {
-        parser.at += 1;
+    if !parser.usual_version() {
+        while parser.byte(parser.at) > b' ' {
+            parser.at += 1;
+        }
+        if parser.relaxed && parser.at == version && matches!(parser.byte(version), b'\r' | b'\n') {
+            return http09(parser);
+        }
+        let version_end = parser.at;
+        parser.line_end(ParseError::BadVersion)?;
+        parser.version(version, version_end)?;
     }
-    if parser.relaxed && parser.at == version && matches!(parser.byte(version), b'\r' | b'\n') {
-        return http09(parser);
-    }
-    let version_end = parser.at;
-    parser.line_end(ParseError::BadVersion)?;
-    parser.version(version, version_end)?;
     parser.keep_line(from, version, method_len + target_len);
     Ok(true)
 }
