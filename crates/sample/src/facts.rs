@@ -4,6 +4,9 @@
 use http::Head;
 use net::{Addr, Now};
 
+pub use crate::vars::Vars;
+use crate::Value;
+
 /// Facts of a client connection, for as long as it lives.
 #[derive(Clone, Debug)]
 pub struct Session {
@@ -13,87 +16,269 @@ pub struct Session {
     pub src: Addr,
     /// Local address (`dst`).
     pub dst: Addr,
-    /// The frontend's index in [`World::proxies`].
+    /// Addresses of the connection itself (`fc_src`, `fc_dst`) where a rule changed those of the stream; else none.
+    pub connection_src: Option<Addr>,
+    /// As `connection_src`, for the destination.
+    pub connection_dst: Option<Addr>,
+    /// The frontend's index in [`World`].
     pub frontend: u32,
-    /// The bind line's index in its frontend (`so_id` - 1).
+    /// The bind line's index in its frontend.
     pub bind: u32,
-    /// TLVs of the PROXY protocol v2 header, as received (type, length, value …); empty otherwise.
+    /// A PROXY protocol header was received (`fc_rcvd_proxy`).
+    pub received_proxy: bool,
+    /// Milliseconds that the handshakes took (PROXY, TLS): `%Th`.
+    pub handshake_ms: u32,
+    /// The connection is encrypted: `~` after the frontend in `%ft`.
+    pub tls: bool,
+    /// TLVs of the PROXY protocol v2 header, as received (type, length, value …); none otherwise.
     pub tlvs: Option<Box<[u8]>>,
     /// Variables of scope `sess`, by slot.
     pub vars: Vars,
 }
 
-/// Values of the variables of one scope, by the slot that the compiler gave each name.
-#[derive(Clone, Debug, Default)]
-pub struct Vars {}
+impl Session {
+    /// A session as it is right after the accept.
+    #[must_use]
+    pub fn new(accepted: Now, src: Addr, dst: Addr, frontend: u32, bind: u32) -> Session {
+        Session {
+            accepted,
+            src,
+            dst,
+            connection_src: None,
+            connection_dst: None,
+            frontend,
+            bind,
+            received_proxy: false,
+            handshake_ms: 0,
+            tls: false,
+            tlvs: None,
+            vars: Vars::default(),
+        }
+    }
+}
+
+/// Why a log line is written (`%OG`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogOrigin {
+    /// Not in a log.
+    #[default]
+    Unspecified,
+    /// The session failed before a stream began.
+    SessionError,
+    /// The session was killed before a stream began.
+    SessionKilled,
+    /// Right after the accept.
+    Accept,
+    /// The request is complete.
+    Request,
+    /// The server connection stands.
+    Connect,
+    /// The response's head is complete.
+    Response,
+    /// The end.
+    Close,
+}
 
 /// Facts of a stream (one request and its answer, or one TCP session).
 #[derive(Clone, Debug, Default)]
 pub struct Txn {
     /// Since the start of the process, for `%rt` and the default `unique-id`.
     pub id: u64,
+    /// Number of this log line in its frontend (`%lc`).
+    pub log_number: u64,
+    /// Why the log line is being written (`%OG`).
+    pub log_origin: LogOrigin,
+    /// The line is written before the end (`option logasap`): `+` before `%Ta`, `%Tt`, `%B`.
+    pub log_early: bool,
+    /// The frontend or backend works in mode HTTP.
+    pub is_http: bool,
     /// First request of its client connection (`http_first_req`).
     pub first_request: bool,
-    /// Request line as received, for `%r` and after the head was rewritten: method, uri, version.
+    /// Method of the request line as received.
     pub method: http::Method,
+    /// Request line as received, for `%r`: method, URI, version, one space between. Empty before, and for a request
+    /// that was not understood (`<BADREQ>`).
     pub request_line: Vec<u8>,
     /// Status sent to the client, 0 before.
     pub status: u16,
-    /// Backend's index in [`World::proxies`]; none before the switch.
+    /// Status received from the server, 0 before (`server_status`).
+    pub server_status: u16,
+    /// Backend's index in [`World`]; none before the switch.
     pub backend: Option<u32>,
     /// Server's index in its backend.
     pub server: Option<u32>,
-    /// Address of the server side: source and destination.
+    /// Name of the internal service that answered instead of a server (`STATS`): `<STATS>` in `%s`.
+    pub service: Option<&'static str>,
+    /// Address that the server side connects from.
     pub server_src: Option<Addr>,
+    /// Address that the server side connects to.
     pub server_dst: Option<Addr>,
-    /// Bytes to the client (`%B`) and from it (`%U`).
+    /// The server connection was a reused one (`bc_reused`).
+    pub server_reused: bool,
+    /// Bytes to the client (`%B`).
     pub bytes_out: u64,
+    /// Bytes from the client (`%U`).
     pub bytes_in: u64,
-    /// Connection retries; `redispatched` puts `+` before it in `%rc`.
+    /// Connection retries.
     pub retries: u32,
+    /// Another server was taken after the retries: `+` before `%rc`.
     pub redispatched: bool,
-    /// Position in the server's and the backend's queue when it waited (`%sq`, `%bq`).
+    /// Position in the server's queue when it waited (`%sq`).
     pub server_queue: u32,
+    /// Position in the backend's queue when it waited (`%bq`).
     pub backend_queue: u32,
-    /// The termination state of `%ts`/`%tsc`: who ended it and when, two characters each.
+    /// The termination state of `%ts`/`%tsc`: who ended it and when, two characters each. NUL bytes are written as `-`.
     pub termination: [u8; 4],
-    /// Captured headers, in the order of their slots.
+    /// Captured request headers, in the order of their slots.
     pub captured_request: Vec<Option<Box<[u8]>>>,
+    /// Captured response headers, in the order of their slots.
     pub captured_response: Vec<Option<Box<[u8]>>>,
+    /// `capture cookie` of the request (`%CC`).
+    pub captured_request_cookie: Option<Box<[u8]>>,
+    /// `capture cookie` of the response (`%CS`).
+    pub captured_response_cookie: Option<Box<[u8]>>,
+    /// The unique id, once it was made (`%ID`, `unique-id`).
     pub unique_id: Option<Box<[u8]>>,
+    /// Moments of the stream.
     pub timing: Timing,
+    /// Variables of scope `txn`.
     pub txn_vars: Vars,
+    /// Variables of scope `req`.
     pub req_vars: Vars,
+    /// Variables of scope `res`.
     pub res_vars: Vars,
 }
 
 /// Moments of a stream in monotonic milliseconds; none where it did not come that far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Timing {
-    /// Wall clock of the first byte of the request (`%tr`), and of the accept (`%t`) in [`Session::accepted`].
+    /// The first byte of the request: wall clock for `%tr`, monotonic for what counts from it.
     pub request_start: Option<Now>,
-    /// Start of the session or, on a kept-alive connection, the end of the previous request: `%Ti`/`%Tq`/`%Tt` count from it.
+    /// Start of the stream: the accept with its handshakes done, or, on a kept-alive connection, the end of the previous
+    /// request. `%Ti`, `%Tq` and `%Tt` count from it.
     pub start: Now,
+    /// The request's head was complete.
     pub request_complete_ms: Option<u64>,
+    /// It left the queue, a server connection was about to be made.
     pub queued_ms: Option<u64>,
+    /// The server connection stood.
     pub connected_ms: Option<u64>,
+    /// The response's head was complete.
     pub response_start_ms: Option<u64>,
+    /// The last byte was sent.
     pub data_end_ms: Option<u64>,
 }
 
-/// Names and live counters that expressions and logs name (`%f`, `%b`, `%s`, `%ac`, `nbsrv`, …).
-pub trait World {
-    // the engine implements what fetches need: proxy name by index, server name, connection counts, …
+/// A server as expressions see it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ServerFacts<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its id (`srv_id`).
+    pub id: u32,
+    /// Established connections (`srv_conn`, `%sc`).
+    pub connections: u32,
+    /// Its `maxconn`, 0 for none.
+    pub maxconn: u32,
+    /// Requests in its queue.
+    pub queue: u32,
+    /// Its `maxqueue`, 0 for none.
+    pub maxqueue: u32,
+    /// It can take traffic.
+    pub is_up: bool,
+    /// Current weight (`srv_weight`).
+    pub weight: u32,
+    /// Configured weight (`srv_iweight`).
+    pub initial_weight: u32,
 }
 
-/// Everything one evaluation may look at.
+/// A frontend or backend as expressions see it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ProxyFacts<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its id (`fe_id`, `be_id`).
+    pub id: u32,
+    /// Works in mode HTTP.
+    pub is_http: bool,
+    /// Connections of its frontend side (`fe_conn`, `%fc`).
+    pub frontend_connections: u32,
+    /// Connections of its backend side (`be_conn`, `%bc`).
+    pub backend_connections: u32,
+    /// Requests in all queues of the backend (`queue`).
+    pub queue: u32,
+    /// Usable servers (`nbsrv`).
+    pub usable_servers: u32,
+    /// Number of servers.
+    pub servers: u32,
+    /// Name of the default backend, empty for none (`fe_defbe`).
+    pub default_backend: &'a str,
+}
+
+/// A bind line as expressions see it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BindFacts<'a> {
+    /// Its name, empty for none.
+    pub name: &'a str,
+    /// Its id (`so_id`).
+    pub id: u32,
+    /// Connections on it (`dst_conn`).
+    pub connections: u32,
+}
+
+/// Names and live counters that expressions and logs name (`%f`, `%b`, `%s`, `%ac`, `nbsrv`, …).
+/// A reading is a snapshot; none for an index that does not exist.
+pub trait World {
+    /// A frontend or backend.
+    fn proxy(&self, proxy: u32) -> Option<ProxyFacts<'_>>;
+    /// A bind line of a frontend.
+    fn bind(&self, frontend: u32, bind: u32) -> Option<BindFacts<'_>>;
+    /// A server of a backend.
+    fn server(&self, backend: u32, server: u32) -> Option<ServerFacts<'_>>;
+    /// `hostname`.
+    fn hostname(&self) -> &str;
+    /// `pid`.
+    fn pid(&self) -> u32;
+    /// This worker, from 0.
+    fn thread(&self) -> u32;
+    /// Number of workers.
+    fn nbthread(&self) -> u32;
+    /// Connections of the whole process (`%ac`, `act_conn`).
+    fn actconn(&self) -> u32;
+    /// The process is draining.
+    fn stopping(&self) -> bool;
+    /// Seconds since the process started.
+    fn uptime_seconds(&self) -> u64;
+    /// Seconds that local time is ahead of UTC, read once at the start (`%t`, `ltime`).
+    fn utc_offset_seconds(&self) -> i32;
+    /// A random number (`rand`, `uuid`); the simulation gives it from its seed.
+    fn random(&self) -> u64;
+    /// A variable of scope `proc`.
+    fn proc_var(&self, _slot: u32) -> Option<Value<'static>> {
+        None
+    }
+}
+
+/// Everything one evaluation may look at. Cheap to make for each; all of it is borrowed.
+#[derive(Clone, Copy)]
 pub struct Scope<'a> {
+    /// The time of this round.
     pub now: Now,
+    /// Names and counters.
+    pub world: &'a dyn World,
+    /// The client connection.
     pub session: &'a Session,
+    /// The stream; none in `tcp-request connection|session`.
     pub txn: Option<&'a Txn>,
+    /// The request's head, when there is one.
     pub request: Option<&'a Head>,
+    /// The response's head, when there is one.
     pub response: Option<&'a Head>,
-    /// Raw bytes waiting in the request or response channel (`req.len`, `req.payload`).
+    /// Raw bytes waiting in the request channel (`req.len`, `req.payload`); in HTTP, the body so far (`req.body`).
     pub request_data: &'a [u8],
+    /// The same of the response channel.
     pub response_data: &'a [u8],
+    /// No more data will come before the rule must decide: what is missing now stays missing
+    /// (`wait_end`; [`crate::Condition::test`] then never answers `Wait`).
+    pub last_chance: bool,
 }

@@ -1,3 +1,33 @@
 //! The expression language: sample fetches, converters, ACL conditions, log formats, compiled when the
 //! configuration is loaded.
+//!
+//! The way of an expression: words → [`Compiler`] (names, arguments, types, places are checked here, once) →
+//! [`Expr`], [`LogFormat`] or [`Condition`] → evaluated against a [`Scope`] of plain facts, as often as requests come.
+//! What a name means stands in static tables, one entry a name: `fetch/*`, `convert/*`, `acl/*`, `logformat/*`.
+//!
+//! Invariants: an evaluation never panics, its work is bounded by the bytes it looks at, and a value it makes is at
+//! most [`SAMPLE_BYTES_MAX`] long. In the steady state it takes no memory from the heap: bytes that a converter makes
+//! lie in recycled buffers ([`bytes`]).
+#![forbid(unsafe_code)]
+
+pub mod acl;
+pub mod bytes;
+pub mod compile;
+pub mod error;
+pub mod expr;
 pub mod facts;
+pub mod logformat;
+pub mod place;
+pub mod value;
+pub mod vars;
+
+pub use acl::{Acls, Condition, Verdict};
+pub use bytes::{Bytes, SAMPLE_BYTES_MAX};
+pub use compile::{Compiler, Style};
+pub use error::ExprError;
+pub use expr::Expr;
+pub use facts::{LogOrigin, Scope, Session, Timing, Txn, World};
+pub use logformat::LogFormat;
+pub use place::Place;
+pub use value::{Kind, Value};
+pub use vars::{SlotCounts, VarRef, VarScope, Vars};

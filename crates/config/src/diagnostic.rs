@@ -1,0 +1,346 @@
+//! Diagnostics: what is wrong with a configuration, collected as values while all of it is read, and rendered in HAProxy's form.
+//!
+//! Nothing here prints. A message names its place (`parsing [file:line] : `) by its span, never in its own text, and has no line
+//! feed; the source line and a caret under the word follow it. How many are kept is bounded, how many there were is counted.
+
+use crate::tree::Span;
+use std::fmt::Write as _;
+
+/// Diagnostics kept for rendering; what comes after is only counted.
+pub const MAX_DIAGNOSTICS: usize = 1000;
+
+/// Columns of a source line shown under a message; a longer line is cut around the word with `...`.
+pub const EXCERPT_COLUMNS: usize = 120;
+
+/// How bad it is. The order is from harmless to fatal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Shown only in diagnostic mode (`-dD`).
+    Diag,
+    /// Information.
+    Notice,
+    /// The configuration works, but perhaps not as meant. Fatal under `-dW` and `zero-warning`.
+    Warning,
+    /// The configuration is refused.
+    Alert,
+}
+
+impl Severity {
+    /// The label that starts a line, padded as HAProxy pads it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Severity::Diag => "[DIAG]     ",
+            Severity::Notice => "[NOTICE]   ",
+            Severity::Warning => "[WARNING]  ",
+            Severity::Alert => "[ALERT]    ",
+        }
+    }
+}
+
+/// One message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Where it is; none for what has no line.
+    pub span: Option<Span>,
+    /// What is wrong, with HAProxy's final dot, without the place.
+    pub message: String,
+    /// Advice printed on lines of its own under the excerpt ("Did you mean …?").
+    pub help: Vec<String>,
+}
+
+/// How diagnostics are rendered.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rendering {
+    /// The process id between the brackets of every line.
+    pub pid: u32,
+    /// `-dD`: show [`Severity::Diag`] as well.
+    pub diag: bool,
+    /// `-q`: nothing is shown.
+    pub quiet: bool,
+}
+
+/// All diagnostics of a run, in the order they were found.
+#[derive(Clone, Debug, Default)]
+pub struct Diagnostics {
+    items: Vec<Diagnostic>,
+    alerts: usize,
+    warnings: usize,
+    left_out: usize,
+    failed_files: Vec<String>,
+}
+
+impl Diagnostics {
+    /// None yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An error at `span`: the configuration is refused.
+    pub fn alert(&mut self, span: &Span, message: impl Into<String>) -> &mut Self {
+        self.add(Severity::Alert, Some(span), message)
+    }
+
+    /// A warning at `span`.
+    pub fn warning(&mut self, span: &Span, message: impl Into<String>) -> &mut Self {
+        self.add(Severity::Warning, Some(span), message)
+    }
+
+    /// A remark at `span`.
+    pub fn notice(&mut self, span: &Span, message: impl Into<String>) -> &mut Self {
+        self.add(Severity::Notice, Some(span), message)
+    }
+
+    /// A remark at `span` for diagnostic mode only.
+    pub fn diag(&mut self, span: &Span, message: impl Into<String>) -> &mut Self {
+        self.add(Severity::Diag, Some(span), message)
+    }
+
+    /// A message of any severity, with a place or (the whole configuration, a file that is missing) without.
+    pub fn add(&mut self, severity: Severity, span: Option<&Span>, message: impl Into<String>) -> &mut Self {
+        match severity {
+            Severity::Alert => self.alerts += 1,
+            Severity::Warning => self.warnings += 1,
+            Severity::Notice | Severity::Diag => {}
+        }
+        if self.items.len() == MAX_DIAGNOSTICS {
+            self.left_out += 1;
+        } else {
+            self.items.push(Diagnostic { severity, span: span.cloned(), message: message.into(), help: Vec::new() });
+        }
+        self
+    }
+
+    /// Adds a line of advice to the message added last: `diagnostics.alert(span, "…").help("Did you mean …?")`.
+    pub fn help(&mut self, help: impl Into<String>) -> &mut Self {
+        if self.left_out == 0
+            && let Some(last) = self.items.last_mut()
+        {
+            last.help.push(help.into());
+        }
+        self
+    }
+
+    /// Appends everything of `other`.
+    pub fn append(&mut self, other: Diagnostics) {
+        self.alerts += other.alerts;
+        self.warnings += other.warnings;
+        self.left_out += other.left_out;
+        for item in other.items {
+            if self.items.len() == MAX_DIAGNOSTICS { self.left_out += 1 } else { self.items.push(item) }
+        }
+        self.failed_files.extend(other.failed_files);
+    }
+
+    /// Notes that a file cannot be used; [`Self::render_closing`] names it. The reader does so for what it finds itself.
+    pub fn fail_file(&mut self, name: &str) {
+        if !self.failed_files.iter().any(|known| known == name) {
+            self.failed_files.push(name.to_owned());
+        }
+    }
+
+    /// How many errors there are.
+    pub fn alerts(&self) -> usize {
+        self.alerts
+    }
+
+    /// How many warnings there are.
+    pub fn warnings(&self) -> usize {
+        self.warnings
+    }
+
+    /// Whether the configuration must be refused. `zero_warning`: warnings refuse it too (`-dW`, `zero-warning`).
+    pub fn refuses(&self, zero_warning: bool) -> bool {
+        self.alerts > 0 || (zero_warning && self.warnings > 0)
+    }
+
+    /// The messages kept, in the order they were found.
+    pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
+        self.items.iter()
+    }
+
+    /// How many messages were counted but not kept.
+    pub fn left_out(&self) -> usize {
+        self.left_out
+    }
+
+    /// Every message in HAProxy's form, each with its excerpt.
+    pub fn render(&self, how: &Rendering) -> String {
+        let mut out = String::new();
+        if how.quiet {
+            return out;
+        }
+        for item in &self.items {
+            if item.severity != Severity::Diag || how.diag {
+                render_item(&mut out, item, how.pid);
+            }
+        }
+        if self.left_out > 0 {
+            line(&mut out, Severity::Notice, how.pid, &format!("{} more messages left out.", self.left_out));
+        }
+        out
+    }
+
+    /// The lines HAProxy ends a refused configuration with: each file with errors, and that they are fatal. Empty where the
+    /// configuration is not refused.
+    pub fn render_closing(&self, how: &Rendering, zero_warning: bool) -> String {
+        let mut out = String::new();
+        if how.quiet || !self.refuses(zero_warning) {
+            return out;
+        }
+        for name in self.files_in_error() {
+            line(&mut out, Severity::Alert, how.pid, &format!("Error(s) found in configuration file : {name}"));
+        }
+        if self.alerts > 0 {
+            line(&mut out, Severity::Alert, how.pid, "Fatal errors found in configuration.");
+        } else {
+            line(&mut out, Severity::Alert, how.pid, "Some warnings were found and 'zero-warning' is set. Aborting.");
+        }
+        out
+    }
+
+    fn files_in_error(&self) -> Vec<&str> {
+        let with_alert = self.items.iter().filter(|item| item.severity == Severity::Alert).filter_map(|item| item.span.as_ref());
+        let mut names: Vec<&str> = Vec::new();
+        for name in with_alert.map(|span| span.source.name.as_str()).chain(self.failed_files.iter().map(String::as_str)) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+}
+
+fn render_item(out: &mut String, item: &Diagnostic, pid: u32) {
+    match &item.span {
+        Some(span) => {
+            line(out, item.severity, pid, &format!("parsing [{}] : {}", span.place(), item.message));
+            excerpt(out, span);
+        }
+        None => line(out, item.severity, pid, &item.message),
+    }
+    for help in &item.help {
+        let _ = writeln!(out, "  {}", printable(help));
+    }
+}
+
+fn line(out: &mut String, severity: Severity, pid: u32, message: &str) {
+    let _ = writeln!(out, "{}({pid}) : config : {}", severity.label(), printable(message));
+}
+
+/// The source line without its indentation, and carets under the span.
+fn excerpt(out: &mut String, span: &Span) {
+    let written = span.excerpt();
+    let indent = written.len() - written.trim_start().len();
+    let shown = &written[indent..];
+    if shown.is_empty() {
+        return;
+    }
+    let column = |byte: u32| written.get(indent..(byte as usize).max(indent)).map_or(0, |s| s.chars().count());
+    let (start, end) = (column(span.start), column(span.end));
+    let total = shown.chars().count();
+    // A long line is cut so that the word's start stands in the middle.
+    let cut = if start >= EXCERPT_COLUMNS - 6 { start - EXCERPT_COLUMNS / 2 } else { 0 };
+    let room = EXCERPT_COLUMNS - 6;
+    let text: String = shown.chars().skip(cut).take(room).collect();
+    let (before, after) = (if cut > 0 { "..." } else { "" }, if total - cut > room { "..." } else { "" });
+    let _ = writeln!(out, "  {before}{}{after}", printable(&text));
+    let width = end.saturating_sub(start).clamp(1, room.saturating_sub(start - cut).max(1));
+    if span.end > span.start || span.start > 0 {
+        let _ = writeln!(out, "  {:pad$}{}", "", "^".repeat(width), pad = before.len() + start - cut);
+    }
+}
+
+/// What a terminal may be sent: control characters and raw bytes become `?`, white space a space.
+fn printable(text: &str) -> String {
+    let safe = |c: char| match c {
+        '\t' | '\n' | '\r' | '\x0b' | '\x0c' => ' ',
+        c if c.is_control() || c as u32 >= 0xe000 && (c as u32) < 0xf900 || c as u32 >= 0xf_0000 => '?',
+        c => c,
+    };
+    text.chars().map(safe).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::Source;
+    use std::sync::Arc;
+
+    fn span(text: &str, start: u32, end: u32) -> Span {
+        let source = Source { name: "a.cfg".into(), lines: vec![text.into()] };
+        Span { source: Arc::new(source), line: 1, start, end }
+    }
+
+    #[test]
+    fn a_message_stands_above_its_line_and_carets() {
+        let mut diagnostics = Diagnostics::new();
+        diagnostics.alert(&span("\tmode htp", 6, 9), "unknown mode 'htp'.").help("Did you mean 'http'?");
+        assert_eq!(
+            diagnostics.render(&Rendering { pid: 7, ..Rendering::default() }),
+            "[ALERT]    (7) : config : parsing [a.cfg:1] : unknown mode 'htp'.\n  mode htp\n       ^^^\n  Did you mean 'http'?\n"
+        );
+    }
+
+    #[test]
+    fn severities_have_haproxys_labels_and_diag_waits_for_its_mode() {
+        let mut diagnostics = Diagnostics::new();
+        for severity in [Severity::Alert, Severity::Warning, Severity::Notice, Severity::Diag] {
+            diagnostics.add(severity, None, "m.");
+        }
+        let shown = diagnostics.render(&Rendering { pid: 1, diag: true, quiet: false });
+        assert_eq!(
+            shown,
+            "[ALERT]    (1) : config : m.\n[WARNING]  (1) : config : m.\n[NOTICE]   (1) : config : m.\n[DIAG]     (1) : config : m.\n"
+        );
+        assert!(!diagnostics.render(&Rendering::default()).contains("DIAG"));
+        assert_eq!(diagnostics.render(&Rendering { quiet: true, ..Rendering::default() }), "");
+        assert_eq!((diagnostics.alerts(), diagnostics.warnings()), (1, 1));
+    }
+
+    #[test]
+    fn closing_lines_name_each_file_once() {
+        let mut diagnostics = Diagnostics::new();
+        assert_eq!(diagnostics.render_closing(&Rendering::default(), true), "");
+        diagnostics.warning(&span("x", 0, 1), "w.");
+        assert!(!diagnostics.refuses(false));
+        assert!(diagnostics.render_closing(&Rendering::default(), true).contains("zero-warning"));
+        diagnostics.alert(&span("x", 0, 1), "a.").alert(&span("x", 0, 1), "b.");
+        assert_eq!(
+            diagnostics.render_closing(&Rendering { pid: 3, ..Rendering::default() }, false),
+            "[ALERT]    (3) : config : Error(s) found in configuration file : a.cfg\n\
+             [ALERT]    (3) : config : Fatal errors found in configuration.\n"
+        );
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_the_word() {
+        let text = format!("{} here {}", "a".repeat(1000), "b".repeat(1000));
+        let mut diagnostics = Diagnostics::new();
+        diagnostics.alert(&span(&text, 1001, 1005), "m.");
+        let shown = diagnostics.render(&Rendering::default());
+        let lines: Vec<&str> = shown.lines().collect();
+        assert!(lines[1].len() <= EXCERPT_COLUMNS + 2, "{}", lines[1].len());
+        let at = lines[2].find('^').unwrap();
+        assert_eq!(&lines[1][at..at + 4], "here");
+        assert_eq!(lines[2].trim(), "^^^^");
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_and_what_is_found_is_counted() {
+        let mut diagnostics = Diagnostics::new();
+        for _ in 0..MAX_DIAGNOSTICS + 5 {
+            diagnostics.add(Severity::Alert, None, "m");
+        }
+        assert_eq!((diagnostics.alerts(), diagnostics.iter().len(), diagnostics.left_out()), (MAX_DIAGNOSTICS + 5, MAX_DIAGNOSTICS, 5));
+        assert!(diagnostics.render(&Rendering::default()).ends_with("5 more messages left out.\n"));
+    }
+
+    #[test]
+    fn a_terminal_gets_no_control_characters() {
+        let mut diagnostics = Diagnostics::new();
+        diagnostics.alert(&span("a \u{1b}[31m b", 2, 3), "bad '\u{1b}'.");
+        assert!(!diagnostics.render(&Rendering::default()).contains('\u{1b}'));
+    }
+}

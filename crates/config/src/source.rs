@@ -1,0 +1,1 @@
+//! The files a configuration is read from: `-f` files and directories, and what follows `--`.
