@@ -1,7 +1,9 @@
 //! The configuration language: words → spanned tree → typed configuration, with every error of every file in one run.
+pub mod build;
 pub mod condition;
 pub mod diagnostic;
 pub mod environment;
+pub mod keywords;
 pub mod lexer;
 pub mod model;
 pub mod reader;
