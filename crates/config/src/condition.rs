@@ -1,6 +1,22 @@
 //! Conditions of `.if`, `.elif` and `-cc` (manual §2.4), evaluated against a [`BuildInfo`] and an [`Environment`].
+//!
+//! `expression := and { "||" and }`, `and := term { "&&" term }`, `term := { "!" } ( number | "(" expression ")" | predicate )`.
+//! A condition is parsed as a whole first, so a slip of the pen is found whichever side decides; then evaluated from left to right
+//! only as far as needed. Chains are loops; only parentheses recurse, at most [`MAX_CONDITION_DEPTH`] deep.
+
+mod parse;
+mod predicate;
+#[cfg(test)]
+mod tests;
+mod version;
 
 use crate::environment::Environment;
+use crate::lexer::{self, Context};
+
+pub use predicate::predicate_names;
+
+/// Parentheses inside each other; HAProxy's own bound is about this many.
+pub const MAX_CONDITION_DEPTH: usize = 340;
 
 /// What a condition can ask about this program; the binary supplies it.
 #[derive(Clone, Debug, Default)]
@@ -9,7 +25,7 @@ pub struct BuildInfo {
     pub version: String,
     /// Names with `+` (present) or `-` (absent), as in `-vv`: `+OPENSSL -LUA …`.
     pub features: String,
-    /// The OpenSSL version answered for `openssl_version_*`, in its form (`3.0.13`, `1.1.1w`); none: no OpenSSL, an error.
+    /// The OpenSSL version answered for `openssl_version_*`, in its form (`3.0.13`, `1.1.1w`); none: no OpenSSL, asking is an error.
     pub openssl_version: Option<String>,
     /// The full name of the TLS library, which `ssllib_name_startswith` looks at: `OpenSSL 3.0.13 …`, `AWS-LC 1.32.0`.
     pub ssllib_name: Option<String>,
@@ -30,8 +46,87 @@ pub struct ConditionError {
     pub message: String,
 }
 
-/// Whether `expr`, whose words are already resolved, holds. The empty expression is false.
-pub fn evaluate(expr: &str, build: &BuildInfo, environment: &Environment) -> Result<bool, ConditionError> {
-    let _ = (build, environment);
-    if expr.is_empty() { Ok(false) } else { Err(ConditionError { offset: 0, message: "not read yet".into() }) }
+/// Whether `expr`, whose words are already resolved and joined by single spaces, holds. The empty expression is false.
+pub fn evaluate(
+    expr: &str,
+    build: &BuildInfo,
+    environment: &Environment,
+) -> Result<bool, ConditionError> {
+    if expr.is_empty() {
+        return Ok(false);
+    }
+    let parsed = parse::expression(expr)?;
+    parsed
+        .holds(build, environment)
+        .map_err(|message| ConditionError {
+            offset: expr.len(),
+            message,
+        })
+}
+
+/// [`evaluate`] for the argument of `-cc`, which is cut into words and has its quotes, escapes and variables resolved first, but
+/// knows no comments. The exit code is 0 for true, 1 for false and 2 for an error.
+pub fn evaluate_argument(
+    argument: &[u8],
+    build: &BuildInfo,
+    environment: &Environment,
+) -> Result<bool, ConditionError> {
+    let context = Context {
+        environment,
+        file: "",
+        line: 0,
+        section: None,
+        comments: false,
+    };
+    let line = lexer::split(argument, &context).map_err(|error| ConditionError {
+        offset: error.offset,
+        message: format!("{} in condition", error.kind),
+    })?;
+    let words: Vec<&str> = line.words.iter().map(|word| word.text.as_str()).collect();
+    evaluate(&words.join(" "), build, environment)
+}
+
+/// Terms joined by `&&`, joined by `||`.
+struct Expression(Vec<Vec<Term>>);
+
+struct Term {
+    negated: bool,
+    kind: TermKind,
+}
+
+enum TermKind {
+    Constant(bool),
+    Parentheses(Expression),
+    Predicate(&'static predicate::Predicate, Vec<String>),
+}
+
+impl Expression {
+    fn holds(&self, build: &BuildInfo, environment: &Environment) -> Result<bool, String> {
+        for alternative in &self.0 {
+            if all_hold(alternative, build, environment)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn all_hold(terms: &[Term], build: &BuildInfo, environment: &Environment) -> Result<bool, String> {
+    for term in terms {
+        if !term.holds(build, environment)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+impl Term {
+    fn holds(&self, build: &BuildInfo, environment: &Environment) -> Result<bool, String> {
+        let bare = match &self.kind {
+            TermKind::Constant(value) => *value,
+            TermKind::Parentheses(inner) => inner.holds(build, environment)?,
+            TermKind::Predicate(predicate, args) => predicate.holds(args, build, environment)?,
+        };
+        Ok(bare != self.negated)
+    }
 }

@@ -9,6 +9,9 @@ use std::fmt::Write as _;
 /// Diagnostics kept for rendering; what comes after is only counted.
 pub const MAX_DIAGNOSTICS: usize = 1000;
 
+/// Bytes of a message or an advice that are kept; a word of the configuration may be much longer.
+pub const MAX_MESSAGE_BYTES: usize = 4096;
+
 /// Columns of a source line shown under a message; a longer line is cut around the word with `...`.
 pub const EXCERPT_COLUMNS: usize = 120;
 
@@ -98,7 +101,12 @@ impl Diagnostics {
     }
 
     /// A message of any severity, with a place or (the whole configuration, a file that is missing) without.
-    pub fn add(&mut self, severity: Severity, span: Option<&Span>, message: impl Into<String>) -> &mut Self {
+    pub fn add(
+        &mut self,
+        severity: Severity,
+        span: Option<&Span>,
+        message: impl Into<String>,
+    ) -> &mut Self {
         match severity {
             Severity::Alert => self.alerts += 1,
             Severity::Warning => self.warnings += 1,
@@ -107,7 +115,12 @@ impl Diagnostics {
         if self.items.len() == MAX_DIAGNOSTICS {
             self.left_out += 1;
         } else {
-            self.items.push(Diagnostic { severity, span: span.cloned(), message: message.into(), help: Vec::new() });
+            self.items.push(Diagnostic {
+                severity,
+                span: span.cloned(),
+                message: bounded(message.into()),
+                help: Vec::new(),
+            });
         }
         self
     }
@@ -117,7 +130,7 @@ impl Diagnostics {
         if self.left_out == 0
             && let Some(last) = self.items.last_mut()
         {
-            last.help.push(help.into());
+            last.help.push(bounded(help.into()));
         }
         self
     }
@@ -128,7 +141,11 @@ impl Diagnostics {
         self.warnings += other.warnings;
         self.left_out += other.left_out;
         for item in other.items {
-            if self.items.len() == MAX_DIAGNOSTICS { self.left_out += 1 } else { self.items.push(item) }
+            if self.items.len() == MAX_DIAGNOSTICS {
+                self.left_out += 1
+            } else {
+                self.items.push(item)
+            }
         }
         self.failed_files.extend(other.failed_files);
     }
@@ -177,7 +194,12 @@ impl Diagnostics {
             }
         }
         if self.left_out > 0 {
-            line(&mut out, Severity::Notice, how.pid, &format!("{} more messages left out.", self.left_out));
+            line(
+                &mut out,
+                Severity::Notice,
+                how.pid,
+                &format!("{} more messages left out.", self.left_out),
+            );
         }
         out
     }
@@ -190,20 +212,42 @@ impl Diagnostics {
             return out;
         }
         for name in self.files_in_error() {
-            line(&mut out, Severity::Alert, how.pid, &format!("Error(s) found in configuration file : {name}"));
+            line(
+                &mut out,
+                Severity::Alert,
+                how.pid,
+                &format!("Error(s) found in configuration file : {name}"),
+            );
         }
         if self.alerts > 0 {
-            line(&mut out, Severity::Alert, how.pid, "Fatal errors found in configuration.");
+            line(
+                &mut out,
+                Severity::Alert,
+                how.pid,
+                "Fatal errors found in configuration.",
+            );
         } else {
-            line(&mut out, Severity::Alert, how.pid, "Some warnings were found and 'zero-warning' is set. Aborting.");
+            line(
+                &mut out,
+                Severity::Alert,
+                how.pid,
+                "Some warnings were found and 'zero-warning' is set. Aborting.",
+            );
         }
         out
     }
 
     fn files_in_error(&self) -> Vec<&str> {
-        let with_alert = self.items.iter().filter(|item| item.severity == Severity::Alert).filter_map(|item| item.span.as_ref());
+        let with_alert = self
+            .items
+            .iter()
+            .filter(|item| item.severity == Severity::Alert)
+            .filter_map(|item| item.span.as_ref());
         let mut names: Vec<&str> = Vec::new();
-        for name in with_alert.map(|span| span.source.name.as_str()).chain(self.failed_files.iter().map(String::as_str)) {
+        for name in with_alert
+            .map(|span| span.source.name.as_str())
+            .chain(self.failed_files.iter().map(String::as_str))
+        {
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -215,7 +259,12 @@ impl Diagnostics {
 fn render_item(out: &mut String, item: &Diagnostic, pid: u32) {
     match &item.span {
         Some(span) => {
-            line(out, item.severity, pid, &format!("parsing [{}] : {}", span.place(), item.message));
+            line(
+                out,
+                item.severity,
+                pid,
+                &format!("parsing [{}] : {}", span.place(), item.message),
+            );
             excerpt(out, span);
         }
         None => line(out, item.severity, pid, &item.message),
@@ -226,7 +275,20 @@ fn render_item(out: &mut String, item: &Diagnostic, pid: u32) {
 }
 
 fn line(out: &mut String, severity: Severity, pid: u32, message: &str) {
-    let _ = writeln!(out, "{}({pid}) : config : {}", severity.label(), printable(message));
+    let _ = writeln!(
+        out,
+        "{}({pid}) : config : {}",
+        severity.label(),
+        printable(message)
+    );
+}
+
+fn bounded(mut message: String) -> String {
+    if message.len() > MAX_MESSAGE_BYTES {
+        message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
+        message.push_str("...");
+    }
+    message
 }
 
 /// The source line without its indentation, and carets under the span.
@@ -237,18 +299,36 @@ fn excerpt(out: &mut String, span: &Span) {
     if shown.is_empty() {
         return;
     }
-    let column = |byte: u32| written.get(indent..(byte as usize).max(indent)).map_or(0, |s| s.chars().count());
+    let column = |byte: u32| {
+        let end = written.floor_char_boundary((byte as usize).max(indent));
+        written[indent..end].chars().count()
+    };
     let (start, end) = (column(span.start), column(span.end));
     let total = shown.chars().count();
     // A long line is cut so that the word's start stands in the middle.
-    let cut = if start >= EXCERPT_COLUMNS - 6 { start - EXCERPT_COLUMNS / 2 } else { 0 };
+    let cut = if start >= EXCERPT_COLUMNS - 6 {
+        start - EXCERPT_COLUMNS / 2
+    } else {
+        0
+    };
     let room = EXCERPT_COLUMNS - 6;
     let text: String = shown.chars().skip(cut).take(room).collect();
-    let (before, after) = (if cut > 0 { "..." } else { "" }, if total - cut > room { "..." } else { "" });
+    let (before, after) = (
+        if cut > 0 { "..." } else { "" },
+        if total - cut > room { "..." } else { "" },
+    );
     let _ = writeln!(out, "  {before}{}{after}", printable(&text));
-    let width = end.saturating_sub(start).clamp(1, room.saturating_sub(start - cut).max(1));
+    let width = end
+        .saturating_sub(start)
+        .clamp(1, room.saturating_sub(start - cut).max(1));
     if span.end > span.start || span.start > 0 {
-        let _ = writeln!(out, "  {:pad$}{}", "", "^".repeat(width), pad = before.len() + start - cut);
+        let _ = writeln!(
+            out,
+            "  {:pad$}{}",
+            "",
+            "^".repeat(width),
+            pad = before.len() + start - cut
+        );
     }
 }
 
@@ -256,7 +336,12 @@ fn excerpt(out: &mut String, span: &Span) {
 fn printable(text: &str) -> String {
     let safe = |c: char| match c {
         '\t' | '\n' | '\r' | '\x0b' | '\x0c' => ' ',
-        c if c.is_control() || c as u32 >= 0xe000 && (c as u32) < 0xf900 || c as u32 >= 0xf_0000 => '?',
+        c if c.is_control()
+            || c as u32 >= 0xe000 && (c as u32) < 0xf900
+            || c as u32 >= 0xf_0000 =>
+        {
+            '?'
+        }
         c => c,
     };
     text.chars().map(safe).collect()
@@ -269,16 +354,29 @@ mod tests {
     use std::sync::Arc;
 
     fn span(text: &str, start: u32, end: u32) -> Span {
-        let source = Source { name: "a.cfg".into(), lines: vec![text.into()] };
-        Span { source: Arc::new(source), line: 1, start, end }
+        let source = Source {
+            name: "a.cfg".into(),
+            lines: vec![text.into()],
+        };
+        Span {
+            source: Arc::new(source),
+            line: 1,
+            start,
+            end,
+        }
     }
 
     #[test]
     fn a_message_stands_above_its_line_and_carets() {
         let mut diagnostics = Diagnostics::new();
-        diagnostics.alert(&span("\tmode htp", 6, 9), "unknown mode 'htp'.").help("Did you mean 'http'?");
+        diagnostics
+            .alert(&span("\tmode htp", 6, 9), "unknown mode 'htp'.")
+            .help("Did you mean 'http'?");
         assert_eq!(
-            diagnostics.render(&Rendering { pid: 7, ..Rendering::default() }),
+            diagnostics.render(&Rendering {
+                pid: 7,
+                ..Rendering::default()
+            }),
             "[ALERT]    (7) : config : parsing [a.cfg:1] : unknown mode 'htp'.\n  mode htp\n       ^^^\n  Did you mean 'http'?\n"
         );
     }
@@ -286,16 +384,31 @@ mod tests {
     #[test]
     fn severities_have_haproxys_labels_and_diag_waits_for_its_mode() {
         let mut diagnostics = Diagnostics::new();
-        for severity in [Severity::Alert, Severity::Warning, Severity::Notice, Severity::Diag] {
+        for severity in [
+            Severity::Alert,
+            Severity::Warning,
+            Severity::Notice,
+            Severity::Diag,
+        ] {
             diagnostics.add(severity, None, "m.");
         }
-        let shown = diagnostics.render(&Rendering { pid: 1, diag: true, quiet: false });
+        let shown = diagnostics.render(&Rendering {
+            pid: 1,
+            diag: true,
+            quiet: false,
+        });
         assert_eq!(
             shown,
             "[ALERT]    (1) : config : m.\n[WARNING]  (1) : config : m.\n[NOTICE]   (1) : config : m.\n[DIAG]     (1) : config : m.\n"
         );
         assert!(!diagnostics.render(&Rendering::default()).contains("DIAG"));
-        assert_eq!(diagnostics.render(&Rendering { quiet: true, ..Rendering::default() }), "");
+        assert_eq!(
+            diagnostics.render(&Rendering {
+                quiet: true,
+                ..Rendering::default()
+            }),
+            ""
+        );
         assert_eq!((diagnostics.alerts(), diagnostics.warnings()), (1, 1));
     }
 
@@ -305,10 +418,22 @@ mod tests {
         assert_eq!(diagnostics.render_closing(&Rendering::default(), true), "");
         diagnostics.warning(&span("x", 0, 1), "w.");
         assert!(!diagnostics.refuses(false));
-        assert!(diagnostics.render_closing(&Rendering::default(), true).contains("zero-warning"));
-        diagnostics.alert(&span("x", 0, 1), "a.").alert(&span("x", 0, 1), "b.");
+        assert!(
+            diagnostics
+                .render_closing(&Rendering::default(), true)
+                .contains("zero-warning")
+        );
+        diagnostics
+            .alert(&span("x", 0, 1), "a.")
+            .alert(&span("x", 0, 1), "b.");
         assert_eq!(
-            diagnostics.render_closing(&Rendering { pid: 3, ..Rendering::default() }, false),
+            diagnostics.render_closing(
+                &Rendering {
+                    pid: 3,
+                    ..Rendering::default()
+                },
+                false
+            ),
             "[ALERT]    (3) : config : Error(s) found in configuration file : a.cfg\n\
              [ALERT]    (3) : config : Fatal errors found in configuration.\n"
         );
@@ -333,8 +458,19 @@ mod tests {
         for _ in 0..MAX_DIAGNOSTICS + 5 {
             diagnostics.add(Severity::Alert, None, "m");
         }
-        assert_eq!((diagnostics.alerts(), diagnostics.iter().len(), diagnostics.left_out()), (MAX_DIAGNOSTICS + 5, MAX_DIAGNOSTICS, 5));
-        assert!(diagnostics.render(&Rendering::default()).ends_with("5 more messages left out.\n"));
+        assert_eq!(
+            (
+                diagnostics.alerts(),
+                diagnostics.iter().len(),
+                diagnostics.left_out()
+            ),
+            (MAX_DIAGNOSTICS + 5, MAX_DIAGNOSTICS, 5)
+        );
+        assert!(
+            diagnostics
+                .render(&Rendering::default())
+                .ends_with("5 more messages left out.\n")
+        );
     }
 
     #[test]

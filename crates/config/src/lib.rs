@@ -2,6 +2,7 @@
 pub mod build;
 pub mod condition;
 pub mod diagnostic;
+mod directive;
 pub mod environment;
 pub mod keywords;
 pub mod lexer;

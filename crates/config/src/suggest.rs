@@ -18,7 +18,8 @@ pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         }
     }
     // A word of one or two letters is one edit from very many things.
-    best.filter(|(distance, candidate)| *distance < candidate.len().min(word.len())).map(|(_, candidate)| candidate)
+    best.filter(|(distance, candidate)| *distance < candidate.len().min(word.len()))
+        .map(|(_, candidate)| candidate)
 }
 
 /// Edit distance (optimal string alignment) of `a` and `b`, case ignored, if it is at most `limit`.
@@ -28,20 +29,32 @@ fn distance_within(a: &[u8], b: &[u8], limit: usize) -> Option<usize> {
     }
     // Three rows of the table, the current one last.
     let mut rows = [[0usize; MAX_WORD_BYTES + 1]; 3];
-    rows[2].iter_mut().enumerate().for_each(|(j, cell)| *cell = j);
+    rows[2]
+        .iter_mut()
+        .enumerate()
+        .for_each(|(j, cell)| *cell = j);
     for i in 1..=a.len() {
         rows.rotate_left(1);
         rows[2][0] = i;
         for j in 1..=b.len() {
             let same = a[i - 1].eq_ignore_ascii_case(&b[j - 1]);
-            let mut cell = (rows[1][j] + 1).min(rows[2][j - 1] + 1).min(rows[1][j - 1] + usize::from(!same));
-            let swapped = i > 1 && j > 1 && a[i - 1].eq_ignore_ascii_case(&b[j - 2]) && a[i - 2].eq_ignore_ascii_case(&b[j - 1]);
+            let mut cell = (rows[1][j] + 1)
+                .min(rows[2][j - 1] + 1)
+                .min(rows[1][j - 1] + usize::from(!same));
+            let swapped = i > 1
+                && j > 1
+                && a[i - 1].eq_ignore_ascii_case(&b[j - 2])
+                && a[i - 2].eq_ignore_ascii_case(&b[j - 1]);
             if swapped {
                 cell = cell.min(rows[0][j - 2] + 1);
             }
             rows[2][j] = cell;
         }
-        if rows[2][..=b.len()].iter().min().is_some_and(|&least| least > limit) {
+        if rows[2][..=b.len()]
+            .iter()
+            .min()
+            .is_some_and(|&least| least > limit)
+        {
             return None;
         }
     }
@@ -54,7 +67,16 @@ mod tests {
 
     #[test]
     fn slips_find_their_word() {
-        let known = ["mode", "bind", "balance", "default_backend", "use_backend", "timeout", "http-request", "http-response"];
+        let known = [
+            "mode",
+            "bind",
+            "balance",
+            "default_backend",
+            "use_backend",
+            "timeout",
+            "http-request",
+            "http-response",
+        ];
         let cases = [
             ("mdoe", Some("mode")),
             ("binde", Some("bind")),

@@ -49,7 +49,11 @@ impl Span {
 
 impl fmt::Debug for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}..{}", self.source.name, self.line, self.start, self.end)
+        write!(
+            f,
+            "{}:{}:{}..{}",
+            self.source.name, self.line, self.start, self.end
+        )
     }
 }
 
@@ -148,7 +152,13 @@ pub fn text_of(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
-            if is_raw(c) { c.encode_utf8(&mut [0; 4]).bytes().for_each(|b| text.push(raw(b))) } else { text.push(c) }
+            if is_raw(c) {
+                c.encode_utf8(&mut [0; 4])
+                    .bytes()
+                    .for_each(|b| text.push(raw(b)))
+            } else {
+                text.push(c)
+            }
         }
         chunk.invalid().iter().for_each(|&b| text.push(raw(b)));
     }
@@ -185,8 +195,14 @@ mod tests {
 
     #[test]
     fn every_byte_string_survives_as_text() {
-        let cases: [&[u8]; 6] =
-            [b"", b"plain", "h\u{e9}llo".as_bytes(), b"caf\xe9", b"\xff\xfe\x80", "\u{10ffe9}\u{10ff00}".as_bytes()];
+        let cases: [&[u8]; 6] = [
+            b"",
+            b"plain",
+            "h\u{e9}llo".as_bytes(),
+            b"caf\xe9",
+            b"\xff\xfe\x80",
+            "\u{10ffe9}\u{10ff00}".as_bytes(),
+        ];
         for bytes in cases {
             assert_eq!(bytes_of(&text_of(bytes)).as_ref(), bytes);
         }

@@ -17,7 +17,10 @@ pub struct Limits {
 
 /// How far a message may break the grammar (`option accept-unsafe-violations-in-http-request/response`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strictness { Strict, Relaxed }
+pub enum Strictness {
+    Strict,
+    Relaxed,
+}
 
 /// How the body of a message is delimited (RFC 9112 §6.3), decided when its head is parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -54,15 +57,34 @@ pub struct Parsed {
 ///
 /// # Errors
 /// What RFC 9112 calls malformed, and the limits. `response()` of the error tells the status to send.
-pub fn parse_request(_input: &[u8], _limits: Limits, _strictness: Strictness, _head: &mut Head) -> Result<Option<Parsed>, error::ParseError> { unimplemented!() }
+pub fn parse_request(
+    _input: &[u8],
+    _limits: Limits,
+    _strictness: Strictness,
+    _head: &mut Head,
+) -> Result<Option<Parsed>, error::ParseError> {
+    unimplemented!()
+}
 
 /// Parses a response head. `to` is the method of the request it answers (HEAD, CONNECT decide the framing).
 ///
 /// # Errors
 /// As [`parse_request`].
-pub fn parse_response(_input: &[u8], _to: crate::Method, _limits: Limits, _strictness: Strictness, _head: &mut Head) -> Result<Option<Parsed>, error::ParseError> { unimplemented!() }
+pub fn parse_response(
+    _input: &[u8],
+    _to: crate::Method,
+    _limits: Limits,
+    _strictness: Strictness,
+    _head: &mut Head,
+) -> Result<Option<Parsed>, error::ParseError> {
+    unimplemented!()
+}
 
 /// Appends the request line, all live fields and the empty line to `out`. Hop-by-hop fields are already decided by the caller.
-pub fn write_request(_head: &Head, _out: &mut Vec<u8>) { unimplemented!() }
+pub fn write_request(_head: &Head, _out: &mut Vec<u8>) {
+    unimplemented!()
+}
 /// The same with a status line.
-pub fn write_response(_head: &Head, _out: &mut Vec<u8>) { unimplemented!() }
+pub fn write_response(_head: &Head, _out: &mut Vec<u8>) {
+    unimplemented!()
+}

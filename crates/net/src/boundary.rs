@@ -115,12 +115,22 @@ pub trait Driver {
     fn resume(&mut self, conn: ConnId);
     /// Stops or starts accepting on a listener (`maxconn`, draining).
     fn accepting(&mut self, listener: ListenerId, on: bool);
+    /// Takes the connections that already wait on a listener, then closes it for good.
+    fn unlisten(&mut self, listener: ListenerId);
+    /// Gives every other worker a round: something they share was freed.
+    fn wake_peers(&mut self);
     /// Hands a finished log message, terminated as its target needs, to log target `target`; never blocks.
     fn log(&mut self, target: usize, message: &[u8]);
 }
 
 /// What a driver tells the engine.
 pub trait Engine<D: Driver> {
+    /// What the control thread and the other workers tell it.
+    type Message: Send;
+    /// A message came.
+    fn on_message(&mut self, driver: &mut D, message: Self::Message);
+    /// Nothing is left to do after a message told it to stop: the driver's loop ends.
+    fn is_finished(&self) -> bool;
     /// A connection came in. Data that is already there is delivered right after.
     fn on_accept(&mut self, driver: &mut D, conn: ConnId, accepted: Accepted);
     /// An outgoing connection stands.

@@ -5,6 +5,14 @@
 
 pub mod addr;
 pub mod boundary;
+pub mod epoll;
+pub mod listen;
+pub mod logs;
+pub mod slots;
+pub mod sys;
+pub mod timers;
 
 pub use addr::Addr;
-pub use boundary::{Accepted, Close, ConnId, Connect, ConnectError, Driver, Engine, ListenerId, Now, Sent};
+pub use boundary::{
+    Accepted, Close, ConnId, Connect, ConnectError, Driver, Engine, ListenerId, Now, Sent,
+};

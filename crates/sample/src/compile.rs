@@ -54,7 +54,11 @@ impl Compiler {
     /// # Errors
     /// As [`Compiler::expr`], and unknown aliases and flags. The fault's word is 0.
     pub fn log_format(&mut self, text: &str, place: Place) -> Result<LogFormat, ExprError> {
-        let style = if place == Place::LOG { Style::Log } else { Style::Http };
+        let style = if place == Place::LOG {
+            Style::Log
+        } else {
+            Style::Http
+        };
         self.log_format_styled(text, place, style)
     }
 
@@ -62,7 +66,12 @@ impl Compiler {
     ///
     /// # Errors
     /// As [`Compiler::log_format`].
-    pub fn log_format_styled(&mut self, _text: &str, _place: Place, _style: Style) -> Result<LogFormat, ExprError> {
+    pub fn log_format_styled(
+        &mut self,
+        _text: &str,
+        _place: Place,
+        _style: Style,
+    ) -> Result<LogFormat, ExprError> {
         unimplemented!()
     }
 
@@ -70,7 +79,13 @@ impl Compiler {
     ///
     /// # Errors
     /// As [`Compiler::expr`], and faults in flags and patterns. Pattern files are read here.
-    pub fn acl(&mut self, _acls: &mut Acls, _name: &str, _words: &[&str], _place: Place) -> Result<(), ExprError> {
+    pub fn acl(
+        &mut self,
+        _acls: &mut Acls,
+        _name: &str,
+        _words: &[&str],
+        _place: Place,
+    ) -> Result<(), ExprError> {
         unimplemented!()
     }
 

@@ -19,11 +19,21 @@ pub enum Piece<'a> {
 pub struct BodyDecoder {}
 
 impl BodyDecoder {
-    pub fn new(_framing: Framing) -> Self { unimplemented!() }
+    pub fn new(_framing: Framing) -> Self {
+        unimplemented!()
+    }
     /// Takes one step. Returns how many bytes of `input` it consumed and what they were.
     ///
     /// # Errors
     /// Malformed chunk size, extension, trailer; limits.
-    pub fn next<'a>(&mut self, _input: &'a [u8], _trailers: &mut Head) -> Result<(usize, Piece<'a>), ParseError> { unimplemented!() }
-    pub fn is_done(&self) -> bool { unimplemented!() }
+    pub fn next<'a>(
+        &mut self,
+        _input: &'a [u8],
+        _trailers: &mut Head,
+    ) -> Result<(usize, Piece<'a>), ParseError> {
+        unimplemented!()
+    }
+    pub fn is_done(&self) -> bool {
+        unimplemented!()
+    }
 }

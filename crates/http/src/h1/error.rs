@@ -3,4 +3,7 @@
 /// One variant for each rule a peer can break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ParseError { TooLarge, TooManyFields /* … */ }
+pub enum ParseError {
+    TooLarge,
+    TooManyFields, /* … */
+}

@@ -1,0 +1,205 @@
+//! The text of a condition into its terms. Offsets are bytes from the start of the whole text.
+
+use super::predicate::{self, Predicate};
+use super::version::number_prefix;
+use super::{ConditionError, Expression, MAX_CONDITION_DEPTH, Term, TermKind};
+
+/// The whole of `text`, which is not empty.
+pub(super) fn expression(text: &str) -> Result<Expression, ConditionError> {
+    let mut parser = Parser { text, at: 0 };
+    let parsed = parser.alternatives(0)?;
+    match parser.rest().chars().next() {
+        None => Ok(parsed),
+        Some(c) => parser.error(
+            parser.at,
+            format!("unexpected character '{c}' at the end of conditional expression '{text}'"),
+        ),
+    }
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Parser<'a> {
+    fn alternatives(&mut self, depth: usize) -> Result<Expression, ConditionError> {
+        let mut alternatives = vec![self.conjunction(depth)?];
+        while self.eat("||") {
+            alternatives.push(self.conjunction(depth)?);
+        }
+        Ok(Expression(alternatives))
+    }
+
+    fn conjunction(&mut self, depth: usize) -> Result<Vec<Term>, ConditionError> {
+        let mut terms = vec![self.term(depth)?];
+        while self.eat("&&") {
+            terms.push(self.term(depth)?);
+        }
+        Ok(terms)
+    }
+
+    fn term(&mut self, depth: usize) -> Result<Term, ConditionError> {
+        self.skip_blanks();
+        let start = self.at;
+        let mut negated = false;
+        while self.eat("!") {
+            negated = !negated;
+        }
+        let kind = self.bare_term(start, depth)?;
+        self.skip_blanks();
+        Ok(Term { negated, kind })
+    }
+
+    fn bare_term(&mut self, start: usize, depth: usize) -> Result<TermKind, ConditionError> {
+        if let Some((non_zero, len)) = number_prefix(self.rest()) {
+            self.at += len;
+            return Ok(TermKind::Constant(non_zero));
+        }
+        if self.rest().starts_with('(') {
+            return self.parentheses(start, depth);
+        }
+        let name_len = self.rest().find([' ', '(']).unwrap_or(self.rest().len());
+        match predicate::find(&self.rest()[..name_len]) {
+            Some(predicate) => {
+                self.at += name_len;
+                self.arguments(predicate)
+                    .map(|args| TermKind::Predicate(predicate, args))
+            }
+            None => self.unparsable(start),
+        }
+    }
+
+    fn parentheses(&mut self, start: usize, depth: usize) -> Result<TermKind, ConditionError> {
+        if depth == MAX_CONDITION_DEPTH {
+            return self.error(
+                start,
+                format!(
+                    "more than {MAX_CONDITION_DEPTH} nested parentheses in conditional expression"
+                ),
+            );
+        }
+        self.eat("(");
+        let inner = self.alternatives(depth + 1)?;
+        if !self.eat(")") {
+            return self.error(
+                start,
+                format!(
+                    "expected ')' after conditional expression '{}'",
+                    &self.text[start..]
+                ),
+            );
+        }
+        Ok(TermKind::Parentheses(inner))
+    }
+
+    /// The arguments in parentheses after a predicate's name. Without parentheses there is one, and it is empty.
+    fn arguments(&mut self, predicate: &Predicate) -> Result<Vec<String>, ConditionError> {
+        let mut args = Vec::new();
+        let parenthesis = self.rest().starts_with('(');
+        self.at += usize::from(parenthesis);
+        while args.len() < predicate.arity {
+            let arg = if parenthesis {
+                self.argument(predicate, args.len())?
+            } else {
+                String::new()
+            };
+            args.push(arg);
+            if args.len() == predicate.arity || !self.rest().starts_with(',') {
+                break;
+            }
+            self.at += 1;
+        }
+        if args.len() < predicate.arity {
+            let what = format!(
+                "missing arguments (got {}/{}), type 'string' expected",
+                args.len(),
+                predicate.arity
+            );
+            return self.bad_argument(predicate, args.len(), &what);
+        }
+        if parenthesis && !self.rest().starts_with(')') {
+            let what = match self.rest() {
+                "" => "expected ')'".to_owned(),
+                rest => format!("expected ')' before '{rest}'"),
+            };
+            return self.bad_argument(predicate, args.len(), &what);
+        }
+        self.at += usize::from(parenthesis);
+        Ok(args)
+    }
+
+    /// One argument, up to a comma or parenthesis outside quotes (manual §2.2, second level of quoting).
+    fn argument(&mut self, predicate: &Predicate, index: usize) -> Result<String, ConditionError> {
+        let mut arg = String::new();
+        let mut quote = None;
+        while let Some(c) = self.rest().chars().next() {
+            let mut taken = c.len_utf8();
+            match c {
+                ',' | ')' if quote.is_none() => break,
+                '"' | '\'' if quote.is_none() => quote = Some(c),
+                c if quote == Some(c) => quote = None,
+                '\\' if quote != Some('\'') => {
+                    let (out, len) = match self.rest()[1..].chars().next() {
+                        None => return self.bad_argument(predicate, index, "nothing after '\\'"),
+                        Some(escaped @ ('\\' | ' ' | '"' | '\'')) => (escaped, 2),
+                        Some('r') => ('\r', 2),
+                        Some('n') => ('\n', 2),
+                        Some('t') => ('\t', 2),
+                        Some(_) => ('\\', 1),
+                    };
+                    arg.push(out);
+                    taken = len;
+                }
+                c => arg.push(c),
+            }
+            self.at += taken;
+        }
+        Ok(arg)
+    }
+
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn skip_blanks(&mut self) {
+        self.at += self.rest().len() - self.rest().trim_start_matches([' ', '\t']).len();
+    }
+
+    /// Past `token` and the blanks after it, if it stands here.
+    fn eat(&mut self, token: &str) -> bool {
+        let found = self.rest().starts_with(token);
+        if found {
+            self.at += token.len();
+            self.skip_blanks();
+        }
+        found
+    }
+
+    fn unparsable<T>(&self, start: usize) -> Result<T, ConditionError> {
+        self.error(
+            start,
+            format!(
+                "unparsable conditional expression '{}'",
+                &self.text[start..]
+            ),
+        )
+    }
+
+    fn bad_argument<T>(
+        &self,
+        predicate: &Predicate,
+        index: usize,
+        what: &str,
+    ) -> Result<T, ConditionError> {
+        let message = format!(
+            "{what} in argument {index} of predicate '{}' used in conditional expression",
+            predicate.name
+        );
+        self.error(self.at, message)
+    }
+
+    fn error<T>(&self, offset: usize, message: String) -> Result<T, ConditionError> {
+        Err(ConditionError { offset, message })
+    }
+}

@@ -1,0 +1,148 @@
+//! Opening the listening sockets of a `bind` line.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use crate::{Addr, sys};
+
+/// Where a listener's socket comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListenAddr {
+    /// Bind it here.
+    Bind(Addr),
+    /// It is inherited, bound, as this descriptor (`fd@`).
+    Inherited(RawFd),
+}
+
+/// Socket options of a listener (manual §5.1).
+#[derive(Clone, Debug, Default)]
+pub struct ListenOptions {
+    /// Length of the kernel's queue.
+    pub backlog: i32,
+    /// Accept IPv4 too on an IPv6 wildcard (`v4v6`), or refuse it (`v6only`).
+    pub v6only: Option<bool>,
+    /// Only from this interface.
+    pub interface: Option<String>,
+    /// TCP fast open.
+    pub tfo: bool,
+    /// Accept only once data is there.
+    pub defer_accept: bool,
+    /// Largest segment; negative: that much less than the kernel's.
+    pub mss: Option<i32>,
+    /// Permissions of a UNIX socket.
+    pub unix_mode: Option<u32>,
+    /// Each worker opens its own socket.
+    pub reuse_port: bool,
+}
+
+/// Opens a listening socket.
+///
+/// A UNIX path that a dead process left behind is replaced.
+///
+/// # Errors
+/// What the kernel says, with the step that failed in the text.
+pub fn open(addr: &ListenAddr, options: &ListenOptions) -> io::Result<OwnedFd> {
+    let fd = match addr {
+        ListenAddr::Inherited(fd) => return inherited(*fd, options),
+        ListenAddr::Bind(addr) => bound(addr, options)?,
+    };
+    sys::listen(fd.as_raw_fd(), options.backlog)
+        .map_err(|error| step("cannot listen to socket", error))?;
+    Ok(fd)
+}
+
+fn inherited(fd: RawFd, options: &ListenOptions) -> io::Result<OwnedFd> {
+    let kind = sys::socket_type(fd).map_err(|error| step("cannot use file descriptor", error))?;
+    if kind != libc::SOCK_STREAM {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("file descriptor {fd} is not a stream socket"),
+        ));
+    }
+    let fd = sys::inherit(fd)?;
+    sys::set_nonblocking_cloexec(fd.as_raw_fd())?;
+    sys::listen(fd.as_raw_fd(), options.backlog)
+        .map_err(|error| step("cannot listen to socket", error))?;
+    Ok(fd)
+}
+
+fn bound(addr: &Addr, options: &ListenOptions) -> io::Result<OwnedFd> {
+    let fd =
+        sys::stream_socket(addr).map_err(|error| step("cannot create listening socket", error))?;
+    let raw = fd.as_raw_fd();
+    match addr {
+        Addr::Inet(inet) => {
+            sys::set_option(raw, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+            if options.reuse_port {
+                sys::set_option(raw, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
+            }
+            if inet.is_ipv6() {
+                let v6only = options.v6only.unwrap_or(true);
+                sys::set_option(
+                    raw,
+                    libc::IPPROTO_IPV6,
+                    libc::IPV6_V6ONLY,
+                    i32::from(v6only),
+                )?;
+            }
+            if let Some(interface) = &options.interface {
+                sys::bind_to_interface(raw, interface)
+                    .map_err(|error| step("cannot bind listener to device", error))?;
+            }
+            if options.defer_accept {
+                sys::set_option(raw, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, 1)?;
+            }
+            if options.tfo {
+                sys::set_option(raw, libc::IPPROTO_TCP, libc::TCP_FASTOPEN, options.backlog)?;
+            }
+            if let Some(mss) = options.mss.filter(|mss| *mss > 0) {
+                sys::set_option(raw, libc::IPPROTO_TCP, libc::TCP_MAXSEG, mss)?;
+            }
+            // Accepted connections inherit it: one system call a connection saved.
+            sys::set_option(raw, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+            sys::bind(&fd, addr).map_err(|error| step("cannot bind socket", error))?;
+        }
+        Addr::Unix(path) => bind_unix(&fd, addr, path, options)?,
+    }
+    Ok(fd)
+}
+
+fn bind_unix(fd: &OwnedFd, addr: &Addr, path: &[u8], options: &ListenOptions) -> io::Result<()> {
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+
+    if path.first() == Some(&0) {
+        return sys::bind(fd, addr).map_err(|error| step("cannot bind UNIX socket", error));
+    }
+    let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
+    // Bound under another name first, so that a client never finds the path without a socket behind it.
+    let mut fresh = path.as_os_str().to_owned();
+    fresh.push(format!(".{}.tmp", std::process::id()));
+    if let Ok(meta) = std::fs::symlink_metadata(path)
+        && !meta.file_type().is_socket()
+    {
+        return Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "cannot bind UNIX socket: the path is not a socket",
+        ));
+    }
+    // A leftover of a process of the same number that died between the two steps.
+    drop(std::fs::remove_file(&fresh));
+    let temporary = Addr::Unix(fresh.as_bytes().into());
+    sys::bind(fd, &temporary).map_err(|error| step("cannot bind UNIX socket", error))?;
+    if let Some(mode) = options.unix_mode {
+        std::fs::set_permissions(&fresh, std::fs::Permissions::from_mode(mode))?;
+    }
+    sys::listen(fd.as_raw_fd(), options.backlog)?;
+    std::fs::rename(&fresh, path).map_err(|error| step("cannot bind UNIX socket", error))
+}
+
+fn step(what: &str, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what} ({})", plain(&error)))
+}
+
+/// The error's text without Rust's "(os error N)".
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}

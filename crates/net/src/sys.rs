@@ -1,0 +1,710 @@
+//! The system calls of the data path: the one module of this crate with `unsafe` code.
+//!
+//! Everything here is a thin wrapper: arguments in safe types, `errno` out as [`io::Error`] or a small enum.
+
+use std::io;
+use std::mem::{MaybeUninit, size_of, zeroed};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use libc::{c_int, c_void, socklen_t};
+
+use crate::Addr;
+
+/// Longest path of a UNIX socket, without the terminating NUL.
+pub const UNIX_PATH_BYTES_MAX: usize = 107;
+
+/// What a non-blocking read or write came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Io {
+    /// This many bytes; 0 of a read is the end of the stream.
+    Done(usize),
+    /// Nothing possible now.
+    WouldBlock,
+    /// The connection failed with this `errno`.
+    Failed(i32),
+}
+
+fn errno() -> i32 {
+    io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+fn check(rc: c_int) -> io::Result<c_int> {
+    if rc < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(rc)
+    }
+}
+
+fn transferred(rc: isize) -> Option<Io> {
+    if let Ok(bytes) = usize::try_from(rc) {
+        return Some(Io::Done(bytes));
+    }
+    match errno() {
+        libc::EAGAIN => Some(Io::WouldBlock),
+        libc::EINTR => None,
+        code => Some(Io::Failed(code)),
+    }
+}
+
+/// Reads what is there into `buffer` without blocking.
+pub fn recv(fd: RawFd, buffer: &mut [u8]) -> Io {
+    loop {
+        // SAFETY: the pointer and length are those of a live, writable slice.
+        let rc = unsafe {
+            libc::recv(
+                fd,
+                buffer.as_mut_ptr().cast(),
+                buffer.len(),
+                libc::MSG_DONTWAIT,
+            )
+        };
+        if let Some(done) = transferred(rc) {
+            return done;
+        }
+    }
+}
+
+/// Throws away what is there, up to `bytes_max`, so that a close sends FIN rather than RST.
+pub fn discard_input(fd: RawFd, bytes_max: usize) {
+    // SAFETY: with MSG_TRUNC on TCP the kernel drops the data and never writes through the pointer.
+    unsafe {
+        libc::recv(
+            fd,
+            std::ptr::null_mut(),
+            bytes_max,
+            libc::MSG_DONTWAIT | libc::MSG_TRUNC | libc::MSG_NOSIGNAL,
+        )
+    };
+}
+
+/// Sends `head` then `body` without blocking, in one segment where they fit.
+pub fn send(fd: RawFd, head: &[u8], body: &[u8]) -> Io {
+    if body.is_empty() || head.is_empty() {
+        let only = if head.is_empty() { body } else { head };
+        loop {
+            // SAFETY: pointer and length of a live slice.
+            let rc = unsafe {
+                libc::send(
+                    fd,
+                    only.as_ptr().cast(),
+                    only.len(),
+                    libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+                )
+            };
+            if let Some(done) = transferred(rc) {
+                return done;
+            }
+        }
+    }
+    let mut parts = [
+        libc::iovec {
+            iov_base: head.as_ptr() as *mut c_void,
+            iov_len: head.len(),
+        },
+        libc::iovec {
+            iov_base: body.as_ptr() as *mut c_void,
+            iov_len: body.len(),
+        },
+    ];
+    // SAFETY: an all-zero msghdr is valid.
+    let mut message: libc::msghdr = unsafe { zeroed() };
+    message.msg_iov = parts.as_mut_ptr();
+    message.msg_iovlen = parts.len() as _;
+    loop {
+        // SAFETY: `message` points to `parts`, which points to live slices that sendmsg only reads.
+        let rc = unsafe { libc::sendmsg(fd, &message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
+        if let Some(done) = transferred(rc) {
+            return done;
+        }
+    }
+}
+
+/// A new non-blocking stream socket for an address' family.
+///
+/// # Errors
+/// `errno` of `socket`.
+pub fn stream_socket(addr: &Addr) -> io::Result<OwnedFd> {
+    socket(family(addr), libc::SOCK_STREAM)
+}
+
+/// A new non-blocking datagram socket for an address' family.
+///
+/// # Errors
+/// `errno` of `socket`.
+pub fn datagram_socket(addr: &Addr) -> io::Result<OwnedFd> {
+    socket(family(addr), libc::SOCK_DGRAM)
+}
+
+fn family(addr: &Addr) -> c_int {
+    match addr {
+        Addr::Inet(SocketAddr::V4(_)) => libc::AF_INET,
+        Addr::Inet(SocketAddr::V6(_)) => libc::AF_INET6,
+        Addr::Unix(_) => libc::AF_UNIX,
+    }
+}
+
+fn socket(family: c_int, kind: c_int) -> io::Result<OwnedFd> {
+    // SAFETY: no pointers.
+    let fd =
+        check(unsafe { libc::socket(family, kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) })?;
+    // SAFETY: the descriptor was just made and belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A kernel socket address with its length.
+struct RawAddr {
+    storage: libc::sockaddr_storage,
+    len: socklen_t,
+}
+
+impl RawAddr {
+    fn empty() -> Self {
+        // SAFETY: an all-zero sockaddr_storage is valid (family AF_UNSPEC).
+        let storage = unsafe { zeroed() };
+        RawAddr {
+            storage,
+            len: size_of::<libc::sockaddr_storage>() as socklen_t,
+        }
+    }
+
+    fn of(addr: &Addr) -> Self {
+        let mut raw = RawAddr::empty();
+        match addr {
+            Addr::Inet(SocketAddr::V4(v4)) => {
+                let sin = libc::sockaddr_in {
+                    sin_family: libc::AF_INET as _,
+                    sin_port: v4.port().to_be(),
+                    sin_addr: libc::in_addr {
+                        s_addr: u32::from_ne_bytes(v4.ip().octets()),
+                    },
+                    sin_zero: [0; 8],
+                };
+                raw.put(sin, size_of::<libc::sockaddr_in>());
+            }
+            Addr::Inet(SocketAddr::V6(v6)) => {
+                let sin6 = libc::sockaddr_in6 {
+                    sin6_family: libc::AF_INET6 as _,
+                    sin6_port: v6.port().to_be(),
+                    sin6_flowinfo: v6.flowinfo(),
+                    sin6_addr: libc::in6_addr {
+                        s6_addr: v6.ip().octets(),
+                    },
+                    sin6_scope_id: v6.scope_id(),
+                };
+                raw.put(sin6, size_of::<libc::sockaddr_in6>());
+            }
+            Addr::Unix(path) => {
+                // SAFETY: an all-zero sockaddr_un is valid.
+                let mut sun: libc::sockaddr_un = unsafe { zeroed() };
+                sun.sun_family = libc::AF_UNIX as _;
+                let len = path.len().min(UNIX_PATH_BYTES_MAX);
+                for (to, from) in sun.sun_path.iter_mut().zip(&path[..len]) {
+                    *to = *from as _;
+                }
+                // An abstract name's length counts; a path carries its terminating NUL.
+                let terminator = usize::from(path.first() != Some(&0));
+                raw.put(sun, size_of::<libc::sa_family_t>() + len + terminator);
+            }
+        }
+        raw
+    }
+
+    fn put<T>(&mut self, addr: T, len: usize) {
+        const { assert!(size_of::<T>() <= size_of::<libc::sockaddr_storage>()) };
+        // SAFETY: sockaddr_storage is at least as large and as aligned as every socket address type.
+        unsafe { std::ptr::write((&raw mut self.storage).cast::<T>(), addr) };
+        self.len = len as socklen_t;
+    }
+
+    fn as_ptr(&self) -> *const libc::sockaddr {
+        (&raw const self.storage).cast()
+    }
+
+    fn as_mut_ptr(&mut self) -> *mut libc::sockaddr {
+        (&raw mut self.storage).cast()
+    }
+
+    fn to_addr(&self) -> Addr {
+        match c_int::from(self.storage.ss_family) {
+            libc::AF_INET => {
+                // SAFETY: the family says that a sockaddr_in lies here.
+                let sin = unsafe { &*(&raw const self.storage).cast::<libc::sockaddr_in>() };
+                let ip = Ipv4Addr::from(sin.sin_addr.s_addr.to_ne_bytes());
+                Addr::Inet(SocketAddr::V4(SocketAddrV4::new(
+                    ip,
+                    u16::from_be(sin.sin_port),
+                )))
+            }
+            libc::AF_INET6 => {
+                // SAFETY: the family says that a sockaddr_in6 lies here.
+                let sin6 = unsafe { &*(&raw const self.storage).cast::<libc::sockaddr_in6>() };
+                let ip = Ipv6Addr::from(sin6.sin6_addr.s6_addr);
+                let port = u16::from_be(sin6.sin6_port);
+                Addr::Inet(SocketAddr::V6(SocketAddrV6::new(
+                    ip,
+                    port,
+                    sin6.sin6_flowinfo,
+                    sin6.sin6_scope_id,
+                )))
+            }
+            _ => {
+                let header = size_of::<libc::sa_family_t>();
+                let len = (self.len as usize)
+                    .saturating_sub(header)
+                    .min(UNIX_PATH_BYTES_MAX + 1);
+                // SAFETY: `len` bytes after the family lie inside the storage.
+                let bytes = unsafe {
+                    std::slice::from_raw_parts(
+                        (&raw const self.storage).cast::<u8>().add(header),
+                        len,
+                    )
+                };
+                let end = match bytes.first() {
+                    Some(0) | None => bytes.len(),
+                    Some(_) => bytes
+                        .iter()
+                        .position(|byte| *byte == 0)
+                        .unwrap_or(bytes.len()),
+                };
+                Addr::Unix(bytes[..end].into())
+            }
+        }
+    }
+}
+
+/// Binds a socket.
+///
+/// # Errors
+/// `errno` of `bind`.
+pub fn bind(fd: &OwnedFd, addr: &Addr) -> io::Result<()> {
+    let raw = RawAddr::of(addr);
+    // SAFETY: pointer and length describe `raw`.
+    check(unsafe { libc::bind(fd.as_raw_fd(), raw.as_ptr(), raw.len) }).map(drop)
+}
+
+/// Listens on a bound socket.
+///
+/// # Errors
+/// `errno` of `listen`.
+pub fn listen(fd: RawFd, backlog: i32) -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::listen(fd, backlog) }).map(drop)
+}
+
+/// Starts connecting; `true` when it stands already.
+///
+/// # Errors
+/// `errno` of `connect`, except that it is in progress.
+pub fn connect(fd: RawFd, addr: &Addr) -> io::Result<bool> {
+    let raw = RawAddr::of(addr);
+    // SAFETY: pointer and length describe `raw`.
+    match check(unsafe { libc::connect(fd, raw.as_ptr(), raw.len) }) {
+        Ok(_) => Ok(true),
+        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// What an accept came to.
+#[derive(Debug)]
+pub enum Accept {
+    /// A connection and its peer.
+    Conn(OwnedFd, Addr),
+    /// None is waiting.
+    WouldBlock,
+    /// Descriptors or memory are exhausted: try again later.
+    Exhausted,
+    /// This one was gone already, or the listener failed.
+    Failed,
+}
+
+/// Accepts one connection, non-blocking.
+#[must_use]
+pub fn accept(listener: RawFd) -> Accept {
+    let mut raw = RawAddr::empty();
+    // SAFETY: address pointer and length describe `raw`.
+    let fd = unsafe {
+        libc::accept4(
+            listener,
+            raw.as_mut_ptr(),
+            &mut raw.len,
+            libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC,
+        )
+    };
+    if fd >= 0 {
+        // SAFETY: the descriptor was just made.
+        return Accept::Conn(unsafe { OwnedFd::from_raw_fd(fd) }, raw.to_addr());
+    }
+    match errno() {
+        libc::EAGAIN => Accept::WouldBlock,
+        libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM => Accept::Exhausted,
+        _ => Accept::Failed,
+    }
+}
+
+/// The local address of a socket.
+///
+/// # Errors
+/// `errno` of `getsockname`.
+pub fn local_addr(fd: RawFd) -> io::Result<Addr> {
+    let mut raw = RawAddr::empty();
+    // SAFETY: address pointer and length describe `raw`.
+    check(unsafe { libc::getsockname(fd, raw.as_mut_ptr(), &mut raw.len) })?;
+    Ok(raw.to_addr())
+}
+
+/// A socket's type (`SOCK_STREAM`, `SOCK_DGRAM`), to check what was inherited.
+///
+/// # Errors
+/// Not a socket, or not a descriptor at all.
+pub fn socket_type(fd: RawFd) -> io::Result<i32> {
+    let mut kind: c_int = 0;
+    let mut len = size_of::<c_int>() as socklen_t;
+    // SAFETY: the pointers describe `kind` and `len`.
+    check(unsafe {
+        libc::getsockopt(
+            fd,
+            libc::SOL_SOCKET,
+            libc::SO_TYPE,
+            (&raw mut kind).cast(),
+            &mut len,
+        )
+    })?;
+    Ok(kind)
+}
+
+/// The pending error of a socket, 0 for none.
+#[must_use]
+pub fn pending_error(fd: RawFd) -> i32 {
+    let mut code: c_int = 0;
+    let mut len = size_of::<c_int>() as socklen_t;
+    // SAFETY: the pointers describe `code` and `len`.
+    let rc = unsafe {
+        libc::getsockopt(
+            fd,
+            libc::SOL_SOCKET,
+            libc::SO_ERROR,
+            (&raw mut code).cast(),
+            &mut len,
+        )
+    };
+    if rc < 0 { errno() } else { code }
+}
+
+/// Sets an integer option.
+///
+/// # Errors
+/// `errno` of `setsockopt`.
+pub fn set_option(fd: RawFd, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
+    let len = size_of::<c_int>() as socklen_t;
+    // SAFETY: the pointer describes `value`.
+    check(unsafe { libc::setsockopt(fd, level, name, (&raw const value).cast(), len) }).map(drop)
+}
+
+/// Binds a socket to an interface (`SO_BINDTODEVICE`).
+///
+/// # Errors
+/// `errno` of `setsockopt`.
+pub fn bind_to_interface(fd: RawFd, interface: &str) -> io::Result<()> {
+    // SAFETY: pointer and length describe the name.
+    check(unsafe {
+        libc::setsockopt(
+            fd,
+            libc::SOL_SOCKET,
+            libc::SO_BINDTODEVICE,
+            interface.as_ptr().cast(),
+            interface.len() as socklen_t,
+        )
+    })
+    .map(drop)
+}
+
+/// Makes the close of a socket send RST.
+pub fn set_linger_zero(fd: RawFd) {
+    let linger = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
+    // SAFETY: the pointer describes `linger`.
+    unsafe {
+        libc::setsockopt(
+            fd,
+            libc::SOL_SOCKET,
+            libc::SO_LINGER,
+            (&raw const linger).cast(),
+            size_of::<libc::linger>() as socklen_t,
+        );
+    }
+}
+
+/// Sends FIN.
+pub fn shutdown_write(fd: RawFd) {
+    // SAFETY: no pointers.
+    unsafe { libc::shutdown(fd, libc::SHUT_WR) };
+}
+
+/// Makes a descriptor non-blocking and not inherited.
+///
+/// # Errors
+/// `errno` of `fcntl`.
+pub fn set_nonblocking_cloexec(fd: RawFd) -> io::Result<()> {
+    // SAFETY: no pointers.
+    let flags = check(unsafe { libc::fcntl(fd, libc::F_GETFL) })?;
+    // SAFETY: no pointers.
+    check(unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK) })?;
+    // SAFETY: no pointers.
+    check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) }).map(drop)
+}
+
+/// Takes over a descriptor that this process inherited.
+///
+/// # Errors
+/// It is not open.
+pub fn inherit(fd: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: no pointers.
+    let copy = check(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3) })?;
+    // SAFETY: the duplicate was just made.
+    Ok(unsafe { OwnedFd::from_raw_fd(copy) })
+}
+
+/// An epoll instance.
+#[derive(Debug)]
+pub struct Epoll(OwnedFd);
+
+/// One event: interest bits and the token given at registration.
+#[derive(Clone, Copy, Debug)]
+pub struct Event {
+    /// `EPOLL*` bits.
+    pub bits: u32,
+    /// The token.
+    pub token: u64,
+}
+
+/// The buffer of one `epoll_wait`.
+pub struct Events {
+    raw: Vec<libc::epoll_event>,
+}
+
+impl Events {
+    /// Room for this many events a call.
+    #[must_use]
+    pub fn with_capacity(count: usize) -> Self {
+        Events {
+            raw: vec![libc::epoll_event { events: 0, u64: 0 }; count],
+        }
+    }
+
+    /// The event at `index` of the last call.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Event {
+        let raw = self.raw[index];
+        Event {
+            bits: raw.events,
+            token: raw.u64,
+        }
+    }
+}
+
+impl Epoll {
+    /// # Errors
+    /// `errno` of `epoll_create1`.
+    pub fn new() -> io::Result<Self> {
+        // SAFETY: no pointers.
+        let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        // SAFETY: the descriptor was just made.
+        Ok(Epoll(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Registers a descriptor.
+    ///
+    /// # Errors
+    /// `errno` of `epoll_ctl`.
+    pub fn add(&self, fd: RawFd, bits: u32, token: u64) -> io::Result<()> {
+        let mut event = libc::epoll_event {
+            events: bits,
+            u64: token,
+        };
+        // SAFETY: the pointer describes `event`.
+        check(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) })
+            .map(drop)
+    }
+
+    /// Takes a descriptor out.
+    pub fn remove(&self, fd: RawFd) {
+        let mut event = libc::epoll_event { events: 0, u64: 0 };
+        // SAFETY: the pointer describes `event`.
+        unsafe { libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_DEL, fd, &mut event) };
+    }
+
+    /// Waits for events, at most `timeout_ms` (-1: for ever). Returns how many came.
+    ///
+    /// # Errors
+    /// `errno` of `epoll_wait`, except an interruption, which is 0 events.
+    pub fn wait(&self, events: &mut Events, timeout_ms: i32) -> io::Result<usize> {
+        let room = events.raw.len() as c_int;
+        // SAFETY: pointer and length describe the buffer.
+        let rc = unsafe {
+            libc::epoll_wait(
+                self.0.as_raw_fd(),
+                events.raw.as_mut_ptr(),
+                room,
+                timeout_ms,
+            )
+        };
+        match check(rc) {
+            Ok(count) => Ok(count as usize),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// A new eventfd, to wake a worker.
+///
+/// # Errors
+/// `errno` of `eventfd`.
+pub fn eventfd() -> io::Result<OwnedFd> {
+    // SAFETY: no pointers.
+    let fd = check(unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) })?;
+    // SAFETY: the descriptor was just made.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Rings an eventfd.
+pub fn eventfd_ring(fd: RawFd) {
+    let one: u64 = 1;
+    // SAFETY: the pointer describes `one`.
+    unsafe { libc::write(fd, (&raw const one).cast(), size_of::<u64>()) };
+}
+
+/// Resets an eventfd.
+pub fn eventfd_reset(fd: RawFd) {
+    let mut count: u64 = 0;
+    // SAFETY: the pointer describes `count`.
+    unsafe { libc::read(fd, (&raw mut count).cast(), size_of::<u64>()) };
+}
+
+/// Sends datagrams to a connected or an unconnected socket in one call; returns how many the kernel took.
+pub fn send_datagrams<'a>(
+    fd: RawFd,
+    to: &Addr,
+    datagrams: impl ExactSizeIterator<Item = &'a [u8]>,
+) -> usize {
+    /// Datagrams of one system call.
+    const BATCH: usize = 64;
+    let raw = RawAddr::of(to);
+    let mut sent = 0;
+    let mut rest = datagrams.peekable();
+    while rest.peek().is_some() {
+        let mut parts = [libc::iovec {
+            iov_base: std::ptr::null_mut(),
+            iov_len: 0,
+        }; BATCH];
+        let mut messages = MaybeUninit::<[libc::mmsghdr; BATCH]>::zeroed();
+        // SAFETY: an all-zero mmsghdr is valid.
+        let messages = unsafe { messages.assume_init_mut() };
+        let mut count = 0;
+        for (datagram, (part, message)) in rest
+            .by_ref()
+            .take(BATCH)
+            .zip(parts.iter_mut().zip(messages.iter_mut()))
+        {
+            part.iov_base = datagram.as_ptr() as *mut c_void;
+            part.iov_len = datagram.len();
+            message.msg_hdr.msg_iov = part;
+            message.msg_hdr.msg_iovlen = 1;
+            message.msg_hdr.msg_name = raw.as_ptr() as *mut c_void;
+            message.msg_hdr.msg_namelen = raw.len;
+            count += 1;
+        }
+        // SAFETY: `count` headers are filled and point to live data that is only read.
+        let rc = unsafe {
+            libc::sendmmsg(
+                fd,
+                messages.as_mut_ptr(),
+                count,
+                (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as _,
+            )
+        };
+        if rc > 0 {
+            sent += rc as usize;
+        }
+    }
+    sent
+}
+
+/// Writes to a descriptor, blocking; for the log writer's own thread.
+///
+/// # Errors
+/// `errno` of `write`.
+pub fn write(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
+    // SAFETY: pointer and length of a live slice.
+    let rc = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
+    if rc < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(rc as usize)
+    }
+}
+
+/// Waits until a descriptor takes bytes again.
+pub fn wait_writable(fd: RawFd, timeout_ms: i32) {
+    let mut poll = libc::pollfd {
+        fd,
+        events: libc::POLLOUT,
+        revents: 0,
+    };
+    // SAFETY: the pointer describes one pollfd.
+    unsafe { libc::poll(&mut poll, 1, timeout_ms) };
+}
+
+/// A clock's nanoseconds.
+fn clock(id: libc::clockid_t) -> u64 {
+    // SAFETY: an all-zero timespec is valid and the pointer describes it.
+    let time = unsafe {
+        let mut time: libc::timespec = zeroed();
+        libc::clock_gettime(id, &mut time);
+        time
+    };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// The time now, both clocks. Only drivers call this.
+#[must_use]
+pub fn now() -> crate::Now {
+    crate::Now {
+        mono_ns: clock(libc::CLOCK_MONOTONIC),
+        wall_ns: clock(libc::CLOCK_REALTIME),
+    }
+}
+
+/// Whether an address is the wildcard of its family, so that a connection's local address must be asked for.
+#[must_use]
+pub fn is_wildcard(addr: &Addr) -> bool {
+    match addr.ip() {
+        Some(IpAddr::V4(ip)) => ip.is_unspecified(),
+        Some(IpAddr::V6(ip)) => ip.is_unspecified(),
+        None => false,
+    }
+}
+
+/// Kernel facts of a TCP connection (`TCP_INFO`), microseconds.
+#[must_use]
+pub fn tcp_rtt_us(fd: RawFd) -> Option<(u32, u32)> {
+    // SAFETY: an all-zero tcp_info is valid.
+    let mut info: libc::tcp_info = unsafe { zeroed() };
+    let mut len = size_of::<libc::tcp_info>() as socklen_t;
+    // SAFETY: the pointers describe `info` and `len`.
+    let rc = unsafe {
+        libc::getsockopt(
+            fd,
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut info).cast(),
+            &mut len,
+        )
+    };
+    (rc == 0).then_some((info.tcpi_rtt, info.tcpi_rttvar))
+}
