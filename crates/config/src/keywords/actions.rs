@@ -289,6 +289,7 @@ pub const TCP_RESPONSE: &[Keyword<TcpParser>] = &[
 pub const QUIC_INITIAL: &[Keyword<()>] = &[
     Keyword::not_yet("accept", S, "Lets the connection pass."),
     Keyword::not_yet("dgram-drop", S, "Drops the packet."),
+    Keyword::not_yet("do-log", S, "Emits a log line now."),
     Keyword::not_yet("reject", S, "Closes the connection without an answer."),
     Keyword::not_yet("send-retry", S, "Asks the client to prove its address."),
 ];
