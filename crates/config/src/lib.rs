@@ -1,9 +1,13 @@
 //! The configuration language: words → spanned tree → typed configuration, with every error of every file in one run.
+pub mod build;
 pub mod condition;
 pub mod diagnostic;
 mod directive;
+pub mod docs;
 pub mod environment;
+pub mod keywords;
 pub mod lexer;
+pub mod load;
 pub mod model;
 pub mod reader;
 pub mod source;

@@ -1,0 +1,174 @@
+//! The typed build: [`Tree`] → [`Config`]. Reports every error of the tree; a configuration with errors is not used.
+//!
+//! The order: names of proxies and servers (expressions name them), `global`, `http-errors`, then each proxy. A proxy is
+//! folded from the statements of its `defaults`, oldest first, and its own: one parser a keyword, no merging of values.
+
+pub mod address;
+pub mod backend;
+pub mod bind;
+pub mod check;
+pub mod expressions;
+pub mod frontend;
+pub mod global;
+pub mod http_rules;
+pub mod line;
+pub mod log_line;
+pub mod logging;
+pub mod names;
+pub mod options;
+pub mod pages;
+pub mod proxy;
+pub mod reply;
+pub mod server;
+pub mod tcp_rules;
+pub mod values;
+
+use crate::diagnostic::Diagnostics;
+use crate::keywords::{self, Keyword, State, other};
+use crate::model::{Config, ErrorPage, Global};
+use crate::suggest::closest;
+use crate::tree::{Section, Tree};
+use line::{Fault, Line, Parse};
+use names::Names;
+use sample::Compiler;
+use std::collections::HashMap;
+
+/// What the build has to know of the machine and of the command line.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Cores that may be used, for a remark about `nbthread`.
+    pub cores: u16,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { cores: std::thread::available_parallelism().map_or(1, |n| u16::try_from(n.get()).unwrap_or(u16::MAX)) }
+    }
+}
+
+/// What all sections share while they are built.
+pub struct Shared<'a> {
+    /// Where faults go.
+    pub diagnostics: &'a mut Diagnostics,
+    /// Compiles every expression of the configuration.
+    pub compiler: Compiler,
+    /// Proxies by name.
+    pub names: Names,
+    /// What was told about the machine.
+    pub settings: Settings,
+    /// `unix-bind prefix`.
+    pub unix_prefix: String,
+    /// Where relative file names count from.
+    pub default_path: pages::DefaultPath,
+    /// Error pages of the `http-errors` sections.
+    pub http_errors: HashMap<String, Vec<(u16, ErrorPage)>>,
+    /// `expose-experimental-directives` and its kin were seen.
+    pub flags: Vec<String>,
+}
+
+/// Builds the typed configuration. It is whole only when `diagnostics` got no alert.
+pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> Config {
+    let mut compiler = Compiler::new();
+    let names = names::collect(tree, &mut compiler, diagnostics);
+    let mut shared = Shared {
+        diagnostics,
+        compiler,
+        names,
+        settings,
+        unix_prefix: String::new(),
+        default_path: pages::DefaultPath::default(),
+        http_errors: HashMap::new(),
+        flags: Vec::new(),
+    };
+    let global = global_sections(tree, &mut shared);
+    for section in &tree.sections {
+        other_section(section, &mut shared);
+    }
+    let proxies = proxy::sections(tree, &global, &mut shared);
+    let slots = shared.compiler.slots();
+    let config = Config { global, proxies, slots };
+    check::whole(&config, &mut shared);
+    config
+}
+
+fn global_sections(tree: &Tree, shared: &mut Shared<'_>) -> Global {
+    let mut build = global::GlobalBuild::new(shared);
+    for section in tree.sections.iter().filter(|section| section.kind() == "global") {
+        for statement in &section.statements {
+            let line = Line::new(statement);
+            let result = global::statement(&mut build, &line);
+            build.shared.settle(result);
+        }
+    }
+    build.finish()
+}
+
+/// Sections that are not served: each keyword is looked up, and the section refused once.
+fn other_section(section: &Section, shared: &mut Shared<'_>) {
+    let kind = section.kind();
+    if matches!(kind, "global" | "defaults" | "frontend" | "backend" | "listen") {
+        return;
+    }
+    if kind == "http-errors" {
+        return pages::http_errors_section(section, shared);
+    }
+    let header = Line::new(&section.header);
+    let state = keywords::find(other::SECTIONS, kind).map(|known| known.state);
+    let message = match state {
+        Some(State::Removed(message)) => message.to_owned(),
+        _ => format!("section '{kind}' is known but not implemented yet by this version."),
+    };
+    shared.diagnostics.alert(&header.span(0), message);
+    if let Some(table) = other::table(kind) {
+        for statement in &section.statements {
+            let line = Line::new(statement);
+            if keywords::find(table, line.keyword()).is_none() {
+                let fault = unknown(&line, kind, table.iter().map(|k| k.name));
+                shared.settle(Err(fault));
+            }
+        }
+    }
+}
+
+/// HAProxy's answer to a keyword that is none.
+pub fn unknown<'a>(line: &Line<'_>, section: &str, candidates: impl Iterator<Item = &'a str>) -> Box<Fault> {
+    let word = line.keyword();
+    line.fault(0, format!("unknown keyword '{word}' in '{section}' section{}", did_you_mean(word, candidates)))
+}
+
+/// `; did you mean 'x' maybe ?`, or nothing.
+pub fn did_you_mean<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> String {
+    closest(word, candidates.map(|name| name.trim_end_matches('*')))
+        .map_or_else(String::new, |best| format!("; did you mean '{best}' maybe ?"))
+}
+
+/// What the state of a keyword that was found means: its parser, or nothing to do, or a fault.
+pub fn parser_of<P: Copy>(keyword: &Keyword<P>, line: &Line<'_>, at: usize, shared: &mut Shared<'_>) -> Parse<Option<P>> {
+    let word = line.texts(0)[..=at].join(" ");
+    match keyword.state {
+        State::Supported(parser) => Ok(Some(parser)),
+        State::NotYet => Err(line.fault(at, not_yet(&word))),
+        State::Removed(instead) => Err(line.fault(at, instead)),
+        State::NoMeaning(reason) => {
+            shared.diagnostics.diag(&line.span(at), format!("keyword '{word}' has no effect: {reason}."));
+            Ok(None)
+        }
+    }
+}
+
+/// The answer to a known keyword without an implementation.
+pub fn not_yet(word: &str) -> String {
+    format!("keyword '{word}' is known but not implemented yet by this version.")
+}
+
+impl Shared<'_> {
+    /// Records a parser's fault, unless the same line already gave it: the statements of `defaults` are read again for
+    /// every proxy.
+    pub fn settle(&mut self, result: Parse) {
+        let Err(fault) = result else { return };
+        let known = self.diagnostics.iter().any(|item| item.message == fault.message && item.span.as_ref() == Some(&fault.span));
+        if !known {
+            self.diagnostics.add(fault.severity, Some(&fault.span), fault.message);
+        }
+    }
+}

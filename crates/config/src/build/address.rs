@@ -1,0 +1,277 @@
+//! Addresses as `bind`, `server`, `source` and `log` lines write them (manual §2.9).
+
+use crate::model::{BindAddress, ServerAddress};
+use net::Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+
+/// Longest path of a UNIX socket: `sun_path` less its final NUL.
+const UNIX_PATH_BYTES_MAX: usize = 107;
+
+/// Ports that follow a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ports {
+    /// None written.
+    None,
+    /// One port, or the first and last one of a range.
+    Range(u16, u16),
+    /// `+N` or `-N`.
+    Offset(i32),
+}
+
+/// An address before it is known what it is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Parsed {
+    /// A host with ports.
+    Inet(IpAddr, Ports),
+    /// A UNIX socket.
+    Unix(Addr),
+    /// An inherited descriptor.
+    Fd(i32),
+}
+
+/// Reads one address. `text` is without commas.
+pub fn parse(text: &str) -> Result<Parsed, String> {
+    let (family, rest) = match text.split_once('@') {
+        Some((prefix, rest)) => (prefix, rest),
+        None if text.starts_with('/') => ("unix", text),
+        None => ("", text),
+    };
+    match family {
+        "unix" | "uxst" => unix_path(rest),
+        "abns" | "abnsz" => abstract_name(rest),
+        "fd" => rest.parse().map(Parsed::Fd).map_err(|_| format!("file descriptor '{rest}' is not a number in '{text}'")),
+        "" | "tcp" => inet(rest, None),
+        "ipv4" | "tcp4" => inet(rest, Some(false)),
+        "ipv6" | "tcp6" => inet(rest, Some(true)),
+        "sockpair" | "quic4" | "quic6" | "quic" | "rhttp" | "rev" | "mptcp" | "mptcp4" | "mptcp6" | "udp" | "udp4" | "udp6"
+        | "uxdg" | "stdout" | "stderr" | "ring" | "vsock" => Err(format!("address family '{family}@' is known but not implemented yet by this version")),
+        _ if family.contains('+') => {
+            Err(format!("socket type prefix '{family}@' is known but not implemented yet by this version"))
+        }
+        _ => Err(format!("unknown address family '{family}@' in '{text}'")),
+    }
+}
+
+fn unix_path(path: &str) -> Result<Parsed, String> {
+    let bytes = crate::tree::bytes_of(path);
+    match bytes.len() {
+        0 => Err("missing path of a UNIX socket".into()),
+        n if n > UNIX_PATH_BYTES_MAX => Err(format!("socket path '{path}' too long (max {UNIX_PATH_BYTES_MAX})")),
+        _ => Ok(Parsed::Unix(Addr::Unix(Arc::from(&*bytes)))),
+    }
+}
+
+fn abstract_name(name: &str) -> Result<Parsed, String> {
+    let mut bytes = vec![0];
+    bytes.extend_from_slice(&crate::tree::bytes_of(name));
+    match bytes.len() > UNIX_PATH_BYTES_MAX {
+        true => Err(format!("abstract socket name '{name}' too long (max {UNIX_PATH_BYTES_MAX})")),
+        false => Ok(Parsed::Unix(Addr::Unix(Arc::from(bytes)))),
+    }
+}
+
+/// `v6`: the family that a prefix demands.
+fn inet(text: &str, v6: Option<bool>) -> Result<Parsed, String> {
+    // As HAProxy: the port follows the last colon unless a bracket comes later, so `::1:80` is `::1` and 80.
+    let (host, port) = match text.rfind([':', ']']) {
+        Some(at) if text.as_bytes()[at] == b':' => (&text[..at], &text[at + 1..]),
+        _ => (text, ""),
+    };
+    let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
+    Ok(Parsed::Inet(ip(host, v6, text)?, ports(port, text)?))
+}
+
+fn ip(host: &str, v6: Option<bool>, text: &str) -> Result<IpAddr, String> {
+    if host.is_empty() || host == "*" {
+        return Ok(match v6 {
+            Some(true) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+            _ => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        });
+    }
+    let suits = |ip: &IpAddr| v6.is_none_or(|v6| ip.is_ipv6() == v6);
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        return if suits(&ip) { Ok(ip) } else { Err(format!("invalid address: '{host}' in '{text}'")) };
+    }
+    if !host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_')) {
+        return Err(format!("invalid address: '{host}' in '{text}'"));
+    }
+    // A name: the system's resolver, once, when the configuration is read.
+    let found = (host, 0).to_socket_addrs().ok().and_then(|all| all.map(|addr| addr.ip()).find(suits));
+    found.ok_or_else(|| format!("could not resolve address '{host}'"))
+}
+
+fn ports(text: &str, whole: &str) -> Result<Ports, String> {
+    let bad = || format!("invalid character in port number '{text}' in '{whole}'");
+    if text.is_empty() {
+        return Ok(Ports::None);
+    }
+    if text.starts_with(['+', '-']) {
+        let offset: i32 = text.parse().map_err(|_| bad())?;
+        return if offset.unsigned_abs() <= 65535 { Ok(Ports::Offset(offset)) } else { Err(format!("invalid port '{text}' specified")) };
+    }
+    let one = |port: &str| -> Result<u16, String> {
+        if port.is_empty() || !port.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(bad());
+        }
+        port.parse().map_err(|_| format!("invalid port '{port}' specified"))
+    };
+    match text.split_once('-') {
+        None => one(text).map(|port| Ports::Range(port, port)),
+        Some((low, high)) => {
+            let (low, high) = (one(low)?, one(high)?);
+            if low > high { Err(format!("invalid port range '{text}'")) } else { Ok(Ports::Range(low, high)) }
+        }
+    }
+}
+
+/// The addresses of a `bind` line: a comma list with port ranges. `prefix` goes before UNIX paths (`unix-bind prefix`).
+pub fn binds(text: &str, prefix: &str) -> Result<Vec<BindAddress>, String> {
+    let mut all = Vec::new();
+    for part in text.split(',') {
+        match parse(part)? {
+            Parsed::Fd(fd) => all.push(BindAddress::Fd(fd)),
+            Parsed::Unix(Addr::Unix(path)) if !prefix.is_empty() && path.first() != Some(&0) => {
+                let path = format!("{prefix}{}", crate::tree::text_of(&path));
+                match unix_path(&path)? {
+                    Parsed::Unix(addr) => all.push(BindAddress::Addr(addr)),
+                    _ => unreachable!("unix_path gives a UNIX socket"),
+                }
+            }
+            Parsed::Unix(addr) => all.push(BindAddress::Addr(addr)),
+            Parsed::Inet(_, Ports::None) => return Err(format!("missing port number: '{part}'")),
+            Parsed::Inet(_, Ports::Offset(_)) => return Err(format!("port offset not allowed here in '{part}'")),
+            Parsed::Inet(ip, Ports::Range(low, high)) => {
+                all.extend((low..=high).map(|port| BindAddress::Addr(Addr::Inet(SocketAddr::new(ip, port)))));
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// The address of a server.
+pub fn server(text: &str) -> Result<ServerAddress, String> {
+    Ok(match parse(text)? {
+        Parsed::Unix(addr) => ServerAddress::Fixed(addr),
+        Parsed::Fd(_) => return Err("address family 'fd@' is known but not implemented yet by this version".into()),
+        Parsed::Inet(ip, Ports::None | Ports::Range(0, 0)) => ServerAddress::PortOffset { ip, offset: 0 },
+        Parsed::Inet(ip, Ports::Offset(offset)) => ServerAddress::PortOffset { ip, offset },
+        Parsed::Inet(ip, Ports::Range(low, high)) if low == high => ServerAddress::Fixed(Addr::Inet(SocketAddr::new(ip, low))),
+        Parsed::Inet(..) => return Err(format!("port range not allowed here in '{text}'")),
+    })
+}
+
+/// A single address with an optional port, 0 where there is none, and the range where one is allowed (`source`).
+pub fn single(text: &str) -> Result<(Addr, Option<(u16, u16)>), String> {
+    match parse(text)? {
+        Parsed::Unix(addr) => Ok((addr, None)),
+        Parsed::Inet(ip, Ports::None) => Ok((Addr::Inet(SocketAddr::new(ip, 0)), None)),
+        Parsed::Inet(ip, Ports::Range(low, high)) if low == high => Ok((Addr::Inet(SocketAddr::new(ip, low)), None)),
+        Parsed::Inet(ip, Ports::Range(low, high)) => Ok((Addr::Inet(SocketAddr::new(ip, 0)), Some((low, high)))),
+        Parsed::Inet(_, Ports::Offset(_)) => Err(format!("port offset not allowed here in '{text}'")),
+        Parsed::Fd(_) => Err(format!("file descriptor not allowed here in '{text}'")),
+    }
+}
+
+/// An address with an optional prefix length, as `except` of `option forwardfor` takes it.
+pub fn network(text: &str) -> Option<(IpAddr, u8)> {
+    let (ip, length) = match text.split_once('/') {
+        Some((ip, length)) => (ip.parse::<IpAddr>().ok()?, Some(length)),
+        None => (text.parse::<IpAddr>().ok()?, None),
+    };
+    let bits = if ip.is_ipv4() { 32 } else { 128 };
+    let length = match length {
+        None => bits,
+        Some(length) => match length.parse::<u8>() {
+            Ok(length) if length <= bits => length,
+            Ok(_) => return None,
+            Err(_) => mask_length(length)?,
+        },
+    };
+    Some((ip, length))
+}
+
+/// The length of a dotted mask whose ones are contiguous.
+fn mask_length(text: &str) -> Option<u8> {
+    let mask = u32::from(text.parse::<Ipv4Addr>().ok()?);
+    let ones = mask.leading_ones();
+    (ones == 32 || mask << ones == 0).then_some(ones as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        match binds(text, "") {
+            Ok(all) => all
+                .iter()
+                .map(|address| match address {
+                    BindAddress::Addr(addr) => addr.to_string(),
+                    BindAddress::Fd(fd) => format!("fd@{fd}"),
+                })
+                .collect::<Vec<_>>()
+                .join(" "),
+            Err(message) => message,
+        }
+    }
+
+    #[test]
+    fn bind_addresses_in_every_form() {
+        let cases = [
+            (":80", "0.0.0.0:80"),
+            ("*:80", "0.0.0.0:80"),
+            ("10.0.0.1:80", "10.0.0.1:80"),
+            ("[::1]:80", "[::1]:80"),
+            ("::1:80", "[::1]:80"),
+            (":::80", "[::]:80"),
+            ("ipv6@:80", "[::]:80"),
+            ("ipv4@*:80", "0.0.0.0:80"),
+            ("ipv6@::1:80", "[::1]:80"),
+            ("/run/x.sock", "unix@/run/x.sock"),
+            ("unix@run/x.sock", "unix@run/x.sock"),
+            ("abns@name", "abns@name"),
+            ("fd@4", "fd@4"),
+            (":80-82", "0.0.0.0:80 0.0.0.0:81 0.0.0.0:82"),
+            (":80,[::1]:81,/x", "0.0.0.0:80 [::1]:81 unix@/x"),
+            (":8000-800", "invalid port range '8000-800'"),
+            ("10.0.0.1", "missing port number: '10.0.0.1'"),
+            (":+5", "port offset not allowed here in ':+5'"),
+            (":x", "invalid character in port number 'x' in ':x'"),
+            (":70000", "invalid port '70000' specified"),
+            ("ipv4@[::1]:80", "invalid address: '::1' in '[::1]:80'"),
+            ("foo@x", "unknown address family 'foo@' in 'foo@x'"),
+            ("fd@x", "file descriptor 'x' is not a number in 'fd@x'"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(shown(text), expected, "{text}");
+        }
+        assert!(binds(&format!("/{}", "x".repeat(107)), "").is_err());
+    }
+
+    #[test]
+    fn a_prefix_goes_before_unix_paths_only() {
+        assert_eq!(binds("/x,abns@y,:80", "/chroot").unwrap().len(), 3);
+        assert_eq!(format!("{:?}", &binds("/x", "/p").unwrap()[0]), format!("{:?}", BindAddress::Addr(Addr::Unix(Arc::from(&b"/p/x"[..])))));
+    }
+
+    #[test]
+    fn server_addresses_may_follow_the_clients_port() {
+        assert!(matches!(server("127.0.0.1").unwrap(), ServerAddress::PortOffset { offset: 0, .. }));
+        assert!(matches!(server("127.0.0.1:+10").unwrap(), ServerAddress::PortOffset { offset: 10, .. }));
+        assert!(matches!(server("127.0.0.1:-10").unwrap(), ServerAddress::PortOffset { offset: -10, .. }));
+        assert!(matches!(server("127.0.0.1:80").unwrap(), ServerAddress::Fixed(Addr::Inet(_))));
+        assert!(server("127.0.0.1:80-90").is_err());
+    }
+
+    #[test]
+    fn networks_have_lengths_or_masks() {
+        let v4: IpAddr = "10.0.0.0".parse().unwrap();
+        assert_eq!(network("10.0.0.0/8"), Some((v4, 8)));
+        assert_eq!(network("10.0.0.0"), Some((v4, 32)));
+        assert_eq!(network("10.0.0.0/255.255.0.0"), Some((v4, 16)));
+        assert_eq!(network("10.0.0.0/33"), None);
+        assert_eq!(network("10.0.0.0/255.0.255.0"), None);
+        assert_eq!(network("x"), None);
+    }
+}

@@ -1,0 +1,178 @@
+//! Keywords of the backend's side.
+
+use super::line::{Cursor, Line, Parse};
+use super::proxy::ProxyBuild;
+use super::server as server_line;
+use crate::model::{Balance, HashFunction, HashType, HttpReuse};
+use sample::Place;
+
+/// `server`
+pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let mut server = server_line::server(build, line)?;
+    if let Some(twin) = build.proxy.servers.iter().find(|other| other.name == server.name) {
+        let message = format!("{}, another server named '{}' was already defined at {}, please use distinct names.", build.title(), server.name, twin.origin);
+        return Err(line.fault(1, message));
+    }
+    if server.id == 0 {
+        server.id = build.proxy.servers.len() as u32 + 1;
+    }
+    build.proxy.servers.push(server);
+    Ok(())
+}
+
+/// `default-server`
+pub fn default_server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.need(1, || "'default-server' expects options as arguments.".into())?;
+    server_line::default_server(build, line)
+}
+
+/// `fullconn`
+pub fn fullconn(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    build.proxy.fullconn = Some(Cursor { line: *line, at: 1 }.number(0..=i32::MAX as u32)?);
+    line.at_most(1)
+}
+
+/// `retries`
+pub fn retries(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    build.proxy.retries = Cursor { line: *line, at: 1 }.number(0..=i32::MAX as u32)?;
+    line.at_most(1)
+}
+
+/// `source`
+pub fn source(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let mut cursor = Cursor { line: *line, at: 1 };
+    build.proxy.source = server_line::source_words(&mut cursor)?;
+    match cursor.peek() {
+        "" => Ok(()),
+        _ => Err(line.fault(cursor.at, "'source' only supports optional keywords 'interface' and 'usesrc'.")),
+    }
+}
+
+/// `http-reuse`
+pub fn http_reuse(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    build.proxy.http_reuse = match line.arg(1) {
+        "never" => HttpReuse::Never,
+        "safe" => HttpReuse::Safe,
+        "aggressive" => HttpReuse::Aggressive,
+        "always" => HttpReuse::Always,
+        _ => return Err(line.fault(1, "'http-reuse' only supports 'never', 'safe', 'aggressive', 'always'.")),
+    };
+    line.at_most(1)
+}
+
+/// `hash-type <method> [<function>] [<modifier>]`
+pub fn hash_type(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    match line.arg(1) {
+        "map-based" => {}
+        "consistent" => return Err(line.fault(1, super::not_yet("hash-type consistent"))),
+        "avalanche" => {
+            return Err(line.fault(1, "experimental feature 'hash-type avalanche' is not supported anymore, please use 'hash-type map-based sdbm avalanche' instead."));
+        }
+        _ => return Err(line.fault(1, "'hash-type' only supports 'consistent' and 'map-based'.")),
+    }
+    let function = match line.arg(2) {
+        "" | "sdbm" => HashFunction::Sdbm,
+        "djb2" => HashFunction::Djb2,
+        "wt6" => HashFunction::Wt6,
+        "crc32" => HashFunction::Crc32,
+        "none" => HashFunction::None,
+        _ => return Err(line.fault(2, "'hash-type' only supports 'sdbm', 'djb2', 'crc32', 'wt6' or 'none' hash functions.")),
+    };
+    let avalanche = match line.arg(3) {
+        "" => false,
+        "avalanche" => true,
+        _ => return Err(line.fault(3, "'hash-type' only supports 'avalanche' as a modifier for hash functions.")),
+    };
+    build.proxy.hash_type = HashType { function, avalanche };
+    line.at_most(3)
+}
+
+/// `balance <algorithm> [<arguments>]`
+pub fn balance(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let name = line.arg(1);
+    let (bare, argument) = match name.split_once('(') {
+        Some((bare, rest)) => (bare, rest.strip_suffix(')')),
+        None => (name, None),
+    };
+    build.proxy.balance = match bare {
+        "" | "roundrobin" => Balance::RoundRobin,
+        "static-rr" => Balance::StaticRr,
+        "leastconn" => Balance::LeastConn,
+        "first" => Balance::First,
+        "source" => Balance::Source,
+        "random" => Balance::Random { draws: draws(line, argument)? },
+        "uri" => uri(line)?,
+        "url_param" => url_param(line)?,
+        "hdr" => hdr(line, argument)?,
+        "hash" => {
+            let (expr, next) = build.shared.expr(line, 2, Place::BE_HTTP_REQUEST | Place::BE_TCP_REQUEST)?;
+            line.at_most(next - 1)?;
+            Balance::Hash(expr)
+        }
+        "rdp-cookie" | "log-hash" | "sticky" | "log-sticky" => return Err(line.fault(1, super::not_yet(&format!("balance {bare}")))),
+        _ => {
+            return Err(line.fault(
+                1,
+                "balance only supports 'roundrobin', 'static-rr', 'leastconn', 'source', 'uri', 'url_param', 'hash', 'hdr(name)', \
+                 'rdp-cookie(name)', 'log-hash' and 'sticky' options.",
+            ));
+        }
+    };
+    match build.proxy.balance {
+        Balance::Uri { .. } | Balance::UrlParam { .. } | Balance::Hdr { .. } | Balance::Hash(_) => Ok(()),
+        _ => line.at_most(1),
+    }
+}
+
+fn draws(line: &Line<'_>, argument: Option<&str>) -> Parse<u32> {
+    match argument {
+        None => Ok(2),
+        Some(text) => match text.parse() {
+            Ok(draws @ 1..) => Ok(draws),
+            _ => Err(line.fault(1, "'random' expects a positive integer argument.")),
+        },
+    }
+}
+
+fn uri(line: &Line<'_>) -> Parse<Balance> {
+    let (mut whole, mut len, mut depth, mut path_only) = (false, None, None, false);
+    let mut cursor = Cursor { line: *line, at: 2 };
+    while !cursor.peek().is_empty() {
+        match cursor.take() {
+            "len" => len = Some(cursor.number(1..=i32::MAX as usize)?),
+            "depth" => depth = Some(cursor.number(1..=i32::MAX as usize)?),
+            "whole" => whole = true,
+            "path-only" => path_only = true,
+            word => {
+                return Err(cursor.fault(format!(
+                    "balance uri only accepts parameters 'len', 'depth', 'path-only', and 'whole' (got '{word}')."
+                )));
+            }
+        }
+    }
+    Ok(Balance::Uri { whole, len, depth, path_only })
+}
+
+fn url_param(line: &Line<'_>) -> Parse<Balance> {
+    let name = line.need(2, || "balance url_param requires an URL parameter name.".into())?.to_owned();
+    let check_post = match line.arg(3) {
+        "" => None,
+        "check_post" if line.arg(4).is_empty() => Some(48),
+        "check_post" => Some(Cursor { line: *line, at: 4 }.number(3..=i32::MAX as usize).map_err(|_| line.fault(4, "balance url_param check_post expects a number of at least 3."))?),
+        _ => return Err(line.fault(3, "balance url_param only accepts check_post modifier.")),
+    };
+    line.at_most(4)?;
+    Ok(Balance::UrlParam { name, check_post })
+}
+
+fn hdr(line: &Line<'_>, argument: Option<&str>) -> Parse<Balance> {
+    let name = argument.filter(|name| !name.is_empty());
+    let name = name.ok_or_else(|| line.fault(1, "balance hdr(name) requires an http header field name."))?.to_owned();
+    let use_domain_only = match line.arg(2) {
+        "" => false,
+        "use_domain_only" => true,
+        _ => return Err(line.fault(2, "balance hdr(name) only accepts 'use_domain_only' modifier.")),
+    };
+    line.at_most(2)?;
+    Ok(Balance::Hdr { name, use_domain_only })
+}

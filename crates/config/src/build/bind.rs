@@ -1,0 +1,189 @@
+//! `bind` lines, and `stats socket`, which takes the same options (manual §5.1).
+
+use super::line::{Cursor, Line, Parse};
+use super::{Shared, address, did_you_mean, values};
+use crate::keywords::{self, State, bind::KEYWORDS};
+use crate::model::{Bind, BindAddress};
+
+/// Parses one option of a bind line; its name was just taken.
+pub type BindParser = fn(&mut Bind, &mut Cursor<'_>) -> Parse;
+
+/// Parses addresses at word `at` and the options after them; one bind an address.
+pub fn line(line: &Line<'_>, at: usize, shared: &mut Shared<'_>) -> Parse<Vec<Bind>> {
+    let written = line.arg(at);
+    let statement = line.texts(0)[..at].join(" ");
+    let addresses = address::binds(written, &shared.unix_prefix).map_err(|message| line.fault(at, format!("'{statement}' : {message}.")))?;
+    let mut template = blank(line.span(at).place());
+    let mut cursor = Cursor { line: *line, at: at + 1 };
+    while !cursor.peek().is_empty() {
+        let word = cursor.take();
+        let Some(keyword) = keywords::find(KEYWORDS, word) else {
+            let hint = did_you_mean(word, KEYWORDS.iter().map(|k| k.name));
+            return Err(cursor.fault(format!("'{statement} {written}' : unknown keyword '{word}'{hint}.")));
+        };
+        let result = match keyword.state {
+            State::Supported(parser) => parser(&mut template, &mut cursor),
+            State::Removed(message) => Err(cursor.fault(message)),
+            _ => {
+                let fault = match keyword.state {
+                    State::NoMeaning(reason) => {
+                        let message = format!("keyword '{word}' has no effect: {reason}.");
+                        shared.diagnostics.diag(&line.span(cursor.at - 1), message);
+                        Ok(())
+                    }
+                    _ => Err(cursor.fault(super::not_yet(&format!("bind … {word}")))),
+                };
+                cursor.at += usize::from(keyword.args);
+                fault
+            }
+        };
+        shared.settle(result);
+    }
+    Ok(addresses.into_iter().map(|address| Bind { address, ..template.clone() }).collect())
+}
+
+fn blank(origin: String) -> Bind {
+    Bind {
+        address: BindAddress::Fd(-1),
+        name: None,
+        id: 0,
+        maxconn: None,
+        backlog: None,
+        accept_proxy: false,
+        v4v6: false,
+        v6only: false,
+        interface: None,
+        tfo: false,
+        defer_accept: false,
+        transparent: false,
+        mss: None,
+        mode: None,
+        uid: None,
+        gid: None,
+        level: None,
+        severity_output: None,
+        expose_fd_listeners: false,
+        origin,
+    }
+}
+
+/// Options that are a word alone.
+macro_rules! switches {
+    ($($name:ident)*) => {$(
+        #[doc = concat!("`", stringify!($name), "`, with `-` for `_`.")]
+        pub fn $name(bind: &mut Bind, _cursor: &mut Cursor<'_>) -> Parse {
+            bind.$name = true;
+            Ok(())
+        }
+    )*};
+}
+switches!(accept_proxy defer_accept tfo v4v6 v6only);
+
+/// `backlog`
+pub fn backlog(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    bind.backlog = Some(cursor.number(0..=i32::MAX as u32)?);
+    Ok(())
+}
+
+/// `expose-fd listeners`
+pub fn expose_fd(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    match cursor.value("'listeners'")? {
+        "listeners" => bind.expose_fd_listeners = true,
+        word => return Err(cursor.fault(format!("'expose-fd' only supports 'listeners' (got '{word}')."))),
+    }
+    Ok(())
+}
+
+/// `gid`
+pub fn gid(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    bind.gid = Some(cursor.number(0..=u32::MAX)?);
+    Ok(())
+}
+
+/// `group`
+pub fn group(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    let name = cursor.value("a group name")?;
+    bind.gid = Some(values::group_id(name).ok_or_else(|| cursor.fault(format!("'group' : '{name}' unknown group name.")))?);
+    Ok(())
+}
+
+/// `id`
+pub fn id(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    bind.id = cursor.number(1..=i32::MAX as u32)?;
+    Ok(())
+}
+
+/// `interface`
+pub fn interface(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    bind.interface = Some(cursor.value("an interface name")?.to_owned());
+    Ok(())
+}
+
+/// `level`
+pub fn level(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    match cursor.value("'user', 'operator' or 'admin'")? {
+        word @ ("user" | "operator" | "admin") => bind.level = Some(word.to_owned()),
+        _ => return Err(cursor.fault("'level' only supports 'user', 'operator', and 'admin'.")),
+    }
+    Ok(())
+}
+
+/// `maxconn`
+pub fn maxconn(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    bind.maxconn = Some(cursor.number(1..=i32::MAX as u32)?);
+    Ok(())
+}
+
+/// `mode`, octal.
+pub fn mode(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    let text = cursor.value("an octal mode")?;
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o7777);
+    bind.mode = Some(mode.ok_or_else(|| cursor.fault(format!("'mode' expects an octal number (got '{text}').")))?);
+    Ok(())
+}
+
+/// `mss`
+pub fn mss(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    let mss = cursor.number(-65535..=65535)?;
+    if mss == 0 {
+        return Err(cursor.fault("'mss' : expects an MSS with and absolute value between 1 and 65535."));
+    }
+    bind.mss = Some(mss);
+    Ok(())
+}
+
+/// `name`
+pub fn name(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    bind.name = Some(cursor.value("a name")?.to_owned());
+    Ok(())
+}
+
+/// `proto`
+pub fn proto(_bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    match cursor.value("a protocol")? {
+        "h1" | "none" => Ok(()),
+        word => Err(cursor.fault(super::not_yet(&format!("proto {word}")))),
+    }
+}
+
+/// `severity-output`
+pub fn severity_output(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    match cursor.value("'none', 'number' or 'string'")? {
+        word @ ("none" | "number" | "string") => bind.severity_output = Some(word.to_owned()),
+        _ => return Err(cursor.fault("'severity-output' : expects one of 'none', 'number', or 'string'.")),
+    }
+    Ok(())
+}
+
+/// `uid`
+pub fn uid(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    bind.uid = Some(cursor.number(0..=u32::MAX)?);
+    Ok(())
+}
+
+/// `user`
+pub fn user(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    let name = cursor.value("a user name")?;
+    bind.uid = Some(values::user_id(name).ok_or_else(|| cursor.fault(format!("'user' : '{name}' unknown user name.")))?);
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! Keywords of the frontend's side.
+
+use super::line::{Cursor, Line, Parse};
+use super::proxy::ProxyBuild;
+use super::{bind as bind_line, did_you_mean};
+use crate::model::{BackendTarget, Capture, UseBackend};
+use sample::Place;
+
+/// `backlog`
+pub fn backlog(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    build.proxy.backlog = Some(Cursor { line: *line, at: 1 }.number(0..=i32::MAX as u32)?);
+    line.at_most(1)
+}
+
+/// `maxconn`
+pub fn maxconn(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let value: u32 = Cursor { line: *line, at: 1 }.number(0..=i32::MAX as u32)?;
+    build.proxy.maxconn = (value > 0).then_some(value);
+    line.at_most(1)
+}
+
+/// `bind`
+pub fn bind(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.need(1, || "'bind' expects {<path>|[addr1]:port1[-end1]}{,[addr]:port[-end]}... as arguments.".into())?;
+    for mut bind in bind_line::line(line, 1, build.shared)? {
+        if bind.id == 0 {
+            bind.id = build.proxy.binds.len() as u32 + 1;
+        }
+        build.proxy.binds.push(bind);
+    }
+    Ok(())
+}
+
+/// `monitor-uri`
+pub fn monitor_uri(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let uri = line.need(1, || "'monitor-uri' expects an URI.".into())?;
+    line.at_most(1)?;
+    build.proxy.monitor_uri = Some(uri.to_owned());
+    Ok(())
+}
+
+/// `default_backend`
+pub fn default_backend(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let name = line.need(1, || "'default_backend' expects a backend name.".into())?;
+    line.at_most(1)?;
+    build.proxy.default_backend = Some(backend(build, line, "default_backend", name)?);
+    Ok(())
+}
+
+fn backend(build: &ProxyBuild<'_, '_>, line: &Line<'_>, keyword: &str, name: &str) -> Parse<usize> {
+    build.shared.names.backend(name).ok_or_else(|| {
+        let hint = did_you_mean(name, build.shared.names.backends());
+        let dot = if hint.is_empty() { "." } else { "" };
+        line.fault(1, format!("Proxy '{}': unable to find required {keyword}: '{name}'{dot}{hint}", build.proxy.name))
+    })
+}
+
+/// `use_backend <name> [if|unless <condition>]`
+pub fn use_backend(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let name = line.need(1, || "'use_backend' expects a backend name.".into())?;
+    if !matches!(line.arg(2), "" | "if" | "unless") {
+        let word = line.arg(2);
+        return Err(line.fault(2, format!("unexpected keyword '{word}' after switching rule, only 'if' and 'unless' are allowed.")));
+    }
+    let target = if name.contains('%') {
+        BackendTarget::Dynamic(build.shared.log_format(line, 1, Place::FE_USE_BACKEND)?)
+    } else {
+        BackendTarget::Static(backend(build, line, "use_backend", name)?)
+    };
+    let condition = build.shared.condition(&build.acls, line, 2, Place::FE_USE_BACKEND)?;
+    build.proxy.use_backend.push(UseBackend { target, condition });
+    Ok(())
+}
+
+/// `capture request|response header <name> len <len>`
+pub fn capture(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let (side, kind) = (line.arg(1), line.arg(2));
+    if side == "cookie" {
+        return Err(line.fault(1, super::not_yet("capture cookie")));
+    }
+    if !matches!(side, "request" | "response") {
+        return Err(line.fault(1, "'capture' expects 'cookie' or 'request header' or 'response header'."));
+    }
+    if kind != "header" || line.arg(3).is_empty() || line.arg(4) != "len" || line.arg(5).is_empty() {
+        return Err(line.fault(2, format!("'capture {side}' expects 'header' <header_name> 'len' <len>.")));
+    }
+    line.at_most_after(1, 4)?;
+    let capture = Capture { header: line.arg(3).to_owned(), len: len(line, 5)? };
+    slots(build, side).push(capture);
+    Ok(())
+}
+
+/// `declare capture request|response len <len>`
+pub fn declare(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let side = line.arg(2);
+    if line.arg(1) != "capture" || !matches!(side, "request" | "response") || line.arg(3) != "len" {
+        return Err(line.fault(1, "'declare' only supports 'capture [request|response] len <len>'."));
+    }
+    line.need(4, || "'declare capture' : missing length.".into())?;
+    line.at_most_after(2, 2)?;
+    let capture = Capture { header: String::new(), len: len(line, 4)? };
+    slots(build, side).push(capture);
+    Ok(())
+}
+
+fn len(line: &Line<'_>, index: usize) -> Parse<usize> {
+    let mut cursor = Cursor { line: *line, at: index };
+    cursor.number(1..=65535usize)
+}
+
+fn slots<'b>(build: &'b mut ProxyBuild<'_, '_>, side: &str) -> &'b mut Vec<Capture> {
+    match side {
+        "request" => &mut build.proxy.capture_request,
+        _ => &mut build.proxy.capture_response,
+    }
+}

@@ -1,0 +1,382 @@
+//! Section `global` (manual §3): sections of this kind merge.
+
+use super::line::{Cursor, Line, Parse};
+use super::{Shared, bind, log_line, pages, unknown, values};
+use crate::keywords::{self, global::KEYWORDS};
+use crate::model::{Global, ProcValue};
+use crate::tree::Prefix;
+use sample::Place;
+use std::time::Duration;
+
+/// Parses one keyword of `global`.
+pub type GlobalParser = fn(&mut GlobalBuild<'_, '_>, &Line<'_>) -> Parse;
+
+/// Keywords that `no` may stand before.
+const NEGATABLE: &[&str] =
+    &["busy-polling", "set-dumpable", "strict-limits", "insecure-fork-wanted", "numa-cpu-mapping", "log"];
+
+/// `global` while it is built.
+pub struct GlobalBuild<'a, 'd> {
+    /// What all sections share.
+    pub shared: &'a mut Shared<'d>,
+    global: Global,
+    maxrewrite_set: bool,
+}
+
+impl<'a, 'd> GlobalBuild<'a, 'd> {
+    /// Nothing set yet.
+    pub fn new(shared: &'a mut Shared<'d>) -> Self {
+        GlobalBuild { shared, global: Global::default(), maxrewrite_set: false }
+    }
+
+    /// The merged section.
+    pub fn finish(self) -> Global {
+        let mut global = self.global;
+        let half = global.tune.bufsize_bytes / 2;
+        if !self.maxrewrite_set && global.tune.maxrewrite_bytes > half {
+            global.tune.maxrewrite_bytes = half;
+        }
+        for (index, bind) in global.stats_sockets.iter_mut().enumerate() {
+            bind.id = index as u32 + 1;
+        }
+        global
+    }
+}
+
+/// Takes one line in.
+pub fn statement(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    if line.prefix() != Prefix::None && !NEGATABLE.contains(&line.keyword()) {
+        return Err(line.fault(
+            0,
+            "negation/default currently supported only for options, log, busy-polling, set-dumpable, strict-limits, \
+             insecure-fork-wanted and numa-cpu-mapping.",
+        ));
+    }
+    let Some(keyword) = keywords::find(KEYWORDS, line.keyword()) else {
+        return Err(unknown(line, "global", KEYWORDS.iter().map(|k| k.name)));
+    };
+    match super::parser_of(keyword, line, 0, build.shared)? {
+        Some(parser) => parser(build, line),
+        None => Ok(()),
+    }
+}
+
+/// Sets `field` unless it is set: HAProxy keeps the first value of these keywords.
+fn set_once<T>(field: &mut Option<T>, line: &Line<'_>, value: T) -> Parse {
+    if field.is_some() {
+        return Err(line.fault(0, format!("'{}' already specified. Continuing.", line.keyword())).as_warning());
+    }
+    *field = Some(value);
+    Ok(())
+}
+
+fn one<'a>(line: &Line<'a>, what: &str) -> Parse<&'a str> {
+    let value = line.need(1, || format!("'{}' expects {what} as argument.", line.keyword()))?;
+    line.at_most(1)?;
+    Ok(value)
+}
+
+fn number<T: std::str::FromStr>(line: &Line<'_>) -> Parse<T> {
+    let text = one(line, "an integer")?;
+    text.parse().map_err(|_| line.fault(1, format!("'{}' expects an integer argument, got '{text}'.", line.keyword())))
+}
+
+fn duration(line: &Line<'_>) -> Parse<Duration> {
+    let text = one(line, "a time in milliseconds")?;
+    values::time(text).map_err(|bad| line.fault(1, values::time_message(bad, text, line.keyword())))
+}
+
+/// `chroot`
+pub fn chroot(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let path = one(line, "a directory")?;
+    set_once(&mut build.global.chroot, line, path.to_owned())
+}
+
+/// `daemon`
+pub fn daemon(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    build.global.daemon = true;
+    line.at_most(0)
+}
+
+/// `default-path`
+pub fn default_path(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    build.shared.default_path = pages::DefaultPath::parse(line)?;
+    Ok(())
+}
+
+/// `description`
+pub fn description(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.need(1, || "'description' expects a string as argument.".into())?;
+    build.global.description = Some(line.texts(1).join(" "));
+    Ok(())
+}
+
+/// `quiet`, `zero-warning`, `expose-*-directives`
+pub fn flag_only(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.at_most(0)?;
+    match line.keyword() {
+        "quiet" => build.global.quiet = true,
+        "zero-warning" => build.global.zero_warning = true,
+        name => build.shared.flags.push(name.to_owned()),
+    }
+    Ok(())
+}
+
+/// `setenv` and its kin: the reader has carried them out.
+pub fn environment(_build: &mut GlobalBuild<'_, '_>, _line: &Line<'_>) -> Parse {
+    Ok(())
+}
+
+/// `fd-hard-limit`
+pub fn fd_hard_limit(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    build.global.fd_hard_limit = Some(number(line)?);
+    Ok(())
+}
+
+/// `ulimit-n`
+pub fn ulimit_n(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let limit = number(line)?;
+    set_once(&mut build.global.ulimit_n, line, limit)
+}
+
+/// `grace`
+pub fn grace(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    build.global.grace = Some(duration(line)?);
+    Ok(())
+}
+
+/// `hard-stop-after`
+pub fn hard_stop_after(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    build.global.hard_stop_after = Some(duration(line)?);
+    Ok(())
+}
+
+/// `user`
+pub fn user(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let name = one(line, "a user name")?;
+    let id = values::user_id(name).ok_or_else(|| line.fault(1, format!("cannot find user id for '{name}'.")))?;
+    set_once(&mut build.global.uid, line, id).map_err(|_| taken(line, "user/uid"))
+}
+
+/// `uid`
+pub fn uid(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let id = number(line)?;
+    set_once(&mut build.global.uid, line, id).map_err(|_| taken(line, "user/uid"))
+}
+
+/// `group`
+pub fn group(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let name = one(line, "a group name")?;
+    let id = values::group_id(name).ok_or_else(|| line.fault(1, format!("cannot find group id for '{name}'.")))?;
+    set_once(&mut build.global.gid, line, id).map_err(|_| taken(line, "group/gid"))
+}
+
+/// `gid`
+pub fn gid(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let id = number(line)?;
+    set_once(&mut build.global.gid, line, id).map_err(|_| taken(line, "group/gid"))
+}
+
+fn taken(line: &Line<'_>, what: &str) -> Box<super::line::Fault> {
+    line.fault(0, format!("{what} already specified. Continuing.")).as_warning()
+}
+
+/// `localpeer`
+pub fn localpeer(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    build.global.localpeer = Some(one(line, "a name")?.to_owned());
+    Ok(())
+}
+
+/// `log`
+pub fn log(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    if line.prefix() != Prefix::None {
+        line.at_most(0).map_err(|_| line.fault(1, "'no log' does not expect arguments."))?;
+        build.global.log.clear();
+        return Ok(());
+    }
+    if line.arg(1) == "global" && line.len() == 2 {
+        return Err(line.fault(1, "log : 'global' is not supported for a global syslog server."));
+    }
+    build.global.log.push(log_line::target(line)?);
+    Ok(())
+}
+
+/// `log-send-hostname`
+pub fn log_send_hostname(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.at_most(1)?;
+    build.global.log_send_hostname = Some(line.arg(1).to_owned());
+    Ok(())
+}
+
+/// `log-tag`
+pub fn log_tag(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let tag = line.need(1, || "'log-tag' expects a tag for use in syslog.".into())?;
+    line.at_most(1)?;
+    build.global.log_tag = Some(tag.to_owned());
+    Ok(())
+}
+
+/// `maxconn`
+pub fn maxconn(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let value = number(line)?;
+    set_once(&mut build.global.maxconn, line, value)
+}
+
+/// `nbthread`
+pub fn nbthread(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    /// As many as HAProxy has.
+    const MAX_THREADS: u16 = 4096;
+    let threads: u16 = number(line)?;
+    if !(1..=MAX_THREADS).contains(&threads) {
+        return Err(line.fault(1, format!("'nbthread' value must be between 1 and {MAX_THREADS} (was {threads}).")));
+    }
+    let cores = build.shared.settings.cores;
+    if threads > cores {
+        let message = format!("'nbthread' asks for {threads} threads where {cores} cores may be used.");
+        build.shared.diagnostics.diag(&line.span(1), message);
+    }
+    build.global.nbthread = Some(threads);
+    Ok(())
+}
+
+/// `node`
+pub fn node(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let name = one(line, "a name")?;
+    if !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
+        return Err(line.fault(1, "'node' valid node names are strings with digits(0-9), letters(A-Z, a-z), hyphen(-) or underscore(_)."));
+    }
+    build.global.node = Some(name.to_owned());
+    Ok(())
+}
+
+/// `pidfile`
+pub fn pidfile(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let path = line.need(1, || "'pidfile' expects a file name as an argument.".into())?;
+    line.at_most(1)?;
+    set_once(&mut build.global.pidfile, line, path.to_owned())
+}
+
+/// `set-var`
+pub fn set_var(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let var = proc_variable(build, line)?;
+    let (expr, next) = build.shared.expr(line, 2, Place::CONFIG)?;
+    line.at_most(next - 1)?;
+    build.global.set_var.push((var, ProcValue::Expr(expr)));
+    Ok(())
+}
+
+/// `set-var-fmt`
+pub fn set_var_fmt(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let var = proc_variable(build, line)?;
+    line.need(2, || "'set-var-fmt' expects a format as argument.".into())?;
+    line.at_most(2)?;
+    let format = build.shared.log_format(line, 2, Place::CONFIG)?;
+    build.global.set_var.push((var, ProcValue::Format(format)));
+    Ok(())
+}
+
+fn proc_variable(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse<sample::VarRef> {
+    let name = line.need(1, || format!("'{}' expects a process-wide variable.", line.keyword()))?;
+    if !name.starts_with("proc.") {
+        return Err(line.fault(1, format!("'{}': variable '{name}' must be of scope 'proc'.", line.keyword())));
+    }
+    build.shared.compiler.var(name).map_err(|error| line.fault(1, format!("'{}': {}.", line.keyword(), error.message)))
+}
+
+/// `stats socket|timeout|maxconn`
+pub fn stats(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    match line.arg(1) {
+        "socket" => {
+            line.need(2, || "'stats socket' in global section expects an address or a path to a UNIX socket.".into())?;
+            let binds = bind::line(line, 2, build.shared)?;
+            build.global.stats_sockets.extend(binds);
+            Ok(())
+        }
+        "timeout" => {
+            let text = line.need(2, || "'stats timeout' expects a positive value.".into())?;
+            let timeout = values::time(text).map_err(|bad| line.fault(2, values::time_message(bad, text, "stats timeout")))?;
+            build.global.stats_timeout = Some(timeout);
+            line.at_most_after(1, 1)
+        }
+        "maxconn" => {
+            let mut cursor = Cursor { line: *line, at: 2 };
+            build.global.stats_maxconn = Some(cursor.number(1..=u32::MAX)?);
+            line.at_most_after(1, 1)
+        }
+        "bind-process" => Err(line.fault(1, "'stats bind-process' is not supported anymore.")),
+        word => Err(line.fault(1, format!("'stats' only supports 'socket', 'maxconn' and 'timeout' (got '{word}')."))),
+    }
+}
+
+/// `unix-bind`
+pub fn unix_bind(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let mut cursor = Cursor { line: *line, at: 1 };
+    while !cursor.peek().is_empty() {
+        match cursor.take() {
+            "prefix" => build.shared.unix_prefix = cursor.value("a path")?.to_owned(),
+            word @ ("mode" | "user" | "uid" | "group" | "gid") => {
+                return Err(cursor.fault(super::not_yet(&format!("unix-bind {word}"))));
+            }
+            word => {
+                return Err(cursor.fault(format!(
+                    "'unix-bind' only supports the 'prefix', 'mode', 'uid', 'gid', 'user' and 'group' options (got '{word}')."
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The `tune.*` keywords with a meaning here.
+pub fn tune(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let tune = &mut build.global.tune;
+    match line.keyword() {
+        // Rounded up as HAProxy's, so that limits are the same.
+        "tune.bufsize" => tune.bufsize_bytes = size(line, 16)?.next_multiple_of(16),
+        "tune.maxrewrite" => {
+            tune.maxrewrite_bytes = number(line)?;
+            build.maxrewrite_set = true;
+        }
+        "tune.http.maxhdr" => {
+            let text = one(line, "an integer")?;
+            tune.http_maxhdr = match text.parse() {
+                Ok(number @ 1..=32767) => number,
+                _ => return Err(line.fault(1, "'tune.http.maxhdr' expects a numeric value between 1 and 32767.")),
+            };
+        }
+        "tune.http.logurilen" => tune.http_logurilen_bytes = number(line)?,
+        "tune.idle-pool.shared" => {
+            tune.idle_pool_shared = match one(line, "either 'on' or 'off'")? {
+                "on" | "full" | "auto" => true,
+                "off" => false,
+                _ => return Err(line.fault(1, "'tune.idle-pool.shared' expects 'auto', 'on', 'full' or 'off'.")),
+            };
+        }
+        "tune.idletimer" => {
+            let time = duration(line)?.as_millis() as u64;
+            if time > 65535 {
+                return Err(line.fault(1, "'tune.idletimer' expects a timer value between 0 and 65535 ms."));
+            }
+            tune.idletimer_ms = time;
+        }
+        "tune.maxaccept" => {
+            let value: i64 = number(line)?;
+            tune.maxaccept = u32::try_from(value).ok();
+        }
+        "tune.rcvbuf.client" => tune.rcvbuf_client_bytes = Some(size(line, 1)?),
+        "tune.rcvbuf.server" => tune.rcvbuf_server_bytes = Some(size(line, 1)?),
+        "tune.sndbuf.client" => tune.sndbuf_client_bytes = Some(size(line, 1)?),
+        "tune.sndbuf.server" => tune.sndbuf_server_bytes = Some(size(line, 1)?),
+        name => unreachable!("the table gives {name} to another parser"),
+    }
+    Ok(())
+}
+
+fn size(line: &Line<'_>, least: usize) -> Parse<usize> {
+    let text = one(line, "a size in bytes")?;
+    let size = values::size(text).map_err(|bad| line.fault(1, values::size_message(bad, text, line.keyword())))?;
+    match size < least || size > i32::MAX as usize {
+        true => Err(line.fault(1, format!("'{}' expects a size in bytes from {least} to {}.", line.keyword(), i32::MAX))),
+        false => Ok(size),
+    }
+}

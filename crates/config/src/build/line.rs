@@ -1,0 +1,186 @@
+//! What the parsers of statements see: the words of one line, and how they say what is wrong with which of them.
+
+use crate::diagnostic::Severity;
+use crate::tree::{Prefix, Span, Statement, Word};
+use sample::ExprError;
+
+/// What is wrong with a statement; its span ends up above a caret.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// A warning keeps the configuration usable.
+    pub severity: Severity,
+    /// The word, or the place after the last one where a word is missing.
+    pub span: Span,
+    /// Without place and line feed.
+    pub message: String,
+}
+
+impl Fault {
+    /// An error at `span`.
+    pub fn new(span: Span, message: impl Into<String>) -> Box<Fault> {
+        Box::new(Fault { severity: Severity::Alert, span, message: message.into() })
+    }
+
+    /// The same as a warning.
+    pub fn as_warning(mut self: Box<Fault>) -> Box<Fault> {
+        self.severity = Severity::Warning;
+        self
+    }
+}
+
+/// What a parser gives: its value, or the first fault.
+pub type Parse<T = ()> = Result<T, Box<Fault>>;
+
+/// The words of a statement. Indices count from the keyword, which is 0.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'a> {
+    statement: &'a Statement,
+}
+
+impl<'a> Line<'a> {
+    /// A line of a statement, which always has its keyword.
+    pub fn new(statement: &'a Statement) -> Line<'a> {
+        Line { statement }
+    }
+
+    /// The keyword.
+    pub fn keyword(&self) -> &'a str {
+        self.statement.keyword()
+    }
+
+    /// `no`, `default` or nothing.
+    pub fn prefix(&self) -> Prefix {
+        self.statement.prefix
+    }
+
+    /// All words, the keyword included.
+    pub fn words(&self) -> &'a [Word] {
+        &self.statement.words
+    }
+
+    /// How many words there are, the keyword included.
+    pub fn len(&self) -> usize {
+        self.statement.words.len()
+    }
+
+    /// The text of word `index`, empty where there is none.
+    pub fn arg(&self, index: usize) -> &'a str {
+        self.statement.arg(index)
+    }
+
+    /// The texts from word `index` on.
+    pub fn texts(&self, index: usize) -> Vec<&'a str> {
+        self.statement.words.iter().skip(index).map(|word| word.text.as_str()).collect()
+    }
+
+    /// Where word `index` stands; one column after the end of the line where there is none.
+    pub fn span(&self, index: usize) -> Span {
+        match self.statement.words.get(index) {
+            Some(word) => word.span.clone(),
+            None => {
+                let last = &self.statement.words[self.statement.words.len() - 1].span;
+                Span { start: last.end, end: last.end + 1, ..last.clone() }
+            }
+        }
+    }
+
+    /// An error at word `index`.
+    pub fn fault(&self, index: usize, message: impl Into<String>) -> Box<Fault> {
+        Fault::new(self.span(index), message)
+    }
+
+    /// The text of word `index`, or an error that says what is missing.
+    pub fn need(&self, index: usize, message: impl FnOnce() -> String) -> Parse<&'a str> {
+        match self.arg(index) {
+            "" => Err(self.fault(index, message())),
+            text => Ok(text),
+        }
+    }
+
+    /// Refuses more than `args` words after word `from`.
+    pub fn at_most_after(&self, from: usize, args: usize) -> Parse {
+        match self.len() > from + args + 1 {
+            true => {
+                let extra = from + args + 1;
+                Err(self.fault(
+                    extra,
+                    format!("'{}' cannot handle unexpected argument '{}'.", self.texts(0)[..=from].join(" "), self.arg(extra)),
+                ))
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses more than `args` words after the keyword.
+    pub fn at_most(&self, args: usize) -> Parse {
+        self.at_most_after(0, args)
+    }
+
+    /// Places a fault of the expression compiler, which was given the words from `from` on.
+    pub fn expr_fault(&self, from: usize, error: &ExprError, context: &str) -> Box<Fault> {
+        let index = from + error.word;
+        let span = self.span(index);
+        let literal = self.words().get(index).is_some_and(|word| (span.end - span.start) as usize == word.text.len());
+        let span = match literal && error.start < error.end && span.start as usize + error.end <= span.end as usize {
+            true => Span { start: span.start + error.start as u32, end: span.start + error.end as u32, ..span },
+            false => span,
+        };
+        let dot = if error.message.ends_with('.') { "" } else { "." };
+        Fault::new(span, format!("{context} : {}{dot}", error.message))
+    }
+}
+
+/// Walks over the words of a line of options.
+#[derive(Clone, Copy, Debug)]
+pub struct Cursor<'a> {
+    /// The line.
+    pub line: Line<'a>,
+    /// The word that comes next.
+    pub at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// The next word without taking it; empty at the end.
+    pub fn peek(&self) -> &'a str {
+        self.line.arg(self.at)
+    }
+
+    /// Takes the next word; empty at the end.
+    pub fn take(&mut self) -> &'a str {
+        let word = self.peek();
+        self.at += 1;
+        word
+    }
+
+    /// The word taken last.
+    pub fn last(&self) -> &'a str {
+        self.line.arg(self.at - 1)
+    }
+
+    /// Takes the argument of the word taken last, which must be there.
+    pub fn value(&mut self, what: &str) -> Parse<&'a str> {
+        let name = self.last();
+        let value = self.line.need(self.at, || format!("'{name}' expects {what} as argument."))?;
+        self.at += 1;
+        Ok(value)
+    }
+
+    /// Takes an argument that is a number within `range`.
+    pub fn number<T>(&mut self, range: std::ops::RangeInclusive<T>) -> Parse<T>
+    where
+        T: std::str::FromStr + PartialOrd + std::fmt::Display,
+    {
+        let name = self.last();
+        let text = self.value("an integer")?;
+        match text.parse::<T>() {
+            Ok(number) if range.contains(&number) => Ok(number),
+            Ok(_) => Err(self.fault(format!("'{name}' expects a number from {} to {}, got '{text}'.", range.start(), range.end()))),
+            Err(_) => Err(self.fault(format!("'{name}' expects an integer, got '{text}'."))),
+        }
+    }
+
+    /// An error at the word taken last.
+    pub fn fault(&self, message: impl Into<String>) -> Box<Fault> {
+        self.line.fault(self.at - 1, message)
+    }
+}

@@ -1,0 +1,161 @@
+//! Logs of a proxy: targets, formats, identifiers. Formats are compiled at the end, when the proxy's mode is known.
+
+use super::line::{Line, Parse};
+use super::log_line;
+use super::proxy::ProxyBuild;
+use crate::model::Mode;
+use crate::tree::{Prefix, Statement};
+use sample::{Place, Style};
+
+/// The formats that options name (manual §8.2); byte for byte what log parsers expect.
+const HTTP: &str = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc %ac/%fc/%bc/%sc/%rc %sq/%bq %hr %hs %{+Q}r";
+const HTTPS: &str = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc %ac/%fc/%bc/%sc/%rc %sq/%bq %hr %hs %{+Q}r \
+%[fc_err]/%[ssl_fc_err,hex]/%[ssl_c_err]/%[ssl_c_ca_err]/%[ssl_fc_is_resumed] %[ssl_fc_sni]/%sslv/%sslc";
+const HTTP_CLF: &str = "%{+Q}o %{-Q}ci - - [%trg] %r %ST %B \"\" \"\" %cp %ms %ft %b %s %TR %Tw %Tc %Tr %Ta %tsc \
+%ac %fc %bc %sc %rc %sq %bq %CC %CS %hrl %hsl";
+const TCP: &str = "%ci:%cp [%t] %ft %b/%s %Tw/%Tc/%Tt %B %ts %ac/%fc/%bc/%sc/%rc %sq/%bq";
+const TCP_CLF: &str = "%{+Q}o %{-Q}ci - - [%T] \"TCP \" 000 %B \"\" \"\" %cp %ms %ft %b %s %Th %Tw %Tc %Tt %U %ts-- \
+%ac %fc %bc %sc %rc %sq %bq \"\" \"\" ";
+
+/// Where a log format comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// `option httplog`
+    Http,
+    /// `option httplog clf`
+    HttpClf,
+    /// `option httpslog`
+    Https,
+    /// `option tcplog`
+    Tcp,
+    /// `option tcplog clf`
+    TcpClf,
+    /// `log-format`; the text is word 1 of the line.
+    Written,
+}
+
+/// What is compiled when the proxy is complete.
+#[derive(Clone, Debug, Default)]
+pub struct Pending {
+    format: Option<(Source, Statement)>,
+    error_format: Option<Statement>,
+    unique_id: Option<Statement>,
+}
+
+impl Pending {
+    /// The last format written wins.
+    pub fn set_format(&mut self, source: Source, line: &Line<'_>) {
+        self.format = Some((source, keep(line)));
+    }
+}
+
+fn keep(line: &Line<'_>) -> Statement {
+    Statement { words: line.words().to_vec(), prefix: line.prefix() }
+}
+
+fn only_argument(line: &Line<'_>) -> Parse {
+    let name = line.keyword();
+    line.need(1, || format!("{name} expects an argument."))?;
+    match line.len() {
+        2 => Ok(()),
+        _ => Err(line.fault(2, format!("{name} expects only one argument, don't forget to escape spaces!"))),
+    }
+}
+
+/// `log global`, `log <target> …`, `no log`
+pub fn log(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    if line.prefix() != Prefix::None {
+        line.at_most(0).map_err(|_| line.fault(1, "'no log' does not expect arguments."))?;
+        build.proxy.log.clear();
+        return Ok(());
+    }
+    if line.arg(1) == "global" && line.len() == 2 {
+        build.proxy.log.extend(build.global.log.iter().cloned());
+        return Ok(());
+    }
+    build.proxy.log.push(log_line::target(line)?);
+    Ok(())
+}
+
+/// `log-tag`
+pub fn log_tag(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let tag = line.need(1, || "'log-tag' expects a tag for use in syslog.".into())?;
+    line.at_most(1)?;
+    build.proxy.log_tag = Some(tag.to_owned());
+    Ok(())
+}
+
+/// `log-format`
+pub fn log_format(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    only_argument(line)?;
+    build.logging.set_format(Source::Written, line);
+    Ok(())
+}
+
+/// `error-log-format`
+pub fn error_log_format(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    only_argument(line)?;
+    build.logging.error_format = Some(keep(line));
+    Ok(())
+}
+
+/// `unique-id-format`
+pub fn unique_id_format(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    only_argument(line)?;
+    build.logging.unique_id = Some(keep(line));
+    Ok(())
+}
+
+/// `unique-id-header`
+pub fn unique_id_header(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let name = line.need(1, || "unique-id-header expects an argument.".into())?;
+    line.at_most(1)?;
+    build.proxy.unique_id_header = Some(name.to_owned());
+    Ok(())
+}
+
+/// Compiles what was left for the end.
+pub fn finish(build: &mut ProxyBuild<'_, '_>) {
+    // HAProxy compiles log formats of frontends only.
+    if build.proxy.is_frontend {
+        if let Some((source, statement)) = build.logging.format.take() {
+            let line = Line::new(&statement);
+            build.proxy.log_format = format(build, source, &line);
+        }
+        if let Some(statement) = build.logging.error_format.take() {
+            build.proxy.error_log_format = compile(build, &statement, Place::LOG, Style::Log);
+        }
+    }
+    if let Some(statement) = build.logging.unique_id.take() {
+        // Made when a request is complete, whoever asks for it first.
+        build.proxy.unique_id_format = compile(build, &statement, Place::FE_HTTP_REQUEST, Style::UniqueId);
+    }
+}
+
+fn compile(build: &mut ProxyBuild<'_, '_>, statement: &Statement, place: Place, style: Style) -> Option<sample::LogFormat> {
+    let line = Line::new(statement);
+    let result = build.shared.styled(&line, 1, line.arg(1), place, style);
+    result.map_err(|fault| build.shared.settle(Err(fault))).ok()
+}
+
+fn format(build: &mut ProxyBuild<'_, '_>, source: Source, line: &Line<'_>) -> Option<sample::LogFormat> {
+    let is_http = build.proxy.mode == Mode::Http;
+    let (text, fallback) = match source {
+        Source::Written => (line.arg(1), None),
+        Source::Tcp => (TCP, None),
+        Source::TcpClf => (TCP_CLF, None),
+        Source::Http if is_http => (HTTP, None),
+        Source::HttpClf if is_http => (HTTP_CLF, None),
+        Source::Https if is_http => (HTTPS, None),
+        Source::Http => (TCP, Some(("httplog", "tcplog"))),
+        Source::Https => (TCP, Some(("httpslog", "tcplog"))),
+        Source::HttpClf => (TCP_CLF, Some(("httplog clf", "tcplog clf"))),
+    };
+    if let Some((wanted, taken)) = fallback {
+        let message =
+            format!("'option {wanted}' not usable with {} (needs 'mode http'). Falling back to 'option {taken}'.", build.title());
+        build.shared.settle(Err(line.fault(1, message).as_warning()));
+    }
+    let result = build.shared.styled(line, 1, text, Place::LOG, Style::Log);
+    result.map_err(|fault| build.shared.settle(Err(fault))).ok()
+}

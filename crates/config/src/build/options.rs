@@ -1,0 +1,207 @@
+//! `option …` (manual §4.2): the switches, and the options with a syntax of their own.
+
+use super::address::network;
+use super::line::{Cursor, Line, Parse};
+use super::logging::Source;
+use super::proxy::ProxyBuild;
+use crate::keywords::options::Setter;
+use crate::model::{ConnectionMode, ForwardFor, Forwarded, ForwardedHost, ForwardedNode, Options};
+use crate::tree::Prefix;
+use sample::Place;
+
+/// Parses an option with its own syntax; the words after its name start at 2.
+pub type OptionParser = fn(&mut ProxyBuild<'_, '_>, &Line<'_>) -> Parse;
+
+/// Sets an option.
+pub fn set(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>, setter: Setter) -> Parse {
+    let field = match setter {
+        Setter::Own(parser) => return parser(build, line),
+        Setter::Switch(field) | Setter::HttpSwitch(field) => field,
+    };
+    line.at_most_after(1, 0)?;
+    *field(&mut build.proxy.options) = match line.prefix() {
+        Prefix::None => true,
+        Prefix::No => false,
+        Prefix::Default => *field(&mut Options::default()),
+    };
+    Ok(())
+}
+
+/// Refuses `no` and `default` where HAProxy does.
+fn no_prefix(line: &Line<'_>) -> Parse {
+    match line.prefix() {
+        Prefix::None => Ok(()),
+        _ => Err(line.fault(1, format!("negation/default is not supported for option '{}'.", line.arg(1)))),
+    }
+}
+
+/// `option httpclose`
+pub fn close(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    connection(build, line, ConnectionMode::Close)
+}
+
+/// `option http-server-close`
+pub fn server_close(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    connection(build, line, ConnectionMode::ServerClose)
+}
+
+/// `option http-keep-alive`
+pub fn keep_alive(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    connection(build, line, ConnectionMode::KeepAlive)
+}
+
+/// The modes override each other; `no` cancels only the mode that is set.
+fn connection(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>, mode: ConnectionMode) -> Parse {
+    line.at_most_after(1, 0)?;
+    match line.prefix() {
+        Prefix::None => build.proxy.connection_mode = mode,
+        Prefix::No if build.proxy.connection_mode == mode => build.proxy.connection_mode = ConnectionMode::default(),
+        Prefix::No => {}
+        Prefix::Default => return no_prefix(line),
+    }
+    Ok(())
+}
+
+/// `option tcpka`
+pub fn tcpka(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    no_prefix(line)?;
+    line.at_most_after(1, 0)?;
+    build.proxy.options.clitcpka |= build.proxy.is_frontend;
+    build.proxy.options.srvtcpka |= build.proxy.is_backend;
+    Ok(())
+}
+
+/// `option redispatch [<interval>]`
+pub fn redispatch(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    build.proxy.options.redispatch = match (line.prefix(), line.arg(2)) {
+        (Prefix::None, "") => Some(-1),
+        (Prefix::None, text) => {
+            let interval: i32 =
+                text.parse().map_err(|_| line.fault(2, format!("'option redispatch' expects an integer, got '{text}'.")))?;
+            (interval != 0).then_some(interval)
+        }
+        _ => None,
+    };
+    line.at_most_after(1, 1)
+}
+
+/// `option httplog [clf]`
+pub fn httplog(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let clf = clf(line)?;
+    build.proxy.options.httplog_clf = clf;
+    build.logging.set_format(if clf { Source::HttpClf } else { Source::Http }, line);
+    Ok(())
+}
+
+/// `option tcplog [clf]`
+pub fn tcplog(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let clf = clf(line)?;
+    build.logging.set_format(if clf { Source::TcpClf } else { Source::Tcp }, line);
+    Ok(())
+}
+
+/// `option httpslog`
+pub fn httpslog(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    no_prefix(line)?;
+    line.at_most_after(1, 0)?;
+    build.logging.set_format(Source::Https, line);
+    Ok(())
+}
+
+fn clf(line: &Line<'_>) -> Parse<bool> {
+    no_prefix(line)?;
+    let clf = match line.arg(2) {
+        "" => false,
+        "clf" => true,
+        _ => return Err(line.fault(2, format!("keyword '{}' only supports option 'clf'.", line.arg(1)))),
+    };
+    line.at_most_after(1, 1)?;
+    Ok(clf)
+}
+
+/// `option forwardfor [except <net>] [header <name>] [if-none]`
+pub fn forwardfor(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    build.proxy.forwardfor = forward(line, "X-Forwarded-For", true)?;
+    Ok(())
+}
+
+/// `option originalto [except <net>] [header <name>]`
+pub fn originalto(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    build.proxy.originalto = forward(line, "X-Original-To", false)?;
+    Ok(())
+}
+
+fn forward(line: &Line<'_>, header: &str, has_if_none: bool) -> Parse<Option<ForwardFor>> {
+    if line.prefix() != Prefix::None {
+        line.at_most_after(1, 0)?;
+        return Ok(None);
+    }
+    let mut forward = ForwardFor { header: header.to_owned(), except: None, if_none: false };
+    let mut cursor = Cursor { line: *line, at: 2 };
+    while !cursor.peek().is_empty() {
+        match cursor.take() {
+            "except" => {
+                let text = cursor.value("<address>[/mask]")?;
+                let net = network(text).ok_or_else(|| cursor.fault(format!("'{}' : '{text}' is not an address[/mask].", line.arg(1))))?;
+                forward.except = Some(net);
+            }
+            "header" => forward.header = cursor.value("<header_name>")?.to_owned(),
+            "if-none" if has_if_none => forward.if_none = true,
+            word => {
+                let known = if has_if_none { "'except', 'header' and 'if-none'" } else { "'except' and 'header'" };
+                return Err(cursor.fault(format!("'{}' only supports optional values: {known} (got '{word}').", line.arg(1))));
+            }
+        }
+    }
+    Ok(Some(forward))
+}
+
+/// `option forwarded [proto] [host|host-expr …] [by|by-expr …] [by_port|by_port-expr …] [for …] [for_port …]` (RFC 7239)
+pub fn forwarded(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    if line.prefix() != Prefix::None {
+        build.proxy.forwarded = None;
+        return Ok(());
+    }
+    let mut forwarded = Forwarded { proto: false, host: None, by: None, by_port: None, for_: None, for_port: None };
+    if line.len() == 2 {
+        forwarded.proto = true;
+        forwarded.for_ = Some(ForwardedNode::Default);
+    }
+    let mut at = 2;
+    while at < line.len() {
+        let word = line.arg(at);
+        at += 1;
+        let node = match word.strip_suffix("-expr") {
+            Some(_) => {
+                let (expr, next) = build.shared.expr(line, at, Place::BE_HTTP_REQUEST)?;
+                at = next;
+                Some(expr)
+            }
+            None => None,
+        };
+        let node_or_default = |expr| match expr {
+            Some(expr) => ForwardedNode::Expr(expr),
+            None => ForwardedNode::Default,
+        };
+        match word.strip_suffix("-expr").unwrap_or(word) {
+            "proto" if node.is_none() => forwarded.proto = true,
+            "host" => forwarded.host = Some(node.map_or(ForwardedHost::Default, ForwardedHost::Expr)),
+            "by" => forwarded.by = Some(node_or_default(node)),
+            "by_port" => forwarded.by_port = Some(node_or_default(node)),
+            "for" => forwarded.for_ = Some(node_or_default(node)),
+            "for_port" => forwarded.for_port = Some(node_or_default(node)),
+            _ => {
+                return Err(line.fault(
+                    at - 1,
+                    format!(
+                        "'option forwarded' only supports optional values: 'proto', 'host', 'host-expr', 'by', 'by-expr', 'by_port', \
+                         'by_port-expr', 'for', 'for-expr', 'for_port', 'for_port-expr' (got '{word}')."
+                    ),
+                ));
+            }
+        }
+    }
+    build.proxy.forwarded = Some(forwarded);
+    Ok(())
+}
+

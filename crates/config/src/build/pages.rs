@@ -1,0 +1,207 @@
+//! Error pages: `errorfile`, `errorloc*`, `errorfiles`, and sections `http-errors` (manual §4.2, §12.4).
+
+use super::line::{Line, Parse};
+use super::proxy::ProxyBuild;
+use super::{Shared, unknown};
+use crate::keywords::{self, other};
+use crate::model::ErrorPage;
+use crate::tree::{Section, bytes_of};
+use std::path::{Path, PathBuf};
+
+/// Largest file that is read for a page or a body, whatever the buffers are.
+pub const PAGE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// The statuses that have own pages; 200 is the answer of `monitor-uri`.
+pub const STATUSES: &[u16] =
+    &[200, 400, 401, 403, 404, 405, 407, 408, 410, 413, 414, 421, 422, 425, 429, 431, 500, 501, 502, 503, 504];
+
+/// What relative file names count from (`default-path`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum DefaultPath {
+    /// The directory the process was started in.
+    #[default]
+    Current,
+    /// The directory of the file that names them.
+    Config,
+    /// The directory above that one.
+    Parent,
+    /// This directory.
+    Origin(String),
+}
+
+impl DefaultPath {
+    /// Parses the line.
+    pub fn parse(line: &Line<'_>) -> Parse<DefaultPath> {
+        let (path, args) = match line.arg(1) {
+            "current" => (DefaultPath::Current, 1),
+            "config" => (DefaultPath::Config, 1),
+            "parent" => (DefaultPath::Parent, 1),
+            "origin" => {
+                let directory = line.need(2, || "'default-path origin' expects a directory as an argument.".into())?;
+                (DefaultPath::Origin(directory.to_owned()), 2)
+            }
+            _ => return Err(line.fault(1, "'default-path' expects 'current', 'config', 'parent', or 'origin' followed by a directory.")),
+        };
+        line.at_most(args)?;
+        Ok(path)
+    }
+
+    /// The file that `name` means in a configuration file called `source`.
+    pub fn resolve(&self, name: &str, source: &str) -> PathBuf {
+        let directory = || Path::new(source).parent().unwrap_or(Path::new("")).to_path_buf();
+        match self {
+            _ if name.starts_with('/') => PathBuf::from(name),
+            DefaultPath::Current => PathBuf::from(name),
+            DefaultPath::Config => directory().join(name),
+            DefaultPath::Parent => directory().join("..").join(name),
+            DefaultPath::Origin(origin) => Path::new(origin).join(name),
+        }
+    }
+}
+
+/// Reads the file that word `index` names.
+pub fn file(shared: &Shared<'_>, line: &Line<'_>, index: usize) -> Parse<Vec<u8>> {
+    let name = line.arg(index);
+    let path = shared.default_path.resolve(name, &line.span(index).source.name);
+    let fault = |what: &str| line.fault(index, format!("'{}' : error {what} file '{name}'.", line.keyword()));
+    let size = std::fs::metadata(&path).map_err(|_| fault("opening"))?.len();
+    if size > PAGE_BYTES_MAX {
+        return Err(line.fault(index, format!("file '{name}' exceeds the buffer size ({size} > {PAGE_BYTES_MAX}).")));
+    }
+    std::fs::read(&path).map_err(|_| fault("reading"))
+}
+
+fn status(line: &Line<'_>, index: usize) -> Parse<u16> {
+    let text = line.arg(index);
+    let status = text.parse().ok().filter(|status| STATUSES.contains(status));
+    status.ok_or_else(|| line.fault(index, format!("{} : status code '{text}' not handled.", line.keyword())))
+}
+
+/// A page of a line `errorfile|errorloc* <status> <what>`.
+fn page(shared: &Shared<'_>, line: &Line<'_>, redirect: Option<u16>) -> Parse<(u16, ErrorPage)> {
+    let what = if redirect.is_some() { "<status_code> and <url>" } else { "<status_code> and <file>" };
+    for index in [1, 2] {
+        line.need(index, || format!("{} : expects {what} as arguments.", line.keyword()))?;
+    }
+    let status = status(line, 1)?;
+    let page = match redirect {
+        None => ErrorPage::Raw(file(shared, line, 2)?),
+        Some(status) => ErrorPage::Redirect { status, location: line.arg(2).to_owned() },
+    };
+    line.at_most(2)?;
+    Ok((status, page))
+}
+
+/// The last page of a status wins.
+fn put(pages: &mut Vec<(u16, ErrorPage)>, page: (u16, ErrorPage)) {
+    pages.retain(|(status, _)| *status != page.0);
+    pages.push(page);
+}
+
+fn proxy_page(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>, redirect: Option<u16>) -> Parse {
+    let page = page(build.shared, line, redirect)?;
+    put(&mut build.proxy.error_pages, page);
+    Ok(())
+}
+
+/// `errorfile <status> <file>`
+pub fn errorfile(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    proxy_page(build, line, None)
+}
+
+/// `errorloc`, `errorloc302`
+pub fn errorloc302(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    proxy_page(build, line, Some(302))
+}
+
+/// `errorloc303`
+pub fn errorloc303(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    proxy_page(build, line, Some(303))
+}
+
+/// `errorfiles <name> [<status> …]`
+pub fn errorfiles(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let name = line.need(1, || "errorfiles : expects <name> as argument.".into())?;
+    let pages = section_pages(build.shared, line, 1, name)?.to_vec();
+    let mut wanted = Vec::new();
+    for index in 2..line.len() {
+        let status = status(line, index)?;
+        if !pages.iter().any(|(known, _)| *known == status) {
+            return Err(line.fault(index, format!("errorfiles : status code '{status}' not declared in 'http-errors' section '{name}'.")));
+        }
+        wanted.push(status);
+    }
+    for page in pages.into_iter().filter(|(status, _)| wanted.is_empty() || wanted.contains(status)) {
+        put(&mut build.proxy.error_pages, page);
+    }
+    Ok(())
+}
+
+/// The pages of the `http-errors` section that word `index` names.
+pub fn section_pages<'s>(shared: &'s Shared<'_>, line: &Line<'_>, index: usize, name: &str) -> Parse<&'s [(u16, ErrorPage)]> {
+    let pages = shared.http_errors.get(name).map(Vec::as_slice);
+    pages.ok_or_else(|| line.fault(index, format!("unable to find the http-errors section '{name}'.")))
+}
+
+/// A section `http-errors`.
+pub fn http_errors_section(section: &Section, shared: &mut Shared<'_>) {
+    let header = Line::new(&section.header);
+    let name = header.arg(1).to_owned();
+    if name.is_empty() {
+        shared.diagnostics.alert(&header.span(1), "missing name for http-errors section.");
+    } else if shared.http_errors.contains_key(&name) {
+        shared.diagnostics.alert(&header.span(1), format!("http-errors section '{name}' already exists."));
+    }
+    let mut pages = Vec::new();
+    for line in section.statements.iter().map(Line::new) {
+        let result = match line.keyword() {
+            "errorfile" => page(shared, &line, None),
+            "errorloc" | "errorloc302" => page(shared, &line, Some(302)),
+            "errorloc303" => page(shared, &line, Some(303)),
+            _ => Err(unknown(&line, "http-errors", http_errors_names())),
+        };
+        match result {
+            Ok(page) => put(&mut pages, page),
+            Err(fault) => shared.settle(Err(fault)),
+        }
+    }
+    shared.http_errors.insert(name, pages);
+}
+
+fn http_errors_names() -> impl Iterator<Item = &'static str> {
+    other::table("http-errors").unwrap_or_default().iter().map(|known: &keywords::Keyword<()>| known.name)
+}
+
+/// The raw response that a page stands for.
+pub fn raw(page: &ErrorPage) -> Vec<u8> {
+    match page {
+        ErrorPage::Raw(bytes) => bytes.clone(),
+        ErrorPage::Redirect { status, location } => {
+            let reason = if *status == 303 { "See Other" } else { "Found" };
+            let mut bytes =
+                format!("HTTP/1.1 {status} {reason}\r\nCache-Control: no-cache\r\nContent-length: 0\r\nLocation: ").into_bytes();
+            bytes.extend_from_slice(&bytes_of(location));
+            bytes.extend_from_slice(b"\r\n\r\n");
+            bytes
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_names_count_from_the_default_path() {
+        let cases = [
+            (DefaultPath::Current, "a", "a"),
+            (DefaultPath::Config, "a", "/etc/haproxy/a"),
+            (DefaultPath::Parent, "a", "/etc/haproxy/../a"),
+            (DefaultPath::Origin("/srv".into()), "a", "/srv/a"),
+            (DefaultPath::Origin("/srv".into()), "/b", "/b"),
+        ];
+        for (path, name, expected) in cases {
+            assert_eq!(path.resolve(name, "/etc/haproxy/x.cfg"), PathBuf::from(expected));
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! `tcp-request` and `tcp-response` rules (manual §4.2, §4.4).
+
+use super::line::{Cursor, Line, Parse};
+use super::proxy::ProxyBuild;
+use super::{did_you_mean, values};
+use crate::keywords::{self, Keyword, actions};
+use crate::model::{TcpAction, TcpRule};
+use sample::Place;
+use std::time::Duration;
+
+/// Parses an action; its name was just taken.
+pub type TcpParser = fn(&mut ProxyBuild<'_, '_>, &mut Cursor<'_>, Place) -> Parse<TcpAction>;
+
+/// `tcp-request`
+pub fn request(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let title = build.title();
+    match line.arg(1) {
+        "" => Err(line.fault(1, format!("missing argument for 'tcp-request' in {title}."))),
+        "inspect-delay" => {
+            build.proxy.tcp_request_inspect_delay = inspect_delay(line, &title)?;
+            Ok(())
+        }
+        "connection" => {
+            frontend_only(build, line)?;
+            let rule = rule(build, line, actions::TCP_CONNECTION, Place::FE_TCP_CONNECTION)?;
+            push(rule, &mut build.proxy.tcp_request_connection)
+        }
+        "session" => {
+            frontend_only(build, line)?;
+            let rule = rule(build, line, actions::TCP_SESSION, Place::FE_TCP_SESSION)?;
+            push(rule, &mut build.proxy.tcp_request_session)
+        }
+        "content" => {
+            let place = build.place(Place::FE_TCP_REQUEST, Place::BE_TCP_REQUEST);
+            let rule = rule(build, line, actions::TCP_CONTENT, place)?;
+            push(rule, &mut build.proxy.tcp_request_content)
+        }
+        word => {
+            let hint = did_you_mean(word, ["connection", "session", "content", "inspect-delay"].into_iter());
+            Err(line.fault(
+                1,
+                format!("'tcp-request' expects 'inspect-delay', 'connection', 'session' or 'content' in {title} (got '{word}'){hint}."),
+            ))
+        }
+    }
+}
+
+/// `tcp-response`
+pub fn response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let title = build.title();
+    match line.arg(1) {
+        "inspect-delay" => {
+            build.proxy.tcp_response_inspect_delay = inspect_delay(line, &title)?;
+            Ok(())
+        }
+        "content" => {
+            let rule = rule(build, line, actions::TCP_RESPONSE, Place::BE_TCP_RESPONSE)?;
+            push(rule, &mut build.proxy.tcp_response_content)
+        }
+        word => Err(line.fault(1, format!("'tcp-response' expects 'inspect-delay' or 'content' in {title} (got '{word}')."))),
+    }
+}
+
+fn frontend_only(build: &ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    match build.proxy.is_frontend {
+        true => Ok(()),
+        false => {
+            Err(line.fault(1, format!("tcp-request {} is not allowed because {} is not a frontend.", line.arg(1), build.title())))
+        }
+    }
+}
+
+fn inspect_delay(line: &Line<'_>, title: &str) -> Parse<Option<Duration>> {
+    let name = format!("{} inspect-delay", line.keyword());
+    let text = line.need(2, || format!("'{name}' expects a positive delay in milliseconds, in {title}."))?;
+    let time = values::time(text).map_err(|bad| line.fault(2, values::time_message(bad, text, &name)))?;
+    line.at_most_after(1, 1)?;
+    Ok((!time.is_zero()).then_some(time))
+}
+
+fn push(rule: Option<TcpRule>, rules: &mut Vec<TcpRule>) -> Parse {
+    rules.extend(rule);
+    Ok(())
+}
+
+fn rule(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>, table: &[Keyword<TcpParser>], place: Place) -> Parse<Option<TcpRule>> {
+    let mut cursor = Cursor { line: *line, at: 2 };
+    // An action that is left out is `accept`.
+    let name = match cursor.peek() {
+        "" | "if" | "unless" => "accept",
+        _ => cursor.take(),
+    };
+    let Some(keyword) = keywords::find(table, name) else {
+        let hint = did_you_mean(name, table.iter().map(|k| k.name));
+        let set = line.texts(0)[..2].join(" ");
+        return Err(cursor.fault(format!("'{set}' : unknown action '{name}' in {}{hint}.", build.title())));
+    };
+    let parser = super::parser_of(keyword, line, 2.min(line.len() - 1), build.shared)?;
+    let Some(parser) = parser else { return Ok(None) };
+    let action = parser(build, &mut cursor, place)?;
+    let condition = build.shared.condition(&build.acls, line, cursor.at, place)?;
+    Ok(Some(TcpRule { action, condition }))
+}
+
+/// Actions that are a word alone.
+macro_rules! plain {
+    ($($name:ident $action:ident;)*) => {$(
+        #[doc = concat!("`", stringify!($name), "`, with `-` for `_`.")]
+        pub fn $name(_build: &mut ProxyBuild<'_, '_>, _cursor: &mut Cursor<'_>, _place: Place) -> Parse<TcpAction> {
+            Ok(TcpAction::$action)
+        }
+    )*};
+}
+plain! {
+    accept Accept;
+    reject Reject;
+    close Close;
+}
+
+/// `silent-drop`
+pub fn silent_drop(_build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, _place: Place) -> Parse<TcpAction> {
+    match cursor.peek() {
+        "rst-ttl" => Err(cursor.line.fault(cursor.at, super::not_yet("silent-drop rst-ttl"))),
+        _ => Ok(TcpAction::SilentDrop),
+    }
+}
+
+/// `expect-proxy layer4`
+pub fn expect_proxy(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, _place: Place) -> Parse<TcpAction> {
+    match cursor.take() {
+        "layer4" => Ok(TcpAction::ExpectProxy),
+        word => {
+            let message = format!("'tcp-request connection expect-proxy' only supports 'layer4' in {} (got '{word}').", build.title());
+            Err(cursor.fault(message))
+        }
+    }
+}
+
+/// Actions with an expression.
+macro_rules! expressions {
+    ($($name:ident $action:ident;)*) => {$(
+        #[doc = concat!("`", stringify!($name), "`, with `-` for `_`.")]
+        pub fn $name(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<TcpAction> {
+            let (expr, next) = build.shared.expr(&cursor.line, cursor.at, place)?;
+            cursor.at = next;
+            Ok(TcpAction::$action(expr))
+        }
+    )*};
+}
+expressions! {
+    set_src SetSrc;
+    set_src_port SetSrcPort;
+    set_dst SetDst;
+    set_dst_port SetDstPort;
+}
+
+/// `set-var(<name>) <expr>`
+pub fn set_var(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<TcpAction> {
+    let var = build.shared.variable(&cursor.line, cursor.at - 1)?;
+    let (expr, next) = build.shared.expr(&cursor.line, cursor.at, place)?;
+    cursor.at = next;
+    Ok(TcpAction::SetVar { var, expr })
+}
+
+/// `set-var-fmt(<name>) <format>`
+pub fn set_var_fmt(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<TcpAction> {
+    let var = build.shared.variable(&cursor.line, cursor.at - 1)?;
+    cursor.value("a format")?;
+    let format = build.shared.log_format(&cursor.line, cursor.at - 1, place)?;
+    Ok(TcpAction::SetVarFmt { var, format })
+}
+
+/// `unset-var(<name>)`
+pub fn unset_var(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, _place: Place) -> Parse<TcpAction> {
+    Ok(TcpAction::UnsetVar(build.shared.variable(&cursor.line, cursor.at - 1)?))
+}

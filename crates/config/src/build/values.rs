@@ -1,0 +1,152 @@
+//! Times, sizes, numbers and names of users (manual §2.5, §2.6).
+
+use std::time::Duration;
+
+/// Largest time, as HAProxy keeps it in 31 bits of its unit.
+const MAX_UNITS: u64 = i32::MAX as u64;
+
+/// Why a time or a size is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bad {
+    /// Empty, or this character is out of place.
+    Character(char),
+    /// More than the unit can count.
+    Overflow,
+    /// Not zero, but less than one unit.
+    Underflow,
+}
+
+/// Reads a time with an optional unit (`us ms s m h d`), `ms` by default; whole milliseconds.
+pub fn time(text: &str) -> Result<Duration, Bad> {
+    time_in(text, "ms", 1000)
+}
+
+/// Reads a time whose unit is `default` when it has none; at least `resolution_us` or zero.
+pub fn time_in(text: &str, default: &str, resolution_us: u64) -> Result<Duration, Bad> {
+    let (value, unit) = number_and_rest(text)?;
+    let unit_us: u64 = match if unit.is_empty() { default } else { unit } {
+        "us" => 1,
+        "ms" => 1_000,
+        "s" => 1_000_000,
+        "m" => 60_000_000,
+        "h" => 3_600_000_000,
+        "d" => 86_400_000_000,
+        _ => return Err(Bad::Character(unit.chars().next().unwrap_or(' '))),
+    };
+    let us = value.checked_mul(unit_us).ok_or(Bad::Overflow)?;
+    match us {
+        _ if us / resolution_us > MAX_UNITS => Err(Bad::Overflow),
+        1.. if us < resolution_us => Err(Bad::Underflow),
+        _ => Ok(Duration::from_micros(us.div_ceil(resolution_us) * resolution_us)),
+    }
+}
+
+/// Reads a size in bytes with an optional unit (`k m g`).
+pub fn size(text: &str) -> Result<usize, Bad> {
+    let (value, unit) = number_and_rest(text)?;
+    let shift = match unit {
+        "" => 0,
+        "k" | "K" => 10,
+        "m" | "M" => 20,
+        "g" | "G" => 30,
+        _ => return Err(Bad::Character(unit.chars().next().unwrap_or(' '))),
+    };
+    let bytes = value.checked_mul(1 << shift).ok_or(Bad::Overflow)?;
+    if bytes > u64::from(u32::MAX) { Err(Bad::Overflow) } else { usize::try_from(bytes).map_err(|_| Bad::Overflow) }
+}
+
+fn number_and_rest(text: &str) -> Result<(u64, &str), Bad> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    if digits == 0 {
+        return Err(Bad::Character(text.chars().next().unwrap_or(' ')));
+    }
+    let value = text[..digits].parse().map_err(|_| Bad::Overflow)?;
+    Ok((value, &text[digits..]))
+}
+
+/// What to say about a bad time, where `name` is what it was given to.
+pub fn time_message(bad: Bad, text: &str, name: &str) -> String {
+    match bad {
+        Bad::Character(c) => format!("unexpected character '{c}' in '{name}'."),
+        Bad::Overflow => {
+            format!("timer overflow in argument '{text}' to '{name}' (maximum value is 2147483647 ms or ~24.8 days).")
+        }
+        Bad::Underflow => format!("timer underflow in argument '{text}' to '{name}' (minimum non-null value is 1 ms)."),
+    }
+}
+
+/// What to say about a bad size.
+pub fn size_message(bad: Bad, text: &str, name: &str) -> String {
+    match bad {
+        Bad::Character(c) => format!("unexpected '{c}' after size passed to '{name}'."),
+        Bad::Overflow | Bad::Underflow => format!("size overflow in argument '{text}' to '{name}'."),
+    }
+}
+
+/// The number of a user, from the system's user file.
+pub fn user_id(name: &str) -> Option<u32> {
+    id_in(&std::fs::read_to_string("/etc/passwd").ok()?, name)
+}
+
+/// The number of a group, from the system's group file.
+pub fn group_id(name: &str) -> Option<u32> {
+    id_in(&std::fs::read_to_string("/etc/group").ok()?, name)
+}
+
+/// The third field of the line that `name` is the first of; both files have it there.
+fn id_in(file: &str, name: &str) -> Option<u32> {
+    let line = file.lines().find(|line| line.split(':').next() == Some(name))?;
+    line.split(':').nth(2)?.parse().ok()
+}
+
+/// The first character that a name of a proxy, server or variable may not have.
+pub fn bad_name_character(name: &str) -> Option<char> {
+    name.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '.' | '-')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        let cases = [
+            ("0", Ok(0)),
+            ("5", Ok(5)),
+            ("5s", Ok(5_000)),
+            ("2m", Ok(120_000)),
+            ("1h", Ok(3_600_000)),
+            ("1d", Ok(86_400_000)),
+            ("1500us", Ok(2)),
+            ("100us", Err(Bad::Underflow)),
+            ("25d", Err(Bad::Overflow)),
+            ("99999999999999999999", Err(Bad::Overflow)),
+            ("5x", Err(Bad::Character('x'))),
+            ("5 s", Err(Bad::Character(' '))),
+            ("s", Err(Bad::Character('s'))),
+            ("", Err(Bad::Character(' '))),
+            ("-1", Err(Bad::Character('-'))),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(time(text), expected.map(Duration::from_millis), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        let cases =
+            [("16384", Ok(16384)), ("16k", Ok(16384)), ("1m", Ok(1 << 20)), ("4g", Err(Bad::Overflow)), ("1t", Err(Bad::Character('t')))];
+        for (text, expected) in cases {
+            assert_eq!(size(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn ids_come_from_the_third_field() {
+        let file = "root:x:0:0:root:/root:/bin/sh\nhaproxy:x:101:102::/:/bin/false\nbad:x\n";
+        assert_eq!(id_in(file, "haproxy"), Some(101));
+        assert_eq!(id_in(file, "root"), Some(0));
+        assert_eq!(id_in(file, "bad"), None);
+        assert_eq!(id_in(file, "hap"), None);
+    }
+}

@@ -1,0 +1,236 @@
+//! Sections whose keywords are known and not served yet: they are checked by name and refused as not implemented.
+
+use super::{Keyword, Sections};
+
+/// An entry without a parser of its own.
+pub type Known = Keyword<()>;
+
+const fn k(name: &'static str, doc: &'static str) -> Known {
+    Keyword::not_yet(name, Sections::NONE, doc)
+}
+
+const fn served(name: &'static str, doc: &'static str) -> Known {
+    Keyword::yes(name, Sections::NONE, (), doc)
+}
+
+/// Every section that a file may open.
+#[rustfmt::skip]
+pub const SECTIONS: &[Known] = &[
+    k("acme", "How certificates are obtained."),
+    served("backend", "Servers and how requests reach them."),
+    k("cache", "A cache of responses."),
+    k("crt-store", "Certificates by name."),
+    served("defaults", "What the proxies that follow start from."),
+    k("fcgi-app", "A FastCGI application."),
+    served("frontend", "Addresses to listen on and what happens to requests there."),
+    served("global", "The process as a whole."),
+    k("healthcheck", "A health check by name."),
+    served("http-errors", "Error pages by name."),
+    served("listen", "A frontend and a backend in one."),
+    k("log-forward", "A relay of logs."),
+    k("log-profile", "Log formats by step."),
+    k("mailers", "Mail servers for alerts."),
+    k("namespace_list", "Network namespaces."),
+    k("peers", "Processes that share tables."),
+    Keyword { state: super::State::Removed("The 'program' section is not supported anymore since HAProxy 3.3."), ..k("program", "Removed from the language by HAProxy.") },
+    k("resolvers", "Name servers."),
+    k("ring", "A buffer of log messages."),
+    k("spoe-agent", "An agent of the stream processing offload engine."),
+    k("spoe-group", "Messages to an agent."),
+    k("spoe-message", "A message to an agent."),
+    k("traces", "What is traced."),
+    k("userlist", "Users and groups."),
+];
+
+/// The keywords of the sections that have a table here, by title and by section name.
+pub const TABLES: &[(&str, &[Known])] = &[
+    ("Section `acme`", ACME),
+    ("Section `cache`", CACHE),
+    ("Section `crt-store`", CRT_STORE),
+    ("Section `fcgi-app`", FCGI_APP),
+    ("Section `healthcheck`", HEALTHCHECK),
+    ("Section `http-errors`", HTTP_ERRORS),
+    ("Section `log-forward`", LOG_FORWARD),
+    ("Section `log-profile`", LOG_PROFILE),
+    ("Section `mailers`", MAILERS),
+    ("Section `namespace_list`", NAMESPACE_LIST),
+    ("Section `peers`", PEERS),
+    ("Section `resolvers`", RESOLVERS),
+    ("Section `ring`", RING),
+    ("Section `spoe-agent`", SPOE_AGENT),
+    ("Section `spoe-group`", SPOE_GROUP),
+    ("Section `spoe-message`", SPOE_MESSAGE),
+    ("Section `traces`", TRACES),
+    ("Section `userlist`", USERLIST),
+];
+
+/// The table of `section`, if it has one here.
+#[must_use]
+pub fn table(section: &str) -> Option<&'static [Known]> {
+    TABLES
+        .iter()
+        .find(|(title, _)| title.strip_prefix("Section `").and_then(|t| t.strip_suffix('`')) == Some(section))
+        .map(|(_, table)| *table)
+}
+
+#[rustfmt::skip]
+const ACME: &[Known] = &[
+    k("account-key", "File of the account's key."),
+    k("acme-vars", "Variables for what solves a challenge."),
+    k("bits", "Size of RSA keys."),
+    k("challenge", "How control of a name is shown."),
+    k("challenge-ready", "What says that a challenge may be checked."),
+    k("contact", "Mail address of the account."),
+    k("curves", "Curve of ECDSA keys."),
+    k("directory", "Address of the authority."),
+    k("dns-delay", "Pause before a DNS challenge is checked."),
+    k("dns-timeout", "Longest wait for a DNS challenge."),
+    k("eab-key-id", "External account: identifier."),
+    k("eab-mac-alg", "External account: algorithm."),
+    k("eab-mac-key", "External account: key."),
+    k("keytype", "Kind of the certificates' keys."),
+    k("map", "Map that challenges are put in."),
+    k("profile", "Profile of the certificates."),
+    k("provider-name", "Name of the DNS provider."),
+    k("reuse-key", "Keeps a certificate's key when it is renewed."),
+];
+
+#[rustfmt::skip]
+const CACHE: &[Known] = &[
+    k("early-hints", "Keeps link headers for early hints."),
+    k("max-age", "Longest life of an entry."),
+    k("max-object-size", "Largest entry."),
+    k("max-secondary-entries", "Variants of one entry."),
+    k("process-vary", "Whether `Vary` is understood."),
+    k("total-max-size", "Size of the cache."),
+];
+
+#[rustfmt::skip]
+const CRT_STORE: &[Known] = &[
+    k("crt-base", "Directory of relative certificate file names."),
+    k("key-base", "Directory of relative key file names."),
+    k("load", "A certificate with its files."),
+];
+
+#[rustfmt::skip]
+const FCGI_APP: &[Known] = &[
+    k("acl", "Declares a condition."),
+    k("docroot", "Directory of scripts on the server."),
+    k("filter", "Adds a filter."),
+    k("index", "Script of a path that ends in a slash."),
+    k("log-stderr", "Where to send what scripts write to stderr."),
+    k("option", "Options of connections to the application."),
+    k("pass-header", "A request header to pass."),
+    k("path-info", "How a path is split into script and path info."),
+    k("set-param", "Sets a parameter."),
+    k("unset-param", "Removes a parameter."),
+    k("hide-header", "A request header to keep back."),
+];
+
+#[rustfmt::skip]
+const HEALTHCHECK: &[Known] = &[
+    k("http-check", "A step of an HTTP check."),
+    k("tcp-check", "A step of a TCP check."),
+    k("type", "What kind of check it is."),
+];
+
+#[rustfmt::skip]
+const HTTP_ERRORS: &[Known] = &[
+    served("errorfile", "A file to answer with at a status."),
+    served("errorloc", "A place to redirect to at a status, with 302."),
+    served("errorloc302", "The same as `errorloc`."),
+    served("errorloc303", "`errorloc` with status 303."),
+];
+
+#[rustfmt::skip]
+const LOG_FORWARD: &[Known] = &[
+    k("backlog", "Length of the queue of connections to accept."),
+    k("bind", "TCP addresses to listen on."),
+    k("dgram-bind", "UDP addresses to listen on."),
+    k("log", "Where to send logs."),
+    k("maxconn", "Connections."),
+    k("option", "Options."),
+    k("timeout", "Timeouts."),
+];
+
+#[rustfmt::skip]
+const LOG_PROFILE: &[Known] = &[
+    k("log-tag", "The program's name in syslog headers."),
+    k("on", "What a step logs."),
+];
+
+#[rustfmt::skip]
+const MAILERS: &[Known] = &[
+    k("mailer", "A mail server."),
+    k("timeout", "Timeouts."),
+];
+
+const NAMESPACE_LIST: &[Known] = &[k("namespace", "A network namespace.")];
+
+#[rustfmt::skip]
+const PEERS: &[Known] = &[
+    k("bind", "The local peer's address."),
+    k("default-bind", "Defaults of `bind`."),
+    k("default-server", "Defaults of `server`."),
+    k("disabled", "The section is not started."),
+    k("enabled", "Cancels `disabled`."),
+    k("log", "Where to send logs."),
+    k("peer", "A peer."),
+    k("server", "A peer with its options."),
+    k("shards", "Number of shards."),
+    k("table", "A table that is shared."),
+];
+
+#[rustfmt::skip]
+const RESOLVERS: &[Known] = &[
+    k("accepted_payload_size", "Largest answer over UDP."),
+    k("hold", "How long an answer is kept."),
+    k("nameserver", "A name server."),
+    k("parse-resolv-conf", "Takes the name servers of the system."),
+    k("resolution_pool_size", "Names resolved for one template."),
+    k("resolve_retries", "Retries."),
+    k("timeout", "Timeouts."),
+];
+
+#[rustfmt::skip]
+const RING: &[Known] = &[
+    k("backing-file", "File that keeps the buffer."),
+    k("description", "Free text."),
+    k("format", "Format of the messages."),
+    k("maxlen", "Longest message."),
+    k("server", "A server to send the messages to."),
+    k("size", "Size of the buffer."),
+    k("timeout", "Timeouts."),
+];
+
+#[rustfmt::skip]
+const SPOE_AGENT: &[Known] = &[
+    k("groups", "Groups of messages."),
+    k("log", "Where to send logs."),
+    k("max-frame-size", "Largest frame."),
+    k("max-waiting-frames", "Frames without an answer."),
+    k("maxconnrate", "Connections a second."),
+    k("maxerrrate", "Errors a second."),
+    k("messages", "Messages to send."),
+    k("option", "Options."),
+    k("register-var-names", "Variables that the agent may set."),
+    k("timeout", "Timeouts."),
+    k("use-backend", "The backend of the agent's servers."),
+];
+
+const SPOE_GROUP: &[Known] = &[k("messages", "Messages of the group.")];
+
+#[rustfmt::skip]
+const SPOE_MESSAGE: &[Known] = &[
+    k("acl", "Declares a condition."),
+    k("args", "What the message carries."),
+    k("event", "When it is sent."),
+];
+
+const TRACES: &[Known] = &[k("trace", "A trace.")];
+
+#[rustfmt::skip]
+const USERLIST: &[Known] = &[
+    k("group", "A group of users."),
+    k("user", "A user with a password."),
+];

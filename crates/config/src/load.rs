@@ -1,0 +1,40 @@
+//! The way from texts to a configuration that can run, in one call.
+
+use crate::build::{self, Settings};
+use crate::condition::BuildInfo;
+use crate::diagnostic::Diagnostics;
+use crate::environment::Environment;
+use crate::keywords::other;
+use crate::model::Config;
+use crate::reader::{self, Input};
+
+/// What the load has to be told.
+#[derive(Clone, Debug)]
+pub struct LoadOptions<'a> {
+    /// What conditions of the files ask about.
+    pub build: &'a BuildInfo,
+    /// What is known of the machine.
+    pub settings: Settings,
+    /// `-dW`: warnings refuse the configuration.
+    pub zero_warning: bool,
+}
+
+/// Reads and builds `inputs` as one configuration. `environment` is the process's, and afterwards what `setenv` and its
+/// kin left of it.
+///
+/// # Errors
+/// All diagnostics, when there is an alert, or a warning where none is allowed (`-dW`, `zero-warning`).
+pub fn load(
+    inputs: &[Input],
+    options: LoadOptions<'_>,
+    environment: &mut Environment,
+) -> Result<(Config, Diagnostics), Diagnostics> {
+    let sections: Vec<&str> = other::SECTIONS.iter().map(|section| section.name).collect();
+    let reading = reader::Options { sections: &sections, build: options.build };
+    let (tree, mut diagnostics) = reader::read(inputs, &reading, environment);
+    let config = build::build(&tree, options.settings, &mut diagnostics);
+    match diagnostics.refuses(options.zero_warning || config.global.zero_warning) {
+        true => Err(diagnostics),
+        false => Ok((config, diagnostics)),
+    }
+}
