@@ -38,6 +38,12 @@ impl Header {
         tlv::well_formed(&self.tlvs)
     }
 
+    /// The TLVs as they came: kind, length, value, one after the other. Well-formed.
+    #[must_use]
+    pub fn tlv_bytes(&self) -> &[u8] {
+        &self.tlvs
+    }
+
     /// The value of the first TLV of a kind.
     #[must_use]
     pub fn tlv(&self, kind: u8) -> Option<&[u8]> {

@@ -49,7 +49,9 @@ impl Backend {
 fn usable_servers(proxy: &Proxy) -> Vec<bool> {
     let serves = |backup: bool| {
         let servers = proxy.servers.iter();
-        servers.map(|line| !line.disabled && line.weight > 0 && line.backup == backup).collect::<Vec<_>>()
+        servers
+            .map(|line| !line.disabled && line.weight > 0 && line.backup == backup)
+            .collect::<Vec<_>>()
     };
     let active = serves(false);
     if active.contains(&true) {
@@ -58,7 +60,10 @@ fn usable_servers(proxy: &Proxy) -> Vec<bool> {
     let mut backups = serves(true);
     if !proxy.options.allbackups {
         let first = backups.iter().position(|usable| *usable);
-        backups.iter_mut().enumerate().for_each(|(index, usable)| *usable = Some(index) == first);
+        backups
+            .iter_mut()
+            .enumerate()
+            .for_each(|(index, usable)| *usable = Some(index) == first);
     }
     backups
 }
@@ -78,7 +83,9 @@ impl Core {
                     return Step::Wait;
                 }
             }
-            stream.slot_held = stream.target.is_some_and(|server| proxy.servers[server].maxconn > 0);
+            stream.slot_held = stream
+                .target
+                .is_some_and(|server| proxy.servers[server].maxconn > 0);
         }
         Step::Go(Phase::Connect)
     }
@@ -86,10 +93,19 @@ impl Core {
     fn choose<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &Stream) -> Choice {
         let proxy = cx.running.proxy(stream.backend);
         let key = match stream.client.and_then(|client| self.conns.client(client)) {
-            Some(client) => balance::key(&proxy.balance, &client.session, stream.has_request().then_some(&stream.request)),
+            Some(client) => balance::key(
+                &proxy.balance,
+                &client.session,
+                stream.has_request().then_some(&stream.request),
+            ),
             None => None,
         };
-        let Core { backends, shared, random, .. } = self;
+        let Core {
+            backends,
+            shared,
+            random,
+            ..
+        } = self;
         let backend = &mut backends[stream.backend];
         let sticks = key.is_some() && backend.balance.sticks();
         let (usable, place) = (&backend.usable, stream.backend);
@@ -97,13 +113,27 @@ impl Core {
             let max = proxy.servers[server].maxconn;
             max == 0 || shared.slot_is_free(place, server, max)
         };
-        let may = |server: usize| usable[server] && stream.avoid != Some(server) && (sticks || free(server));
+        let may = |server: usize| {
+            usable[server] && stream.avoid != Some(server) && (sticks || free(server))
+        };
         let load = |server: usize| shared.count(Count::Server(place, server));
-        let candidates = Candidates { servers: &proxy.servers, may: &may, load: &load };
+        let candidates = Candidates {
+            servers: &proxy.servers,
+            may: &may,
+            load: &load,
+        };
         loop {
-            let Some(server) = backend.balance.pick(&candidates, key, &mut || next_random(random)) else {
-                let any = (0..usable.len()).any(|server| usable[server] && stream.avoid != Some(server));
-                return if any { Choice::Full(None) } else { Choice::None };
+            let Some(server) = backend
+                .balance
+                .pick(&candidates, key, &mut || next_random(random))
+            else {
+                let any =
+                    (0..usable.len()).any(|server| usable[server] && stream.avoid != Some(server));
+                return if any {
+                    Choice::Full(None)
+                } else {
+                    Choice::None
+                };
             };
             let max = proxy.servers[server].maxconn;
             if max == 0 || shared.take_slot(place, server, max) {
@@ -116,7 +146,12 @@ impl Core {
         }
     }
 
-    fn enqueue<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, server: Option<usize>) -> Step {
+    fn enqueue<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        server: Option<usize>,
+    ) -> Step {
         let place = stream.backend;
         if !std::mem::replace(&mut stream.queued, true) {
             let ahead = self.shared.count(Count::Queued(place));
@@ -127,7 +162,11 @@ impl Core {
                 self.set_deadline(client, deadline(cx.now(), cx.running.timeouts[place].queue));
             }
         }
-        let waiting = Waiting { stream: stream.id, number: stream.txn.id, server };
+        let waiting = Waiting {
+            stream: stream.id,
+            number: stream.txn.id,
+            server,
+        };
         self.backends[place].queue.push_back(waiting);
         Step::Go(Phase::Queue)
     }
@@ -164,7 +203,12 @@ impl Core {
 
     fn wake_queue<D: Driver>(&mut self, cx: &Cx<'_, D>, place: usize) {
         let proxy = cx.running.proxy(place);
-        let Core { backends, shared, streams, .. } = self;
+        let Core {
+            backends,
+            shared,
+            streams,
+            ..
+        } = self;
         let Backend { queue, usable, .. } = &mut backends[place];
         let free = |server: usize| {
             let max = proxy.servers[server].maxconn;
@@ -172,11 +216,18 @@ impl Core {
         };
         let position = queue.iter().position(|waiting| {
             // A stream that is being worked on is not waiting any more either.
-            let still = streams.get(waiting.stream).is_some_and(|stream| stream.txn.id == waiting.number && stream.queued);
-            !still || waiting.server.map_or_else(|| (0..usable.len()).any(free), free)
+            let still = streams
+                .get(waiting.stream)
+                .is_some_and(|stream| stream.txn.id == waiting.number && stream.queued);
+            !still
+                || waiting
+                    .server
+                    .map_or_else(|| (0..usable.len()).any(free), free)
         });
         if let Some(waiting) = position.and_then(|position| queue.remove(position)) {
-            let live = streams.get(waiting.stream).is_some_and(|stream| stream.txn.id == waiting.number && stream.queued);
+            let live = streams
+                .get(waiting.stream)
+                .is_some_and(|stream| stream.txn.id == waiting.number && stream.queued);
             if live {
                 self.retry_select(waiting.stream);
             }
@@ -184,7 +235,9 @@ impl Core {
     }
 
     fn retry_select(&mut self, id: StreamId) {
-        let Some(mut stream) = self.streams.take(id) else { return };
+        let Some(mut stream) = self.streams.take(id) else {
+            return;
+        };
         self.leave_queue(&mut stream);
         if let Some(client) = stream.client {
             self.set_deadline(client, NEVER_MS);
@@ -197,14 +250,21 @@ impl Core {
     /// Whether the next try goes to another server (manual §4.2 option redispatch): after every try, or only for the last.
     pub fn may_redispatch<D: Driver>(&self, cx: &Cx<'_, D>, stream: &Stream) -> bool {
         let proxy = cx.running.proxy(stream.backend);
-        let Some(interval) = proxy.options.redispatch else { return false };
+        let Some(interval) = proxy.options.redispatch else {
+            return false;
+        };
         let left = i64::from(proxy.retries) - i64::from(stream.tries);
         let due = match i64::from(interval) {
             0 => false,
             every if every > 0 => i64::from(stream.tries) % every == 0,
             before_last => left == -before_last - 1,
         };
-        due && self.backends[stream.backend].usable.iter().filter(|usable| **usable).count() > 1
+        due && self.backends[stream.backend]
+            .usable
+            .iter()
+            .filter(|usable| **usable)
+            .count()
+            > 1
     }
 }
 

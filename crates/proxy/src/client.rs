@@ -19,11 +19,20 @@ impl Core {
         let listener = accepted.listener.0 as usize;
         let info = cx.running.listeners[listener];
         let now = cx.now();
-        let mut session =
-            Session::new(now, accepted.peer, accepted.local, info.frontend as u32, info.bind as u32);
+        let mut session = Session::new(
+            now,
+            accepted.peer,
+            accepted.local,
+            info.frontend as u32,
+            info.bind as u32,
+        );
         session.vars = sample::Vars::with_slots(cx.running.slots.sess);
         let proxy = cx.running.proxy(info.frontend);
-        let stage = if proxy.binds[info.bind].accept_proxy { Stage::ProxyHeader } else { Stage::Session };
+        let stage = if proxy.binds[info.bind].accept_proxy {
+            Stage::ProxyHeader
+        } else {
+            Stage::Session
+        };
         let client = Client {
             session,
             listener,
@@ -46,7 +55,9 @@ impl Core {
                 Verdict::Abort => return self.abort_client(cx, conn),
             }
         }
-        let Some(client) = self.conns.client(conn) else { return };
+        let Some(client) = self.conns.client(conn) else {
+            return;
+        };
         if client.stage == Stage::ProxyHeader {
             let timeouts = &cx.running.timeouts[info.frontend];
             self.set_deadline(conn, deadline(now, timeouts.client_hs));
@@ -58,7 +69,9 @@ impl Core {
     /// The connection's own address is known: its first stream may begin.
     fn begin_session<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
         let now = cx.now();
-        let Some(client) = self.conns.client(conn) else { return };
+        let Some(client) = self.conns.client(conn) else {
+            return;
+        };
         client.stage = Stage::Ready;
         client.idle_since = now;
         let frontend = client.frontend;
@@ -85,7 +98,9 @@ impl Core {
 
     /// Bytes from a client.
     pub fn client_data<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId, data: &[u8]) {
-        let Some(entry) = self.conns.get(conn) else { return };
+        let Some(entry) = self.conns.get(conn) else {
+            return;
+        };
         if entry.input.is_empty() {
             let used = self.consume_client(cx, conn, data);
             self.keep_input(cx, conn, &data[used..]);
@@ -97,18 +112,24 @@ impl Core {
 
     /// Offers a client's leftover bytes again.
     pub fn take_input<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
-        let Some(entry) = self.conns.get(conn) else { return };
+        let Some(entry) = self.conns.get(conn) else {
+            return;
+        };
         if !entry.input.is_empty() {
             let mut input = std::mem::take(&mut entry.input);
             let used = self.consume_client(cx, conn, &input);
-            let Some(entry) = self.conns.get(conn) else { return };
+            let Some(entry) = self.conns.get(conn) else {
+                return;
+            };
             input.drain(..used);
             entry.input = input;
             self.input_kept(cx, conn);
         }
         self.flush_client_head(cx, conn);
         // The end came behind bytes that had to wait.
-        let Some(entry) = self.conns.get(conn) else { return };
+        let Some(entry) = self.conns.get(conn) else {
+            return;
+        };
         if entry.eof && entry.input.is_empty() {
             self.client_eof(cx, conn);
         }
@@ -117,8 +138,11 @@ impl Core {
     /// The bytes had their turn: a request's head that waited for them leaves.
     fn flush_client_head<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
         let id = self.conns.client(conn).and_then(|client| client.stream);
-        if let Some(id) = id.filter(|id| self.streams.get(*id).is_some_and(|stream| stream.head_waits))
-            && let Some(mut stream) = self.streams.take(id)
+        if let Some(id) = id.filter(|id| {
+            self.streams
+                .get(*id)
+                .is_some_and(|stream| stream.head_waits)
+        }) && let Some(mut stream) = self.streams.take(id)
         {
             self.flush_request_head(cx, &mut stream);
             self.streams.put(stream);
@@ -137,13 +161,18 @@ impl Core {
 
     /// Bytes wait in the input: a stream that looks at them has its turn, a full buffer stops the client.
     fn input_kept<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
-        let Some(entry) = self.conns.get(conn) else { return };
+        let Some(entry) = self.conns.get(conn) else {
+            return;
+        };
         let waiting = entry.input.len();
         if waiting == 0 {
             self.conns.slim(conn);
         } else if let Some(id) = entry.client().and_then(|client| client.stream) {
             let looks = |stream: &Stream| {
-                matches!(stream.phase, Phase::FrontendContent | Phase::BackendContent | Phase::BufferBody)
+                matches!(
+                    stream.phase,
+                    Phase::FrontendContent | Phase::BackendContent | Phase::BufferBody
+                )
             };
             if self.streams.get(id).is_some_and(looks) {
                 self.woken.push(id);
@@ -154,11 +183,17 @@ impl Core {
 
     /// Pauses a client whose bytes have nowhere to go, and lets it go on once they have.
     pub fn update_client_flow<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
-        let Some(entry) = self.conns.get(conn) else { return };
+        let Some(entry) = self.conns.get(conn) else {
+            return;
+        };
         let full = entry.input.len() >= cx.running.config.global.tune.bufsize_bytes;
         let stream = entry.client().and_then(|client| client.stream);
-        let server = stream.and_then(|id| self.streams.get(id)).and_then(|stream| stream.server);
-        let blocked = server.and_then(|server| self.conns.get(server)).is_some_and(|server| server.backlog);
+        let server = stream
+            .and_then(|id| self.streams.get(id))
+            .and_then(|stream| stream.server);
+        let blocked = server
+            .and_then(|server| self.conns.get(server))
+            .is_some_and(|server| server.backlog);
         if full || blocked {
             self.pause(cx, conn);
         } else {
@@ -167,30 +202,44 @@ impl Core {
     }
 
     /// Feeds bytes to the connection's stages and streams; how many were used.
-    fn consume_client<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId, bytes: &[u8]) -> usize {
+    fn consume_client<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        conn: ConnId,
+        bytes: &[u8],
+    ) -> usize {
         let mut used = 0;
         while used < bytes.len() {
             let rest = &bytes[used..];
-            let Some(client) = self.conns.client(conn) else { return bytes.len() };
+            let Some(client) = self.conns.client(conn) else {
+                return bytes.len();
+            };
             let step = match (client.stage, client.stream) {
                 (Stage::ProxyHeader, _) => self.read_proxy_header(cx, conn, rest),
                 (Stage::Session, _) => 0,
                 (Stage::Closing, _) => rest.len(),
                 (Stage::Ready, Some(id)) => {
-                    let Some(mut stream) = self.streams.take(id) else { return used };
+                    let Some(mut stream) = self.streams.take(id) else {
+                        return used;
+                    };
                     let step = self.feed(cx, &mut stream, rest);
                     self.streams.put(stream);
                     step
                 }
                 (Stage::Ready, None) => {
-                    let Some(mut stream) = self.begin_stream(cx, conn) else { return bytes.len() };
+                    let Some(mut stream) = self.begin_stream(cx, conn) else {
+                        return bytes.len();
+                    };
                     let step = self.feed(cx, &mut stream, rest);
                     self.streams.put(stream);
                     step
                 }
             };
             used += step;
-            let alive = self.conns.client(conn).map(|client| (client.stage, client.stream));
+            let alive = self
+                .conns
+                .client(conn)
+                .map(|client| (client.stage, client.stream));
             match alive {
                 None => return bytes.len(),
                 // A stream that took nothing waits; so does a header that is not whole.
@@ -201,18 +250,27 @@ impl Core {
         used
     }
 
-    fn read_proxy_header<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId, bytes: &[u8]) -> usize {
+    fn read_proxy_header<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        conn: ConnId,
+        bytes: &[u8],
+    ) -> usize {
         match proxy_protocol::parse(bytes) {
             Ok(None) => 0,
             Ok(Some((used, header))) => {
                 if let Some(client) = self.conns.client(conn) {
                     client.session.received_proxy = true;
-                    if let Some((source, destination)) = header.addresses {
-                        let session = &mut client.session;
-                        session.connection_src = Some(std::mem::replace(&mut session.src, source));
-                        session.connection_dst = Some(std::mem::replace(&mut session.dst, destination));
+                    let session = &mut client.session;
+                    session.tlvs = Some(header.tlv_bytes())
+                        .filter(|tlvs| !tlvs.is_empty())
+                        .map(Into::into);
+                    if let Some(ends) = header.addresses {
+                        session.connection_src =
+                            Some(std::mem::replace(&mut session.src, ends.source));
+                        session.connection_dst =
+                            Some(std::mem::replace(&mut session.dst, ends.destination));
                     }
-                    client.session.tlvs = (!header.tlvs.is_empty()).then(|| header.tlvs.into());
                 }
                 self.begin_session(cx, conn);
                 used
@@ -225,7 +283,11 @@ impl Core {
     }
 
     /// Begins a stream on a client connection.
-    pub fn begin_stream<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) -> Option<Box<Stream>> {
+    pub fn begin_stream<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        conn: ConnId,
+    ) -> Option<Box<Stream>> {
         let number = self.next_stream_number();
         let now = cx.now();
         let client = self.conns.client(conn)?;
@@ -260,7 +322,9 @@ impl Core {
 
     /// The client will send no more.
     pub fn client_eof<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
-        let Some(entry) = self.conns.get(conn) else { return };
+        let Some(entry) = self.conns.get(conn) else {
+            return;
+        };
         let has_input = !entry.input.is_empty();
         let Some(client) = entry.client() else { return };
         match (client.stage, client.stream) {
@@ -284,13 +348,17 @@ impl Core {
 
     /// A client that went, or let its time pass, before its first byte: a line in the log, as HAProxy writes it.
     fn refuse_silent_client<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId, who: u8) {
-        let Some(client) = self.conns.client(conn) else { return };
+        let Some(client) = self.conns.client(conn) else {
+            return;
+        };
         let options = &cx.running.proxy(client.frontend).options;
         if options.http_ignore_probes || (options.dontlognull && who == b'C') {
             return self.close_client(cx, conn);
         }
         let silent = options.dontlognull;
-        let Some(mut stream) = self.begin_stream(cx, conn) else { return };
+        let Some(mut stream) = self.begin_stream(cx, conn) else {
+            return;
+        };
         stream.logged = silent;
         stream.ended_by(who, b'R');
         if who == b'C' {
@@ -305,7 +373,9 @@ impl Core {
 
     /// The client's connection is gone.
     pub fn client_lost<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
-        let Some(client) = self.conns.client(conn) else { return };
+        let Some(client) = self.conns.client(conn) else {
+            return;
+        };
         let stream = client.stream.and_then(|id| self.streams.take(id));
         if let Some(mut stream) = stream {
             self.client_gone(cx, &mut stream);
@@ -316,7 +386,9 @@ impl Core {
 
     /// A client connection's deadline came: what for depends on what it waits for.
     pub fn client_timeout<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
-        let Some(client) = self.conns.client(conn) else { return };
+        let Some(client) = self.conns.client(conn) else {
+            return;
+        };
         match (client.stage, client.stream) {
             (Stage::Ready, Some(id)) => {
                 if let Some(mut stream) = self.streams.take(id) {
@@ -324,7 +396,9 @@ impl Core {
                     self.streams.put(stream);
                 }
             }
-            (Stage::Ready, None) if client.streams == 0 => self.refuse_silent_client(cx, conn, b'c'),
+            (Stage::Ready, None) if client.streams == 0 => {
+                self.refuse_silent_client(cx, conn, b'c')
+            }
             _ => self.close_client(cx, conn),
         }
     }
@@ -333,7 +407,9 @@ impl Core {
     pub fn next_request<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
         let now = cx.now();
         let draining = self.life != Life::Serving;
-        let Some(entry) = self.conns.get(conn) else { return };
+        let Some(entry) = self.conns.get(conn) else {
+            return;
+        };
         let (pending, eof) = (!entry.input.is_empty(), entry.eof);
         let Some(client) = entry.client() else { return };
         client.stream = None;
@@ -342,7 +418,11 @@ impl Core {
             return self.close_client(cx, conn);
         }
         let wait_ms = cx.running.timeouts[client.frontend].http_keep_alive;
-        let wait_ms = if draining { wait_ms.min(DRAIN_IDLE_MS) } else { wait_ms };
+        let wait_ms = if draining {
+            wait_ms.min(DRAIN_IDLE_MS)
+        } else {
+            wait_ms
+        };
         self.set_deadline(conn, deadline(now, wait_ms));
         self.update_client_flow(cx, conn);
         if pending {
@@ -353,7 +433,9 @@ impl Core {
     /// While draining: a client without a request is closed once it has been silent for a while.
     pub fn hurry_idle_client<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
         let now = cx.now();
-        let Some(client) = self.conns.client(conn) else { return };
+        let Some(client) = self.conns.client(conn) else {
+            return;
+        };
         if client.stream.is_none() && client.stage != Stage::Closing {
             let idle_end_ms = client.idle_since.ms() + DRAIN_IDLE_MS;
             if idle_end_ms <= now.ms() {
@@ -367,7 +449,9 @@ impl Core {
     /// Closes a client connection once its last bytes are gone.
     pub fn finish_client<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
         let now = cx.now();
-        let Some(entry) = self.conns.get(conn) else { return };
+        let Some(entry) = self.conns.get(conn) else {
+            return;
+        };
         let backlog = entry.backlog;
         let Some(client) = entry.client() else { return };
         client.stream = None;
@@ -402,8 +486,14 @@ impl Core {
     }
 
     fn forget_client<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
-        let Some(Role::Client(client)) = self.conns.remove(conn) else { return };
-        debug_assert!(client.stream.is_none_or(|id| self.streams.get(id).is_none()));
+        let Some(Role::Client(client)) = self.conns.remove(conn) else {
+            return;
+        };
+        debug_assert!(
+            client
+                .stream
+                .is_none_or(|id| self.streams.get(id).is_none())
+        );
         self.set_deadline(conn, NEVER_MS);
         let bind = cx.running.listeners[client.listener].bind;
         self.uncount(Count::Process);
@@ -443,9 +533,13 @@ impl Core {
     fn is_full<D: Driver>(&self, cx: &Cx<'_, D>, listener: usize) -> bool {
         let info = cx.running.listeners[listener];
         let proxy = cx.running.proxy(info.frontend);
-        let reached = |max: Option<u32>, what: Count| max.is_some_and(|max| self.shared.count(what) >= max);
+        let reached =
+            |max: Option<u32>, what: Count| max.is_some_and(|max| self.shared.count(what) >= max);
         reached(proxy.maxconn, Count::Frontend(info.frontend))
-            || reached(proxy.binds[info.bind].maxconn, Count::Bind(info.frontend, info.bind))
+            || reached(
+                proxy.binds[info.bind].maxconn,
+                Count::Bind(info.frontend, info.bind),
+            )
             || reached(cx.running.config.global.maxconn, Count::Process)
     }
 }

@@ -116,7 +116,12 @@ impl Conns {
         debug_assert!(matches!(entry.role, Role::Free), "slot {slot} is taken");
         let mut input = std::mem::take(&mut entry.input);
         input.clear();
-        *entry = Conn { generation: id.generation, role, input, ..Conn::default() };
+        *entry = Conn {
+            generation: id.generation,
+            role,
+            input,
+            ..Conn::default()
+        };
     }
 
     /// The connection of this name, unless it is gone.
@@ -154,7 +159,10 @@ impl Conns {
     pub fn in_slot(&self, slot: u32) -> Option<ConnId> {
         let entry = self.entries.get(slot as usize)?;
         let lives = !matches!(entry.role, Role::Free);
-        lives.then_some(ConnId { slot, generation: entry.generation })
+        lives.then_some(ConnId {
+            slot,
+            generation: entry.generation,
+        })
     }
 
     pub fn remove(&mut self, id: ConnId) -> Option<Role> {

@@ -78,7 +78,11 @@ pub(crate) enum Life {
     #[default]
     Serving,
     /// Listeners close at the first moment, connections are cut at the second.
-    Draining { close_at_ms: u64, cut_at_ms: u64, closed: bool },
+    Draining {
+        close_at_ms: u64,
+        cut_at_ms: u64,
+        closed: bool,
+    },
     Stopped,
 }
 
@@ -93,7 +97,10 @@ impl Engine {
     #[must_use]
     pub fn new(running: Arc<Running>, shared: Arc<Shared>, worker: usize, seed: u64) -> Self {
         let proxies = &running.config.proxies;
-        let backends = proxies.iter().map(|proxy| Backend::new(proxy, worker)).collect();
+        let backends = proxies
+            .iter()
+            .map(|proxy| Backend::new(proxy, worker))
+            .collect();
         let core = Core {
             worker,
             shared,
@@ -141,10 +148,12 @@ impl<D: Driver> net::Engine<D> for Engine {
     }
 
     fn on_data(&mut self, driver: &mut D, conn: ConnId, data: &[u8]) {
-        self.enter(driver, |core, cx| match core.conns.get(conn).map(|entry| &entry.role) {
-            Some(Role::Client(_)) => core.client_data(cx, conn, data),
-            Some(Role::Server(_)) => core.server_data(cx, conn, data),
-            _ => {}
+        self.enter(driver, |core, cx| {
+            match core.conns.get(conn).map(|entry| &entry.role) {
+                Some(Role::Client(_)) => core.client_data(cx, conn, data),
+                Some(Role::Server(_)) => core.server_data(cx, conn, data),
+                _ => {}
+            }
         });
     }
 
@@ -154,7 +163,9 @@ impl<D: Driver> net::Engine<D> for Engine {
 
     fn on_eof(&mut self, driver: &mut D, conn: ConnId) {
         self.enter(driver, |core, cx| {
-            let Some(entry) = core.conns.get(conn) else { return };
+            let Some(entry) = core.conns.get(conn) else {
+                return;
+            };
             entry.eof = true;
             match entry.role {
                 Role::Client(_) => core.client_eof(cx, conn),
@@ -165,10 +176,12 @@ impl<D: Driver> net::Engine<D> for Engine {
     }
 
     fn on_close(&mut self, driver: &mut D, conn: ConnId, why: Close) {
-        self.enter(driver, |core, cx| match core.conns.get(conn).map(|entry| &entry.role) {
-            Some(Role::Client(_)) => core.client_lost(cx, conn),
-            Some(Role::Server(_)) => core.server_lost(cx, conn, why),
-            _ => {}
+        self.enter(driver, |core, cx| {
+            match core.conns.get(conn).map(|entry| &entry.role) {
+                Some(Role::Client(_)) => core.client_lost(cx, conn),
+                Some(Role::Server(_)) => core.server_lost(cx, conn, why),
+                _ => {}
+            }
         });
     }
 
@@ -177,7 +190,9 @@ impl<D: Driver> net::Engine<D> for Engine {
             let now_ms = cx.now().ms();
             core.advance_life(cx);
             while let Some(slot) = core.timers.expired(now_ms) {
-                let Some(conn) = core.conns.in_slot(slot) else { continue };
+                let Some(conn) = core.conns.in_slot(slot) else {
+                    continue;
+                };
                 match core.conns.get(conn).map(|entry| &entry.role) {
                     Some(Role::Client(_)) => core.client_timeout(cx, conn),
                     Some(Role::Server(_)) => core.server_timeout(cx, conn),
@@ -190,7 +205,11 @@ impl<D: Driver> net::Engine<D> for Engine {
 
     fn next_deadline_ms(&mut self) -> Option<u64> {
         let life = match self.core.life {
-            Life::Draining { close_at_ms, closed: false, .. } => Some(close_at_ms),
+            Life::Draining {
+                close_at_ms,
+                closed: false,
+                ..
+            } => Some(close_at_ms),
             Life::Draining { cut_at_ms, .. } if cut_at_ms != NEVER_MS => Some(cut_at_ms),
             _ => None,
         };
@@ -211,7 +230,10 @@ impl<D: Driver> net::Engine<D> for Engine {
 
     fn on_message(&mut self, driver: &mut D, message: Message) {
         self.enter(driver, |core, cx| match message {
-            Message::Drain { grace_ms, hard_stop_ms } => core.drain(cx, grace_ms, hard_stop_ms),
+            Message::Drain {
+                grace_ms,
+                hard_stop_ms,
+            } => core.drain(cx, grace_ms, hard_stop_ms),
             Message::Stop => core.life = Life::Stopped,
         });
     }
@@ -219,7 +241,9 @@ impl<D: Driver> net::Engine<D> for Engine {
     fn is_finished(&self) -> bool {
         match self.core.life {
             Life::Serving => false,
-            Life::Draining { closed, .. } => closed && self.core.streams.in_use() == 0 && self.core.clients() == 0,
+            Life::Draining { closed, .. } => {
+                closed && self.core.streams.in_use() == 0 && self.core.clients() == 0
+            }
             Life::Stopped => true,
         }
     }
@@ -248,7 +272,13 @@ impl Core {
     }
 
     /// Sends to a connection and keeps the books: bytes, backlog, and the feeding side paused while there is one.
-    pub fn send<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId, head: &[u8], body: &[u8]) -> Sent {
+    pub fn send<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        conn: ConnId,
+        head: &[u8],
+        body: &[u8],
+    ) -> Sent {
         let sent = cx.driver.send(conn, head, body);
         if sent == Sent::Backlog
             && let Some(entry) = self.conns.get(conn)
@@ -328,10 +358,21 @@ impl Core {
     }
 
     fn advance_life<D: Driver>(&mut self, cx: &mut Cx<'_, D>) {
-        let Life::Draining { close_at_ms, cut_at_ms, closed } = self.life else { return };
+        let Life::Draining {
+            close_at_ms,
+            cut_at_ms,
+            closed,
+        } = self.life
+        else {
+            return;
+        };
         let now_ms = cx.now().ms();
         if !closed && now_ms >= close_at_ms {
-            self.life = Life::Draining { close_at_ms, cut_at_ms, closed: true };
+            self.life = Life::Draining {
+                close_at_ms,
+                cut_at_ms,
+                closed: true,
+            };
             for listener in 0..cx.running.listeners.len() {
                 cx.driver.unlisten(ListenerId(listener as u32));
             }

@@ -17,7 +17,10 @@ impl Core {
         if let Some(forwarded) = backend.forwarded.as_ref().or(frontend.forwarded.as_ref()) {
             self.add_forwarded(cx, stream, forwarded);
         }
-        let Some(session) = stream.client.and_then(|client| self.conns.client_ref(client)).map(|client| &client.session)
+        let Some(session) = stream
+            .client
+            .and_then(|client| self.conns.client_ref(client))
+            .map(|client| &client.session)
         else {
             return;
         };
@@ -26,13 +29,21 @@ impl Core {
             (&frontend.forwardfor, &backend.forwardfor, &session.src),
             (&frontend.originalto, &backend.originalto, &session.dst),
         ] {
-            let Some(option) = back.as_ref().or(front.as_ref()) else { continue };
+            let Some(option) = back.as_ref().or(front.as_ref()) else {
+                continue;
+            };
             let both = [front, back].into_iter().flatten();
             let excepted = |option: &ForwardFor| {
                 let ip = addr.ip();
-                ip.zip(option.except).is_some_and(|(ip, net)| contains(net, ip))
+                ip.zip(option.except)
+                    .is_some_and(|(ip, net)| contains(net, ip))
             };
-            let present = option.if_none && stream.request.find(option.header.as_bytes()).next().is_some();
+            let present = option.if_none
+                && stream
+                    .request
+                    .find(option.header.as_bytes())
+                    .next()
+                    .is_some();
             if present || both.clone().any(excepted) {
                 continue;
             }
@@ -47,11 +58,21 @@ impl Core {
     }
 
     /// `forwarded` (RFC 7239 §4), its parameters in HAProxy's order.
-    fn add_forwarded<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &mut Stream, option: &Forwarded) {
-        let Some(session) = self.session(stream) else { return };
+    fn add_forwarded<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        option: &Forwarded,
+    ) {
+        let Some(session) = self.session(stream) else {
+            return;
+        };
         let mut parts: Vec<String> = Vec::new();
         if option.proto {
-            parts.push(format!("proto={}", if session.tls { "https" } else { "http" }));
+            parts.push(format!(
+                "proto={}",
+                if session.tls { "https" } else { "http" }
+            ));
         }
         match &option.host {
             Some(ForwardedHost::Default) => {
@@ -65,11 +86,25 @@ impl Core {
             }
             None => {}
         }
-        let by = self.forwarded_node(cx, stream, option.by.as_ref(), option.by_port.as_ref(), &session.dst);
-        let from = self.forwarded_node(cx, stream, option.for_.as_ref(), option.for_port.as_ref(), &session.src);
+        let by = self.forwarded_node(
+            cx,
+            stream,
+            option.by.as_ref(),
+            option.by_port.as_ref(),
+            &session.dst,
+        );
+        let from = self.forwarded_node(
+            cx,
+            stream,
+            option.for_.as_ref(),
+            option.for_port.as_ref(),
+            &session.src,
+        );
         parts.extend(by.map(|node| format!("by={node}")));
         parts.extend(from.map(|node| format!("for={node}")));
-        stream.request.append(b"forwarded", parts.join(";").as_bytes());
+        stream
+            .request
+            .append(b"forwarded", parts.join(";").as_bytes());
     }
 
     /// A node identifier (RFC 7239 §6): quoted where a colon or a bracket stands in it.
@@ -102,14 +137,22 @@ impl Core {
             Some(ForwardedNode::Default) => Some(addr.port().to_string()),
             Some(ForwardedNode::Expr(expr)) => {
                 let text = self.eval_text(cx, stream, expr);
-                Some(if text.parse::<u16>().is_ok() { text } else { format!("_{text}") })
+                Some(if text.parse::<u16>().is_ok() {
+                    text
+                } else {
+                    format!("_{text}")
+                })
             }
         };
         let mut node = name;
         if let Some(port) = port {
             let _ = write!(node, ":{port}");
         }
-        Some(if node.contains(':') { format!("\"{node}\"") } else { node })
+        Some(if node.contains(':') {
+            format!("\"{node}\"")
+        } else {
+            node
+        })
     }
 
     fn eval_text<D: Driver>(&self, cx: &Cx<'_, D>, stream: &Stream, expr: &sample::Expr) -> String {
@@ -163,7 +206,10 @@ mod tests {
         assert!(contains(net("10.0.0.0", 8), "10.2.3.4".parse().unwrap()));
         assert!(!contains(net("10.0.0.0", 8), "11.2.3.4".parse().unwrap()));
         assert!(contains(net("0.0.0.0", 0), "11.2.3.4".parse().unwrap()));
-        assert!(contains(net("2001:db8::", 32), "2001:db8::1".parse().unwrap()));
+        assert!(contains(
+            net("2001:db8::", 32),
+            "2001:db8::1".parse().unwrap()
+        ));
         assert!(!contains(net("10.0.0.0", 8), "::1".parse().unwrap()));
     }
 }

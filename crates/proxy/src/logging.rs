@@ -56,11 +56,16 @@ impl Core {
         let mut text = std::mem::take(&mut self.log_buffer);
         text.clear();
         self.render(cx, stream, format, &mut text);
-        let severity = if is_error && proxy.options.log_separate_errors { ERROR } else { INFO };
+        let severity = if is_error && proxy.options.log_separate_errors {
+            ERROR
+        } else {
+            INFO
+        };
         let ids = &cx.running.log_ids[stream.frontend];
         for (target, id) in proxy.log.iter().zip(ids) {
             if target.takes(severity, self.logging.count) {
-                self.logging.write(cx.running, proxy, target, severity, cx.driver.now(), &text);
+                self.logging
+                    .write(cx.running, proxy, target, severity, cx.driver.now(), &text);
                 cx.driver.log(*id, &self.logging.line);
             }
         }
@@ -87,23 +92,40 @@ impl Takes for LogTarget {
         if severity > self.level_max {
             return false;
         }
-        let Some(sample) = &self.sample else { return true };
+        let Some(sample) = &self.sample else {
+            return true;
+        };
         let place = ((number - 1) % u64::from(sample.size.max(1))) as u32 + 1;
-        sample.ranges.iter().any(|(low, high)| (*low..=*high).contains(&place))
+        sample
+            .ranges
+            .iter()
+            .any(|(low, high)| (*low..=*high).contains(&place))
     }
 }
 
 impl Logging {
     /// Puts a message for a target into `line`.
-    fn write(&mut self, running: &Running, proxy: &Proxy, target: &LogTarget, severity: u8, now: Now, text: &[u8]) {
+    fn write(
+        &mut self,
+        running: &Running,
+        proxy: &Proxy,
+        target: &LogTarget,
+        severity: u8,
+        now: Now,
+        text: &[u8],
+    ) {
         self.refresh(running, now);
         let global = &running.config.global;
-        let tag = proxy.log_tag.as_deref().or(global.log_tag.as_deref()).unwrap_or(DEFAULT_TAG);
+        let tag = proxy
+            .log_tag
+            .as_deref()
+            .or(global.log_tag.as_deref())
+            .unwrap_or(DEFAULT_TAG);
         let pid = running.process.pid;
         let priority = u32::from(target.facility) * 8 + u32::from(severity.max(target.level_min));
         let mut line = std::mem::take(&mut self.line);
         line.clear();
-        let mut number = |line: &mut Vec<u8>, value: u64| {
+        let number = |line: &mut Vec<u8>, value: u64| {
             let mut digits = [0; 20];
             line.extend_from_slice(crate::reply::decimal(value, &mut digits));
         };
@@ -134,7 +156,10 @@ impl Logging {
                 line.extend_from_slice(b"1 ");
                 line.extend_from_slice(&self.iso);
                 line.push(b' ');
-                let hostname = global.log_send_hostname.as_deref().unwrap_or(&running.process.hostname);
+                let hostname = global
+                    .log_send_hostname
+                    .as_deref()
+                    .unwrap_or(&running.process.hostname);
                 line.extend_from_slice(hostname.as_bytes());
                 line.push(b' ');
                 line.extend_from_slice(tag.as_bytes());
@@ -186,12 +211,17 @@ struct Civil {
     second: u32,
 }
 
-const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const MONTHS: [&str; 12] = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+];
 
 impl Civil {
     /// Of seconds since the UNIX epoch, in the proleptic Gregorian calendar.
     fn of(seconds: i64) -> Self {
-        let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400) as u32);
+        let (days, rest) = (
+            seconds.div_euclid(86_400),
+            seconds.rem_euclid(86_400) as u32,
+        );
         // Days from 0000-03-01, so that the leap day is the last of its year.
         let days = days + 719_468;
         let era = days.div_euclid(146_097);
@@ -199,7 +229,11 @@ impl Civil {
         let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
         let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
         let shifted = (5 * of_year + 2) / 153;
-        let month = if shifted < 10 { shifted + 3 } else { shifted - 9 } as u32;
+        let month = if shifted < 10 {
+            shifted + 3
+        } else {
+            shifted - 9
+        } as u32;
         Civil {
             year: year_of_era + era * 400 + i64::from(month <= 2),
             month,
@@ -212,7 +246,10 @@ impl Civil {
 
     fn bsd(self) -> String {
         let month = MONTHS[self.month as usize - 1];
-        format!("{month} {:>2} {:02}:{:02}:{:02}", self.day, self.hour, self.minute, self.second)
+        format!(
+            "{month} {:>2} {:02}:{:02}:{:02}",
+            self.day, self.hour, self.minute, self.second
+        )
     }
 
     fn iso(self, offset: i64) -> String {
@@ -239,7 +276,10 @@ mod tests {
     #[test]
     fn dates() {
         assert_eq!(Civil::of(0).iso(0), "1970-01-01T00:00:00+00:00");
-        assert_eq!(Civil::of(951_782_400).iso(-5400), "2000-02-29T00:00:00-01:30");
+        assert_eq!(
+            Civil::of(951_782_400).iso(-5400),
+            "2000-02-29T00:00:00-01:30"
+        );
         assert_eq!(Civil::of(1_793_625_662).bsd(), "Nov  2 13:21:02");
     }
 }

@@ -17,7 +17,12 @@ const PROVEN_RESPONSES: u32 = 2;
 
 impl Core {
     /// An idle connection that this request may have.
-    pub fn take_idle<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &Stream, server: usize) -> Option<ConnId> {
+    pub fn take_idle<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &Stream,
+        server: usize,
+    ) -> Option<ConnId> {
         if let Some(conn) = self.take_kept(stream, server) {
             return Some(conn);
         }
@@ -32,8 +37,16 @@ impl Core {
         let idle = &self.backends[stream.backend].idle[server];
         let place = if proven_only {
             let conns = &mut self.conns;
-            let proven = |conn: &ConnId| conns.server(*conn).is_some_and(|server| server.served >= PROVEN_RESPONSES);
-            idle.iter().copied().collect::<Vec<_>>().iter().rposition(proven)?
+            let proven = |conn: &ConnId| {
+                conns
+                    .server(*conn)
+                    .is_some_and(|server| server.served >= PROVEN_RESPONSES)
+            };
+            idle.iter()
+                .copied()
+                .collect::<Vec<_>>()
+                .iter()
+                .rposition(proven)?
         } else {
             idle.len().checked_sub(1)?
         };
@@ -60,7 +73,9 @@ impl Core {
         let now = cx.now();
         self.unpause(cx, conn);
         let draining = self.life != Life::Serving;
-        let Some(entry) = self.conns.server(conn) else { return };
+        let Some(entry) = self.conns.server(conn) else {
+            return;
+        };
         entry.stream = None;
         entry.served += 1;
         let (backend, server, private) = (entry.backend, entry.server, entry.private);
@@ -72,13 +87,23 @@ impl Core {
             return self.keep_private(cx, stream, conn);
         }
         let idle = &mut self.backends[backend].idle[server];
-        if line.pool_max_conn.is_some_and(|max| idle.len() >= max as usize) {
+        if line
+            .pool_max_conn
+            .is_some_and(|max| idle.len() >= max as usize)
+        {
             return self.close_server(cx, conn);
         }
         entry_place(&mut self.conns, conn, Some(idle.len() as u32));
         self.backends[backend].idle[server].push(conn);
         let purge_ms = line.pool_purge_delay.as_millis() as u64;
-        self.set_deadline(conn, if purge_ms == 0 { NEVER_MS } else { deadline(now, purge_ms) });
+        self.set_deadline(
+            conn,
+            if purge_ms == 0 {
+                NEVER_MS
+            } else {
+                deadline(now, purge_ms)
+            },
+        );
     }
 
     fn keep_private<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &Stream, conn: ConnId) {
@@ -98,8 +123,12 @@ impl Core {
 
     /// Takes a connection out of its pool, if it is in one.
     pub fn leave_pool(&mut self, conn: ConnId) {
-        let Some(entry) = self.conns.server(conn) else { return };
-        let Some(place) = entry.pool_place.take() else { return };
+        let Some(entry) = self.conns.server(conn) else {
+            return;
+        };
+        let Some(place) = entry.pool_place.take() else {
+            return;
+        };
         let idle = &mut self.backends[entry.backend].idle[entry.server];
         debug_assert_eq!(idle.get(place as usize), Some(&conn));
         idle.swap_remove(place as usize);

@@ -26,25 +26,45 @@ impl Core {
     }
 
     /// Refuses a request that was not understood: nothing after it on this connection can be either.
-    pub fn refuse_request<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, status: u16) {
+    pub fn refuse_request<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        status: u16,
+    ) {
         stream.keep_client = false;
         stream.upload.done = true;
         self.fail(cx, stream, status);
     }
 
     fn error_page<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, status: u16) {
-        let configured = [stream.backend, stream.frontend].into_iter().find_map(|proxy| {
-            let pages = &cx.running.proxy(proxy).error_pages;
-            pages.iter().find(|(of, _)| *of == status).map(|(_, page)| page)
-        });
+        let configured = [stream.backend, stream.frontend]
+            .into_iter()
+            .find_map(|proxy| {
+                let pages = &cx.running.proxy(proxy).error_pages;
+                pages
+                    .iter()
+                    .find(|(of, _)| *of == status)
+                    .map(|(_, page)| page)
+            });
         match configured {
             Some(ErrorPage::Raw(raw)) => self.raw_page(cx, stream, status, raw),
-            Some(ErrorPage::Redirect { status: code, location }) => {
+            Some(ErrorPage::Redirect {
+                status: code,
+                location,
+            }) => {
                 begin(&mut stream.response, *code);
                 stream.response.append(b"cache-control", b"no-cache");
                 stream.response.append(b"location", location.as_bytes());
                 stream.txn.status = *code;
-                self.answer(cx, stream, &Page { body: b"", content_type: None });
+                self.answer(
+                    cx,
+                    stream,
+                    &Page {
+                        body: b"",
+                        content_type: None,
+                    },
+                );
             }
             None => self.builtin_page(cx, stream, status),
         }
@@ -57,19 +77,48 @@ impl Core {
         stream.response.append(b"cache-control", b"no-cache");
         stream.txn.status = status;
         let body = format!("<html><body><h1>{status} {reason}</h1>\n{text}\n</body></html>\n");
-        self.answer(cx, stream, &Page { body: body.as_bytes(), content_type: Some("text/html") });
+        self.answer(
+            cx,
+            stream,
+            &Page {
+                body: body.as_bytes(),
+                content_type: Some("text/html"),
+            },
+        );
     }
 
     /// A whole response from a file (`errorfile`), checked when the configuration was loaded.
-    fn raw_page<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, status: u16, raw: &[u8]) {
-        let limits = h1::Limits { head_bytes_max: raw.len() + 1, fields_max: usize::MAX };
-        match h1::parse_response(raw, Method::Get, limits, Strictness::Relaxed, &mut stream.response) {
+    fn raw_page<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        status: u16,
+        raw: &[u8],
+    ) {
+        let limits = h1::Limits {
+            head_bytes_max: raw.len() + 1,
+            fields_max: usize::MAX,
+        };
+        match h1::parse_response(
+            raw,
+            Method::Get,
+            limits,
+            Strictness::Relaxed,
+            &mut stream.response,
+        ) {
             Ok(Some(parsed)) => {
                 for name in [&b"content-length"[..], b"transfer-encoding", b"connection"] {
                     stream.response.remove_all(name);
                 }
                 stream.txn.status = stream.response.status();
-                self.answer(cx, stream, &Page { body: &raw[parsed.consumed..], content_type: None });
+                self.answer(
+                    cx,
+                    stream,
+                    &Page {
+                        body: &raw[parsed.consumed..],
+                        content_type: None,
+                    },
+                );
             }
             _ => self.builtin_page(cx, stream, status),
         }
@@ -97,11 +146,23 @@ impl Core {
         }
         stream.response = response;
         stream.txn.status = reply.status;
-        self.answer(cx, stream, &Page { body: &body, content_type: reply.content_type.as_deref() });
+        self.answer(
+            cx,
+            stream,
+            &Page {
+                body: &body,
+                content_type: reply.content_type.as_deref(),
+            },
+        );
     }
 
     /// `redirect` (manual §4.2). Returns whether it applies.
-    pub fn redirect<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, redirect: &Redirect) -> bool {
+    pub fn redirect<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        redirect: &Redirect,
+    ) -> bool {
         let options = &redirect.options;
         let mut location = Vec::new();
         match &redirect.kind {
@@ -119,7 +180,12 @@ impl Core {
                 if location == b"/" {
                     location.clear();
                 }
-                append_path(&stream.request, options.drop_query, options.append_slash, &mut location);
+                append_path(
+                    &stream.request,
+                    options.drop_query,
+                    options.append_slash,
+                    &mut location,
+                );
             }
             RedirectKind::Scheme(format) => {
                 self.render(cx, stream, format, &mut location);
@@ -127,8 +193,14 @@ impl Core {
                     return false;
                 }
                 location.extend_from_slice(b"://");
-                location.extend_from_slice(stream.request.get(http::Name::Host).unwrap_or_default());
-                append_path(&stream.request, options.drop_query, options.append_slash, &mut location);
+                location
+                    .extend_from_slice(stream.request.get(http::Name::Host).unwrap_or_default());
+                append_path(
+                    &stream.request,
+                    options.drop_query,
+                    options.append_slash,
+                    &mut location,
+                );
             }
         }
         begin(&mut stream.response, redirect.code);
@@ -136,15 +208,27 @@ impl Core {
             stream.response.append(b"cache-control", b"no-cache");
         }
         if let Some(cookie) = &options.set_cookie {
-            stream.response.append(b"set-cookie", format!("{cookie}; path=/;").as_bytes());
+            stream
+                .response
+                .append(b"set-cookie", format!("{cookie}; path=/;").as_bytes());
         }
         if let Some(cookie) = &options.clear_cookie {
-            stream.response.append(b"set-cookie", format!("{cookie}; path=/; Max-Age=0;").as_bytes());
+            stream.response.append(
+                b"set-cookie",
+                format!("{cookie}; path=/; Max-Age=0;").as_bytes(),
+            );
         }
         stream.response.append(b"location", &location);
         stream.txn.status = redirect.code;
         stream.ended_by(b'L', b'R');
-        self.answer(cx, stream, &Page { body: b"", content_type: None });
+        self.answer(
+            cx,
+            stream,
+            &Page {
+                body: b"",
+                content_type: None,
+            },
+        );
         true
     }
 
@@ -167,14 +251,21 @@ impl Core {
         let bodiless = status < 200 || status == 204 || status == 304;
         if !bodiless {
             let mut length = [0; 20];
-            stream.response.append(b"content-length", decimal(page.body.len() as u64, &mut length));
+            stream.response.append(
+                b"content-length",
+                decimal(page.body.len() as u64, &mut length),
+            );
         }
         self.after_response_rules(cx, stream);
         self.finish_response_head(cx, stream);
         let mut out = std::mem::take(&mut self.scratch);
         out.clear();
         h1::write_response(&stream.response, &mut out);
-        let body = if bodiless || stream.txn.method == Method::Head { &[][..] } else { page.body };
+        let body = if bodiless || stream.txn.method == Method::Head {
+            &[][..]
+        } else {
+            page.body
+        };
         stream.txn.bytes_out += (out.len() + body.len()) as u64;
         self.send(cx, client, &out, body);
         out.clear();
@@ -203,7 +294,11 @@ fn begin(response: &mut Head, status: u16) {
 }
 
 fn append_path(request: &Head, drop_query: bool, append_slash: bool, location: &mut Vec<u8>) {
-    let path = if drop_query { request.path() } else { request.path_and_query() };
+    let path = if drop_query {
+        request.path()
+    } else {
+        request.path_and_query()
+    };
     location.extend_from_slice(path);
     if drop_query && append_slash && !path.ends_with(b"/") {
         location.push(b'/');

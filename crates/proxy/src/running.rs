@@ -60,14 +60,27 @@ impl Running {
         let mut log_ids = Vec::new();
         for (frontend, proxy) in config.proxies.iter().enumerate() {
             if proxy.is_frontend && !proxy.disabled {
-                listeners.extend((0..proxy.binds.len()).map(|bind| ListenerInfo { frontend, bind }));
+                listeners
+                    .extend((0..proxy.binds.len()).map(|bind| ListenerInfo { frontend, bind }));
             }
             log_ids.push((logs.len()..logs.len() + proxy.log.len()).collect());
             logs.extend(proxy.log.iter().cloned());
         }
-        let timeouts = config.proxies.iter().map(|proxy| TimeoutsMs::new(&proxy.timeout)).collect();
+        let timeouts = config
+            .proxies
+            .iter()
+            .map(|proxy| TimeoutsMs::new(&proxy.timeout))
+            .collect();
         let slots = config.slots;
-        Running { config, listeners, logs, log_ids, timeouts, process, slots }
+        Running {
+            config,
+            listeners,
+            logs,
+            log_ids,
+            timeouts,
+            process,
+            slots,
+        }
     }
 
     pub(crate) fn proxy(&self, index: usize) -> &Proxy {
@@ -82,7 +95,10 @@ impl Running {
     pub(crate) fn limits(&self) -> http::h1::Limits {
         let tune = &self.config.global.tune;
         http::h1::Limits {
-            head_bytes_max: tune.bufsize_bytes.saturating_sub(tune.maxrewrite_bytes).max(1),
+            head_bytes_max: tune
+                .bufsize_bytes
+                .saturating_sub(tune.maxrewrite_bytes)
+                .max(1),
             fields_max: tune.http_maxhdr,
         }
     }
@@ -106,7 +122,9 @@ pub(crate) struct TimeoutsMs {
 
 impl TimeoutsMs {
     fn new(timeouts: &Timeouts) -> Self {
-        let ms = |value: Option<std::time::Duration>| value.map_or(NEVER_MS, |value| value.as_millis() as u64);
+        let ms = |value: Option<std::time::Duration>| {
+            value.map_or(NEVER_MS, |value| value.as_millis() as u64)
+        };
         let first = |one: Option<_>, other: Option<_>| ms(one.or(other));
         TimeoutsMs {
             client: ms(timeouts.client),
@@ -114,7 +132,10 @@ impl TimeoutsMs {
             connect: ms(timeouts.connect),
             http_request: first(timeouts.http_request, timeouts.client),
             // manual §4.2 timeout http-keep-alive: without it, that of the request, then that of the client
-            http_keep_alive: first(timeouts.http_keep_alive, timeouts.http_request.or(timeouts.client)),
+            http_keep_alive: first(
+                timeouts.http_keep_alive,
+                timeouts.http_request.or(timeouts.client),
+            ),
             queue: first(timeouts.queue, timeouts.connect),
             tunnel: ms(timeouts.tunnel),
             client_fin: ms(timeouts.client_fin),

@@ -1,7 +1,7 @@
 //! Server connections: opened or taken from the idle ones, their bytes fed to streams, kept or closed.
 
 use config::model::{SendProxy, ServerAddress};
-use net::proxy_protocol;
+use net::proxy_protocol::{self, Tlv, kind};
 use net::timers::NEVER_MS;
 use net::{Addr, Close, ConnId, Connect, ConnectError, Driver};
 
@@ -21,7 +21,9 @@ impl Core {
         if stream.server.is_some() {
             return Step::Wait; // it does not stand yet
         }
-        let Some(server) = stream.target else { return Step::Go(Phase::SelectServer) };
+        let Some(server) = stream.target else {
+            return Step::Go(Phase::SelectServer);
+        };
         let now = cx.now();
         if stream.txn.timing.queued_ms.is_none() {
             stream.txn.timing.queued_ms = Some(now.ms());
@@ -53,14 +55,22 @@ impl Core {
                 );
                 stream.on_reused = false;
                 self.attach(cx, stream, conn, server);
-                self.set_deadline(conn, deadline(now, cx.running.timeouts[stream.backend].connect));
+                self.set_deadline(
+                    conn,
+                    deadline(now, cx.running.timeouts[stream.backend].connect),
+                );
                 Step::Wait
             }
             Err(error) => self.connect_failed(cx, stream, error),
         }
     }
 
-    fn open_server<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, server: usize) -> Result<ConnId, ConnectError> {
+    fn open_server<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        server: usize,
+    ) -> Result<ConnId, ConnectError> {
         let backend = cx.running.proxy(stream.backend);
         let line = &backend.servers[server];
         let computed;
@@ -75,14 +85,24 @@ impl Core {
         };
         stream.txn.server_dst = Some(to.clone());
         let source = line.source.as_ref().or(backend.source.as_ref());
-        let from = source.and_then(|source| source.addr.as_ref());
+        let from = source.map(|source| &source.addr);
         stream.txn.server_src = from.cloned();
         let interface = source.and_then(|source| source.interface.as_deref());
-        cx.driver.connect(&Connect { to, from, interface })
+        cx.driver.connect(&Connect {
+            to,
+            from,
+            interface,
+        })
     }
 
     /// Ties a connection to a stream and counts it.
-    fn attach<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, conn: ConnId, server: usize) {
+    fn attach<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        conn: ConnId,
+        server: usize,
+    ) {
         stream.server = Some(conn);
         stream.txn.server = Some(server as u32);
         if let Some(entry) = self.conns.server(conn) {
@@ -98,35 +118,56 @@ impl Core {
         let proxy = cx.running.proxy(backend);
         let line = &proxy.servers[server];
         // What the server learns of the client at the connection's start binds it to that client.
-        proxy.http_reuse == config::model::HttpReuse::Never || !matches!(line.send_proxy, SendProxy::No)
+        proxy.http_reuse == config::model::HttpReuse::Never
+            || !matches!(line.send_proxy, SendProxy::No)
     }
 
     /// An outgoing connection stands.
     pub fn server_connected<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
-        let Some(server) = self.conns.server(conn) else { return };
+        let Some(server) = self.conns.server(conn) else {
+            return;
+        };
         server.connecting = false;
         let Some(mut stream) = server.stream.and_then(|id| self.streams.take(id)) else {
             return self.close_server(cx, conn);
         };
         stream.txn.timing.connected_ms = Some(cx.now().ms());
         self.send_proxy_header(cx, &mut stream, conn);
-        stream.phase = if stream.txn.is_http { Phase::SendRequest } else { Phase::OpenTunnel };
+        stream.phase = if stream.txn.is_http {
+            Phase::SendRequest
+        } else {
+            Phase::OpenTunnel
+        };
         self.run(cx, &mut stream);
         self.streams.put(stream);
     }
 
-    fn send_proxy_header<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, conn: ConnId) {
+    fn send_proxy_header<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        conn: ConnId,
+    ) {
         let Some(target) = stream.target else { return };
         let line = &cx.running.proxy(stream.backend).servers[target];
         let mut out = Vec::new();
         match &line.send_proxy {
             SendProxy::No => return,
             SendProxy::V1 => {
-                let Some(session) = self.session(stream) else { return };
-                proxy_protocol::write_v1(&session.src, &session.dst, &mut out);
+                let Some(session) = self.session(stream) else {
+                    return;
+                };
+                proxy_protocol::write_v1(Some((&session.src, &session.dst)), &mut out);
             }
-            SendProxy::V2 { unique_id, crc32c, authority: _, tlvs } => {
-                if *unique_id && let Some(format) = &cx.running.proxy(stream.frontend).unique_id_format {
+            SendProxy::V2 {
+                unique_id,
+                crc32c,
+                authority: _,
+                tlvs,
+            } => {
+                if *unique_id
+                    && let Some(format) = &cx.running.proxy(stream.frontend).unique_id_format
+                {
                     self.make_unique_id(cx, stream, format);
                 }
                 let mut values = Vec::with_capacity(tlvs.len());
@@ -135,14 +176,41 @@ impl Core {
                     self.render(cx, stream, format, &mut value);
                     values.push((*kind, value));
                 }
-                let id = if *unique_id { stream.txn.unique_id.clone() } else { None };
-                let mut list: Vec<proxy_protocol::Tlv<'_>> = Vec::with_capacity(values.len() + 1);
+                let id = if *unique_id {
+                    stream.txn.unique_id.clone()
+                } else {
+                    None
+                };
+                let mut list: Vec<Tlv<'_>> = Vec::with_capacity(values.len() + 2);
                 if let Some(id) = &id {
-                    list.push(proxy_protocol::Tlv { kind: proxy_protocol::TLV_UNIQUE_ID, value: id });
+                    list.push(Tlv {
+                        kind: kind::UNIQUE_ID,
+                        value: id,
+                    });
                 }
-                list.extend(values.iter().map(|(kind, value)| proxy_protocol::Tlv { kind: *kind, value }));
-                let Some(session) = self.session(stream) else { return };
-                proxy_protocol::write_v2(&session.src, &session.dst, &list, *crc32c, &mut out);
+                if *crc32c {
+                    // The writer computes the checksum that this one asks for.
+                    list.push(Tlv {
+                        kind: kind::CRC32C,
+                        value: &[0; 4],
+                    });
+                }
+                list.extend(
+                    values
+                        .iter()
+                        .map(|(kind, value)| Tlv { kind: *kind, value }),
+                );
+                let Some(session) = self.session(stream) else {
+                    return;
+                };
+                if proxy_protocol::write_v2(Some((&session.src, &session.dst)), &list, &mut out)
+                    .is_err()
+                {
+                    // Too long a value: the server learns the addresses at least.
+                    out.clear();
+                    let _ =
+                        proxy_protocol::write_v2(Some((&session.src, &session.dst)), &[], &mut out);
+                }
             }
         }
         self.send(cx, conn, &out, &[]);
@@ -150,7 +218,9 @@ impl Core {
 
     /// Bytes from a server.
     pub fn server_data<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId, data: &[u8]) {
-        let Some(entry) = self.conns.get(conn) else { return };
+        let Some(entry) = self.conns.get(conn) else {
+            return;
+        };
         let Some(id) = entry.server().and_then(|server| server.stream) else {
             // An idle connection has nothing to say (a late response, a 408 at its end).
             return self.close_server(cx, conn);
@@ -159,13 +229,21 @@ impl Core {
         if kept {
             entry.input.extend_from_slice(data);
         }
-        let whole = if kept { std::mem::take(&mut entry.input) } else { Vec::new() };
+        let whole = if kept {
+            std::mem::take(&mut entry.input)
+        } else {
+            Vec::new()
+        };
         let bytes = if kept { &whole[..] } else { data };
-        let Some(mut stream) = self.streams.take(id) else { return };
+        let Some(mut stream) = self.streams.take(id) else {
+            return;
+        };
         let used = self.feed_response(cx, &mut stream, conn, bytes);
         self.flush_head(cx, &mut stream);
         self.streams.put(stream);
-        let Some(entry) = self.conns.get(conn) else { return };
+        let Some(entry) = self.conns.get(conn) else {
+            return;
+        };
         if used < bytes.len() {
             match entry.server() {
                 // More than the response: this connection is out of step.
@@ -180,7 +258,13 @@ impl Core {
         }
     }
 
-    fn feed_response<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, conn: ConnId, bytes: &[u8]) -> usize {
+    fn feed_response<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        conn: ConnId,
+        bytes: &[u8],
+    ) -> usize {
         let mut used = 0;
         while used < bytes.len() && stream.server == Some(conn) {
             let rest = &bytes[used..];
@@ -203,7 +287,9 @@ impl Core {
         let Some(Some(id)) = self.conns.server(conn).map(|server| server.stream) else {
             return self.close_server(cx, conn);
         };
-        let Some(mut stream) = self.streams.take(id) else { return };
+        let Some(mut stream) = self.streams.take(id) else {
+            return;
+        };
         match stream.phase {
             Phase::Transfer if stream.download.until_close => {
                 stream.download.done = true;
@@ -220,7 +306,9 @@ impl Core {
     pub fn server_lost<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId, why: Close) {
         let stream = self.conns.server(conn).and_then(|server| server.stream);
         let stream = stream.and_then(|id| self.streams.take(id));
-        let Some(mut stream) = stream else { return self.forget_server(cx, conn) };
+        let Some(mut stream) = stream else {
+            return self.forget_server(cx, conn);
+        };
         self.server_failed(cx, &mut stream, why);
         self.streams.put(stream);
         self.forget_server(cx, conn);
@@ -231,7 +319,11 @@ impl Core {
         match stream.phase {
             Phase::Connect => {
                 self.drop_server(cx, stream);
-                let error = if why == Close::Refused { ConnectError::Refused } else { ConnectError::Resource };
+                let error = if why == Close::Refused {
+                    ConnectError::Refused
+                } else {
+                    ConnectError::Resource
+                };
                 match self.connect_failed(cx, stream, error) {
                     Step::Go(phase) => {
                         stream.phase = phase;
@@ -264,11 +356,20 @@ impl Core {
     }
 
     /// A connection attempt failed: the same server after a pause, another one, or an error.
-    pub fn connect_failed<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, error: ConnectError) -> Step {
+    pub fn connect_failed<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        error: ConnectError,
+    ) -> Step {
         let backend = cx.running.proxy(stream.backend);
         stream.tries += 1;
         if stream.tries > backend.retries {
-            let who = if error == ConnectError::Timeout { b's' } else { b'S' };
+            let who = if error == ConnectError::Timeout {
+                b's'
+            } else {
+                b'S'
+            };
             stream.ended_by(who, b'C');
             self.fail(cx, stream, 503);
             return Step::Wait;
@@ -324,7 +425,10 @@ impl Core {
     pub fn release_server<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
         if let Some(conn) = stream.server.take() {
             let reusable = stream.keep_server
-                && self.conns.get(conn).is_some_and(|entry| !entry.eof && !entry.backlog && entry.input.is_empty());
+                && self
+                    .conns
+                    .get(conn)
+                    .is_some_and(|entry| !entry.eof && !entry.backlog && entry.input.is_empty());
             if reusable {
                 self.keep_idle(cx, stream, conn);
             } else {
@@ -358,7 +462,9 @@ impl Core {
 
     fn forget_server<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
         self.leave_pool(conn);
-        let Some(Role::Server(server)) = self.conns.remove(conn) else { return };
+        let Some(Role::Server(server)) = self.conns.remove(conn) else {
+            return;
+        };
         self.set_deadline(conn, NEVER_MS);
         if let Some(keeper) = server.keeper
             && let Some(client) = self.conns.client(keeper)

@@ -53,13 +53,22 @@ impl Shared {
             process: AtomicU32::new(0),
             frontends: zeros(proxies.len()),
             backends: zeros(proxies.len()),
-            servers: proxies.iter().map(|proxy| zeros(proxy.servers.len())).collect(),
-            binds: proxies.iter().map(|proxy| zeros(proxy.binds.len())).collect(),
+            servers: proxies
+                .iter()
+                .map(|proxy| zeros(proxy.servers.len()))
+                .collect(),
+            binds: proxies
+                .iter()
+                .map(|proxy| zeros(proxy.binds.len()))
+                .collect(),
             queued: zeros(proxies.len()),
         };
         Shared {
             workers: (0..workers).map(|_| counters()).collect(),
-            slots: proxies.iter().map(|proxy| zeros(proxy.servers.len())).collect(),
+            slots: proxies
+                .iter()
+                .map(|proxy| zeros(proxy.servers.len()))
+                .collect(),
             waiting: AtomicU32::new(0),
             streams: AtomicU64::new(0),
         }
@@ -91,7 +100,9 @@ impl Shared {
 
     /// The sum over the workers.
     pub(crate) fn count(&self, what: Count) -> u32 {
-        (0..self.workers.len()).fold(0, |sum, worker| sum.wrapping_add(self.cell(worker, what).load(Relaxed)))
+        (0..self.workers.len()).fold(0, |sum, worker| {
+            sum.wrapping_add(self.cell(worker, what).load(Relaxed))
+        })
     }
 
     /// One worker's part of a count.
@@ -102,7 +113,8 @@ impl Shared {
     /// Takes one of a server's `max` slots.
     pub(crate) fn take_slot(&self, backend: usize, server: usize, max: u32) -> bool {
         let cell = &self.slots[backend][server];
-        cell.fetch_update(Relaxed, Relaxed, |held| (held < max).then_some(held + 1)).is_ok()
+        cell.fetch_update(Relaxed, Relaxed, |held| (held < max).then_some(held + 1))
+            .is_ok()
     }
 
     pub(crate) fn slot_is_free(&self, backend: usize, server: usize, max: u32) -> bool {
@@ -139,7 +151,11 @@ impl Shared {
                 && zero(&counters.frontends)
                 && zero(&counters.backends)
                 && zero(&counters.queued)
-                && counters.servers.iter().chain(&counters.binds).all(|cells| zero(cells))
+                && counters
+                    .servers
+                    .iter()
+                    .chain(&counters.binds)
+                    .all(|cells| zero(cells))
         };
         self.workers.iter().all(worker_is_quiet)
             && self.slots.iter().all(|cells| zero(cells))

@@ -22,7 +22,11 @@ impl sample::World for View<'_> {
     fn proxy(&self, proxy: u32) -> Option<ProxyFacts<'_>> {
         let index = proxy as usize;
         let proxy = self.running.config.proxies.get(index)?;
-        let usable = proxy.servers.iter().filter(|server| !server.disabled).count();
+        let usable = proxy
+            .servers
+            .iter()
+            .filter(|server| !server.disabled)
+            .count();
         Some(ProxyFacts {
             name: &proxy.name,
             id: proxy.id,
@@ -40,20 +44,36 @@ impl sample::World for View<'_> {
     }
 
     fn bind(&self, frontend: u32, bind: u32) -> Option<BindFacts<'_>> {
-        let line = self.running.config.proxies.get(frontend as usize)?.binds.get(bind as usize)?;
+        let line = self
+            .running
+            .config
+            .proxies
+            .get(frontend as usize)?
+            .binds
+            .get(bind as usize)?;
         Some(BindFacts {
             name: line.name.as_deref().unwrap_or_default(),
             id: line.id,
-            connections: self.shared.count(Count::Bind(frontend as usize, bind as usize)),
+            connections: self
+                .shared
+                .count(Count::Bind(frontend as usize, bind as usize)),
         })
     }
 
     fn server(&self, backend: u32, server: u32) -> Option<ServerFacts<'_>> {
-        let line = self.running.config.proxies.get(backend as usize)?.servers.get(server as usize)?;
+        let line = self
+            .running
+            .config
+            .proxies
+            .get(backend as usize)?
+            .servers
+            .get(server as usize)?;
         Some(ServerFacts {
             name: &line.name,
             id: line.id,
-            connections: self.shared.count(Count::Server(backend as usize, server as usize)),
+            connections: self
+                .shared
+                .count(Count::Server(backend as usize, server as usize)),
             maxconn: line.maxconn,
             queue: 0,
             maxqueue: line.maxqueue,
@@ -88,7 +108,9 @@ impl sample::World for View<'_> {
     }
 
     fn uptime_seconds(&self) -> u64 {
-        self.now_ms.saturating_sub(self.running.process.started.ms()) / 1000
+        self.now_ms
+            .saturating_sub(self.running.process.started.ms())
+            / 1000
     }
 
     fn utc_offset_seconds(&self) -> i32 {

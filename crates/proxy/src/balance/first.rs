@@ -6,7 +6,12 @@ use super::{Balance, Candidates};
 pub(crate) struct First;
 
 impl Balance for First {
-    fn pick(&mut self, candidates: &Candidates<'_>, _: Option<u32>, _: &mut dyn FnMut() -> u64) -> Option<usize> {
+    fn pick(
+        &mut self,
+        candidates: &Candidates<'_>,
+        _: Option<u32>,
+        _: &mut dyn FnMut() -> u64,
+    ) -> Option<usize> {
         let servers = (0..candidates.servers.len()).filter(|server| (candidates.may)(*server));
         servers.min_by_key(|server| candidates.servers[*server].id)
     }

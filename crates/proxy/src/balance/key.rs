@@ -9,9 +9,18 @@ use sample::Session;
 pub(crate) fn key(balance: &Balance, session: &Session, request: Option<&Head>) -> Option<u32> {
     match balance {
         Balance::Source => source(&session.src),
-        Balance::Uri { whole, len, depth, path_only } => {
+        Balance::Uri {
+            whole,
+            len,
+            depth,
+            path_only,
+        } => {
             let request = request?;
-            let uri = if *path_only { request.path_and_query() } else { request.target() };
+            let uri = if *path_only {
+                request.path_and_query()
+            } else {
+                request.target()
+            };
             Some(sdbm(uri_part(uri, *whole, *len, *depth)))
         }
         Balance::UrlParam { name, .. } => {
@@ -22,9 +31,16 @@ pub(crate) fn key(balance: &Balance, session: &Session, request: Option<&Head>) 
             })?;
             Some(sdbm(value))
         }
-        Balance::Hdr { name, use_domain_only } => {
+        Balance::Hdr {
+            name,
+            use_domain_only,
+        } => {
             let (_, value) = request?.find(name.as_bytes()).next()?;
-            Some(sdbm(if *use_domain_only { domain(value) } else { value }))
+            Some(sdbm(if *use_domain_only {
+                domain(value)
+            } else {
+                value
+            }))
         }
         _ => None,
     }
@@ -33,7 +49,10 @@ pub(crate) fn key(balance: &Balance, session: &Session, request: Option<&Head>) 
 /// sdbm over bytes.
 pub(crate) fn sdbm(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0_u32, |hash, byte| {
-        u32::from(*byte).wrapping_add(hash << 6).wrapping_add(hash << 16).wrapping_sub(hash)
+        u32::from(*byte)
+            .wrapping_add(hash << 6)
+            .wrapping_add(hash << 16)
+            .wrapping_sub(hash)
     })
 }
 
@@ -42,7 +61,9 @@ fn source(addr: &Addr) -> Option<u32> {
         std::net::IpAddr::V4(ip) => Some(u32::from(ip)),
         std::net::IpAddr::V6(ip) => {
             let words = ip.octets();
-            let words = words.chunks_exact(4).map(|word| u32::from_be_bytes([word[0], word[1], word[2], word[3]]));
+            let words = words
+                .chunks_exact(4)
+                .map(|word| u32::from_be_bytes([word[0], word[1], word[2], word[3]]));
             Some(words.fold(0, |hash, word| hash ^ word))
         }
     }
@@ -71,7 +92,11 @@ fn uri_part(uri: &[u8], whole: bool, len: Option<usize>, depth: Option<usize>) -
 fn domain(host: &[u8]) -> &[u8] {
     let host = host.split(|byte| *byte == b':').next().unwrap_or(host);
     let labels: Vec<&[u8]> = host.split(|byte| *byte == b'.').collect();
-    if labels.len() >= 2 { labels[labels.len() - 2] } else { host }
+    if labels.len() >= 2 {
+        labels[labels.len() - 2]
+    } else {
+        host
+    }
 }
 
 #[cfg(test)]

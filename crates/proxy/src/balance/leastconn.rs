@@ -15,11 +15,19 @@ impl LeastConn {
 }
 
 impl Balance for LeastConn {
-    fn pick(&mut self, candidates: &Candidates<'_>, _: Option<u32>, _: &mut dyn FnMut() -> u64) -> Option<usize> {
+    fn pick(
+        &mut self,
+        candidates: &Candidates<'_>,
+        _: Option<u32>,
+        _: &mut dyn FnMut() -> u64,
+    ) -> Option<usize> {
         let count = candidates.servers.len();
         let from = self.next % count.max(1);
         let mut best: Option<(usize, u64)> = None;
-        for server in (from..from + count).map(|index| index % count).filter(|server| (candidates.may)(*server)) {
+        for server in (from..from + count)
+            .map(|index| index % count)
+            .filter(|server| (candidates.may)(*server))
+        {
             // One more connection on each, so that weights count among idle servers too.
             let load = u64::from((candidates.load)(server)) + 1;
             let weight = u64::from(candidates.servers[server].weight.max(1));

@@ -27,7 +27,12 @@ pub(crate) struct Candidates<'a> {
 pub(crate) trait Balance: Debug + Send {
     /// Chooses a server that may be chosen; none where there is none. `key` is the hash of what the request is
     /// bound by, for the algorithms that hash.
-    fn pick(&mut self, candidates: &Candidates<'_>, key: Option<u32>, random: &mut dyn FnMut() -> u64) -> Option<usize>;
+    fn pick(
+        &mut self,
+        candidates: &Candidates<'_>,
+        key: Option<u32>,
+        random: &mut dyn FnMut() -> u64,
+    ) -> Option<usize>;
 
     /// Whether a request with a key belongs to its server even when that is full.
     fn sticks(&self) -> bool {
@@ -54,16 +59,29 @@ pub(crate) fn new(proxy: &Proxy, worker: usize) -> Box<dyn Balance> {
 /// Servers that take traffic, in proportion to their weights, spread as evenly as they can be: the map that
 /// `static-rr` walks and hashes index.
 fn weighted_map(servers: &[Server]) -> Vec<usize> {
-    let weight = |server: &Server| if server.disabled || server.backup { 0 } else { u64::from(server.weight) };
+    let weight = |server: &Server| {
+        if server.disabled || server.backup {
+            0
+        } else {
+            u64::from(server.weight)
+        }
+    };
     let divisor = servers.iter().map(weight).fold(0, gcd).max(1);
-    let weights: Vec<u64> = servers.iter().map(|server| weight(server) / divisor).collect();
+    let weights: Vec<u64> = servers
+        .iter()
+        .map(|server| weight(server) / divisor)
+        .collect();
     let total: u64 = weights.iter().sum();
     let mut credits = vec![0_i64; servers.len()];
     let mut map = Vec::with_capacity(total as usize);
     for _ in 0..total {
         // Each turn pays every server its weight; the richest is next and pays the turn's price.
         let mut best: Option<(usize, i64)> = None;
-        for (index, credit) in credits.iter_mut().enumerate().filter(|(index, _)| weights[*index] > 0) {
+        for (index, credit) in credits
+            .iter_mut()
+            .enumerate()
+            .filter(|(index, _)| weights[*index] > 0)
+        {
             *credit += weights[index] as i64;
             if best.is_none_or(|(_, most)| *credit > most) {
                 best = Some((index, *credit));
@@ -78,5 +96,9 @@ fn weighted_map(servers: &[Server]) -> Vec<usize> {
 }
 
 fn gcd(one: u64, other: u64) -> u64 {
-    if other == 0 { one } else { gcd(other, one % other) }
+    if other == 0 {
+        one
+    } else {
+        gcd(other, one % other)
+    }
 }

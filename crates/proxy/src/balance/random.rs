@@ -8,8 +8,19 @@ pub(crate) struct Random {
 }
 
 impl Balance for Random {
-    fn pick(&mut self, candidates: &Candidates<'_>, _: Option<u32>, random: &mut dyn FnMut() -> u64) -> Option<usize> {
-        let weight = |server: usize| if (candidates.may)(server) { u64::from(candidates.servers[server].weight) } else { 0 };
+    fn pick(
+        &mut self,
+        candidates: &Candidates<'_>,
+        _: Option<u32>,
+        random: &mut dyn FnMut() -> u64,
+    ) -> Option<usize> {
+        let weight = |server: usize| {
+            if (candidates.may)(server) {
+                u64::from(candidates.servers[server].weight)
+            } else {
+                0
+            }
+        };
         let count = candidates.servers.len();
         let total: u64 = (0..count).map(weight).sum();
         if total == 0 {
@@ -24,10 +35,15 @@ impl Balance for Random {
                 hit
             })
         };
-        let drawn: Option<usize> = (0..self.draws.max(1)).fold(None, |best, _| match (best, draw()) {
-            (Some(best), Some(other)) if relative(candidates, other) >= relative(candidates, best) => Some(best),
-            (best, other) => other.or(best),
-        });
+        let drawn: Option<usize> =
+            (0..self.draws.max(1)).fold(None, |best, _| match (best, draw()) {
+                (Some(best), Some(other))
+                    if relative(candidates, other) >= relative(candidates, best) =>
+                {
+                    Some(best)
+                }
+                (best, other) => other.or(best),
+            });
         drawn
     }
 }

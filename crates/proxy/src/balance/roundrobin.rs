@@ -14,14 +14,22 @@ pub(crate) struct RoundRobin {
 
 impl RoundRobin {
     pub fn new(servers: &[Server], worker: usize) -> Self {
-        let equal = servers.windows(2).all(|pair| pair[0].weight == pair[1].weight);
-        RoundRobin { equal, next: worker % servers.len().max(1), credits: vec![0; servers.len()] }
+        let equal = servers
+            .windows(2)
+            .all(|pair| pair[0].weight == pair[1].weight);
+        RoundRobin {
+            equal,
+            next: worker % servers.len().max(1),
+            credits: vec![0; servers.len()],
+        }
     }
 
     fn pick_equal(&mut self, candidates: &Candidates<'_>) -> Option<usize> {
         let count = candidates.servers.len();
         let from = self.next;
-        let server = (from..from + count).map(|index| index % count).find(|index| (candidates.may)(*index))?;
+        let server = (from..from + count)
+            .map(|index| index % count)
+            .find(|index| (candidates.may)(*index))?;
         self.next = (server + 1) % count;
         Some(server)
     }
@@ -46,7 +54,16 @@ impl RoundRobin {
 }
 
 impl Balance for RoundRobin {
-    fn pick(&mut self, candidates: &Candidates<'_>, _: Option<u32>, _: &mut dyn FnMut() -> u64) -> Option<usize> {
-        if self.equal { self.pick_equal(candidates) } else { self.pick_weighted(candidates) }
+    fn pick(
+        &mut self,
+        candidates: &Candidates<'_>,
+        _: Option<u32>,
+        _: &mut dyn FnMut() -> u64,
+    ) -> Option<usize> {
+        if self.equal {
+            self.pick_equal(candidates)
+        } else {
+            self.pick_weighted(candidates)
+        }
     }
 }

@@ -13,12 +13,20 @@ pub(crate) struct StaticRr {
 impl StaticRr {
     pub fn new(servers: &[Server], worker: usize) -> Self {
         let map = weighted_map(servers);
-        StaticRr { next: worker % map.len().max(1), map }
+        StaticRr {
+            next: worker % map.len().max(1),
+            map,
+        }
     }
 }
 
 impl Balance for StaticRr {
-    fn pick(&mut self, candidates: &Candidates<'_>, _: Option<u32>, _: &mut dyn FnMut() -> u64) -> Option<usize> {
+    fn pick(
+        &mut self,
+        candidates: &Candidates<'_>,
+        _: Option<u32>,
+        _: &mut dyn FnMut() -> u64,
+    ) -> Option<usize> {
         let count = self.map.len();
         for step in 0..count {
             let place = (self.next + step) % count;

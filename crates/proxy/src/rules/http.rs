@@ -5,6 +5,7 @@ use http::Head;
 use net::Driver;
 use sample::LogFormat;
 
+use super::tcp::Part;
 use super::{Outcome, RuleSet};
 use crate::engine::{Core, Cx};
 use crate::running::deadline;
@@ -20,7 +21,11 @@ impl Core {
         set: RuleSet,
     ) -> Outcome {
         for (place, rule) in set.rules(cx.running.proxy(proxy)).iter().enumerate() {
-            if rule.condition.as_ref().is_some_and(|condition| !self.holds(cx, stream, condition)) {
+            if rule
+                .condition
+                .as_ref()
+                .is_some_and(|condition| !self.holds(cx, stream, condition))
+            {
                 continue;
             }
             match self.http_action(cx, stream, rule, set, (proxy, place)) {
@@ -35,9 +40,7 @@ impl Core {
     /// `http-after-response` of the backend, then of the frontend; it sees every response, our own too.
     pub fn after_response_rules<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
         for proxy in [stream.backend, stream.frontend] {
-            if !cx.running.proxy(proxy).http_after_response.is_empty() {
-                self.http_rules(cx, stream, proxy, RuleSet::AfterResponse);
-            }
+            self.http_rules(cx, stream, proxy, RuleSet::AfterResponse);
             if stream.backend == stream.frontend {
                 return;
             }
@@ -54,42 +57,59 @@ impl Core {
     ) -> Flow {
         match &rule.action {
             HttpAction::Allow => return Flow::Stop,
-            HttpAction::SetHeader { name, value } => self.edit_header(cx, stream, set, name, value, true),
-            HttpAction::AddHeader { name, value } => self.edit_header(cx, stream, set, name, value, false),
+            HttpAction::SetHeader { name, value } => {
+                self.edit_header(cx, stream, set, name, value, true)
+            }
+            HttpAction::AddHeader { name, value } => {
+                self.edit_header(cx, stream, set, name, value, false)
+            }
             HttpAction::DelHeader { name } => {
                 head(stream, set).remove_all(name.as_bytes());
             }
-            HttpAction::SetMethod(format) => self.edit(cx, stream, format, |head, method| head.set_method(method)),
-            HttpAction::SetUri(format) => self.edit(cx, stream, format, |head, uri| head.set_target(uri)),
+            HttpAction::SetMethod(format) => {
+                self.edit(cx, stream, format, |head, method| head.set_method(method))
+            }
+            HttpAction::SetUri(format) => {
+                self.edit(cx, stream, format, |head, uri| head.set_target(uri))
+            }
             HttpAction::SetPath(format) => self.edit(cx, stream, format, set_path),
             HttpAction::SetPathq(format) => self.edit(cx, stream, format, set_path_and_query),
             HttpAction::SetQuery(format) => self.edit(cx, stream, format, set_query),
             HttpAction::SetStatus { status, reason } => {
-                let reason = reason.as_deref().unwrap_or_else(|| crate::error_pages::reason(*status));
+                let reason = reason
+                    .as_deref()
+                    .unwrap_or_else(|| crate::error_pages::reason(*status));
                 stream.response.set_status(*status, reason.as_bytes());
                 stream.txn.status = *status;
             }
             HttpAction::SetVar { var, expr } => {
-                let value = self.with_scope(cx, stream, true, |scope| expr.eval(scope).map(sample::Value::detach));
+                let value = self.with_scope(cx, stream, true, |scope| {
+                    expr.eval(scope).map(sample::Value::detach)
+                });
                 // An expression without a value leaves the variable as it was (manual §4.4 set-var).
                 if let Some(Some(value)) = value {
                     self.set_var(stream, *var, Some(value));
                 }
             }
-            HttpAction::SetVarFmt { var, format } => {
-                let mut text = Vec::new();
-                self.render(cx, stream, format, &mut text);
-                let value = sample::Value::text(&text[..]).detach();
-                self.set_var(stream, *var, Some(value));
+            HttpAction::SetVarFmt { var, format } => self.set_var_fmt(cx, stream, *var, format),
+            HttpAction::SetSrc(expr) => self.set_stream_address(cx, stream, expr, Part::SourceIp),
+            HttpAction::SetSrcPort(expr) => {
+                self.set_stream_address(cx, stream, expr, Part::SourcePort)
+            }
+            HttpAction::SetDst(expr) => {
+                self.set_stream_address(cx, stream, expr, Part::DestinationIp)
+            }
+            HttpAction::SetDstPort(expr) => {
+                self.set_stream_address(cx, stream, expr, Part::DestinationPort)
             }
             HttpAction::UnsetVar(var) => self.set_var(stream, *var, None),
             HttpAction::Return(reply) => {
-                stream.ended_by(b'L', if set == RuleSet::Request { b'R' } else { b'H' });
+                stream.ended_by(b'L', set.letter());
                 self.reply(cx, stream, reply);
                 return Flow::Ended;
             }
             HttpAction::Deny(reply) => {
-                stream.ended_by(b'P', if set == RuleSet::Request { b'R' } else { b'H' });
+                stream.ended_by(b'P', set.letter());
                 self.reply(cx, stream, reply);
                 return Flow::Ended;
             }
@@ -103,7 +123,7 @@ impl Core {
                 return Flow::Ended;
             }
             HttpAction::Reject => {
-                stream.ended_by(b'P', if set == RuleSet::Request { b'R' } else { b'H' });
+                stream.ended_by(b'P', set.letter());
                 self.cut(cx, stream);
                 return Flow::Ended;
             }
@@ -128,7 +148,9 @@ impl Core {
 
     /// Answers a tarpitted request with what its rule says.
     pub fn answer_tarpit<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
-        let Some((proxy, place)) = stream.tarpit else { return };
+        let Some((proxy, place)) = stream.tarpit else {
+            return;
+        };
         stream.ended_by(b'P', b'T');
         if let HttpAction::Tarpit(reply) = &cx.running.proxy(proxy).http_request[place].action {
             let reply: &Reply = reply;
@@ -165,12 +187,28 @@ impl Core {
         self.text = text;
     }
 
-    fn edit<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &mut Stream, format: &LogFormat, set: impl Fn(&mut Head, &[u8])) {
+    fn edit<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        format: &LogFormat,
+        set: impl Fn(&mut Head, &[u8]),
+    ) {
         let mut text = std::mem::take(&mut self.text);
         self.render(cx, stream, format, &mut text);
         set(&mut stream.request, &text);
         text.clear();
         self.text = text;
+    }
+}
+
+impl RuleSet {
+    /// When a rule of this set ends a stream (manual §8.5).
+    fn letter(self) -> u8 {
+        match self {
+            RuleSet::Request | RuleSet::Redirect => b'R',
+            RuleSet::Response | RuleSet::AfterResponse => b'H',
+        }
     }
 }
 
@@ -183,7 +221,7 @@ enum Flow {
 
 fn head(stream: &mut Stream, set: RuleSet) -> &mut Head {
     match set {
-        RuleSet::Request => &mut stream.request,
+        RuleSet::Request | RuleSet::Redirect => &mut stream.request,
         RuleSet::Response | RuleSet::AfterResponse => &mut stream.response,
     }
 }

@@ -17,6 +17,8 @@ use crate::stream::{Phase, Stream};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RuleSet {
     Request,
+    /// The `redirect` keywords: after all of the others.
+    Redirect,
     Response,
     AfterResponse,
 }
@@ -25,6 +27,7 @@ impl RuleSet {
     fn rules(self, proxy: &config::model::Proxy) -> &[HttpRule] {
         match self {
             RuleSet::Request => &proxy.http_request,
+            RuleSet::Redirect => &proxy.redirects,
             RuleSet::Response => &proxy.http_response,
             RuleSet::AfterResponse => &proxy.http_after_response,
         }
@@ -35,8 +38,6 @@ impl RuleSet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Continue,
-    /// It goes on later, at the rule where it stopped.
-    Wait,
     /// A rule answered, refused or closed.
     Ended,
 }
@@ -81,16 +82,28 @@ impl Core {
 
     /// Whether a condition holds, with what is known now.
     pub fn holds<D: Driver>(&self, cx: &Cx<'_, D>, stream: &Stream, condition: &Condition) -> bool {
-        self.with_scope(cx, stream, true, |scope| condition.matches(scope)).unwrap_or(false)
+        self.with_scope(cx, stream, true, |scope| condition.matches(scope))
+            .unwrap_or(false)
     }
 
     /// Appends a format's text.
-    pub fn render<D: Driver>(&self, cx: &Cx<'_, D>, stream: &Stream, format: &LogFormat, out: &mut Vec<u8>) {
+    pub fn render<D: Driver>(
+        &self,
+        cx: &Cx<'_, D>,
+        stream: &Stream,
+        format: &LogFormat,
+        out: &mut Vec<u8>,
+    ) {
         self.with_scope(cx, stream, true, |scope| format.render(scope, out));
     }
 
     /// The stream's unique id, made once from its format (manual §4.2 unique-id-format).
-    pub fn make_unique_id<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &mut Stream, format: &LogFormat) {
+    pub fn make_unique_id<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        format: &LogFormat,
+    ) {
         if stream.txn.unique_id.is_none() {
             let mut id = Vec::new();
             self.render(cx, stream, format, &mut id);
@@ -115,6 +128,21 @@ impl Core {
             Some(value) => vars.set(var.slot, value),
             None => vars.unset(var.slot),
         }
+    }
+
+    /// Sets a variable to a format's text.
+    pub fn set_var_fmt<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        var: VarRef,
+        format: &LogFormat,
+    ) {
+        let mut text = std::mem::take(&mut self.text);
+        self.render(cx, stream, format, &mut text);
+        self.set_var(stream, var, Some(Value::text(&text[..]).detach()));
+        text.clear();
+        self.text = text;
     }
 
     /// A tarpitted client has waited long enough.

@@ -30,12 +30,17 @@ impl Core {
         self.conns.client(conn).map_or(0, |client| client.frontend)
     }
 
-    fn bare_rules<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId, rules: &[TcpRule]) -> Verdict {
+    fn bare_rules<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        conn: ConnId,
+        rules: &[TcpRule],
+    ) -> Verdict {
         for rule in rules {
             let holds = match &rule.condition {
-                Some(condition) => {
-                    self.with_session(cx, conn, |scope| condition.matches(scope)).unwrap_or(false)
-                }
+                Some(condition) => self
+                    .with_session(cx, conn, |scope| condition.matches(scope))
+                    .unwrap_or(false),
                 None => true,
             };
             if !holds {
@@ -54,9 +59,18 @@ impl Core {
                     }
                 }
                 TcpAction::SetVar { var, expr } => {
-                    let value = self.with_session(cx, conn, |scope| expr.eval(scope).map(Value::detach)).flatten();
+                    let value = self
+                        .with_session(cx, conn, |scope| expr.eval(scope).map(Value::detach))
+                        .flatten();
                     if let (Some(value), Some(client)) = (value, self.conns.client(conn)) {
                         client.session.vars.set(var.slot, value);
+                    }
+                }
+                TcpAction::SetVarFmt { var, format } => {
+                    let mut text = Vec::new();
+                    self.with_session(cx, conn, |scope| format.render(scope, &mut text));
+                    if let Some(client) = self.conns.client(conn) {
+                        client.session.vars.set(var.slot, Value::text(&text[..]));
                     }
                 }
                 TcpAction::UnsetVar(var) => {
@@ -67,7 +81,9 @@ impl Core {
                 TcpAction::SetSrc(expr) => self.set_address(cx, conn, expr, Part::SourceIp),
                 TcpAction::SetSrcPort(expr) => self.set_address(cx, conn, expr, Part::SourcePort),
                 TcpAction::SetDst(expr) => self.set_address(cx, conn, expr, Part::DestinationIp),
-                TcpAction::SetDstPort(expr) => self.set_address(cx, conn, expr, Part::DestinationPort),
+                TcpAction::SetDstPort(expr) => {
+                    self.set_address(cx, conn, expr, Part::DestinationPort)
+                }
                 _ => debug_assert!(false, "an action without an implementation was accepted"),
             }
         }
@@ -75,12 +91,20 @@ impl Core {
     }
 
     /// `tcp-request content` of a proxy: may wait for bytes, at most its `inspect-delay`.
-    pub fn content_rules<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, proxy: usize, next: Phase) -> Step {
+    pub fn content_rules<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        proxy: usize,
+        next: Phase,
+    ) -> Step {
         let rules = &cx.running.proxy(proxy).tcp_request_content;
         if rules.is_empty() {
             return Step::Go(next);
         }
-        let Some(client) = stream.client else { return Step::Wait };
+        let Some(client) = stream.client else {
+            return Step::Wait;
+        };
         let now_ms = cx.now().ms();
         let over = stream.inspecting && now_ms >= stream.wait_until_ms;
         let ended = self.conns.get(client).is_some_and(|entry| entry.eof);
@@ -88,12 +112,16 @@ impl Core {
         let last_chance = over || ended || delay.is_none();
         for rule in rules {
             let verdict = match &rule.condition {
-                Some(condition) => self.with_scope(cx, stream, last_chance, |scope| condition.test(scope)),
+                Some(condition) => {
+                    self.with_scope(cx, stream, last_chance, |scope| condition.test(scope))
+                }
                 None => Some(sample::Verdict::True),
             };
             match verdict {
                 Some(sample::Verdict::True) => {}
-                Some(sample::Verdict::Wait) if !last_chance => return self.inspect_more(cx, stream, client, delay),
+                Some(sample::Verdict::Wait) if !last_chance => {
+                    return self.inspect_more(cx, stream, client, delay);
+                }
                 _ => continue,
             }
             match &rule.action {
@@ -110,16 +138,27 @@ impl Core {
                     return Step::Wait;
                 }
                 TcpAction::SetVar { var, expr } => {
-                    let value = self.with_scope(cx, stream, true, |scope| expr.eval(scope).map(Value::detach));
+                    let value = self.with_scope(cx, stream, true, |scope| {
+                        expr.eval(scope).map(Value::detach)
+                    });
                     if let Some(Some(value)) = value {
                         self.set_var(stream, *var, Some(value));
                     }
                 }
+                TcpAction::SetVarFmt { var, format } => self.set_var_fmt(cx, stream, *var, format),
                 TcpAction::UnsetVar(var) => self.set_var(stream, *var, None),
-                TcpAction::SetSrc(expr) => self.set_address(cx, client, expr, Part::SourceIp),
-                TcpAction::SetSrcPort(expr) => self.set_address(cx, client, expr, Part::SourcePort),
-                TcpAction::SetDst(expr) => self.set_address(cx, client, expr, Part::DestinationIp),
-                TcpAction::SetDstPort(expr) => self.set_address(cx, client, expr, Part::DestinationPort),
+                TcpAction::SetSrc(expr) => {
+                    self.set_stream_address(cx, stream, expr, Part::SourceIp)
+                }
+                TcpAction::SetSrcPort(expr) => {
+                    self.set_stream_address(cx, stream, expr, Part::SourcePort)
+                }
+                TcpAction::SetDst(expr) => {
+                    self.set_stream_address(cx, stream, expr, Part::DestinationIp)
+                }
+                TcpAction::SetDstPort(expr) => {
+                    self.set_stream_address(cx, stream, expr, Part::DestinationPort)
+                }
                 _ => debug_assert!(false, "an action without an implementation was accepted"),
             }
         }
@@ -143,7 +182,12 @@ impl Core {
         Step::Wait
     }
 
-    fn with_session<D: Driver, R>(&self, cx: &Cx<'_, D>, conn: ConnId, work: impl FnOnce(&Scope<'_>) -> R) -> Option<R> {
+    fn with_session<D: Driver, R>(
+        &self,
+        cx: &Cx<'_, D>,
+        conn: ConnId,
+        work: impl FnOnce(&Scope<'_>) -> R,
+    ) -> Option<R> {
         let view = self.view(cx);
         let scope = Scope {
             now: cx.now(),
@@ -160,12 +204,40 @@ impl Core {
     }
 
     fn set_address<D: Driver>(&mut self, cx: &Cx<'_, D>, conn: ConnId, expr: &Expr, part: Part) {
-        let value = self.with_session(cx, conn, |scope| expr.eval(scope).map(Value::detach)).flatten();
-        let (Some(value), Some(client)) = (value, self.conns.client(conn)) else { return };
+        let value = self
+            .with_session(cx, conn, |scope| expr.eval(scope).map(Value::detach))
+            .flatten();
+        self.put_address(conn, value, part);
+    }
+
+    /// `set-src` and its kin, from an expression of a stream.
+    pub fn set_stream_address<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &Stream,
+        expr: &Expr,
+        part: Part,
+    ) {
+        let value = self
+            .with_scope(cx, stream, true, |scope| {
+                expr.eval(scope).map(Value::detach)
+            })
+            .flatten();
+        if let Some(client) = stream.client {
+            self.put_address(client, value, part);
+        }
+    }
+
+    fn put_address(&mut self, conn: ConnId, value: Option<Value<'static>>, part: Part) {
+        let (Some(value), Some(client)) = (value, self.conns.client(conn)) else {
+            return;
+        };
         let session = &mut client.session;
         let (addr, original) = match part {
             Part::SourceIp | Part::SourcePort => (&mut session.src, &mut session.connection_src),
-            Part::DestinationIp | Part::DestinationPort => (&mut session.dst, &mut session.connection_dst),
+            Part::DestinationIp | Part::DestinationPort => {
+                (&mut session.dst, &mut session.connection_dst)
+            }
         };
         let changed = match part {
             Part::SourceIp | Part::DestinationIp => match value {
@@ -174,7 +246,10 @@ impl Core {
                 _ => None,
             },
             Part::SourcePort | Part::DestinationPort => match value {
-                Value::Int(port) => u16::try_from(port).ok().zip(addr.ip()).map(|(port, ip)| (ip, port)),
+                Value::Int(port) => u16::try_from(port)
+                    .ok()
+                    .zip(addr.ip())
+                    .map(|(port, ip)| (ip, port)),
                 _ => None,
             },
         };
@@ -185,8 +260,9 @@ impl Core {
     }
 }
 
+/// The part of a session's addresses that a rule sets.
 #[derive(Clone, Copy)]
-enum Part {
+pub(crate) enum Part {
     SourceIp,
     SourcePort,
     DestinationIp,

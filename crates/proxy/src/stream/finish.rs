@@ -15,14 +15,20 @@ impl Core {
         }
         self.leave_queue(stream);
         // Log lines name connections that still count, as HAProxy's do.
-        stream.txn.timing.data_end_ms.get_or_insert(cx.driver.now().ms());
+        stream
+            .txn
+            .timing
+            .data_end_ms
+            .get_or_insert(cx.driver.now().ms());
         self.log_stream(cx, stream);
         self.release_server(cx, stream);
         if std::mem::take(&mut stream.backend_counted) {
             self.uncount(Count::Backend(stream.backend));
         }
         stream.phase = Phase::Done;
-        let Some(client) = stream.client.take() else { return };
+        let Some(client) = stream.client.take() else {
+            return;
+        };
         if let Some(entry) = self.conns.client(client) {
             entry.stream = None;
         }
@@ -42,7 +48,12 @@ impl Core {
     }
 
     /// The client sent its end. `has_input`: behind bytes that still wait.
-    pub fn client_ended<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, has_input: bool) {
+    pub fn client_ended<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        has_input: bool,
+    ) {
         match stream.phase {
             Phase::Tunnel => {
                 if !has_input {
@@ -61,14 +72,19 @@ impl Core {
                 }
             }
             Phase::Queue | Phase::TurnAround | Phase::Connect | Phase::Tarpit
-                if cx.running.proxy(stream.backend).options.abortonclose || stream.phase == Phase::Tarpit =>
+                if cx.running.proxy(stream.backend).options.abortonclose
+                    || stream.phase == Phase::Tarpit =>
             {
                 stream.ended_by(b'C', phase_letter(stream));
                 self.fail(cx, stream, 400);
             }
             _ if !stream.upload.done && !has_input => {
                 stream.ended_by(b'C', phase_letter(stream));
-                if stream.answered { self.cut(cx, stream) } else { self.fail(cx, stream, 400) }
+                if stream.answered {
+                    self.cut(cx, stream)
+                } else {
+                    self.fail(cx, stream, 400)
+                }
             }
             _ => {}
         }
@@ -117,14 +133,20 @@ impl Core {
             }
             _ => {
                 stream.ended_by(b'c', phase_letter(stream));
-                if stream.answered { self.cut(cx, stream) } else { self.fail(cx, stream, 408) }
+                if stream.answered {
+                    self.cut(cx, stream)
+                } else {
+                    self.fail(cx, stream, 408)
+                }
             }
         }
     }
 
     /// A connection's backlog is gone: whoever fed it goes on.
     pub fn drained<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
-        let Some(entry) = self.conns.get(conn) else { return };
+        let Some(entry) = self.conns.get(conn) else {
+            return;
+        };
         entry.backlog = false;
         let id = match &entry.role {
             crate::conn::Role::Client(client) if client.stage == crate::conn::Stage::Closing => {
@@ -134,7 +156,9 @@ impl Core {
             crate::conn::Role::Server(server) => server.stream,
             crate::conn::Role::Free => return,
         };
-        let Some(mut stream) = id.and_then(|id| self.streams.take(id)) else { return };
+        let Some(mut stream) = id.and_then(|id| self.streams.take(id)) else {
+            return;
+        };
         if stream.phase == Phase::Tunnel {
             self.tunnel_maybe_over(cx, &mut stream);
         } else if stream.client == Some(conn) {

@@ -162,7 +162,10 @@ impl Streams {
         }
         let id = self.entries.len() as StreamId;
         self.entries.push(None);
-        Box::new(Stream { id, ..Stream::default() })
+        Box::new(Stream {
+            id,
+            ..Stream::default()
+        })
     }
 
     /// Takes a stream out; none when it ended or is being worked on.

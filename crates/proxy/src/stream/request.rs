@@ -26,10 +26,19 @@ impl Stream {
 
 impl Core {
     /// Reads the request's head; 0 while it is not whole.
-    pub fn read_request_head<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, bytes: &[u8]) -> usize {
+    pub fn read_request_head<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        bytes: &[u8],
+    ) -> usize {
         let proxy = cx.running.proxy(stream.frontend);
         let relaxed = proxy.options.accept_unsafe_violations_in_http_request;
-        let strictness = if relaxed { Strictness::Relaxed } else { Strictness::Strict };
+        let strictness = if relaxed {
+            Strictness::Relaxed
+        } else {
+            Strictness::Strict
+        };
         match h1::parse_request(bytes, cx.running.limits(), strictness, &mut stream.request) {
             Ok(None) => 0,
             Ok(Some(parsed)) => {
@@ -47,7 +56,12 @@ impl Core {
     }
 
     fn request_read<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
-        let Stream { request, txn, parsed, .. } = stream;
+        let Stream {
+            request,
+            txn,
+            parsed,
+            ..
+        } = stream;
         txn.method = request.method();
         txn.bytes_in = parsed.consumed as u64;
         txn.timing.request_complete_ms = Some(cx.driver.now().ms());
@@ -81,12 +95,20 @@ impl Core {
     }
 
     pub fn frontend_content<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
-        let next = if stream.txn.is_http { Phase::FrontendRequest } else { Phase::SwitchBackend };
+        let next = if stream.txn.is_http {
+            Phase::FrontendRequest
+        } else {
+            Phase::SwitchBackend
+        };
         self.content_rules(cx, stream, stream.frontend, next)
     }
 
     pub fn backend_content<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
-        let next = if stream.txn.is_http { Phase::BackendRequest } else { Phase::SelectServer };
+        let next = if stream.txn.is_http {
+            Phase::BackendRequest
+        } else {
+            Phase::SelectServer
+        };
         if stream.backend == stream.frontend {
             return Step::Go(next);
         }
@@ -112,13 +134,13 @@ impl Core {
         proxy: usize,
         next: Phase,
     ) -> Step {
-        if cx.running.proxy(proxy).http_request.is_empty() {
-            return Step::Go(next);
+        for set in [RuleSet::Request, RuleSet::Redirect] {
+            match self.http_rules(cx, stream, proxy, set) {
+                Outcome::Continue => {}
+                Outcome::Ended => return Step::Wait,
+            }
         }
-        match self.http_rules(cx, stream, proxy, RuleSet::Request) {
-            Outcome::Continue => Step::Go(next),
-            Outcome::Wait | Outcome::Ended => Step::Wait,
-        }
+        Step::Go(next)
     }
 
     /// `use_backend` in order, then `default_backend`; a `listen` serves itself.
@@ -148,7 +170,9 @@ impl Core {
                 }
             }
         }
-        let backend = chosen.or(proxy.default_backend).or(proxy.is_backend.then_some(stream.frontend));
+        let backend = chosen
+            .or(proxy.default_backend)
+            .or(proxy.is_backend.then_some(stream.frontend));
         let Some(backend) = backend else {
             stream.ended_by(b'S', b'C');
             self.fail(cx, stream, 503);
@@ -166,7 +190,9 @@ impl Core {
     }
 
     fn upgrade_to_http<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
-        let Some(client) = stream.client else { return Step::Wait };
+        let Some(client) = stream.client else {
+            return Step::Wait;
+        };
         stream.txn.is_http = true;
         stream.phase = Phase::RequestHead;
         let timeouts = &cx.running.timeouts[stream.backend];
@@ -180,14 +206,28 @@ impl Core {
     pub fn buffer_body<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
         let next = Step::Go(Phase::PrepareRequest);
         let wanted = cx.running.proxy(stream.backend).options.http_buffer_request
-            || cx.running.proxy(stream.frontend).options.http_buffer_request;
-        let Some(client) = stream.client else { return Step::Wait };
+            || cx
+                .running
+                .proxy(stream.frontend)
+                .options
+                .http_buffer_request;
+        let Some(client) = stream.client else {
+            return Step::Wait;
+        };
         if !wanted || stream.upload.done {
             return next;
         }
         self.expect_continue(cx, stream);
-        let Some(entry) = self.conns.get(client) else { return Step::Wait };
-        let room = cx.running.config.global.tune.bufsize_bytes.saturating_sub(stream.request.wire_bytes());
+        let Some(entry) = self.conns.get(client) else {
+            return Step::Wait;
+        };
+        let room = cx
+            .running
+            .config
+            .global
+            .tune
+            .bufsize_bytes
+            .saturating_sub(stream.request.wire_bytes());
         let whole = match stream.parsed.framing {
             Framing::Length(bytes) => entry.input.len() as u64 >= bytes,
             _ => is_whole(stream.parsed.framing, &entry.input),
@@ -269,14 +309,7 @@ fn connection_mode(frontend: ConnectionMode, backend: ConnectionMode) -> Connect
 
 /// Takes `keep-alive` and `close` out of the `Connection` fields: each side has its own.
 pub(crate) fn clean_connection(head: &mut http::Head) {
-    while let Some((field, value)) = head.get_all(Name::Connection).find(|(_, value)| value.split(|b| *b == b',').any(is_ours)) {
-        let mut rest = Vec::new();
-        for token in value.split(|byte| *byte == b',').filter(|token| !is_ours(token)) {
-            if !rest.is_empty() {
-                rest.extend_from_slice(b", ");
-            }
-            rest.extend_from_slice(token.trim_ascii());
-        }
+    while let Some((field, rest)) = without_ours(head) {
         if rest.is_empty() {
             head.remove(field);
         } else {
@@ -285,7 +318,21 @@ pub(crate) fn clean_connection(head: &mut http::Head) {
     }
 }
 
+/// The first `Connection` field with a token of ours, and the tokens that stay.
+fn without_ours(head: &http::Head) -> Option<(http::FieldId, Vec<u8>)> {
+    let (field, value) = head
+        .get_all(Name::Connection)
+        .find(|(_, value)| tokens(value).any(is_ours))?;
+    let rest: Vec<&[u8]> = tokens(value).filter(|token| !is_ours(token)).collect();
+    Some((field, rest.join(&b", "[..])))
+}
+
+fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii)
+}
+
 fn is_ours(token: &[u8]) -> bool {
-    let token = token.trim_ascii();
-    token.is_empty() || token.eq_ignore_ascii_case(b"close") || token.eq_ignore_ascii_case(b"keep-alive")
+    token.is_empty()
+        || token.eq_ignore_ascii_case(b"close")
+        || token.eq_ignore_ascii_case(b"keep-alive")
 }

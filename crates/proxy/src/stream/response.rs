@@ -33,14 +33,23 @@ impl<D: Driver> Outlet for ToConn<'_, D> {
 impl Core {
     /// The request's head leaves for the server.
     pub fn send_request<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
-        let (Some(server), Some(client)) = (stream.server, stream.client) else { return Step::Wait };
+        let (Some(server), Some(client)) = (stream.server, stream.client) else {
+            return Step::Wait;
+        };
         let chunked = stream.parsed.framing == Framing::Chunked;
-        stream.upload.coding = if chunked { Coding::Chunked } else { Coding::Plain };
+        stream.upload.coding = if chunked {
+            Coding::Chunked
+        } else {
+            Coding::Plain
+        };
         stream.sent.clear();
         h1::write_request(&stream.request, &mut stream.sent);
         stream.resendable = stream.upload.done;
         let now = cx.now();
-        self.set_deadline(server, deadline(now, cx.running.timeouts[stream.backend].server));
+        self.set_deadline(
+            server,
+            deadline(now, cx.running.timeouts[stream.backend].server),
+        );
         if stream.upload.done {
             let head = std::mem::take(&mut stream.sent);
             self.send(cx, server, &head, &[]);
@@ -51,7 +60,10 @@ impl Core {
             stream.upload.open = true;
             stream.head_waits = true;
             self.poked.push(client);
-            self.set_deadline(client, deadline(now, cx.running.timeouts[stream.frontend].client));
+            self.set_deadline(
+                client,
+                deadline(now, cx.running.timeouts[stream.frontend].client),
+            );
         }
         Step::Go(Phase::ResponseHead)
     }
@@ -68,8 +80,15 @@ impl Core {
     }
 
     /// Bytes of the request's body; how many were used.
-    pub fn upload<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, bytes: &[u8]) -> usize {
-        let Some(client) = stream.client else { return bytes.len() };
+    pub fn upload<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        bytes: &[u8],
+    ) -> usize {
+        let Some(client) = stream.client else {
+            return bytes.len();
+        };
         let now = cx.now();
         let to = stream.server.unwrap_or(client);
         debug_assert!(stream.server.is_some() || stream.upload.coding == Coding::Discard);
@@ -77,8 +96,15 @@ impl Core {
         if std::mem::take(&mut stream.head_waits) {
             pending.extend_from_slice(&stream.sent);
         }
-        let mut outlet = ToConn { driver: cx.driver, conn: to, bytes: 0, backlog: false };
-        let result = stream.upload.pump(bytes, &mut stream.trailers, &mut pending, &mut outlet);
+        let mut outlet = ToConn {
+            driver: cx.driver,
+            conn: to,
+            bytes: 0,
+            backlog: false,
+        };
+        let result = stream
+            .upload
+            .pump(bytes, &mut stream.trailers, &mut pending, &mut outlet);
         let backlog = outlet.backlog;
         pending.clear();
         self.scratch = pending;
@@ -90,13 +116,20 @@ impl Core {
             }
             Ok(used) => {
                 stream.txn.bytes_in += used as u64;
-                let wait = if stream.upload.done { NEVER_MS } else { cx.running.timeouts[stream.frontend].client };
+                let wait = if stream.upload.done {
+                    NEVER_MS
+                } else {
+                    cx.running.timeouts[stream.frontend].client
+                };
                 self.set_deadline(client, deadline(now, wait));
                 if let Some(server) = stream.server {
                     if backlog && let Some(entry) = self.conns.get(server) {
                         entry.backlog = true;
                     }
-                    self.set_deadline(server, deadline(now, cx.running.timeouts[stream.backend].server));
+                    self.set_deadline(
+                        server,
+                        deadline(now, cx.running.timeouts[stream.backend].server),
+                    );
                 }
                 if stream.upload.done && stream.phase == Phase::Transfer {
                     self.run(cx, stream);
@@ -107,11 +140,30 @@ impl Core {
     }
 
     /// Reads a response's head; 0 while it is not whole.
-    pub fn read_response_head<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, bytes: &[u8]) -> usize {
-        let relaxed = cx.running.proxy(stream.backend).options.accept_unsafe_violations_in_http_response;
-        let strictness = if relaxed { Strictness::Relaxed } else { Strictness::Strict };
+    pub fn read_response_head<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        bytes: &[u8],
+    ) -> usize {
+        let relaxed = cx
+            .running
+            .proxy(stream.backend)
+            .options
+            .accept_unsafe_violations_in_http_response;
+        let strictness = if relaxed {
+            Strictness::Relaxed
+        } else {
+            Strictness::Strict
+        };
         let to = stream.txn.method;
-        match h1::parse_response(bytes, to, cx.running.limits(), strictness, &mut stream.response) {
+        match h1::parse_response(
+            bytes,
+            to,
+            cx.running.limits(),
+            strictness,
+            &mut stream.response,
+        ) {
             Ok(None) => 0,
             Ok(Some(parsed)) => {
                 self.response_read(cx, stream, parsed);
@@ -126,7 +178,12 @@ impl Core {
         }
     }
 
-    fn response_read<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, parsed: h1::Parsed) {
+    fn response_read<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        parsed: h1::Parsed,
+    ) {
         let status = stream.response.status();
         // From here on the server has seen the request.
         stream.resendable = false;
@@ -136,7 +193,8 @@ impl Core {
         stream.txn.timing.response_start_ms = Some(cx.now().ms());
         stream.txn.status = status;
         stream.txn.server_status = status;
-        let tunnel = status == 101 || (stream.txn.method == Method::Connect && (200..300).contains(&status));
+        let tunnel =
+            status == 101 || (stream.txn.method == Method::Connect && (200..300).contains(&status));
         if !tunnel {
             stream.wants_tunnel = false;
         } else if !stream.wants_tunnel {
@@ -146,7 +204,11 @@ impl Core {
         }
         stream.keep_server &= parsed.keep_alive && parsed.framing != Framing::UntilClose && !tunnel;
         let chunked = parsed.framing == Framing::Chunked;
-        let coding = if chunked && stream.request_version() == Version::Http11 { Coding::Chunked } else { Coding::Plain };
+        let coding = if chunked && stream.request_version() == Version::Http11 {
+            Coding::Chunked
+        } else {
+            Coding::Plain
+        };
         if chunked && coding == Coding::Plain {
             // HTTP/1.0 knows no chunks: the end of the connection ends the body.
             stream.response.remove_all(b"transfer-encoding");
@@ -155,7 +217,14 @@ impl Core {
         if parsed.framing == Framing::UntilClose {
             stream.keep_client = false;
         }
-        stream.download = Transfer::new(if tunnel { Framing::None } else { parsed.framing }, coding);
+        stream.download = Transfer::new(
+            if tunnel {
+                Framing::None
+            } else {
+                parsed.framing
+            },
+            coding,
+        );
         if !tunnel && stream.response.has(http::Name::Connection) {
             clean_connection(&mut stream.response);
         }
@@ -186,11 +255,9 @@ impl Core {
     /// `http-response` of the backend, then of the frontend.
     pub fn response_rules<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
         for proxy in [stream.backend, stream.frontend] {
-            if !cx.running.proxy(proxy).http_response.is_empty() {
-                match self.http_rules(cx, stream, proxy, RuleSet::Response) {
-                    Outcome::Continue => {}
-                    Outcome::Wait | Outcome::Ended => return Step::Wait,
-                }
+            match self.http_rules(cx, stream, proxy, RuleSet::Response) {
+                Outcome::Continue => {}
+                Outcome::Ended => return Step::Wait,
             }
             if stream.backend == stream.frontend {
                 break;
@@ -201,7 +268,9 @@ impl Core {
 
     /// The response's head leaves for the client.
     pub fn send_response<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
-        let Some(client) = stream.client else { return Step::Wait };
+        let Some(client) = stream.client else {
+            return Step::Wait;
+        };
         self.after_response_rules(cx, stream);
         self.finish_response_head(cx, stream);
         h1::write_response(&stream.response, &mut self.scratch);
@@ -230,7 +299,9 @@ impl Core {
 
     /// Sends a head that waits in the scratch buffer.
     pub fn flush_head<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
-        let Some(client) = stream.client else { return self.scratch.clear() };
+        let Some(client) = stream.client else {
+            return self.scratch.clear();
+        };
         if !self.scratch.is_empty() {
             let head = std::mem::take(&mut self.scratch);
             stream.txn.bytes_out += head.len() as u64;
@@ -246,7 +317,8 @@ impl Core {
         if draining && !stream.wants_tunnel {
             stream.keep_client = false;
         }
-        stream.keep_client &= cx.running.proxy(stream.frontend).connection_mode != ConnectionMode::Close;
+        stream.keep_client &=
+            cx.running.proxy(stream.frontend).connection_mode != ConnectionMode::Close;
         stream.response.set_version(Version::Http11);
         if stream.wants_tunnel {
             return;
@@ -260,19 +332,40 @@ impl Core {
     }
 
     /// Bytes of the response's body; how many were used.
-    pub fn download<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, bytes: &[u8]) -> usize {
-        let (Some(client), Some(server)) = (stream.client, stream.server) else { return bytes.len() };
+    pub fn download<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        bytes: &[u8],
+    ) -> usize {
+        let (Some(client), Some(server)) = (stream.client, stream.server) else {
+            return bytes.len();
+        };
         let now = cx.now();
         let mut pending = std::mem::take(&mut self.scratch);
-        let mut outlet = ToConn { driver: cx.driver, conn: client, bytes: 0, backlog: false };
-        let result = stream.download.pump(bytes, &mut stream.trailers, &mut pending, &mut outlet);
-        let ToConn { bytes: sent, backlog, .. } = outlet;
+        let mut outlet = ToConn {
+            driver: cx.driver,
+            conn: client,
+            bytes: 0,
+            backlog: false,
+        };
+        let result = stream
+            .download
+            .pump(bytes, &mut stream.trailers, &mut pending, &mut outlet);
+        let ToConn {
+            bytes: sent,
+            backlog,
+            ..
+        } = outlet;
         pending.clear();
         self.scratch = pending;
         stream.txn.bytes_out += sent;
         if backlog && let Some(entry) = self.conns.get(client) {
             entry.backlog = true;
-            self.set_deadline(client, deadline(now, cx.running.timeouts[stream.frontend].client));
+            self.set_deadline(
+                client,
+                deadline(now, cx.running.timeouts[stream.frontend].client),
+            );
         }
         match result {
             Err(_) => {
@@ -285,7 +378,10 @@ impl Core {
                     self.pause(cx, server);
                     self.set_deadline(server, NEVER_MS);
                 } else {
-                    self.set_deadline(server, deadline(now, cx.running.timeouts[stream.backend].server));
+                    self.set_deadline(
+                        server,
+                        deadline(now, cx.running.timeouts[stream.backend].server),
+                    );
                 }
                 if stream.download.done {
                     self.run(cx, stream);
@@ -308,7 +404,10 @@ impl Core {
             }
             if stream.keep_client {
                 if let Some(client) = stream.client {
-                    self.set_deadline(client, deadline(cx.now(), cx.running.timeouts[stream.frontend].client));
+                    self.set_deadline(
+                        client,
+                        deadline(cx.now(), cx.running.timeouts[stream.frontend].client),
+                    );
                     self.update_client_flow(cx, client);
                 }
                 return Step::Wait;
@@ -321,13 +420,20 @@ impl Core {
 
     /// The server failed before its first byte: whether the request may go out again on another connection.
     pub fn may_resend(&self, stream: &Stream) -> bool {
-        stream.on_reused && stream.resendable && !stream.answered && is_idempotent(stream.txn.method)
+        stream.on_reused
+            && stream.resendable
+            && !stream.answered
+            && is_idempotent(stream.txn.method)
     }
 }
 
 impl Stream {
     /// The version of the client's request.
     pub fn request_version(&self) -> Version {
-        if self.txn.request_line.ends_with(b"HTTP/1.0") { Version::Http10 } else { Version::Http11 }
+        if self.txn.request_line.ends_with(b"HTTP/1.0") {
+            Version::Http10
+        } else {
+            Version::Http11
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! Bodies on their way: taken apart as one side frames them, put together as the other side needs them.
 
 use http::Head;
+use http::h1::Framing;
 use http::h1::body::{BodyDecoder, Piece};
 use http::h1::chunk::{write_chunk_head, write_last_chunk};
 use http::h1::error::ParseError;
-use http::h1::Framing;
 
 /// Up to this many bytes of payload are copied beside their chunk's frame, so that they leave in one piece;
 /// larger ones are lent to the driver.
@@ -42,7 +42,13 @@ pub(crate) trait Outlet {
 impl Transfer {
     pub fn new(framing: Framing, coding: Coding) -> Self {
         let decoder = BodyDecoder::new(framing);
-        Transfer { done: decoder.is_done(), decoder, coding, open: false, until_close: framing == Framing::UntilClose }
+        Transfer {
+            done: decoder.is_done(),
+            decoder,
+            coding,
+            open: false,
+            until_close: framing == Framing::UntilClose,
+        }
     }
 
     /// Moves what `input` holds of this body to `outlet`. `pending` holds what must leave first (the message's head) and is

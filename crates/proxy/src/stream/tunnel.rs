@@ -11,7 +11,9 @@ use crate::running::deadline;
 impl Core {
     /// Both sides stand: what waits moves on.
     pub fn open_tunnel<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
-        let Some(client) = stream.client else { return Step::Wait };
+        let Some(client) = stream.client else {
+            return Step::Wait;
+        };
         stream.phase = Phase::Tunnel;
         stream.upload.done = true;
         self.tunnel_deadlines(cx, stream);
@@ -24,22 +26,47 @@ impl Core {
         Step::Go(Phase::Tunnel)
     }
 
-    pub fn tunnel_from_client<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, bytes: &[u8]) -> usize {
-        let (Some(client), Some(server)) = (stream.client, stream.server) else { return bytes.len() };
+    pub fn tunnel_from_client<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        bytes: &[u8],
+    ) -> usize {
+        let (Some(client), Some(server)) = (stream.client, stream.server) else {
+            return bytes.len();
+        };
         stream.txn.bytes_in += bytes.len() as u64;
         self.tunnel_bytes(cx, stream, client, server, bytes);
         bytes.len()
     }
 
-    pub fn tunnel_from_server<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, bytes: &[u8]) -> usize {
-        let (Some(client), Some(server)) = (stream.client, stream.server) else { return bytes.len() };
-        stream.txn.timing.response_start_ms.get_or_insert(cx.driver.now().ms());
+    pub fn tunnel_from_server<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        bytes: &[u8],
+    ) -> usize {
+        let (Some(client), Some(server)) = (stream.client, stream.server) else {
+            return bytes.len();
+        };
+        stream
+            .txn
+            .timing
+            .response_start_ms
+            .get_or_insert(cx.driver.now().ms());
         stream.txn.bytes_out += bytes.len() as u64;
         self.tunnel_bytes(cx, stream, server, client, bytes);
         bytes.len()
     }
 
-    fn tunnel_bytes<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &Stream, from: ConnId, to: ConnId, bytes: &[u8]) {
+    fn tunnel_bytes<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &Stream,
+        from: ConnId,
+        to: ConnId,
+        bytes: &[u8],
+    ) {
         if self.send(cx, to, bytes, &[]) == net::Sent::Backlog {
             self.pause(cx, from);
         }
@@ -52,9 +79,19 @@ impl Core {
         let front = &cx.running.timeouts[stream.frontend];
         let back = &cx.running.timeouts[stream.backend];
         let both = stream.txn.is_http || (stream.txn.bytes_in > 0 && stream.txn.bytes_out > 0);
-        let tunnel = if both && back.tunnel != NEVER_MS { Some(back.tunnel) } else { None };
+        let tunnel = if both && back.tunnel != NEVER_MS {
+            Some(back.tunnel)
+        } else {
+            None
+        };
         let half = stream.client_ended || stream.server_ended;
-        let pick = |plain: u64, fin: u64| if half && fin != NEVER_MS { fin } else { tunnel.unwrap_or(plain) };
+        let pick = |plain: u64, fin: u64| {
+            if half && fin != NEVER_MS {
+                fin
+            } else {
+                tunnel.unwrap_or(plain)
+            }
+        };
         if let Some(client) = stream.client {
             self.set_deadline(client, deadline(now, pick(front.client, front.client_fin)));
         }
@@ -93,7 +130,8 @@ impl Core {
             return self.tunnel_deadlines(cx, stream);
         }
         let has_backlog = |conn: Option<ConnId>, core: &mut Core| {
-            conn.and_then(|conn| core.conns.get(conn)).is_some_and(|entry| entry.backlog)
+            conn.and_then(|conn| core.conns.get(conn))
+                .is_some_and(|entry| entry.backlog)
         };
         if !has_backlog(stream.client, self) && !has_backlog(stream.server, self) {
             stream.txn.timing.data_end_ms = Some(cx.now().ms());
