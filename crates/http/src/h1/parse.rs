@@ -88,12 +88,11 @@ pub(super) fn trailers(
 
 impl<'a> Parser<'a> {
     fn load(input: &[u8], limits: Limits, strictness: Strictness, head: &'a mut Head) -> Self {
-        let len = if input.len() <= COPY_ALL_MAX {
-            None
-        } else {
-            head_end(input, 0)
+        let end = match input.len() {
+            0..=COPY_ALL_MAX => input.len(),
+            len => whole_head(input).unwrap_or(len),
         };
-        let end = len.unwrap_or(input.len()).min(limits.head_bytes_max);
+        let end = end.min(limits.head_bytes_max);
         head.clear();
         head.buf.extend_from_slice(&input[..end]);
         head.buf.extend_from_slice(&[0; PAD]);
@@ -402,11 +401,18 @@ pub(super) fn line_end(
     }
 }
 
+/// The length of the first head with the empty lines before it.
+fn whole_head(input: &[u8]) -> Option<usize> {
+    let empty = empty_lines_len(input);
+    head_end(&input[empty..], 0).map(|len| empty + len)
+}
+
 /// Whether there is a whole line that is not empty.
 fn has_line(bytes: &[u8]) -> bool {
-    let text = bytes
-        .iter()
-        .position(|byte| !matches!(byte, b'\r' | b'\n'))
-        .unwrap_or(bytes.len());
-    memchr::memchr(b'\n', &bytes[text..]).is_some()
+    memchr::memchr(b'\n', &bytes[empty_lines_len(bytes)..]).is_some()
+}
+
+fn empty_lines_len(bytes: &[u8]) -> usize {
+    let is_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
+    bytes.iter().take_while(is_end).count()
 }

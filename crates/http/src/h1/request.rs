@@ -142,7 +142,7 @@ fn target_rules(head: &mut Head, relaxed: bool) -> Result<(), ParseError> {
     let parts = split(head.target());
     let authority = &head.target()[parts.authority.clone()];
     let scheme = &head.target()[parts.scheme.clone()];
-    let bad_authority = is_bad_authority(authority) && !relaxed;
+    let bad_authority = is_bad_authority(authority);
     match parts.form {
         Form::Asterisk
             if head.target() == b"*" && matches!(method, Method::Options | Method::Other) =>
@@ -150,7 +150,7 @@ fn target_rules(head: &mut Head, relaxed: bool) -> Result<(), ParseError> {
             Ok(())
         }
         Form::Authority if method == Method::Connect => {
-            if bad_authority {
+            if bad_authority && !relaxed {
                 return Err(ParseError::BadAuthority);
             }
             match connect_host(authority, head.get(Name::Host)) {
@@ -162,14 +162,16 @@ fn target_rules(head: &mut Head, relaxed: bool) -> Result<(), ParseError> {
             Ok(())
         }
         Form::Absolute if method != Method::Connect => {
-            if bad_authority {
+            if bad_authority && !relaxed {
                 return Err(ParseError::BadAuthority);
             }
             let host = head.get(Name::Host);
             if !relaxed && host.is_some_and(|host| !is_same_host(scheme, authority, host)) {
                 return Err(ParseError::HostMismatch);
             }
-            normalise_absolute(head);
+            if !bad_authority {
+                normalise_absolute(head);
+            }
             Ok(())
         }
         _ => Err(ParseError::BadTargetForm),

@@ -123,6 +123,11 @@ fn framing(head: &mut Head, facts: &Facts, to: Method) -> Framing {
 
 /// What a relaxed parser let pass must not confuse the next one.
 fn one_transfer_encoding(head: &mut Head, chunked: bool) {
+    let is_chunked = |(_, value): (_, &[u8])| value.eq_ignore_ascii_case(b"chunked");
+    let one = head.get_all(Name::TransferEncoding).count() == 1;
+    if one && head.get_all(Name::TransferEncoding).all(is_chunked) {
+        return;
+    }
     head.remove_id(Name::TransferEncoding);
     if chunked {
         head.append(b"transfer-encoding", b"chunked");
