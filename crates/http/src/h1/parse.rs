@@ -173,8 +173,8 @@ impl<'a> Parser<'a> {
         usual
     }
 
-    /// Takes a version that stands at `from` and ends before `to`.
-    pub fn version(&mut self, from: usize, to: usize) -> Result<(), Stop> {
+    /// Takes a version that stands at `from` and ends before `to`. Returns its length if it will be written as it is.
+    pub fn version(&mut self, from: usize, to: usize) -> Result<Option<usize>, Stop> {
         let text = &self.head.buf[from..to];
         let start = &mut self.head.start;
         start.version = match text {
@@ -187,26 +187,27 @@ impl<'a> Parser<'a> {
             _ => Version::Http10,
         };
         match text {
-            [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'] => Ok(()),
+            [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'] => {
+                Ok((text == start.version.as_str().as_bytes()).then_some(text.len()))
+            }
             _ if self.relaxed
                 && text
                     .iter()
                     .all(|byte| byte.is_ascii_alphanumeric() || b"./".contains(byte)) =>
             {
                 start.version_text = span(from, to - from);
-                Ok(())
+                Ok(Some(to - from))
             }
             _ => Err(ParseError::BadVersion.into()),
         }
     }
 
     /// Marks the start line that began at `from` as written just as it will be, if its length says so: parts of that
-    /// length can only be separated by one space each.
-    pub fn keep_line(&mut self, from: usize, version_at: usize, parts_len: usize) {
+    /// length, of which one is a version as it is written, can only be separated by one space each.
+    #[inline]
+    pub fn keep_line(&mut self, from: usize, parts_len: usize) {
         const SPACES_AND_CRLF: usize = 4;
-        let version = self.head.version_bytes().len();
-        let as_written = self.head.buf[version_at..].starts_with(self.head.version_bytes());
-        if as_written && self.at - from == parts_len + version + SPACES_AND_CRLF {
+        if self.at - from == parts_len + SPACES_AND_CRLF {
             self.head.start.line = span(from, self.at - from);
         }
     }

@@ -50,6 +50,7 @@ pub(super) fn parse(parser: &mut Parser<'_>) -> Result<Parsed, Stop> {
 
 /// Takes `close` and `keep-alive` out of `Connection`, `upgrade` too where nothing is upgraded to, and HTTP/2 out of
 /// `Upgrade`.
+#[inline]
 pub(super) fn clean_connection(head: &mut Head, facts: &Facts) {
     let upgrade = facts.upgrade_option && !facts.upgrade_field;
     if facts.close || facts.keep_alive || upgrade {
@@ -90,6 +91,7 @@ fn request_line(parser: &mut Parser<'_>) -> Result<bool, Stop> {
     parser.space(ParseError::BadTarget)?;
 
     let version = parser.at;
+    let mut version_len = Some(8);
     if !parser.usual_version() {
         while parser.byte(parser.at) > b' ' {
             parser.at += 1;
@@ -99,9 +101,11 @@ fn request_line(parser: &mut Parser<'_>) -> Result<bool, Stop> {
         }
         let version_end = parser.at;
         parser.line_end(ParseError::BadVersion)?;
-        parser.version(version, version_end)?;
+        version_len = parser.version(version, version_end)?;
     }
-    parser.keep_line(from, version, method_len + target_len);
+    if let Some(version_len) = version_len {
+        parser.keep_line(from, method_len + target_len + version_len);
+    }
     Ok(true)
 }
 

@@ -47,7 +47,7 @@ fn status_line(parser: &mut Parser<'_>) -> Result<(), Stop> {
     if parser.at >= parser.end {
         return Err(Stop::More);
     }
-    parser.version(from, parser.at)?;
+    let version_len = parser.version(from, parser.at)?;
     parser.space(ParseError::BadStatus)?;
     let (status, digits) = status(parser)?;
 
@@ -70,7 +70,9 @@ fn status_line(parser: &mut Parser<'_>) -> Result<(), Stop> {
     parser.line_end(ParseError::BadReason)?;
     parser.head.start.status = status;
     parser.head.start.reason = span(reason, reason_len);
-    parser.keep_line(from, from, digits + reason_len);
+    if let Some(version_len) = version_len {
+        parser.keep_line(from, version_len + digits + reason_len);
+    }
     Ok(())
 }
 
