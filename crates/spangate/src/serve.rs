@@ -122,7 +122,7 @@ impl Workers {
         conns_max: usize,
         ended: fn(),
     ) -> Result<Self, String> {
-        let plain = |what: &str| move |error: std::io::Error| format!("Cannot {what} : {error}.");
+        let plain = |what: &'static str| move |error: std::io::Error| format!("Cannot {what} : {error}.");
         let shared = Arc::new(Shared::new(running, count));
         let dropped = Arc::new(Dropped::default());
         let wakes: Vec<Arc<OwnedFd>> = (0..count)
