@@ -29,7 +29,11 @@ impl<'a> Bytes<'a> {
     /// An empty buffer to fill, taken from the thread's recycled ones.
     #[must_use]
     pub fn buffer() -> Buffer {
-        let bytes = POOL.try_with(|pool| pool.borrow_mut().pop()).ok().flatten().unwrap_or_default();
+        let bytes = POOL
+            .try_with(|pool| pool.borrow_mut().pop())
+            .ok()
+            .flatten()
+            .unwrap_or_default();
         Buffer { bytes, start: 0 }
     }
 
@@ -202,7 +206,10 @@ mod tests {
             let owned = Bytes::from("hello").detach().slice(start, end);
             assert_eq!(borrowed, owned, "{start}..{end}");
         }
-        assert_eq!(&*Bytes::from("hello").detach().slice(1, 4).slice(1, 2), b"l");
+        assert_eq!(
+            &*Bytes::from("hello").detach().slice(1, 4).slice(1, 2),
+            b"l"
+        );
     }
 
     #[test]

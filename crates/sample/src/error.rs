@@ -19,7 +19,12 @@ impl ExprError {
     /// A fault at a byte range of a word.
     #[must_use]
     pub fn at(word: usize, start: usize, end: usize, message: impl Into<String>) -> ExprError {
-        ExprError { word, start, end, message: message.into() }
+        ExprError {
+            word,
+            start,
+            end,
+            message: message.into(),
+        }
     }
 
     /// The same fault where the word given was `shift` words further to the right.

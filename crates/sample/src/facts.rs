@@ -4,8 +4,8 @@
 use http::Head;
 use net::{Addr, Now};
 
-pub use crate::vars::Vars;
 use crate::Value;
+pub use crate::vars::Vars;
 
 /// Facts of a client connection, for as long as it lives.
 #[derive(Clone, Debug)]

@@ -65,7 +65,10 @@ impl Place {
     /// The first moment's name in HAProxy's messages.
     #[must_use]
     pub fn name(self) -> &'static str {
-        Place::NAMES.iter().find(|(place, _)| place.meets(self)).map_or("unknown place", |(_, name)| name)
+        Place::NAMES
+            .iter()
+            .find(|(place, _)| place.meets(self))
+            .map_or("unknown place", |(_, name)| name)
     }
 }
 

@@ -57,7 +57,9 @@ impl Vars {
     /// Room for `slots` variables, all unset.
     #[must_use]
     pub fn with_slots(slots: u32) -> Vars {
-        Vars { values: vec![None; slots as usize] }
+        Vars {
+            values: vec![None; slots as usize],
+        }
     }
 
     /// The value of a variable; none when it is not set.
