@@ -18,8 +18,20 @@ pub mod expr;
 pub mod facts;
 pub mod logformat;
 pub mod place;
+pub mod reference;
 pub mod value;
 pub mod vars;
+
+mod args;
+mod cast;
+mod convert;
+mod fetch;
+mod known;
+mod names;
+#[cfg(test)]
+mod testing;
+mod text;
+mod timers;
 
 pub use acl::{Acls, Condition, Verdict};
 pub use bytes::{Bytes, SAMPLE_BYTES_MAX};

@@ -2,7 +2,7 @@
 
 use config::model::{BackendTarget, ConnectionMode, Mode};
 use http::h1::{self, Framing, Strictness};
-use http::{Method, Name, Version};
+use http::{Method, Version};
 use net::Driver;
 
 use super::phases::Step;
@@ -261,9 +261,6 @@ impl Core {
         let mode = connection_mode(frontend.connection_mode, backend.connection_mode);
         stream.keep_client &= mode != ConnectionMode::Close;
         stream.keep_server = mode == ConnectionMode::KeepAlive;
-        if stream.request.has(Name::Connection) {
-            clean_connection(&mut stream.request);
-        }
         if !stream.keep_server && !stream.wants_tunnel && !backend.options.http_pretend_keepalive {
             stream.request.append(b"connection", b"close");
         }
@@ -305,34 +302,4 @@ fn connection_mode(frontend: ConnectionMode, backend: ConnectionMode) -> Connect
         (ServerClose, _) | (_, ServerClose) => ServerClose,
         (KeepAlive, KeepAlive) => KeepAlive,
     }
-}
-
-/// Takes `keep-alive` and `close` out of the `Connection` fields: each side has its own.
-pub(crate) fn clean_connection(head: &mut http::Head) {
-    while let Some((field, rest)) = without_ours(head) {
-        if rest.is_empty() {
-            head.remove(field);
-        } else {
-            head.set_value(field, &rest);
-        }
-    }
-}
-
-/// The first `Connection` field with a token of ours, and the tokens that stay.
-fn without_ours(head: &http::Head) -> Option<(http::FieldId, Vec<u8>)> {
-    let (field, value) = head
-        .get_all(Name::Connection)
-        .find(|(_, value)| tokens(value).any(is_ours))?;
-    let rest: Vec<&[u8]> = tokens(value).filter(|token| !is_ours(token)).collect();
-    Some((field, rest.join(&b", "[..])))
-}
-
-fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii)
-}
-
-fn is_ours(token: &[u8]) -> bool {
-    token.is_empty()
-        || token.eq_ignore_ascii_case(b"close")
-        || token.eq_ignore_ascii_case(b"keep-alive")
 }

@@ -7,7 +7,6 @@ use net::timers::NEVER_MS;
 use net::{ConnId, Driver, Sent};
 
 use super::phases::Step;
-use super::request::clean_connection;
 use super::transfer::{Coding, Outlet, Transfer};
 use super::{Phase, Stream};
 use crate::client::is_idempotent;
@@ -225,9 +224,6 @@ impl Core {
             },
             coding,
         );
-        if !tunnel && stream.response.has(http::Name::Connection) {
-            clean_connection(&mut stream.response);
-        }
         for capture in &cx.running.proxy(stream.frontend).capture_response {
             let value = stream.response.find(capture.header.as_bytes()).last();
             let value = value.map(|(_, value)| value[..value.len().min(capture.len)].into());
