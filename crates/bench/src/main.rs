@@ -1,1 +1,100 @@
-fn main() {}
+//! `spangate-bench`: measures Spangate and its peers on this machine, and shows Spangate to a newcomer.
+//!
+//! Every command starts what it needs on loopback, in a folder of its own, and ends it by its process id: at the end, on an
+//! error, on Ctrl-C, and through the kernel if this program dies.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line tool"
+)]
+
+mod cases;
+mod client;
+mod clock;
+mod demo;
+mod http;
+mod idle;
+mod instructions;
+mod origin;
+mod peers;
+mod process;
+mod report;
+mod sink;
+mod sys;
+mod workdir;
+mod wrk;
+
+use std::process::ExitCode;
+
+/// Why a command failed, for the person who ran it.
+type Failure = Box<dyn std::error::Error>;
+
+/// One subcommand.
+struct Command {
+    name: &'static str,
+    /// Its options, one a line, with what they mean.
+    help: &'static str,
+    run: fn(lexopt::Parser) -> Result<(), Failure>,
+}
+
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "http",
+        help: http::HELP,
+        run: http::run,
+    },
+    Command {
+        name: "idle",
+        help: idle::HELP,
+        run: idle::run,
+    },
+    Command {
+        name: "instructions",
+        help: instructions::HELP,
+        run: instructions::run,
+    },
+    Command {
+        name: "origin",
+        help: origin::HELP,
+        run: origin::run,
+    },
+    Command {
+        name: "demo",
+        help: demo::HELP,
+        run: demo::run,
+    },
+];
+
+fn main() -> ExitCode {
+    let mut parser = lexopt::Parser::from_env();
+    let command = match parser.next() {
+        Ok(Some(lexopt::Arg::Value(name))) => COMMANDS.iter().find(|command| name == command.name),
+        _ => None,
+    };
+    let Some(command) = command else {
+        eprint!("{}", usage());
+        return ExitCode::from(2);
+    };
+    sys::catch_interrupts();
+    match (command.run)(parser) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("spangate-bench {}: {failure}", command.name);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn usage() -> String {
+    let entries = COMMANDS.iter().map(|command| {
+        format!(
+            "\n  {} {}\n",
+            command.name,
+            command.help.replace('\n', "\n      ")
+        )
+    });
+    format!(
+        "usage: spangate-bench COMMAND [OPTIONS]\n{}",
+        entries.collect::<String>()
+    )
+}

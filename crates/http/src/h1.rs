@@ -1,24 +1,56 @@
 //! Sans-IO HTTP/1 (RFC 9112): heads, body framing, chunked both ways.
+//!
+//! A head is parsed in one pass over a copy in the [`Head`]'s buffer, which then serves as its storage: `parse` knows
+//! the grammar of lines, `facts` what single fields mean for the framing and the connection, `request` and `response`
+//! the rules of whole messages. What is refused is refused for one rule of [`ParseError`].
 
 pub mod body;
 pub mod chunk;
 pub mod error;
-pub mod parse;
+mod facts;
+mod parse;
+mod request;
+mod response;
+mod resume;
 pub mod write;
 
 use crate::Head;
 
+pub use body::{BodyDecoder, Piece};
+pub use chunk::{write_chunk_head, write_last_chunk};
+pub use error::ParseError;
+pub use resume::{Resume, head_end};
+pub use write::{write_request, write_response};
+
+/// Empty lines that may stand before a start line (RFC 9112 §2.2).
+pub const EMPTY_LINES_MAX: usize = 16;
+
 /// Limits of a head. `tune.bufsize - tune.maxrewrite` and `tune.http.maxhdr`.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
+    /// Bytes of a head, and of a trailer section, with all line ends.
     pub head_bytes_max: usize,
+    /// Fields of a head, and of a trailer section (`tune.http.maxhdr` counts the start line too).
     pub fields_max: usize,
 }
 
+impl Default for Limits {
+    /// Those of HAProxy's defaults: 16384 - 1024 bytes, and 101 lines with the start line.
+    fn default() -> Self {
+        Limits {
+            head_bytes_max: 16384 - 1024,
+            fields_max: 100,
+        }
+    }
+}
+
 /// How far a message may break the grammar (`option accept-unsafe-violations-in-http-request/response`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strictness {
+    /// RFC 9112 to the letter; the default.
+    #[default]
     Strict,
+    /// What the options above let pass, and a LF alone as line end, obsolete folding, control characters in values.
     Relaxed,
 }
 
@@ -30,21 +62,26 @@ pub enum Framing {
     None,
     /// This many bytes, may be 0.
     Length(u64),
+    /// Chunked transfer coding (RFC 9112 §7.1).
     Chunked,
     /// A response's body up to the close of the connection.
     UntilClose,
 }
 
 /// Facts of a parsed head that its parser saw on the way, so nobody searches for them again.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parsed {
     /// Bytes of the input that the head took, leading empty lines included.
     pub consumed: usize,
+    /// How the body is delimited.
     pub framing: Framing,
-    /// Whether the peer lets the connection live on: version and `Connection` (RFC 9112 §9.3), also
-    /// `Proxy-Connection` for requests as HAProxy takes it.
+    /// Whether the peer lets the connection live on: version and `Connection` (RFC 9112 §9.3), and for a response a
+    /// body that does not end with the connection. Also false where both `Content-Length` and `Transfer-Encoding`
+    /// were there, or the latter in HTTP/1.0 (RFC 9112 §6.1).
     pub keep_alive: bool,
-    /// `Connection: upgrade` together with an `Upgrade` field.
+    /// `Connection: keep-alive` was there.
+    pub keep_alive_asked: bool,
+    /// `Connection: upgrade` together with an `Upgrade` field; in a response only with status 101.
     pub upgrade: bool,
     /// `Expect: 100-continue` in an HTTP/1.1 request.
     pub expect_continue: bool,
@@ -52,39 +89,45 @@ pub struct Parsed {
 
 /// Parses a request head into `head` (cleared first).
 ///
-/// Returns none while the head is incomplete. Call again with the same bytes and more; parsing restarts, so the
-/// caller bounds the input at `head_bytes_max` (an incomplete head as long as that is `TooLarge`).
+/// Returns none while the head is incomplete. Call again with the same bytes and more; parsing restarts, and fails
+/// with `TooLarge` or `TargetTooLong` once that many bytes are not a whole head. [`Resume`] tells when another
+/// call is worth it, so that a head that comes byte by byte costs linear work.
+///
+/// The head is left normalised as HAProxy does it: field names in lower case, `close` and `keep-alive` taken out of
+/// `Connection` (they are in [`Parsed`]), `Upgrade` only together with `Connection: upgrade` and never to HTTP/2, one
+/// `Content-Length` with one number and none beside `Transfer-Encoding`, one `Host`, default ports taken out of an
+/// absolute target and its `Host`, `TE` reduced to `trailers`.
 ///
 /// # Errors
-/// What RFC 9112 calls malformed, and the limits. `response()` of the error tells the status to send.
+/// What RFC 9112 calls malformed, and the limits. [`ParseError::status`] tells the status to send. The head is empty
+/// then.
 pub fn parse_request(
-    _input: &[u8],
-    _limits: Limits,
-    _strictness: Strictness,
-    _head: &mut Head,
-) -> Result<Option<Parsed>, error::ParseError> {
-    unimplemented!()
+    input: &[u8],
+    limits: Limits,
+    strictness: Strictness,
+    head: &mut Head,
+) -> Result<Option<Parsed>, ParseError> {
+    parse::run(input, limits, strictness, head, request::parse)
 }
 
 /// Parses a response head. `to` is the method of the request it answers (HEAD, CONNECT decide the framing).
 ///
+/// A response without a body by its status (1xx, 204, or 2xx to CONNECT) loses `Content-Length` and
+/// `Transfer-Encoding`. What follows a 101 or a 2xx to CONNECT is for the caller to know.
+///
 /// # Errors
 /// As [`parse_request`].
 pub fn parse_response(
-    _input: &[u8],
-    _to: crate::Method,
-    _limits: Limits,
-    _strictness: Strictness,
-    _head: &mut Head,
-) -> Result<Option<Parsed>, error::ParseError> {
-    unimplemented!()
+    input: &[u8],
+    to: crate::Method,
+    limits: Limits,
+    strictness: Strictness,
+    head: &mut Head,
+) -> Result<Option<Parsed>, ParseError> {
+    parse::run(input, limits, strictness, head, |parser| {
+        response::parse(parser, to)
+    })
 }
 
-/// Appends the request line, all live fields and the empty line to `out`. Hop-by-hop fields are already decided by the caller.
-pub fn write_request(_head: &Head, _out: &mut Vec<u8>) {
-    unimplemented!()
-}
-/// The same with a status line.
-pub fn write_response(_head: &Head, _out: &mut Vec<u8>) {
-    unimplemented!()
-}
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,11 @@
 //! The version-agnostic message head: a start line and a header block in one buffer with an index.
+//!
+//! Invariants: every [`Span`] lies within the buffer; names are stored in lower case; a field marked `line` stands in
+//! the buffer just as it goes on the wire (`name: value CRLF`), so that runs of such fields are written in one copy.
 
-use crate::{Method, Name, Version};
+use crate::bytes::trim;
+use crate::name::NameSet;
+use crate::{Method, Name, Version, target};
 
 /// The position of a field in a [`Head`]; stays valid while fields are only appended or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,92 +14,499 @@ pub struct FieldId(pub u32);
 /// A request's or a response's start line and fields. One byte buffer, one index; edits append to the buffer.
 /// `clear` keeps the memory, so a reused head allocates nothing in the steady state.
 #[derive(Clone, Debug, Default)]
-pub struct Head {}
+pub struct Head {
+    pub(crate) buf: Vec<u8>,
+    pub(crate) fields: Vec<Field>,
+    pub(crate) start: StartLine,
+    /// The names of all fields that were ever added: a clear bit answers a search at once.
+    present: NameSet,
+    live: u32,
+    /// What the live fields take on the wire.
+    fields_bytes: usize,
+}
+
+/// Bytes of a head's buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub at: u32,
+    pub len: u32,
+}
+
+/// A field of the index.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Field {
+    pub name: Span,
+    pub value: Span,
+    pub id: Name,
+    pub live: bool,
+    /// Stands in the buffer as `name: value CRLF`.
+    pub line: bool,
+}
+
+/// What the first line says; a head uses one half of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StartLine {
+    /// The whole line with its CRLF where the buffer has it just as it goes on the wire, else empty.
+    pub line: Span,
+    pub method: Method,
+    /// Empty where `method` says it all.
+    pub method_text: Span,
+    pub target: Span,
+    pub authority: Span,
+    /// From the target's path on, empty where it has none.
+    pub path: Span,
+    pub status: u16,
+    pub reason: Span,
+    pub version: Version,
+    /// A version that is not one of HTTP's, to be forwarded as it came; else empty.
+    pub version_text: Span,
+}
 
 impl Head {
+    /// Forgets everything but the memory.
     pub fn clear(&mut self) {
-        unimplemented!()
+        self.buf.clear();
+        self.fields.clear();
+        self.start = StartLine::default();
+        self.present = NameSet::default();
+        self.live = 0;
+        self.fields_bytes = 0;
     }
-    // ---- start line of a request
+
+    /// The request method.
+    #[must_use]
     pub fn method(&self) -> Method {
-        unimplemented!()
+        self.start.method
     }
+
+    /// The request method as it is written.
+    #[must_use]
     pub fn method_bytes(&self) -> &[u8] {
-        unimplemented!()
+        match self.start.method {
+            Method::Other => self.slice(self.start.method_text),
+            method => method.as_str().as_bytes(),
+        }
     }
+
     /// The request target as it was written (RFC 9112 §3.2): origin, absolute, authority or asterisk form.
+    #[must_use]
     pub fn target(&self) -> &[u8] {
-        unimplemented!()
+        self.slice(self.start.target)
     }
-    /// Path with the query, without scheme and authority. For origin form the whole target.
+
+    /// Path with the query, without scheme and authority. For origin form the whole target; empty for authority and
+    /// asterisk form.
+    #[must_use]
     pub fn path_and_query(&self) -> &[u8] {
-        unimplemented!()
+        self.slice(self.start.path)
     }
+
+    /// The path up to the first `?`.
+    #[must_use]
     pub fn path(&self) -> &[u8] {
-        unimplemented!()
+        let path = self.path_and_query();
+        &path[..memchr::memchr(b'?', path).unwrap_or(path.len())]
     }
+
     /// After the first `?`; none where there is none.
+    #[must_use]
     pub fn query(&self) -> Option<&[u8]> {
-        unimplemented!()
+        let path = self.path_and_query();
+        memchr::memchr(b'?', path).map(|at| &path[at + 1..])
     }
-    /// The authority of an absolute or authority form.
+
+    /// The authority of an absolute or authority form, without user information.
+    #[must_use]
     pub fn authority(&self) -> Option<&[u8]> {
-        unimplemented!()
+        (self.start.authority.len > 0).then(|| self.slice(self.start.authority))
     }
-    pub fn set_method(&mut self, _method: &[u8]) {
-        unimplemented!()
+
+    /// Sets the request method, a token.
+    pub fn set_method(&mut self, method: &[u8]) {
+        let text = self.push(method);
+        self.start.line = Span::default();
+        self.start.method = Method::from_bytes(method);
+        self.start.method_text = text;
     }
-    pub fn set_target(&mut self, _target: &[u8]) {
-        unimplemented!()
+
+    /// Sets the request target, in any of its forms.
+    pub fn set_target(&mut self, target: &[u8]) {
+        let span = self.push(target);
+        self.start.line = Span::default();
+        self.locate_target(span);
     }
-    // ---- start line of a response
+
+    /// The status code of a response.
+    #[must_use]
     pub fn status(&self) -> u16 {
-        unimplemented!()
+        self.start.status
     }
+
+    /// The reason phrase of a response, may be empty.
+    #[must_use]
     pub fn reason(&self) -> &[u8] {
-        unimplemented!()
+        self.slice(self.start.reason)
     }
-    pub fn set_status(&mut self, _status: u16, _reason: &[u8]) {
-        unimplemented!()
+
+    /// Sets a response's status code and reason phrase.
+    pub fn set_status(&mut self, status: u16, reason: &[u8]) {
+        let text = self.push(reason);
+        self.start.line = Span::default();
+        self.start.status = status;
+        self.start.reason = text;
     }
-    // ---- both
+
+    /// The protocol version.
+    #[must_use]
     pub fn version(&self) -> Version {
-        unimplemented!()
+        self.start.version
     }
-    pub fn set_version(&mut self, _version: Version) {
-        unimplemented!()
+
+    /// The version as it goes on the wire.
+    #[must_use]
+    pub fn version_bytes(&self) -> &[u8] {
+        match self.start.version_text.len {
+            0 => self.start.version.as_str().as_bytes(),
+            _ => self.slice(self.start.version_text),
+        }
     }
-    /// The live fields in order.
+
+    /// Sets the protocol version.
+    pub fn set_version(&mut self, version: Version) {
+        if version != self.start.version || self.start.version_text.len > 0 {
+            self.start.line = Span::default();
+        }
+        self.start.version = version;
+        self.start.version_text = Span::default();
+    }
+
+    /// The live fields in order: position, interned name, name in lower case, value.
     pub fn fields(&self) -> impl Iterator<Item = (FieldId, Name, &[u8], &[u8])> {
-        [].into_iter()
+        let live = self
+            .fields
+            .iter()
+            .enumerate()
+            .filter(|(_, field)| field.live);
+        live.map(|(at, field)| {
+            (
+                field_id(at),
+                field.id,
+                self.slice(field.name),
+                self.slice(field.value),
+            )
+        })
     }
+
     /// Number of live fields.
+    #[must_use]
     pub fn field_count(&self) -> usize {
-        unimplemented!()
+        self.live as usize
     }
-    /// The first live field of an interned name.
-    pub fn get(&self, _name: Name) -> Option<&[u8]> {
-        unimplemented!()
+
+    /// The name and value of a live field.
+    #[must_use]
+    pub fn field(&self, field: FieldId) -> Option<(&[u8], &[u8])> {
+        let field = self
+            .fields
+            .get(field.0 as usize)
+            .filter(|field| field.live)?;
+        Some((self.slice(field.name), self.slice(field.value)))
     }
+
+    /// Whether a live field of an interned name exists.
+    #[must_use]
+    pub fn has(&self, name: Name) -> bool {
+        self.first(name).is_some()
+    }
+
+    /// The value of the first live field of an interned name.
+    #[must_use]
+    pub fn get(&self, name: Name) -> Option<&[u8]> {
+        self.first(name).map(|at| self.slice(self.fields[at].value))
+    }
+
+    /// The live fields of an interned name, in order.
+    pub fn get_all(&self, name: Name) -> impl Iterator<Item = (FieldId, &[u8])> {
+        let found = self.first(name).unwrap_or(self.fields.len());
+        let rest = self.fields[found..].iter().enumerate();
+        rest.filter(move |(_, field)| field.id == name && field.live)
+            .map(move |(at, field)| (field_id(found + at), self.slice(field.value)))
+    }
+
     /// The live fields of a name given in any case.
-    pub fn find<'a>(&'a self, _name: &'a [u8]) -> impl Iterator<Item = (FieldId, &'a [u8])> + 'a {
-        [].into_iter()
+    pub fn find<'a>(&'a self, name: &'a [u8]) -> impl Iterator<Item = (FieldId, &'a [u8])> + 'a {
+        let id = Name::from_any(name);
+        let maybe = if !self.present.contains(id) {
+            &[]
+        } else {
+            &self.fields[..]
+        };
+        maybe
+            .iter()
+            .enumerate()
+            .filter(move |(_, field)| self.is_named(field, id, name))
+            .map(|(at, field)| (field_id(at), self.slice(field.value)))
     }
-    pub fn append(&mut self, _name: &[u8], _value: &[u8]) {
-        unimplemented!()
+
+    /// Adds a field at the end. The name may be in any case; the caller sees to it that both are valid.
+    pub fn append(&mut self, name: &[u8], value: &[u8]) {
+        let at = self.buf.len();
+        self.buf.extend_from_slice(name);
+        self.buf[at..].make_ascii_lowercase();
+        let id = Name::from_lower(&self.buf[at..]);
+        self.buf.extend_from_slice(b": ");
+        let value = self.push(value);
+        self.buf.extend_from_slice(b"\r\n");
+        self.push_field(Field {
+            name: span(at, name.len()),
+            value,
+            id,
+            live: true,
+            line: true,
+        });
     }
-    pub fn set_value(&mut self, _field: FieldId, _value: &[u8]) {
-        unimplemented!()
+
+    /// Gives a live field another value; nothing happens to a removed one.
+    pub fn set_value(&mut self, field: FieldId, value: &[u8]) {
+        let Some(&old) = self.fields.get(field.0 as usize).filter(|field| field.live) else {
+            return;
+        };
+        self.fields_bytes -= old.wire_bytes();
+        let at = old.value.at as usize;
+        let new = if value.len() <= old.value.len as usize {
+            self.buf[at..at + value.len()].copy_from_slice(value);
+            Field {
+                value: span(at, value.len()),
+                line: old.line && value.len() == old.value.len as usize,
+                ..old
+            }
+        } else {
+            Field {
+                value: self.push(value),
+                line: false,
+                ..old
+            }
+        };
+        self.fields_bytes += new.wire_bytes();
+        self.fields[field.0 as usize] = new;
     }
-    pub fn remove(&mut self, _field: FieldId) {
-        unimplemented!()
+
+    /// Removes a field; nothing happens to one that is removed already.
+    pub fn remove(&mut self, field: FieldId) {
+        if let Some(found) = self
+            .fields
+            .get_mut(field.0 as usize)
+            .filter(|field| field.live)
+        {
+            found.live = false;
+            self.live -= 1;
+            self.fields_bytes -= found.wire_bytes();
+        }
     }
+
     /// Removes every field of this name; how many there were.
-    pub fn remove_all(&mut self, _name: &[u8]) -> usize {
-        unimplemented!()
+    pub fn remove_all(&mut self, name: &[u8]) -> usize {
+        let id = Name::from_any(name);
+        if !self.present.contains(id) {
+            return 0;
+        }
+        let before = self.live;
+        for at in 0..self.fields.len() {
+            if self.is_named(&self.fields[at], id, name) {
+                self.remove(field_id(at));
+            }
+        }
+        (before - self.live) as usize
     }
+
     /// What `write_request`/`write_response` will take on the wire, for the `tune.maxrewrite` check.
+    #[must_use]
     pub fn wire_bytes(&self) -> usize {
-        unimplemented!()
+        const CRLF: usize = 2;
+        let start = &self.start;
+        let line = match (start.line.len, start.status) {
+            (0, 0) => {
+                self.method_bytes().len()
+                    + 1
+                    + start.target.len as usize
+                    + 1
+                    + self.version_bytes().len()
+                    + CRLF
+            }
+            (0, status) => {
+                self.version_bytes().len()
+                    + 1
+                    + status_digits(status)
+                    + 1
+                    + start.reason.len as usize
+                    + CRLF
+            }
+            (len, _) => len as usize,
+        };
+        line + self.fields_bytes + CRLF
+    }
+
+    // ---- for the codecs
+
+    pub(crate) fn slice(&self, span: Span) -> &[u8] {
+        &self.buf[span.at as usize..(span.at + span.len) as usize]
+    }
+
+    /// Adds a field whose bytes stand in the buffer already.
+    #[inline]
+    pub(crate) fn push_field(&mut self, field: Field) {
+        self.present.insert(field.id);
+        self.live += 1;
+        self.fields_bytes += field.wire_bytes();
+        self.fields.push(field);
+    }
+
+    /// Takes note of a target that stands in the buffer already.
+    pub(crate) fn locate_target(&mut self, target: Span) {
+        let parts = target::split(self.slice(target));
+        let inside = |at: usize, len: usize| span(target.at as usize + at, len);
+        self.start.target = target;
+        self.start.authority = inside(parts.authority.start, parts.authority.len());
+        self.start.path = inside(parts.path_at, target.len as usize - parts.path_at);
+    }
+
+    /// Removes every field of an interned name.
+    pub(crate) fn remove_id(&mut self, name: Name) {
+        if !self.present.contains(name) {
+            return;
+        }
+        for at in 0..self.fields.len() {
+            if self.fields[at].id == name {
+                self.remove(field_id(at));
+            }
+        }
+    }
+
+    /// Gives every live field of a name the same value, which stands in the buffer already.
+    pub(crate) fn point_values(&mut self, name: Name, value: Span) {
+        for field in self
+            .fields
+            .iter_mut()
+            .filter(|field| field.id == name && field.live)
+        {
+            self.fields_bytes -= field.wire_bytes();
+            field.line &= field.value == value;
+            field.value = value;
+            self.fields_bytes += field.wire_bytes();
+        }
+    }
+
+    /// Takes the elements that `keep` refuses, and empty ones, out of the comma-separated lists of a name; a field
+    /// without any left is removed.
+    pub(crate) fn filter_list(&mut self, name: Name, keep: impl Fn(&[u8]) -> bool) {
+        for at in 0..self.fields.len() {
+            let Field {
+                id,
+                live: true,
+                value,
+                ..
+            } = self.fields[at]
+            else {
+                continue;
+            };
+            if id != name {
+                continue;
+            }
+            match compact_list(
+                &mut self.buf[value.at as usize..(value.at + value.len) as usize],
+                &keep,
+            ) {
+                0 => self.remove(field_id(at)),
+                len => {
+                    let field = &mut self.fields[at];
+                    self.fields_bytes -= field.wire_bytes();
+                    field.line &= len == field.value.len as usize;
+                    field.value.len = len as u32;
+                    self.fields_bytes += field.wire_bytes();
+                }
+            }
+        }
+    }
+
+    /// The place of the first live field of an interned name.
+    fn first(&self, name: Name) -> Option<usize> {
+        if !self.present.contains(name) {
+            return None;
+        }
+        self.fields
+            .iter()
+            .position(|field| field.id == name && field.live)
+    }
+
+    fn is_named(&self, field: &Field, id: Name, name: &[u8]) -> bool {
+        field.live
+            && field.id == id
+            && (id != Name::Other || self.slice(field.name).eq_ignore_ascii_case(name))
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> Span {
+        let at = self.buf.len();
+        self.buf.extend_from_slice(bytes);
+        span(at, bytes.len())
     }
 }
+
+impl Field {
+    /// `name: value CRLF`.
+    fn wire_bytes(&self) -> usize {
+        (self.name.len + self.value.len) as usize + 4
+    }
+}
+
+/// Heads are bounded far below 4 GiB by the limits of whoever fills them.
+#[inline]
+pub(crate) fn span(at: usize, len: usize) -> Span {
+    debug_assert!(at + len <= u32::MAX as usize);
+    Span {
+        at: at as u32,
+        len: len as u32,
+    }
+}
+
+/// Moves the elements that stay to the front; returns the length of what they take.
+fn compact_list(value: &mut [u8], keep: impl Fn(&[u8]) -> bool) -> usize {
+    let (mut from, mut len) = (0, 0);
+    while from < value.len() {
+        let rest = &value[from..];
+        let comma = memchr::memchr(b',', rest).unwrap_or(rest.len());
+        let element = trim(&rest[..comma]);
+        let lead = rest[..comma]
+            .iter()
+            .take_while(|byte| matches!(byte, b' ' | b'\t'))
+            .count();
+        if !element.is_empty() && keep(element) {
+            let (start, size) = (from + lead, element.len());
+            if len > 0 {
+                value[len] = b',';
+                len += 1;
+            }
+            value.copy_within(start..start + size, len);
+            len += size;
+        }
+        from += comma + 1;
+    }
+    len
+}
+
+/// At least three, as the grammar has it.
+fn status_digits(status: u16) -> usize {
+    if status > 9999 {
+        5
+    } else if status > 999 {
+        4
+    } else {
+        3
+    }
+}
+
+fn field_id(at: usize) -> FieldId {
+    FieldId(at as u32)
+}
+
+#[cfg(test)]
+mod tests;

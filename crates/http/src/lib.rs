@@ -1,10 +1,14 @@
 //! HTTP: one version-agnostic message head, and the sans-IO codecs that turn wire bytes into it and back.
+#![forbid(unsafe_code)]
 
+mod bytes;
 pub mod h1;
 pub mod head;
 pub mod method;
 pub mod name;
+mod target;
 
+pub use bytes::is_token;
 pub use head::{FieldId, Head};
 pub use method::Method;
 pub use name::Name;
@@ -17,4 +21,15 @@ pub enum Version {
     /// HTTP/1.1.
     #[default]
     Http11,
+}
+
+impl Version {
+    /// How it is written on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Version::Http10 => "HTTP/1.0",
+            Version::Http11 => "HTTP/1.1",
+        }
+    }
 }

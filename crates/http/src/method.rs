@@ -1,18 +1,60 @@
 //! Request methods.
 
-/// A request method (RFC 9110 §9).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Method {
+macro_rules! methods {
+    ($($(#[$attr:meta])* $id:ident = $text:literal,)+) => {
+        /// A request method (RFC 9110 §9).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
+        pub enum Method {
+            $(#[doc = concat!("`", $text, "`")] $(#[$attr])* $id,)+
+            /// Any other token: its bytes are in the head.
+            Other,
+        }
+
+        impl Method {
+            /// The method of these bytes; methods are case-sensitive (RFC 9110 §9.1).
+            #[must_use]
+            pub fn from_bytes(text: &[u8]) -> Method {
+                $(if text == $text.as_bytes() { return Method::$id; })+
+                Method::Other
+            }
+
+            /// How it is written; empty for [`Method::Other`].
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Method::$id => $text,)+
+                    Method::Other => "",
+                }
+            }
+        }
+    };
+}
+
+methods! {
     #[default]
-    Get,
-    Head,
-    Post,
-    Put,
-    Delete,
-    Connect,
-    Options,
-    Trace,
-    Patch,
-    /// Any other token: its bytes are in the head.
-    Other,
+    Get = "GET",
+    Head = "HEAD",
+    Post = "POST",
+    Put = "PUT",
+    Delete = "DELETE",
+    Connect = "CONNECT",
+    Options = "OPTIONS",
+    Trace = "TRACE",
+    Patch = "PATCH",
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Method;
+
+    #[test]
+    fn methods_are_case_sensitive() {
+        assert_eq!(Method::from_bytes(b"GET"), Method::Get);
+        assert_eq!(Method::from_bytes(b"get"), Method::Other);
+        assert_eq!(Method::from_bytes(b""), Method::Other);
+        assert_eq!(
+            Method::from_bytes(Method::Connect.as_str().as_bytes()),
+            Method::Connect
+        );
+    }
 }

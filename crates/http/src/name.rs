@@ -1,27 +1,334 @@
-//! Header names that the proxy itself looks at, interned when a head is parsed.
+//! Header names that are common enough to be interned when a head is parsed.
+//!
+//! One table entry a name; the enum, its spelling and the lookup all come from it.
 
-/// A header name. Names are stored in lower case.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Name {
-    /// A name without an entry of its own.
-    Other,
-    Connection,
-    ContentLength,
-    ContentType,
-    Cookie,
-    Date,
-    Expect,
-    Host,
-    KeepAlive,
-    ProxyConnection,
-    Server,
-    SetCookie,
-    Te,
-    Trailer,
-    TransferEncoding,
-    Upgrade,
-    UserAgent,
-    XForwardedFor,
-    // … whatever else is worth interning
+/// Slots of the lookup table; a power of two, at least four times the number of names.
+const SLOTS: usize = 512;
+
+macro_rules! names {
+    ($($id:ident = $text:literal,)+) => {
+        /// A header name. Names are stored in lower case.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Name {
+            /// A name without an entry of its own.
+            #[default]
+            Other,
+            $(#[doc = concat!("`", $text, "`")] $id,)+
+        }
+
+        /// Every interned name; the place of one is its number.
+        const ALL: &[Name] = &[Name::Other, $(Name::$id,)+];
+        /// Their spelling, in the same order.
+        const TEXTS: &[&str] = &["", $($text,)+];
+    };
+}
+
+names! {
+    // ---- those that decide about framing, connection or routing
+    Connection = "connection",
+    ContentLength = "content-length",
+    Expect = "expect",
+    Host = "host",
+    KeepAlive = "keep-alive",
+    ProxyConnection = "proxy-connection",
+    Te = "te",
+    Trailer = "trailer",
+    TransferEncoding = "transfer-encoding",
+    Upgrade = "upgrade",
+    // ---- all others
+    Accept = "accept",
+    AcceptCharset = "accept-charset",
+    AcceptEncoding = "accept-encoding",
+    AcceptLanguage = "accept-language",
+    AcceptRanges = "accept-ranges",
+    AccessControlAllowCredentials = "access-control-allow-credentials",
+    AccessControlAllowHeaders = "access-control-allow-headers",
+    AccessControlAllowMethods = "access-control-allow-methods",
+    AccessControlAllowOrigin = "access-control-allow-origin",
+    AccessControlExposeHeaders = "access-control-expose-headers",
+    AccessControlMaxAge = "access-control-max-age",
+    AccessControlRequestHeaders = "access-control-request-headers",
+    AccessControlRequestMethod = "access-control-request-method",
+    Age = "age",
+    Allow = "allow",
+    AltSvc = "alt-svc",
+    Authorization = "authorization",
+    Baggage = "baggage",
+    CacheControl = "cache-control",
+    CdnLoop = "cdn-loop",
+    ContentDisposition = "content-disposition",
+    ContentEncoding = "content-encoding",
+    ContentLanguage = "content-language",
+    ContentLocation = "content-location",
+    ContentRange = "content-range",
+    ContentSecurityPolicy = "content-security-policy",
+    ContentType = "content-type",
+    Cookie = "cookie",
+    Date = "date",
+    Dnt = "dnt",
+    EarlyData = "early-data",
+    Etag = "etag",
+    Expires = "expires",
+    Forwarded = "forwarded",
+    From = "from",
+    GrpcStatus = "grpc-status",
+    GrpcTimeout = "grpc-timeout",
+    IfMatch = "if-match",
+    IfModifiedSince = "if-modified-since",
+    IfNoneMatch = "if-none-match",
+    IfRange = "if-range",
+    IfUnmodifiedSince = "if-unmodified-since",
+    LastModified = "last-modified",
+    Link = "link",
+    Location = "location",
+    MaxForwards = "max-forwards",
+    Origin = "origin",
+    Pragma = "pragma",
+    Priority = "priority",
+    ProxyAuthenticate = "proxy-authenticate",
+    ProxyAuthorization = "proxy-authorization",
+    Range = "range",
+    Referer = "referer",
+    ReferrerPolicy = "referrer-policy",
+    RetryAfter = "retry-after",
+    SecFetchDest = "sec-fetch-dest",
+    SecFetchMode = "sec-fetch-mode",
+    SecFetchSite = "sec-fetch-site",
+    SecFetchUser = "sec-fetch-user",
+    SecWebsocketAccept = "sec-websocket-accept",
+    SecWebsocketExtensions = "sec-websocket-extensions",
+    SecWebsocketKey = "sec-websocket-key",
+    SecWebsocketProtocol = "sec-websocket-protocol",
+    SecWebsocketVersion = "sec-websocket-version",
+    Server = "server",
+    SetCookie = "set-cookie",
+    StrictTransportSecurity = "strict-transport-security",
+    Traceparent = "traceparent",
+    Tracestate = "tracestate",
+    UpgradeInsecureRequests = "upgrade-insecure-requests",
+    UserAgent = "user-agent",
+    Vary = "vary",
+    Via = "via",
+    WwwAuthenticate = "www-authenticate",
+    XContentTypeOptions = "x-content-type-options",
+    XForwardedFor = "x-forwarded-for",
+    XForwardedHost = "x-forwarded-host",
+    XForwardedPort = "x-forwarded-port",
+    XForwardedProto = "x-forwarded-proto",
+    XFrameOptions = "x-frame-options",
+    XOriginalTo = "x-original-to",
+    XPoweredBy = "x-powered-by",
+    XRealIp = "x-real-ip",
+    XRequestId = "x-request-id",
+    XRequestedWith = "x-requested-with",
+    XXssProtection = "x-xss-protection",
+}
+
+// A head keeps the set of names it holds in the bits of two words.
+const _: () = assert!(ALL.len() <= 128 && ALL.len() * 4 <= SLOTS);
+
+/// The longest interned name.
+const BYTES_MAX: usize = 32;
+
+/// A name as the lookup compares it: with its first and its last eight bytes, zeros behind those of a shorter one.
+struct Entry {
+    first: u64,
+    last: u64,
+    len: usize,
+}
+
+static ENTRIES: [Entry; ALL.len()] = entries();
+static TABLE: [Name; SLOTS] = table();
+
+impl Name {
+    /// Finds the entry of a name written in lower case, [`Name::Other`] where it has none.
+    #[must_use]
+    pub fn from_lower(name: &[u8]) -> Name {
+        if name.len() > BYTES_MAX {
+            return Name::Other;
+        }
+        let word = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .rev()
+                .fold(0, |word, &byte| word << 8 | u64::from(byte))
+        };
+        let first = word(&name[..name.len().min(8)]);
+        let last = word(&name[name.len().saturating_sub(8)..]);
+        Name::from_words(first, last, name)
+    }
+
+    /// The same for a name in any case.
+    #[must_use]
+    pub fn from_any(name: &[u8]) -> Name {
+        let mut lower = [0; BYTES_MAX];
+        let Some(lower) = lower.get_mut(..name.len()) else {
+            return Name::Other;
+        };
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        Name::from_lower(lower)
+    }
+
+    /// The same for a name in lower case whose first and last eight bytes the caller has loaded, little-endian.
+    #[inline]
+    pub(crate) fn from_words(first: u64, last: u64, name: &[u8]) -> Name {
+        let mut slot = hash(first, last, name.len());
+        loop {
+            let found = TABLE[slot];
+            let entry = &ENTRIES[found as usize];
+            let same = entry.first == first && entry.last == last && entry.len == name.len();
+            if found == Name::Other
+                || (same && (name.len() <= 16 || found.as_str().as_bytes() == name))
+            {
+                return found;
+            }
+            slot = (slot + 1) % SLOTS;
+        }
+    }
+
+    /// The name in lower case; empty for [`Name::Other`].
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        TEXTS[self as usize]
+    }
+
+    /// All interned names, [`Name::Other`] first.
+    #[must_use]
+    pub const fn all() -> &'static [Name] {
+        ALL
+    }
+
+    /// Whether this name may decide about framing, connection or routing.
+    #[inline]
+    pub(crate) const fn is_deciding(self) -> bool {
+        (self as u8).wrapping_sub(1) < DECIDING
+    }
+}
+
+/// How many names stand in the first group of the table.
+const DECIDING: u8 = 10;
+const _: () = assert!(Name::Upgrade as u8 == DECIDING);
+
+/// A set of names.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NameSet([u64; 2]);
+
+impl NameSet {
+    #[inline]
+    pub(crate) fn insert(&mut self, name: Name) {
+        self.0[name as usize / 64 % 2] |= 1 << (name as u8 % 64);
+    }
+
+    #[inline]
+    pub(crate) fn contains(self, name: Name) -> bool {
+        self.0[name as usize / 64 % 2] & 1 << (name as u8 % 64) != 0
+    }
+}
+
+#[inline]
+const fn hash(first: u64, last: u64, len: usize) -> usize {
+    let mixed = first ^ last.rotate_left(29) ^ len as u64;
+    (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SLOTS.trailing_zeros())) as usize
+}
+
+const fn entries() -> [Entry; ALL.len()] {
+    let mut entries = [const {
+        Entry {
+            first: 0,
+            last: 0,
+            len: 0,
+        }
+    }; ALL.len()];
+    let mut at = 0;
+    while at < ALL.len() {
+        let text = TEXTS[at].as_bytes();
+        let len = text.len();
+        assert!(len <= BYTES_MAX);
+        let tail = if len > 8 { len - 8 } else { 0 };
+        entries[at] = Entry {
+            first: word(text, 0),
+            last: word(text, tail),
+            len,
+        };
+        at += 1;
+    }
+    entries
+}
+
+/// Up to eight bytes from `at` on, little-endian.
+const fn word(text: &[u8], at: usize) -> u64 {
+    let mut word = 0;
+    let mut byte = 0;
+    while byte < 8 && at + byte < text.len() {
+        word |= (text[at + byte] as u64) << (8 * byte);
+        byte += 1;
+    }
+    word
+}
+
+/// Open addressing: a name stands in the first free slot from its hash on, so a free slot ends a search.
+const fn table() -> [Name; SLOTS] {
+    let entries = entries();
+    let mut table = [Name::Other; SLOTS];
+    let mut at = 1;
+    while at < ALL.len() {
+        let entry = &entries[at];
+        let mut slot = hash(entry.first, entry.last, entry.len);
+        while !matches!(table[slot], Name::Other) {
+            slot = (slot + 1) % SLOTS;
+        }
+        table[slot] = ALL[at];
+        at += 1;
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_entry_is_found_in_either_case() {
+        for &name in &ALL[1..] {
+            let text = name.as_str();
+            assert_eq!(text, text.to_ascii_lowercase(), "entries are lower case");
+            assert_eq!(Name::from_lower(text.as_bytes()), name);
+            assert_eq!(Name::from_any(text.to_ascii_uppercase().as_bytes()), name);
+        }
+    }
+
+    #[test]
+    fn other_names_have_no_entry() {
+        for text in [
+            "",
+            "x",
+            "hosts",
+            "hast",
+            "content-lengt",
+            "content\rlength",
+            "x-unheard-of",
+        ] {
+            assert_eq!(Name::from_lower(text.as_bytes()), Name::Other, "{text:?}");
+            assert_eq!(Name::from_any(text.as_bytes()), Name::Other, "{text:?}");
+        }
+        assert_eq!(
+            Name::from_lower(b"Host"),
+            Name::Other,
+            "only lower case is looked up"
+        );
+    }
+
+    #[test]
+    fn searches_are_short() {
+        let probes = |name: &Name| {
+            let entry = &ENTRIES[*name as usize];
+            let home = hash(entry.first, entry.last, entry.len);
+            let at = TABLE.iter().position(|slot| slot == name).unwrap();
+            (at + SLOTS - home) % SLOTS
+        };
+        let most = ALL[1..].iter().map(probes).max().unwrap();
+        assert!(most <= 4, "{most} probes");
+    }
 }

@@ -88,6 +88,8 @@ pub struct Connect<'a> {
 pub enum ConnectError {
     /// Refused or unreachable.
     Refused,
+    /// It did not stand in time.
+    Timeout,
     /// No local port, descriptor or memory is left.
     Resource,
 }
@@ -109,6 +111,8 @@ pub trait Driver {
     fn close(&mut self, conn: ConnId);
     /// Closes with a RST (`option nolinger`, aborted transfers).
     fn abort(&mut self, conn: ConnId);
+    /// Closes without a word to the peer, as far as the system lets us (`silent-drop`).
+    fn vanish(&mut self, conn: ConnId);
     /// Stops delivering data from this connection.
     fn pause(&mut self, conn: ConnId);
     /// Delivers data again; never from within this call.

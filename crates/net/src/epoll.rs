@@ -636,6 +636,12 @@ impl Driver for EpollDriver {
         }
     }
 
+    fn vanish(&mut self, conn: ConnId) {
+        if let Some(entry) = self.conns.remove(conn) {
+            sys::silence(entry.fd.as_raw_fd());
+        }
+    }
+
     fn pause(&mut self, conn: ConnId) {
         if let Some(entry) = self.conns.get_mut(conn) {
             entry.paused = true;

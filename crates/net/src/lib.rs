@@ -8,6 +8,7 @@ pub mod boundary;
 pub mod epoll;
 pub mod listen;
 pub mod logs;
+pub mod proxy_protocol;
 pub mod slots;
 pub mod sys;
 pub mod timers;

@@ -439,6 +439,17 @@ pub fn set_linger_zero(fd: RawFd) {
     }
 }
 
+/// Makes the close of a TCP socket invisible: in repair mode nothing is sent at all (that takes a privilege);
+/// otherwise the RST is given a hop limit that ends it at the first router.
+pub fn silence(fd: RawFd) {
+    if set_option(fd, libc::IPPROTO_TCP, libc::TCP_REPAIR, 1).is_ok() {
+        return;
+    }
+    set_linger_zero(fd);
+    let _ = set_option(fd, libc::IPPROTO_IP, libc::IP_TTL, 1);
+    let _ = set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, 1);
+}
+
 /// Sends FIN.
 pub fn shutdown_write(fd: RawFd) {
     // SAFETY: no pointers.

@@ -1,1 +1,26 @@
-//! placeholder
+//! The engine: connections, streams and their phases, rules, backends, balancing and logs.
+//!
+//! Pure state: no system call, no clock, no thread and no randomness. It stands behind the boundary of crate `net` and does
+//! what a driver tells it. The way of a request is [`stream::phases`], top to bottom.
+#![forbid(unsafe_code)]
+
+mod backend;
+mod balance;
+mod client;
+mod conn;
+mod engine;
+mod error_pages;
+mod forwarded;
+mod logging;
+mod pool;
+mod reply;
+mod rules;
+mod running;
+mod server;
+mod shared;
+mod stream;
+mod world;
+
+pub use engine::{Engine, Message};
+pub use running::{ListenerInfo, LogTargetId, Running};
+pub use shared::Shared;

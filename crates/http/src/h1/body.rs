@@ -1,7 +1,17 @@
-//! Walks a body: tells where its payload lies in the bytes that came and where the message ends.
+//! Walks a body: tells where its payload lies in the bytes that came and where the message ends (RFC 9112 §6, §7.1).
+//!
+//! The state is a few bytes and goes on at any cut of the input; only an incomplete trailer section is kept here,
+//! up to the limit of a head.
 
-use super::{Framing, error::ParseError};
+use super::{Framing, Limits, Strictness, error::ParseError, parse};
 use crate::Head;
+
+/// The largest chunk: 2^52 - 1, so that no peer that counts in floating point mistakes a size for another.
+pub const CHUNK_BYTES_MAX: u64 = (1 << 52) - 1;
+/// Digits of a chunk size, leading zeros included.
+pub const CHUNK_SIZE_DIGITS_MAX: u8 = 16;
+/// Bytes of all the chunk extensions of a message, and of white space behind chunk sizes.
+pub const CHUNK_EXTENSION_BYTES_MAX: u32 = 16 * 1024;
 
 /// A step of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,25 +25,231 @@ pub enum Piece<'a> {
 }
 
 /// The decoder's state between inputs; a few bytes, no buffer but for an incomplete trailer section.
-#[derive(Clone, Debug, Default)]
-pub struct BodyDecoder {}
+#[derive(Clone, Debug)]
+pub struct BodyDecoder {
+    state: State,
+    limits: Limits,
+    strictness: Strictness,
+    extension_bytes: u32,
+    trailers: Vec<u8>,
+}
+
+/// ```text
+/// Size → Blank → Extension ⇄ Quoted ⇄ Escaped
+///   └──────┴─────────┴→ SizeLf → Chunk → ChunkCr → ChunkLf → Size
+///                          └ (size 0) → Trailers → Done
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// So many bytes are left of a body that is one piece.
+    Length(u64),
+    UntilClose,
+    Size {
+        size: u64,
+        digits: u8,
+    },
+    /// White space between a size and its extension or line end.
+    Blank(u64),
+    Extension(u64),
+    Quoted(u64),
+    Escaped(u64),
+    SizeLf(u64),
+    Chunk(u64),
+    ChunkCr,
+    ChunkLf,
+    Trailers,
+    Done,
+}
+
+impl Default for BodyDecoder {
+    /// One of no body.
+    fn default() -> Self {
+        BodyDecoder::new(Framing::None)
+    }
+}
 
 impl BodyDecoder {
-    pub fn new(_framing: Framing) -> Self {
-        unimplemented!()
+    /// A decoder with the default limits that allows no violation.
+    #[must_use]
+    pub fn new(framing: Framing) -> Self {
+        BodyDecoder::with(framing, Limits::default(), Strictness::Strict)
     }
-    /// Takes one step. Returns how many bytes of `input` it consumed and what they were.
+
+    /// A decoder whose trailer section keeps to these limits and this strictness.
+    #[must_use]
+    pub fn with(framing: Framing, limits: Limits, strictness: Strictness) -> Self {
+        let state = match framing {
+            Framing::None | Framing::Length(0) => State::Done,
+            Framing::Length(length) => State::Length(length),
+            Framing::Chunked => State::Size { size: 0, digits: 0 },
+            Framing::UntilClose => State::UntilClose,
+        };
+        BodyDecoder {
+            state,
+            limits,
+            strictness,
+            extension_bytes: 0,
+            trailers: Vec::new(),
+        }
+    }
+
+    /// Takes one step. Returns how many bytes of `input` it consumed and what they were. The bytes consumed must not
+    /// be given again; those of a `Data` piece are its last ones. `trailers` is cleared when a trailer section is
+    /// parsed.
     ///
     /// # Errors
     /// Malformed chunk size, extension, trailer; limits.
     pub fn next<'a>(
         &mut self,
-        _input: &'a [u8],
-        _trailers: &mut Head,
+        input: &'a [u8],
+        trailers: &mut Head,
     ) -> Result<(usize, Piece<'a>), ParseError> {
-        unimplemented!()
+        let mut at = 0;
+        loop {
+            match self.state {
+                State::Done => return Ok((at, Piece::End)),
+                State::Trailers => return self.trailer_section(input, at, trailers),
+                _ if at == input.len() => return Ok((at, Piece::More)),
+                State::UntilClose => return Ok((input.len(), Piece::Data(&input[at..]))),
+                State::Length(left) | State::Chunk(left) => {
+                    let data = &input[at..at + shorter(left, input.len() - at)];
+                    self.state = self.after_data(left - data.len() as u64);
+                    return Ok((at + data.len(), Piece::Data(data)));
+                }
+                _ => {
+                    self.state = self.line_byte(input[at])?;
+                    at += 1;
+                }
+            }
+        }
     }
+
+    /// Whether the message is complete.
+    #[must_use]
     pub fn is_done(&self) -> bool {
-        unimplemented!()
+        self.state == State::Done
+    }
+
+    /// Whether the message is complete if the connection ends here.
+    #[must_use]
+    pub fn is_done_at_close(&self) -> bool {
+        matches!(self.state, State::Done | State::UntilClose)
+    }
+
+    fn after_data(&self, left: u64) -> State {
+        match (self.state, left) {
+            (State::Length(_), 0) => State::Done,
+            (State::Length(_), left) => State::Length(left),
+            (_, 0) => State::ChunkCr,
+            (_, left) => State::Chunk(left),
+        }
+    }
+
+    /// One byte of a chunk's size line or of the line end behind a chunk.
+    fn line_byte(&mut self, byte: u8) -> Result<State, ParseError> {
+        let next = match (self.state, byte) {
+            (State::Size { size, digits }, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
+                return size_digit(size, digits, byte);
+            }
+            (State::Size { digits: 0, .. }, _) => return Err(ParseError::BadChunkSize),
+            (State::Size { size, .. } | State::Blank(size) | State::Extension(size), b'\r') => {
+                State::SizeLf(size)
+            }
+            (State::Size { size, .. } | State::Blank(size), b' ' | b'\t') => State::Blank(size),
+            (State::Size { size, .. } | State::Blank(size), b';') => State::Extension(size),
+            (State::Size { .. } | State::Blank(_), _) => return Err(ParseError::BadChunkSize),
+            (State::Extension(size), b'"') => State::Quoted(size),
+            (State::Quoted(size), b'"') => State::Extension(size),
+            (State::Quoted(size), b'\\') => State::Escaped(size),
+            (State::Extension(_), b'\\') => return Err(ParseError::BadChunkExtension),
+            (State::Extension(_) | State::Quoted(_) | State::Escaped(_), 0..=8 | 10..=31 | 127) => {
+                return Err(ParseError::BadChunkExtension);
+            }
+            (State::Escaped(size), _) => State::Quoted(size),
+            (State::SizeLf(0), b'\n') => State::Trailers,
+            (State::SizeLf(size), b'\n') => return Ok(State::Chunk(size)),
+            (State::SizeLf(_), _) => return Err(ParseError::BareCr),
+            (State::ChunkCr, b'\r') => return Ok(State::ChunkLf),
+            (State::ChunkLf, b'\n') => return Ok(State::Size { size: 0, digits: 0 }),
+            (State::ChunkCr | State::ChunkLf, _) => return Err(ParseError::BadChunkEnd),
+            (state, _) => state,
+        };
+        self.count_extension(next)?;
+        Ok(next)
+    }
+
+    /// Bounds what a sender may hide between sizes.
+    fn count_extension(&mut self, next: State) -> Result<(), ParseError> {
+        if matches!(
+            next,
+            State::Blank(_) | State::Extension(_) | State::Quoted(_) | State::Escaped(_)
+        ) {
+            self.extension_bytes += 1;
+            if self.extension_bytes > CHUNK_EXTENSION_BYTES_MAX {
+                return Err(ParseError::ChunkExtensionsTooLong);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes trailers out of the input where they are whole, and out of the buffer else.
+    fn trailer_section<'a>(
+        &mut self,
+        input: &'a [u8],
+        at: usize,
+        trailers: &mut Head,
+    ) -> Result<(usize, Piece<'a>), ParseError> {
+        let rest = &input[at..];
+        let held = self.trailers.len();
+        if held == 0
+            && is_whole_section(rest, 0)
+            && let Some(consumed) = parse::trailers(rest, self.limits, self.strictness, trailers)?
+        {
+            self.state = State::Done;
+            return Ok((at + consumed, Piece::End));
+        }
+        let room = self.limits.head_bytes_max.saturating_sub(held);
+        self.trailers
+            .extend_from_slice(&rest[..rest.len().min(room)]);
+        if !is_whole_section(&self.trailers, held)
+            && self.trailers.len() < self.limits.head_bytes_max
+        {
+            return Ok((input.len(), Piece::More));
+        }
+        match parse::trailers(&self.trailers, self.limits, self.strictness, trailers)? {
+            Some(consumed) => {
+                self.trailers.clear();
+                self.state = State::Done;
+                Ok((at + consumed - held, Piece::End))
+            }
+            None => Ok((input.len(), Piece::More)),
+        }
     }
 }
+
+/// Whether a trailer section has its empty line; `from` is how much of it was looked at before.
+fn is_whole_section(section: &[u8], from: usize) -> bool {
+    matches!(section, [b'\r', b'\n', ..] | [b'\n', ..]) || super::head_end(section, from).is_some()
+}
+
+fn size_digit(size: u64, digits: u8, byte: u8) -> Result<State, ParseError> {
+    let digit = match byte {
+        b'0'..=b'9' => byte - b'0',
+        _ => (byte | 0x20) - b'a' + 10,
+    };
+    let size = size << 4 | u64::from(digit);
+    if size > CHUNK_BYTES_MAX || digits == CHUNK_SIZE_DIGITS_MAX {
+        return Err(ParseError::ChunkTooLarge);
+    }
+    Ok(State::Size {
+        size,
+        digits: digits + 1,
+    })
+}
+
+fn shorter(left: u64, len: usize) -> usize {
+    usize::try_from(left).map_or(len, |left| left.min(len))
+}
+
+#[cfg(test)]
+mod tests;

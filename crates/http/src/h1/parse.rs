@@ -1,1 +1,412 @@
-//! placeholder
+//! The grammar of lines (RFC 9112 §2–§5): what a start line and a field line look like. The meaning is decided elsewhere.
+//!
+//! The bytes are copied into the head's buffer once and parsed there, so every offset is one into that buffer.
+
+use super::facts::{Facts, Keep};
+use super::{EMPTY_LINES_MAX, Limits, ParseError, Parsed, Strictness, head_end};
+use crate::bytes::{PAD, TOKEN_LOWER, lower_name, skip_text, words};
+use crate::head::{Field, Span, span};
+use crate::{Head, Name, Version};
+
+/// Inputs up to this long are copied whole; of longer ones only the head, so that a body behind it is not.
+const COPY_ALL_MAX: usize = 1024;
+
+/// Why parsing stopped before the end of the head.
+pub(super) enum Stop {
+    /// The bytes ended.
+    More,
+    Bad(ParseError),
+}
+
+impl From<ParseError> for Stop {
+    fn from(error: ParseError) -> Self {
+        Stop::Bad(error)
+    }
+}
+
+/// A head being parsed: `at` is the next byte, `end` the number of bytes there are, zeros follow them.
+pub(super) struct Parser<'a> {
+    pub head: &'a mut Head,
+    pub at: usize,
+    pub end: usize,
+    pub relaxed: bool,
+    fields_max: usize,
+}
+
+/// Runs `parse` on a copy of the input, within the limits.
+pub(super) fn run(
+    input: &[u8],
+    limits: Limits,
+    strictness: Strictness,
+    head: &mut Head,
+    parse: impl FnOnce(&mut Parser<'_>) -> Result<Parsed, Stop>,
+) -> Result<Option<Parsed>, ParseError> {
+    let mut parser = Parser::load(input, limits, strictness, head);
+    let result = parse(&mut parser);
+    let end = parser.end;
+    match result {
+        Ok(parsed) => Ok(Some(parsed)),
+        Err(Stop::More) if end < limits.head_bytes_max => {
+            head.clear();
+            Ok(None)
+        }
+        Err(Stop::More) => {
+            let error = if has_line(&head.buf[..end]) {
+                ParseError::TooLarge
+            } else {
+                ParseError::TargetTooLong
+            };
+            head.clear();
+            Err(error)
+        }
+        Err(Stop::Bad(error)) => {
+            head.clear();
+            Err(error)
+        }
+    }
+}
+
+/// Parses a whole trailer section (RFC 9112 §7.1.2), its final empty line included, into `head`.
+pub(super) fn trailers(
+    input: &[u8],
+    limits: Limits,
+    strictness: Strictness,
+    head: &mut Head,
+) -> Result<Option<usize>, ParseError> {
+    let parsed = run(input, limits, strictness, head, |parser| {
+        parser.fields(&mut Facts::trailers())?;
+        Ok(Parsed {
+            consumed: parser.at,
+            ..Parsed::default()
+        })
+    });
+    match parsed {
+        Err(ParseError::TargetTooLong) => Err(ParseError::TooLarge),
+        parsed => Ok(parsed?.map(|parsed| parsed.consumed)),
+    }
+}
+
+impl<'a> Parser<'a> {
+    fn load(input: &[u8], limits: Limits, strictness: Strictness, head: &'a mut Head) -> Self {
+        let len = if input.len() <= COPY_ALL_MAX {
+            None
+        } else {
+            head_end(input, 0)
+        };
+        let end = len.unwrap_or(input.len()).min(limits.head_bytes_max);
+        head.clear();
+        head.buf.extend_from_slice(&input[..end]);
+        head.buf.extend_from_slice(&[0; PAD]);
+        let relaxed = strictness == Strictness::Relaxed;
+        Parser {
+            head,
+            at: 0,
+            end,
+            relaxed,
+            fields_max: limits.fields_max,
+        }
+    }
+
+    /// The byte at `at`, a zero behind the end.
+    pub fn byte(&self, at: usize) -> u8 {
+        self.head.buf[at]
+    }
+
+    /// What `error` is, unless the bytes just ended at `at`.
+    pub fn bad(&self, at: usize, error: ParseError) -> Stop {
+        if at >= self.end {
+            Stop::More
+        } else {
+            Stop::Bad(error)
+        }
+    }
+
+    /// Skips the empty lines that may come before a start line.
+    pub fn empty_lines(&mut self) -> Result<(), Stop> {
+        let mut lines = 0;
+        while matches!(self.byte(self.at), b'\r' | b'\n') {
+            if lines == EMPTY_LINES_MAX {
+                return Err(ParseError::TooManyEmptyLines.into());
+            }
+            self.line_end(ParseError::BareCr)?;
+            lines += 1;
+        }
+        Ok(())
+    }
+
+    /// Goes over a token; none where there is none.
+    pub fn token(&mut self) -> &[u8] {
+        let from = self.at;
+        while TOKEN_LOWER[self.head.buf[self.at] as usize] != 0 {
+            self.at += 1;
+        }
+        &self.head.buf[from..self.at]
+    }
+
+    /// Goes over the one space between two words of a start line; when relaxed, over as many spaces and tabs as there
+    /// are.
+    pub fn space(&mut self, otherwise: ParseError) -> Result<(), Stop> {
+        if self.byte(self.at) == b' ' {
+            self.at += 1;
+        } else if !self.relaxed || self.byte(self.at) != b'\t' {
+            return Err(self.bad(self.at, otherwise));
+        }
+        while self.relaxed && matches!(self.byte(self.at), b' ' | b'\t') {
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    /// Goes over the end of a line.
+    pub fn line_end(&mut self, otherwise: ParseError) -> Result<(), Stop> {
+        self.at = line_end(&self.head.buf, self.at, self.end, self.relaxed, otherwise)?;
+        Ok(())
+    }
+
+    /// Takes `HTTP/1.1` and its CRLF, if just that stands here.
+    #[inline]
+    pub fn usual_version(&mut self) -> bool {
+        let usual = self.head.buf[self.at..].starts_with(b"HTTP/1.1\r\n");
+        if usual {
+            self.at += 10;
+            self.head.start.version = Version::Http11;
+        }
+        usual
+    }
+
+    /// Takes a version that stands at `from` and ends before `to`.
+    pub fn version(&mut self, from: usize, to: usize) -> Result<(), Stop> {
+        let text = &self.head.buf[from..to];
+        let start = &mut self.head.start;
+        start.version = match text {
+            b"HTTP/1.1" => Version::Http11,
+            [_, _, _, _, _, major, _, minor]
+                if *major > b'1' || (*major == b'1' && *minor >= b'1') =>
+            {
+                Version::Http11
+            }
+            _ => Version::Http10,
+        };
+        match text {
+            [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'] => Ok(()),
+            _ if self.relaxed
+                && text
+                    .iter()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"./".contains(byte)) =>
+            {
+                start.version_text = span(from, to - from);
+                Ok(())
+            }
+            _ => Err(ParseError::BadVersion.into()),
+        }
+    }
+
+    /// Marks the start line that began at `from` as written just as it will be, if its length says so: parts of that
+    /// length can only be separated by one space each.
+    pub fn keep_line(&mut self, from: usize, version_at: usize, parts_len: usize) {
+        const SPACES_AND_CRLF: usize = 4;
+        let version = self.head.version_bytes().len();
+        let as_written = self.head.buf[version_at..].starts_with(self.head.version_bytes());
+        if as_written && self.at - from == parts_len + version + SPACES_AND_CRLF {
+            self.head.start.line = span(from, self.at - from);
+        }
+    }
+
+    /// Parses field lines up to and with the empty line, and cuts the buffer there.
+    pub fn fields(&mut self, facts: &mut Facts) -> Result<(), Stop> {
+        let mut buf = std::mem::take(&mut self.head.buf);
+        let result = self.fields_in(&mut buf, facts);
+        self.head.buf = buf;
+        self.at = result?;
+        self.head.buf.truncate(self.at);
+        Ok(())
+    }
+
+    fn fields_in(&mut self, buf: &mut [u8], facts: &mut Facts) -> Result<usize, Stop> {
+        let mut at = self.at;
+        loop {
+            if matches!(buf[at], b'\r' | b'\n') {
+                return line_end(buf, at, self.end, self.relaxed, ParseError::BareCr);
+            }
+            let (name, valid) = self.field_name(buf, at)?;
+            let (value, next) = match usual_value(buf, at + name) {
+                Some(found) => found,
+                None => self.field_value(buf, at + name + 1)?,
+            };
+            if next >= self.end {
+                return Err(Stop::More);
+            }
+            if valid {
+                let line = value.at as usize == at + name + 2
+                    && (value.at + value.len) as usize + 2 == next;
+                let (first, last) = words(buf, at, name);
+                let id = Name::from_words(first, last, &buf[at..at + name]);
+                let field = Field {
+                    name: span(at, name),
+                    value,
+                    id,
+                    live: true,
+                    line,
+                };
+                self.field(buf, field, facts)?;
+            }
+            at = next;
+        }
+    }
+
+    /// Takes a field into the index, unless what it says is known already.
+    fn field(&mut self, buf: &[u8], mut field: Field, facts: &mut Facts) -> Result<(), Stop> {
+        if field.id.is_deciding() {
+            match facts.field(buf, field.id, field.value)? {
+                Keep::Yes => {}
+                Keep::No => return Ok(()),
+                Keep::Only(value) => {
+                    field.line &= value == field.value;
+                    field.value = value;
+                }
+            }
+        }
+        if self.head.fields.len() >= self.fields_max {
+            return Err(ParseError::TooManyFields.into());
+        }
+        self.head.push_field(field);
+        Ok(())
+    }
+
+    /// Goes over a field name, which becomes lower case, up to its colon. Returns its length, and whether it is a
+    /// token; it always is unless relaxed.
+    #[inline]
+    fn field_name(&self, buf: &mut [u8], from: usize) -> Result<(usize, bool), Stop> {
+        let mut at = lower_name(buf, from);
+        let stop = loop {
+            let byte = buf[at];
+            let lower = TOKEN_LOWER[byte as usize];
+            if lower == 0 {
+                break byte;
+            }
+            buf[at] = lower;
+            at += 1;
+        };
+        if stop == b':' && at > from {
+            return Ok((at - from, true));
+        }
+        self.odd_field_name(buf, from, at)
+    }
+
+    #[cold]
+    fn odd_field_name(&self, buf: &[u8], from: usize, at: usize) -> Result<(usize, bool), Stop> {
+        let error = match buf[at] {
+            b':' => return Err(ParseError::BadFieldName.into()),
+            b' ' | b'\t' if at == from => ParseError::FoldedField,
+            b' ' | b'\t' => ParseError::SpaceBeforeColon,
+            _ => ParseError::BadFieldName,
+        };
+        if at >= self.end {
+            return Err(Stop::More);
+        }
+        if !self.relaxed {
+            return Err(error.into());
+        }
+        let rest = &buf[at..self.end];
+        match rest
+            .iter()
+            .position(|byte| matches!(byte, b':' | b'\r' | b'\n'))
+        {
+            Some(len) if rest[len] == b':' => Ok((at + len - from, false)),
+            Some(_) => Err(error.into()),
+            None => Err(Stop::More),
+        }
+    }
+
+    /// Goes over a field value, which is trimmed, and its line end. When relaxed, continuation lines are joined to
+    /// it with spaces (RFC 9112 §5.2).
+    #[inline(never)]
+    fn field_value(&self, buf: &mut [u8], from: usize) -> Result<(Span, usize), Stop> {
+        let mut at = from;
+        while matches!(buf[at], b' ' | b'\t') {
+            at += 1;
+        }
+        let mut from = at;
+        loop {
+            at = skip_text(buf, at);
+            let error = match buf[at] {
+                b'\r' | b'\n' => {
+                    let next = line_end(buf, at, self.end, self.relaxed, ParseError::BareCr)?;
+                    if !matches!(buf[next], b' ' | b'\t') {
+                        let mut to = at;
+                        while to > from && matches!(buf[to - 1], b' ' | b'\t') {
+                            to -= 1;
+                        }
+                        while from < to && matches!(buf[from], b' ' | b'\t') {
+                            from += 1;
+                        }
+                        return Ok((span(from, to - from), next));
+                    }
+                    if !self.relaxed {
+                        return Err(ParseError::FoldedField.into());
+                    }
+                    buf[at..next].fill(b' ');
+                    at = next;
+                    continue;
+                }
+                b'\t' => {
+                    at += 1;
+                    continue;
+                }
+                0 => ParseError::NulInFieldValue,
+                _ => ParseError::BadFieldValue,
+            };
+            if at >= self.end {
+                return Err(Stop::More);
+            }
+            if !self.relaxed {
+                return Err(error.into());
+            }
+            at += 1;
+        }
+    }
+}
+
+/// The value behind the colon of a field line of the usual layout: one space, text, CRLF, then another line. None for
+/// every other layout.
+#[inline]
+fn usual_value(buf: &[u8], colon: usize) -> Option<(Span, usize)> {
+    let from = colon + 2;
+    if buf[colon + 1] != b' ' || buf[from] <= b' ' {
+        return None;
+    }
+    let to = skip_text(buf, from);
+    match buf.get(to - 1..to + 3)? {
+        [b'!'..=255, b'\r', b'\n', b'!'..=255 | b'\r'] => Some((span(from, to - from), to + 2)),
+        _ => None,
+    }
+}
+
+/// What follows the line end at `at`: CRLF, when relaxed a LF alone too.
+#[inline]
+pub(super) fn line_end(
+    buf: &[u8],
+    at: usize,
+    end: usize,
+    relaxed: bool,
+    otherwise: ParseError,
+) -> Result<usize, Stop> {
+    match (buf[at], buf[at + 1]) {
+        (b'\r', b'\n') => Ok(at + 2),
+        (b'\r', _) if at + 1 >= end => Err(Stop::More),
+        (b'\r', _) => Err(ParseError::BareCr.into()),
+        (b'\n', _) if relaxed => Ok(at + 1),
+        (b'\n', _) => Err(ParseError::BareLf.into()),
+        _ if at >= end => Err(Stop::More),
+        _ => Err(otherwise.into()),
+    }
+}
+
+/// Whether there is a whole line that is not empty.
+fn has_line(bytes: &[u8]) -> bool {
+    let text = bytes
+        .iter()
+        .position(|byte| !matches!(byte, b'\r' | b'\n'))
+        .unwrap_or(bytes.len());
+    memchr::memchr(b'\n', &bytes[text..]).is_some()
+}

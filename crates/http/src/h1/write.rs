@@ -1,1 +1,92 @@
-//! placeholder
+//! Heads back to bytes.
+
+use crate::Head;
+use crate::head::Span;
+
+/// Appends the request line, all live fields and the empty line to `out`. Hop-by-hop fields are already decided by
+/// the caller.
+pub fn write_request(head: &Head, out: &mut Vec<u8>) {
+    if head.start.line.len == 0 {
+        for part in [
+            head.method_bytes(),
+            b" ",
+            head.target(),
+            b" ",
+            head.version_bytes(),
+            b"\r\n",
+        ] {
+            out.extend_from_slice(part);
+        }
+    }
+    write_from(head, head.start.line, out);
+}
+
+/// The same with a status line.
+pub fn write_response(head: &Head, out: &mut Vec<u8>) {
+    if head.start.line.len == 0 {
+        let mut digits = [0; STATUS_DIGITS_MAX];
+        for part in [
+            head.version_bytes(),
+            b" ",
+            status_text(head.status(), &mut digits),
+            b" ",
+            head.reason(),
+            b"\r\n",
+        ] {
+            out.extend_from_slice(part);
+        }
+    }
+    write_from(head, head.start.line, out);
+}
+
+/// Appends the live fields and the empty line.
+pub(super) fn write_fields(head: &Head, out: &mut Vec<u8>) {
+    write_from(head, Span::default(), out);
+}
+
+/// Appends the start line at `run`, where the buffer has one, the fields and the empty line: whatever stands in the
+/// buffer in a row just as it goes on the wire is copied in one piece.
+fn write_from(head: &Head, mut run: Span, out: &mut Vec<u8>) {
+    for field in head.fields.iter().filter(|field| field.live) {
+        if !field.line {
+            flush(head, &mut run, out);
+            for part in [
+                head.slice(field.name),
+                b": ",
+                head.slice(field.value),
+                b"\r\n",
+            ] {
+                out.extend_from_slice(part);
+            }
+            continue;
+        }
+        if field.name.at != run.at + run.len {
+            flush(head, &mut run, out);
+            run.at = field.name.at;
+        }
+        run.len = field.value.at + field.value.len + 2 - run.at;
+    }
+    flush(head, &mut run, out);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn flush(head: &Head, run: &mut Span, out: &mut Vec<u8>) {
+    if run.len > 0 {
+        out.extend_from_slice(head.slice(*run));
+        *run = Span::default();
+    }
+}
+
+/// The longest number that fits in a status.
+const STATUS_DIGITS_MAX: usize = 5;
+
+fn status_text(status: u16, digits: &mut [u8; STATUS_DIGITS_MAX]) -> &[u8] {
+    let mut at = STATUS_DIGITS_MAX;
+    let mut rest = status;
+    while rest > 0 || at > STATUS_DIGITS_MAX - 3 {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    &digits[at..]
+}

@@ -1,0 +1,186 @@
+//! `instructions`: user instructions for each request, counted by callgrind.
+//!
+//! The subject serves N requests over one keep-alive connection in one life and 2N in another; the difference is
+//! what N requests cost, without start, first connection and end. Unlike a time it can be a gate in CI.
+
+use std::ffi::OsString;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use lexopt::{Arg, ValueExt};
+
+use crate::Failure;
+use crate::client;
+use crate::origin::{self, Bodies};
+use crate::peers::{self, Setting, haproxy};
+use crate::sys;
+use crate::workdir::Workdir;
+
+/// The options.
+pub const HELP: &str = "[OPTIONS] [-- COMMAND ARGS…]: user instructions for each request, by valgrind's callgrind
+--requests N       requests of the shorter run (1000)
+--max N            fails when a request takes more
+--log              with access logs to a UDP socket
+--subject PATH     the Spangate to measure (beside this program)
+COMMAND            another command to measure; {config}, {listen} and {origin} are replaced in its arguments";
+
+/// How long the subject may take to stop under valgrind.
+const END_PATIENCE: Duration = Duration::from_secs(20);
+
+struct Options {
+    requests: u64,
+    max: Option<u64>,
+    log: bool,
+    command: Vec<OsString>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When an option is not understood, valgrind is missing, the subject fails, or a request takes more than `--max`.
+pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
+    let options = parse(parser)?;
+    let origin = origin::start_here(1, Bodies::new())?.address;
+    let once = count(&options, origin, options.requests)?;
+    let twice = count(&options, origin, 2 * options.requests)?;
+    let each = twice.saturating_sub(once) / options.requests;
+    println!(
+        "{each} user instructions for each request ({} requests: {once}, {}: {twice})",
+        options.requests,
+        2 * options.requests
+    );
+    match options.max {
+        Some(max) if each > max => {
+            Err(format!("{each} instructions are more than the {max} allowed").into())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
+    let mut options = Options {
+        requests: 1000,
+        max: None,
+        log: false,
+        command: Vec::new(),
+    };
+    let mut subject = None;
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Arg::Long("requests") => options.requests = parser.value()?.parse()?,
+            Arg::Long("max") => options.max = Some(parser.value()?.parse()?),
+            Arg::Long("log") => options.log = true,
+            Arg::Long("subject") => subject = Some(PathBuf::from(parser.value()?)),
+            Arg::Value(program) => {
+                options.command = std::iter::once(program).chain(parser.raw_args()?).collect();
+            }
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    if options.requests == 0 {
+        return Err("at least 1 request".into());
+    }
+    if options.command.is_empty() {
+        let program = peers::installed(subject)?.swap_remove(0).program;
+        options.command = vec![program.into(), "-db".into(), "-f".into(), "{config}".into()];
+    }
+    Ok(options)
+}
+
+/// The instructions of a whole life of the subject that serves `requests` requests.
+fn count(options: &Options, origin: SocketAddr, requests: u64) -> Result<u64, Failure> {
+    let workdir = Workdir::new("bench-instructions")?;
+    let sink = crate::sink::Sink::start()?;
+    let setting = Setting {
+        listen: peers::free_address()?,
+        origin,
+        log: options.log.then_some(sink.address),
+        workers: 1,
+        connections_max: 100,
+        strict_limits: true,
+    };
+    let mut command = callgrind(&options.command, &setting, workdir.path())?;
+    let (mut proxy, mut stream) =
+        peers::start("subject", &mut command, setting.listen, workdir.path())?;
+    for number in 0..requests {
+        if sys::interrupted() {
+            return Err("interrupted".into());
+        }
+        client::get(&mut stream, "/50").map_err(|error| format!("request {number}: {error}"))?;
+    }
+    drop(stream);
+    proxy
+        .process
+        .end(libc::SIGTERM, END_PATIENCE)
+        .ok_or("the subject does not stop on SIGTERM")?;
+    total(workdir.path())
+}
+
+/// `subject` under callgrind, with its configuration and the reports in `dir`.
+fn callgrind(subject: &[OsString], setting: &Setting, dir: &Path) -> Result<Command, Failure> {
+    let config = dir.join("subject.cfg");
+    haproxy::write_config(setting, &config)?;
+    let replace = |word: &OsString| {
+        let word = word
+            .to_string_lossy()
+            .replace("{config}", &config.to_string_lossy());
+        word.replace("{listen}", &setting.listen.to_string())
+            .replace("{origin}", &setting.origin.to_string())
+    };
+    let mut command = Command::new("valgrind");
+    command.args([
+        "--tool=callgrind",
+        "--quiet",
+        &format!("--callgrind-out-file={}/callgrind.%p", dir.display()),
+    ]);
+    command.args(subject.iter().map(replace));
+    Ok(command)
+}
+
+/// The sum of the reports in `dir`: one for each process of the subject.
+fn total(dir: &Path) -> Result<u64, Failure> {
+    let mut sum = None;
+    for file in fs::read_dir(dir)?.flatten() {
+        if file.file_name().to_string_lossy().starts_with("callgrind.") {
+            let count = summary(&fs::read_to_string(file.path())?)
+                .ok_or("callgrind's report has no total")?;
+            sum = Some(sum.unwrap_or(0) + count);
+        }
+    }
+    sum.ok_or_else(|| "callgrind wrote no report".into())
+}
+
+/// The total of a callgrind report.
+fn summary(report: &str) -> Option<u64> {
+    let find = |name: &str| {
+        report.lines().find_map(|line| {
+            line.strip_prefix(name)?
+                .split_whitespace()
+                .next()?
+                .parse()
+                .ok()
+        })
+    };
+    find("summary:").or_else(|| find("totals:"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_total_of_a_report() {
+        assert_eq!(
+            summary("version: 1\nevents: Ir\nsummary: 123456\n\nfn=(1) main\n3 4\n"),
+            Some(123_456)
+        );
+        assert_eq!(
+            summary("events: Ir\nfn=(1) main\n3 4\ntotals: 77\n"),
+            Some(77)
+        );
+        assert_eq!(summary("events: Ir\n"), None);
+    }
+}

@@ -1,0 +1,190 @@
+//! The proxies that are compared: how each is found, configured and started. One file a proxy, one table of them.
+
+pub mod haproxy;
+mod nginx;
+mod spangate;
+
+use std::fs::{self, File};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::Failure;
+use crate::process::Process;
+
+/// How long a proxy may take to listen. Under valgrind it is slow.
+pub const START_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Every proxy that can be compared, the subject first.
+pub const ALL: &[Peer] = &[spangate::PEER, haproxy::PEER, nginx::PEER];
+
+/// A proxy: its name, where its program lies, and how it is started with a setting.
+pub struct Peer {
+    /// The name in tables and files.
+    pub name: &'static str,
+    /// Its program, if it is installed.
+    find: fn() -> Option<PathBuf>,
+    /// Writes its configuration into a folder and returns the command that serves it in the foreground.
+    command: fn(&Path, &Setting, &Path) -> io::Result<Command>,
+}
+
+/// What a proxy is to do; the same for all of one comparison.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Where the origin listens.
+    pub origin: SocketAddr,
+    /// Where access logs go, by UDP; none: no logs.
+    pub log: Option<SocketAddr>,
+    /// Threads, or processes, that serve.
+    pub workers: u32,
+    /// The most client connections at a time.
+    pub connections_max: u32,
+    /// HAProxy refuses to start when it may not open two files for each of them.
+    pub strict_limits: bool,
+}
+
+/// A proxy of the table with its program.
+#[derive(Clone)]
+pub struct Installed {
+    /// Its entry.
+    pub peer: &'static Peer,
+    /// Its program.
+    pub program: PathBuf,
+}
+
+/// A proxy that runs and listens.
+pub struct Running {
+    /// The name in tables.
+    pub name: &'static str,
+    /// Its process, which ends when this is dropped.
+    pub process: Process,
+    /// Where it listens.
+    pub listen: SocketAddr,
+}
+
+/// The proxies that are installed, the subject first. `subject` names its program where it is not beside ours.
+///
+/// # Errors
+/// When there is no subject.
+pub fn installed(subject: Option<PathBuf>) -> Result<Vec<Installed>, Failure> {
+    let (first, others) = ALL.split_first().ok_or("the table is empty")?;
+    let program = subject
+        .or_else(first.find)
+        .ok_or("spangate is not built: run `cargo build --release` first")?;
+    let mut found = vec![Installed {
+        peer: first,
+        program,
+    }];
+    found.extend(others.iter().filter_map(|peer| {
+        Some(Installed {
+            peer,
+            program: (peer.find)()?,
+        })
+    }));
+    Ok(found)
+}
+
+impl Installed {
+    /// Starts it in `dir` and waits until it listens. What it prints goes to `dir/NAME.out`.
+    ///
+    /// # Errors
+    /// When it does not start; its output is part of the message.
+    pub fn start(&self, setting: &Setting, dir: &Path) -> Result<Running, Failure> {
+        let mut command = (self.peer.command)(&self.program, setting, dir)?;
+        Ok(start(self.peer.name, &mut command, setting.listen, dir)?.0)
+    }
+}
+
+/// Starts `command` and waits until it listens; what it prints goes to `dir/NAME.out`. Returns also the first connection to it.
+///
+/// # Errors
+/// When it does not start; its output is part of the message.
+pub fn start(
+    name: &'static str,
+    command: &mut Command,
+    listen: SocketAddr,
+    dir: &Path,
+) -> Result<(Running, TcpStream), Failure> {
+    let output = dir.join(format!("{name}.out"));
+    let file = File::create(&output)?;
+    command.stdout(file.try_clone()?).stderr(file);
+    let explain = |problem: &dyn std::fmt::Display| {
+        let printed = fs::read_to_string(&output).unwrap_or_default();
+        Failure::from(format!("{name}: {problem}\n{printed}"))
+    };
+    let mut process = Process::start(command).map_err(|problem| explain(&problem))?;
+    let stream = process
+        .connect(listen, START_PATIENCE)
+        .map_err(|problem| explain(&problem))?;
+    Ok((
+        Running {
+            name,
+            process,
+            listen,
+        },
+        stream,
+    ))
+}
+
+/// A loopback address with a port that is free now.
+///
+/// # Errors
+/// When there is none.
+pub fn free_address() -> io::Result<SocketAddr> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+}
+
+/// `template` with each `{{name}}` replaced.
+fn fill(template: &str, values: &[(&str, &dyn std::fmt::Display)]) -> String {
+    values
+        .iter()
+        .fold(template.to_owned(), |text, (name, value)| {
+            text.replace(&format!("{{{{{name}}}}}"), &value.to_string())
+        })
+}
+
+/// `program` in the folders of `PATH` and where the system keeps its daemons.
+fn on_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from))
+        .map(|dir| dir.join(program))
+        .find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_template_is_filled_whole() {
+        let dir = crate::workdir::Workdir::new("peers-test").unwrap();
+        let listen = free_address().unwrap();
+        let program = PathBuf::from("proxy");
+        for log in [None, Some(listen)] {
+            let setting = Setting {
+                listen,
+                origin: listen,
+                log,
+                workers: 2,
+                connections_max: 10,
+                strict_limits: log.is_some(),
+            };
+            for peer in ALL {
+                (peer.command)(&program, &setting, dir.path()).unwrap();
+            }
+        }
+        for file in fs::read_dir(dir.path()).unwrap().flatten() {
+            let text = fs::read_to_string(file.path()).unwrap();
+            assert!(
+                !text.contains("{{") && text.contains(&listen.to_string()),
+                "{}",
+                file.path().display()
+            );
+        }
+    }
+}

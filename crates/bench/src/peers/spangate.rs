@@ -1,0 +1,12 @@
+//! Spangate: the program beside ours, with HAProxy's configuration.
+
+use super::{Peer, haproxy};
+
+/// Spangate as built with this benchmark.
+pub const PEER: Peer = Peer {
+    name: "spangate",
+    find: || {
+        Some(std::env::current_exe().ok()?.with_file_name("spangate")).filter(|file| file.is_file())
+    },
+    command: |program, setting, dir| haproxy::command(program, setting, &dir.join("spangate.cfg")),
+};

@@ -1,0 +1,250 @@
+//! Byte classes, and scans that look at eight bytes at a time.
+//!
+//! The scans read up to [`PAD`] bytes beyond where they stop, so whoever scans pads its buffer with that many zeros;
+//! a zero belongs to no class and stops every scan.
+
+/// Zero bytes behind a buffer that is scanned.
+pub(crate) const PAD: usize = 8;
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// For a token character (RFC 9110 §5.6.2) itself in lower case, else 0.
+pub(crate) static TOKEN_LOWER: [u8; 256] = token_lower();
+
+/// Whether this is a token (RFC 9110 §5.6.2): at least one character, all of them token characters.
+#[must_use]
+pub fn is_token(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().all(|&byte| TOKEN_LOWER[byte as usize] != 0)
+}
+
+/// The first byte from `at` on that is a control character (below 0x20, or DEL); `buf` is padded.
+#[inline]
+pub(crate) fn skip_text(buf: &[u8], mut at: usize) -> usize {
+    while let Some(word) = load(buf, at) {
+        let stops = below(word, 0x20) | equal(word, 0x7f);
+        if stops != 0 {
+            return at + first(stops);
+        }
+        at += 8;
+    }
+    at
+}
+
+/// The first byte from `at` on that is not a visible ASCII character, or is `#`; `buf` is padded.
+#[inline]
+pub(crate) fn skip_target(buf: &[u8], mut at: usize) -> usize {
+    while let Some(word) = load(buf, at) {
+        let stops = below(word, 0x21) | equal(word, 0x7f) | equal(word, b'#') | (word & HIGH);
+        if stops != 0 {
+            return at + first(stops);
+        }
+        at += 8;
+    }
+    at
+}
+
+/// Without the spaces and tabs at both ends (OWS, RFC 9110 §5.6.3).
+pub(crate) fn trim(mut bytes: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] = bytes {
+        bytes = rest;
+    }
+    while let [rest @ .., b' ' | b'\t'] = bytes {
+        bytes = rest;
+    }
+    bytes
+}
+
+/// The elements of a comma-separated list, trimmed; empty ones too.
+pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|&byte| byte == b',').map(trim)
+}
+
+/// A decimal number: digits only, at least one; none where it does not fit.
+pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |sum, byte| match byte {
+        b'0'..=b'9' => sum.checked_mul(10)?.checked_add(u64::from(byte - b'0')),
+        _ => None,
+    })
+}
+
+/// Turns letters to lower case from `at` on, as long as only letters and hyphens come, and returns where they end. What
+/// stands there may still be a token character; `buf` is padded.
+#[inline]
+pub(crate) fn lower_name(buf: &mut [u8], mut at: usize) -> usize {
+    while let Some(word) = load(buf, at) {
+        // Additions within seven bits carry into the eighth where a byte is not below a bound.
+        let low = word & !HIGH;
+        let upper = above(low, b'A') & !above(low, b'Z' + 1);
+        let lower = word | (upper & !word & HIGH) >> 2;
+        let low = lower & !HIGH;
+        let letters = above(low, b'a') & !above(low, b'z' + 1);
+        let hyphens = !above(low ^ (ONES * b'-' as u64), 1);
+        let stops = (!(letters | hyphens) | word) & HIGH;
+        if stops == 0 {
+            buf[at..at + 8].copy_from_slice(&lower.to_le_bytes());
+            at += 8;
+            continue;
+        }
+        let before = (stops & stops.wrapping_neg()) - 1;
+        buf[at..at + 8].copy_from_slice(&(lower & before | word & !before).to_le_bytes());
+        return at + first(stops);
+    }
+    at
+}
+
+/// The first and the last eight bytes of what lies at `at`, as [`crate::Name::from_words`] wants them; `buf` is padded.
+#[inline]
+pub(crate) fn words(buf: &[u8], at: usize, len: usize) -> (u64, u64) {
+    let first = load(buf, at).unwrap_or(0);
+    if len < 8 {
+        let first = first & ((1 << (8 * len)) - 1);
+        return (first, first);
+    }
+    (first, load(buf, at + len - 8).unwrap_or(0))
+}
+
+/// High bits where a byte of seven bits is at least `bound`.
+#[inline]
+const fn above(word: u64, bound: u8) -> u64 {
+    word + ONES * (0x80 - bound) as u64
+}
+
+#[inline]
+fn load(buf: &[u8], at: usize) -> Option<u64> {
+    let bytes = buf.get(at..at + 8)?;
+    Some(u64::from_le_bytes(bytes.try_into().ok()?))
+}
+
+/// High bits where a byte is below `limit` (at most 0x80). Above the first one there may be false ones.
+#[inline]
+const fn below(word: u64, limit: u8) -> u64 {
+    word.wrapping_sub(ONES * limit as u64) & !word & HIGH
+}
+
+/// The same for the bytes equal to `byte`.
+#[inline]
+const fn equal(word: u64, byte: u8) -> u64 {
+    below(word ^ (ONES * byte as u64), 1)
+}
+
+/// The index of the first byte that a mask marks.
+#[inline]
+const fn first(mask: u64) -> usize {
+    (mask.trailing_zeros() / 8) as usize
+}
+
+const fn token_lower() -> [u8; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0u8;
+    while byte < 128 {
+        let token = byte.is_ascii_alphanumeric()
+            || matches!(
+                byte,
+                b'!' | b'#'
+                    | b'$'
+                    | b'%'
+                    | b'&'
+                    | b'\''
+                    | b'*'
+                    | b'+'
+                    | b'-'
+                    | b'.'
+                    | b'^'
+                    | b'_'
+                    | b'`'
+                    | b'|'
+                    | b'~'
+            );
+        if token {
+            table[byte as usize] = byte.to_ascii_lowercase();
+        }
+        byte += 1;
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every byte at every place of a padded buffer, against the plain loop.
+    fn check(skip: impl Fn(&[u8], usize) -> usize, stops: impl Fn(u8) -> bool) {
+        for place in 0..20 {
+            for byte in 0..=255u8 {
+                let mut buf = vec![b'a'; 24];
+                buf[place] = byte;
+                if place > 0 {
+                    buf[place - 1] = byte.wrapping_add(1);
+                }
+                buf.extend([0; PAD]);
+                let plain = buf.iter().position(|&byte| stops(byte)).unwrap();
+                assert_eq!(skip(&buf, 0), plain, "{byte:#x} at {place}");
+            }
+        }
+    }
+
+    #[test]
+    fn scans_stop_where_a_plain_loop_does() {
+        check(skip_text, |byte| byte < 0x20 || byte == 0x7f);
+        check(skip_target, |byte| {
+            !(0x21..0x7f).contains(&byte) || byte == b'#'
+        });
+    }
+
+    #[test]
+    fn names_become_lower_case() {
+        for place in 0..20 {
+            for byte in 0..=255u8 {
+                let mut buf = b"AbCdEfGhIjKl-MnOpQrStUvWXZ".to_vec();
+                buf[place] = byte;
+                let mut plain = buf.clone();
+                buf.extend([0; PAD]);
+                let end = lower_name(&mut buf, 0);
+                let stop = plain
+                    .iter()
+                    .position(|byte| !byte.is_ascii_alphabetic() && *byte != b'-');
+                assert_eq!(end, stop.unwrap_or(plain.len()), "{byte:#x} at {place}");
+                plain[..end].make_ascii_lowercase();
+                assert_eq!(&buf[..plain.len()], plain, "{byte:#x} at {place}");
+                let (name, (first, last)) = (&plain[..end], words(&buf, 0, end));
+                assert_eq!(
+                    crate::Name::from_words(first, last, name),
+                    crate::Name::Other
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn tokens() {
+        assert!(is_token(b"GET") && is_token(b"x!#$%&'*+-.^_`|~9"));
+        for bad in [
+            &b""[..],
+            b"a b",
+            b"a:",
+            b"\x7f",
+            b"a\0",
+            b"\xe9",
+            b"(",
+            b"@",
+        ] {
+            assert!(!is_token(bad), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn lists_and_numbers() {
+        assert_eq!(
+            list(b" a ,b,, c\t").collect::<Vec<_>>(),
+            [&b"a"[..], b"b", b"", b"c"]
+        );
+        assert_eq!(decimal(b"018446744073709551615"), Some(u64::MAX));
+        for bad in [&b""[..], b"+1", b"1 ", b"0x1", b"18446744073709551616"] {
+            assert_eq!(decimal(bad), None, "{bad:?}");
+        }
+    }
+}

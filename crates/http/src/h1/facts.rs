@@ -1,0 +1,217 @@
+//! What fields say about framing and connection, collected while they are parsed.
+
+use super::ParseError;
+use crate::Name;
+use crate::bytes::{decimal, list, trim};
+use crate::head::{Span, span};
+use crate::target::is_bad_authority;
+
+/// Which part of a message the fields belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Request,
+    Response,
+    Trailers,
+}
+
+/// What becomes of a field.
+pub(super) enum Keep {
+    Yes,
+    /// Not taken into the head.
+    No,
+    /// Taken with this part of its value.
+    Only(Span),
+}
+
+/// The facts seen so far.
+#[derive(Debug)]
+pub(super) struct Facts {
+    part: Part,
+    relaxed: bool,
+    pub host: Option<Span>,
+    pub length: Option<u64>,
+    pub transfer_encoding: bool,
+    /// `chunked` is the last transfer coding so far.
+    pub chunked: bool,
+    chunked_seen: bool,
+    pub other_coding: bool,
+    pub close: bool,
+    pub keep_alive: bool,
+    pub upgrade_option: bool,
+    pub upgrade_field: bool,
+    pub upgrade_to_http2: bool,
+    pub websocket: bool,
+    pub expect_continue: bool,
+    pub te: bool,
+}
+
+impl Facts {
+    pub fn request(relaxed: bool) -> Self {
+        Facts::new(Part::Request, relaxed)
+    }
+
+    pub fn response(relaxed: bool) -> Self {
+        Facts::new(Part::Response, relaxed)
+    }
+
+    /// Trailers decide nothing; those that would are dropped.
+    pub fn trailers() -> Self {
+        Facts::new(Part::Trailers, false)
+    }
+
+    /// Whether what is merely odd is let pass.
+    pub fn relaxed(&self) -> bool {
+        self.relaxed
+    }
+
+    fn new(part: Part, relaxed: bool) -> Self {
+        Facts {
+            part,
+            relaxed,
+            host: None,
+            length: None,
+            transfer_encoding: false,
+            chunked: false,
+            chunked_seen: false,
+            other_coding: false,
+            close: false,
+            keep_alive: false,
+            upgrade_option: false,
+            upgrade_field: false,
+            upgrade_to_http2: false,
+            websocket: false,
+            expect_continue: false,
+            te: false,
+        }
+    }
+
+    /// Takes note of a field whose value lies in `buf`.
+    #[inline]
+    pub fn field(&mut self, buf: &[u8], id: Name, value: Span) -> Result<Keep, ParseError> {
+        let text = || &buf[value.at as usize..(value.at + value.len) as usize];
+        match id {
+            Name::Connection
+            | Name::ContentLength
+            | Name::Host
+            | Name::KeepAlive
+            | Name::ProxyConnection
+            | Name::Te
+            | Name::Trailer
+            | Name::TransferEncoding
+            | Name::Upgrade
+                if self.part == Part::Trailers =>
+            {
+                return Ok(Keep::No);
+            }
+            Name::ContentLength => return self.content_length(text(), value),
+            Name::TransferEncoding => self.transfer_encoding(text())?,
+            Name::Connection => self.connection(text()),
+            Name::Upgrade => self.upgrade(text()),
+            Name::Host if self.part == Part::Request => return self.host(buf, text(), value),
+            Name::Expect => self.expect_continue |= text().eq_ignore_ascii_case(b"100-continue"),
+            Name::Te => self.te = true,
+            _ => {}
+        }
+        Ok(Keep::Yes)
+    }
+
+    /// All values, in one field or several, must be the same number (RFC 9110 §8.6); one of them is kept.
+    fn content_length(&mut self, text: &[u8], value: Span) -> Result<Keep, ParseError> {
+        let known = self.length.is_some();
+        for word in list(text) {
+            let length = decimal(word).ok_or(ParseError::BadContentLength)?;
+            if *self.length.get_or_insert(length) != length {
+                return Err(ParseError::DifferentContentLengths);
+            }
+        }
+        if known {
+            return Ok(Keep::No);
+        }
+        // The first number of the list, without the zeros before it.
+        let word = text
+            .split(|&byte| byte == b',')
+            .next()
+            .map_or(&text[..0], trim);
+        let zeros = word
+            .iter()
+            .take_while(|&&byte| byte == b'0')
+            .count()
+            .min(word.len() - 1);
+        Ok(Keep::Only(span(
+            value.at as usize + zeros,
+            word.len() - zeros,
+        )))
+    }
+
+    /// RFC 9112 §6.1, as HAProxy has it: `chunked` once and, in a request, last.
+    fn transfer_encoding(&mut self, text: &[u8]) -> Result<(), ParseError> {
+        // The option for responses hides what is merely odd.
+        let hide = |error| {
+            if self.relaxed && self.part == Part::Response {
+                Ok(())
+            } else {
+                Err(error)
+            }
+        };
+        self.transfer_encoding = true;
+        for word in list(text) {
+            self.chunked = false;
+            if word.is_empty() {
+                hide(ParseError::BadTransferEncoding)?;
+            } else if word.eq_ignore_ascii_case(b"chunked") {
+                if self.chunked_seen {
+                    hide(ParseError::ChunkedTwice)?;
+                }
+                self.chunked_seen = true;
+                self.chunked = true;
+            } else if self.chunked_seen && self.part == Part::Request {
+                return Err(ParseError::ChunkedNotLast);
+            } else {
+                self.other_coding = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn connection(&mut self, text: &[u8]) {
+        for option in list(text) {
+            self.close |= option.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+            self.upgrade_option |= option.eq_ignore_ascii_case(b"upgrade");
+        }
+    }
+
+    fn upgrade(&mut self, text: &[u8]) {
+        for protocol in list(text).filter(|protocol| !protocol.is_empty()) {
+            self.websocket |= protocol.eq_ignore_ascii_case(b"websocket");
+            match is_http2(protocol) {
+                true => self.upgrade_to_http2 = true,
+                false => self.upgrade_field = true,
+            }
+        }
+    }
+
+    /// Several are accepted if they are the same, as HAProxy does it; one is kept.
+    fn host(&mut self, buf: &[u8], text: &[u8], value: Span) -> Result<Keep, ParseError> {
+        match self.host {
+            None if is_bad_authority(text) => Err(ParseError::BadHost),
+            None => {
+                self.host = Some(value);
+                Ok(Keep::Yes)
+            }
+            Some(first) => {
+                let first = &buf[first.at as usize..(first.at + first.len) as usize];
+                if first.eq_ignore_ascii_case(text) {
+                    Ok(Keep::No)
+                } else {
+                    Err(ParseError::DifferentHosts)
+                }
+            }
+        }
+    }
+}
+
+/// An upgrade to HTTP/2 is never forwarded: its messages could not be understood.
+pub(super) fn is_http2(protocol: &[u8]) -> bool {
+    protocol.eq_ignore_ascii_case(b"h2c") || protocol.eq_ignore_ascii_case(b"h2")
+}

@@ -1,0 +1,134 @@
+#![allow(clippy::type_complexity, reason = "tables of cases")]
+
+use super::*;
+use crate::h1::write_request;
+
+fn sample() -> Head {
+    let mut head = Head::default();
+    head.set_method(b"GET");
+    head.set_target(b"/a/b?c=d");
+    head.append(b"Host", b"example.org");
+    head.append(b"X-Odd", b"1");
+    head.append(b"x-odd", b"2");
+    head
+}
+
+fn wire(head: &Head) -> String {
+    let mut out = Vec::new();
+    write_request(head, &mut out);
+    assert_eq!(out.len(), head.wire_bytes(), "wire_bytes tells the length");
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn a_head_is_built_and_read() {
+    let head = sample();
+    assert_eq!(
+        wire(&head),
+        "GET /a/b?c=d HTTP/1.1\r\nhost: example.org\r\nx-odd: 1\r\nx-odd: 2\r\n\r\n"
+    );
+    assert_eq!(
+        (head.path(), head.query()),
+        (&b"/a/b"[..], Some(&b"c=d"[..]))
+    );
+    assert_eq!(head.get(Name::Host), Some(&b"example.org"[..]));
+    assert_eq!(head.get(Name::Cookie), None);
+    assert_eq!(
+        head.find(b"X-ODD")
+            .map(|(_, value)| value)
+            .collect::<Vec<_>>(),
+        [b"1", b"2"]
+    );
+    assert_eq!(head.find(b"X-Other").count(), 0);
+    assert_eq!(head.field_count(), 3);
+}
+
+#[test]
+fn fields_are_edited_and_removed() {
+    let mut head = sample();
+    let (first, _) = head.find(b"x-odd").next().unwrap();
+    head.set_value(first, b"a longer value");
+    assert_eq!(
+        wire(&head),
+        "GET /a/b?c=d HTTP/1.1\r\nhost: example.org\r\nx-odd: a longer value\r\nx-odd: 2\r\n\r\n"
+    );
+    head.set_value(first, b"short");
+    head.set_value(FieldId(0), b"other.host1");
+    assert_eq!(
+        wire(&head),
+        "GET /a/b?c=d HTTP/1.1\r\nhost: other.host1\r\nx-odd: short\r\nx-odd: 2\r\n\r\n"
+    );
+    head.remove(first);
+    head.remove(first);
+    head.set_value(first, b"nothing happens");
+    assert_eq!(head.field(first), None);
+    assert_eq!(
+        wire(&head),
+        "GET /a/b?c=d HTTP/1.1\r\nhost: other.host1\r\nx-odd: 2\r\n\r\n"
+    );
+    assert_eq!(head.remove_all(b"Host"), 1);
+    assert_eq!(head.remove_all(b"Host"), 0);
+    assert_eq!(head.remove_all(b"X-odd"), 1);
+    assert!(!head.has(Name::Host));
+    assert_eq!(head.field_count(), 0);
+    assert_eq!(wire(&head), "GET /a/b?c=d HTTP/1.1\r\n\r\n");
+}
+
+#[test]
+fn interned_names_are_found_in_order() {
+    let mut head = sample();
+    head.append(b"Cookie", b"a=1");
+    head.append(b"cookie", b"b=2");
+    let found: Vec<_> = head.get_all(Name::Cookie).collect();
+    assert_eq!(found, [(FieldId(3), &b"a=1"[..]), (FieldId(4), b"b=2")]);
+    assert_eq!(head.get_all(Name::Via).count(), 0);
+}
+
+#[test]
+fn every_form_of_target_has_its_parts() {
+    #[rustfmt::skip]
+    let table: &[(&str, Option<&str>, &str, &str, Option<&str>)] = &[
+        ("/a?b?c",               None,          "/a?b?c", "/a", Some("b?c")),
+        ("http://u@h:81/a?",     Some("h:81"),  "/a?",    "/a", Some("")),
+        ("http://h",             Some("h"),     "",       "",   None),
+        ("h:443",                Some("h:443"), "",       "",   None),
+        ("*",                    None,          "",       "",   None),
+    ];
+    let mut head = sample();
+    for (target, authority, path_and_query, path, query) in table {
+        head.set_target(target.as_bytes());
+        assert_eq!(head.target(), target.as_bytes());
+        assert_eq!(head.authority(), authority.map(str::as_bytes), "{target}");
+        assert_eq!(head.path_and_query(), path_and_query.as_bytes(), "{target}");
+        assert_eq!(head.path(), path.as_bytes(), "{target}");
+        assert_eq!(head.query(), query.map(str::as_bytes), "{target}");
+    }
+}
+
+#[test]
+fn other_methods_keep_their_bytes() {
+    let mut head = sample();
+    head.set_method(b"PURGE");
+    assert_eq!(
+        (head.method(), head.method_bytes()),
+        (Method::Other, &b"PURGE"[..])
+    );
+    head.set_method(b"POST");
+    assert_eq!(
+        (head.method(), head.method_bytes()),
+        (Method::Post, &b"POST"[..])
+    );
+}
+
+#[test]
+fn clear_forgets_everything() {
+    let mut head = sample();
+    head.set_status(200, b"OK");
+    head.clear();
+    assert_eq!(head.field_count(), 0);
+    assert_eq!(
+        (head.status(), head.target(), head.reason()),
+        (0, &b""[..], &b""[..])
+    );
+    assert_eq!(head.get(Name::Host), None);
+}

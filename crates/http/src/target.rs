@@ -1,0 +1,191 @@
+//! Request targets (RFC 9112 §3.2) and authorities (RFC 3986 §3.2): where their parts lie.
+
+use std::ops::Range;
+
+/// The form of a request target (RFC 9112 §3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Origin,
+    Absolute,
+    /// Anything that is neither of the others: only `CONNECT` may have it.
+    Authority,
+    Asterisk,
+    Empty,
+}
+
+/// A request target taken apart; ranges are offsets into it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Parts {
+    pub form: Form,
+    /// The scheme without `://`; empty where there is none.
+    pub scheme: Range<usize>,
+    /// The authority without user information; empty where there is none.
+    pub authority: Range<usize>,
+    /// Where path and query begin; the length of the target where it has neither.
+    pub path_at: usize,
+}
+
+/// Takes a target apart by its first byte, as far as it goes; nothing is validated.
+pub(crate) fn split(target: &[u8]) -> Parts {
+    let end = target.len();
+    let whole = |form, path_at| Parts {
+        form,
+        scheme: 0..0,
+        authority: 0..0,
+        path_at,
+    };
+    match target.first() {
+        None => whole(Form::Empty, 0),
+        Some(b'/') => whole(Form::Origin, 0),
+        Some(b'*') => whole(Form::Asterisk, end),
+        Some(_) => match scheme_len(target) {
+            Some(len) => {
+                let authority = authority_from(target, len + 3);
+                Parts {
+                    form: Form::Absolute,
+                    scheme: 0..len,
+                    path_at: authority.end,
+                    authority,
+                }
+            }
+            None => Parts {
+                authority: authority_from(target, 0),
+                ..whole(Form::Authority, end)
+            },
+        },
+    }
+}
+
+/// A host and, where a colon and only digits follow it, its port; the port may be empty.
+pub(crate) fn host_port(authority: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let digits = authority
+        .iter()
+        .rev()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
+    match authority[..authority.len() - digits].split_last() {
+        Some((b':', host)) => (host, Some(&authority[authority.len() - digits..])),
+        _ => (authority, None),
+    }
+}
+
+/// Whether an authority has a character that must not stand in a host and port. Square brackets may only enclose an
+/// IP literal, and a comma is refused because the host is a header's value too.
+pub(crate) fn is_bad_authority(authority: &[u8]) -> bool {
+    authority.iter().any(|&byte| NOT_HOST[byte as usize]) && is_bad_literal(authority)
+}
+
+/// The same where some byte is at least suspicious.
+fn is_bad_literal(authority: &[u8]) -> bool {
+    let mut open = false;
+    for (at, &byte) in authority.iter().enumerate() {
+        match byte {
+            b'[' if at == 0 => open = true,
+            b']' if open && matches!(authority.get(at + 1), None | Some(b':')) => open = false,
+            byte if NOT_HOST[byte as usize] => return true,
+            _ => {}
+        }
+    }
+    open
+}
+
+/// Bytes that do not stand in an authority, brackets among them.
+static NOT_HOST: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = matches!(byte as u8, 0..=0x20 | 0x7f.. | b',' | b'#' | b'/' | b'?' | b'@' | b'[' | b'\\' | b']');
+        byte += 1;
+    }
+    table
+};
+
+/// The length of a scheme that `://` follows (RFC 3986 §3.1).
+fn scheme_len(target: &[u8]) -> Option<usize> {
+    let in_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    let len = target.iter().take_while(|byte| in_scheme(byte)).count();
+    (target.first()?.is_ascii_alphabetic() && target[len..].starts_with(b"://")).then_some(len)
+}
+
+fn authority_from(target: &[u8], at: usize) -> Range<usize> {
+    let rest = &target[at..];
+    let len = rest
+        .iter()
+        .position(|byte| matches!(byte, b'/' | b'?' | b'#'))
+        .unwrap_or(rest.len());
+    let user = rest[..len]
+        .iter()
+        .rposition(|&byte| byte == b'@')
+        .map_or(0, |user| user + 1);
+    at + user..at + len
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_split() {
+        #[rustfmt::skip]
+        let table: &[(&str, Form, &str, &str, &str)] = &[
+            ("/a?b",                    Form::Origin,    "",      "",           "/a?b"),
+            ("*",                       Form::Asterisk,  "",      "",           ""),
+            ("",                        Form::Empty,     "",      "",           ""),
+            ("http://u:p@h:80/a",       Form::Absolute,  "http",  "h:80",       "/a"),
+            ("http://h?a",              Form::Absolute,  "http",  "h",          "?a"),
+            ("http://h#f",              Form::Absolute,  "http",  "h",          "#f"),
+            ("https://",                Form::Absolute,  "https", "",           ""),
+            ("h:80",                    Form::Authority, "",      "h:80",       ""),
+            ("[::1]:80",                Form::Authority, "",      "[::1]:80",   ""),
+            ("http:/h",                 Form::Authority, "",      "http:",      ""),
+        ];
+        for (target, form, scheme, authority, path) in table {
+            let parts = split(target.as_bytes());
+            assert_eq!(parts.form, *form, "{target}");
+            assert_eq!(&target[parts.scheme], *scheme, "{target}");
+            assert_eq!(&target[parts.authority], *authority, "{target}");
+            assert_eq!(&target[parts.path_at..], *path, "{target}");
+        }
+    }
+
+    #[test]
+    fn ports() {
+        assert_eq!(host_port(b"h:80"), (&b"h"[..], Some(&b"80"[..])));
+        assert_eq!(host_port(b"h:"), (&b"h"[..], Some(&b""[..])));
+        assert_eq!(host_port(b":"), (&b""[..], Some(&b""[..])));
+        assert_eq!(host_port(b"h80"), (&b"h80"[..], None));
+        assert_eq!(host_port(b"80"), (&b"80"[..], None));
+        assert_eq!(host_port(b"[::1]"), (&b"[::1]"[..], None));
+        assert_eq!(host_port(b""), (&b""[..], None));
+    }
+
+    #[test]
+    fn bad_authorities() {
+        for good in [
+            &b""[..],
+            b"h",
+            b"h:80",
+            b"[::1]",
+            b"[::1]:80",
+            b"a-b_c.d%20",
+        ] {
+            assert!(!is_bad_authority(good), "{good:?}");
+        }
+        for bad in [
+            &b"a b"[..],
+            b"a,b",
+            b"a@b",
+            b"a/b",
+            b"a\\b",
+            b"a[",
+            b"[::1",
+            b"::1]",
+            b"[a]b",
+            b"a\0",
+            b"\xe9",
+            b"a#",
+        ] {
+            assert!(is_bad_authority(bad), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! `balance first`: the first server that has a slot left, by id.
+
+use super::{Balance, Candidates};
+
+#[derive(Debug)]
+pub(crate) struct First;
+
+impl Balance for First {
+    fn pick(
+        &mut self,
+        candidates: &Candidates<'_>,
+        _: Option<u32>,
+        _: &mut dyn FnMut() -> u64,
+    ) -> Option<usize> {
+        let servers = (0..candidates.servers.len()).filter(|server| (candidates.may)(*server));
+        servers.min_by_key(|server| candidates.servers[*server].id)
+    }
+}

@@ -1,0 +1,41 @@
+//! `balance static-rr`: a fixed map of the servers, walked in turn.
+
+use config::model::Server;
+
+use super::{Balance, Candidates, weighted_map};
+
+#[derive(Debug)]
+pub(crate) struct StaticRr {
+    map: Vec<usize>,
+    next: usize,
+}
+
+impl StaticRr {
+    pub fn new(servers: &[Server], worker: usize) -> Self {
+        let map = weighted_map(servers);
+        StaticRr {
+            next: worker % map.len().max(1),
+            map,
+        }
+    }
+}
+
+impl Balance for StaticRr {
+    fn pick(
+        &mut self,
+        candidates: &Candidates<'_>,
+        _: Option<u32>,
+        _: &mut dyn FnMut() -> u64,
+    ) -> Option<usize> {
+        let count = self.map.len();
+        for step in 0..count {
+            let place = (self.next + step) % count;
+            if (candidates.may)(self.map[place]) {
+                self.next = (place + 1) % count;
+                return Some(self.map[place]);
+            }
+        }
+        // Only servers outside the map are left (backups).
+        (0..candidates.servers.len()).find(|server| (candidates.may)(*server))
+    }
+}

@@ -1,0 +1,553 @@
+//! Client connections: accepted, their PROXY header read, their bytes fed to streams, kept alive, closed.
+
+use http::Method;
+use net::proxy_protocol;
+use net::timers::NEVER_MS;
+use net::{Accepted, ConnId, Driver, ListenerId};
+use sample::Session;
+
+use crate::conn::{Client, Role, Stage};
+use crate::engine::{Core, Cx, DRAIN_IDLE_MS, Life};
+use crate::rules::Verdict;
+use crate::running::deadline;
+use crate::shared::Count;
+use crate::stream::{Phase, Stream};
+
+impl Core {
+    /// A connection came in.
+    pub fn accepted<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId, accepted: Accepted) {
+        let listener = accepted.listener.0 as usize;
+        let info = cx.running.listeners[listener];
+        let now = cx.now();
+        let mut session = Session::new(
+            now,
+            accepted.peer,
+            accepted.local,
+            info.frontend as u32,
+            info.bind as u32,
+        );
+        session.vars = sample::Vars::with_slots(cx.running.slots.sess);
+        let proxy = cx.running.proxy(info.frontend);
+        let stage = if proxy.binds[info.bind].accept_proxy {
+            Stage::ProxyHeader
+        } else {
+            Stage::Session
+        };
+        let client = Client {
+            session,
+            listener,
+            frontend: info.frontend,
+            stage,
+            stream: None,
+            streams: 0,
+            kept: None,
+            idle_since: now,
+        };
+        self.conns.insert(conn, Role::Client(client));
+        self.count(Count::Process);
+        self.count(Count::Frontend(info.frontend));
+        self.count(Count::Bind(info.frontend, info.bind));
+        self.close_full_listener(cx, listener);
+        if !proxy.tcp_request_connection.is_empty() {
+            match self.connection_rules(cx, conn) {
+                Verdict::Continue => {}
+                Verdict::Close => return self.close_client(cx, conn),
+                Verdict::Abort => return self.abort_client(cx, conn),
+            }
+        }
+        let Some(client) = self.conns.client(conn) else {
+            return;
+        };
+        if client.stage == Stage::ProxyHeader {
+            let timeouts = &cx.running.timeouts[info.frontend];
+            self.set_deadline(conn, deadline(now, timeouts.client_hs));
+        } else {
+            self.begin_session(cx, conn);
+        }
+    }
+
+    /// The connection's own address is known: its first stream may begin.
+    fn begin_session<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
+        let now = cx.now();
+        let Some(client) = self.conns.client(conn) else {
+            return;
+        };
+        client.stage = Stage::Ready;
+        client.idle_since = now;
+        let frontend = client.frontend;
+        client.session.handshake_ms = (now.ms() - client.session.accepted.ms()) as u32;
+        if !cx.running.proxy(frontend).tcp_request_session.is_empty() {
+            match self.session_rules(cx, conn) {
+                Verdict::Continue => {}
+                Verdict::Close => return self.close_client(cx, conn),
+                Verdict::Abort => return self.abort_client(cx, conn),
+            }
+        }
+        let timeouts = &cx.running.timeouts[frontend];
+        if cx.running.is_http(frontend) {
+            self.set_deadline(conn, deadline(now, timeouts.http_request));
+        } else {
+            self.set_deadline(conn, deadline(now, timeouts.client));
+            if let Some(mut stream) = self.begin_stream(cx, conn) {
+                stream.phase = Phase::FrontendContent;
+                self.run(cx, &mut stream);
+                self.streams.put(stream);
+            }
+        }
+    }
+
+    /// Bytes from a client.
+    pub fn client_data<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId, data: &[u8]) {
+        let Some(entry) = self.conns.get(conn) else {
+            return;
+        };
+        if entry.input.is_empty() {
+            let used = self.consume_client(cx, conn, data);
+            self.keep_input(cx, conn, &data[used..]);
+        } else {
+            entry.input.extend_from_slice(data);
+            self.take_input(cx, conn);
+        }
+    }
+
+    /// Offers a client's leftover bytes again.
+    pub fn take_input<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
+        let Some(entry) = self.conns.get(conn) else {
+            return;
+        };
+        if !entry.input.is_empty() {
+            let mut input = std::mem::take(&mut entry.input);
+            let used = self.consume_client(cx, conn, &input);
+            let Some(entry) = self.conns.get(conn) else {
+                return;
+            };
+            input.drain(..used);
+            entry.input = input;
+            self.input_kept(cx, conn);
+        }
+        self.flush_client_head(cx, conn);
+        // The end came behind bytes that had to wait.
+        let Some(entry) = self.conns.get(conn) else {
+            return;
+        };
+        if entry.eof && entry.input.is_empty() {
+            self.client_eof(cx, conn);
+        }
+    }
+
+    /// The bytes had their turn: a request's head that waited for them leaves.
+    fn flush_client_head<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
+        let id = self.conns.client(conn).and_then(|client| client.stream);
+        if let Some(id) = id.filter(|id| {
+            self.streams
+                .get(*id)
+                .is_some_and(|stream| stream.head_waits)
+        }) && let Some(mut stream) = self.streams.take(id)
+        {
+            self.flush_request_head(cx, &mut stream);
+            self.streams.put(stream);
+        }
+    }
+
+    fn keep_input<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId, rest: &[u8]) {
+        if rest.is_empty() {
+            return;
+        }
+        if let Some(entry) = self.conns.get(conn) {
+            entry.input.extend_from_slice(rest);
+            self.input_kept(cx, conn);
+        }
+    }
+
+    /// Bytes wait in the input: a stream that looks at them has its turn, a full buffer stops the client.
+    fn input_kept<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
+        let Some(entry) = self.conns.get(conn) else {
+            return;
+        };
+        let waiting = entry.input.len();
+        if waiting == 0 {
+            self.conns.slim(conn);
+        } else if let Some(id) = entry.client().and_then(|client| client.stream) {
+            let looks = |stream: &Stream| {
+                matches!(
+                    stream.phase,
+                    Phase::FrontendContent | Phase::BackendContent | Phase::BufferBody
+                )
+            };
+            if self.streams.get(id).is_some_and(looks) {
+                self.woken.push(id);
+            }
+        }
+        self.update_client_flow(cx, conn);
+    }
+
+    /// Pauses a client whose bytes have nowhere to go, and lets it go on once they have.
+    pub fn update_client_flow<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
+        let Some(entry) = self.conns.get(conn) else {
+            return;
+        };
+        let full = entry.input.len() >= cx.running.config.global.tune.bufsize_bytes;
+        let stream = entry.client().and_then(|client| client.stream);
+        let server = stream
+            .and_then(|id| self.streams.get(id))
+            .and_then(|stream| stream.server);
+        let blocked = server
+            .and_then(|server| self.conns.get(server))
+            .is_some_and(|server| server.backlog);
+        if full || blocked {
+            self.pause(cx, conn);
+        } else {
+            self.unpause(cx, conn);
+        }
+    }
+
+    /// Feeds bytes to the connection's stages and streams; how many were used.
+    fn consume_client<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        conn: ConnId,
+        bytes: &[u8],
+    ) -> usize {
+        let mut used = 0;
+        while used < bytes.len() {
+            let rest = &bytes[used..];
+            let Some(client) = self.conns.client(conn) else {
+                return bytes.len();
+            };
+            let step = match (client.stage, client.stream) {
+                (Stage::ProxyHeader, _) => self.read_proxy_header(cx, conn, rest),
+                (Stage::Session, _) => 0,
+                (Stage::Closing, _) => rest.len(),
+                (Stage::Ready, Some(id)) => {
+                    let Some(mut stream) = self.streams.take(id) else {
+                        return used;
+                    };
+                    let step = self.feed(cx, &mut stream, rest);
+                    self.streams.put(stream);
+                    step
+                }
+                (Stage::Ready, None) => {
+                    let Some(mut stream) = self.begin_stream(cx, conn) else {
+                        return bytes.len();
+                    };
+                    let step = self.feed(cx, &mut stream, rest);
+                    self.streams.put(stream);
+                    step
+                }
+            };
+            used += step;
+            let alive = self
+                .conns
+                .client(conn)
+                .map(|client| (client.stage, client.stream));
+            match alive {
+                None => return bytes.len(),
+                // A stream that took nothing waits; so does a header that is not whole.
+                Some(_) if step == 0 => return used,
+                Some(_) => {}
+            }
+        }
+        used
+    }
+
+    fn read_proxy_header<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        conn: ConnId,
+        bytes: &[u8],
+    ) -> usize {
+        match proxy_protocol::parse(bytes) {
+            Ok(None) => 0,
+            Ok(Some((used, header))) => {
+                if let Some(client) = self.conns.client(conn) {
+                    client.session.received_proxy = true;
+                    let session = &mut client.session;
+                    session.tlvs = Some(header.tlv_bytes())
+                        .filter(|tlvs| !tlvs.is_empty())
+                        .map(Into::into);
+                    if let Some(ends) = header.addresses {
+                        session.connection_src =
+                            Some(std::mem::replace(&mut session.src, ends.source));
+                        session.connection_dst =
+                            Some(std::mem::replace(&mut session.dst, ends.destination));
+                    }
+                }
+                self.begin_session(cx, conn);
+                used
+            }
+            Err(_) => {
+                self.close_client(cx, conn);
+                bytes.len()
+            }
+        }
+    }
+
+    /// Begins a stream on a client connection.
+    pub fn begin_stream<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        conn: ConnId,
+    ) -> Option<Box<Stream>> {
+        let number = self.next_stream_number();
+        let now = cx.now();
+        let client = self.conns.client(conn)?;
+        let mut stream = self.streams.begin();
+        client.stream = Some(stream.id);
+        client.streams += 1;
+        stream.client = Some(conn);
+        stream.frontend = client.frontend;
+        stream.backend = client.frontend;
+        let txn = &mut stream.txn;
+        txn.id = number;
+        txn.first_request = client.streams == 1;
+        txn.is_http = cx.running.is_http(client.frontend);
+        txn.timing.start = client.idle_since;
+        txn.timing.request_start = Some(now);
+        if client.streams > 1 && txn.is_http {
+            let timeouts = &cx.running.timeouts[client.frontend];
+            self.set_deadline(conn, deadline(now, timeouts.http_request));
+        }
+        Some(stream)
+    }
+
+    /// Feeds a client's bytes to its stream; how many were used. What a stream cannot use yet stays with the connection.
+    fn feed<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, bytes: &[u8]) -> usize {
+        match stream.phase {
+            Phase::RequestHead => self.read_request_head(cx, stream, bytes),
+            Phase::Tunnel => self.tunnel_from_client(cx, stream, bytes),
+            _ if stream.upload.open && !stream.upload.done => self.upload(cx, stream, bytes),
+            _ => 0,
+        }
+    }
+
+    /// The client will send no more.
+    pub fn client_eof<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
+        let Some(entry) = self.conns.get(conn) else {
+            return;
+        };
+        let has_input = !entry.input.is_empty();
+        let Some(client) = entry.client() else { return };
+        match (client.stage, client.stream) {
+            (Stage::Closing, _) => {
+                if !self.conns.get(conn).is_some_and(|entry| entry.backlog) {
+                    self.close_client(cx, conn);
+                }
+            }
+            (_, Some(id)) => {
+                if let Some(mut stream) = self.streams.take(id) {
+                    self.client_ended(cx, &mut stream, has_input);
+                    self.streams.put(stream);
+                }
+            }
+            (Stage::Ready, None) if client.streams == 0 && cx.running.is_http(client.frontend) => {
+                self.refuse_silent_client(cx, conn, b'C');
+            }
+            (_, None) => self.close_client(cx, conn),
+        }
+    }
+
+    /// A client that went, or let its time pass, before its first byte: a line in the log, as HAProxy writes it.
+    fn refuse_silent_client<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId, who: u8) {
+        let Some(client) = self.conns.client(conn) else {
+            return;
+        };
+        let options = &cx.running.proxy(client.frontend).options;
+        if options.http_ignore_probes || (options.dontlognull && who == b'C') {
+            return self.close_client(cx, conn);
+        }
+        let silent = options.dontlognull;
+        let Some(mut stream) = self.begin_stream(cx, conn) else {
+            return;
+        };
+        stream.logged = silent;
+        stream.ended_by(who, b'R');
+        if who == b'C' {
+            stream.txn.status = 400;
+            stream.keep_client = false;
+            self.finish(cx, &mut stream);
+        } else {
+            self.fail(cx, &mut stream, 408);
+        }
+        self.streams.put(stream);
+    }
+
+    /// The client's connection is gone.
+    pub fn client_lost<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
+        let Some(client) = self.conns.client(conn) else {
+            return;
+        };
+        let stream = client.stream.and_then(|id| self.streams.take(id));
+        if let Some(mut stream) = stream {
+            self.client_gone(cx, &mut stream);
+            self.streams.put(stream);
+        }
+        self.forget_client(cx, conn);
+    }
+
+    /// A client connection's deadline came: what for depends on what it waits for.
+    pub fn client_timeout<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
+        let Some(client) = self.conns.client(conn) else {
+            return;
+        };
+        match (client.stage, client.stream) {
+            (Stage::Ready, Some(id)) => {
+                if let Some(mut stream) = self.streams.take(id) {
+                    self.stream_timeout(cx, &mut stream);
+                    self.streams.put(stream);
+                }
+            }
+            (Stage::Ready, None) if client.streams == 0 => {
+                self.refuse_silent_client(cx, conn, b'c')
+            }
+            _ => self.close_client(cx, conn),
+        }
+    }
+
+    /// A stream is over and its client connection goes on: to the next request, or to wait for one.
+    pub fn next_request<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
+        let now = cx.now();
+        let draining = self.life != Life::Serving;
+        let Some(entry) = self.conns.get(conn) else {
+            return;
+        };
+        let (pending, eof) = (!entry.input.is_empty(), entry.eof);
+        let Some(client) = entry.client() else { return };
+        client.stream = None;
+        client.idle_since = now;
+        if eof && !pending {
+            return self.close_client(cx, conn);
+        }
+        let wait_ms = cx.running.timeouts[client.frontend].http_keep_alive;
+        let wait_ms = if draining {
+            wait_ms.min(DRAIN_IDLE_MS)
+        } else {
+            wait_ms
+        };
+        self.set_deadline(conn, deadline(now, wait_ms));
+        self.update_client_flow(cx, conn);
+        if pending {
+            self.poked.push(conn);
+        }
+    }
+
+    /// While draining: a client without a request is closed once it has been silent for a while.
+    pub fn hurry_idle_client<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
+        let now = cx.now();
+        let Some(client) = self.conns.client(conn) else {
+            return;
+        };
+        if client.stream.is_none() && client.stage != Stage::Closing {
+            let idle_end_ms = client.idle_since.ms() + DRAIN_IDLE_MS;
+            if idle_end_ms <= now.ms() {
+                self.close_client(cx, conn);
+            } else {
+                self.set_deadline(conn, idle_end_ms);
+            }
+        }
+    }
+
+    /// Closes a client connection once its last bytes are gone.
+    pub fn finish_client<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
+        let now = cx.now();
+        let Some(entry) = self.conns.get(conn) else {
+            return;
+        };
+        let backlog = entry.backlog;
+        let Some(client) = entry.client() else { return };
+        client.stream = None;
+        if !backlog {
+            return self.close_client(cx, conn);
+        }
+        client.stage = Stage::Closing;
+        let frontend = client.frontend;
+        entry.input.clear();
+        cx.driver.shutdown(conn);
+        self.set_deadline(conn, deadline(now, cx.running.timeouts[frontend].client));
+        self.unpause(cx, conn);
+    }
+
+    pub fn close_client<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
+        let nolinger = self
+            .conns
+            .client(conn)
+            .is_some_and(|client| cx.running.proxy(client.frontend).options.nolinger);
+        if nolinger {
+            cx.driver.abort(conn);
+        } else {
+            cx.driver.close(conn);
+        }
+        self.forget_client(cx, conn);
+    }
+
+    /// Closes with a RST.
+    pub fn abort_client<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
+        cx.driver.abort(conn);
+        self.forget_client(cx, conn);
+    }
+
+    fn forget_client<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
+        let Some(Role::Client(client)) = self.conns.remove(conn) else {
+            return;
+        };
+        debug_assert!(
+            client
+                .stream
+                .is_none_or(|id| self.streams.get(id).is_none())
+        );
+        self.set_deadline(conn, NEVER_MS);
+        let bind = cx.running.listeners[client.listener].bind;
+        self.uncount(Count::Process);
+        self.uncount(Count::Frontend(client.frontend));
+        self.uncount(Count::Bind(client.frontend, bind));
+        if let Some(kept) = client.kept {
+            self.close_server(cx, kept);
+        }
+        if !self.full_listeners.is_empty() {
+            self.reopen_listeners(cx);
+        }
+    }
+
+    /// Stops accepting where a `maxconn` is reached.
+    fn close_full_listener<D: Driver>(&mut self, cx: &mut Cx<'_, D>, listener: usize) {
+        if self.is_full(cx, listener) {
+            let id = ListenerId(listener as u32);
+            cx.driver.accepting(id, false);
+            self.full_listeners.push((id, listener));
+        }
+    }
+
+    /// Accepts again where there is room.
+    pub fn reopen_listeners<D: Driver>(&mut self, cx: &mut Cx<'_, D>) {
+        let mut index = 0;
+        while index < self.full_listeners.len() {
+            let (id, listener) = self.full_listeners[index];
+            if self.is_full(cx, listener) {
+                index += 1;
+            } else {
+                self.full_listeners.swap_remove(index);
+                cx.driver.accepting(id, true);
+            }
+        }
+    }
+
+    fn is_full<D: Driver>(&self, cx: &Cx<'_, D>, listener: usize) -> bool {
+        let info = cx.running.listeners[listener];
+        let proxy = cx.running.proxy(info.frontend);
+        let reached =
+            |max: Option<u32>, what: Count| max.is_some_and(|max| self.shared.count(what) >= max);
+        reached(proxy.maxconn, Count::Frontend(info.frontend))
+            || reached(
+                proxy.binds[info.bind].maxconn,
+                Count::Bind(info.frontend, info.bind),
+            )
+            || reached(cx.running.config.global.maxconn, Count::Process)
+    }
+}
+
+/// Methods whose request may be sent twice without harm (RFC 9110 §9.2.2).
+pub(crate) fn is_idempotent(method: Method) -> bool {
+    matches!(
+        method,
+        Method::Get | Method::Head | Method::Put | Method::Delete | Method::Options | Method::Trace
+    )
+}

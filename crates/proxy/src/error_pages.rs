@@ -1,0 +1,158 @@
+//! The proxy's own error pages and the reason phrases of statuses.
+
+/// One built-in page: the statuses that HAProxy answers by itself (manual §1.3.1).
+struct Page {
+    status: u16,
+    text: &'static str,
+}
+
+const PAGES: &[Page] = &[
+    Page {
+        status: 200,
+        text: "Service ready.",
+    },
+    Page {
+        status: 400,
+        text: "Your browser sent an invalid request.",
+    },
+    Page {
+        status: 401,
+        text: "You need a valid user and password to access this content.",
+    },
+    Page {
+        status: 403,
+        text: "Request forbidden by administrative rules.",
+    },
+    Page {
+        status: 404,
+        text: "The resource could not be found.",
+    },
+    Page {
+        status: 405,
+        text: "Method not allowed.",
+    },
+    Page {
+        status: 407,
+        text: "You need a valid user and password to access this content.",
+    },
+    Page {
+        status: 408,
+        text: "Your browser didn't send a complete request in time.",
+    },
+    Page {
+        status: 410,
+        text: "The resource is no longer available and will not be available again.",
+    },
+    Page {
+        status: 413,
+        text: "The request entity exceeds the maximum allowed.",
+    },
+    Page {
+        status: 414,
+        text: "The request line is longer than this server accepts.",
+    },
+    Page {
+        status: 421,
+        text: "Request sent to a non-authoritative server.",
+    },
+    Page {
+        status: 422,
+        text: "The request was well-formed but cannot be processed.",
+    },
+    Page {
+        status: 425,
+        text: "Your browser sent early data.",
+    },
+    Page {
+        status: 429,
+        text: "You have sent too many requests in a given amount of time.",
+    },
+    Page {
+        status: 431,
+        text: "The header fields are larger than this server accepts.",
+    },
+    Page {
+        status: 500,
+        text: "An internal server error occurred.",
+    },
+    Page {
+        status: 501,
+        text: "The server does not support the functionality required by the request.",
+    },
+    Page {
+        status: 502,
+        text: "The server returned an invalid or incomplete response.",
+    },
+    Page {
+        status: 503,
+        text: "No server is available to handle this request.",
+    },
+    Page {
+        status: 504,
+        text: "The server didn't respond in time.",
+    },
+];
+
+/// The text of a status' page; none for a status without a page.
+pub(crate) fn text(status: u16) -> Option<&'static str> {
+    PAGES
+        .iter()
+        .find(|page| page.status == status)
+        .map(|page| page.text)
+}
+
+/// The reason phrase of a status (RFC 9110 §15 and the registry).
+pub(crate) fn reason(status: u16) -> &'static str {
+    match status {
+        100 => "Continue",
+        101 => "Switching Protocols",
+        103 => "Early Hints",
+        200 => "OK",
+        201 => "Created",
+        202 => "Accepted",
+        203 => "Non-Authoritative Information",
+        204 => "No Content",
+        205 => "Reset Content",
+        206 => "Partial Content",
+        300 => "Multiple Choices",
+        301 => "Moved Permanently",
+        302 => "Found",
+        303 => "See Other",
+        304 => "Not Modified",
+        305 => "Use Proxy",
+        307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        402 => "Payment Required",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        406 => "Not Acceptable",
+        407 => "Proxy Authentication Required",
+        408 => "Request Timeout",
+        409 => "Conflict",
+        410 => "Gone",
+        411 => "Length Required",
+        412 => "Precondition Failed",
+        413 => "Payload Too Large",
+        414 => "URI Too Long",
+        415 => "Unsupported Media Type",
+        416 => "Range Not Satisfiable",
+        417 => "Expectation Failed",
+        421 => "Misdirected Request",
+        422 => "Unprocessable Content",
+        425 => "Too Early",
+        426 => "Upgrade Required",
+        428 => "Precondition Required",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        505 => "HTTP Version Not Supported",
+        _ => "Other",
+    }
+}

@@ -1,0 +1,285 @@
+//! Access logs: one line a stream, in each target's wire format (manual §8.2, RFC 3164, RFC 5424).
+
+use config::model::{LogTarget, LogWire, Proxy};
+use net::{Driver, Now};
+
+use crate::engine::{Core, Cx};
+use crate::running::Running;
+use crate::stream::Stream;
+
+/// Severity of an ordinary line, and of an error's under `option log-separate-errors`.
+const INFO: u8 = 6;
+const ERROR: u8 = 3;
+
+/// The name that lines carry where `log-tag` gives none.
+const DEFAULT_TAG: &str = "haproxy";
+
+/// Texts that change once a second, kept.
+#[derive(Debug, Default)]
+pub(crate) struct Logging {
+    second: u64,
+    /// `Nov 20 13:01:02`, local time.
+    bsd: Vec<u8>,
+    /// `2026-11-20T13:01:02+00:00`, local time.
+    iso: Vec<u8>,
+    line: Vec<u8>,
+    /// Lines so far, for `%lc` and sampling.
+    count: u64,
+}
+
+impl Core {
+    /// Writes a stream's line to every target of its frontend, once.
+    pub fn log_stream<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        if std::mem::replace(&mut stream.logged, true) {
+            return;
+        }
+        let proxy = cx.running.proxy(stream.frontend);
+        if proxy.log.is_empty() {
+            return;
+        }
+        let is_error = is_error(stream);
+        let null = stream.txn.bytes_in == 0 && !stream.txn.is_http;
+        if (proxy.options.dontlog_normal && !is_error) || (proxy.options.dontlognull && null) {
+            return;
+        }
+        let format = match &proxy.error_log_format {
+            Some(format) if is_error => Some(format),
+            _ => proxy.log_format.as_ref(),
+        };
+        let Some(format) = format else { return };
+        if let Some(format) = &proxy.unique_id_format {
+            self.make_unique_id(cx, stream, format);
+        }
+        self.logging.count += 1;
+        stream.txn.log_number = self.logging.count;
+        stream.txn.log_origin = sample::LogOrigin::Close;
+        let mut text = std::mem::take(&mut self.log_buffer);
+        text.clear();
+        self.render(cx, stream, format, &mut text);
+        let severity = if is_error && proxy.options.log_separate_errors {
+            ERROR
+        } else {
+            INFO
+        };
+        let ids = &cx.running.log_ids[stream.frontend];
+        for (target, id) in proxy.log.iter().zip(ids) {
+            if target.takes(severity, self.logging.count) {
+                self.logging
+                    .write(cx.running, proxy, target, severity, cx.driver.now(), &text);
+                cx.driver.log(*id, &self.logging.line);
+            }
+        }
+        self.log_buffer = text;
+    }
+}
+
+/// What `option dontlog-normal` and `log-separate-errors` call an error (manual §8.1).
+fn is_error(stream: &Stream) -> bool {
+    let txn = &stream.txn;
+    txn.redispatched
+        || txn.retries > 0
+        || !matches!(txn.termination[0], 0 | b'L')
+        || (txn.is_http && txn.status >= 500)
+}
+
+/// Whether a target takes a line of this severity and number.
+trait Takes {
+    fn takes(&self, severity: u8, number: u64) -> bool;
+}
+
+impl Takes for LogTarget {
+    fn takes(&self, severity: u8, number: u64) -> bool {
+        if severity > self.level_max {
+            return false;
+        }
+        let Some(sample) = &self.sample else {
+            return true;
+        };
+        let place = ((number - 1) % u64::from(sample.size.max(1))) as u32 + 1;
+        sample
+            .ranges
+            .iter()
+            .any(|(low, high)| (*low..=*high).contains(&place))
+    }
+}
+
+impl Logging {
+    /// Puts a message for a target into `line`.
+    fn write(
+        &mut self,
+        running: &Running,
+        proxy: &Proxy,
+        target: &LogTarget,
+        severity: u8,
+        now: Now,
+        text: &[u8],
+    ) {
+        self.refresh(running, now);
+        let global = &running.config.global;
+        let tag = proxy
+            .log_tag
+            .as_deref()
+            .or(global.log_tag.as_deref())
+            .unwrap_or(DEFAULT_TAG);
+        let pid = running.process.pid;
+        let priority = u32::from(target.facility) * 8 + u32::from(severity.max(target.level_min));
+        let mut line = std::mem::take(&mut self.line);
+        line.clear();
+        let number = |line: &mut Vec<u8>, value: u64| {
+            let mut digits = [0; 20];
+            line.extend_from_slice(crate::reply::decimal(value, &mut digits));
+        };
+        if !matches!(target.format, LogWire::Timed | LogWire::Iso | LogWire::Raw) {
+            line.push(b'<');
+            number(&mut line, u64::from(priority));
+            line.push(b'>');
+        }
+        match target.format {
+            LogWire::Rfc3164 | LogWire::Local => {
+                line.extend_from_slice(&self.bsd);
+                line.push(b' ');
+                let hostname = match (target.format, &global.log_send_hostname) {
+                    (_, Some(name)) => Some(name.as_str()),
+                    (LogWire::Rfc3164, None) => Some(running.process.hostname.as_str()),
+                    _ => None,
+                };
+                if let Some(name) = hostname {
+                    line.extend_from_slice(name.as_bytes());
+                    line.push(b' ');
+                }
+                line.extend_from_slice(tag.as_bytes());
+                line.push(b'[');
+                number(&mut line, u64::from(pid));
+                line.extend_from_slice(b"]: ");
+            }
+            LogWire::Rfc5424 => {
+                line.extend_from_slice(b"1 ");
+                line.extend_from_slice(&self.iso);
+                line.push(b' ');
+                let hostname = global
+                    .log_send_hostname
+                    .as_deref()
+                    .unwrap_or(&running.process.hostname);
+                line.extend_from_slice(hostname.as_bytes());
+                line.push(b' ');
+                line.extend_from_slice(tag.as_bytes());
+                line.push(b' ');
+                number(&mut line, u64::from(pid));
+                line.extend_from_slice(b" - - ");
+            }
+            LogWire::Short | LogWire::Raw | LogWire::Priority => {}
+            LogWire::Timed => {
+                // The priority is the `<N>` of the kernel's log, then the time.
+                line.push(b'<');
+                number(&mut line, u64::from(severity));
+                line.push(b'>');
+                line.extend_from_slice(&self.bsd);
+                line.push(b' ');
+            }
+            LogWire::Iso => {
+                line.extend_from_slice(&self.iso);
+                line.push(b' ');
+            }
+        }
+        let room = target.len.saturating_sub(line.len() + 1);
+        line.extend_from_slice(&text[..text.len().min(room)]);
+        line.push(b'\n');
+        self.line = line;
+    }
+
+    fn refresh(&mut self, running: &Running, now: Now) {
+        let offset = i64::from(running.process.utc_offset_seconds);
+        let second = now.wall_ns / 1_000_000_000;
+        if second == self.second && !self.bsd.is_empty() {
+            return;
+        }
+        self.second = second;
+        let local = Civil::of(second as i64 + offset);
+        self.bsd = local.bsd().into_bytes();
+        self.iso = local.iso(offset).into_bytes();
+    }
+}
+
+/// A moment in the calendar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Civil {
+    year: i64,
+    month: u32,
+    day: u32,
+    hour: u32,
+    minute: u32,
+    second: u32,
+}
+
+const MONTHS: [&str; 12] = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+];
+
+impl Civil {
+    /// Of seconds since the UNIX epoch, in the proleptic Gregorian calendar.
+    fn of(seconds: i64) -> Self {
+        let (days, rest) = (
+            seconds.div_euclid(86_400),
+            seconds.rem_euclid(86_400) as u32,
+        );
+        // Days from 0000-03-01, so that the leap day is the last of its year.
+        let days = days + 719_468;
+        let era = days.div_euclid(146_097);
+        let of_era = days.rem_euclid(146_097);
+        let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+        let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let shifted = (5 * of_year + 2) / 153;
+        let month = if shifted < 10 {
+            shifted + 3
+        } else {
+            shifted - 9
+        } as u32;
+        Civil {
+            year: year_of_era + era * 400 + i64::from(month <= 2),
+            month,
+            day: (of_year - (153 * shifted + 2) / 5 + 1) as u32,
+            hour: rest / 3600,
+            minute: rest / 60 % 60,
+            second: rest % 60,
+        }
+    }
+
+    fn bsd(self) -> String {
+        let month = MONTHS[self.month as usize - 1];
+        format!(
+            "{month} {:>2} {:02}:{:02}:{:02}",
+            self.day, self.hour, self.minute, self.second
+        )
+    }
+
+    fn iso(self, offset: i64) -> String {
+        let sign = if offset < 0 { '-' } else { '+' };
+        let offset = offset.abs();
+        format!(
+            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}{sign}{:02}:{:02}",
+            self.year,
+            self.month,
+            self.day,
+            self.hour,
+            self.minute,
+            self.second,
+            offset / 3600,
+            offset / 60 % 60
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates() {
+        assert_eq!(Civil::of(0).iso(0), "1970-01-01T00:00:00+00:00");
+        assert_eq!(
+            Civil::of(951_782_400).iso(-5400),
+            "2000-02-29T00:00:00-01:30"
+        );
+        assert_eq!(Civil::of(1_793_625_662).bsd(), "Nov  2 13:21:02");
+    }
+}

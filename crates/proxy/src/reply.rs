@@ -1,0 +1,319 @@
+//! Responses made here: error pages, `return`, `deny`, redirects, the monitor's answer.
+
+use config::model::{ErrorPage, Redirect, RedirectKind, Reply, ReplyBody};
+use http::h1::{self, Framing, Strictness};
+use http::{Head, Method};
+use net::Driver;
+
+use crate::engine::{Core, Cx};
+use crate::error_pages;
+use crate::stream::transfer::{Coding, Transfer};
+use crate::stream::{Phase, Stream};
+
+/// What a page carries beside its status.
+struct Page<'a> {
+    body: &'a [u8],
+    content_type: Option<&'a str>,
+}
+
+impl Core {
+    /// Ends a stream with an error page, or cuts it where its response has begun.
+    pub fn fail<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, status: u16) {
+        if !stream.txn.is_http || stream.answered {
+            return self.cut(cx, stream);
+        }
+        self.error_page(cx, stream, status);
+    }
+
+    /// Refuses a request that was not understood: nothing after it on this connection can be either.
+    pub fn refuse_request<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        status: u16,
+    ) {
+        stream.keep_client = false;
+        stream.upload.done = true;
+        self.fail(cx, stream, status);
+    }
+
+    fn error_page<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, status: u16) {
+        let configured = [stream.backend, stream.frontend]
+            .into_iter()
+            .find_map(|proxy| {
+                let pages = &cx.running.proxy(proxy).error_pages;
+                pages
+                    .iter()
+                    .find(|(of, _)| *of == status)
+                    .map(|(_, page)| page)
+            });
+        match configured {
+            Some(ErrorPage::Raw(raw)) => self.raw_page(cx, stream, status, raw),
+            Some(ErrorPage::Redirect {
+                status: code,
+                location,
+            }) => {
+                begin(&mut stream.response, *code);
+                stream.response.append(b"cache-control", b"no-cache");
+                stream.response.append(b"location", location.as_bytes());
+                stream.txn.status = *code;
+                self.answer(
+                    cx,
+                    stream,
+                    &Page {
+                        body: b"",
+                        content_type: None,
+                    },
+                );
+            }
+            None => self.builtin_page(cx, stream, status),
+        }
+    }
+
+    fn builtin_page<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, status: u16) {
+        begin(&mut stream.response, status);
+        let reason = error_pages::reason(status);
+        let text = error_pages::text(status).unwrap_or_default();
+        stream.response.append(b"cache-control", b"no-cache");
+        stream.txn.status = status;
+        let body = format!("<html><body><h1>{status} {reason}</h1>\n{text}\n</body></html>\n");
+        self.answer(
+            cx,
+            stream,
+            &Page {
+                body: body.as_bytes(),
+                content_type: Some("text/html"),
+            },
+        );
+    }
+
+    /// A whole response from a file (`errorfile`), checked when the configuration was loaded.
+    fn raw_page<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        status: u16,
+        raw: &[u8],
+    ) {
+        let limits = h1::Limits {
+            head_bytes_max: raw.len() + 1,
+            fields_max: usize::MAX,
+        };
+        match h1::parse_response(
+            raw,
+            Method::Get,
+            limits,
+            Strictness::Relaxed,
+            &mut stream.response,
+        ) {
+            Ok(Some(parsed)) => {
+                for name in [&b"content-length"[..], b"transfer-encoding", b"connection"] {
+                    stream.response.remove_all(name);
+                }
+                stream.txn.status = stream.response.status();
+                self.answer(
+                    cx,
+                    stream,
+                    &Page {
+                        body: &raw[parsed.consumed..],
+                        content_type: None,
+                    },
+                );
+            }
+            _ => self.builtin_page(cx, stream, status),
+        }
+    }
+
+    /// `return`, `deny`, `tarpit`: what the rule says (manual §4.4).
+    pub fn reply<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, reply: &Reply) {
+        let mut body = Vec::new();
+        match &reply.body {
+            ReplyBody::Default => return self.error_page(cx, stream, reply.status),
+            ReplyBody::Raw(raw) => return self.raw_page(cx, stream, reply.status, raw),
+            ReplyBody::Empty => {}
+            ReplyBody::Fixed(bytes) => body.extend_from_slice(bytes),
+            ReplyBody::Format(format) => self.render(cx, stream, format, &mut body),
+        }
+        let mut response = std::mem::take(&mut stream.response);
+        begin(&mut response, reply.status);
+        // The old response is out of the rules' sight from here on; the request is not.
+        for (name, format) in &reply.headers {
+            let mut value = std::mem::take(&mut self.text);
+            self.render(cx, stream, format, &mut value);
+            response.append(name.as_bytes(), &value);
+            value.clear();
+            self.text = value;
+        }
+        stream.response = response;
+        stream.txn.status = reply.status;
+        self.answer(
+            cx,
+            stream,
+            &Page {
+                body: &body,
+                content_type: reply.content_type.as_deref(),
+            },
+        );
+    }
+
+    /// `redirect` (manual §4.2). Returns whether it applies.
+    pub fn redirect<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        redirect: &Redirect,
+    ) -> bool {
+        let options = &redirect.options;
+        let mut location = Vec::new();
+        match &redirect.kind {
+            RedirectKind::Location(format) => {
+                self.render(cx, stream, format, &mut location);
+                if location.is_empty() && options.ignore_empty {
+                    return false;
+                }
+            }
+            RedirectKind::Prefix(format) => {
+                self.render(cx, stream, format, &mut location);
+                if location.is_empty() && options.ignore_empty {
+                    return false;
+                }
+                if location == b"/" {
+                    location.clear();
+                }
+                append_path(
+                    &stream.request,
+                    options.drop_query,
+                    options.append_slash,
+                    &mut location,
+                );
+            }
+            RedirectKind::Scheme(format) => {
+                self.render(cx, stream, format, &mut location);
+                if location.is_empty() && options.ignore_empty {
+                    return false;
+                }
+                location.extend_from_slice(b"://");
+                location
+                    .extend_from_slice(stream.request.get(http::Name::Host).unwrap_or_default());
+                append_path(
+                    &stream.request,
+                    options.drop_query,
+                    options.append_slash,
+                    &mut location,
+                );
+            }
+        }
+        begin(&mut stream.response, redirect.code);
+        if matches!(redirect.code, 302 | 303 | 307) {
+            stream.response.append(b"cache-control", b"no-cache");
+        }
+        if let Some(cookie) = &options.set_cookie {
+            stream
+                .response
+                .append(b"set-cookie", format!("{cookie}; path=/;").as_bytes());
+        }
+        if let Some(cookie) = &options.clear_cookie {
+            stream.response.append(
+                b"set-cookie",
+                format!("{cookie}; path=/; Max-Age=0;").as_bytes(),
+            );
+        }
+        stream.response.append(b"location", &location);
+        stream.txn.status = redirect.code;
+        stream.ended_by(b'L', b'R');
+        self.answer(
+            cx,
+            stream,
+            &Page {
+                body: b"",
+                content_type: None,
+            },
+        );
+        true
+    }
+
+    /// `monitor-uri`: answered before any rule, not counted as traffic.
+    pub fn monitor<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        stream.logged = true;
+        self.error_page(cx, stream, 200);
+    }
+
+    /// Sends the response that was put together, with its body.
+    fn answer<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, page: &Page<'_>) {
+        let Some(client) = stream.client else { return };
+        self.leave_queue(stream);
+        stream.wants_tunnel = false;
+        stream.keep_server = false;
+        if let Some(kind) = page.content_type.filter(|_| !page.body.is_empty()) {
+            stream.response.append(b"content-type", kind.as_bytes());
+        }
+        let status = stream.response.status();
+        let bodiless = status < 200 || status == 204 || status == 304;
+        if !bodiless {
+            let mut length = [0; 20];
+            stream.response.append(
+                b"content-length",
+                decimal(page.body.len() as u64, &mut length),
+            );
+        }
+        self.after_response_rules(cx, stream);
+        self.finish_response_head(cx, stream);
+        let mut out = std::mem::take(&mut self.scratch);
+        out.clear();
+        h1::write_response(&stream.response, &mut out);
+        let body = if bodiless || stream.txn.method == Method::Head {
+            &[][..]
+        } else {
+            page.body
+        };
+        stream.txn.bytes_out += (out.len() + body.len()) as u64;
+        self.send(cx, client, &out, body);
+        out.clear();
+        self.scratch = out;
+        stream.answered = true;
+        stream.txn.status = status;
+        stream.download = Transfer::new(Framing::None, Coding::Plain);
+        stream.download.done = true;
+        // What is left of the request is read and thrown away, so that the connection can go on.
+        stream.upload.open = true;
+        self.release_server(cx, stream);
+        stream.upload.coding = Coding::Discard;
+        if stream.parsed.expect_continue && !stream.upload.done {
+            // The client still waits to be asked for its body: it may as well never send it.
+            stream.keep_client = false;
+        }
+        stream.phase = Phase::Transfer;
+        self.run(cx, stream);
+    }
+}
+
+fn begin(response: &mut Head, status: u16) {
+    response.clear();
+    response.set_version(http::Version::Http11);
+    response.set_status(status, error_pages::reason(status).as_bytes());
+}
+
+fn append_path(request: &Head, drop_query: bool, append_slash: bool, location: &mut Vec<u8>) {
+    let path = if drop_query {
+        request.path()
+    } else {
+        request.path_and_query()
+    };
+    location.extend_from_slice(path);
+    if drop_query && append_slash && !path.ends_with(b"/") {
+        location.push(b'/');
+    }
+}
+
+/// Decimal digits of a number.
+pub(crate) fn decimal(mut value: u64, buffer: &mut [u8; 20]) -> &[u8] {
+    let mut at = buffer.len();
+    loop {
+        at -= 1;
+        buffer[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            return &buffer[at..];
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! `http-request`, `http-response` and `http-after-response` rules (manual §4.3).
+
+use config::model::{HttpAction, HttpRule, Reply};
+use http::Head;
+use net::Driver;
+use sample::LogFormat;
+
+use super::tcp::Part;
+use super::{Outcome, RuleSet};
+use crate::engine::{Core, Cx};
+use crate::running::deadline;
+use crate::stream::{Phase, Stream};
+
+impl Core {
+    /// Runs a rule set of a proxy.
+    pub fn http_rules<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        proxy: usize,
+        set: RuleSet,
+    ) -> Outcome {
+        for (place, rule) in set.rules(cx.running.proxy(proxy)).iter().enumerate() {
+            if rule
+                .condition
+                .as_ref()
+                .is_some_and(|condition| !self.holds(cx, stream, condition))
+            {
+                continue;
+            }
+            match self.http_action(cx, stream, rule, set, (proxy, place)) {
+                Flow::Next => {}
+                Flow::Stop => return Outcome::Continue,
+                Flow::Ended => return Outcome::Ended,
+            }
+        }
+        Outcome::Continue
+    }
+
+    /// `http-after-response` of the backend, then of the frontend; it sees every response, our own too.
+    pub fn after_response_rules<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        for proxy in [stream.backend, stream.frontend] {
+            self.http_rules(cx, stream, proxy, RuleSet::AfterResponse);
+            if stream.backend == stream.frontend {
+                return;
+            }
+        }
+    }
+
+    fn http_action<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        rule: &HttpRule,
+        set: RuleSet,
+        place: (usize, usize),
+    ) -> Flow {
+        match &rule.action {
+            HttpAction::Allow => return Flow::Stop,
+            HttpAction::SetHeader { name, value } => {
+                self.edit_header(cx, stream, set, name, value, true)
+            }
+            HttpAction::AddHeader { name, value } => {
+                self.edit_header(cx, stream, set, name, value, false)
+            }
+            HttpAction::DelHeader { name } => {
+                head(stream, set).remove_all(name.as_bytes());
+            }
+            HttpAction::SetMethod(format) => {
+                self.edit(cx, stream, format, |head, method| head.set_method(method))
+            }
+            HttpAction::SetUri(format) => {
+                self.edit(cx, stream, format, |head, uri| head.set_target(uri))
+            }
+            HttpAction::SetPath(format) => self.edit(cx, stream, format, set_path),
+            HttpAction::SetPathq(format) => self.edit(cx, stream, format, set_path_and_query),
+            HttpAction::SetQuery(format) => self.edit(cx, stream, format, set_query),
+            HttpAction::SetStatus { status, reason } => {
+                let reason = reason
+                    .as_deref()
+                    .unwrap_or_else(|| crate::error_pages::reason(*status));
+                stream.response.set_status(*status, reason.as_bytes());
+                stream.txn.status = *status;
+            }
+            HttpAction::SetVar { var, expr } => {
+                let value = self.with_scope(cx, stream, true, |scope| {
+                    expr.eval(scope).map(sample::Value::detach)
+                });
+                // An expression without a value leaves the variable as it was (manual §4.4 set-var).
+                if let Some(Some(value)) = value {
+                    self.set_var(stream, *var, Some(value));
+                }
+            }
+            HttpAction::SetVarFmt { var, format } => self.set_var_fmt(cx, stream, *var, format),
+            HttpAction::SetSrc(expr) => self.set_stream_address(cx, stream, expr, Part::SourceIp),
+            HttpAction::SetSrcPort(expr) => {
+                self.set_stream_address(cx, stream, expr, Part::SourcePort)
+            }
+            HttpAction::SetDst(expr) => {
+                self.set_stream_address(cx, stream, expr, Part::DestinationIp)
+            }
+            HttpAction::SetDstPort(expr) => {
+                self.set_stream_address(cx, stream, expr, Part::DestinationPort)
+            }
+            HttpAction::UnsetVar(var) => self.set_var(stream, *var, None),
+            HttpAction::Return(reply) => {
+                stream.ended_by(b'L', set.letter());
+                self.reply(cx, stream, reply);
+                return Flow::Ended;
+            }
+            HttpAction::Deny(reply) => {
+                stream.ended_by(b'P', set.letter());
+                self.reply(cx, stream, reply);
+                return Flow::Ended;
+            }
+            HttpAction::Tarpit(_) => {
+                stream.tarpit = Some(place);
+                stream.phase = Phase::Tarpit;
+                if let Some(client) = stream.client {
+                    let timeouts = &cx.running.timeouts[place.0];
+                    self.set_deadline(client, deadline(cx.now(), timeouts.tarpit));
+                }
+                return Flow::Ended;
+            }
+            HttpAction::Reject => {
+                stream.ended_by(b'P', set.letter());
+                self.cut(cx, stream);
+                return Flow::Ended;
+            }
+            HttpAction::SilentDrop => {
+                stream.ended_by(b'P', b'R');
+                if let Some(client) = stream.client {
+                    cx.driver.vanish(client);
+                }
+                self.cut(cx, stream);
+                return Flow::Ended;
+            }
+            HttpAction::Redirect(redirect) => {
+                if self.redirect(cx, stream, redirect) {
+                    return Flow::Ended;
+                }
+            }
+            // Every action that the configuration accepts is above; the enum may grow beside it.
+            _ => debug_assert!(false, "an action without an implementation was accepted"),
+        }
+        Flow::Next
+    }
+
+    /// Answers a tarpitted request with what its rule says.
+    pub fn answer_tarpit<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        let Some((proxy, place)) = stream.tarpit else {
+            return;
+        };
+        stream.ended_by(b'P', b'T');
+        if let HttpAction::Tarpit(reply) = &cx.running.proxy(proxy).http_request[place].action {
+            let reply: &Reply = reply;
+            self.reply(cx, stream, reply);
+        }
+    }
+
+    fn edit_header<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        set: RuleSet,
+        name: &LogFormat,
+        value: &LogFormat,
+        replace: bool,
+    ) {
+        let mut text = std::mem::take(&mut self.text);
+        let mut name_text = Vec::new();
+        // A name is nearly always written out.
+        let name = match name.constant() {
+            Some(name) => name,
+            None => {
+                self.render(cx, stream, name, &mut name_text);
+                &name_text
+            }
+        };
+        self.render(cx, stream, value, &mut text);
+        let head = head(stream, set);
+        if replace {
+            head.remove_all(name);
+        }
+        head.append(name, &text);
+        text.clear();
+        self.text = text;
+    }
+
+    fn edit<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        format: &LogFormat,
+        set: impl Fn(&mut Head, &[u8]),
+    ) {
+        let mut text = std::mem::take(&mut self.text);
+        self.render(cx, stream, format, &mut text);
+        set(&mut stream.request, &text);
+        text.clear();
+        self.text = text;
+    }
+}
+
+impl RuleSet {
+    /// When a rule of this set ends a stream (manual §8.5).
+    fn letter(self) -> u8 {
+        match self {
+            RuleSet::Request | RuleSet::Redirect => b'R',
+            RuleSet::Response | RuleSet::AfterResponse => b'H',
+        }
+    }
+}
+
+enum Flow {
+    Next,
+    /// `allow`: the rest of the set is passed over.
+    Stop,
+    Ended,
+}
+
+fn head(stream: &mut Stream, set: RuleSet) -> &mut Head {
+    match set {
+        RuleSet::Request | RuleSet::Redirect => &mut stream.request,
+        RuleSet::Response | RuleSet::AfterResponse => &mut stream.response,
+    }
+}
+
+/// Puts a new path and query after the scheme and authority of the target, if it has them.
+fn set_path_and_query(head: &mut Head, path: &[u8]) {
+    let kept = head.target().len() - head.path_and_query().len();
+    let mut target = head.target()[..kept].to_vec();
+    target.extend_from_slice(path);
+    head.set_target(&target);
+}
+
+fn set_path(head: &mut Head, path: &[u8]) {
+    let mut whole = path.to_vec();
+    if let Some(query) = head.query() {
+        whole.push(b'?');
+        whole.extend_from_slice(query);
+    }
+    set_path_and_query(head, &whole);
+}
+
+fn set_query(head: &mut Head, query: &[u8]) {
+    let mut whole = head.path().to_vec();
+    let query = query.strip_prefix(b"?").unwrap_or(query);
+    if !query.is_empty() {
+        whole.push(b'?');
+        whole.extend_from_slice(query);
+    }
+    set_path_and_query(head, &whole);
+}

@@ -1,0 +1,270 @@
+//! `tcp-request` and `tcp-response` rules (manual §4.3): of a connection, a session, a stream's content.
+
+use std::net::{IpAddr, SocketAddr};
+
+use config::model::{TcpAction, TcpRule};
+use net::{Addr, ConnId, Driver};
+use sample::{Expr, Scope, Value};
+
+use super::Verdict;
+use crate::conn::Stage;
+use crate::engine::{Core, Cx};
+use crate::running::deadline;
+use crate::stream::phases::Step;
+use crate::stream::{Phase, Stream};
+
+impl Core {
+    /// `tcp-request connection`: right after the accept.
+    pub fn connection_rules<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) -> Verdict {
+        let frontend = self.frontend_of(conn);
+        self.bare_rules(cx, conn, &cx.running.proxy(frontend).tcp_request_connection)
+    }
+
+    /// `tcp-request session`: the PROXY header was read.
+    pub fn session_rules<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) -> Verdict {
+        let frontend = self.frontend_of(conn);
+        self.bare_rules(cx, conn, &cx.running.proxy(frontend).tcp_request_session)
+    }
+
+    fn frontend_of(&mut self, conn: ConnId) -> usize {
+        self.conns.client(conn).map_or(0, |client| client.frontend)
+    }
+
+    fn bare_rules<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        conn: ConnId,
+        rules: &[TcpRule],
+    ) -> Verdict {
+        for rule in rules {
+            let holds = match &rule.condition {
+                Some(condition) => self
+                    .with_session(cx, conn, |scope| condition.matches(scope))
+                    .unwrap_or(false),
+                None => true,
+            };
+            if !holds {
+                continue;
+            }
+            match &rule.action {
+                TcpAction::Accept => return Verdict::Continue,
+                TcpAction::Reject | TcpAction::Close => return Verdict::Close,
+                TcpAction::SilentDrop => {
+                    cx.driver.vanish(conn);
+                    return Verdict::Close;
+                }
+                TcpAction::ExpectProxy => {
+                    if let Some(client) = self.conns.client(conn) {
+                        client.stage = Stage::ProxyHeader;
+                    }
+                }
+                TcpAction::SetVar { var, expr } => {
+                    let value = self
+                        .with_session(cx, conn, |scope| expr.eval(scope).map(Value::detach))
+                        .flatten();
+                    if let (Some(value), Some(client)) = (value, self.conns.client(conn)) {
+                        client.session.vars.set(var.slot, value);
+                    }
+                }
+                TcpAction::SetVarFmt { var, format } => {
+                    let mut text = Vec::new();
+                    self.with_session(cx, conn, |scope| format.render(scope, &mut text));
+                    if let Some(client) = self.conns.client(conn) {
+                        client.session.vars.set(var.slot, Value::text(&text[..]));
+                    }
+                }
+                TcpAction::UnsetVar(var) => {
+                    if let Some(client) = self.conns.client(conn) {
+                        client.session.vars.unset(var.slot);
+                    }
+                }
+                TcpAction::SetSrc(expr) => self.set_address(cx, conn, expr, Part::SourceIp),
+                TcpAction::SetSrcPort(expr) => self.set_address(cx, conn, expr, Part::SourcePort),
+                TcpAction::SetDst(expr) => self.set_address(cx, conn, expr, Part::DestinationIp),
+                TcpAction::SetDstPort(expr) => {
+                    self.set_address(cx, conn, expr, Part::DestinationPort)
+                }
+                _ => debug_assert!(false, "an action without an implementation was accepted"),
+            }
+        }
+        Verdict::Continue
+    }
+
+    /// `tcp-request content` of a proxy: may wait for bytes, at most its `inspect-delay`.
+    pub fn content_rules<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        proxy: usize,
+        next: Phase,
+    ) -> Step {
+        let rules = &cx.running.proxy(proxy).tcp_request_content;
+        if rules.is_empty() {
+            return Step::Go(next);
+        }
+        let Some(client) = stream.client else {
+            return Step::Wait;
+        };
+        let now_ms = cx.now().ms();
+        let over = stream.inspecting && now_ms >= stream.wait_until_ms;
+        let ended = self.conns.get(client).is_some_and(|entry| entry.eof);
+        let delay = cx.running.proxy(proxy).tcp_request_inspect_delay;
+        let last_chance = over || ended || delay.is_none();
+        for rule in rules {
+            let verdict = match &rule.condition {
+                Some(condition) => {
+                    self.with_scope(cx, stream, last_chance, |scope| condition.test(scope))
+                }
+                None => Some(sample::Verdict::True),
+            };
+            match verdict {
+                Some(sample::Verdict::True) => {}
+                Some(sample::Verdict::Wait) if !last_chance => {
+                    return self.inspect_more(cx, stream, client, delay);
+                }
+                _ => continue,
+            }
+            match &rule.action {
+                TcpAction::Accept => break,
+                TcpAction::Reject | TcpAction::Close => {
+                    stream.ended_by(b'P', b'R');
+                    self.cut(cx, stream);
+                    return Step::Wait;
+                }
+                TcpAction::SilentDrop => {
+                    stream.ended_by(b'P', b'R');
+                    cx.driver.vanish(client);
+                    self.cut(cx, stream);
+                    return Step::Wait;
+                }
+                TcpAction::SetVar { var, expr } => {
+                    let value = self.with_scope(cx, stream, true, |scope| {
+                        expr.eval(scope).map(Value::detach)
+                    });
+                    if let Some(Some(value)) = value {
+                        self.set_var(stream, *var, Some(value));
+                    }
+                }
+                TcpAction::SetVarFmt { var, format } => self.set_var_fmt(cx, stream, *var, format),
+                TcpAction::UnsetVar(var) => self.set_var(stream, *var, None),
+                TcpAction::SetSrc(expr) => {
+                    self.set_stream_address(cx, stream, expr, Part::SourceIp)
+                }
+                TcpAction::SetSrcPort(expr) => {
+                    self.set_stream_address(cx, stream, expr, Part::SourcePort)
+                }
+                TcpAction::SetDst(expr) => {
+                    self.set_stream_address(cx, stream, expr, Part::DestinationIp)
+                }
+                TcpAction::SetDstPort(expr) => {
+                    self.set_stream_address(cx, stream, expr, Part::DestinationPort)
+                }
+                _ => debug_assert!(false, "an action without an implementation was accepted"),
+            }
+        }
+        stream.inspecting = false;
+        self.set_deadline(client, net::timers::NEVER_MS);
+        Step::Go(next)
+    }
+
+    fn inspect_more<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        client: ConnId,
+        delay: Option<std::time::Duration>,
+    ) -> Step {
+        if !std::mem::replace(&mut stream.inspecting, true) {
+            let delay_ms = delay.map_or(0, |delay| delay.as_millis() as u64);
+            stream.wait_until_ms = deadline(cx.now(), delay_ms);
+            self.set_deadline(client, stream.wait_until_ms);
+        }
+        Step::Wait
+    }
+
+    fn with_session<D: Driver, R>(
+        &self,
+        cx: &Cx<'_, D>,
+        conn: ConnId,
+        work: impl FnOnce(&Scope<'_>) -> R,
+    ) -> Option<R> {
+        let view = self.view(cx);
+        let scope = Scope {
+            now: cx.now(),
+            world: &view,
+            session: self.conns.session(conn)?,
+            txn: None,
+            request: None,
+            response: None,
+            request_data: self.conns.input(conn),
+            response_data: &[],
+            last_chance: true,
+        };
+        Some(work(&scope))
+    }
+
+    fn set_address<D: Driver>(&mut self, cx: &Cx<'_, D>, conn: ConnId, expr: &Expr, part: Part) {
+        let value = self
+            .with_session(cx, conn, |scope| expr.eval(scope).map(Value::detach))
+            .flatten();
+        self.put_address(conn, value, part);
+    }
+
+    /// `set-src` and its kin, from an expression of a stream.
+    pub fn set_stream_address<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &Stream,
+        expr: &Expr,
+        part: Part,
+    ) {
+        let value = self
+            .with_scope(cx, stream, true, |scope| {
+                expr.eval(scope).map(Value::detach)
+            })
+            .flatten();
+        if let Some(client) = stream.client {
+            self.put_address(client, value, part);
+        }
+    }
+
+    fn put_address(&mut self, conn: ConnId, value: Option<Value<'static>>, part: Part) {
+        let (Some(value), Some(client)) = (value, self.conns.client(conn)) else {
+            return;
+        };
+        let session = &mut client.session;
+        let (addr, original) = match part {
+            Part::SourceIp | Part::SourcePort => (&mut session.src, &mut session.connection_src),
+            Part::DestinationIp | Part::DestinationPort => {
+                (&mut session.dst, &mut session.connection_dst)
+            }
+        };
+        let changed = match part {
+            Part::SourceIp | Part::DestinationIp => match value {
+                Value::Ipv4(ip) => Some((IpAddr::V4(ip), addr.port())),
+                Value::Ipv6(ip) => Some((IpAddr::V6(ip), addr.port())),
+                _ => None,
+            },
+            Part::SourcePort | Part::DestinationPort => match value {
+                Value::Int(port) => u16::try_from(port)
+                    .ok()
+                    .zip(addr.ip())
+                    .map(|(port, ip)| (ip, port)),
+                _ => None,
+            },
+        };
+        if let Some((ip, port)) = changed {
+            let old = std::mem::replace(addr, Addr::Inet(SocketAddr::new(ip, port)));
+            original.get_or_insert(old);
+        }
+    }
+}
+
+/// The part of a session's addresses that a rule sets.
+#[derive(Clone, Copy)]
+pub(crate) enum Part {
+    SourceIp,
+    SourcePort,
+    DestinationIp,
+    DestinationPort,
+}

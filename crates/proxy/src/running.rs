@@ -1,0 +1,152 @@
+//! The running configuration: the typed configuration with what the engine wants ready-made.
+//!
+//! Immutable and shared by the workers.
+
+use config::model::{Config, LogTarget, Mode, Proxy, Timeouts};
+use net::timers::NEVER_MS;
+
+/// A log target's number among all of the configuration: what [`net::Driver::log`] takes.
+pub type LogTargetId = usize;
+
+/// A listener: which bind line of which frontend it is. Its [`net::ListenerId`] is its place in [`Running::listeners`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListenerInfo {
+    /// The frontend's index.
+    pub frontend: usize,
+    /// The bind line's index in it.
+    pub bind: usize,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Running {
+    /// What was configured.
+    pub config: Config,
+    /// Every bind line of every frontend.
+    pub listeners: Vec<ListenerInfo>,
+    /// Every log target, in the order of [`Running::log_ids`].
+    pub logs: Vec<LogTarget>,
+    /// By proxy: the numbers of its log targets.
+    pub log_ids: Vec<Vec<LogTargetId>>,
+    /// By proxy.
+    pub(crate) timeouts: Vec<TimeoutsMs>,
+    /// Facts of the process.
+    pub process: Process,
+    /// How many variables each scope needs.
+    pub slots: sample::SlotCounts,
+}
+
+/// Facts of the process that logs and expressions name.
+#[derive(Clone, Debug, Default)]
+pub struct Process {
+    /// `hostname`.
+    pub hostname: String,
+    /// The process' number.
+    pub pid: u32,
+    /// Workers.
+    pub nbthread: u32,
+    /// Seconds that local time is ahead of UTC.
+    pub utc_offset_seconds: i32,
+    /// When the process started.
+    pub started: net::Now,
+}
+
+impl Running {
+    /// Prepares a configuration.
+    #[must_use]
+    pub fn new(config: Config, process: Process) -> Self {
+        let mut listeners = Vec::new();
+        let mut logs = Vec::new();
+        let mut log_ids = Vec::new();
+        for (frontend, proxy) in config.proxies.iter().enumerate() {
+            if proxy.is_frontend && !proxy.disabled {
+                listeners
+                    .extend((0..proxy.binds.len()).map(|bind| ListenerInfo { frontend, bind }));
+            }
+            log_ids.push((logs.len()..logs.len() + proxy.log.len()).collect());
+            logs.extend(proxy.log.iter().cloned());
+        }
+        let timeouts = config
+            .proxies
+            .iter()
+            .map(|proxy| TimeoutsMs::new(&proxy.timeout))
+            .collect();
+        let slots = config.slots;
+        Running {
+            config,
+            listeners,
+            logs,
+            log_ids,
+            timeouts,
+            process,
+            slots,
+        }
+    }
+
+    pub(crate) fn proxy(&self, index: usize) -> &Proxy {
+        &self.config.proxies[index]
+    }
+
+    pub(crate) fn is_http(&self, index: usize) -> bool {
+        self.config.proxies[index].mode == Mode::Http
+    }
+
+    /// Where the head of a message must end (`tune.bufsize` less `tune.maxrewrite`).
+    pub(crate) fn limits(&self) -> http::h1::Limits {
+        let tune = &self.config.global.tune;
+        http::h1::Limits {
+            head_bytes_max: tune
+                .bufsize_bytes
+                .saturating_sub(tune.maxrewrite_bytes)
+                .max(1),
+            fields_max: tune.http_maxhdr,
+        }
+    }
+}
+
+/// The timeouts of a proxy in milliseconds; [`NEVER_MS`] for none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TimeoutsMs {
+    pub client: u64,
+    pub server: u64,
+    pub connect: u64,
+    pub http_request: u64,
+    pub http_keep_alive: u64,
+    pub queue: u64,
+    pub tunnel: u64,
+    pub client_fin: u64,
+    pub server_fin: u64,
+    pub tarpit: u64,
+    pub client_hs: u64,
+}
+
+impl TimeoutsMs {
+    fn new(timeouts: &Timeouts) -> Self {
+        let ms = |value: Option<std::time::Duration>| {
+            value.map_or(NEVER_MS, |value| value.as_millis() as u64)
+        };
+        let first = |one: Option<_>, other: Option<_>| ms(one.or(other));
+        TimeoutsMs {
+            client: ms(timeouts.client),
+            server: ms(timeouts.server),
+            connect: ms(timeouts.connect),
+            http_request: first(timeouts.http_request, timeouts.client),
+            // manual §4.2 timeout http-keep-alive: without it, that of the request, then that of the client
+            http_keep_alive: first(
+                timeouts.http_keep_alive,
+                timeouts.http_request.or(timeouts.client),
+            ),
+            queue: first(timeouts.queue, timeouts.connect),
+            tunnel: ms(timeouts.tunnel),
+            client_fin: ms(timeouts.client_fin),
+            server_fin: ms(timeouts.server_fin),
+            tarpit: first(timeouts.tarpit, timeouts.connect),
+            client_hs: first(timeouts.client_hs, timeouts.client),
+        }
+    }
+}
+
+/// The moment `timeout_ms` from now.
+pub(crate) fn deadline(now: net::Now, timeout_ms: u64) -> u64 {
+    now.ms().saturating_add(timeout_ms)
+}

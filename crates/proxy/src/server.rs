@@ -1,0 +1,477 @@
+//! Server connections: opened or taken from the idle ones, their bytes fed to streams, kept or closed.
+
+use config::model::{SendProxy, ServerAddress};
+use net::proxy_protocol::{self, Tlv, kind};
+use net::timers::NEVER_MS;
+use net::{Addr, Close, ConnId, Connect, ConnectError, Driver};
+
+use crate::conn::{Role, Server};
+use crate::engine::{Core, Cx};
+use crate::running::deadline;
+use crate::shared::Count;
+use crate::stream::phases::Step;
+use crate::stream::{Phase, Stream};
+
+/// The pause before the same server is tried again (manual §4.2 retries), milliseconds.
+const TURN_AROUND_MS: u64 = 1000;
+
+impl Core {
+    /// A connection to the chosen server: an idle one where that is allowed, else a fresh one.
+    pub fn connect_server<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
+        if stream.server.is_some() {
+            return Step::Wait; // it does not stand yet
+        }
+        let Some(server) = stream.target else {
+            return Step::Go(Phase::SelectServer);
+        };
+        let now = cx.now();
+        if stream.txn.timing.queued_ms.is_none() {
+            stream.txn.timing.queued_ms = Some(now.ms());
+        }
+        if stream.txn.is_http
+            && !stream.fresh_only
+            && let Some(conn) = self.take_idle(cx, stream, server)
+        {
+            self.attach(cx, stream, conn, server);
+            stream.on_reused = true;
+            stream.txn.server_reused = true;
+            stream.txn.timing.connected_ms = Some(now.ms());
+            return Step::Go(Phase::SendRequest);
+        }
+        match self.open_server(cx, stream, server) {
+            Ok(conn) => {
+                self.conns.insert(
+                    conn,
+                    Role::Server(Server {
+                        backend: stream.backend,
+                        server,
+                        stream: None,
+                        connecting: true,
+                        served: 0,
+                        private: self.is_private(cx, stream.backend, server),
+                        pool_place: None,
+                        keeper: None,
+                    }),
+                );
+                stream.on_reused = false;
+                self.attach(cx, stream, conn, server);
+                self.set_deadline(
+                    conn,
+                    deadline(now, cx.running.timeouts[stream.backend].connect),
+                );
+                Step::Wait
+            }
+            Err(error) => self.connect_failed(cx, stream, error),
+        }
+    }
+
+    fn open_server<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        server: usize,
+    ) -> Result<ConnId, ConnectError> {
+        let backend = cx.running.proxy(stream.backend);
+        let line = &backend.servers[server];
+        let computed;
+        let to = match &line.address {
+            ServerAddress::Fixed(addr) => addr,
+            ServerAddress::PortOffset { ip, offset } => {
+                let client = stream.client.and_then(|client| self.conns.client(client));
+                let port = client.map_or(0, |client| i32::from(client.session.dst.port())) + offset;
+                computed = Addr::Inet((*ip, u16::try_from(port).unwrap_or(0)).into());
+                &computed
+            }
+        };
+        stream.txn.server_dst = Some(to.clone());
+        let source = line.source.as_ref().or(backend.source.as_ref());
+        let from = source.map(|source| &source.addr);
+        stream.txn.server_src = from.cloned();
+        let interface = source.and_then(|source| source.interface.as_deref());
+        cx.driver.connect(&Connect {
+            to,
+            from,
+            interface,
+        })
+    }
+
+    /// Ties a connection to a stream and counts it.
+    fn attach<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        conn: ConnId,
+        server: usize,
+    ) {
+        stream.server = Some(conn);
+        stream.txn.server = Some(server as u32);
+        if let Some(entry) = self.conns.server(conn) {
+            entry.stream = Some(stream.id);
+        }
+        if !std::mem::replace(&mut stream.server_counted, true) {
+            self.count(Count::Server(stream.backend, server));
+        }
+        let _ = cx;
+    }
+
+    fn is_private<D: Driver>(&self, cx: &Cx<'_, D>, backend: usize, server: usize) -> bool {
+        let proxy = cx.running.proxy(backend);
+        let line = &proxy.servers[server];
+        // What the server learns of the client at the connection's start binds it to that client.
+        proxy.http_reuse == config::model::HttpReuse::Never
+            || !matches!(line.send_proxy, SendProxy::No)
+    }
+
+    /// An outgoing connection stands.
+    pub fn server_connected<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
+        let Some(server) = self.conns.server(conn) else {
+            return;
+        };
+        server.connecting = false;
+        let Some(mut stream) = server.stream.and_then(|id| self.streams.take(id)) else {
+            return self.close_server(cx, conn);
+        };
+        stream.txn.timing.connected_ms = Some(cx.now().ms());
+        self.send_proxy_header(cx, &mut stream, conn);
+        stream.phase = if stream.txn.is_http {
+            Phase::SendRequest
+        } else {
+            Phase::OpenTunnel
+        };
+        self.run(cx, &mut stream);
+        self.streams.put(stream);
+    }
+
+    fn send_proxy_header<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        conn: ConnId,
+    ) {
+        let Some(target) = stream.target else { return };
+        let line = &cx.running.proxy(stream.backend).servers[target];
+        let mut out = Vec::new();
+        match &line.send_proxy {
+            SendProxy::No => return,
+            SendProxy::V1 => {
+                let Some(session) = self.session(stream) else {
+                    return;
+                };
+                proxy_protocol::write_v1(Some((&session.src, &session.dst)), &mut out);
+            }
+            SendProxy::V2 {
+                unique_id,
+                crc32c,
+                authority: _,
+                tlvs,
+            } => {
+                if *unique_id
+                    && let Some(format) = &cx.running.proxy(stream.frontend).unique_id_format
+                {
+                    self.make_unique_id(cx, stream, format);
+                }
+                let mut values = Vec::with_capacity(tlvs.len());
+                for (kind, format) in tlvs {
+                    let mut value = Vec::new();
+                    self.render(cx, stream, format, &mut value);
+                    values.push((*kind, value));
+                }
+                let id = if *unique_id {
+                    stream.txn.unique_id.clone()
+                } else {
+                    None
+                };
+                let mut list: Vec<Tlv<'_>> = Vec::with_capacity(values.len() + 2);
+                if let Some(id) = &id {
+                    list.push(Tlv {
+                        kind: kind::UNIQUE_ID,
+                        value: id,
+                    });
+                }
+                if *crc32c {
+                    // The writer computes the checksum that this one asks for.
+                    list.push(Tlv {
+                        kind: kind::CRC32C,
+                        value: &[0; 4],
+                    });
+                }
+                list.extend(
+                    values
+                        .iter()
+                        .map(|(kind, value)| Tlv { kind: *kind, value }),
+                );
+                let Some(session) = self.session(stream) else {
+                    return;
+                };
+                if proxy_protocol::write_v2(Some((&session.src, &session.dst)), &list, &mut out)
+                    .is_err()
+                {
+                    // Too long a value: the server learns the addresses at least.
+                    out.clear();
+                    let _ =
+                        proxy_protocol::write_v2(Some((&session.src, &session.dst)), &[], &mut out);
+                }
+            }
+        }
+        self.send(cx, conn, &out, &[]);
+    }
+
+    /// Bytes from a server.
+    pub fn server_data<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId, data: &[u8]) {
+        let Some(entry) = self.conns.get(conn) else {
+            return;
+        };
+        let Some(id) = entry.server().and_then(|server| server.stream) else {
+            // An idle connection has nothing to say (a late response, a 408 at its end).
+            return self.close_server(cx, conn);
+        };
+        let kept = !entry.input.is_empty();
+        if kept {
+            entry.input.extend_from_slice(data);
+        }
+        let whole = if kept {
+            std::mem::take(&mut entry.input)
+        } else {
+            Vec::new()
+        };
+        let bytes = if kept { &whole[..] } else { data };
+        let Some(mut stream) = self.streams.take(id) else {
+            return;
+        };
+        let used = self.feed_response(cx, &mut stream, conn, bytes);
+        self.flush_head(cx, &mut stream);
+        self.streams.put(stream);
+        let Some(entry) = self.conns.get(conn) else {
+            return;
+        };
+        if used < bytes.len() {
+            match entry.server() {
+                // More than the response: this connection is out of step.
+                Some(server) if server.stream != Some(id) => self.close_server(cx, conn),
+                _ => entry.input = bytes[used..].to_vec(),
+            }
+        } else if kept {
+            let mut whole = whole;
+            whole.clear();
+            entry.input = whole;
+            self.conns.slim(conn);
+        }
+    }
+
+    fn feed_response<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        conn: ConnId,
+        bytes: &[u8],
+    ) -> usize {
+        let mut used = 0;
+        while used < bytes.len() && stream.server == Some(conn) {
+            let rest = &bytes[used..];
+            let step = match stream.phase {
+                Phase::ResponseHead => self.read_response_head(cx, stream, rest),
+                Phase::Transfer if !stream.download.done => self.download(cx, stream, rest),
+                Phase::Tunnel => self.tunnel_from_server(cx, stream, rest),
+                _ => 0,
+            };
+            if step == 0 {
+                break;
+            }
+            used += step;
+        }
+        used
+    }
+
+    /// The server will send no more.
+    pub fn server_eof<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
+        let Some(Some(id)) = self.conns.server(conn).map(|server| server.stream) else {
+            return self.close_server(cx, conn);
+        };
+        let Some(mut stream) = self.streams.take(id) else {
+            return;
+        };
+        match stream.phase {
+            Phase::Transfer if stream.download.until_close => {
+                stream.download.done = true;
+                stream.keep_server = false;
+                self.run(cx, &mut stream);
+            }
+            Phase::Tunnel => self.tunnel_server_ended(cx, &mut stream),
+            _ => self.server_failed(cx, &mut stream, Close::Reset),
+        }
+        self.streams.put(stream);
+    }
+
+    /// The server's connection is gone.
+    pub fn server_lost<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId, why: Close) {
+        let stream = self.conns.server(conn).and_then(|server| server.stream);
+        let stream = stream.and_then(|id| self.streams.take(id));
+        let Some(mut stream) = stream else {
+            return self.forget_server(cx, conn);
+        };
+        self.server_failed(cx, &mut stream, why);
+        self.streams.put(stream);
+        self.forget_server(cx, conn);
+    }
+
+    /// A stream's server connection failed it: tried again where that is safe, else told to the client.
+    fn server_failed<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, why: Close) {
+        match stream.phase {
+            Phase::Connect => {
+                self.drop_server(cx, stream);
+                let error = if why == Close::Refused {
+                    ConnectError::Refused
+                } else {
+                    ConnectError::Resource
+                };
+                match self.connect_failed(cx, stream, error) {
+                    Step::Go(phase) => {
+                        stream.phase = phase;
+                        self.run(cx, stream);
+                    }
+                    Step::Wait => {}
+                }
+            }
+            Phase::ResponseHead => {
+                stream.keep_server = false;
+                if self.may_resend(stream) {
+                    self.drop_server(cx, stream);
+                    stream.fresh_only = true;
+                    stream.phase = Phase::Connect;
+                    self.run(cx, stream);
+                } else {
+                    stream.ended_by(b'S', b'H');
+                    self.fail(cx, stream, 502);
+                }
+            }
+            Phase::Tunnel => {
+                stream.ended_by(b'S', b'D');
+                self.cut(cx, stream);
+            }
+            _ => {
+                stream.ended_by(b'S', b'D');
+                self.cut(cx, stream);
+            }
+        }
+    }
+
+    /// A connection attempt failed: the same server after a pause, another one, or an error.
+    pub fn connect_failed<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        error: ConnectError,
+    ) -> Step {
+        let backend = cx.running.proxy(stream.backend);
+        stream.tries += 1;
+        if stream.tries > backend.retries {
+            let who = if error == ConnectError::Timeout {
+                b's'
+            } else {
+                b'S'
+            };
+            stream.ended_by(who, b'C');
+            self.fail(cx, stream, 503);
+            return Step::Wait;
+        }
+        stream.txn.retries += 1;
+        if self.may_redispatch(cx, stream) {
+            self.release_slot(cx, stream);
+            stream.avoid = stream.target.take();
+            stream.txn.redispatched = true;
+            return Step::Go(Phase::SelectServer);
+        }
+        // A refusal comes at once: without a pause all tries would fail within the same moment. A time-out was one.
+        if error == ConnectError::Timeout {
+            return Step::Go(Phase::Connect);
+        }
+        if let Some(client) = stream.client {
+            let connect_ms = cx.running.timeouts[stream.backend].connect;
+            self.set_deadline(client, deadline(cx.now(), TURN_AROUND_MS.min(connect_ms)));
+        }
+        Step::Go(Phase::TurnAround)
+    }
+
+    /// A server connection's deadline came.
+    pub fn server_timeout<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
+        let stream = self.conns.server(conn).and_then(|server| server.stream);
+        let Some(mut stream) = stream.and_then(|id| self.streams.take(id)) else {
+            return self.close_server(cx, conn);
+        };
+        match stream.phase {
+            Phase::Connect => {
+                self.drop_server(cx, &mut stream);
+                match self.connect_failed(cx, &mut stream, ConnectError::Timeout) {
+                    Step::Go(phase) => {
+                        stream.phase = phase;
+                        self.run(cx, &mut stream);
+                    }
+                    Step::Wait => {}
+                }
+            }
+            Phase::ResponseHead => {
+                stream.ended_by(b's', b'H');
+                self.fail(cx, &mut stream, 504);
+            }
+            _ => {
+                stream.ended_by(b's', b'D');
+                self.cut(cx, &mut stream);
+            }
+        }
+        self.streams.put(stream);
+    }
+
+    /// The stream is done with its server connection: idle if it may serve again, else closed. Its slot goes to the next.
+    pub fn release_server<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        if let Some(conn) = stream.server.take() {
+            let reusable = stream.keep_server
+                && self
+                    .conns
+                    .get(conn)
+                    .is_some_and(|entry| !entry.eof && !entry.backlog && entry.input.is_empty());
+            if reusable {
+                self.keep_idle(cx, stream, conn);
+            } else {
+                self.close_server(cx, conn);
+            }
+        }
+        self.uncount_server(stream);
+        self.release_slot(cx, stream);
+    }
+
+    /// Closes the stream's server connection and keeps its slot.
+    fn drop_server<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        if let Some(conn) = stream.server.take() {
+            self.close_server(cx, conn);
+        }
+        self.uncount_server(stream);
+    }
+
+    fn uncount_server(&mut self, stream: &mut Stream) {
+        if std::mem::take(&mut stream.server_counted)
+            && let Some(server) = stream.txn.server
+        {
+            self.uncount(Count::Server(stream.backend, server as usize));
+        }
+    }
+
+    pub fn close_server<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
+        cx.driver.close(conn);
+        self.forget_server(cx, conn);
+    }
+
+    fn forget_server<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
+        self.leave_pool(conn);
+        let Some(Role::Server(server)) = self.conns.remove(conn) else {
+            return;
+        };
+        self.set_deadline(conn, NEVER_MS);
+        if let Some(keeper) = server.keeper
+            && let Some(client) = self.conns.client(keeper)
+            && client.kept == Some(conn)
+        {
+            client.kept = None;
+        }
+        let _ = cx;
+    }
+}

@@ -1,0 +1,164 @@
+//! What the workers share: counters that one worker writes and all read, and the slots of servers with a `maxconn`.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use crate::running::Running;
+
+/// See the module. Everything is atomic; nothing is locked.
+#[derive(Debug)]
+pub struct Shared {
+    workers: Vec<Counters>,
+    /// By backend and server: requests that hold one of the server's `maxconn` slots, all workers together.
+    slots: Vec<Vec<AtomicU32>>,
+    /// Requests that wait for a slot anywhere.
+    waiting: AtomicU32,
+    /// Streams since the start, all workers together: the source of [`sample::Txn::id`].
+    streams: AtomicU64,
+}
+
+/// One worker's counts; only it writes them. A line of the cache of its own.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Counters {
+    process: AtomicU32,
+    frontends: Vec<AtomicU32>,
+    backends: Vec<AtomicU32>,
+    servers: Vec<Vec<AtomicU32>>,
+    binds: Vec<Vec<AtomicU32>>,
+    queued: Vec<AtomicU32>,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Count {
+    Process,
+    Frontend(usize),
+    Backend(usize),
+    Server(usize, usize),
+    Bind(usize, usize),
+    /// Requests in a backend's queue.
+    Queued(usize),
+}
+
+fn zeros(count: usize) -> Vec<AtomicU32> {
+    (0..count).map(|_| AtomicU32::new(0)).collect()
+}
+
+impl Shared {
+    /// Counters for these workers of this configuration, all zero.
+    #[must_use]
+    pub fn new(running: &Running, workers: usize) -> Self {
+        let proxies = &running.config.proxies;
+        let counters = || Counters {
+            process: AtomicU32::new(0),
+            frontends: zeros(proxies.len()),
+            backends: zeros(proxies.len()),
+            servers: proxies
+                .iter()
+                .map(|proxy| zeros(proxy.servers.len()))
+                .collect(),
+            binds: proxies
+                .iter()
+                .map(|proxy| zeros(proxy.binds.len()))
+                .collect(),
+            queued: zeros(proxies.len()),
+        };
+        Shared {
+            workers: (0..workers).map(|_| counters()).collect(),
+            slots: proxies
+                .iter()
+                .map(|proxy| zeros(proxy.servers.len()))
+                .collect(),
+            waiting: AtomicU32::new(0),
+            streams: AtomicU64::new(0),
+        }
+    }
+
+    fn cell(&self, worker: usize, what: Count) -> &AtomicU32 {
+        let counters = &self.workers[worker];
+        match what {
+            Count::Process => &counters.process,
+            Count::Frontend(proxy) => &counters.frontends[proxy],
+            Count::Backend(proxy) => &counters.backends[proxy],
+            Count::Server(proxy, server) => &counters.servers[proxy][server],
+            Count::Bind(proxy, bind) => &counters.binds[proxy][bind],
+            Count::Queued(proxy) => &counters.queued[proxy],
+        }
+    }
+
+    pub(crate) fn add(&self, worker: usize, what: Count) {
+        let cell = self.cell(worker, what);
+        // One writer: a load and a store, no locked instruction.
+        cell.store(cell.load(Relaxed).wrapping_add(1), Relaxed);
+    }
+
+    pub(crate) fn sub(&self, worker: usize, what: Count) {
+        let cell = self.cell(worker, what);
+        debug_assert!(cell.load(Relaxed) > 0, "{what:?} below zero");
+        cell.store(cell.load(Relaxed).wrapping_sub(1), Relaxed);
+    }
+
+    /// The sum over the workers.
+    pub(crate) fn count(&self, what: Count) -> u32 {
+        (0..self.workers.len()).fold(0, |sum, worker| {
+            sum.wrapping_add(self.cell(worker, what).load(Relaxed))
+        })
+    }
+
+    /// One worker's part of a count.
+    pub(crate) fn own_count(&self, worker: usize, what: Count) -> u32 {
+        self.cell(worker, what).load(Relaxed)
+    }
+
+    /// Takes one of a server's `max` slots.
+    pub(crate) fn take_slot(&self, backend: usize, server: usize, max: u32) -> bool {
+        let cell = &self.slots[backend][server];
+        cell.fetch_update(Relaxed, Relaxed, |held| (held < max).then_some(held + 1))
+            .is_ok()
+    }
+
+    pub(crate) fn slot_is_free(&self, backend: usize, server: usize, max: u32) -> bool {
+        self.slots[backend][server].load(Relaxed) < max
+    }
+
+    pub(crate) fn give_slot(&self, backend: usize, server: usize) {
+        self.slots[backend][server].fetch_sub(1, Relaxed);
+    }
+
+    pub(crate) fn waiting_add(&self) {
+        self.waiting.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn waiting_sub(&self) {
+        self.waiting.fetch_sub(1, Relaxed);
+    }
+
+    pub(crate) fn anyone_waits(&self) -> bool {
+        self.waiting.load(Relaxed) > 0
+    }
+
+    /// A block of stream numbers for one worker, so that a stream costs no shared write.
+    pub(crate) fn stream_ids(&self, block: u64) -> u64 {
+        self.streams.fetch_add(block, Relaxed)
+    }
+
+    /// Whether every count is back at zero: nothing leaked.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        let zero = |cells: &[AtomicU32]| cells.iter().all(|cell| cell.load(Relaxed) == 0);
+        let worker_is_quiet = |counters: &Counters| {
+            counters.process.load(Relaxed) == 0
+                && zero(&counters.frontends)
+                && zero(&counters.backends)
+                && zero(&counters.queued)
+                && counters
+                    .servers
+                    .iter()
+                    .chain(&counters.binds)
+                    .all(|cells| zero(cells))
+        };
+        self.workers.iter().all(worker_is_quiet)
+            && self.slots.iter().all(|cells| zero(cells))
+            && self.waiting.load(Relaxed) == 0
+    }
+}

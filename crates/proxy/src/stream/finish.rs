@@ -1,0 +1,208 @@
+//! Ends: of a stream in order, of one that failed, and of the sides that went away.
+
+use net::timers::NEVER_MS;
+use net::{ConnId, Driver};
+
+use super::{Phase, Stream};
+use crate::engine::{Core, Cx};
+use crate::shared::Count;
+
+impl Core {
+    /// Ends a stream: its server is let go, it is logged and counted out, its client goes on or is closed.
+    pub fn finish<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        if stream.phase == Phase::Done {
+            return;
+        }
+        self.leave_queue(stream);
+        // Log lines name connections that still count, as HAProxy's do.
+        stream
+            .txn
+            .timing
+            .data_end_ms
+            .get_or_insert(cx.driver.now().ms());
+        self.log_stream(cx, stream);
+        self.release_server(cx, stream);
+        if std::mem::take(&mut stream.backend_counted) {
+            self.uncount(Count::Backend(stream.backend));
+        }
+        stream.phase = Phase::Done;
+        let Some(client) = stream.client.take() else {
+            return;
+        };
+        if let Some(entry) = self.conns.client(client) {
+            entry.stream = None;
+        }
+        if stream.keep_client {
+            self.next_request(cx, client);
+        } else {
+            self.finish_client(cx, client);
+        }
+    }
+
+    /// Ends a stream in the middle of its response: the client learns by the close that it is not whole.
+    pub fn cut<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        stream.keep_client = false;
+        stream.keep_server = false;
+        self.scratch.clear();
+        self.finish(cx, stream);
+    }
+
+    /// The client sent its end. `has_input`: behind bytes that still wait.
+    pub fn client_ended<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        has_input: bool,
+    ) {
+        match stream.phase {
+            Phase::Tunnel => {
+                if !has_input {
+                    self.tunnel_client_ended(cx, stream);
+                }
+            }
+            Phase::RequestHead => {
+                stream.ended_by(b'C', b'R');
+                self.refuse_request(cx, stream, 400);
+            }
+            _ if !stream.txn.is_http => {
+                // Before the server stands: a backend that aborts on close, or a client that will never speak.
+                if cx.running.proxy(stream.backend).options.abortonclose {
+                    stream.ended_by(b'C', phase_letter(stream));
+                    self.cut(cx, stream);
+                }
+            }
+            Phase::Queue | Phase::TurnAround | Phase::Connect | Phase::Tarpit
+                if cx.running.proxy(stream.backend).options.abortonclose
+                    || stream.phase == Phase::Tarpit =>
+            {
+                stream.ended_by(b'C', phase_letter(stream));
+                self.fail(cx, stream, 400);
+            }
+            _ if !stream.upload.done && !has_input => {
+                stream.ended_by(b'C', phase_letter(stream));
+                if stream.answered {
+                    self.cut(cx, stream)
+                } else {
+                    self.fail(cx, stream, 400)
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The client's connection is gone.
+    pub fn client_gone<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        if stream.phase == Phase::RequestHead && stream.txn.status == 0 {
+            stream.txn.status = 400;
+        }
+        stream.ended_by(b'C', phase_letter(stream));
+        self.cut(cx, stream);
+    }
+
+    /// A stream's own deadline came.
+    pub fn stream_timeout<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        match stream.phase {
+            Phase::RequestHead => {
+                stream.ended_by(b'c', b'R');
+                self.refuse_request(cx, stream, 408);
+            }
+            Phase::FrontendContent | Phase::BackendContent => {
+                stream.wait_until_ms = cx.now().ms();
+                self.run(cx, stream);
+            }
+            Phase::Queue => {
+                self.leave_queue(stream);
+                stream.ended_by(b's', b'Q');
+                self.fail(cx, stream, 503);
+            }
+            Phase::TurnAround => {
+                if let Some(client) = stream.client {
+                    self.set_deadline(client, NEVER_MS);
+                }
+                stream.phase = Phase::Connect;
+                self.run(cx, stream);
+            }
+            Phase::Tarpit => self.end_tarpit(cx, stream),
+            Phase::Tunnel => {
+                stream.ended_by(b'c', b'D');
+                self.cut(cx, stream);
+            }
+            Phase::BufferBody => {
+                stream.ended_by(b'c', b'D');
+                self.fail(cx, stream, 408);
+            }
+            _ => {
+                stream.ended_by(b'c', phase_letter(stream));
+                if stream.answered {
+                    self.cut(cx, stream)
+                } else {
+                    self.fail(cx, stream, 408)
+                }
+            }
+        }
+    }
+
+    /// A connection's backlog is gone: whoever fed it goes on.
+    pub fn drained<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
+        let Some(entry) = self.conns.get(conn) else {
+            return;
+        };
+        entry.backlog = false;
+        let id = match &entry.role {
+            crate::conn::Role::Client(client) if client.stage == crate::conn::Stage::Closing => {
+                return self.close_client(cx, conn);
+            }
+            crate::conn::Role::Client(client) => client.stream,
+            crate::conn::Role::Server(server) => server.stream,
+            crate::conn::Role::Free => return,
+        };
+        let Some(mut stream) = id.and_then(|id| self.streams.take(id)) else {
+            return;
+        };
+        if stream.phase == Phase::Tunnel {
+            self.tunnel_maybe_over(cx, &mut stream);
+        } else if stream.client == Some(conn) {
+            let owed = if stream.upload.open && !stream.upload.done {
+                crate::running::deadline(cx.now(), cx.running.timeouts[stream.frontend].client)
+            } else {
+                NEVER_MS
+            };
+            self.set_deadline(conn, owed);
+            if let Some(server) = stream.server
+                && stream.phase == Phase::Transfer
+            {
+                let timeout = cx.running.timeouts[stream.backend].server;
+                self.set_deadline(server, crate::running::deadline(cx.now(), timeout));
+            }
+        }
+        let (client, server) = (stream.client, stream.server);
+        self.streams.put(stream);
+        match (client, server) {
+            (Some(client), Some(server)) if client == conn => self.unpause(cx, server),
+            (Some(client), _) => {
+                self.update_client_flow(cx, client);
+                self.poked.push(client);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The second character of the termination state (manual §8.5): when it happened.
+pub(crate) fn phase_letter(stream: &Stream) -> u8 {
+    match stream.phase {
+        Phase::RequestHead
+        | Phase::FrontendContent
+        | Phase::FrontendRequest
+        | Phase::SwitchBackend
+        | Phase::BackendContent
+        | Phase::BackendRequest
+        | Phase::BufferBody
+        | Phase::PrepareRequest => b'R',
+        Phase::SelectServer | Phase::Queue => b'Q',
+        Phase::TurnAround | Phase::Connect | Phase::SendRequest => b'C',
+        Phase::ResponseHead => b'H',
+        Phase::Tarpit => b'T',
+        _ => b'D',
+    }
+}

@@ -1,0 +1,197 @@
+//! A stream: one request and its answer, or one TCP session.
+
+pub(crate) mod finish;
+pub(crate) mod phases;
+pub(crate) mod request;
+pub(crate) mod response;
+pub(crate) mod transfer;
+pub(crate) mod tunnel;
+
+use http::Head;
+use http::h1::Parsed;
+use net::ConnId;
+use sample::Txn;
+
+use transfer::Transfer;
+
+/// A stream's place in [`Streams`].
+pub(crate) type StreamId = u32;
+
+/// How far a stream has come; HAProxy's order. [`phases`] says what each does and waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Phase {
+    #[default]
+    RequestHead,
+    FrontendContent,
+    FrontendRequest,
+    SwitchBackend,
+    BackendContent,
+    BackendRequest,
+    BufferBody,
+    PrepareRequest,
+    SelectServer,
+    Queue,
+    TurnAround,
+    Connect,
+    SendRequest,
+    ResponseHead,
+    BackendResponse,
+    SendResponse,
+    Transfer,
+    Tarpit,
+    OpenTunnel,
+    Tunnel,
+    Done,
+}
+
+/// See the module. Boxed and used again: its buffers keep their memory.
+#[derive(Debug, Default)]
+pub(crate) struct Stream {
+    pub id: StreamId,
+    pub phase: Phase,
+    pub client: Option<ConnId>,
+    pub server: Option<ConnId>,
+    pub frontend: usize,
+    pub backend: usize,
+    /// The server chosen, and whether one of its `maxconn` slots is held.
+    pub target: Option<usize>,
+    pub slot_held: bool,
+    /// The server was counted (`%sc`).
+    pub server_counted: bool,
+    pub backend_counted: bool,
+    pub queued: bool,
+    /// A server that the next choice passes over (redispatch).
+    pub avoid: Option<usize>,
+    pub txn: Txn,
+    pub request: Head,
+    pub response: Head,
+    pub trailers: Head,
+    /// What the request's parser saw.
+    pub parsed: Parsed,
+    /// Connections tried for this request.
+    pub tries: u32,
+    /// The request went out on a connection that had served before.
+    pub on_reused: bool,
+    /// A reused connection failed: only a fresh one will do.
+    pub fresh_only: bool,
+    /// Something of the response has reached the client.
+    pub answered: bool,
+    /// The request that was sent, as long as it can be sent again.
+    pub sent: Vec<u8>,
+    /// `sent` holds a head that has not left: it waits for the first bytes of its body.
+    pub head_waits: bool,
+    /// All of the request is in `sent`.
+    pub resendable: bool,
+    pub upload: Transfer,
+    pub download: Transfer,
+    /// The client connection outlives this stream.
+    pub keep_client: bool,
+    /// The server connection outlives this stream.
+    pub keep_server: bool,
+    /// The bytes of a `maxconn` queue wait, a tarpit or an `inspect-delay` end then.
+    pub wait_until_ms: u64,
+    /// Inspection began.
+    pub inspecting: bool,
+    pub logged: bool,
+    /// The request asked for another protocol (`Upgrade`, CONNECT).
+    pub wants_tunnel: bool,
+    /// The tunnel's TCP half-closes, in order: client's end seen, server's end seen.
+    pub client_ended: bool,
+    pub server_ended: bool,
+    /// What a tarpit ends with.
+    pub tarpit: Option<(usize, usize)>,
+}
+
+impl Stream {
+    /// Back to a fresh state, the memory kept.
+    fn reset(&mut self) {
+        let mut fresh = Stream {
+            id: self.id,
+            request: std::mem::take(&mut self.request),
+            response: std::mem::take(&mut self.response),
+            trailers: std::mem::take(&mut self.trailers),
+            sent: std::mem::take(&mut self.sent),
+            ..Stream::default()
+        };
+        fresh.request.clear();
+        fresh.response.clear();
+        fresh.trailers.clear();
+        fresh.sent.clear();
+        let txn = &mut self.txn;
+        fresh.txn.request_line = std::mem::take(&mut txn.request_line);
+        fresh.txn.captured_request = std::mem::take(&mut txn.captured_request);
+        fresh.txn.captured_response = std::mem::take(&mut txn.captured_response);
+        fresh.txn.txn_vars = std::mem::take(&mut txn.txn_vars);
+        fresh.txn.req_vars = std::mem::take(&mut txn.req_vars);
+        fresh.txn.res_vars = std::mem::take(&mut txn.res_vars);
+        fresh.txn.request_line.clear();
+        fresh.txn.captured_request.clear();
+        fresh.txn.captured_response.clear();
+        fresh.txn.txn_vars.clear();
+        fresh.txn.req_vars.clear();
+        fresh.txn.res_vars.clear();
+        *self = fresh;
+    }
+
+    /// Marks who ended it and when; the first mark stays.
+    pub fn ended_by(&mut self, who: u8, when: u8) {
+        if self.txn.termination[0] == 0 {
+            self.txn.termination[0] = who;
+            self.txn.termination[1] = when;
+        }
+    }
+}
+
+/// Streams in use, by their id, and spare ones.
+///
+/// A stream is taken out while the engine works on it, so that both can be changed, and put back after.
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    #[allow(clippy::vec_box)] // moved in and out all the time
+    entries: Vec<Option<Box<Stream>>>,
+    spare: Vec<Box<Stream>>,
+    in_use: usize,
+}
+
+impl Streams {
+    /// A fresh stream, taken out.
+    pub fn begin(&mut self) -> Box<Stream> {
+        self.in_use += 1;
+        if let Some(stream) = self.spare.pop() {
+            return stream;
+        }
+        let id = self.entries.len() as StreamId;
+        self.entries.push(None);
+        Box::new(Stream {
+            id,
+            ..Stream::default()
+        })
+    }
+
+    /// Takes a stream out; none when it ended or is being worked on.
+    pub fn take(&mut self, id: StreamId) -> Option<Box<Stream>> {
+        self.entries.get_mut(id as usize)?.take()
+    }
+
+    /// Puts it back, or makes it a spare one once it is done.
+    pub fn put(&mut self, mut stream: Box<Stream>) {
+        if stream.phase == Phase::Done {
+            self.in_use -= 1;
+            stream.reset();
+            self.spare.push(stream);
+        } else {
+            let id = stream.id as usize;
+            debug_assert!(self.entries[id].is_none());
+            self.entries[id] = Some(stream);
+        }
+    }
+
+    /// Looks at a stream; none when it ended or is being worked on.
+    pub fn get(&self, id: StreamId) -> Option<&Stream> {
+        self.entries.get(id as usize)?.as_deref()
+    }
+
+    pub fn in_use(&self) -> usize {
+        self.in_use
+    }
+}

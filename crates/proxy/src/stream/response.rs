@@ -1,0 +1,439 @@
+//! The request leaves, the response comes back: its head read, its rules run, sent on.
+
+use config::model::ConnectionMode;
+use http::h1::{self, Framing, Strictness};
+use http::{Method, Version};
+use net::timers::NEVER_MS;
+use net::{ConnId, Driver, Sent};
+
+use super::phases::Step;
+use super::request::clean_connection;
+use super::transfer::{Coding, Outlet, Transfer};
+use super::{Phase, Stream};
+use crate::client::is_idempotent;
+use crate::engine::{Core, Cx, Life};
+use crate::rules::{Outcome, RuleSet};
+use crate::running::deadline;
+
+/// Sends the pieces of a body to a connection and counts them.
+pub(crate) struct ToConn<'a, D> {
+    pub driver: &'a mut D,
+    pub conn: ConnId,
+    pub bytes: u64,
+    pub backlog: bool,
+}
+
+impl<D: Driver> Outlet for ToConn<'_, D> {
+    fn send(&mut self, head: &[u8], body: &[u8]) {
+        self.bytes += (head.len() + body.len()) as u64;
+        self.backlog |= self.driver.send(self.conn, head, body) == Sent::Backlog;
+    }
+}
+
+impl Core {
+    /// The request's head leaves for the server.
+    pub fn send_request<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
+        let (Some(server), Some(client)) = (stream.server, stream.client) else {
+            return Step::Wait;
+        };
+        let chunked = stream.parsed.framing == Framing::Chunked;
+        stream.upload.coding = if chunked {
+            Coding::Chunked
+        } else {
+            Coding::Plain
+        };
+        stream.sent.clear();
+        h1::write_request(&stream.request, &mut stream.sent);
+        stream.resendable = stream.upload.done;
+        let now = cx.now();
+        self.set_deadline(
+            server,
+            deadline(now, cx.running.timeouts[stream.backend].server),
+        );
+        if stream.upload.done {
+            let head = std::mem::take(&mut stream.sent);
+            self.send(cx, server, &head, &[]);
+            stream.sent = head;
+        } else {
+            // The body that is here already leaves with the head: the client's input has its turn before this entry
+            // point is over, and sends the head in any case.
+            stream.upload.open = true;
+            stream.head_waits = true;
+            self.poked.push(client);
+            self.set_deadline(
+                client,
+                deadline(now, cx.running.timeouts[stream.frontend].client),
+            );
+        }
+        Step::Go(Phase::ResponseHead)
+    }
+
+    /// Sends a request's head that no body came for.
+    pub fn flush_request_head<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        if std::mem::take(&mut stream.head_waits)
+            && let Some(server) = stream.server
+        {
+            let head = std::mem::take(&mut stream.sent);
+            self.send(cx, server, &head, &[]);
+            stream.sent = head;
+        }
+    }
+
+    /// Bytes of the request's body; how many were used.
+    pub fn upload<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        bytes: &[u8],
+    ) -> usize {
+        let Some(client) = stream.client else {
+            return bytes.len();
+        };
+        let now = cx.now();
+        let to = stream.server.unwrap_or(client);
+        debug_assert!(stream.server.is_some() || stream.upload.coding == Coding::Discard);
+        let mut pending = std::mem::take(&mut self.scratch);
+        if std::mem::take(&mut stream.head_waits) {
+            pending.extend_from_slice(&stream.sent);
+        }
+        let mut outlet = ToConn {
+            driver: cx.driver,
+            conn: to,
+            bytes: 0,
+            backlog: false,
+        };
+        let result = stream
+            .upload
+            .pump(bytes, &mut stream.trailers, &mut pending, &mut outlet);
+        let backlog = outlet.backlog;
+        pending.clear();
+        self.scratch = pending;
+        match result {
+            Err(error) => {
+                stream.ended_by(b'P', if stream.answered { b'D' } else { b'R' });
+                self.fail(cx, stream, error.status());
+                bytes.len()
+            }
+            Ok(used) => {
+                stream.txn.bytes_in += used as u64;
+                let wait = if stream.upload.done {
+                    NEVER_MS
+                } else {
+                    cx.running.timeouts[stream.frontend].client
+                };
+                self.set_deadline(client, deadline(now, wait));
+                if let Some(server) = stream.server {
+                    if backlog && let Some(entry) = self.conns.get(server) {
+                        entry.backlog = true;
+                    }
+                    self.set_deadline(
+                        server,
+                        deadline(now, cx.running.timeouts[stream.backend].server),
+                    );
+                }
+                if stream.upload.done && stream.phase == Phase::Transfer {
+                    self.run(cx, stream);
+                }
+                used
+            }
+        }
+    }
+
+    /// Reads a response's head; 0 while it is not whole.
+    pub fn read_response_head<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        bytes: &[u8],
+    ) -> usize {
+        let relaxed = cx
+            .running
+            .proxy(stream.backend)
+            .options
+            .accept_unsafe_violations_in_http_response;
+        let strictness = if relaxed {
+            Strictness::Relaxed
+        } else {
+            Strictness::Strict
+        };
+        let to = stream.txn.method;
+        match h1::parse_response(
+            bytes,
+            to,
+            cx.running.limits(),
+            strictness,
+            &mut stream.response,
+        ) {
+            Ok(None) => 0,
+            Ok(Some(parsed)) => {
+                self.response_read(cx, stream, parsed);
+                parsed.consumed
+            }
+            Err(_) => {
+                stream.ended_by(b'P', b'H');
+                stream.keep_server = false;
+                self.fail(cx, stream, 502);
+                bytes.len()
+            }
+        }
+    }
+
+    fn response_read<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        parsed: h1::Parsed,
+    ) {
+        let status = stream.response.status();
+        // From here on the server has seen the request.
+        stream.resendable = false;
+        if (100..200).contains(&status) && status != 101 {
+            return self.forward_interim(cx, stream);
+        }
+        stream.txn.timing.response_start_ms = Some(cx.now().ms());
+        stream.txn.status = status;
+        stream.txn.server_status = status;
+        let tunnel =
+            status == 101 || (stream.txn.method == Method::Connect && (200..300).contains(&status));
+        if !tunnel {
+            stream.wants_tunnel = false;
+        } else if !stream.wants_tunnel {
+            stream.ended_by(b'P', b'H');
+            stream.keep_server = false;
+            return self.fail(cx, stream, 502);
+        }
+        stream.keep_server &= parsed.keep_alive && parsed.framing != Framing::UntilClose && !tunnel;
+        let chunked = parsed.framing == Framing::Chunked;
+        let coding = if chunked && stream.request_version() == Version::Http11 {
+            Coding::Chunked
+        } else {
+            Coding::Plain
+        };
+        if chunked && coding == Coding::Plain {
+            // HTTP/1.0 knows no chunks: the end of the connection ends the body.
+            stream.response.remove_all(b"transfer-encoding");
+            stream.keep_client = false;
+        }
+        if parsed.framing == Framing::UntilClose {
+            stream.keep_client = false;
+        }
+        stream.download = Transfer::new(
+            if tunnel {
+                Framing::None
+            } else {
+                parsed.framing
+            },
+            coding,
+        );
+        if !tunnel && stream.response.has(http::Name::Connection) {
+            clean_connection(&mut stream.response);
+        }
+        for capture in &cx.running.proxy(stream.frontend).capture_response {
+            let value = stream.response.find(capture.header.as_bytes()).last();
+            let value = value.map(|(_, value)| value[..value.len().min(capture.len)].into());
+            stream.txn.captured_response.push(value);
+        }
+        stream.phase = Phase::BackendResponse;
+        self.run(cx, stream);
+    }
+
+    /// 100, 102, 103: passed on to clients that know them; the final response is still to come.
+    fn forward_interim<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        if let Some(client) = stream.client
+            && stream.request_version() == Version::Http11
+        {
+            let mut out = std::mem::take(&mut self.scratch);
+            h1::write_response(&stream.response, &mut out);
+            stream.txn.bytes_out += out.len() as u64;
+            self.send(cx, client, &out, &[]);
+            out.clear();
+            self.scratch = out;
+        }
+        stream.response.clear();
+    }
+
+    /// `http-response` of the backend, then of the frontend.
+    pub fn response_rules<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
+        for proxy in [stream.backend, stream.frontend] {
+            match self.http_rules(cx, stream, proxy, RuleSet::Response) {
+                Outcome::Continue => {}
+                Outcome::Ended => return Step::Wait,
+            }
+            if stream.backend == stream.frontend {
+                break;
+            }
+        }
+        Step::Go(Phase::SendResponse)
+    }
+
+    /// The response's head leaves for the client.
+    pub fn send_response<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
+        let Some(client) = stream.client else {
+            return Step::Wait;
+        };
+        self.after_response_rules(cx, stream);
+        self.finish_response_head(cx, stream);
+        h1::write_response(&stream.response, &mut self.scratch);
+        stream.answered = true;
+        stream.download.open = true;
+        if stream.wants_tunnel {
+            let head = std::mem::take(&mut self.scratch);
+            stream.txn.bytes_out += head.len() as u64;
+            self.send(cx, client, &head, &[]);
+            self.scratch = head;
+            self.scratch.clear();
+            return Step::Go(Phase::OpenTunnel);
+        }
+        if stream.download.done {
+            self.flush_head(cx, stream);
+        } else {
+            // The head leaves with the first bytes of the body; `server_data` sees to it that it does not wait for them.
+            stream.phase = Phase::Transfer;
+        }
+        if cx.running.proxy(stream.frontend).options.logasap {
+            stream.txn.log_early = true;
+            self.log_stream(cx, stream);
+        }
+        Step::Go(Phase::Transfer)
+    }
+
+    /// Sends a head that waits in the scratch buffer.
+    pub fn flush_head<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        let Some(client) = stream.client else {
+            return self.scratch.clear();
+        };
+        if !self.scratch.is_empty() {
+            let head = std::mem::take(&mut self.scratch);
+            stream.txn.bytes_out += head.len() as u64;
+            self.send(cx, client, &head, &[]);
+            self.scratch = head;
+            self.scratch.clear();
+        }
+    }
+
+    /// The connection the client is told about, and the version.
+    pub fn finish_response_head<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        let draining = matches!(self.life, Life::Draining { .. });
+        if draining && !stream.wants_tunnel {
+            stream.keep_client = false;
+        }
+        stream.keep_client &=
+            cx.running.proxy(stream.frontend).connection_mode != ConnectionMode::Close;
+        stream.response.set_version(Version::Http11);
+        if stream.wants_tunnel {
+            return;
+        }
+        let old_client = stream.request_version() == Version::Http10;
+        match (stream.keep_client, old_client) {
+            (false, false) => stream.response.append(b"connection", b"close"),
+            (true, true) => stream.response.append(b"connection", b"keep-alive"),
+            _ => {}
+        }
+    }
+
+    /// Bytes of the response's body; how many were used.
+    pub fn download<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        bytes: &[u8],
+    ) -> usize {
+        let (Some(client), Some(server)) = (stream.client, stream.server) else {
+            return bytes.len();
+        };
+        let now = cx.now();
+        let mut pending = std::mem::take(&mut self.scratch);
+        let mut outlet = ToConn {
+            driver: cx.driver,
+            conn: client,
+            bytes: 0,
+            backlog: false,
+        };
+        let result = stream
+            .download
+            .pump(bytes, &mut stream.trailers, &mut pending, &mut outlet);
+        let ToConn {
+            bytes: sent,
+            backlog,
+            ..
+        } = outlet;
+        pending.clear();
+        self.scratch = pending;
+        stream.txn.bytes_out += sent;
+        if backlog && let Some(entry) = self.conns.get(client) {
+            entry.backlog = true;
+            self.set_deadline(
+                client,
+                deadline(now, cx.running.timeouts[stream.frontend].client),
+            );
+        }
+        match result {
+            Err(_) => {
+                stream.ended_by(b'S', b'D');
+                self.cut(cx, stream);
+                bytes.len()
+            }
+            Ok(used) => {
+                if backlog && !stream.download.done {
+                    self.pause(cx, server);
+                    self.set_deadline(server, NEVER_MS);
+                } else {
+                    self.set_deadline(
+                        server,
+                        deadline(now, cx.running.timeouts[stream.backend].server),
+                    );
+                }
+                if stream.download.done {
+                    self.run(cx, stream);
+                }
+                used
+            }
+        }
+    }
+
+    /// Both bodies to their ends. A response that ended before its request: the rest of that is thrown away.
+    pub fn transfer<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
+        if !stream.download.done {
+            return Step::Wait;
+        }
+        if !stream.upload.done {
+            if stream.upload.coding != Coding::Discard {
+                stream.upload.coding = Coding::Discard;
+                stream.keep_server = false;
+                self.release_server(cx, stream);
+            }
+            if stream.keep_client {
+                if let Some(client) = stream.client {
+                    self.set_deadline(
+                        client,
+                        deadline(cx.now(), cx.running.timeouts[stream.frontend].client),
+                    );
+                    self.update_client_flow(cx, client);
+                }
+                return Step::Wait;
+            }
+        }
+        stream.txn.timing.data_end_ms = Some(cx.now().ms());
+        self.finish(cx, stream);
+        Step::Wait
+    }
+
+    /// The server failed before its first byte: whether the request may go out again on another connection.
+    pub fn may_resend(&self, stream: &Stream) -> bool {
+        stream.on_reused
+            && stream.resendable
+            && !stream.answered
+            && is_idempotent(stream.txn.method)
+    }
+}
+
+impl Stream {
+    /// The version of the client's request.
+    pub fn request_version(&self) -> Version {
+        if self.txn.request_line.ends_with(b"HTTP/1.0") {
+            Version::Http10
+        } else {
+            Version::Http11
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Bytes both ways, unread: TCP, CONNECT and upgraded connections.
+
+use net::timers::NEVER_MS;
+use net::{ConnId, Driver};
+
+use super::phases::Step;
+use super::{Phase, Stream};
+use crate::engine::{Core, Cx};
+use crate::running::deadline;
+
+impl Core {
+    /// Both sides stand: what waits moves on.
+    pub fn open_tunnel<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
+        let Some(client) = stream.client else {
+            return Step::Wait;
+        };
+        stream.phase = Phase::Tunnel;
+        stream.upload.done = true;
+        self.tunnel_deadlines(cx, stream);
+        if cx.running.proxy(stream.frontend).options.logasap && !stream.logged {
+            stream.txn.log_early = true;
+            self.log_stream(cx, stream);
+        }
+        self.unpause(cx, client);
+        self.poked.push(client);
+        Step::Go(Phase::Tunnel)
+    }
+
+    pub fn tunnel_from_client<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        bytes: &[u8],
+    ) -> usize {
+        let (Some(client), Some(server)) = (stream.client, stream.server) else {
+            return bytes.len();
+        };
+        stream.txn.bytes_in += bytes.len() as u64;
+        self.tunnel_bytes(cx, stream, client, server, bytes);
+        bytes.len()
+    }
+
+    pub fn tunnel_from_server<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        bytes: &[u8],
+    ) -> usize {
+        let (Some(client), Some(server)) = (stream.client, stream.server) else {
+            return bytes.len();
+        };
+        stream
+            .txn
+            .timing
+            .response_start_ms
+            .get_or_insert(cx.driver.now().ms());
+        stream.txn.bytes_out += bytes.len() as u64;
+        self.tunnel_bytes(cx, stream, server, client, bytes);
+        bytes.len()
+    }
+
+    fn tunnel_bytes<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &Stream,
+        from: ConnId,
+        to: ConnId,
+        bytes: &[u8],
+    ) {
+        if self.send(cx, to, bytes, &[]) == net::Sent::Backlog {
+            self.pause(cx, from);
+        }
+        self.tunnel_deadlines(cx, stream);
+    }
+
+    /// Each side's time begins anew. HAProxy's rules: `timeout tunnel` once both sides talk, `*-fin` for half-closed ones.
+    pub fn tunnel_deadlines<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &Stream) {
+        let now = cx.now();
+        let front = &cx.running.timeouts[stream.frontend];
+        let back = &cx.running.timeouts[stream.backend];
+        let both = stream.txn.is_http || (stream.txn.bytes_in > 0 && stream.txn.bytes_out > 0);
+        let tunnel = if both && back.tunnel != NEVER_MS {
+            Some(back.tunnel)
+        } else {
+            None
+        };
+        let half = stream.client_ended || stream.server_ended;
+        let pick = |plain: u64, fin: u64| {
+            if half && fin != NEVER_MS {
+                fin
+            } else {
+                tunnel.unwrap_or(plain)
+            }
+        };
+        if let Some(client) = stream.client {
+            self.set_deadline(client, deadline(now, pick(front.client, front.client_fin)));
+        }
+        if let Some(server) = stream.server {
+            self.set_deadline(server, deadline(now, pick(back.server, back.server_fin)));
+        }
+    }
+
+    pub fn tunnel_client_ended<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        stream.client_ended = true;
+        if let Some(server) = stream.server {
+            self.half_close(cx, server);
+        }
+        self.tunnel_maybe_over(cx, stream);
+    }
+
+    pub fn tunnel_server_ended<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        stream.server_ended = true;
+        if let Some(client) = stream.client {
+            self.half_close(cx, client);
+        }
+        self.tunnel_maybe_over(cx, stream);
+    }
+
+    fn half_close<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
+        if let Some(entry) = self.conns.get(conn)
+            && !std::mem::replace(&mut entry.shut, true)
+        {
+            cx.driver.shutdown(conn);
+        }
+    }
+
+    /// Both ends came: over once both backlogs are gone.
+    pub fn tunnel_maybe_over<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        if !(stream.client_ended && stream.server_ended) {
+            return self.tunnel_deadlines(cx, stream);
+        }
+        let has_backlog = |conn: Option<ConnId>, core: &mut Core| {
+            conn.and_then(|conn| core.conns.get(conn))
+                .is_some_and(|entry| entry.backlog)
+        };
+        if !has_backlog(stream.client, self) && !has_backlog(stream.server, self) {
+            stream.txn.timing.data_end_ms = Some(cx.now().ms());
+            stream.keep_client = false;
+            stream.keep_server = false;
+            self.finish(cx, stream);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The engine's answers to what expressions ask of the world: names and live counts.
+
+use config::model::Mode;
+use sample::Value;
+use sample::facts::{BindFacts, ProxyFacts, ServerFacts};
+
+use crate::running::Running;
+use crate::shared::{Count, Shared};
+
+/// Borrowed for one evaluation.
+pub(crate) struct View<'a> {
+    pub running: &'a Running,
+    pub shared: &'a Shared,
+    pub worker: u32,
+    pub stopping: bool,
+    pub now_ms: u64,
+    /// The random number of this evaluation's moment.
+    pub random: &'a std::cell::Cell<u64>,
+}
+
+impl sample::World for View<'_> {
+    fn proxy(&self, proxy: u32) -> Option<ProxyFacts<'_>> {
+        let index = proxy as usize;
+        let proxy = self.running.config.proxies.get(index)?;
+        let usable = proxy
+            .servers
+            .iter()
+            .filter(|server| !server.disabled)
+            .count();
+        Some(ProxyFacts {
+            name: &proxy.name,
+            id: proxy.id,
+            is_http: proxy.mode == Mode::Http,
+            frontend_connections: self.shared.count(Count::Frontend(index)),
+            backend_connections: self.shared.count(Count::Backend(index)),
+            queue: self.shared.count(Count::Queued(index)),
+            usable_servers: usable as u32,
+            servers: proxy.servers.len() as u32,
+            default_backend: proxy
+                .default_backend
+                .and_then(|backend| self.running.config.proxies.get(backend))
+                .map_or("", |backend| &backend.name),
+        })
+    }
+
+    fn bind(&self, frontend: u32, bind: u32) -> Option<BindFacts<'_>> {
+        let line = self
+            .running
+            .config
+            .proxies
+            .get(frontend as usize)?
+            .binds
+            .get(bind as usize)?;
+        Some(BindFacts {
+            name: line.name.as_deref().unwrap_or_default(),
+            id: line.id,
+            connections: self
+                .shared
+                .count(Count::Bind(frontend as usize, bind as usize)),
+        })
+    }
+
+    fn server(&self, backend: u32, server: u32) -> Option<ServerFacts<'_>> {
+        let line = self
+            .running
+            .config
+            .proxies
+            .get(backend as usize)?
+            .servers
+            .get(server as usize)?;
+        Some(ServerFacts {
+            name: &line.name,
+            id: line.id,
+            connections: self
+                .shared
+                .count(Count::Server(backend as usize, server as usize)),
+            maxconn: line.maxconn,
+            queue: 0,
+            maxqueue: line.maxqueue,
+            is_up: !line.disabled,
+            weight: line.weight,
+            initial_weight: line.weight,
+        })
+    }
+
+    fn hostname(&self) -> &str {
+        &self.running.process.hostname
+    }
+
+    fn pid(&self) -> u32 {
+        self.running.process.pid
+    }
+
+    fn thread(&self) -> u32 {
+        self.worker
+    }
+
+    fn nbthread(&self) -> u32 {
+        self.running.process.nbthread
+    }
+
+    fn actconn(&self) -> u32 {
+        self.shared.count(Count::Process)
+    }
+
+    fn stopping(&self) -> bool {
+        self.stopping
+    }
+
+    fn uptime_seconds(&self) -> u64 {
+        self.now_ms
+            .saturating_sub(self.running.process.started.ms())
+            / 1000
+    }
+
+    fn utc_offset_seconds(&self) -> i32 {
+        self.running.process.utc_offset_seconds
+    }
+
+    fn random(&self) -> u64 {
+        next_random(self.random)
+    }
+
+    fn proc_var(&self, _slot: u32) -> Option<Value<'static>> {
+        None
+    }
+}
+
+/// SplitMix64: the engine's randomness is a seed that its driver's owner gives.
+pub(crate) fn next_random(state: &std::cell::Cell<u64>) -> u64 {
+    let seed = state.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+    state.set(seed);
+    let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
