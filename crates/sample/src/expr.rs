@@ -1,26 +1,123 @@
 //! Expressions: a fetch and its converters, as a typed program.
 
+use std::fmt;
+use std::sync::Arc;
+
+use crate::args::Args;
+use crate::cast::{append_text, cast};
+use crate::convert::Convert;
+use crate::fetch::{Cursor, Fetch};
 use crate::{Kind, Scope, Value};
 
 /// A compiled expression. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Expr {}
+#[derive(Clone)]
+pub struct Expr {
+    program: Arc<Program>,
+}
+
+/// What an expression does.
+pub(crate) struct Program {
+    pub start: Start,
+    pub steps: Vec<Step>,
+    pub kind: Kind,
+    /// Converters were written, even if they are folded now.
+    pub converted: bool,
+}
+
+/// Where its value comes from.
+pub(crate) enum Start {
+    /// Known when it was compiled; none when the constant expression has no value.
+    Constant(Option<Value<'static>>),
+    /// A fetch.
+    Fetch(&'static Fetch, Args),
+}
+
+/// A converter and its arguments.
+pub(crate) struct Step {
+    pub convert: &'static Convert,
+    pub args: Args,
+}
 
 impl Expr {
+    pub(crate) fn new(program: Program) -> Expr {
+        Expr {
+            program: Arc::new(program),
+        }
+    }
+
     /// The sample; none when a fetch or a converter has no value here.
     #[must_use]
-    pub fn eval<'a>(&'a self, _scope: &Scope<'a>) -> Option<Value<'a>> {
-        unimplemented!()
+    pub fn eval<'a>(&'a self, scope: &Scope<'a>) -> Option<Value<'a>> {
+        self.next(scope, &mut Cursor::default())
     }
 
     /// Appends the sample as text, as HAProxy casts it to a string; nothing when there is none.
-    pub fn append_text(&self, _scope: &Scope<'_>, _out: &mut Vec<u8>) {
-        unimplemented!()
+    pub fn append_text(&self, scope: &Scope<'_>, out: &mut Vec<u8>) {
+        if let Some(value) = self.eval(scope) {
+            append_text(&value, out);
+        }
     }
 
     /// The type of the sample.
     #[must_use]
     pub fn kind(&self) -> Kind {
-        unimplemented!()
+        self.program.kind
+    }
+
+    /// The value when it depends on nothing; the outer none when it does.
+    pub(crate) fn constant(&self) -> Option<Option<&Value<'static>>> {
+        match &self.program.start {
+            Start::Constant(value) => Some(value.as_ref()),
+            Start::Fetch(..) => None,
+        }
+    }
+
+    /// Whether something follows the fetch.
+    pub(crate) fn has_converters(&self) -> bool {
+        self.program.converted
+    }
+
+    /// One value of an expression that may have several: as [`Expr::eval`], with what the cursor asks and tells.
+    pub(crate) fn next<'a>(&'a self, scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Value<'a>> {
+        let program = &*self.program;
+        let mut value = match &program.start {
+            Start::Constant(value) => return value.as_ref().map(Value::borrow),
+            Start::Fetch(fetch, args) => (fetch.eval)(args, scope, cursor),
+        };
+        for step in &program.steps {
+            value = step.run(value, scope);
+        }
+        value
+    }
+}
+
+impl Step {
+    /// Casts and converts.
+    pub(crate) fn run<'a>(
+        &'a self,
+        value: Option<Value<'a>>,
+        scope: &Scope<'a>,
+    ) -> Option<Value<'a>> {
+        let value = value?;
+        let from = self.convert.from;
+        let value = if value.kind() == from {
+            value
+        } else {
+            cast(value, from)?
+        };
+        (self.convert.eval)(&self.args, value, scope)
+    }
+}
+
+impl fmt::Debug for Expr {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.program.start {
+            Start::Constant(value) => write!(out, "Expr({value:?})")?,
+            Start::Fetch(fetch, args) => write!(out, "Expr({}{args:?})", fetch.name)?,
+        }
+        for step in &self.program.steps {
+            write!(out, ",{}{:?}", step.convert.name, step.args)?;
+        }
+        Ok(())
     }
 }

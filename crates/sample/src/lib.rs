@@ -21,6 +21,17 @@ pub mod place;
 pub mod value;
 pub mod vars;
 
+mod args;
+mod cast;
+mod convert;
+mod fetch;
+mod known;
+mod names;
+#[cfg(test)]
+mod testing;
+mod text;
+mod timers;
+
 pub use acl::{Acls, Condition, Verdict};
 pub use bytes::{Bytes, SAMPLE_BYTES_MAX};
 pub use compile::{Compiler, Style};

@@ -1,14 +1,68 @@
 //! ACLs and the conditions made of them (manual §7.1, §7.2).
+//!
+//! `compile` reads them, `keywords` lists the names that stand for a fetch with a matching method, `predefined` those
+//! that need no declaration, `matcher` holds the patterns.
 
-use crate::Scope;
+pub(crate) mod compile;
+mod keywords;
+pub(crate) mod matcher;
+mod predefined;
+
+use std::sync::Arc;
+
+use crate::fetch::{Cursor, Source};
+use crate::{Expr, Scope};
+use matcher::Matcher;
 
 /// The named ACLs of one section. Compile every `acl` line of a section before the conditions that use them.
 #[derive(Clone, Debug, Default)]
-pub struct Acls {}
+pub struct Acls {
+    list: Vec<(String, Acl)>,
+}
+
+impl Acls {
+    /// Whether one of this name was declared.
+    #[must_use]
+    pub fn contains(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
+    fn find(&self, name: &str) -> Option<&Acl> {
+        self.list
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, acl)| acl)
+    }
+}
+
+/// An ACL: it matches when one of its lines does.
+type Acl = Arc<[Arc<Line>]>;
+
+/// An `acl` line: a sample and the patterns it is compared with.
+#[derive(Debug)]
+struct Line {
+    expr: Expr,
+    source: &'static Source,
+    matcher: Matcher,
+}
 
 /// `if` or `unless` with its terms. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Condition {}
+pub struct Condition {
+    /// One of these must hold.
+    suites: Arc<[Suite]>,
+    unless: bool,
+}
+
+/// Terms that must all hold.
+type Suite = Box<[Term]>;
+
+/// An ACL or its opposite.
+#[derive(Debug)]
+struct Term {
+    acl: Acl,
+    negated: bool,
+}
 
 /// The answer of a condition that may have to wait for data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,16 +75,96 @@ pub enum Verdict {
     Wait,
 }
 
+impl Verdict {
+    fn of(is: bool) -> Verdict {
+        if is { Verdict::True } else { Verdict::False }
+    }
+
+    fn negated_if(self, negated: bool) -> Verdict {
+        match self {
+            Verdict::True => Verdict::of(!negated),
+            Verdict::False => Verdict::of(negated),
+            Verdict::Wait => Verdict::Wait,
+        }
+    }
+}
+
 impl Condition {
     /// Whether the rule applies; data that is missing counts as no match.
     #[must_use]
-    pub fn matches(&self, _scope: &Scope<'_>) -> bool {
-        unimplemented!()
+    pub fn matches(&self, scope: &Scope<'_>) -> bool {
+        (self.evaluate(scope) == Verdict::True) != self.unless
     }
 
     /// Whether the rule applies, or must wait.
     #[must_use]
-    pub fn test(&self, _scope: &Scope<'_>) -> Verdict {
-        unimplemented!()
+    pub fn test(&self, scope: &Scope<'_>) -> Verdict {
+        self.evaluate(scope).negated_if(self.unless)
+    }
+
+    /// The terms alone. An undecided suite does not keep a later one from holding.
+    fn evaluate(&self, scope: &Scope<'_>) -> Verdict {
+        let mut verdict = Verdict::False;
+        for suite in &*self.suites {
+            match evaluate_suite(suite, scope) {
+                Verdict::True => return Verdict::True,
+                Verdict::Wait => verdict = Verdict::Wait,
+                Verdict::False => {}
+            }
+        }
+        verdict
     }
 }
+
+/// All terms; one that fails decides, even after one that must wait.
+fn evaluate_suite(suite: &[Term], scope: &Scope<'_>) -> Verdict {
+    let mut verdict = Verdict::True;
+    for term in suite {
+        match evaluate_acl(&term.acl, scope).negated_if(term.negated) {
+            Verdict::False => return Verdict::False,
+            Verdict::Wait => verdict = Verdict::Wait,
+            Verdict::True => {}
+        }
+    }
+    verdict
+}
+
+fn evaluate_acl(acl: &[Arc<Line>], scope: &Scope<'_>) -> Verdict {
+    let mut verdict = Verdict::False;
+    for line in acl {
+        match line.evaluate(scope) {
+            Verdict::True => return Verdict::True,
+            Verdict::Wait => verdict = Verdict::Wait,
+            Verdict::False => {}
+        }
+    }
+    verdict
+}
+
+impl Line {
+    /// Compares every value that the fetch has.
+    fn evaluate(&self, scope: &Scope<'_>) -> Verdict {
+        let mut cursor = Cursor {
+            iterate: true,
+            ..Cursor::default()
+        };
+        loop {
+            cursor.more = false;
+            let value = self.expr.next(scope, &mut cursor);
+            if value.is_some_and(|value| self.matcher.matches(value)) {
+                return Verdict::True;
+            }
+            if !cursor.more {
+                break;
+            }
+        }
+        if cursor.may_change && !scope.last_chance {
+            Verdict::Wait
+        } else {
+            Verdict::False
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,23 +1,183 @@
 //! Log formats: text, aliases and expressions, rendered into a line (manual §8.2).
+//!
+//! `compile` reads them, `alias` holds one entry an alias, `write` the rules of quoting and escaping.
 
-use crate::Scope;
+mod alias;
+pub(crate) mod compile;
+mod write;
 
+use std::fmt;
+use std::sync::Arc;
+
+use crate::cast::{cast, until_nul};
+use crate::{Expr, Kind, Scope, Style, Value};
+use alias::Alias;
+use write::{Flags, HTTP_UNSAFE, Writer};
+
+/// Without any option: one line at the accept (manual §8.2.1). `CONNECT_HTTP` in mode HTTP.
+pub const CONNECT: &str = "Connect from %ci:%cp to %fi:%fp (%f/TCP)";
+/// As [`CONNECT`] in mode HTTP.
+pub const CONNECT_HTTP: &str = "Connect from %ci:%cp to %fi:%fp (%f/HTTP)";
+/// `option tcplog` (manual §8.2.2).
+pub const TCP: &str = "%ci:%cp [%t] %ft %b/%s %Tw/%Tc/%Tt %B %ts %ac/%fc/%bc/%sc/%rc %sq/%bq";
+/// `option tcplog clf` (manual §8.2.2).
+pub const TCP_CLF: &str = "%{+Q}o %{-Q}ci - - [%T] \"TCP \" 000 %B \"\" \"\" %cp %ms %ft %b %s %Th %Tw %Tc %Tt %U %ts-- %ac %fc %bc %sc %rc %sq %bq \"\" \"\" ";
 /// `option httplog` (manual §8.2.3).
 pub const HTTP: &str = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc %ac/%fc/%bc/%sc/%rc %sq/%bq %hr %hs %{+Q}r";
+/// `option httplog clf` (manual §8.2.3).
+pub const HTTP_CLF: &str = "%{+Q}o %{-Q}ci - - [%trg] %r %ST %B \"\" \"\" %cp %ms %ft %b %s %TR %Tw %Tc %Tr %Ta %tsc %ac %fc %bc %sc %rc %sq %bq %CC %CS %hrl %hsl";
+/// `option httpslog` (manual §8.2.4).
+pub const HTTPS: &str = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc %ac/%fc/%bc/%sc/%rc %sq/%bq %hr %hs %{+Q}r %[fc_err]/%[ssl_fc_err,hex]/%[ssl_c_err]/%[ssl_c_ca_err]/%[ssl_fc_is_resumed] %[ssl_fc_sni]/%sslv/%sslc";
 
 /// A compiled log format. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct LogFormat {}
+#[derive(Clone)]
+pub struct LogFormat {
+    items: Arc<[Item]>,
+    style: Style,
+    /// The whole text where nothing depends on the scope.
+    constant: Option<Arc<[u8]>>,
+}
+
+/// A piece of a log format.
+enum Item {
+    /// Written as it is.
+    Text(Box<[u8]>),
+    /// A blank; several in a row, also with empty items between, are one.
+    Space,
+    Alias(&'static Alias, Flags),
+    Expr(Expr, Flags),
+}
 
 impl LogFormat {
+    fn new(items: Vec<Item>, style: Style) -> LogFormat {
+        let constant = items
+            .iter()
+            .all(Item::is_constant)
+            .then(|| Arc::from(constant_text(&items, style)));
+        LogFormat {
+            items: items.into(),
+            style,
+            constant,
+        }
+    }
+
     /// Appends the text. Allocates nothing but what `out` has to grow.
-    pub fn render(&self, _scope: &Scope<'_>, _out: &mut Vec<u8>) {
-        unimplemented!()
+    pub fn render(&self, scope: &Scope<'_>, out: &mut Vec<u8>) {
+        if let Some(text) = &self.constant {
+            out.extend_from_slice(text);
+            return;
+        }
+        let mut after_space = true;
+        for item in &*self.items {
+            match item {
+                Item::Text(text) => {
+                    out.extend_from_slice(text);
+                    after_space = false;
+                }
+                Item::Space => {
+                    if !after_space {
+                        out.push(b' ');
+                    }
+                    after_space = true;
+                }
+                Item::Alias(alias, flags) => {
+                    let before = out.len();
+                    (alias.write)(scope, &mut Writer { out, flags: *flags });
+                    after_space &= out.len() == before;
+                }
+                Item::Expr(expr, flags) => {
+                    write_sample(
+                        expr.eval(scope),
+                        self.style,
+                        &mut Writer { out, flags: *flags },
+                    );
+                    after_space = false;
+                }
+            }
+        }
     }
 
     /// The whole text when it is constant: nothing in it depends on the scope.
     #[must_use]
     pub fn constant(&self) -> Option<&[u8]> {
-        unimplemented!()
+        self.constant.as_deref()
     }
 }
+
+impl Item {
+    fn is_constant(&self) -> bool {
+        match self {
+            Item::Text(_) | Item::Space => true,
+            Item::Alias(..) => false,
+            Item::Expr(expr, _) => expr.constant().is_some(),
+        }
+    }
+}
+
+fn constant_text(items: &[Item], style: Style) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut after_space = true;
+    for item in items {
+        match item {
+            Item::Text(text) => out.extend_from_slice(text),
+            Item::Space if after_space => {}
+            Item::Space => out.push(b' '),
+            Item::Alias(..) => {}
+            Item::Expr(expr, flags) => {
+                let value = expr.constant().flatten().map(Value::borrow);
+                write_sample(
+                    value,
+                    style,
+                    &mut Writer {
+                        out: &mut out,
+                        flags: *flags,
+                    },
+                );
+            }
+        }
+        after_space = matches!(item, Item::Space);
+    }
+    out
+}
+
+/// A sample in a line: as text, quoted and escaped as its flags say; in HTTP, what a header may not have as `%XX`.
+fn write_sample(value: Option<Value<'_>>, style: Style, writer: &mut Writer<'_>) {
+    if let Some(Value::Bin(bytes)) = &value
+        && writer.flags.has(Flags::BIN)
+    {
+        match style {
+            Style::Log => writer.out.extend_from_slice(bytes),
+            Style::Http | Style::UniqueId => writer.encoded(bytes, b'%', &HTTP_UNSAFE),
+        }
+        return;
+    }
+    // Most samples are text already; numbers and addresses are written straight into the line.
+    match (value, style) {
+        (None, Style::Log) => writer.text(b""),
+        (None, _) => {}
+        (Some(Value::Int(value)), _) if writer.flags.is_plain() => writer.int(value),
+        (Some(value), style) => match (cast(value, Kind::Str), style) {
+            (Some(Value::Str(text)), Style::Log) => writer.text(until_nul(&text)),
+            (Some(Value::Str(text)), _) => writer.encoded(&text, b'%', &HTTP_UNSAFE),
+            _ => {}
+        },
+    }
+}
+
+impl fmt::Debug for LogFormat {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("LogFormat(")?;
+        for item in &*self.items {
+            match item {
+                Item::Text(text) => write!(out, "{}", text.escape_ascii())?,
+                Item::Space => out.write_str(" ")?,
+                Item::Alias(alias, _) => write!(out, "%{}", alias.name)?,
+                Item::Expr(expr, _) => write!(out, "%[{expr:?}]")?,
+            }
+        }
+        out.write_str(")")
+    }
+}
+
+#[cfg(test)]
+mod tests;

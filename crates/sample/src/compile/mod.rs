@@ -1,11 +1,22 @@
 //! The compiler: words of the configuration → programs. Owns the names of variables, proxies and servers.
+//!
+//! `expression` compiles fetches with their converters, `arguments` their arguments; ACLs and log formats are compiled
+//! beside what runs them.
 
+mod arguments;
+pub(crate) mod expression;
+pub(crate) mod suggest;
+
+pub(crate) use arguments::mask4 as mask4_of;
+pub(crate) use expression::Reading;
+
+use crate::names::Names;
 use crate::{Acls, Condition, Expr, ExprError, LogFormat, Place, SlotCounts, VarRef};
 
 /// How a log format writes what it writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// A log line: `-` for what is empty, spaces merged, unsafe bytes as `#XX`.
+    /// A log line: `-` for what is empty, spaces merged.
     Log,
     /// Text for a header, a path, a body: nothing for what is empty, bytes that a header may not have as `%XX`.
     Http,
@@ -15,7 +26,10 @@ pub enum Style {
 
 /// Compiles the expressions of one configuration.
 #[derive(Debug, Default)]
-pub struct Compiler {}
+pub struct Compiler {
+    pub(crate) names: Names,
+    warnings: Vec<ExprError>,
+}
 
 impl Compiler {
     /// A compiler that knows no proxy and no variable yet.
@@ -26,18 +40,20 @@ impl Compiler {
 
     /// Tells the name of a frontend or backend, in the order of their indexes in [`crate::World`]. All must be
     /// declared before an expression that names one (`nbsrv(name)`).
-    pub fn declare_proxy(&mut self, _name: &str, _is_frontend: bool, _is_backend: bool) -> u32 {
-        unimplemented!()
+    pub fn declare_proxy(&mut self, name: &str, is_frontend: bool, is_backend: bool) -> u32 {
+        self.names.declare_proxy(name, is_frontend, is_backend)
     }
 
     /// Tells the name of a server of that proxy, in the order of their indexes.
-    pub fn declare_server(&mut self, _proxy: u32, _name: &str) {
-        unimplemented!()
+    pub fn declare_server(&mut self, proxy: u32, name: &str) {
+        self.names.declare_server(proxy, name);
     }
 
-    /// The proxy whose section is compiled from now on: what `nbsrv` and `fe_conn` mean without an argument.
-    pub fn enter_proxy(&mut self, _proxy: Option<u32>) {
-        unimplemented!()
+    /// The proxy whose section is compiled from now on: what `nbsrv` and `fe_conn` mean without an argument, and whose
+    /// ACLs `acl()` names. Those are taken from the last [`Compiler::acl`] or [`Compiler::condition`] of the section.
+    pub fn enter_proxy(&mut self, proxy: Option<u32>) {
+        self.names.current = proxy;
+        self.names.acls = Acls::default();
     }
 
     /// Compiles the expression that the words begin with: a fetch, and converters in the same word or the next ones.
@@ -45,8 +61,9 @@ impl Compiler {
     ///
     /// # Errors
     /// Unknown names, wrong arguments, types that do not meet, a place where the fetch has nothing to read.
-    pub fn expr(&mut self, _words: &[&str], _place: Place) -> Result<(Expr, usize), ExprError> {
-        unimplemented!()
+    pub fn expr(&mut self, words: &[&str], place: Place) -> Result<(Expr, usize), ExprError> {
+        let compiled = self.expression(words, place, Reading::Words)?;
+        Ok((compiled.expr, compiled.words))
     }
 
     /// Compiles a log format (manual §8.2.6); the style follows from the place: [`Style::Log`] in logs, else [`Style::Http`].
@@ -68,25 +85,30 @@ impl Compiler {
     /// As [`Compiler::log_format`].
     pub fn log_format_styled(
         &mut self,
-        _text: &str,
-        _place: Place,
-        _style: Style,
+        text: &str,
+        place: Place,
+        style: Style,
     ) -> Result<LogFormat, ExprError> {
-        unimplemented!()
+        crate::logformat::compile::compile(self, text, place, style)
     }
 
     /// Compiles the words after `acl <name>` and adds them to the ACL of that name.
     ///
+    /// The place is not looked at here but where the ACL is used: [`Compiler::condition`].
+    ///
     /// # Errors
-    /// As [`Compiler::expr`], and faults in flags and patterns. Pattern files are read here.
+    /// As [`Compiler::expr`], and faults in flags and patterns. Pattern files are read here. Word 0 is the first of `words`.
     pub fn acl(
         &mut self,
-        _acls: &mut Acls,
-        _name: &str,
-        _words: &[&str],
+        acls: &mut Acls,
+        name: &str,
+        words: &[&str],
         _place: Place,
     ) -> Result<(), ExprError> {
-        unimplemented!()
+        self.names.acls = acls.clone();
+        crate::acl::compile::named(self, acls, name, words)?;
+        self.names.acls = acls.clone();
+        Ok(())
     }
 
     /// Compiles the words after `if` or `unless`.
@@ -95,30 +117,40 @@ impl Compiler {
     /// As [`Compiler::acl`], and unknown ACL names.
     pub fn condition(
         &mut self,
-        _acls: &Acls,
-        _words: &[&str],
-        _unless: bool,
-        _place: Place,
+        acls: &Acls,
+        words: &[&str],
+        unless: bool,
+        place: Place,
     ) -> Result<Condition, ExprError> {
-        unimplemented!()
+        self.names.acls = acls.clone();
+        crate::acl::compile::condition(self, acls, words, unless, place)
     }
 
     /// The slot of a variable (`txn.name`), given on first sight.
     ///
     /// # Errors
     /// A scope or a name that is not one.
-    pub fn var(&mut self, _name: &str) -> Result<VarRef, ExprError> {
-        unimplemented!()
+    pub fn var(&mut self, name: &str) -> Result<VarRef, ExprError> {
+        self.names
+            .var(name)
+            .map_err(|message| ExprError::at(0, 0, name.len(), message))
     }
 
     /// How many slots each scope has; final when everything is compiled.
     #[must_use]
     pub fn slots(&self) -> SlotCounts {
-        unimplemented!()
+        self.names.counts()
     }
 
     /// What was accepted but will not do what its author thinks, since the last call.
     pub fn take_warnings(&mut self) -> Vec<ExprError> {
-        unimplemented!()
+        std::mem::take(&mut self.warnings)
+    }
+
+    pub(crate) fn warn(&mut self, warning: ExprError) {
+        self.warnings.push(warning);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,260 @@
+//! Arguments of fetches and converters: what a table entry asks for, and how they are cut out of a word (manual §7.3).
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use crate::{Condition, VarRef};
+
+/// What an argument must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ArgKind {
+    Int,
+    Str,
+    Ipv4,
+    Ipv6,
+    Mask4,
+    Mask6,
+    /// A regular expression; flags `i` and `g` may stand in the third argument.
+    Regex,
+    /// A variable's name.
+    Var,
+    /// An integer or a variable's name.
+    IntOrVar,
+    /// A frontend; the current one when it is not given.
+    Frontend,
+    /// A backend; the current one when it is not given.
+    Backend,
+    /// `backend/server` or a server of the current backend.
+    Server,
+    /// Names of ACLs, each may begin with `!`. Takes all arguments that follow.
+    Acls,
+}
+
+impl ArgKind {
+    /// The type's name in HAProxy's messages.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            ArgKind::Int => "integer",
+            ArgKind::Str | ArgKind::Var | ArgKind::IntOrVar | ArgKind::Acls => "string",
+            ArgKind::Ipv4 => "IPv4 address",
+            ArgKind::Ipv6 => "IPv6 address",
+            ArgKind::Mask4 => "IPv4 mask",
+            ArgKind::Mask6 => "IPv6 mask",
+            ArgKind::Regex => "regex",
+            ArgKind::Frontend => "frontend",
+            ArgKind::Backend => "backend",
+            ArgKind::Server => "server",
+        }
+    }
+
+    /// Whether it is there even when nothing was written: it means the current proxy.
+    pub(crate) fn has_default(self) -> bool {
+        matches!(self, ArgKind::Frontend | ArgKind::Backend)
+    }
+}
+
+/// The arguments of a table entry: the first `required` must be given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spec {
+    pub required: usize,
+    pub kinds: &'static [ArgKind],
+}
+
+/// No arguments.
+pub(crate) const NONE: Spec = Spec {
+    required: 0,
+    kinds: &[],
+};
+
+/// At least `required` of `kinds`.
+pub(crate) const fn spec(required: usize, kinds: &'static [ArgKind]) -> Spec {
+    Spec { required, kinds }
+}
+
+/// A compiled argument.
+#[derive(Clone, Debug)]
+pub(crate) enum Arg {
+    Int(i64),
+    Str(Box<[u8]>),
+    Ipv4(Ipv4Addr),
+    Ipv6(Ipv6Addr),
+    Regex {
+        regex: Box<regex::bytes::Regex>,
+        global: bool,
+    },
+    Var(VarRef),
+    Proxy(u32),
+    Server {
+        backend: u32,
+        server: u32,
+    },
+    Condition(Condition),
+}
+
+/// The compiled arguments of one call.
+pub(crate) type Args = Box<[Arg]>;
+
+/// The bytes of a string argument; empty when it was not given.
+pub(crate) fn str_at(args: &[Arg], index: usize) -> &[u8] {
+    match args.get(index) {
+        Some(Arg::Str(text)) => text,
+        _ => b"",
+    }
+}
+
+/// An integer argument.
+pub(crate) fn int_at(args: &[Arg], index: usize) -> Option<i64> {
+    match args.get(index) {
+        Some(Arg::Int(value)) => Some(*value),
+        _ => None,
+    }
+}
+
+/// An argument as it was written, with quotes and escapes resolved, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub text: Vec<u8>,
+    pub start: usize,
+    pub end: usize,
+}
+
+/// A fault in an argument list and its place.
+#[derive(Debug)]
+pub(crate) struct ListError {
+    pub start: usize,
+    pub end: usize,
+    pub message: String,
+}
+
+/// Cuts an argument list, from its opening parenthesis at `at`. Gives the arguments and the position after the closing one.
+/// Without a parenthesis there are none.
+pub(crate) fn split(word: &str, at: usize) -> Result<(Vec<Written>, usize), ListError> {
+    let bytes = word.as_bytes();
+    if bytes.get(at) != Some(&b'(') {
+        return Ok((Vec::new(), at));
+    }
+    let mut list = Vec::new();
+    let mut position = at + 1;
+    loop {
+        let (argument, end) = cut(bytes, position)?;
+        list.push(argument);
+        position = end + 1;
+        match bytes.get(end) {
+            Some(b',') => {}
+            Some(b')') => break,
+            _ => {
+                return Err(ListError {
+                    start: at,
+                    end,
+                    message: "expected ')'".into(),
+                });
+            }
+        }
+    }
+    if let [only] = &list[..]
+        && only.start == only.end
+    {
+        list.clear();
+    }
+    Ok((list, position))
+}
+
+/// Cuts one argument: up to a comma or parenthesis outside quotes.
+fn cut(bytes: &[u8], start: usize) -> Result<(Written, usize), ListError> {
+    let mut text = Vec::new();
+    let mut quote = None;
+    let mut at = start;
+    while let Some(&byte) = bytes.get(at) {
+        at += 1;
+        match (byte, quote) {
+            (b'"' | b'\'', None) => quote = Some(byte),
+            (b'"' | b'\'', Some(open)) if open == byte => quote = None,
+            (b'\\', None | Some(b'"')) => match bytes.get(at) {
+                None => return Err(unfinished(start, at)),
+                Some(&escaped) => {
+                    let (byte, used) = unescape(escaped);
+                    text.push(byte);
+                    at += used;
+                }
+            },
+            (b',' | b')', None) => {
+                return Ok((
+                    Written {
+                        text,
+                        start,
+                        end: at - 1,
+                    },
+                    at - 1,
+                ));
+            }
+            _ => text.push(byte),
+        }
+    }
+    if quote.is_some() {
+        return Err(unfinished(start, at));
+    }
+    Ok((
+        Written {
+            text,
+            start,
+            end: at,
+        },
+        at,
+    ))
+}
+
+fn unfinished(start: usize, end: usize) -> ListError {
+    ListError {
+        start,
+        end,
+        message: "failed to parse argument: unterminated quote or escape".into(),
+    }
+}
+
+/// The byte that a backslash before `escaped` stands for, and how many bytes it took after the backslash.
+fn unescape(escaped: u8) -> (u8, usize) {
+    match escaped {
+        b'\\' | b' ' | b'"' | b'\'' => (escaped, 1),
+        b'r' => (b'\r', 1),
+        b'n' => (b'\n', 1),
+        b't' => (b'\t', 1),
+        // A lone backslash stands for itself (regular expressions).
+        _ => (b'\\', 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(word: &str) -> Vec<String> {
+        let (list, end) = split(word, 0).expect("a list");
+        assert_eq!(end, word.len());
+        list.into_iter()
+            .map(|written| String::from_utf8(written.text).expect("text"))
+            .collect()
+    }
+
+    #[test]
+    fn lists_are_cut_at_commas_outside_quotes() {
+        for (word, wanted) in [
+            ("", &[][..]),
+            ("()", &[]),
+            ("(a)", &["a"]),
+            ("(a,b)", &["a", "b"]),
+            ("(a,,b)", &["a", "", "b"]),
+            ("(,)", &["", ""]),
+            (r#"("a,b)",c)"#, &["a,b)", "c"]),
+            (r"('a\b',\,)", &[r"a\b", "\\", ""]),
+            (r#"(\\d\.\n\"x)"#, &["\\d\\.\n\"x"]),
+        ] {
+            assert_eq!(texts(word), wanted, "{word}");
+        }
+    }
+
+    #[test]
+    fn unfinished_lists_are_refused() {
+        for word in ["(", "(a", "(a,", "(\"a)", "(a\\"] {
+            assert!(split(word, 0).is_err(), "{word}");
+        }
+    }
+}

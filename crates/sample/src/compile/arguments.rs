@@ -1,0 +1,179 @@
+//! Arguments: what was written between the parentheses becomes what the table entry asks for.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::Compiler;
+use crate::args::{Arg, ArgKind, Args, ListError, Spec, Written, split};
+use crate::fetch::CheckFn;
+use crate::text::{parse_int, read_int};
+
+impl Compiler {
+    /// Compiles the argument list at `at`. Gives the arguments and the position after the list.
+    pub(super) fn arguments(
+        &mut self,
+        word: &str,
+        at: usize,
+        spec: Spec,
+        check: CheckFn,
+    ) -> Result<(Args, usize), ListError> {
+        if spec.kinds.is_empty() {
+            return Ok((Args::default(), at));
+        }
+        let (written, end) = split(word, at)?;
+        let fault = |message: String| ListError {
+            start: at,
+            end: end.max(at + 1).min(word.len()),
+            message,
+        };
+        let takes_all = spec.kinds.last() == Some(&ArgKind::Acls);
+        if written.len() > spec.kinds.len() && !takes_all {
+            let extra = &written[spec.kinds.len()];
+            let message = format!(
+                "expected ')' before '{}'",
+                &word[extra.start.saturating_sub(1)..]
+            );
+            return Err(ListError {
+                start: extra.start,
+                end: extra.end,
+                message,
+            });
+        }
+        if written.len() < spec.required && !spec.kinds[written.len()].has_default() {
+            return Err(fault(format!(
+                "missing arguments (got {}/{}), type '{}' expected",
+                written.len(),
+                spec.required,
+                spec.kinds[written.len()].name()
+            )));
+        }
+        let mut args = Vec::with_capacity(spec.kinds.len());
+        if takes_all {
+            args.push(self.acls_argument(&written).map_err(fault)?);
+        } else {
+            for (index, kind) in spec.kinds.iter().enumerate() {
+                match written.get(index) {
+                    Some(one) => {
+                        let flags = written.get(2).map_or(&b""[..], |flags| &flags.text);
+                        let arg = self.argument(*kind, one, flags);
+                        args.push(arg.map_err(|message| ListError {
+                            start: one.start,
+                            end: one.end,
+                            message,
+                        })?);
+                    }
+                    None if index < spec.required => args.push(
+                        self.argument(*kind, &Written::nothing(at), b"")
+                            .map_err(fault)?,
+                    ),
+                    None => break,
+                }
+            }
+        }
+        check(&mut args).map_err(fault)?;
+        Ok((args.into_boxed_slice(), end))
+    }
+
+    fn argument(&mut self, kind: ArgKind, written: &Written, flags: &[u8]) -> Result<Arg, String> {
+        let text = String::from_utf8_lossy(&written.text);
+        let invalid = || format!("failed to parse '{text}' as type '{}'", kind.name());
+        Ok(match kind {
+            ArgKind::Str => Arg::Str(written.text.clone().into_boxed_slice()),
+            ArgKind::Int => {
+                if text.is_empty() {
+                    return Err(format!("expected type '{}', but got nothing", kind.name()));
+                }
+                let (value, used) = read_int(&written.text);
+                if used != written.text.len() {
+                    return Err(invalid());
+                }
+                Arg::Int(value)
+            }
+            ArgKind::Ipv4 => Arg::Ipv4(text.parse().map_err(|_| invalid())?),
+            ArgKind::Ipv6 => Arg::Ipv6(text.parse().map_err(|_| invalid())?),
+            ArgKind::Mask4 => Arg::Ipv4(mask4(&text).ok_or_else(invalid)?),
+            ArgKind::Mask6 => Arg::Ipv6(mask6(&text).ok_or_else(invalid)?),
+            ArgKind::Regex => regex_argument(&text, flags)?,
+            ArgKind::Var => Arg::Var(self.names.var(&text)?),
+            ArgKind::IntOrVar => match parse_int(&text) {
+                Some(value) => Arg::Int(value),
+                None => Arg::Var(
+                    self.names
+                        .var(&text)
+                        .map_err(|_| "expects an integer or a variable name".to_owned())?,
+                ),
+            },
+            ArgKind::Frontend => Arg::Proxy(self.names.frontend(&text)?),
+            ArgKind::Backend => Arg::Proxy(self.names.backend(&text)?),
+            ArgKind::Server => {
+                let (backend, server) = self.names.server(&text)?;
+                Arg::Server { backend, server }
+            }
+            ArgKind::Acls => return Err(invalid()),
+        })
+    }
+
+    fn acls_argument(&mut self, written: &[Written]) -> Result<Arg, String> {
+        let words: Vec<String> = written
+            .iter()
+            .map(|one| String::from_utf8_lossy(&one.text).into_owned())
+            .collect();
+        if words
+            .iter()
+            .any(|word| word.trim_start_matches('!').is_empty() || word.contains(['{', '|']))
+        {
+            return Err("expected the names of ACLs".into());
+        }
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let acls = self.names.acls.clone();
+        // What the ACLs read is checked by who uses the whole expression.
+        crate::acl::compile::condition(self, &acls, &words, false, crate::Place::ALL)
+            .map(Arg::Condition)
+            .map_err(|error| error.message)
+    }
+}
+
+impl Written {
+    fn nothing(at: usize) -> Written {
+        Written {
+            text: Vec::new(),
+            start: at,
+            end: at,
+        }
+    }
+}
+
+fn regex_argument(pattern: &str, flags: &[u8]) -> Result<Arg, String> {
+    if let Some(other) = flags.iter().find(|flag| !b"ig".contains(flag)) {
+        return Err(format!(
+            "invalid regex flag '{}', only 'i' and 'g' are supported",
+            char::from(*other)
+        ));
+    }
+    let regex = crate::acl::matcher::regex(pattern, flags.contains(&b'i'))?;
+    Ok(Arg::Regex {
+        regex: Box::new(regex),
+        global: flags.contains(&b'g'),
+    })
+}
+
+/// An IPv4 mask: a length or an address with ones before zeros.
+pub(crate) fn mask4(text: &str) -> Option<Ipv4Addr> {
+    match text.parse::<u32>() {
+        Ok(bits) if bits <= 32 => {
+            Some(Ipv4Addr::from(u32::MAX.checked_shl(32 - bits).unwrap_or(0)))
+        }
+        Ok(_) => None,
+        Err(_) => text.parse().ok(),
+    }
+}
+
+/// An IPv6 mask: a length or an address.
+pub(crate) fn mask6(text: &str) -> Option<Ipv6Addr> {
+    match text.parse::<u32>() {
+        Ok(bits) if bits <= 128 => Some(Ipv6Addr::from(
+            u128::MAX.checked_shl(128 - bits).unwrap_or(0),
+        )),
+        Ok(_) => None,
+        Err(_) => text.parse().ok(),
+    }
+}

@@ -1,0 +1,306 @@
+//! A fetch and its converters.
+
+use super::{Compiler, suggest};
+use crate::args::Arg;
+use crate::cast::{Cast, cast_of};
+use crate::expr::{Program, Start, Step};
+use crate::facts::{Scope, Session, World};
+use crate::fetch::{self, Cursor, Fetch};
+use crate::{Expr, ExprError, Kind, Place, Value, convert, known};
+
+/// How far an expression reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// One word, and the next ones as long as they are converters.
+    Words,
+    /// One whole word.
+    Word,
+    /// The beginning of a word: it ends where nothing of it can follow.
+    Prefix,
+}
+
+/// A compiled expression and what of the words it took.
+pub(crate) struct Compiled {
+    pub expr: Expr,
+    pub fetch: &'static Fetch,
+    /// Words taken.
+    pub words: usize,
+    /// Position after it in the last word, for [`Reading::Prefix`].
+    pub end: usize,
+}
+
+impl Compiler {
+    /// Compiles the expression at the beginning of `words`, and checks that it can be used at `place`.
+    pub(crate) fn expression(
+        &mut self,
+        words: &[&str],
+        place: Place,
+        reading: Reading,
+    ) -> Result<Compiled, ExprError> {
+        let word = words.first().copied().unwrap_or("");
+        let end = name_end(word, 0);
+        if end == 0 {
+            return Err(ExprError::at(0, 0, word.len(), "missing fetch method"));
+        }
+        let name = &word[..end];
+        let Some(fetch) = fetch::find(name) else {
+            let names = fetch::all().map(|fetch| fetch.name);
+            return Err(ExprError::at(
+                0,
+                0,
+                end,
+                suggest::unknown("fetch method", name, known::FETCHES, names),
+            ));
+        };
+        let compiled = self.call(words, fetch, end, reading)?;
+        if !fetch.source.places.meets(place) {
+            return Err(ExprError::at(0, 0, end, misplaced(fetch)));
+        }
+        Ok(compiled)
+    }
+
+    /// Compiles a fetch whose name ends at `name_end` of the first word, with its arguments and converters.
+    pub(crate) fn call(
+        &mut self,
+        words: &[&str],
+        fetch: &'static Fetch,
+        name_end: usize,
+        reading: Reading,
+    ) -> Result<Compiled, ExprError> {
+        let word = words.first().copied().unwrap_or("");
+        let (args, end) = self
+            .arguments(word, name_end, fetch.args, fetch.check)
+            .map_err(|fault| {
+                ExprError::at(
+                    0,
+                    fault.start,
+                    fault.end,
+                    format!("fetch method '{}' : {}", fetch.name, fault.message),
+                )
+            })?;
+        let mut chain = Chain {
+            words,
+            at: (0, end),
+            kind: fetch.out,
+            steps: Vec::new(),
+            last: None,
+        };
+        self.chain(&mut chain, reading)?;
+        let Chain {
+            at, kind, steps, ..
+        } = chain;
+        let converted = !steps.is_empty();
+        let (start, steps) = fold(fetch, args, steps);
+        Ok(Compiled {
+            expr: Expr::new(Program {
+                start,
+                steps,
+                kind,
+                converted,
+            }),
+            fetch,
+            words: at.0 + 1,
+            end: at.1,
+        })
+    }
+
+    /// Compiles converters as long as there are some.
+    fn chain(&mut self, chain: &mut Chain<'_>, reading: Reading) -> Result<(), ExprError> {
+        loop {
+            let (index, mut at) = chain.at;
+            let word = chain.words[index];
+            let rest = word.as_bytes().get(at..).unwrap_or_default();
+            if rest.first().is_some_and(|byte| *byte != b',') {
+                if reading == Reading::Prefix {
+                    return Ok(());
+                }
+                let message = match chain.last {
+                    Some(name) => format!("missing comma after converter '{name}'"),
+                    None => "missing comma after fetch keyword".into(),
+                };
+                return Err(ExprError::at(index, at, word.len(), message));
+            }
+            at += rest.iter().take_while(|byte| **byte == b',').count();
+            chain.at = (index, at);
+            if at < word.len() {
+                self.step(chain, false)?;
+            } else if reading != Reading::Words || !self.next_word(chain)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Goes on with the next word when it begins with a converter; whether it did.
+    fn next_word(&mut self, chain: &mut Chain<'_>) -> Result<bool, ExprError> {
+        let before = chain.at;
+        if before.0 + 1 >= chain.words.len() {
+            return Ok(false);
+        }
+        chain.at = (before.0 + 1, 0);
+        let known = self.step(chain, true)?;
+        if !known {
+            chain.at = before;
+        }
+        Ok(known)
+    }
+
+    /// Compiles the converter at the chain's position. Where it may be something else (`optional`), tells whether it was one.
+    fn step(&mut self, chain: &mut Chain<'_>, optional: bool) -> Result<bool, ExprError> {
+        let (index, at) = chain.at;
+        let word = chain.words[index];
+        let end = name_end(word, at);
+        let name = &word[at..end];
+        let Some(convert) = convert::find(name) else {
+            if optional && !known::CONVERTERS.contains(&name) {
+                return Ok(false);
+            }
+            let names = convert::all().map(|convert| convert.name);
+            let message = suggest::unknown("converter", name, known::CONVERTERS, names);
+            return Err(ExprError::at(index, at, end, message));
+        };
+        if cast_of(chain.kind, convert.from) == Cast::Never {
+            return Err(ExprError::at(
+                index,
+                at,
+                end,
+                format!("converter '{name}' cannot be applied"),
+            ));
+        }
+        if convert.args.kinds.is_empty() && word.as_bytes().get(end) == Some(&b'(') {
+            return Err(ExprError::at(
+                index,
+                end,
+                word.len(),
+                format!("converter '{name}' does not support any args"),
+            ));
+        }
+        let (args, end) = self
+            .arguments(word, end, convert.args, convert.check)
+            .map_err(|fault| {
+                let message = format!("invalid args in converter '{name}' : {}", fault.message);
+                ExprError::at(index, fault.start, fault.end, message)
+            })?;
+        chain.kind = convert.to;
+        chain.steps.push(Step { convert, args });
+        chain.last = Some(name);
+        chain.at = (index, end);
+        Ok(true)
+    }
+}
+
+/// Converters as they are read.
+struct Chain<'w> {
+    words: &'w [&'w str],
+    /// Word and byte.
+    at: (usize, usize),
+    kind: Kind,
+    steps: Vec<Step>,
+    /// The last converter's name.
+    last: Option<&'w str>,
+}
+
+/// HAProxy's message for a fetch that has nothing to read where it stands.
+pub(crate) fn misplaced(fetch: &Fetch) -> String {
+    format!(
+        "sample fetch <{}> may not be reliably used here because it needs '{}' which is not available here",
+        fetch.name, fetch.source.needs
+    )
+}
+
+/// HAProxy's warning for an ACL that can never match where it stands.
+pub(crate) fn misplaced_acl(name: &str, place: Place) -> String {
+    let acl = if name.is_empty() {
+        "anonymous acl".to_owned()
+    } else {
+        format!("acl '{name}'")
+    };
+    format!(
+        "{acl} will never match because it only involves keywords that are incompatible with '{}'",
+        place.name()
+    )
+}
+
+/// The end of the name that begins at `at`.
+pub(crate) fn name_end(word: &str, at: usize) -> usize {
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-+:".contains(byte);
+    at + word.as_bytes()[at..]
+        .iter()
+        .take_while(|byte| is_name(byte))
+        .count()
+}
+
+/// Computes now what depends on nothing: a constant and the pure converters after it.
+fn fold(fetch: &'static Fetch, args: Box<[Arg]>, steps: Vec<Step>) -> (Start, Vec<Step>) {
+    if !fetch::internal::is_constant(fetch) || !steps.iter().all(is_pure) {
+        return (Start::Fetch(fetch, args), steps);
+    }
+    let session = Session::new(
+        net::Now::default(),
+        net::Addr::Unix([].into()),
+        net::Addr::Unix([].into()),
+        0,
+        0,
+    );
+    let scope = Scope {
+        now: net::Now::default(),
+        world: &Nowhere,
+        session: &session,
+        txn: None,
+        request: None,
+        response: None,
+        request_data: &[],
+        response_data: &[],
+        last_chance: true,
+    };
+    let mut value = (fetch.eval)(&args, &scope, &mut Cursor::default());
+    for step in &steps {
+        value = step.run(value, &scope);
+    }
+    (Start::Constant(value.map(Value::detach)), Vec::new())
+}
+
+fn is_pure(step: &Step) -> bool {
+    step.convert.pure && !step.args.iter().any(|arg| matches!(arg, Arg::Var(_)))
+}
+
+/// The world before there is one: constants do not look at it.
+struct Nowhere;
+
+impl World for Nowhere {
+    fn proxy(&self, _: u32) -> Option<crate::facts::ProxyFacts<'_>> {
+        None
+    }
+    fn bind(&self, _: u32, _: u32) -> Option<crate::facts::BindFacts<'_>> {
+        None
+    }
+    fn server(&self, _: u32, _: u32) -> Option<crate::facts::ServerFacts<'_>> {
+        None
+    }
+    fn hostname(&self) -> &str {
+        ""
+    }
+    fn pid(&self) -> u32 {
+        0
+    }
+    fn thread(&self) -> u32 {
+        0
+    }
+    fn nbthread(&self) -> u32 {
+        1
+    }
+    fn actconn(&self) -> u32 {
+        0
+    }
+    fn stopping(&self) -> bool {
+        false
+    }
+    fn uptime_seconds(&self) -> u64 {
+        0
+    }
+    fn utc_offset_seconds(&self) -> i32 {
+        0
+    }
+    fn random(&self) -> u64 {
+        0
+    }
+}

@@ -1,0 +1,370 @@
+//! Codings: hexadecimal, base64, URL, JSON.
+
+use super::{Convert, convert};
+use crate::args::ArgKind::{Int, Str};
+use crate::args::{Arg, NONE, int_at, spec, str_at};
+use crate::text::push_hex;
+use crate::{Bytes, Kind, Value};
+
+pub(crate) const CONVERTERS: &[Convert] = &[
+    convert(
+        "hex",
+        NONE,
+        Kind::Bin,
+        Kind::Str,
+        "two hexadecimal digits a byte",
+        |_, value, _| {
+            coded(&value, |bytes, out| {
+                for byte in bytes {
+                    push_hex(out, *byte);
+                }
+                Some(())
+            })
+        },
+    ),
+    convert(
+        "hex2i",
+        NONE,
+        Kind::Str,
+        Kind::Int,
+        "hexadecimal digits as an integer",
+        |_, value, _| {
+            let text = bytes_of(&value)?;
+            let digits = text
+                .iter()
+                .take_while(|byte| byte.is_ascii_hexdigit())
+                .count();
+            let value = text[..digits].iter().fold(0_u64, |sum, digit| {
+                (sum << 4) | u64::from(nibble(*digit).unwrap_or(0))
+            });
+            Some(Value::Int(value as i64))
+        },
+    ),
+    convert(
+        "base64",
+        NONE,
+        Kind::Bin,
+        Kind::Str,
+        "base64 (RFC 4648 §4)",
+        |_, value, _| {
+            coded(&value, |bytes, out| {
+                encode64(bytes, STANDARD, true, out);
+                Some(())
+            })
+        },
+    ),
+    convert(
+        "ub64enc",
+        NONE,
+        Kind::Bin,
+        Kind::Str,
+        "base64 for URLs, without padding (RFC 4648 §5)",
+        |_, value, _| {
+            coded(&value, |bytes, out| {
+                encode64(bytes, URL, false, out);
+                Some(())
+            })
+        },
+    ),
+    convert(
+        "b64dec",
+        NONE,
+        Kind::Str,
+        Kind::Bin,
+        "decodes base64",
+        |_, value, _| {
+            let decoded = coded(&value, |bytes, out| decode64(bytes, STANDARD, out))?;
+            as_bin(decoded)
+        },
+    ),
+    convert(
+        "ub64dec",
+        NONE,
+        Kind::Str,
+        Kind::Bin,
+        "decodes base64 for URLs",
+        |_, value, _| {
+            let decoded = coded(&value, |bytes, out| decode64(bytes, URL, out))?;
+            as_bin(decoded)
+        },
+    ),
+    convert(
+        "url_dec",
+        spec(0, &[Int]),
+        Kind::Str,
+        Kind::Str,
+        "decodes percent coding; in forms + is a space",
+        |args, value, _| {
+            let in_form = int_at(args, 0).is_some_and(|flag| flag != 0);
+            coded(&value, |bytes, out| url_decode(bytes, in_form, out))
+        },
+    ),
+    convert(
+        "url_enc",
+        spec(0, &[Str]),
+        Kind::Str,
+        Kind::Str,
+        "percent coding for a query",
+        |_, value, _| {
+            coded(&value, |bytes, out| {
+                for byte in bytes {
+                    match byte {
+                        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                            out.push(*byte)
+                        }
+                        byte => {
+                            out.push(b'%');
+                            push_hex(out, *byte);
+                        }
+                    }
+                }
+                Some(())
+            })
+        },
+    )
+    .checked(url_enc_kind),
+    convert(
+        "json",
+        spec(1, &[Str]),
+        Kind::Str,
+        Kind::Str,
+        "escaped for a JSON string",
+        |args, value, _| {
+            let input = Input::ALL[int_at(args, 0)? as usize];
+            coded(&value, |bytes, out| json(bytes, input, out))
+        },
+    )
+    .checked(json_input),
+];
+
+fn bytes_of<'v>(value: &'v Value<'_>) -> Option<&'v [u8]> {
+    match value {
+        Value::Str(bytes) | Value::Bin(bytes) => Some(bytes),
+        _ => None,
+    }
+}
+
+/// What `write` makes of the bytes; none where it fails or makes too much.
+fn coded<'a>(
+    value: &Value<'_>,
+    write: impl FnOnce(&[u8], &mut Vec<u8>) -> Option<()>,
+) -> Option<Value<'a>> {
+    let mut out = Bytes::buffer();
+    write(bytes_of(value)?, out.as_vec())?;
+    (!out.too_long()).then(|| Value::Str(out.into()))
+}
+
+fn as_bin(value: Value<'_>) -> Option<Value<'_>> {
+    match value {
+        Value::Str(bytes) => Some(Value::Bin(bytes)),
+        _ => None,
+    }
+}
+
+fn nibble(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).map(|value| value as u8)
+}
+
+/// Bytes of hexadecimal digits; none for an odd number of them or another byte.
+pub(crate) fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
+    let (pairs, rest) = text.as_chunks::<2>();
+    if !rest.is_empty() {
+        return None;
+    }
+    pairs
+        .iter()
+        .map(|[high, low]| Some(nibble(*high)? << 4 | nibble(*low)?))
+        .collect()
+}
+
+const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+fn encode64(bytes: &[u8], alphabet: &[u8; 64], padded: bool, out: &mut Vec<u8>) {
+    for chunk in bytes.chunks(3) {
+        let [a, b, c] = [
+            chunk[0],
+            chunk.get(1).copied().unwrap_or(0),
+            chunk.get(2).copied().unwrap_or(0),
+        ];
+        let bits = u32::from(a) << 16 | u32::from(b) << 8 | u32::from(c);
+        for position in 0..4 {
+            if position <= chunk.len() {
+                out.push(alphabet[(bits >> (18 - 6 * position) & 63) as usize]);
+            } else if padded {
+                out.push(b'=');
+            }
+        }
+    }
+}
+
+fn decode64(text: &[u8], alphabet: &[u8; 64], out: &mut Vec<u8>) -> Option<()> {
+    let padded = alphabet == STANDARD;
+    if padded && !text.len().is_multiple_of(4) {
+        return None;
+    }
+    let padding = text.iter().rev().take_while(|byte| **byte == b'=').count();
+    if padding > 2 {
+        return None;
+    }
+    for chunk in text[..text.len() - padding].chunks(4) {
+        if chunk.len() == 1 {
+            return None;
+        }
+        let mut bits = 0_u32;
+        for position in 0..4 {
+            let value = match chunk.get(position) {
+                Some(letter) => alphabet.iter().position(|other| other == letter)? as u32,
+                None => 0,
+            };
+            bits = bits << 6 | value;
+        }
+        out.extend_from_slice(&bits.to_be_bytes()[1..chunk.len()]);
+    }
+    Some(())
+}
+
+/// A `+` is a space in a form, and after the first `?`. A bad escape makes it fail; a NUL byte ends the text.
+fn url_decode(text: &[u8], mut in_form: bool, out: &mut Vec<u8>) -> Option<()> {
+    let mut rest = crate::cast::until_nul(text);
+    loop {
+        match rest {
+            [] => return Some(()),
+            [b'%', high, low, after @ ..] => {
+                out.push(nibble(*high)? << 4 | nibble(*low)?);
+                rest = after;
+            }
+            [b'%', ..] => return None,
+            [b'+', after @ ..] if in_form => {
+                out.push(b' ');
+                rest = after;
+            }
+            [byte, after @ ..] => {
+                in_form |= *byte == b'?';
+                out.push(*byte);
+                rest = after;
+            }
+        }
+    }
+}
+
+fn url_enc_kind(args: &mut Vec<Arg>) -> Result<(), String> {
+    match str_at(args, 0) {
+        b"" | b"query" => Ok(()),
+        _ => Err("Unexpected encode type. Allowed value is 'query'".into()),
+    }
+}
+
+/// How `json` reads its input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Input {
+    Ascii,
+    /// Fails at invalid sequences.
+    Utf8,
+    /// Leaves them out.
+    Utf8Skipping,
+}
+
+impl Input {
+    const ALL: [Input; 3] = [Input::Ascii, Input::Utf8, Input::Utf8Skipping];
+}
+
+fn json_input(args: &mut Vec<Arg>) -> Result<(), String> {
+    let index = match str_at(args, 0) {
+        b"" | b"ascii" => 0,
+        b"utf8" | b"utf8p" => 1,
+        b"utf8s" | b"utf8ps" => 2,
+        _ => {
+            return Err(
+                "Unexpected input code type. Allowed value are 'ascii', 'utf8', 'utf8s', 'utf8p' and 'utf8ps'".into()
+            );
+        }
+    };
+    args[0] = Arg::Int(index);
+    Ok(())
+}
+
+fn json(bytes: &[u8], input: Input, out: &mut Vec<u8>) -> Option<()> {
+    if input == Input::Ascii {
+        for byte in bytes {
+            json_char(u32::from(*byte), out);
+        }
+        return Some(());
+    }
+    for chunk in bytes.utf8_chunks() {
+        for letter in chunk.valid().chars() {
+            match u32::from(letter) {
+                code @ ..=0xffff => json_char(code, out),
+                // What four digits cannot say.
+                _ if input == Input::Utf8 => return None,
+                _ => {}
+            }
+        }
+        if !chunk.invalid().is_empty() && input == Input::Utf8 {
+            return None;
+        }
+    }
+    Some(())
+}
+
+fn json_char(code: u32, out: &mut Vec<u8>) {
+    let short = match code {
+        0x22 => b'"',
+        0x5c => b'\\',
+        0x2f => b'/',
+        0x08 => b'b',
+        0x0c => b'f',
+        0x0d => b'r',
+        0x0a => b'n',
+        0x09 => b't',
+        0x20..=0x7e => return out.push(code as u8),
+        _ => {
+            out.extend_from_slice(b"\\u");
+            let start = out.len();
+            push_hex(out, (code >> 8) as u8);
+            push_hex(out, code as u8);
+            out[start..].make_ascii_lowercase();
+            return;
+        }
+    };
+    out.extend_from_slice(&[b'\\', short]);
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{convert_text, none};
+
+    #[test]
+    fn codings() {
+        for (expr, wanted) in [
+            ("str(Az0),hex", "417A30"),
+            ("bin(417a30)", "Az0"),
+            ("str(1f),hex2i", "31"),
+            ("str(M),base64", "TQ=="),
+            ("str(Ma),base64", "TWE="),
+            ("str(Man),base64", "TWFu"),
+            ("str(TWE=),b64dec", "Ma"),
+            ("str(TWFu),b64dec", "Man"),
+            ("bin(fbff),ub64enc", "-_8"),
+            ("str(-_8),ub64dec,hex", "FBFF"),
+            ("str(a%20b+c),url_dec", "a b+c"),
+            ("str(a%20b+c),url_dec(1)", "a b c"),
+            ("str(a+b?c+d),url_dec", "a+b?c d"),
+            ("str('a b/?&ü'),url_enc", "a%20b%2F%3F%26%C3%BC"),
+            (r#"str('a"\\/b'),json(ascii)"#, r#"a\"\\\\\/b"#),
+            ("str(ü),json(utf8)", "\\u00fc"),
+            ("str(ü),json(ascii)", "\\u00c3\\u00bc"),
+        ] {
+            assert_eq!(convert_text(expr), wanted, "{expr}");
+        }
+        for expr in [
+            "str(TWE),b64dec",
+            "str(T===),b64dec",
+            "str(a%2),url_dec",
+            "str(a%zz),url_dec",
+            "bin(ff),json(utf8)",
+        ] {
+            none(expr);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Hashes that are not cryptographic. With an argument other than 0 they are followed by a full avalanche.
+
+use super::{Convert, convert};
+use crate::args::ArgKind::Int;
+use crate::args::{Arg, int_at, spec};
+use crate::{Kind, Value};
+
+const AVALANCHE: crate::args::Spec = spec(0, &[Int]);
+
+pub(crate) const CONVERTERS: &[Convert] = &[
+    convert(
+        "crc32",
+        AVALANCHE,
+        Kind::Bin,
+        Kind::Int,
+        "CRC-32 (IEEE)",
+        |args, value, _| hash(args, &value, |bytes| crc32(bytes, &CRC32)),
+    ),
+    convert(
+        "crc32c",
+        AVALANCHE,
+        Kind::Bin,
+        Kind::Int,
+        "CRC-32 (Castagnoli)",
+        |args, value, _| hash(args, &value, |bytes| crc32(bytes, &CRC32C)),
+    ),
+    convert(
+        "djb2",
+        AVALANCHE,
+        Kind::Bin,
+        Kind::Int,
+        "DJB2",
+        |args, value, _| hash(args, &value, djb2),
+    ),
+    convert(
+        "sdbm",
+        AVALANCHE,
+        Kind::Bin,
+        Kind::Int,
+        "SDBM",
+        |args, value, _| hash(args, &value, sdbm),
+    ),
+    convert(
+        "wt6",
+        AVALANCHE,
+        Kind::Bin,
+        Kind::Int,
+        "WT6",
+        |args, value, _| hash(args, &value, wt6),
+    ),
+];
+
+fn hash<'a>(args: &[Arg], value: &Value<'_>, with: impl Fn(&[u8]) -> u32) -> Option<Value<'a>> {
+    let (Value::Str(bytes) | Value::Bin(bytes)) = value else {
+        return None;
+    };
+    let mut hash = with(bytes);
+    if int_at(args, 0).is_some_and(|flag| flag != 0) {
+        hash = avalanche(hash).wrapping_mul(AVALANCHE_FACTOR);
+    }
+    Some(Value::Int(hash.into()))
+}
+
+/// Multiplied after the avalanche: a prime near three quarters of the 32-bit space.
+const AVALANCHE_FACTOR: u32 = 3_221_225_473;
+
+/// Bob Jenkins' full avalanche of 32 bits.
+fn avalanche(mut a: u32) -> u32 {
+    a = a.wrapping_add(0x7ed5_5d16).wrapping_add(a << 12);
+    a = (a ^ 0xc761_c23c) ^ (a >> 19);
+    a = a.wrapping_add(0x1656_67b1).wrapping_add(a << 5);
+    a = a.wrapping_add(0xd3a2_646c) ^ (a << 9);
+    a = a.wrapping_add(0xfd70_46c5).wrapping_add(a << 3);
+    (a ^ 0xb55a_4f09) ^ (a >> 16)
+}
+
+static CRC32: [u32; 256] = crc_table(0xedb8_8320);
+static CRC32C: [u32; 256] = crc_table(0x82f6_3b78);
+
+const fn crc_table(polynomial: u32) -> [u32; 256] {
+    let mut table = [0; 256];
+    let mut index = 0;
+    while index < 256 {
+        let mut crc = index as u32;
+        let mut bit = 0;
+        while bit < 8 {
+            crc = if crc & 1 == 1 {
+                (crc >> 1) ^ polynomial
+            } else {
+                crc >> 1
+            };
+            bit += 1;
+        }
+        table[index] = crc;
+        index += 1;
+    }
+    table
+}
+
+fn crc32(bytes: &[u8], table: &[u32; 256]) -> u32 {
+    !bytes.iter().fold(u32::MAX, |crc, byte| {
+        (crc >> 8) ^ table[usize::from(crc as u8 ^ byte)]
+    })
+}
+
+fn djb2(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(5381, |hash: u32, byte| {
+        hash.wrapping_mul(33).wrapping_add(u32::from(*byte))
+    })
+}
+
+fn sdbm(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0, |hash: u32, byte| {
+        hash.wrapping_mul(65_599).wrapping_add(u32::from(*byte))
+    })
+}
+
+/// HAProxy's own hash for `hash-type … wt6`.
+fn wt6(bytes: &[u8]) -> u32 {
+    let (mut h0, mut h1) = (0xa53c_965a_u32, 0x5ca6_953a_u32);
+    let (mut step0, mut step1) = (6, 18);
+    for byte in bytes {
+        h0 = !(h0 ^ u32::from(*byte));
+        h1 = !(h1.wrapping_add(u32::from(*byte)));
+        (h0, h1) = (h1.rotate_left(step0), h0.rotate_left(step1));
+        let steps = ((h0 >> 16) ^ h1) & 0xffff;
+        step0 = steps & 0x1f;
+        step1 = steps >> 11;
+    }
+    h0 ^ h1
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::convert_text;
+
+    #[test]
+    fn known_values() {
+        for (expr, wanted) in [
+            ("str(123456789),crc32", "3421780262"),
+            ("str(123456789),crc32c", "3808858755"),
+            ("str(hello),djb2", "261238937"),
+            ("str(hello),sdbm", "684824882"),
+        ] {
+            assert_eq!(convert_text(expr), wanted, "{expr}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Converters: one static entry each, by family.
+
+pub(crate) mod coding;
+pub(crate) mod hash;
+pub(crate) mod number;
+pub(crate) mod string;
+
+use crate::args::{Arg, Spec};
+use crate::fetch::CheckFn;
+use crate::{Kind, Scope, Value};
+
+/// A converter.
+pub(crate) struct Convert {
+    /// The name in the configuration.
+    pub name: &'static str,
+    /// Its arguments.
+    pub args: Spec,
+    /// The type it takes: its input is cast to it.
+    pub from: Kind,
+    /// The type it gives.
+    pub to: Kind,
+    /// One line for the reference.
+    pub doc: &'static str,
+    /// Converts.
+    pub eval: ConvertFn,
+    /// Looks at the arguments when they are compiled; may replace them.
+    pub check: CheckFn,
+    /// The result depends on nothing but the input and constant arguments.
+    pub pure: bool,
+}
+
+/// Converts a value of the entry's type; none when there is no result.
+pub(crate) type ConvertFn = for<'a> fn(&'a [Arg], Value<'a>, &Scope<'a>) -> Option<Value<'a>>;
+
+/// An entry without a check, that is pure.
+pub(crate) const fn convert(
+    name: &'static str,
+    args: Spec,
+    from: Kind,
+    to: Kind,
+    doc: &'static str,
+    eval: ConvertFn,
+) -> Convert {
+    Convert {
+        name,
+        args,
+        from,
+        to,
+        doc,
+        eval,
+        check: accept,
+        pure: true,
+    }
+}
+
+impl Convert {
+    /// The same with a check of its arguments.
+    pub(crate) const fn checked(mut self, check: CheckFn) -> Convert {
+        self.check = check;
+        self
+    }
+
+    /// The same, which looks at the scope.
+    pub(crate) const fn scoped(mut self) -> Convert {
+        self.pure = false;
+        self
+    }
+}
+
+fn accept(_args: &mut Vec<Arg>) -> Result<(), String> {
+    Ok(())
+}
+
+/// All families.
+const FAMILIES: &[&[Convert]] = &[
+    number::CONVERTERS,
+    string::CONVERTERS,
+    coding::CONVERTERS,
+    hash::CONVERTERS,
+];
+
+/// Every entry.
+pub(crate) fn all() -> impl Iterator<Item = &'static Convert> {
+    FAMILIES.iter().copied().flatten()
+}
+
+/// The entry of this name.
+pub(crate) fn find(name: &str) -> Option<&'static Convert> {
+    all().find(|convert| convert.name == name)
+}

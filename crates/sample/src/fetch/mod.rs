@@ -1,0 +1,205 @@
+//! Sample fetches: one static entry each, by family.
+
+pub(crate) mod http;
+pub(crate) mod internal;
+pub(crate) mod l4;
+pub(crate) mod payload;
+pub(crate) mod stream;
+
+use crate::args::{Arg, Spec};
+use crate::{Kind, Place, Scope, Value};
+
+/// A sample fetch.
+pub(crate) struct Fetch {
+    /// The name in the configuration.
+    pub name: &'static str,
+    /// Its arguments.
+    pub args: Spec,
+    /// The type it gives.
+    pub out: Kind,
+    /// What it reads, and so where it may stand.
+    pub source: &'static Source,
+    /// One line for the reference.
+    pub doc: &'static str,
+    /// Reads the sample.
+    pub eval: FetchFn,
+    /// Looks at the arguments when they are compiled; may replace them.
+    pub check: CheckFn,
+}
+
+/// Reads a sample. Sets the cursor's flags when there is more, or when it may come later.
+pub(crate) type FetchFn = for<'a> fn(&'a [Arg], &Scope<'a>, &mut Cursor) -> Option<Value<'a>>;
+
+/// Checks or replaces compiled arguments.
+pub(crate) type CheckFn = fn(&mut Vec<Arg>) -> Result<(), String>;
+
+/// Where a fetch with several values stands. ACLs ask for one value after the other (`iterate`).
+#[derive(Debug, Default)]
+pub(crate) struct Cursor {
+    /// The caller wants every value in turn.
+    pub iterate: bool,
+    /// Set by the fetch: call again for the next value.
+    pub more: bool,
+    /// Set by the fetch: what it says, or that it says nothing, may change when more data comes.
+    pub may_change: bool,
+    /// The fetch's own: values given so far, or a position.
+    pub index: usize,
+    /// The fetch's own: a byte position.
+    pub offset: usize,
+}
+
+/// What a fetch reads: the places where that is there, and its name in messages.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub places: Place,
+    pub needs: &'static str,
+}
+
+const RUNTIME: Place = Place::span(Place::FE_TCP_CONNECTION, Place::CHECK);
+
+/// Constants and what the process knows from the start.
+pub(crate) const CONSTANT: Source = Source {
+    places: Place::ALL,
+    needs: "internal state",
+};
+/// The process at run time.
+pub(crate) const INTERNAL: Source = Source {
+    places: RUNTIME.with(Place::CLI),
+    needs: "internal state",
+};
+/// The listener or the frontend.
+pub(crate) const FRONTEND: Source = Source {
+    places: Place::span(Place::FE_TCP_CONNECTION, Place::LOG),
+    needs: "frontend",
+};
+/// The client connection.
+pub(crate) const CLIENT: Source = Source {
+    places: RUNTIME,
+    needs: "client address",
+};
+/// The client connection's transport.
+pub(crate) const CLIENT_CONNECTION: Source = Source {
+    places: Place::span(Place::FE_TCP_SESSION, Place::LOG),
+    needs: "client-side connection",
+};
+/// Bytes of the request.
+pub(crate) const REQUEST_BUFFER: Source = Source {
+    places: Place::span(Place::FE_TCP_REQUEST, Place::BE_SERVER_SOURCE),
+    needs: "request buffer",
+};
+/// The request's head while it can be changed.
+pub(crate) const REQUEST_HEAD: Source = Source {
+    places: REQUEST_BUFFER.places,
+    needs: "HTTP request headers",
+};
+/// The request's body.
+pub(crate) const REQUEST_BODY: Source = Source {
+    places: REQUEST_BUFFER.places,
+    needs: "HTTP request body",
+};
+/// What is kept of the request to the end.
+pub(crate) const REQUEST: Source = Source {
+    places: Place::span(Place::FE_TCP_REQUEST, Place::LOG),
+    needs: "HTTP request",
+};
+/// The backend.
+pub(crate) const BACKEND: Source = Source {
+    places: Place::span(Place::BE_TCP_REQUEST, Place::CHECK),
+    needs: "backend",
+};
+/// The server.
+pub(crate) const SERVER: Source = Source {
+    places: Place::span(Place::BE_SERVER_SOURCE, Place::CHECK),
+    needs: "server",
+};
+/// The server connection.
+pub(crate) const SERVER_CONNECTION: Source = Source {
+    places: Place::span(Place::BE_TCP_RESPONSE, Place::CHECK),
+    needs: "server address",
+};
+/// Bytes of the response.
+pub(crate) const RESPONSE_BUFFER: Source = Source {
+    places: Place::span(Place::BE_TCP_RESPONSE, Place::FE_HTTP_RESPONSE_BODY).with(Place::CHECK),
+    needs: "response buffer",
+};
+/// The response's head while it can be changed.
+pub(crate) const RESPONSE_HEAD: Source = Source {
+    places: RESPONSE_BUFFER.places,
+    needs: "HTTP response headers",
+};
+/// The response's body.
+pub(crate) const RESPONSE_BODY: Source = Source {
+    places: RESPONSE_BUFFER.places,
+    needs: "HTTP response body",
+};
+/// What is kept of the response to the end.
+pub(crate) const RESPONSE: Source = Source {
+    places: Place::span(Place::BE_TCP_RESPONSE, Place::CHECK),
+    needs: "HTTP response",
+};
+/// Either buffer, as the rule stands.
+pub(crate) const ANY_BUFFER: Source = Source {
+    places: REQUEST_BUFFER.places.with(RESPONSE_BUFFER.places),
+    needs: "request buffer",
+};
+/// Either head, as the rule stands.
+pub(crate) const ANY_HEAD: Source = Source {
+    places: ANY_BUFFER.places,
+    needs: "HTTP request headers",
+};
+/// Counters of the response's bytes, complete at its end.
+pub(crate) const TOTALS: Source = Source {
+    places: Place::span(Place::BE_USE_SERVER, Place::LOG),
+    needs: "response buffer statistics",
+};
+
+/// An entry without a check of its own.
+pub(crate) const fn fetch(
+    name: &'static str,
+    args: Spec,
+    out: Kind,
+    source: &'static Source,
+    doc: &'static str,
+    eval: FetchFn,
+) -> Fetch {
+    Fetch {
+        name,
+        args,
+        out,
+        source,
+        doc,
+        eval,
+        check: accept,
+    }
+}
+
+impl Fetch {
+    /// The same with a check of its arguments.
+    pub(crate) const fn checked(mut self, check: CheckFn) -> Fetch {
+        self.check = check;
+        self
+    }
+}
+
+fn accept(_args: &mut Vec<Arg>) -> Result<(), String> {
+    Ok(())
+}
+
+/// All families.
+const FAMILIES: &[&[Fetch]] = &[
+    internal::FETCHES,
+    http::FETCHES,
+    l4::FETCHES,
+    stream::FETCHES,
+    payload::FETCHES,
+];
+
+/// Every entry.
+pub(crate) fn all() -> impl Iterator<Item = &'static Fetch> {
+    FAMILIES.iter().copied().flatten()
+}
+
+/// The entry of this name.
+pub(crate) fn find(name: &str) -> Option<&'static Fetch> {
+    all().find(|fetch| fetch.name == name)
+}

@@ -1,0 +1,301 @@
+//! Facts of the stream: timers, counters, how it ended, what was captured.
+
+use super::{Fetch, INTERNAL, REQUEST, REQUEST_HEAD, RESPONSE, SERVER_CONNECTION, TOTALS, fetch};
+use crate::args::ArgKind::Int;
+use crate::args::{Arg, NONE, int_at, spec};
+use crate::cast::written;
+use crate::timers::Timers;
+use crate::{Kind, Scope, Txn, Value};
+
+pub(crate) const FETCHES: &[Fetch] = &[
+    fetch(
+        "http_first_req",
+        NONE,
+        Kind::Bool,
+        &REQUEST,
+        "whether it is the connection's first request",
+        |_, scope, _| Some(Value::Bool(scope.txn?.first_request)),
+    ),
+    fetch(
+        "unique-id",
+        NONE,
+        Kind::Str,
+        &super::CONSTANT,
+        "the unique id",
+        |_, scope, _| scope.txn?.unique_id.as_deref().map(Value::text),
+    ),
+    fetch(
+        "txn.id32",
+        NONE,
+        Kind::Int,
+        &INTERNAL,
+        "the stream's number (%rt)",
+        |_, scope, _| Some(Value::Int((scope.txn?.id & 0xffff_ffff) as i64)),
+    ),
+    fetch(
+        "txn.status",
+        NONE,
+        Kind::Int,
+        &RESPONSE,
+        "the status sent to the client",
+        |_, scope, _| Some(Value::Int(scope.txn?.status.into())),
+    ),
+    fetch(
+        "server_status",
+        NONE,
+        Kind::Int,
+        &RESPONSE,
+        "the status received from the server",
+        |_, scope, _| {
+            Some(scope.txn?.server_status)
+                .filter(|status| *status > 0)
+                .map(|status| Value::Int(status.into()))
+        },
+    ),
+    fetch(
+        "txn.conn_retries",
+        NONE,
+        Kind::Int,
+        &SERVER_CONNECTION,
+        "connection retries",
+        |_, scope, _| Some(Value::Int(scope.txn?.retries.into())),
+    ),
+    fetch(
+        "txn.redispatched",
+        NONE,
+        Kind::Bool,
+        &SERVER_CONNECTION,
+        "whether another server was taken",
+        |_, scope, _| Some(Value::Bool(scope.txn?.redispatched)),
+    ),
+    fetch(
+        "txn.sess_term_state",
+        NONE,
+        Kind::Str,
+        &INTERNAL,
+        "the termination state (%ts)",
+        |_, scope, _| {
+            let txn = scope.txn?;
+            Some(Value::Str(written(|out| {
+                out.extend_from_slice(&txn.termination_text()[..2])
+            })))
+        },
+    ),
+    fetch(
+        "txn.timer.total",
+        NONE,
+        Kind::Int,
+        &REQUEST,
+        "%Ta",
+        |_, scope, _| timer(scope, Timers::active),
+    ),
+    fetch(
+        "txn.timer.user",
+        NONE,
+        Kind::Int,
+        &REQUEST,
+        "%Tu",
+        |_, scope, _| timer(scope, Timers::user),
+    ),
+    fetch(
+        "req.timer.idle",
+        NONE,
+        Kind::Int,
+        &REQUEST_HEAD,
+        "%Ti",
+        |_, scope, _| timer(scope, |timers| timers.idle),
+    ),
+    fetch(
+        "req.timer.tq",
+        NONE,
+        Kind::Int,
+        &REQUEST_HEAD,
+        "%Tq",
+        |_, scope, _| timer(scope, |timers| timers.request),
+    ),
+    fetch(
+        "req.timer.hdr",
+        NONE,
+        Kind::Int,
+        &REQUEST_HEAD,
+        "%TR",
+        |_, scope, _| timer(scope, Timers::request_head),
+    ),
+    fetch(
+        "req.timer.queue",
+        NONE,
+        Kind::Int,
+        &RESPONSE,
+        "%Tw",
+        |_, scope, _| timer(scope, Timers::waited),
+    ),
+    fetch(
+        "bc.timer.connect",
+        NONE,
+        Kind::Int,
+        &SERVER_CONNECTION,
+        "%Tc",
+        |_, scope, _| timer(scope, Timers::connecting),
+    ),
+    fetch(
+        "res.timer.hdr",
+        NONE,
+        Kind::Int,
+        &super::RESPONSE_HEAD,
+        "%Tr",
+        |_, scope, _| timer(scope, Timers::response_head),
+    ),
+    fetch(
+        "res.timer.data",
+        NONE,
+        Kind::Int,
+        &TOTALS,
+        "%Td",
+        |_, scope, _| timer(scope, |timers| timers.data(true)),
+    ),
+    fetch(
+        "bytes_in",
+        NONE,
+        Kind::Int,
+        &REQUEST,
+        "bytes from the client (%U)",
+        |_, scope, _| Some(Value::Int(scope.txn?.bytes_in as i64)),
+    ),
+    fetch(
+        "req.bytes_in",
+        NONE,
+        Kind::Int,
+        &REQUEST,
+        "bytes from the client (%U)",
+        |_, scope, _| Some(Value::Int(scope.txn?.bytes_in as i64)),
+    ),
+    fetch(
+        "bytes_out",
+        NONE,
+        Kind::Int,
+        &TOTALS,
+        "bytes to the client (%B)",
+        |_, scope, _| Some(Value::Int(scope.txn?.bytes_out as i64)),
+    ),
+    fetch(
+        "res.bytes_in",
+        NONE,
+        Kind::Int,
+        &TOTALS,
+        "bytes from the server (%B)",
+        |_, scope, _| Some(Value::Int(scope.txn?.bytes_out as i64)),
+    ),
+    fetch(
+        "bc_be_queue",
+        NONE,
+        Kind::Int,
+        &SERVER_CONNECTION,
+        "%bq",
+        |_, scope, _| Some(Value::Int(scope.txn?.backend_queue.into())),
+    ),
+    fetch(
+        "bc_srv_queue",
+        NONE,
+        Kind::Int,
+        &SERVER_CONNECTION,
+        "%sq",
+        |_, scope, _| Some(Value::Int(scope.txn?.server_queue.into())),
+    ),
+    fetch(
+        "capture.req.hdr",
+        spec(1, &[Int]),
+        Kind::Str,
+        &REQUEST,
+        "a captured request header",
+        |args, scope, _| captured(&scope.txn?.captured_request, args),
+    ),
+    fetch(
+        "capture.res.hdr",
+        spec(1, &[Int]),
+        Kind::Str,
+        &RESPONSE,
+        "a captured response header",
+        |args, scope, _| captured(&scope.txn?.captured_response, args),
+    ),
+    fetch(
+        "capture.req.method",
+        NONE,
+        Kind::Str,
+        &REQUEST,
+        "the method as received",
+        |_, scope, _| request_line(scope.txn?).map(|(method, _, _)| Value::text(method)),
+    ),
+    fetch(
+        "capture.req.uri",
+        NONE,
+        Kind::Str,
+        &REQUEST,
+        "path and query as received",
+        |_, scope, _| {
+            let (_, uri, _) = request_line(scope.txn?)?;
+            path_of(uri).map(Value::text)
+        },
+    ),
+    fetch(
+        "capture.req.ver",
+        NONE,
+        Kind::Str,
+        &REQUEST,
+        "HTTP/1.0 or HTTP/1.1",
+        |_, scope, _| request_line(scope.txn?).map(|(_, _, version)| Value::text(version)),
+    ),
+    fetch(
+        "capture.res.ver",
+        NONE,
+        Kind::Str,
+        &REQUEST,
+        "HTTP/1.0 or HTTP/1.1",
+        |_, scope, _| {
+            Some(Value::text(match scope.response?.version() {
+                http::Version::Http10 => "HTTP/1.0",
+                _ => "HTTP/1.1",
+            }))
+        },
+    ),
+];
+
+fn timer<'a>(scope: &Scope<'_>, read: impl Fn(&Timers) -> i64) -> Option<Value<'a>> {
+    scope.txn?;
+    Some(Value::Int(read(&Timers::of(scope))))
+}
+
+fn captured<'a>(slots: &'a [Option<Box<[u8]>>], args: &[Arg]) -> Option<Value<'a>> {
+    let slot = usize::try_from(int_at(args, 0)?).ok()?;
+    slots.get(slot)?.as_deref().map(Value::text)
+}
+
+/// Method, URI and version of the request line as received.
+fn request_line(txn: &Txn) -> Option<(&[u8], &[u8], &[u8])> {
+    let line = &txn.request_line[..];
+    let space = memchr::memchr(b' ', line)?;
+    let rest = &line[space + 1..];
+    let end = memchr::memchr(b' ', rest).unwrap_or(rest.len());
+    Some((
+        &line[..space],
+        &rest[..end],
+        rest.get(end + 1..).unwrap_or_default(),
+    ))
+}
+
+/// Path and query of a request target.
+pub(crate) fn path_of(uri: &[u8]) -> Option<&[u8]> {
+    if uri.first() == Some(&b'/') {
+        return Some(uri);
+    }
+    let scheme = memchr::memmem::find(uri, b"://")?;
+    let authority = &uri[scheme + 3..];
+    memchr::memchr(b'/', authority).map(|slash| &authority[slash..])
+}
+
+impl Txn {
+    /// The termination state with `-` where nothing was set.
+    pub(crate) fn termination_text(&self) -> [u8; 4] {
+        self.termination
+            .map(|byte| if byte == 0 { b'-' } else { byte })
+    }
+}

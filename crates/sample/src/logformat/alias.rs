@@ -1,0 +1,489 @@
+//! The aliases of log formats, one entry each (manual §8.2.6).
+
+use net::Now;
+
+use super::write::{Flags, HEADER_UNSAFE, URL_UNSAFE, Writer};
+use crate::facts::{LogOrigin, ServerFacts};
+use crate::fetch::internal::backend;
+use crate::fetch::stream::path_of;
+use crate::text::{push_hex_number, push_log_date, push_padded, push_zone};
+use crate::timers::Timers;
+use crate::{Scope, Txn};
+
+/// An alias.
+pub(super) struct Alias {
+    /// The name after `%`.
+    pub name: &'static str,
+    /// One line for the reference.
+    pub doc: &'static str,
+    /// Writes its value.
+    pub write: fn(&Scope<'_>, &mut Writer<'_>),
+}
+
+const fn alias(
+    name: &'static str,
+    doc: &'static str,
+    write: fn(&Scope<'_>, &mut Writer<'_>),
+) -> Alias {
+    Alias { name, doc, write }
+}
+
+/// All but `%o`, which only sets flags.
+pub(super) const ALIASES: &[Alias] = &[
+    // ---- dates
+    alias("T", "accept date, UTC", |scope, writer| {
+        date_zone(accepted(scope), 0, writer)
+    }),
+    alias("Tl", "accept date, local", |scope, writer| {
+        date_zone(accepted(scope), zone(scope), writer)
+    }),
+    alias(
+        "Ts",
+        "accept date in seconds since the epoch",
+        |scope, writer| {
+            writer.hex_or_uint(seconds(accepted(scope)), 4);
+        },
+    ),
+    alias("ms", "milliseconds of the accept date", |scope, writer| {
+        let ms = accepted(scope).wall_ns / 1_000_000 % 1_000;
+        if writer.flags.has(Flags::HEX) {
+            push_hex_number(writer.out, ms, 2);
+        } else {
+            push_padded(writer.out, ms, 3);
+        }
+    }),
+    alias(
+        "t",
+        "accept date, local, with milliseconds",
+        |scope, writer| date_ms(accepted(scope), scope, writer),
+    ),
+    alias(
+        "tr",
+        "request date, local, with milliseconds",
+        |scope, writer| date_ms(requested(scope), scope, writer),
+    ),
+    alias("trg", "request date, UTC", |scope, writer| {
+        date_zone(requested(scope), 0, writer)
+    }),
+    alias("trl", "request date, local", |scope, writer| {
+        date_zone(requested(scope), zone(scope), writer)
+    }),
+    // ---- timers
+    alias("Th", "handshakes", |scope, writer| {
+        writer.int(Timers::of(scope).handshake)
+    }),
+    alias("Ti", "idle time before the request", |scope, writer| {
+        writer.int(Timers::of(scope).idle)
+    }),
+    alias("TR", "the request's head", |scope, writer| {
+        writer.int(Timers::of(scope).request_head())
+    }),
+    alias("Tq", "Th + Ti + TR", |scope, writer| {
+        writer.int(Timers::of(scope).request)
+    }),
+    alias("Tw", "in queues", |scope, writer| {
+        writer.int(Timers::of(scope).waited())
+    }),
+    alias("Tc", "connecting", |scope, writer| {
+        writer.int(Timers::of(scope).connecting())
+    }),
+    alias("Tr", "the server's answer", |scope, writer| {
+        writer.int(Timers::of(scope).response_head())
+    }),
+    alias("Td", "the transfer", |scope, writer| {
+        let is_http = scope
+            .world
+            .proxy(backend(scope))
+            .is_some_and(|proxy| proxy.is_http);
+        writer.int(Timers::of(scope).data(is_http));
+    }),
+    alias("Ta", "active time", |scope, writer| {
+        early(scope, writer, |timers| timers.active())
+    }),
+    alias("Tt", "total time", |scope, writer| {
+        early(scope, writer, |timers| timers.close)
+    }),
+    alias("Tu", "total time without the idle time", |scope, writer| {
+        early(scope, writer, |timers| timers.user())
+    }),
+    // ---- addresses
+    alias("ci", "client's address", |scope, writer| {
+        writer.ip(Some(&scope.session.src))
+    }),
+    alias("cp", "client's port", |scope, writer| {
+        writer.port(Some(&scope.session.src), bind_id(scope))
+    }),
+    alias("fi", "frontend's address", |scope, writer| {
+        writer.ip(Some(&scope.session.dst))
+    }),
+    alias("fp", "frontend's port", |scope, writer| {
+        writer.port(Some(&scope.session.dst), bind_id(scope))
+    }),
+    alias(
+        "bi",
+        "address the server was connected from",
+        |scope, writer| {
+            writer.ip(scope.txn.and_then(|txn| txn.server_src.as_ref()));
+        },
+    ),
+    alias("bp", "its port", |scope, writer| {
+        writer.port(scope.txn.and_then(|txn| txn.server_src.as_ref()), 0)
+    }),
+    alias("si", "server's address", |scope, writer| {
+        writer.ip(scope.txn.and_then(|txn| txn.server_dst.as_ref()))
+    }),
+    alias("sp", "server's port", |scope, writer| {
+        writer.port(scope.txn.and_then(|txn| txn.server_dst.as_ref()), 0)
+    }),
+    // ---- names
+    alias("H", "hostname", |scope, writer| {
+        writer.text(scope.world.hostname().as_bytes())
+    }),
+    alias("f", "frontend's name", |scope, writer| {
+        writer.text(proxy_name(scope, scope.session.frontend))
+    }),
+    alias("ft", "frontend's name, with ~ for TLS", |scope, writer| {
+        writer.quote();
+        writer.raw(proxy_name(scope, scope.session.frontend));
+        if scope.session.tls {
+            writer.out.push(b'~');
+        }
+        writer.quote();
+    }),
+    alias("b", "backend's name", |scope, writer| {
+        writer.text(proxy_name(scope, backend(scope)))
+    }),
+    alias("s", "server's name", |scope, writer| {
+        match scope.txn.and_then(|txn| txn.service) {
+            Some(service) => writer.text(service.as_bytes()),
+            None => {
+                writer.text(server(scope).map_or(&b"<NOSRV>"[..], |server| server.name.as_bytes()))
+            }
+        }
+    }),
+    alias("ID", "unique id", |scope, writer| {
+        writer.text(
+            scope
+                .txn
+                .and_then(|txn| txn.unique_id.as_deref())
+                .unwrap_or_default(),
+        );
+    }),
+    alias("OG", "why the line is written", |scope, writer| {
+        writer.text(
+            scope
+                .txn
+                .map_or(LogOrigin::default(), |txn| txn.log_origin)
+                .name()
+                .as_bytes(),
+        );
+    }),
+    alias("sslc", "TLS cipher", |_, writer| writer.text(b"")),
+    alias("sslv", "TLS version", |_, writer| writer.text(b"")),
+    // ---- counters
+    alias("pid", "process id", |scope, writer| {
+        writer.hex_or_uint(scope.world.pid().into(), 4)
+    }),
+    alias("rt", "number of the request", |scope, writer| {
+        writer.hex_or_uint(scope.txn.map_or(0, |txn| txn.id & 0xffff_ffff), 4);
+    }),
+    alias("lc", "number of the line", |scope, writer| {
+        writer.hex_or_uint(scope.txn.map_or(0, |txn| txn.log_number), 4);
+    }),
+    alias("ac", "connections of the process", |scope, writer| {
+        writer.uint(scope.world.actconn().into())
+    }),
+    alias("fc", "connections of the frontend", |scope, writer| {
+        let proxy = scope.world.proxy(scope.session.frontend);
+        writer.uint(proxy.map_or(0, |proxy| proxy.frontend_connections).into());
+    }),
+    alias("bc", "connections of the backend", |scope, writer| {
+        let proxy = scope.world.proxy(backend(scope));
+        writer.uint(proxy.map_or(0, |proxy| proxy.backend_connections).into());
+    }),
+    alias("sc", "connections of the server", |scope, writer| {
+        writer.uint(server(scope).map_or(0, |server| server.connections).into());
+    }),
+    alias("rc", "retries, + after a redispatch", |scope, writer| {
+        if scope.txn.is_some_and(|txn| txn.redispatched) {
+            writer.out.push(b'+');
+        }
+        writer.uint(scope.txn.map_or(0, |txn| txn.retries).into());
+    }),
+    alias("sq", "position in the server's queue", |scope, writer| {
+        writer.uint(scope.txn.map_or(0, |txn| txn.server_queue).into());
+    }),
+    alias("bq", "position in the backend's queue", |scope, writer| {
+        writer.uint(scope.txn.map_or(0, |txn| txn.backend_queue).into());
+    }),
+    alias("ST", "status", |scope, writer| {
+        writer.uint(scope.txn.map_or(0, |txn| txn.status).into())
+    }),
+    alias("B", "bytes to the client", |scope, writer| {
+        plus_if_early(scope, writer);
+        writer.uint(scope.txn.map_or(0, |txn| txn.bytes_out));
+    }),
+    alias("U", "bytes from the client", |scope, writer| {
+        writer.uint(scope.txn.map_or(0, |txn| txn.bytes_in))
+    }),
+    // ---- how it ended
+    alias("ts", "termination state", |scope, writer| {
+        writer.raw(&termination(scope)[..2])
+    }),
+    alias("tsc", "termination state with cookies", |scope, writer| {
+        writer.raw(&termination(scope))
+    }),
+    // ---- captures
+    alias("CC", "captured request cookie", |scope, writer| {
+        writer.text(
+            scope
+                .txn
+                .and_then(|txn| txn.captured_request_cookie.as_deref())
+                .unwrap_or_default(),
+        );
+    }),
+    alias("CS", "captured response cookie", |scope, writer| {
+        writer.text(
+            scope
+                .txn
+                .and_then(|txn| txn.captured_response_cookie.as_deref())
+                .unwrap_or_default(),
+        );
+    }),
+    alias("hr", "captured request headers", |scope, writer| {
+        captures(scope.txn.map_or(&[], |txn| &txn.captured_request), writer);
+    }),
+    alias("hs", "captured response headers", |scope, writer| {
+        captures(scope.txn.map_or(&[], |txn| &txn.captured_response), writer);
+    }),
+    alias(
+        "hrl",
+        "captured request headers, one by one",
+        |scope, writer| {
+            capture_list(scope.txn.map_or(&[], |txn| &txn.captured_request), writer);
+        },
+    ),
+    alias(
+        "hsl",
+        "captured response headers, one by one",
+        |scope, writer| {
+            capture_list(scope.txn.map_or(&[], |txn| &txn.captured_response), writer);
+        },
+    ),
+    // ---- the request line as received
+    alias("r", "request line", |scope, writer| {
+        writer.quoted_encoded(line(scope).unwrap_or(BAD_REQUEST), &URL_UNSAFE);
+    }),
+    alias("HM", "method", |scope, writer| {
+        part(scope, writer, |parts| Some(parts.method))
+    }),
+    alias("HU", "URI", |scope, writer| {
+        part(scope, writer, |parts| parts.uri)
+    }),
+    alias("HP", "URI without its query", |scope, writer| {
+        part(scope, writer, |parts| parts.uri.map(before_query))
+    }),
+    alias("HPO", "path alone", |scope, writer| {
+        part(scope, writer, |parts| {
+            parts
+                .uri
+                .map(|uri| before_query(path_of(uri).unwrap_or_default()))
+        });
+    }),
+    alias("HQ", "query with its question mark", |scope, writer| {
+        let query = match line(scope) {
+            None => BAD_REQUEST,
+            Some(line) => {
+                let rest = memchr::memchr(b'?', line).map_or(&b""[..], |mark| &line[mark..]);
+                &rest[..memchr::memchr2(b' ', b'\t', rest).unwrap_or(rest.len())]
+            }
+        };
+        writer.quoted_encoded(query, &URL_UNSAFE);
+    }),
+    alias("HV", "version", |scope, writer| {
+        part(scope, writer, |parts| {
+            parts.uri.map(|_| parts.version.unwrap_or(b"HTTP/0.9"))
+        });
+    }),
+];
+
+/// What stands for a request that was not understood.
+const BAD_REQUEST: &[u8] = b"<BADREQ>";
+
+impl LogOrigin {
+    fn name(self) -> &'static str {
+        match self {
+            LogOrigin::Unspecified => "unspec",
+            LogOrigin::SessionError => "sess_error",
+            LogOrigin::SessionKilled => "sess_killed",
+            LogOrigin::Accept => "txn_accept",
+            LogOrigin::Request => "txn_request",
+            LogOrigin::Connect => "txn_connect",
+            LogOrigin::Response => "txn_response",
+            LogOrigin::Close => "txn_close",
+        }
+    }
+}
+
+// ---- dates
+
+/// On a kept-alive connection, when the stream began.
+fn accepted(scope: &Scope<'_>) -> Now {
+    scope
+        .txn
+        .map_or(scope.session.accepted, |txn| txn.timing.start)
+}
+
+fn requested(scope: &Scope<'_>) -> Now {
+    scope
+        .txn
+        .and_then(|txn| txn.timing.request_start)
+        .unwrap_or_else(|| accepted(scope))
+}
+
+fn seconds(at: Now) -> u64 {
+    at.wall_ns / 1_000_000_000
+}
+
+fn zone(scope: &Scope<'_>) -> i32 {
+    scope.world.utc_offset_seconds()
+}
+
+fn date_ms(at: Now, scope: &Scope<'_>, writer: &mut Writer<'_>) {
+    push_log_date(writer.out, seconds(at) as i64 + i64::from(zone(scope)));
+    writer.out.push(b'.');
+    push_padded(writer.out, at.wall_ns / 1_000_000 % 1_000, 3);
+}
+
+fn date_zone(at: Now, zone_seconds: i32, writer: &mut Writer<'_>) {
+    push_log_date(writer.out, seconds(at) as i64 + i64::from(zone_seconds));
+    writer.out.push(b' ');
+    push_zone(writer.out, zone_seconds);
+}
+
+// ---- values that may still grow
+
+fn plus_if_early(scope: &Scope<'_>, writer: &mut Writer<'_>) {
+    if scope.txn.is_some_and(|txn| txn.log_early) {
+        writer.out.push(b'+');
+    }
+}
+
+fn early(scope: &Scope<'_>, writer: &mut Writer<'_>, value: impl Fn(&Timers) -> i64) {
+    plus_if_early(scope, writer);
+    writer.int(value(&Timers::of(scope)));
+}
+
+// ---- names
+
+fn proxy_name<'a>(scope: &Scope<'a>, proxy: u32) -> &'a [u8] {
+    scope
+        .world
+        .proxy(proxy)
+        .map_or(b"", |proxy| proxy.name.as_bytes())
+}
+
+fn server<'a>(scope: &Scope<'a>) -> Option<ServerFacts<'a>> {
+    scope.world.server(backend(scope), scope.txn?.server?)
+}
+
+fn bind_id(scope: &Scope<'_>) -> u32 {
+    scope
+        .world
+        .bind(scope.session.frontend, scope.session.bind)
+        .map_or(0, |bind| bind.id)
+}
+
+fn termination(scope: &Scope<'_>) -> [u8; 4] {
+    scope.txn.map_or(*b"PR--", Txn::termination_text)
+}
+
+// ---- captures
+
+/// `{a|b}`; nothing when nothing is captured by configuration.
+fn captures(slots: &[Option<Box<[u8]>>], writer: &mut Writer<'_>) {
+    if slots.is_empty() {
+        return;
+    }
+    writer.quote();
+    writer.out.push(b'{');
+    for (index, slot) in slots.iter().enumerate() {
+        if index > 0 {
+            writer.out.push(b'|');
+        }
+        writer.encoded(slot.as_deref().unwrap_or_default(), b'#', &HEADER_UNSAFE);
+    }
+    writer.out.push(b'}');
+    writer.quote();
+}
+
+/// `a b -`.
+fn capture_list(slots: &[Option<Box<[u8]>>], writer: &mut Writer<'_>) {
+    for (index, slot) in slots.iter().enumerate() {
+        if index > 0 {
+            writer.out.push(b' ');
+        }
+        match slot {
+            None if !writer.flags.has(Flags::QUOTE) => writer.out.push(b'-'),
+            slot => writer.quoted_encoded(slot.as_deref().unwrap_or_default(), &HEADER_UNSAFE),
+        }
+    }
+}
+
+// ---- the request line
+
+/// The request line, when one was understood.
+fn line<'a>(scope: &Scope<'a>) -> Option<&'a [u8]> {
+    scope
+        .txn
+        .map(|txn| &txn.request_line[..])
+        .filter(|line| !line.is_empty())
+}
+
+/// Parts of a request line.
+struct Parts<'a> {
+    method: &'a [u8],
+    uri: Option<&'a [u8]>,
+    version: Option<&'a [u8]>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(line: &'a [u8]) -> Option<Parts<'a>> {
+        let (method, rest) = cut_blank(line);
+        let rest = rest?;
+        let (uri, version) = cut_blank(rest);
+        Some(Parts {
+            method,
+            uri: Some(uri),
+            version: version.filter(|version| !version.is_empty()),
+        })
+    }
+}
+
+/// What stands before the first blanks, and after them.
+fn cut_blank(text: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let Some(at) = memchr::memchr2(b' ', b'\t', text) else {
+        return (text, None);
+    };
+    let blanks = text[at..]
+        .iter()
+        .take_while(|byte| matches!(byte, b' ' | b'\t'))
+        .count();
+    (&text[..at], Some(&text[at + blanks..]))
+}
+
+fn part(
+    scope: &Scope<'_>,
+    writer: &mut Writer<'_>,
+    get: impl for<'a> Fn(Parts<'a>) -> Option<&'a [u8]>,
+) {
+    let text = line(scope)
+        .and_then(Parts::of)
+        .and_then(get)
+        .unwrap_or(BAD_REQUEST);
+    writer.quoted_encoded(text, &URL_UNSAFE);
+}
+
+fn before_query(uri: &[u8]) -> &[u8] {
+    &uri[..memchr::memchr(b'?', uri).unwrap_or(uri.len())]
+}

@@ -1,0 +1,168 @@
+//! The names that expressions refer to: variables, proxies, servers, ACLs.
+
+use std::collections::HashMap;
+
+use crate::{Acls, SlotCounts, VarRef, VarScope};
+
+/// A frontend or backend of the configuration.
+#[derive(Debug)]
+struct ProxyName {
+    name: String,
+    is_frontend: bool,
+    is_backend: bool,
+    servers: Vec<String>,
+}
+
+/// What was declared so far.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    proxies: Vec<ProxyName>,
+    vars: HashMap<(VarScope, String), u32>,
+    counts: SlotCounts,
+    /// The proxy whose section is being compiled.
+    pub current: Option<u32>,
+    /// The ACLs that `acl()` can name.
+    pub acls: Acls,
+}
+
+/// Scopes by their prefix.
+const SCOPES: &[(&str, VarScope)] = &[
+    ("proc.", VarScope::Proc),
+    ("sess.", VarScope::Sess),
+    ("txn.", VarScope::Txn),
+    ("req.", VarScope::Req),
+    ("res.", VarScope::Res),
+    ("check.", VarScope::Check),
+];
+
+/// Scopes of a parent stream (manual §2.8).
+const PARENT_SCOPES: &[&str] = &["psess.", "ptxn.", "preq.", "pres."];
+
+impl Names {
+    pub(crate) fn declare_proxy(&mut self, name: &str, is_frontend: bool, is_backend: bool) -> u32 {
+        self.proxies.push(ProxyName {
+            name: name.into(),
+            is_frontend,
+            is_backend,
+            servers: Vec::new(),
+        });
+        self.proxies.len() as u32 - 1
+    }
+
+    pub(crate) fn declare_server(&mut self, proxy: u32, name: &str) {
+        if let Some(proxy) = self.proxies.get_mut(proxy as usize) {
+            proxy.servers.push(name.into());
+        }
+    }
+
+    pub(crate) fn counts(&self) -> SlotCounts {
+        self.counts
+    }
+
+    /// The slot of a variable, given on first sight.
+    pub(crate) fn var(&mut self, full: &str) -> Result<VarRef, String> {
+        if full.is_empty() {
+            return Err("Empty variable name cannot be accepted".into());
+        }
+        if PARENT_SCOPES.iter().any(|prefix| full.starts_with(prefix)) {
+            return Err(format!(
+                "variable '{full}': the scope of a parent stream is known but not implemented yet"
+            ));
+        }
+        let found = SCOPES.iter().find_map(|(prefix, scope)| {
+            full.strip_prefix(prefix)
+                .filter(|name| !name.is_empty())
+                .map(|name| (*scope, name))
+        });
+        let Some((scope, name)) = found else {
+            return Err(format!(
+                "invalid variable name '{full}'. A variable name must start with its scope. \
+                 The scope can be 'proc', '(p)sess', '(p)txn', '(p)req', '(p)res' or 'check'"
+            ));
+        };
+        if let Some(other) = name
+            .chars()
+            .find(|c| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '.'))
+        {
+            return Err(format!("invalid syntax at char '{other}'"));
+        }
+        Ok(VarRef {
+            scope,
+            slot: self.slot(scope, name),
+        })
+    }
+
+    fn slot(&mut self, scope: VarScope, name: &str) -> u32 {
+        let count = match scope {
+            VarScope::Proc => &mut self.counts.proc,
+            VarScope::Sess => &mut self.counts.sess,
+            VarScope::Txn => &mut self.counts.txn,
+            VarScope::Req => &mut self.counts.req,
+            VarScope::Res => &mut self.counts.res,
+            VarScope::Check => &mut self.counts.check,
+        };
+        *self
+            .vars
+            .entry((scope, name.to_owned()))
+            .or_insert_with(|| {
+                *count += 1;
+                *count - 1
+            })
+    }
+
+    /// A frontend by name, or the current one.
+    pub(crate) fn frontend(&self, name: &str) -> Result<u32, String> {
+        self.proxy(name, |proxy| proxy.is_frontend, "frontend")
+    }
+
+    /// A backend by name, or the current one.
+    pub(crate) fn backend(&self, name: &str) -> Result<u32, String> {
+        self.proxy(name, |proxy| proxy.is_backend, "backend")
+    }
+
+    fn proxy(
+        &self,
+        name: &str,
+        is: impl Fn(&ProxyName) -> bool,
+        what: &str,
+    ) -> Result<u32, String> {
+        let index = if name.is_empty() {
+            self.current
+                .filter(|&index| self.proxies.get(index as usize).is_some_and(&is))
+        } else {
+            self.proxies
+                .iter()
+                .position(|proxy| proxy.name == name && is(proxy))
+                .map(|index| index as u32)
+        };
+        index.ok_or_else(|| match name {
+            "" => format!("missing {what} name: the current proxy is none"),
+            _ => format!("unable to find {what} '{name}'"),
+        })
+    }
+
+    /// A server by `backend/server`, or by its name in the current backend.
+    pub(crate) fn server(&self, name: &str) -> Result<(u32, u32), String> {
+        let (backend, server) = name.rsplit_once('/').unwrap_or(("", name));
+        if server.is_empty() {
+            return Err("missing server name".into());
+        }
+        let backend = if backend.is_empty() {
+            self.current.ok_or("backend name must be set")?
+        } else {
+            self.backend(backend)
+                .map_err(|_| format!("unable to find proxy '{backend}'"))?
+        };
+        let proxy = self
+            .proxies
+            .get(backend as usize)
+            .ok_or("backend name must be set")?;
+        match proxy.servers.iter().position(|known| known == server) {
+            Some(index) => Ok((backend, index as u32)),
+            None => Err(format!(
+                "unable to find server '{server}' in proxy '{}'",
+                proxy.name
+            )),
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Writing numbers, addresses and dates into byte vectors without the formatting machinery.
+
+use std::cell::Cell;
+use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// Appends a decimal number.
+pub(crate) fn push_uint(out: &mut Vec<u8>, mut number: u64) {
+    let mut digits = [0_u8; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// Appends a signed decimal number.
+pub(crate) fn push_int(out: &mut Vec<u8>, number: i64) {
+    if number < 0 {
+        out.push(b'-');
+    }
+    push_uint(out, number.unsigned_abs());
+}
+
+/// Appends the last `width` decimal digits, with leading zeros.
+pub(crate) fn push_padded(out: &mut Vec<u8>, number: u64, width: u32) {
+    for position in (0..width).rev() {
+        out.push(b'0' + (number / 10_u64.pow(position) % 10) as u8);
+    }
+}
+
+const HEX_UPPER: &[u8; 16] = b"0123456789ABCDEF";
+
+/// Appends a byte as two hexadecimal digits in upper case.
+pub(crate) fn push_hex(out: &mut Vec<u8>, byte: u8) {
+    out.push(HEX_UPPER[usize::from(byte >> 4)]);
+    out.push(HEX_UPPER[usize::from(byte & 15)]);
+}
+
+/// Appends a number in upper-case hexadecimal, at least `width` digits wide.
+pub(crate) fn push_hex_number(out: &mut Vec<u8>, number: u64, width: u32) {
+    let digits = (64 - number.leading_zeros()).div_ceil(4).max(width).max(1);
+    for position in (0..digits).rev() {
+        out.push(HEX_UPPER[(number >> (4 * position) & 15) as usize]);
+    }
+}
+
+/// Appends an IP address as text.
+pub(crate) fn push_ip(out: &mut Vec<u8>, ip: IpAddr) {
+    match ip {
+        IpAddr::V4(ip) => push_ipv4(out, ip),
+        // Writing to a vector cannot fail.
+        IpAddr::V6(ip) => drop(write!(out, "{ip}")),
+    }
+}
+
+fn push_ipv4(out: &mut Vec<u8>, ip: Ipv4Addr) {
+    for (index, octet) in ip.octets().into_iter().enumerate() {
+        if index > 0 {
+            out.push(b'.');
+        }
+        push_uint(out, u64::from(octet));
+    }
+}
+
+/// Reads a number as HAProxy does: as many digits as there are, 0 without any; saturates.
+/// Gives it and the number of bytes it took.
+pub(crate) fn read_int(bytes: &[u8]) -> (i64, usize) {
+    let (negative, start) = match bytes.first() {
+        Some(b'-') => (true, 1),
+        Some(b'+') => (false, 1),
+        _ => (false, 0),
+    };
+    let mut value = 0_i64;
+    let mut at = start;
+    while let Some(digit) = bytes.get(at).filter(|byte| byte.is_ascii_digit()) {
+        let digit = i64::from(digit - b'0');
+        value = value.saturating_mul(10);
+        value = if negative {
+            value.saturating_sub(digit)
+        } else {
+            value.saturating_add(digit)
+        };
+        at += 1;
+    }
+    (value, if at == start { 0 } else { at })
+}
+
+/// Reads a whole text as a number; none when it is not one, or does not fit.
+pub(crate) fn parse_int(text: &str) -> Option<i64> {
+    text.parse().ok()
+}
+
+/// A broken-down date (proleptic Gregorian).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Date {
+    pub year: i64,
+    /// From 1.
+    pub month: u32,
+    /// From 1.
+    pub day: u32,
+    pub hour: u32,
+    pub minute: u32,
+    pub second: u32,
+    /// Day of the week, Sunday is 0.
+    pub weekday: u32,
+    /// Day of the year, from 0.
+    pub yearday: u32,
+}
+
+pub(crate) const MONTHS: [&str; 12] = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+];
+
+impl Date {
+    /// The date of a number of seconds since the UNIX epoch.
+    pub(crate) fn from_unix(seconds: i64) -> Date {
+        let (days, rest) = (
+            seconds.div_euclid(86_400),
+            seconds.rem_euclid(86_400) as u32,
+        );
+        // Count from 1 March of year 0, so that the leap day is the last of its year.
+        let shifted = days + 719_468;
+        let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+        let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+        let from_march = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let month_from_march = (5 * from_march + 2) / 153;
+        let day = (from_march - (153 * month_from_march + 2) / 5 + 1) as u32;
+        let month = if month_from_march < 10 {
+            month_from_march + 3
+        } else {
+            month_from_march - 9
+        } as u32;
+        let year = year_of_era + era * 400 + i64::from(month <= 2);
+        let leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+        let yearday = if month > 2 {
+            from_march as u32 + 59 + u32::from(leap)
+        } else {
+            from_march as u32 - 306
+        };
+        Date {
+            year,
+            month,
+            day,
+            hour: rest / 3_600,
+            minute: rest / 60 % 60,
+            second: rest % 60,
+            weekday: (days + 4).rem_euclid(7) as u32,
+            yearday,
+        }
+    }
+
+    /// `20/Nov/2026:13:01:02`.
+    fn log_text(self) -> [u8; 20] {
+        let mut text = *b"00/Mon/0000:00:00:00";
+        let mut put = |at: usize, number: u32| {
+            text[at] = b'0' + (number / 10 % 10) as u8;
+            text[at + 1] = b'0' + (number % 10) as u8;
+        };
+        let year = self.year.rem_euclid(10_000) as u32;
+        put(0, self.day);
+        put(7, year / 100);
+        put(9, year % 100);
+        put(12, self.hour);
+        put(15, self.minute);
+        put(18, self.second);
+        text[3..6].copy_from_slice(MONTHS[self.month as usize - 1].as_bytes());
+        text
+    }
+}
+
+thread_local! {
+    // Two entries: a line often holds an accept and a request date of different seconds.
+    static DATES: Cell<[(i64, [u8; 20]); 2]> = const { Cell::new([(i64::MIN, [0; 20]); 2]) };
+}
+
+/// Appends `20/Nov/2026:13:01:02` of seconds since the epoch (shifted to the wanted zone). Computed once a second.
+pub(crate) fn push_log_date(out: &mut Vec<u8>, seconds: i64) {
+    let mut dates = DATES.get();
+    let slot = (seconds & 1) as usize;
+    if dates[slot].0 != seconds {
+        dates[slot] = (seconds, Date::from_unix(seconds).log_text());
+        DATES.set(dates);
+    }
+    out.extend_from_slice(&dates[slot].1);
+}
+
+/// Appends a zone offset as `+0200`.
+pub(crate) fn push_zone(out: &mut Vec<u8>, offset_seconds: i32) {
+    out.push(if offset_seconds < 0 { b'-' } else { b'+' });
+    let minutes = u64::from(offset_seconds.unsigned_abs() / 60);
+    push_padded(out, minutes / 60, 2);
+    push_padded(out, minutes % 60, 2);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn numbers_are_written_as_the_standard_library_does() {
+        for number in [0, 1, 9, 10, 99, 100, 65_535, i64::MAX, -1, -10, i64::MIN] {
+            assert_eq!(text(|out| push_int(out, number)), number.to_string());
+        }
+        assert_eq!(text(|out| push_hex_number(out, 0x2f, 4)), "002F");
+        assert_eq!(text(|out| push_hex_number(out, 0x1_2345, 4)), "12345");
+        assert_eq!(text(|out| push_padded(out, 7, 3)), "007");
+        assert_eq!(
+            text(|out| push_ip(out, "127.0.0.1".parse().expect("ip"))),
+            "127.0.0.1"
+        );
+        assert_eq!(
+            text(|out| push_ip(out, "2001:db8::1".parse().expect("ip"))),
+            "2001:db8::1"
+        );
+    }
+
+    #[test]
+    fn numbers_are_read_up_to_the_first_other_byte_and_saturate() {
+        for (bytes, value, used) in [
+            ("12ab", 12, 2),
+            ("-7", -7, 2),
+            ("+3,", 3, 2),
+            ("", 0, 0),
+            ("-", 0, 0),
+            ("x", 0, 0),
+            ("99999999999999999999", i64::MAX, 20),
+            ("-99999999999999999999", i64::MIN, 21),
+        ] {
+            assert_eq!(read_int(bytes.as_bytes()), (value, used), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn dates_of_known_moments() {
+        for (seconds, wanted) in [
+            (0, "01/Jan/1970:00:00:00"),
+            (951_782_400, "29/Feb/2000:00:00:00"),
+            (1_709_251_199, "29/Feb/2024:23:59:59"),
+            (1_795_179_662, "20/Nov/2026:13:01:02"),
+            (-1, "31/Dec/1969:23:59:59"),
+        ] {
+            assert_eq!(text(|out| push_log_date(out, seconds)), wanted);
+        }
+        let date = Date::from_unix(1_709_251_199);
+        assert_eq!((date.weekday, date.yearday), (4, 59));
+        let date = Date::from_unix(1_735_603_200);
+        assert_eq!((date.weekday, date.yearday), (2, 365));
+        assert_eq!(text(|out| push_zone(out, -12_600)), "-0330");
+    }
+}
