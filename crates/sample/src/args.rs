@@ -17,6 +17,8 @@ pub(crate) enum ArgKind {
     Regex,
     /// A variable's name.
     Var,
+    /// A variable's name, or nothing.
+    VarOrNothing,
     /// An integer or a variable's name.
     IntOrVar,
     /// A frontend; the current one when it is not given.
@@ -34,7 +36,11 @@ impl ArgKind {
     pub(crate) fn name(self) -> &'static str {
         match self {
             ArgKind::Int => "integer",
-            ArgKind::Str | ArgKind::Var | ArgKind::IntOrVar | ArgKind::Acls => "string",
+            ArgKind::Str
+            | ArgKind::Var
+            | ArgKind::VarOrNothing
+            | ArgKind::IntOrVar
+            | ArgKind::Acls => "string",
             ArgKind::Ipv4 => "IPv4 address",
             ArgKind::Ipv6 => "IPv6 address",
             ArgKind::Mask4 => "IPv4 mask",
@@ -150,11 +156,6 @@ pub(crate) fn split(word: &str, at: usize) -> Result<(Vec<Written>, usize), List
             }
         }
     }
-    if let [only] = &list[..]
-        && only.start == only.end
-    {
-        list.clear();
-    }
     Ok((list, position))
 }
 
@@ -238,7 +239,7 @@ mod tests {
     fn lists_are_cut_at_commas_outside_quotes() {
         for (word, wanted) in [
             ("", &[][..]),
-            ("()", &[]),
+            ("()", &[""]),
             ("(a)", &["a"]),
             ("(a,b)", &["a", "b"]),
             ("(a,,b)", &["a", "", "b"]),

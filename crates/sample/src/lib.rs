@@ -18,6 +18,7 @@ pub mod expr;
 pub mod facts;
 pub mod logformat;
 pub mod place;
+pub mod reference;
 pub mod value;
 pub mod vars;
 

@@ -6,7 +6,7 @@ use super::keywords::{KEYWORDS, Keyword};
 use super::matcher::{METHODS, Matcher, Method};
 use super::{Acl, Acls, Condition, Line, Suite, Term, predefined};
 use crate::compile::Reading;
-use crate::compile::expression::{Compiled, misplaced_acl, name_end};
+use crate::compile::expression::{Compiled, name_end};
 use crate::compile::suggest;
 use crate::text::parse_int;
 use crate::{Compiler, ExprError, Kind, Place, fetch, known};
@@ -80,7 +80,7 @@ pub(crate) fn condition(
             find(compiler, acls, word)
                 .map_err(|message| ExprError::at(first, 0, written.len(), message))?
         };
-        warn_misplaced(compiler, &acl, word, first, written, place);
+        warn_misplaced(compiler, &acl, first, written, place);
         terms.push(Term { acl, negated });
         negated = false;
     }
@@ -115,24 +115,24 @@ fn find(compiler: &mut Compiler, acls: &Acls, name: &str) -> Result<Acl, String>
 }
 
 /// HAProxy accepts an ACL where nothing it reads is there, and warns.
-fn warn_misplaced(
-    compiler: &mut Compiler,
-    acl: &Acl,
-    name: &str,
-    index: usize,
-    word: &str,
-    place: Place,
-) {
+fn warn_misplaced(compiler: &mut Compiler, acl: &Acl, index: usize, word: &str, place: Place) {
     if acl.iter().any(|line| line.source.places.meets(place)) {
         return;
     }
-    let name = if name == "{" { "" } else { name };
-    compiler.warn(ExprError::at(
-        index,
-        0,
-        word.len(),
-        misplaced_acl(name, place),
-    ));
+    let name = word.trim_start_matches('!');
+    let message = if name == "{" {
+        let keyword = acl.first().map_or("", |line| line.keyword);
+        format!(
+            "anonymous acl will never match because it uses keyword '{keyword}' which is incompatible with '{}'",
+            place.name()
+        )
+    } else {
+        format!(
+            "acl '{name}' will never match because it only involves keywords that are incompatible with '{}'",
+            place.name()
+        )
+    };
+    compiler.warn(ExprError::at(index, 0, word.len(), message));
 }
 
 /// Flags of an `acl` line.
@@ -168,6 +168,7 @@ fn line(compiler: &mut Compiler, words: &[&str]) -> Result<Line, ExprError> {
     let matcher = patterns(words, &flags, method)?;
     Ok(Line {
         expr: compiled.expr,
+        keyword: compiled.fetch.name,
         source: compiled.fetch.source,
         matcher,
     })

@@ -101,7 +101,7 @@ impl Method {
 
     /// Whether patterns are numbers, which operators (`gt`, `le`, …) may stand before.
     pub(crate) fn takes_operators(self) -> bool {
-        matches!(self, Method::Int | Method::Version)
+        matches!(self, Method::Int | Method::Len | Method::Version)
     }
 }
 

@@ -42,6 +42,8 @@ type Acl = Arc<[Arc<Line>]>;
 #[derive(Debug)]
 struct Line {
     expr: Expr,
+    /// The fetch's name, for messages.
+    keyword: &'static str,
     source: &'static Source,
     matcher: Matcher,
 }

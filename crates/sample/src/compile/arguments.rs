@@ -19,7 +19,10 @@ impl Compiler {
         if spec.kinds.is_empty() {
             return Ok((Args::default(), at));
         }
-        let (written, end) = split(word, at)?;
+        let (mut written, end) = split(word, at)?;
+        if written.len() == 1 && written[0].text.is_empty() && spec.kinds[0] != ArgKind::Str {
+            written.clear();
+        }
         let fault = |message: String| ListError {
             start: at,
             end: end.max(at + 1).min(word.len()),
@@ -93,7 +96,8 @@ impl Compiler {
             ArgKind::Mask4 => Arg::Ipv4(mask4(&text).ok_or_else(invalid)?),
             ArgKind::Mask6 => Arg::Ipv6(mask6(&text).ok_or_else(invalid)?),
             ArgKind::Regex => regex_argument(&text, flags)?,
-            ArgKind::Var => Arg::Var(self.names.var(&text)?),
+            ArgKind::VarOrNothing if text.is_empty() => Arg::Str(Box::default()),
+            ArgKind::Var | ArgKind::VarOrNothing => Arg::Var(self.names.var(&text)?),
             ArgKind::IntOrVar => match parse_int(&text) {
                 Some(value) => Arg::Int(value),
                 None => Arg::Var(

@@ -207,19 +207,6 @@ pub(crate) fn misplaced(fetch: &Fetch) -> String {
     )
 }
 
-/// HAProxy's warning for an ACL that can never match where it stands.
-pub(crate) fn misplaced_acl(name: &str, place: Place) -> String {
-    let acl = if name.is_empty() {
-        "anonymous acl".to_owned()
-    } else {
-        format!("acl '{name}'")
-    };
-    format!(
-        "{acl} will never match because it only involves keywords that are incompatible with '{}'",
-        place.name()
-    )
-}
-
 /// The end of the name that begins at `at`.
 pub(crate) fn name_end(word: &str, at: usize) -> usize {
     let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-+:".contains(byte);

@@ -20,7 +20,7 @@ pub(crate) fn unknown(
 }
 
 fn nearest(name: &str, candidates: impl Iterator<Item = &'static str>) -> Option<&'static str> {
-    let bound = DISTANCE_MAX.min(name.len() / 2);
+    let bound = (name.len() / 3).clamp(1, DISTANCE_MAX);
     candidates
         .map(|candidate| (distance(name.as_bytes(), candidate.as_bytes()), candidate))
         .filter(|(distance, _)| *distance <= bound)

@@ -2,7 +2,7 @@
 
 use super::number::operand;
 use super::{Convert, convert};
-use crate::args::ArgKind::{Int, IntOrVar, Regex, Str, Var};
+use crate::args::ArgKind::{Int, IntOrVar, Regex, Str, Var, VarOrNothing};
 use crate::args::{Arg, NONE, int_at, spec, str_at};
 use crate::bytes::Buffer;
 use crate::cast::append_text;
@@ -116,7 +116,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
     ),
     convert(
         "concat",
-        spec(1, &[Str, Var, Str]),
+        spec(1, &[Str, VarOrNothing, Str]),
         Kind::Str,
         Kind::Str,
         "followed by texts and a variable",

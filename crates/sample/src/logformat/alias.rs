@@ -11,7 +11,7 @@ use crate::timers::Timers;
 use crate::{Scope, Txn};
 
 /// An alias.
-pub(super) struct Alias {
+pub(crate) struct Alias {
     /// The name after `%`.
     pub name: &'static str,
     /// One line for the reference.
@@ -29,7 +29,7 @@ const fn alias(
 }
 
 /// All but `%o`, which only sets flags.
-pub(super) const ALIASES: &[Alias] = &[
+pub(crate) const ALIASES: &[Alias] = &[
     // ---- dates
     alias("T", "accept date, UTC", |scope, writer| {
         date_zone(accepted(scope), 0, writer)

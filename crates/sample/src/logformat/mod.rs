@@ -2,7 +2,7 @@
 //!
 //! `compile` reads them, `alias` holds one entry an alias, `write` the rules of quoting and escaping.
 
-mod alias;
+pub(crate) mod alias;
 pub(crate) mod compile;
 mod write;
 

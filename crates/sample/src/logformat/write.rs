@@ -7,7 +7,7 @@ use crate::text::{push_hex, push_hex_number, push_int, push_ip, push_uint};
 
 /// Flags of an item (manual §8.2.6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Flags(u8);
+pub(crate) struct Flags(u8);
 
 impl Flags {
     /// `M`: `-` for nothing.
@@ -40,7 +40,7 @@ impl Flags {
 }
 
 /// A set of bytes.
-pub(super) type ByteSet = [bool; 256];
+pub(crate) type ByteSet = [bool; 256];
 
 const fn byte_set(controls: bool, high: bool, others: &[u8]) -> ByteSet {
     let mut set = [false; 256];
@@ -58,18 +58,18 @@ const fn byte_set(controls: bool, high: bool, others: &[u8]) -> ByteSet {
 }
 
 /// What a captured header may not show.
-pub(super) static HEADER_UNSAFE: ByteSet = byte_set(true, true, b"\"#{|}");
+pub(crate) static HEADER_UNSAFE: ByteSet = byte_set(true, true, b"\"#{|}");
 /// What a request line may not show.
-pub(super) static URL_UNSAFE: ByteSet = byte_set(true, true, b"\"#");
+pub(crate) static URL_UNSAFE: ByteSet = byte_set(true, true, b"\"#");
 /// What an HTTP field may not have: controls without the tab, and DEL.
-pub(super) static HTTP_UNSAFE: ByteSet = {
+pub(crate) static HTTP_UNSAFE: ByteSet = {
     let mut set = byte_set(true, false, b"\x7f");
     set[b'\t' as usize] = false;
     set
 };
 
 /// An item's value on its way into the line.
-pub(super) struct Writer<'o> {
+pub(crate) struct Writer<'o> {
     pub out: &'o mut Vec<u8>,
     pub flags: Flags,
 }
