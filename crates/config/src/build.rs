@@ -42,7 +42,10 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { cores: std::thread::available_parallelism().map_or(1, |n| u16::try_from(n.get()).unwrap_or(u16::MAX)) }
+        Settings {
+            cores: std::thread::available_parallelism()
+                .map_or(1, |n| u16::try_from(n.get()).unwrap_or(u16::MAX)),
+        }
     }
 }
 
@@ -86,14 +89,22 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
     }
     let proxies = proxy::sections(tree, &global, &mut shared);
     let slots = shared.compiler.slots();
-    let config = Config { global, proxies, slots };
+    let config = Config {
+        global,
+        proxies,
+        slots,
+    };
     check::whole(&config, &mut shared);
     config
 }
 
 fn global_sections(tree: &Tree, shared: &mut Shared<'_>) -> Global {
     let mut build = global::GlobalBuild::new(shared);
-    for section in tree.sections.iter().filter(|section| section.kind() == "global") {
+    for section in tree
+        .sections
+        .iter()
+        .filter(|section| section.kind() == "global")
+    {
         for statement in &section.statements {
             let line = Line::new(statement);
             let result = global::statement(&mut build, &line);
@@ -106,7 +117,10 @@ fn global_sections(tree: &Tree, shared: &mut Shared<'_>) -> Global {
 /// Sections that are not served: each keyword is looked up, and the section refused once.
 fn other_section(section: &Section, shared: &mut Shared<'_>) {
     let kind = section.kind();
-    if matches!(kind, "global" | "defaults" | "frontend" | "backend" | "listen") {
+    if matches!(
+        kind,
+        "global" | "defaults" | "frontend" | "backend" | "listen"
+    ) {
         return;
     }
     if kind == "http-errors" {
@@ -131,26 +145,46 @@ fn other_section(section: &Section, shared: &mut Shared<'_>) {
 }
 
 /// HAProxy's answer to a keyword that is none.
-pub fn unknown<'a>(line: &Line<'_>, section: &str, candidates: impl Iterator<Item = &'a str>) -> Box<Fault> {
+pub fn unknown<'a>(
+    line: &Line<'_>,
+    section: &str,
+    candidates: impl Iterator<Item = &'a str>,
+) -> Box<Fault> {
     let word = line.keyword();
-    line.fault(0, format!("unknown keyword '{word}' in '{section}' section{}", did_you_mean(word, candidates)))
+    line.fault(
+        0,
+        format!(
+            "unknown keyword '{word}' in '{section}' section{}",
+            did_you_mean(word, candidates)
+        ),
+    )
 }
 
 /// `; did you mean 'x' maybe ?`, or nothing.
 pub fn did_you_mean<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> String {
     closest(word, candidates.map(|name| name.trim_end_matches('*')))
-        .map_or_else(String::new, |best| format!("; did you mean '{best}' maybe ?"))
+        .map_or_else(String::new, |best| {
+            format!("; did you mean '{best}' maybe ?")
+        })
 }
 
 /// What the state of a keyword that was found means: its parser, or nothing to do, or a fault.
-pub fn parser_of<P: Copy>(keyword: &Keyword<P>, line: &Line<'_>, at: usize, shared: &mut Shared<'_>) -> Parse<Option<P>> {
+pub fn parser_of<P: Copy>(
+    keyword: &Keyword<P>,
+    line: &Line<'_>,
+    at: usize,
+    shared: &mut Shared<'_>,
+) -> Parse<Option<P>> {
     let word = line.texts(0)[..=at].join(" ");
     match keyword.state {
         State::Supported(parser) => Ok(Some(parser)),
         State::NotYet => Err(line.fault(at, not_yet(&word))),
         State::Removed(instead) => Err(line.fault(at, instead)),
         State::NoMeaning(reason) => {
-            shared.diagnostics.diag(&line.span(at), format!("keyword '{word}' has no effect: {reason}."));
+            shared.diagnostics.diag(
+                &line.span(at),
+                format!("keyword '{word}' has no effect: {reason}."),
+            );
             Ok(None)
         }
     }
@@ -166,9 +200,13 @@ impl Shared<'_> {
     /// every proxy.
     pub fn settle(&mut self, result: Parse) {
         let Err(fault) = result else { return };
-        let known = self.diagnostics.iter().any(|item| item.message == fault.message && item.span.as_ref() == Some(&fault.span));
+        let known = self
+            .diagnostics
+            .iter()
+            .any(|item| item.message == fault.message && item.span.as_ref() == Some(&fault.span));
         if !known {
-            self.diagnostics.add(fault.severity, Some(&fault.span), fault.message);
+            self.diagnostics
+                .add(fault.severity, Some(&fault.span), fault.message);
         }
     }
 }

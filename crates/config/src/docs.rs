@@ -35,24 +35,53 @@ A word that is in no table is an error, with the nearest keyword as a suggestion
 ";
 
 fn summary(out: &mut String, groups: &[Group]) {
-    let _ = writeln!(out, "| part | yes | not yet | no effect | removed |\n|---|---|---|---|---|");
+    let _ = writeln!(
+        out,
+        "| part | yes | not yet | no effect | removed |\n|---|---|---|---|---|"
+    );
     for group in groups {
-        let count = |wanted: &str| group.rows.iter().filter(|row| state(row).0 == wanted).count();
+        let count = |wanted: &str| {
+            group
+                .rows
+                .iter()
+                .filter(|row| state(row).0 == wanted)
+                .count()
+        };
         let [yes, not_yet, moot, removed] = ["yes", "not yet", "no effect", "removed"].map(count);
-        let _ = writeln!(out, "| {} | {yes} | {not_yet} | {moot} | {removed} |", group.title);
+        let _ = writeln!(
+            out,
+            "| {} | {yes} | {not_yet} | {moot} | {removed} |",
+            group.title
+        );
     }
 }
 
 fn table(out: &mut String, group: &Group) {
     let _ = writeln!(out, "\n## {}\n", group.title);
-    let _ = writeln!(out, "{}", if group.by_section { "| keyword | in | state | |\n|---|---|---|---|" } else { "| keyword | state | |\n|---|---|---|" });
+    let _ = writeln!(
+        out,
+        "{}",
+        if group.by_section {
+            "| keyword | in | state | |\n|---|---|---|---|"
+        } else {
+            "| keyword | state | |\n|---|---|---|"
+        }
+    );
     for row in &group.rows {
         let name = row.name.replace('*', "(…)");
         let (state, remark) = state(row);
-        let doc = if remark.is_empty() { row.doc.to_owned() } else { format!("{} {}", row.doc, sentence(remark)) };
+        let doc = if remark.is_empty() {
+            row.doc.to_owned()
+        } else {
+            format!("{} {}", row.doc, sentence(remark))
+        };
         let doc = doc.replace('|', "\\|");
         let _ = match group.by_section {
-            true => writeln!(out, "| `{name}` | {} | {state} | {doc} |", sections(row.sections)),
+            true => writeln!(
+                out,
+                "| `{name}` | {} | {state} | {doc} |",
+                sections(row.sections)
+            ),
             false => writeln!(out, "| `{name}` | {state} | {doc} |"),
         };
     }
@@ -70,7 +99,9 @@ fn state(row: &Row) -> (&'static str, &'static str) {
 /// A reason as a sentence of its own.
 fn sentence(reason: &str) -> String {
     let mut chars = reason.chars();
-    chars.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), chars.as_str()))
+    chars.next().map_or_else(String::new, |first| {
+        format!("{}{}.", first.to_uppercase(), chars.as_str())
+    })
 }
 
 fn sections(sections: Sections) -> String {
@@ -80,6 +111,10 @@ fn sections(sections: Sections) -> String {
         (Sections::FRONTEND, "frontend"),
         (Sections::BACKEND, "backend"),
     ];
-    let names: Vec<&str> = names.into_iter().filter(|(set, _)| sections.intersects(*set)).map(|(_, name)| name).collect();
+    let names: Vec<&str> = names
+        .into_iter()
+        .filter(|(set, _)| sections.intersects(*set))
+        .map(|(_, name)| name)
+        .collect();
     names.join(", ")
 }

@@ -72,7 +72,7 @@ pub enum State<P> {
 /// One keyword.
 #[derive(Clone, Copy, Debug)]
 pub struct Keyword<P> {
-    /// As written in the file. A name that ends in `*` takes any continuation, as `set-var(txn.x)`.
+    /// As written in the file. A name that ends in `*` goes on with parentheses or a number, as `set-var(txn.x)`.
     pub name: &'static str,
     /// Where it may stand, for the keywords of proxies.
     pub sections: Sections,
@@ -85,16 +85,44 @@ pub struct Keyword<P> {
 }
 
 impl<P> Keyword<P> {
-    pub(crate) const fn yes(name: &'static str, sections: Sections, parser: P, doc: &'static str) -> Self {
-        Keyword { name, sections, args: 0, state: State::Supported(parser), doc }
+    pub(crate) const fn yes(
+        name: &'static str,
+        sections: Sections,
+        parser: P,
+        doc: &'static str,
+    ) -> Self {
+        Keyword {
+            name,
+            sections,
+            args: 0,
+            state: State::Supported(parser),
+            doc,
+        }
     }
 
     pub(crate) const fn not_yet(name: &'static str, sections: Sections, doc: &'static str) -> Self {
-        Keyword { name, sections, args: 0, state: State::NotYet, doc }
+        Keyword {
+            name,
+            sections,
+            args: 0,
+            state: State::NotYet,
+            doc,
+        }
     }
 
-    pub(crate) const fn moot(name: &'static str, sections: Sections, reason: &'static str, doc: &'static str) -> Self {
-        Keyword { name, sections, args: 0, state: State::NoMeaning(reason), doc }
+    pub(crate) const fn moot(
+        name: &'static str,
+        sections: Sections,
+        reason: &'static str,
+        doc: &'static str,
+    ) -> Self {
+        Keyword {
+            name,
+            sections,
+            args: 0,
+            state: State::NoMeaning(reason),
+            doc,
+        }
     }
 
     pub(crate) const fn gone(name: &'static str, instead: &'static str) -> Self {
@@ -117,7 +145,9 @@ impl<P> Keyword<P> {
     #[must_use]
     pub fn matches(&self, word: &str) -> bool {
         match self.name.strip_suffix('*') {
-            Some(stem) => word.starts_with(stem) && (word.len() == stem.len() || word[stem.len()..].starts_with('(')),
+            Some(stem) => word.strip_prefix(stem).is_some_and(|rest| {
+                rest.is_empty() || rest.starts_with(|c: char| c == '(' || c.is_ascii_digit())
+            }),
             None => self.name == word,
         }
     }
@@ -158,22 +188,54 @@ pub struct Group {
 pub fn groups() -> Vec<Group> {
     let mut groups = vec![
         group("Section `global`", false, global::KEYWORDS),
-        group("Sections `defaults`, `frontend`, `listen` and `backend`", true, proxy::KEYWORDS),
+        group(
+            "Sections `defaults`, `frontend`, `listen` and `backend`",
+            true,
+            proxy::KEYWORDS,
+        ),
         group("`option`", true, options::KEYWORDS),
         group("`timeout`", true, timeouts::KEYWORDS),
         group("Options of a `bind` line", false, bind::KEYWORDS),
-        group("Options of `server`, `default-server` and `server-template` lines", false, server::KEYWORDS),
+        group(
+            "Options of `server`, `default-server` and `server-template` lines",
+            false,
+            server::KEYWORDS,
+        ),
         group("Actions of `http-request`", false, actions::HTTP_REQUEST),
         group("Actions of `http-response`", false, actions::HTTP_RESPONSE),
-        group("Actions of `http-after-response`", false, actions::HTTP_AFTER_RESPONSE),
-        group("Actions of `tcp-request connection`", false, actions::TCP_CONNECTION),
-        group("Actions of `tcp-request session`", false, actions::TCP_SESSION),
-        group("Actions of `tcp-request content`", false, actions::TCP_CONTENT),
-        group("Actions of `tcp-response content`", false, actions::TCP_RESPONSE),
+        group(
+            "Actions of `http-after-response`",
+            false,
+            actions::HTTP_AFTER_RESPONSE,
+        ),
+        group(
+            "Actions of `tcp-request connection`",
+            false,
+            actions::TCP_CONNECTION,
+        ),
+        group(
+            "Actions of `tcp-request session`",
+            false,
+            actions::TCP_SESSION,
+        ),
+        group(
+            "Actions of `tcp-request content`",
+            false,
+            actions::TCP_CONTENT,
+        ),
+        group(
+            "Actions of `tcp-response content`",
+            false,
+            actions::TCP_RESPONSE,
+        ),
         group("Actions of `quic-initial`", false, actions::QUIC_INITIAL),
         group("Section names", false, other::SECTIONS),
     ];
-    groups.extend(other::TABLES.iter().map(|(title, table)| group(title, false, table)));
+    groups.extend(
+        other::TABLES
+            .iter()
+            .map(|(title, table)| group(title, false, table)),
+    );
     groups
 }
 
@@ -192,5 +254,9 @@ fn group<P>(title: &'static str, by_section: bool, table: &'static [Keyword<P>])
             doc: keyword.doc,
         })
         .collect();
-    Group { title, by_section, rows }
+    Group {
+        title,
+        by_section,
+        rows,
+    }
 }

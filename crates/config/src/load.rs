@@ -30,7 +30,10 @@ pub fn load(
     environment: &mut Environment,
 ) -> Result<(Config, Diagnostics), Diagnostics> {
     let sections: Vec<&str> = other::SECTIONS.iter().map(|section| section.name).collect();
-    let reading = reader::Options { sections: &sections, build: options.build };
+    let reading = reader::Options {
+        sections: &sections,
+        build: options.build,
+    };
     let (tree, mut diagnostics) = reader::read(inputs, &reading, environment);
     let config = build::build(&tree, options.settings, &mut diagnostics);
     match diagnostics.refuses(options.zero_warning || config.global.zero_warning) {

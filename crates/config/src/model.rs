@@ -328,7 +328,6 @@ pub struct Options {
     pub http_pretend_keepalive: bool,
     pub accept_unsafe_violations_in_http_request: bool,
     pub accept_unsafe_violations_in_http_response: bool,
-    pub idle_close_on_response: bool,
     pub independent_streams: bool,
     pub prefer_last_server: bool,
     pub allbackups: bool,
@@ -692,22 +691,44 @@ pub struct HttpRule {
 #[non_exhaustive]
 pub enum HttpAction {
     Allow,
-    SetHeader { name: sample::LogFormat, value: sample::LogFormat },
-    AddHeader { name: sample::LogFormat, value: sample::LogFormat },
-    DelHeader { name: String },
+    SetHeader {
+        name: sample::LogFormat,
+        value: sample::LogFormat,
+    },
+    AddHeader {
+        name: sample::LogFormat,
+        value: sample::LogFormat,
+    },
+    DelHeader {
+        name: String,
+    },
     SetMethod(sample::LogFormat),
     SetPath(sample::LogFormat),
     SetPathq(sample::LogFormat),
     SetQuery(sample::LogFormat),
     SetUri(sample::LogFormat),
-    SetStatus { status: u16, reason: Option<String> },
-    SetVar { var: sample::VarRef, expr: sample::Expr },
-    SetVarFmt { var: sample::VarRef, format: sample::LogFormat },
+    SetStatus {
+        status: u16,
+        reason: Option<String>,
+    },
+    SetVar {
+        var: sample::VarRef,
+        expr: sample::Expr,
+    },
+    SetVarFmt {
+        var: sample::VarRef,
+        format: sample::LogFormat,
+    },
     UnsetVar(sample::VarRef),
     SetSrc(sample::Expr),
     SetSrcPort(sample::Expr),
     SetDst(sample::Expr),
     SetDstPort(sample::Expr),
+    /// Into a slot of [`Proxy::capture_request`] in `http-request`, else of [`Proxy::capture_response`].
+    Capture {
+        expr: sample::Expr,
+        slot: usize,
+    },
     Return(Reply),
     Deny(Reply),
     Tarpit(Reply),
@@ -805,8 +826,14 @@ pub enum TcpAction {
     SetSrcPort(sample::Expr),
     SetDst(sample::Expr),
     SetDstPort(sample::Expr),
-    SetVar { var: sample::VarRef, expr: sample::Expr },
-    SetVarFmt { var: sample::VarRef, format: sample::LogFormat },
+    SetVar {
+        var: sample::VarRef,
+        expr: sample::Expr,
+    },
+    SetVarFmt {
+        var: sample::VarRef,
+        format: sample::LogFormat,
+    },
     UnsetVar(sample::VarRef),
     Close,
 }

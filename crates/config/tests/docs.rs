@@ -11,5 +11,8 @@ fn the_reference_is_fresh() {
         std::fs::write(&path, &wanted).unwrap();
     }
     let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == wanted, "docs/configuration.md is stale: run `UPDATE_DOCS=1 cargo test -p spangate-config --test docs`");
+    assert!(
+        found == wanted,
+        "docs/configuration.md is stale: run `UPDATE_DOCS=1 cargo test -p spangate-config --test docs`"
+    );
 }

@@ -9,7 +9,10 @@ fn title(group: &str) -> String {
         "option" | "timeout" => format!("`{group}`"),
         "bind" => "Options of a `bind` line".into(),
         "server" => "Options of `server`, `default-server` and `server-template` lines".into(),
-        _ if group.contains("http-") && group != "http-errors" || group.contains("tcp-") || group == "quic-initial" => {
+        _ if group.contains("http-") && group != "http-errors"
+            || group.contains("tcp-")
+            || group == "quic-initial" =>
+        {
             format!("Actions of `{group}`")
         }
         _ => format!("Section `{group}`"),
@@ -19,8 +22,15 @@ fn title(group: &str) -> String {
 fn has(group: &Group, name: &str) -> bool {
     let name = name.trim_end_matches(['*']).trim_end_matches("(*)");
     // `track-sc0` is the action `track-sc` with a number.
-    let name = if name.starts_with("track-sc") { "track-sc" } else { name };
-    group.rows.iter().any(|row| row.name.trim_end_matches('*') == name)
+    let name = if name.starts_with("track-sc") {
+        "track-sc"
+    } else {
+        name
+    };
+    group
+        .rows
+        .iter()
+        .any(|row| row.name.trim_end_matches('*') == name)
 }
 
 #[test]
@@ -32,7 +42,10 @@ fn every_name_of_haproxy_has_an_entry() {
     for line in list.lines().filter(|line| !line.starts_with('#')) {
         let (group, name) = line.split_once('\t').expect("a tab");
         count += 1;
-        let found = groups.iter().find(|known| known.title == title(group)).is_some_and(|known| has(known, name));
+        let found = groups
+            .iter()
+            .find(|known| known.title == title(group))
+            .is_some_and(|known| has(known, name));
         if !found {
             missing.push(line);
         }
@@ -50,7 +63,11 @@ fn no_name_stands_twice_and_each_has_its_line() {
         names.dedup();
         assert_eq!(names.len(), count, "{} has a name twice", group.title);
         for row in &group.rows {
-            assert!(row.doc.ends_with('.') && row.doc.len() > 3, "{} has no line", row.name);
+            assert!(
+                row.doc.ends_with('.') && row.doc.len() > 3,
+                "{} has no line",
+                row.name
+            );
         }
     }
 }

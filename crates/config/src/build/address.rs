@@ -40,15 +40,22 @@ pub fn parse(text: &str) -> Result<Parsed, String> {
     match family {
         "unix" | "uxst" => unix_path(rest),
         "abns" | "abnsz" => abstract_name(rest),
-        "fd" => rest.parse().map(Parsed::Fd).map_err(|_| format!("file descriptor '{rest}' is not a number in '{text}'")),
+        "fd" => rest
+            .parse()
+            .map(Parsed::Fd)
+            .map_err(|_| format!("file descriptor '{rest}' is not a number in '{text}'")),
         "" | "tcp" => inet(rest, None),
         "ipv4" | "tcp4" => inet(rest, Some(false)),
         "ipv6" | "tcp6" => inet(rest, Some(true)),
-        "sockpair" | "quic4" | "quic6" | "quic" | "rhttp" | "rev" | "mptcp" | "mptcp4" | "mptcp6" | "udp" | "udp4" | "udp6"
-        | "uxdg" | "stdout" | "stderr" | "ring" | "vsock" => Err(format!("address family '{family}@' is known but not implemented yet by this version")),
-        _ if family.contains('+') => {
-            Err(format!("socket type prefix '{family}@' is known but not implemented yet by this version"))
+        "sockpair" | "quic4" | "quic6" | "quic" | "rhttp" | "rev" | "mptcp" | "mptcp4"
+        | "mptcp6" | "udp" | "udp4" | "udp6" | "uxdg" | "stdout" | "stderr" | "ring" | "vsock" => {
+            Err(format!(
+                "address family '{family}@' is known but not implemented yet by this version"
+            ))
         }
+        _ if family.contains('+') => Err(format!(
+            "socket type prefix '{family}@' is known but not implemented yet by this version"
+        )),
         _ => Err(format!("unknown address family '{family}@' in '{text}'")),
     }
 }
@@ -57,7 +64,9 @@ fn unix_path(path: &str) -> Result<Parsed, String> {
     let bytes = crate::tree::bytes_of(path);
     match bytes.len() {
         0 => Err("missing path of a UNIX socket".into()),
-        n if n > UNIX_PATH_BYTES_MAX => Err(format!("socket path '{path}' too long (max {UNIX_PATH_BYTES_MAX})")),
+        n if n > UNIX_PATH_BYTES_MAX => Err(format!(
+            "socket path '{path}' too long (max {UNIX_PATH_BYTES_MAX})"
+        )),
         _ => Ok(Parsed::Unix(Addr::Unix(Arc::from(&*bytes)))),
     }
 }
@@ -66,7 +75,9 @@ fn abstract_name(name: &str) -> Result<Parsed, String> {
     let mut bytes = vec![0];
     bytes.extend_from_slice(&crate::tree::bytes_of(name));
     match bytes.len() > UNIX_PATH_BYTES_MAX {
-        true => Err(format!("abstract socket name '{name}' too long (max {UNIX_PATH_BYTES_MAX})")),
+        true => Err(format!(
+            "abstract socket name '{name}' too long (max {UNIX_PATH_BYTES_MAX})"
+        )),
         false => Ok(Parsed::Unix(Addr::Unix(Arc::from(bytes)))),
     }
 }
@@ -78,7 +89,10 @@ fn inet(text: &str, v6: Option<bool>) -> Result<Parsed, String> {
         Some(at) if text.as_bytes()[at] == b':' => (&text[..at], &text[at + 1..]),
         _ => (text, ""),
     };
-    let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
+    let host = host
+        .strip_prefix('[')
+        .and_then(|h| h.strip_suffix(']'))
+        .unwrap_or(host);
     Ok(Parsed::Inet(ip(host, v6, text)?, ports(port, text)?))
 }
 
@@ -91,13 +105,23 @@ fn ip(host: &str, v6: Option<bool>, text: &str) -> Result<IpAddr, String> {
     }
     let suits = |ip: &IpAddr| v6.is_none_or(|v6| ip.is_ipv6() == v6);
     if let Ok(ip) = host.parse::<IpAddr>() {
-        return if suits(&ip) { Ok(ip) } else { Err(format!("invalid address: '{host}' in '{text}'")) };
+        return if suits(&ip) {
+            Ok(ip)
+        } else {
+            Err(format!("invalid address: '{host}' in '{text}'"))
+        };
     }
-    if !host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_')) {
+    if !host
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_'))
+    {
         return Err(format!("invalid address: '{host}' in '{text}'"));
     }
     // A name: the system's resolver, once, when the configuration is read.
-    let found = (host, 0).to_socket_addrs().ok().and_then(|all| all.map(|addr| addr.ip()).find(suits));
+    let found = (host, 0)
+        .to_socket_addrs()
+        .ok()
+        .and_then(|all| all.map(|addr| addr.ip()).find(suits));
     found.ok_or_else(|| format!("could not resolve address '{host}'"))
 }
 
@@ -108,19 +132,28 @@ fn ports(text: &str, whole: &str) -> Result<Ports, String> {
     }
     if text.starts_with(['+', '-']) {
         let offset: i32 = text.parse().map_err(|_| bad())?;
-        return if offset.unsigned_abs() <= 65535 { Ok(Ports::Offset(offset)) } else { Err(format!("invalid port '{text}' specified")) };
+        return if offset.unsigned_abs() <= 65535 {
+            Ok(Ports::Offset(offset))
+        } else {
+            Err(format!("invalid port '{text}' specified"))
+        };
     }
     let one = |port: &str| -> Result<u16, String> {
         if port.is_empty() || !port.bytes().all(|b| b.is_ascii_digit()) {
             return Err(bad());
         }
-        port.parse().map_err(|_| format!("invalid port '{port}' specified"))
+        port.parse()
+            .map_err(|_| format!("invalid port '{port}' specified"))
     };
     match text.split_once('-') {
         None => one(text).map(|port| Ports::Range(port, port)),
         Some((low, high)) => {
             let (low, high) = (one(low)?, one(high)?);
-            if low > high { Err(format!("invalid port range '{text}'")) } else { Ok(Ports::Range(low, high)) }
+            if low > high {
+                Err(format!("invalid port range '{text}'"))
+            } else {
+                Ok(Ports::Range(low, high))
+            }
         }
     }
 }
@@ -140,9 +173,14 @@ pub fn binds(text: &str, prefix: &str) -> Result<Vec<BindAddress>, String> {
             }
             Parsed::Unix(addr) => all.push(BindAddress::Addr(addr)),
             Parsed::Inet(_, Ports::None) => return Err(format!("missing port number: '{part}'")),
-            Parsed::Inet(_, Ports::Offset(_)) => return Err(format!("port offset not allowed here in '{part}'")),
+            Parsed::Inet(_, Ports::Offset(_)) => {
+                return Err(format!("port offset not allowed here in '{part}'"));
+            }
             Parsed::Inet(ip, Ports::Range(low, high)) => {
-                all.extend((low..=high).map(|port| BindAddress::Addr(Addr::Inet(SocketAddr::new(ip, port)))));
+                all.extend(
+                    (low..=high)
+                        .map(|port| BindAddress::Addr(Addr::Inet(SocketAddr::new(ip, port)))),
+                );
             }
         }
     }
@@ -153,10 +191,18 @@ pub fn binds(text: &str, prefix: &str) -> Result<Vec<BindAddress>, String> {
 pub fn server(text: &str) -> Result<ServerAddress, String> {
     Ok(match parse(text)? {
         Parsed::Unix(addr) => ServerAddress::Fixed(addr),
-        Parsed::Fd(_) => return Err("address family 'fd@' is known but not implemented yet by this version".into()),
-        Parsed::Inet(ip, Ports::None | Ports::Range(0, 0)) => ServerAddress::PortOffset { ip, offset: 0 },
+        Parsed::Fd(_) => {
+            return Err(
+                "address family 'fd@' is known but not implemented yet by this version".into(),
+            );
+        }
+        Parsed::Inet(ip, Ports::None | Ports::Range(0, 0)) => {
+            ServerAddress::PortOffset { ip, offset: 0 }
+        }
         Parsed::Inet(ip, Ports::Offset(offset)) => ServerAddress::PortOffset { ip, offset },
-        Parsed::Inet(ip, Ports::Range(low, high)) if low == high => ServerAddress::Fixed(Addr::Inet(SocketAddr::new(ip, low))),
+        Parsed::Inet(ip, Ports::Range(low, high)) if low == high => {
+            ServerAddress::Fixed(Addr::Inet(SocketAddr::new(ip, low)))
+        }
         Parsed::Inet(..) => return Err(format!("port range not allowed here in '{text}'")),
     })
 }
@@ -166,9 +212,15 @@ pub fn single(text: &str) -> Result<(Addr, Option<(u16, u16)>), String> {
     match parse(text)? {
         Parsed::Unix(addr) => Ok((addr, None)),
         Parsed::Inet(ip, Ports::None) => Ok((Addr::Inet(SocketAddr::new(ip, 0)), None)),
-        Parsed::Inet(ip, Ports::Range(low, high)) if low == high => Ok((Addr::Inet(SocketAddr::new(ip, low)), None)),
-        Parsed::Inet(ip, Ports::Range(low, high)) => Ok((Addr::Inet(SocketAddr::new(ip, 0)), Some((low, high)))),
-        Parsed::Inet(_, Ports::Offset(_)) => Err(format!("port offset not allowed here in '{text}'")),
+        Parsed::Inet(ip, Ports::Range(low, high)) if low == high => {
+            Ok((Addr::Inet(SocketAddr::new(ip, low)), None))
+        }
+        Parsed::Inet(ip, Ports::Range(low, high)) => {
+            Ok((Addr::Inet(SocketAddr::new(ip, 0)), Some((low, high))))
+        }
+        Parsed::Inet(_, Ports::Offset(_)) => {
+            Err(format!("port offset not allowed here in '{text}'"))
+        }
         Parsed::Fd(_) => Err(format!("file descriptor not allowed here in '{text}'")),
     }
 }
@@ -252,15 +304,33 @@ mod tests {
     #[test]
     fn a_prefix_goes_before_unix_paths_only() {
         assert_eq!(binds("/x,abns@y,:80", "/chroot").unwrap().len(), 3);
-        assert_eq!(format!("{:?}", &binds("/x", "/p").unwrap()[0]), format!("{:?}", BindAddress::Addr(Addr::Unix(Arc::from(&b"/p/x"[..])))));
+        assert_eq!(
+            format!("{:?}", &binds("/x", "/p").unwrap()[0]),
+            format!(
+                "{:?}",
+                BindAddress::Addr(Addr::Unix(Arc::from(&b"/p/x"[..])))
+            )
+        );
     }
 
     #[test]
     fn server_addresses_may_follow_the_clients_port() {
-        assert!(matches!(server("127.0.0.1").unwrap(), ServerAddress::PortOffset { offset: 0, .. }));
-        assert!(matches!(server("127.0.0.1:+10").unwrap(), ServerAddress::PortOffset { offset: 10, .. }));
-        assert!(matches!(server("127.0.0.1:-10").unwrap(), ServerAddress::PortOffset { offset: -10, .. }));
-        assert!(matches!(server("127.0.0.1:80").unwrap(), ServerAddress::Fixed(Addr::Inet(_))));
+        assert!(matches!(
+            server("127.0.0.1").unwrap(),
+            ServerAddress::PortOffset { offset: 0, .. }
+        ));
+        assert!(matches!(
+            server("127.0.0.1:+10").unwrap(),
+            ServerAddress::PortOffset { offset: 10, .. }
+        ));
+        assert!(matches!(
+            server("127.0.0.1:-10").unwrap(),
+            ServerAddress::PortOffset { offset: -10, .. }
+        ));
+        assert!(matches!(
+            server("127.0.0.1:80").unwrap(),
+            ServerAddress::Fixed(Addr::Inet(_))
+        ));
         assert!(server("127.0.0.1:80-90").is_err());
     }
 

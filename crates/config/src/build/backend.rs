@@ -9,8 +9,18 @@ use sample::Place;
 /// `server`
 pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let mut server = server_line::server(build, line)?;
-    if let Some(twin) = build.proxy.servers.iter().find(|other| other.name == server.name) {
-        let message = format!("{}, another server named '{}' was already defined at {}, please use distinct names.", build.title(), server.name, twin.origin);
+    if let Some(twin) = build
+        .proxy
+        .servers
+        .iter()
+        .find(|other| other.name == server.name)
+    {
+        let message = format!(
+            "{}, another server named '{}' was already defined at {}, please use distinct names.",
+            build.title(),
+            server.name,
+            twin.origin
+        );
         return Err(line.fault(1, message));
     }
     if server.id == 0 {
@@ -22,7 +32,9 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 
 /// `default-server`
 pub fn default_server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    line.need(1, || "'default-server' expects options as arguments.".into())?;
+    line.need(1, || {
+        "'default-server' expects options as arguments.".into()
+    })?;
     server_line::default_server(build, line)
 }
 
@@ -44,7 +56,10 @@ pub fn source(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     build.proxy.source = server_line::source_words(&mut cursor)?;
     match cursor.peek() {
         "" => Ok(()),
-        _ => Err(line.fault(cursor.at, "'source' only supports optional keywords 'interface' and 'usesrc'.")),
+        _ => Err(line.fault(
+            cursor.at,
+            "'source' only supports optional keywords 'interface' and 'usesrc'.",
+        )),
     }
 }
 
@@ -55,7 +70,12 @@ pub fn http_reuse(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         "safe" => HttpReuse::Safe,
         "aggressive" => HttpReuse::Aggressive,
         "always" => HttpReuse::Always,
-        _ => return Err(line.fault(1, "'http-reuse' only supports 'never', 'safe', 'aggressive', 'always'.")),
+        _ => {
+            return Err(line.fault(
+                1,
+                "'http-reuse' only supports 'never', 'safe', 'aggressive', 'always'.",
+            ));
+        }
     };
     line.at_most(1)
 }
@@ -76,14 +96,25 @@ pub fn hash_type(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         "wt6" => HashFunction::Wt6,
         "crc32" => HashFunction::Crc32,
         "none" => HashFunction::None,
-        _ => return Err(line.fault(2, "'hash-type' only supports 'sdbm', 'djb2', 'crc32', 'wt6' or 'none' hash functions.")),
+        _ => return Err(line.fault(
+            2,
+            "'hash-type' only supports 'sdbm', 'djb2', 'crc32', 'wt6' or 'none' hash functions.",
+        )),
     };
     let avalanche = match line.arg(3) {
         "" => false,
         "avalanche" => true,
-        _ => return Err(line.fault(3, "'hash-type' only supports 'avalanche' as a modifier for hash functions.")),
+        _ => {
+            return Err(line.fault(
+                3,
+                "'hash-type' only supports 'avalanche' as a modifier for hash functions.",
+            ));
+        }
     };
-    build.proxy.hash_type = HashType { function, avalanche };
+    build.proxy.hash_type = HashType {
+        function,
+        avalanche,
+    };
     line.at_most(3)
 }
 
@@ -100,16 +131,23 @@ pub fn balance(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         "leastconn" => Balance::LeastConn,
         "first" => Balance::First,
         "source" => Balance::Source,
-        "random" => Balance::Random { draws: draws(line, argument)? },
+        "random" => Balance::Random {
+            draws: draws(line, argument)?,
+        },
         "uri" => uri(line)?,
         "url_param" => url_param(line)?,
         "hdr" => hdr(line, argument)?,
         "hash" => {
-            let (expr, next) = build.shared.expr(line, 2, Place::BE_HTTP_REQUEST | Place::BE_TCP_REQUEST)?;
+            let (expr, next) =
+                build
+                    .shared
+                    .expr(line, 2, Place::BE_HTTP_REQUEST | Place::BE_TCP_REQUEST)?;
             line.at_most(next - 1)?;
             Balance::Hash(expr)
         }
-        "rdp-cookie" | "log-hash" | "sticky" | "log-sticky" => return Err(line.fault(1, super::not_yet(&format!("balance {bare}")))),
+        "rdp-cookie" | "log-hash" | "sticky" | "log-sticky" => {
+            return Err(line.fault(1, super::not_yet(&format!("balance {bare}"))));
+        }
         _ => {
             return Err(line.fault(
                 1,
@@ -119,7 +157,9 @@ pub fn balance(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         }
     };
     match build.proxy.balance {
-        Balance::Uri { .. } | Balance::UrlParam { .. } | Balance::Hdr { .. } | Balance::Hash(_) => Ok(()),
+        Balance::Uri { .. } | Balance::UrlParam { .. } | Balance::Hdr { .. } | Balance::Hash(_) => {
+            Ok(())
+        }
         _ => line.at_most(1),
     }
 }
@@ -150,15 +190,33 @@ fn uri(line: &Line<'_>) -> Parse<Balance> {
             }
         }
     }
-    Ok(Balance::Uri { whole, len, depth, path_only })
+    Ok(Balance::Uri {
+        whole,
+        len,
+        depth,
+        path_only,
+    })
 }
 
 fn url_param(line: &Line<'_>) -> Parse<Balance> {
-    let name = line.need(2, || "balance url_param requires an URL parameter name.".into())?.to_owned();
+    let name = line
+        .need(2, || {
+            "balance url_param requires an URL parameter name.".into()
+        })?
+        .to_owned();
     let check_post = match line.arg(3) {
         "" => None,
         "check_post" if line.arg(4).is_empty() => Some(48),
-        "check_post" => Some(Cursor { line: *line, at: 4 }.number(3..=i32::MAX as usize).map_err(|_| line.fault(4, "balance url_param check_post expects a number of at least 3."))?),
+        "check_post" => Some(
+            Cursor { line: *line, at: 4 }
+                .number(3..=i32::MAX as usize)
+                .map_err(|_| {
+                    line.fault(
+                        4,
+                        "balance url_param check_post expects a number of at least 3.",
+                    )
+                })?,
+        ),
         _ => return Err(line.fault(3, "balance url_param only accepts check_post modifier.")),
     };
     line.at_most(4)?;
@@ -167,12 +225,22 @@ fn url_param(line: &Line<'_>) -> Parse<Balance> {
 
 fn hdr(line: &Line<'_>, argument: Option<&str>) -> Parse<Balance> {
     let name = argument.filter(|name| !name.is_empty());
-    let name = name.ok_or_else(|| line.fault(1, "balance hdr(name) requires an http header field name."))?.to_owned();
+    let name = name
+        .ok_or_else(|| line.fault(1, "balance hdr(name) requires an http header field name."))?
+        .to_owned();
     let use_domain_only = match line.arg(2) {
         "" => false,
         "use_domain_only" => true,
-        _ => return Err(line.fault(2, "balance hdr(name) only accepts 'use_domain_only' modifier.")),
+        _ => {
+            return Err(line.fault(
+                2,
+                "balance hdr(name) only accepts 'use_domain_only' modifier.",
+            ));
+        }
     };
     line.at_most(2)?;
-    Ok(Balance::Hdr { name, use_domain_only })
+    Ok(Balance::Hdr {
+        name,
+        use_domain_only,
+    })
 }

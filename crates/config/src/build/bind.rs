@@ -12,14 +12,20 @@ pub type BindParser = fn(&mut Bind, &mut Cursor<'_>) -> Parse;
 pub fn line(line: &Line<'_>, at: usize, shared: &mut Shared<'_>) -> Parse<Vec<Bind>> {
     let written = line.arg(at);
     let statement = line.texts(0)[..at].join(" ");
-    let addresses = address::binds(written, &shared.unix_prefix).map_err(|message| line.fault(at, format!("'{statement}' : {message}.")))?;
+    let addresses = address::binds(written, &shared.unix_prefix)
+        .map_err(|message| line.fault(at, format!("'{statement}' : {message}.")))?;
     let mut template = blank(line.span(at).place());
-    let mut cursor = Cursor { line: *line, at: at + 1 };
+    let mut cursor = Cursor {
+        line: *line,
+        at: at + 1,
+    };
     while !cursor.peek().is_empty() {
         let word = cursor.take();
         let Some(keyword) = keywords::find(KEYWORDS, word) else {
             let hint = did_you_mean(word, KEYWORDS.iter().map(|k| k.name));
-            return Err(cursor.fault(format!("'{statement} {written}' : unknown keyword '{word}'{hint}.")));
+            return Err(cursor.fault(format!(
+                "'{statement} {written}' : unknown keyword '{word}'{hint}."
+            )));
         };
         let result = match keyword.state {
             State::Supported(parser) => parser(&mut template, &mut cursor),
@@ -39,7 +45,13 @@ pub fn line(line: &Line<'_>, at: usize, shared: &mut Shared<'_>) -> Parse<Vec<Bi
         };
         shared.settle(result);
     }
-    Ok(addresses.into_iter().map(|address| Bind { address, ..template.clone() }).collect())
+    Ok(addresses
+        .into_iter()
+        .map(|address| Bind {
+            address,
+            ..template.clone()
+        })
+        .collect())
 }
 
 fn blank(origin: String) -> Bind {
@@ -89,7 +101,11 @@ pub fn backlog(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
 pub fn expose_fd(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
     match cursor.value("'listeners'")? {
         "listeners" => bind.expose_fd_listeners = true,
-        word => return Err(cursor.fault(format!("'expose-fd' only supports 'listeners' (got '{word}')."))),
+        word => {
+            return Err(cursor.fault(format!(
+                "'expose-fd' only supports 'listeners' (got '{word}')."
+            )));
+        }
     }
     Ok(())
 }
@@ -103,7 +119,10 @@ pub fn gid(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
 /// `group`
 pub fn group(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
     let name = cursor.value("a group name")?;
-    bind.gid = Some(values::group_id(name).ok_or_else(|| cursor.fault(format!("'group' : '{name}' unknown group name.")))?);
+    bind.gid = Some(
+        values::group_id(name)
+            .ok_or_else(|| cursor.fault(format!("'group' : '{name}' unknown group name.")))?,
+    );
     Ok(())
 }
 
@@ -137,8 +156,13 @@ pub fn maxconn(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
 /// `mode`, octal.
 pub fn mode(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
     let text = cursor.value("an octal mode")?;
-    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o7777);
-    bind.mode = Some(mode.ok_or_else(|| cursor.fault(format!("'mode' expects an octal number (got '{text}').")))?);
+    let mode = u32::from_str_radix(text, 8)
+        .ok()
+        .filter(|mode| *mode <= 0o7777);
+    bind.mode =
+        Some(mode.ok_or_else(|| {
+            cursor.fault(format!("'mode' expects an octal number (got '{text}')."))
+        })?);
     Ok(())
 }
 
@@ -146,7 +170,9 @@ pub fn mode(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
 pub fn mss(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
     let mss = cursor.number(-65535..=65535)?;
     if mss == 0 {
-        return Err(cursor.fault("'mss' : expects an MSS with and absolute value between 1 and 65535."));
+        return Err(
+            cursor.fault("'mss' : expects an MSS with and absolute value between 1 and 65535.")
+        );
     }
     bind.mss = Some(mss);
     Ok(())
@@ -170,7 +196,11 @@ pub fn proto(_bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
 pub fn severity_output(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
     match cursor.value("'none', 'number' or 'string'")? {
         word @ ("none" | "number" | "string") => bind.severity_output = Some(word.to_owned()),
-        _ => return Err(cursor.fault("'severity-output' : expects one of 'none', 'number', or 'string'.")),
+        _ => {
+            return Err(
+                cursor.fault("'severity-output' : expects one of 'none', 'number', or 'string'.")
+            );
+        }
     }
     Ok(())
 }
@@ -184,6 +214,9 @@ pub fn uid(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
 /// `user`
 pub fn user(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
     let name = cursor.value("a user name")?;
-    bind.uid = Some(values::user_id(name).ok_or_else(|| cursor.fault(format!("'user' : '{name}' unknown user name.")))?);
+    bind.uid = Some(
+        values::user_id(name)
+            .ok_or_else(|| cursor.fault(format!("'user' : '{name}' unknown user name.")))?,
+    );
     Ok(())
 }

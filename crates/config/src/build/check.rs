@@ -7,9 +7,18 @@ use crate::keywords::options::{KEYWORDS, Setter};
 use crate::keywords::{Sections, State};
 use crate::model::{BackendTarget, Balance, Config, Mode, Proxy};
 
-/// Checks a configuration that was built without errors of syntax.
+/// Checks a configuration. Where parts of it could not be built, only what is wrong whatever they are is told.
 pub fn whole(config: &Config, shared: &mut Shared<'_>) {
-    for (index, proxy) in config.proxies.iter().enumerate().filter(|(_, proxy)| !proxy.disabled) {
+    ids(config, shared);
+    if shared.diagnostics.alerts() > 0 {
+        return;
+    }
+    for (index, proxy) in config
+        .proxies
+        .iter()
+        .enumerate()
+        .filter(|(_, proxy)| !proxy.disabled)
+    {
         backends(config, proxy, index, shared);
         timeouts(proxy, shared);
         frontend(proxy, shared);
@@ -17,7 +26,6 @@ pub fn whole(config: &Config, shared: &mut Shared<'_>) {
             http_only(proxy, shared);
         }
     }
-    ids(config, shared);
 }
 
 fn title(proxy: &Proxy) -> String {
@@ -34,17 +42,29 @@ fn warn(shared: &mut Shared<'_>, message: String) {
 }
 
 fn backends(config: &Config, proxy: &Proxy, index: usize, shared: &mut Shared<'_>) {
-    let default = proxy.default_backend.filter(|&target| target != index).map(|target| (target, "as its default backend"));
-    let rules = proxy.use_backend.iter().filter_map(|rule| match rule.target {
-        BackendTarget::Static(target) => Some((target, "in a 'use_backend' rule")),
-        BackendTarget::Dynamic(_) => None,
-    });
+    let default = proxy
+        .default_backend
+        .filter(|&target| target != index)
+        .map(|target| (target, "as its default backend"));
+    let rules = proxy
+        .use_backend
+        .iter()
+        .filter_map(|rule| match rule.target {
+            BackendTarget::Static(target) => Some((target, "in a 'use_backend' rule")),
+            BackendTarget::Dynamic(_) => None,
+        });
     for (target, how) in default.into_iter().chain(rules) {
         let backend = &config.proxies[target];
-        // A TCP frontend may not lead to an HTTP backend nor the reverse.
         if proxy.is_frontend && backend.mode != proxy.mode {
+            // HAProxy upgrades a TCP stream that comes to an HTTP backend.
+            let verdict = match proxy.mode {
+                Mode::Tcp => {
+                    "the upgrade of TCP streams to HTTP is known but not implemented yet by this version"
+                }
+                Mode::Http => "see 'mode'",
+            };
             let message = format!(
-                "{} {} ({}) tries to use incompatible {} {} ({}) {how} (see 'mode').",
+                "{} {} ({}) tries to use incompatible {} {} ({}) {how} ({verdict}).",
                 mode(proxy.mode),
                 title(proxy),
                 proxy.origin,
@@ -60,7 +80,9 @@ fn backends(config: &Config, proxy: &Proxy, index: usize, shared: &mut Shared<'_
         let name = &proxy.name;
         warn(
             shared,
-            format!("In proxy '{name}', the 'default_backend' rule always has precedence over the servers, which will never be used."),
+            format!(
+                "In proxy '{name}', the 'default_backend' rule always has precedence over the servers, which will never be used."
+            ),
         );
     }
 }
@@ -75,37 +97,68 @@ fn mode(mode: Mode) -> &'static str {
 fn timeouts(proxy: &Proxy, shared: &mut Shared<'_>) {
     let timeout = &proxy.timeout;
     let client = proxy.is_frontend && timeout.client.is_none();
-    let no_server = timeout.server.is_none() && (proxy.mode == Mode::Http || timeout.tunnel.is_none());
-    let server = proxy.is_backend && !proxy.servers.is_empty() && (timeout.connect.is_none() || no_server);
+    let no_server =
+        timeout.server.is_none() && (proxy.mode == Mode::Http || timeout.tunnel.is_none());
+    let server =
+        proxy.is_backend && !proxy.servers.is_empty() && (timeout.connect.is_none() || no_server);
     if client || server {
         let message = format!("missing timeouts for {}.", title(proxy));
         let diagnostics = shared.diagnostics.add(Severity::Warning, None, message);
-        diagnostics.help(" | While not properly invalid, you will certainly encounter various problems");
-        diagnostics.help(" | with such a configuration. To fix this, please ensure that all following");
+        diagnostics
+            .help(" | While not properly invalid, you will certainly encounter various problems");
+        diagnostics
+            .help(" | with such a configuration. To fix this, please ensure that all following");
         diagnostics.help(" | timeouts are set to a non-zero value: 'client', 'connect', 'server'.");
     }
 }
 
 fn frontend(proxy: &Proxy, shared: &mut Shared<'_>) {
     if proxy.is_frontend && proxy.binds.is_empty() {
-        warn(shared, format!("{} has no 'bind' directive. Please declare it as a backend if this was intended.", title(proxy)));
+        warn(
+            shared,
+            format!(
+                "{} has no 'bind' directive. Please declare it as a backend if this was intended.",
+                title(proxy)
+            ),
+        );
     }
     if proxy.is_frontend && proxy.log.is_empty() && proxy.log_format.is_some() {
-        warn(shared, format!("log format ignored for {} since it has no log address.", title(proxy)));
+        warn(
+            shared,
+            format!(
+                "log format ignored for {} since it has no log address.",
+                title(proxy)
+            ),
+        );
     }
 }
 
 /// What is written in a TCP proxy and works only in HTTP.
 fn http_only(proxy: &Proxy, shared: &mut Shared<'_>) {
     let title = title(proxy);
-    if matches!(proxy.balance, Balance::Uri { .. } | Balance::UrlParam { .. } | Balance::Hdr { .. }) && proxy.is_backend {
-        warn(shared, format!("Layer 7 hash not possible for {title} (needs 'mode http'). Falling back to round robin."));
+    if matches!(
+        proxy.balance,
+        Balance::Uri { .. } | Balance::UrlParam { .. } | Balance::Hdr { .. }
+    ) && proxy.is_backend
+    {
+        warn(
+            shared,
+            format!(
+                "Layer 7 hash not possible for {title} (needs 'mode http'). Falling back to round robin."
+            ),
+        );
     }
     if !proxy.capture_request.is_empty() || !proxy.capture_response.is_empty() {
-        warn(shared, format!("'capture' statement ignored for {title} as it requires HTTP mode."));
+        warn(
+            shared,
+            format!("'capture' statement ignored for {title} as it requires HTTP mode."),
+        );
     }
     if proxy.monitor_uri.is_some() {
-        warn(shared, format!("'monitor-uri' statement ignored for {title} as it requires HTTP mode."));
+        warn(
+            shared,
+            format!("'monitor-uri' statement ignored for {title} as it requires HTTP mode."),
+        );
     }
     let rules = [
         ("http-request", proxy.http_request.len()),
@@ -114,17 +167,34 @@ fn http_only(proxy: &Proxy, shared: &mut Shared<'_>) {
         ("redirect", proxy.redirects.len()),
     ];
     for (name, _) in rules.into_iter().filter(|(_, count)| *count > 0) {
-        warn(shared, format!("'{name}' rules ignored for {title} as they require HTTP mode."));
+        warn(
+            shared,
+            format!("'{name}' rules ignored for {title} as they require HTTP mode."),
+        );
     }
     let mut options = proxy.options;
-    let frontend = if proxy.is_frontend { Sections::FRONTEND } else { Sections::NONE };
-    let capability = if proxy.is_backend { frontend.or(Sections::BACKEND) } else { frontend };
+    let frontend = if proxy.is_frontend {
+        Sections::FRONTEND
+    } else {
+        Sections::NONE
+    };
+    let capability = if proxy.is_backend {
+        frontend.or(Sections::BACKEND)
+    } else {
+        frontend
+    };
     for keyword in KEYWORDS {
         if let State::Supported(Setter::HttpSwitch(field)) = keyword.state
             && keyword.sections.intersects(capability)
             && *field(&mut options)
         {
-            warn(shared, format!("'option {}' ignored for {title} as it requires HTTP mode.", keyword.name));
+            warn(
+                shared,
+                format!(
+                    "'option {}' ignored for {title} as it requires HTTP mode.",
+                    keyword.name
+                ),
+            );
         }
     }
 }
@@ -132,8 +202,16 @@ fn http_only(proxy: &Proxy, shared: &mut Shared<'_>) {
 /// Numbers that two proxies have.
 fn ids(config: &Config, shared: &mut Shared<'_>) {
     for (index, proxy) in config.proxies.iter().enumerate() {
-        if let Some(first) = config.proxies[..index].iter().find(|other| other.id == proxy.id) {
-            let message = format!("{} reuses same custom id as {} (declared at {}).", title(proxy), title(first), first.origin);
+        if let Some(first) = config.proxies[..index]
+            .iter()
+            .find(|other| other.id == proxy.id)
+        {
+            let message = format!(
+                "{} reuses same custom id as {} (declared at {}).",
+                title(proxy),
+                title(first),
+                first.origin
+            );
             shared.diagnostics.add(Severity::Alert, None, message);
         }
     }

@@ -13,7 +13,14 @@ impl Shared<'_> {
     }
 
     /// Compiles `text`, which stands at word `index`, as a log format of a given style.
-    pub fn styled(&mut self, line: &Line<'_>, index: usize, text: &str, place: Place, style: Style) -> Parse<LogFormat> {
+    pub fn styled(
+        &mut self,
+        line: &Line<'_>,
+        index: usize,
+        text: &str,
+        place: Place,
+        style: Style,
+    ) -> Parse<LogFormat> {
         let result = self.compiler.log_format_styled(text, place, style);
         self.warnings(line, index);
         result.map_err(|error| line.expr_fault(index, &error, &in_words(line)))
@@ -21,49 +28,81 @@ impl Shared<'_> {
 
     /// Compiles the expression at word `index`; gives it and the index of the word after it.
     pub fn expr(&mut self, line: &Line<'_>, index: usize, place: Place) -> Parse<(Expr, usize)> {
-        line.need(index, || format!("{} : missing fetch method.", in_words(line)))?;
+        line.need(index, || {
+            format!("{} : missing fetch method.", in_words(line))
+        })?;
         let words = line.texts(index);
         let result = self.compiler.expr(&words, place);
         self.warnings(line, index);
-        let (expr, used) = result.map_err(|error| line.expr_fault(index, &error, &in_words(line)))?;
+        let (expr, used) =
+            result.map_err(|error| line.expr_fault(index, &error, &in_words(line)))?;
         Ok((expr, index + used))
     }
 
     /// The variable that word `index` names between parentheses, as `set-var(txn.x)`.
     pub fn variable(&mut self, line: &Line<'_>, index: usize) -> Parse<VarRef> {
         let word = line.arg(index);
-        let inside = word.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
+        let inside = word
+            .split_once('(')
+            .and_then(|(_, rest)| rest.strip_suffix(')'));
         let Some(inside) = inside else {
             return Err(line.fault(index, format!("{} : invalid or incomplete action '{word}'. Expects 'set-var(<var-name>)', 'set-var-fmt(<var-name>)' or 'unset-var(<var-name>)'.", in_words(line))));
         };
         // Conditions of set-var follow the name after a comma.
         if inside.contains(',') {
-            return Err(line.fault(index, "conditions of 'set-var' are known but not implemented yet by this version."));
+            return Err(line.fault(
+                index,
+                "conditions of 'set-var' are known but not implemented yet by this version.",
+            ));
         }
-        self.compiler.var(inside).map_err(|error| line.fault(index, format!("{} : {}.", in_words(line), error.message)))
+        self.compiler
+            .var(inside)
+            .map_err(|error| line.fault(index, format!("{} : {}.", in_words(line), error.message)))
     }
 
     /// The words from `index` on: nothing, or a condition.
-    pub fn condition(&mut self, acls: &Acls, line: &Line<'_>, index: usize, place: Place) -> Parse<Option<Condition>> {
+    pub fn condition(
+        &mut self,
+        acls: &Acls,
+        line: &Line<'_>,
+        index: usize,
+        place: Place,
+    ) -> Parse<Option<Condition>> {
         let unless = match line.arg(index) {
             "" => return Ok(None),
             "if" => false,
             "unless" => true,
             word => {
-                return Err(line.fault(index, format!("{} : expects 'if', 'unless' or end of line, got '{word}'.", in_words(line))));
+                return Err(line.fault(
+                    index,
+                    format!(
+                        "{} : expects 'if', 'unless' or end of line, got '{word}'.",
+                        in_words(line)
+                    ),
+                ));
             }
         };
-        line.need(index + 1, || format!("{} : missing condition after '{}'.", in_words(line), line.arg(index)))?;
+        line.need(index + 1, || {
+            format!(
+                "{} : missing condition after '{}'.",
+                in_words(line),
+                line.arg(index)
+            )
+        })?;
         let words = line.texts(index + 1);
         let result = self.compiler.condition(acls, &words, unless, place);
         self.warnings(line, index + 1);
-        result.map(Some).map_err(|error| line.expr_fault(index + 1, &error, &in_words(line)))
+        result
+            .map(Some)
+            .map_err(|error| line.expr_fault(index + 1, &error, &in_words(line)))
     }
 
     /// Passes on what the compiler found worth saying.
     pub fn warnings(&mut self, line: &Line<'_>, from: usize) {
         for warning in self.compiler.take_warnings() {
-            let fault: Box<Fault> = line.expr_fault(from, &warning, &in_words(line)).as_warning();
+            let fault: Box<Fault> = line
+                .expr_fault(from, &warning, &in_words(line))
+                .as_warning();
             self.settle(Err(fault));
         }
     }
@@ -76,6 +115,11 @@ pub fn in_words(line: &Line<'_>) -> String {
         "tcp-request" | "tcp-response" => 3,
         _ => 1,
     };
-    let rule = line.texts(0).into_iter().take(words).collect::<Vec<_>>().join(" ");
+    let rule = line
+        .texts(0)
+        .into_iter()
+        .take(words)
+        .collect::<Vec<_>>()
+        .join(" ");
     format!("error detected while parsing '{rule}'")
 }

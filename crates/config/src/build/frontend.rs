@@ -21,7 +21,9 @@ pub fn maxconn(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 
 /// `bind`
 pub fn bind(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    line.need(1, || "'bind' expects {<path>|[addr1]:port1[-end1]}{,[addr]:port[-end]}... as arguments.".into())?;
+    line.need(1, || {
+        "'bind' expects {<path>|[addr1]:port1[-end1]}{,[addr]:port[-end]}... as arguments.".into()
+    })?;
     for mut bind in bind_line::line(line, 1, build.shared)? {
         if bind.id == 0 {
             bind.id = build.proxy.binds.len() as u32 + 1;
@@ -51,7 +53,13 @@ fn backend(build: &ProxyBuild<'_, '_>, line: &Line<'_>, keyword: &str, name: &st
     build.shared.names.backend(name).ok_or_else(|| {
         let hint = did_you_mean(name, build.shared.names.backends());
         let dot = if hint.is_empty() { "." } else { "" };
-        line.fault(1, format!("Proxy '{}': unable to find required {keyword}: '{name}'{dot}{hint}", build.proxy.name))
+        line.fault(
+            1,
+            format!(
+                "Proxy '{}': unable to find required {keyword}: '{name}'{dot}{hint}",
+                build.proxy.name
+            ),
+        )
     })
 }
 
@@ -65,10 +73,18 @@ pub fn use_backend(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let target = if name.contains('%') {
         BackendTarget::Dynamic(build.shared.log_format(line, 1, Place::FE_USE_BACKEND)?)
     } else {
-        BackendTarget::Static(backend(build, line, "use_backend", name)?)
+        let found = backend(build, line, "use_backend", name);
+        // The condition has its own faults to tell.
+        build.shared.settle(found.clone().map(|_| ()));
+        BackendTarget::Static(found.unwrap_or_default())
     };
-    let condition = build.shared.condition(&build.acls, line, 2, Place::FE_USE_BACKEND)?;
-    build.proxy.use_backend.push(UseBackend { target, condition });
+    let condition = build
+        .shared
+        .condition(&build.acls, line, 2, Place::FE_USE_BACKEND)?;
+    build
+        .proxy
+        .use_backend
+        .push(UseBackend { target, condition });
     Ok(())
 }
 
@@ -79,13 +95,23 @@ pub fn capture(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         return Err(line.fault(1, super::not_yet("capture cookie")));
     }
     if !matches!(side, "request" | "response") {
-        return Err(line.fault(1, "'capture' expects 'cookie' or 'request header' or 'response header'."));
+        return Err(line.fault(
+            1,
+            "'capture' expects 'cookie' or 'request header' or 'response header'.",
+        ));
     }
-    if kind != "header" || line.arg(3).is_empty() || line.arg(4) != "len" || line.arg(5).is_empty() {
-        return Err(line.fault(2, format!("'capture {side}' expects 'header' <header_name> 'len' <len>.")));
+    if kind != "header" || line.arg(3).is_empty() || line.arg(4) != "len" || line.arg(5).is_empty()
+    {
+        return Err(line.fault(
+            2,
+            format!("'capture {side}' expects 'header' <header_name> 'len' <len>."),
+        ));
     }
     line.at_most_after(1, 4)?;
-    let capture = Capture { header: line.arg(3).to_owned(), len: len(line, 5)? };
+    let capture = Capture {
+        header: line.arg(3).to_owned(),
+        len: len(line, 5)?,
+    };
     slots(build, side).push(capture);
     Ok(())
 }
@@ -94,17 +120,26 @@ pub fn capture(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 pub fn declare(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let side = line.arg(2);
     if line.arg(1) != "capture" || !matches!(side, "request" | "response") || line.arg(3) != "len" {
-        return Err(line.fault(1, "'declare' only supports 'capture [request|response] len <len>'."));
+        return Err(line.fault(
+            1,
+            "'declare' only supports 'capture [request|response] len <len>'.",
+        ));
     }
     line.need(4, || "'declare capture' : missing length.".into())?;
     line.at_most_after(2, 2)?;
-    let capture = Capture { header: String::new(), len: len(line, 4)? };
+    let capture = Capture {
+        header: String::new(),
+        len: len(line, 4)?,
+    };
     slots(build, side).push(capture);
     Ok(())
 }
 
 fn len(line: &Line<'_>, index: usize) -> Parse<usize> {
-    let mut cursor = Cursor { line: *line, at: index };
+    let mut cursor = Cursor {
+        line: *line,
+        at: index,
+    };
     cursor.number(1..=65535usize)
 }
 

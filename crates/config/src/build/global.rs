@@ -11,10 +11,6 @@ use std::time::Duration;
 /// Parses one keyword of `global`.
 pub type GlobalParser = fn(&mut GlobalBuild<'_, '_>, &Line<'_>) -> Parse;
 
-/// Keywords that `no` may stand before.
-const NEGATABLE: &[&str] =
-    &["busy-polling", "set-dumpable", "strict-limits", "insecure-fork-wanted", "numa-cpu-mapping", "log"];
-
 /// `global` while it is built.
 pub struct GlobalBuild<'a, 'd> {
     /// What all sections share.
@@ -26,7 +22,11 @@ pub struct GlobalBuild<'a, 'd> {
 impl<'a, 'd> GlobalBuild<'a, 'd> {
     /// Nothing set yet.
     pub fn new(shared: &'a mut Shared<'d>) -> Self {
-        GlobalBuild { shared, global: Global::default(), maxrewrite_set: false }
+        GlobalBuild {
+            shared,
+            global: Global::default(),
+            maxrewrite_set: false,
+        }
     }
 
     /// The merged section.
@@ -45,13 +45,6 @@ impl<'a, 'd> GlobalBuild<'a, 'd> {
 
 /// Takes one line in.
 pub fn statement(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    if line.prefix() != Prefix::None && !NEGATABLE.contains(&line.keyword()) {
-        return Err(line.fault(
-            0,
-            "negation/default currently supported only for options, log, busy-polling, set-dumpable, strict-limits, \
-             insecure-fork-wanted and numa-cpu-mapping.",
-        ));
-    }
     let Some(keyword) = keywords::find(KEYWORDS, line.keyword()) else {
         return Err(unknown(line, "global", KEYWORDS.iter().map(|k| k.name)));
     };
@@ -64,21 +57,36 @@ pub fn statement(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
 /// Sets `field` unless it is set: HAProxy keeps the first value of these keywords.
 fn set_once<T>(field: &mut Option<T>, line: &Line<'_>, value: T) -> Parse {
     if field.is_some() {
-        return Err(line.fault(0, format!("'{}' already specified. Continuing.", line.keyword())).as_warning());
+        return Err(line
+            .fault(
+                0,
+                format!("'{}' already specified. Continuing.", line.keyword()),
+            )
+            .as_warning());
     }
     *field = Some(value);
     Ok(())
 }
 
 fn one<'a>(line: &Line<'a>, what: &str) -> Parse<&'a str> {
-    let value = line.need(1, || format!("'{}' expects {what} as argument.", line.keyword()))?;
+    let value = line.need(1, || {
+        format!("'{}' expects {what} as argument.", line.keyword())
+    })?;
     line.at_most(1)?;
     Ok(value)
 }
 
 fn number<T: std::str::FromStr>(line: &Line<'_>) -> Parse<T> {
     let text = one(line, "an integer")?;
-    text.parse().map_err(|_| line.fault(1, format!("'{}' expects an integer argument, got '{text}'.", line.keyword())))
+    text.parse().map_err(|_| {
+        line.fault(
+            1,
+            format!(
+                "'{}' expects an integer argument, got '{text}'.",
+                line.keyword()
+            ),
+        )
+    })
 }
 
 fn duration(line: &Line<'_>) -> Parse<Duration> {
@@ -154,7 +162,8 @@ pub fn hard_stop_after(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Pars
 /// `user`
 pub fn user(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = one(line, "a user name")?;
-    let id = values::user_id(name).ok_or_else(|| line.fault(1, format!("cannot find user id for '{name}'.")))?;
+    let id = values::user_id(name)
+        .ok_or_else(|| line.fault(1, format!("cannot find user id for '{name}'.")))?;
     set_once(&mut build.global.uid, line, id).map_err(|_| taken(line, "user/uid"))
 }
 
@@ -167,7 +176,8 @@ pub fn uid(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
 /// `group`
 pub fn group(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = one(line, "a group name")?;
-    let id = values::group_id(name).ok_or_else(|| line.fault(1, format!("cannot find group id for '{name}'.")))?;
+    let id = values::group_id(name)
+        .ok_or_else(|| line.fault(1, format!("cannot find group id for '{name}'.")))?;
     set_once(&mut build.global.gid, line, id).map_err(|_| taken(line, "group/gid"))
 }
 
@@ -178,7 +188,8 @@ pub fn gid(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
 }
 
 fn taken(line: &Line<'_>, what: &str) -> Box<super::line::Fault> {
-    line.fault(0, format!("{what} already specified. Continuing.")).as_warning()
+    line.fault(0, format!("{what} already specified. Continuing."))
+        .as_warning()
 }
 
 /// `localpeer`
@@ -190,12 +201,16 @@ pub fn localpeer(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
 /// `log`
 pub fn log(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     if line.prefix() != Prefix::None {
-        line.at_most(0).map_err(|_| line.fault(1, "'no log' does not expect arguments."))?;
+        line.at_most(0)
+            .map_err(|_| line.fault(1, "'no log' does not expect arguments."))?;
         build.global.log.clear();
         return Ok(());
     }
     if line.arg(1) == "global" && line.len() == 2 {
-        return Err(line.fault(1, "log : 'global' is not supported for a global syslog server."));
+        return Err(line.fault(
+            1,
+            "log : 'global' is not supported for a global syslog server.",
+        ));
     }
     build.global.log.push(log_line::target(line)?);
     Ok(())
@@ -228,11 +243,15 @@ pub fn nbthread(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     const MAX_THREADS: u16 = 4096;
     let threads: u16 = number(line)?;
     if !(1..=MAX_THREADS).contains(&threads) {
-        return Err(line.fault(1, format!("'nbthread' value must be between 1 and {MAX_THREADS} (was {threads}).")));
+        return Err(line.fault(
+            1,
+            format!("'nbthread' value must be between 1 and {MAX_THREADS} (was {threads})."),
+        ));
     }
     let cores = build.shared.settings.cores;
     if threads > cores {
-        let message = format!("'nbthread' asks for {threads} threads where {cores} cores may be used.");
+        let message =
+            format!("'nbthread' asks for {threads} threads where {cores} cores may be used.");
         build.shared.diagnostics.diag(&line.span(1), message);
     }
     build.global.nbthread = Some(threads);
@@ -242,7 +261,10 @@ pub fn nbthread(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
 /// `node`
 pub fn node(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = one(line, "a name")?;
-    if !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
+    if !name
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+    {
         return Err(line.fault(1, "'node' valid node names are strings with digits(0-9), letters(A-Z, a-z), hyphen(-) or underscore(_)."));
     }
     build.global.node = Some(name.to_owned());
@@ -276,25 +298,41 @@ pub fn set_var_fmt(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
 }
 
 fn proc_variable(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse<sample::VarRef> {
-    let name = line.need(1, || format!("'{}' expects a process-wide variable.", line.keyword()))?;
+    let name = line.need(1, || {
+        format!("'{}' expects a process-wide variable.", line.keyword())
+    })?;
     if !name.starts_with("proc.") {
-        return Err(line.fault(1, format!("'{}': variable '{name}' must be of scope 'proc'.", line.keyword())));
+        return Err(line.fault(
+            1,
+            format!(
+                "'{}': variable '{name}' must be of scope 'proc'.",
+                line.keyword()
+            ),
+        ));
     }
-    build.shared.compiler.var(name).map_err(|error| line.fault(1, format!("'{}': {}.", line.keyword(), error.message)))
+    build
+        .shared
+        .compiler
+        .var(name)
+        .map_err(|error| line.fault(1, format!("'{}': {}.", line.keyword(), error.message)))
 }
 
 /// `stats socket|timeout|maxconn`
 pub fn stats(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     match line.arg(1) {
         "socket" => {
-            line.need(2, || "'stats socket' in global section expects an address or a path to a UNIX socket.".into())?;
+            line.need(2, || {
+                "'stats socket' in global section expects an address or a path to a UNIX socket."
+                    .into()
+            })?;
             let binds = bind::line(line, 2, build.shared)?;
             build.global.stats_sockets.extend(binds);
             Ok(())
         }
         "timeout" => {
             let text = line.need(2, || "'stats timeout' expects a positive value.".into())?;
-            let timeout = values::time(text).map_err(|bad| line.fault(2, values::time_message(bad, text, "stats timeout")))?;
+            let timeout = values::time(text)
+                .map_err(|bad| line.fault(2, values::time_message(bad, text, "stats timeout")))?;
             build.global.stats_timeout = Some(timeout);
             line.at_most_after(1, 1)
         }
@@ -304,7 +342,10 @@ pub fn stats(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
             line.at_most_after(1, 1)
         }
         "bind-process" => Err(line.fault(1, "'stats bind-process' is not supported anymore.")),
-        word => Err(line.fault(1, format!("'stats' only supports 'socket', 'maxconn' and 'timeout' (got '{word}')."))),
+        word => Err(line.fault(
+            1,
+            format!("'stats' only supports 'socket', 'maxconn' and 'timeout' (got '{word}')."),
+        )),
     }
 }
 
@@ -341,7 +382,12 @@ pub fn tune(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
             let text = one(line, "an integer")?;
             tune.http_maxhdr = match text.parse() {
                 Ok(number @ 1..=32767) => number,
-                _ => return Err(line.fault(1, "'tune.http.maxhdr' expects a numeric value between 1 and 32767.")),
+                _ => {
+                    return Err(line.fault(
+                        1,
+                        "'tune.http.maxhdr' expects a numeric value between 1 and 32767.",
+                    ));
+                }
             };
         }
         "tune.http.logurilen" => tune.http_logurilen_bytes = number(line)?,
@@ -349,13 +395,21 @@ pub fn tune(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
             tune.idle_pool_shared = match one(line, "either 'on' or 'off'")? {
                 "on" | "full" | "auto" => true,
                 "off" => false,
-                _ => return Err(line.fault(1, "'tune.idle-pool.shared' expects 'auto', 'on', 'full' or 'off'.")),
+                _ => {
+                    return Err(line.fault(
+                        1,
+                        "'tune.idle-pool.shared' expects 'auto', 'on', 'full' or 'off'.",
+                    ));
+                }
             };
         }
         "tune.idletimer" => {
             let time = duration(line)?.as_millis() as u64;
             if time > 65535 {
-                return Err(line.fault(1, "'tune.idletimer' expects a timer value between 0 and 65535 ms."));
+                return Err(line.fault(
+                    1,
+                    "'tune.idletimer' expects a timer value between 0 and 65535 ms.",
+                ));
             }
             tune.idletimer_ms = time;
         }
@@ -374,9 +428,17 @@ pub fn tune(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
 
 fn size(line: &Line<'_>, least: usize) -> Parse<usize> {
     let text = one(line, "a size in bytes")?;
-    let size = values::size(text).map_err(|bad| line.fault(1, values::size_message(bad, text, line.keyword())))?;
+    let size = values::size(text)
+        .map_err(|bad| line.fault(1, values::size_message(bad, text, line.keyword())))?;
     match size < least || size > i32::MAX as usize {
-        true => Err(line.fault(1, format!("'{}' expects a size in bytes from {least} to {}.", line.keyword(), i32::MAX))),
+        true => Err(line.fault(
+            1,
+            format!(
+                "'{}' expects a size in bytes from {least} to {}.",
+                line.keyword(),
+                i32::MAX
+            ),
+        )),
         false => Ok(size),
     }
 }

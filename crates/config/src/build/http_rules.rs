@@ -4,7 +4,7 @@ use super::line::{Cursor, Line, Parse};
 use super::proxy::ProxyBuild;
 use super::{did_you_mean, reply};
 use crate::keywords::{self, Keyword, actions};
-use crate::model::{HttpAction, HttpRule, Redirect, RedirectKind, RedirectOptions};
+use crate::model::{Capture, HttpAction, HttpRule, Redirect, RedirectKind, RedirectOptions};
 use sample::Place;
 
 /// Parses an action; its name was just taken.
@@ -39,7 +39,9 @@ pub fn redirect_rule(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let place = build.place(Place::FE_HTTP_REQUEST, Place::BE_HTTP_REQUEST);
     let mut cursor = Cursor { line: *line, at: 1 };
     let action = redirect(build, &mut cursor, place)?;
-    let condition = build.shared.condition(&build.acls, line, cursor.at, place)?;
+    let condition = build
+        .shared
+        .condition(&build.acls, line, cursor.at, place)?;
     build.proxy.redirects.push(HttpRule { action, condition });
     Ok(())
 }
@@ -48,21 +50,37 @@ fn response_place(build: &ProxyBuild<'_, '_>) -> Place {
     build.place(Place::FE_HTTP_RESPONSE, Place::BE_HTTP_RESPONSE)
 }
 
-fn rule(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>, table: &[Keyword<HttpParser>], place: Place) -> Parse<Option<HttpRule>> {
+fn rule(
+    build: &mut ProxyBuild<'_, '_>,
+    line: &Line<'_>,
+    table: &[Keyword<HttpParser>],
+    place: Place,
+) -> Parse<Option<HttpRule>> {
     let mut cursor = Cursor { line: *line, at: 1 };
     let name = cursor.take();
     let Some(keyword) = keywords::find(table, name) else {
         let hint = did_you_mean(name, table.iter().map(|k| k.name));
-        let all: Vec<String> = table.iter().map(|k| format!("'{}'", k.name.replace('*', "(*)"))).collect();
+        let all: Vec<String> = table
+            .iter()
+            .map(|k| format!("'{}'", k.name.replace('*', "(*)")))
+            .collect();
         let message = match hint.as_str() {
-            "" => format!("'{}' expects {}, but got '{name}'.", line.keyword(), all.join(", ")),
+            "" => format!(
+                "'{}' expects {}, but got '{name}'.",
+                line.keyword(),
+                all.join(", ")
+            ),
             _ => format!("'{}' : unknown action '{name}'{hint}", line.keyword()),
         };
         return Err(line.fault(1, message));
     };
-    let Some(parser) = super::parser_of(keyword, line, 1, build.shared)? else { return Ok(None) };
+    let Some(parser) = super::parser_of(keyword, line, 1, build.shared)? else {
+        return Ok(None);
+    };
     let action = parser(build, &mut cursor, place)?;
-    let condition = build.shared.condition(&build.acls, line, cursor.at, place)?;
+    let condition = build
+        .shared
+        .condition(&build.acls, line, cursor.at, place)?;
     Ok(Some(HttpRule { action, condition }))
 }
 
@@ -81,9 +99,15 @@ plain! {
 }
 
 /// `silent-drop`
-pub fn silent_drop(_build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, _place: Place) -> Parse<HttpAction> {
+pub fn silent_drop(
+    _build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    _place: Place,
+) -> Parse<HttpAction> {
     match cursor.peek() {
-        "rst-ttl" => Err(cursor.line.fault(cursor.at, super::not_yet("silent-drop rst-ttl"))),
+        "rst-ttl" => Err(cursor
+            .line
+            .fault(cursor.at, super::not_yet("silent-drop rst-ttl"))),
         _ => Ok(HttpAction::SilentDrop),
     }
 }
@@ -124,43 +148,137 @@ expressions! {
     set_dst_port SetDstPort;
 }
 
+/// `capture <sample> len <length>|id <slot>` of requests
+pub fn capture(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    place: Place,
+) -> Parse<HttpAction> {
+    let (expr, next) = build.shared.expr(&cursor.line, cursor.at, place)?;
+    cursor.at = next;
+    let word = cursor.take();
+    let slot = match word {
+        "len" if build.proxy.is_frontend => {
+            let len = cursor.number(1..=65535)?;
+            build.proxy.capture_request.push(Capture {
+                header: String::new(),
+                len,
+            });
+            build.proxy.capture_request.len() - 1
+        }
+        "len" => return Err(cursor.fault(format!("{} has no frontend capability.", build.title()))),
+        "id" => cursor.number(0..=i32::MAX as usize)?,
+        _ => return Err(cursor.fault("expects 'len' or 'id'.")),
+    };
+    known_slot(build, cursor, word, slot, build.proxy.capture_request.len())?;
+    Ok(HttpAction::Capture { expr, slot })
+}
+
+/// `capture <sample> id <slot>` of responses
+pub fn capture_response(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    place: Place,
+) -> Parse<HttpAction> {
+    let (expr, next) = build.shared.expr(&cursor.line, cursor.at, place)?;
+    cursor.at = next;
+    let word = cursor.take();
+    if word != "id" {
+        return Err(cursor.fault("expects 'id'."));
+    }
+    let slot = cursor.number(0..=i32::MAX as usize)?;
+    known_slot(
+        build,
+        cursor,
+        word,
+        slot,
+        build.proxy.capture_response.len(),
+    )?;
+    Ok(HttpAction::Capture { expr, slot })
+}
+
+/// Refuses a slot that the frontend does not have; a backend's is that of whatever frontend the request came from.
+fn known_slot(
+    build: &ProxyBuild<'_, '_>,
+    cursor: &Cursor<'_>,
+    word: &str,
+    slot: usize,
+    slots: usize,
+) -> Parse {
+    match build.proxy.is_frontend && word == "id" && slot >= slots {
+        true => Err(cursor.fault(format!(
+            "unable to find capture id '{slot}' referenced by this rule."
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// `set-header <name> <format>`
-pub fn set_header(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<HttpAction> {
+pub fn set_header(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    place: Place,
+) -> Parse<HttpAction> {
     let (name, value) = header(build, cursor, place)?;
     Ok(HttpAction::SetHeader { name, value })
 }
 
 /// `add-header <name> <format>`
-pub fn add_header(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<HttpAction> {
+pub fn add_header(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    place: Place,
+) -> Parse<HttpAction> {
     let (name, value) = header(build, cursor, place)?;
     Ok(HttpAction::AddHeader { name, value })
 }
 
-fn header(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<(sample::LogFormat, sample::LogFormat)> {
+fn header(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    place: Place,
+) -> Parse<(sample::LogFormat, sample::LogFormat)> {
     let action = cursor.last();
     for at in [cursor.at, cursor.at + 1] {
-        cursor.line.need(at, || format!("'{action}' expects exactly 2 arguments."))?;
+        cursor
+            .line
+            .need(at, || format!("'{action}' expects exactly 2 arguments."))?;
     }
     let name = build.shared.log_format(&cursor.line, cursor.at, place)?;
-    let value = build.shared.log_format(&cursor.line, cursor.at + 1, place)?;
+    let value = build
+        .shared
+        .log_format(&cursor.line, cursor.at + 1, place)?;
     cursor.at += 2;
     Ok((name, value))
 }
 
 /// `del-header <name> [-m <match>]`
-pub fn del_header(_build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, _place: Place) -> Parse<HttpAction> {
+pub fn del_header(
+    _build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    _place: Place,
+) -> Parse<HttpAction> {
     let name = cursor.value("at least 1 argument")?.to_owned();
     if cursor.peek() == "-m" {
         match cursor.line.arg(cursor.at + 1) {
             "str" => cursor.at += 2,
-            method => return Err(cursor.line.fault(cursor.at, super::not_yet(&format!("del-header … -m {method}")))),
+            method => {
+                return Err(cursor.line.fault(
+                    cursor.at,
+                    super::not_yet(&format!("del-header … -m {method}")),
+                ));
+            }
         }
     }
     Ok(HttpAction::DelHeader { name })
 }
 
 /// `set-status <status> [reason <text>]`
-pub fn set_status(_build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, _place: Place) -> Parse<HttpAction> {
+pub fn set_status(
+    _build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    _place: Place,
+) -> Parse<HttpAction> {
     let status = cursor.number(100..=999)?;
     let mut reason = None;
     if cursor.peek() == "reason" {
@@ -171,7 +289,11 @@ pub fn set_status(_build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, _pla
 }
 
 /// `set-var(<name>) <expr>`
-pub fn set_var(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<HttpAction> {
+pub fn set_var(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    place: Place,
+) -> Parse<HttpAction> {
     let var = build.shared.variable(&cursor.line, cursor.at - 1)?;
     let (expr, next) = build.shared.expr(&cursor.line, cursor.at, place)?;
     cursor.at = next;
@@ -179,40 +301,92 @@ pub fn set_var(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: P
 }
 
 /// `set-var-fmt(<name>) <format>`
-pub fn set_var_fmt(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<HttpAction> {
+pub fn set_var_fmt(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    place: Place,
+) -> Parse<HttpAction> {
     let var = build.shared.variable(&cursor.line, cursor.at - 1)?;
     cursor.value("a format")?;
-    let format = build.shared.log_format(&cursor.line, cursor.at - 1, place)?;
+    let format = build
+        .shared
+        .log_format(&cursor.line, cursor.at - 1, place)?;
     Ok(HttpAction::SetVarFmt { var, format })
 }
 
 /// `unset-var(<name>)`
-pub fn unset_var(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, _place: Place) -> Parse<HttpAction> {
-    Ok(HttpAction::UnsetVar(build.shared.variable(&cursor.line, cursor.at - 1)?))
+pub fn unset_var(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    _place: Place,
+) -> Parse<HttpAction> {
+    Ok(HttpAction::UnsetVar(
+        build.shared.variable(&cursor.line, cursor.at - 1)?,
+    ))
 }
 
 /// `return …`
-pub fn return_(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<HttpAction> {
-    Ok(HttpAction::Return(reply::reply(build.shared, cursor, place, 200)?))
+pub fn return_(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    place: Place,
+) -> Parse<HttpAction> {
+    Ok(HttpAction::Return(reply::reply(
+        build.shared,
+        cursor,
+        place,
+        200,
+    )?))
 }
 
 /// `deny …`, with 403 for requests
-pub fn deny(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<HttpAction> {
-    Ok(HttpAction::Deny(reply::reply(build.shared, cursor, place, 403)?))
+pub fn deny(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    place: Place,
+) -> Parse<HttpAction> {
+    Ok(HttpAction::Deny(reply::reply(
+        build.shared,
+        cursor,
+        place,
+        403,
+    )?))
 }
 
 /// `deny …`, with 502 for responses
-pub fn deny_response(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<HttpAction> {
-    Ok(HttpAction::Deny(reply::reply(build.shared, cursor, place, 502)?))
+pub fn deny_response(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    place: Place,
+) -> Parse<HttpAction> {
+    Ok(HttpAction::Deny(reply::reply(
+        build.shared,
+        cursor,
+        place,
+        502,
+    )?))
 }
 
 /// `tarpit …`
-pub fn tarpit(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<HttpAction> {
-    Ok(HttpAction::Tarpit(reply::reply(build.shared, cursor, place, 500)?))
+pub fn tarpit(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    place: Place,
+) -> Parse<HttpAction> {
+    Ok(HttpAction::Tarpit(reply::reply(
+        build.shared,
+        cursor,
+        place,
+        500,
+    )?))
 }
 
 /// `redirect location|prefix|scheme <to> [<options>]`
-pub fn redirect(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<HttpAction> {
+pub fn redirect(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    place: Place,
+) -> Parse<HttpAction> {
     let mut kind = None;
     let mut code = 302;
     let mut options = RedirectOptions::default();
@@ -224,7 +398,9 @@ pub fn redirect(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: 
         match cursor.take() {
             word @ ("location" | "prefix" | "scheme") => {
                 cursor.value("a destination")?;
-                let to = build.shared.log_format(&cursor.line, cursor.at - 1, place)?;
+                let to = build
+                    .shared
+                    .log_format(&cursor.line, cursor.at - 1, place)?;
                 kind = Some(match word {
                     "location" => RedirectKind::Location(to),
                     "prefix" => RedirectKind::Prefix(to),
@@ -244,7 +420,9 @@ pub fn redirect(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: 
             "ignore-empty" => options.ignore_empty = true,
             "set-cookie" => options.set_cookie = Some(cursor.value("a cookie")?.to_owned()),
             "clear-cookie" => options.clear_cookie = Some(cursor.value("a cookie")?.to_owned()),
-            "set-cookie-fmt" => return Err(cursor.fault(super::not_yet("redirect … set-cookie-fmt"))),
+            "set-cookie-fmt" => {
+                return Err(cursor.fault(super::not_yet("redirect … set-cookie-fmt")));
+            }
             word => {
                 return Err(cursor.fault(format!(
                     "redirect expects 'code', 'prefix', 'location', 'scheme', 'set-cookie', 'clear-cookie', 'drop-query', 'keep-query', \
@@ -253,6 +431,15 @@ pub fn redirect(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: 
             }
         }
     }
-    let kind = kind.ok_or_else(|| cursor.line.fault(cursor.at, "redirect expects 'location', 'prefix' or 'scheme' with a destination."))?;
-    Ok(HttpAction::Redirect(Redirect { kind, code, options }))
+    let kind = kind.ok_or_else(|| {
+        cursor.line.fault(
+            cursor.at,
+            "redirect expects 'location', 'prefix' or 'scheme' with a destination.",
+        )
+    })?;
+    Ok(HttpAction::Redirect(Redirect {
+        kind,
+        code,
+        options,
+    }))
 }

@@ -18,7 +18,11 @@ pub struct Fault {
 impl Fault {
     /// An error at `span`.
     pub fn new(span: Span, message: impl Into<String>) -> Box<Fault> {
-        Box::new(Fault { severity: Severity::Alert, span, message: message.into() })
+        Box::new(Fault {
+            severity: Severity::Alert,
+            span,
+            message: message.into(),
+        })
     }
 
     /// The same as a warning.
@@ -70,7 +74,12 @@ impl<'a> Line<'a> {
 
     /// The texts from word `index` on.
     pub fn texts(&self, index: usize) -> Vec<&'a str> {
-        self.statement.words.iter().skip(index).map(|word| word.text.as_str()).collect()
+        self.statement
+            .words
+            .iter()
+            .skip(index)
+            .map(|word| word.text.as_str())
+            .collect()
     }
 
     /// Where word `index` stands; one column after the end of the line where there is none.
@@ -79,7 +88,11 @@ impl<'a> Line<'a> {
             Some(word) => word.span.clone(),
             None => {
                 let last = &self.statement.words[self.statement.words.len() - 1].span;
-                Span { start: last.end, end: last.end + 1, ..last.clone() }
+                Span {
+                    start: last.end,
+                    end: last.end + 1,
+                    ..last.clone()
+                }
             }
         }
     }
@@ -104,7 +117,11 @@ impl<'a> Line<'a> {
                 let extra = from + args + 1;
                 Err(self.fault(
                     extra,
-                    format!("'{}' cannot handle unexpected argument '{}'.", self.texts(0)[..=from].join(" "), self.arg(extra)),
+                    format!(
+                        "'{}' cannot handle unexpected argument '{}'.",
+                        self.texts(0)[..=from].join(" "),
+                        self.arg(extra)
+                    ),
                 ))
             }
             false => Ok(()),
@@ -120,12 +137,26 @@ impl<'a> Line<'a> {
     pub fn expr_fault(&self, from: usize, error: &ExprError, context: &str) -> Box<Fault> {
         let index = from + error.word;
         let span = self.span(index);
-        let literal = self.words().get(index).is_some_and(|word| (span.end - span.start) as usize == word.text.len());
-        let span = match literal && error.start < error.end && span.start as usize + error.end <= span.end as usize {
-            true => Span { start: span.start + error.start as u32, end: span.start + error.end as u32, ..span },
+        let literal = self
+            .words()
+            .get(index)
+            .is_some_and(|word| (span.end - span.start) as usize == word.text.len());
+        let span = match literal
+            && error.start < error.end
+            && span.start as usize + error.end <= span.end as usize
+        {
+            true => Span {
+                start: span.start + error.start as u32,
+                end: span.start + error.end as u32,
+                ..span
+            },
             false => span,
         };
-        let dot = if error.message.ends_with('.') { "" } else { "." };
+        let dot = if error.message.ends_with('.') {
+            ""
+        } else {
+            "."
+        };
         Fault::new(span, format!("{context} : {}{dot}", error.message))
     }
 }
@@ -160,7 +191,9 @@ impl<'a> Cursor<'a> {
     /// Takes the argument of the word taken last, which must be there.
     pub fn value(&mut self, what: &str) -> Parse<&'a str> {
         let name = self.last();
-        let value = self.line.need(self.at, || format!("'{name}' expects {what} as argument."))?;
+        let value = self
+            .line
+            .need(self.at, || format!("'{name}' expects {what} as argument."))?;
         self.at += 1;
         Ok(value)
     }
@@ -174,7 +207,11 @@ impl<'a> Cursor<'a> {
         let text = self.value("an integer")?;
         match text.parse::<T>() {
             Ok(number) if range.contains(&number) => Ok(number),
-            Ok(_) => Err(self.fault(format!("'{name}' expects a number from {} to {}, got '{text}'.", range.start(), range.end()))),
+            Ok(_) => Err(self.fault(format!(
+                "'{name}' expects a number from {} to {}, got '{text}'.",
+                range.start(),
+                range.end()
+            ))),
             Err(_) => Err(self.fault(format!("'{name}' expects an integer, got '{text}'."))),
         }
     }

@@ -11,10 +11,13 @@ const DEFAULT_LEN: usize = 1024;
 const SYSLOG_PORT: u16 = 514;
 
 const FACILITIES: &[&str] = &[
-    "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "auth2", "ftp", "ntp", "audit", "alert",
-    "cron2", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7",
+    "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "auth2",
+    "ftp", "ntp", "audit", "alert", "cron2", "local0", "local1", "local2", "local3", "local4",
+    "local5", "local6", "local7",
 ];
-const LEVELS: &[&str] = &["emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"];
+const LEVELS: &[&str] = &[
+    "emerg", "alert", "crit", "err", "warning", "notice", "info", "debug",
+];
 const WIRES: &[(&str, LogWire)] = &[
     ("local", LogWire::Local),
     ("rfc3164", LogWire::Rfc3164),
@@ -29,23 +32,43 @@ const WIRES: &[(&str, LogWire)] = &[
 /// Parses what follows `log`, which is not `global`.
 pub fn target(line: &Line<'_>) -> Parse<LogTarget> {
     let mut cursor = Cursor { line: *line, at: 1 };
-    line.need(2, || "log : expects <address> and <facility> as arguments.".into())?;
+    line.need(2, || {
+        "log : expects <address> and <facility> as arguments.".into()
+    })?;
     let to = sink(&mut cursor)?;
-    let format = if matches!(to, LogSink::Fd(_)) { LogWire::Raw } else { LogWire::Rfc3164 };
-    let mut target = LogTarget { to, len: DEFAULT_LEN, format, facility: 0, level_max: 7, level_min: 0, sample: None };
+    let format = if matches!(to, LogSink::Fd(_)) {
+        LogWire::Raw
+    } else {
+        LogWire::Rfc3164
+    };
+    let mut target = LogTarget {
+        to,
+        len: DEFAULT_LEN,
+        format,
+        facility: 0,
+        level_max: 7,
+        level_min: 0,
+        sample: None,
+    };
     loop {
         match cursor.take() {
             "len" => {
                 let text = cursor.value("a length")?;
                 target.len = match text.parse() {
                     Ok(len @ 80..=65535) => len,
-                    _ => return Err(cursor.fault(format!("log : invalid log length '{text}', must be between 80 and 65535."))),
+                    _ => {
+                        return Err(cursor.fault(format!(
+                            "log : invalid log length '{text}', must be between 80 and 65535."
+                        )));
+                    }
                 };
             }
             "format" => {
                 let text = cursor.value("a format")?;
                 let found = WIRES.iter().find(|(name, _)| *name == text);
-                target.format = found.ok_or_else(|| cursor.fault(format!("log : unknown log format '{text}'.")))?.1;
+                target.format = found
+                    .ok_or_else(|| cursor.fault(format!("log : unknown log format '{text}'.")))?
+                    .1;
             }
             "sample" => target.sample = Some(sample(&mut cursor)?),
             "profile" => return Err(cursor.fault(super::not_yet("log profile"))),
@@ -64,14 +87,21 @@ pub fn target(line: &Line<'_>) -> Parse<LogTarget> {
     }
     match cursor.peek() {
         "" => Ok(target),
-        word => Err(line.fault(cursor.at, format!("log : cannot handle unexpected argument '{word}'."))),
+        word => Err(line.fault(
+            cursor.at,
+            format!("log : cannot handle unexpected argument '{word}'."),
+        )),
     }
 }
 
 fn named(cursor: &mut Cursor<'_>, names: &[&str], what: &str) -> Parse<u8> {
     let word = cursor.take();
     let hint = super::did_you_mean(word, names.iter().copied());
-    names.iter().position(|name| *name == word).map(|n| n as u8).ok_or_else(|| cursor.fault(format!("log : unknown {what} '{word}'{hint}.")))
+    names
+        .iter()
+        .position(|name| *name == word)
+        .map(|n| n as u8)
+        .ok_or_else(|| cursor.fault(format!("log : unknown {what} '{word}'{hint}.")))
 }
 
 fn sink(cursor: &mut Cursor<'_>) -> Parse<LogSink> {
@@ -92,9 +122,15 @@ fn sink(cursor: &mut Cursor<'_>) -> Parse<LogSink> {
     match address::parse(&bare).map_err(|message| cursor.fault(format!("log : {message}.")))? {
         Parsed::Fd(fd) => Ok(LogSink::Fd(fd)),
         Parsed::Unix(addr) => Ok(LogSink::Udp(addr)),
-        Parsed::Inet(ip, Ports::None) => Ok(LogSink::Udp(Addr::Inet(SocketAddr::new(ip, SYSLOG_PORT)))),
-        Parsed::Inet(ip, Ports::Range(low, high)) if low == high => Ok(LogSink::Udp(Addr::Inet(SocketAddr::new(ip, low)))),
-        Parsed::Inet(..) => Err(cursor.fault(format!("log : port range or offset not allowed here in '{text}'."))),
+        Parsed::Inet(ip, Ports::None) => {
+            Ok(LogSink::Udp(Addr::Inet(SocketAddr::new(ip, SYSLOG_PORT))))
+        }
+        Parsed::Inet(ip, Ports::Range(low, high)) if low == high => {
+            Ok(LogSink::Udp(Addr::Inet(SocketAddr::new(ip, low))))
+        }
+        Parsed::Inet(..) => Err(cursor.fault(format!(
+            "log : port range or offset not allowed here in '{text}'."
+        ))),
     }
 }
 
@@ -109,7 +145,10 @@ fn sample(cursor: &mut Cursor<'_>) -> Parse<LogSample> {
     let mut all = Vec::new();
     for range in ranges.split(',') {
         let (low, high) = range.split_once('-').unwrap_or((range, range));
-        let (low, high): (u32, u32) = (low.parse().map_err(|_| bad())?, high.parse().map_err(|_| bad())?);
+        let (low, high): (u32, u32) = (
+            low.parse().map_err(|_| bad())?,
+            high.parse().map_err(|_| bad())?,
+        );
         if low == 0 || low > high {
             return Err(bad());
         }

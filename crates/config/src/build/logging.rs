@@ -50,7 +50,10 @@ impl Pending {
 }
 
 fn keep(line: &Line<'_>) -> Statement {
-    Statement { words: line.words().to_vec(), prefix: line.prefix() }
+    Statement {
+        words: line.words().to_vec(),
+        prefix: line.prefix(),
+    }
 }
 
 fn only_argument(line: &Line<'_>) -> Parse {
@@ -58,14 +61,18 @@ fn only_argument(line: &Line<'_>) -> Parse {
     line.need(1, || format!("{name} expects an argument."))?;
     match line.len() {
         2 => Ok(()),
-        _ => Err(line.fault(2, format!("{name} expects only one argument, don't forget to escape spaces!"))),
+        _ => Err(line.fault(
+            2,
+            format!("{name} expects only one argument, don't forget to escape spaces!"),
+        )),
     }
 }
 
 /// `log global`, `log <target> …`, `no log`
 pub fn log(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     if line.prefix() != Prefix::None {
-        line.at_most(0).map_err(|_| line.fault(1, "'no log' does not expect arguments."))?;
+        line.at_most(0)
+            .map_err(|_| line.fault(1, "'no log' does not expect arguments."))?;
         build.proxy.log.clear();
         return Ok(());
     }
@@ -128,17 +135,27 @@ pub fn finish(build: &mut ProxyBuild<'_, '_>) {
     }
     if let Some(statement) = build.logging.unique_id.take() {
         // Made when a request is complete, whoever asks for it first.
-        build.proxy.unique_id_format = compile(build, &statement, Place::FE_HTTP_REQUEST, Style::UniqueId);
+        build.proxy.unique_id_format =
+            compile(build, &statement, Place::FE_HTTP_REQUEST, Style::UniqueId);
     }
 }
 
-fn compile(build: &mut ProxyBuild<'_, '_>, statement: &Statement, place: Place, style: Style) -> Option<sample::LogFormat> {
+fn compile(
+    build: &mut ProxyBuild<'_, '_>,
+    statement: &Statement,
+    place: Place,
+    style: Style,
+) -> Option<sample::LogFormat> {
     let line = Line::new(statement);
     let result = build.shared.styled(&line, 1, line.arg(1), place, style);
     result.map_err(|fault| build.shared.settle(Err(fault))).ok()
 }
 
-fn format(build: &mut ProxyBuild<'_, '_>, source: Source, line: &Line<'_>) -> Option<sample::LogFormat> {
+fn format(
+    build: &mut ProxyBuild<'_, '_>,
+    source: Source,
+    line: &Line<'_>,
+) -> Option<sample::LogFormat> {
     let is_http = build.proxy.mode == Mode::Http;
     let (text, fallback) = match source {
         Source::Written => (line.arg(1), None),
@@ -152,9 +169,13 @@ fn format(build: &mut ProxyBuild<'_, '_>, source: Source, line: &Line<'_>) -> Op
         Source::HttpClf => (TCP_CLF, Some(("httplog clf", "tcplog clf"))),
     };
     if let Some((wanted, taken)) = fallback {
-        let message =
-            format!("'option {wanted}' not usable with {} (needs 'mode http'). Falling back to 'option {taken}'.", build.title());
-        build.shared.settle(Err(line.fault(1, message).as_warning()));
+        let message = format!(
+            "'option {wanted}' not usable with {} (needs 'mode http'). Falling back to 'option {taken}'.",
+            build.title()
+        );
+        build
+            .shared
+            .settle(Err(line.fault(1, message).as_warning()));
     }
     let result = build.shared.styled(line, 1, text, Place::LOG, Style::Log);
     result.map_err(|fault| build.shared.settle(Err(fault))).ok()

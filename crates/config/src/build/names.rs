@@ -24,12 +24,18 @@ pub struct Names {
 impl Names {
     /// The index of the backend or listen of that name.
     pub fn backend(&self, name: &str) -> Option<usize> {
-        self.proxies.get(name).filter(|known| known.is_backend).map(|known| known.index)
+        self.proxies
+            .get(name)
+            .filter(|known| known.is_backend)
+            .map(|known| known.index)
     }
 
     /// The names that [`Names::backend`] knows.
     pub fn backends(&self) -> impl Iterator<Item = &str> {
-        self.proxies.iter().filter(|(_, known)| known.is_backend).map(|(name, _)| name.as_str())
+        self.proxies
+            .iter()
+            .filter(|(_, known)| known.is_backend)
+            .map(|(name, _)| name.as_str())
     }
 }
 
@@ -41,22 +47,42 @@ pub fn is_proxy(section: &Section) -> bool {
 /// Collects the names, reports those that are missing, malformed or taken, and declares all to the compiler.
 pub fn collect(tree: &Tree, compiler: &mut Compiler, diagnostics: &mut Diagnostics) -> Names {
     let mut names = Names::default();
-    for (index, section) in tree.sections.iter().filter(|section| is_proxy(section)).enumerate() {
+    for (index, section) in tree
+        .sections
+        .iter()
+        .filter(|section| is_proxy(section))
+        .enumerate()
+    {
         let kind = section.kind();
         let (is_frontend, is_backend) = (kind != "backend", kind != "frontend");
         let name = section.name().map_or("", |word| word.text.as_str());
         let proxy = compiler.declare_proxy(name, is_frontend, is_backend);
-        for statement in section.statements.iter().filter(|s| s.keyword() == "server") {
+        for statement in section
+            .statements
+            .iter()
+            .filter(|s| s.keyword() == "server")
+        {
             compiler.declare_server(proxy, statement.arg(1));
         }
         let Some(word) = section.name() else {
-            diagnostics.alert(section.header.span(), format!("'{kind}' expects an <id> argument"));
+            diagnostics.alert(
+                section.header.span(),
+                format!("'{kind}' expects an <id> argument"),
+            );
             continue;
         };
         if let Some(bad) = bad_name_character(name) {
-            diagnostics.alert(&word.span, format!("character '{bad}' is not permitted in '{kind}' name '{name}'."));
+            diagnostics.alert(
+                &word.span,
+                format!("character '{bad}' is not permitted in '{kind}' name '{name}'."),
+            );
         }
-        let known = Known { index, kind: kind.to_owned(), is_backend, place: word.span.place() };
+        let known = Known {
+            index,
+            kind: kind.to_owned(),
+            is_backend,
+            place: word.span.place(),
+        };
         if let Some(first) = names.proxies.get(name) {
             diagnostics.alert(
                 &word.span,

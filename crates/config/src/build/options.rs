@@ -31,7 +31,13 @@ pub fn set(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>, setter: Setter) -> P
 fn no_prefix(line: &Line<'_>) -> Parse {
     match line.prefix() {
         Prefix::None => Ok(()),
-        _ => Err(line.fault(1, format!("negation/default is not supported for option '{}'.", line.arg(1)))),
+        _ => Err(line.fault(
+            1,
+            format!(
+                "negation/default is not supported for option '{}'.",
+                line.arg(1)
+            ),
+        )),
     }
 }
 
@@ -55,7 +61,9 @@ fn connection(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>, mode: ConnectionM
     line.at_most_after(1, 0)?;
     match line.prefix() {
         Prefix::None => build.proxy.connection_mode = mode,
-        Prefix::No if build.proxy.connection_mode == mode => build.proxy.connection_mode = ConnectionMode::default(),
+        Prefix::No if build.proxy.connection_mode == mode => {
+            build.proxy.connection_mode = ConnectionMode::default()
+        }
         Prefix::No => {}
         Prefix::Default => return no_prefix(line),
     }
@@ -76,8 +84,12 @@ pub fn redispatch(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     build.proxy.options.redispatch = match (line.prefix(), line.arg(2)) {
         (Prefix::None, "") => Some(-1),
         (Prefix::None, text) => {
-            let interval: i32 =
-                text.parse().map_err(|_| line.fault(2, format!("'option redispatch' expects an integer, got '{text}'.")))?;
+            let interval: i32 = text.parse().map_err(|_| {
+                line.fault(
+                    2,
+                    format!("'option redispatch' expects an integer, got '{text}'."),
+                )
+            })?;
             (interval != 0).then_some(interval)
         }
         _ => None,
@@ -89,14 +101,18 @@ pub fn redispatch(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 pub fn httplog(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let clf = clf(line)?;
     build.proxy.options.httplog_clf = clf;
-    build.logging.set_format(if clf { Source::HttpClf } else { Source::Http }, line);
+    build
+        .logging
+        .set_format(if clf { Source::HttpClf } else { Source::Http }, line);
     Ok(())
 }
 
 /// `option tcplog [clf]`
 pub fn tcplog(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let clf = clf(line)?;
-    build.logging.set_format(if clf { Source::TcpClf } else { Source::Tcp }, line);
+    build
+        .logging
+        .set_format(if clf { Source::TcpClf } else { Source::Tcp }, line);
     Ok(())
 }
 
@@ -113,7 +129,12 @@ fn clf(line: &Line<'_>) -> Parse<bool> {
     let clf = match line.arg(2) {
         "" => false,
         "clf" => true,
-        _ => return Err(line.fault(2, format!("keyword '{}' only supports option 'clf'.", line.arg(1)))),
+        _ => {
+            return Err(line.fault(
+                2,
+                format!("keyword '{}' only supports option 'clf'.", line.arg(1)),
+            ));
+        }
     };
     line.at_most_after(1, 1)?;
     Ok(clf)
@@ -136,20 +157,36 @@ fn forward(line: &Line<'_>, header: &str, has_if_none: bool) -> Parse<Option<For
         line.at_most_after(1, 0)?;
         return Ok(None);
     }
-    let mut forward = ForwardFor { header: header.to_owned(), except: None, if_none: false };
+    let mut forward = ForwardFor {
+        header: header.to_owned(),
+        except: None,
+        if_none: false,
+    };
     let mut cursor = Cursor { line: *line, at: 2 };
     while !cursor.peek().is_empty() {
         match cursor.take() {
             "except" => {
                 let text = cursor.value("<address>[/mask]")?;
-                let net = network(text).ok_or_else(|| cursor.fault(format!("'{}' : '{text}' is not an address[/mask].", line.arg(1))))?;
+                let net = network(text).ok_or_else(|| {
+                    cursor.fault(format!(
+                        "'{}' : '{text}' is not an address[/mask].",
+                        line.arg(1)
+                    ))
+                })?;
                 forward.except = Some(net);
             }
             "header" => forward.header = cursor.value("<header_name>")?.to_owned(),
             "if-none" if has_if_none => forward.if_none = true,
             word => {
-                let known = if has_if_none { "'except', 'header' and 'if-none'" } else { "'except' and 'header'" };
-                return Err(cursor.fault(format!("'{}' only supports optional values: {known} (got '{word}').", line.arg(1))));
+                let known = if has_if_none {
+                    "'except', 'header' and 'if-none'"
+                } else {
+                    "'except' and 'header'"
+                };
+                return Err(cursor.fault(format!(
+                    "'{}' only supports optional values: {known} (got '{word}').",
+                    line.arg(1)
+                )));
             }
         }
     }
@@ -162,7 +199,14 @@ pub fn forwarded(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         build.proxy.forwarded = None;
         return Ok(());
     }
-    let mut forwarded = Forwarded { proto: false, host: None, by: None, by_port: None, for_: None, for_port: None };
+    let mut forwarded = Forwarded {
+        proto: false,
+        host: None,
+        by: None,
+        by_port: None,
+        for_: None,
+        for_port: None,
+    };
     if line.len() == 2 {
         forwarded.proto = true;
         forwarded.for_ = Some(ForwardedNode::Default);
@@ -185,7 +229,9 @@ pub fn forwarded(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         };
         match word.strip_suffix("-expr").unwrap_or(word) {
             "proto" if node.is_none() => forwarded.proto = true,
-            "host" => forwarded.host = Some(node.map_or(ForwardedHost::Default, ForwardedHost::Expr)),
+            "host" => {
+                forwarded.host = Some(node.map_or(ForwardedHost::Default, ForwardedHost::Expr))
+            }
             "by" => forwarded.by = Some(node_or_default(node)),
             "by_port" => forwarded.by_port = Some(node_or_default(node)),
             "for" => forwarded.for_ = Some(node_or_default(node)),
@@ -204,4 +250,3 @@ pub fn forwarded(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     build.proxy.forwarded = Some(forwarded);
     Ok(())
 }
-

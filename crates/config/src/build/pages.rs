@@ -12,8 +12,10 @@ use std::path::{Path, PathBuf};
 pub const PAGE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// The statuses that have own pages; 200 is the answer of `monitor-uri`.
-pub const STATUSES: &[u16] =
-    &[200, 400, 401, 403, 404, 405, 407, 408, 410, 413, 414, 421, 422, 425, 429, 431, 500, 501, 502, 503, 504];
+pub const STATUSES: &[u16] = &[
+    200, 400, 401, 403, 404, 405, 407, 408, 410, 413, 414, 421, 422, 425, 429, 431, 500, 501, 502,
+    503, 504,
+];
 
 /// What relative file names count from (`default-path`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,7 +50,12 @@ impl DefaultPath {
 
     /// The file that `name` means in a configuration file called `source`.
     pub fn resolve(&self, name: &str, source: &str) -> PathBuf {
-        let directory = || Path::new(source).parent().unwrap_or(Path::new("")).to_path_buf();
+        let directory = || {
+            Path::new(source)
+                .parent()
+                .unwrap_or(Path::new(""))
+                .to_path_buf()
+        };
         match self {
             _ if name.starts_with('/') => PathBuf::from(name),
             DefaultPath::Current => PathBuf::from(name),
@@ -62,11 +69,23 @@ impl DefaultPath {
 /// Reads the file that word `index` names.
 pub fn file(shared: &Shared<'_>, line: &Line<'_>, index: usize) -> Parse<Vec<u8>> {
     let name = line.arg(index);
-    let path = shared.default_path.resolve(name, &line.span(index).source.name);
-    let fault = |what: &str| line.fault(index, format!("'{}' : error {what} file '{name}'.", line.keyword()));
-    let size = std::fs::metadata(&path).map_err(|_| fault("opening"))?.len();
+    let path = shared
+        .default_path
+        .resolve(name, &line.span(index).source.name);
+    let fault = |what: &str| {
+        line.fault(
+            index,
+            format!("'{}' : error {what} file '{name}'.", line.keyword()),
+        )
+    };
+    let size = std::fs::metadata(&path)
+        .map_err(|_| fault("opening"))?
+        .len();
     if size > PAGE_BYTES_MAX {
-        return Err(line.fault(index, format!("file '{name}' exceeds the buffer size ({size} > {PAGE_BYTES_MAX}).")));
+        return Err(line.fault(
+            index,
+            format!("file '{name}' exceeds the buffer size ({size} > {PAGE_BYTES_MAX})."),
+        ));
     }
     std::fs::read(&path).map_err(|_| fault("reading"))
 }
@@ -74,19 +93,33 @@ pub fn file(shared: &Shared<'_>, line: &Line<'_>, index: usize) -> Parse<Vec<u8>
 fn status(line: &Line<'_>, index: usize) -> Parse<u16> {
     let text = line.arg(index);
     let status = text.parse().ok().filter(|status| STATUSES.contains(status));
-    status.ok_or_else(|| line.fault(index, format!("{} : status code '{text}' not handled.", line.keyword())))
+    status.ok_or_else(|| {
+        line.fault(
+            index,
+            format!("{} : status code '{text}' not handled.", line.keyword()),
+        )
+    })
 }
 
 /// A page of a line `errorfile|errorloc* <status> <what>`.
 fn page(shared: &Shared<'_>, line: &Line<'_>, redirect: Option<u16>) -> Parse<(u16, ErrorPage)> {
-    let what = if redirect.is_some() { "<status_code> and <url>" } else { "<status_code> and <file>" };
+    let what = if redirect.is_some() {
+        "<status_code> and <url>"
+    } else {
+        "<status_code> and <file>"
+    };
     for index in [1, 2] {
-        line.need(index, || format!("{} : expects {what} as arguments.", line.keyword()))?;
+        line.need(index, || {
+            format!("{} : expects {what} as arguments.", line.keyword())
+        })?;
     }
     let status = status(line, 1)?;
     let page = match redirect {
         None => ErrorPage::Raw(file(shared, line, 2)?),
-        Some(status) => ErrorPage::Redirect { status, location: line.arg(2).to_owned() },
+        Some(status) => ErrorPage::Redirect {
+            status,
+            location: line.arg(2).to_owned(),
+        },
     };
     line.at_most(2)?;
     Ok((status, page))
@@ -131,16 +164,29 @@ pub fn errorfiles(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         }
         wanted.push(status);
     }
-    for page in pages.into_iter().filter(|(status, _)| wanted.is_empty() || wanted.contains(status)) {
+    for page in pages
+        .into_iter()
+        .filter(|(status, _)| wanted.is_empty() || wanted.contains(status))
+    {
         put(&mut build.proxy.error_pages, page);
     }
     Ok(())
 }
 
 /// The pages of the `http-errors` section that word `index` names.
-pub fn section_pages<'s>(shared: &'s Shared<'_>, line: &Line<'_>, index: usize, name: &str) -> Parse<&'s [(u16, ErrorPage)]> {
+pub fn section_pages<'s>(
+    shared: &'s Shared<'_>,
+    line: &Line<'_>,
+    index: usize,
+    name: &str,
+) -> Parse<&'s [(u16, ErrorPage)]> {
     let pages = shared.http_errors.get(name).map(Vec::as_slice);
-    pages.ok_or_else(|| line.fault(index, format!("unable to find the http-errors section '{name}'.")))
+    pages.ok_or_else(|| {
+        line.fault(
+            index,
+            format!("unable to find the http-errors section '{name}'."),
+        )
+    })
 }
 
 /// A section `http-errors`.
@@ -148,9 +194,14 @@ pub fn http_errors_section(section: &Section, shared: &mut Shared<'_>) {
     let header = Line::new(&section.header);
     let name = header.arg(1).to_owned();
     if name.is_empty() {
-        shared.diagnostics.alert(&header.span(1), "missing name for http-errors section.");
+        shared
+            .diagnostics
+            .alert(&header.span(1), "missing name for http-errors section.");
     } else if shared.http_errors.contains_key(&name) {
-        shared.diagnostics.alert(&header.span(1), format!("http-errors section '{name}' already exists."));
+        shared.diagnostics.alert(
+            &header.span(1),
+            format!("http-errors section '{name}' already exists."),
+        );
     }
     let mut pages = Vec::new();
     for line in section.statements.iter().map(Line::new) {
@@ -169,7 +220,10 @@ pub fn http_errors_section(section: &Section, shared: &mut Shared<'_>) {
 }
 
 fn http_errors_names() -> impl Iterator<Item = &'static str> {
-    other::table("http-errors").unwrap_or_default().iter().map(|known: &keywords::Keyword<()>| known.name)
+    other::table("http-errors")
+        .unwrap_or_default()
+        .iter()
+        .map(|known: &keywords::Keyword<()>| known.name)
 }
 
 /// The raw response that a page stands for.
@@ -201,7 +255,10 @@ mod tests {
             (DefaultPath::Origin("/srv".into()), "/b", "/b"),
         ];
         for (path, name, expected) in cases {
-            assert_eq!(path.resolve(name, "/etc/haproxy/x.cfg"), PathBuf::from(expected));
+            assert_eq!(
+                path.resolve(name, "/etc/haproxy/x.cfg"),
+                PathBuf::from(expected)
+            );
         }
     }
 }

@@ -6,7 +6,7 @@ use super::names::is_proxy;
 use super::{Shared, did_you_mean, logging, options as option_parsers, server, unknown, values};
 use crate::keywords::{self, Sections, State, options, proxy::KEYWORDS, timeouts};
 use crate::model::{Global, Mode, Proxy};
-use crate::tree::{Prefix, Section, Tree, Word};
+use crate::tree::{Section, Tree, Word};
 use sample::{Acls, Place};
 
 /// Parses one keyword of a proxy.
@@ -47,7 +47,11 @@ impl ProxyBuild<'_, '_> {
 
     /// `frontend 'name'`, as messages call it.
     pub fn title(&self) -> String {
-        let kind = if self.kind == "listen" { "proxy" } else { self.kind };
+        let kind = if self.kind == "listen" {
+            "proxy"
+        } else {
+            self.kind
+        };
         format!("{kind} '{}'", self.proxy.name)
     }
 
@@ -61,22 +65,43 @@ impl ProxyBuild<'_, '_> {
     }
 
     fn capability(&self) -> Sections {
-        let frontend = if self.proxy.is_frontend { Sections::FRONTEND } else { Sections::NONE };
-        let backend = if self.proxy.is_backend { Sections::BACKEND } else { Sections::NONE };
+        let frontend = if self.proxy.is_frontend {
+            Sections::FRONTEND
+        } else {
+            Sections::NONE
+        };
+        let backend = if self.proxy.is_backend {
+            Sections::BACKEND
+        } else {
+            Sections::NONE
+        };
         frontend.or(backend)
     }
 
     /// A warning that a keyword is without effect here, as HAProxy words it; nothing for what `defaults` brought.
-    pub fn ignored(&self, line: &Line<'_>, at: usize, name: &str, sections: Sections, hint: &str) -> Parse {
+    pub fn ignored(
+        &self,
+        line: &Line<'_>,
+        at: usize,
+        name: &str,
+        sections: Sections,
+        hint: &str,
+    ) -> Parse {
         if self.inherited {
             return Ok(());
         }
-        let missing = match (sections.intersects(Sections::FRONTEND), sections.intersects(Sections::BACKEND)) {
+        let missing = match (
+            sections.intersects(Sections::FRONTEND),
+            sections.intersects(Sections::BACKEND),
+        ) {
             (true, true) => "neither frontend nor backend",
             (true, false) => "no frontend",
             _ => "no backend",
         };
-        let message = format!("'{name}' ignored because {} has {missing} capability.{hint}", self.title());
+        let message = format!(
+            "'{name}' ignored because {} has {missing} capability.{hint}",
+            self.title()
+        );
         Err(line.fault(at, message).as_warning())
     }
 }
@@ -111,9 +136,15 @@ impl Defaults<'_> {
     }
 }
 
-fn open_defaults<'t>(section: &'t Section, defaults: &mut Vec<Defaults<'t>>, global: &Global, shared: &mut Shared<'_>) {
+fn open_defaults<'t>(
+    section: &'t Section,
+    defaults: &mut Vec<Defaults<'t>>,
+    global: &Global,
+    shared: &mut Shared<'_>,
+) {
     header(section, shared);
-    let parents = from(section, defaults, shared).map_or_else(Vec::new, |parent| chain_of(&defaults[parent]));
+    let parents =
+        from(section, defaults, shared).map_or_else(Vec::new, |parent| chain_of(&defaults[parent]));
     let mut build = open(section, "defaults", global, shared);
     for parent in &parents {
         inherit(&mut build, parent);
@@ -129,9 +160,17 @@ fn chain_of<'t>(defaults: &Defaults<'t>) -> Vec<&'t Section> {
 }
 
 /// The `defaults` that a proxy starts from: the one it names, else the last one before it.
-fn inherited<'t>(section: &Section, defaults: &[Defaults<'t>], shared: &mut Shared<'_>) -> Vec<&'t Section> {
+fn inherited<'t>(
+    section: &Section,
+    defaults: &[Defaults<'t>],
+    shared: &mut Shared<'_>,
+) -> Vec<&'t Section> {
     header(section, shared);
-    let index = if word_from(section).is_some() { from(section, defaults, shared) } else { defaults.len().checked_sub(1) };
+    let index = if word_from(section).is_some() {
+        from(section, defaults, shared)
+    } else {
+        defaults.len().checked_sub(1)
+    };
     index.map_or_else(Vec::new, |index| chain_of(&defaults[index]))
 }
 
@@ -143,13 +182,25 @@ fn word_from(section: &Section) -> Option<(usize, &Word)> {
 
 fn from(section: &Section, defaults: &[Defaults<'_>], shared: &mut Shared<'_>) -> Option<usize> {
     let (_, word) = word_from(section)?;
-    let named: Vec<usize> = (0..defaults.len()).filter(|&i| defaults[i].name() == word.text).collect();
+    let named: Vec<usize> = (0..defaults.len())
+        .filter(|&i| defaults[i].name() == word.text)
+        .collect();
     let name = section.name().map_or("", |name| name.text.as_str());
     match named[..] {
         [index] => Some(index),
         [] => {
-            let hint = did_you_mean(&word.text, defaults.iter().map(Defaults::name).filter(|name| !name.is_empty()));
-            let message = format!("defaults section '{}' not found for {} '{name}'{hint}.", word.text, section.kind());
+            let hint = did_you_mean(
+                &word.text,
+                defaults
+                    .iter()
+                    .map(Defaults::name)
+                    .filter(|name| !name.is_empty()),
+            );
+            let message = format!(
+                "defaults section '{}' not found for {} '{name}'{hint}.",
+                word.text,
+                section.kind()
+            );
             shared.diagnostics.alert(&word.span, message);
             None
         }
@@ -179,16 +230,30 @@ fn header(section: &Section, shared: &mut Shared<'_>) {
         let message = if end == 2 && section.kind() != "defaults" {
             "please use the 'bind' keyword for listening addresses.".to_owned()
         } else {
-            format!("'{}' cannot handle unexpected argument '{}'.", section.kind(), line.arg(end))
+            format!(
+                "'{}' cannot handle unexpected argument '{}'.",
+                section.kind(),
+                line.arg(end)
+            )
         };
         shared.diagnostics.alert(&line.span(end), message);
     } else if line.len() < end && end > 2 {
-        shared.diagnostics.alert(&line.span(end), "'from' expects the name of a defaults section.".to_owned());
+        shared.diagnostics.alert(
+            &line.span(end),
+            "'from' expects the name of a defaults section.".to_owned(),
+        );
     }
 }
 
-fn open<'a, 'd>(section: &Section, kind: &'static str, global: &'a Global, shared: &'a mut Shared<'d>) -> ProxyBuild<'a, 'd> {
-    let name = section.name().map_or("", |word| if word.text == "from" { "" } else { &word.text });
+fn open<'a, 'd>(
+    section: &Section,
+    kind: &'static str,
+    global: &'a Global,
+    shared: &'a mut Shared<'d>,
+) -> ProxyBuild<'a, 'd> {
+    let name = section
+        .name()
+        .map_or("", |word| if word.text == "from" { "" } else { &word.text });
     let sections = match kind {
         "defaults" if name.is_empty() => Sections::DEFAULTS,
         "defaults" => Sections::DEFAULTS.or(Sections::NAMED_DEFAULTS),
@@ -217,7 +282,13 @@ fn open<'a, 'd>(section: &Section, kind: &'static str, global: &'a Global, share
     }
 }
 
-fn proxy(section: &Section, chain: &[&Section], index: usize, global: &Global, shared: &mut Shared<'_>) -> Proxy {
+fn proxy(
+    section: &Section,
+    chain: &[&Section],
+    index: usize,
+    global: &Global,
+    shared: &mut Shared<'_>,
+) -> Proxy {
     let kind = match section.kind() {
         "frontend" => "frontend",
         "backend" => "backend",
@@ -239,7 +310,11 @@ fn proxy(section: &Section, chain: &[&Section], index: usize, global: &Global, s
 }
 
 fn set_mode_first(build: &mut ProxyBuild<'_, '_>, section: &Section) {
-    if let Some(last) = section.statements.iter().rev().find(|s| s.keyword() == "mode")
+    if let Some(last) = section
+        .statements
+        .iter()
+        .rev()
+        .find(|s| s.keyword() == "mode")
         && let Some(mode) = mode_named(last.arg(1))
     {
         build.proxy.mode = mode;
@@ -261,13 +336,6 @@ fn own(build: &mut ProxyBuild<'_, '_>, section: &Section) {
 
 fn statement(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = line.keyword();
-    if line.prefix() != Prefix::None && !matches!(name, "option" | "log") {
-        return Err(line.fault(
-            0,
-            "negation/default currently supported only for options, log, busy-polling, set-dumpable, strict-limits, \
-             insecure-fork-wanted and numa-cpu-mapping.",
-        ));
-    }
     let Some(keyword) = keywords::find(KEYWORDS, name) else {
         return Err(unknown(line, build.kind, KEYWORDS.iter().map(|k| k.name)));
     };
@@ -288,10 +356,18 @@ impl ProxyBuild<'_, '_> {
             return None;
         }
         if self.is_defaults() {
-            return match (sections.intersects(self.sections), sections.intersects(Sections::NAMED_DEFAULTS)) {
+            return match (
+                sections.intersects(self.sections),
+                sections.intersects(Sections::NAMED_DEFAULTS),
+            ) {
                 (true, _) => None,
-                (false, true) => Some(Err(line.fault(0, format!("'{name}' not allowed in anonymous 'defaults' section.")))),
-                (false, false) => Some(Err(line.fault(0, format!("'{name}' not allowed in 'defaults' section.")))),
+                (false, true) => Some(Err(line.fault(
+                    0,
+                    format!("'{name}' not allowed in anonymous 'defaults' section."),
+                ))),
+                (false, false) => Some(Err(
+                    line.fault(0, format!("'{name}' not allowed in 'defaults' section."))
+                )),
             };
         }
         if sections.intersects(self.capability()) {
@@ -304,12 +380,22 @@ impl ProxyBuild<'_, '_> {
         };
         Some(match (name, self.inherited) {
             (_, true) => Ok(()),
-            ("server" | "server-template", _) => {
-                Err(line.fault(0, format!("'{name}' not allowed because {} has no backend capability.", self.title())))
-            }
-            ("log-format" | "log-format-sd" | "error-log-format", _) => {
-                Err(line.fault(0, format!("{} : '{name}' directive is ignored in backends.", self.title())).as_warning())
-            }
+            ("server" | "server-template", _) => Err(line.fault(
+                0,
+                format!(
+                    "'{name}' not allowed because {} has no backend capability.",
+                    self.title()
+                ),
+            )),
+            ("log-format" | "log-format-sd" | "error-log-format", _) => Err(line
+                .fault(
+                    0,
+                    format!(
+                        "{} : '{name}' directive is ignored in backends.",
+                        self.title()
+                    ),
+                )
+                .as_warning()),
             _ => self.ignored(line, 0, name, sections, hint),
         })
     }
@@ -318,7 +404,11 @@ impl ProxyBuild<'_, '_> {
 /// Gives a number to each proxy that has none.
 fn number(proxies: &mut [Proxy]) {
     let mut next = FIRST_ID;
-    let taken: Vec<u32> = proxies.iter().map(|proxy| proxy.id).filter(|&id| id != 0).collect();
+    let taken: Vec<u32> = proxies
+        .iter()
+        .map(|proxy| proxy.id)
+        .filter(|&id| id != 0)
+        .collect();
     for proxy in proxies.iter_mut().filter(|proxy| proxy.id == 0) {
         while taken.contains(&next) {
             next += 1;
@@ -330,9 +420,14 @@ fn number(proxies: &mut [Proxy]) {
 
 /// `acl`
 pub fn acl(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    let name = line.need(1, || "'acl' expects a name and a condition as arguments.".into())?;
+    let name = line.need(1, || {
+        "'acl' expects a name and a condition as arguments.".into()
+    })?;
     if let Some(bad) = values::bad_name_character(name) {
-        return Err(line.fault(1, format!("character '{bad}' is not permitted in acl name '{name}'.")));
+        return Err(line.fault(
+            1,
+            format!("character '{bad}' is not permitted in acl name '{name}'."),
+        ));
     }
     if name.eq_ignore_ascii_case("or") {
         return Err(line.fault(
@@ -343,7 +438,10 @@ pub fn acl(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let context = format!("error detected while parsing ACL '{name}'");
     line.need(2, || format!("{context} : missing fetch method."))?;
     let words = line.texts(2);
-    let result = build.shared.compiler.acl(&mut build.acls, name, &words, Place::ALL);
+    let result = build
+        .shared
+        .compiler
+        .acl(&mut build.acls, name, &words, Place::ALL);
     build.shared.warnings(line, 2);
     result.map_err(|error| line.expr_fault(2, &error, &context))
 }
@@ -405,14 +503,26 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = line.need(1, || "'option' expects an option name.".into())?;
     let Some(keyword) = keywords::find(options::KEYWORDS, name) else {
         let hint = did_you_mean(name, options::KEYWORDS.iter().map(|k| k.name));
-        return Err(line.fault(1, format!("unknown option '{name}'{}", if hint.is_empty() { "." } else { &hint })));
+        return Err(line.fault(
+            1,
+            format!(
+                "unknown option '{name}'{}",
+                if hint.is_empty() { "." } else { &hint }
+            ),
+        ));
     };
-    if !build.is_defaults() && !keyword.sections.intersects(build.capability()) && !matches!(keyword.state, State::Removed(_)) {
+    if !build.is_defaults()
+        && !keyword.sections.intersects(build.capability())
+        && !matches!(keyword.state, State::Removed(_))
+    {
         if matches!(name, "httplog" | "tcplog" | "httpslog") {
             if build.inherited {
                 return Ok(());
             }
-            let message = format!("{} : 'option {name}' directive is ignored in backends.", build.title());
+            let message = format!(
+                "{} : 'option {name}' directive is ignored in backends.",
+                build.title()
+            );
             return Err(line.fault(1, message).as_warning());
         }
         return build.ignored(line, 1, name, keyword.sections, "");
@@ -439,18 +549,37 @@ pub fn timeout(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
             ),
         ));
     };
-    let Some(field) = super::parser_of(keyword, line, 1, build.shared)? else { return Ok(()) };
-    let text = line.need(2, || format!("'timeout {name}' expects an integer value (in milliseconds)."))?;
-    let time = values::time(text).map_err(|bad| line.fault(2, values::time_message(bad, text, &format!("timeout {name}"))))?;
+    let Some(field) = super::parser_of(keyword, line, 1, build.shared)? else {
+        return Ok(());
+    };
+    let text = line.need(2, || {
+        format!("'timeout {name}' expects an integer value (in milliseconds).")
+    })?;
+    let time = values::time(text).map_err(|bad| {
+        line.fault(
+            2,
+            values::time_message(bad, text, &format!("timeout {name}")),
+        )
+    })?;
     if line.len() > 3 {
         let extra = line.arg(3);
-        return Err(line.fault(3, format!("'timeout {name}' : unexpected extra argument '{extra}' after value '{text}'.")));
+        return Err(line.fault(
+            3,
+            format!("'timeout {name}' : unexpected extra argument '{extra}' after value '{text}'."),
+        ));
     }
     *field(&mut build.proxy.timeout) = (!time.is_zero()).then_some(time);
     if build.is_defaults() || build.inherited || keyword.sections.intersects(build.capability()) {
         return Ok(());
     }
-    let missing = if keyword.sections.intersects(Sections::BACKEND) { "backend" } else { "frontend" };
-    let message = format!("'timeout {name}' will be ignored because {} has no {missing} capability.", build.title());
+    let missing = if keyword.sections.intersects(Sections::BACKEND) {
+        "backend"
+    } else {
+        "frontend"
+    };
+    let message = format!(
+        "'timeout {name}' will be ignored because {} has no {missing} capability.",
+        build.title()
+    );
     Err(line.fault(1, message).as_warning())
 }

@@ -16,9 +16,19 @@ enum Given {
 }
 
 /// Parses a reply up to `if`, `unless` or the end.
-pub fn reply(shared: &mut Shared<'_>, cursor: &mut Cursor<'_>, place: Place, default_status: u16) -> Parse<Reply> {
+pub fn reply(
+    shared: &mut Shared<'_>,
+    cursor: &mut Cursor<'_>,
+    place: Place,
+    default_status: u16,
+) -> Parse<Reply> {
     let action = cursor.last();
-    let mut reply = Reply { status: default_status, content_type: None, body: ReplyBody::Empty, headers: Vec::new() };
+    let mut reply = Reply {
+        status: default_status,
+        content_type: None,
+        body: ReplyBody::Empty,
+        headers: Vec::new(),
+    };
     let mut given = Given::Nothing;
     // Without arguments, or with only `deny_status`, `deny` answers with the error page; `return` never does by itself.
     let mut implied_page = action != "return";
@@ -29,9 +39,20 @@ pub fn reply(shared: &mut Shared<'_>, cursor: &mut Cursor<'_>, place: Place, def
         }
         let word = cursor.take();
         implied_page &= word == "deny_status";
-        if matches!(word, "default-errorfiles" | "errorfile" | "errorfiles" | "file" | "lf-file" | "string" | "lf-string") {
+        if matches!(
+            word,
+            "default-errorfiles"
+                | "errorfile"
+                | "errorfiles"
+                | "file"
+                | "lf-file"
+                | "string"
+                | "lf-string"
+        ) {
             if !body_word.is_empty() {
-                return Err(cursor.fault(format!("unexpected '{word}' argument, '{body_word}' already defined.")));
+                return Err(cursor.fault(format!(
+                    "unexpected '{word}' argument, '{body_word}' already defined."
+                )));
             }
             body_word = word;
             given = body(shared, cursor, place, word)?;
@@ -43,7 +64,9 @@ pub fn reply(shared: &mut Shared<'_>, cursor: &mut Cursor<'_>, place: Place, def
             "content-type" => reply.content_type = Some(cursor.value("<ctype>")?.to_owned()),
             "hdr" => {
                 let name = cursor.value("<name> and <value>")?.to_owned();
-                cursor.line.need(cursor.at, || "'hdr' expects <name> and <value> as arguments.".into())?;
+                cursor.line.need(cursor.at, || {
+                    "'hdr' expects <name> and <value> as arguments.".into()
+                })?;
                 let value = shared.log_format(&cursor.line, cursor.at, place)?;
                 cursor.at += 1;
                 reply.headers.push((name, value));
@@ -66,7 +89,12 @@ fn status(cursor: &mut Cursor<'_>) -> Parse<u16> {
     }
 }
 
-fn body(shared: &mut Shared<'_>, cursor: &mut Cursor<'_>, place: Place, word: &str) -> Parse<Given> {
+fn body(
+    shared: &mut Shared<'_>,
+    cursor: &mut Cursor<'_>,
+    place: Place,
+    word: &str,
+) -> Parse<Given> {
     if word == "default-errorfiles" {
         return Ok(Given::Default);
     }
@@ -84,9 +112,21 @@ fn body(shared: &mut Shared<'_>, cursor: &mut Cursor<'_>, place: Place, word: &s
         "string" => Given::Body(ReplyBody::Fixed(bytes_of(value).into_owned())),
         "lf-file" => {
             let text = text_of(&pages::file(shared, &line, at)?);
-            Given::Body(ReplyBody::Format(shared.styled(&line, at, &text, place, Style::Http)?))
+            Given::Body(ReplyBody::Format(shared.styled(
+                &line,
+                at,
+                &text,
+                place,
+                Style::Http,
+            )?))
         }
-        _ => Given::Body(ReplyBody::Format(shared.styled(&line, at, value, place, Style::Http)?)),
+        _ => Given::Body(ReplyBody::Format(shared.styled(
+            &line,
+            at,
+            value,
+            place,
+            Style::Http,
+        )?)),
     })
 }
 
@@ -100,12 +140,23 @@ fn finish(
 ) -> Parse<Reply> {
     let has_page = pages::STATUSES.contains(&reply.status);
     let not_handled = || {
-        let argument = if body_word.is_empty() { "default-errorfiles" } else { body_word };
-        cursor.fault(format!("status code '{}' not handled by default with '{argument}' argument.", reply.status))
+        let argument = if body_word.is_empty() {
+            "default-errorfiles"
+        } else {
+            body_word
+        };
+        cursor.fault(format!(
+            "status code '{}' not handled by default with '{argument}' argument.",
+            reply.status
+        ))
     };
     reply.body = match given {
         Given::Nothing if implied_page => {
-            if has_page { ReplyBody::Default } else { return Err(not_handled()) }
+            if has_page {
+                ReplyBody::Default
+            } else {
+                return Err(not_handled());
+            }
         }
         Given::Nothing => ReplyBody::Empty,
         Given::Default if has_page => ReplyBody::Default,
@@ -129,7 +180,9 @@ fn finish(
         return Err(cursor.fault(format!("No body expected for {} responses.", reply.status)));
     }
     if payload && reply.content_type.is_none() {
-        return Err(cursor.fault("a content type must be defined when non-empty payload is configured."));
+        return Err(
+            cursor.fault("a content type must be defined when non-empty payload is configured.")
+        );
     }
     Ok(reply)
 }

@@ -69,7 +69,10 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
     let missing = || "'server' expects <name> and <addr>[:<port>] as arguments.".to_owned();
     let name = line.need(1, missing)?;
     if let Some(bad) = values::bad_name_character(name) {
-        return Err(line.fault(1, format!("character '{bad}' is not permitted in server name '{name}'.")));
+        return Err(line.fault(
+            1,
+            format!("character '{bad}' is not permitted in server name '{name}'."),
+        ));
     }
     let written = line.need(2, missing)?;
     let title = format!("'server {}/{name}'", build.proxy.name);
@@ -85,7 +88,11 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
         weight: draft.weight,
         // As HAProxy: the smaller of the two is the lower bound.
         maxconn: draft.maxconn,
-        minconn: if draft.maxconn == 0 { 0 } else { draft.minconn.min(draft.maxconn) },
+        minconn: if draft.maxconn == 0 {
+            0
+        } else {
+            draft.minconn.min(draft.maxconn)
+        },
         maxqueue: draft.maxqueue,
         backup: draft.backup,
         disabled: draft.disabled,
@@ -105,13 +112,22 @@ pub fn default_server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse 
     let draft = build.default_server.clone();
     let draft = options(build, line, 1, draft, "'default-server'")?;
     if draft.id != build.default_server.id {
-        return Err(line.fault(0, "'default-server' : 'id' option is not accepted in default-server sections."));
+        return Err(line.fault(
+            0,
+            "'default-server' : 'id' option is not accepted in default-server sections.",
+        ));
     }
     build.default_server = draft;
     Ok(())
 }
 
-fn options(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>, at: usize, mut draft: Draft, title: &str) -> Parse<Draft> {
+fn options(
+    build: &mut ProxyBuild<'_, '_>,
+    line: &Line<'_>,
+    at: usize,
+    mut draft: Draft,
+    title: &str,
+) -> Parse<Draft> {
     let mut cursor = Cursor { line: *line, at };
     while !cursor.peek().is_empty() {
         let word = cursor.take();
@@ -143,10 +159,24 @@ fn send_proxy_of(build: &mut ProxyBuild<'_, '_>, draft: &Draft) -> Parse<SendPro
             for (kind, statement, word) in &draft.tlvs {
                 let line = Line::new(statement);
                 let place = Place::BE_HTTP_REQUEST | Place::BE_TCP_REQUEST;
-                tlvs.push((*kind, build.shared.styled(&line, *word, line.arg(*word), place, Style::Http)?));
+                tlvs.push((
+                    *kind,
+                    build
+                        .shared
+                        .styled(&line, *word, line.arg(*word), place, Style::Http)?,
+                ));
             }
-            let V2Options { unique_id, crc32c, authority } = draft.v2_options;
-            Ok(SendProxy::V2 { unique_id, crc32c, authority, tlvs })
+            let V2Options {
+                unique_id,
+                crc32c,
+                authority,
+            } = draft.v2_options;
+            Ok(SendProxy::V2 {
+                unique_id,
+                crc32c,
+                authority,
+                tlvs,
+            })
         }
     }
 }
@@ -217,7 +247,8 @@ pub fn pool_max_conn(draft: &mut Draft, cursor: &mut Cursor<'_>) -> Parse {
 /// `pool-purge-delay`
 pub fn pool_purge_delay(draft: &mut Draft, cursor: &mut Cursor<'_>) -> Parse {
     let text = cursor.value("a delay")?;
-    let time = values::time(text).map_err(|bad| cursor.fault(values::time_message(bad, text, "pool-purge-delay")))?;
+    let time = values::time(text)
+        .map_err(|bad| cursor.fault(values::time_message(bad, text, "pool-purge-delay")))?;
     draft.pool_purge_delay = time;
     Ok(())
 }
@@ -241,7 +272,9 @@ pub fn proxy_v2_options(draft: &mut Draft, cursor: &mut Cursor<'_>) -> Parse {
                 return Err(cursor.fault(super::not_yet(&format!("proxy-v2-options {option}"))));
             }
             _ => {
-                return Err(cursor.fault(format!("'proxy-v2-options' : parsing '{option}' failed, unknown option.")));
+                return Err(cursor.fault(format!(
+                    "'proxy-v2-options' : parsing '{option}' failed, unknown option."
+                )));
             }
         }
     }
@@ -251,16 +284,27 @@ pub fn proxy_v2_options(draft: &mut Draft, cursor: &mut Cursor<'_>) -> Parse {
 /// `set-proxy-v2-tlv-fmt(<id>) <format>`
 pub fn set_proxy_v2_tlv_fmt(draft: &mut Draft, cursor: &mut Cursor<'_>) -> Parse {
     let word = cursor.last();
-    let inside = word.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
-    let kind = inside.and_then(|text| match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(hex) => u8::from_str_radix(hex, 16).ok(),
-        None => text.parse().ok(),
-    });
+    let inside = word
+        .split_once('(')
+        .and_then(|(_, rest)| rest.strip_suffix(')'));
+    let kind =
+        inside.and_then(
+            |text| match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+                Some(hex) => u8::from_str_radix(hex, 16).ok(),
+                None => text.parse().ok(),
+            },
+        );
     let Some(kind) = kind else {
-        return Err(cursor.fault(format!("'{word}' : expects a TLV type from 0 to 255 between parentheses.")));
+        return Err(cursor.fault(format!(
+            "'{word}' : expects a TLV type from 0 to 255 between parentheses."
+        )));
     };
-    cursor.value("a format")?;
-    let statement = Statement { words: cursor.line.words().to_vec(), prefix: Prefix::None };
+    // At the end of a line the format is empty, as in HAProxy.
+    cursor.take();
+    let statement = Statement {
+        words: cursor.line.words().to_vec(),
+        prefix: Prefix::None,
+    };
     draft.tlvs.push((kind, statement, cursor.at - 1));
     Ok(())
 }
@@ -273,9 +317,15 @@ pub fn source(draft: &mut Draft, cursor: &mut Cursor<'_>) -> Parse {
 
 /// What follows `source`: `<addr>[:<port>[-<port>]] [interface <name>]`.
 pub fn source_words(cursor: &mut Cursor<'_>) -> Parse<Option<Source>> {
-    let text = cursor.value("<addr>[:<port>], and optionally 'usesrc' <addr>, and 'interface' <name>")?;
-    let (addr, port_range) = address::single(text).map_err(|message| cursor.fault(format!("'source {text}' : {message}.")))?;
-    let mut source = Source { addr, interface: None, port_range };
+    let text =
+        cursor.value("<addr>[:<port>], and optionally 'usesrc' <addr>, and 'interface' <name>")?;
+    let (addr, port_range) = address::single(text)
+        .map_err(|message| cursor.fault(format!("'source {text}' : {message}.")))?;
+    let mut source = Source {
+        addr,
+        interface: None,
+        port_range,
+    };
     loop {
         match cursor.peek() {
             "interface" => {
@@ -296,6 +346,9 @@ mod tests {
     #[test]
     fn a_draft_starts_with_haproxys_defaults() {
         let draft = Draft::default();
-        assert_eq!((draft.weight, draft.pool_purge_delay, draft.max_reuse), (1, Duration::from_secs(5), None));
+        assert_eq!(
+            (draft.weight, draft.pool_purge_delay, draft.max_reuse),
+            (1, Duration::from_secs(5), None)
+        );
     }
 }

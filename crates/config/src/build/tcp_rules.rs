@@ -22,7 +22,12 @@ pub fn request(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         }
         "connection" => {
             frontend_only(build, line)?;
-            let rule = rule(build, line, actions::TCP_CONNECTION, Place::FE_TCP_CONNECTION)?;
+            let rule = rule(
+                build,
+                line,
+                actions::TCP_CONNECTION,
+                Place::FE_TCP_CONNECTION,
+            )?;
             push(rule, &mut build.proxy.tcp_request_connection)
         }
         "session" => {
@@ -36,7 +41,10 @@ pub fn request(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
             push(rule, &mut build.proxy.tcp_request_content)
         }
         word => {
-            let hint = did_you_mean(word, ["connection", "session", "content", "inspect-delay"].into_iter());
+            let hint = did_you_mean(
+                word,
+                ["connection", "session", "content", "inspect-delay"].into_iter(),
+            );
             Err(line.fault(
                 1,
                 format!("'tcp-request' expects 'inspect-delay', 'connection', 'session' or 'content' in {title} (got '{word}'){hint}."),
@@ -57,23 +65,36 @@ pub fn response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
             let rule = rule(build, line, actions::TCP_RESPONSE, Place::BE_TCP_RESPONSE)?;
             push(rule, &mut build.proxy.tcp_response_content)
         }
-        word => Err(line.fault(1, format!("'tcp-response' expects 'inspect-delay' or 'content' in {title} (got '{word}')."))),
+        word => Err(line.fault(
+            1,
+            format!(
+                "'tcp-response' expects 'inspect-delay' or 'content' in {title} (got '{word}')."
+            ),
+        )),
     }
 }
 
 fn frontend_only(build: &ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     match build.proxy.is_frontend {
         true => Ok(()),
-        false => {
-            Err(line.fault(1, format!("tcp-request {} is not allowed because {} is not a frontend.", line.arg(1), build.title())))
-        }
+        false => Err(line.fault(
+            1,
+            format!(
+                "tcp-request {} is not allowed because {} is not a frontend.",
+                line.arg(1),
+                build.title()
+            ),
+        )),
     }
 }
 
 fn inspect_delay(line: &Line<'_>, title: &str) -> Parse<Option<Duration>> {
     let name = format!("{} inspect-delay", line.keyword());
-    let text = line.need(2, || format!("'{name}' expects a positive delay in milliseconds, in {title}."))?;
-    let time = values::time(text).map_err(|bad| line.fault(2, values::time_message(bad, text, &name)))?;
+    let text = line.need(2, || {
+        format!("'{name}' expects a positive delay in milliseconds, in {title}.")
+    })?;
+    let time =
+        values::time(text).map_err(|bad| line.fault(2, values::time_message(bad, text, &name)))?;
     line.at_most_after(1, 1)?;
     Ok((!time.is_zero()).then_some(time))
 }
@@ -83,7 +104,12 @@ fn push(rule: Option<TcpRule>, rules: &mut Vec<TcpRule>) -> Parse {
     Ok(())
 }
 
-fn rule(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>, table: &[Keyword<TcpParser>], place: Place) -> Parse<Option<TcpRule>> {
+fn rule(
+    build: &mut ProxyBuild<'_, '_>,
+    line: &Line<'_>,
+    table: &[Keyword<TcpParser>],
+    place: Place,
+) -> Parse<Option<TcpRule>> {
     let mut cursor = Cursor { line: *line, at: 2 };
     // An action that is left out is `accept`.
     let name = match cursor.peek() {
@@ -93,12 +119,19 @@ fn rule(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>, table: &[Keyword<TcpPar
     let Some(keyword) = keywords::find(table, name) else {
         let hint = did_you_mean(name, table.iter().map(|k| k.name));
         let set = line.texts(0)[..2].join(" ");
-        return Err(cursor.fault(format!("'{set}' : unknown action '{name}' in {}{hint}.", build.title())));
+        return Err(cursor.fault(format!(
+            "'{set}' : unknown action '{name}' in {}{hint}.",
+            build.title()
+        )));
     };
     let parser = super::parser_of(keyword, line, 2.min(line.len() - 1), build.shared)?;
-    let Some(parser) = parser else { return Ok(None) };
+    let Some(parser) = parser else {
+        return Ok(None);
+    };
     let action = parser(build, &mut cursor, place)?;
-    let condition = build.shared.condition(&build.acls, line, cursor.at, place)?;
+    let condition = build
+        .shared
+        .condition(&build.acls, line, cursor.at, place)?;
     Ok(Some(TcpRule { action, condition }))
 }
 
@@ -118,19 +151,32 @@ plain! {
 }
 
 /// `silent-drop`
-pub fn silent_drop(_build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, _place: Place) -> Parse<TcpAction> {
+pub fn silent_drop(
+    _build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    _place: Place,
+) -> Parse<TcpAction> {
     match cursor.peek() {
-        "rst-ttl" => Err(cursor.line.fault(cursor.at, super::not_yet("silent-drop rst-ttl"))),
+        "rst-ttl" => Err(cursor
+            .line
+            .fault(cursor.at, super::not_yet("silent-drop rst-ttl"))),
         _ => Ok(TcpAction::SilentDrop),
     }
 }
 
 /// `expect-proxy layer4`
-pub fn expect_proxy(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, _place: Place) -> Parse<TcpAction> {
+pub fn expect_proxy(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    _place: Place,
+) -> Parse<TcpAction> {
     match cursor.take() {
         "layer4" => Ok(TcpAction::ExpectProxy),
         word => {
-            let message = format!("'tcp-request connection expect-proxy' only supports 'layer4' in {} (got '{word}').", build.title());
+            let message = format!(
+                "'tcp-request connection expect-proxy' only supports 'layer4' in {} (got '{word}').",
+                build.title()
+            );
             Err(cursor.fault(message))
         }
     }
@@ -155,7 +201,11 @@ expressions! {
 }
 
 /// `set-var(<name>) <expr>`
-pub fn set_var(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<TcpAction> {
+pub fn set_var(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    place: Place,
+) -> Parse<TcpAction> {
     let var = build.shared.variable(&cursor.line, cursor.at - 1)?;
     let (expr, next) = build.shared.expr(&cursor.line, cursor.at, place)?;
     cursor.at = next;
@@ -163,14 +213,26 @@ pub fn set_var(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: P
 }
 
 /// `set-var-fmt(<name>) <format>`
-pub fn set_var_fmt(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<TcpAction> {
+pub fn set_var_fmt(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    place: Place,
+) -> Parse<TcpAction> {
     let var = build.shared.variable(&cursor.line, cursor.at - 1)?;
     cursor.value("a format")?;
-    let format = build.shared.log_format(&cursor.line, cursor.at - 1, place)?;
+    let format = build
+        .shared
+        .log_format(&cursor.line, cursor.at - 1, place)?;
     Ok(TcpAction::SetVarFmt { var, format })
 }
 
 /// `unset-var(<name>)`
-pub fn unset_var(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, _place: Place) -> Parse<TcpAction> {
-    Ok(TcpAction::UnsetVar(build.shared.variable(&cursor.line, cursor.at - 1)?))
+pub fn unset_var(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    _place: Place,
+) -> Parse<TcpAction> {
+    Ok(TcpAction::UnsetVar(
+        build.shared.variable(&cursor.line, cursor.at - 1)?,
+    ))
 }

@@ -37,7 +37,9 @@ pub fn time_in(text: &str, default: &str, resolution_us: u64) -> Result<Duration
     match us {
         _ if us / resolution_us > MAX_UNITS => Err(Bad::Overflow),
         1.. if us < resolution_us => Err(Bad::Underflow),
-        _ => Ok(Duration::from_micros(us.div_ceil(resolution_us) * resolution_us)),
+        _ => Ok(Duration::from_micros(
+            us.div_ceil(resolution_us) * resolution_us,
+        )),
     }
 }
 
@@ -52,7 +54,11 @@ pub fn size(text: &str) -> Result<usize, Bad> {
         _ => return Err(Bad::Character(unit.chars().next().unwrap_or(' '))),
     };
     let bytes = value.checked_mul(1 << shift).ok_or(Bad::Overflow)?;
-    if bytes > u64::from(u32::MAX) { Err(Bad::Overflow) } else { usize::try_from(bytes).map_err(|_| Bad::Overflow) }
+    if bytes > u64::from(u32::MAX) {
+        Err(Bad::Overflow)
+    } else {
+        usize::try_from(bytes).map_err(|_| Bad::Overflow)
+    }
 }
 
 fn number_and_rest(text: &str) -> Result<(u64, &str), Bad> {
@@ -69,9 +75,13 @@ pub fn time_message(bad: Bad, text: &str, name: &str) -> String {
     match bad {
         Bad::Character(c) => format!("unexpected character '{c}' in '{name}'."),
         Bad::Overflow => {
-            format!("timer overflow in argument '{text}' to '{name}' (maximum value is 2147483647 ms or ~24.8 days).")
+            format!(
+                "timer overflow in argument '{text}' to '{name}' (maximum value is 2147483647 ms or ~24.8 days)."
+            )
         }
-        Bad::Underflow => format!("timer underflow in argument '{text}' to '{name}' (minimum non-null value is 1 ms)."),
+        Bad::Underflow => format!(
+            "timer underflow in argument '{text}' to '{name}' (minimum non-null value is 1 ms)."
+        ),
     }
 }
 
@@ -79,7 +89,9 @@ pub fn time_message(bad: Bad, text: &str, name: &str) -> String {
 pub fn size_message(bad: Bad, text: &str, name: &str) -> String {
     match bad {
         Bad::Character(c) => format!("unexpected '{c}' after size passed to '{name}'."),
-        Bad::Overflow | Bad::Underflow => format!("size overflow in argument '{text}' to '{name}'."),
+        Bad::Overflow | Bad::Underflow => {
+            format!("size overflow in argument '{text}' to '{name}'.")
+        }
     }
 }
 
@@ -95,13 +107,16 @@ pub fn group_id(name: &str) -> Option<u32> {
 
 /// The third field of the line that `name` is the first of; both files have it there.
 fn id_in(file: &str, name: &str) -> Option<u32> {
-    let line = file.lines().find(|line| line.split(':').next() == Some(name))?;
+    let line = file
+        .lines()
+        .find(|line| line.split(':').next() == Some(name))?;
     line.split(':').nth(2)?.parse().ok()
 }
 
 /// The first character that a name of a proxy, server or variable may not have.
 pub fn bad_name_character(name: &str) -> Option<char> {
-    name.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '.' | '-')))
+    name.chars()
+        .find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '.' | '-')))
 }
 
 #[cfg(test)]
@@ -134,8 +149,13 @@ mod tests {
 
     #[test]
     fn sizes_have_units() {
-        let cases =
-            [("16384", Ok(16384)), ("16k", Ok(16384)), ("1m", Ok(1 << 20)), ("4g", Err(Bad::Overflow)), ("1t", Err(Bad::Character('t')))];
+        let cases = [
+            ("16384", Ok(16384)),
+            ("16k", Ok(16384)),
+            ("1m", Ok(1 << 20)),
+            ("4g", Err(Bad::Overflow)),
+            ("1t", Err(Bad::Character('t'))),
+        ];
         for (text, expected) in cases {
             assert_eq!(size(text), expected, "{text}");
         }

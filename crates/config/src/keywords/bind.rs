@@ -3,7 +3,12 @@
 use super::{Keyword, Sections};
 use crate::build::bind::{self, BindParser};
 
-const fn yes(name: &'static str, args: u8, parser: BindParser, doc: &'static str) -> Keyword<BindParser> {
+const fn yes(
+    name: &'static str,
+    args: u8,
+    parser: BindParser,
+    doc: &'static str,
+) -> Keyword<BindParser> {
     Keyword::yes(name, Sections::NONE, parser, doc).args(args)
 }
 
@@ -11,7 +16,12 @@ const fn not_yet(name: &'static str, args: u8, doc: &'static str) -> Keyword<Bin
     Keyword::not_yet(name, Sections::NONE, doc).args(args)
 }
 
-const fn moot(name: &'static str, args: u8, reason: &'static str, doc: &'static str) -> Keyword<BindParser> {
+const fn moot(
+    name: &'static str,
+    args: u8,
+    reason: &'static str,
+    doc: &'static str,
+) -> Keyword<BindParser> {
     Keyword::moot(name, Sections::NONE, reason, doc).args(args)
 }
 

@@ -11,7 +11,11 @@ const fn not_yet(name: &'static str, doc: &'static str) -> Keyword<GlobalParser>
     Keyword::not_yet(name, Sections::NONE, doc)
 }
 
-const fn moot(name: &'static str, reason: &'static str, doc: &'static str) -> Keyword<GlobalParser> {
+const fn moot(
+    name: &'static str,
+    reason: &'static str,
+    doc: &'static str,
+) -> Keyword<GlobalParser> {
     Keyword::moot(name, Sections::NONE, reason, doc)
 }
 

@@ -15,15 +15,30 @@ pub enum Setter {
     Own(OptionParser),
 }
 
-const fn switch(name: &'static str, sections: Sections, field: fn(&mut Options) -> &mut bool, doc: &'static str) -> Keyword<Setter> {
+const fn switch(
+    name: &'static str,
+    sections: Sections,
+    field: fn(&mut Options) -> &mut bool,
+    doc: &'static str,
+) -> Keyword<Setter> {
     Keyword::yes(name, sections, Setter::Switch(field), doc)
 }
 
-const fn http(name: &'static str, sections: Sections, field: fn(&mut Options) -> &mut bool, doc: &'static str) -> Keyword<Setter> {
+const fn http(
+    name: &'static str,
+    sections: Sections,
+    field: fn(&mut Options) -> &mut bool,
+    doc: &'static str,
+) -> Keyword<Setter> {
     Keyword::yes(name, sections, Setter::HttpSwitch(field), doc)
 }
 
-const fn own(name: &'static str, sections: Sections, parser: OptionParser, doc: &'static str) -> Keyword<Setter> {
+const fn own(
+    name: &'static str,
+    sections: Sections,
+    parser: OptionParser,
+    doc: &'static str,
+) -> Keyword<Setter> {
     Keyword::yes(name, sections, Setter::Own(parser), doc)
 }
 
@@ -66,7 +81,7 @@ pub const KEYWORDS: &[Keyword<Setter>] = &[
     own("httplog", DF, options::httplog, "The HTTP log format; with `clf` the common log format."),
     own("httpslog", DF, options::httpslog, "The HTTPS log format."),
     Keyword { state: super::State::Removed("forceclose' is not supported any more since HAProxy 2.0, please just remove it, or use 'option httpclose' if absolutely needed."), ..not_yet("forceclose", DFB, "Removed from the language by HAProxy.") },
-    http("idle-close-on-response", DF, |o| &mut o.idle_close_on_response, "Closes idle client connections only after one more response when stopping."),
+    not_yet("idle-close-on-response", DF, "Closes idle client connections only after one more response when stopping."),
     switch("independent-streams", DFB, |o| &mut o.independent_streams, "Activity of one direction does not refresh the other's timeout."),
     not_yet("ldap-check", DB, "LDAPv3 health checks."),
     not_yet("log-health-checks", DB, "Logs the results of health checks."),

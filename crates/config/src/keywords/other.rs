@@ -69,7 +69,12 @@ pub const TABLES: &[(&str, &[Known])] = &[
 pub fn table(section: &str) -> Option<&'static [Known]> {
     TABLES
         .iter()
-        .find(|(title, _)| title.strip_prefix("Section `").and_then(|t| t.strip_suffix('`')) == Some(section))
+        .find(|(title, _)| {
+            title
+                .strip_prefix("Section `")
+                .and_then(|t| t.strip_suffix('`'))
+                == Some(section)
+        })
         .map(|(_, table)| *table)
 }
 

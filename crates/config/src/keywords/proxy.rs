@@ -1,8 +1,8 @@
 //! The keywords of `defaults`, `frontend`, `listen` and `backend` (manual §4.1, §4.2).
 
 use super::{Keyword, at::*};
-use crate::build::{backend, frontend, http_rules, logging, pages, proxy, tcp_rules};
 use crate::build::proxy::ProxyParser;
+use crate::build::{backend, frontend, http_rules, logging, pages, proxy, tcp_rules};
 
 type K = Keyword<ProxyParser>;
 

@@ -3,7 +3,12 @@
 use super::{Keyword, Sections};
 use crate::build::server::{self, ServerParser};
 
-const fn yes(name: &'static str, args: u8, parser: ServerParser, doc: &'static str) -> Keyword<ServerParser> {
+const fn yes(
+    name: &'static str,
+    args: u8,
+    parser: ServerParser,
+    doc: &'static str,
+) -> Keyword<ServerParser> {
     Keyword::yes(name, Sections::NONE, parser, doc).args(args)
 }
 

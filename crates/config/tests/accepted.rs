@@ -1,0 +1,379 @@
+//! Files that are accepted, and what they mean.
+
+mod common;
+
+use common::{accepted, read};
+use spangate_config::model::*;
+use std::time::Duration;
+
+const TIMEOUTS: &str = "    timeout client 1s\n    timeout server 2s\n    timeout connect 3s\n";
+
+#[test]
+fn a_whole_file() {
+    let text = format!(
+        "global
+    stats socket \"/tmp/s.sock\" level admin mode 600
+    stats socket \"fd@7\" level admin
+global
+    nbthread 2
+    maxconn 1000
+    log stderr local0 info
+    log 127.0.0.1:5514 len 200 format rfc5424 sample 1,3-4:10 local7 notice err
+    hard-stop-after 30s
+    tune.bufsize 32k
+defaults
+    mode http
+    option httplog
+    log global
+{TIMEOUTS}
+frontend fe
+    bind 127.0.0.1:8080,[::1]:8081 name x maxconn 7
+    bind :9000-9002 accept-proxy
+    maxconn 500
+    use_backend be
+    default_backend be
+backend be
+    balance leastconn
+    option forwardfor except 127.0.0.0/8 header X-Client if-none
+    http-reuse always
+    retries 1
+    server s1 127.0.0.1:80 maxconn 5 weight 10 backup
+    server s2 127.0.0.1:+1 disabled send-proxy
+listen li
+    bind /tmp/l.sock mode 600
+    server s1 unix@/tmp/origin.sock
+"
+    );
+    let config = accepted(&text);
+    let global = &config.global;
+    assert_eq!(
+        (global.nbthread, global.maxconn, global.tune.bufsize_bytes),
+        (Some(2), Some(1000), 32768)
+    );
+    assert_eq!(global.hard_stop_after, Some(Duration::from_secs(30)));
+    assert_eq!(global.stats_sockets.len(), 2);
+    assert_eq!(global.stats_sockets[0].mode, Some(0o600));
+    assert_eq!(global.stats_sockets[1].address, BindAddress::Fd(7));
+    assert_eq!(global.log[0].to, LogSink::Fd(2));
+    assert_eq!(
+        (
+            global.log[0].facility,
+            global.log[0].level_max,
+            global.log[0].format
+        ),
+        (16, 6, LogWire::Raw)
+    );
+    let udp = &global.log[1];
+    assert_eq!(
+        (
+            udp.len,
+            udp.format,
+            udp.facility,
+            udp.level_max,
+            udp.level_min
+        ),
+        (200, LogWire::Rfc5424, 23, 5, 3)
+    );
+    assert_eq!(
+        udp.sample,
+        Some(LogSample {
+            ranges: vec![(1, 1), (3, 4)],
+            size: 10
+        })
+    );
+
+    let [fe, be, li] = &config.proxies[..] else {
+        panic!("three proxies")
+    };
+    assert!(fe.is_frontend && !fe.is_backend && fe.mode == Mode::Http && fe.maxconn == Some(500));
+    assert_eq!(fe.binds.len(), 5);
+    assert_eq!(
+        (
+            fe.binds[0].name.as_deref(),
+            fe.binds[1].maxconn,
+            fe.binds[0].id,
+            fe.binds[4].id
+        ),
+        (Some("x"), Some(7), 1, 5)
+    );
+    assert!(fe.binds[2].accept_proxy && !fe.binds[1].accept_proxy);
+    assert_eq!(fe.binds[0].origin, "t.cfg:20");
+    assert_eq!((fe.log.len(), fe.log_format.is_some()), (2, true));
+    assert_eq!(fe.default_backend, Some(1));
+    assert!(
+        matches!(fe.use_backend[0].target, BackendTarget::Static(1))
+            && fe.use_backend[0].condition.is_none()
+    );
+
+    assert!(be.is_backend && !be.is_frontend && matches!(be.balance, Balance::LeastConn));
+    assert_eq!((be.retries, be.http_reuse), (1, HttpReuse::Always));
+    let forward = be.forwardfor.as_ref().expect("forwardfor");
+    assert_eq!(
+        (
+            forward.header.as_str(),
+            forward.if_none,
+            forward.except.map(|e| e.1)
+        ),
+        ("X-Client", true, Some(8))
+    );
+    let [s1, s2] = &be.servers[..] else {
+        panic!("two servers")
+    };
+    assert_eq!((s1.maxconn, s1.weight, s1.backup, s1.id), (5, 10, true, 1));
+    assert!(s2.disabled && matches!(s2.send_proxy, SendProxy::V1));
+    assert!(matches!(
+        s2.address,
+        ServerAddress::PortOffset { offset: 1, .. }
+    ));
+    assert_eq!(s1.pool_purge_delay, Duration::from_secs(5));
+
+    assert!(li.is_frontend && li.is_backend && li.default_backend == Some(2));
+    assert_eq!(li.retries, 3);
+    assert_eq!(li.timeout.connect, Some(Duration::from_secs(3)));
+    assert_eq!(
+        config
+            .proxies
+            .iter()
+            .map(|proxy| proxy.id)
+            .collect::<Vec<_>>(),
+        [2, 3, 4]
+    );
+}
+
+#[test]
+fn defaults_are_folded_in() {
+    let text = format!(
+        "defaults one
+    mode http
+    option nolinger
+    option httpclose
+    retries 7
+    default-server weight 5 maxconn 9
+{TIMEOUTS}
+defaults two from one
+    no option nolinger
+    option http-server-close
+    timeout client 9s
+backend a from one
+    server s 127.0.0.1:80
+backend b from two
+    server s 127.0.0.1:80 weight 6
+    default-server weight 8
+    server t 127.0.0.1:80
+listen c
+    bind :80
+    no option http-server-close
+"
+    );
+    let config = accepted(&text);
+    let [a, b, c] = &config.proxies[..] else {
+        panic!("three proxies")
+    };
+    assert_eq!(
+        (a.mode, a.retries, a.connection_mode),
+        (Mode::Http, 7, ConnectionMode::Close)
+    );
+    assert!(a.options.nolinger && !b.options.nolinger);
+    assert_eq!(
+        (b.connection_mode, b.timeout.client),
+        (ConnectionMode::ServerClose, Some(Duration::from_secs(9)))
+    );
+    assert_eq!(c.connection_mode, ConnectionMode::KeepAlive);
+    assert_eq!(
+        c.timeout.client,
+        Some(Duration::from_secs(9)),
+        "the last defaults where none is named"
+    );
+    assert_eq!((a.servers[0].weight, a.servers[0].maxconn), (5, 9));
+    assert_eq!(
+        b.servers.iter().map(|s| s.weight).collect::<Vec<_>>(),
+        [6, 8]
+    );
+}
+
+#[test]
+fn an_anonymous_defaults_starts_afresh() {
+    let text = format!("defaults\n    retries 7\ndefaults\n{TIMEOUTS}backend a\n");
+    assert_eq!(accepted(&text).proxies[0].retries, 3);
+}
+
+#[test]
+fn logs_are_inherited_added_and_cancelled() {
+    let text = "global\n log stdout local0\ndefaults\n log global\n log stderr local1\nbackend a\nbackend b\n no log\nbackend c\n log stdout local2\n";
+    let config = accepted(text);
+    assert_eq!(
+        config
+            .proxies
+            .iter()
+            .map(|proxy| proxy.log.len())
+            .collect::<Vec<_>>(),
+        [2, 0, 3]
+    );
+}
+
+#[test]
+fn timeouts_in_every_unit_and_zero_is_none() {
+    let config = accepted(
+        "backend b\n timeout connect 5\n timeout server 1m\n timeout queue 0\n timeout tunnel 1h\n",
+    );
+    let timeout = config.proxies[0].timeout;
+    assert_eq!(timeout.connect, Some(Duration::from_millis(5)));
+    assert_eq!(
+        (timeout.server, timeout.queue),
+        (Some(Duration::from_secs(60)), None)
+    );
+    assert_eq!(timeout.tunnel, Some(Duration::from_secs(3600)));
+}
+
+#[test]
+fn rules_and_pages() {
+    let text = format!(
+        "http-errors e
+    errorloc 404 http://a/
+    errorloc303 500 http://b/
+defaults
+    mode http
+{TIMEOUTS}
+listen l
+    bind :80
+    errorfiles e 404
+    http-request return status 200 content-type text/plain string \"hello world\"
+    http-request deny deny_status 404
+    http-request deny status 429
+    http-request return errorfiles e status 404
+    http-request allow
+    http-response deny
+    redirect location /x code 301 drop-query
+    tcp-request inspect-delay 5s
+    tcp-request connection expect-proxy layer4
+    tcp-request content accept
+    tcp-response content close
+    capture request header Host len 32
+    declare capture response len 8
+"
+    );
+    let config = accepted(&text);
+    let proxy = &config.proxies[0];
+    assert_eq!(
+        proxy.error_pages,
+        [(
+            404,
+            ErrorPage::Redirect {
+                status: 302,
+                location: "http://a/".into()
+            }
+        )]
+    );
+    let replies: Vec<&Reply> = proxy
+        .http_request
+        .iter()
+        .filter_map(|rule| match &rule.action {
+            HttpAction::Return(reply) | HttpAction::Deny(reply) => Some(reply),
+            _ => None,
+        })
+        .collect();
+    assert!(matches!(&replies[0].body, ReplyBody::Fixed(bytes) if bytes == b"hello world"));
+    assert!(replies[1].status == 404 && matches!(replies[1].body, ReplyBody::Default));
+    assert!(replies[2].status == 429 && matches!(replies[2].body, ReplyBody::Empty));
+    assert!(
+        matches!(&replies[3].body, ReplyBody::Raw(bytes) if bytes.ends_with(b"Location: http://a/\r\n\r\n"))
+    );
+    assert!(
+        matches!(&proxy.http_response[0].action, HttpAction::Deny(reply) if reply.status == 502)
+    );
+    assert!(
+        matches!(&proxy.redirects[0].action, HttpAction::Redirect(to) if to.code == 301 && to.options.drop_query)
+    );
+    assert_eq!(
+        proxy.tcp_request_inspect_delay,
+        Some(Duration::from_secs(5))
+    );
+    assert!(matches!(
+        proxy.tcp_request_connection[0].action,
+        TcpAction::ExpectProxy
+    ));
+    assert!(matches!(
+        proxy.tcp_response_content[0].action,
+        TcpAction::Close
+    ));
+    assert_eq!(
+        proxy.capture_request,
+        [Capture {
+            header: "Host".into(),
+            len: 32
+        }]
+    );
+    assert_eq!(
+        proxy.capture_response,
+        [Capture {
+            header: String::new(),
+            len: 8
+        }]
+    );
+}
+
+#[test]
+fn balance_in_every_form() {
+    let cases: [(&str, fn(&Balance) -> bool); 12] = [
+        ("roundrobin", |b| matches!(b, Balance::RoundRobin)),
+        ("static-rr", |b| matches!(b, Balance::StaticRr)),
+        ("leastconn", |b| matches!(b, Balance::LeastConn)),
+        ("first", |b| matches!(b, Balance::First)),
+        ("random", |b| matches!(b, Balance::Random { draws: 2 })),
+        ("random(5)", |b| matches!(b, Balance::Random { draws: 5 })),
+        ("source", |b| matches!(b, Balance::Source)),
+        ("uri", |b| {
+            matches!(
+                b,
+                Balance::Uri {
+                    whole: false,
+                    len: None,
+                    depth: None,
+                    path_only: false
+                }
+            )
+        }),
+        ("uri whole len 5 depth 2", |b| {
+            matches!(
+                b,
+                Balance::Uri {
+                    whole: true,
+                    len: Some(5),
+                    depth: Some(2),
+                    ..
+                }
+            )
+        }),
+        (
+            "url_param id",
+            |b| matches!(b, Balance::UrlParam { name, check_post: None } if name == "id"),
+        ),
+        ("url_param id check_post", |b| {
+            matches!(
+                b,
+                Balance::UrlParam {
+                    check_post: Some(48),
+                    ..
+                }
+            )
+        }),
+        (
+            "hdr(Host) use_domain_only",
+            |b| matches!(b, Balance::Hdr { name, use_domain_only: true } if name == "Host"),
+        ),
+    ];
+    for (text, expected) in cases {
+        let config = accepted(&format!("backend b\n mode http\n balance {text}\n"));
+        assert!(
+            expected(&config.proxies[0].balance),
+            "{text}: {:?}",
+            config.proxies[0].balance
+        );
+    }
+}
+
+#[test]
+fn a_warning_refuses_only_where_none_is_allowed() {
+    assert!(read("frontend f\n bind :80\n").is_ok());
+    assert!(read("global\n zero-warning\nfrontend f\n bind :80\n").is_err());
+}

@@ -1,0 +1,60 @@
+//! Loading a text as the process would.
+
+use spangate_config::build::Settings;
+use spangate_config::condition::BuildInfo;
+use spangate_config::diagnostic::{Diagnostics, Rendering};
+use spangate_config::environment::Environment;
+use spangate_config::load::{LoadOptions, load};
+use spangate_config::model::Config;
+use spangate_config::reader::Input;
+
+/// Loads `text` as a file called `t.cfg`, with two cores and warnings allowed.
+pub fn read(text: &str) -> Result<(Config, Diagnostics), Diagnostics> {
+    let build = BuildInfo {
+        version: "3.5-dev5".into(),
+        features: "+THREAD".into(),
+        openssl_version: None,
+        ssllib_name: None,
+        awslc_api: None,
+        enabled: Vec::new(),
+        fips_mode: false,
+    };
+    let options = LoadOptions {
+        build: &build,
+        settings: Settings { cores: 2 },
+        zero_warning: false,
+    };
+    let input = Input {
+        name: "t.cfg".into(),
+        text: text.as_bytes().to_vec(),
+    };
+    load(&[input], options, &mut Environment::new())
+}
+
+/// What `text` prints, in diagnostic mode.
+pub fn report(text: &str) -> String {
+    let diagnostics = match read(text) {
+        Ok((_, diagnostics)) | Err(diagnostics) => diagnostics,
+    };
+    diagnostics.render(&Rendering {
+        pid: 1,
+        diag: true,
+        quiet: false,
+    })
+}
+
+/// The configuration of `text`, which must be accepted.
+#[allow(dead_code)]
+pub fn accepted(text: &str) -> Config {
+    match read(text) {
+        Ok((config, _)) => config,
+        Err(diagnostics) => panic!(
+            "refused:\n{}",
+            diagnostics.render(&Rendering {
+                pid: 1,
+                diag: true,
+                quiet: false
+            })
+        ),
+    }
+}
