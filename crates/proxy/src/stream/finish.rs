@@ -152,6 +152,9 @@ impl Core {
             crate::conn::Role::Client(client) if client.stage == crate::conn::Stage::Closing => {
                 return self.close_client(cx, conn);
             }
+            crate::conn::Role::Client(client) if client.stream.is_none() => {
+                return self.await_request(cx, conn);
+            }
             crate::conn::Role::Client(client) => client.stream,
             crate::conn::Role::Server(server) => server.stream,
             crate::conn::Role::Free => return,
@@ -174,6 +177,9 @@ impl Core {
                 let timeout = cx.running.timeouts[stream.backend].server;
                 self.set_deadline(server, crate::running::deadline(cx.now(), timeout));
             }
+        } else if let Some(client) = stream.client.filter(|_| stream.upload.open && !stream.upload.done) {
+            let timeout = cx.running.timeouts[stream.frontend].client;
+            self.set_deadline(client, crate::running::deadline(cx.now(), timeout));
         }
         let (client, server) = (stream.client, stream.server);
         self.streams.put(stream);
