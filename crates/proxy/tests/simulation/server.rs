@@ -51,8 +51,8 @@ impl Server {
     /// Bytes from the proxy.
     pub fn read(&mut self, bytes: &[u8], stage: &mut Stage<'_>, pipe: &mut Pipe, now_ms: u64) {
         if pipe.peer_ended && !self.tunnel {
-            // A closed socket answers with a reset.
-            pipe.peer_reset = true;
+            // A closed socket answers with a reset, but not one that lingers after its last answer.
+            pipe.peer_reset |= !self.finished;
             return;
         }
         self.reader.buffer.extend_from_slice(bytes);
@@ -103,8 +103,8 @@ impl Server {
         if method != Some(exchange.method) || !head.start.ends_with(" HTTP/1.1") {
             self.fault(stage, &format!("request line {:?}", head.start));
         }
-        if head.get("expect").is_some() && !exchange.answer.early && stage.random.chance(80) {
-            pipe.inbox.push(b"HTTP/1.1 100 Continue\r\n\r\n");
+        if head.get("expect").is_some() && !exchange.answer.early && (stage.mood.calm || stage.random.chance(80)) {
+            pipe.write(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
         if exchange.answer.early || exchange.tunnel.is_some() {
             self.answer(&exchange, stage, pipe, now_ms);
@@ -115,6 +115,10 @@ impl Server {
         let Some(exchange) = self.current else {
             return self.fault(stage, "bytes of no request");
         };
+        if exchange.fault == Fault::Garbage {
+            self.got += data.len();
+            return;
+        }
         let way = if self.tunnel { Way::TunnelUp } else { Way::Request };
         if let Some(place) = mismatch(exchange.client, exchange.number, way, self.got, data) {
             self.fault(stage, &format!("a wrong byte at {place}"));
@@ -124,7 +128,7 @@ impl Server {
 
     fn end_of_request(&mut self, stage: &mut Stage<'_>, pipe: &mut Pipe, now_ms: u64) {
         let Some(exchange) = self.current else { return };
-        if self.got != exchange.body.size() {
+        if self.got != exchange.body.size() && exchange.fault != Fault::Garbage {
             return self.fault(stage, &format!("a request of {} bytes, not {}", self.got, exchange.body.size()));
         }
         if !self.answered {
@@ -162,7 +166,7 @@ impl Server {
 
     fn write(&mut self, answer: Answer, wire: &[u8], stage: &mut Stage<'_>, pipe: &mut Pipe) {
         if answer.fault == Fault::None {
-            pipe.inbox.push(wire);
+            pipe.write(wire);
             if answer.close || self.tunnel {
                 pipe.peer_ended = true;
                 self.finished = !self.tunnel;
@@ -171,11 +175,11 @@ impl Server {
         }
         self.finished = true;
         let keep = stage.random.below(wire.len());
-        pipe.inbox.push(&wire[..keep]);
+        pipe.write(&wire[..keep]);
         match answer.fault {
             Fault::Cut => pipe.peer_ended = true,
             Fault::Reset => pipe.peer_reset = true,
-            Fault::Garbage => pipe.inbox.push(b"\n\0\r:\xff\n\nz\r\n\r\n"),
+            Fault::Garbage => pipe.write(b"\n\0\r:\xff\n\nz\r\n\r\n"),
             Fault::Stall | Fault::None => {}
         }
     }
