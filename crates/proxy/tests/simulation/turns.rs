@@ -208,7 +208,7 @@ impl<'a> Life<'a> {
                 }
             }
             // At the end of all, or out of the blue.
-            let quiet = self.stage.mood.stale || self.stage.random.chance(1);
+            let quiet = self.stage.mood.stale || !self.stage.mood.calm;
             if open
                 && !pipe.peer_ended
                 && matches!(peer, Peer::Server(server) if server.is_idle())
