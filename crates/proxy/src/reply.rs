@@ -281,6 +281,10 @@ impl Core {
             // The client still waits to be asked for its body: it may as well never send it.
             stream.keep_client = false;
         }
+        if !stream.upload.done {
+            // The part of it that is here already.
+            self.poked.push(client);
+        }
         stream.phase = Phase::Transfer;
         self.run(cx, stream);
     }
