@@ -21,11 +21,11 @@ fn faults_are_told_where_they_are() {
             "unknown fetch method 'req.hdrr', did you mean 'req.hdr'?",
         ),
         (
-            &["ssl_fc"],
+            &["quic_enabled"],
             Place::ALL,
             0,
-            0..6,
-            "fetch method 'ssl_fc' is known but not implemented yet",
+            0..12,
+            "fetch method 'quic_enabled' is known but not implemented yet",
         ),
         (
             &["src,nope"],

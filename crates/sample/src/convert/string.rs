@@ -1,5 +1,6 @@
 //! Text: case, parts, trimming, joining, comparing, replacing.
 
+use super::coding::nibble;
 use super::number::operand;
 use super::{Convert, convert};
 use crate::args::ArgKind::{Int, IntOrVar, Regex, Str, Var, VarOrNothing};
@@ -335,14 +336,22 @@ fn port_colon(host: &[u8]) -> Option<usize> {
     outside.then_some(colon)
 }
 
+/// A backslash must have something after it, and `\x` two hexadecimal digits.
 fn replacement(args: &mut [Arg]) -> Result<(), String> {
-    let text = str_at(args, 1);
-    let dangling = text.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1;
-    if dangling {
-        Err("the replacement ends with a backslash".into())
-    } else {
-        Ok(())
+    let mut rest = str_at(args, 1);
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        rest = match &rest[at + 1..] {
+            [b'x', high, low, after @ ..] if nibble(*high).is_some() && nibble(*low).is_some() => {
+                after
+            }
+            [b'x', ..] => {
+                return Err("'\\x' in the replacement needs two hexadecimal digits".into());
+            }
+            [_, after @ ..] => after,
+            [] => return Err("the replacement ends with a backslash".into()),
+        };
     }
+    Ok(())
 }
 
 /// Replaces the first match, or all with the flag `g`. A result that grows too long is cut, as HAProxy does here.
@@ -384,10 +393,9 @@ fn expand(out: &mut Buffer, template: &[u8], captures: &regex::bytes::Captures<'
                 );
                 rest = after;
             }
-            [b'x', high, low, after @ ..]
-                if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
-            {
-                out.extend(&super::coding::from_hex(&[*high, *low]).unwrap_or_default());
+            [b'x', high, low, after @ ..] => {
+                // Checked when the expression was compiled.
+                out.push(nibble(*high).unwrap_or(0) << 4 | nibble(*low).unwrap_or(0));
                 rest = after;
             }
             [other, after @ ..] => {

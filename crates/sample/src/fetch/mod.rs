@@ -3,6 +3,7 @@
 pub(crate) mod http;
 pub(crate) mod internal;
 pub(crate) mod l4;
+pub(crate) mod l5;
 pub(crate) mod payload;
 pub(crate) mod stream;
 
@@ -190,6 +191,7 @@ const FAMILIES: &[&[Fetch]] = &[
     internal::FETCHES,
     http::FETCHES,
     l4::FETCHES,
+    l5::FETCHES,
     stream::FETCHES,
     payload::FETCHES,
 ];

@@ -1,6 +1,6 @@
 use net::Addr;
 
-use super::{CONNECT, HTTP, HTTP_CLF, TCP, TCP_CLF};
+use super::{CONNECT, HTTP, HTTP_CLF, HTTPS, TCP, TCP_CLF};
 use crate::testing::{Facts, addr, at_ms, compiler};
 use crate::{Place, Style};
 
@@ -81,6 +81,16 @@ fn a_request_that_was_not_understood() {
     assert_eq!(
         log(&facts, "%HM %HU %HP %HPO %HQ %HV"),
         ["<BADREQ>"; 6].join(" ")
+    );
+}
+
+/// What HAProxy writes for a clear connection.
+#[test]
+fn the_https_format_without_tls() {
+    let line = log(&served(), HTTPS);
+    assert!(
+        line.ends_with("\"GET /index.html?a=1 HTTP/1.1\" 0/-/-/-/0 -/-/-"),
+        "{line}"
     );
 }
 
