@@ -28,6 +28,8 @@ pub struct Session {
     pub received_proxy: bool,
     /// Milliseconds that the handshakes took (PROXY, TLS): `%Th`.
     pub handshake_ms: u32,
+    /// What `fc_err` says: 0 unless the connection failed before its first stream.
+    pub error: u32,
     /// The connection is encrypted: `~` after the frontend in `%ft`.
     pub tls: bool,
     /// TLVs of the PROXY protocol v2 header, as received (type, length, value …); none otherwise.
@@ -50,6 +52,7 @@ impl Session {
             bind,
             received_proxy: false,
             handshake_ms: 0,
+            error: 0,
             tls: false,
             tlvs: None,
             vars: Vars::default(),

@@ -3,6 +3,7 @@
 pub(crate) mod http;
 pub(crate) mod internal;
 pub(crate) mod l4;
+pub(crate) mod l5;
 pub(crate) mod payload;
 pub(crate) mod stream;
 
@@ -31,7 +32,7 @@ pub(crate) struct Fetch {
 pub(crate) type FetchFn = for<'a> fn(&'a [Arg], &Scope<'a>, &mut Cursor) -> Option<Value<'a>>;
 
 /// Checks or replaces compiled arguments.
-pub(crate) type CheckFn = fn(&mut Vec<Arg>) -> Result<(), String>;
+pub(crate) type CheckFn = fn(&mut [Arg]) -> Result<(), String>;
 
 /// Where a fetch with several values stands. ACLs ask for one value after the other (`iterate`).
 #[derive(Debug, Default)]
@@ -181,7 +182,7 @@ impl Fetch {
     }
 }
 
-fn accept(_args: &mut Vec<Arg>) -> Result<(), String> {
+fn accept(_args: &mut [Arg]) -> Result<(), String> {
     Ok(())
 }
 
@@ -190,6 +191,7 @@ const FAMILIES: &[&[Fetch]] = &[
     internal::FETCHES,
     http::FETCHES,
     l4::FETCHES,
+    l5::FETCHES,
     stream::FETCHES,
     payload::FETCHES,
 ];
