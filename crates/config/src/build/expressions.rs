@@ -2,6 +2,7 @@
 
 use super::Shared;
 use super::line::{Fault, Line, Parse};
+use super::proxy::ProxyBuild;
 use sample::{Acls, Condition, Expr, LogFormat, Place, Style, VarRef};
 
 impl Shared<'_> {
@@ -60,8 +61,7 @@ impl Shared<'_> {
             .map_err(|error| line.fault(index, format!("{} : {}.", in_words(line), error.message)))
     }
 
-    /// The words from `index` on: nothing, or a condition.
-    pub fn condition(
+    fn condition(
         &mut self,
         acls: &Acls,
         line: &Line<'_>,
@@ -104,6 +104,28 @@ impl Shared<'_> {
                 .expr_fault(from, &warning, &in_words(line))
                 .as_warning();
             self.settle(Err(fault));
+        }
+    }
+}
+
+impl ProxyBuild<'_, '_> {
+    /// The words from `index` on: nothing, or a condition.
+    pub fn condition(
+        &mut self,
+        line: &Line<'_>,
+        index: usize,
+        place: Place,
+    ) -> Parse<Option<Condition>> {
+        let result = self.shared.condition(&self.acls, line, index, place);
+        // An ACL with a fault has told it; its uses have none of their own.
+        let follows = |fault: &Fault| {
+            self.broken_acls
+                .iter()
+                .any(|name| fault.message.contains(&format!("no such ACL : '{name}'")))
+        };
+        match result {
+            Err(fault) if follows(&fault) => Ok(None),
+            result => result,
         }
     }
 }

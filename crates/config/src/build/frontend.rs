@@ -78,9 +78,7 @@ pub fn use_backend(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         build.shared.settle(found.clone().map(|_| ()));
         BackendTarget::Static(found.unwrap_or_default())
     };
-    let condition = build
-        .shared
-        .condition(&build.acls, line, 2, Place::FE_USE_BACKEND)?;
+    let condition = build.condition(line, 2, Place::FE_USE_BACKEND)?;
     build
         .proxy
         .use_backend

@@ -39,9 +39,7 @@ pub fn redirect_rule(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let place = build.place(Place::FE_HTTP_REQUEST, Place::BE_HTTP_REQUEST);
     let mut cursor = Cursor { line: *line, at: 1 };
     let action = redirect(build, &mut cursor, place)?;
-    let condition = build
-        .shared
-        .condition(&build.acls, line, cursor.at, place)?;
+    let condition = build.condition(line, cursor.at, place)?;
     build.proxy.redirects.push(HttpRule { action, condition });
     Ok(())
 }
@@ -78,9 +76,7 @@ fn rule(
         return Ok(None);
     };
     let action = parser(build, &mut cursor, place)?;
-    let condition = build
-        .shared
-        .condition(&build.acls, line, cursor.at, place)?;
+    let condition = build.condition(line, cursor.at, place)?;
     Ok(Some(HttpRule { action, condition }))
 }
 

@@ -27,6 +27,8 @@ pub struct ProxyBuild<'a, 'd> {
     pub proxy: Proxy,
     /// The named conditions so far.
     pub acls: Acls,
+    /// Names of conditions that were refused.
+    pub broken_acls: Vec<String>,
     /// Log formats are compiled when the mode is known.
     pub logging: logging::Pending,
     /// `default-server` so far.
@@ -143,6 +145,7 @@ fn open_defaults<'t>(
     shared: &mut Shared<'_>,
 ) {
     header(section, shared);
+    shared.compiler.enter_proxy(Some(shared.names.stand_in));
     let parents =
         from(section, defaults, shared).map_or_else(Vec::new, |parent| chain_of(&defaults[parent]));
     let mut build = open(section, "defaults", global, shared);
@@ -274,6 +277,7 @@ fn open<'a, 'd>(
         global,
         proxy,
         acls: Acls::default(),
+        broken_acls: Vec::new(),
         logging: logging::Pending::default(),
         default_server: server::Draft::default(),
         kind,
@@ -443,7 +447,10 @@ pub fn acl(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         .compiler
         .acl(&mut build.acls, name, &words, Place::ALL);
     build.shared.warnings(line, 2);
-    result.map_err(|error| line.expr_fault(2, &error, &context))
+    result.map_err(|error| {
+        build.broken_acls.push(name.to_owned());
+        line.expr_fault(2, &error, &context)
+    })
 }
 
 /// `description`

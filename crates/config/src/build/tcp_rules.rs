@@ -129,9 +129,7 @@ fn rule(
         return Ok(None);
     };
     let action = parser(build, &mut cursor, place)?;
-    let condition = build
-        .shared
-        .condition(&build.acls, line, cursor.at, place)?;
+    let condition = build.condition(line, cursor.at, place)?;
     Ok(Some(TcpRule { action, condition }))
 }
 
