@@ -117,16 +117,16 @@ impl ProxyBuild<'_, '_> {
         place: Place,
     ) -> Parse<Option<Condition>> {
         let result = self.shared.condition(&self.acls, line, index, place);
-        // An ACL with a fault has told it; its uses have none of their own.
-        let follows = |fault: &Fault| {
+        // A use of an ACL that could not be built has the ACL's own fault, which is told once.
+        result.map_err(|fault| {
+            let cause = |(name, _): &&(String, Box<Fault>)| {
+                fault.message.contains(&format!("no such ACL : '{name}'"))
+            };
             self.broken_acls
                 .iter()
-                .any(|name| fault.message.contains(&format!("no such ACL : '{name}'")))
-        };
-        match result {
-            Err(fault) if follows(&fault) => Ok(None),
-            result => result,
-        }
+                .find(cause)
+                .map_or_else(|| fault.clone(), |(_, fault)| fault.clone())
+        })
     }
 }
 
