@@ -246,7 +246,7 @@ const fn entries() -> [Entry; ALL.len()] {
         let text = TEXTS[at].as_bytes();
         let len = text.len();
         assert!(len <= BYTES_MAX);
-        let tail = if len > 8 { len - 8 } else { 0 };
+        let tail = len.saturating_sub(8);
         entries[at] = Entry {
             first: word(text, 0),
             last: word(text, tail),

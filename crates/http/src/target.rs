@@ -56,7 +56,8 @@ pub(crate) fn split(target: &[u8]) -> Parts {
     }
 }
 
-/// A host and, where a colon and only digits follow it, its port; the port may be empty.
+/// A host and, where a colon and only digits follow it, its port; the port may be empty. A host with a colon of its own
+/// that is no IP literal has no port, since nobody can tell which part it is.
 pub(crate) fn host_port(authority: &[u8]) -> (&[u8], Option<&[u8]>) {
     let digits = authority
         .iter()
@@ -64,7 +65,9 @@ pub(crate) fn host_port(authority: &[u8]) -> (&[u8], Option<&[u8]>) {
         .take_while(|byte| byte.is_ascii_digit())
         .count();
     match authority[..authority.len() - digits].split_last() {
-        Some((b':', host)) => (host, Some(&authority[authority.len() - digits..])),
+        Some((b':', host)) if host.ends_with(b"]") || !host.contains(&b':') => {
+            (host, Some(&authority[authority.len() - digits..]))
+        }
         _ => (authority, None),
     }
 }
@@ -155,6 +158,9 @@ mod tests {
         assert_eq!(host_port(b":"), (&b""[..], Some(&b""[..])));
         assert_eq!(host_port(b"h80"), (&b"h80"[..], None));
         assert_eq!(host_port(b"80"), (&b"80"[..], None));
+        assert_eq!(host_port(b"::1"), (&b"::1"[..], None));
+        assert_eq!(host_port(b"h:80:"), (&b"h:80:"[..], None));
+        assert_eq!(host_port(b"[::1]:8"), (&b"[::1]"[..], Some(&b"8"[..])));
         assert_eq!(host_port(b"[::1]"), (&b"[::1]"[..], None));
         assert_eq!(host_port(b""), (&b""[..], None));
     }

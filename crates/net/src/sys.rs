@@ -469,13 +469,16 @@ pub fn set_nonblocking_cloexec(fd: RawFd) -> io::Result<()> {
     check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) }).map(drop)
 }
 
-/// Takes over a descriptor that this process inherited.
+/// Takes over a descriptor that this process inherited: a duplicate of it, and the number itself is closed, so that the
+/// socket ends with the duplicate. The caller names each number once.
 ///
 /// # Errors
 /// It is not open.
 pub fn inherit(fd: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
     let copy = check(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3) })?;
+    // SAFETY: no pointers; nobody in this process owns an inherited number.
+    unsafe { libc::close(fd) };
     // SAFETY: the duplicate was just made.
     Ok(unsafe { OwnedFd::from_raw_fd(copy) })
 }

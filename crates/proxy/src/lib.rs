@@ -22,5 +22,5 @@ mod stream;
 mod world;
 
 pub use engine::{Engine, Message};
-pub use running::{ListenerInfo, LogTargetId, Running};
+pub use running::{ListenerInfo, LogTargetId, Process, Running};
 pub use shared::Shared;

@@ -1,1 +1,92 @@
-fn main() {}
+//! `spangate`: reads HAProxy's configuration and serves it.
+//!
+//! This crate owns the command line, the life of the process and the wiring of the parts; the data path is crate `proxy`.
+
+mod args;
+mod build;
+mod cli;
+mod load;
+mod process;
+mod serve;
+mod sys;
+
+use std::process::ExitCode;
+
+use args::{Args, Command};
+
+/// What a shell gets for a condition that could not be evaluated (`-cc`).
+const EXIT_BAD_CONDITION: u8 = 2;
+
+fn main() -> ExitCode {
+    let args = match Args::parse(std::env::args_os().skip(1)) {
+        Ok(args) => args,
+        Err(message) => {
+            say_error(&message);
+            say_error(args::USAGE);
+            return ExitCode::FAILURE;
+        }
+    };
+    match &args.command {
+        Command::Version { details } => {
+            say(&build::version_text(*details));
+            ExitCode::SUCCESS
+        }
+        Command::Usage => {
+            say(args::USAGE);
+            ExitCode::SUCCESS
+        }
+        Command::Condition(condition) => evaluate(condition),
+        Command::Documentation => {
+            say(&config::docs::configuration_markdown());
+            ExitCode::SUCCESS
+        }
+        Command::Check => match load::load(&args) {
+            Ok(_) => {
+                if args.verbose {
+                    say("Configuration file is valid\n");
+                }
+                ExitCode::SUCCESS
+            }
+            Err(load::Refused) => ExitCode::FAILURE,
+        },
+        Command::Run => match load::load(&args) {
+            Ok(config) => process::run(&args, config),
+            Err(load::Refused) => ExitCode::FAILURE,
+        },
+    }
+}
+
+/// `-cc`: 0 for true, 1 for false, 2 for what is no condition.
+fn evaluate(condition: &str) -> ExitCode {
+    let environment = config::environment::Environment::of_process();
+    match config::condition::evaluate_argument(condition.as_bytes(), &build::info(), &environment) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            alert(&format!("{}:\n  {condition}\n  {:>width$}", error.message, "^", width = error.offset + 1));
+            ExitCode::from(EXIT_BAD_CONDITION)
+        }
+    }
+}
+
+/// Writes to standard output; a reader that has gone is no reason to fail.
+pub(crate) fn say(text: &str) {
+    use std::io::Write as _;
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+/// Writes to standard error.
+pub(crate) fn say_error(text: &str) {
+    use std::io::Write as _;
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// An alert without a place, in HAProxy's form.
+pub(crate) fn alert(message: &str) {
+    say_error(&format!("[ALERT]    ({}) : {message}\n", std::process::id()));
+}
+
+/// A warning without a place, in HAProxy's form.
+pub(crate) fn warning(message: &str) {
+    say_error(&format!("[WARNING]  ({}) : {message}\n", std::process::id()));
+}

@@ -88,12 +88,11 @@ pub(super) fn trailers(
 
 impl<'a> Parser<'a> {
     fn load(input: &[u8], limits: Limits, strictness: Strictness, head: &'a mut Head) -> Self {
-        let len = if input.len() <= COPY_ALL_MAX {
-            None
-        } else {
-            head_end(input, 0)
+        let end = match input.len() {
+            0..=COPY_ALL_MAX => input.len(),
+            len => whole_head(input).unwrap_or(len),
         };
-        let end = len.unwrap_or(input.len()).min(limits.head_bytes_max);
+        let end = end.min(limits.head_bytes_max);
         head.clear();
         head.buf.extend_from_slice(&input[..end]);
         head.buf.extend_from_slice(&[0; PAD]);
@@ -174,8 +173,8 @@ impl<'a> Parser<'a> {
         usual
     }
 
-    /// Takes a version that stands at `from` and ends before `to`.
-    pub fn version(&mut self, from: usize, to: usize) -> Result<(), Stop> {
+    /// Takes a version that stands at `from` and ends before `to`. Returns its length if it will be written as it is.
+    pub fn version(&mut self, from: usize, to: usize) -> Result<Option<usize>, Stop> {
         let text = &self.head.buf[from..to];
         let start = &mut self.head.start;
         start.version = match text {
@@ -188,26 +187,27 @@ impl<'a> Parser<'a> {
             _ => Version::Http10,
         };
         match text {
-            [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'] => Ok(()),
+            [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'] => {
+                Ok((text == start.version.as_str().as_bytes()).then_some(text.len()))
+            }
             _ if self.relaxed
                 && text
                     .iter()
                     .all(|byte| byte.is_ascii_alphanumeric() || b"./".contains(byte)) =>
             {
                 start.version_text = span(from, to - from);
-                Ok(())
+                Ok(Some(to - from))
             }
             _ => Err(ParseError::BadVersion.into()),
         }
     }
 
     /// Marks the start line that began at `from` as written just as it will be, if its length says so: parts of that
-    /// length can only be separated by one space each.
-    pub fn keep_line(&mut self, from: usize, version_at: usize, parts_len: usize) {
+    /// length, of which one is a version as it is written, can only be separated by one space each.
+    #[inline]
+    pub fn keep_line(&mut self, from: usize, parts_len: usize) {
         const SPACES_AND_CRLF: usize = 4;
-        let version = self.head.version_bytes().len();
-        let as_written = self.head.buf[version_at..].starts_with(self.head.version_bytes());
-        if as_written && self.at - from == parts_len + version + SPACES_AND_CRLF {
+        if self.at - from == parts_len + SPACES_AND_CRLF {
             self.head.start.line = span(from, self.at - from);
         }
     }
@@ -402,11 +402,18 @@ pub(super) fn line_end(
     }
 }
 
+/// The length of the first head with the empty lines before it.
+fn whole_head(input: &[u8]) -> Option<usize> {
+    let empty = empty_lines_len(input);
+    head_end(&input[empty..], 0).map(|len| empty + len)
+}
+
 /// Whether there is a whole line that is not empty.
 fn has_line(bytes: &[u8]) -> bool {
-    let text = bytes
-        .iter()
-        .position(|byte| !matches!(byte, b'\r' | b'\n'))
-        .unwrap_or(bytes.len());
-    memchr::memchr(b'\n', &bytes[text..]).is_some()
+    memchr::memchr(b'\n', &bytes[empty_lines_len(bytes)..]).is_some()
+}
+
+fn empty_lines_len(bytes: &[u8]) -> usize {
+    let is_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
+    bytes.iter().take_while(is_end).count()
 }

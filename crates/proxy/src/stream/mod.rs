@@ -8,7 +8,7 @@ pub(crate) mod transfer;
 pub(crate) mod tunnel;
 
 use http::Head;
-use http::h1::Parsed;
+use http::h1::{Parsed, Resume};
 use net::ConnId;
 use sample::Txn;
 
@@ -68,6 +68,9 @@ pub(crate) struct Stream {
     pub trailers: Head,
     /// What the request's parser saw.
     pub parsed: Parsed,
+    /// A head came in parts; `resume` tells when it is worth parsing again.
+    pub head_in_parts: bool,
+    pub resume: Resume,
     /// Connections tried for this request.
     pub tries: u32,
     /// The request went out on a connection that had served before.

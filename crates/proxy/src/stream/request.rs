@@ -2,7 +2,7 @@
 
 use config::model::{BackendTarget, ConnectionMode, Mode};
 use http::h1::{self, Framing, Strictness};
-use http::{Method, Name, Version};
+use http::{Method, Version};
 use net::Driver;
 
 use super::phases::Step;
@@ -32,15 +32,18 @@ impl Core {
         stream: &mut Stream,
         bytes: &[u8],
     ) -> usize {
-        let proxy = cx.running.proxy(stream.frontend);
-        let relaxed = proxy.options.accept_unsafe_violations_in_http_request;
-        let strictness = if relaxed {
-            Strictness::Relaxed
-        } else {
-            Strictness::Strict
-        };
-        match h1::parse_request(bytes, cx.running.limits(), strictness, &mut stream.request) {
-            Ok(None) => 0,
+        let limits = cx.running.limits();
+        if stream.head_in_parts && !stream.resume.is_worth_it(bytes, limits) {
+            return 0;
+        }
+        match h1::parse_request(bytes, limits, strictness(cx, stream), &mut stream.request) {
+            Ok(None) => {
+                if !std::mem::replace(&mut stream.head_in_parts, true) {
+                    stream.resume = h1::Resume::default();
+                    stream.resume.is_worth_it(bytes, limits);
+                }
+                0
+            }
             Ok(Some(parsed)) => {
                 stream.parsed = parsed;
                 self.request_read(cx, stream);
@@ -56,6 +59,7 @@ impl Core {
     }
 
     fn request_read<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        stream.head_in_parts = false;
         let Stream {
             request,
             txn,
@@ -73,7 +77,7 @@ impl Core {
         line.extend_from_slice(request.version_bytes());
         stream.wants_tunnel = parsed.upgrade || txn.method == Method::Connect;
         stream.keep_client = parsed.keep_alive;
-        stream.upload = Transfer::new(parsed.framing, Coding::Discard);
+        stream.upload = Transfer::new(parsed.framing, Coding::Discard, cx.running.limits(), strictness(cx, stream));
         for capture in &cx.running.proxy(stream.frontend).capture_request {
             let value = stream.request.find(capture.header.as_bytes()).last();
             let value = value.map(|(_, value)| value[..value.len().min(capture.len)].into());
@@ -261,9 +265,6 @@ impl Core {
         let mode = connection_mode(frontend.connection_mode, backend.connection_mode);
         stream.keep_client &= mode != ConnectionMode::Close;
         stream.keep_server = mode == ConnectionMode::KeepAlive;
-        if stream.request.has(Name::Connection) {
-            clean_connection(&mut stream.request);
-        }
         if !stream.keep_server && !stream.wants_tunnel && !backend.options.http_pretend_keepalive {
             stream.request.append(b"connection", b"close");
         }
@@ -278,6 +279,14 @@ impl Core {
             }
         }
         Step::Go(Phase::SelectServer)
+    }
+}
+
+/// How strict this stream's client is read.
+fn strictness<D>(cx: &Cx<'_, D>, stream: &Stream) -> Strictness {
+    match cx.running.proxy(stream.frontend).options.accept_unsafe_violations_in_http_request {
+        true => Strictness::Relaxed,
+        false => Strictness::Strict,
     }
 }
 
@@ -305,34 +314,4 @@ fn connection_mode(frontend: ConnectionMode, backend: ConnectionMode) -> Connect
         (ServerClose, _) | (_, ServerClose) => ServerClose,
         (KeepAlive, KeepAlive) => KeepAlive,
     }
-}
-
-/// Takes `keep-alive` and `close` out of the `Connection` fields: each side has its own.
-pub(crate) fn clean_connection(head: &mut http::Head) {
-    while let Some((field, rest)) = without_ours(head) {
-        if rest.is_empty() {
-            head.remove(field);
-        } else {
-            head.set_value(field, &rest);
-        }
-    }
-}
-
-/// The first `Connection` field with a token of ours, and the tokens that stay.
-fn without_ours(head: &http::Head) -> Option<(http::FieldId, Vec<u8>)> {
-    let (field, value) = head
-        .get_all(Name::Connection)
-        .find(|(_, value)| tokens(value).any(is_ours))?;
-    let rest: Vec<&[u8]> = tokens(value).filter(|token| !is_ours(token)).collect();
-    Some((field, rest.join(&b", "[..])))
-}
-
-fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii)
-}
-
-fn is_ours(token: &[u8]) -> bool {
-    token.is_empty()
-        || token.eq_ignore_ascii_case(b"close")
-        || token.eq_ignore_ascii_case(b"keep-alive")
 }

@@ -1,7 +1,7 @@
 //! Bodies on their way: taken apart as one side frames them, put together as the other side needs them.
 
 use http::Head;
-use http::h1::Framing;
+use http::h1::{Framing, Limits, Strictness};
 use http::h1::body::{BodyDecoder, Piece};
 use http::h1::chunk::{write_chunk_head, write_last_chunk};
 use http::h1::error::ParseError;
@@ -40,8 +40,8 @@ pub(crate) trait Outlet {
 }
 
 impl Transfer {
-    pub fn new(framing: Framing, coding: Coding) -> Self {
-        let decoder = BodyDecoder::new(framing);
+    pub fn new(framing: Framing, coding: Coding, limits: Limits, strictness: Strictness) -> Self {
+        let decoder = BodyDecoder::with(framing, limits, strictness);
         Transfer {
             done: decoder.is_done(),
             decoder,
@@ -49,6 +49,11 @@ impl Transfer {
             open: false,
             until_close: framing == Framing::UntilClose,
         }
+    }
+
+    /// A body that is over.
+    pub fn finished() -> Self {
+        Transfer { done: true, ..Transfer::default() }
     }
 
     /// Moves what `input` holds of this body to `outlet`. `pending` holds what must leave first (the message's head) and is

@@ -1,0 +1,38 @@
+//! What this program says of itself: `-v`, `-vv`, and what conditions ask about.
+
+use config::condition::BuildInfo;
+
+/// The HAProxy version whose configuration language is spoken.
+const COMPATIBLE: &str = "3.5-dev5";
+/// Features with `+` where they are there and `-` where they are not, by HAProxy's names.
+const FEATURES: &str = "+ACCEPT4 +CPU_AFFINITY +EPOLL +GETADDRINFO -FCGI -H2 -KQUEUE -LINUX_SPLICE -LINUX_TPROXY -LUA -NS \
+                        -OBSOLETE_LINKER -OPENSSL -OPENSSL_AWSLC -OPENSSL_WOLFSSL -OT -PCRE -PCRE2 -PROMEX -QUIC \
+                        -QUIC_OPENSSL_COMPAT -SLZ -SPOE +TFO +THREAD -TPROXY -WURFL -ZLIB";
+
+/// See [`BuildInfo`].
+pub(crate) fn info() -> BuildInfo {
+    BuildInfo {
+        version: COMPATIBLE.to_owned(),
+        features: FEATURES.to_owned(),
+        openssl_version: None,
+        ssllib_name: None,
+        awslc_api: None,
+        enabled: ["EPOLL", "GETADDRINFO", "REUSEPORT"].map(str::to_owned).to_vec(),
+        fips_mode: false,
+    }
+}
+
+/// The text of `-v`, or with `details` of `-vv`. Scripts look for the lines `HAProxy version …` and `TARGET  = …`.
+pub(crate) fn version_text(details: bool) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let mut text = format!("HAProxy version {COMPATIBLE}-spangate-{version}\nSpangate version {version}\n");
+    if details {
+        let bufsize = config::model::Tune::default();
+        text.push_str(&format!(
+            "Build options :\n  TARGET  = linux-glibc\n\nFeature list : {FEATURES}\n\nDefault settings :\n  bufsize = {}, maxrewrite = {}\n\n\
+             Available polling systems :\n      epoll : pref=300,  test result OK\nTotal: 1 (1 usable), will use epoll.\n",
+            bufsize.bufsize_bytes, bufsize.maxrewrite_bytes
+        ));
+    }
+    text
+}

@@ -1,0 +1,62 @@
+//! From the command line to a configuration that can run, with everything that is wrong with it printed.
+
+use config::diagnostic::{Diagnostics, Rendering};
+use config::environment::{Environment, Predefined};
+use config::load::LoadOptions;
+use config::model::Config;
+
+use crate::args::Args;
+use crate::{alert, build, say_error};
+
+/// The configuration was refused; what is wrong was printed.
+#[derive(Debug)]
+pub(crate) struct Refused;
+
+/// Reads the files.
+///
+/// # Errors
+/// Everything that is wrong was printed.
+pub(crate) fn load(args: &Args) -> Result<Config, Refused> {
+    if let Some(directory) = &args.directory
+        && let Err(error) = std::env::set_current_dir(directory)
+    {
+        alert(&format!("Could not change to directory {directory} : {error}."));
+        return Err(Refused);
+    }
+    let rendering = Rendering { pid: std::process::id(), diag: args.remarks, quiet: args.quiet };
+    let mut diagnostics = Diagnostics::new();
+    let inputs = config::source::load(&args.files, &mut diagnostics);
+    if inputs.is_empty() && diagnostics.alerts() == 0 {
+        say_error(crate::args::USAGE);
+        return Err(Refused);
+    }
+    let info = build::info();
+    let mut environment = Environment::of_process();
+    let files: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
+    let hostname = crate::sys::hostname();
+    environment.predefine(&Predefined {
+        version: &info.version,
+        local_peer: args.local_peer.as_deref().unwrap_or(&hostname),
+        files: &files,
+        master_worker: false,
+    });
+    let options = LoadOptions {
+        build: &info,
+        settings: config::build::Settings::default(),
+        zero_warning: args.warnings_are_errors,
+    };
+    let (config, found) = match config::load::load(&inputs, options, &mut environment) {
+        Ok((config, found)) => (Some(config), found),
+        Err(found) => (None, found),
+    };
+    diagnostics.append(found);
+    say_error(&diagnostics.render(&rendering));
+    let refused = diagnostics.refuses(args.warnings_are_errors);
+    match config {
+        Some(config) if !refused => Ok(config),
+        _ => {
+            say_error(&diagnostics.render_closing(&rendering, args.warnings_are_errors));
+            Err(Refused)
+        }
+    }
+}

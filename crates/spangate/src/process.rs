@@ -1,0 +1,122 @@
+//! The life of the process: limits, listeners, privileges, workers, signals, end.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use config::model::Config;
+use proxy::{Message, Running};
+
+use crate::args::Args;
+use crate::serve::{Listening, Workers};
+use crate::sys::{self, Signals};
+use crate::{alert, cli, warning};
+
+/// A worker has ended; sent to ourselves.
+const SIGNAL_WORKER_ENDED: libc::c_int = libc::SIGCHLD;
+/// Descriptors that are not connections: standard streams, polls, log sockets, files.
+const DESCRIPTORS_RESERVED: u64 = 64;
+
+/// Runs a configuration until a signal ends it.
+pub(crate) fn run(args: &Args, mut config: Config) -> ExitCode {
+    match start(args, &mut config) {
+        Ok(Some(code)) => code,
+        Ok(None) => ExitCode::SUCCESS,
+        Err(message) => {
+            alert(&message);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(args: &Args, config: &mut Config) -> Result<Option<ExitCode>, String> {
+    if let Some(megabytes) = args.memory_megabytes {
+        sys::limit_memory(megabytes << 20).map_err(|error| format!("Cannot limit memory : {error}."))?;
+    }
+    apply_arguments(args, config);
+    let descriptors = sys::raise_descriptors(config.global.ulimit_n);
+    let nbthread = config.global.nbthread.map_or_else(cores, usize::from).max(1);
+    let conns_max = (descriptors.saturating_sub(DESCRIPTORS_RESERVED) as usize / nbthread).max(1);
+    let listening = Listening::open(config, nbthread)?;
+    let control = cli::Control::open(&config.global.stats_sockets)?;
+
+    if config.global.daemon || args.daemon {
+        match sys::fork_to_background() {
+            Ok(Some(child)) => {
+                write_pidfile(args, config, child as u32)?;
+                return Ok(None);
+            }
+            Ok(None) => {}
+            Err(error) => return Err(format!("Cannot fork : {error}.")),
+        }
+    } else {
+        write_pidfile(args, config, std::process::id())?;
+    }
+    let global = &config.global;
+    sys::confine(global.chroot.as_deref(), global.uid, global.gid)?;
+
+    let watched = [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1, libc::SIGHUP, libc::SIGUSR2, SIGNAL_WORKER_ENDED];
+    let signals = Signals::block(&watched).map_err(|error| format!("Cannot block signals : {error}."))?;
+    let process = proxy::Process {
+        hostname: sys::hostname(),
+        pid: std::process::id(),
+        nbthread: nbthread as u32,
+        utc_offset_seconds: sys::utc_offset_seconds(),
+        started: net::sys::now(),
+    };
+    let running = Arc::new(Running::new(std::mem::take(config), process));
+    let mut workers = Workers::start(&running, listening, nbthread, conns_max, || {
+        sys::signal_self(SIGNAL_WORKER_ENDED);
+    })?;
+    control.start(&running).map_err(|error| format!("Cannot start the runtime interface : {error}."))?;
+    if let Some(old) = &args.old {
+        let signal = if old.gracefully { libc::SIGUSR1 } else { libc::SIGTERM };
+        for pid in &old.pids {
+            if let Err(error) = sys::kill(*pid, signal) {
+                warning(&format!("Cannot signal process {pid} : {error}."));
+            }
+        }
+    }
+    wait(&signals, &mut workers, &running);
+    workers.finish();
+    Ok(Some(ExitCode::SUCCESS))
+}
+
+fn apply_arguments(args: &Args, config: &mut Config) {
+    if args.foreground {
+        config.global.daemon = false;
+    }
+    if args.maxconn.is_some() {
+        config.global.maxconn = args.maxconn;
+    }
+    for proxy in config.proxies.iter_mut().filter(|proxy| proxy.is_frontend) {
+        proxy.maxconn = proxy.maxconn.or(args.proxy_maxconn);
+    }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn write_pidfile(args: &Args, config: &Config, pid: u32) -> Result<(), String> {
+    let Some(path) = args.pidfile.as_ref().or(config.global.pidfile.as_ref()) else { return Ok(()) };
+    std::fs::write(path, format!("{pid}\n")).map_err(|error| format!("Cannot create pidfile {path} : {error}."))
+}
+
+/// Waits for signals until the workers have ended or must end.
+fn wait(signals: &Signals, workers: &mut Workers, running: &Running) {
+    let global = &running.config.global;
+    let ms = |duration: std::time::Duration| duration.as_millis() as u64;
+    loop {
+        match signals.wait() {
+            Some(libc::SIGINT | libc::SIGTERM) => return workers.tell(Message::Stop),
+            Some(libc::SIGUSR1) => workers.tell(Message::Drain {
+                grace_ms: global.grace.map_or(0, ms),
+                hard_stop_ms: global.hard_stop_after.map(ms),
+            }),
+            Some(SIGNAL_WORKER_ENDED) if workers.all_ended() => return,
+            Some(libc::SIGHUP) => warning("SIGHUP received : server status dump is not implemented yet."),
+            Some(libc::SIGUSR2) => warning("SIGUSR2 received : reload needs master-worker mode, not implemented yet."),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Workers: their listening sockets, their threads, the way to tell them things.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use config::model::{Bind, BindAddress, Config, LogSink as LogTo, Proxy};
+use net::epoll::{EpollDriver, Listener, Setup, SocketBuffers};
+use net::listen::{self, ListenAddr, ListenOptions};
+use net::logs::{DatagramSink, Dropped, LogSink, Writer};
+use net::{Addr, ListenerId};
+use proxy::{Engine, Message, Running, Shared};
+
+/// The kernel's queue of a listener without `backlog` and `maxconn`.
+const BACKLOG_DEFAULT: i32 = 4096;
+/// Stack of a worker; its buffers are on the heap.
+const STACK_BYTES: usize = 512 << 10;
+
+/// The listening sockets of every worker, opened before privileges are dropped.
+pub(crate) struct Listening {
+    by_worker: Vec<Vec<Listener>>,
+}
+
+impl Listening {
+    /// Opens every bind line. TCP sockets are opened once a worker, so that the kernel spreads connections; UNIX and
+    /// inherited ones are shared.
+    ///
+    /// # Errors
+    /// Every line that cannot be bound, in HAProxy's form.
+    pub fn open(config: &Config, workers: usize) -> Result<Self, String> {
+        let mut by_worker: Vec<Vec<Listener>> = (0..workers).map(|_| Vec::new()).collect();
+        let mut inherited = HashMap::new();
+        let mut errors = Vec::new();
+        let mut id = 0;
+        for proxy in config.proxies.iter().filter(|proxy| proxy.is_frontend && !proxy.disabled) {
+            for bind in &proxy.binds {
+                match open_bind(proxy, bind, workers, &mut inherited) {
+                    Ok(sockets) => {
+                        for (worker, (fd, local, shared)) in sockets.into_iter().enumerate() {
+                            by_worker[worker].push(Listener { fd, id: ListenerId(id), local, shared });
+                        }
+                    }
+                    Err(error) => errors.push(format!(
+                        "Binding [{}] for {} {}: {error}",
+                        bind.origin,
+                        if proxy.is_backend { "proxy" } else { "frontend" },
+                        proxy.name,
+                    )),
+                }
+                id += 1;
+            }
+        }
+        if errors.is_empty() { Ok(Listening { by_worker }) } else { Err(errors.join("\n")) }
+    }
+}
+
+type Socket = (OwnedFd, Addr, bool);
+
+fn open_bind(
+    proxy: &Proxy,
+    bind: &Bind,
+    workers: usize,
+    inherited: &mut HashMap<i32, OwnedFd>,
+) -> std::io::Result<Vec<Socket>> {
+    let backlog = bind.backlog.or(proxy.backlog).or(bind.maxconn).or(proxy.maxconn);
+    let options = ListenOptions {
+        backlog: backlog.map_or(BACKLOG_DEFAULT, |backlog| i32::try_from(backlog).unwrap_or(i32::MAX)),
+        v6only: if bind.v6only { Some(true) } else { bind.v4v6.then_some(false) },
+        interface: bind.interface.clone(),
+        tfo: bind.tfo,
+        defer_accept: bind.defer_accept,
+        mss: bind.mss,
+        unix_mode: bind.mode,
+        reuse_port: true,
+    };
+    match &bind.address {
+        BindAddress::Addr(addr @ Addr::Inet(_)) => (0..workers)
+            .map(|_| {
+                let fd = listen::open(&ListenAddr::Bind(addr.clone()), &options)?;
+                Ok((fd, addr.clone(), false))
+            })
+            .collect(),
+        BindAddress::Addr(addr) => {
+            let fd = listen::open(&ListenAddr::Bind(addr.clone()), &options)?;
+            share(&fd, addr, workers)
+        }
+        BindAddress::Fd(number) => {
+            if !inherited.contains_key(number) {
+                inherited.insert(*number, listen::open(&ListenAddr::Inherited(*number), &options)?);
+            }
+            let fd = &inherited[number];
+            let local = net::sys::local_addr(std::os::fd::AsRawFd::as_raw_fd(fd))?;
+            share(fd, &local, workers)
+        }
+    }
+}
+
+fn share(fd: &OwnedFd, local: &Addr, workers: usize) -> std::io::Result<Vec<Socket>> {
+    (0..workers).map(|_| Ok((fd.try_clone()?, local.clone(), workers > 1))).collect()
+}
+
+/// The worker threads.
+pub(crate) struct Workers {
+    threads: Vec<JoinHandle<()>>,
+    senders: Vec<(Sender<Message>, Arc<OwnedFd>)>,
+    alive: Arc<AtomicUsize>,
+    writers: Vec<Arc<Writer>>,
+}
+
+impl Workers {
+    /// Starts them; `ended` is called by each at its end.
+    ///
+    /// # Errors
+    /// What could not be had, in words.
+    pub fn start(
+        running: &Arc<Running>,
+        listening: Listening,
+        count: usize,
+        conns_max: usize,
+        ended: fn(),
+    ) -> Result<Self, String> {
+        let plain = |what: &'static str| move |error: std::io::Error| format!("Cannot {what} : {error}.");
+        let shared = Arc::new(Shared::new(running, count));
+        let dropped = Arc::new(Dropped::default());
+        let wakes: Vec<Arc<OwnedFd>> = (0..count)
+            .map(|_| net::sys::eventfd().map(Arc::new))
+            .collect::<Result<_, _>>()
+            .map_err(plain("make an eventfd"))?;
+        let mut writers = HashMap::new();
+        let mut workers = Workers {
+            threads: Vec::new(),
+            senders: Vec::new(),
+            alive: Arc::new(AtomicUsize::new(count)),
+            writers: Vec::new(),
+        };
+        for (worker, listeners) in listening.by_worker.into_iter().enumerate() {
+            let setup = Setup {
+                listeners,
+                logs: open_logs(running, &mut writers).map_err(plain("open a log target"))?,
+                dropped: Arc::clone(&dropped),
+                wake: Arc::clone(&wakes[worker]),
+                peers: wakes.iter().enumerate().filter(|(peer, _)| *peer != worker).map(|(_, wake)| Arc::clone(wake)).collect(),
+                conns_max,
+                buffers: socket_buffers(running),
+            };
+            let mut driver = EpollDriver::new(setup).map_err(plain("set up epoll"))?;
+            let mut engine = Engine::new(Arc::clone(running), Arc::clone(&shared), worker, crate::sys::random_seed());
+            let (sender, messages) = mpsc::channel();
+            workers.senders.push((sender, Arc::clone(&wakes[worker])));
+            let alive = Arc::clone(&workers.alive);
+            let body = move || {
+                if let Err(error) = driver.run(&mut engine, &messages) {
+                    crate::alert(&format!("Worker {worker} failed : {error}."));
+                }
+                alive.fetch_sub(1, Ordering::Release);
+                ended();
+            };
+            let builder = std::thread::Builder::new().name(format!("worker-{worker}")).stack_size(STACK_BYTES);
+            workers.threads.push(builder.spawn(body).map_err(plain("start a worker"))?);
+        }
+        workers.writers = writers.into_values().collect();
+        Ok(workers)
+    }
+
+    /// Tells every worker something.
+    pub fn tell(&mut self, message: Message) {
+        for (sender, wake) in &self.senders {
+            // A worker that has ended hears nothing.
+            let _ = sender.send(message);
+            net::sys::eventfd_ring(std::os::fd::AsRawFd::as_raw_fd(&**wake));
+        }
+    }
+
+    /// Whether all have ended.
+    pub fn all_ended(&self) -> bool {
+        self.alive.load(Ordering::Acquire) == 0
+    }
+
+    /// Waits for them and for the last log lines.
+    pub fn finish(self) {
+        for thread in self.threads {
+            let _ = thread.join();
+        }
+        for writer in self.writers {
+            writer.close();
+        }
+    }
+}
+
+fn open_logs(running: &Running, writers: &mut HashMap<i32, Arc<Writer>>) -> std::io::Result<Vec<LogSink>> {
+    let open = |target: &config::model::LogTarget| match &target.to {
+        LogTo::Udp(addr) => Ok(LogSink::Datagram(DatagramSink::open(addr)?)),
+        LogTo::Fd(fd) => {
+            if !writers.contains_key(fd) {
+                writers.insert(*fd, Writer::start(*fd)?);
+            }
+            Ok(LogSink::Fd(Arc::clone(&writers[fd]), Vec::new()))
+        }
+    };
+    running.logs.iter().map(open).collect()
+}
+
+fn socket_buffers(running: &Running) -> SocketBuffers {
+    let tune = &running.config.global.tune;
+    let size = |bytes: Option<usize>| bytes.map(|bytes| i32::try_from(bytes).unwrap_or(i32::MAX));
+    SocketBuffers {
+        client_receive: size(tune.rcvbuf_client_bytes),
+        client_send: size(tune.sndbuf_client_bytes),
+        server_receive: size(tune.rcvbuf_server_bytes),
+        server_send: size(tune.sndbuf_server_bytes),
+    }
+}

@@ -1,0 +1,166 @@
+//! The system calls of the process' life: the one module of this crate with `unsafe` code.
+
+use std::ffi::CString;
+use std::io;
+use std::mem::{MaybeUninit, zeroed};
+
+/// The signals that the process waits for, blocked in every thread that is started after [`Signals::block`].
+pub(crate) struct Signals(libc::sigset_t);
+
+fn check(rc: libc::c_int) -> io::Result<libc::c_int> {
+    if rc < 0 { Err(io::Error::last_os_error()) } else { Ok(rc) }
+}
+
+impl Signals {
+    /// Blocks these signals in this thread and those it starts.
+    ///
+    /// # Errors
+    /// `errno` of `pthread_sigmask`.
+    pub fn block(signals: &[libc::c_int]) -> io::Result<Self> {
+        // SAFETY: sigemptyset fills the set that the pointer describes; sigaddset and pthread_sigmask read it.
+        unsafe {
+            let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+            libc::sigemptyset(set.as_mut_ptr());
+            let mut set = set.assume_init();
+            for signal in signals {
+                libc::sigaddset(&mut set, *signal);
+            }
+            check(libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()))?;
+            Ok(Signals(set))
+        }
+    }
+
+    /// Waits for one of them.
+    pub fn wait(&self) -> Option<libc::c_int> {
+        // SAFETY: the pointer describes the set; no info is asked for.
+        let signal = unsafe { libc::sigwaitinfo(&self.0, std::ptr::null_mut()) };
+        (signal > 0).then_some(signal)
+    }
+}
+
+/// Sends a signal to a process.
+pub(crate) fn kill(pid: i32, signal: libc::c_int) -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::kill(pid, signal) }).map(drop)
+}
+
+/// Makes the main thread's wait see a signal of this process' own.
+pub(crate) fn signal_self(signal: libc::c_int) {
+    // SAFETY: no pointers.
+    unsafe { libc::kill(libc::getpid(), signal) };
+}
+
+/// Asks for at least `wanted` descriptors, or all that may be had; how many there are now.
+pub(crate) fn raise_descriptors(wanted: Option<u64>) -> u64 {
+    // SAFETY: an all-zero rlimit is valid; the pointers describe it.
+    unsafe {
+        let mut limit: libc::rlimit = zeroed();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) != 0 {
+            return 1024;
+        }
+        let target = wanted.unwrap_or(limit.rlim_max);
+        if target > limit.rlim_cur {
+            let raised = libc::rlimit { rlim_cur: target, rlim_max: limit.rlim_max.max(target) };
+            let capped = libc::rlimit { rlim_cur: limit.rlim_max, rlim_max: limit.rlim_max };
+            if libc::setrlimit(libc::RLIMIT_NOFILE, &raised) != 0 {
+                libc::setrlimit(libc::RLIMIT_NOFILE, &capped);
+            }
+            libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
+        }
+        limit.rlim_cur
+    }
+}
+
+/// Limits the address space (`-m`).
+///
+/// # Errors
+/// `errno` of `setrlimit`.
+pub(crate) fn limit_memory(bytes: u64) -> io::Result<()> {
+    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
+    // SAFETY: the pointer describes the limit.
+    check(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }).map(drop)
+}
+
+/// Confines the process: chroot, then group, then user; each only where asked for.
+///
+/// # Errors
+/// The step that failed.
+pub(crate) fn confine(chroot: Option<&str>, uid: Option<u32>, gid: Option<u32>) -> Result<(), String> {
+    let failed = |what: &str| format!("Cannot {what} : {}.", io::Error::last_os_error());
+    if let Some(directory) = chroot {
+        let path = CString::new(directory).map_err(|_| "Cannot chroot : a NUL in the path.".to_owned())?;
+        let root = c"/";
+        // SAFETY: both pointers are NUL-terminated strings.
+        if unsafe { libc::chroot(path.as_ptr()) != 0 || libc::chdir(root.as_ptr()) != 0 } {
+            return Err(failed(&format!("chroot({directory})")));
+        }
+    }
+    if let Some(gid) = gid {
+        // SAFETY: no supplementary groups: the pointer is not read.
+        unsafe { libc::setgroups(0, std::ptr::null()) };
+        // SAFETY: no pointers.
+        if unsafe { libc::setgid(gid) } != 0 {
+            return Err(failed(&format!("set gid {gid}")));
+        }
+    }
+    // SAFETY: no pointers.
+    if let Some(uid) = uid
+        && unsafe { libc::setuid(uid) } != 0
+    {
+        return Err(failed(&format!("set uid {uid}")));
+    }
+    Ok(())
+}
+
+/// Goes to the background. Returns the child's number in the parent, none in the child. No thread may run yet.
+///
+/// # Errors
+/// `errno` of `fork`.
+pub(crate) fn fork_to_background() -> io::Result<Option<i32>> {
+    // SAFETY: this process has one thread, so the child may do anything.
+    match check(unsafe { libc::fork() })? {
+        0 => {
+            // SAFETY: no pointers, then a NUL-terminated path and descriptors of our own.
+            unsafe {
+                libc::setsid();
+                let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+                for fd in 0..3 {
+                    libc::dup2(null, fd);
+                }
+                if null > 2 {
+                    libc::close(null);
+                }
+            }
+            Ok(None)
+        }
+        child => Ok(Some(child)),
+    }
+}
+
+/// The machine's name.
+pub(crate) fn hostname() -> String {
+    let mut name = [0_u8; 256];
+    // SAFETY: pointer and length describe the buffer, whose last byte stays NUL.
+    unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
+    let len = name.iter().position(|byte| *byte == 0).unwrap_or(0);
+    String::from_utf8_lossy(&name[..len]).into_owned()
+}
+
+/// Seconds that local time is ahead of UTC now.
+pub(crate) fn utc_offset_seconds() -> i32 {
+    // SAFETY: localtime_r fills the tm that the pointer describes; all-zero is valid.
+    unsafe {
+        let now = libc::time(std::ptr::null_mut());
+        let mut local: libc::tm = zeroed();
+        libc::localtime_r(&now, &mut local);
+        local.tm_gmtoff as i32
+    }
+}
+
+/// Random bits from the system.
+pub(crate) fn random_seed() -> u64 {
+    let mut seed = 0_u64;
+    // SAFETY: pointer and length describe `seed`.
+    unsafe { libc::getrandom((&raw mut seed).cast(), size_of::<u64>(), 0) };
+    seed
+}
