@@ -43,7 +43,7 @@ pub(crate) enum Method {
     /// A regular expression matches.
     Reg,
     /// The same HTTP method. Only of the keyword `method`.
-    HttpMethod,
+    Verb,
     /// A version `major.minor` in a range. Only of keywords.
     Version,
 }
@@ -73,7 +73,7 @@ impl Method {
             Method::Bool | Method::Int | Method::Version => Kind::Int,
             Method::Ip => Kind::Addr,
             Method::Bin => Kind::Bin,
-            Method::HttpMethod => Kind::Method,
+            Method::Verb => Kind::Method,
             _ => Kind::Str,
         }
     }
@@ -176,7 +176,7 @@ impl Matcher {
             Method::Dir => between(b"/?", texts(patterns, ignore_case)),
             Method::Dom => between(b"/?.:", texts(patterns, ignore_case)),
             Method::Reg => Patterns::Regexes(Box::new(regex_set(patterns, ignore_case)?)),
-            Method::HttpMethod => Patterns::Methods(texts(patterns, false)),
+            Method::Verb => Patterns::Methods(texts(patterns, false)),
         };
         Ok(Matcher {
             kind: method.kind(),
@@ -231,7 +231,7 @@ impl Matcher {
             return text;
         }
         let mut buffer = text.into_buffer();
-        buffer.as_mut().make_ascii_lowercase();
+        buffer.bytes_mut().make_ascii_lowercase();
         buffer.into()
     }
 }

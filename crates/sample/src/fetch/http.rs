@@ -451,7 +451,7 @@ const URL_PARAM: crate::args::Spec = spec(0, &[Str, Str, Str]);
 /// How far back from the end an occurrence can be asked for.
 const OCCURRENCES_BACK_MAX: usize = 10;
 
-fn occurrence(args: &mut Vec<Arg>) -> Result<(), String> {
+fn occurrence(args: &mut [Arg]) -> Result<(), String> {
     match int_at(args, 1) {
         Some(number) if number < -(OCCURRENCES_BACK_MAX as i64) => Err(format!(
             "header occurrence must be >= -{OCCURRENCES_BACK_MAX}"
@@ -518,7 +518,7 @@ fn path_and_query(head: &Head) -> Option<(&[u8], Option<&[u8]>)> {
     })
 }
 
-fn query_options(args: &mut Vec<Arg>) -> Result<(), String> {
+fn query_options(args: &mut [Arg]) -> Result<(), String> {
     match str_at(args, 0) {
         b"" => Ok(()),
         b"with_qm" => {

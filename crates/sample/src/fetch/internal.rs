@@ -527,15 +527,15 @@ fn read_unit(args: &mut [Arg], index: usize) -> Result<(), String> {
 }
 
 /// The unit is the first argument.
-pub(super) fn unit_first(args: &mut Vec<Arg>) -> Result<(), String> {
+pub(super) fn unit_first(args: &mut [Arg]) -> Result<(), String> {
     read_unit(args, 0)
 }
 
-fn unit_second(args: &mut Vec<Arg>) -> Result<(), String> {
+fn unit_second(args: &mut [Arg]) -> Result<(), String> {
     read_unit(args, 1)
 }
 
-fn read_bool(args: &mut Vec<Arg>) -> Result<(), String> {
+fn read_bool(args: &mut [Arg]) -> Result<(), String> {
     let value = match str_at(args, 0).to_ascii_lowercase().as_slice() {
         b"true" | b"1" | b"yes" | b"on" => 1,
         b"false" | b"0" | b"no" | b"off" => 0,
@@ -546,7 +546,7 @@ fn read_bool(args: &mut Vec<Arg>) -> Result<(), String> {
 }
 
 /// Replaces hexadecimal digits by their bytes.
-fn read_hex(args: &mut Vec<Arg>) -> Result<(), String> {
+fn read_hex(args: &mut [Arg]) -> Result<(), String> {
     let bytes = crate::convert::coding::from_hex(str_at(args, 0)).ok_or("bad hexadecimal value")?;
     args[0] = Arg::Str(bytes.into_boxed_slice());
     Ok(())
@@ -561,7 +561,7 @@ fn rand<'a>(args: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Option<V
     }))
 }
 
-fn uuid_version(args: &mut Vec<Arg>) -> Result<(), String> {
+fn uuid_version(args: &mut [Arg]) -> Result<(), String> {
     match int_at(args, 0) {
         None | Some(4 | 7) => Ok(()),
         Some(_) => Err("Unsupported UUID version".into()),

@@ -31,7 +31,7 @@ pub(crate) struct Fetch {
 pub(crate) type FetchFn = for<'a> fn(&'a [Arg], &Scope<'a>, &mut Cursor) -> Option<Value<'a>>;
 
 /// Checks or replaces compiled arguments.
-pub(crate) type CheckFn = fn(&mut Vec<Arg>) -> Result<(), String>;
+pub(crate) type CheckFn = fn(&mut [Arg]) -> Result<(), String>;
 
 /// Where a fetch with several values stands. ACLs ask for one value after the other (`iterate`).
 #[derive(Debug, Default)]
@@ -181,7 +181,7 @@ impl Fetch {
     }
 }
 
-fn accept(_args: &mut Vec<Arg>) -> Result<(), String> {
+fn accept(_args: &mut [Arg]) -> Result<(), String> {
     Ok(())
 }
 

@@ -84,6 +84,18 @@ fn a_request_that_was_not_understood() {
     );
 }
 
+/// As HAProxy shows a TCP session: without a request to count from, `%Tw` is one larger.
+#[test]
+fn timers_of_a_tcp_session() {
+    let mut facts = Facts::new();
+    facts.txn.is_http = false;
+    facts.txn.timing.queued_ms = Some(at_ms(0).ms());
+    facts.txn.timing.connected_ms = Some(at_ms(0).ms());
+    facts.txn.timing.data_end_ms = Some(at_ms(0).ms());
+    let timers = log(&facts, "%Th|%Ti|%TR|%Tq|%Tw|%Tc|%Tr|%Ta|%Tt|%Tu|%ts|%tsc");
+    assert_eq!(timers, "0|-1|-1|-1|1|0|-1|0|0|0|--|----");
+}
+
 #[test]
 fn early_lines_and_redispatches_have_a_plus() {
     let mut facts = served();
