@@ -71,6 +71,48 @@ pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
     })
 }
 
+/// Turns letters to lower case from `at` on, as long as only letters and hyphens come, and returns where they end. What
+/// stands there may still be a token character; `buf` is padded.
+#[inline]
+pub(crate) fn lower_name(buf: &mut [u8], mut at: usize) -> usize {
+    while let Some(word) = load(buf, at) {
+        // Additions within seven bits carry into the eighth where a byte is not below a bound.
+        let low = word & !HIGH;
+        let upper = above(low, b'A') & !above(low, b'Z' + 1);
+        let lower = word | (upper & !word & HIGH) >> 2;
+        let low = lower & !HIGH;
+        let letters = above(low, b'a') & !above(low, b'z' + 1);
+        let hyphens = !above(low ^ (ONES * b'-' as u64), 1);
+        let stops = (!(letters | hyphens) | word) & HIGH;
+        if stops == 0 {
+            buf[at..at + 8].copy_from_slice(&lower.to_le_bytes());
+            at += 8;
+            continue;
+        }
+        let before = (stops & stops.wrapping_neg()) - 1;
+        buf[at..at + 8].copy_from_slice(&(lower & before | word & !before).to_le_bytes());
+        return at + first(stops);
+    }
+    at
+}
+
+/// The first and the last eight bytes of what lies at `at`, as [`crate::Name::from_words`] wants them; `buf` is padded.
+#[inline]
+pub(crate) fn words(buf: &[u8], at: usize, len: usize) -> (u64, u64) {
+    let first = load(buf, at).unwrap_or(0);
+    if len < 8 {
+        let first = first & ((1 << (8 * len)) - 1);
+        return (first, first);
+    }
+    (first, load(buf, at + len - 8).unwrap_or(0))
+}
+
+/// High bits where a byte of seven bits is at least `bound`.
+#[inline]
+const fn above(word: u64, bound: u8) -> u64 {
+    word + ONES * (0x80 - bound) as u64
+}
+
 #[inline]
 fn load(buf: &[u8], at: usize) -> Option<u64> {
     let bytes = buf.get(at..at + 8)?;
@@ -151,6 +193,30 @@ mod tests {
         check(skip_target, |byte| {
             !(0x21..0x7f).contains(&byte) || byte == b'#'
         });
+    }
+
+    #[test]
+    fn names_become_lower_case() {
+        for place in 0..20 {
+            for byte in 0..=255u8 {
+                let mut buf = b"AbCdEfGhIjKl-MnOpQrStUvWXZ".to_vec();
+                buf[place] = byte;
+                let mut plain = buf.clone();
+                buf.extend([0; PAD]);
+                let end = lower_name(&mut buf, 0);
+                let stop = plain
+                    .iter()
+                    .position(|byte| !byte.is_ascii_alphabetic() && *byte != b'-');
+                assert_eq!(end, stop.unwrap_or(plain.len()), "{byte:#x} at {place}");
+                plain[..end].make_ascii_lowercase();
+                assert_eq!(&buf[..plain.len()], plain, "{byte:#x} at {place}");
+                let (name, (first, last)) = (&plain[..end], words(&buf, 0, end));
+                assert_eq!(
+                    crate::Name::from_words(first, last, name),
+                    crate::Name::Other
+                );
+            }
+        }
     }
 
     #[test]

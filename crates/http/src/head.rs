@@ -4,6 +4,7 @@
 //! the buffer just as it goes on the wire (`name: value CRLF`), so that runs of such fields are written in one copy.
 
 use crate::bytes::trim;
+use crate::name::NameSet;
 use crate::{Method, Name, Version, target};
 
 /// The position of a field in a [`Head`]; stays valid while fields are only appended or removed.
@@ -18,7 +19,7 @@ pub struct Head {
     pub(crate) fields: Vec<Field>,
     pub(crate) start: StartLine,
     /// The names of all fields that were ever added: a clear bit answers a search at once.
-    present: u128,
+    present: NameSet,
     live: u32,
     /// What the live fields take on the wire.
     fields_bytes: usize,
@@ -67,7 +68,7 @@ impl Head {
         self.buf.clear();
         self.fields.clear();
         self.start = StartLine::default();
-        self.present = 0;
+        self.present = NameSet::default();
         self.live = 0;
         self.fields_bytes = 0;
     }
@@ -235,7 +236,7 @@ impl Head {
     /// The live fields of a name given in any case.
     pub fn find<'a>(&'a self, name: &'a [u8]) -> impl Iterator<Item = (FieldId, &'a [u8])> + 'a {
         let id = Name::from_any(name);
-        let maybe = if self.present & id.bit() == 0 {
+        let maybe = if !self.present.contains(id) {
             &[]
         } else {
             &self.fields[..]
@@ -306,7 +307,7 @@ impl Head {
     /// Removes every field of this name; how many there were.
     pub fn remove_all(&mut self, name: &[u8]) -> usize {
         let id = Name::from_any(name);
-        if self.present & id.bit() == 0 {
+        if !self.present.contains(id) {
             return 0;
         }
         let before = self.live;
@@ -354,7 +355,7 @@ impl Head {
     /// Adds a field whose bytes stand in the buffer already.
     #[inline]
     pub(crate) fn push_field(&mut self, field: Field) {
-        self.present |= field.id.bit();
+        self.present.insert(field.id);
         self.live += 1;
         self.fields_bytes += field.wire_bytes();
         self.fields.push(field);
@@ -371,7 +372,7 @@ impl Head {
 
     /// Removes every field of an interned name.
     pub(crate) fn remove_id(&mut self, name: Name) {
-        if self.present & name.bit() == 0 {
+        if !self.present.contains(name) {
             return;
         }
         for at in 0..self.fields.len() {
@@ -429,7 +430,7 @@ impl Head {
 
     /// The place of the first live field of an interned name.
     fn first(&self, name: Name) -> Option<usize> {
-        if self.present & name.bit() == 0 {
+        if !self.present.contains(name) {
             return None;
         }
         self.fields

@@ -2,7 +2,7 @@
 //!
 //! One table entry a name; the enum, its spelling and the lookup all come from it.
 
-/// Slots of the lookup table; a power of two, at least twice the number of names.
+/// Slots of the lookup table; a power of two, at least four times the number of names.
 const SLOTS: usize = 512;
 
 macro_rules! names {
@@ -25,6 +25,18 @@ macro_rules! names {
 }
 
 names! {
+    // ---- those that decide about framing, connection or routing
+    Connection = "connection",
+    ContentLength = "content-length",
+    Expect = "expect",
+    Host = "host",
+    KeepAlive = "keep-alive",
+    ProxyConnection = "proxy-connection",
+    Te = "te",
+    Trailer = "trailer",
+    TransferEncoding = "transfer-encoding",
+    Upgrade = "upgrade",
+    // ---- all others
     Accept = "accept",
     AcceptCharset = "accept-charset",
     AcceptEncoding = "accept-encoding",
@@ -45,11 +57,9 @@ names! {
     Baggage = "baggage",
     CacheControl = "cache-control",
     CdnLoop = "cdn-loop",
-    Connection = "connection",
     ContentDisposition = "content-disposition",
     ContentEncoding = "content-encoding",
     ContentLanguage = "content-language",
-    ContentLength = "content-length",
     ContentLocation = "content-location",
     ContentRange = "content-range",
     ContentSecurityPolicy = "content-security-policy",
@@ -59,19 +69,16 @@ names! {
     Dnt = "dnt",
     EarlyData = "early-data",
     Etag = "etag",
-    Expect = "expect",
     Expires = "expires",
     Forwarded = "forwarded",
     From = "from",
     GrpcStatus = "grpc-status",
     GrpcTimeout = "grpc-timeout",
-    Host = "host",
     IfMatch = "if-match",
     IfModifiedSince = "if-modified-since",
     IfNoneMatch = "if-none-match",
     IfRange = "if-range",
     IfUnmodifiedSince = "if-unmodified-since",
-    KeepAlive = "keep-alive",
     LastModified = "last-modified",
     Link = "link",
     Location = "location",
@@ -81,7 +88,6 @@ names! {
     Priority = "priority",
     ProxyAuthenticate = "proxy-authenticate",
     ProxyAuthorization = "proxy-authorization",
-    ProxyConnection = "proxy-connection",
     Range = "range",
     Referer = "referer",
     ReferrerPolicy = "referrer-policy",
@@ -98,12 +104,8 @@ names! {
     Server = "server",
     SetCookie = "set-cookie",
     StrictTransportSecurity = "strict-transport-security",
-    Te = "te",
     Traceparent = "traceparent",
     Tracestate = "tracestate",
-    Trailer = "trailer",
-    TransferEncoding = "transfer-encoding",
-    Upgrade = "upgrade",
     UpgradeInsecureRequests = "upgrade-insecure-requests",
     UserAgent = "user-agent",
     Vary = "vary",
@@ -123,22 +125,67 @@ names! {
     XXssProtection = "x-xss-protection",
 }
 
-// A head keeps the set of names it holds in the bits of a `u128`.
-const _: () = assert!(ALL.len() <= 128 && ALL.len() * 2 <= SLOTS);
+// A head keeps the set of names it holds in the bits of two words.
+const _: () = assert!(ALL.len() <= 128 && ALL.len() * 4 <= SLOTS);
 
+/// The longest interned name.
+const BYTES_MAX: usize = 32;
+
+/// A name as the lookup compares it: with its first and its last eight bytes, zeros behind those of a shorter one.
+struct Entry {
+    first: u64,
+    last: u64,
+    len: usize,
+}
+
+static ENTRIES: [Entry; ALL.len()] = entries();
 static TABLE: [Name; SLOTS] = table();
 
 impl Name {
     /// Finds the entry of a name written in lower case, [`Name::Other`] where it has none.
     #[must_use]
     pub fn from_lower(name: &[u8]) -> Name {
-        Name::lookup(name, |text| text == name)
+        if name.len() > BYTES_MAX {
+            return Name::Other;
+        }
+        let word = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .rev()
+                .fold(0, |word, &byte| word << 8 | u64::from(byte))
+        };
+        let first = word(&name[..name.len().min(8)]);
+        let last = word(&name[name.len().saturating_sub(8)..]);
+        Name::from_words(first, last, name)
     }
 
     /// The same for a name in any case.
     #[must_use]
     pub fn from_any(name: &[u8]) -> Name {
-        Name::lookup(name, |text| text.eq_ignore_ascii_case(name))
+        let mut lower = [0; BYTES_MAX];
+        let Some(lower) = lower.get_mut(..name.len()) else {
+            return Name::Other;
+        };
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        Name::from_lower(lower)
+    }
+
+    /// The same for a name in lower case whose first and last eight bytes the caller has loaded, little-endian.
+    #[inline]
+    pub(crate) fn from_words(first: u64, last: u64, name: &[u8]) -> Name {
+        let mut slot = hash(first, last, name.len());
+        loop {
+            let found = TABLE[slot];
+            let entry = &ENTRIES[found as usize];
+            let same = entry.first == first && entry.last == last && entry.len == name.len();
+            if found == Name::Other
+                || (same && (name.len() <= 16 || found.as_str().as_bytes() == name))
+            {
+                return found;
+            }
+            slot = (slot + 1) % SLOTS;
+        }
     }
 
     /// The name in lower case; empty for [`Name::Other`].
@@ -153,46 +200,87 @@ impl Name {
         ALL
     }
 
-    /// The bit that stands for this name in a set of names.
-    pub(crate) const fn bit(self) -> u128 {
-        1 << self as u8
-    }
-
-    fn lookup(name: &[u8], same: impl Fn(&[u8]) -> bool) -> Name {
-        if name.is_empty() {
-            return Name::Other;
-        }
-        let mut slot = hash(name);
-        loop {
-            let found = TABLE[slot];
-            if found == Name::Other || same(found.as_str().as_bytes()) {
-                return found;
-            }
-            slot = (slot + 1) % SLOTS;
-        }
+    /// Whether this name may decide about framing, connection or routing.
+    #[inline]
+    pub(crate) const fn is_deciding(self) -> bool {
+        (self as u8).wrapping_sub(1) < DECIDING
     }
 }
 
-/// A slot from the length and three bytes of a name that is not empty, letters in either case.
-const fn hash(name: &[u8]) -> usize {
-    let len = name.len();
-    let first = (name[0] | 0x20) as usize;
-    let middle = (name[len / 2] | 0x20) as usize;
-    let last = (name[len - 1] | 0x20) as usize;
-    (len * 67 + first * 5 + middle * 23 + last * 107) % SLOTS
+/// How many names stand in the first group of the table.
+const DECIDING: u8 = 10;
+const _: () = assert!(Name::Upgrade as u8 == DECIDING);
+
+/// A set of names.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NameSet([u64; 2]);
+
+impl NameSet {
+    #[inline]
+    pub(crate) fn insert(&mut self, name: Name) {
+        self.0[name as usize / 64 % 2] |= 1 << (name as u8 % 64);
+    }
+
+    #[inline]
+    pub(crate) fn contains(self, name: Name) -> bool {
+        self.0[name as usize / 64 % 2] & 1 << (name as u8 % 64) != 0
+    }
+}
+
+#[inline]
+const fn hash(first: u64, last: u64, len: usize) -> usize {
+    let mixed = first ^ last.rotate_left(29) ^ len as u64;
+    (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SLOTS.trailing_zeros())) as usize
+}
+
+const fn entries() -> [Entry; ALL.len()] {
+    let mut entries = [const {
+        Entry {
+            first: 0,
+            last: 0,
+            len: 0,
+        }
+    }; ALL.len()];
+    let mut at = 0;
+    while at < ALL.len() {
+        let text = TEXTS[at].as_bytes();
+        let len = text.len();
+        assert!(len <= BYTES_MAX);
+        let tail = len.saturating_sub(8);
+        entries[at] = Entry {
+            first: word(text, 0),
+            last: word(text, tail),
+            len,
+        };
+        at += 1;
+    }
+    entries
+}
+
+/// Up to eight bytes from `at` on, little-endian.
+const fn word(text: &[u8], at: usize) -> u64 {
+    let mut word = 0;
+    let mut byte = 0;
+    while byte < 8 && at + byte < text.len() {
+        word |= (text[at + byte] as u64) << (8 * byte);
+        byte += 1;
+    }
+    word
 }
 
 /// Open addressing: a name stands in the first free slot from its hash on, so a free slot ends a search.
 const fn table() -> [Name; SLOTS] {
+    let entries = entries();
     let mut table = [Name::Other; SLOTS];
-    let mut entry = 1;
-    while entry < ALL.len() {
-        let mut slot = hash(TEXTS[entry].as_bytes());
+    let mut at = 1;
+    while at < ALL.len() {
+        let entry = &entries[at];
+        let mut slot = hash(entry.first, entry.last, entry.len);
         while !matches!(table[slot], Name::Other) {
             slot = (slot + 1) % SLOTS;
         }
-        table[slot] = ALL[entry];
-        entry += 1;
+        table[slot] = ALL[at];
+        at += 1;
     }
     table
 }
@@ -235,11 +323,12 @@ mod tests {
     #[test]
     fn searches_are_short() {
         let probes = |name: &Name| {
-            let home = hash(name.as_str().as_bytes());
+            let entry = &ENTRIES[*name as usize];
+            let home = hash(entry.first, entry.last, entry.len);
             let at = TABLE.iter().position(|slot| slot == name).unwrap();
             (at + SLOTS - home) % SLOTS
         };
         let most = ALL[1..].iter().map(probes).max().unwrap();
-        assert!(most <= 3, "{most} probes");
+        assert!(most <= 4, "{most} probes");
     }
 }

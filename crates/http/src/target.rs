@@ -56,7 +56,8 @@ pub(crate) fn split(target: &[u8]) -> Parts {
     }
 }
 
-/// A host and, where a colon and only digits follow it, its port; the port may be empty.
+/// A host and, where a colon and only digits follow it, its port; the port may be empty. A host with a colon of its own
+/// that is no IP literal has no port, since nobody can tell which part it is.
 pub(crate) fn host_port(authority: &[u8]) -> (&[u8], Option<&[u8]>) {
     let digits = authority
         .iter()
@@ -64,7 +65,9 @@ pub(crate) fn host_port(authority: &[u8]) -> (&[u8], Option<&[u8]>) {
         .take_while(|byte| byte.is_ascii_digit())
         .count();
     match authority[..authority.len() - digits].split_last() {
-        Some((b':', host)) => (host, Some(&authority[authority.len() - digits..])),
+        Some((b':', host)) if host.ends_with(b"]") || !host.contains(&b':') => {
+            (host, Some(&authority[authority.len() - digits..]))
+        }
         _ => (authority, None),
     }
 }
@@ -72,19 +75,33 @@ pub(crate) fn host_port(authority: &[u8]) -> (&[u8], Option<&[u8]>) {
 /// Whether an authority has a character that must not stand in a host and port. Square brackets may only enclose an
 /// IP literal, and a comma is refused because the host is a header's value too.
 pub(crate) fn is_bad_authority(authority: &[u8]) -> bool {
+    authority.iter().any(|&byte| NOT_HOST[byte as usize]) && is_bad_literal(authority)
+}
+
+/// The same where some byte is at least suspicious.
+fn is_bad_literal(authority: &[u8]) -> bool {
     let mut open = false;
     for (at, &byte) in authority.iter().enumerate() {
         match byte {
             b'[' if at == 0 => open = true,
             b']' if open && matches!(authority.get(at + 1), None | Some(b':')) => open = false,
-            ..=0x20 | 0x7f.. | b',' | b'#' | b'/' | b'?' | b'@' | b'[' | b'\\' | b']' => {
-                return true;
-            }
+            byte if NOT_HOST[byte as usize] => return true,
             _ => {}
         }
     }
     open
 }
+
+/// Bytes that do not stand in an authority, brackets among them.
+static NOT_HOST: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = matches!(byte as u8, 0..=0x20 | 0x7f.. | b',' | b'#' | b'/' | b'?' | b'@' | b'[' | b'\\' | b']');
+        byte += 1;
+    }
+    table
+};
 
 /// The length of a scheme that `://` follows (RFC 3986 §3.1).
 fn scheme_len(target: &[u8]) -> Option<usize> {
@@ -141,6 +158,9 @@ mod tests {
         assert_eq!(host_port(b":"), (&b""[..], Some(&b""[..])));
         assert_eq!(host_port(b"h80"), (&b"h80"[..], None));
         assert_eq!(host_port(b"80"), (&b"80"[..], None));
+        assert_eq!(host_port(b"::1"), (&b"::1"[..], None));
+        assert_eq!(host_port(b"h:80:"), (&b"h:80:"[..], None));
+        assert_eq!(host_port(b"[::1]:8"), (&b"[::1]"[..], Some(&b"8"[..])));
         assert_eq!(host_port(b"[::1]"), (&b"[::1]"[..], None));
         assert_eq!(host_port(b""), (&b""[..], None));
     }

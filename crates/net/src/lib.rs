@@ -5,6 +5,9 @@
 
 pub mod addr;
 pub mod boundary;
+pub mod proxy_protocol;
 
 pub use addr::Addr;
-pub use boundary::{Accepted, Close, ConnId, Connect, ConnectError, Driver, Engine, ListenerId, Now, Sent};
+pub use boundary::{
+    Accepted, Close, ConnId, Connect, ConnectError, Driver, Engine, ListenerId, Now, Sent,
+};

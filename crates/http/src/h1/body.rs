@@ -201,11 +201,12 @@ impl BodyDecoder {
     ) -> Result<(usize, Piece<'a>), ParseError> {
         let rest = &input[at..];
         let held = self.trailers.len();
-        if held == 0 && is_whole_section(rest, 0) {
-            if let Some(consumed) = parse::trailers(rest, self.limits, self.strictness, trailers)? {
-                self.state = State::Done;
-                return Ok((at + consumed, Piece::End));
-            }
+        if held == 0
+            && is_whole_section(rest, 0)
+            && let Some(consumed) = parse::trailers(rest, self.limits, self.strictness, trailers)?
+        {
+            self.state = State::Done;
+            return Ok((at + consumed, Piece::End));
         }
         let room = self.limits.head_bytes_max.saturating_sub(held);
         self.trailers

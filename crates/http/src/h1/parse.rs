@@ -4,7 +4,7 @@
 
 use super::facts::{Facts, Keep};
 use super::{EMPTY_LINES_MAX, Limits, ParseError, Parsed, Strictness, head_end};
-use crate::bytes::{PAD, TOKEN_LOWER, skip_text};
+use crate::bytes::{PAD, TOKEN_LOWER, lower_name, skip_text, words};
 use crate::head::{Field, Span, span};
 use crate::{Head, Name, Version};
 
@@ -45,10 +45,10 @@ pub(super) fn run(
     let result = parse(&mut parser);
     let end = parser.end;
     match result {
-        Ok(parsed) => return Ok(Some(parsed)),
+        Ok(parsed) => Ok(Some(parsed)),
         Err(Stop::More) if end < limits.head_bytes_max => {
             head.clear();
-            return Ok(None);
+            Ok(None)
         }
         Err(Stop::More) => {
             let error = if has_line(&head.buf[..end]) {
@@ -88,12 +88,11 @@ pub(super) fn trailers(
 
 impl<'a> Parser<'a> {
     fn load(input: &[u8], limits: Limits, strictness: Strictness, head: &'a mut Head) -> Self {
-        let len = if input.len() <= COPY_ALL_MAX {
-            None
-        } else {
-            head_end(input, 0)
+        let end = match input.len() {
+            0..=COPY_ALL_MAX => input.len(),
+            len => whole_head(input).unwrap_or(len),
         };
-        let end = len.unwrap_or(input.len()).min(limits.head_bytes_max);
+        let end = end.min(limits.head_bytes_max);
         head.clear();
         head.buf.extend_from_slice(&input[..end]);
         head.buf.extend_from_slice(&[0; PAD]);
@@ -163,8 +162,19 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Takes a version that stands at `from` and ends before `to`.
-    pub fn version(&mut self, from: usize, to: usize) -> Result<(), Stop> {
+    /// Takes `HTTP/1.1` and its CRLF, if just that stands here.
+    #[inline]
+    pub fn usual_version(&mut self) -> bool {
+        let usual = self.head.buf[self.at..].starts_with(b"HTTP/1.1\r\n");
+        if usual {
+            self.at += 10;
+            self.head.start.version = Version::Http11;
+        }
+        usual
+    }
+
+    /// Takes a version that stands at `from` and ends before `to`. Returns its length if it will be written as it is.
+    pub fn version(&mut self, from: usize, to: usize) -> Result<Option<usize>, Stop> {
         let text = &self.head.buf[from..to];
         let start = &mut self.head.start;
         start.version = match text {
@@ -177,26 +187,27 @@ impl<'a> Parser<'a> {
             _ => Version::Http10,
         };
         match text {
-            [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'] => Ok(()),
+            [b'H', b'T', b'T', b'P', b'/', b'0'..=b'9', b'.', b'0'..=b'9'] => {
+                Ok((text == start.version.as_str().as_bytes()).then_some(text.len()))
+            }
             _ if self.relaxed
                 && text
                     .iter()
                     .all(|byte| byte.is_ascii_alphanumeric() || b"./".contains(byte)) =>
             {
                 start.version_text = span(from, to - from);
-                Ok(())
+                Ok(Some(to - from))
             }
             _ => Err(ParseError::BadVersion.into()),
         }
     }
 
     /// Marks the start line that began at `from` as written just as it will be, if its length says so: parts of that
-    /// length can only be separated by one space each.
-    pub fn keep_line(&mut self, from: usize, version_at: usize, parts_len: usize) {
+    /// length, of which one is a version as it is written, can only be separated by one space each.
+    #[inline]
+    pub fn keep_line(&mut self, from: usize, parts_len: usize) {
         const SPACES_AND_CRLF: usize = 4;
-        let version = self.head.version_bytes().len();
-        let as_written = self.head.buf[version_at..].starts_with(self.head.version_bytes());
-        if as_written && self.at - from == parts_len + version + SPACES_AND_CRLF {
+        if self.at - from == parts_len + SPACES_AND_CRLF {
             self.head.start.line = span(from, self.at - from);
         }
     }
@@ -218,14 +229,18 @@ impl<'a> Parser<'a> {
                 return line_end(buf, at, self.end, self.relaxed, ParseError::BareCr);
             }
             let (name, valid) = self.field_name(buf, at)?;
-            let (value, next) = self.field_value(buf, at + name + 1)?;
+            let (value, next) = match usual_value(buf, at + name) {
+                Some(found) => found,
+                None => self.field_value(buf, at + name + 1)?,
+            };
             if next >= self.end {
                 return Err(Stop::More);
             }
             if valid {
                 let line = value.at as usize == at + name + 2
                     && (value.at + value.len) as usize + 2 == next;
-                let id = Name::from_lower(&buf[at..at + name]);
+                let (first, last) = words(buf, at, name);
+                let id = Name::from_words(first, last, &buf[at..at + name]);
                 let field = Field {
                     name: span(at, name),
                     value,
@@ -241,12 +256,14 @@ impl<'a> Parser<'a> {
 
     /// Takes a field into the index, unless what it says is known already.
     fn field(&mut self, buf: &[u8], mut field: Field, facts: &mut Facts) -> Result<(), Stop> {
-        match facts.field(buf, field.id, field.value)? {
-            Keep::Yes => {}
-            Keep::No => return Ok(()),
-            Keep::Only(value) => {
-                field.line &= value == field.value;
-                field.value = value;
+        if field.id.is_deciding() {
+            match facts.field(buf, field.id, field.value)? {
+                Keep::Yes => {}
+                Keep::No => return Ok(()),
+                Keep::Only(value) => {
+                    field.line &= value == field.value;
+                    field.value = value;
+                }
             }
         }
         if self.head.fields.len() >= self.fields_max {
@@ -260,7 +277,7 @@ impl<'a> Parser<'a> {
     /// token; it always is unless relaxed.
     #[inline]
     fn field_name(&self, buf: &mut [u8], from: usize) -> Result<(usize, bool), Stop> {
-        let mut at = from;
+        let mut at = lower_name(buf, from);
         let stop = loop {
             let byte = buf[at];
             let lower = TOKEN_LOWER[byte as usize];
@@ -303,7 +320,7 @@ impl<'a> Parser<'a> {
 
     /// Goes over a field value, which is trimmed, and its line end. When relaxed, continuation lines are joined to
     /// it with spaces (RFC 9112 §5.2).
-    #[inline]
+    #[inline(never)]
     fn field_value(&self, buf: &mut [u8], from: usize) -> Result<(Span, usize), Stop> {
         let mut at = from;
         while matches!(buf[at], b' ' | b'\t') {
@@ -350,6 +367,21 @@ impl<'a> Parser<'a> {
     }
 }
 
+/// The value behind the colon of a field line of the usual layout: one space, text, CRLF, then another line. None for
+/// every other layout.
+#[inline]
+fn usual_value(buf: &[u8], colon: usize) -> Option<(Span, usize)> {
+    let from = colon + 2;
+    if buf[colon + 1] != b' ' || buf[from] <= b' ' {
+        return None;
+    }
+    let to = skip_text(buf, from);
+    match buf.get(to - 1..to + 3)? {
+        [b'!'..=255, b'\r', b'\n', b'!'..=255 | b'\r'] => Some((span(from, to - from), to + 2)),
+        _ => None,
+    }
+}
+
 /// What follows the line end at `at`: CRLF, when relaxed a LF alone too.
 #[inline]
 pub(super) fn line_end(
@@ -370,11 +402,18 @@ pub(super) fn line_end(
     }
 }
 
+/// The length of the first head with the empty lines before it.
+fn whole_head(input: &[u8]) -> Option<usize> {
+    let empty = empty_lines_len(input);
+    head_end(&input[empty..], 0).map(|len| empty + len)
+}
+
 /// Whether there is a whole line that is not empty.
 fn has_line(bytes: &[u8]) -> bool {
-    let text = bytes
-        .iter()
-        .position(|byte| !matches!(byte, b'\r' | b'\n'))
-        .unwrap_or(bytes.len());
-    memchr::memchr(b'\n', &bytes[text..]).is_some()
+    memchr::memchr(b'\n', &bytes[empty_lines_len(bytes)..]).is_some()
+}
+
+fn empty_lines_len(bytes: &[u8]) -> usize {
+    let is_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
+    bytes.iter().take_while(is_end).count()
 }

@@ -50,6 +50,7 @@ pub(super) fn parse(parser: &mut Parser<'_>) -> Result<Parsed, Stop> {
 
 /// Takes `close` and `keep-alive` out of `Connection`, `upgrade` too where nothing is upgraded to, and HTTP/2 out of
 /// `Upgrade`.
+#[inline]
 pub(super) fn clean_connection(head: &mut Head, facts: &Facts) {
     let upgrade = facts.upgrade_option && !facts.upgrade_field;
     if facts.close || facts.keep_alive || upgrade {
@@ -90,16 +91,21 @@ fn request_line(parser: &mut Parser<'_>) -> Result<bool, Stop> {
     parser.space(ParseError::BadTarget)?;
 
     let version = parser.at;
-    while parser.byte(parser.at) > b' ' {
-        parser.at += 1;
+    let mut version_len = Some(8);
+    if !parser.usual_version() {
+        while parser.byte(parser.at) > b' ' {
+            parser.at += 1;
+        }
+        if parser.relaxed && parser.at == version && matches!(parser.byte(version), b'\r' | b'\n') {
+            return http09(parser);
+        }
+        let version_end = parser.at;
+        parser.line_end(ParseError::BadVersion)?;
+        version_len = parser.version(version, version_end)?;
     }
-    if parser.relaxed && parser.at == version && matches!(parser.byte(version), b'\r' | b'\n') {
-        return http09(parser);
+    if let Some(version_len) = version_len {
+        parser.keep_line(from, method_len + target_len + version_len);
     }
-    let version_end = parser.at;
-    parser.line_end(ParseError::BadVersion)?;
-    parser.version(version, version_end)?;
-    parser.keep_line(from, version, method_len + target_len);
     Ok(true)
 }
 
@@ -140,7 +146,7 @@ fn target_rules(head: &mut Head, relaxed: bool) -> Result<(), ParseError> {
     let parts = split(head.target());
     let authority = &head.target()[parts.authority.clone()];
     let scheme = &head.target()[parts.scheme.clone()];
-    let bad_authority = is_bad_authority(authority) && !relaxed;
+    let bad_authority = is_bad_authority(authority);
     match parts.form {
         Form::Asterisk
             if head.target() == b"*" && matches!(method, Method::Options | Method::Other) =>
@@ -148,7 +154,7 @@ fn target_rules(head: &mut Head, relaxed: bool) -> Result<(), ParseError> {
             Ok(())
         }
         Form::Authority if method == Method::Connect => {
-            if bad_authority {
+            if bad_authority && !relaxed {
                 return Err(ParseError::BadAuthority);
             }
             match connect_host(authority, head.get(Name::Host)) {
@@ -160,14 +166,16 @@ fn target_rules(head: &mut Head, relaxed: bool) -> Result<(), ParseError> {
             Ok(())
         }
         Form::Absolute if method != Method::Connect => {
-            if bad_authority {
+            if bad_authority && !relaxed {
                 return Err(ParseError::BadAuthority);
             }
             let host = head.get(Name::Host);
             if !relaxed && host.is_some_and(|host| !is_same_host(scheme, authority, host)) {
                 return Err(ParseError::HostMismatch);
             }
-            normalise_absolute(head);
+            if !bad_authority {
+                normalise_absolute(head);
+            }
             Ok(())
         }
         _ => Err(ParseError::BadTargetForm),

@@ -47,7 +47,7 @@ fn status_line(parser: &mut Parser<'_>) -> Result<(), Stop> {
     if parser.at >= parser.end {
         return Err(Stop::More);
     }
-    parser.version(from, parser.at)?;
+    let version_len = parser.version(from, parser.at)?;
     parser.space(ParseError::BadStatus)?;
     let (status, digits) = status(parser)?;
 
@@ -70,7 +70,9 @@ fn status_line(parser: &mut Parser<'_>) -> Result<(), Stop> {
     parser.line_end(ParseError::BadReason)?;
     parser.head.start.status = status;
     parser.head.start.reason = span(reason, reason_len);
-    parser.keep_line(from, from, digits + reason_len);
+    if let Some(version_len) = version_len {
+        parser.keep_line(from, version_len + digits + reason_len);
+    }
     Ok(())
 }
 
@@ -123,6 +125,11 @@ fn framing(head: &mut Head, facts: &Facts, to: Method) -> Framing {
 
 /// What a relaxed parser let pass must not confuse the next one.
 fn one_transfer_encoding(head: &mut Head, chunked: bool) {
+    let is_chunked = |(_, value): (_, &[u8])| value.eq_ignore_ascii_case(b"chunked");
+    let one = head.get_all(Name::TransferEncoding).count() == 1;
+    if one && head.get_all(Name::TransferEncoding).all(is_chunked) {
+        return;
+    }
     head.remove_id(Name::TransferEncoding);
     if chunked {
         head.append(b"transfer-encoding", b"chunked");

@@ -1,3 +1,5 @@
+#![allow(clippy::type_complexity, reason = "tables of cases")]
+
 use super::ParseError::*;
 use super::*;
 
@@ -251,6 +253,12 @@ fn empty_lines_before_a_request_are_skipped_up_to_a_limit() {
         ("GET / HTTP/1.1\r\n\r\n", input(EMPTY_LINES_MAX).len())
     );
     assert_eq!(request(&input(EMPTY_LINES_MAX + 1)), Err(TooManyEmptyLines));
+    let (_, parsed) = request(&(input(2) + &"x".repeat(LIMITS.head_bytes_max))).unwrap();
+    assert_eq!(
+        parsed.consumed,
+        input(2).len(),
+        "also where a long body follows"
+    );
 }
 
 #[test]

@@ -1,3 +1,5 @@
+#![allow(clippy::type_complexity, reason = "tables of cases")]
+
 use super::ParseError::*;
 use super::*;
 

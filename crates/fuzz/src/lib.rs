@@ -1,0 +1,77 @@
+//! What is fuzzed: one function for each parser of foreign bytes, which asserts what must hold for any input.
+//!
+//! The ordinary tests run each over its kept corpus (`corpus/<name>/`) and over mutations of it; the folder `fuzz` at
+//! the root of the repository runs the same functions under libFuzzer. A target is one entry of [`TARGETS`], one
+//! corpus folder and one wrapper there. An input that ever failed is kept in the corpus.
+#![forbid(unsafe_code)]
+
+mod body;
+mod head;
+pub mod mutate;
+mod proxy;
+
+pub use body::h1_body;
+pub use head::{h1_request, h1_response};
+pub use proxy::proxy_protocol;
+
+/// One thing to fuzz.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Its name, also of its corpus folder.
+    pub name: &'static str,
+    /// Runs it on an input; panics where something does not hold.
+    pub run: fn(&[u8]),
+    /// Words of its language, for mutations.
+    pub words: &'static [&'static [u8]],
+}
+
+/// Everything that is fuzzed.
+pub const TARGETS: &[Target] = &[
+    Target {
+        name: "h1_request",
+        run: h1_request,
+        words: HTTP_WORDS,
+    },
+    Target {
+        name: "h1_response",
+        run: h1_response,
+        words: HTTP_WORDS,
+    },
+    Target {
+        name: "h1_body",
+        run: h1_body,
+        words: CHUNK_WORDS,
+    },
+    Target {
+        name: "proxy_protocol",
+        run: proxy_protocol,
+        words: PROXY_WORDS,
+    },
+];
+
+#[rustfmt::skip]
+const HTTP_WORDS: &[&[u8]] = &[
+    b"\r\n", b"\n", b"\r", b" ", b"\t", b":", b": ", b",", b"#", b"?", b"@", b"\0", b"\x80", b"\r\n ", b"\r\n\r\n",
+    b"GET ", b"CONNECT ", b"OPTIONS ", b"*", b"http://", b"h:80", b"[::1]:443", b" HTTP/1.1\r\n", b" HTTP/1.0\r\n", b"HTTP/1.1 ",
+    b"200", b"204", b"101", b"Host: h\r\n", b"Content-Length: 5\r\n", b"Content-Length: 5, 05\r\n", b"Transfer-Encoding: chunked\r\n",
+    b"gzip", b"chunked", b"Connection: close, upgrade\r\n", b"Connection: keep-alive\r\n", b"Upgrade: websocket, h2c\r\n", b"TE: trailers\r\n",
+    b"Expect: 100-continue\r\n", b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n", b"Sec-WebSocket-Accept: x\r\n",
+];
+
+#[rustfmt::skip]
+const CHUNK_WORDS: &[&[u8]] = &[
+    b"\r\n", b"\n", b"\r", b"0\r\n", b"0\r\n\r\n", b"1\r\na\r\n", b"a", b"F", b"00", b";", b"=", b"\"", b"\\", b" ", b"\t",
+    b"fffffffffffff", b"X: y\r\n", b"Content-Length: 1\r\n", b"Host: h\r\n",
+];
+
+#[rustfmt::skip]
+const PROXY_WORDS: &[&[u8]] = &[
+    b"PROXY ", b"TCP4 ", b"TCP6 ", b"UNKNOWN", b"\r\n", b" ", b"1.2.3.4 ", b"::1 ", b"65535 ", b"0",
+    b"\r\n\r\n\0\r\nQUIT\n", b"\x21", b"\x20", b"\x11", b"\x31", b"\0\x0c", b"\0\x14", b"\x03\0\x04", b"\x02\0\x01a", b"\x04\0\0",
+];
+
+/// The cuts of an input that are tried: all of a short one, some of a long one.
+fn cuts(len: usize) -> impl Iterator<Item = usize> {
+    const CUTS_MAX: usize = 64;
+    (0..len).step_by(len / CUTS_MAX + 1)
+}
