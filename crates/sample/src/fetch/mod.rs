@@ -190,6 +190,8 @@ fn accept(_args: &mut [Arg]) -> Result<(), String> {
 const FAMILIES: &[&[Fetch]] = &[
     internal::FETCHES,
     http::FETCHES,
+    http::fields::FETCHES,
+    http::cookies::FETCHES,
     l4::FETCHES,
     l5::FETCHES,
     stream::FETCHES,
