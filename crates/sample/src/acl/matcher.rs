@@ -275,12 +275,11 @@ fn is_between(text: &[u8], pattern: &[u8], delimiters: &[u8]) -> bool {
     if pattern.is_empty() {
         return false;
     }
-    memchr::memmem::find_iter(text, pattern).any(|at| {
-        let opens = at == 0 || delimiters.contains(&text[at - 1]);
-        let closes = text
-            .get(at + pattern.len())
-            .is_none_or(|byte| delimiters.contains(byte));
-        opens && closes
+    let mut after_delimiters =
+        (0..text.len()).filter(|at| *at == 0 || delimiters.contains(&text[at - 1]));
+    after_delimiters.any(|at| {
+        let closing = text.get(at + pattern.len());
+        text[at..].starts_with(pattern) && closing.is_none_or(|byte| delimiters.contains(byte))
     })
 }
 

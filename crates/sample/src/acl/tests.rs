@@ -34,6 +34,8 @@ fn matching_methods() {
         ("{ path_dir img }", true),
         ("{ path_dir im }", false),
         ("{ path_dir /img/ }", true),
+        ("{ str(xa/a/a) -m dir a/a }", true),
+        ("{ str(a/b/) -m dir b }", true),
         ("{ hdr_dom(host) -i example.com }", true),
         ("{ hdr_dom(host) -i ample.com }", false),
         ("{ hdr(host) -i www.example.com }", true),
