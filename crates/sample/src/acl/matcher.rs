@@ -120,10 +120,37 @@ enum Patterns {
     Ranges(Vec<Range>),
     Lengths(Vec<Range>),
     Networks(Networks),
-    Exact(HashSet<Box<[u8]>>),
+    Exact(Exact),
     Parts(Part, Vec<Box<[u8]>>),
     Regexes(Box<RegexSet>),
     Methods(Vec<Box<[u8]>>),
+}
+
+/// Texts to be equal to. A few are compared faster than one is hashed.
+#[derive(Debug)]
+enum Exact {
+    Few(Vec<Box<[u8]>>),
+    Many(HashSet<Box<[u8]>>),
+}
+
+/// Up to this many texts are compared one by one.
+const FEW_MAX: usize = 8;
+
+impl Exact {
+    fn new(texts: Vec<Box<[u8]>>) -> Exact {
+        if texts.len() <= FEW_MAX {
+            Exact::Few(texts)
+        } else {
+            Exact::Many(texts.into_iter().collect())
+        }
+    }
+
+    fn contains(&self, text: &[u8]) -> bool {
+        match self {
+            Exact::Few(texts) => texts.iter().any(|known| **known == *text),
+            Exact::Many(texts) => texts.contains(text),
+        }
+    }
 }
 
 /// Which part of a text a pattern is compared with.
@@ -160,16 +187,12 @@ impl Matcher {
             Method::Version => Patterns::Ranges(each(patterns, Range::parse_version)?),
             Method::Len => Patterns::Lengths(each(patterns, Range::parse)?),
             Method::Ip => Patterns::Networks(Networks::new(&each(patterns, Network::parse)?)),
-            Method::Bin => Patterns::Exact(
-                each(patterns, |text| {
-                    crate::convert::coding::from_hex(text.as_bytes())
-                        .map(Vec::into_boxed_slice)
-                        .ok_or_else(|| format!("bad hexadecimal value '{text}'"))
-                })?
-                .into_iter()
-                .collect(),
-            ),
-            Method::Str => Patterns::Exact(texts(patterns, ignore_case).into_iter().collect()),
+            Method::Bin => Patterns::Exact(Exact::new(each(patterns, |text| {
+                crate::convert::coding::from_hex(text.as_bytes())
+                    .map(Vec::into_boxed_slice)
+                    .ok_or_else(|| format!("bad hexadecimal value '{text}'"))
+            })?)),
+            Method::Str => Patterns::Exact(Exact::new(texts(patterns, ignore_case))),
             Method::Beg => Patterns::Parts(Part::Beginning, texts(patterns, ignore_case)),
             Method::End => Patterns::Parts(Part::End, texts(patterns, ignore_case)),
             Method::Sub => Patterns::Parts(Part::Anywhere, texts(patterns, ignore_case)),
@@ -207,7 +230,7 @@ impl Matcher {
                 networks.contain6(ip) || embedded_ipv4(ip).is_some_and(|ip| networks.contain4(ip))
             }
             (Patterns::Exact(set), Value::Str(text) | Value::Bin(text)) => {
-                set.contains(&*self.folded(text))
+                set.contains(&self.folded(text))
             }
             (Patterns::Parts(part, patterns), Value::Str(text)) => {
                 let text = self.folded(text);
@@ -252,12 +275,11 @@ fn is_between(text: &[u8], pattern: &[u8], delimiters: &[u8]) -> bool {
     if pattern.is_empty() {
         return false;
     }
-    memchr::memmem::find_iter(text, pattern).any(|at| {
-        let opens = at == 0 || delimiters.contains(&text[at - 1]);
-        let closes = text
-            .get(at + pattern.len())
-            .is_none_or(|byte| delimiters.contains(byte));
-        opens && closes
+    let mut after_delimiters =
+        (0..text.len()).filter(|at| *at == 0 || delimiters.contains(&text[at - 1]));
+    after_delimiters.any(|at| {
+        let closing = text.get(at + pattern.len());
+        text[at..].starts_with(pattern) && closing.is_none_or(|byte| delimiters.contains(byte))
     })
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod internal;
 pub(crate) mod l4;
 pub(crate) mod l5;
 pub(crate) mod payload;
+pub(crate) mod proxies;
 pub(crate) mod stream;
 
 use crate::args::{Arg, Spec};
@@ -189,7 +190,10 @@ fn accept(_args: &mut [Arg]) -> Result<(), String> {
 /// All families.
 const FAMILIES: &[&[Fetch]] = &[
     internal::FETCHES,
+    proxies::FETCHES,
     http::FETCHES,
+    http::fields::FETCHES,
+    http::cookies::FETCHES,
     l4::FETCHES,
     l5::FETCHES,
     stream::FETCHES,

@@ -3,8 +3,8 @@
 use net::Now;
 
 use super::write::{Flags, HEADER_UNSAFE, URL_UNSAFE, Writer};
-use crate::facts::{LogOrigin, ServerFacts};
-use crate::fetch::internal::backend;
+use crate::facts::LogOrigin;
+use crate::fetch::proxies::{backend, server};
 use crate::fetch::stream::path_of;
 use crate::text::{push_hex_number, push_log_date, push_padded, push_zone};
 use crate::timers::Timers;
@@ -381,10 +381,6 @@ fn proxy_name<'a>(scope: &Scope<'a>, proxy: u32) -> &'a [u8] {
         .world
         .proxy(proxy)
         .map_or(b"", |proxy| proxy.name.as_bytes())
-}
-
-fn server<'a>(scope: &Scope<'a>) -> Option<ServerFacts<'a>> {
-    scope.world.server(backend(scope), scope.txn?.server?)
 }
 
 fn bind_id(scope: &Scope<'_>) -> u32 {
