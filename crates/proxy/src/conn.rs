@@ -147,6 +147,14 @@ impl Conns {
         }
     }
 
+    pub fn server_ref(&self, id: ConnId) -> Option<&Server> {
+        let entry = self.entries.get(id.slot as usize)?;
+        match &entry.role {
+            Role::Server(server) if entry.generation == id.generation => Some(server),
+            _ => None,
+        }
+    }
+
     /// The bytes of a connection that nobody has taken yet.
     pub fn input(&self, id: ConnId) -> &[u8] {
         match self.entries.get(id.slot as usize) {
@@ -179,6 +187,12 @@ impl Conns {
         {
             entry.input = Vec::new();
         }
+    }
+
+    /// All living connections with what they are.
+    pub fn all(&self) -> impl Iterator<Item = (ConnId, &Role)> {
+        self.ids()
+            .map(|id| (id, &self.entries[id.slot as usize].role))
     }
 
     /// All living connections.

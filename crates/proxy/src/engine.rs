@@ -128,6 +128,10 @@ impl Engine {
         self.core.streams.in_use()
     }
 
+    pub(crate) fn core(&self) -> &Core {
+        &self.core
+    }
+
     fn enter<D: Driver>(&mut self, driver: &mut D, work: impl FnOnce(&mut Core, &mut Cx<'_, D>)) {
         let Engine { running, core } = self;
         let mut cx = Cx { driver, running };

@@ -4,6 +4,7 @@
 //! what a driver tells it. The way of a request is [`stream::phases`], top to bottom.
 #![forbid(unsafe_code)]
 
+mod audit;
 mod backend;
 mod balance;
 mod client;

@@ -194,6 +194,11 @@ impl Streams {
         self.entries.get(id as usize)?.as_deref()
     }
 
+    /// The streams in use that nobody works on.
+    pub fn all(&self) -> impl Iterator<Item = &Stream> {
+        self.entries.iter().filter_map(Option::as_deref)
+    }
+
     pub fn in_use(&self) -> usize {
         self.in_use
     }

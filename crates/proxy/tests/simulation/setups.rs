@@ -1,0 +1,129 @@
+//! The configurations that lives run with, and what a check must know of each.
+
+use std::sync::Arc;
+
+use config::build::Settings;
+use config::condition::BuildInfo;
+use config::environment::Environment;
+use config::load::{LoadOptions, load};
+use config::model::{ConnectionMode, HttpReuse, Mode, SendProxy};
+use config::reader::Input;
+use spangate_proxy::Running;
+
+/// A configuration, loaded.
+#[derive(Debug)]
+pub struct Setup {
+    pub name: &'static str,
+    pub running: Arc<Running>,
+    pub is_tcp: bool,
+    pub reuse: HttpReuse,
+    pub mode: ConnectionMode,
+    pub accepts_proxy: bool,
+    pub sends_proxy: bool,
+    /// By server; 0 is unlimited.
+    pub maxconn: Vec<u32>,
+    /// `maxconn` of the frontend.
+    pub clients_max: Option<u32>,
+    pub keep_alive_ms: u64,
+    pub bufsize: usize,
+}
+
+const DEFAULTS: &str = "
+global
+    tune.bufsize 2048
+    tune.maxrewrite 512
+defaults
+    mode http
+    timeout client 10s
+    timeout server 11s
+    timeout connect 2s
+    timeout http-request 5s
+    timeout http-keep-alive 3s
+    timeout queue 40s
+    timeout tunnel 12s
+    timeout client-fin 9s
+    timeout server-fin 8s
+    log stdout format raw local0
+    log-format \"%HP %ST %tsc %B\"
+";
+
+const ONE: &str = "
+listen sim
+    bind 127.0.0.1:80
+    server one 127.0.0.1:81
+";
+
+const TWO: &str = "
+    server one 127.0.0.1:81
+    server two 127.0.0.1:82
+";
+
+/// By name: the lines of the only proxy's section after its defaults.
+const TEXTS: &[(&str, &str)] = &[
+    ("keep-alive", ""),
+    ("server-close", "option http-server-close"),
+    ("close", "option httpclose"),
+    ("never", "http-reuse never"),
+    ("aggressive", "http-reuse aggressive"),
+    ("always", "http-reuse always"),
+    ("maxconn 1", "http-reuse always\n default-server maxconn 1"),
+    ("maxconn 2 leastconn", "balance leastconn\n default-server maxconn 2"),
+    ("frontend maxconn", "maxconn 2"),
+    ("two servers", "balance roundrobin\n option redispatch 1\n retries 3\n\ttwo"),
+    ("two full servers", "balance random\n default-server maxconn 1\n retries 2\n option redispatch\n\ttwo"),
+    ("buffer", "option http-buffer-request"),
+    ("accept-proxy", "\taccept-proxy"),
+    ("send-proxy", "default-server send-proxy\n http-reuse always"),
+    ("both proxies", "http-reuse always\n default-server send-proxy\n\taccept-proxy"),
+    ("abortonclose", "option abortonclose\n default-server maxconn 1"),
+    ("logasap", "option logasap"),
+    ("pool", "http-reuse always\n default-server pool-max-conn 1 max-reuse 2"),
+    ("tcp", "mode tcp"),
+    ("tcp maxconn", "mode tcp\n default-server maxconn 1"),
+    ("tcp proxies", "mode tcp\n default-server send-proxy\n\taccept-proxy"),
+];
+
+/// All configurations.
+pub fn all() -> Vec<Setup> {
+    TEXTS.iter().map(|(name, lines)| setup(name, lines)).collect()
+}
+
+fn setup(name: &'static str, lines: &str) -> Setup {
+    let mut section = ONE.to_string();
+    let mut lines = lines.to_string();
+    if let Some(rest) = lines.strip_suffix("\ttwo") {
+        section = section.replace("    server one 127.0.0.1:81\n", TWO);
+        lines = rest.to_string();
+    }
+    if let Some(rest) = lines.strip_suffix("\taccept-proxy") {
+        section = section.replace(":80", ":80 accept-proxy");
+        lines = rest.to_string();
+    }
+    let section = section.replace("    server one", &format!("{lines}\n    server one"));
+    let running = running(&format!("{DEFAULTS}{section}"));
+    let proxy = &running.config.proxies[0];
+    Setup {
+        name,
+        is_tcp: proxy.mode == Mode::Tcp,
+        reuse: proxy.http_reuse,
+        mode: proxy.connection_mode,
+        accepts_proxy: proxy.binds[0].accept_proxy,
+        sends_proxy: !matches!(proxy.servers[0].send_proxy, SendProxy::No),
+        maxconn: proxy.servers.iter().map(|server| server.maxconn).collect(),
+        clients_max: proxy.maxconn,
+        keep_alive_ms: 3000,
+        bufsize: running.config.global.tune.bufsize_bytes,
+        running,
+    }
+}
+
+/// Loads a configuration.
+pub fn running(text: &str) -> Arc<Running> {
+    let input = Input { name: "sim.cfg".into(), text: text.as_bytes().to_vec() };
+    let build = BuildInfo::default();
+    let options = LoadOptions { build: &build, settings: Settings::default(), zero_warning: false };
+    match load(&[input], options, &mut Environment::new()) {
+        Ok((config, _)) => Arc::new(Running::new(config, spangate_proxy::Process::default())),
+        Err(diagnostics) => panic!("{text}\n{diagnostics:?}"),
+    }
+}

@@ -1,0 +1,53 @@
+//! What all peers of a life share: the plans, what was seen so far, and what went wrong.
+
+use config::model::HttpReuse;
+
+use super::plan::{Exchange, Mood};
+use super::random::Random;
+use super::setups::Setup;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Stage<'a> {
+    pub setup: &'a Setup,
+    pub mood: Mood,
+    pub random: Random,
+    /// By client.
+    pub plans: Vec<Vec<Exchange>>,
+    /// By client and request: how often a server saw its head.
+    pub seen: Vec<Vec<u32>>,
+    /// Statuses that clients got, by client and request.
+    pub got: Vec<Vec<u16>>,
+    pub draining: bool,
+    pub faults: Vec<String>,
+}
+
+impl Stage<'_> {
+    pub fn fault(&mut self, text: String) {
+        self.faults.push(text);
+    }
+
+    /// A server saw the head of a request.
+    pub fn saw(&mut self, exchange: Exchange) {
+        let Exchange { client, number, .. } = exchange;
+        self.seen[client][number] += 1;
+        let times = self.seen[client][number];
+        if times > 1 && (!exchange.is_idempotent() || self.mood.calm && !self.mood.stale) {
+            self.fault(format!("request {client}/{number} reached servers {times} times"));
+        }
+    }
+
+    /// A server connection that has served `served` requests before gets one of this client.
+    pub fn check_reuse(&mut self, exchange: Exchange, last_client: usize) {
+        let Exchange { client, number, .. } = exchange;
+        let other = client != last_client;
+        let broken = match self.setup.reuse {
+            HttpReuse::Never => other,
+            HttpReuse::Safe => number == 0 && other,
+            HttpReuse::Aggressive | HttpReuse::Always => false,
+        };
+        if broken || (other && self.setup.sends_proxy) {
+            self.fault(format!("request {client}/{number} on a connection of client {last_client}"));
+        }
+    }
+}
