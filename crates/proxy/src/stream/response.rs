@@ -150,7 +150,13 @@ impl Core {
             return 0;
         }
         let to = stream.txn.method;
-        match h1::parse_response(bytes, to, limits, strictness(cx, stream), &mut stream.response) {
+        match h1::parse_response(
+            bytes,
+            to,
+            limits,
+            strictness(cx, stream),
+            &mut stream.response,
+        ) {
             Ok(None) => {
                 if !std::mem::replace(&mut stream.head_in_parts, true) {
                     stream.resume = h1::Resume::default();
@@ -211,8 +217,13 @@ impl Core {
         if parsed.framing == Framing::UntilClose {
             stream.keep_client = false;
         }
-        let framing = if tunnel { Framing::None } else { parsed.framing };
-        stream.download = Transfer::new(framing, coding, cx.running.limits(), strictness(cx, stream));
+        let framing = if tunnel {
+            Framing::None
+        } else {
+            parsed.framing
+        };
+        stream.download =
+            Transfer::new(framing, coding, cx.running.limits(), strictness(cx, stream));
         for capture in &cx.running.proxy(stream.frontend).capture_response {
             let value = stream.response.find(capture.header.as_bytes()).last();
             let value = value.map(|(_, value)| value[..value.len().min(capture.len)].into());
@@ -414,7 +425,12 @@ impl Core {
 
 /// How strict this stream's server is read.
 fn strictness<D>(cx: &Cx<'_, D>, stream: &Stream) -> Strictness {
-    match cx.running.proxy(stream.backend).options.accept_unsafe_violations_in_http_response {
+    match cx
+        .running
+        .proxy(stream.backend)
+        .options
+        .accept_unsafe_violations_in_http_response
+    {
         true => Strictness::Relaxed,
         false => Strictness::Strict,
     }
