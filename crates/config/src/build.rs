@@ -16,9 +16,11 @@ pub mod log_line;
 pub mod logging;
 pub mod names;
 pub mod options;
+pub mod order;
 pub mod pages;
 pub mod proxy;
 pub mod reply;
+pub mod sections;
 pub mod server;
 pub mod tcp_rules;
 pub mod values;
@@ -87,7 +89,7 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
     for section in &tree.sections {
         other_section(section, &mut shared);
     }
-    let proxies = proxy::sections(tree, &global, &mut shared);
+    let proxies = sections::sections(tree, &global, &mut shared);
     let slots = shared.compiler.slots();
     let config = Config {
         global,

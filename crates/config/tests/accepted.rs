@@ -312,9 +312,11 @@ listen l
     );
 }
 
+type Is = fn(&Balance) -> bool;
+
 #[test]
 fn balance_in_every_form() {
-    let cases: [(&str, fn(&Balance) -> bool); 12] = [
+    let cases: [(&str, Is); 12] = [
         ("roundrobin", |b| matches!(b, Balance::RoundRobin)),
         ("static-rr", |b| matches!(b, Balance::StaticRr)),
         ("leastconn", |b| matches!(b, Balance::LeastConn)),
@@ -376,4 +378,63 @@ fn balance_in_every_form() {
 fn a_warning_refuses_only_where_none_is_allowed() {
     assert!(read("frontend f\n bind :80\n").is_ok());
     assert!(read("global\n zero-warning\nfrontend f\n bind :80\n").is_err());
+}
+
+#[test]
+fn expressions_conditions_and_variables() {
+    let text = format!(
+        "defaults d
+    mode http
+{TIMEOUTS}    acl local src 127.0.0.1
+    http-request set-var(txn.a) str(x) if local
+listen l from d
+    bind :80
+    log stdout local0
+    log-format \"%ci %[var(txn.a)]\"
+    unique-id-format %{{+X}}o\\ %ci:%cp
+    http-request set-header X-A \"%[src] %[var(txn.a)]\" if local !{{ path_beg /x }}
+    http-request set-src hdr(X-Forwarded-For)
+    http-request capture req.hdr(Host) len 40
+    http-request return status 200 content-type text/plain lf-string \"%[src]\" hdr X-B %[dst] unless local
+    tcp-request content set-var(sess.b) src
+    balance hash req.hdr(Host)
+    use_backend %[req.hdr(Host)] if {{ hdr(Host) -m found }}
+    server s 127.0.0.1:80 send-proxy-v2 set-proxy-v2-tlv-fmt(0xE1) %[src]
+"
+    );
+    let config = accepted(&text);
+    let proxy = &config.proxies[0];
+    assert_eq!((config.slots.txn, config.slots.sess), (1, 1));
+    assert!(proxy.log_format.is_some() && proxy.unique_id_format.is_some());
+    assert!(
+        matches!(proxy.http_request[0].action, HttpAction::SetVar { .. }),
+        "rules of defaults come first"
+    );
+    assert!(
+        proxy
+            .http_request
+            .iter()
+            .filter(|rule| rule.condition.is_some())
+            .count()
+            == 3
+    );
+    assert!(matches!(
+        proxy.http_request[3].action,
+        HttpAction::Capture { slot: 0, .. }
+    ));
+    assert_eq!(
+        proxy.capture_request,
+        [Capture {
+            header: String::new(),
+            len: 40
+        }]
+    );
+    assert!(matches!(
+        proxy.use_backend[0].target,
+        BackendTarget::Dynamic(_)
+    ));
+    assert!(matches!(proxy.balance, Balance::Hash(_)));
+    assert!(
+        matches!(&proxy.servers[0].send_proxy, SendProxy::V2 { tlvs, .. } if tlvs.len() == 1 && tlvs[0].0 == 0xE1)
+    );
 }

@@ -823,3 +823,45 @@ fn of_the_whole() {
         }
     }
 }
+
+#[test]
+fn of_the_order_of_rules() {
+    let before = format!("defaults\n  mode http\n{TIMEOUTS}backend b\nfrontend f\n  bind :80\n");
+    let cases = [
+        (
+            "use_backend b\n  http-request deny",
+            "a 'http-request' rule placed after a 'use_backend' rule will still be processed before.",
+        ),
+        (
+            "redirect location /\n  http-request deny",
+            "a 'http-request' rule placed after a 'redirect' rule will",
+        ),
+        (
+            "http-request deny\n  tcp-request content accept",
+            "a 'tcp-request content' rule placed after an 'http-request' rule will",
+        ),
+        (
+            "tcp-request session accept\n  tcp-request connection accept",
+            "a 'tcp-request connection' rule placed after a 'tcp-request session' rule",
+        ),
+        (
+            "http-request deny\n  http-request allow",
+            "previous 'http-request' action is final and has no condition attached, further entries are NOOP.",
+        ),
+        (
+            "http-request deny if TRUE\n  http-request reject\n  redirect location /\n  use_backend b",
+            "",
+        ),
+    ];
+    for (lines, message) in cases {
+        let shown = report(&format!("{before}  {lines}\n"));
+        match message {
+            "" => assert_eq!(shown, "", "{lines}"),
+            _ => assert_eq!(
+                shown.matches(message).count(),
+                1,
+                "{lines}: '{message}' in\n{shown}"
+            ),
+        }
+    }
+}

@@ -52,7 +52,6 @@ impl Core {
             match self.connection_rules(cx, conn) {
                 Verdict::Continue => {}
                 Verdict::Close => return self.close_client(cx, conn),
-                Verdict::Abort => return self.abort_client(cx, conn),
             }
         }
         let Some(client) = self.conns.client(conn) else {
@@ -80,7 +79,6 @@ impl Core {
             match self.session_rules(cx, conn) {
                 Verdict::Continue => {}
                 Verdict::Close => return self.close_client(cx, conn),
-                Verdict::Abort => return self.abort_client(cx, conn),
             }
         }
         let timeouts = &cx.running.timeouts[frontend];

@@ -1,7 +1,7 @@
 //! Responses made here: error pages, `return`, `deny`, redirects, the monitor's answer.
 
 use config::model::{ErrorPage, Redirect, RedirectKind, Reply, ReplyBody};
-use http::h1::{self, Framing, Strictness};
+use http::h1::{self, Strictness};
 use http::{Head, Method};
 use net::Driver;
 
@@ -272,8 +272,7 @@ impl Core {
         self.scratch = out;
         stream.answered = true;
         stream.txn.status = status;
-        stream.download = Transfer::new(Framing::None, Coding::Plain);
-        stream.download.done = true;
+        stream.download = Transfer::finished();
         // What is left of the request is read and thrown away, so that the connection can go on.
         stream.upload.open = true;
         self.release_server(cx, stream);
@@ -281,6 +280,10 @@ impl Core {
         if stream.parsed.expect_continue && !stream.upload.done {
             // The client still waits to be asked for its body: it may as well never send it.
             stream.keep_client = false;
+        }
+        if !stream.upload.done {
+            // The part of it that is here already.
+            self.poked.push(client);
         }
         stream.phase = Phase::Transfer;
         self.run(cx, stream);

@@ -99,7 +99,8 @@ impl Running {
                 .bufsize_bytes
                 .saturating_sub(tune.maxrewrite_bytes)
                 .max(1),
-            fields_max: tune.http_maxhdr,
+            // The start line counts too.
+            fields_max: tune.http_maxhdr.saturating_sub(1).max(1),
         }
     }
 }

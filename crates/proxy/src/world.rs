@@ -83,6 +83,38 @@ impl sample::World for View<'_> {
         })
     }
 
+    fn proxy_name(&self, proxy: u32) -> &str {
+        self.running
+            .config
+            .proxies
+            .get(proxy as usize)
+            .map_or("", |proxy| &proxy.name)
+    }
+
+    fn frontend_connections(&self, proxy: u32) -> u32 {
+        self.shared.count(Count::Frontend(proxy as usize))
+    }
+
+    fn backend_connections(&self, proxy: u32) -> u32 {
+        self.shared.count(Count::Backend(proxy as usize))
+    }
+
+    fn server_name(&self, backend: u32, server: u32) -> Option<&str> {
+        let line = self
+            .running
+            .config
+            .proxies
+            .get(backend as usize)?
+            .servers
+            .get(server as usize)?;
+        Some(&line.name)
+    }
+
+    fn server_connections(&self, backend: u32, server: u32) -> u32 {
+        self.shared
+            .count(Count::Server(backend as usize, server as usize))
+    }
+
     fn hostname(&self) -> &str {
         &self.running.process.hostname
     }

@@ -52,9 +52,16 @@ impl ArgKind {
         }
     }
 
-    /// Whether it is there even when nothing was written: it means the current proxy.
-    pub(crate) fn has_default(self) -> bool {
-        matches!(self, ArgKind::Frontend | ArgKind::Backend)
+    /// Whether it cannot be empty.
+    pub(crate) fn needs_text(self) -> bool {
+        use ArgKind::{Int, Ipv4, Ipv6, Mask4, Mask6};
+        matches!(self, Int | Ipv4 | Ipv6 | Mask4 | Mask6)
+    }
+
+    /// Whether HAProxy takes it as text first and reads it when the whole list is there: its messages differ.
+    pub(crate) fn is_read_later(self) -> bool {
+        use ArgKind::{Acls, IntOrVar, Regex, Var, VarOrNothing};
+        matches!(self, Acls | IntOrVar | Regex | Var | VarOrNothing)
     }
 }
 
@@ -126,9 +133,38 @@ pub(crate) struct Written {
 /// A fault in an argument list and its place.
 #[derive(Debug)]
 pub(crate) struct ListError {
+    /// The argument that could not be read; none when all were but do not make sense.
+    pub index: Option<usize>,
     pub start: usize,
     pub end: usize,
     pub message: String,
+}
+
+impl ListError {
+    /// An argument that cannot be read.
+    pub(crate) fn in_arg(
+        index: usize,
+        start: usize,
+        end: usize,
+        message: impl Into<String>,
+    ) -> ListError {
+        ListError {
+            index: Some(index),
+            start,
+            end,
+            message: message.into(),
+        }
+    }
+
+    /// Arguments that were read and do not make sense.
+    pub(crate) fn check(start: usize, end: usize, message: impl Into<String>) -> ListError {
+        ListError {
+            index: None,
+            start,
+            end,
+            message: message.into(),
+        }
+    }
 }
 
 /// Cuts an argument list, from its opening parenthesis at `at`. Gives the arguments and the position after the closing one.
@@ -148,11 +184,7 @@ pub(crate) fn split(word: &str, at: usize) -> Result<(Vec<Written>, usize), List
             Some(b',') => {}
             Some(b')') => break,
             _ => {
-                return Err(ListError {
-                    start: at,
-                    end,
-                    message: "expected ')'".into(),
-                });
+                return Err(ListError::in_arg(list.len() - 1, at, end, "expected ')'"));
             }
         }
     }
@@ -204,11 +236,7 @@ fn cut(bytes: &[u8], start: usize) -> Result<(Written, usize), ListError> {
 }
 
 fn unfinished(start: usize, end: usize) -> ListError {
-    ListError {
-        start,
-        end,
-        message: "failed to parse argument: unterminated quote or escape".into(),
-    }
+    ListError::in_arg(0, start, end, "unterminated quote or escape")
 }
 
 /// The byte that a backslash before `escaped` stands for, and how many bytes it took after the backslash.

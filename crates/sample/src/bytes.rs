@@ -150,7 +150,7 @@ impl Buffer {
     }
 
     /// The bytes, to be changed in place.
-    pub fn as_mut(&mut self) -> &mut [u8] {
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes[self.start..]
     }
 

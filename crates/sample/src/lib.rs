@@ -29,6 +29,8 @@ mod fetch;
 mod known;
 mod names;
 #[cfg(test)]
+mod robustness;
+#[cfg(test)]
 mod testing;
 mod text;
 mod timers;

@@ -63,7 +63,7 @@ impl Timers {
         if self.request < 0 {
             -1
         } else {
-            (self.request - self.idle.max(0) - self.handshake).max(0)
+            self.request - self.idle.max(0) - self.handshake
         }
     }
 
@@ -107,11 +107,8 @@ impl Timers {
     }
 }
 
-/// From one moment to a later one; -1 when that did not come. An earlier one that is not known counts as the start.
+/// From one moment to a later one; -1 when that did not come. HAProxy subtracts even the -1 of an earlier moment that
+/// was not seen: a TCP stream, which has no request, shows `%Tw` one larger.
 fn between(from: i64, to: i64) -> i64 {
-    if to < 0 {
-        -1
-    } else {
-        (to - from.max(0)).max(0)
-    }
+    if to < 0 { -1 } else { to - from }
 }

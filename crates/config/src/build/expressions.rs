@@ -2,6 +2,7 @@
 
 use super::Shared;
 use super::line::{Fault, Line, Parse};
+use super::proxy::ProxyBuild;
 use sample::{Acls, Condition, Expr, LogFormat, Place, Style, VarRef};
 
 impl Shared<'_> {
@@ -60,8 +61,7 @@ impl Shared<'_> {
             .map_err(|error| line.fault(index, format!("{} : {}.", in_words(line), error.message)))
     }
 
-    /// The words from `index` on: nothing, or a condition.
-    pub fn condition(
+    fn condition(
         &mut self,
         acls: &Acls,
         line: &Line<'_>,
@@ -105,6 +105,28 @@ impl Shared<'_> {
                 .as_warning();
             self.settle(Err(fault));
         }
+    }
+}
+
+impl ProxyBuild<'_, '_> {
+    /// The words from `index` on: nothing, or a condition.
+    pub fn condition(
+        &mut self,
+        line: &Line<'_>,
+        index: usize,
+        place: Place,
+    ) -> Parse<Option<Condition>> {
+        let result = self.shared.condition(&self.acls, line, index, place);
+        // A use of an ACL that could not be built has the ACL's own fault, which is told once.
+        result.map_err(|fault| {
+            let cause = |(name, _): &&(String, Box<Fault>)| {
+                fault.message.contains(&format!("no such ACL : '{name}'"))
+            };
+            self.broken_acls
+                .iter()
+                .find(cause)
+                .map_or_else(|| fault.clone(), |(_, fault)| fault.clone())
+        })
     }
 }
 

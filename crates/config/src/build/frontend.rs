@@ -1,6 +1,7 @@
 //! Keywords of the frontend's side.
 
 use super::line::{Cursor, Line, Parse};
+use super::order::Stage;
 use super::proxy::ProxyBuild;
 use super::{bind as bind_line, did_you_mean};
 use crate::model::{BackendTarget, Capture, UseBackend};
@@ -78,9 +79,8 @@ pub fn use_backend(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         build.shared.settle(found.clone().map(|_| ()));
         BackendTarget::Static(found.unwrap_or_default())
     };
-    let condition = build
-        .shared
-        .condition(&build.acls, line, 2, Place::FE_USE_BACKEND)?;
+    build.placed(line, Stage::UseBackend, 1);
+    let condition = build.condition(line, 2, Place::FE_USE_BACKEND)?;
     build
         .proxy
         .use_backend

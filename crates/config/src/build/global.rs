@@ -206,7 +206,7 @@ pub fn log(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
         build.global.log.clear();
         return Ok(());
     }
-    if line.arg(1) == "global" && line.len() == 2 {
+    if line.arg(1) == "global" && line.count() == 2 {
         return Err(line.fault(
             1,
             "log : 'global' is not supported for a global syslog server.",

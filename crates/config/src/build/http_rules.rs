@@ -1,6 +1,7 @@
 //! `http-request`, `http-response`, `http-after-response` and `redirect` rules (manual §4.2, §4.4).
 
 use super::line::{Cursor, Line, Parse};
+use super::order::{Stage, ends};
 use super::proxy::ProxyBuild;
 use super::{did_you_mean, reply};
 use crate::keywords::{self, Keyword, actions};
@@ -14,6 +15,11 @@ pub type HttpParser = fn(&mut ProxyBuild<'_, '_>, &mut Cursor<'_>, Place) -> Par
 pub fn request(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let place = build.place(Place::FE_HTTP_REQUEST, Place::BE_HTTP_REQUEST);
     let rule = rule(build, line, actions::HTTP_REQUEST, place)?;
+    build.placed(line, Stage::HttpRequest, 1);
+    build.unreachable(
+        line,
+        ends(&build.proxy.http_request, build.inherited_rules[0]),
+    );
     build.proxy.http_request.extend(rule);
     Ok(())
 }
@@ -22,6 +28,10 @@ pub fn request(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 pub fn response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let place = response_place(build);
     let rule = rule(build, line, actions::HTTP_RESPONSE, place)?;
+    build.unreachable(
+        line,
+        ends(&build.proxy.http_response, build.inherited_rules[1]),
+    );
     build.proxy.http_response.extend(rule);
     Ok(())
 }
@@ -30,6 +40,10 @@ pub fn response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 pub fn after_response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let place = response_place(build);
     let rule = rule(build, line, actions::HTTP_AFTER_RESPONSE, place)?;
+    build.unreachable(
+        line,
+        ends(&build.proxy.http_after_response, build.inherited_rules[2]),
+    );
     build.proxy.http_after_response.extend(rule);
     Ok(())
 }
@@ -39,9 +53,8 @@ pub fn redirect_rule(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let place = build.place(Place::FE_HTTP_REQUEST, Place::BE_HTTP_REQUEST);
     let mut cursor = Cursor { line: *line, at: 1 };
     let action = redirect(build, &mut cursor, place)?;
-    let condition = build
-        .shared
-        .condition(&build.acls, line, cursor.at, place)?;
+    let condition = build.condition(line, cursor.at, place)?;
+    build.placed(line, Stage::Redirect, 1);
     build.proxy.redirects.push(HttpRule { action, condition });
     Ok(())
 }
@@ -78,9 +91,7 @@ fn rule(
         return Ok(None);
     };
     let action = parser(build, &mut cursor, place)?;
-    let condition = build
-        .shared
-        .condition(&build.acls, line, cursor.at, place)?;
+    let condition = build.condition(line, cursor.at, place)?;
     Ok(Some(HttpRule { action, condition }))
 }
 

@@ -63,7 +63,7 @@ impl<'a> Line<'a> {
     }
 
     /// How many words there are, the keyword included.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.statement.words.len()
     }
 
@@ -112,7 +112,7 @@ impl<'a> Line<'a> {
 
     /// Refuses more than `args` words after word `from`.
     pub fn at_most_after(&self, from: usize, args: usize) -> Parse {
-        match self.len() > from + args + 1 {
+        match self.count() > from + args + 1 {
             true => {
                 let extra = from + args + 1;
                 Err(self.fault(

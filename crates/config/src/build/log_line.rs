@@ -116,7 +116,9 @@ fn sink(cursor: &mut Cursor<'_>) -> Parse<LogSink> {
         Some(("udp" | "udp4", rest)) => format!("ipv4@{rest}"),
         Some(("udp6", rest)) => format!("ipv6@{rest}"),
         Some(("uxdg", rest)) => format!("unix@{rest}"),
-        Some(("ring", _)) => return Err(cursor.fault(super::not_yet("log ring@"))),
+        Some((family @ ("ring" | "backend"), _)) => {
+            return Err(cursor.fault(super::not_yet(&format!("log {family}@"))));
+        }
         _ => text.to_owned(),
     };
     match address::parse(&bare).map_err(|message| cursor.fault(format!("log : {message}.")))? {

@@ -59,7 +59,7 @@ fn keep(line: &Line<'_>) -> Statement {
 fn only_argument(line: &Line<'_>) -> Parse {
     let name = line.keyword();
     line.need(1, || format!("{name} expects an argument."))?;
-    match line.len() {
+    match line.count() {
         2 => Ok(()),
         _ => Err(line.fault(
             2,
@@ -76,7 +76,7 @@ pub fn log(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         build.proxy.log.clear();
         return Ok(());
     }
-    if line.arg(1) == "global" && line.len() == 2 {
+    if line.arg(1) == "global" && line.count() == 2 {
         build.proxy.log.extend(build.global.log.iter().cloned());
         return Ok(());
     }

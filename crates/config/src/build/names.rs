@@ -19,6 +19,8 @@ struct Known {
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     proxies: HashMap<String, Known>,
+    /// A proxy of the compiler that is none of the configuration's: what `defaults` are checked as.
+    pub stand_in: u32,
 }
 
 impl Names {
@@ -96,5 +98,6 @@ pub fn collect(tree: &Tree, compiler: &mut Compiler, diagnostics: &mut Diagnosti
             names.proxies.insert(name.to_owned(), known);
         }
     }
+    names.stand_in = compiler.declare_proxy("", true, true);
     names
 }

@@ -207,12 +207,12 @@ pub fn forwarded(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         for_: None,
         for_port: None,
     };
-    if line.len() == 2 {
+    if line.count() == 2 {
         forwarded.proto = true;
         forwarded.for_ = Some(ForwardedNode::Default);
     }
     let mut at = 2;
-    while at < line.len() {
+    while at < line.count() {
         let word = line.arg(at);
         at += 1;
         let node = match word.strip_suffix("-expr") {

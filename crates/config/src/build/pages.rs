@@ -157,7 +157,7 @@ pub fn errorfiles(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = line.need(1, || "errorfiles : expects <name> as argument.".into())?;
     let pages = section_pages(build.shared, line, 1, name)?.to_vec();
     let mut wanted = Vec::new();
-    for index in 2..line.len() {
+    for index in 2..line.count() {
         let status = status(line, index)?;
         if !pages.iter().any(|(known, _)| *known == status) {
             return Err(line.fault(index, format!("errorfiles : status code '{status}' not declared in 'http-errors' section '{name}'.")));

@@ -1,6 +1,7 @@
 //! `tcp-request` and `tcp-response` rules (manual §4.2, §4.4).
 
 use super::line::{Cursor, Line, Parse};
+use super::order::Stage;
 use super::proxy::ProxyBuild;
 use super::{did_you_mean, values};
 use crate::keywords::{self, Keyword, actions};
@@ -28,16 +29,19 @@ pub fn request(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
                 actions::TCP_CONNECTION,
                 Place::FE_TCP_CONNECTION,
             )?;
+            build.placed(line, Stage::Connection, 2);
             push(rule, &mut build.proxy.tcp_request_connection)
         }
         "session" => {
             frontend_only(build, line)?;
             let rule = rule(build, line, actions::TCP_SESSION, Place::FE_TCP_SESSION)?;
+            build.placed(line, Stage::Session, 2);
             push(rule, &mut build.proxy.tcp_request_session)
         }
         "content" => {
             let place = build.place(Place::FE_TCP_REQUEST, Place::BE_TCP_REQUEST);
             let rule = rule(build, line, actions::TCP_CONTENT, place)?;
+            build.placed(line, Stage::Content, 2);
             push(rule, &mut build.proxy.tcp_request_content)
         }
         word => {
@@ -124,14 +128,12 @@ fn rule(
             build.title()
         )));
     };
-    let parser = super::parser_of(keyword, line, 2.min(line.len() - 1), build.shared)?;
+    let parser = super::parser_of(keyword, line, 2.min(line.count() - 1), build.shared)?;
     let Some(parser) = parser else {
         return Ok(None);
     };
     let action = parser(build, &mut cursor, place)?;
-    let condition = build
-        .shared
-        .condition(&build.acls, line, cursor.at, place)?;
+    let condition = build.condition(line, cursor.at, place)?;
     Ok(Some(TcpRule { action, condition }))
 }
 

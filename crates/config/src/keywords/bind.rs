@@ -52,6 +52,7 @@ pub const KEYWORDS: &[Keyword<BindParser>] = &[
     not_yet("default-crt", 1, TLS),
     yes("defer-accept", 0, bind::defer_accept, "Accepts a connection only when data is there."),
     not_yet("ecdhe", 1, TLS),
+    not_yet("ech", 1, TLS),
     yes("expose-fd", 1, bind::expose_fd, "`expose-fd listeners`: a runtime interface that hands listeners over."),
     not_yet("force-sslv3", 0, TLS),
     not_yet("force-tlsv10", 0, TLS),

@@ -32,6 +32,7 @@ pub fn read(text: &str) -> Result<(Config, Diagnostics), Diagnostics> {
 }
 
 /// What `text` prints, in diagnostic mode.
+#[allow(dead_code)]
 pub fn report(text: &str) -> String {
     let diagnostics = match read(text) {
         Ok((_, diagnostics)) | Err(diagnostics) => diagnostics,

@@ -47,7 +47,6 @@ pub(crate) enum Outcome {
 pub(crate) enum Verdict {
     Continue,
     Close,
-    Abort,
 }
 
 impl Core {

@@ -177,7 +177,10 @@ impl Core {
                 let timeout = cx.running.timeouts[stream.backend].server;
                 self.set_deadline(server, crate::running::deadline(cx.now(), timeout));
             }
-        } else if let Some(client) = stream.client.filter(|_| stream.upload.open && !stream.upload.done) {
+        } else if let Some(client) = stream
+            .client
+            .filter(|_| stream.upload.open && !stream.upload.done)
+        {
             let timeout = cx.running.timeouts[stream.frontend].client;
             self.set_deadline(client, crate::running::deadline(cx.now(), timeout));
         }

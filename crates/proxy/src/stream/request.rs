@@ -32,15 +32,18 @@ impl Core {
         stream: &mut Stream,
         bytes: &[u8],
     ) -> usize {
-        let proxy = cx.running.proxy(stream.frontend);
-        let relaxed = proxy.options.accept_unsafe_violations_in_http_request;
-        let strictness = if relaxed {
-            Strictness::Relaxed
-        } else {
-            Strictness::Strict
-        };
-        match h1::parse_request(bytes, cx.running.limits(), strictness, &mut stream.request) {
-            Ok(None) => 0,
+        let limits = cx.running.limits();
+        if stream.head_in_parts && !stream.resume.is_worth_it(bytes, limits) {
+            return 0;
+        }
+        match h1::parse_request(bytes, limits, strictness(cx, stream), &mut stream.request) {
+            Ok(None) => {
+                if !std::mem::replace(&mut stream.head_in_parts, true) {
+                    stream.resume = h1::Resume::default();
+                    stream.resume.is_worth_it(bytes, limits);
+                }
+                0
+            }
             Ok(Some(parsed)) => {
                 stream.parsed = parsed;
                 self.request_read(cx, stream);
@@ -56,6 +59,7 @@ impl Core {
     }
 
     fn request_read<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        stream.head_in_parts = false;
         let Stream {
             request,
             txn,
@@ -73,7 +77,12 @@ impl Core {
         line.extend_from_slice(request.version_bytes());
         stream.wants_tunnel = parsed.upgrade || txn.method == Method::Connect;
         stream.keep_client = parsed.keep_alive;
-        stream.upload = Transfer::new(parsed.framing, Coding::Discard);
+        stream.upload = Transfer::new(
+            parsed.framing,
+            Coding::Discard,
+            cx.running.limits(),
+            strictness(cx, stream),
+        );
         for capture in &cx.running.proxy(stream.frontend).capture_request {
             let value = stream.request.find(capture.header.as_bytes()).last();
             let value = value.map(|(_, value)| value[..value.len().min(capture.len)].into());
@@ -275,6 +284,19 @@ impl Core {
             }
         }
         Step::Go(Phase::SelectServer)
+    }
+}
+
+/// How strict this stream's client is read.
+fn strictness<D>(cx: &Cx<'_, D>, stream: &Stream) -> Strictness {
+    match cx
+        .running
+        .proxy(stream.frontend)
+        .options
+        .accept_unsafe_violations_in_http_request
+    {
+        true => Strictness::Relaxed,
+        false => Strictness::Strict,
     }
 }
 

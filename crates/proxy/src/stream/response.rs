@@ -149,25 +149,25 @@ impl Core {
         stream: &mut Stream,
         bytes: &[u8],
     ) -> usize {
-        let relaxed = cx
-            .running
-            .proxy(stream.backend)
-            .options
-            .accept_unsafe_violations_in_http_response;
-        let strictness = if relaxed {
-            Strictness::Relaxed
-        } else {
-            Strictness::Strict
-        };
+        let limits = cx.running.limits();
+        if stream.head_in_parts && !stream.resume.is_worth_it(bytes, limits) {
+            return 0;
+        }
         let to = stream.txn.method;
         match h1::parse_response(
             bytes,
             to,
-            cx.running.limits(),
-            strictness,
+            limits,
+            strictness(cx, stream),
             &mut stream.response,
         ) {
-            Ok(None) => 0,
+            Ok(None) => {
+                if !std::mem::replace(&mut stream.head_in_parts, true) {
+                    stream.resume = h1::Resume::default();
+                    stream.resume.is_worth_it(bytes, limits);
+                }
+                0
+            }
             Ok(Some(parsed)) => {
                 self.response_read(cx, stream, parsed);
                 parsed.consumed
@@ -188,6 +188,7 @@ impl Core {
         parsed: h1::Parsed,
     ) {
         let status = stream.response.status();
+        stream.head_in_parts = false;
         // From here on the server has seen the request.
         stream.resendable = false;
         if (100..200).contains(&status) && status != 101 {
@@ -220,14 +221,13 @@ impl Core {
         if parsed.framing == Framing::UntilClose {
             stream.keep_client = false;
         }
-        stream.download = Transfer::new(
-            if tunnel {
-                Framing::None
-            } else {
-                parsed.framing
-            },
-            coding,
-        );
+        let framing = if tunnel {
+            Framing::None
+        } else {
+            parsed.framing
+        };
+        stream.download =
+            Transfer::new(framing, coding, cx.running.limits(), strictness(cx, stream));
         for capture in &cx.running.proxy(stream.frontend).capture_response {
             let value = stream.response.find(capture.header.as_bytes()).last();
             let value = value.map(|(_, value)| value[..value.len().min(capture.len)].into());
@@ -424,6 +424,19 @@ impl Core {
             && stream.resendable
             && !stream.answered
             && is_idempotent(stream.txn.method)
+    }
+}
+
+/// How strict this stream's server is read.
+fn strictness<D>(cx: &Cx<'_, D>, stream: &Stream) -> Strictness {
+    match cx
+        .running
+        .proxy(stream.backend)
+        .options
+        .accept_unsafe_violations_in_http_response
+    {
+        true => Strictness::Relaxed,
+        false => Strictness::Strict,
     }
 }
 

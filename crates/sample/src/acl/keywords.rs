@@ -47,7 +47,7 @@ pub(crate) const KEYWORDS: &[Keyword] = &[
     word("hdr_reg", "req.hdr", Reg),
     word("hdr_sub", "req.hdr", Sub),
     word("http_auth_group", "http_auth_group", Str),
-    word("method", "method", HttpMethod),
+    word("method", "method", Verb),
     word("path", "path", Str),
     word("path_beg", "path", Beg),
     word("path_dir", "path", Dir),

@@ -43,7 +43,7 @@ pub(crate) enum Method {
     /// A regular expression matches.
     Reg,
     /// The same HTTP method. Only of the keyword `method`.
-    HttpMethod,
+    Verb,
     /// A version `major.minor` in a range. Only of keywords.
     Version,
 }
@@ -73,7 +73,7 @@ impl Method {
             Method::Bool | Method::Int | Method::Version => Kind::Int,
             Method::Ip => Kind::Addr,
             Method::Bin => Kind::Bin,
-            Method::HttpMethod => Kind::Method,
+            Method::Verb => Kind::Method,
             _ => Kind::Str,
         }
     }
@@ -120,10 +120,37 @@ enum Patterns {
     Ranges(Vec<Range>),
     Lengths(Vec<Range>),
     Networks(Networks),
-    Exact(HashSet<Box<[u8]>>),
+    Exact(Exact),
     Parts(Part, Vec<Box<[u8]>>),
     Regexes(Box<RegexSet>),
     Methods(Vec<Box<[u8]>>),
+}
+
+/// Texts to be equal to. A few are compared faster than one is hashed.
+#[derive(Debug)]
+enum Exact {
+    Few(Vec<Box<[u8]>>),
+    Many(HashSet<Box<[u8]>>),
+}
+
+/// Up to this many texts are compared one by one.
+const FEW_MAX: usize = 8;
+
+impl Exact {
+    fn new(texts: Vec<Box<[u8]>>) -> Exact {
+        if texts.len() <= FEW_MAX {
+            Exact::Few(texts)
+        } else {
+            Exact::Many(texts.into_iter().collect())
+        }
+    }
+
+    fn contains(&self, text: &[u8]) -> bool {
+        match self {
+            Exact::Few(texts) => texts.iter().any(|known| **known == *text),
+            Exact::Many(texts) => texts.contains(text),
+        }
+    }
 }
 
 /// Which part of a text a pattern is compared with.
@@ -160,23 +187,19 @@ impl Matcher {
             Method::Version => Patterns::Ranges(each(patterns, Range::parse_version)?),
             Method::Len => Patterns::Lengths(each(patterns, Range::parse)?),
             Method::Ip => Patterns::Networks(Networks::new(&each(patterns, Network::parse)?)),
-            Method::Bin => Patterns::Exact(
-                each(patterns, |text| {
-                    crate::convert::coding::from_hex(text.as_bytes())
-                        .map(Vec::into_boxed_slice)
-                        .ok_or_else(|| format!("bad hexadecimal value '{text}'"))
-                })?
-                .into_iter()
-                .collect(),
-            ),
-            Method::Str => Patterns::Exact(texts(patterns, ignore_case).into_iter().collect()),
+            Method::Bin => Patterns::Exact(Exact::new(each(patterns, |text| {
+                crate::convert::coding::from_hex(text.as_bytes())
+                    .map(Vec::into_boxed_slice)
+                    .ok_or_else(|| format!("bad hexadecimal value '{text}'"))
+            })?)),
+            Method::Str => Patterns::Exact(Exact::new(texts(patterns, ignore_case))),
             Method::Beg => Patterns::Parts(Part::Beginning, texts(patterns, ignore_case)),
             Method::End => Patterns::Parts(Part::End, texts(patterns, ignore_case)),
             Method::Sub => Patterns::Parts(Part::Anywhere, texts(patterns, ignore_case)),
             Method::Dir => between(b"/?", texts(patterns, ignore_case)),
             Method::Dom => between(b"/?.:", texts(patterns, ignore_case)),
             Method::Reg => Patterns::Regexes(Box::new(regex_set(patterns, ignore_case)?)),
-            Method::HttpMethod => Patterns::Methods(texts(patterns, false)),
+            Method::Verb => Patterns::Methods(texts(patterns, false)),
         };
         Ok(Matcher {
             kind: method.kind(),
@@ -207,7 +230,7 @@ impl Matcher {
                 networks.contain6(ip) || embedded_ipv4(ip).is_some_and(|ip| networks.contain4(ip))
             }
             (Patterns::Exact(set), Value::Str(text) | Value::Bin(text)) => {
-                set.contains(&*self.folded(text))
+                set.contains(&self.folded(text))
             }
             (Patterns::Parts(part, patterns), Value::Str(text)) => {
                 let text = self.folded(text);
@@ -231,7 +254,7 @@ impl Matcher {
             return text;
         }
         let mut buffer = text.into_buffer();
-        buffer.as_mut().make_ascii_lowercase();
+        buffer.bytes_mut().make_ascii_lowercase();
         buffer.into()
     }
 }
@@ -252,12 +275,11 @@ fn is_between(text: &[u8], pattern: &[u8], delimiters: &[u8]) -> bool {
     if pattern.is_empty() {
         return false;
     }
-    memchr::memmem::find_iter(text, pattern).any(|at| {
-        let opens = at == 0 || delimiters.contains(&text[at - 1]);
-        let closes = text
-            .get(at + pattern.len())
-            .is_none_or(|byte| delimiters.contains(byte));
-        opens && closes
+    let mut after_delimiters =
+        (0..text.len()).filter(|at| *at == 0 || delimiters.contains(&text[at - 1]));
+    after_delimiters.any(|at| {
+        let closing = text.get(at + pattern.len());
+        text[at..].starts_with(pattern) && closing.is_none_or(|byte| delimiters.contains(byte))
     })
 }
 

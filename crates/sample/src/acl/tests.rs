@@ -34,6 +34,8 @@ fn matching_methods() {
         ("{ path_dir img }", true),
         ("{ path_dir im }", false),
         ("{ path_dir /img/ }", true),
+        ("{ str(xa/a/a) -m dir a/a }", true),
+        ("{ str(a/b/) -m dir b }", true),
         ("{ hdr_dom(host) -i example.com }", true),
         ("{ hdr_dom(host) -i ample.com }", false),
         ("{ hdr(host) -i www.example.com }", true),
@@ -264,9 +266,9 @@ fn faults_are_told_where_they_are() {
             "matching method must be specified first (using '-m') when using a sample fetch of this type ('var')",
         ),
         (
-            "{ ssl_fc_sni_end x }",
+            "{ req_ssl_sni x }",
             1,
-            "ACL keyword 'ssl_fc_sni_end' is known but not implemented yet",
+            "ACL keyword 'req_ssl_sni' is known but not implemented yet",
         ),
     ] {
         let error = compiler()
@@ -318,5 +320,39 @@ fn what_can_never_match_is_warned_of() {
     assert!(
         warnings[1].contains("no pattern to match against"),
         "{warnings:?}"
+    );
+}
+
+#[test]
+fn many_patterns_match_as_few_do() {
+    let facts = get();
+    let others: Vec<String> = (0..50).map(|number| format!("/{number}")).collect();
+    let others = others.join(" ");
+    assert_eq!(
+        test(&facts, &format!("{{ path {others} }}")),
+        Verdict::False
+    );
+    assert_eq!(
+        test(&facts, &format!("{{ path {others} /img/Logo.PNG }}")),
+        Verdict::True
+    );
+    assert_eq!(
+        test(&facts, &format!("{{ path -i {others} /IMG/Logo.PNG }}")),
+        Verdict::True
+    );
+    let networks: Vec<String> = (0..50)
+        .map(|number| format!("10.{number}.0.0/16"))
+        .collect();
+    let networks = networks.join(" ");
+    assert_eq!(
+        test(&facts, &format!("{{ src {networks} }}")),
+        Verdict::False
+    );
+    assert_eq!(
+        test(
+            &facts,
+            &format!("{{ src {networks} 192.168.7.0/24 192.168.0.0/16 }}")
+        ),
+        Verdict::True
     );
 }

@@ -23,68 +23,85 @@ impl Compiler {
         if written.len() == 1 && written[0].text.is_empty() && spec.kinds[0] != ArgKind::Str {
             written.clear();
         }
-        let fault = |message: String| ListError {
-            start: at,
-            end: end.max(at + 1).min(word.len()),
-            message,
-        };
-        let takes_all = spec.kinds.last() == Some(&ArgKind::Acls);
-        if written.len() > spec.kinds.len() && !takes_all {
-            let extra = &written[spec.kinds.len()];
+        // Nothing at all is an empty argument where one is required: `str`, `nbsrv`.
+        if written.is_empty() && spec.required > 0 {
+            written.push(Written {
+                text: Vec::new(),
+                start: at,
+                end,
+            });
+        }
+        if spec.kinds == [ArgKind::Acls] {
+            let arg = self
+                .acls_argument(&written)
+                .map_err(|message| ListError::check(at, end, message))?;
+            return Ok((Box::new([arg]), end));
+        }
+        if let Some(extra) = written.get(spec.kinds.len()) {
             let message = format!(
                 "expected ')' before '{}'",
                 &word[extra.start.saturating_sub(1)..]
             );
-            return Err(ListError {
-                start: extra.start,
-                end: extra.end,
+            return Err(ListError::in_arg(
+                spec.kinds.len() - 1,
+                extra.start,
+                extra.end,
                 message,
-            });
+            ));
         }
-        if written.len() < spec.required && !spec.kinds[written.len()].has_default() {
-            return Err(fault(format!(
+        if let Some(missing) = spec
+            .kinds
+            .get(written.len())
+            .filter(|_| written.len() < spec.required)
+        {
+            let message = format!(
                 "missing arguments (got {}/{}), type '{}' expected",
                 written.len(),
                 spec.required,
-                spec.kinds[written.len()].name()
-            )));
+                missing.name()
+            );
+            return Err(ListError::in_arg(written.len(), at, end, message));
         }
-        let mut args = Vec::with_capacity(spec.kinds.len());
-        if takes_all {
-            args.push(self.acls_argument(&written).map_err(fault)?);
-        } else {
-            for (index, kind) in spec.kinds.iter().enumerate() {
-                match written.get(index) {
-                    Some(one) => {
-                        let flags = written.get(2).map_or(&b""[..], |flags| &flags.text);
-                        let arg = self.argument(*kind, one, flags);
-                        args.push(arg.map_err(|message| ListError {
-                            start: one.start,
-                            end: one.end,
-                            message,
-                        })?);
-                    }
-                    None if index < spec.required => args.push(
-                        self.argument(*kind, &Written::nothing(at), b"")
-                            .map_err(fault)?,
-                    ),
-                    None => break,
+        let flags = written.get(2).map_or(&b""[..], |flags| &flags.text);
+        let mut args = Vec::with_capacity(written.len());
+        for (index, (kind, one)) in spec.kinds.iter().zip(&written).enumerate() {
+            let arg = self.argument(*kind, index, one, flags).map_err(|message| {
+                if kind.is_read_later() {
+                    ListError::check(one.start, one.end, message)
+                } else {
+                    ListError::in_arg(index, one.start, one.end, message)
                 }
-            }
+            })?;
+            args.push(arg);
         }
-        check(&mut args).map_err(fault)?;
+        check(&mut args).map_err(|message| ListError::check(at, end, message))?;
         Ok((args.into_boxed_slice(), end))
     }
 
-    fn argument(&mut self, kind: ArgKind, written: &Written, flags: &[u8]) -> Result<Arg, String> {
+    fn argument(
+        &mut self,
+        kind: ArgKind,
+        index: usize,
+        written: &Written,
+        flags: &[u8],
+    ) -> Result<Arg, String> {
         let text = String::from_utf8_lossy(&written.text);
-        let invalid = || format!("failed to parse '{text}' as type '{}'", kind.name());
+        let position = index + 1;
+        if text.is_empty() && kind.needs_text() {
+            return Err(format!(
+                "expected type '{}' at position {position}, but got nothing",
+                kind.name()
+            ));
+        }
+        let invalid = || {
+            format!(
+                "failed to parse '{text}' as type '{}' at position {position}",
+                kind.name()
+            )
+        };
         Ok(match kind {
             ArgKind::Str => Arg::Str(written.text.clone().into_boxed_slice()),
             ArgKind::Int => {
-                if text.is_empty() {
-                    return Err(format!("expected type '{}', but got nothing", kind.name()));
-                }
                 let (value, used) = read_int(&written.text);
                 if used != written.text.len() {
                     return Err(invalid());
@@ -133,16 +150,6 @@ impl Compiler {
         crate::acl::compile::condition(self, &acls, &words, false, crate::Place::ALL)
             .map(Arg::Condition)
             .map_err(|error| error.message)
-    }
-}
-
-impl Written {
-    fn nothing(at: usize) -> Written {
-        Written {
-            text: Vec::new(),
-            start: at,
-            end: at,
-        }
     }
 }
 

@@ -71,11 +71,16 @@ impl Compiler {
         let (args, end) = self
             .arguments(word, name_end, fetch.args, fetch.check)
             .map_err(|fault| {
+                let what = if fault.index.is_some() {
+                    "fetch method"
+                } else {
+                    "invalid args in fetch method"
+                };
                 ExprError::at(
                     0,
                     fault.start,
                     fault.end,
-                    format!("fetch method '{}' : {}", fetch.name, fault.message),
+                    format!("{what} '{}' : {}", fetch.name, fault.message),
                 )
             })?;
         let mut chain = Chain {
@@ -177,7 +182,10 @@ impl Compiler {
         let (args, end) = self
             .arguments(word, end, convert.args, convert.check)
             .map_err(|fault| {
-                let message = format!("invalid args in converter '{name}' : {}", fault.message);
+                let args = fault
+                    .index
+                    .map_or("args".into(), |index| format!("arg {}", index + 1));
+                let message = format!("invalid {args} in converter '{name}' : {}", fault.message);
                 ExprError::at(index, fault.start, fault.end, message)
             })?;
         chain.kind = convert.to;

@@ -21,11 +21,11 @@ fn faults_are_told_where_they_are() {
             "unknown fetch method 'req.hdrr', did you mean 'req.hdr'?",
         ),
         (
-            &["ssl_fc"],
+            &["quic_enabled"],
             Place::ALL,
             0,
-            0..6,
-            "fetch method 'ssl_fc' is known but not implemented yet",
+            0..12,
+            "fetch method 'quic_enabled' is known but not implemented yet",
         ),
         (
             &["src,nope"],
@@ -81,14 +81,14 @@ fn faults_are_told_where_they_are() {
             Place::ALL,
             0,
             4..5,
-            "fetch method 'int' : failed to parse 'x' as type 'integer'",
+            "fetch method 'int' : failed to parse 'x' as type 'integer' at position 1",
         ),
         (
             &["int"],
             Place::ALL,
             0,
             3..3,
-            "fetch method 'int' : missing arguments (got 0/1), type 'integer' expected",
+            "fetch method 'int' : expected type 'integer' at position 1, but got nothing",
         ),
         (
             &["str(a"],
@@ -109,7 +109,7 @@ fn faults_are_told_where_they_are() {
             Place::ALL,
             0,
             4..11,
-            "fetch method 'var' : invalid syntax at char '-'",
+            "invalid args in fetch method 'var' : invalid syntax at char '-'",
         ),
         (
             &["status"],
@@ -123,7 +123,7 @@ fn faults_are_told_where_they_are() {
             Place::ALL,
             2,
             6..8,
-            "invalid args in converter 'ipmask' : missing arguments (got 0/1), type 'IPv4 mask' expected",
+            "invalid arg 1 in converter 'ipmask' : expected type 'IPv4 mask' at position 1, but got nothing",
         ),
     ] {
         let error = compiler().expr(words, place).expect_err(words[0]);

@@ -29,14 +29,10 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         Kind::Int,
         "hexadecimal digits as an integer",
         |_, value, _| {
-            let text = bytes_of(&value)?;
-            let digits = text
-                .iter()
-                .take_while(|byte| byte.is_ascii_hexdigit())
-                .count();
-            let value = text[..digits].iter().fold(0_u64, |sum, digit| {
-                (sum << 4) | u64::from(nibble(*digit).unwrap_or(0))
-            });
+            let digits = bytes_of(&value)?;
+            let value = digits.iter().try_fold(0_u64, |sum, digit| {
+                Some((sum << 4) | u64::from(nibble(*digit)?))
+            })?;
             Some(Value::Int(value as i64))
         },
     ),
@@ -161,7 +157,7 @@ fn as_bin(value: Value<'_>) -> Option<Value<'_>> {
     }
 }
 
-fn nibble(digit: u8) -> Option<u8> {
+pub(super) fn nibble(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
@@ -248,7 +244,7 @@ fn url_decode(text: &[u8], mut in_form: bool, out: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-fn url_enc_kind(args: &mut Vec<Arg>) -> Result<(), String> {
+fn url_enc_kind(args: &mut [Arg]) -> Result<(), String> {
     match str_at(args, 0) {
         b"" | b"query" => Ok(()),
         _ => Err("Unexpected encode type. Allowed value is 'query'".into()),
@@ -269,7 +265,7 @@ impl Input {
     const ALL: [Input; 3] = [Input::Ascii, Input::Utf8, Input::Utf8Skipping];
 }
 
-fn json_input(args: &mut Vec<Arg>) -> Result<(), String> {
+fn json_input(args: &mut [Arg]) -> Result<(), String> {
     let index = match str_at(args, 0) {
         b"" | b"ascii" => 0,
         b"utf8" | b"utf8p" => 1,
@@ -340,6 +336,8 @@ mod tests {
             ("str(Az0),hex", "417A30"),
             ("bin(417a30)", "Az0"),
             ("str(1f),hex2i", "31"),
+            ("int(5),hex", "0000000000000005"),
+            ("bool(true),hex", "0000000000000001"),
             ("str(M),base64", "TQ=="),
             ("str(Ma),base64", "TWE="),
             ("str(Man),base64", "TWFu"),
@@ -358,6 +356,7 @@ mod tests {
             assert_eq!(convert_text(expr), wanted, "{expr}");
         }
         for expr in [
+            "str(1fzz),hex2i",
             "str(TWE),b64dec",
             "str(T===),b64dec",
             "str(a%2),url_dec",

@@ -141,6 +141,10 @@ mod tests {
             ("str(123456789),crc32c", "3808858755"),
             ("str(hello),djb2", "261238937"),
             ("str(hello),sdbm", "684824882"),
+            ("str(hello),wt6", "3538347703"),
+            ("str(hello),wt6(1)", "140457739"),
+            ("str(hello),djb2(1)", "1119739105"),
+            ("str(hello),crc32c", "2591144780"),
         ] {
             assert_eq!(convert_text(expr), wanted, "{expr}");
         }

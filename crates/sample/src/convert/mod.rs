@@ -67,7 +67,7 @@ impl Convert {
     }
 }
 
-fn accept(_args: &mut Vec<Arg>) -> Result<(), String> {
+fn accept(_args: &mut [Arg]) -> Result<(), String> {
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! Text: case, parts, trimming, joining, comparing, replacing.
 
+use super::coding::nibble;
 use super::number::operand;
 use super::{Convert, convert};
 use crate::args::ArgKind::{Int, IntOrVar, Regex, Str, Var, VarOrNothing};
@@ -175,11 +176,11 @@ fn text(value: Value<'_>) -> Option<Bytes<'_>> {
 
 fn change<'a>(value: Value<'a>, with: impl Fn(&mut [u8])) -> Option<Value<'a>> {
     let mut buffer = text(value)?.into_buffer();
-    with(buffer.as_mut());
+    with(buffer.bytes_mut());
     Some(Value::Str(buffer.into()))
 }
 
-fn part_args(args: &mut Vec<Arg>) -> Result<(), String> {
+fn part_args(args: &mut [Arg]) -> Result<(), String> {
     if int_at(args, 0) == Some(0) {
         return Err("Unexpected value 0 for index".into());
     }
@@ -194,11 +195,10 @@ fn part_count(args: &[Arg]) -> usize {
     int_at(args, 2).map_or(1, |count| usize::try_from(count).unwrap_or(0))
 }
 
-fn part_range(
-    text: &[u8],
-    args: &[Arg],
-    find: fn(&[u8], usize, usize, &dyn Fn(u8) -> bool) -> Option<(usize, usize)>,
-) -> Option<(usize, usize)> {
+/// Finds the range of so many parts from the n-th on, between what is a separator.
+type FindPart = fn(&[u8], usize, usize, &dyn Fn(u8) -> bool) -> Option<(usize, usize)>;
+
+fn part_range(text: &[u8], args: &[Arg], find: FindPart) -> Option<(usize, usize)> {
     let index = int_at(args, 0)?;
     let separators = str_at(args, 1);
     let is_separator = |byte: u8| separators.contains(&byte);
@@ -208,7 +208,7 @@ fn part_range(
     }
     // From the end: the same on the reversed text.
     let mut reversed = Bytes::Borrowed(text).into_buffer();
-    reversed.as_mut().reverse();
+    reversed.bytes_mut().reverse();
     let (start, end) = find(&reversed, number, part_count(args), &is_separator)?;
     Some((text.len() - end, text.len() - start))
 }
@@ -332,19 +332,26 @@ fn strcmp<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Option<Va
 /// The colon before a port: the last one, outside the brackets of an IPv6 address.
 fn port_colon(host: &[u8]) -> Option<usize> {
     let colon = memchr::memrchr(b':', host)?;
-    let digits = host[colon + 1..].iter().all(u8::is_ascii_digit);
     let outside = memchr::memrchr(b']', host).is_none_or(|bracket| bracket < colon);
-    (digits && outside).then_some(colon)
+    outside.then_some(colon)
 }
 
-fn replacement(args: &mut Vec<Arg>) -> Result<(), String> {
-    let text = str_at(args, 1);
-    let dangling = text.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1;
-    if dangling {
-        Err("the replacement ends with a backslash".into())
-    } else {
-        Ok(())
+/// A backslash must have something after it, and `\x` two hexadecimal digits.
+fn replacement(args: &mut [Arg]) -> Result<(), String> {
+    let mut rest = str_at(args, 1);
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        rest = match &rest[at + 1..] {
+            [b'x', high, low, after @ ..] if nibble(*high).is_some() && nibble(*low).is_some() => {
+                after
+            }
+            [b'x', ..] => {
+                return Err("'\\x' in the replacement needs two hexadecimal digits".into());
+            }
+            [_, after @ ..] => after,
+            [] => return Err("the replacement ends with a backslash".into()),
+        };
     }
+    Ok(())
 }
 
 /// Replaces the first match, or all with the flag `g`. A result that grows too long is cut, as HAProxy does here.
@@ -386,10 +393,9 @@ fn expand(out: &mut Buffer, template: &[u8], captures: &regex::bytes::Captures<'
                 );
                 rest = after;
             }
-            [b'x', high, low, after @ ..]
-                if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
-            {
-                out.extend(&super::coding::from_hex(&[*high, *low]).unwrap_or_default());
+            [b'x', high, low, after @ ..] => {
+                // Checked when the expression was compiled.
+                out.push(nibble(*high).unwrap_or(0) << 4 | nibble(*low).unwrap_or(0));
                 rest = after;
             }
             [other, after @ ..] => {
@@ -447,6 +453,9 @@ mod tests {
             ("str(www.example.com:80),host_only", "www.example.com"),
             ("str([::1]:80),port_only", "80"),
             ("str([::1]),host_only", "[::1]"),
+            ("str(a:b),host_only", "a"),
+            ("str(banana),regsub(x*,-,g)", "-b-a-n-a-n-a-"),
+            ("str(),length", "0"),
             (r#"str(/foo/bar),regsub("^/([^/]*)",/\1x)"#, "/foox/bar"),
             ("str(banana),regsub(a,o)", "bonana"),
             ("str(banana),regsub(a,o,g)", "bonono"),

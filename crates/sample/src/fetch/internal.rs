@@ -1,7 +1,7 @@
-//! Constants and the state of the process, its proxies and servers (manual §7.3.2).
+//! Constants and the state of the process (manual §7.3.2).
 
-use super::{BACKEND, CONSTANT, Cursor, FRONTEND, Fetch, INTERNAL, SERVER, fetch};
-use crate::args::ArgKind::{Acls, Backend, Frontend, Int, Ipv4, Ipv6, Server, Str, Var};
+use super::{CONSTANT, Cursor, Fetch, INTERNAL, fetch};
+use crate::args::ArgKind::{Acls, Int, Ipv4, Ipv6, Str, Var};
 use crate::args::{Arg, NONE, int_at, spec, str_at};
 use crate::cast::{method_of, written};
 use crate::text::push_hex;
@@ -215,200 +215,6 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "whether the process drains",
         |_, scope, _| Some(Value::Bool(scope.world.stopping())),
     ),
-    fetch(
-        "fe_id",
-        NONE,
-        Kind::Int,
-        &FRONTEND,
-        "the frontend's id",
-        |_, scope, _| {
-            Some(Value::Int(
-                scope.world.proxy(scope.session.frontend)?.id.into(),
-            ))
-        },
-    ),
-    fetch(
-        "fe_name",
-        NONE,
-        Kind::Str,
-        &FRONTEND,
-        "the frontend's name",
-        |_, scope, _| Some(Value::text(scope.world.proxy(scope.session.frontend)?.name)),
-    ),
-    fetch(
-        "fe_defbe",
-        NONE,
-        Kind::Str,
-        &FRONTEND,
-        "the frontend's default backend",
-        |_, scope, _| {
-            Some(scope.world.proxy(scope.session.frontend)?.default_backend)
-                .filter(|name| !name.is_empty())
-                .map(Value::text)
-        },
-    ),
-    fetch(
-        "so_id",
-        NONE,
-        Kind::Int,
-        &FRONTEND,
-        "the listening socket's id",
-        |_, scope, _| Some(Value::Int(bind(scope)?.id.into())),
-    ),
-    fetch(
-        "so_name",
-        NONE,
-        Kind::Str,
-        &FRONTEND,
-        "the listening socket's name",
-        |_, scope, _| {
-            Some(bind(scope)?.name)
-                .filter(|name| !name.is_empty())
-                .map(Value::text)
-        },
-    ),
-    fetch(
-        "dst_conn",
-        NONE,
-        Kind::Int,
-        &FRONTEND,
-        "connections on the listening socket",
-        |_, scope, _| Some(Value::Int(bind(scope)?.connections.into())),
-    ),
-    fetch(
-        "fe_conn",
-        spec(1, &[Frontend]),
-        Kind::Int,
-        &INTERNAL,
-        "a frontend's connections",
-        |args, scope, _| Some(Value::Int(proxy(args, scope)?.frontend_connections.into())),
-    ),
-    fetch(
-        "be_conn",
-        spec(1, &[Backend]),
-        Kind::Int,
-        &INTERNAL,
-        "a backend's connections",
-        |args, scope, _| Some(Value::Int(proxy(args, scope)?.backend_connections.into())),
-    ),
-    fetch(
-        "nbsrv",
-        spec(1, &[Backend]),
-        Kind::Int,
-        &INTERNAL,
-        "a backend's usable servers",
-        |args, scope, _| Some(Value::Int(proxy(args, scope)?.usable_servers.into())),
-    ),
-    fetch(
-        "queue",
-        spec(1, &[Backend]),
-        Kind::Int,
-        &INTERNAL,
-        "requests in all queues of a backend",
-        |args, scope, _| Some(Value::Int(proxy(args, scope)?.queue.into())),
-    ),
-    fetch(
-        "connslots",
-        spec(1, &[Backend]),
-        Kind::Int,
-        &INTERNAL,
-        "free connection and queue slots",
-        connslots,
-    ),
-    fetch(
-        "be_id",
-        NONE,
-        Kind::Int,
-        &BACKEND,
-        "the backend's id",
-        |_, scope, _| {
-            Some(Value::Int(
-                scope
-                    .world
-                    .proxy(backend(scope))
-                    .map_or(0, |proxy| proxy.id)
-                    .into(),
-            ))
-        },
-    ),
-    fetch(
-        "be_name",
-        NONE,
-        Kind::Str,
-        &BACKEND,
-        "the backend's name",
-        |_, scope, _| Some(Value::text(scope.world.proxy(backend(scope))?.name)),
-    ),
-    fetch(
-        "srv_id",
-        NONE,
-        Kind::Int,
-        &SERVER,
-        "the server's id",
-        |_, scope, _| Some(Value::Int(server(scope)?.id.into())),
-    ),
-    fetch(
-        "srv_name",
-        NONE,
-        Kind::Str,
-        &SERVER,
-        "the server's name",
-        |_, scope, _| Some(Value::text(server(scope)?.name)),
-    ),
-    fetch(
-        "srv_conn",
-        spec(1, &[Server]),
-        Kind::Int,
-        &INTERNAL,
-        "a server's connections",
-        |args, scope, _| Some(Value::Int(named_server(args, scope)?.connections.into())),
-    ),
-    fetch(
-        "srv_conn_free",
-        spec(1, &[Server]),
-        Kind::Int,
-        &INTERNAL,
-        "a server's free connections",
-        |args, scope, _| {
-            let server = named_server(args, scope)?;
-            Some(Value::Int(match server.maxconn {
-                0 => -1,
-                max => max.saturating_sub(server.connections).into(),
-            }))
-        },
-    ),
-    fetch(
-        "srv_is_up",
-        spec(1, &[Server]),
-        Kind::Bool,
-        &INTERNAL,
-        "whether a server is up",
-        |args, scope, _| Some(Value::Bool(named_server(args, scope)?.is_up)),
-    ),
-    fetch(
-        "srv_queue",
-        spec(1, &[Server]),
-        Kind::Int,
-        &INTERNAL,
-        "requests in a server's queue",
-        |args, scope, _| Some(Value::Int(named_server(args, scope)?.queue.into())),
-    ),
-    fetch(
-        "srv_weight",
-        spec(1, &[Server]),
-        Kind::Int,
-        &INTERNAL,
-        "a server's current weight",
-        |args, scope, _| Some(Value::Int(named_server(args, scope)?.weight.into())),
-    ),
-    fetch(
-        "srv_iweight",
-        spec(1, &[Server]),
-        Kind::Int,
-        &INTERNAL,
-        "a server's configured weight",
-        |args, scope, _| Some(Value::Int(named_server(args, scope)?.initial_weight.into())),
-    ),
 ];
 
 /// The fetches whose value is known when they are compiled.
@@ -527,15 +333,15 @@ fn read_unit(args: &mut [Arg], index: usize) -> Result<(), String> {
 }
 
 /// The unit is the first argument.
-pub(super) fn unit_first(args: &mut Vec<Arg>) -> Result<(), String> {
+pub(super) fn unit_first(args: &mut [Arg]) -> Result<(), String> {
     read_unit(args, 0)
 }
 
-fn unit_second(args: &mut Vec<Arg>) -> Result<(), String> {
+fn unit_second(args: &mut [Arg]) -> Result<(), String> {
     read_unit(args, 1)
 }
 
-fn read_bool(args: &mut Vec<Arg>) -> Result<(), String> {
+fn read_bool(args: &mut [Arg]) -> Result<(), String> {
     let value = match str_at(args, 0).to_ascii_lowercase().as_slice() {
         b"true" | b"1" | b"yes" | b"on" => 1,
         b"false" | b"0" | b"no" | b"off" => 0,
@@ -546,7 +352,7 @@ fn read_bool(args: &mut Vec<Arg>) -> Result<(), String> {
 }
 
 /// Replaces hexadecimal digits by their bytes.
-fn read_hex(args: &mut Vec<Arg>) -> Result<(), String> {
+fn read_hex(args: &mut [Arg]) -> Result<(), String> {
     let bytes = crate::convert::coding::from_hex(str_at(args, 0)).ok_or("bad hexadecimal value")?;
     args[0] = Arg::Str(bytes.into_boxed_slice());
     Ok(())
@@ -561,7 +367,7 @@ fn rand<'a>(args: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Option<V
     }))
 }
 
-fn uuid_version(args: &mut Vec<Arg>) -> Result<(), String> {
+fn uuid_version(args: &mut [Arg]) -> Result<(), String> {
     match int_at(args, 0) {
         None | Some(4 | 7) => Ok(()),
         Some(_) => Err("Unsupported UUID version".into()),
@@ -591,56 +397,4 @@ fn uuid<'a>(args: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Option<V
         out.make_ascii_lowercase();
     });
     Some(Value::Str(text))
-}
-
-fn bind<'a>(scope: &Scope<'a>) -> Option<crate::facts::BindFacts<'a>> {
-    scope.world.bind(scope.session.frontend, scope.session.bind)
-}
-
-fn proxy<'a>(args: &[Arg], scope: &Scope<'a>) -> Option<crate::facts::ProxyFacts<'a>> {
-    match args.first() {
-        Some(Arg::Proxy(index)) => scope.world.proxy(*index),
-        _ => None,
-    }
-}
-
-/// The stream's backend; the frontend stands for it before the switch, as in HAProxy.
-pub(crate) fn backend(scope: &Scope<'_>) -> u32 {
-    scope
-        .txn
-        .and_then(|txn| txn.backend)
-        .unwrap_or(scope.session.frontend)
-}
-
-fn server<'a>(scope: &Scope<'a>) -> Option<crate::facts::ServerFacts<'a>> {
-    scope.world.server(backend(scope), scope.txn?.server?)
-}
-
-fn named_server<'a>(args: &[Arg], scope: &Scope<'a>) -> Option<crate::facts::ServerFacts<'a>> {
-    match args.first() {
-        Some(Arg::Server { backend, server }) => scope.world.server(*backend, *server),
-        _ => None,
-    }
-}
-
-fn connslots<'a>(args: &'a [Arg], scope: &Scope<'a>, _: &mut Cursor) -> Option<Value<'a>> {
-    let Some(Arg::Proxy(backend)) = args.first() else {
-        return None;
-    };
-    let mut slots = 0_i64;
-    for index in 0..scope.world.proxy(*backend)?.servers {
-        let Some(server) = scope
-            .world
-            .server(*backend, index)
-            .filter(|server| server.is_up)
-        else {
-            continue;
-        };
-        if server.maxconn == 0 || server.maxqueue == 0 {
-            return Some(Value::Int(-1));
-        }
-        slots += i64::from(server.maxconn) - i64::from(server.connections);
-        slots += i64::from(server.maxqueue) - i64::from(server.queue);
-    }
-    Some(Value::Int(slots))
 }

@@ -251,7 +251,7 @@ const TLV_KINDS: &[(&str, u8)] = &[
     ("NETNS", 0x30),
 ];
 
-fn tlv_kind(args: &mut Vec<Arg>) -> Result<(), String> {
+fn tlv_kind(args: &mut [Arg]) -> Result<(), String> {
     let text = String::from_utf8_lossy(str_at(args, 0)).into_owned();
     let named = TLV_KINDS
         .iter()

@@ -3,7 +3,9 @@
 pub(crate) mod http;
 pub(crate) mod internal;
 pub(crate) mod l4;
+pub(crate) mod l5;
 pub(crate) mod payload;
+pub(crate) mod proxies;
 pub(crate) mod stream;
 
 use crate::args::{Arg, Spec};
@@ -31,7 +33,7 @@ pub(crate) struct Fetch {
 pub(crate) type FetchFn = for<'a> fn(&'a [Arg], &Scope<'a>, &mut Cursor) -> Option<Value<'a>>;
 
 /// Checks or replaces compiled arguments.
-pub(crate) type CheckFn = fn(&mut Vec<Arg>) -> Result<(), String>;
+pub(crate) type CheckFn = fn(&mut [Arg]) -> Result<(), String>;
 
 /// Where a fetch with several values stands. ACLs ask for one value after the other (`iterate`).
 #[derive(Debug, Default)]
@@ -181,15 +183,19 @@ impl Fetch {
     }
 }
 
-fn accept(_args: &mut Vec<Arg>) -> Result<(), String> {
+fn accept(_args: &mut [Arg]) -> Result<(), String> {
     Ok(())
 }
 
 /// All families.
 const FAMILIES: &[&[Fetch]] = &[
     internal::FETCHES,
+    proxies::FETCHES,
     http::FETCHES,
+    http::fields::FETCHES,
+    http::cookies::FETCHES,
     l4::FETCHES,
+    l5::FETCHES,
     stream::FETCHES,
     payload::FETCHES,
 ];

@@ -1,6 +1,6 @@
 use net::Addr;
 
-use super::{CONNECT, HTTP, HTTP_CLF, TCP, TCP_CLF};
+use super::{CONNECT, HTTP, HTTP_CLF, HTTPS, TCP, TCP_CLF};
 use crate::testing::{Facts, addr, at_ms, compiler};
 use crate::{Place, Style};
 
@@ -82,6 +82,28 @@ fn a_request_that_was_not_understood() {
         log(&facts, "%HM %HU %HP %HPO %HQ %HV"),
         ["<BADREQ>"; 6].join(" ")
     );
+}
+
+/// What HAProxy writes for a clear connection.
+#[test]
+fn the_https_format_without_tls() {
+    let line = log(&served(), HTTPS);
+    assert!(
+        line.ends_with("\"GET /index.html?a=1 HTTP/1.1\" 0/-/-/-/0 -/-/-"),
+        "{line}"
+    );
+}
+
+/// As HAProxy shows a TCP session: without a request to count from, `%Tw` is one larger.
+#[test]
+fn timers_of_a_tcp_session() {
+    let mut facts = Facts::new();
+    facts.txn.is_http = false;
+    facts.txn.timing.queued_ms = Some(at_ms(0).ms());
+    facts.txn.timing.connected_ms = Some(at_ms(0).ms());
+    facts.txn.timing.data_end_ms = Some(at_ms(0).ms());
+    let timers = log(&facts, "%Th|%Ti|%TR|%Tq|%Tw|%Tc|%Tr|%Ta|%Tt|%Tu|%ts|%tsc");
+    assert_eq!(timers, "0|-1|-1|-1|1|0|-1|0|0|0|--|----");
 }
 
 #[test]

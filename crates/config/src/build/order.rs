@@ -1,0 +1,81 @@
+//! Warnings about rules whose place in the file is not when they are evaluated.
+
+use super::line::Line;
+use super::proxy::ProxyBuild;
+use crate::model::{HttpAction, HttpRule};
+
+/// Rule sets in the order of their evaluation, as messages call them.
+const STAGES: [&str; 5] = [
+    "a 'tcp-request session' rule",
+    "a 'tcp-request content' rule",
+    "an 'http-request' rule",
+    "a 'redirect' rule",
+    "a 'use_backend' rule",
+];
+
+/// The sets that a rule may belong to; the number is the set's place among [`STAGES`], one up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// `tcp-request connection`
+    Connection = 0,
+    /// `tcp-request session`
+    Session = 1,
+    /// `tcp-request content`
+    Content = 2,
+    /// `http-request`
+    HttpRequest = 3,
+    /// `redirect`
+    Redirect = 4,
+    /// `use_backend`
+    UseBackend = 5,
+}
+
+/// Which sets have own rules of the section so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seen([bool; 6]);
+
+impl ProxyBuild<'_, '_> {
+    /// Notes an own rule, and warns where one of a later set stands before it. `words` of the line name its set.
+    pub fn placed(&mut self, line: &Line<'_>, stage: Stage, words: usize) {
+        if self.inherited {
+            return;
+        }
+        let stage = stage as usize;
+        self.seen.0[stage] = true;
+        if let Some(later) = (stage + 1..6).find(|&later| self.seen.0[later]) {
+            let set = line.texts(0)[..words].join(" ");
+            let message = format!(
+                "a '{set}' rule placed after {} will still be processed before.",
+                STAGES[later - 1]
+            );
+            self.shared.diagnostics.warning(&line.span(0), message);
+        }
+    }
+
+    /// Warns where the own rule before, which is the last of `rules` so far, ends the evaluation whatever comes.
+    pub fn unreachable(&mut self, line: &Line<'_>, ends: bool) {
+        if ends && !self.inherited {
+            let name = line.keyword();
+            let message = format!(
+                "previous '{name}' action is final and has no condition attached, further entries are NOOP."
+            );
+            self.shared.diagnostics.warning(&line.span(0), message);
+        }
+    }
+}
+
+/// Whether no rule after the last of `rules` is evaluated. `inherited` of them came from `defaults` and do not count.
+pub fn ends(rules: &[HttpRule], inherited: usize) -> bool {
+    let own = rules.get(inherited..).unwrap_or_default();
+    own.last().is_some_and(|rule| {
+        let last = matches!(
+            rule.action,
+            HttpAction::Allow
+                | HttpAction::Deny(_)
+                | HttpAction::Tarpit(_)
+                | HttpAction::Return(_)
+                | HttpAction::Redirect(_)
+        );
+        last && rule.condition.is_none()
+    })
+}

@@ -1,0 +1,246 @@
+//! Cookies of requests and responses (RFC 6265 §4).
+
+use ::http::Head;
+
+use super::fields::{as_number, lines, trim};
+use super::{request, response};
+use crate::args::ArgKind::Str;
+use crate::args::{Arg, spec, str_at};
+use crate::fetch::{Cursor, Fetch, REQUEST_HEAD, RESPONSE_HEAD, fetch};
+use crate::{Kind, Scope, Value};
+
+pub(crate) const FETCHES: &[Fetch] = &[
+    fetch(
+        "cook",
+        COUNT,
+        Kind::Str,
+        &REQUEST_HEAD,
+        "as req.cook",
+        request_cookie,
+    ),
+    fetch(
+        "req.cook",
+        COUNT,
+        Kind::Str,
+        &REQUEST_HEAD,
+        "a cookie's value",
+        request_cookie,
+    ),
+    fetch(
+        "cook_val",
+        COUNT,
+        Kind::Int,
+        &REQUEST_HEAD,
+        "as req.cook_val",
+        request_cookie_number,
+    ),
+    fetch(
+        "req.cook_val",
+        COUNT,
+        Kind::Int,
+        &REQUEST_HEAD,
+        "a cookie's value as a number",
+        request_cookie_number,
+    ),
+    fetch(
+        "cook_cnt",
+        COUNT,
+        Kind::Int,
+        &REQUEST_HEAD,
+        "as req.cook_cnt",
+        request_cookie_count,
+    ),
+    fetch(
+        "req.cook_cnt",
+        COUNT,
+        Kind::Int,
+        &REQUEST_HEAD,
+        "how often a cookie comes",
+        request_cookie_count,
+    ),
+    fetch(
+        "scook",
+        COUNT,
+        Kind::Str,
+        &RESPONSE_HEAD,
+        "as res.cook",
+        response_cookie,
+    ),
+    fetch(
+        "res.cook",
+        COUNT,
+        Kind::Str,
+        &RESPONSE_HEAD,
+        "the value of a cookie that is set",
+        response_cookie,
+    ),
+    fetch(
+        "res.cook_cnt",
+        COUNT,
+        Kind::Int,
+        &RESPONSE_HEAD,
+        "how often a cookie is set",
+        |args, scope, cursor| cookie_count(response(scope, cursor)?, str_at(args, 0), false),
+    ),
+];
+
+const COUNT: crate::args::Spec = spec(0, &[Str]);
+
+/// A cookie by name: every one in turn for those who iterate, the last one for others; the first of all without a name.
+fn cookie<'a>(
+    args: &'a [Arg],
+    head: &'a Head,
+    is_request: bool,
+    cursor: &mut Cursor,
+) -> Option<Value<'a>> {
+    let name = str_at(args, 0);
+    if cursor.iterate {
+        return next_cookie(head, name, is_request, cursor).map(Value::text);
+    }
+    let mut values = cookie_lines(head, is_request)
+        .flat_map(|line| Cookies {
+            line,
+            at: 0,
+            is_request,
+        })
+        .filter(|(found, _)| name.is_empty() || *found == name)
+        .map(|(_, value)| value);
+    if name.is_empty() {
+        values.next()
+    } else {
+        values.last()
+    }
+    .map(Value::text)
+}
+
+fn next_cookie<'a>(
+    head: &'a Head,
+    name: &[u8],
+    is_request: bool,
+    cursor: &mut Cursor,
+) -> Option<&'a [u8]> {
+    for line in cookie_lines(head, is_request).skip(cursor.index) {
+        let mut cookies = Cookies {
+            line,
+            at: cursor.offset,
+            is_request,
+        };
+        while let Some((found, value)) = cookies.next() {
+            cursor.offset = cookies.at;
+            if name.is_empty() || found == name {
+                cursor.more = true;
+                return Some(value);
+            }
+        }
+        cursor.index += 1;
+        cursor.offset = 0;
+    }
+    None
+}
+
+fn cookie_lines(head: &Head, is_request: bool) -> impl Iterator<Item = &[u8]> {
+    lines(head, if is_request { b"cookie" } else { b"set-cookie" })
+}
+
+fn cookie_count<'a>(head: &Head, name: &[u8], is_request: bool) -> Option<Value<'a>> {
+    let cookies = cookie_lines(head, is_request).flat_map(|line| Cookies {
+        line,
+        at: 0,
+        is_request,
+    });
+    Some(Value::Int(
+        cookies
+            .filter(|(found, _)| name.is_empty() || *found == name)
+            .count() as i64,
+    ))
+}
+
+/// Names and values of the cookies of one field (RFC 6265 §4). A `Set-Cookie` has one; attributes follow it.
+struct Cookies<'a> {
+    line: &'a [u8],
+    at: usize,
+    is_request: bool,
+}
+
+impl<'a> Iterator for Cookies<'a> {
+    type Item = (&'a [u8], &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let rest = self.line.get(self.at..).filter(|rest| !rest.is_empty())?;
+            let equal = rest.iter().position(|byte| match byte {
+                b'=' | b';' => true,
+                b',' => self.is_request,
+                _ => false,
+            });
+            let has_value = equal.is_some_and(|equal| rest[equal] == b'=');
+            let name = trim(&rest[..equal.unwrap_or(rest.len())]);
+            let value_at = equal.map_or(rest.len(), |equal| equal + 1);
+            let length = if has_value {
+                cookie_end(&rest[value_at..])
+            } else {
+                0
+            };
+            self.at += if has_value {
+                value_at + length + 1
+            } else {
+                value_at
+            };
+            if !self.is_request {
+                // Only the first pair is the cookie.
+                self.at = self.line.len();
+            }
+            if has_value && name.first() != Some(&b'$') {
+                return Some((name, trim(&rest[value_at..value_at + length])));
+            }
+        }
+    }
+}
+
+/// Where a cookie's value ends: a semicolon or comma outside quotes.
+fn cookie_end(bytes: &[u8]) -> usize {
+    let mut quoted = false;
+    let mut escaped = false;
+    for (index, byte) in bytes.iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b',' | b';' if !quoted => return index,
+            _ => {}
+        }
+    }
+    bytes.len()
+}
+
+fn request_cookie<'a>(
+    args: &'a [Arg],
+    scope: &Scope<'a>,
+    cursor: &mut Cursor,
+) -> Option<Value<'a>> {
+    cookie(args, request(scope, cursor)?, true, cursor)
+}
+
+fn response_cookie<'a>(
+    args: &'a [Arg],
+    scope: &Scope<'a>,
+    cursor: &mut Cursor,
+) -> Option<Value<'a>> {
+    cookie(args, response(scope, cursor)?, false, cursor)
+}
+
+fn request_cookie_number<'a>(
+    args: &'a [Arg],
+    scope: &Scope<'a>,
+    cursor: &mut Cursor,
+) -> Option<Value<'a>> {
+    as_number(request_cookie(args, scope, cursor)?)
+}
+
+fn request_cookie_count<'a>(
+    args: &'a [Arg],
+    scope: &Scope<'a>,
+    cursor: &mut Cursor,
+) -> Option<Value<'a>> {
+    cookie_count(request(scope, cursor)?, str_at(args, 0), true)
+}

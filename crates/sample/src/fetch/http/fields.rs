@@ -1,0 +1,497 @@
+//! Fields of requests and responses: by line (`fhdr`) or by comma-separated value (`hdr`).
+
+use ::http::Head;
+
+use super::{request, response};
+use crate::args::ArgKind::{Int, Str};
+use crate::args::{Arg, NONE, int_at, spec, str_at};
+use crate::bytes::Buffer;
+use crate::cast::ip_of;
+use crate::fetch::{ANY_HEAD, Cursor, Fetch, REQUEST_HEAD, RESPONSE_HEAD, fetch};
+use crate::text::read_int;
+use crate::{Bytes, Kind, Scope, Value};
+
+pub(crate) const FETCHES: &[Fetch] = &[
+    fetch(
+        "hdr",
+        FIELD,
+        Kind::Str,
+        &ANY_HEAD,
+        "as req.hdr",
+        request_value,
+    )
+    .checked(occurrence),
+    fetch(
+        "req.hdr",
+        FIELD,
+        Kind::Str,
+        &REQUEST_HEAD,
+        "a comma-separated value of a field",
+        request_value,
+    )
+    .checked(occurrence),
+    fetch(
+        "req.fhdr",
+        FIELD,
+        Kind::Str,
+        &REQUEST_HEAD,
+        "a field's whole value",
+        |args, scope, cursor| field(args, request(scope, cursor)?, cursor),
+    )
+    .checked(occurrence),
+    fetch(
+        "hdr_cnt",
+        COUNT,
+        Kind::Int,
+        &REQUEST_HEAD,
+        "as req.hdr_cnt",
+        request_value_count,
+    ),
+    fetch(
+        "req.hdr_cnt",
+        COUNT,
+        Kind::Int,
+        &REQUEST_HEAD,
+        "how many values a field has",
+        request_value_count,
+    ),
+    fetch(
+        "req.fhdr_cnt",
+        COUNT,
+        Kind::Int,
+        &REQUEST_HEAD,
+        "how often a field comes",
+        |args, scope, cursor| {
+            Some(Value::Int(
+                lines(request(scope, cursor)?, str_at(args, 0)).count() as i64,
+            ))
+        },
+    ),
+    fetch(
+        "hdr_ip",
+        FIELD,
+        Kind::Addr,
+        &REQUEST_HEAD,
+        "as req.hdr_ip",
+        request_ip,
+    )
+    .checked(occurrence),
+    fetch(
+        "req.hdr_ip",
+        FIELD,
+        Kind::Addr,
+        &REQUEST_HEAD,
+        "a value as an address",
+        request_ip,
+    )
+    .checked(occurrence),
+    fetch(
+        "hdr_val",
+        FIELD,
+        Kind::Int,
+        &REQUEST_HEAD,
+        "as req.hdr_val",
+        request_number,
+    )
+    .checked(occurrence),
+    fetch(
+        "req.hdr_val",
+        FIELD,
+        Kind::Int,
+        &REQUEST_HEAD,
+        "a value as a number",
+        request_number,
+    )
+    .checked(occurrence),
+    fetch(
+        "req.hdr_names",
+        COUNT,
+        Kind::Str,
+        &REQUEST_HEAD,
+        "the names of all fields",
+        |args, scope, cursor| names(args, request(scope, cursor)?),
+    ),
+    fetch(
+        "req.hdrs",
+        NONE,
+        Kind::Bin,
+        &REQUEST_HEAD,
+        "all fields as text",
+        |_, scope, cursor| all(request(scope, cursor)?),
+    ),
+    fetch(
+        "shdr",
+        FIELD,
+        Kind::Str,
+        &RESPONSE_HEAD,
+        "as res.hdr",
+        response_value,
+    )
+    .checked(occurrence),
+    fetch(
+        "res.hdr",
+        FIELD,
+        Kind::Str,
+        &RESPONSE_HEAD,
+        "a comma-separated value of a field",
+        response_value,
+    )
+    .checked(occurrence),
+    fetch(
+        "res.fhdr",
+        FIELD,
+        Kind::Str,
+        &RESPONSE_HEAD,
+        "a field's whole value",
+        |args, scope, cursor| field(args, response(scope, cursor)?, cursor),
+    )
+    .checked(occurrence),
+    fetch(
+        "shdr_cnt",
+        COUNT,
+        Kind::Int,
+        &RESPONSE_HEAD,
+        "as res.hdr_cnt",
+        response_value_count,
+    ),
+    fetch(
+        "res.hdr_cnt",
+        COUNT,
+        Kind::Int,
+        &RESPONSE_HEAD,
+        "how many values a field has",
+        response_value_count,
+    ),
+    fetch(
+        "res.fhdr_cnt",
+        COUNT,
+        Kind::Int,
+        &RESPONSE_HEAD,
+        "how often a field comes",
+        |args, scope, cursor| {
+            Some(Value::Int(
+                lines(response(scope, cursor)?, str_at(args, 0)).count() as i64,
+            ))
+        },
+    ),
+    fetch(
+        "shdr_ip",
+        FIELD,
+        Kind::Addr,
+        &RESPONSE_HEAD,
+        "as res.hdr_ip",
+        response_ip,
+    )
+    .checked(occurrence),
+    fetch(
+        "res.hdr_ip",
+        FIELD,
+        Kind::Addr,
+        &RESPONSE_HEAD,
+        "a value as an address",
+        response_ip,
+    )
+    .checked(occurrence),
+    fetch(
+        "shdr_val",
+        FIELD,
+        Kind::Int,
+        &RESPONSE_HEAD,
+        "as res.hdr_val",
+        response_number,
+    )
+    .checked(occurrence),
+    fetch(
+        "res.hdr_val",
+        FIELD,
+        Kind::Int,
+        &RESPONSE_HEAD,
+        "a value as a number",
+        response_number,
+    )
+    .checked(occurrence),
+    fetch(
+        "res.hdr_names",
+        COUNT,
+        Kind::Str,
+        &RESPONSE_HEAD,
+        "the names of all fields",
+        |args, scope, cursor| names(args, response(scope, cursor)?),
+    ),
+    fetch(
+        "res.hdrs",
+        NONE,
+        Kind::Bin,
+        &RESPONSE_HEAD,
+        "all fields as text",
+        |_, scope, cursor| all(response(scope, cursor)?),
+    ),
+];
+
+const FIELD: crate::args::Spec = spec(0, &[Str, Int]);
+const COUNT: crate::args::Spec = spec(0, &[Str]);
+
+/// How far back from the end an occurrence can be asked for.
+const OCCURRENCES_BACK_MAX: usize = 10;
+
+fn occurrence(args: &mut [Arg]) -> Result<(), String> {
+    match int_at(args, 1) {
+        Some(number) if number < -(OCCURRENCES_BACK_MAX as i64) => Err(format!(
+            "header occurrence must be >= -{OCCURRENCES_BACK_MAX}"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Whole values of the fields of this name, without the blanks around them; all fields for no name.
+pub(super) fn lines<'a>(head: &'a Head, name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+    let all = name
+        .is_empty()
+        .then(|| head.fields().map(|(_, _, _, value)| value));
+    let named = (!name.is_empty()).then(|| head.find(name).map(|(_, value)| value));
+    all.into_iter()
+        .flatten()
+        .chain(named.into_iter().flatten())
+        .map(trim)
+}
+
+pub(super) fn trim(mut value: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t' | b'\r' | b'\n', rest @ ..] = value {
+        value = rest;
+    }
+    while let [rest @ .., b' ' | b'\t' | b'\r' | b'\n'] = value {
+        value = rest;
+    }
+    value
+}
+
+/// The comma-separated values of a field; commas in quoted strings do not separate (RFC 9110 §5.6.1).
+pub(super) struct Values<'a> {
+    line: &'a [u8],
+    /// Where the next one begins; beyond the end when there is none.
+    at: usize,
+}
+
+impl<'a> Values<'a> {
+    pub(super) fn new(line: &'a [u8]) -> Values<'a> {
+        Values { line, at: 0 }
+    }
+}
+
+impl<'a> Iterator for Values<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let rest = self.line.get(self.at..)?;
+        let length = value_end(rest);
+        self.at += length + 1;
+        Some(trim(&rest[..length]))
+    }
+}
+
+/// Where a value ends: the first comma outside quotes, or the end.
+fn value_end(bytes: &[u8]) -> usize {
+    let Some(first) = memchr::memchr2(b',', b'"', bytes) else {
+        return bytes.len();
+    };
+    if bytes[first] == b',' {
+        return first;
+    }
+    let mut quoted = false;
+    let mut escaped = false;
+    for (index, byte) in bytes.iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b',' if !quoted => return index,
+            _ => {}
+        }
+    }
+    bytes.len()
+}
+
+/// A value of a field by its occurrence: counted from 1, from the end when negative; 0 is every one in turn for those
+/// who iterate, the last one for others.
+fn value<'a>(args: &'a [Arg], head: &'a Head, cursor: &mut Cursor) -> Option<Value<'a>> {
+    let name = str_at(args, 0);
+    let occurrence = int_at(args, 1).unwrap_or(0);
+    if occurrence == 0 && cursor.iterate {
+        return next_value(name, head, cursor).map(Value::text);
+    }
+    let values = lines(head, name).flat_map(Values::new);
+    pick(values, occurrence).map(Value::text)
+}
+
+/// The next of all values: `index` counts the lines, `offset` stands in one.
+fn next_value<'a>(name: &'a [u8], head: &'a Head, cursor: &mut Cursor) -> Option<&'a [u8]> {
+    for line in lines(head, name).skip(cursor.index) {
+        let mut values = Values {
+            line,
+            at: cursor.offset,
+        };
+        if let Some(value) = values.next() {
+            cursor.offset = values.at;
+            cursor.more = true;
+            return Some(value);
+        }
+        cursor.index += 1;
+        cursor.offset = 0;
+    }
+    None
+}
+
+/// As [`value`], of whole lines.
+fn field<'a>(args: &'a [Arg], head: &'a Head, cursor: &mut Cursor) -> Option<Value<'a>> {
+    let name = str_at(args, 0);
+    let occurrence = int_at(args, 1).unwrap_or(0);
+    if occurrence == 0 && cursor.iterate {
+        let line = lines(head, name).nth(cursor.index)?;
+        cursor.index += 1;
+        cursor.more = true;
+        return Some(Value::text(line));
+    }
+    pick(lines(head, name), occurrence).map(Value::text)
+}
+
+fn pick<'a>(mut values: impl Iterator<Item = &'a [u8]>, occurrence: i64) -> Option<&'a [u8]> {
+    if occurrence > 0 {
+        return values.nth(usize::try_from(occurrence - 1).ok()?);
+    }
+    let back = usize::try_from(-occurrence.min(-1))
+        .ok()
+        .filter(|back| *back <= OCCURRENCES_BACK_MAX)?;
+    let mut last: [&[u8]; OCCURRENCES_BACK_MAX] = [b""; OCCURRENCES_BACK_MAX];
+    let mut count = 0;
+    for value in values {
+        last[count % OCCURRENCES_BACK_MAX] = value;
+        count += 1;
+    }
+    (back <= count).then(|| last[(count - back) % OCCURRENCES_BACK_MAX])
+}
+
+fn request_value<'a>(args: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Value<'a>> {
+    value(args, request(scope, cursor)?, cursor)
+}
+
+fn response_value<'a>(
+    args: &'a [Arg],
+    scope: &Scope<'a>,
+    cursor: &mut Cursor,
+) -> Option<Value<'a>> {
+    value(args, response(scope, cursor)?, cursor)
+}
+
+fn count<'a>(args: &[Arg], head: &Head) -> Option<Value<'a>> {
+    Some(Value::Int(
+        lines(head, str_at(args, 0)).flat_map(Values::new).count() as i64,
+    ))
+}
+
+fn request_value_count<'a>(
+    args: &'a [Arg],
+    scope: &Scope<'a>,
+    cursor: &mut Cursor,
+) -> Option<Value<'a>> {
+    count(args, request(scope, cursor)?)
+}
+
+fn response_value_count<'a>(
+    args: &'a [Arg],
+    scope: &Scope<'a>,
+    cursor: &mut Cursor,
+) -> Option<Value<'a>> {
+    count(args, response(scope, cursor)?)
+}
+
+pub(super) fn as_number(value: Value<'_>) -> Option<Value<'_>> {
+    match value {
+        Value::Str(text) => Some(Value::Int(read_int(&text).0)),
+        _ => None,
+    }
+}
+
+fn request_number<'a>(
+    args: &'a [Arg],
+    scope: &Scope<'a>,
+    cursor: &mut Cursor,
+) -> Option<Value<'a>> {
+    as_number(request_value(args, scope, cursor)?)
+}
+
+fn response_number<'a>(
+    args: &'a [Arg],
+    scope: &Scope<'a>,
+    cursor: &mut Cursor,
+) -> Option<Value<'a>> {
+    as_number(response_value(args, scope, cursor)?)
+}
+
+/// The next value that is an address: alone, IPv4 with a port, or IPv6 in brackets.
+fn as_address<'a>(
+    mut next: impl FnMut(&mut Cursor) -> Option<Value<'a>>,
+    cursor: &mut Cursor,
+) -> Option<Value<'a>> {
+    loop {
+        cursor.more = false;
+        let Value::Str(text) = next(cursor)? else {
+            return None;
+        };
+        if let Some(ip) = ip_of(host_of(&text)) {
+            return Some(ip.into());
+        }
+        if !cursor.more {
+            return None;
+        }
+    }
+}
+
+fn host_of(text: &[u8]) -> &[u8] {
+    if let [b'[', inner @ .., b']'] = text {
+        return inner;
+    }
+    match memchr::memchr(b':', text) {
+        // One colon only: a port follows. With more it is an IPv6 address.
+        Some(colon)
+            if memchr::memrchr(b':', text) == Some(colon) && is_port(&text[colon + 1..]) =>
+        {
+            &text[..colon]
+        }
+        _ => text,
+    }
+}
+
+fn is_port(text: &[u8]) -> bool {
+    std::str::from_utf8(text).is_ok_and(|text| text.parse::<u16>().is_ok())
+}
+
+fn request_ip<'a>(args: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Value<'a>> {
+    as_address(|cursor| request_value(args, scope, cursor), cursor)
+}
+
+fn response_ip<'a>(args: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Value<'a>> {
+    as_address(|cursor| response_value(args, scope, cursor), cursor)
+}
+
+fn names<'a>(args: &[Arg], head: &Head) -> Option<Value<'a>> {
+    let delimiter = str_at(args, 0).first().copied().unwrap_or(b',');
+    let mut text: Buffer = Bytes::buffer();
+    for (_, _, name, _) in head.fields() {
+        if !text.is_empty() {
+            text.push(delimiter);
+        }
+        text.extend(name);
+    }
+    (!text.too_long()).then(|| Value::Str(text.into()))
+}
+
+fn all<'a>(head: &Head) -> Option<Value<'a>> {
+    let mut text: Buffer = Bytes::buffer();
+    for (_, _, name, value) in head.fields() {
+        for part in [name, b": ", value, b"\r\n"] {
+            text.extend(part);
+        }
+    }
+    text.extend(b"\r\n");
+    (!text.too_long()).then(|| Value::Bin(text.into()))
+}

@@ -1,0 +1,218 @@
+//! No request makes an expression panic, loop, or make more than its bound: every entry of the tables against odd bytes.
+
+use crate::args::{ArgKind, Spec};
+use crate::testing::{Facts, compiler};
+use crate::{Acls, Kind, Place, SAMPLE_BYTES_MAX, Value, convert, fetch};
+
+/// A small deterministic generator (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn coin(&mut self) -> bool {
+        self.next() & 1 == 1
+    }
+
+    /// Bytes, mostly of those that grammars care for.
+    fn bytes(&mut self, len_max: u64) -> Vec<u8> {
+        const SPECIAL: &[u8] = b",;=\"\\:/?&%+[]{}$@#. \t-_09aAfFzZ\0\xff\xc3";
+        let len = self.next() % (len_max + 1);
+        (0..len)
+            .map(|_| match self.next() % 8 {
+                0 => self.next() as u8,
+                _ => SPECIAL[(self.next() % SPECIAL.len() as u64) as usize],
+            })
+            .collect()
+    }
+
+    /// What may stand in a request target.
+    fn target(&mut self) -> Vec<u8> {
+        let mut bytes = self.bytes(30);
+        bytes.retain(u8::is_ascii_graphic);
+        bytes.insert(0, b'/');
+        bytes
+    }
+}
+
+/// An argument list that suits a table entry.
+fn arguments(spec: Spec, full: bool) -> String {
+    let count = if full {
+        spec.kinds.len()
+    } else {
+        spec.required
+    };
+    let texts = spec.kinds.iter().take(count).map(|kind| match kind {
+        ArgKind::Int | ArgKind::IntOrVar => "2",
+        ArgKind::Str => "a",
+        ArgKind::Ipv4 => "10.0.0.1",
+        ArgKind::Ipv6 => "::1",
+        ArgKind::Mask4 => "24",
+        ArgKind::Mask6 => "64",
+        ArgKind::Regex => "[a-c]*",
+        ArgKind::Var | ArgKind::VarOrNothing => "txn.x",
+        ArgKind::Frontend | ArgKind::Backend => "www",
+        ArgKind::Server => "static/srv1",
+        ArgKind::Acls => "TRUE",
+    });
+    let texts: Vec<&str> = texts.collect();
+    if texts.is_empty() {
+        String::new()
+    } else {
+        format!("({})", texts.join(","))
+    }
+}
+
+/// Argument lists of entries that take only certain texts.
+const PARTICULAR: &[(&str, &str)] = &[
+    ("bool", "(1)"),
+    ("bin", "(6162)"),
+    ("date", "(5,ms)"),
+    ("uuid", "(7)"),
+    ("query", "(with_qm)"),
+    ("accept_date", "(ms)"),
+    ("request_date", "(us)"),
+    ("fc_pp_tlv", "(ALPN)"),
+    ("url_enc", "(query)"),
+    ("json", "(utf8s)"),
+    ("regsub", "([a-c]*,\\0-,g)"),
+];
+
+fn variants(name: &str, spec: Spec) -> Vec<String> {
+    match PARTICULAR
+        .iter()
+        .find(|(known, _)| *known == name && !spec.kinds.is_empty())
+    {
+        Some((_, arguments)) => vec![format!("{name}{arguments}")],
+        None => [false, true]
+            .map(|full| format!("{name}{}", arguments(spec, full)))
+            .into(),
+    }
+}
+
+fn bounded(value: &Value<'_>, expr: &str) {
+    if let Value::Str(bytes) | Value::Bin(bytes) = value {
+        assert!(bytes.len() <= SAMPLE_BYTES_MAX, "{expr}");
+    }
+}
+
+#[test]
+fn every_fetch_takes_any_request() {
+    let mut compiler = compiler();
+    let exprs: Vec<_> = fetch::all()
+        .flat_map(|fetch| variants(fetch.name, fetch.args))
+        .map(|text| {
+            (
+                compiler
+                    .expr(&[&text], Place::ALL)
+                    .unwrap_or_else(|error| panic!("{text}: {error}"))
+                    .0,
+                text,
+            )
+        })
+        .collect();
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    for _ in 0..200 {
+        let mut facts = Facts::with_request("GET / HTTP/1.1\nHost: a\n\n");
+        let head = facts.request.as_mut().expect("a request");
+        head.set_target(&random.target());
+        for name in ["a", "a", "host", "cookie", "cookie", "set-cookie"] {
+            head.append(name.as_bytes(), &random.bytes(40));
+        }
+        facts.response = facts.request.clone();
+        facts.session.tlvs = Some(random.bytes(20).into_boxed_slice());
+        facts.txn.request_line = random.bytes(30);
+        facts.txn.is_http = random.coin();
+        facts.request_data = random.bytes(30);
+        facts.last_chance = random.coin();
+        for (expr, text) in &exprs {
+            if let Some(value) = expr.eval(&facts.scope()) {
+                bounded(&value, text);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_converter_takes_any_value() {
+    let mut compiler = compiler();
+    let var = compiler.var("txn.v").expect("a variable");
+    let exprs: Vec<_> = convert::all()
+        .flat_map(|convert| variants(convert.name, convert.args))
+        .map(|text| format!("var(txn.v),{text}"))
+        .map(|text| {
+            (
+                compiler
+                    .expr(&[&text], Place::ALL)
+                    .unwrap_or_else(|error| panic!("{text}: {error}"))
+                    .0,
+                text,
+            )
+        })
+        .collect();
+    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    let mut facts = Facts::new();
+    let long = vec![b'"'; SAMPLE_BYTES_MAX];
+    for round in 0..400 {
+        let bytes = random.bytes(60);
+        let value = match round % 5 {
+            0 => Value::Int(random.next() as i64 >> (random.next() % 64)),
+            1 => Value::Bin((&bytes[..]).into()),
+            2 if round < 10 => Value::text(&long[..]),
+            3 => Value::Ipv6(std::net::Ipv6Addr::from(
+                u128::from(random.next()) << (random.next() % 65),
+            )),
+            _ => Value::text(&bytes[..]),
+        };
+        facts.txn.txn_vars.set(var.slot, value);
+        facts.last_chance = random.coin();
+        for (expr, text) in &exprs {
+            if let Some(value) = expr.eval(&facts.scope()) {
+                bounded(&value, text);
+                let kind = expr.kind();
+                let same = kind == value.kind()
+                    || kind == Kind::Any
+                    || (kind == Kind::Addr && matches!(value, Value::Ipv4(_) | Value::Ipv6(_)));
+                assert!(same, "{text} gives {value:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_text_compiles_or_is_refused_with_a_place_inside_it() {
+    let mut random = Random(0xdead_beef_cafe_f00d);
+    let names: Vec<&str> = fetch::all()
+        .map(|fetch| fetch.name)
+        .chain(convert::all().map(|convert| convert.name))
+        .collect();
+    for _ in 0..3_000 {
+        let mut text = String::new();
+        for _ in 0..random.next() % 5 {
+            text.push_str(names[(random.next() % names.len() as u64) as usize]);
+            text.push_str(&String::from_utf8_lossy(&random.bytes(8)));
+            text.push(['%', '(', ')', ',', '[', ']', '{', '}'][(random.next() % 8) as usize]);
+        }
+        let mut compiler = compiler();
+        let format = format!("%[{text}]%{{{text}");
+        let words = ["{", &text, &text, "}"];
+        for error in [
+            compiler.expr(&[&text], Place::ALL).err(),
+            compiler.log_format(&text, Place::LOG).err(),
+            compiler.log_format(&format, Place::LOG).err(),
+            compiler
+                .condition(&Acls::default(), &words, false, Place::ALL)
+                .err(),
+        ]
+        .into_iter()
+        .flatten()
+        {
+            assert!(error.start <= error.end, "{text}: {error:?}");
+        }
+    }
+}
