@@ -207,7 +207,7 @@ impl Client {
             Some(_) if status != exchange.answer.status => {
                 self.fault(stage, &format!("status {status}"))
             }
-            None if !self.page_is_right(status, exchange, stage) => {
+            None if !Self::page_is_right(status, stage) => {
                 self.fault(stage, &format!("an error page {status} to {exchange:?}"))
             }
             _ => {}
@@ -225,15 +225,17 @@ impl Client {
         }
     }
 
-    fn page_is_right(&self, status: u16, exchange: &Exchange, stage: &Stage<'_>) -> bool {
-        let mood = stage.mood;
-        let stale = mood.stale
-            && status == 502
-            && (!exchange.is_idempotent() || exchange.body != Framed::None);
+    fn page_is_right(status: u16, stage: &Stage<'_>) -> bool {
         match status {
-            400 | 408 | 413 | 414 | 431 | 500 | 501 | 502 | 503 | 504 => !mood.calm || stale,
+            400 | 408 | 413 | 414 | 431 | 500 | 501 | 502 | 503 | 504 => !stage.mood.calm,
             _ => false,
         }
+    }
+
+    /// A stale server connection took the request with it, and it must not go out again by itself.
+    fn must_retry(exchange: &Exchange, stage: &Stage<'_>) -> bool {
+        let safe = exchange.is_idempotent() && exchange.body == Framed::None;
+        stage.mood.stale && !safe
     }
 
     fn data(&mut self, data: &[u8], exchange: &Exchange, stage: &mut Stage<'_>) {
@@ -323,7 +325,9 @@ impl Client {
         }
         let idle_over = now_ms - self.idle_since_ms >= stage.setup.keep_alive_ms;
         let between = self.reader.is_between() && self.current > 0;
-        if !(between && (self.closing || stage.draining || idle_over)) {
+        let ended = self.closing || stage.draining || idle_over;
+        let stale = Self::must_retry(&exchange, stage) && self.reader.is_between();
+        if !(between && ended || stale) {
             self.fault(
                 stage,
                 &format!("the connection ends without the answer to {exchange:?}"),
