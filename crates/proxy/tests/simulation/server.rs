@@ -15,6 +15,7 @@ pub struct Server {
     current: Option<Exchange>,
     got: usize,
     answered: bool,
+    served: bool,
     tunnel: bool,
     /// The client whose requests it has had.
     client: Option<usize>,
@@ -31,6 +32,7 @@ impl Server {
             current: None,
             got: 0,
             answered: false,
+            served: false,
             tunnel: false,
             client: None,
             finished: false,
@@ -45,7 +47,7 @@ impl Server {
 
     /// It waits for a next request.
     pub fn is_idle(&self) -> bool {
-        self.current.is_none() && self.client.is_some() && self.reader.is_between()
+        self.current.is_none() && self.served && self.reader.is_between()
     }
 
     /// Bytes from the proxy.
@@ -158,6 +160,7 @@ impl Server {
 
     fn answer(&mut self, exchange: &Exchange, stage: &mut Stage<'_>, pipe: &mut Pipe, now_ms: u64) {
         self.answered = true;
+        self.served = true;
         let Exchange {
             client,
             number,
