@@ -17,6 +17,8 @@ pub struct Setup {
     pub running: Arc<Running>,
     pub is_tcp: bool,
     pub reuse: HttpReuse,
+    /// Requests are logged before their answers are whole.
+    pub logs_early: bool,
     /// A client's end aborts its request.
     pub aborts: bool,
     pub accepts_proxy: bool,
@@ -134,6 +136,7 @@ fn setup(name: &'static str, lines: &str) -> Setup {
         name,
         is_tcp: proxy.mode == Mode::Tcp,
         reuse: proxy.http_reuse,
+        logs_early: proxy.options.logasap,
         aborts: proxy.options.abortonclose,
         accepts_proxy: proxy.binds[0].accept_proxy,
         sends_proxy: !matches!(proxy.servers[0].send_proxy, SendProxy::No),
