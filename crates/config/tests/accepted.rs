@@ -348,17 +348,8 @@ fn balance_in_every_form() {
         }),
         (
             "url_param id",
-            |b| matches!(b, Balance::UrlParam { name, check_post: None } if name == "id"),
+            |b| matches!(b, Balance::UrlParam { name } if name == "id"),
         ),
-        ("url_param id check_post", |b| {
-            matches!(
-                b,
-                Balance::UrlParam {
-                    check_post: Some(48),
-                    ..
-                }
-            )
-        }),
         (
             "hdr(Host) use_domain_only",
             |b| matches!(b, Balance::Hdr { name, use_domain_only: true } if name == "Host"),

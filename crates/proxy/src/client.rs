@@ -434,7 +434,8 @@ impl Core {
         let Some(client) = self.conns.client(conn) else {
             return;
         };
-        if client.stream.is_none() && client.stage != Stage::Closing {
+        let waits_for_response = cx.running.proxy(client.frontend).options.idle_close_on_response;
+        if client.stream.is_none() && client.stage != Stage::Closing && !waits_for_response {
             let idle_end_ms = client.idle_since.ms() + DRAIN_IDLE_MS;
             if idle_end_ms <= now.ms() {
                 self.close_client(cx, conn);

@@ -49,7 +49,13 @@ impl Control {
                 BindAddress::Addr(addr) => (ListenAddr::Bind(addr.clone()), false),
                 BindAddress::Fd(fd) => (ListenAddr::Inherited(*fd), false),
             };
-            let options = ListenOptions { backlog: 16, unix_mode: bind.mode, ..ListenOptions::default() };
+            let options = ListenOptions {
+                backlog: 16,
+                unix_mode: bind.mode,
+                unix_uid: bind.uid,
+                unix_gid: bind.gid,
+                ..ListenOptions::default()
+            };
             let fd = listen::open(&addr, &options)
                 .map_err(|error| format!("Binding [{}] for stats socket: {error}", bind.origin))?;
             sockets.push((fd, is_unix));

@@ -66,13 +66,13 @@ impl Core {
             }
             _ if !stream.txn.is_http => {
                 // Before the server stands: a backend that aborts on close, or a client that will never speak.
-                if cx.running.proxy(stream.backend).options.abortonclose {
+                if cx.running.proxy(stream.backend).aborts_on_close() {
                     stream.ended_by(b'C', phase_letter(stream));
                     self.cut(cx, stream);
                 }
             }
             Phase::Queue | Phase::TurnAround | Phase::Connect | Phase::Tarpit
-                if cx.running.proxy(stream.backend).options.abortonclose
+                if cx.running.proxy(stream.backend).aborts_on_close()
                     || stream.phase == Phase::Tarpit =>
             {
                 stream.ended_by(b'C', phase_letter(stream));
