@@ -92,6 +92,7 @@ impl Core {
             to,
             from,
             interface,
+            keepalive: backend.options.srvtcpka,
         })
     }
 
@@ -465,7 +466,15 @@ impl Core {
     }
 
     pub fn close_server<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
-        cx.driver.close(conn);
+        let nolinger = self
+            .conns
+            .server(conn)
+            .is_some_and(|server| cx.running.proxy(server.backend).options.nolinger);
+        if nolinger {
+            cx.driver.abort(conn);
+        } else {
+            cx.driver.close(conn);
+        }
         self.forget_server(cx, conn);
     }
 

@@ -64,6 +64,8 @@ impl Control {
             let options = ListenOptions {
                 backlog: 16,
                 unix_mode: bind.mode,
+                unix_uid: bind.uid,
+                unix_gid: bind.gid,
                 ..ListenOptions::default()
             };
             let fd = listen::open(&addr, &options)

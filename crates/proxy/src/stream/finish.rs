@@ -56,24 +56,20 @@ impl Core {
         has_input: bool,
     ) {
         match stream.phase {
-            Phase::Tunnel => {
-                if !has_input {
-                    self.tunnel_client_ended(cx, stream);
-                }
-            }
+            Phase::Tunnel if has_input => {}
+            Phase::Tunnel => self.tunnel_client_ended(cx, stream),
             Phase::RequestHead => {
                 stream.ended_by(b'C', b'R');
                 self.refuse_request(cx, stream, 400);
             }
-            _ if !stream.txn.is_http => {
-                // Before the server stands: a backend that aborts on close, or a client that will never speak.
-                if cx.running.proxy(stream.backend).options.abortonclose {
-                    stream.ended_by(b'C', phase_letter(stream));
-                    self.cut(cx, stream);
-                }
+            // Before the server stands, and the backend does not work for a client that has left.
+            _ if !stream.txn.is_http && cx.running.proxy(stream.backend).aborts_on_close() => {
+                stream.ended_by(b'C', phase_letter(stream));
+                self.cut(cx, stream);
             }
+            _ if !stream.txn.is_http => {}
             Phase::Queue | Phase::TurnAround | Phase::Connect | Phase::Tarpit
-                if cx.running.proxy(stream.backend).options.abortonclose
+                if cx.running.proxy(stream.backend).aborts_on_close()
                     || stream.phase == Phase::Tarpit =>
             {
                 stream.ended_by(b'C', phase_letter(stream));

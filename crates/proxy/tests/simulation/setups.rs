@@ -137,7 +137,7 @@ fn setup(name: &'static str, lines: &str) -> Setup {
         is_tcp: proxy.mode == Mode::Tcp,
         reuse: proxy.http_reuse,
         logs_early: proxy.options.logasap,
-        aborts: proxy.options.abortonclose,
+        aborts: proxy.aborts_on_close(),
         accepts_proxy: proxy.binds[0].accept_proxy,
         sends_proxy: !matches!(proxy.servers[0].send_proxy, SendProxy::No),
         maxconn: proxy.servers.iter().map(|server| server.maxconn).collect(),
