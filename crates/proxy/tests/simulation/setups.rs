@@ -63,12 +63,12 @@ const TWO: &str = "
 
 /// By name: the lines of the only proxy's section after its defaults.
 const TEXTS: &[(&str, &str)] = &[
-    ("keep-alive", ""),
+    ("keep-alive", "no option abortonclose\n "),
     ("server-close", "option http-server-close"),
-    ("close", "option httpclose"),
+    ("close", "no option abortonclose\n option httpclose"),
     ("never", "http-reuse never"),
     ("aggressive", "http-reuse aggressive"),
-    ("always", "http-reuse always"),
+    ("always", "no option abortonclose\n http-reuse always"),
     ("maxconn 1", "http-reuse always\n default-server maxconn 1"),
     (
         "maxconn 2 leastconn",
@@ -94,8 +94,8 @@ const TEXTS: &[(&str, &str)] = &[
         "http-reuse always\n default-server send-proxy\n\taccept-proxy",
     ),
     (
-        "abortonclose",
-        "option abortonclose\n default-server maxconn 1",
+        "maxconn 1, clients half-close",
+        "no option abortonclose\n default-server maxconn 1",
     ),
     ("logasap", "option logasap"),
     (

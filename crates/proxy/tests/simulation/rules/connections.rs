@@ -146,7 +146,7 @@ fn pipelining() {
     );
     play(
         "after the client's end",
-        "",
+        "no option abortonclose",
         &format!(
             "c1 > GET /1 HTTP/1.1|host: a||GET /2 HTTP/1.1|host: a||\nc1 fin\ns1 ok\ns1 > {OK}\nc1 < {OK}\ns1 > {OK}\nc1 < {OK}\nc1 end\nquiet"
         ),

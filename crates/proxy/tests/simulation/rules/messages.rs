@@ -70,7 +70,7 @@ fn early_answers() {
     );
     play(
         "the client's end after its request",
-        "",
+        "no option abortonclose",
         &format!(
             "c1 > GET / HTTP/1.1|host: a||\nc1 fin\ns1 ok\ns1 > {OK}\nc1 < {OK}\nc1 end\nlog 200 ----"
         ),
