@@ -316,7 +316,7 @@ type Is = fn(&Balance) -> bool;
 
 #[test]
 fn balance_in_every_form() {
-    let cases: [(&str, Is); 12] = [
+    let cases: [(&str, Is); 11] = [
         ("roundrobin", |b| matches!(b, Balance::RoundRobin)),
         ("static-rr", |b| matches!(b, Balance::StaticRr)),
         ("leastconn", |b| matches!(b, Balance::LeastConn)),

@@ -80,6 +80,7 @@ pub struct DatagramSink {
     to: Addr,
     bytes: Vec<u8>,
     ends: Vec<u32>,
+    batch: sys::DatagramBatch,
 }
 
 impl DatagramSink {
@@ -93,6 +94,7 @@ impl DatagramSink {
             to: to.clone(),
             bytes: Vec::new(),
             ends: Vec::new(),
+            batch: sys::DatagramBatch::default(),
         })
     }
 
@@ -117,7 +119,7 @@ impl DatagramSink {
             }
         };
         let datagrams = (0..ends.len()).map(|index| &bytes[start(index)..ends[index] as usize]);
-        let sent = sys::send_datagrams(self.fd.as_raw_fd(), &self.to, datagrams);
+        let sent = sys::send_datagrams(self.fd.as_raw_fd(), &self.to, datagrams, &mut self.batch);
         dropped.add((self.ends.len() - sent) as u64);
         self.bytes.clear();
         self.ends.clear();

@@ -3,7 +3,7 @@
 //! Everything here is a thin wrapper: arguments in safe types, `errno` out as [`io::Error`] or a small enum.
 
 use std::io;
-use std::mem::{MaybeUninit, size_of, zeroed};
+use std::mem::{size_of, zeroed};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
@@ -593,40 +593,19 @@ pub fn send_datagrams<'a>(
     fd: RawFd,
     to: &Addr,
     datagrams: impl ExactSizeIterator<Item = &'a [u8]>,
+    batch: &mut DatagramBatch,
 ) -> usize {
-    /// Datagrams of one system call.
-    const BATCH: usize = 64;
-    let raw = RawAddr::of(to);
+    let mut raw = RawAddr::of(to);
     let mut sent = 0;
-    let mut rest = datagrams.peekable();
-    while rest.peek().is_some() {
-        let mut parts = [libc::iovec {
-            iov_base: std::ptr::null_mut(),
-            iov_len: 0,
-        }; BATCH];
-        let mut messages = MaybeUninit::<[libc::mmsghdr; BATCH]>::zeroed();
-        // SAFETY: an all-zero mmsghdr is valid.
-        let messages = unsafe { messages.assume_init_mut() };
-        let mut count = 0;
-        for (datagram, (part, message)) in rest
-            .by_ref()
-            .take(BATCH)
-            .zip(parts.iter_mut().zip(messages.iter_mut()))
-        {
-            part.iov_base = datagram.as_ptr() as *mut c_void;
-            part.iov_len = datagram.len();
-            message.msg_hdr.msg_iov = part;
-            message.msg_hdr.msg_iovlen = 1;
-            message.msg_hdr.msg_name = raw.as_ptr() as *mut c_void;
-            message.msg_hdr.msg_namelen = raw.len;
-            count += 1;
-        }
-        // SAFETY: `count` headers are filled and point to live data that is only read.
+    let mut rest = datagrams;
+    while rest.len() > 0 {
+        batch.fill(&mut raw, rest.by_ref().take(DATAGRAMS_A_CALL));
+        // SAFETY: every header is filled and points into `batch` and to live datagrams, which are only read.
         let rc = unsafe {
             libc::sendmmsg(
                 fd,
-                messages.as_mut_ptr(),
-                count,
+                batch.headers.as_mut_ptr(),
+                batch.headers.len() as _,
                 (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as _,
             )
         };
@@ -634,7 +613,48 @@ pub fn send_datagrams<'a>(
             sent += rc as usize;
         }
     }
+    batch.headers.clear();
+    batch.parts.clear();
     sent
+}
+
+/// Datagrams of one system call.
+const DATAGRAMS_A_CALL: usize = 64;
+
+/// The kernel's view of a batch of datagrams, kept so that a call fills only what it sends. Empty between calls.
+#[derive(Default)]
+pub struct DatagramBatch {
+    parts: Vec<libc::iovec>,
+    headers: Vec<libc::mmsghdr>,
+}
+
+// SAFETY: the pointers inside live only during one call of `send_datagrams`; between calls the batch is empty.
+unsafe impl Send for DatagramBatch {}
+
+impl std::fmt::Debug for DatagramBatch {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("DatagramBatch")
+    }
+}
+
+impl DatagramBatch {
+    fn fill<'a>(&mut self, to: &mut RawAddr, datagrams: impl Iterator<Item = &'a [u8]>) {
+        self.parts.clear();
+        self.headers.clear();
+        self.parts.extend(datagrams.map(|datagram| libc::iovec {
+            iov_base: datagram.as_ptr() as *mut c_void,
+            iov_len: datagram.len(),
+        }));
+        for part in &mut self.parts {
+            // SAFETY: an all-zero mmsghdr is valid.
+            let mut header: libc::mmsghdr = unsafe { zeroed() };
+            header.msg_hdr.msg_iov = part;
+            header.msg_hdr.msg_iovlen = 1;
+            header.msg_hdr.msg_name = to.as_mut_ptr().cast();
+            header.msg_hdr.msg_namelen = to.len;
+            self.headers.push(header);
+        }
+    }
 }
 
 /// Writes to a descriptor, blocking; for the log writer's own thread.

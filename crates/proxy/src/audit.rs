@@ -42,9 +42,11 @@ impl Core {
                 .is_some_and(|stream| stream.client == Some(conn))
         });
         require(tied, || format!("{conn:?} is not its stream's: {client:?}"))?;
-        let kept = client
-            .kept
-            .is_none_or(|kept| self.conns.server_ref(kept).is_some_and(|server| server.keeper == Some(conn)));
+        let kept = client.kept.is_none_or(|kept| {
+            self.conns
+                .server_ref(kept)
+                .is_some_and(|server| server.keeper == Some(conn))
+        });
         require(kept, || format!("{conn:?} does not keep {:?}", client.kept))
     }
 
@@ -64,13 +66,16 @@ impl Core {
                 .is_some_and(|stream| stream.server == Some(conn))
         });
         let ties = [pooled, kept, tied].into_iter().flatten();
-        require(ties.clone().count() == 1 && ties.clone().all(|tie| tie), || {
-            format!("{conn:?} has not one right owner: {server:?}")
-        })
+        require(
+            ties.clone().count() == 1 && ties.clone().all(|tie| tie),
+            || format!("{conn:?} has not one right owner: {server:?}"),
+        )
     }
 
     fn audit_stream(&self, stream: &Stream) -> Result<(), String> {
-        let client = stream.client.and_then(|client| self.conns.client_ref(client));
+        let client = stream
+            .client
+            .and_then(|client| self.conns.client_ref(client));
         let client_knows = client.is_some_and(|client| client.stream == Some(stream.id));
         let server_knows = stream.server.is_none_or(|server| {
             self.conns
@@ -78,10 +83,16 @@ impl Core {
                 .is_some_and(|server| server.stream == Some(stream.id))
         });
         require(client_knows && server_knows, || {
-            format!("stream {} in {:?} is unknown to its connections", stream.id, stream.phase)
+            format!(
+                "stream {} in {:?} is unknown to its connections",
+                stream.id, stream.phase
+            )
         })?;
         require(stream.queued == (stream.phase == Phase::Queue), || {
-            format!("stream {} in {:?}, queued: {}", stream.id, stream.phase, stream.queued)
+            format!(
+                "stream {} in {:?}, queued: {}",
+                stream.id, stream.phase, stream.queued
+            )
         })
     }
 }

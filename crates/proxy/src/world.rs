@@ -75,12 +75,44 @@ impl sample::World for View<'_> {
                 .shared
                 .count(Count::Server(backend as usize, server as usize)),
             maxconn: line.maxconn,
-            queue: 0,
+            queue: self.shared.queued_for(backend as usize, server as usize),
             maxqueue: line.maxqueue,
             is_up: !line.disabled,
             weight: line.weight,
             initial_weight: line.weight,
         })
+    }
+
+    fn proxy_name(&self, proxy: u32) -> &str {
+        self.running
+            .config
+            .proxies
+            .get(proxy as usize)
+            .map_or("", |proxy| &proxy.name)
+    }
+
+    fn frontend_connections(&self, proxy: u32) -> u32 {
+        self.shared.count(Count::Frontend(proxy as usize))
+    }
+
+    fn backend_connections(&self, proxy: u32) -> u32 {
+        self.shared.count(Count::Backend(proxy as usize))
+    }
+
+    fn server_name(&self, backend: u32, server: u32) -> Option<&str> {
+        let line = self
+            .running
+            .config
+            .proxies
+            .get(backend as usize)?
+            .servers
+            .get(server as usize)?;
+        Some(&line.name)
+    }
+
+    fn server_connections(&self, backend: u32, server: u32) -> u32 {
+        self.shared
+            .count(Count::Server(backend as usize, server as usize))
     }
 
     fn hostname(&self) -> &str {
@@ -121,8 +153,8 @@ impl sample::World for View<'_> {
         next_random(self.random)
     }
 
-    fn proc_var(&self, _slot: u32) -> Option<Value<'static>> {
-        None
+    fn proc_var(&self, slot: u32) -> Option<Value<'static>> {
+        self.running.proc_vars.get(slot).cloned()
     }
 }
 

@@ -152,6 +152,76 @@ pub struct Txn {
     pub res_vars: Vars,
 }
 
+impl Txn {
+    /// Back to a fresh state, the memory of texts and variables kept. Every field is named, so that a new one cannot be
+    /// forgotten.
+    pub fn reset(&mut self) {
+        let Txn {
+            id,
+            log_number,
+            log_origin,
+            log_early,
+            is_http,
+            first_request,
+            method,
+            request_line,
+            status,
+            server_status,
+            backend,
+            server,
+            service,
+            server_src,
+            server_dst,
+            server_reused,
+            bytes_out,
+            bytes_in,
+            retries,
+            redispatched,
+            server_queue,
+            backend_queue,
+            termination,
+            captured_request,
+            captured_response,
+            captured_request_cookie,
+            captured_response_cookie,
+            unique_id,
+            timing,
+            txn_vars,
+            req_vars,
+            res_vars,
+        } = self;
+        (*id, *log_number, *bytes_out, *bytes_in) = (0, 0, 0, 0);
+        (*retries, *server_queue, *backend_queue) = (0, 0, 0);
+        (*status, *server_status) = (0, 0);
+        for flag in [
+            log_early,
+            is_http,
+            first_request,
+            server_reused,
+            redispatched,
+        ] {
+            *flag = false;
+        }
+        *log_origin = LogOrigin::default();
+        *method = http::Method::default();
+        request_line.clear();
+        (*backend, *server, *service) = (None, None, None);
+        (*server_src, *server_dst) = (None, None);
+        *termination = [0; 4];
+        captured_request.clear();
+        captured_response.clear();
+        (
+            *captured_request_cookie,
+            *captured_response_cookie,
+            *unique_id,
+        ) = (None, None, None);
+        *timing = Timing::default();
+        txn_vars.clear();
+        req_vars.clear();
+        res_vars.clear();
+    }
+}
+
 /// Moments of a stream in monotonic milliseconds; none where it did not come that far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Timing {
@@ -238,6 +308,29 @@ pub trait World {
     fn bind(&self, frontend: u32, bind: u32) -> Option<BindFacts<'_>>;
     /// A server of a backend.
     fn server(&self, backend: u32, server: u32) -> Option<ServerFacts<'_>>;
+    /// A proxy's name alone; a log line asks for nothing more of most. Empty for an index that does not exist.
+    fn proxy_name(&self, proxy: u32) -> &str {
+        self.proxy(proxy).map_or("", |proxy| proxy.name)
+    }
+    /// [`ProxyFacts::frontend_connections`] alone.
+    fn frontend_connections(&self, proxy: u32) -> u32 {
+        self.proxy(proxy)
+            .map_or(0, |proxy| proxy.frontend_connections)
+    }
+    /// [`ProxyFacts::backend_connections`] alone.
+    fn backend_connections(&self, proxy: u32) -> u32 {
+        self.proxy(proxy)
+            .map_or(0, |proxy| proxy.backend_connections)
+    }
+    /// A server's name alone.
+    fn server_name(&self, backend: u32, server: u32) -> Option<&str> {
+        self.server(backend, server).map(|server| server.name)
+    }
+    /// [`ServerFacts::connections`] alone.
+    fn server_connections(&self, backend: u32, server: u32) -> u32 {
+        self.server(backend, server)
+            .map_or(0, |server| server.connections)
+    }
     /// `hostname`.
     fn hostname(&self) -> &str;
     /// `pid`.

@@ -5,16 +5,38 @@ use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Appends a decimal number.
-pub(crate) fn push_uint(out: &mut Vec<u8>, mut number: u64) {
+#[inline]
+pub(crate) fn push_uint(out: &mut Vec<u8>, number: u64) {
+    // Most numbers of a log line have one digit.
+    if number < 10 {
+        out.push(b'0' + number as u8);
+    } else {
+        push_digits(out, number);
+    }
+}
+
+/// The decimal digits of 0 to 99.
+static PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[b'0'; 2]; 100];
+    let mut number = 0;
+    while number < 100 {
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
+    }
+    pairs
+};
+
+fn push_digits(out: &mut Vec<u8>, mut number: u64) {
     let mut digits = [0_u8; 20];
     let mut at = digits.len();
-    loop {
+    while number >= 10 {
+        at -= 2;
+        digits[at..at + 2].copy_from_slice(&PAIRS[(number % 100) as usize]);
+        number /= 100;
+    }
+    if number > 0 {
         at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
+        digits[at] = b'0' + number as u8;
     }
     out.extend_from_slice(&digits[at..]);
 }

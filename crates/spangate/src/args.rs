@@ -88,7 +88,11 @@ impl Args {
         let mut words = words.map(text).peekable();
         let mut args = Args::default();
         while let Some(word) = words.next() {
-            let mut value = |what: &str| words.next().ok_or_else(|| format!("Missing {what} after '{word}'.\n"));
+            let mut value = |what: &str| {
+                words
+                    .next()
+                    .ok_or_else(|| format!("Missing {what} after '{word}'.\n"))
+            };
             match word.as_str() {
                 "-f" => args.files.push(value("file name")?),
                 "-c" => args.command = Command::Check,
@@ -118,7 +122,10 @@ impl Args {
                         pids.push(pid);
                         words.next();
                     }
-                    args.old = Some(OldProcesses { gracefully: word == "-sf", pids });
+                    args.old = Some(OldProcesses {
+                        gracefully: word == "-sf",
+                        pids,
+                    });
                 }
                 "--" => args.files.extend(words.by_ref()),
                 _ => return Err(unknown(&word)),
@@ -129,12 +136,15 @@ impl Args {
 }
 
 fn number<T: std::str::FromStr>(option: &str, word: &str) -> Result<T, String> {
-    word.parse().map_err(|_| format!("'{word}' after '{option}' is not a number.\n"))
+    word.parse()
+        .map_err(|_| format!("'{word}' after '{option}' is not a number.\n"))
 }
 
 fn unknown(word: &str) -> String {
     match LATER.iter().find(|(option, _)| *option == word) {
-        Some((option, what)) => format!("Option '{option}' ({what}) is known but not implemented yet.\n"),
+        Some((option, what)) => {
+            format!("Option '{option}' ({what}) is known but not implemented yet.\n")
+        }
         None => format!("Unknown option '{word}'.\n"),
     }
 }
@@ -158,13 +168,23 @@ mod tests {
     #[test]
     fn old_processes_end_at_the_first_word_that_is_no_number() {
         let args = parse("-sf 12 34 -f a -- b c").unwrap();
-        assert_eq!(args.old, Some(OldProcesses { gracefully: true, pids: vec![12, 34] }));
+        assert_eq!(
+            args.old,
+            Some(OldProcesses {
+                gracefully: true,
+                pids: vec![12, 34]
+            })
+        );
         assert_eq!(args.files, ["a", "b", "c"]);
     }
 
     #[test]
     fn what_is_not_there_yet_says_so() {
-        assert!(parse("-Ws -f a").unwrap_err().contains("not implemented yet"));
+        assert!(
+            parse("-Ws -f a")
+                .unwrap_err()
+                .contains("not implemented yet")
+        );
         assert!(parse("-zz").unwrap_err().contains("Unknown option"));
         assert!(parse("-f").unwrap_err().contains("Missing file name"));
     }

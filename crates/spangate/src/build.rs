@@ -17,7 +17,9 @@ pub(crate) fn info() -> BuildInfo {
         openssl_version: None,
         ssllib_name: None,
         awslc_api: None,
-        enabled: ["EPOLL", "GETADDRINFO", "REUSEPORT"].map(str::to_owned).to_vec(),
+        enabled: ["EPOLL", "GETADDRINFO", "REUSEPORT"]
+            .map(str::to_owned)
+            .to_vec(),
         fips_mode: false,
     }
 }
@@ -25,7 +27,8 @@ pub(crate) fn info() -> BuildInfo {
 /// The text of `-v`, or with `details` of `-vv`. Scripts look for the lines `HAProxy version …` and `TARGET  = …`.
 pub(crate) fn version_text(details: bool) -> String {
     let version = env!("CARGO_PKG_VERSION");
-    let mut text = format!("HAProxy version {COMPATIBLE}-spangate-{version}\nSpangate version {version}\n");
+    let mut text =
+        format!("HAProxy version {COMPATIBLE}-spangate-{version}\nSpangate version {version}\n");
     if details {
         let bufsize = config::model::Tune::default();
         text.push_str(&format!(

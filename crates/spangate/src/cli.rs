@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::model::{Bind, BindAddress};
-use net::listen::{self, ListenAddr, ListenOptions};
 use net::Addr;
+use net::listen::{self, ListenAddr, ListenOptions};
 use proxy::Running;
 
 /// Bytes of one command line.
@@ -28,9 +28,21 @@ struct Command {
 }
 
 const COMMANDS: &[Command] = &[
-    Command { words: "help", help: "this list", run: |_| help() },
-    Command { words: "show version", help: "the version", run: |_| crate::build::info().version + "\n" },
-    Command { words: "show info", help: "facts of the process", run: show_info },
+    Command {
+        words: "help",
+        help: "this list",
+        run: |_| help(),
+    },
+    Command {
+        words: "show version",
+        help: "the version",
+        run: |_| crate::build::info().version + "\n",
+    },
+    Command {
+        words: "show info",
+        help: "facts of the process",
+        run: show_info,
+    },
 ];
 
 /// The sockets, opened before privileges are dropped.
@@ -70,8 +82,16 @@ impl Control {
     pub fn start(self, running: &Arc<Running>) -> io::Result<()> {
         for (fd, is_unix) in self.sockets {
             let running = Arc::clone(running);
-            let builder = std::thread::Builder::new().name("cli".to_owned()).stack_size(128 << 10);
-            builder.spawn(move || if is_unix { serve_unix(fd, &running) } else { serve_tcp(fd, &running) })?;
+            let builder = std::thread::Builder::new()
+                .name("cli".to_owned())
+                .stack_size(128 << 10);
+            builder.spawn(move || {
+                if is_unix {
+                    serve_unix(fd, &running)
+                } else {
+                    serve_tcp(fd, &running)
+                }
+            })?;
         }
         Ok(())
     }
@@ -83,8 +103,18 @@ fn serve_unix(fd: OwnedFd, running: &Running) {
         return;
     }
     for stream in listener.incoming().flatten() {
-        let timeout = Some(running.config.global.stats_timeout.unwrap_or(TIMEOUT_DEFAULT));
-        if stream.set_read_timeout(timeout).and(stream.set_write_timeout(timeout)).is_ok() {
+        let timeout = Some(
+            running
+                .config
+                .global
+                .stats_timeout
+                .unwrap_or(TIMEOUT_DEFAULT),
+        );
+        if stream
+            .set_read_timeout(timeout)
+            .and(stream.set_write_timeout(timeout))
+            .is_ok()
+        {
             let _ = converse(&stream, &stream, running);
         }
     }
@@ -96,8 +126,18 @@ fn serve_tcp(fd: OwnedFd, running: &Running) {
         return;
     }
     for stream in listener.incoming().flatten() {
-        let timeout = Some(running.config.global.stats_timeout.unwrap_or(TIMEOUT_DEFAULT));
-        if stream.set_read_timeout(timeout).and(stream.set_write_timeout(timeout)).is_ok() {
+        let timeout = Some(
+            running
+                .config
+                .global
+                .stats_timeout
+                .unwrap_or(TIMEOUT_DEFAULT),
+        );
+        if stream
+            .set_read_timeout(timeout)
+            .and(stream.set_write_timeout(timeout))
+            .is_ok()
+        {
             let _ = converse(&stream, &stream, running);
         }
     }
@@ -114,7 +154,14 @@ fn converse(mut input: impl Read, mut output: impl Write, running: &Running) -> 
         }
     }
     let text = String::from_utf8_lossy(&line);
-    for command in text.lines().next().unwrap_or_default().split(';').map(str::trim).filter(|word| !word.is_empty()) {
+    for command in text
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .split(';')
+        .map(str::trim)
+        .filter(|word| !word.is_empty())
+    {
         output.write_all(answer(command, running).as_bytes())?;
         output.write_all(b"\n")?;
     }
@@ -125,7 +172,11 @@ fn answer(line: &str, running: &Running) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
     let known = COMMANDS.iter().find(|command| {
         let wanted: Vec<&str> = command.words.split(' ').collect();
-        words.len() >= wanted.len() && wanted.iter().zip(&words).all(|(wanted, word)| wanted == word)
+        words.len() >= wanted.len()
+            && wanted
+                .iter()
+                .zip(&words)
+                .all(|(wanted, word)| wanted == word)
     });
     match known {
         Some(command) => (command.run)(running),
@@ -135,7 +186,10 @@ fn answer(line: &str, running: &Running) -> String {
 
 fn help() -> String {
     let line = |command: &Command| format!("  {:<40}: {}\n", command.words, command.help);
-    format!("The following commands are valid at this level:\n{}", COMMANDS.iter().map(line).collect::<String>())
+    format!(
+        "The following commands are valid at this level:\n{}",
+        COMMANDS.iter().map(line).collect::<String>()
+    )
 }
 
 fn show_info(running: &Running) -> String {
@@ -146,6 +200,11 @@ fn show_info(running: &Running) -> String {
         crate::build::info().version,
         process.nbthread,
         process.pid,
-        running.config.global.node.as_deref().unwrap_or(&process.hostname),
+        running
+            .config
+            .global
+            .node
+            .as_deref()
+            .unwrap_or(&process.hostname),
     )
 }

@@ -20,10 +20,16 @@ pub(crate) fn load(args: &Args) -> Result<Config, Refused> {
     if let Some(directory) = &args.directory
         && let Err(error) = std::env::set_current_dir(directory)
     {
-        alert(&format!("Could not change to directory {directory} : {error}."));
+        alert(&format!(
+            "Could not change to directory {directory} : {error}."
+        ));
         return Err(Refused);
     }
-    let rendering = Rendering { pid: std::process::id(), diag: args.remarks, quiet: args.quiet };
+    let rendering = Rendering {
+        pid: std::process::id(),
+        diag: args.remarks,
+        quiet: args.quiet,
+    };
     let mut diagnostics = Diagnostics::new();
     let inputs = config::source::load(&args.files, &mut diagnostics);
     if inputs.is_empty() && diagnostics.alerts() == 0 {

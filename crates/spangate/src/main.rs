@@ -63,7 +63,12 @@ fn evaluate(condition: &str) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            alert(&format!("{}:\n  {condition}\n  {:>width$}", error.message, "^", width = error.offset + 1));
+            alert(&format!(
+                "{}:\n  {condition}\n  {:>width$}",
+                error.message,
+                "^",
+                width = error.offset + 1
+            ));
             ExitCode::from(EXIT_BAD_CONDITION)
         }
     }
@@ -83,10 +88,16 @@ pub(crate) fn say_error(text: &str) {
 
 /// An alert without a place, in HAProxy's form.
 pub(crate) fn alert(message: &str) {
-    say_error(&format!("[ALERT]    ({}) : {message}\n", std::process::id()));
+    say_error(&format!(
+        "[ALERT]    ({}) : {message}\n",
+        std::process::id()
+    ));
 }
 
 /// A warning without a place, in HAProxy's form.
 pub(crate) fn warning(message: &str) {
-    say_error(&format!("[WARNING]  ({}) : {message}\n", std::process::id()));
+    say_error(&format!(
+        "[WARNING]  ({}) : {message}\n",
+        std::process::id()
+    ));
 }

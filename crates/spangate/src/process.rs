@@ -30,11 +30,16 @@ pub(crate) fn run(args: &Args, mut config: Config) -> ExitCode {
 
 fn start(args: &Args, config: &mut Config) -> Result<Option<ExitCode>, String> {
     if let Some(megabytes) = args.memory_megabytes {
-        sys::limit_memory(megabytes << 20).map_err(|error| format!("Cannot limit memory : {error}."))?;
+        sys::limit_memory(megabytes << 20)
+            .map_err(|error| format!("Cannot limit memory : {error}."))?;
     }
     apply_arguments(args, config);
     let descriptors = sys::raise_descriptors(config.global.ulimit_n);
-    let nbthread = config.global.nbthread.map_or_else(cores, usize::from).max(1);
+    let nbthread = config
+        .global
+        .nbthread
+        .map_or_else(cores, usize::from)
+        .max(1);
     let conns_max = (descriptors.saturating_sub(DESCRIPTORS_RESERVED) as usize / nbthread).max(1);
     let listening = Listening::open(config, nbthread)?;
     let control = cli::Control::open(&config.global.stats_sockets)?;
@@ -54,8 +59,16 @@ fn start(args: &Args, config: &mut Config) -> Result<Option<ExitCode>, String> {
     let global = &config.global;
     sys::confine(global.chroot.as_deref(), global.uid, global.gid)?;
 
-    let watched = [libc::SIGINT, libc::SIGTERM, libc::SIGUSR1, libc::SIGHUP, libc::SIGUSR2, SIGNAL_WORKER_ENDED];
-    let signals = Signals::block(&watched).map_err(|error| format!("Cannot block signals : {error}."))?;
+    let watched = [
+        libc::SIGINT,
+        libc::SIGTERM,
+        libc::SIGUSR1,
+        libc::SIGHUP,
+        libc::SIGUSR2,
+        SIGNAL_WORKER_ENDED,
+    ];
+    let signals =
+        Signals::block(&watched).map_err(|error| format!("Cannot block signals : {error}."))?;
     let process = proxy::Process {
         hostname: sys::hostname(),
         pid: std::process::id(),
@@ -67,9 +80,15 @@ fn start(args: &Args, config: &mut Config) -> Result<Option<ExitCode>, String> {
     let mut workers = Workers::start(&running, listening, nbthread, conns_max, || {
         sys::signal_self(SIGNAL_WORKER_ENDED);
     })?;
-    control.start(&running).map_err(|error| format!("Cannot start the runtime interface : {error}."))?;
+    control
+        .start(&running)
+        .map_err(|error| format!("Cannot start the runtime interface : {error}."))?;
     if let Some(old) = &args.old {
-        let signal = if old.gracefully { libc::SIGUSR1 } else { libc::SIGTERM };
+        let signal = if old.gracefully {
+            libc::SIGUSR1
+        } else {
+            libc::SIGTERM
+        };
         for pid in &old.pids {
             if let Err(error) = sys::kill(*pid, signal) {
                 warning(&format!("Cannot signal process {pid} : {error}."));
@@ -98,8 +117,11 @@ fn cores() -> usize {
 }
 
 fn write_pidfile(args: &Args, config: &Config, pid: u32) -> Result<(), String> {
-    let Some(path) = args.pidfile.as_ref().or(config.global.pidfile.as_ref()) else { return Ok(()) };
-    std::fs::write(path, format!("{pid}\n")).map_err(|error| format!("Cannot create pidfile {path} : {error}."))
+    let Some(path) = args.pidfile.as_ref().or(config.global.pidfile.as_ref()) else {
+        return Ok(());
+    };
+    std::fs::write(path, format!("{pid}\n"))
+        .map_err(|error| format!("Cannot create pidfile {path} : {error}."))
 }
 
 /// Waits for signals until the workers have ended or must end.
@@ -114,8 +136,12 @@ fn wait(signals: &Signals, workers: &mut Workers, running: &Running) {
                 hard_stop_ms: global.hard_stop_after.map(ms),
             }),
             Some(SIGNAL_WORKER_ENDED) if workers.all_ended() => return,
-            Some(libc::SIGHUP) => warning("SIGHUP received : server status dump is not implemented yet."),
-            Some(libc::SIGUSR2) => warning("SIGUSR2 received : reload needs master-worker mode, not implemented yet."),
+            Some(libc::SIGHUP) => {
+                warning("SIGHUP received : server status dump is not implemented yet.")
+            }
+            Some(libc::SIGUSR2) => {
+                warning("SIGUSR2 received : reload needs master-worker mode, not implemented yet.")
+            }
             _ => {}
         }
     }

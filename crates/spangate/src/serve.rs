@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
-use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use config::model::{Bind, BindAddress, Config, LogSink as LogTo, Proxy};
@@ -35,25 +35,42 @@ impl Listening {
         let mut inherited = HashMap::new();
         let mut errors = Vec::new();
         let mut id = 0;
-        for proxy in config.proxies.iter().filter(|proxy| proxy.is_frontend && !proxy.disabled) {
+        for proxy in config
+            .proxies
+            .iter()
+            .filter(|proxy| proxy.is_frontend && !proxy.disabled)
+        {
             for bind in &proxy.binds {
                 match open_bind(proxy, bind, workers, &mut inherited) {
                     Ok(sockets) => {
                         for (worker, (fd, local, shared)) in sockets.into_iter().enumerate() {
-                            by_worker[worker].push(Listener { fd, id: ListenerId(id), local, shared });
+                            by_worker[worker].push(Listener {
+                                fd,
+                                id: ListenerId(id),
+                                local,
+                                shared,
+                            });
                         }
                     }
                     Err(error) => errors.push(format!(
                         "Binding [{}] for {} {}: {error}",
                         bind.origin,
-                        if proxy.is_backend { "proxy" } else { "frontend" },
+                        if proxy.is_backend {
+                            "proxy"
+                        } else {
+                            "frontend"
+                        },
                         proxy.name,
                     )),
                 }
                 id += 1;
             }
         }
-        if errors.is_empty() { Ok(Listening { by_worker }) } else { Err(errors.join("\n")) }
+        if errors.is_empty() {
+            Ok(Listening { by_worker })
+        } else {
+            Err(errors.join("\n"))
+        }
     }
 }
 
@@ -65,10 +82,20 @@ fn open_bind(
     workers: usize,
     inherited: &mut HashMap<i32, OwnedFd>,
 ) -> std::io::Result<Vec<Socket>> {
-    let backlog = bind.backlog.or(proxy.backlog).or(bind.maxconn).or(proxy.maxconn);
+    let backlog = bind
+        .backlog
+        .or(proxy.backlog)
+        .or(bind.maxconn)
+        .or(proxy.maxconn);
     let options = ListenOptions {
-        backlog: backlog.map_or(BACKLOG_DEFAULT, |backlog| i32::try_from(backlog).unwrap_or(i32::MAX)),
-        v6only: if bind.v6only { Some(true) } else { bind.v4v6.then_some(false) },
+        backlog: backlog.map_or(BACKLOG_DEFAULT, |backlog| {
+            i32::try_from(backlog).unwrap_or(i32::MAX)
+        }),
+        v6only: if bind.v6only {
+            Some(true)
+        } else {
+            bind.v4v6.then_some(false)
+        },
         interface: bind.interface.clone(),
         tfo: bind.tfo,
         defer_accept: bind.defer_accept,
@@ -92,7 +119,10 @@ fn open_bind(
         }
         BindAddress::Fd(number) => {
             if !inherited.contains_key(number) {
-                inherited.insert(*number, listen::open(&ListenAddr::Inherited(*number), &options)?);
+                inherited.insert(
+                    *number,
+                    listen::open(&ListenAddr::Inherited(*number), &options)?,
+                );
             }
             let fd = &inherited[number];
             let local = net::sys::local_addr(std::os::fd::AsRawFd::as_raw_fd(fd))?;
@@ -102,7 +132,9 @@ fn open_bind(
 }
 
 fn share(fd: &OwnedFd, local: &Addr, workers: usize) -> std::io::Result<Vec<Socket>> {
-    (0..workers).map(|_| Ok((fd.try_clone()?, local.clone(), workers > 1))).collect()
+    (0..workers)
+        .map(|_| Ok((fd.try_clone()?, local.clone(), workers > 1)))
+        .collect()
 }
 
 /// The worker threads.
@@ -125,7 +157,8 @@ impl Workers {
         conns_max: usize,
         ended: fn(),
     ) -> Result<Self, String> {
-        let plain = |what: &'static str| move |error: std::io::Error| format!("Cannot {what} : {error}.");
+        let plain =
+            |what: &'static str| move |error: std::io::Error| format!("Cannot {what} : {error}.");
         let shared = Arc::new(Shared::new(running, count));
         let dropped = Arc::new(Dropped::default());
         let wakes: Vec<Arc<OwnedFd>> = (0..count)
@@ -145,13 +178,23 @@ impl Workers {
                 logs: open_logs(running, &mut writers).map_err(plain("open a log target"))?,
                 dropped: Arc::clone(&dropped),
                 wake: Arc::clone(&wakes[worker]),
-                peers: wakes.iter().enumerate().filter(|(peer, _)| *peer != worker).map(|(_, wake)| Arc::clone(wake)).collect(),
+                peers: wakes
+                    .iter()
+                    .enumerate()
+                    .filter(|(peer, _)| *peer != worker)
+                    .map(|(_, wake)| Arc::clone(wake))
+                    .collect(),
                 conns_max,
                 accepts_a_turn_max: running.config.global.tune.maxaccept.unwrap_or(ACCEPTS_A_TURN_DEFAULT),
                 buffers: socket_buffers(running),
             };
             let mut driver = EpollDriver::new(setup).map_err(plain("set up epoll"))?;
-            let mut engine = Engine::new(Arc::clone(running), Arc::clone(&shared), worker, crate::sys::random_seed());
+            let mut engine = Engine::new(
+                Arc::clone(running),
+                Arc::clone(&shared),
+                worker,
+                crate::sys::random_seed(),
+            );
             let (sender, messages) = mpsc::channel();
             workers.senders.push((sender, Arc::clone(&wakes[worker])));
             let alive = Arc::clone(&workers.alive);
@@ -162,8 +205,12 @@ impl Workers {
                 alive.fetch_sub(1, Ordering::Release);
                 ended();
             };
-            let builder = std::thread::Builder::new().name(format!("worker-{worker}")).stack_size(STACK_BYTES);
-            workers.threads.push(builder.spawn(body).map_err(plain("start a worker"))?);
+            let builder = std::thread::Builder::new()
+                .name(format!("worker-{worker}"))
+                .stack_size(STACK_BYTES);
+            workers
+                .threads
+                .push(builder.spawn(body).map_err(plain("start a worker"))?);
         }
         workers.writers = writers.into_values().collect();
         Ok(workers)
@@ -194,7 +241,10 @@ impl Workers {
     }
 }
 
-fn open_logs(running: &Running, writers: &mut HashMap<i32, Arc<Writer>>) -> std::io::Result<Vec<LogSink>> {
+fn open_logs(
+    running: &Running,
+    writers: &mut HashMap<i32, Arc<Writer>>,
+) -> std::io::Result<Vec<LogSink>> {
     let open = |target: &config::model::LogTarget| match &target.to {
         LogTo::Udp(addr) => Ok(LogSink::Datagram(DatagramSink::open(addr)?)),
         LogTo::Fd(fd) => {

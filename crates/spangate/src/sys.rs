@@ -8,7 +8,11 @@ use std::mem::{MaybeUninit, zeroed};
 pub(crate) struct Signals(libc::sigset_t);
 
 fn check(rc: libc::c_int) -> io::Result<libc::c_int> {
-    if rc < 0 { Err(io::Error::last_os_error()) } else { Ok(rc) }
+    if rc < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(rc)
+    }
 }
 
 impl Signals {
@@ -25,7 +29,11 @@ impl Signals {
             for signal in signals {
                 libc::sigaddset(&mut set, *signal);
             }
-            check(libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()))?;
+            check(libc::pthread_sigmask(
+                libc::SIG_BLOCK,
+                &set,
+                std::ptr::null_mut(),
+            ))?;
             Ok(Signals(set))
         }
     }
@@ -60,8 +68,14 @@ pub(crate) fn raise_descriptors(wanted: Option<u64>) -> u64 {
         }
         let target = wanted.unwrap_or(limit.rlim_max);
         if target > limit.rlim_cur {
-            let raised = libc::rlimit { rlim_cur: target, rlim_max: limit.rlim_max.max(target) };
-            let capped = libc::rlimit { rlim_cur: limit.rlim_max, rlim_max: limit.rlim_max };
+            let raised = libc::rlimit {
+                rlim_cur: target,
+                rlim_max: limit.rlim_max.max(target),
+            };
+            let capped = libc::rlimit {
+                rlim_cur: limit.rlim_max,
+                rlim_max: limit.rlim_max,
+            };
             if libc::setrlimit(libc::RLIMIT_NOFILE, &raised) != 0 {
                 libc::setrlimit(libc::RLIMIT_NOFILE, &capped);
             }
@@ -76,7 +90,10 @@ pub(crate) fn raise_descriptors(wanted: Option<u64>) -> u64 {
 /// # Errors
 /// `errno` of `setrlimit`.
 pub(crate) fn limit_memory(bytes: u64) -> io::Result<()> {
-    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
+    let limit = libc::rlimit {
+        rlim_cur: bytes,
+        rlim_max: bytes,
+    };
     // SAFETY: the pointer describes the limit.
     check(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }).map(drop)
 }
@@ -85,10 +102,15 @@ pub(crate) fn limit_memory(bytes: u64) -> io::Result<()> {
 ///
 /// # Errors
 /// The step that failed.
-pub(crate) fn confine(chroot: Option<&str>, uid: Option<u32>, gid: Option<u32>) -> Result<(), String> {
+pub(crate) fn confine(
+    chroot: Option<&str>,
+    uid: Option<u32>,
+    gid: Option<u32>,
+) -> Result<(), String> {
     let failed = |what: &str| format!("Cannot {what} : {}.", io::Error::last_os_error());
     if let Some(directory) = chroot {
-        let path = CString::new(directory).map_err(|_| "Cannot chroot : a NUL in the path.".to_owned())?;
+        let path =
+            CString::new(directory).map_err(|_| "Cannot chroot : a NUL in the path.".to_owned())?;
         let root = c"/";
         // SAFETY: both pointers are NUL-terminated strings.
         if unsafe { libc::chroot(path.as_ptr()) != 0 || libc::chdir(root.as_ptr()) != 0 } {

@@ -60,6 +60,8 @@ pub(crate) struct Stream {
     pub server_counted: bool,
     pub backend_counted: bool,
     pub queued: bool,
+    /// The only server that it waits for.
+    pub queued_for: Option<usize>,
     /// A server that the next choice passes over (redispatch).
     pub avoid: Option<usize>,
     pub txn: Txn,
@@ -101,39 +103,96 @@ pub(crate) struct Stream {
     /// The tunnel's TCP half-closes, in order: client's end seen, server's end seen.
     pub client_ended: bool,
     pub server_ended: bool,
+    /// The client speaks HTTP/1.0.
+    pub old_client: bool,
+    /// `tcp-response content` let the server's bytes pass.
+    pub response_passed: bool,
     /// What a tarpit ends with.
     pub tarpit: Option<(usize, usize)>,
 }
 
 impl Stream {
-    /// Back to a fresh state, the memory kept.
+    /// Back to a fresh state, the memory kept. Every field is named, so that a new one cannot be forgotten; each is a
+    /// plain store, where assigning a whole new stream would copy two kilobytes a request.
     fn reset(&mut self) {
-        let mut fresh = Stream {
-            id: self.id,
-            request: std::mem::take(&mut self.request),
-            response: std::mem::take(&mut self.response),
-            trailers: std::mem::take(&mut self.trailers),
-            sent: std::mem::take(&mut self.sent),
-            ..Stream::default()
-        };
-        fresh.request.clear();
-        fresh.response.clear();
-        fresh.trailers.clear();
-        fresh.sent.clear();
-        let txn = &mut self.txn;
-        fresh.txn.request_line = std::mem::take(&mut txn.request_line);
-        fresh.txn.captured_request = std::mem::take(&mut txn.captured_request);
-        fresh.txn.captured_response = std::mem::take(&mut txn.captured_response);
-        fresh.txn.txn_vars = std::mem::take(&mut txn.txn_vars);
-        fresh.txn.req_vars = std::mem::take(&mut txn.req_vars);
-        fresh.txn.res_vars = std::mem::take(&mut txn.res_vars);
-        fresh.txn.request_line.clear();
-        fresh.txn.captured_request.clear();
-        fresh.txn.captured_response.clear();
-        fresh.txn.txn_vars.clear();
-        fresh.txn.req_vars.clear();
-        fresh.txn.res_vars.clear();
-        *self = fresh;
+        let Stream {
+            id: _,
+            phase,
+            client,
+            server,
+            frontend,
+            backend,
+            target,
+            slot_held,
+            server_counted,
+            backend_counted,
+            queued,
+            queued_for,
+            avoid,
+            txn,
+            request,
+            response,
+            trailers,
+            parsed,
+            head_in_parts,
+            resume,
+            tries,
+            on_reused,
+            fresh_only,
+            answered,
+            sent,
+            head_waits,
+            resendable,
+            upload,
+            download,
+            keep_client,
+            keep_server,
+            wait_until_ms,
+            inspecting,
+            logged,
+            wants_tunnel,
+            client_ended,
+            server_ended,
+            old_client,
+            response_passed,
+            tarpit,
+        } = self;
+        *phase = Phase::RequestHead;
+        (*client, *server, *target, *avoid, *tarpit) = (None, None, None, None, None);
+        *queued_for = None;
+        (*frontend, *backend, *tries, *wait_until_ms) = (0, 0, 0, 0);
+        for flag in [
+            slot_held,
+            server_counted,
+            backend_counted,
+            queued,
+            head_in_parts,
+            on_reused,
+            fresh_only,
+            answered,
+            head_waits,
+            resendable,
+            keep_client,
+            keep_server,
+            inspecting,
+            logged,
+            wants_tunnel,
+            client_ended,
+            server_ended,
+            old_client,
+            response_passed,
+        ] {
+            *flag = false;
+        }
+        txn.reset();
+        request.clear();
+        response.clear();
+        trailers.clear();
+        sent.clear();
+        *parsed = Parsed::default();
+        *resume = Resume::default();
+        *upload = Transfer::default();
+        *download = Transfer::default();
     }
 
     /// Marks who ended it and when; the first mark stays.

@@ -75,9 +75,16 @@ impl Core {
             line.extend_from_slice(part);
         }
         line.extend_from_slice(request.version_bytes());
+        line.truncate(cx.running.config.global.tune.http_logurilen_bytes);
+        stream.old_client = request.version_bytes() == b"HTTP/1.0";
         stream.wants_tunnel = parsed.upgrade || txn.method == Method::Connect;
         stream.keep_client = parsed.keep_alive;
-        stream.upload = Transfer::new(parsed.framing, Coding::Discard, cx.running.limits(), strictness(cx, stream));
+        stream.upload = Transfer::new(
+            parsed.framing,
+            Coding::Discard,
+            cx.running.limits(),
+            strictness(cx, stream),
+        );
         for capture in &cx.running.proxy(stream.frontend).capture_request {
             let value = stream.request.find(capture.header.as_bytes()).last();
             let value = value.map(|(_, value)| value[..value.len().min(capture.len)].into());
@@ -284,7 +291,12 @@ impl Core {
 
 /// How strict this stream's client is read.
 fn strictness<D>(cx: &Cx<'_, D>, stream: &Stream) -> Strictness {
-    match cx.running.proxy(stream.frontend).options.accept_unsafe_violations_in_http_request {
+    match cx
+        .running
+        .proxy(stream.frontend)
+        .options
+        .accept_unsafe_violations_in_http_request
+    {
         true => Strictness::Relaxed,
         false => Strictness::Strict,
     }

@@ -11,6 +11,7 @@ use super::transfer::{Coding, Outlet, Transfer};
 use super::{Phase, Stream};
 use crate::client::is_idempotent;
 use crate::engine::{Core, Cx, Life};
+use crate::rules::tcp::Answer;
 use crate::rules::{Outcome, RuleSet};
 use crate::running::deadline;
 
@@ -150,7 +151,13 @@ impl Core {
             return 0;
         }
         let to = stream.txn.method;
-        match h1::parse_response(bytes, to, limits, strictness(cx, stream), &mut stream.response) {
+        match h1::parse_response(
+            bytes,
+            to,
+            limits,
+            strictness(cx, stream),
+            &mut stream.response,
+        ) {
             Ok(None) => {
                 if !std::mem::replace(&mut stream.head_in_parts, true) {
                     stream.resume = h1::Resume::default();
@@ -211,8 +218,13 @@ impl Core {
         if parsed.framing == Framing::UntilClose {
             stream.keep_client = false;
         }
-        let framing = if tunnel { Framing::None } else { parsed.framing };
-        stream.download = Transfer::new(framing, coding, cx.running.limits(), strictness(cx, stream));
+        let framing = if tunnel {
+            Framing::None
+        } else {
+            parsed.framing
+        };
+        stream.download =
+            Transfer::new(framing, coding, cx.running.limits(), strictness(cx, stream));
         for capture in &cx.running.proxy(stream.frontend).capture_response {
             let value = stream.response.find(capture.header.as_bytes()).last();
             let value = value.map(|(_, value)| value[..value.len().min(capture.len)].into());
@@ -239,6 +251,15 @@ impl Core {
 
     /// `http-response` of the backend, then of the frontend.
     pub fn response_rules<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
+        if !cx.running.proxy(stream.backend).tcp_response_content.is_empty() {
+            match self.response_content_rules(cx, stream, &[], true) {
+                Answer::Pass => {}
+                _ => {
+                    self.cut(cx, stream);
+                    return Step::Wait;
+                }
+            }
+        }
         for proxy in [stream.backend, stream.frontend] {
             match self.http_rules(cx, stream, proxy, RuleSet::Response) {
                 Outcome::Continue => {}
@@ -414,7 +435,12 @@ impl Core {
 
 /// How strict this stream's server is read.
 fn strictness<D>(cx: &Cx<'_, D>, stream: &Stream) -> Strictness {
-    match cx.running.proxy(stream.backend).options.accept_unsafe_violations_in_http_response {
+    match cx
+        .running
+        .proxy(stream.backend)
+        .options
+        .accept_unsafe_violations_in_http_response
+    {
         true => Strictness::Relaxed,
         false => Strictness::Strict,
     }
@@ -423,7 +449,7 @@ fn strictness<D>(cx: &Cx<'_, D>, stream: &Stream) -> Strictness {
 impl Stream {
     /// The version of the client's request.
     pub fn request_version(&self) -> Version {
-        if self.txn.request_line.ends_with(b"HTTP/1.0") {
+        if self.old_client {
             Version::Http10
         } else {
             Version::Http11

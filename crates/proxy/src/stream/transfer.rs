@@ -1,14 +1,17 @@
 //! Bodies on their way: taken apart as one side frames them, put together as the other side needs them.
 
 use http::Head;
-use http::h1::{Framing, Limits, Strictness};
 use http::h1::body::{BodyDecoder, Piece};
 use http::h1::chunk::{write_chunk_head, write_last_chunk};
 use http::h1::error::ParseError;
+use http::h1::{Framing, Limits, Strictness};
 
 /// Up to this many bytes of payload are copied beside their chunk's frame, so that they leave in one piece;
 /// larger ones are lent to the driver.
 const CHUNK_COPY_BYTES_MAX: usize = 16 << 10;
+
+/// Up to this many bytes of payload are copied behind the head that waits.
+const HEAD_COPY_BYTES_MAX: usize = 4 << 10;
 
 /// How a body leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,7 +56,10 @@ impl Transfer {
 
     /// A body that is over.
     pub fn finished() -> Self {
-        Transfer { done: true, ..Transfer::default() }
+        Transfer {
+            done: true,
+            ..Transfer::default()
+        }
     }
 
     /// Moves what `input` holds of this body to `outlet`. `pending` holds what must leave first (the message's head) and is
@@ -96,6 +102,10 @@ impl Transfer {
     fn forward(&self, bytes: &[u8], pending: &mut Vec<u8>, outlet: &mut impl Outlet) {
         match self.coding {
             Coding::Discard => {}
+            // A small body is copied behind its head: cheaper than a second vector for the kernel.
+            Coding::Plain if !pending.is_empty() && bytes.len() <= HEAD_COPY_BYTES_MAX => {
+                pending.extend_from_slice(bytes);
+            }
             Coding::Plain => {
                 outlet.send(pending, bytes);
                 pending.clear();

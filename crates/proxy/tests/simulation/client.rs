@@ -56,7 +56,11 @@ impl Client {
     /// The connection stands.
     pub fn start(&mut self, stage: &mut Stage<'_>, pipe: &mut Pipe) {
         if stage.setup.accepts_proxy {
-            let line = format!("PROXY TCP4 10.0.0.{} 10.1.0.1 {} 80\r\n", self.index + 1, 5000 + self.index);
+            let line = format!(
+                "PROXY TCP4 10.0.0.{} 10.1.0.1 {} 80\r\n",
+                self.index + 1,
+                5000 + self.index
+            );
             pipe.inbox.push(line.as_bytes());
         }
         self.go_on(stage, pipe);
@@ -64,7 +68,10 @@ impl Client {
 
     /// Sends what may be sent now.
     fn go_on(&mut self, stage: &mut Stage<'_>, pipe: &mut Pipe) {
-        while !self.sent_all && self.waiting.is_none() && (self.pipelines || self.next == self.current) {
+        while !self.sent_all
+            && self.waiting.is_none()
+            && (self.pipelines || self.next == self.current)
+        {
             let plan = &stage.plans[self.index];
             let Some(exchange) = plan.get(self.next).copied() else {
                 self.sent_all = true;
@@ -80,7 +87,12 @@ impl Client {
     fn request(&mut self, exchange: Exchange, stage: &mut Stage<'_>, pipe: &mut Pipe) {
         let head = request_head(&exchange);
         let mut body = Vec::new();
-        let content = pattern(self.index, exchange.number, Way::Request, exchange.body.size());
+        let content = pattern(
+            self.index,
+            exchange.number,
+            Way::Request,
+            exchange.body.size(),
+        );
         match exchange.body {
             Framed::Chunked { piece, .. } => write_chunked(&content, piece, &mut body),
             _ => body = content,
@@ -96,7 +108,14 @@ impl Client {
         }
     }
 
-    fn spoiled(&mut self, fault: Fault, mut wire: Vec<u8>, body: &[u8], stage: &mut Stage<'_>, pipe: &mut Pipe) {
+    fn spoiled(
+        &mut self,
+        fault: Fault,
+        mut wire: Vec<u8>,
+        body: &[u8],
+        stage: &mut Stage<'_>,
+        pipe: &mut Pipe,
+    ) {
         wire.extend_from_slice(body);
         let keep = stage.random.below(wire.len());
         wire.truncate(keep);
@@ -105,7 +124,9 @@ impl Client {
         match fault {
             Fault::Cut => pipe.peer_ended = true,
             Fault::Reset => pipe.peer_reset = true,
-            Fault::Garbage => pipe.inbox.push(&[b'\n', 0, b'\r', b':', 255, b'\n', b'\n', b'z', b'\r', b'\n', b'\r', b'\n']),
+            Fault::Garbage => pipe.inbox.push(&[
+                b'\n', 0, b'\r', b':', 255, b'\n', b'\n', b'z', b'\r', b'\n', b'\r', b'\n',
+            ]),
             Fault::Stall | Fault::None => {}
         }
     }
@@ -137,14 +158,23 @@ impl Client {
         }
     }
 
-    fn head(&mut self, head: &Head, body: Body, exchange: &Exchange, stage: &mut Stage<'_>, pipe: &mut Pipe) {
+    fn head(
+        &mut self,
+        head: &Head,
+        body: Body,
+        exchange: &Exchange,
+        stage: &mut Stage<'_>,
+        pipe: &mut Pipe,
+    ) {
         let status = head.status();
         self.interim = (100..200).contains(&status) && status != 101;
         if self.interim {
             if exchange.old {
                 self.fault(stage, "an interim answer to HTTP/1.0");
             }
-            if status == 100 && let Some(body) = self.waiting.take() {
+            if status == 100
+                && let Some(body) = self.waiting.take()
+            {
                 pipe.inbox.push(&body);
                 self.go_on(stage, pipe);
             }
@@ -158,8 +188,12 @@ impl Client {
         let id = format!("{}/{}", self.index, exchange.number);
         self.page = head.get("x-id").is_none();
         match head.get("x-id") {
-            Some(found) if found != id => self.fault(stage, &format!("the answer to {found}, not to {id}")),
-            Some(_) if status != exchange.answer.status => self.fault(stage, &format!("status {status}")),
+            Some(found) if found != id => {
+                self.fault(stage, &format!("the answer to {found}, not to {id}"))
+            }
+            Some(_) if status != exchange.answer.status => {
+                self.fault(stage, &format!("status {status}"))
+            }
             None if !self.page_is_right(status, exchange, stage) => {
                 self.fault(stage, &format!("an error page {status} to {exchange:?}"))
             }
@@ -172,7 +206,8 @@ impl Client {
         if body == Body::Tunnel && !self.page {
             self.tunnel = true;
             let (up, _) = exchange.tunnel.unwrap_or_default();
-            pipe.inbox.push(&pattern(self.index, exchange.number, Way::TunnelUp, up));
+            pipe.inbox
+                .push(&pattern(self.index, exchange.number, Way::TunnelUp, up));
             pipe.peer_ended = true;
             self.sent_all = true;
         }
@@ -180,7 +215,9 @@ impl Client {
 
     fn page_is_right(&self, status: u16, exchange: &Exchange, stage: &Stage<'_>) -> bool {
         let mood = stage.mood;
-        let stale = mood.stale && status == 502 && (!exchange.is_idempotent() || exchange.body != Framed::None);
+        let stale = mood.stale
+            && status == 502
+            && (!exchange.is_idempotent() || exchange.body != Framed::None);
         match status {
             400 | 408 | 413 | 414 | 431 | 500 | 501 | 502 | 503 | 504 => !mood.calm || stale,
             _ => false,
@@ -191,13 +228,20 @@ impl Client {
         if self.page {
             return;
         }
-        let way = if self.tunnel { Way::TunnelDown } else { Way::Response };
+        let way = if self.tunnel {
+            Way::TunnelDown
+        } else {
+            Way::Response
+        };
         if let Some(place) = mismatch(self.index, exchange.number, way, self.got, data) {
             self.fault(stage, &format!("a wrong byte at {place}"));
         }
         self.got += data.len();
         if self.got > self.wanted(exchange) {
-            self.fault(stage, &format!("{} bytes, planned were {}", self.got, self.wanted(exchange)));
+            self.fault(
+                stage,
+                &format!("{} bytes, planned were {}", self.got, self.wanted(exchange)),
+            );
         }
     }
 
@@ -208,12 +252,21 @@ impl Client {
         }
     }
 
-    fn end_of_answer(&mut self, exchange: &Exchange, stage: &mut Stage<'_>, pipe: &mut Pipe, now_ms: u64) {
+    fn end_of_answer(
+        &mut self,
+        exchange: &Exchange,
+        stage: &mut Stage<'_>,
+        pipe: &mut Pipe,
+        now_ms: u64,
+    ) {
         if std::mem::take(&mut self.interim) {
             return;
         }
         if !self.page && self.got != self.wanted(exchange) {
-            self.fault(stage, &format!("ends at {} of {}", self.got, self.wanted(exchange)));
+            self.fault(
+                stage,
+                &format!("ends at {} of {}", self.got, self.wanted(exchange)),
+            );
         }
         self.current += 1;
         self.idle_since_ms = now_ms;
@@ -241,14 +294,24 @@ impl Client {
         }
         if self.tunnel || self.reader.is_until_close() {
             if self.got != self.wanted(&exchange) {
-                self.fault(stage, &format!("the connection ends at {} of {}", self.got, self.wanted(&exchange)));
+                self.fault(
+                    stage,
+                    &format!(
+                        "the connection ends at {} of {}",
+                        self.got,
+                        self.wanted(&exchange)
+                    ),
+                );
             }
             return;
         }
         let idle_over = now_ms - self.idle_since_ms >= stage.setup.keep_alive_ms;
         let between = self.reader.is_between() && self.current > 0;
         if !(between && (self.closing || stage.draining || idle_over)) {
-            self.fault(stage, &format!("the connection ends without the answer to {exchange:?}"));
+            self.fault(
+                stage,
+                &format!("the connection ends without the answer to {exchange:?}"),
+            );
         }
     }
 
@@ -262,12 +325,20 @@ impl Client {
 
     fn fault(&mut self, stage: &mut Stage<'_>, text: &str) {
         self.done = true;
-        stage.fault(format!("client {} at request {}: {text}", self.index, self.current));
+        stage.fault(format!(
+            "client {} at request {}: {text}",
+            self.index, self.current
+        ));
     }
 }
 
 fn request_head(exchange: &Exchange) -> Vec<u8> {
-    let Exchange { client, number, method, .. } = exchange;
+    let Exchange {
+        client,
+        number,
+        method,
+        ..
+    } = exchange;
     let version = if exchange.old { "1.0" } else { "1.1" };
     let mut head = if *method == "CONNECT" {
         format!("CONNECT c{client}.n{number}:80 HTTP/{version}\r\nHost: c{client}.n{number}:80\r\n")
@@ -283,7 +354,11 @@ fn request_head(exchange: &Exchange) -> Vec<u8> {
     if exchange.expect {
         head.push_str("Expect: 100-continue\r\n");
     }
-    match (exchange.old, exchange.keep_alive, exchange.tunnel.is_some() && *method != "CONNECT") {
+    match (
+        exchange.old,
+        exchange.keep_alive,
+        exchange.tunnel.is_some() && *method != "CONNECT",
+    ) {
         (_, _, true) => head.push_str("Connection: upgrade\r\nUpgrade: echo\r\n"),
         (true, true, _) => head.push_str("Connection: keep-alive\r\n"),
         (false, false, _) => head.push_str("Connection: close\r\n"),
@@ -299,7 +374,9 @@ fn body_of(head: &Head, exchange: &Exchange) -> Result<Body, String> {
         0 => Err(format!("no status: {:?}", head.start)),
         101 => Ok(Body::Tunnel),
         200..300 if exchange.method == "CONNECT" => Ok(Body::Tunnel),
-        _ if status < 200 || status == 204 || status == 304 || exchange.method == "HEAD" => Ok(Body::Length(0)),
+        _ if status < 200 || status == 204 || status == 304 || exchange.method == "HEAD" => {
+            Ok(Body::Length(0))
+        }
         _ => framing(head, Body::UntilClose),
     }
 }

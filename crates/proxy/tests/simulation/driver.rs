@@ -95,7 +95,10 @@ pub struct SimDriver {
 impl SimDriver {
     pub fn new(listeners: usize) -> Self {
         SimDriver {
-            now: Now { mono_ns: 1_000_000_000, wall_ns: 1_700_000_000_000_000_000 },
+            now: Now {
+                mono_ns: 1_000_000_000,
+                wall_ns: 1_700_000_000_000_000_000,
+            },
             pipes: Vec::new(),
             names: Slots::default(),
             accepting: vec![true; listeners],
@@ -113,7 +116,11 @@ impl SimDriver {
     pub fn open(&mut self) -> (ConnId, usize) {
         let pipe = self.pipes.len();
         let conn = self.names.insert(pipe);
-        self.pipes.push(Pipe { conn: Some(conn), room: self.room, ..Pipe::default() });
+        self.pipes.push(Pipe {
+            conn: Some(conn),
+            room: self.room,
+            ..Pipe::default()
+        });
         (conn, pipe)
     }
 
@@ -149,7 +156,9 @@ impl SimDriver {
     }
 
     fn place(&mut self, conn: ConnId) -> String {
-        self.names.get_mut(conn).map_or("gone".into(), |place| format!("#{place}"))
+        self.names
+            .get_mut(conn)
+            .map_or("gone".into(), |place| format!("#{place}"))
     }
 
     fn say_of(&mut self, conn: ConnId, what: &str) {
@@ -168,8 +177,13 @@ impl Driver for SimDriver {
     fn send(&mut self, conn: ConnId, head: &[u8], body: &[u8]) -> Sent {
         if self.verbose {
             let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
-            let line = String::from_utf8_lossy(&line[..line.len().min(60)]).trim_end().to_string();
-            self.say_of(conn, &format!("send {} + {} {line:?}", head.len(), body.len()));
+            let line = String::from_utf8_lossy(&line[..line.len().min(60)])
+                .trim_end()
+                .to_string();
+            self.say_of(
+                conn,
+                &format!("send {} + {} {line:?}", head.len(), body.len()),
+            );
         }
         let Some(pipe) = self.pipe(conn) else {
             return Sent::Dead;
@@ -191,7 +205,11 @@ impl Driver for SimDriver {
             pipe.broken = true;
             return Sent::Dead;
         }
-        let mut room = if pipe.backlog.is_empty() { pipe.room } else { 0 };
+        let mut room = if pipe.backlog.is_empty() {
+            pipe.room
+        } else {
+            0
+        };
         for bytes in [head, body] {
             let taken = room.min(bytes.len());
             room -= taken;
@@ -201,7 +219,11 @@ impl Driver for SimDriver {
         }
         let backlog = pipe.backlog.len();
         self.backlog_max = self.backlog_max.max(backlog);
-        if backlog == 0 { Sent::All } else { Sent::Backlog }
+        if backlog == 0 {
+            Sent::All
+        } else {
+            Sent::Backlog
+        }
     }
 
     fn connect(&mut self, connect: &Connect<'_>) -> Result<ConnId, ConnectError> {
@@ -271,7 +293,10 @@ impl Driver for SimDriver {
     fn wake_peers(&mut self) {}
 
     fn log(&mut self, _target: usize, message: &[u8]) {
-        self.say(format_args!("    log {}", String::from_utf8_lossy(message).trim_end()));
+        self.say(format_args!(
+            "    log {}",
+            String::from_utf8_lossy(message).trim_end()
+        ));
         self.logs.push(message.to_vec());
     }
 }

@@ -10,12 +10,18 @@ pub struct Head {
 impl Head {
     /// The first value of a field; names in lower case.
     pub fn get(&self, name: &str) -> Option<&str> {
-        let field = self.fields.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        let field = self
+            .fields
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name));
         field.map(|(_, value)| value.as_str())
     }
 
     pub fn has_token(&self, name: &str, token: &str) -> bool {
-        let fields = self.fields.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
+        let fields = self
+            .fields
+            .iter()
+            .filter(|(known, _)| known.eq_ignore_ascii_case(name));
         fields
             .flat_map(|(_, value)| value.split(','))
             .any(|known| known.trim().eq_ignore_ascii_case(token))
@@ -23,7 +29,11 @@ impl Head {
 
     /// The status of a response.
     pub fn status(&self) -> u16 {
-        self.start.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0)
+        self.start
+            .split(' ')
+            .nth(1)
+            .and_then(|code| code.parse().ok())
+            .unwrap_or(0)
     }
 }
 
@@ -67,7 +77,10 @@ pub struct Reader {
 
 impl Default for Reader {
     fn default() -> Self {
-        Reader { state: State::Head, buffer: Vec::new() }
+        Reader {
+            state: State::Head,
+            buffer: Vec::new(),
+        }
     }
 }
 
@@ -86,7 +99,10 @@ impl Reader {
     }
 
     /// The next item. `body_of` says how the body of a message with this head ends.
-    pub fn next(&mut self, body_of: impl Fn(&Head) -> Result<Body, String>) -> Result<Item, String> {
+    pub fn next(
+        &mut self,
+        body_of: impl Fn(&Head) -> Result<Body, String>,
+    ) -> Result<Item, String> {
         match self.state {
             State::Head => {
                 let Some(end) = find(&self.buffer, b"\r\n\r\n") else {
@@ -112,8 +128,13 @@ impl Reader {
                 let Some(line) = self.line() else {
                     return Ok(Item::More);
                 };
-                let size = usize::from_str_radix(&line, 16).map_err(|_| format!("chunk size {line:?}"))?;
-                self.state = if size == 0 { State::Trailers } else { State::Chunk(size) };
+                let size =
+                    usize::from_str_radix(&line, 16).map_err(|_| format!("chunk size {line:?}"))?;
+                self.state = if size == 0 {
+                    State::Trailers
+                } else {
+                    State::Chunk(size)
+                };
                 self.next(body_of)
             }
             State::Chunk(left) => Ok(self.data(left, |left| match left {
@@ -165,10 +186,15 @@ fn parse(bytes: &[u8]) -> Result<Head, String> {
     let mut lines = text.split("\r\n");
     let start = lines.next().unwrap_or_default().to_string();
     let fields = lines.map(|line| {
-        let (name, value) = line.split_once(':').ok_or_else(|| format!("no field: {line:?}"))?;
+        let (name, value) = line
+            .split_once(':')
+            .ok_or_else(|| format!("no field: {line:?}"))?;
         Ok((name.to_string(), value.trim().to_string()))
     });
-    Ok(Head { start, fields: fields.collect::<Result<_, String>>()? })
+    Ok(Head {
+        start,
+        fields: fields.collect::<Result<_, String>>()?,
+    })
 }
 
 /// How the body of a message ends by its own fields; `otherwise` where none says.
@@ -180,7 +206,10 @@ pub fn framing(head: &Head, otherwise: Body) -> Result<Body, String> {
         };
     }
     match head.get("content-length") {
-        Some(length) => length.parse().map(Body::Length).map_err(|_| format!("length {length:?}")),
+        Some(length) => length
+            .parse()
+            .map(Body::Length)
+            .map_err(|_| format!("length {length:?}")),
         None => Ok(otherwise),
     }
 }

@@ -10,7 +10,10 @@ pub fn check(logs: &[Vec<u8>], stage: &Stage<'_>) -> Result<(), String> {
     if stage.setup.is_tcp {
         return Ok(());
     }
-    let lines: Vec<String> = logs.iter().map(|line| String::from_utf8_lossy(line).into_owned()).collect();
+    let lines: Vec<String> = logs
+        .iter()
+        .map(|line| String::from_utf8_lossy(line).into_owned())
+        .collect();
     for (client, plan) in stage.plans.iter().enumerate() {
         for exchange in plan {
             let number = exchange.number;
@@ -18,14 +21,25 @@ pub fn check(logs: &[Vec<u8>], stage: &Stage<'_>) -> Result<(), String> {
                 "CONNECT" => format!("c{client}.n{number}:80 "),
                 _ => format!("/{client}/{number} "),
             };
-            let of_it: Vec<&String> = lines.iter().filter(|line| line.starts_with(&start)).collect();
+            let of_it: Vec<&String> = lines
+                .iter()
+                .filter(|line| line.starts_with(&start))
+                .collect();
             let (seen, got) = (stage.seen[client][number], stage.got[client][number]);
             if of_it.len() > 1 || (of_it.is_empty() && seen > 0) {
-                return Err(format!("request {client}/{number} was logged {} times", of_it.len()));
+                return Err(format!(
+                    "request {client}/{number} was logged {} times",
+                    of_it.len()
+                ));
             }
-            let status = of_it.first().and_then(|line| line.split(' ').nth(1)).unwrap_or("-");
+            let status = of_it
+                .first()
+                .and_then(|line| line.split(' ').nth(1))
+                .unwrap_or("-");
             if got != 0 && !of_it.is_empty() && status != got.to_string() {
-                return Err(format!("request {client}/{number} got {got} and was logged as {status}"));
+                return Err(format!(
+                    "request {client}/{number} got {got} and was logged as {status}"
+                ));
             }
         }
     }

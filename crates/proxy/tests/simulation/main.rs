@@ -30,7 +30,8 @@ fn number(variable: &str) -> Option<u64> {
 fn check(seed: u64, setups: &[setups::Setup], verbose: bool) -> Result<(), String> {
     let outcome = catch_unwind(AssertUnwindSafe(|| turns::live(seed, setups, verbose)));
     let outcome = outcome.unwrap_or_else(|_| Err("a panic".into()));
-    let replay = format!("SPANGATE_SEED={seed} cargo test -p spangate-proxy --test simulation lives");
+    let replay =
+        format!("SPANGATE_SEED={seed} cargo test -p spangate-proxy --test simulation lives");
     outcome.map_err(|error| format!("seed {seed}: {error}\nreplay: {replay}"))
 }
 
@@ -50,14 +51,23 @@ fn lives() {
         let work = |thread: u64| {
             let (failed, setups) = (&failed, &setups);
             move || {
-                let seeds = (thread..seeds).step_by(threads as usize).take_while(|_| !failed.load(Relaxed));
-                let failure = seeds.map(|seed| check(seed, setups, false)).find_map(Result::err);
+                let seeds = (thread..seeds)
+                    .step_by(threads as usize)
+                    .take_while(|_| !failed.load(Relaxed));
+                let failure = seeds
+                    .map(|seed| check(seed, setups, false))
+                    .find_map(Result::err);
                 failed.fetch_or(failure.is_some(), Relaxed);
                 failure
             }
         };
-        let workers: Vec<_> = (0..threads).map(|thread| scope.spawn(work(thread))).collect();
-        workers.into_iter().filter_map(|worker| worker.join().expect("no panic outside of a life")).collect()
+        let workers: Vec<_> = (0..threads)
+            .map(|thread| scope.spawn(work(thread)))
+            .collect();
+        workers
+            .into_iter()
+            .filter_map(|worker| worker.join().expect("no panic outside of a life"))
+            .collect()
     });
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

@@ -7,7 +7,10 @@ use super::random::Random;
 pub enum Framed {
     None,
     Length(usize),
-    Chunked { size: usize, piece: usize },
+    Chunked {
+        size: usize,
+        piece: usize,
+    },
     /// Responses only.
     UntilClose(usize),
 }
@@ -110,9 +113,19 @@ pub fn pattern(client: usize, number: usize, way: Way, size: usize) -> Vec<u8> {
 }
 
 /// Where `bytes`, which stand at `place`, are not those of the body.
-pub fn mismatch(client: usize, number: usize, way: Way, place: usize, bytes: &[u8]) -> Option<usize> {
+pub fn mismatch(
+    client: usize,
+    number: usize,
+    way: Way,
+    place: usize,
+    bytes: &[u8],
+) -> Option<usize> {
     let key = key(client, number, way);
-    bytes.iter().enumerate().find(|(index, found)| **found != byte(key, place + index)).map(|(index, _)| place + index)
+    bytes
+        .iter()
+        .enumerate()
+        .find(|(index, found)| **found != byte(key, place + index))
+        .map(|(index, _)| place + index)
 }
 
 /// How rough a life is.
@@ -126,7 +139,9 @@ pub struct Mood {
     pub drain: bool,
 }
 
-const SIZES: &[usize] = &[0, 1, 2, 15, 16, 17, 100, 255, 256, 700, 1500, 2100, 4000, 9000];
+const SIZES: &[usize] = &[
+    0, 1, 2, 15, 16, 17, 100, 255, 256, 700, 1500, 2100, 4000, 9000,
+];
 const PIECES: &[usize] = &[1, 7, 16, 100, 1000, 5000];
 
 fn size(random: &mut Random) -> usize {
@@ -142,7 +157,10 @@ fn framed(random: &mut Random) -> Framed {
     let size = size(random);
     match random.below(2) {
         0 => Framed::Length(size),
-        _ => Framed::Chunked { size, piece: random.pick(PIECES).max(size / 50) },
+        _ => Framed::Chunked {
+            size,
+            piece: random.pick(PIECES).max(size / 50),
+        },
     }
 }
 
@@ -189,7 +207,11 @@ fn exchange(random: &mut Random, client: usize, number: usize, mood: Mood) -> Ex
         body,
         expect: !old && body.size() > 0 && random.chance(20),
         tunnel,
-        fault: if !mood.calm && random.chance(8) { fault(random) } else { Fault::None },
+        fault: if !mood.calm && random.chance(8) {
+            fault(random)
+        } else {
+            Fault::None
+        },
         answer,
     }
 }
@@ -206,11 +228,23 @@ fn answer(random: &mut Random, mood: Mood) -> Answer {
     Answer {
         status,
         body,
-        interim: if random.chance(10) { 1 + random.below(2) } else { 0 },
+        interim: if random.chance(10) {
+            1 + random.below(2)
+        } else {
+            0
+        },
         early: random.chance(10),
         close: until_close || random.chance(15),
-        think_ms: if random.chance(15) { random.next() % 900 } else { 0 },
-        fault: if !mood.calm && random.chance(8) { fault(random) } else { Fault::None },
+        think_ms: if random.chance(15) {
+            random.next() % 900
+        } else {
+            0
+        },
+        fault: if !mood.calm && random.chance(8) {
+            fault(random)
+        } else {
+            Fault::None
+        },
     }
 }
 

@@ -80,7 +80,10 @@ impl Server {
         let line = String::from_utf8_lossy(&self.reader.buffer[..=end]).into_owned();
         self.reader.buffer.drain(..=end);
         self.needs_proxy_line = false;
-        let client = line.split(' ').nth(4).and_then(|port| port.parse::<usize>().ok());
+        let client = line
+            .split(' ')
+            .nth(4)
+            .and_then(|port| port.parse::<usize>().ok());
         self.client = client.and_then(|port| port.checked_sub(5000));
         if !line.starts_with("PROXY TCP4 10.0.0.") || self.client.is_none() {
             self.fault(stage, &format!("PROXY line {line:?}"));
@@ -115,7 +118,11 @@ impl Server {
         let Some(exchange) = self.current else {
             return self.fault(stage, "bytes of no request");
         };
-        let way = if self.tunnel { Way::TunnelUp } else { Way::Request };
+        let way = if self.tunnel {
+            Way::TunnelUp
+        } else {
+            Way::Request
+        };
         if let Some(place) = mismatch(exchange.client, exchange.number, way, self.got, data) {
             self.fault(stage, &format!("a wrong byte at {place}"));
         }
@@ -125,7 +132,14 @@ impl Server {
     fn end_of_request(&mut self, stage: &mut Stage<'_>, pipe: &mut Pipe, now_ms: u64) {
         let Some(exchange) = self.current else { return };
         if self.got != exchange.body.size() {
-            return self.fault(stage, &format!("a request of {} bytes, not {}", self.got, exchange.body.size()));
+            return self.fault(
+                stage,
+                &format!(
+                    "a request of {} bytes, not {}",
+                    self.got,
+                    exchange.body.size()
+                ),
+            );
         }
         if !self.answered {
             self.answer(&exchange, stage, pipe, now_ms);
@@ -137,7 +151,12 @@ impl Server {
 
     fn answer(&mut self, exchange: &Exchange, stage: &mut Stage<'_>, pipe: &mut Pipe, now_ms: u64) {
         self.answered = true;
-        let Exchange { client, number, answer, .. } = *exchange;
+        let Exchange {
+            client,
+            number,
+            answer,
+            ..
+        } = *exchange;
         let mut wire = Vec::new();
         for _ in 0..answer.interim {
             wire.extend_from_slice(b"HTTP/1.1 103 Early Hints\r\nLink: </style>\r\n\r\n");
@@ -195,8 +214,13 @@ impl Server {
 
     fn fault(&mut self, stage: &mut Stage<'_>, text: &str) {
         self.finished = true;
-        let current = self.current.map(|exchange| (exchange.client, exchange.number));
-        stage.fault(format!("server {} at request {current:?}: {text}", self.index));
+        let current = self
+            .current
+            .map(|exchange| (exchange.client, exchange.number));
+        stage.fault(format!(
+            "server {} at request {current:?}: {text}",
+            self.index
+        ));
     }
 }
 
@@ -219,8 +243,16 @@ fn body_of(head: &Head) -> Result<Body, String> {
 }
 
 fn response_head(exchange: &Exchange) -> Vec<u8> {
-    let Exchange { client, number, answer, .. } = exchange;
-    let mut head = format!("HTTP/1.1 {} Planned\r\nX-Id: {client}/{number}\r\n", answer.status);
+    let Exchange {
+        client,
+        number,
+        answer,
+        ..
+    } = exchange;
+    let mut head = format!(
+        "HTTP/1.1 {} Planned\r\nX-Id: {client}/{number}\r\n",
+        answer.status
+    );
     match answer.body {
         Framed::Length(size) => head.push_str(&format!("Content-Length: {size}\r\n")),
         Framed::Chunked { .. } => head.push_str("Transfer-Encoding: chunked\r\n"),

@@ -67,25 +67,52 @@ const TEXTS: &[(&str, &str)] = &[
     ("aggressive", "http-reuse aggressive"),
     ("always", "http-reuse always"),
     ("maxconn 1", "http-reuse always\n default-server maxconn 1"),
-    ("maxconn 2 leastconn", "balance leastconn\n default-server maxconn 2"),
+    (
+        "maxconn 2 leastconn",
+        "balance leastconn\n default-server maxconn 2",
+    ),
     ("frontend maxconn", "maxconn 2"),
-    ("two servers", "balance roundrobin\n option redispatch 1\n retries 3\n\ttwo"),
-    ("two full servers", "balance random\n default-server maxconn 1\n retries 2\n option redispatch\n\ttwo"),
+    (
+        "two servers",
+        "balance roundrobin\n option redispatch 1\n retries 3\n\ttwo",
+    ),
+    (
+        "two full servers",
+        "balance random\n default-server maxconn 1\n retries 2\n option redispatch\n\ttwo",
+    ),
     ("buffer", "option http-buffer-request"),
     ("accept-proxy", "\taccept-proxy"),
-    ("send-proxy", "default-server send-proxy\n http-reuse always"),
-    ("both proxies", "http-reuse always\n default-server send-proxy\n\taccept-proxy"),
-    ("abortonclose", "option abortonclose\n default-server maxconn 1"),
+    (
+        "send-proxy",
+        "default-server send-proxy\n http-reuse always",
+    ),
+    (
+        "both proxies",
+        "http-reuse always\n default-server send-proxy\n\taccept-proxy",
+    ),
+    (
+        "abortonclose",
+        "option abortonclose\n default-server maxconn 1",
+    ),
     ("logasap", "option logasap"),
-    ("pool", "http-reuse always\n default-server pool-max-conn 1 max-reuse 2"),
+    (
+        "pool",
+        "http-reuse always\n default-server pool-max-conn 1 max-reuse 2",
+    ),
     ("tcp", "mode tcp"),
     ("tcp maxconn", "mode tcp\n default-server maxconn 1"),
-    ("tcp proxies", "mode tcp\n default-server send-proxy\n\taccept-proxy"),
+    (
+        "tcp proxies",
+        "mode tcp\n default-server send-proxy\n\taccept-proxy",
+    ),
 ];
 
 /// All configurations.
 pub fn all() -> Vec<Setup> {
-    TEXTS.iter().map(|(name, lines)| setup(name, lines)).collect()
+    TEXTS
+        .iter()
+        .map(|(name, lines)| setup(name, lines))
+        .collect()
 }
 
 fn setup(name: &'static str, lines: &str) -> Setup {
@@ -119,9 +146,16 @@ fn setup(name: &'static str, lines: &str) -> Setup {
 
 /// Loads a configuration.
 pub fn running(text: &str) -> Arc<Running> {
-    let input = Input { name: "sim.cfg".into(), text: text.as_bytes().to_vec() };
+    let input = Input {
+        name: "sim.cfg".into(),
+        text: text.as_bytes().to_vec(),
+    };
     let build = BuildInfo::default();
-    let options = LoadOptions { build: &build, settings: Settings::default(), zero_warning: false };
+    let options = LoadOptions {
+        build: &build,
+        settings: Settings::default(),
+        zero_warning: false,
+    };
     match load(&[input], options, &mut Environment::new()) {
         Ok((config, _)) => Arc::new(Running::new(config, spangate_proxy::Process::default())),
         Err(diagnostics) => panic!("{text}\n{diagnostics:?}"),

@@ -33,7 +33,9 @@ impl Stage<'_> {
         self.seen[client][number] += 1;
         let times = self.seen[client][number];
         if times > 1 && (!exchange.is_idempotent() || self.mood.calm && !self.mood.stale) {
-            self.fault(format!("request {client}/{number} reached servers {times} times"));
+            self.fault(format!(
+                "request {client}/{number} reached servers {times} times"
+            ));
         }
     }
 
@@ -47,7 +49,9 @@ impl Stage<'_> {
             HttpReuse::Aggressive | HttpReuse::Always => false,
         };
         if broken || (other && self.setup.sends_proxy) {
-            self.fault(format!("request {client}/{number} on a connection of client {last_client}"));
+            self.fault(format!(
+                "request {client}/{number} on a connection of client {last_client}"
+            ));
         }
     }
 }

@@ -23,19 +23,27 @@ impl TcpClient {
     /// The connection stands.
     pub fn start(&mut self, stage: &mut Stage<'_>, pipe: &mut Pipe) {
         if stage.setup.accepts_proxy {
-            let line = format!("PROXY TCP4 10.0.0.{} 10.1.0.1 {} 80\r\n", self.index + 1, 5000 + self.index);
+            let line = format!(
+                "PROXY TCP4 10.0.0.{} 10.1.0.1 {} 80\r\n",
+                self.index + 1,
+                5000 + self.index
+            );
             pipe.inbox.push(line.as_bytes());
         }
         pipe.inbox.push(format!("{}\n", self.index).as_bytes());
         let size = self.plan(stage).body.size();
-        pipe.inbox.push(&pattern(self.index, 0, Way::TunnelUp, size));
+        pipe.inbox
+            .push(&pattern(self.index, 0, Way::TunnelUp, size));
         pipe.peer_ended = true;
     }
 
     /// Bytes from the proxy.
     pub fn read(&mut self, bytes: &[u8], stage: &mut Stage<'_>) {
         if let Some(place) = mismatch(self.index, 0, Way::TunnelDown, self.got, bytes) {
-            stage.fault(format!("tcp client {}: a wrong byte at {place}", self.index));
+            stage.fault(format!(
+                "tcp client {}: a wrong byte at {place}",
+                self.index
+            ));
         }
         self.got += bytes.len();
     }
@@ -45,7 +53,10 @@ impl TcpClient {
         pipe.peer_ended = true;
         let wanted = self.plan(stage).answer.body.size();
         if self.got > wanted || (stage.mood.calm && (self.got != wanted || reset)) {
-            stage.fault(format!("tcp client {}: {} bytes of {wanted}, reset: {reset}", self.index, self.got));
+            stage.fault(format!(
+                "tcp client {}: {} bytes of {wanted}, reset: {reset}",
+                self.index, self.got
+            ));
         }
     }
 }
@@ -61,13 +72,20 @@ pub struct TcpServer {
 
 impl TcpServer {
     pub fn new(stage: &Stage<'_>) -> Self {
-        TcpServer { line: Some(Vec::new()), needs_proxy_line: stage.setup.sends_proxy, client: 0, got: 0 }
+        TcpServer {
+            line: Some(Vec::new()),
+            needs_proxy_line: stage.setup.sends_proxy,
+            client: 0,
+            got: 0,
+        }
     }
 
     /// Bytes from the proxy.
     pub fn read(&mut self, mut bytes: &[u8], stage: &mut Stage<'_>, pipe: &mut Pipe) {
         while let Some(line) = &mut self.line {
-            let Some((first, rest)) = bytes.split_first() else { return };
+            let Some((first, rest)) = bytes.split_first() else {
+                return;
+            };
             bytes = rest;
             if *first != b'\n' {
                 line.push(*first);
@@ -81,17 +99,25 @@ impl TcpServer {
                 }
                 continue;
             }
-            match text.parse::<usize>().ok().filter(|client| *client < stage.plans.len()) {
+            match text
+                .parse::<usize>()
+                .ok()
+                .filter(|client| *client < stage.plans.len())
+            {
                 Some(client) => self.client = client,
                 None => return stage.fault(format!("tcp server: line {text:?}")),
             }
             self.line = None;
             let size = stage.plans[self.client][0].answer.body.size();
-            pipe.inbox.push(&pattern(self.client, 0, Way::TunnelDown, size));
+            pipe.inbox
+                .push(&pattern(self.client, 0, Way::TunnelDown, size));
             pipe.peer_ended = true;
         }
         if let Some(place) = mismatch(self.client, 0, Way::TunnelUp, self.got, bytes) {
-            stage.fault(format!("tcp server of {}: a wrong byte at {place}", self.client));
+            stage.fault(format!(
+                "tcp server of {}: a wrong byte at {place}",
+                self.client
+            ));
         }
         self.got += bytes.len();
     }
@@ -104,7 +130,10 @@ impl TcpServer {
         }
         let wanted = stage.plans[self.client][0].body.size();
         if self.got > wanted || (stage.mood.calm && (self.got != wanted || reset)) {
-            stage.fault(format!("tcp server of {}: {} bytes of {wanted}, reset: {reset}", self.client, self.got));
+            stage.fault(format!(
+                "tcp server of {}: {} bytes of {wanted}, reset: {reset}",
+                self.client, self.got
+            ));
         }
     }
 }

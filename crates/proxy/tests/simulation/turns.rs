@@ -69,7 +69,11 @@ struct Life<'a> {
 pub fn live(seed: u64, setups: &[Setup], verbose: bool) -> Result<(), String> {
     let mut random = Random::new(seed);
     let setup = &setups[random.below(setups.len())];
-    let mood = Mood { calm: random.chance(60), stale: random.chance(25), drain: random.chance(15) };
+    let mood = Mood {
+        calm: random.chance(60),
+        stale: random.chance(25),
+        drain: random.chance(15),
+    };
     let mut life = Life::new(setup, mood, random);
     life.driver.verbose = verbose;
     life.driver.say(format_args!("{}: {mood:?}", setup.name));
@@ -84,7 +88,9 @@ impl<'a> Life<'a> {
         let shared = Arc::new(Shared::new(&setup.running, 1));
         let engine = Engine::new(setup.running.clone(), shared.clone(), 0, random.next());
         let count = 1 + random.below(4);
-        let plans: Vec<_> = (0..count).map(|client| plan::exchanges(&mut random, client, mood)).collect();
+        let plans: Vec<_> = (0..count)
+            .map(|client| plan::exchanges(&mut random, client, mood))
+            .collect();
         let coming = (0..count).rev().map(|client| match setup.is_tcp {
             true => Peer::TcpClient(TcpClient::new(client)),
             false => Peer::Client(Client::new(client, random.chance(30))),
@@ -123,7 +129,10 @@ impl<'a> Life<'a> {
             if self.drain_at == Some(step) {
                 self.stage.draining = true;
                 self.driver.say(format_args!("drain"));
-                let message = Message::Drain { grace_ms: 0, hard_stop_ms: None };
+                let message = Message::Drain {
+                    grace_ms: 0,
+                    hard_stop_ms: None,
+                };
                 self.engine.on_message(&mut self.driver, message);
                 self.adopt();
             }
@@ -197,7 +206,9 @@ impl<'a> Life<'a> {
             if open && !pipe.backlog.is_empty() && pipe.room > 0 && !pipe.peer_reset {
                 self.events.push(Event::Drain(place));
             }
-            let Some(peer) = &self.peers[place] else { continue };
+            let Some(peer) = &self.peers[place] else {
+                continue;
+            };
             if pipe.reset {
                 self.events.push(Event::SeeReset(place));
             } else if pipe.unread_until_ms <= now_ms && !pipe.peer_reset {
@@ -245,7 +256,9 @@ impl<'a> Life<'a> {
                 }
             }
             Event::Read(place) => self.read(place),
-            Event::SeeEnd(place) | Event::SeeReset(place) => self.see_end(place, matches!(event, Event::SeeReset(_))),
+            Event::SeeEnd(place) | Event::SeeReset(place) => {
+                self.see_end(place, matches!(event, Event::SeeReset(_)))
+            }
             Event::CloseIdle(place) => self.driver.pipes[place].peer_ended = true,
         }
         self.adopt();
@@ -279,7 +292,9 @@ impl<'a> Life<'a> {
     }
 
     fn arrive(&mut self) {
-        let Some(mut peer) = self.coming.pop() else { return };
+        let Some(mut peer) = self.coming.pop() else {
+            return;
+        };
         let (conn, place) = self.driver.open();
         let pipe = &mut self.driver.pipes[place];
         let index = match &mut peer {
@@ -297,7 +312,9 @@ impl<'a> Life<'a> {
             pipe.held_until_ms = self.driver.now.ms() + self.stage.random.next() % 2000;
         }
         self.peers.push(Some(peer));
-        let address = |text: &str, port: usize| Addr::Inet(format!("{text}:{port}").parse().expect("an address"));
+        let address = |text: &str, port: usize| {
+            Addr::Inet(format!("{text}:{port}").parse().expect("an address"))
+        };
         let accepted = Accepted {
             listener: ListenerId(0),
             peer: address(&format!("10.0.0.{}", index + 1), 5000 + index),
@@ -381,7 +398,8 @@ impl<'a> Life<'a> {
             // Never beyond a deadline: what a timeout cuts is cut at its moment.
             let next_ms = self.engine_deadline().unwrap_or(u64::MAX);
             let passed_ms = self.stage.random.next() % 4;
-            self.driver.advance_ms(passed_ms.min(next_ms.saturating_sub(now_ms)));
+            self.driver
+                .advance_ms(passed_ms.min(next_ms.saturating_sub(now_ms)));
         }
     }
 
@@ -404,7 +422,11 @@ impl<'a> Life<'a> {
             if self.close_idle_servers() {
                 return Ok(());
             }
-            return Err(format!("stuck: {} streams, {} connections", self.engine.streams_in_use(), self.driver.names.len()));
+            return Err(format!(
+                "stuck: {} streams, {} connections",
+                self.engine.streams_in_use(),
+                self.driver.names.len()
+            ));
         };
         if next_ms > TIME_MAX_MS {
             return Err("it lives too long".into());
@@ -419,7 +441,12 @@ impl<'a> Life<'a> {
         let mut any = false;
         for (pipe, peer) in self.driver.pipes.iter_mut().zip(&self.peers) {
             let is_server = matches!(peer, Some(Peer::Server(_) | Peer::TcpServer(_)));
-            if is_server && pipe.conn.is_some() && !pipe.peer_ended && !pipe.connecting && pipe.held_until_ms <= self.driver.now.ms() {
+            if is_server
+                && pipe.conn.is_some()
+                && !pipe.peer_ended
+                && !pipe.connecting
+                && pipe.held_until_ms <= self.driver.now.ms()
+            {
                 pipe.peer_ended = true;
                 any = true;
             }
@@ -440,13 +467,22 @@ impl<'a> Life<'a> {
     }
 
     fn check_maxconn(&self) -> Result<(), String> {
-        for (index, max) in self.stage.setup.maxconn.iter().enumerate().filter(|(_, max)| **max > 0) {
+        for (index, max) in self
+            .stage
+            .setup
+            .maxconn
+            .iter()
+            .enumerate()
+            .filter(|(_, max)| **max > 0)
+        {
             let busy = self.driver.pipes.iter().zip(&self.peers).filter(|(pipe, peer)| {
                 pipe.conn.is_some() && !pipe.peer_ended && matches!(peer, Some(Peer::Server(server)) if server.index == index && server.is_busy())
             });
             let busy = busy.count();
             if busy > *max as usize {
-                return Err(format!("server {index} has {busy} requests, maxconn is {max}"));
+                return Err(format!(
+                    "server {index} has {busy} requests, maxconn is {max}"
+                ));
             }
         }
         Ok(())

@@ -4,7 +4,7 @@ use net::Now;
 
 use super::write::{Flags, HEADER_UNSAFE, URL_UNSAFE, Writer};
 use crate::facts::LogOrigin;
-use crate::fetch::proxies::{backend, server};
+use crate::fetch::proxies::backend;
 use crate::fetch::stream::path_of;
 use crate::text::{push_hex_number, push_log_date, push_padded, push_zone};
 use crate::timers::Timers;
@@ -111,13 +111,13 @@ pub(crate) const ALIASES: &[Alias] = &[
         writer.ip(Some(&scope.session.src))
     }),
     alias("cp", "client's port", |scope, writer| {
-        writer.port(Some(&scope.session.src), bind_id(scope))
+        writer.port(Some(&scope.session.src), || bind_id(scope))
     }),
     alias("fi", "frontend's address", |scope, writer| {
         writer.ip(Some(&scope.session.dst))
     }),
     alias("fp", "frontend's port", |scope, writer| {
-        writer.port(Some(&scope.session.dst), bind_id(scope))
+        writer.port(Some(&scope.session.dst), || bind_id(scope))
     }),
     alias(
         "bi",
@@ -127,13 +127,13 @@ pub(crate) const ALIASES: &[Alias] = &[
         },
     ),
     alias("bp", "its port", |scope, writer| {
-        writer.port(scope.txn.and_then(|txn| txn.server_src.as_ref()), 0)
+        writer.port(scope.txn.and_then(|txn| txn.server_src.as_ref()), || 0)
     }),
     alias("si", "server's address", |scope, writer| {
         writer.ip(scope.txn.and_then(|txn| txn.server_dst.as_ref()))
     }),
     alias("sp", "server's port", |scope, writer| {
-        writer.port(scope.txn.and_then(|txn| txn.server_dst.as_ref()), 0)
+        writer.port(scope.txn.and_then(|txn| txn.server_dst.as_ref()), || 0)
     }),
     // ---- names
     alias("H", "hostname", |scope, writer| {
@@ -157,7 +157,10 @@ pub(crate) const ALIASES: &[Alias] = &[
         match scope.txn.and_then(|txn| txn.service) {
             Some(service) => writer.text(service.as_bytes()),
             None => {
-                writer.text(server(scope).map_or(&b"<NOSRV>"[..], |server| server.name.as_bytes()))
+                let server = scope.txn.and_then(|txn| txn.server);
+                let name =
+                    server.and_then(|server| scope.world.server_name(backend(scope), server));
+                writer.text(name.unwrap_or("<NOSRV>").as_bytes());
             }
         }
     }),
@@ -194,15 +197,22 @@ pub(crate) const ALIASES: &[Alias] = &[
         writer.uint(scope.world.actconn().into())
     }),
     alias("fc", "connections of the frontend", |scope, writer| {
-        let proxy = scope.world.proxy(scope.session.frontend);
-        writer.uint(proxy.map_or(0, |proxy| proxy.frontend_connections).into());
+        writer.uint(
+            scope
+                .world
+                .frontend_connections(scope.session.frontend)
+                .into(),
+        );
     }),
     alias("bc", "connections of the backend", |scope, writer| {
-        let proxy = scope.world.proxy(backend(scope));
-        writer.uint(proxy.map_or(0, |proxy| proxy.backend_connections).into());
+        writer.uint(scope.world.backend_connections(backend(scope)).into());
     }),
     alias("sc", "connections of the server", |scope, writer| {
-        writer.uint(server(scope).map_or(0, |server| server.connections).into());
+        let server = scope.txn.and_then(|txn| txn.server);
+        let connections = server.map_or(0, |server| {
+            scope.world.server_connections(backend(scope), server)
+        });
+        writer.uint(connections.into());
     }),
     alias("rc", "retries, + after a redispatch", |scope, writer| {
         if scope.txn.is_some_and(|txn| txn.redispatched) {
@@ -377,10 +387,7 @@ fn early(scope: &Scope<'_>, writer: &mut Writer<'_>, value: impl Fn(&Timers) -> 
 // ---- names
 
 fn proxy_name<'a>(scope: &Scope<'a>, proxy: u32) -> &'a [u8] {
-    scope
-        .world
-        .proxy(proxy)
-        .map_or(b"", |proxy| proxy.name.as_bytes())
+    scope.world.proxy_name(proxy).as_bytes()
 }
 
 fn bind_id(scope: &Scope<'_>) -> u32 {

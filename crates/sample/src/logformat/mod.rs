@@ -71,7 +71,11 @@ impl LogFormat {
         for item in &*self.items {
             match item {
                 Item::Text(text) => {
-                    out.extend_from_slice(text);
+                    // Most are one separator between two aliases.
+                    match &**text {
+                        [byte] => out.push(*byte),
+                        text => out.extend_from_slice(text),
+                    }
                     after_space = false;
                 }
                 Item::Space => {

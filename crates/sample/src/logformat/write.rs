@@ -68,6 +68,21 @@ pub(crate) static HTTP_UNSAFE: ByteSet = {
     set
 };
 
+/// The first byte of a set. Nearly always there is none: eight are looked at for one branch.
+fn position(bytes: &[u8], set: &ByteSet) -> Option<usize> {
+    let hit = |chunk: &[u8]| {
+        chunk
+            .iter()
+            .fold(false, |hit, byte| hit | set[usize::from(*byte)])
+    };
+    let (chunks, _) = bytes.as_chunks::<8>();
+    let clean = chunks.iter().take_while(|chunk| !hit(*chunk)).count() * 8;
+    bytes[clean..]
+        .iter()
+        .position(|byte| set[usize::from(*byte)])
+        .map(|at| clean + at)
+}
+
 /// An item's value on its way into the line.
 pub(crate) struct Writer<'o> {
     pub out: &'o mut Vec<u8>,
@@ -111,7 +126,7 @@ impl Writer<'_> {
     /// Text with the unsafe bytes as `#XX` (or another sign), from its beginning to the first NUL byte.
     pub fn encoded(&mut self, text: &[u8], sign: u8, is_unsafe: &ByteSet) {
         let mut rest = text;
-        while let Some(at) = rest.iter().position(|byte| is_unsafe[usize::from(*byte)]) {
+        while let Some(at) = position(rest, is_unsafe) {
             self.raw(&rest[..at]);
             self.out.push(sign);
             push_hex(self.out, rest[at]);
@@ -170,10 +185,10 @@ impl Writer<'_> {
     }
 
     /// The port of an address; `unix` is what stands for one of a UNIX socket.
-    pub fn port(&mut self, addr: Option<&Addr>, unix: u32) {
+    pub fn port(&mut self, addr: Option<&Addr>, unix: impl FnOnce() -> u32) {
         match addr {
             None => self.text(b""),
-            Some(addr) if addr.is_unix() => self.uint(unix.into()),
+            Some(addr) if addr.is_unix() => self.uint(unix().into()),
             Some(addr) => self.hex_or_uint(addr.port().into(), 4),
         }
     }
