@@ -185,14 +185,16 @@ impl Core {
             return;
         };
         let full = entry.input.len() >= cx.running.config.global.tune.bufsize_bytes;
+        let unread = entry.backlog && !entry.input.is_empty();
         let stream = entry.client().and_then(|client| client.stream);
+        let waits = unread && stream.is_none();
         let server = stream
             .and_then(|id| self.streams.get(id))
             .and_then(|stream| stream.server);
         let blocked = server
             .and_then(|server| self.conns.get(server))
             .is_some_and(|server| server.backlog);
-        if full || blocked {
+        if full || blocked || waits {
             self.pause(cx, conn);
         } else {
             self.unpause(cx, conn);
@@ -209,7 +211,11 @@ impl Core {
         let mut used = 0;
         while used < bytes.len() {
             let rest = &bytes[used..];
-            let Some(client) = self.conns.client(conn) else {
+            let Some(entry) = self.conns.get(conn) else {
+                return bytes.len();
+            };
+            let backlog = entry.backlog;
+            let Some(client) = entry.client() else {
                 return bytes.len();
             };
             let step = match (client.stage, client.stream) {
@@ -224,6 +230,7 @@ impl Core {
                     self.streams.put(stream);
                     step
                 }
+                (Stage::Ready, None) if backlog => 0,
                 (Stage::Ready, None) => {
                     let Some(mut stream) = self.begin_stream(cx, conn) else {
                         return bytes.len();
@@ -323,11 +330,11 @@ impl Core {
         let Some(entry) = self.conns.get(conn) else {
             return;
         };
-        let has_input = !entry.input.is_empty();
+        let (has_input, backlog) = (!entry.input.is_empty(), entry.backlog);
         let Some(client) = entry.client() else { return };
         match (client.stage, client.stream) {
             (Stage::Closing, _) => {
-                if !self.conns.get(conn).is_some_and(|entry| entry.backlog) {
+                if !backlog {
                     self.close_client(cx, conn);
                 }
             }
@@ -340,6 +347,8 @@ impl Core {
             (Stage::Ready, None) if client.streams == 0 && cx.running.is_http(client.frontend) => {
                 self.refuse_silent_client(cx, conn, b'C');
             }
+            // What it has not taken yet goes first.
+            (Stage::Ready, None) if backlog => {}
             (_, None) => self.close_client(cx, conn),
         }
     }
@@ -401,8 +410,28 @@ impl Core {
         }
     }
 
-    /// A stream is over and its client connection goes on: to the next request, or to wait for one.
+    /// A stream is over and its client connection goes on, once the client has taken what was sent to it.
     pub fn next_request<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
+        let now = cx.now();
+        let Some(entry) = self.conns.get(conn) else {
+            return;
+        };
+        let backlog = entry.backlog;
+        let Some(client) = entry.client() else { return };
+        client.stream = None;
+        client.idle_since = now;
+        let frontend = client.frontend;
+        if backlog {
+            // Answers to a client that reads none of them would pile up.
+            self.set_deadline(conn, deadline(now, cx.running.timeouts[frontend].client));
+            self.update_client_flow(cx, conn);
+        } else {
+            self.await_request(cx, conn);
+        }
+    }
+
+    /// A client without a stream goes on to its next request, or to wait for one.
+    pub fn await_request<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
         let now = cx.now();
         let draining = self.life != Life::Serving;
         let Some(entry) = self.conns.get(conn) else {
@@ -410,8 +439,6 @@ impl Core {
         };
         let (pending, eof) = (!entry.input.is_empty(), entry.eof);
         let Some(client) = entry.client() else { return };
-        client.stream = None;
-        client.idle_since = now;
         if eof && !pending {
             return self.close_client(cx, conn);
         }
@@ -431,11 +458,19 @@ impl Core {
     /// While draining: a client without a request is closed once it has been silent for a while.
     pub fn hurry_idle_client<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
         let now = cx.now();
-        let Some(client) = self.conns.client(conn) else {
+        let Some(entry) = self.conns.get(conn) else {
             return;
         };
-        let waits_for_response = cx.running.proxy(client.frontend).options.idle_close_on_response;
-        if client.stream.is_none() && client.stage != Stage::Closing && !waits_for_response {
+        let backlog = entry.backlog;
+        let Some(client) = entry.client() else { return };
+        let waits_for_response = cx
+            .running
+            .proxy(client.frontend)
+            .options
+            .idle_close_on_response;
+        let between = client.stage == Stage::Ready && client.stream.is_none();
+        // One that has not asked anything yet has its full time to do so.
+        if between && client.streams > 0 && !backlog && !waits_for_response {
             let idle_end_ms = client.idle_since.ms() + DRAIN_IDLE_MS;
             if idle_end_ms <= now.ms() {
                 self.close_client(cx, conn);
@@ -475,12 +510,6 @@ impl Core {
         } else {
             cx.driver.close(conn);
         }
-        self.forget_client(cx, conn);
-    }
-
-    /// Closes with a RST.
-    pub fn abort_client<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
-        cx.driver.abort(conn);
         self.forget_client(cx, conn);
     }
 

@@ -346,6 +346,11 @@ impl Core {
                     stream.fresh_only = true;
                     stream.phase = Phase::Connect;
                     self.run(cx, stream);
+                } else if stream.on_reused {
+                    // The server closed its idle connection when this request was under way, and only the client can
+                    // tell whether it may go out twice: closed without a word, it tries again (as HAProxy does).
+                    stream.ended_by(b'S', b'H');
+                    self.cut(cx, stream);
                 } else {
                     stream.ended_by(b'S', b'H');
                     self.fail(cx, stream, 502);

@@ -185,7 +185,12 @@ impl Workers {
                     .map(|(_, wake)| Arc::clone(wake))
                     .collect(),
                 conns_max,
-                accepts_a_turn_max: running.config.global.tune.maxaccept.unwrap_or(ACCEPTS_A_TURN_DEFAULT),
+                accepts_a_turn_max: running
+                    .config
+                    .global
+                    .tune
+                    .maxaccept
+                    .unwrap_or(ACCEPTS_A_TURN_DEFAULT),
                 buffers: socket_buffers(running),
             };
             let mut driver = EpollDriver::new(setup).map_err(plain("set up epoll"))?;

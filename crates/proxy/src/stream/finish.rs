@@ -5,6 +5,7 @@ use net::{ConnId, Driver};
 
 use super::{Phase, Stream};
 use crate::engine::{Core, Cx};
+use crate::running::deadline;
 use crate::shared::Count;
 
 impl Core {
@@ -55,22 +56,18 @@ impl Core {
         has_input: bool,
     ) {
         match stream.phase {
-            Phase::Tunnel => {
-                if !has_input {
-                    self.tunnel_client_ended(cx, stream);
-                }
-            }
+            Phase::Tunnel if has_input => {}
+            Phase::Tunnel => self.tunnel_client_ended(cx, stream),
             Phase::RequestHead => {
                 stream.ended_by(b'C', b'R');
                 self.refuse_request(cx, stream, 400);
             }
-            _ if !stream.txn.is_http => {
-                // Before the server stands: a backend that aborts on close, or a client that will never speak.
-                if cx.running.proxy(stream.backend).aborts_on_close() {
-                    stream.ended_by(b'C', phase_letter(stream));
-                    self.cut(cx, stream);
-                }
+            // Before the server stands, and the backend does not work for a client that has left.
+            _ if !stream.txn.is_http && cx.running.proxy(stream.backend).aborts_on_close() => {
+                stream.ended_by(b'C', phase_letter(stream));
+                self.cut(cx, stream);
             }
+            _ if !stream.txn.is_http => {}
             Phase::Queue | Phase::TurnAround | Phase::Connect | Phase::Tarpit
                 if cx.running.proxy(stream.backend).aborts_on_close()
                     || stream.phase == Phase::Tarpit =>
@@ -142,6 +139,32 @@ impl Core {
         }
     }
 
+    /// Whose time runs after a backlog went: the client's while its body is awaited and may come, the server's while it
+    /// may speak. In other phases a deadline means something else.
+    fn transfer_deadlines<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &Stream) {
+        let now = cx.now();
+        let backlog = |core: &mut Core, conn: Option<ConnId>| {
+            conn.and_then(|conn| core.conns.get(conn))
+                .is_some_and(|entry| entry.backlog)
+        };
+        let (client_full, server_full) =
+            (backlog(self, stream.client), backlog(self, stream.server));
+        let uploads = stream.upload.open && !stream.upload.done && !server_full;
+        if let Some(client) = stream.client.filter(|_| !client_full) {
+            let timeout = cx.running.timeouts[stream.frontend].client;
+            let owed = if uploads {
+                deadline(now, timeout)
+            } else {
+                NEVER_MS
+            };
+            self.set_deadline(client, owed);
+        }
+        if let Some(server) = stream.server.filter(|_| !client_full) {
+            let timeout = cx.running.timeouts[stream.backend].server;
+            self.set_deadline(server, deadline(now, timeout));
+        }
+    }
+
     /// A connection's backlog is gone: whoever fed it goes on.
     pub fn drained<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
         let Some(entry) = self.conns.get(conn) else {
@@ -152,6 +175,9 @@ impl Core {
             crate::conn::Role::Client(client) if client.stage == crate::conn::Stage::Closing => {
                 return self.close_client(cx, conn);
             }
+            crate::conn::Role::Client(client) if client.stream.is_none() => {
+                return self.await_request(cx, conn);
+            }
             crate::conn::Role::Client(client) => client.stream,
             crate::conn::Role::Server(server) => server.stream,
             crate::conn::Role::Free => return,
@@ -161,19 +187,8 @@ impl Core {
         };
         if stream.phase == Phase::Tunnel {
             self.tunnel_maybe_over(cx, &mut stream);
-        } else if stream.client == Some(conn) {
-            let owed = if stream.upload.open && !stream.upload.done {
-                crate::running::deadline(cx.now(), cx.running.timeouts[stream.frontend].client)
-            } else {
-                NEVER_MS
-            };
-            self.set_deadline(conn, owed);
-            if let Some(server) = stream.server
-                && stream.phase == Phase::Transfer
-            {
-                let timeout = cx.running.timeouts[stream.backend].server;
-                self.set_deadline(server, crate::running::deadline(cx.now(), timeout));
-            }
+        } else if matches!(stream.phase, Phase::ResponseHead | Phase::Transfer) {
+            self.transfer_deadlines(cx, &stream);
         }
         let (client, server) = (stream.client, stream.server);
         self.streams.put(stream);

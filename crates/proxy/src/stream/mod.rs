@@ -209,8 +209,8 @@ impl Stream {
 /// A stream is taken out while the engine works on it, so that both can be changed, and put back after.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
-    #[allow(clippy::vec_box)] // moved in and out all the time
     entries: Vec<Option<Box<Stream>>>,
+    #[expect(clippy::vec_box, reason = "a box moves between here and `entries`")]
     spare: Vec<Box<Stream>>,
     in_use: usize,
 }

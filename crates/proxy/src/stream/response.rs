@@ -116,12 +116,16 @@ impl Core {
             }
             Ok(used) => {
                 stream.txn.bytes_in += used as u64;
-                let wait = if stream.upload.done {
+                let wait = if stream.upload.done || backlog {
                     NEVER_MS
                 } else {
                     cx.running.timeouts[stream.frontend].client
                 };
                 self.set_deadline(client, deadline(now, wait));
+                if backlog && !stream.upload.done {
+                    // The server is the slow one: the client waits, and its time with it.
+                    self.pause(cx, client);
+                }
                 if let Some(server) = stream.server {
                     if backlog && let Some(entry) = self.conns.get(server) {
                         entry.backlog = true;

@@ -61,7 +61,7 @@ impl Client {
                 self.index + 1,
                 5000 + self.index
             );
-            pipe.inbox.push(line.as_bytes());
+            pipe.write(line.as_bytes());
         }
         self.go_on(stage, pipe);
     }
@@ -76,7 +76,11 @@ impl Client {
             let Some(exchange) = plan.get(self.next).copied() else {
                 self.sent_all = true;
                 // Its own end, or it waits for the proxy's.
-                pipe.peer_ended |= stage.random.chance(70);
+                let tunnels = plan
+                    .last()
+                    .is_some_and(|exchange| exchange.tunnel.is_some());
+                let aborts = stage.setup.aborts;
+                pipe.peer_ended |= !tunnels && !aborts && stage.random.chance(70);
                 return;
             };
             self.next += 1;
@@ -100,11 +104,11 @@ impl Client {
         if exchange.fault != Fault::None {
             return self.spoiled(exchange.fault, head, &body, stage, pipe);
         }
-        pipe.inbox.push(&head);
+        pipe.write(&head);
         if exchange.expect && !self.pipelines && stage.random.chance(80) {
             self.waiting = Some(body);
         } else {
-            pipe.inbox.push(&body);
+            pipe.write(&body);
         }
     }
 
@@ -119,12 +123,12 @@ impl Client {
         wire.extend_from_slice(body);
         let keep = stage.random.below(wire.len());
         wire.truncate(keep);
-        pipe.inbox.push(&wire);
+        pipe.write(&wire);
         self.sent_all = true;
         match fault {
             Fault::Cut => pipe.peer_ended = true,
             Fault::Reset => pipe.peer_reset = true,
-            Fault::Garbage => pipe.inbox.push(&[
+            Fault::Garbage => pipe.write(&[
                 b'\n', 0, b'\r', b':', 255, b'\n', b'\n', b'z', b'\r', b'\n', b'\r', b'\n',
             ]),
             Fault::Stall | Fault::None => {}
@@ -140,9 +144,18 @@ impl Client {
                 return;
             }
             if self.closing && self.reader.in_head() && !self.interim {
+                if self.page {
+                    return; // the page's body: the proxy never saw that the method was HEAD
+                }
                 return self.fault(stage, "bytes after the last answer");
             }
             let Some(exchange) = plan else {
+                if stage.plans[self.index]
+                    .last()
+                    .is_some_and(|last| last.fault == Fault::Garbage)
+                {
+                    return;
+                }
                 return self.fault(stage, "an answer without a request");
             };
             if self.current >= self.next {
@@ -175,7 +188,7 @@ impl Client {
             if status == 100
                 && let Some(body) = self.waiting.take()
             {
-                pipe.inbox.push(&body);
+                pipe.write(&body);
                 self.go_on(stage, pipe);
             }
             return;
@@ -194,7 +207,7 @@ impl Client {
             Some(_) if status != exchange.answer.status => {
                 self.fault(stage, &format!("status {status}"))
             }
-            None if !self.page_is_right(status, exchange, stage) => {
+            None if !Self::page_is_right(status, stage) => {
                 self.fault(stage, &format!("an error page {status} to {exchange:?}"))
             }
             _ => {}
@@ -206,26 +219,28 @@ impl Client {
         if body == Body::Tunnel && !self.page {
             self.tunnel = true;
             let (up, _) = exchange.tunnel.unwrap_or_default();
-            pipe.inbox
-                .push(&pattern(self.index, exchange.number, Way::TunnelUp, up));
+            pipe.write(&pattern(self.index, exchange.number, Way::TunnelUp, up));
             pipe.peer_ended = true;
             self.sent_all = true;
         }
     }
 
-    fn page_is_right(&self, status: u16, exchange: &Exchange, stage: &Stage<'_>) -> bool {
-        let mood = stage.mood;
-        let stale = mood.stale
-            && status == 502
-            && (!exchange.is_idempotent() || exchange.body != Framed::None);
+    fn page_is_right(status: u16, stage: &Stage<'_>) -> bool {
         match status {
-            400 | 408 | 413 | 414 | 431 | 500 | 501 | 502 | 503 | 504 => !mood.calm || stale,
+            400 | 408 | 413 | 414 | 431 | 500 | 501 | 502 | 503 | 504 => !stage.mood.calm,
             _ => false,
         }
     }
 
+    /// A stale server connection took the request with it, and it must not go out again by itself.
+    fn must_retry(exchange: &Exchange, stage: &Stage<'_>) -> bool {
+        let safe = exchange.is_idempotent() && exchange.body == Framed::None;
+        stage.mood.stale && !safe
+    }
+
     fn data(&mut self, data: &[u8], exchange: &Exchange, stage: &mut Stage<'_>) {
-        if self.page {
+        if self.page || exchange.answer.fault == Fault::Garbage {
+            self.got += data.len();
             return;
         }
         let way = if self.tunnel {
@@ -262,7 +277,10 @@ impl Client {
         if std::mem::take(&mut self.interim) {
             return;
         }
-        if !self.page && self.got != self.wanted(exchange) {
+        if !self.page
+            && exchange.answer.fault != Fault::Garbage
+            && self.got != self.wanted(exchange)
+        {
             self.fault(
                 stage,
                 &format!("ends at {} of {}", self.got, self.wanted(exchange)),
@@ -272,7 +290,7 @@ impl Client {
         self.idle_since_ms = now_ms;
         if let Some(body) = self.waiting.take() {
             // The server answered without asking for the body: it is sent all the same, framing demands it.
-            pipe.inbox.push(&body);
+            pipe.write(&body);
         }
         if self.closing {
             self.sent_all = true;
@@ -307,7 +325,9 @@ impl Client {
         }
         let idle_over = now_ms - self.idle_since_ms >= stage.setup.keep_alive_ms;
         let between = self.reader.is_between() && self.current > 0;
-        if !(between && (self.closing || stage.draining || idle_over)) {
+        let ended = self.closing || stage.draining || idle_over;
+        let stale = Self::must_retry(&exchange, stage) && self.reader.is_between();
+        if !(between && ended || stale) {
             self.fault(
                 stage,
                 &format!("the connection ends without the answer to {exchange:?}"),

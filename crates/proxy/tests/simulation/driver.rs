@@ -49,6 +49,14 @@ pub struct Pipe {
 }
 
 impl Pipe {
+    /// The peer sends.
+    pub fn write(&mut self, bytes: &[u8]) {
+        // Misfortune may have ended it before.
+        if !self.peer_ended {
+            self.inbox.push(bytes);
+        }
+    }
+
     /// Moves backlog into the kernel; whether the last of it went.
     pub fn drain(&mut self, count: usize) -> bool {
         let count = count.min(self.room).min(self.backlog.len());
@@ -219,6 +227,9 @@ impl Driver for SimDriver {
         }
         let backlog = pipe.backlog.len();
         self.backlog_max = self.backlog_max.max(backlog);
+        if backlog > 0 {
+            self.say(format_args!("      backlog {backlog}"));
+        }
         if backlog == 0 {
             Sent::All
         } else {

@@ -15,6 +15,7 @@ pub struct Server {
     current: Option<Exchange>,
     got: usize,
     answered: bool,
+    served: bool,
     tunnel: bool,
     /// The client whose requests it has had.
     client: Option<usize>,
@@ -31,6 +32,7 @@ impl Server {
             current: None,
             got: 0,
             answered: false,
+            served: false,
             tunnel: false,
             client: None,
             finished: false,
@@ -45,14 +47,14 @@ impl Server {
 
     /// It waits for a next request.
     pub fn is_idle(&self) -> bool {
-        self.current.is_none() && self.client.is_some() && self.reader.is_between()
+        self.current.is_none() && self.served && self.reader.is_between()
     }
 
     /// Bytes from the proxy.
     pub fn read(&mut self, bytes: &[u8], stage: &mut Stage<'_>, pipe: &mut Pipe, now_ms: u64) {
         if pipe.peer_ended && !self.tunnel {
-            // A closed socket answers with a reset.
-            pipe.peer_reset = true;
+            // A closed socket answers with a reset, but not one that lingers after its last answer.
+            pipe.peer_reset |= !self.finished;
             return;
         }
         self.reader.buffer.extend_from_slice(bytes);
@@ -106,8 +108,11 @@ impl Server {
         if method != Some(exchange.method) || !head.start.ends_with(" HTTP/1.1") {
             self.fault(stage, &format!("request line {:?}", head.start));
         }
-        if head.get("expect").is_some() && !exchange.answer.early && stage.random.chance(80) {
-            pipe.inbox.push(b"HTTP/1.1 100 Continue\r\n\r\n");
+        if head.get("expect").is_some()
+            && !exchange.answer.early
+            && (stage.mood.calm || stage.random.chance(80))
+        {
+            pipe.write(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
         if exchange.answer.early || exchange.tunnel.is_some() {
             self.answer(&exchange, stage, pipe, now_ms);
@@ -118,6 +123,10 @@ impl Server {
         let Some(exchange) = self.current else {
             return self.fault(stage, "bytes of no request");
         };
+        if exchange.fault == Fault::Garbage {
+            self.got += data.len();
+            return;
+        }
         let way = if self.tunnel {
             Way::TunnelUp
         } else {
@@ -131,7 +140,7 @@ impl Server {
 
     fn end_of_request(&mut self, stage: &mut Stage<'_>, pipe: &mut Pipe, now_ms: u64) {
         let Some(exchange) = self.current else { return };
-        if self.got != exchange.body.size() {
+        if self.got != exchange.body.size() && exchange.fault != Fault::Garbage {
             return self.fault(
                 stage,
                 &format!(
@@ -151,6 +160,7 @@ impl Server {
 
     fn answer(&mut self, exchange: &Exchange, stage: &mut Stage<'_>, pipe: &mut Pipe, now_ms: u64) {
         self.answered = true;
+        self.served = true;
         let Exchange {
             client,
             number,
@@ -181,7 +191,7 @@ impl Server {
 
     fn write(&mut self, answer: Answer, wire: &[u8], stage: &mut Stage<'_>, pipe: &mut Pipe) {
         if answer.fault == Fault::None {
-            pipe.inbox.push(wire);
+            pipe.write(wire);
             if answer.close || self.tunnel {
                 pipe.peer_ended = true;
                 self.finished = !self.tunnel;
@@ -190,11 +200,11 @@ impl Server {
         }
         self.finished = true;
         let keep = stage.random.below(wire.len());
-        pipe.inbox.push(&wire[..keep]);
+        pipe.write(&wire[..keep]);
         match answer.fault {
             Fault::Cut => pipe.peer_ended = true,
             Fault::Reset => pipe.peer_reset = true,
-            Fault::Garbage => pipe.inbox.push(b"\n\0\r:\xff\n\nz\r\n\r\n"),
+            Fault::Garbage => pipe.write(b"\n\0\r:\xff\n\nz\r\n\r\n"),
             Fault::Stall | Fault::None => {}
         }
     }

@@ -6,7 +6,7 @@ use config::build::Settings;
 use config::condition::BuildInfo;
 use config::environment::Environment;
 use config::load::{LoadOptions, load};
-use config::model::{ConnectionMode, HttpReuse, Mode, SendProxy};
+use config::model::{HttpReuse, Mode, SendProxy};
 use config::reader::Input;
 use spangate_proxy::Running;
 
@@ -17,7 +17,8 @@ pub struct Setup {
     pub running: Arc<Running>,
     pub is_tcp: bool,
     pub reuse: HttpReuse,
-    pub mode: ConnectionMode,
+    /// A client's end aborts its request.
+    pub aborts: bool,
     pub accepts_proxy: bool,
     pub sends_proxy: bool,
     /// By server; 0 is unlimited.
@@ -142,7 +143,7 @@ fn setup(name: &'static str, lines: &str) -> Setup {
         name,
         is_tcp: proxy.mode == Mode::Tcp,
         reuse: proxy.http_reuse,
-        mode: proxy.connection_mode,
+        aborts: proxy.aborts_on_close(),
         accepts_proxy: proxy.binds[0].accept_proxy,
         sends_proxy: !matches!(proxy.servers[0].send_proxy, SendProxy::No),
         maxconn: proxy.servers.iter().map(|server| server.maxconn).collect(),

@@ -28,12 +28,11 @@ impl TcpClient {
                 self.index + 1,
                 5000 + self.index
             );
-            pipe.inbox.push(line.as_bytes());
+            pipe.write(line.as_bytes());
         }
-        pipe.inbox.push(format!("{}\n", self.index).as_bytes());
+        pipe.write(format!("{}\n", self.index).as_bytes());
         let size = self.plan(stage).body.size();
-        pipe.inbox
-            .push(&pattern(self.index, 0, Way::TunnelUp, size));
+        pipe.write(&pattern(self.index, 0, Way::TunnelUp, size));
         pipe.peer_ended = true;
     }
 
@@ -109,8 +108,7 @@ impl TcpServer {
             }
             self.line = None;
             let size = stage.plans[self.client][0].answer.body.size();
-            pipe.inbox
-                .push(&pattern(self.client, 0, Way::TunnelDown, size));
+            pipe.write(&pattern(self.client, 0, Way::TunnelDown, size));
             pipe.peer_ended = true;
         }
         if let Some(place) = mismatch(self.client, 0, Way::TunnelUp, self.got, bytes) {

@@ -33,7 +33,7 @@ enum Peer {
 /// What can happen next.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    Arrive(usize),
+    Arrive,
     Connect(usize),
     /// The engine learns of a reset.
     Die(usize),
@@ -187,7 +187,7 @@ impl<'a> Life<'a> {
         self.events.clear();
         let now_ms = self.driver.now.ms();
         if !self.coming.is_empty() && self.driver.accepting[0] && !self.driver.unlistened[0] {
-            self.events.push(Event::Arrive(0));
+            self.events.push(Event::Arrive);
         }
         for (place, pipe) in self.driver.pipes.iter().enumerate() {
             let open = pipe.conn.is_some();
@@ -219,7 +219,7 @@ impl<'a> Life<'a> {
                 }
             }
             // At the end of all, or out of the blue.
-            let quiet = self.stage.mood.stale || self.stage.random.chance(1);
+            let quiet = self.stage.mood.stale || !self.stage.mood.calm;
             if open
                 && !pipe.peer_ended
                 && matches!(peer, Peer::Server(server) if server.is_idle())
@@ -236,7 +236,7 @@ impl<'a> Life<'a> {
             self.driver.say(format_args!("{event:?}"));
         }
         match event {
-            Event::Arrive(_) => self.arrive(),
+            Event::Arrive => self.arrive(),
             Event::Connect(place) => self.connect(place),
             Event::Die(place) => self.die(place, Close::Reset),
             Event::Deliver(place) => self.deliver(place),
@@ -461,6 +461,19 @@ impl<'a> Life<'a> {
         let backlog_max = 2 * self.stage.setup.bufsize + 2 * RECEIVE_BYTES;
         if self.driver.backlog_max > backlog_max {
             return Err(format!("a backlog of {} bytes", self.driver.backlog_max));
+        }
+        let open = self
+            .driver
+            .pipes
+            .iter()
+            .filter(|pipe| pipe.conn.is_some() && pipe.to.is_none());
+        if self
+            .stage
+            .setup
+            .clients_max
+            .is_some_and(|max| open.count() > max as usize)
+        {
+            return Err("more clients than maxconn".into());
         }
         self.check_maxconn()?;
         self.engine.audit()
