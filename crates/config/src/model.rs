@@ -109,7 +109,7 @@ impl Default for Tune {
             bufsize_bytes: 16384,
             maxrewrite_bytes: 1024,
             http_maxhdr: 101,
-            http_logurilen_bytes: 1024,
+            http_logurilen_bytes: 1023,
             rcvbuf_client_bytes: None,
             rcvbuf_server_bytes: None,
             sndbuf_client_bytes: None,

@@ -171,6 +171,9 @@ impl Core {
                 if location.is_empty() && options.ignore_empty {
                     return false;
                 }
+                if options.keep_query {
+                    append_query(&stream.request, &mut location);
+                }
             }
             RedirectKind::Prefix(format) => {
                 self.render(cx, stream, format, &mut location);
@@ -306,6 +309,19 @@ fn append_path(request: &Head, drop_query: bool, append_slash: bool, location: &
     if drop_query && append_slash && !path.ends_with(b"/") {
         location.push(b'/');
     }
+}
+
+/// Appends the request's query, if it has one, to what the place brings.
+fn append_query(request: &Head, location: &mut Vec<u8>) {
+    let Some(query) = request.query().filter(|query| !query.is_empty()) else {
+        return;
+    };
+    match location.iter().position(|byte| *byte == b'?') {
+        None => location.push(b'?'),
+        Some(at) if at + 1 < location.len() => location.push(b'&'),
+        Some(_) => {}
+    }
+    location.extend_from_slice(query);
 }
 
 /// Decimal digits of a number.

@@ -292,6 +292,12 @@ impl Core {
             return;
         };
         match stream.phase {
+            // What waits for a rule gets its last chance.
+            Phase::Tunnel if !stream.response_passed && !self.conns.input(conn).is_empty() => {
+                self.streams.put(stream);
+                self.server_data(cx, conn, &[]);
+                return self.server_eof(cx, conn);
+            }
             Phase::Transfer if stream.download.until_close => {
                 stream.download.done = true;
                 stream.keep_server = false;
@@ -418,6 +424,11 @@ impl Core {
                     }
                     Step::Wait => {}
                 }
+            }
+            Phase::Tunnel if stream.inspecting && !stream.response_passed => {
+                stream.wait_until_ms = cx.now().ms();
+                self.streams.put(stream);
+                return self.server_data(cx, conn, &[]);
             }
             Phase::ResponseHead => {
                 stream.ended_by(b's', b'H');

@@ -84,12 +84,12 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
         id: draft.id,
         address,
         weight: draft.weight,
-        // As HAProxy: the smaller of the two is the lower bound.
-        maxconn: draft.maxconn,
-        minconn: if draft.maxconn == 0 {
-            0
+        // As HAProxy: a lower bound that is not below the upper one replaces it.
+        maxconn: draft.maxconn.max(draft.minconn),
+        minconn: if draft.minconn < draft.maxconn {
+            draft.minconn
         } else {
-            draft.minconn.min(draft.maxconn)
+            0
         },
         maxqueue: draft.maxqueue,
         backup: draft.backup,

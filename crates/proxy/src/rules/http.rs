@@ -102,6 +102,7 @@ impl Core {
             HttpAction::SetDstPort(expr) => {
                 self.set_stream_address(cx, stream, expr, Part::DestinationPort)
             }
+            HttpAction::Capture { expr, slot } => self.capture(cx, stream, set, expr, *slot),
             HttpAction::UnsetVar(var) => self.set_var(stream, *var, None),
             HttpAction::Return(reply) => {
                 stream.ended_by(b'L', set.letter());
@@ -144,6 +145,43 @@ impl Core {
             _ => debug_assert!(false, "an action without an implementation was accepted"),
         }
         Flow::Next
+    }
+
+    /// Keeps a sample for the logs, as far as its slot has room.
+    fn capture<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        set: RuleSet,
+        expr: &sample::Expr,
+        slot: usize,
+    ) {
+        let frontend = cx.running.proxy(stream.frontend);
+        let (lines, of_response) = match set {
+            RuleSet::Request | RuleSet::Redirect => (&frontend.capture_request, false),
+            RuleSet::Response | RuleSet::AfterResponse => (&frontend.capture_response, true),
+        };
+        // A rule of a backend may name a slot that this frontend does not have (manual §4.4 capture).
+        let Some(line) = lines.get(slot) else { return };
+        let mut text = std::mem::take(&mut self.text);
+        let found = self.with_scope(cx, stream, true, |scope| {
+            let value = expr.eval(scope).is_some();
+            expr.append_text(scope, &mut text);
+            value
+        });
+        if found == Some(true) {
+            let kept = text[..text.len().min(line.len)].into();
+            let slots = match of_response {
+                true => &mut stream.txn.captured_response,
+                false => &mut stream.txn.captured_request,
+            };
+            if slots.len() <= slot {
+                slots.resize(slot + 1, None);
+            }
+            slots[slot] = Some(kept);
+        }
+        text.clear();
+        self.text = text;
     }
 
     /// Answers a tarpitted request with what its rule says.

@@ -60,6 +60,8 @@ pub(crate) struct Stream {
     pub server_counted: bool,
     pub backend_counted: bool,
     pub queued: bool,
+    /// The only server that it waits for.
+    pub queued_for: Option<usize>,
     /// A server that the next choice passes over (redispatch).
     pub avoid: Option<usize>,
     pub txn: Txn,
@@ -101,6 +103,10 @@ pub(crate) struct Stream {
     /// The tunnel's TCP half-closes, in order: client's end seen, server's end seen.
     pub client_ended: bool,
     pub server_ended: bool,
+    /// The client speaks HTTP/1.0.
+    pub old_client: bool,
+    /// `tcp-response content` let the server's bytes pass.
+    pub response_passed: bool,
     /// What a tarpit ends with.
     pub tarpit: Option<(usize, usize)>,
 }
@@ -121,6 +127,7 @@ impl Stream {
             server_counted,
             backend_counted,
             queued,
+            queued_for,
             avoid,
             txn,
             request,
@@ -146,10 +153,13 @@ impl Stream {
             wants_tunnel,
             client_ended,
             server_ended,
+            old_client,
+            response_passed,
             tarpit,
         } = self;
         *phase = Phase::RequestHead;
         (*client, *server, *target, *avoid, *tarpit) = (None, None, None, None, None);
+        *queued_for = None;
         (*frontend, *backend, *tries, *wait_until_ms) = (0, 0, 0, 0);
         for flag in [
             slot_held,
@@ -169,6 +179,8 @@ impl Stream {
             wants_tunnel,
             client_ended,
             server_ended,
+            old_client,
+            response_passed,
         ] {
             *flag = false;
         }

@@ -12,6 +12,7 @@ use super::transfer::{Coding, Outlet, Transfer};
 use super::{Phase, Stream};
 use crate::client::is_idempotent;
 use crate::engine::{Core, Cx, Life};
+use crate::rules::tcp::Answer;
 use crate::rules::{Outcome, RuleSet};
 use crate::running::deadline;
 
@@ -255,6 +256,15 @@ impl Core {
 
     /// `http-response` of the backend, then of the frontend.
     pub fn response_rules<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
+        if !cx.running.proxy(stream.backend).tcp_response_content.is_empty() {
+            match self.response_content_rules(cx, stream, &[], true) {
+                Answer::Pass => {}
+                _ => {
+                    self.cut(cx, stream);
+                    return Step::Wait;
+                }
+            }
+        }
         for proxy in [stream.backend, stream.frontend] {
             match self.http_rules(cx, stream, proxy, RuleSet::Response) {
                 Outcome::Continue => {}
@@ -454,7 +464,7 @@ fn strictness<D>(cx: &Cx<'_, D>, stream: &Stream) -> Strictness {
 impl Stream {
     /// The version of the client's request.
     pub fn request_version(&self) -> Version {
-        if self.txn.request_line.ends_with(b"HTTP/1.0") {
+        if self.old_client {
             Version::Http10
         } else {
             Version::Http11

@@ -37,6 +37,7 @@ global
     tune.maxrewrite 512
 defaults
     mode http
+    no option abortonclose
     timeout client 10s
     timeout server 11s
     timeout connect 2s
@@ -96,6 +97,14 @@ const TEXTS: &[(&str, &str)] = &[
     (
         "maxconn 1, clients half-close",
         "no option abortonclose\n default-server maxconn 1",
+    ),
+    (
+        "minconn",
+        "http-reuse always\n fullconn 3\n default-server maxconn 3 minconn 1",
+    ),
+    (
+        "hash of full servers",
+        "balance hash path\n hash-type map-based wt6 avalanche\n default-server maxconn 1\n\ttwo",
     ),
     ("logasap", "option logasap"),
     (
