@@ -6,12 +6,11 @@ use super::stage::Stage;
 ///
 /// # Errors
 /// A line too many, too few, or wrong.
-pub fn check(logs: &[Vec<u8>], stage: &Stage<'_>) -> Result<(), String> {
+pub fn check<'a>(logs: impl Iterator<Item = &'a Vec<u8>>, stage: &Stage<'_>) -> Result<(), String> {
     if stage.setup.is_tcp {
         return Ok(());
     }
     let lines: Vec<String> = logs
-        .iter()
         .map(|line| String::from_utf8_lossy(line).into_owned())
         .collect();
     for (client, plan) in stage.plans.iter().enumerate() {

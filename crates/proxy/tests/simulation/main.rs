@@ -6,6 +6,7 @@ mod client;
 mod driver;
 mod http1;
 mod kept_seeds;
+mod life;
 mod logs;
 mod plan;
 mod queue;
@@ -15,13 +16,13 @@ mod server;
 mod setups;
 mod stage;
 mod tcp;
-mod turns;
+mod worker;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Lives of an ordinary test run.
-const SEEDS: u64 = 20_000;
+const SEEDS: u64 = 50_000;
 
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
@@ -29,7 +30,7 @@ fn number(variable: &str) -> Option<u64> {
 
 /// Runs a seed's life; a panic is a failure too.
 fn check(seed: u64, setups: &[setups::Setup], verbose: bool) -> Result<(), String> {
-    let outcome = catch_unwind(AssertUnwindSafe(|| turns::live(seed, setups, verbose)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| life::live(seed, setups, verbose)));
     let outcome = outcome.unwrap_or_else(|_| Err("a panic".into()));
     let replay =
         format!("SPANGATE_SEED={seed} cargo test -p spangate-proxy --test simulation lives");

@@ -43,7 +43,7 @@ defaults
     timeout connect 2s
     timeout http-request 5s
     timeout http-keep-alive 3s
-    timeout queue 40s
+    timeout queue 400s
     timeout tunnel 12s
     timeout client-fin 9s
     timeout server-fin 8s

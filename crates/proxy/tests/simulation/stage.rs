@@ -19,7 +19,25 @@ pub struct Stage<'a> {
     /// Statuses that clients got, by client and request.
     pub got: Vec<Vec<u16>>,
     pub draining: bool,
+    /// Stalls that a calm life may still have: all together are shorter than every timeout.
+    pub hesitations: usize,
     pub faults: Vec<String>,
+}
+
+impl<'a> Stage<'a> {
+    pub fn new(setup: &'a Setup, mood: Mood, plans: Vec<Vec<Exchange>>, random: Random) -> Self {
+        Stage {
+            setup,
+            mood,
+            seen: plans.iter().map(|plan| vec![0; plan.len()]).collect(),
+            got: plans.iter().map(|plan| vec![0; plan.len()]).collect(),
+            plans,
+            draining: false,
+            hesitations: 3,
+            faults: Vec::new(),
+            random,
+        }
+    }
 }
 
 impl Stage<'_> {
