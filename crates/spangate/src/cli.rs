@@ -86,58 +86,54 @@ impl Control {
                 .name("cli".to_owned())
                 .stack_size(128 << 10);
             builder.spawn(move || {
-                if is_unix {
+                // A socket that cannot be served any more ends its thread.
+                let _ = if is_unix {
                     serve_unix(fd, &running)
                 } else {
                     serve_tcp(fd, &running)
-                }
+                };
             })?;
         }
         Ok(())
     }
 }
 
-fn serve_unix(fd: OwnedFd, running: &Running) {
+fn serve_unix(fd: OwnedFd, running: &Running) -> io::Result<()> {
     let listener = UnixListener::from(fd);
-    if listener.set_nonblocking(false).is_err() {
-        return;
-    }
-    for stream in listener.incoming().flatten() {
-        let timeout = Some(
-            running
-                .config
-                .global
-                .stats_timeout
-                .unwrap_or(TIMEOUT_DEFAULT),
-        );
-        if stream
-            .set_read_timeout(timeout)
-            .and(stream.set_write_timeout(timeout))
-            .is_ok()
-        {
-            let _ = converse(&stream, &stream, running);
-        }
-    }
+    listener.set_nonblocking(false)?;
+    serve(listener.incoming(), running, |stream, limit| {
+        stream.set_read_timeout(limit)?;
+        stream.set_write_timeout(limit)
+    });
+    Ok(())
 }
 
-fn serve_tcp(fd: OwnedFd, running: &Running) {
+fn serve_tcp(fd: OwnedFd, running: &Running) -> io::Result<()> {
     let listener = TcpListener::from(fd);
-    if listener.set_nonblocking(false).is_err() {
-        return;
-    }
-    for stream in listener.incoming().flatten() {
-        let timeout = Some(
-            running
-                .config
-                .global
-                .stats_timeout
-                .unwrap_or(TIMEOUT_DEFAULT),
-        );
-        if stream
-            .set_read_timeout(timeout)
-            .and(stream.set_write_timeout(timeout))
-            .is_ok()
-        {
+    listener.set_nonblocking(false)?;
+    serve(listener.incoming(), running, |stream, limit| {
+        stream.set_read_timeout(limit)?;
+        stream.set_write_timeout(limit)
+    });
+    Ok(())
+}
+
+/// Answers one connection after the other, each with its time limit.
+fn serve<S>(
+    incoming: impl Iterator<Item = io::Result<S>>,
+    running: &Running,
+    set_limit: impl Fn(&S, Option<Duration>) -> io::Result<()>,
+) where
+    for<'a> &'a S: Read + Write,
+{
+    let limit = running
+        .config
+        .global
+        .stats_timeout
+        .unwrap_or(TIMEOUT_DEFAULT);
+    for stream in incoming.flatten() {
+        if set_limit(&stream, Some(limit)).is_ok() {
+            // A client that left is not waited for.
             let _ = converse(&stream, &stream, running);
         }
     }
