@@ -85,7 +85,7 @@ impl Core {
                         expr.append_binary(scope, out)
                     }
                 })
-                    .unwrap_or(false)
+                .unwrap_or(false)
             })
         });
         if proxy.options.prefer_last_server
@@ -306,5 +306,6 @@ fn limit<D: Driver>(cx: &Cx<'_, D>, shared: &Shared, place: usize, server: usize
     if load >= full {
         return line.maxconn;
     }
-    line.minconn.max((load * u64::from(line.maxconn) / full) as u32)
+    line.minconn
+        .max((load * u64::from(line.maxconn) / full) as u32)
 }

@@ -172,10 +172,15 @@ fn fullconn(config: &Config) -> Vec<u32> {
         }
         let own = proxy.is_backend.then_some(index);
         let mut targets: Vec<usize> = proxy.default_backend.or(own).into_iter().collect();
-        targets.extend(proxy.use_backend.iter().filter_map(|rule| match rule.target {
-            BackendTarget::Static(backend) => Some(backend),
-            BackendTarget::Dynamic(_) => None,
-        }));
+        targets.extend(
+            proxy
+                .use_backend
+                .iter()
+                .filter_map(|rule| match rule.target {
+                    BackendTarget::Static(backend) => Some(backend),
+                    BackendTarget::Dynamic(_) => None,
+                }),
+        );
         targets.sort_unstable();
         targets.dedup();
         let maxconn = proxy.maxconn.or(config.global.maxconn).unwrap_or(0);
@@ -186,7 +191,12 @@ fn fullconn(config: &Config) -> Vec<u32> {
     let default = |sum: u64| u32::try_from(sum.div_ceil(10)).unwrap_or(u32::MAX).max(1);
     let pairs = config.proxies.iter().zip(sums);
     pairs
-        .map(|(proxy, sum)| proxy.fullconn.filter(|full| *full > 0).unwrap_or(default(sum)))
+        .map(|(proxy, sum)| {
+            proxy
+                .fullconn
+                .filter(|full| *full > 0)
+                .unwrap_or(default(sum))
+        })
         .collect()
 }
 

@@ -255,7 +255,12 @@ impl Core {
 
     /// `http-response` of the backend, then of the frontend.
     pub fn response_rules<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
-        if !cx.running.proxy(stream.backend).tcp_response_content.is_empty() {
+        if !cx
+            .running
+            .proxy(stream.backend)
+            .tcp_response_content
+            .is_empty()
+        {
             match self.response_content_rules(cx, stream, &[], true) {
                 Answer::Pass => {}
                 _ => {

@@ -94,8 +94,12 @@ impl Core {
         let ended = self.conns.get(server).is_some_and(|entry| entry.eof);
         let full = bytes.len() >= cx.running.config.global.tune.bufsize_bytes;
         let delay = backend.tcp_response_inspect_delay;
-        let answer =
-            self.response_content_rules(cx, stream, bytes, over || ended || full || delay.is_none());
+        let answer = self.response_content_rules(
+            cx,
+            stream,
+            bytes,
+            over || ended || full || delay.is_none(),
+        );
         if answer == Answer::Wait {
             if !std::mem::replace(&mut stream.inspecting, true) {
                 let delay_ms = delay.map_or(0, |delay| delay.as_millis() as u64);
