@@ -207,7 +207,7 @@ impl Client {
             Some(_) if status != exchange.answer.status => {
                 self.fault(stage, &format!("status {status}"))
             }
-            None if !Self::page_is_right(status, stage) => {
+            None if !Self::page_is_right(status, exchange, stage) => {
                 self.fault(stage, &format!("an error page {status} to {exchange:?}"))
             }
             _ => {}
@@ -225,8 +225,9 @@ impl Client {
         }
     }
 
-    fn page_is_right(status: u16, stage: &Stage<'_>) -> bool {
+    fn page_is_right(status: u16, exchange: &Exchange, stage: &Stage<'_>) -> bool {
         match status {
+            403 => stage.setup.denies && exchange.number == 1,
             400 | 408 | 413 | 414 | 431 | 500 | 501 | 502 | 503 | 504 => !stage.mood.calm,
             _ => false,
         }

@@ -175,6 +175,11 @@ impl<'a> Life<'a> {
     /// Nothing can happen at this moment: on to the next one.
     fn pass_time(&mut self) -> Result<(), String> {
         let now_ms = self.now_ms();
+        if let Some(at) = self.workers.iter().position(Worker::is_in_round) {
+            self.workers[at].end_round(&mut self.stage);
+            self.wake_peers(at);
+            return Ok(());
+        }
         let streams: usize = self
             .workers
             .iter()
@@ -198,8 +203,11 @@ impl<'a> Life<'a> {
         }
         self.advance_ms(next_ms.saturating_sub(now_ms));
         for at in 0..self.workers.len() {
-            self.workers[at].end_round(&mut self.stage);
-            self.wake_peers(at);
+            // A worker without an event of its own sleeps on.
+            if self.workers[at].has_round_due() {
+                self.workers[at].end_round(&mut self.stage);
+                self.wake_peers(at);
+            }
         }
         Ok(())
     }

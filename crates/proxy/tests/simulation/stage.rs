@@ -48,6 +48,9 @@ impl Stage<'_> {
     /// A server saw the head of a request.
     pub fn saw(&mut self, exchange: Exchange) {
         let Exchange { client, number, .. } = exchange;
+        if self.setup.denies && number == 1 && exchange.method != "CONNECT" {
+            self.fault(format!("request {client}/{number} was to be denied"));
+        }
         self.seen[client][number] += 1;
         let times = self.seen[client][number];
         if times > 1 && (!exchange.is_idempotent() || self.mood.calm && !self.mood.stale) {

@@ -47,6 +47,8 @@ pub struct Worker {
     /// By pipe; none once the peer has seen the end.
     pub peers: Vec<Option<Peer>>,
     chunk: Vec<u8>,
+    /// Something happened since the last round's end.
+    in_round: bool,
 }
 
 impl Worker {
@@ -56,6 +58,7 @@ impl Worker {
             driver,
             peers: Vec::new(),
             chunk: Vec::new(),
+            in_round: false,
         }
     }
 
@@ -66,12 +69,14 @@ impl Worker {
             grace_ms: 0,
             hard_stop_ms: None,
         };
+        self.in_round = true;
         self.engine.on_message(&mut self.driver, message);
         self.adopt(stage);
     }
 
     /// The end of a driver's round: what is due, and the engine's own round end.
     pub fn end_round(&mut self, stage: &mut Stage<'_>) {
+        self.in_round = false;
         let now_ms = self.driver.now.ms();
         if self.deadline_ms().is_some_and(|at| at <= now_ms) {
             self.engine.on_timer(&mut self.driver);
@@ -79,6 +84,15 @@ impl Worker {
         }
         self.engine.on_round_end(&mut self.driver);
         self.adopt(stage);
+    }
+
+    pub fn is_in_round(&self) -> bool {
+        self.in_round
+    }
+
+    pub fn has_round_due(&mut self) -> bool {
+        let now_ms = self.driver.now.ms();
+        self.in_round || self.deadline_ms().is_some_and(|at| at <= now_ms)
     }
 
     /// When the engine wants to be called.
@@ -212,6 +226,7 @@ impl Worker {
 
     /// One event, from the driver's loop.
     pub fn happen(&mut self, event: Event, stage: &mut Stage<'_>) {
+        self.in_round = true;
         let verbose = self.driver.verbose;
         if verbose {
             self.driver.say(format_args!("{event:?}"));
@@ -274,6 +289,7 @@ impl Worker {
 
     /// A client connects.
     pub fn arrive(&mut self, mut peer: Peer, stage: &mut Stage<'_>) {
+        self.in_round = true;
         self.driver.say(format_args!("Arrive"));
         let (conn, place) = self.driver.open();
         let pipe = &mut self.driver.pipes[place];
