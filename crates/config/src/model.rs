@@ -107,6 +107,15 @@ pub struct Tune {
     pub idletimer_ms: u64,
 }
 
+impl Proxy {
+    /// `option abortonclose` (manual §4.2): on in HTTP and off in TCP where nothing is said.
+    #[must_use]
+    pub fn aborts_on_close(&self) -> bool {
+        let default = self.mode == Mode::Http;
+        self.options.abortonclose.unwrap_or(default)
+    }
+}
+
 impl Default for Tune {
     fn default() -> Self {
         Tune {
@@ -313,7 +322,7 @@ pub struct Options {
     pub dontlognull: bool,
     pub log_separate_errors: bool,
     pub logasap: bool,
-    pub abortonclose: bool,
+    pub abortonclose: Option<bool>,
     /// `Some(-1)` is the default number: before the last retry.
     pub redispatch: Option<i32>,
     pub nolinger: bool,

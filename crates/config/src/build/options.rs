@@ -41,6 +41,17 @@ fn no_prefix(line: &Line<'_>) -> Parse {
     }
 }
 
+/// `option abortonclose`: unset, it depends on the mode.
+pub fn abort_on_close(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.at_most_after(1, 0)?;
+    build.proxy.options.abortonclose = match line.prefix() {
+        Prefix::None => Some(true),
+        Prefix::No => Some(false),
+        Prefix::Default => None,
+    };
+    Ok(())
+}
+
 /// `option httpclose`
 pub fn close(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     connection(build, line, ConnectionMode::Close)

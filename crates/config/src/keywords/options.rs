@@ -49,7 +49,7 @@ const fn not_yet(name: &'static str, sections: Sections, doc: &'static str) -> K
 /// Every option.
 #[rustfmt::skip]
 pub const KEYWORDS: &[Keyword<Setter>] = &[
-    switch("abortonclose", DFB, |o| &mut o.abortonclose, "Drops a request whose client has closed before it was served."),
+    own("abortonclose", DFB, options::abort_on_close, "Drops a request whose client has closed before it was served."),
     http("accept-unsafe-violations-in-http-request", DF, |o| &mut o.accept_unsafe_violations_in_http_request, "Lets some malformed requests pass."),
     http("accept-unsafe-violations-in-http-response", DB, |o| &mut o.accept_unsafe_violations_in_http_response, "Lets some malformed responses pass."),
     switch("allbackups", DB, |o| &mut o.allbackups, "Balances over all backup servers instead of the first one."),

@@ -102,14 +102,17 @@ impl Core {
             HttpAction::SetDstPort(expr) => {
                 self.set_stream_address(cx, stream, expr, Part::DestinationPort)
             }
+            HttpAction::Capture { expr, slot } => self.capture(cx, stream, set, expr, *slot),
             HttpAction::UnsetVar(var) => self.set_var(stream, *var, None),
             HttpAction::Return(reply) => {
                 stream.ended_by(b'L', set.letter());
+                stream.request_processed(cx.now());
                 self.reply(cx, stream, reply);
                 return Flow::Ended;
             }
             HttpAction::Deny(reply) => {
                 stream.ended_by(b'P', set.letter());
+                stream.request_processed(cx.now());
                 self.reply(cx, stream, reply);
                 return Flow::Ended;
             }
@@ -152,10 +155,47 @@ impl Core {
             return;
         };
         stream.ended_by(b'P', b'T');
+        stream.txn.timing.queued_ms = Some(cx.now().ms());
         if let HttpAction::Tarpit(reply) = &cx.running.proxy(proxy).http_request[place].action {
             let reply: &Reply = reply;
             self.reply(cx, stream, reply);
         }
+    }
+
+    /// `capture`: a sample's text into a slot of the frontend's captures, cut to the slot's length (manual §4.4).
+    fn capture<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        set: RuleSet,
+        expr: &sample::Expr,
+        slot: usize,
+    ) {
+        let frontend = cx.running.proxy(stream.frontend);
+        let (slots, of_request) = match set {
+            RuleSet::Request | RuleSet::Redirect => (&frontend.capture_request, true),
+            RuleSet::Response | RuleSet::AfterResponse => (&frontend.capture_response, false),
+        };
+        // A backend's rule may name a slot that this frontend does not have.
+        let Some(len) = slots.get(slot).map(|capture| capture.len) else {
+            return;
+        };
+        let mut text = Vec::new();
+        let found = self.with_scope(cx, stream, true, |scope| expr.append_text(scope, &mut text));
+        if found.is_none() || text.is_empty() {
+            return;
+        }
+        text.truncate(len);
+        let txn = &mut stream.txn;
+        let captured = if of_request {
+            &mut txn.captured_request
+        } else {
+            &mut txn.captured_response
+        };
+        if captured.len() <= slot {
+            captured.resize(slot + 1, None);
+        }
+        captured[slot] = Some(text.into());
     }
 
     fn edit_header<D: Driver>(

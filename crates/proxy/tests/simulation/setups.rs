@@ -35,6 +35,7 @@ global
     tune.maxrewrite 512
 defaults
     mode http
+    no option abortonclose
     timeout client 10s
     timeout server 11s
     timeout connect 2s
@@ -134,7 +135,7 @@ fn setup(name: &'static str, lines: &str) -> Setup {
         name,
         is_tcp: proxy.mode == Mode::Tcp,
         reuse: proxy.http_reuse,
-        aborts: proxy.options.abortonclose,
+        aborts: proxy.aborts_on_close(),
         accepts_proxy: proxy.binds[0].accept_proxy,
         sends_proxy: !matches!(proxy.servers[0].send_proxy, SendProxy::No),
         maxconn: proxy.servers.iter().map(|server| server.maxconn).collect(),

@@ -227,7 +227,12 @@ pub(crate) const ALIASES: &[Alias] = &[
         writer.uint(scope.txn.map_or(0, |txn| txn.backend_queue).into());
     }),
     alias("ST", "status", |scope, writer| {
-        writer.uint(scope.txn.map_or(0, |txn| txn.status).into())
+        let status = scope.txn.map_or(0, |txn| match txn.status {
+            // HTTP without an answer
+            0 if txn.is_http => -1,
+            status => i64::from(status),
+        });
+        writer.int(status)
     }),
     alias("B", "bytes to the client", |scope, writer| {
         plus_if_early(scope, writer);
