@@ -196,7 +196,8 @@ impl Client {
         self.got = 0;
         stage.got[self.index][self.current] = status;
         self.closing = head.has_token("connection", "close")
-            || (exchange.old && !head.has_token("connection", "keep-alive"))
+            || ((exchange.old || head.start.starts_with("HTTP/1.0"))
+                && !head.has_token("connection", "keep-alive"))
             || matches!(body, Body::UntilClose);
         let id = format!("{}/{}", self.index, exchange.number);
         self.page = head.get("x-id").is_none();

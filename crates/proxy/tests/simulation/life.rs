@@ -28,13 +28,12 @@ struct Life<'a> {
     drain_at: Option<usize>,
 }
 
-/// Runs the life of a seed.
+/// Runs the life of a seed in a configuration.
 ///
 /// # Errors
 /// The first invariant that broke.
-pub fn live(seed: u64, setups: &[Setup], verbose: bool) -> Result<(), String> {
+pub fn live(seed: u64, setup: &Setup, verbose: bool) -> Result<(), String> {
     let mut random = Random::new(seed);
-    let setup = &setups[random.below(setups.len())];
     let mood = Mood {
         calm: random.chance(60),
         stale: random.chance(25),
@@ -53,7 +52,6 @@ pub fn live(seed: u64, setups: &[Setup], verbose: bool) -> Result<(), String> {
             .say(format_args!("plan {exchange:?}"));
     }
     life.run()
-        .map_err(|error| format!("{}: {error}", setup.name))
 }
 
 impl<'a> Life<'a> {
