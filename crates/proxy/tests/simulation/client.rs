@@ -138,6 +138,7 @@ impl Client {
     /// Bytes from the proxy.
     pub fn read(&mut self, bytes: &[u8], stage: &mut Stage<'_>, pipe: &mut Pipe, now_ms: u64) {
         self.reader.buffer.extend_from_slice(bytes);
+        stage.bytes[self.index] += bytes.len();
         while !self.done {
             let plan = stage.plans[self.index].get(self.current).copied();
             if self.reader.is_between() {

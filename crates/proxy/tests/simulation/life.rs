@@ -153,11 +153,10 @@ impl<'a> Life<'a> {
 
     /// Whether clients and servers are done with each other.
     fn is_over(&self) -> bool {
-        let quiet = self
-            .workers
-            .iter()
-            .all(|worker| worker.driver.names.is_empty());
-        quiet && (self.coming.is_empty() || self.workers[0].driver.unlistened[0])
+        let quiet =
+            |worker: &Worker| worker.driver.names.is_empty() && worker.peers_wake_ms().is_none();
+        self.workers.iter().all(quiet)
+            && (self.coming.is_empty() || self.workers[0].driver.unlistened[0])
     }
 
     /// A little time, never beyond a deadline: what a timeout cuts is cut at its moment.

@@ -18,6 +18,8 @@ pub struct Stage<'a> {
     pub seen: Vec<Vec<u32>>,
     /// Statuses that clients got, by client and request.
     pub got: Vec<Vec<u16>>,
+    /// By client: bytes that came to it.
+    pub bytes: Vec<usize>,
     pub draining: bool,
     /// Stalls that a calm life may still have: all together are shorter than every timeout.
     pub hesitations: usize,
@@ -31,6 +33,7 @@ impl<'a> Stage<'a> {
             mood,
             seen: plans.iter().map(|plan| vec![0; plan.len()]).collect(),
             got: plans.iter().map(|plan| vec![0; plan.len()]).collect(),
+            bytes: vec![0; plans.len()],
             plans,
             draining: false,
             hesitations: 3,
