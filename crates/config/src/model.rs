@@ -91,8 +91,6 @@ pub struct Tune {
     pub http_maxhdr: usize,
     /// Longest request line in a log.
     pub http_logurilen_bytes: usize,
-    /// Whether threads may use each other's idle connections.
-    pub idle_pool_shared: bool,
     /// Kernel receive buffer of client connections.
     pub rcvbuf_client_bytes: Option<usize>,
     /// Kernel receive buffer of server connections.
@@ -103,17 +101,6 @@ pub struct Tune {
     pub sndbuf_server_bytes: Option<usize>,
     /// Connections accepted at once; none is unlimited.
     pub maxaccept: Option<u32>,
-    /// Pause after which a stream counts as idle.
-    pub idletimer_ms: u64,
-}
-
-impl Proxy {
-    /// `option abortonclose` (manual §4.2): on in HTTP and off in TCP where nothing is said.
-    #[must_use]
-    pub fn aborts_on_close(&self) -> bool {
-        let default = self.mode == Mode::Http;
-        self.options.abortonclose.unwrap_or(default)
-    }
 }
 
 impl Default for Tune {
@@ -122,14 +109,12 @@ impl Default for Tune {
             bufsize_bytes: 16384,
             maxrewrite_bytes: 1024,
             http_maxhdr: 101,
-            http_logurilen_bytes: 1024,
-            idle_pool_shared: true,
+            http_logurilen_bytes: 1023,
             rcvbuf_client_bytes: None,
             rcvbuf_server_bytes: None,
             sndbuf_client_bytes: None,
             sndbuf_server_bytes: None,
             maxaccept: None,
-            idletimer_ms: 1000,
         }
     }
 }
@@ -244,6 +229,14 @@ pub struct Proxy {
     pub capture_response: Vec<Capture>,
 }
 
+impl Proxy {
+    /// Whether a request is given up when its client closes before a server has it (manual §4.2 option abortonclose).
+    #[must_use]
+    pub fn aborts_on_close(&self) -> bool {
+        self.options.abortonclose.unwrap_or(self.mode == Mode::Http)
+    }
+}
+
 /// A `use_backend` rule.
 #[derive(Debug)]
 pub struct UseBackend {
@@ -322,31 +315,21 @@ pub struct Options {
     pub dontlognull: bool,
     pub log_separate_errors: bool,
     pub logasap: bool,
+    /// None is the mode's default: see [`Proxy::aborts_on_close`].
     pub abortonclose: Option<bool>,
+    pub idle_close_on_response: bool,
     /// `Some(-1)` is the default number: before the last retry.
     pub redispatch: Option<i32>,
     pub nolinger: bool,
     pub clitcpka: bool,
     pub srvtcpka: bool,
-    pub tcp_smart_accept: bool,
-    pub tcp_smart_connect: bool,
     pub http_buffer_request: bool,
     pub http_ignore_probes: bool,
-    pub http_no_delay: bool,
-    pub http_use_proxy_header: bool,
     pub http_pretend_keepalive: bool,
     pub accept_unsafe_violations_in_http_request: bool,
     pub accept_unsafe_violations_in_http_response: bool,
-    pub independent_streams: bool,
     pub prefer_last_server: bool,
     pub allbackups: bool,
-    pub splice_auto: bool,
-    pub splice_request: bool,
-    pub splice_response: bool,
-    pub contstats: bool,
-    pub socket_stats: bool,
-    pub transparent: bool,
-    pub httplog_clf: bool,
 }
 
 /// What happens to connections after a response.
@@ -455,8 +438,6 @@ pub enum Balance {
     UrlParam {
         /// Its name.
         name: String,
-        /// Look into bodies of POST, of at least so many bytes.
-        check_post: Option<usize>,
     },
     /// A hash of a header.
     Hdr {
@@ -519,8 +500,6 @@ pub struct Bind {
     pub tfo: bool,
     /// Accept only when data is there.
     pub defer_accept: bool,
-    /// Foreign addresses.
-    pub transparent: bool,
     /// Largest TCP segment.
     pub mss: Option<i32>,
     /// Rights of a UNIX socket's file.
@@ -533,8 +512,6 @@ pub struct Bind {
     pub level: Option<String>,
     /// How the runtime interface shows severities.
     pub severity_output: Option<String>,
-    /// The runtime interface hands listeners over.
-    pub expose_fd_listeners: bool,
     /// `file:line` for start-up errors.
     pub origin: String,
 }
@@ -575,8 +552,6 @@ pub struct Server {
     pub source: Option<Source>,
     /// Idle connections that are kept; none is unlimited.
     pub pool_max_conn: Option<u32>,
-    /// Idle connections below which threads do not share.
-    pub pool_low_conn: u32,
     /// Time after which unused idle connections are closed.
     pub pool_purge_delay: Duration,
     /// Requests on one connection after the first one; none is unlimited.
@@ -630,8 +605,6 @@ pub struct Source {
     pub addr: Addr,
     /// Network interface.
     pub interface: Option<String>,
-    /// First and last port.
-    pub port_range: Option<(u16, u16)>,
 }
 
 /// A `log` line.

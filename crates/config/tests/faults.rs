@@ -781,8 +781,8 @@ fn of_the_whole() {
             "'monitor-uri' statement ignored for proxy 'f' as it requires HTTP mode.",
         ),
         (
-            format!("defaults\n{t}listen f\n  bind :80\n  option http-no-delay\n"),
-            "'option http-no-delay' ignored for proxy 'f' as it requires HTTP mode.",
+            format!("defaults\n{t}listen f\n  bind :80\n  option http-pretend-keepalive\n"),
+            "'option http-pretend-keepalive' ignored for proxy 'f' as it requires HTTP mode.",
         ),
         (
             format!("defaults\n{t}listen f\n  bind :80\n  balance uri\n"),

@@ -81,6 +81,8 @@ pub struct Connect<'a> {
     pub from: Option<&'a Addr>,
     /// The interface to bind to (`source … interface`).
     pub interface: Option<&'a str>,
+    /// TCP keep-alive probes (`option srvtcpka`).
+    pub keepalive: bool,
 }
 
 /// An outgoing connection that could not even start: the engine treats it as refused at once.

@@ -24,8 +24,8 @@ pub const RECEIVE_BUFFER_BYTES: usize = 256 << 10;
 const EVENTS_MAX: usize = 256;
 /// Full reads of one connection before the others have their turn.
 const READS_A_TURN_MAX: u32 = 4;
-/// Connections accepted from one listener before the others have their turn.
-const ACCEPTS_A_TURN_MAX: u32 = 64;
+/// Connections accepted from one listener before the others have their turn, where nothing else is asked for.
+pub const ACCEPTS_A_TURN_DEFAULT: u32 = 64;
 /// Unread input thrown away at a close, so that the peer sees FIN after our last bytes and not RST.
 const DISCARD_BYTES_MAX: usize = 1 << 20;
 /// Pause of accepting when descriptors are exhausted.
@@ -63,6 +63,8 @@ pub struct Setup {
     pub peers: Vec<Arc<OwnedFd>>,
     /// Most connections of this worker.
     pub conns_max: usize,
+    /// Connections accepted from one listener before the others have their turn.
+    pub accepts_a_turn_max: u32,
     /// `SO_SNDBUF`/`SO_RCVBUF` of client sockets, then of server sockets; none leaves the kernel's.
     pub buffers: SocketBuffers,
 }
@@ -92,6 +94,7 @@ pub struct EpollDriver {
     wake: Arc<OwnedFd>,
     peers: Vec<Arc<OwnedFd>>,
     conns_max: usize,
+    accepts_a_turn_max: u32,
     buffers: SocketBuffers,
     now: Now,
     retry_accept_ms: Option<u64>,
@@ -153,6 +156,7 @@ impl EpollDriver {
             wake: setup.wake,
             peers: setup.peers,
             conns_max: setup.conns_max,
+            accepts_a_turn_max: setup.accepts_a_turn_max.max(1),
             buffers: setup.buffers,
             now: sys::now(),
             retry_accept_ms: None,
@@ -204,7 +208,8 @@ impl EpollDriver {
                         }
                     }
                     token if token >= TOKEN_SPECIAL => {
-                        self.accept(engine, (token & 0xffff_ffff) as usize, &mut buffer)
+                        let most = self.accepts_a_turn_max;
+                        self.accept(engine, (token & 0xffff_ffff) as usize, most, &mut buffer);
                     }
                     token => {
                         let conn = ConnId {
@@ -398,8 +403,14 @@ impl EpollDriver {
         }
     }
 
-    fn accept<E: Engine<Self>>(&mut self, engine: &mut E, index: usize, buffer: &mut [u8]) {
-        for _ in 0..ACCEPTS_A_TURN_MAX {
+    fn accept<E: Engine<Self>>(
+        &mut self,
+        engine: &mut E,
+        index: usize,
+        most: u32,
+        buffer: &mut [u8],
+    ) {
+        for _ in 0..most {
             let state = &self.listeners[index];
             if !state.armed {
                 return;
@@ -451,7 +462,7 @@ impl EpollDriver {
     fn close_listeners<E: Engine<Self>>(&mut self, engine: &mut E, buffer: &mut [u8]) {
         while let Some(index) = self.listeners.iter().position(|state| state.closing) {
             self.listeners[index].closing = false;
-            self.accept(engine, index, buffer);
+            self.accept(engine, index, u32::MAX, buffer);
             let state = &mut self.listeners[index];
             state.armed = false;
             if let Some(fd) = state.fd.take() {
@@ -538,6 +549,9 @@ impl EpollDriver {
         let raw = fd.as_raw_fd();
         if !connect.to.is_unix() {
             sys::set_option(raw, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+            if connect.keepalive {
+                sys::set_option(raw, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
+            }
         }
         self.set_buffers(raw, self.buffers.server_receive, self.buffers.server_send);
         if let Some(interface) = connect.interface {

@@ -29,8 +29,14 @@ pub struct ListenOptions {
     pub defer_accept: bool,
     /// Largest segment; negative: that much less than the kernel's.
     pub mss: Option<i32>,
+    /// TCP keep-alive probes on accepted connections (`option clitcpka`).
+    pub keepalive: bool,
     /// Permissions of a UNIX socket.
     pub unix_mode: Option<u32>,
+    /// Owner of a UNIX socket.
+    pub unix_uid: Option<u32>,
+    /// Group of a UNIX socket.
+    pub unix_gid: Option<u32>,
     /// Each worker opens its own socket.
     pub reuse_port: bool,
 }
@@ -61,6 +67,9 @@ fn inherited(fd: RawFd, options: &ListenOptions) -> io::Result<OwnedFd> {
     }
     let fd = sys::inherit(fd)?;
     sys::set_nonblocking_cloexec(fd.as_raw_fd())?;
+    if !sys::local_addr(fd.as_raw_fd())?.is_unix() {
+        tcp_options(fd.as_raw_fd(), options)?;
+    }
     sys::listen(fd.as_raw_fd(), options.backlog)
         .map_err(|error| step("cannot listen to socket", error))?;
     Ok(fd)
@@ -89,22 +98,36 @@ fn bound(addr: &Addr, options: &ListenOptions) -> io::Result<OwnedFd> {
                 sys::bind_to_interface(raw, interface)
                     .map_err(|error| step("cannot bind listener to device", error))?;
             }
-            if options.defer_accept {
-                sys::set_option(raw, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, 1)?;
-            }
-            if options.tfo {
-                sys::set_option(raw, libc::IPPROTO_TCP, libc::TCP_FASTOPEN, options.backlog)?;
-            }
-            if let Some(mss) = options.mss.filter(|mss| *mss > 0) {
-                sys::set_option(raw, libc::IPPROTO_TCP, libc::TCP_MAXSEG, mss)?;
-            }
-            // Accepted connections inherit it: one system call a connection saved.
-            sys::set_option(raw, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+            tcp_options(raw, options)?;
             sys::bind(&fd, addr).map_err(|error| step("cannot bind socket", error))?;
         }
         Addr::Unix(path) => bind_unix(&fd, addr, path, options)?,
     }
     Ok(fd)
+}
+
+/// What accepted connections inherit from their listener costs no system call each.
+fn tcp_options(raw: RawFd, options: &ListenOptions) -> io::Result<()> {
+    if options.defer_accept {
+        sys::set_option(raw, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, 1)?;
+    }
+    if options.tfo {
+        sys::set_option(raw, libc::IPPROTO_TCP, libc::TCP_FASTOPEN, options.backlog)?;
+    }
+    if let Some(mss) = options.mss {
+        let default = if mss < 0 {
+            sys::option(raw, libc::IPPROTO_TCP, libc::TCP_MAXSEG)?
+        } else {
+            0
+        };
+        let mss = (default + mss).max(1);
+        sys::set_option(raw, libc::IPPROTO_TCP, libc::TCP_MAXSEG, mss)
+            .map_err(|error| step("cannot set MSS", error))?;
+    }
+    if options.keepalive {
+        sys::set_option(raw, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
+    }
+    sys::set_option(raw, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)
 }
 
 fn bind_unix(fd: &OwnedFd, addr: &Addr, path: &[u8], options: &ListenOptions) -> io::Result<()> {
@@ -132,6 +155,10 @@ fn bind_unix(fd: &OwnedFd, addr: &Addr, path: &[u8], options: &ListenOptions) ->
     sys::bind(fd, &temporary).map_err(|error| step("cannot bind UNIX socket", error))?;
     if let Some(mode) = options.unix_mode {
         std::fs::set_permissions(&fresh, std::fs::Permissions::from_mode(mode))?;
+    }
+    if options.unix_uid.is_some() || options.unix_gid.is_some() {
+        std::os::unix::fs::chown(&fresh, options.unix_uid, options.unix_gid)
+            .map_err(|error| step("cannot change UNIX socket ownership", error))?;
     }
     sys::listen(fd.as_raw_fd(), options.backlog)?;
     std::fs::rename(&fresh, path).map_err(|error| step("cannot bind UNIX socket", error))

@@ -360,37 +360,25 @@ pub fn local_addr(fd: RawFd) -> io::Result<Addr> {
 /// # Errors
 /// Not a socket, or not a descriptor at all.
 pub fn socket_type(fd: RawFd) -> io::Result<i32> {
-    let mut kind: c_int = 0;
+    option(fd, libc::SOL_SOCKET, libc::SO_TYPE)
+}
+
+/// Reads an integer option.
+///
+/// # Errors
+/// `errno` of `getsockopt`.
+pub fn option(fd: RawFd, level: c_int, name: c_int) -> io::Result<i32> {
+    let mut value: c_int = 0;
     let mut len = size_of::<c_int>() as socklen_t;
-    // SAFETY: the pointers describe `kind` and `len`.
-    check(unsafe {
-        libc::getsockopt(
-            fd,
-            libc::SOL_SOCKET,
-            libc::SO_TYPE,
-            (&raw mut kind).cast(),
-            &mut len,
-        )
-    })?;
-    Ok(kind)
+    // SAFETY: the pointers describe `value` and `len`.
+    check(unsafe { libc::getsockopt(fd, level, name, (&raw mut value).cast(), &mut len) })?;
+    Ok(value)
 }
 
 /// The pending error of a socket, 0 for none.
 #[must_use]
 pub fn pending_error(fd: RawFd) -> i32 {
-    let mut code: c_int = 0;
-    let mut len = size_of::<c_int>() as socklen_t;
-    // SAFETY: the pointers describe `code` and `len`.
-    let rc = unsafe {
-        libc::getsockopt(
-            fd,
-            libc::SOL_SOCKET,
-            libc::SO_ERROR,
-            (&raw mut code).cast(),
-            &mut len,
-        )
-    };
-    if rc < 0 { errno() } else { code }
+    option(fd, libc::SOL_SOCKET, libc::SO_ERROR).unwrap_or_else(|_| errno())
 }
 
 /// Sets an integer option.

@@ -1,17 +1,16 @@
 //! A backend as one worker serves it: which server takes a request, and who waits when all are full.
 
-use std::collections::VecDeque;
-
-use config::model::Proxy;
+use config::model::{HashFunction, Proxy};
 use net::timers::NEVER_MS;
 use net::{ConnId, Driver};
 
 use crate::balance::{self, Balance, Candidates};
 use crate::engine::{Core, Cx};
+use crate::queue::{Queue, Waiting};
 use crate::running::deadline;
-use crate::shared::Count;
+use crate::shared::{Count, Shared};
 use crate::stream::phases::Step;
-use crate::stream::{Phase, Stream, StreamId};
+use crate::stream::{Phase, Stream, StreamId, Streams};
 use crate::world::next_random;
 
 /// One worker's state of a backend.
@@ -22,50 +21,19 @@ pub(crate) struct Backend {
     usable: Vec<bool>,
     /// By server: idle connections.
     pub idle: Vec<Vec<ConnId>>,
-    /// Requests that wait for a slot, oldest first. An entry whose stream has left says so by its number.
-    queue: VecDeque<Waiting>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    stream: StreamId,
-    number: u64,
-    /// Only this server will do (the algorithm is bound to it).
-    server: Option<usize>,
+    /// Requests that wait for a slot.
+    queue: Queue,
 }
 
 impl Backend {
     pub fn new(proxy: &Proxy, worker: usize) -> Self {
         Backend {
             balance: balance::new(proxy, worker),
-            usable: usable_servers(proxy),
+            usable: balance::usable(proxy),
             idle: proxy.servers.iter().map(|_| Vec::new()).collect(),
-            queue: VecDeque::new(),
+            queue: Queue::new(proxy.servers.len()),
         }
     }
-}
-
-/// Enabled servers with a weight; backups only where there is no other, and only the first without `option allbackups`.
-fn usable_servers(proxy: &Proxy) -> Vec<bool> {
-    let serves = |backup: bool| {
-        let servers = proxy.servers.iter();
-        servers
-            .map(|line| !line.disabled && line.weight > 0 && line.backup == backup)
-            .collect::<Vec<_>>()
-    };
-    let active = serves(false);
-    if active.contains(&true) {
-        return active;
-    }
-    let mut backups = serves(true);
-    if !proxy.options.allbackups {
-        let first = backups.iter().position(|usable| *usable);
-        backups
-            .iter_mut()
-            .enumerate()
-            .for_each(|(index, usable)| *usable = Some(index) == first);
-    }
-    backups
 }
 
 impl Core {
@@ -77,6 +45,11 @@ impl Core {
             match chosen {
                 Choice::Server(server) => stream.target = Some(server),
                 Choice::Full(server) => return self.enqueue(cx, stream, server),
+                Choice::QueueFull => {
+                    stream.ended_by(b'S', b'Q');
+                    self.fail(cx, stream, 503);
+                    return Step::Wait;
+                }
                 Choice::None => {
                     stream.ended_by(b'S', b'C');
                     self.fail(cx, stream, 503);
@@ -92,14 +65,29 @@ impl Core {
 
     fn choose<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &Stream) -> Choice {
         let proxy = cx.running.proxy(stream.backend);
-        let key = match stream.client.and_then(|client| self.conns.client(client)) {
-            Some(client) => balance::key(
-                &proxy.balance,
-                &client.session,
-                stream.has_request().then_some(&stream.request),
-            ),
-            None => None,
-        };
+        let key = self.session(stream).and_then(|session| {
+            let request = stream.has_request().then_some(&stream.request);
+            balance::key(proxy, session, request, |expr, out| {
+                self.with_scope(cx, stream, true, |scope| {
+                    if proxy.hash_type.function == HashFunction::None {
+                        expr.append_text(scope, out);
+                        !out.is_empty()
+                    } else {
+                        expr.append_binary(scope, out)
+                    }
+                })
+                .unwrap_or(false)
+            })
+        });
+        if proxy.options.prefer_last_server
+            && key.is_none()
+            && let Some(server) = self.last_server(stream)
+        {
+            let max = limit(cx, &self.shared, stream.backend, server);
+            if max == 0 || self.shared.take_slot(stream.backend, server, max) {
+                return Choice::Server(server);
+            }
+        }
         let Core {
             backends,
             shared,
@@ -109,8 +97,9 @@ impl Core {
         let backend = &mut backends[stream.backend];
         let sticks = key.is_some() && backend.balance.sticks();
         let (usable, place) = (&backend.usable, stream.backend);
+        let limit = |server: usize| limit(cx, shared, place, server);
         let free = |server: usize| {
-            let max = proxy.servers[server].maxconn;
+            let max = limit(server);
             max == 0 || shared.slot_is_free(place, server, max)
         };
         let may = |server: usize| {
@@ -135,15 +124,27 @@ impl Core {
                     Choice::None
                 };
             };
-            let max = proxy.servers[server].maxconn;
+            let max = limit(server);
             if max == 0 || shared.take_slot(place, server, max) {
                 return Choice::Server(server);
             }
             if sticks {
-                return Choice::Full(Some(server));
+                let most = proxy.servers[server].maxqueue;
+                return match most > 0 && shared.queued_for(place, server) >= most {
+                    true => Choice::QueueFull,
+                    false => Choice::Full(Some(server)),
+                };
             }
             // Another worker took the slot in between: look again.
         }
+    }
+
+    /// The server of the connection that this client keeps for itself.
+    fn last_server(&self, stream: &Stream) -> Option<usize> {
+        let kept = self.conns.client_ref(stream.client?)?.kept?;
+        let kept = self.conns.server_ref(kept)?;
+        let usable = &self.backends[stream.backend].usable;
+        (kept.backend == stream.backend && usable[kept.server]).then_some(kept.server)
     }
 
     fn enqueue<D: Driver>(
@@ -158,6 +159,10 @@ impl Core {
             stream.txn.backend_queue = ahead;
             self.count(Count::Queued(place));
             self.shared.waiting_add();
+            stream.queued_for = server;
+            if let Some(server) = server {
+                self.shared.queue_for(place, server);
+            }
             if let Some(client) = stream.client {
                 self.set_deadline(client, deadline(cx.now(), cx.running.timeouts[place].queue));
             }
@@ -165,9 +170,11 @@ impl Core {
         let waiting = Waiting {
             stream: stream.id,
             number: stream.txn.id,
-            server,
         };
-        self.backends[place].queue.push_back(waiting);
+        let live = self.shared.own_count(self.worker, Count::Queued(place)) as usize;
+        let streams = &self.streams;
+        let queue = &mut self.backends[place].queue;
+        queue.push(waiting, server, live, |waiting| streams.waits(waiting));
         Step::Go(Phase::Queue)
     }
 
@@ -176,6 +183,9 @@ impl Core {
         if std::mem::take(&mut stream.queued) {
             self.uncount(Count::Queued(stream.backend));
             self.shared.waiting_sub();
+            if let Some(server) = stream.queued_for.take() {
+                self.shared.unqueue_for(stream.backend, server);
+            }
         }
     }
 
@@ -202,7 +212,6 @@ impl Core {
     }
 
     fn wake_queue<D: Driver>(&mut self, cx: &Cx<'_, D>, place: usize) {
-        let proxy = cx.running.proxy(place);
         let Core {
             backends,
             shared,
@@ -211,26 +220,11 @@ impl Core {
         } = self;
         let Backend { queue, usable, .. } = &mut backends[place];
         let free = |server: usize| {
-            let max = proxy.servers[server].maxconn;
+            let max = limit(cx, shared, place, server);
             usable[server] && (max == 0 || shared.slot_is_free(place, server, max))
         };
-        let position = queue.iter().position(|waiting| {
-            // A stream that is being worked on is not waiting any more either.
-            let still = streams
-                .get(waiting.stream)
-                .is_some_and(|stream| stream.txn.id == waiting.number && stream.queued);
-            !still
-                || waiting
-                    .server
-                    .map_or_else(|| (0..usable.len()).any(free), free)
-        });
-        if let Some(waiting) = position.and_then(|position| queue.remove(position)) {
-            let live = streams
-                .get(waiting.stream)
-                .is_some_and(|stream| stream.txn.id == waiting.number && stream.queued);
-            if live {
-                self.retry_select(waiting.stream);
-            }
+        if let Some(waiting) = queue.pop(free, |waiting| streams.waits(waiting)) {
+            self.retry_select(waiting.stream);
         }
     }
 
@@ -268,9 +262,36 @@ impl Core {
     }
 }
 
+impl Streams {
+    /// Whether what an entry of a queue names still waits there. A stream that is being worked on does not.
+    fn waits(&self, waiting: &Waiting) -> bool {
+        self.get(waiting.stream)
+            .is_some_and(|stream| stream.txn.id == waiting.number && stream.queued)
+    }
+}
+
 enum Choice {
     Server(usize),
     /// All are full, or the one that it must be.
     Full(Option<usize>),
+    /// The one that it must be is full, and so is its queue (`maxqueue`).
+    QueueFull,
     None,
+}
+
+/// How many requests a server may work on now; 0 is any number. With `minconn` it grows with the backend's load until
+/// `fullconn` (manual §5.2 minconn).
+fn limit<D: Driver>(cx: &Cx<'_, D>, shared: &Shared, place: usize, server: usize) -> u32 {
+    let proxy = cx.running.proxy(place);
+    let line = &proxy.servers[server];
+    if line.minconn == 0 {
+        return line.maxconn;
+    }
+    let load = u64::from(shared.count(Count::Backend(place)));
+    let full = u64::from(cx.running.fullconn[place].max(1));
+    if load >= full {
+        return line.maxconn;
+    }
+    line.minconn
+        .max((load * u64::from(line.maxconn) / full) as u32)
 }

@@ -479,9 +479,14 @@ impl Core {
         };
         let backlog = entry.backlog;
         let Some(client) = entry.client() else { return };
+        let waits_for_response = cx
+            .running
+            .proxy(client.frontend)
+            .options
+            .idle_close_on_response;
         let between = client.stage == Stage::Ready && client.stream.is_none();
         // One that has not asked anything yet has its full time to do so.
-        if between && client.streams > 0 && !backlog {
+        if between && client.streams > 0 && !backlog && !waits_for_response {
             let idle_end_ms = client.idle_since.ms() + DRAIN_IDLE_MS;
             if idle_end_ms <= now.ms() {
                 self.close_client(cx, conn);
@@ -521,12 +526,6 @@ impl Core {
         } else {
             cx.driver.close(conn);
         }
-        self.forget_client(cx, conn);
-    }
-
-    /// Closes with a RST.
-    pub fn abort_client<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
-        cx.driver.abort(conn);
         self.forget_client(cx, conn);
     }
 

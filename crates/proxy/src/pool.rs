@@ -35,21 +35,14 @@ impl Core {
             HttpReuse::Safe | HttpReuse::Always => false,
         };
         let idle = &self.backends[stream.backend].idle[server];
-        let place = if proven_only {
-            let conns = &mut self.conns;
-            let proven = |conn: &ConnId| {
-                conns
+        let conns = &mut self.conns;
+        let mut fits = |conn: &ConnId| {
+            !proven_only
+                || conns
                     .server(*conn)
                     .is_some_and(|server| server.served >= PROVEN_RESPONSES)
-            };
-            idle.iter()
-                .copied()
-                .collect::<Vec<_>>()
-                .iter()
-                .rposition(proven)?
-        } else {
-            idle.len().checked_sub(1)?
         };
+        let place = idle.iter().rposition(&mut fits)?;
         let conn = idle[place];
         self.leave_pool(conn);
         Some(conn)

@@ -19,7 +19,7 @@ impl Core {
         self.error_page(cx, stream, status);
     }
 
-    /// Refuses a request that was not understood: nothing after it on this connection can be either.
+    /// Refuses a request whose rest is not understood or will not come: nothing after it on this connection can be either.
     pub fn refuse_request<D: Driver>(
         &mut self,
         cx: &mut Cx<'_, D>,
@@ -151,6 +151,9 @@ impl Core {
                 self.render(cx, stream, format, &mut location);
                 if location.is_empty() && options.ignore_empty {
                     return false;
+                }
+                if options.keep_query {
+                    append_query(&stream.request, &mut location);
                 }
             }
             RedirectKind::Prefix(format) => {
@@ -284,6 +287,19 @@ fn append_path(request: &Head, drop_query: bool, append_slash: bool, location: &
     if drop_query && append_slash && !path.ends_with(b"/") {
         location.push(b'/');
     }
+}
+
+/// Appends the request's query, if it has one, to what the place brings.
+fn append_query(request: &Head, location: &mut Vec<u8>) {
+    let Some(query) = request.query().filter(|query| !query.is_empty()) else {
+        return;
+    };
+    match location.iter().position(|byte| *byte == b'?') {
+        None => location.push(b'?'),
+        Some(at) if at + 1 < location.len() => location.push(b'&'),
+        Some(_) => {}
+    }
+    location.extend_from_slice(query);
 }
 
 /// Decimal digits of a number.

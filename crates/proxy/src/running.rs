@@ -2,8 +2,15 @@
 //!
 //! Immutable and shared by the workers.
 
-use config::model::{Config, LogTarget, Mode, Proxy, Timeouts};
+use config::model::{BackendTarget, Config, LogTarget, Mode, ProcValue, Proxy, Timeouts};
+use std::cell::Cell;
+
+use net::Addr;
 use net::timers::NEVER_MS;
+use sample::{Scope, Session, Value, Vars};
+
+use crate::shared::Shared;
+use crate::world::View;
 
 /// A log target's number among all of the configuration: what [`net::Driver::log`] takes.
 pub type LogTargetId = usize;
@@ -30,6 +37,10 @@ pub struct Running {
     pub log_ids: Vec<Vec<LogTargetId>>,
     /// By proxy.
     pub(crate) timeouts: Vec<TimeoutsMs>,
+    /// By proxy: the load at which servers with a `minconn` reach their `maxconn`.
+    pub(crate) fullconn: Vec<u32>,
+    /// Variables of scope `proc` (`set-var` of `global`).
+    pub(crate) proc_vars: Vars,
     /// Facts of the process.
     pub process: Process,
     /// How many variables each scope needs.
@@ -72,14 +83,61 @@ impl Running {
             .map(|proxy| TimeoutsMs::new(&proxy.timeout))
             .collect();
         let slots = config.slots;
-        Running {
+        let fullconn = fullconn(&config);
+        let mut running = Running {
+            proc_vars: Vars::with_slots(slots.proc),
             config,
             listeners,
             logs,
             log_ids,
             timeouts,
+            fullconn,
             process,
             slots,
+        };
+        running.set_proc_vars();
+        running
+    }
+
+    /// `set-var` and `set-var-fmt` of `global`, in order: each may read those before it.
+    fn set_proc_vars(&mut self) {
+        let shared = Shared::new(self, 1);
+        let nobody = Addr::Unix(Vec::new().into());
+        let session = Session::new(self.process.started, nobody.clone(), nobody, u32::MAX, 0);
+        for index in 0..self.config.global.set_var.len() {
+            let (var, source) = &self.config.global.set_var[index];
+            let random = Cell::new(self.process.started.wall_ns);
+            let view = View {
+                running: self,
+                shared: &shared,
+                worker: 0,
+                stopping: false,
+                now_ms: self.process.started.ms(),
+                random: &random,
+            };
+            let scope = Scope {
+                now: self.process.started,
+                world: &view,
+                session: &session,
+                txn: None,
+                request: None,
+                response: None,
+                request_data: &[],
+                response_data: &[],
+                last_chance: true,
+            };
+            let value = match source {
+                ProcValue::Expr(expr) => expr.eval(&scope).map(Value::detach),
+                ProcValue::Format(format) => {
+                    let mut text = Vec::new();
+                    format.render(&scope, &mut text);
+                    Some(Value::text(&text[..]).detach())
+                }
+            };
+            let slot = var.slot;
+            if let Some(value) = value {
+                self.proc_vars.set(slot, value);
+            }
         }
     }
 
@@ -103,6 +161,43 @@ impl Running {
             fields_max: tune.http_maxhdr.saturating_sub(1).max(1),
         }
     }
+}
+
+/// `fullconn`, else a tenth of what the frontends before a backend may bring (manual §4.2 fullconn).
+fn fullconn(config: &Config) -> Vec<u32> {
+    let mut sums = vec![0_u64; config.proxies.len()];
+    for (index, proxy) in config.proxies.iter().enumerate() {
+        if !proxy.is_frontend || proxy.disabled {
+            continue;
+        }
+        let own = proxy.is_backend.then_some(index);
+        let mut targets: Vec<usize> = proxy.default_backend.or(own).into_iter().collect();
+        targets.extend(
+            proxy
+                .use_backend
+                .iter()
+                .filter_map(|rule| match rule.target {
+                    BackendTarget::Static(backend) => Some(backend),
+                    BackendTarget::Dynamic(_) => None,
+                }),
+        );
+        targets.sort_unstable();
+        targets.dedup();
+        let maxconn = proxy.maxconn.or(config.global.maxconn).unwrap_or(0);
+        for target in targets {
+            sums[target] += u64::from(maxconn);
+        }
+    }
+    let default = |sum: u64| u32::try_from(sum.div_ceil(10)).unwrap_or(u32::MAX).max(1);
+    let pairs = config.proxies.iter().zip(sums);
+    pairs
+        .map(|(proxy, sum)| {
+            proxy
+                .fullconn
+                .filter(|full| *full > 0)
+                .unwrap_or(default(sum))
+        })
+        .collect()
 }
 
 /// The timeouts of a proxy in milliseconds; [`NEVER_MS`] for none.

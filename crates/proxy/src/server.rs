@@ -92,6 +92,7 @@ impl Core {
             to,
             from,
             interface,
+            keepalive: backend.options.srvtcpka,
         })
     }
 
@@ -291,6 +292,12 @@ impl Core {
             return;
         };
         match stream.phase {
+            // What waits for a rule gets its last chance.
+            Phase::Tunnel if !stream.response_passed && !self.conns.input(conn).is_empty() => {
+                self.streams.put(stream);
+                self.server_data(cx, conn, &[]);
+                return self.server_eof(cx, conn);
+            }
             Phase::Transfer if stream.download.until_close => {
                 stream.download.done = true;
                 stream.keep_server = false;
@@ -345,7 +352,11 @@ impl Core {
                     stream.ended_by(b'S', b'H');
                     self.cut(cx, stream);
                 } else {
-                    stream.ended_by(b'S', b'H');
+                    // Silence is the server's fault, half a head is a bad answer.
+                    let began = stream
+                        .server
+                        .is_some_and(|conn| !self.conns.input(conn).is_empty());
+                    stream.ended_by(if began { b'P' } else { b'S' }, b'H');
                     self.fail(cx, stream, 502);
                 }
             }
@@ -414,6 +425,11 @@ impl Core {
                     Step::Wait => {}
                 }
             }
+            Phase::Tunnel if stream.inspecting && !stream.response_passed => {
+                stream.wait_until_ms = cx.now().ms();
+                self.streams.put(stream);
+                return self.server_data(cx, conn, &[]);
+            }
             Phase::ResponseHead => {
                 stream.ended_by(b's', b'H');
                 self.fail(cx, &mut stream, 504);
@@ -461,7 +477,15 @@ impl Core {
     }
 
     pub fn close_server<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
-        cx.driver.close(conn);
+        let nolinger = self
+            .conns
+            .server(conn)
+            .is_some_and(|server| cx.running.proxy(server.backend).options.nolinger);
+        if nolinger {
+            cx.driver.abort(conn);
+        } else {
+            cx.driver.close(conn);
+        }
         self.forget_server(cx, conn);
     }
 

@@ -10,6 +10,8 @@ pub struct Shared {
     workers: Vec<Counters>,
     /// By backend and server: requests that hold one of the server's `maxconn` slots, all workers together.
     slots: Vec<Vec<AtomicU32>>,
+    /// By backend and server: requests that wait for that server only.
+    queues: Vec<Vec<AtomicU32>>,
     /// Requests that wait for a slot anywhere.
     waiting: AtomicU32,
     /// Streams since the start, all workers together: the source of [`sample::Txn::id`].
@@ -69,6 +71,10 @@ impl Shared {
                 .iter()
                 .map(|proxy| zeros(proxy.servers.len()))
                 .collect(),
+            queues: proxies
+                .iter()
+                .map(|proxy| zeros(proxy.servers.len()))
+                .collect(),
             waiting: AtomicU32::new(0),
             streams: AtomicU64::new(0),
         }
@@ -125,6 +131,19 @@ impl Shared {
         self.slots[backend][server].fetch_sub(1, Relaxed);
     }
 
+    /// Requests that wait for this server only.
+    pub(crate) fn queued_for(&self, backend: usize, server: usize) -> u32 {
+        self.queues[backend][server].load(Relaxed)
+    }
+
+    pub(crate) fn queue_for(&self, backend: usize, server: usize) {
+        self.queues[backend][server].fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn unqueue_for(&self, backend: usize, server: usize) {
+        self.queues[backend][server].fetch_sub(1, Relaxed);
+    }
+
     pub(crate) fn waiting_add(&self) {
         self.waiting.fetch_add(1, Relaxed);
     }
@@ -158,7 +177,11 @@ impl Shared {
                     .all(|cells| zero(cells))
         };
         self.workers.iter().all(worker_is_quiet)
-            && self.slots.iter().all(|cells| zero(cells))
+            && self
+                .slots
+                .iter()
+                .chain(&self.queues)
+                .all(|cells| zero(cells))
             && self.waiting.load(Relaxed) == 0
     }
 }

@@ -75,7 +75,7 @@ impl sample::World for View<'_> {
                 .shared
                 .count(Count::Server(backend as usize, server as usize)),
             maxconn: line.maxconn,
-            queue: 0,
+            queue: self.shared.queued_for(backend as usize, server as usize),
             maxqueue: line.maxqueue,
             is_up: !line.disabled,
             weight: line.weight,
@@ -153,8 +153,8 @@ impl sample::World for View<'_> {
         next_random(self.random)
     }
 
-    fn proc_var(&self, _slot: u32) -> Option<Value<'static>> {
-        None
+    fn proc_var(&self, slot: u32) -> Option<Value<'static>> {
+        self.running.proc_vars.get(slot).cloned()
     }
 }
 

@@ -58,6 +58,18 @@ impl Expr {
         }
     }
 
+    /// Appends the sample as bytes, as HAProxy casts it to binary; whether there is one.
+    pub fn append_binary(&self, scope: &Scope<'_>, out: &mut Vec<u8>) -> bool {
+        let value = self.eval(scope).and_then(|value| cast(value, Kind::Bin));
+        match value {
+            Some(Value::Bin(bytes) | Value::Str(bytes)) => {
+                out.extend_from_slice(&bytes);
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// The type of the sample.
     #[must_use]
     pub fn kind(&self) -> Kind {

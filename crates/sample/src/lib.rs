@@ -35,6 +35,11 @@ mod testing;
 mod text;
 mod timers;
 
+/// The hash functions of converters, for what else hashes as they do.
+pub mod hashes {
+    pub use crate::convert::hash::{crc32_ieee, djb2, full_avalanche, sdbm, wt6};
+}
+
 pub use acl::{Acls, Condition, Verdict};
 pub use bytes::{Bytes, SAMPLE_BYTES_MAX};
 pub use compile::{Compiler, Style};

@@ -1,13 +1,13 @@
 //! The runtime interface on `stats socket` (management guide §9.3): for now the commands that tell what runs.
 //!
-//! One thread a socket, off the data path. A command that does not exist yet is answered as an unknown one, with the list
+//! One thread a socket and one a connection, off the data path, which has no part in them. A command that does not exist yet is answered as an unknown one, with the list
 //! of those that do.
 
 use std::io::{self, Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixListener;
-use std::sync::Arc;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use config::model::{Bind, BindAddress};
@@ -20,10 +20,17 @@ const COMMAND_BYTES_MAX: usize = 16 << 10;
 /// Silence after which a connection is closed (manual §3.1 stats timeout).
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 
+/// Connections at once without `stats maxconn`.
+const MAXCONN_DEFAULT: u32 = 10;
+/// Pause after an accept that failed.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
 /// One command: its words, what it does, its line of help.
 struct Command {
     words: &'static str,
     help: &'static str,
+    /// Its answer is a dump for programs, not a message.
+    is_dump: bool,
     run: fn(&Running) -> String,
 }
 
@@ -31,23 +38,31 @@ const COMMANDS: &[Command] = &[
     Command {
         words: "help",
         help: "this list",
+        is_dump: false,
         run: |_| help(),
     },
     Command {
         words: "show version",
         help: "the version",
+        is_dump: false,
         run: |_| crate::build::info().version + "\n",
     },
     Command {
         words: "show info",
         help: "facts of the process",
+        is_dump: true,
         run: show_info,
     },
 ];
 
 /// The sockets, opened before privileges are dropped.
 pub(crate) struct Control {
-    sockets: Vec<(OwnedFd, bool)>,
+    sockets: Vec<(Socket, bool)>,
+}
+
+struct Socket {
+    fd: OwnedFd,
+    severity: Severity,
 }
 
 impl Control {
@@ -59,16 +74,23 @@ impl Control {
             let (addr, is_unix) = match &bind.address {
                 BindAddress::Addr(addr @ Addr::Unix(_)) => (ListenAddr::Bind(addr.clone()), true),
                 BindAddress::Addr(addr) => (ListenAddr::Bind(addr.clone()), false),
-                BindAddress::Fd(fd) => (ListenAddr::Inherited(*fd), false),
+                BindAddress::Fd(fd) => {
+                    let local = net::sys::local_addr(*fd);
+                    let is_unix = local.is_ok_and(|addr| addr.is_unix());
+                    (ListenAddr::Inherited(*fd), is_unix)
+                }
             };
             let options = ListenOptions {
                 backlog: 16,
                 unix_mode: bind.mode,
+                unix_uid: bind.uid,
+                unix_gid: bind.gid,
                 ..ListenOptions::default()
             };
             let fd = listen::open(&addr, &options)
                 .map_err(|error| format!("Binding [{}] for stats socket: {error}", bind.origin))?;
-            sockets.push((fd, is_unix));
+            let severity = Severity::of(bind);
+            sockets.push((Socket { fd, severity }, is_unix));
         }
         Ok(Control { sockets })
     }
@@ -78,16 +100,29 @@ impl Control {
     /// # Errors
     /// No thread could be made.
     pub fn start(self, running: &Arc<Running>) -> io::Result<()> {
-        for (fd, is_unix) in self.sockets {
-            let running = Arc::clone(running);
-            let builder = std::thread::Builder::new()
-                .name("cli".to_owned())
-                .stack_size(128 << 10);
-            builder.spawn(move || {
+        let places = Arc::new(Places::new(
+            running
+                .config
+                .global
+                .stats_maxconn
+                .unwrap_or(MAXCONN_DEFAULT),
+        ));
+        for (socket, is_unix) in self.sockets {
+            let served = Served {
+                running: Arc::clone(running),
+                places: Arc::clone(&places),
+                severity: socket.severity,
+            };
+            let fd = socket.fd;
+            thread("cli")?.spawn(move || {
                 if is_unix {
-                    serve_unix(fd, &running)
+                    let listener = UnixListener::from(fd);
+                    let _ = listener.set_nonblocking(false);
+                    serve(&served, || listener.accept().map(|(stream, _)| stream));
                 } else {
-                    serve_tcp(fd, &running)
+                    let listener = TcpListener::from(fd);
+                    let _ = listener.set_nonblocking(false);
+                    serve(&served, || listener.accept().map(|(stream, _)| stream));
                 }
             })?;
         }
@@ -95,79 +130,146 @@ impl Control {
     }
 }
 
-fn serve_unix(fd: OwnedFd, running: &Running) {
-    let listener = UnixListener::from(fd);
-    if listener.set_nonblocking(false).is_err() {
-        return;
+fn thread(name: &str) -> io::Result<std::thread::Builder> {
+    const STACK_BYTES: usize = 128 << 10;
+    Ok(std::thread::Builder::new()
+        .name(name.to_owned())
+        .stack_size(STACK_BYTES))
+}
+
+/// What every connection of a socket shares.
+#[derive(Clone)]
+struct Served {
+    running: Arc<Running>,
+    places: Arc<Places>,
+    severity: Severity,
+}
+
+/// Whether messages begin with how severe they are (manual §5.1 severity-output); dumps never do.
+#[derive(Clone, Copy)]
+enum Severity {
+    None,
+    Number,
+    Text,
+}
+
+impl Severity {
+    fn of(bind: &Bind) -> Self {
+        match bind.severity_output.as_deref() {
+            Some("number") => Severity::Number,
+            Some("string") => Severity::Text,
+            _ => Severity::None,
+        }
     }
-    for stream in listener.incoming().flatten() {
-        let timeout = Some(
-            running
-                .config
-                .global
-                .stats_timeout
-                .unwrap_or(TIMEOUT_DEFAULT),
-        );
-        if stream
-            .set_read_timeout(timeout)
-            .and(stream.set_write_timeout(timeout))
-            .is_ok()
-        {
-            let _ = converse(&stream, &stream, running);
+
+    fn prefix(self) -> &'static str {
+        match self {
+            Severity::None => "",
+            Severity::Number => "[6]: ",
+            Severity::Text => "[info]: ",
         }
     }
 }
 
-fn serve_tcp(fd: OwnedFd, running: &Running) {
-    let listener = TcpListener::from(fd);
-    if listener.set_nonblocking(false).is_err() {
-        return;
+/// The connections that may be served at once (manual §3.1 stats maxconn); the others wait to be accepted.
+struct Places {
+    free: Mutex<u32>,
+    freed: Condvar,
+}
+
+impl Places {
+    fn new(count: u32) -> Self {
+        Places {
+            free: Mutex::new(count),
+            freed: Condvar::new(),
+        }
     }
-    for stream in listener.incoming().flatten() {
-        let timeout = Some(
-            running
-                .config
-                .global
-                .stats_timeout
-                .unwrap_or(TIMEOUT_DEFAULT),
-        );
-        if stream
-            .set_read_timeout(timeout)
-            .and(stream.set_write_timeout(timeout))
-            .is_ok()
-        {
-            let _ = converse(&stream, &stream, running);
+
+    fn take(&self) {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self
+            .freed
+            .wait_while(free, |free| *free == 0)
+            .unwrap_or_else(PoisonError::into_inner);
+        *free -= 1;
+    }
+
+    fn give(&self) {
+        *self.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.freed.notify_one();
+    }
+}
+
+/// A connection of either kind.
+trait Talk: Read + Write + Send + 'static {
+    fn set_timeouts(&self, timeout: Duration) -> io::Result<()>;
+}
+
+macro_rules! talks {
+    ($($kind:ty)*) => {$(
+        impl Talk for $kind {
+            fn set_timeouts(&self, timeout: Duration) -> io::Result<()> {
+                self.set_read_timeout(Some(timeout))?;
+                self.set_write_timeout(Some(timeout))
+            }
+        }
+    )*};
+}
+talks!(TcpStream UnixStream);
+
+fn serve<T: Talk>(served: &Served, accept: impl Fn() -> io::Result<T>) {
+    loop {
+        served.places.take();
+        let Ok(stream) = accept() else {
+            served.places.give();
+            // Descriptors may be exhausted: no reason to spin.
+            std::thread::sleep(ACCEPT_PAUSE);
+            continue;
+        };
+        let own = served.clone();
+        let spawned = thread("cli-conn").and_then(|builder| {
+            builder.spawn(move || {
+                let timeout = own
+                    .running
+                    .config
+                    .global
+                    .stats_timeout
+                    .unwrap_or(TIMEOUT_DEFAULT);
+                if stream.set_timeouts(timeout).is_ok() {
+                    let _ = converse(stream, &own);
+                }
+                own.places.give();
+            })
+        });
+        if spawned.is_err() {
+            served.places.give();
         }
     }
 }
 
 /// One line of commands, parted by semicolons, and its answers; then the connection closes, as HAProxy's does without `prompt`.
-fn converse(mut input: impl Read, mut output: impl Write, running: &Running) -> io::Result<()> {
+fn converse(mut stream: impl Read + Write, served: &Served) -> io::Result<()> {
     let mut line = Vec::new();
     let mut chunk = [0; 1024];
     while !line.contains(&b'\n') && line.len() < COMMAND_BYTES_MAX {
-        match input.read(&mut chunk)? {
+        match stream.read(&mut chunk)? {
             0 => break,
             count => line.extend_from_slice(&chunk[..count]),
         }
     }
     let text = String::from_utf8_lossy(&line);
-    for command in text
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .split(';')
-        .map(str::trim)
-        .filter(|word| !word.is_empty())
-    {
-        output.write_all(answer(command, running).as_bytes())?;
-        output.write_all(b"\n")?;
+    for command in text.lines().next().unwrap_or_default().split(';') {
+        stream.write_all(answer(command.trim(), served).as_bytes())?;
+        stream.write_all(b"\n")?;
     }
-    output.flush()
+    stream.flush()
 }
 
-fn answer(line: &str, running: &Running) -> String {
+fn answer(line: &str, served: &Served) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
+    if words.is_empty() {
+        return String::new();
+    }
     let known = COMMANDS.iter().find(|command| {
         let wanted: Vec<&str> = command.words.split(' ').collect();
         words.len() >= wanted.len()
@@ -176,9 +278,11 @@ fn answer(line: &str, running: &Running) -> String {
                 .zip(&words)
                 .all(|(wanted, word)| wanted == word)
     });
+    let prefix = served.severity.prefix();
     match known {
-        Some(command) => (command.run)(running),
-        None => format!("Unknown command: '{line}'.\n{}", help()),
+        Some(command) if command.is_dump => (command.run)(&served.running),
+        Some(command) => format!("{prefix}{}", (command.run)(&served.running)),
+        None => format!("{prefix}Unknown command: '{line}'.\n{}", help()),
     }
 }
 
@@ -194,15 +298,22 @@ fn show_info(running: &Running) -> String {
     let process = &running.process;
     let uptime = (net::sys::now().mono_ns - process.started.mono_ns) / 1_000_000_000;
     format!(
-        "Name: HAProxy\nVersion: {}\nNbthread: {}\nNbproc: 1\nProcess_num: 1\nPid: {}\nUptime_sec: {uptime}\nnode: {}\n",
+        "Name: HAProxy\nVersion: {}\nNbthread: {}\nNbproc: 1\nProcess_num: 1\nPid: {}\nUptime_sec: {uptime}\nMaxconn: {}\nnode: {}\nDescription: {}\n",
         crate::build::info().version,
         process.nbthread,
         process.pid,
+        running.config.global.maxconn.unwrap_or(0),
         running
             .config
             .global
             .node
             .as_deref()
             .unwrap_or(&process.hostname),
+        running
+            .config
+            .global
+            .description
+            .as_deref()
+            .unwrap_or_default(),
     )
 }

@@ -16,6 +16,17 @@ const SIGNAL_WORKER_ENDED: libc::c_int = libc::SIGCHLD;
 /// Descriptors that are not connections: standard streams, polls, log sockets, files.
 const DESCRIPTORS_RESERVED: u64 = 64;
 
+/// Descriptors that are asked for at most without `fd-hard-limit`, as HAProxy's.
+const DESCRIPTORS_MAX_DEFAULT: u64 = 1 << 20;
+const WATCHED: [libc::c_int; 6] = [
+    libc::SIGINT,
+    libc::SIGTERM,
+    libc::SIGUSR1,
+    libc::SIGHUP,
+    libc::SIGUSR2,
+    SIGNAL_WORKER_ENDED,
+];
+
 /// Runs a configuration until a signal ends it.
 pub(crate) fn run(args: &Args, mut config: Config) -> ExitCode {
     match start(args, &mut config) {
@@ -34,7 +45,13 @@ fn start(args: &Args, config: &mut Config) -> Result<Option<ExitCode>, String> {
             .map_err(|error| format!("Cannot limit memory : {error}."))?;
     }
     apply_arguments(args, config);
-    let descriptors = sys::raise_descriptors(config.global.ulimit_n);
+    // From here on a signal waits until it is understood.
+    let signals =
+        Signals::block(&WATCHED).map_err(|error| format!("Cannot block signals : {error}."))?;
+    let global = &config.global;
+    let most = global.fd_hard_limit.unwrap_or(DESCRIPTORS_MAX_DEFAULT);
+    let descriptors = sys::raise_descriptors(global.ulimit_n, most);
+    set_maxconn(config, descriptors);
     let nbthread = config
         .global
         .nbthread
@@ -44,7 +61,7 @@ fn start(args: &Args, config: &mut Config) -> Result<Option<ExitCode>, String> {
     let listening = Listening::open(config, nbthread)?;
     let control = cli::Control::open(&config.global.stats_sockets)?;
 
-    if config.global.daemon || args.daemon {
+    if config.global.daemon {
         match sys::fork_to_background() {
             Ok(Some(child)) => {
                 write_pidfile(args, config, child as u32)?;
@@ -59,16 +76,6 @@ fn start(args: &Args, config: &mut Config) -> Result<Option<ExitCode>, String> {
     let global = &config.global;
     sys::confine(global.chroot.as_deref(), global.uid, global.gid)?;
 
-    let watched = [
-        libc::SIGINT,
-        libc::SIGTERM,
-        libc::SIGUSR1,
-        libc::SIGHUP,
-        libc::SIGUSR2,
-        SIGNAL_WORKER_ENDED,
-    ];
-    let signals =
-        Signals::block(&watched).map_err(|error| format!("Cannot block signals : {error}."))?;
     let process = proxy::Process {
         hostname: sys::hostname(),
         pid: std::process::id(),
@@ -101,14 +108,30 @@ fn start(args: &Args, config: &mut Config) -> Result<Option<ExitCode>, String> {
 }
 
 fn apply_arguments(args: &Args, config: &mut Config) {
-    if args.foreground {
-        config.global.daemon = false;
-    }
+    config.global.daemon = (config.global.daemon || args.daemon) && !args.foreground;
     if args.maxconn.is_some() {
         config.global.maxconn = args.maxconn;
     }
     for proxy in config.proxies.iter_mut().filter(|proxy| proxy.is_frontend) {
         proxy.maxconn = proxy.maxconn.or(args.proxy_maxconn);
+    }
+}
+
+/// Without `maxconn`: as many connections as there are descriptors for, of which each takes two where there are servers.
+fn set_maxconn(config: &mut Config, descriptors: u64) {
+    let sides = match config.proxies.iter().any(|proxy| !proxy.servers.is_empty()) {
+        true => 2,
+        false => 1,
+    };
+    let fits = (descriptors.saturating_sub(DESCRIPTORS_RESERVED) / sides).max(1);
+    let fits = u32::try_from(fits).unwrap_or(u32::MAX);
+    match config.global.maxconn {
+        Some(maxconn) if maxconn > fits => warning(&format!(
+            "maxconn {maxconn} may need {} descriptors, but the limit is {descriptors} ; 'ulimit-n' or the system's limit should be raised.",
+            u64::from(maxconn) * sides + DESCRIPTORS_RESERVED
+        )),
+        Some(_) => {}
+        None => config.global.maxconn = Some(fits),
     }
 }
 

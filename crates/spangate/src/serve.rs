@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 
 use config::model::{Bind, BindAddress, Config, LogSink as LogTo, Proxy};
-use net::epoll::{EpollDriver, Listener, Setup, SocketBuffers};
+use net::epoll::{ACCEPTS_A_TURN_DEFAULT, EpollDriver, Listener, Setup, SocketBuffers};
 use net::listen::{self, ListenAddr, ListenOptions};
 use net::logs::{DatagramSink, Dropped, LogSink, Writer};
 use net::{Addr, ListenerId};
@@ -100,7 +100,10 @@ fn open_bind(
         tfo: bind.tfo,
         defer_accept: bind.defer_accept,
         mss: bind.mss,
+        keepalive: proxy.options.clitcpka,
         unix_mode: bind.mode,
+        unix_uid: bind.uid,
+        unix_gid: bind.gid,
         reuse_port: true,
     };
     match &bind.address {
@@ -182,6 +185,12 @@ impl Workers {
                     .map(|(_, wake)| Arc::clone(wake))
                     .collect(),
                 conns_max,
+                accepts_a_turn_max: running
+                    .config
+                    .global
+                    .tune
+                    .maxaccept
+                    .unwrap_or(ACCEPTS_A_TURN_DEFAULT),
                 buffers: socket_buffers(running),
             };
             let mut driver = EpollDriver::new(setup).map_err(plain("set up epoll"))?;

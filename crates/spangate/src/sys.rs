@@ -58,15 +58,15 @@ pub(crate) fn signal_self(signal: libc::c_int) {
     unsafe { libc::kill(libc::getpid(), signal) };
 }
 
-/// Asks for at least `wanted` descriptors, or all that may be had; how many there are now.
-pub(crate) fn raise_descriptors(wanted: Option<u64>) -> u64 {
+/// Asks for `wanted` descriptors, or all that may be had, but not more than `most`; how many there are now.
+pub(crate) fn raise_descriptors(wanted: Option<u64>, most: u64) -> u64 {
     // SAFETY: an all-zero rlimit is valid; the pointers describe it.
     unsafe {
         let mut limit: libc::rlimit = zeroed();
         if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) != 0 {
             return 1024;
         }
-        let target = wanted.unwrap_or(limit.rlim_max);
+        let target = wanted.unwrap_or(limit.rlim_max).min(most);
         if target > limit.rlim_cur {
             let raised = libc::rlimit {
                 rlim_cur: target,
@@ -125,11 +125,11 @@ pub(crate) fn confine(
             return Err(failed(&format!("set gid {gid}")));
         }
     }
-    // SAFETY: no pointers.
-    if let Some(uid) = uid
-        && unsafe { libc::setuid(uid) } != 0
-    {
-        return Err(failed(&format!("set uid {uid}")));
+    if let Some(uid) = uid {
+        // SAFETY: no pointers.
+        if unsafe { libc::setuid(uid) } != 0 {
+            return Err(failed(&format!("set uid {uid}")));
+        }
     }
     Ok(())
 }

@@ -67,14 +67,12 @@ fn blank(origin: String) -> Bind {
         interface: None,
         tfo: false,
         defer_accept: false,
-        transparent: false,
         mss: None,
         mode: None,
         uid: None,
         gid: None,
         level: None,
         severity_output: None,
-        expose_fd_listeners: false,
         origin,
     }
 }
@@ -94,19 +92,6 @@ switches!(accept_proxy defer_accept tfo v4v6 v6only);
 /// `backlog`
 pub fn backlog(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
     bind.backlog = Some(cursor.number(0..=i32::MAX as u32)?);
-    Ok(())
-}
-
-/// `expose-fd listeners`
-pub fn expose_fd(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
-    match cursor.value("'listeners'")? {
-        "listeners" => bind.expose_fd_listeners = true,
-        word => {
-            return Err(cursor.fault(format!(
-                "'expose-fd' only supports 'listeners' (got '{word}')."
-            )));
-        }
-    }
     Ok(())
 }
 

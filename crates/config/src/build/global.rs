@@ -391,28 +391,6 @@ pub fn tune(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
             };
         }
         "tune.http.logurilen" => tune.http_logurilen_bytes = number(line)?,
-        "tune.idle-pool.shared" => {
-            tune.idle_pool_shared = match one(line, "either 'on' or 'off'")? {
-                "on" | "full" | "auto" => true,
-                "off" => false,
-                _ => {
-                    return Err(line.fault(
-                        1,
-                        "'tune.idle-pool.shared' expects 'auto', 'on', 'full' or 'off'.",
-                    ));
-                }
-            };
-        }
-        "tune.idletimer" => {
-            let time = duration(line)?.as_millis() as u64;
-            if time > 65535 {
-                return Err(line.fault(
-                    1,
-                    "'tune.idletimer' expects a timer value between 0 and 65535 ms.",
-                ));
-            }
-            tune.idletimer_ms = time;
-        }
         "tune.maxaccept" => {
             let value: i64 = number(line)?;
             tune.maxaccept = u32::try_from(value).ok();

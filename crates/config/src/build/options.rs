@@ -41,17 +41,6 @@ fn no_prefix(line: &Line<'_>) -> Parse {
     }
 }
 
-/// `option abortonclose`: unset, it depends on the mode.
-pub fn abort_on_close(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    line.at_most_after(1, 0)?;
-    build.proxy.options.abortonclose = match line.prefix() {
-        Prefix::None => Some(true),
-        Prefix::No => Some(false),
-        Prefix::Default => None,
-    };
-    Ok(())
-}
-
 /// `option httpclose`
 pub fn close(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     connection(build, line, ConnectionMode::Close)
@@ -78,6 +67,17 @@ fn connection(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>, mode: ConnectionM
         Prefix::No => {}
         Prefix::Default => return no_prefix(line),
     }
+    Ok(())
+}
+
+/// `option abortonclose`; where nothing is said the mode decides.
+pub fn abortonclose(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.at_most_after(1, 0)?;
+    build.proxy.options.abortonclose = match line.prefix() {
+        Prefix::None => Some(true),
+        Prefix::No => Some(false),
+        Prefix::Default => None,
+    };
     Ok(())
 }
 
@@ -111,7 +111,6 @@ pub fn redispatch(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 /// `option httplog [clf]`
 pub fn httplog(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let clf = clf(line)?;
-    build.proxy.options.httplog_clf = clf;
     build
         .logging
         .set_format(if clf { Source::HttpClf } else { Source::Http }, line);

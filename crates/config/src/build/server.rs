@@ -29,7 +29,6 @@ pub struct Draft {
     tlvs: Vec<(u8, Statement, usize)>,
     source: Option<Source>,
     pool_max_conn: Option<u32>,
-    pool_low_conn: u32,
     pool_purge_delay: Duration,
     max_reuse: Option<u32>,
 }
@@ -57,7 +56,6 @@ impl Default for Draft {
             tlvs: Vec::new(),
             source: None,
             pool_max_conn: None,
-            pool_low_conn: 0,
             pool_purge_delay: Duration::from_secs(5),
             max_reuse: None,
         }
@@ -86,12 +84,12 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
         id: draft.id,
         address,
         weight: draft.weight,
-        // As HAProxy: the smaller of the two is the lower bound.
-        maxconn: draft.maxconn,
-        minconn: if draft.maxconn == 0 {
-            0
+        // As HAProxy: a lower bound that is not below the upper one replaces it.
+        maxconn: draft.maxconn.max(draft.minconn),
+        minconn: if draft.minconn < draft.maxconn {
+            draft.minconn
         } else {
-            draft.minconn.min(draft.maxconn)
+            0
         },
         maxqueue: draft.maxqueue,
         backup: draft.backup,
@@ -99,7 +97,6 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
         send_proxy,
         source: draft.source,
         pool_max_conn: draft.pool_max_conn,
-        pool_low_conn: draft.pool_low_conn,
         pool_purge_delay: draft.pool_purge_delay,
         max_reuse: draft.max_reuse,
         cookie: None,
@@ -138,7 +135,14 @@ fn options(
         let result = match keyword.state {
             State::Supported(parser) => parser(&mut draft, &mut cursor),
             State::Removed(message) => Err(cursor.fault(message)),
-            State::NotYet | State::NoMeaning(_) => {
+            State::NoMeaning(reason) => {
+                let message = format!("keyword '{word}' has no effect: {reason}.");
+                let span = line.span(cursor.at - 1);
+                build.shared.diagnostics.diag(&span, message);
+                cursor.at += usize::from(keyword.args);
+                Ok(())
+            }
+            State::NotYet => {
                 let fault = cursor.fault(super::not_yet(&format!("server … {word}")));
                 cursor.at += usize::from(keyword.args);
                 Err(fault)
@@ -223,7 +227,6 @@ numbers! {
     minconn 0..=i32::MAX as u32;
     maxqueue 0..=i32::MAX as u32;
     weight 0..=256;
-    pool_low_conn 0..=i32::MAX as u32;
 }
 
 /// A number, where -1 is unlimited.
@@ -321,10 +324,12 @@ pub fn source_words(cursor: &mut Cursor<'_>) -> Parse<Option<Source>> {
         cursor.value("<addr>[:<port>], and optionally 'usesrc' <addr>, and 'interface' <name>")?;
     let (addr, port_range) = address::single(text)
         .map_err(|message| cursor.fault(format!("'source {text}' : {message}.")))?;
+    if port_range.is_some() {
+        return Err(cursor.fault(super::not_yet("source … <port>-<port>")));
+    }
     let mut source = Source {
         addr,
         interface: None,
-        port_range,
     };
     loop {
         match cursor.peek() {

@@ -46,16 +46,29 @@ const fn not_yet(name: &'static str, sections: Sections, doc: &'static str) -> K
     Keyword::not_yet(name, sections, doc)
 }
 
+const fn moot(
+    name: &'static str,
+    sections: Sections,
+    reason: &'static str,
+    doc: &'static str,
+) -> Keyword<Setter> {
+    Keyword::moot(name, sections, reason, doc)
+}
+
+const PIPES: &str = "data is not spliced through pipes here";
+const COUNTERS: &str = "there are no statistics yet that it could change";
+const ACKS: &str = "the kernel decides when it acknowledges";
+
 /// Every option.
 #[rustfmt::skip]
 pub const KEYWORDS: &[Keyword<Setter>] = &[
-    own("abortonclose", DFB, options::abort_on_close, "Drops a request whose client has closed before it was served."),
+    own("abortonclose", DFB, options::abortonclose, "Drops a request whose client has closed before it was served; the default in `mode http`."),
     http("accept-unsafe-violations-in-http-request", DF, |o| &mut o.accept_unsafe_violations_in_http_request, "Lets some malformed requests pass."),
     http("accept-unsafe-violations-in-http-response", DB, |o| &mut o.accept_unsafe_violations_in_http_response, "Lets some malformed responses pass."),
     switch("allbackups", DB, |o| &mut o.allbackups, "Balances over all backup servers instead of the first one."),
     not_yet("checkcache", DB, "Blocks responses that carry cookies and may be cached."),
     switch("clitcpka", DF, |o| &mut o.clitcpka, "TCP keep-alive probes on client connections."),
-    switch("contstats", DF, |o| &mut o.contstats, "Counts bytes while they flow, not at the end of a stream."),
+    moot("contstats", DF, COUNTERS, "Counts bytes while they flow, not at the end of a stream."),
     not_yet("disable-h2-upgrade", DF, "Refuses the HTTP/2 preface on an HTTP/1 connection."),
     switch("dontlog-normal", DF, |o| &mut o.dontlog_normal, "Logs only what did not go well."),
     switch("dontlognull", DF, |o| &mut o.dontlognull, "Does not log connections on which nothing was sent."),
@@ -69,20 +82,20 @@ pub const KEYWORDS: &[Keyword<Setter>] = &[
     not_yet("http-drop-response-trailers", DF, "Drops trailers of responses."),
     http("http-ignore-probes", DF, |o| &mut o.http_ignore_probes, "Neither logs nor counts connections closed before a request."),
     own("http-keep-alive", DFB, options::keep_alive, "Keeps connections open on both sides; this is the default."),
-    http("http-no-delay", DFB, |o| &mut o.http_no_delay, "Sends each piece at once, without waiting for full segments."),
+    moot("http-no-delay", DFB, "nothing is held back for fuller segments", "Sends each piece at once, without waiting for full segments."),
     http("http-pretend-keepalive", DB, |o| &mut o.http_pretend_keepalive, "Announces keep-alive to the server even when the connection will be closed."),
     not_yet("http-restrict-req-hdr-names", DFB, "What to do with request headers whose names have odd characters."),
     own("http-server-close", DFB, options::server_close, "Closes the server's side after each response."),
     Keyword { state: super::State::Removed("http-tunnel' is not supported any more since HAProxy 2.1, please just remove it, it shouldn't be needed."), ..not_yet("http-tunnel", DFB, "Removed from the language by HAProxy.") },
-    http("http-use-proxy-header", DF, |o| &mut o.http_use_proxy_header, "Honours `Proxy-Connection` instead of `Connection`."),
+    not_yet("http-use-proxy-header", DF, "Honours `Proxy-Connection` instead of `Connection`."),
     Keyword { state: super::State::Removed("http_proxy' is not supported any more since HAProxy 2.5. Use 'http-request set-dst' and 'http-request set-uri' instead."), ..not_yet("http_proxy", DFB, "Removed from the language by HAProxy.") },
     not_yet("httpchk", DB, "HTTP health checks."),
     own("httpclose", DFB, options::close, "Closes both sides after each response."),
     own("httplog", DF, options::httplog, "The HTTP log format; with `clf` the common log format."),
     own("httpslog", DF, options::httpslog, "The HTTPS log format."),
     Keyword { state: super::State::Removed("forceclose' is not supported any more since HAProxy 2.0, please just remove it, or use 'option httpclose' if absolutely needed."), ..not_yet("forceclose", DFB, "Removed from the language by HAProxy.") },
-    not_yet("idle-close-on-response", DF, "Closes idle client connections only after one more response when stopping."),
-    switch("independent-streams", DFB, |o| &mut o.independent_streams, "Activity of one direction does not refresh the other's timeout."),
+    switch("idle-close-on-response", DF, |o| &mut o.idle_close_on_response, "Closes idle client connections only after one more response when stopping."),
+    not_yet("independent-streams", DFB, "Activity of one direction does not refresh the other's timeout."),
     not_yet("ldap-check", DB, "LDAPv3 health checks."),
     not_yet("log-health-checks", DB, "Logs the results of health checks."),
     switch("log-separate-errors", DF, |o| &mut o.log_separate_errors, "Logs failed requests at level `err`."),
@@ -96,16 +109,16 @@ pub const KEYWORDS: &[Keyword<Setter>] = &[
     own("redispatch", DB, options::redispatch, "Retries on another server; with a number, after how many retries."),
     not_yet("redis-check", DB, "Redis health checks."),
     not_yet("smtpchk", DB, "SMTP health checks."),
-    switch("socket-stats", DF, |o| &mut o.socket_stats, "Statistics for each listener."),
-    switch("splice-auto", DFB, |o| &mut o.splice_auto, "Splices in the kernel where it is likely to help."),
-    switch("splice-request", DFB, |o| &mut o.splice_request, "Splices requests in the kernel."),
-    switch("splice-response", DFB, |o| &mut o.splice_response, "Splices responses in the kernel."),
+    moot("socket-stats", DF, COUNTERS, "Statistics for each listener."),
+    moot("splice-auto", DFB, PIPES, "Splices in the kernel where it is likely to help."),
+    moot("splice-request", DFB, PIPES, "Splices requests in the kernel."),
+    moot("splice-response", DFB, PIPES, "Splices responses in the kernel."),
     not_yet("spop-check", DB, "SPOP health checks."),
     switch("srvtcpka", DB, |o| &mut o.srvtcpka, "TCP keep-alive probes on server connections."),
     not_yet("ssl-hello-chk", DB, "Health checks that send a TLS hello."),
     not_yet("tcp-check", DB, "Health checks that `tcp-check` rules describe."),
-    switch("tcp-smart-accept", DF, |o| &mut o.tcp_smart_accept, "Saves an ACK on accepted connections."),
-    switch("tcp-smart-connect", DB, |o| &mut o.tcp_smart_connect, "Saves an ACK on server connections."),
+    moot("tcp-smart-accept", DF, ACKS, "Saves an ACK on accepted connections."),
+    moot("tcp-smart-connect", DB, ACKS, "Saves an ACK on server connections."),
     own("tcpka", DFB, options::tcpka, "TCP keep-alive probes on both sides."),
     own("tcplog", DF, options::tcplog, "The TCP log format; with `clf` the common log format."),
     Keyword { state: super::State::Removed("transparent' was removed in version 3.5. Use a server with address 0.0.0.0 instead."), ..not_yet("transparent", DB, "Removed from the language by HAProxy.") },

@@ -16,6 +16,15 @@ const fn not_yet(name: &'static str, args: u8, doc: &'static str) -> Keyword<Ser
     Keyword::not_yet(name, Sections::NONE, doc).args(args)
 }
 
+const fn moot(
+    name: &'static str,
+    args: u8,
+    reason: &'static str,
+    doc: &'static str,
+) -> Keyword<ServerParser> {
+    Keyword::moot(name, Sections::NONE, reason, doc).args(args)
+}
+
 const fn off(name: &'static str, doc: &'static str) -> Keyword<ServerParser> {
     yes(name, 0, server::already_off, doc)
 }
@@ -115,7 +124,7 @@ pub const KEYWORDS: &[Keyword<ServerParser>] = &[
     not_yet("on-marked-down", 1, CHECKS),
     not_yet("on-marked-up", 1, CHECKS),
     not_yet("pool-conn-name", 1, "What tells idle connections of one server apart."),
-    yes("pool-low-conn", 1, server::pool_low_conn, "Idle connections below which threads do not share."),
+    moot("pool-low-conn", 1, "each worker keeps its own idle connections", "Idle connections below which threads do not share."),
     yes("pool-max-conn", 1, server::pool_max_conn, "Idle connections that are kept; -1 is unlimited."),
     yes("pool-purge-delay", 1, server::pool_purge_delay, "Time after which unused idle connections are closed."),
     not_yet("port", 1, CHECKS),

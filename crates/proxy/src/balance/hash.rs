@@ -1,6 +1,6 @@
 //! Hashing algorithms (`source`, `uri`, `url_param`, `hdr`, `hash`) over a weighted map (manual §4.2 hash-type map-based).
 
-use config::model::Server;
+use config::model::Proxy;
 
 use super::roundrobin::RoundRobin;
 use super::{Balance, Candidates, weighted_map};
@@ -13,10 +13,10 @@ pub(crate) struct Hash {
 }
 
 impl Hash {
-    pub fn new(servers: &[Server], worker: usize) -> Self {
+    pub fn new(proxy: &Proxy, worker: usize) -> Self {
         Hash {
-            map: weighted_map(servers),
-            otherwise: RoundRobin::new(servers, worker),
+            map: weighted_map(proxy),
+            otherwise: RoundRobin::new(&proxy.servers, worker),
         }
     }
 }

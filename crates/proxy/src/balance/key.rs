@@ -1,14 +1,22 @@
-//! What a request is hashed by. The hash is HAProxy's default (sdbm), so that a migrated backend keeps its distribution.
+//! What a request is hashed by, and the hash: bit for bit HAProxy's, so that a migrated backend keeps its distribution.
 
-use config::model::Balance;
+use config::model::{Balance, HashFunction, HashType, Proxy};
 use http::Head;
 use net::Addr;
-use sample::Session;
+use sample::{Session, hashes};
 
 /// The hash of what binds this request to a server; none for algorithms that do not hash, or where the request lacks it.
-pub(crate) fn key(balance: &Balance, session: &Session, request: Option<&Head>) -> Option<u32> {
-    match balance {
-        Balance::Source => source(&session.src),
+/// `expression` makes the key of `balance hash`.
+pub(crate) fn key(
+    proxy: &Proxy,
+    session: &Session,
+    request: Option<&Head>,
+    expression: impl FnOnce(&sample::Expr, &mut Vec<u8>) -> bool,
+) -> Option<u32> {
+    let how = proxy.hash_type;
+    match &proxy.balance {
+        // Whatever the function is: addresses are numbers already.
+        Balance::Source => source(&session.src).map(|number| mixed(number, how)),
         Balance::Uri {
             whole,
             len,
@@ -21,39 +29,78 @@ pub(crate) fn key(balance: &Balance, session: &Session, request: Option<&Head>) 
             } else {
                 request.target()
             };
-            Some(sdbm(uri_part(uri, *whole, *len, *depth)))
+            Some(hash(uri_part(uri, *whole, *len, *depth), how))
         }
-        Balance::UrlParam { name, .. } => {
+        Balance::UrlParam { name } => {
             let query = request?.query()?;
             let value = query.split(|byte| *byte == b'&').find_map(|pair| {
                 let value = pair.strip_prefix(name.as_bytes())?;
                 value.strip_prefix(b"=")
             })?;
-            Some(sdbm(value))
+            Some(hash(value, how))
         }
         Balance::Hdr {
             name,
             use_domain_only,
         } => {
             let (_, value) = request?.find(name.as_bytes()).next()?;
-            Some(sdbm(if *use_domain_only {
+            let value = value.split(|byte| *byte == b',').next()?.trim_ascii();
+            if value.is_empty() {
+                return None;
+            }
+            let part = if *use_domain_only {
                 domain(value)
             } else {
                 value
-            }))
+            };
+            Some(hash(part, how))
+        }
+        Balance::Hash(expr) => {
+            let mut value = Vec::new();
+            expression(expr, &mut value).then(|| hash(&value, how))
         }
         _ => None,
     }
 }
 
-/// sdbm over bytes.
-pub(crate) fn sdbm(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0_u32, |hash, byte| {
-        u32::from(*byte)
-            .wrapping_add(hash << 6)
-            .wrapping_add(hash << 16)
-            .wrapping_sub(hash)
-    })
+/// `hash-type … <function> [avalanche]` over bytes (manual §4.2).
+fn hash(bytes: &[u8], how: HashType) -> u32 {
+    let function = match how.function {
+        HashFunction::Sdbm => hashes::sdbm,
+        HashFunction::Djb2 => hashes::djb2,
+        HashFunction::Wt6 => hashes::wt6,
+        HashFunction::Crc32 => hashes::crc32_ieee,
+        HashFunction::None => number,
+    };
+    mixed(function(bytes), how)
+}
+
+fn mixed(hash: u32, how: HashType) -> u32 {
+    if how.avalanche {
+        hashes::full_avalanche(hash)
+    } else {
+        hash
+    }
+}
+
+/// `none`: the key is a number in digits, of which the low 32 bits count.
+fn number(bytes: &[u8]) -> u32 {
+    let (digits, negative) = match bytes {
+        [b'-', digits @ ..] => (digits, true),
+        [b'+', digits @ ..] => (digits, false),
+        digits => (digits, false),
+    };
+    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
+    let number = digits.fold(0_i64, |number, digit| {
+        let digit = i64::from(digit - b'0');
+        let number = number.saturating_mul(10);
+        if negative {
+            number.saturating_sub(digit)
+        } else {
+            number.saturating_add(digit)
+        }
+    });
+    number as u32
 }
 
 fn source(addr: &Addr) -> Option<u32> {
@@ -88,15 +135,22 @@ fn uri_part(uri: &[u8], whole: bool, len: Option<usize>, depth: Option<usize>) -
     uri
 }
 
-/// The second-level label of a host name: `www.example.com` → `example`.
+/// What stands before the last dot, from the dot before that on: `www.example.com` → `example`. All of a name without a dot.
 fn domain(host: &[u8]) -> &[u8] {
-    let host = host.split(|byte| *byte == b':').next().unwrap_or(host);
-    let labels: Vec<&[u8]> = host.split(|byte| *byte == b'.').collect();
-    if labels.len() >= 2 {
-        labels[labels.len() - 2]
-    } else {
-        host
-    }
+    // A dot at the very start is none.
+    let Some(end) = host
+        .iter()
+        .rposition(|byte| *byte == b'.')
+        .filter(|at| *at > 0)
+    else {
+        return host;
+    };
+    // The byte right before the last dot belongs to the label, whatever it is.
+    let start = host[..end - 1]
+        .iter()
+        .rposition(|byte| *byte == b'.')
+        .map_or(0, |at| at + 1);
+    &host[start..end]
 }
 
 #[cfg(test)]
@@ -113,7 +167,40 @@ mod tests {
 
     #[test]
     fn domains() {
-        assert_eq!(domain(b"www.example.com:80"), b"example");
-        assert_eq!(domain(b"localhost"), b"localhost");
+        let cases = [
+            ("www.example.com", "example"),
+            ("www.example.com:80", "example"),
+            ("example.com", "example"),
+            ("localhost:80", "localhost:80"),
+            ("127.0.0.1", "0"),
+            (".com", ".com"),
+            ("a..com", "a."),
+        ];
+        for (host, expected) in cases {
+            assert_eq!(domain(host.as_bytes()), expected.as_bytes(), "{host}");
+        }
+    }
+
+    /// Read off the converters of the same names of HAProxy 3.5.
+    #[test]
+    fn functions_are_haproxys() {
+        let text = b"hello-world-of-proxies";
+        let cases = [
+            (HashFunction::Sdbm, 1_754_698_988, 2_175_318_688),
+            (HashFunction::Djb2, 12_175_751, 3_699_259_290),
+            (HashFunction::Wt6, 1_005_555_418, 3_569_044_092),
+            (HashFunction::Crc32, 3_462_378_748, 312_040_050),
+        ];
+        for (function, plain, mixed) in cases {
+            let how = |avalanche| HashType {
+                function,
+                avalanche,
+            };
+            assert_eq!(hash(text, how(false)), plain, "{function:?}");
+            assert_eq!(hash(text, how(true)), mixed, "{function:?} avalanche");
+        }
+        assert_eq!(number(b"4294967297x"), 1);
+        assert_eq!(number(b"-1"), u32::MAX);
+        assert_eq!(number(b""), 0);
     }
 }

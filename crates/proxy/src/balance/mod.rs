@@ -44,7 +44,7 @@ pub(crate) trait Balance: Debug + Send {
 pub(crate) fn new(proxy: &Proxy, worker: usize) -> Box<dyn Balance> {
     match &proxy.balance {
         Configured::RoundRobin => Box::new(roundrobin::RoundRobin::new(&proxy.servers, worker)),
-        Configured::StaticRr => Box::new(static_rr::StaticRr::new(&proxy.servers, worker)),
+        Configured::StaticRr => Box::new(static_rr::StaticRr::new(proxy, worker)),
         Configured::LeastConn => Box::new(leastconn::LeastConn::new(worker)),
         Configured::First => Box::new(first::First),
         Configured::Random { draws } => Box::new(random::Random { draws: *draws }),
@@ -52,47 +52,66 @@ pub(crate) fn new(proxy: &Proxy, worker: usize) -> Box<dyn Balance> {
         | Configured::Uri { .. }
         | Configured::UrlParam { .. }
         | Configured::Hdr { .. }
-        | Configured::Hash(_) => Box::new(hash::Hash::new(&proxy.servers, worker)),
+        | Configured::Hash(_) => Box::new(hash::Hash::new(proxy, worker)),
     }
 }
 
-/// Servers that take traffic, in proportion to their weights, spread as evenly as they can be: the map that
-/// `static-rr` walks and hashes index.
-fn weighted_map(servers: &[Server]) -> Vec<usize> {
-    let weight = |server: &Server| {
-        if server.disabled || server.backup {
-            0
-        } else {
-            u64::from(server.weight)
-        }
-    };
-    let divisor = servers.iter().map(weight).fold(0, gcd).max(1);
-    let weights: Vec<u64> = servers
+/// The servers in use, in proportion to their weights: the map that `static-rr` walks and hashes index. HAProxy's order,
+/// so that a key keeps its server.
+fn weighted_map(proxy: &Proxy) -> Vec<usize> {
+    let servers = &proxy.servers;
+    let divisor = servers
         .iter()
-        .map(|server| weight(server) / divisor)
-        .collect();
-    let total: u64 = weights.iter().sum();
-    let mut credits = vec![0_i64; servers.len()];
+        .map(|server| u64::from(server.weight))
+        .fold(0, gcd)
+        .max(1);
+    let usable = usable(proxy);
+    let weight = |index: usize| match usable[index] {
+        true => (u64::from(servers[index].weight) / divisor) as i64,
+        false => 0,
+    };
+    let total: i64 = (0..servers.len()).map(weight).sum();
+    let mut scores = vec![0_i64; servers.len()];
     let mut map = Vec::with_capacity(total as usize);
     for _ in 0..total {
-        // Each turn pays every server its weight; the richest is next and pays the turn's price.
+        // Each turn pays every server its weight; the first of those with the most whole turns is next and pays one.
         let mut best: Option<(usize, i64)> = None;
-        for (index, credit) in credits
-            .iter_mut()
-            .enumerate()
-            .filter(|(index, _)| weights[*index] > 0)
-        {
-            *credit += weights[index] as i64;
-            if best.is_none_or(|(_, most)| *credit > most) {
-                best = Some((index, *credit));
+        for index in (0..servers.len()).filter(|index| usable[*index]) {
+            scores[index] += weight(index);
+            let turns = (scores[index] + total) / total;
+            if best.is_none_or(|(_, most)| turns > most) {
+                best = Some((index, turns));
             }
         }
         if let Some((index, _)) = best {
-            credits[index] -= total as i64;
+            scores[index] -= total;
             map.push(index);
         }
     }
     map
+}
+
+/// Enabled servers with a weight; backups only where there is no other, and only the first without `option allbackups`.
+pub(crate) fn usable(proxy: &Proxy) -> Vec<bool> {
+    let serves = |backup: bool| {
+        let servers = proxy.servers.iter();
+        servers
+            .map(|line| !line.disabled && line.weight > 0 && line.backup == backup)
+            .collect::<Vec<_>>()
+    };
+    let active = serves(false);
+    if active.contains(&true) {
+        return active;
+    }
+    let mut backups = serves(true);
+    if !proxy.options.allbackups {
+        let first = backups.iter().position(|usable| *usable);
+        backups
+            .iter_mut()
+            .enumerate()
+            .for_each(|(index, usable)| *usable = Some(index) == first);
+    }
+    backups
 }
 
 fn gcd(one: u64, other: u64) -> u64 {

@@ -1,6 +1,6 @@
 //! `balance static-rr`: a fixed map of the servers, walked in turn.
 
-use config::model::Server;
+use config::model::Proxy;
 
 use super::{Balance, Candidates, weighted_map};
 
@@ -11,8 +11,8 @@ pub(crate) struct StaticRr {
 }
 
 impl StaticRr {
-    pub fn new(servers: &[Server], worker: usize) -> Self {
-        let map = weighted_map(servers);
+    pub fn new(proxy: &Proxy, worker: usize) -> Self {
+        let map = weighted_map(proxy);
         StaticRr {
             next: worker % map.len().max(1),
             map,

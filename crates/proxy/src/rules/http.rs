@@ -149,6 +149,43 @@ impl Core {
         Flow::Next
     }
 
+    /// Keeps a sample for the logs, as far as its slot has room.
+    fn capture<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        set: RuleSet,
+        expr: &sample::Expr,
+        slot: usize,
+    ) {
+        let frontend = cx.running.proxy(stream.frontend);
+        let (lines, of_response) = match set {
+            RuleSet::Request | RuleSet::Redirect => (&frontend.capture_request, false),
+            RuleSet::Response | RuleSet::AfterResponse => (&frontend.capture_response, true),
+        };
+        // A rule of a backend may name a slot that this frontend does not have (manual §4.4 capture).
+        let Some(line) = lines.get(slot) else { return };
+        let mut text = std::mem::take(&mut self.text);
+        let found = self.with_scope(cx, stream, true, |scope| {
+            let value = expr.eval(scope).is_some();
+            expr.append_text(scope, &mut text);
+            value
+        });
+        if found == Some(true) {
+            let kept = text[..text.len().min(line.len)].into();
+            let slots = match of_response {
+                true => &mut stream.txn.captured_response,
+                false => &mut stream.txn.captured_request,
+            };
+            if slots.len() <= slot {
+                slots.resize(slot + 1, None);
+            }
+            slots[slot] = Some(kept);
+        }
+        text.clear();
+        self.text = text;
+    }
+
     /// Answers a tarpitted request with what its rule says.
     pub fn answer_tarpit<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
         let Some((proxy, place)) = stream.tarpit else {
@@ -160,42 +197,6 @@ impl Core {
             let reply: &Reply = reply;
             self.reply(cx, stream, reply);
         }
-    }
-
-    /// `capture`: a sample's text into a slot of the frontend's captures, cut to the slot's length (manual §4.4).
-    fn capture<D: Driver>(
-        &mut self,
-        cx: &Cx<'_, D>,
-        stream: &mut Stream,
-        set: RuleSet,
-        expr: &sample::Expr,
-        slot: usize,
-    ) {
-        let frontend = cx.running.proxy(stream.frontend);
-        let (slots, of_request) = match set {
-            RuleSet::Request | RuleSet::Redirect => (&frontend.capture_request, true),
-            RuleSet::Response | RuleSet::AfterResponse => (&frontend.capture_response, false),
-        };
-        // A backend's rule may name a slot that this frontend does not have.
-        let Some(len) = slots.get(slot).map(|capture| capture.len) else {
-            return;
-        };
-        let mut text = Vec::new();
-        let found = self.with_scope(cx, stream, true, |scope| expr.append_text(scope, &mut text));
-        if found.is_none() || text.is_empty() {
-            return;
-        }
-        text.truncate(len);
-        let txn = &mut stream.txn;
-        let captured = if of_request {
-            &mut txn.captured_request
-        } else {
-            &mut txn.captured_response
-        };
-        if captured.len() <= slot {
-            captured.resize(slot + 1, None);
-        }
-        captured[slot] = Some(text.into());
     }
 
     fn edit_header<D: Driver>(

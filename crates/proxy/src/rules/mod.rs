@@ -1,7 +1,7 @@
 //! Rule sets: which rules of a proxy run when, and what they decide.
 
 mod http;
-mod tcp;
+pub(crate) mod tcp;
 
 use config::model::HttpRule;
 use net::timers::NEVER_MS;
@@ -63,6 +63,18 @@ impl Core {
         last_chance: bool,
         work: impl FnOnce(&Scope<'_>) -> R,
     ) -> Option<R> {
+        self.with_response_scope(cx, stream, last_chance, &[], work)
+    }
+
+    /// As [`Core::with_scope`], with bytes of a server that are no HTTP.
+    pub fn with_response_scope<D: Driver, R>(
+        &self,
+        cx: &Cx<'_, D>,
+        stream: &Stream,
+        last_chance: bool,
+        response_data: &[u8],
+        work: impl FnOnce(&Scope<'_>) -> R,
+    ) -> Option<R> {
         let view = self.view(cx);
         let client = stream.client?;
         let scope = Scope {
@@ -73,7 +85,7 @@ impl Core {
             request: stream.has_request().then_some(&stream.request),
             response: stream.has_response().then_some(&stream.response),
             request_data: self.conns.input(client),
-            response_data: &[],
+            response_data,
             last_chance,
         };
         Some(work(&scope))

@@ -167,6 +167,64 @@ impl Core {
         Step::Go(next)
     }
 
+    /// `tcp-response content` of the backend, about the server's first bytes. Set `last_chance` where no more will come.
+    pub fn response_content_rules<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        bytes: &[u8],
+        last_chance: bool,
+    ) -> Answer {
+        for rule in &cx.running.proxy(stream.backend).tcp_response_content {
+            let verdict = match &rule.condition {
+                Some(condition) => {
+                    self.with_response_scope(cx, stream, last_chance, bytes, |scope| {
+                        condition.test(scope)
+                    })
+                }
+                None => Some(sample::Verdict::True),
+            };
+            match verdict {
+                Some(sample::Verdict::True) => {}
+                Some(sample::Verdict::Wait) if !last_chance => return Answer::Wait,
+                _ => continue,
+            }
+            match &rule.action {
+                TcpAction::Accept => break,
+                TcpAction::Close => return Answer::Close,
+                TcpAction::Reject => {
+                    stream.ended_by(b'P', b'D');
+                    return Answer::Refuse;
+                }
+                TcpAction::SilentDrop => {
+                    stream.ended_by(b'P', b'D');
+                    if let Some(client) = stream.client {
+                        cx.driver.vanish(client);
+                    }
+                    return Answer::Refuse;
+                }
+                TcpAction::SetVar { var, expr } => {
+                    let value = self.with_response_scope(cx, stream, true, bytes, |scope| {
+                        expr.eval(scope).map(Value::detach)
+                    });
+                    if let Some(Some(value)) = value {
+                        self.set_var(stream, *var, Some(value));
+                    }
+                }
+                TcpAction::SetVarFmt { var, format } => {
+                    let mut text = Vec::new();
+                    self.with_response_scope(cx, stream, true, bytes, |scope| {
+                        format.render(scope, &mut text);
+                    });
+                    self.set_var(stream, *var, Some(Value::text(&text[..]).detach()));
+                }
+                TcpAction::UnsetVar(var) => self.set_var(stream, *var, None),
+                _ => debug_assert!(false, "an action without an implementation was accepted"),
+            }
+        }
+        Answer::Pass
+    }
+
     fn inspect_more<D: Driver>(
         &mut self,
         cx: &Cx<'_, D>,
@@ -258,6 +316,17 @@ impl Core {
             original.get_or_insert(old);
         }
     }
+}
+
+/// What `tcp-response content` rules came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Pass,
+    /// More bytes may decide.
+    Wait,
+    /// The bytes that are here pass, then the connection to the server closes.
+    Close,
+    Refuse,
 }
 
 /// The part of a session's addresses that a rule sets.

@@ -56,11 +56,8 @@ impl Core {
         has_input: bool,
     ) {
         match stream.phase {
-            Phase::Tunnel => {
-                if !has_input {
-                    self.tunnel_client_ended(cx, stream);
-                }
-            }
+            Phase::Tunnel if has_input => {}
+            Phase::Tunnel => self.tunnel_client_ended(cx, stream),
             Phase::RequestHead => {
                 stream.ended_by(b'C', b'R');
                 self.refuse_request(cx, stream, 400);
@@ -70,15 +67,14 @@ impl Core {
                 stream.body_cut = !self.body_is_here(cx, stream, None);
                 self.run(cx, stream);
             }
-            _ if !stream.txn.is_http => {
-                // Before the server stands: a backend that aborts on close, or a client that will never speak.
-                if aborts_on_close(cx, stream) {
-                    stream.ended_by(b'C', phase_letter(stream));
-                    self.cut(cx, stream);
-                }
+            // Before the server stands, and the backend does not work for a client that has left.
+            _ if !stream.txn.is_http && cx.running.proxy(stream.backend).aborts_on_close() => {
+                stream.ended_by(b'C', phase_letter(stream));
+                self.cut(cx, stream);
             }
+            _ if !stream.txn.is_http => {}
             Phase::Queue | Phase::TurnAround | Phase::Connect | Phase::ResponseHead
-                if !has_input && aborts_on_close(cx, stream) =>
+                if !has_input && cx.running.proxy(stream.backend).aborts_on_close() =>
             {
                 self.client_aborted(cx, stream)
             }
@@ -91,16 +87,7 @@ impl Core {
     /// Ends a stream whose client will not send the rest of its request, or does not wait for its answer.
     pub fn client_aborted<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
         stream.ended_by(b'C', phase_letter(stream));
-        self.give_up(cx, stream, 400);
-    }
-
-    /// Ends a stream that cannot go on: by an error page, or by the close where its response has begun.
-    fn give_up<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, status: u16) {
-        if stream.answered {
-            self.cut(cx, stream);
-        } else {
-            self.refuse_request(cx, stream, status);
-        }
+        self.refuse_request(cx, stream, 400);
     }
 
     /// The client's connection is gone.
@@ -119,6 +106,17 @@ impl Core {
 
     /// A stream's own deadline came.
     pub fn stream_timeout<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        let unread = stream
+            .client
+            .filter(|client| self.conns.get(*client).is_some_and(|entry| entry.backlog));
+        self.time_over(cx, stream);
+        // A client that did not read in time is not waited for again.
+        if let Some(client) = unread.filter(|_| stream.phase == Phase::Done) {
+            self.close_client(cx, client);
+        }
+    }
+
+    fn time_over<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
         match stream.phase {
             Phase::RequestHead => {
                 stream.ended_by(b'c', b'R');
@@ -151,7 +149,7 @@ impl Core {
             }
             _ => {
                 stream.ended_by(b'c', phase_letter(stream));
-                self.give_up(cx, stream, 400);
+                self.refuse_request(cx, stream, 400);
             }
         }
     }
@@ -218,11 +216,6 @@ impl Core {
             _ => {}
         }
     }
-}
-
-/// `option abortonclose` (manual §4.2): a client's end means that it does not wait for the answer.
-fn aborts_on_close<D>(cx: &Cx<'_, D>, stream: &Stream) -> bool {
-    cx.running.proxy(stream.backend).aborts_on_close()
 }
 
 /// The second character of the termination state (manual §8.5): when it happened.

@@ -61,6 +61,8 @@ pub(crate) struct Stream {
     pub server_counted: bool,
     pub backend_counted: bool,
     pub queued: bool,
+    /// The only server that it waits for.
+    pub queued_for: Option<usize>,
     /// A server that the next choice passes over (redispatch).
     pub avoid: Option<usize>,
     pub txn: Txn,
@@ -104,6 +106,10 @@ pub(crate) struct Stream {
     /// The tunnel's TCP half-closes, in order: client's end seen, server's end seen.
     pub client_ended: bool,
     pub server_ended: bool,
+    /// The client speaks HTTP/1.0.
+    pub old_client: bool,
+    /// `tcp-response content` let the server's bytes pass.
+    pub response_passed: bool,
     /// What a tarpit ends with.
     pub tarpit: Option<(usize, usize)>,
 }
@@ -124,6 +130,7 @@ impl Stream {
             server_counted,
             backend_counted,
             queued,
+            queued_for,
             avoid,
             txn,
             request,
@@ -150,10 +157,13 @@ impl Stream {
             wants_tunnel,
             client_ended,
             server_ended,
+            old_client,
+            response_passed,
             tarpit,
         } = self;
         *phase = Phase::RequestHead;
         (*client, *server, *target, *avoid, *tarpit) = (None, None, None, None, None);
+        *queued_for = None;
         (*frontend, *backend, *tries, *wait_until_ms) = (0, 0, 0, 0);
         for flag in [
             slot_held,
@@ -174,6 +184,8 @@ impl Stream {
             wants_tunnel,
             client_ended,
             server_ended,
+            old_client,
+            response_passed,
         ] {
             *flag = false;
         }
@@ -202,8 +214,8 @@ impl Stream {
 /// A stream is taken out while the engine works on it, so that both can be changed, and put back after.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
-    #[allow(clippy::vec_box)] // moved in and out all the time
     entries: Vec<Option<Box<Stream>>>,
+    #[expect(clippy::vec_box, reason = "a box moves between here and `entries`")]
     spare: Vec<Box<Stream>>,
     in_use: usize,
 }

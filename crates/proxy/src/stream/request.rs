@@ -80,6 +80,8 @@ impl Core {
             line.extend_from_slice(part);
         }
         line.extend_from_slice(request.version_bytes());
+        line.truncate(cx.running.config.global.tune.http_logurilen_bytes);
+        stream.old_client = request.version_bytes() == b"HTTP/1.0";
         stream.wants_tunnel = parsed.upgrade || txn.method == Method::Connect;
         stream.keep_client = parsed.keep_alive;
         stream.upload = Transfer::new(

@@ -6,11 +6,13 @@ use http::{Method, Version};
 use net::timers::NEVER_MS;
 use net::{ConnId, Driver, Sent};
 
+use super::finish::phase_letter;
 use super::phases::Step;
 use super::transfer::{Coding, Outlet, Transfer};
 use super::{Phase, Stream};
 use crate::client::is_idempotent;
 use crate::engine::{Core, Cx, Life};
+use crate::rules::tcp::Answer;
 use crate::rules::{Outcome, RuleSet};
 use crate::running::deadline;
 
@@ -109,8 +111,8 @@ impl Core {
         self.scratch = pending;
         match result {
             Err(error) => {
-                stream.ended_by(b'P', if stream.answered { b'D' } else { b'R' });
-                self.fail(cx, stream, error.status());
+                stream.ended_by(b'P', phase_letter(stream));
+                self.refuse_request(cx, stream, error.status());
                 bytes.len()
             }
             Ok(used) => {
@@ -254,6 +256,20 @@ impl Core {
 
     /// `http-response` of the backend, then of the frontend.
     pub fn response_rules<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
+        if !cx
+            .running
+            .proxy(stream.backend)
+            .tcp_response_content
+            .is_empty()
+        {
+            match self.response_content_rules(cx, stream, &[], true) {
+                Answer::Pass => {}
+                _ => {
+                    self.cut(cx, stream);
+                    return Step::Wait;
+                }
+            }
+        }
         for proxy in [stream.backend, stream.frontend] {
             match self.http_rules(cx, stream, proxy, RuleSet::Response) {
                 Outcome::Continue => {}
@@ -348,6 +364,7 @@ impl Core {
         };
         let now = cx.now();
         let mut pending = std::mem::take(&mut self.scratch);
+        let head_waits = !pending.is_empty();
         let mut outlet = ToConn {
             driver: cx.driver,
             conn: client,
@@ -373,8 +390,15 @@ impl Core {
             );
         }
         match result {
+            Err(_) if head_waits && sent == 0 => {
+                // Nothing of this response has left: another one may.
+                stream.answered = false;
+                stream.ended_by(b'P', b'H');
+                self.fail(cx, stream, 502);
+                bytes.len()
+            }
             Err(_) => {
-                stream.ended_by(b'S', b'D');
+                stream.ended_by(b'P', b'D');
                 self.cut(cx, stream);
                 bytes.len()
             }
@@ -408,6 +432,8 @@ impl Core {
                 self.release_server(cx, stream);
             }
             if stream.keep_client {
+                // The rest of the request may be long in coming.
+                self.log_stream(cx, stream);
                 if let Some(client) = stream.client {
                     self.set_deadline(
                         client,
@@ -448,7 +474,7 @@ fn strictness<D>(cx: &Cx<'_, D>, stream: &Stream) -> Strictness {
 impl Stream {
     /// The version of the client's request.
     pub fn request_version(&self) -> Version {
-        if self.txn.request_line.ends_with(b"HTTP/1.0") {
+        if self.old_client {
             Version::Http10
         } else {
             Version::Http11

@@ -6,6 +6,7 @@ use net::{ConnId, Driver};
 use super::phases::Step;
 use super::{Phase, Stream};
 use crate::engine::{Core, Cx};
+use crate::rules::tcp::Answer;
 use crate::running::deadline;
 
 impl Core {
@@ -49,6 +50,18 @@ impl Core {
         let (Some(client), Some(server)) = (stream.client, stream.server) else {
             return bytes.len();
         };
+        let mut closes = false;
+        if !stream.response_passed {
+            match self.inspect_response(cx, stream, server, bytes) {
+                Answer::Pass => {}
+                Answer::Close => closes = true,
+                Answer::Wait => return 0,
+                Answer::Refuse => {
+                    self.cut(cx, stream);
+                    return bytes.len();
+                }
+            }
+        }
         stream
             .txn
             .timing
@@ -56,7 +69,48 @@ impl Core {
             .get_or_insert(cx.driver.now().ms());
         stream.txn.bytes_out += bytes.len() as u64;
         self.tunnel_bytes(cx, stream, server, client, bytes);
+        if closes {
+            (stream.client_ended, stream.server_ended) = (true, true);
+            self.tunnel_maybe_over(cx, stream);
+        }
         bytes.len()
+    }
+
+    /// `tcp-response content` about a TCP server's first bytes: waits for more at most `inspect-delay`.
+    fn inspect_response<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        server: ConnId,
+        bytes: &[u8],
+    ) -> Answer {
+        let backend = cx.running.proxy(stream.backend);
+        if backend.tcp_response_content.is_empty() || stream.txn.is_http {
+            stream.response_passed = true;
+            return Answer::Pass;
+        }
+        let now = cx.now();
+        let over = stream.inspecting && now.ms() >= stream.wait_until_ms;
+        let ended = self.conns.get(server).is_some_and(|entry| entry.eof);
+        let full = bytes.len() >= cx.running.config.global.tune.bufsize_bytes;
+        let delay = backend.tcp_response_inspect_delay;
+        let answer = self.response_content_rules(
+            cx,
+            stream,
+            bytes,
+            over || ended || full || delay.is_none(),
+        );
+        if answer == Answer::Wait {
+            if !std::mem::replace(&mut stream.inspecting, true) {
+                let delay_ms = delay.map_or(0, |delay| delay.as_millis() as u64);
+                stream.wait_until_ms = deadline(now, delay_ms);
+            }
+            self.set_deadline(server, stream.wait_until_ms);
+        } else {
+            stream.inspecting = false;
+            stream.response_passed = true;
+        }
+        answer
     }
 
     fn tunnel_bytes<D: Driver>(

@@ -74,6 +74,18 @@ fn avalanche(mut a: u32) -> u32 {
     (a ^ 0xb55a_4f09) ^ (a >> 16)
 }
 
+/// The avalanche and its multiplication: what follows a hash where `avalanche` is asked for.
+#[must_use]
+pub fn full_avalanche(hash: u32) -> u32 {
+    avalanche(hash).wrapping_mul(AVALANCHE_FACTOR)
+}
+
+/// CRC-32 of IEEE 802.3.
+#[must_use]
+pub fn crc32_ieee(bytes: &[u8]) -> u32 {
+    crc32(bytes, &CRC32)
+}
+
 static CRC32: [u32; 256] = crc_table(0xedb8_8320);
 static CRC32C: [u32; 256] = crc_table(0x82f6_3b78);
 
@@ -103,20 +115,25 @@ fn crc32(bytes: &[u8], table: &[u32; 256]) -> u32 {
     })
 }
 
-fn djb2(bytes: &[u8]) -> u32 {
+/// Daniel J. Bernstein's hash.
+#[must_use]
+pub fn djb2(bytes: &[u8]) -> u32 {
     bytes.iter().fold(5381, |hash: u32, byte| {
         hash.wrapping_mul(33).wrapping_add(u32::from(*byte))
     })
 }
 
-fn sdbm(bytes: &[u8]) -> u32 {
+/// The hash of the sdbm library.
+#[must_use]
+pub fn sdbm(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0, |hash: u32, byte| {
         hash.wrapping_mul(65_599).wrapping_add(u32::from(*byte))
     })
 }
 
 /// HAProxy's own hash for `hash-type … wt6`.
-fn wt6(bytes: &[u8]) -> u32 {
+#[must_use]
+pub fn wt6(bytes: &[u8]) -> u32 {
     let (mut h0, mut h1) = (0xa53c_965a_u32, 0x5ca6_953a_u32);
     let (mut step0, mut step1) = (6, 18);
     for byte in bytes {
