@@ -83,6 +83,8 @@ pub(crate) struct Server {
     pub pool_place: Option<u32>,
     /// The client that keeps it, when it is private and idle.
     pub keeper: Option<ConnId>,
+    /// The PROXY protocol header that it begins with; empty for none.
+    pub header: Box<[u8]>,
 }
 
 impl Conn {

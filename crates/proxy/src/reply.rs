@@ -210,10 +210,14 @@ impl Core {
         true
     }
 
-    /// `monitor-uri`: answered before any rule, not counted as traffic.
+    /// `monitor-uri`, `monitor fail`: answered before any rule, not counted as traffic.
     pub fn monitor<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
         stream.logged = true;
-        self.error_page(cx, stream, 200);
+        let conditions = &cx.running.proxy(stream.frontend).monitor_fail;
+        let fails = conditions
+            .iter()
+            .any(|condition| self.holds(cx, stream, condition));
+        self.error_page(cx, stream, if fails { 503 } else { 200 });
     }
 
     /// Sends the response that was put together, with its body.
@@ -228,7 +232,10 @@ impl Core {
             // The client still waits to be asked for its body: it may as well never send it.
             stream.keep_client = false;
         }
-        self.after_response_rules(cx, stream);
+        // A request that was not read has no stream yet in HAProxy: no rule sees its answer.
+        if stream.phase != Phase::RequestHead {
+            self.after_response_rules(cx, stream);
+        }
         self.finish_response_head(cx, stream);
         let mut out = std::mem::take(&mut self.scratch);
         out.clear();

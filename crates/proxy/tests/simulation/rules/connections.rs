@@ -35,6 +35,16 @@ fn both_sides_per_option() {
             format!("{get}\ns1 < GET / HTTP/1.1|host: a|connection: close||\ns1 > {OK}\nc1 < HTTP/1.1 200 OK|content-length: 0|connection: close||\nc1 end\ns1 end"),
         ),
         (
+            "httpclose of a backend",
+            "default_backend be\nbackend be\noption httpclose\nserver one 127.0.0.1:81",
+            format!("{get}\ns1 < GET / HTTP/1.1|host: a|connection: close||\ns1 > {OK}\nc1 < {OK}\nc1 open\ns1 end"),
+        ),
+        (
+            "httpclose of a frontend",
+            "option httpclose\ndefault_backend be\nbackend be\nserver one 127.0.0.1:81",
+            format!("{get}\ns1 < GET / HTTP/1.1|host: a||\ns1 > {OK}\nc1 < HTTP/1.1 200 OK|content-length: 0|connection: close||\nc1 end\ns1 open"),
+        ),
+        (
             "HTTP/1.0",
             "",
             format!("c1 > GET / HTTP/1.0||\ns1 ok\ns1 < GET / HTTP/1.0|connection: keep-alive||\ns1 > {OK}\nc1 < HTTP/1.1 200 OK|content-length: 0|connection: close||\nc1 end"),

@@ -88,6 +88,11 @@ fn statuses_and_termination_states() {
             "s1 ok\nc1 rst\nlog 400 CD--\ns1 end",
         ),
         (
+            "the client leaves while it waits",
+            "",
+            "s1 ok\nc1 fin\nc1 <~ HTTP/1.1 400 \nlog 400 CH--\ns1 end",
+        ),
+        (
             "the client resets in the body",
             "",
             "s1 ok\ns1 > HTTP/1.1 200 OK|content-length: 2||x\nc1 rst\nlog 200 CD--\ns1 end",
