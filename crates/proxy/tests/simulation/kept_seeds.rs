@@ -16,11 +16,6 @@ pub const KEPT: &[(&str, u64, &str)] = &[
         "an upload that its server did not take grew the backlog with the body",
     ),
     (
-        "minconn",
-        324_799,
-        "a drained backlog cleared a deadline that meant something else",
-    ),
-    (
         "deny",
         74,
         "a half-closed client lost the pipelined requests behind one that was answered at once",
