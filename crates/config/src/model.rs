@@ -648,6 +648,8 @@ pub enum LogSink {
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogWire {
+    /// Where nothing is said: as `Rfc3164`, with a host name only where `log-send-hostname` asks for one.
+    Default,
     Rfc3164,
     Rfc5424,
     Local,
