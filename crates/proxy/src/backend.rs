@@ -1,17 +1,16 @@
 //! A backend as one worker serves it: which server takes a request, and who waits when all are full.
 
-use std::collections::VecDeque;
-
 use config::model::{HashFunction, Proxy};
 use net::timers::NEVER_MS;
 use net::{ConnId, Driver};
 
 use crate::balance::{self, Balance, Candidates};
 use crate::engine::{Core, Cx};
+use crate::queue::{Queue, Waiting};
 use crate::running::deadline;
 use crate::shared::{Count, Shared};
 use crate::stream::phases::Step;
-use crate::stream::{Phase, Stream, StreamId};
+use crate::stream::{Phase, Stream, StreamId, Streams};
 use crate::world::next_random;
 
 /// One worker's state of a backend.
@@ -22,16 +21,8 @@ pub(crate) struct Backend {
     usable: Vec<bool>,
     /// By server: idle connections.
     pub idle: Vec<Vec<ConnId>>,
-    /// Requests that wait for a slot, oldest first. An entry whose stream has left says so by its number.
-    queue: VecDeque<Waiting>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    stream: StreamId,
-    number: u64,
-    /// Only this server will do (the algorithm is bound to it).
-    server: Option<usize>,
+    /// Requests that wait for a slot.
+    queue: Queue,
 }
 
 impl Backend {
@@ -40,7 +31,7 @@ impl Backend {
             balance: balance::new(proxy, worker),
             usable: balance::usable(proxy),
             idle: proxy.servers.iter().map(|_| Vec::new()).collect(),
-            queue: VecDeque::new(),
+            queue: Queue::new(proxy.servers.len()),
         }
     }
 }
@@ -179,9 +170,11 @@ impl Core {
         let waiting = Waiting {
             stream: stream.id,
             number: stream.txn.id,
-            server,
         };
-        self.backends[place].queue.push_back(waiting);
+        let live = self.shared.own_count(self.worker, Count::Queued(place)) as usize;
+        let streams = &self.streams;
+        let queue = &mut self.backends[place].queue;
+        queue.push(waiting, server, live, |waiting| streams.waits(waiting));
         Step::Go(Phase::Queue)
     }
 
@@ -230,23 +223,8 @@ impl Core {
             let max = limit(cx, shared, place, server);
             usable[server] && (max == 0 || shared.slot_is_free(place, server, max))
         };
-        let position = queue.iter().position(|waiting| {
-            // A stream that is being worked on is not waiting any more either.
-            let still = streams
-                .get(waiting.stream)
-                .is_some_and(|stream| stream.txn.id == waiting.number && stream.queued);
-            !still
-                || waiting
-                    .server
-                    .map_or_else(|| (0..usable.len()).any(free), free)
-        });
-        if let Some(waiting) = position.and_then(|position| queue.remove(position)) {
-            let live = streams
-                .get(waiting.stream)
-                .is_some_and(|stream| stream.txn.id == waiting.number && stream.queued);
-            if live {
-                self.retry_select(waiting.stream);
-            }
+        if let Some(waiting) = queue.pop(free, |waiting| streams.waits(waiting)) {
+            self.retry_select(waiting.stream);
         }
     }
 
@@ -281,6 +259,14 @@ impl Core {
             .filter(|usable| **usable)
             .count()
             > 1
+    }
+}
+
+impl Streams {
+    /// Whether what an entry of a queue names still waits there. A stream that is being worked on does not.
+    fn waits(&self, waiting: &Waiting) -> bool {
+        self.get(waiting.stream)
+            .is_some_and(|stream| stream.txn.id == waiting.number && stream.queued)
     }
 }
 

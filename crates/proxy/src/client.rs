@@ -368,13 +368,8 @@ impl Core {
         };
         stream.logged = silent;
         stream.ended_by(who, b'R');
-        if who == b'C' {
-            stream.txn.status = 400;
-            stream.keep_client = false;
-            self.finish(cx, &mut stream);
-        } else {
-            self.fail(cx, &mut stream, 408);
-        }
+        let status = if who == b'C' { 400 } else { 408 };
+        self.refuse_request(cx, &mut stream, status);
         self.streams.put(stream);
     }
 

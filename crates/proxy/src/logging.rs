@@ -1,5 +1,7 @@
 //! Access logs: one line a stream, in each target's wire format (manual §8.2, RFC 3164, RFC 5424).
 
+use std::io::{self, Write};
+
 use config::model::{LogTarget, LogWire, Proxy};
 use net::{Driver, Now};
 
@@ -210,8 +212,11 @@ impl Logging {
         }
         self.second = second;
         let local = Civil::of(second as i64 + offset);
-        self.bsd = local.bsd().into_bytes();
-        self.iso = local.iso(offset).into_bytes();
+        self.bsd.clear();
+        self.iso.clear();
+        // Writing to memory does not fail.
+        let _ = local.bsd(&mut self.bsd);
+        let _ = local.iso(offset, &mut self.iso);
     }
 }
 
@@ -259,18 +264,20 @@ impl Civil {
         }
     }
 
-    fn bsd(self) -> String {
+    fn bsd(self, out: &mut impl Write) -> io::Result<()> {
         let month = MONTHS[self.month as usize - 1];
-        format!(
+        write!(
+            out,
             "{month} {:>2} {:02}:{:02}:{:02}",
             self.day, self.hour, self.minute, self.second
         )
     }
 
-    fn iso(self, offset: i64) -> String {
+    fn iso(self, offset: i64, out: &mut impl Write) -> io::Result<()> {
         let sign = if offset < 0 { '-' } else { '+' };
         let offset = offset.abs();
-        format!(
+        write!(
+            out,
             "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}{sign}{:02}:{:02}",
             self.year,
             self.month,
@@ -290,11 +297,19 @@ mod tests {
 
     #[test]
     fn dates() {
-        assert_eq!(Civil::of(0).iso(0), "1970-01-01T00:00:00+00:00");
+        let iso = |seconds, offset| {
+            let mut out = Vec::new();
+            Civil::of(seconds).iso(offset, &mut out).map(|()| out)
+        };
+        let bsd = |seconds| {
+            let mut out = Vec::new();
+            Civil::of(seconds).bsd(&mut out).map(|()| out)
+        };
+        assert_eq!(iso(0, 0).unwrap(), b"1970-01-01T00:00:00+00:00");
         assert_eq!(
-            Civil::of(951_782_400).iso(-5400),
-            "2000-02-29T00:00:00-01:30"
+            iso(951_782_400, -5400).unwrap(),
+            b"2000-02-29T00:00:00-01:30"
         );
-        assert_eq!(Civil::of(1_793_625_662).bsd(), "Nov  2 13:21:02");
+        assert_eq!(bsd(1_793_625_662).unwrap(), b"Nov  2 13:21:02");
     }
 }

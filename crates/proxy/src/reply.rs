@@ -25,7 +25,7 @@ impl Core {
         self.error_page(cx, stream, status);
     }
 
-    /// Refuses a request that was not understood: nothing after it on this connection can be either.
+    /// Refuses a request whose rest is not understood or will not come: nothing after it on this connection can be either.
     pub fn refuse_request<D: Driver>(
         &mut self,
         cx: &mut Cx<'_, D>,

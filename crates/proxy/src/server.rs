@@ -352,7 +352,11 @@ impl Core {
                     stream.ended_by(b'S', b'H');
                     self.cut(cx, stream);
                 } else {
-                    stream.ended_by(b'S', b'H');
+                    // Silence is the server's fault, half a head is a bad answer.
+                    let began = stream
+                        .server
+                        .is_some_and(|conn| !self.conns.input(conn).is_empty());
+                    stream.ended_by(if began { b'P' } else { b'S' }, b'H');
                     self.fail(cx, stream, 502);
                 }
             }

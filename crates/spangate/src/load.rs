@@ -16,6 +16,10 @@ pub(crate) struct Refused;
 ///
 /// # Errors
 /// Everything that is wrong was printed.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "`-C` asks for just that, before any thread runs"
+)]
 pub(crate) fn load(args: &Args) -> Result<Config, Refused> {
     if let Some(directory) = &args.directory
         && let Err(error) = std::env::set_current_dir(directory)

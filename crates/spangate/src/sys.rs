@@ -125,11 +125,11 @@ pub(crate) fn confine(
             return Err(failed(&format!("set gid {gid}")));
         }
     }
-    // SAFETY: no pointers.
-    if let Some(uid) = uid
-        && unsafe { libc::setuid(uid) } != 0
-    {
-        return Err(failed(&format!("set uid {uid}")));
+    if let Some(uid) = uid {
+        // SAFETY: no pointers.
+        if unsafe { libc::setuid(uid) } != 0 {
+            return Err(failed(&format!("set uid {uid}")));
+        }
     }
     Ok(())
 }

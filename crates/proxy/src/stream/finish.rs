@@ -73,15 +73,11 @@ impl Core {
                     || stream.phase == Phase::Tarpit =>
             {
                 stream.ended_by(b'C', phase_letter(stream));
-                self.fail(cx, stream, 400);
+                self.refuse_request(cx, stream, 400);
             }
             _ if !stream.upload.done && !has_input => {
                 stream.ended_by(b'C', phase_letter(stream));
-                if stream.answered {
-                    self.cut(cx, stream)
-                } else {
-                    self.fail(cx, stream, 400)
-                }
+                self.refuse_request(cx, stream, 400);
             }
             _ => {}
         }
@@ -98,6 +94,17 @@ impl Core {
 
     /// A stream's own deadline came.
     pub fn stream_timeout<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        let unread = stream
+            .client
+            .filter(|client| self.conns.get(*client).is_some_and(|entry| entry.backlog));
+        self.time_over(cx, stream);
+        // A client that did not read in time is not waited for again.
+        if let Some(client) = unread.filter(|_| stream.phase == Phase::Done) {
+            self.close_client(cx, client);
+        }
+    }
+
+    fn time_over<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
         match stream.phase {
             Phase::RequestHead => {
                 stream.ended_by(b'c', b'R');
@@ -125,16 +132,12 @@ impl Core {
                 self.cut(cx, stream);
             }
             Phase::BufferBody => {
-                stream.ended_by(b'c', b'D');
-                self.fail(cx, stream, 408);
+                stream.ended_by(b'c', b'R');
+                self.refuse_request(cx, stream, 408);
             }
             _ => {
                 stream.ended_by(b'c', phase_letter(stream));
-                if stream.answered {
-                    self.cut(cx, stream)
-                } else {
-                    self.fail(cx, stream, 408)
-                }
+                self.refuse_request(cx, stream, 400);
             }
         }
     }

@@ -6,6 +6,7 @@ use http::{Method, Version};
 use net::timers::NEVER_MS;
 use net::{ConnId, Driver, Sent};
 
+use super::finish::phase_letter;
 use super::phases::Step;
 use super::transfer::{Coding, Outlet, Transfer};
 use super::{Phase, Stream};
@@ -110,8 +111,8 @@ impl Core {
         self.scratch = pending;
         match result {
             Err(error) => {
-                stream.ended_by(b'P', if stream.answered { b'D' } else { b'R' });
-                self.fail(cx, stream, error.status());
+                stream.ended_by(b'P', phase_letter(stream));
+                self.refuse_request(cx, stream, error.status());
                 bytes.len()
             }
             Ok(used) => {
@@ -340,7 +341,7 @@ impl Core {
         }
         let old_client = stream.request_version() == Version::Http10;
         match (stream.keep_client, old_client) {
-            (false, false) => stream.response.append(b"connection", b"close"),
+            (false, _) => stream.response.append(b"connection", b"close"),
             (true, true) => stream.response.append(b"connection", b"keep-alive"),
             _ => {}
         }
@@ -358,6 +359,7 @@ impl Core {
         };
         let now = cx.now();
         let mut pending = std::mem::take(&mut self.scratch);
+        let head_waits = !pending.is_empty();
         let mut outlet = ToConn {
             driver: cx.driver,
             conn: client,
@@ -383,8 +385,15 @@ impl Core {
             );
         }
         match result {
+            Err(_) if head_waits && sent == 0 => {
+                // Nothing of this response has left: another one may.
+                stream.answered = false;
+                stream.ended_by(b'P', b'H');
+                self.fail(cx, stream, 502);
+                bytes.len()
+            }
             Err(_) => {
-                stream.ended_by(b'S', b'D');
+                stream.ended_by(b'P', b'D');
                 self.cut(cx, stream);
                 bytes.len()
             }
@@ -418,6 +427,8 @@ impl Core {
                 self.release_server(cx, stream);
             }
             if stream.keep_client {
+                // The rest of the request may be long in coming.
+                self.log_stream(cx, stream);
                 if let Some(client) = stream.client {
                     self.set_deadline(
                         client,

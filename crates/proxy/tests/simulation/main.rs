@@ -10,6 +10,7 @@ mod logs;
 mod plan;
 mod queue;
 mod random;
+mod rules;
 mod server;
 mod setups;
 mod stage;

@@ -17,6 +17,8 @@ pub struct Setup {
     pub running: Arc<Running>,
     pub is_tcp: bool,
     pub reuse: HttpReuse,
+    /// Requests are logged before their answers are whole.
+    pub logs_early: bool,
     /// A client's end aborts its request.
     pub aborts: bool,
     pub accepts_proxy: bool,
@@ -62,12 +64,12 @@ const TWO: &str = "
 
 /// By name: the lines of the only proxy's section after its defaults.
 const TEXTS: &[(&str, &str)] = &[
-    ("keep-alive", ""),
+    ("keep-alive", "no option abortonclose\n "),
     ("server-close", "option http-server-close"),
-    ("close", "option httpclose"),
+    ("close", "no option abortonclose\n option httpclose"),
     ("never", "http-reuse never"),
     ("aggressive", "http-reuse aggressive"),
-    ("always", "http-reuse always"),
+    ("always", "no option abortonclose\n http-reuse always"),
     ("maxconn 1", "http-reuse always\n default-server maxconn 1"),
     (
         "maxconn 2 leastconn",
@@ -93,8 +95,8 @@ const TEXTS: &[(&str, &str)] = &[
         "http-reuse always\n default-server send-proxy\n\taccept-proxy",
     ),
     (
-        "abortonclose",
-        "option abortonclose\n default-server maxconn 1",
+        "maxconn 1, clients half-close",
+        "no option abortonclose\n default-server maxconn 1",
     ),
     (
         "minconn",
@@ -143,6 +145,7 @@ fn setup(name: &'static str, lines: &str) -> Setup {
         name,
         is_tcp: proxy.mode == Mode::Tcp,
         reuse: proxy.http_reuse,
+        logs_early: proxy.options.logasap,
         aborts: proxy.aborts_on_close(),
         accepts_proxy: proxy.binds[0].accept_proxy,
         sends_proxy: !matches!(proxy.servers[0].send_proxy, SendProxy::No),

@@ -227,7 +227,12 @@ pub(crate) const ALIASES: &[Alias] = &[
         writer.uint(scope.txn.map_or(0, |txn| txn.backend_queue).into());
     }),
     alias("ST", "status", |scope, writer| {
-        writer.uint(scope.txn.map_or(0, |txn| txn.status).into())
+        // A request that got no answer has none; what is not HTTP has 0.
+        let status = |txn: &Txn| match txn.status {
+            0 if txn.is_http => -1,
+            status => i64::from(status),
+        };
+        writer.int(scope.txn.map_or(0, status))
     }),
     alias("B", "bytes to the client", |scope, writer| {
         plus_if_early(scope, writer);

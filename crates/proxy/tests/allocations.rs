@@ -1,0 +1,179 @@
+//! No heap allocation per request in the steady state: plain keep-alive proxying with `option httplog`.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::Arc;
+
+use config::condition::BuildInfo;
+use config::environment::Environment;
+use config::load::{LoadOptions, load};
+use config::reader::Input;
+use net::{
+    Accepted, Addr, ConnId, Connect, ConnectError, Driver, Engine as _, ListenerId, Now, Sent,
+};
+use spangate_proxy::{Engine, Process, Running, Shared};
+
+/// Counts what each thread allocates.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+fn note() {
+    // A thread that ends has no counter any more; nobody asks for it either.
+    let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+}
+
+// SAFETY: every call goes to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        note();
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        note();
+        // SAFETY: the caller's promise.
+        unsafe { System.realloc(block, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// A driver that takes everything and keeps nothing.
+#[derive(Default)]
+struct Sink {
+    now: Now,
+    conns: u32,
+    sent: usize,
+    lines: usize,
+}
+
+impl Sink {
+    fn open(&mut self) -> ConnId {
+        self.conns += 1;
+        ConnId {
+            slot: self.conns,
+            generation: 0,
+        }
+    }
+}
+
+impl Driver for Sink {
+    fn now(&self) -> Now {
+        self.now
+    }
+
+    fn send(&mut self, _conn: ConnId, head: &[u8], body: &[u8]) -> Sent {
+        self.sent += head.len() + body.len();
+        Sent::All
+    }
+
+    fn connect(&mut self, _connect: &Connect<'_>) -> Result<ConnId, ConnectError> {
+        Ok(self.open())
+    }
+
+    fn shutdown(&mut self, _conn: ConnId) {}
+    fn close(&mut self, _conn: ConnId) {}
+    fn abort(&mut self, _conn: ConnId) {}
+    fn vanish(&mut self, _conn: ConnId) {}
+    fn pause(&mut self, _conn: ConnId) {}
+    fn resume(&mut self, _conn: ConnId) {}
+    fn accepting(&mut self, _listener: ListenerId, _on: bool) {}
+    fn unlisten(&mut self, _listener: ListenerId) {}
+    fn wake_peers(&mut self) {}
+
+    fn log(&mut self, _target: usize, message: &[u8]) {
+        self.lines += usize::from(!message.is_empty());
+    }
+}
+
+const CONFIG: &str = "
+defaults
+    mode http
+    timeout client 10s
+    timeout server 10s
+    timeout connect 1s
+    log stdout format rfc5424 local0
+    option httplog
+frontend web
+    bind 127.0.0.1:80
+    option forwardfor
+    http-request set-header X-Tier gold
+    default_backend app
+backend app
+    http-reuse always
+    server one 127.0.0.1:81
+";
+
+fn running() -> Arc<Running> {
+    let input = Input {
+        name: "allocations.cfg".into(),
+        text: CONFIG.into(),
+    };
+    let build = BuildInfo::default();
+    let options = LoadOptions {
+        build: &build,
+        settings: Default::default(),
+        zero_warning: false,
+    };
+    let (config, _) = load(&[input], options, &mut Environment::new()).expect("a configuration");
+    Arc::new(Running::new(config, Process::default()))
+}
+
+/// Allocations of 1000 requests after 100 to warm up.
+fn allocations(request: &[u8], response: &[u8]) -> usize {
+    let running = running();
+    let shared = Arc::new(Shared::new(&running, 1));
+    let mut engine = Engine::new(running, shared, 0, 1);
+    let mut sink = Sink::default();
+    let client = sink.open();
+    let address = |text: &str| Addr::Inet(text.parse().expect("an address"));
+    let accepted = Accepted {
+        listener: ListenerId(0),
+        peer: address("10.0.0.1:5000"),
+        local: address("10.1.0.1:80"),
+    };
+    engine.on_accept(&mut sink, client, accepted);
+    let server = ConnId {
+        slot: 2,
+        generation: 0,
+    };
+    let mut before = 0;
+    for round in 0..1100 {
+        if round == 100 {
+            before = ALLOCATIONS.get();
+        }
+        engine.on_data(&mut sink, client, request);
+        if round == 0 {
+            engine.on_connected(&mut sink, server);
+        }
+        engine.on_data(&mut sink, server, response);
+        engine.on_round_end(&mut sink);
+        // A new second now and then: the log's date is written anew.
+        sink.now.mono_ns += 10_000_000;
+        sink.now.wall_ns += 10_000_000;
+    }
+    let count = ALLOCATIONS.get() - before;
+    assert_eq!((sink.lines, sink.conns), (1100, 2), "lines and connections");
+    count
+}
+
+#[test]
+fn plain_requests_allocate_nothing() {
+    let get = b"GET /index.html?a=1 HTTP/1.1\r\nHost: example.org\r\nUser-Agent: test/1.0\r\nAccept: */*\r\n\r\n";
+    let length = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello";
+    let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
+    let post = b"POST /form HTTP/1.1\r\nHost: example.org\r\nContent-Length: 5\r\n\r\nhello";
+    assert_eq!(allocations(get, length), 0, "GET, a length");
+    assert_eq!(allocations(get, chunked), 0, "GET, chunks");
+    assert_eq!(allocations(post, length), 0, "POST");
+}

@@ -1,0 +1,179 @@
+//! Keep-alive and close on both sides, per option and version.
+
+use super::script::play;
+
+const OK: &str = "HTTP/1.1 200 OK|content-length: 0||";
+
+#[test]
+fn both_sides_per_option() {
+    let get = "c1 > GET / HTTP/1.1|host: a||\ns1 ok";
+    let cases: &[(&str, &str, String)] = &[
+        ("both stay", "", format!("{get}\ns1 < GET / HTTP/1.1|host: a||\ns1 > {OK}\nc1 < {OK}\nc1 open\ns1 open")),
+        (
+            "the client's close stays its own",
+            "",
+            format!("c1 > GET / HTTP/1.1|host: a|connection: close||\ns1 ok\ns1 < GET / HTTP/1.1|host: a||\ns1 > {OK}\nc1 < HTTP/1.1 200 OK|content-length: 0|connection: close||\nc1 end\ns1 open"),
+        ),
+        (
+            "the server's close stays its own",
+            "",
+            format!("{get}\ns1 > HTTP/1.1 200 OK|content-length: 0|connection: close||\nc1 < {OK}\nc1 open\ns1 end"),
+        ),
+        (
+            "http-server-close",
+            "option http-server-close",
+            format!("{get}\ns1 < GET / HTTP/1.1|host: a|connection: close||\ns1 > {OK}\nc1 < {OK}\nc1 open\ns1 end"),
+        ),
+        (
+            "http-pretend-keepalive",
+            "option http-server-close\noption http-pretend-keepalive",
+            format!("{get}\ns1 < GET / HTTP/1.1|host: a||\ns1 > {OK}\nc1 < {OK}\nc1 open\ns1 end"),
+        ),
+        (
+            "httpclose",
+            "option httpclose",
+            format!("{get}\ns1 < GET / HTTP/1.1|host: a|connection: close||\ns1 > {OK}\nc1 < HTTP/1.1 200 OK|content-length: 0|connection: close||\nc1 end\ns1 end"),
+        ),
+        (
+            "HTTP/1.0",
+            "",
+            format!("c1 > GET / HTTP/1.0||\ns1 ok\ns1 <~ GET / HTTP/1.1|\ns1 > {OK}\nc1 < HTTP/1.1 200 OK|content-length: 0|connection: close||\nc1 end"),
+        ),
+        (
+            "HTTP/1.0 that stays",
+            "",
+            format!("c1 > GET / HTTP/1.0|connection: keep-alive||\ns1 ok\ns1 > {OK}\nc1 < HTTP/1.1 200 OK|content-length: 0|connection: keep-alive||\nc1 open"),
+        ),
+        (
+            "chunks to HTTP/1.0",
+            "",
+            "c1 > GET / HTTP/1.0|connection: keep-alive||\ns1 ok\ns1 > HTTP/1.1 200 OK|transfer-encoding: chunked||2|hi|0||\nc1 < HTTP/1.1 200 OK|connection: close||hi\nc1 end\ns1 open".into(),
+        ),
+        (
+            "a body until the close",
+            "",
+            format!("{get}\ns1 > HTTP/1.1 200 OK||hi\ns1 fin\nc1 < HTTP/1.1 200 OK|connection: close||hi\nc1 end\nlog 200 ----"),
+        ),
+        (
+            "an HTTP/1.0 server closes",
+            "",
+            format!("{get}\ns1 > HTTP/1.0 200 OK|content-length: 0||\nc1 < {OK}\nc1 open\ns1 end"),
+        ),
+    ];
+    for (name, lines, script) in cases {
+        play(name, lines, &format!("{script}\nquiet"));
+    }
+}
+
+#[test]
+fn reuse() {
+    let first =
+        format!("c1 > GET /1 HTTP/1.1|host: a||\ns1 ok\ns1 <~ GET /1\ns1 > {OK}\nc1 < {OK}");
+    let again = format!(
+        "{first}\nc1 > GET /2 HTTP/1.1|host: a||\ns1 < GET /2 HTTP/1.1|host: a||\ns1 > {OK}\nc1 < {OK}\ns2 none"
+    );
+    let second = "c2 > GET /3 HTTP/1.1|host: a||";
+    for mode in ["never", "safe", "aggressive", "always"] {
+        play(mode, &format!("http-reuse {mode}"), &again);
+    }
+    play(
+        "never: another client has its own",
+        "http-reuse never",
+        &format!("{again}\n{second}\ns2 ok\ns2 <~ GET /3"),
+    );
+    play(
+        "never: it goes with its client",
+        "http-reuse never",
+        &format!("{again}\nc1 fin\nc1 end\ns1 end"),
+    );
+    play(
+        "safe: not for a first request",
+        "http-reuse safe",
+        &format!("{again}\n{second}\ns2 ok\ns2 <~ GET /3"),
+    );
+    play(
+        "safe: it outlives its client",
+        "http-reuse safe",
+        &format!("{again}\nc1 fin\nc1 end\ns1 open"),
+    );
+    play(
+        "aggressive: a first request on a proved one",
+        "http-reuse aggressive",
+        &format!("{again}\n{second}\ns1 <~ GET /3\ns2 none"),
+    );
+    play(
+        "aggressive: not on a new one",
+        "http-reuse aggressive",
+        &format!("{first}\n{second}\ns2 ok"),
+    );
+    play(
+        "always",
+        "http-reuse always",
+        &format!("{first}\n{second}\ns1 <~ GET /3\ns2 none"),
+    );
+    play(
+        "an idle server that speaks is closed",
+        "",
+        &format!("{first}\ns1 > HTTP/1.1 408 Timeout||\ns1 end"),
+    );
+    play(
+        "more than the answer",
+        "",
+        "c1 > GET /1 HTTP/1.1|host: a||\ns1 ok\ns1 > HTTP/1.1 204 No Content||xx\nc1 < HTTP/1.1 204 No Content||\ns1 end",
+    );
+}
+
+#[test]
+fn pipelining() {
+    play(
+        "one after the other",
+        "",
+        &format!(
+            "c1 > GET /1 HTTP/1.1|host: a||GET /2 HTTP/1.1|host: a||GET /3 HTTP/1.1|host: a|connection: close||GET /4
+             s1 ok
+             s1 <~ GET /1
+             s1 > {OK}
+             c1 < {OK}
+             s1 <~ GET /2
+             s1 > {OK}
+             c1 < {OK}
+             s1 <~ GET /3
+             s1 > {OK}
+             c1 <~ HTTP/1.1 200 OK|
+             c1 end
+             quiet"
+        ),
+    );
+    play(
+        "after the client's end",
+        "no option abortonclose",
+        &format!(
+            "c1 > GET /1 HTTP/1.1|host: a||GET /2 HTTP/1.1|host: a||\nc1 fin\ns1 ok\ns1 > {OK}\nc1 < {OK}\ns1 > {OK}\nc1 < {OK}\nc1 end\nquiet"
+        ),
+    );
+}
+
+#[test]
+fn draining() {
+    play(
+        "the request at hand is answered and its connection ends",
+        "",
+        &format!(
+            "c1 > GET / HTTP/1.1|host: a||\ns1 ok\ndrainprocess\ns1 > {OK}\nc1 < HTTP/1.1 200 OK|content-length: 0|connection: close||\nc1 end\nfinished"
+        ),
+    );
+    play(
+        "an idle client is closed after a moment",
+        "",
+        &format!(
+            "c1 > GET / HTTP/1.1|host: a||\ns1 ok\ns1 > {OK}\nc1 < {OK}\ndrainprocess\nc1 open\nwait 1000\nc1 end\nfinished"
+        ),
+    );
+    play(
+        "a request that was under way is answered",
+        "",
+        &format!(
+            "c1 > GET / HTTP/1.1|host: a||\ns1 ok\ns1 > {OK}\nc1 < {OK}\ndrainprocess\nwait 999\nc1 > GET / HTTP/1.1|host: a||\ns1 > {OK}\nc1 < HTTP/1.1 200 OK|content-length: 0|connection: close||\nc1 end\nfinished"
+        ),
+    );
+}

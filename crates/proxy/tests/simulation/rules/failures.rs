@@ -1,0 +1,211 @@
+//! Servers that fail: which status, which termination state, tried again where it is safe.
+
+use super::script::play;
+
+const GET: &str = "c1 > GET / HTTP/1.1|host: a||";
+
+#[test]
+fn statuses_and_termination_states() {
+    let cases: &[(&str, &str, &str)] = &[
+        (
+            "refused",
+            "",
+            "s1 refuse\nc1 <~ HTTP/1.1 503 \nc1 open\nlog 503 SC--",
+        ),
+        (
+            "connect timeout",
+            "",
+            "wait 2999\nc1 open\nwait 1\nc1 <~ HTTP/1.1 503 \nlog 503 sC--\ns1 end",
+        ),
+        (
+            "no server",
+            "server one 127.0.0.1:81 disabled",
+            "c1 <~ HTTP/1.1 503 \nlog 503 SC--\ns1 none",
+        ),
+        (
+            "closed without an answer",
+            "",
+            "s1 ok\ns1 fin\nc1 <~ HTTP/1.1 502 \nlog 502 SH--",
+        ),
+        (
+            "reset without an answer",
+            "",
+            "s1 ok\ns1 rst\nc1 <~ HTTP/1.1 502 \nlog 502 SH--",
+        ),
+        (
+            "closed in its head",
+            "",
+            "s1 ok\ns1 > HTTP/1.1 200 OK|a: b|\ns1 fin\nc1 <~ HTTP/1.1 502 \nlog 502 PH--",
+        ),
+        (
+            "not HTTP",
+            "",
+            "s1 ok\ns1 > hello||\nc1 <~ HTTP/1.1 502 \nlog 502 PH--\ns1 end",
+        ),
+        (
+            "two lengths",
+            "",
+            "s1 ok\ns1 > HTTP/1.1 200 OK|content-length: 1|content-length: 2||x\nc1 <~ HTTP/1.1 502 \nlog 502 PH--\ns1 end",
+        ),
+        (
+            "silence",
+            "",
+            "s1 ok\nwait 19999\nc1 open\nwait 1\nc1 <~ HTTP/1.1 504 \nlog 504 sH--\ns1 end",
+        ),
+        (
+            "closed in its body",
+            "",
+            "s1 ok\ns1 > HTTP/1.1 200 OK|content-length: 2||x\ns1 fin\nc1 < HTTP/1.1 200 OK|content-length: 2||x\nc1 gone\nlog 200 SD--",
+        ),
+        (
+            "silence in its body",
+            "",
+            "s1 ok\ns1 > HTTP/1.1 200 OK|content-length: 2||x\nwait 20000\nc1 <~ HTTP/1.1 200 OK\nc1 gone\nlog 200 sD--",
+        ),
+        (
+            "a bad chunk",
+            "",
+            "s1 ok\ns1 > HTTP/1.1 200 OK|transfer-encoding: chunked||\ns1 > z|\nc1 <~ HTTP/1.1 200 OK\nc1 gone\nlog 200 PD--",
+        ),
+        (
+            "a bad chunk beside its head",
+            "",
+            "s1 ok\ns1 > HTTP/1.1 200 OK|transfer-encoding: chunked||z|\nc1 <~ HTTP/1.1 502 \nc1 open\nlog 502 PH--",
+        ),
+        (
+            "101 unasked",
+            "",
+            "s1 ok\ns1 > HTTP/1.1 101 Switching|upgrade: x|connection: upgrade||\nc1 <~ HTTP/1.1 502 \nlog 502 PH--",
+        ),
+        (
+            "the client goes while connecting",
+            "option abortonclose",
+            "c1 fin\nc1 <~ HTTP/1.1 400 \nlog 400 CC--\ns1 end",
+        ),
+        (
+            "the client resets while it waits",
+            "",
+            "s1 ok\nc1 rst\nlog -1 CH--\ns1 end",
+        ),
+        (
+            "the client resets in the body",
+            "",
+            "s1 ok\ns1 > HTTP/1.1 200 OK|content-length: 2||x\nc1 rst\nlog 200 CD--\ns1 end",
+        ),
+    ];
+    for (name, lines, script) in cases {
+        play(name, lines, &format!("{GET}\n{script}\nnolog\nquiet"));
+    }
+}
+
+#[test]
+fn tries() {
+    play(
+        "after a pause, the same server",
+        "retries 1",
+        &format!("{GET}\ns1 refuse\ns2 none\nwait 999\ns2 none\nwait 1\ns2 ok\ns2 <~ GET /"),
+    );
+    play(
+        "no more than asked for",
+        "retries 1",
+        &format!(
+            "{GET}\ns1 refuse\nwait 1000\ns2 refuse\nc1 <~ HTTP/1.1 503\nlog 503 SC--\nwait 9000\ns3 none"
+        ),
+    );
+    play(
+        "redispatch",
+        "retries 3\noption redispatch 1\nserver one 127.0.0.1:81\nserver two 127.0.0.1:82",
+        &format!(
+            "{GET}\ns1 refuse\ns2 ok\ns2 <~ GET /\ns2 > HTTP/1.1 204 No Content||\nc1 < HTTP/1.1 204 No Content||\nlog 204 ----"
+        ),
+    );
+    let stale = "c1 > GET /1 HTTP/1.1|host: a||
+        s1 ok
+        s1 > HTTP/1.1 204 No Content||
+        c1 <~ HTTP/1.1 204
+        log 204 ----";
+    play(
+        "a stale connection, a safe request",
+        "",
+        &format!(
+            "{stale}\nc1 > GET /2 HTTP/1.1|host: a||\ns1 fin\ns2 ok\ns2 <~ GET /2\ns2 > HTTP/1.1 204 No Content||\nc1 <~ HTTP/1.1 204\nc1 open"
+        ),
+    );
+    play(
+        "a stale connection, an unsafe request: its client must decide",
+        "",
+        &format!(
+            "{stale}\nc1 > POST /2 HTTP/1.1|host: a|content-length: 1||x\ns1 fin\nc1 < \nc1 end\ns2 none\nlog -1 SH--"
+        ),
+    );
+    play(
+        "a stale connection found before it is used",
+        "",
+        &format!(
+            "{stale}\ns1 fin\nc1 > POST /2 HTTP/1.1|host: a|content-length: 1||x\ns2 ok\ns2 <~ POST /2"
+        ),
+    );
+}
+
+#[test]
+fn pages_of_the_configuration() {
+    play(
+        "errorloc",
+        "errorloc 503 http://sorry/",
+        &format!(
+            "{GET}\ns1 refuse\nc1 < HTTP/1.1 302 Found|cache-control: no-cache|location: http://sorry/|content-length: 0||\nlog 302 SC--"
+        ),
+    );
+    play(
+        "deny",
+        "http-request deny deny_status 429",
+        &format!("{GET}\nc1 <~ HTTP/1.1 429 Too Many Requests|\nc1 open\nlog 429 PR--\ns1 none"),
+    );
+    play(
+        "return",
+        "http-request return status 200 content-type text/plain string hi",
+        &format!(
+            "{GET}\nc1 < HTTP/1.1 200 OK|content-type: text/plain|content-length: 2||hi\nc1 open\nlog 200 LR--"
+        ),
+    );
+    play(
+        "redirect",
+        "redirect location /x",
+        &format!("{GET}\nc1 <~ HTTP/1.1 302 Found|\nc1 open\nlog 302 LR--"),
+    );
+    play(
+        "tarpit",
+        "http-request tarpit",
+        &format!("{GET}\nwait 5999\nc1 < \nwait 1\nc1 <~ HTTP/1.1 500 \nlog 500 PT--"),
+    );
+    play(
+        "reject",
+        "http-request reject",
+        &format!("{GET}\nc1 < \nc1 gone\nlog -1 PR--"),
+    );
+}
+
+#[test]
+fn the_queue() {
+    let lines = "server one 127.0.0.1:81 maxconn 1";
+    let two = "c1 > GET /1 HTTP/1.1|host: a||\nc2 > GET /2 HTTP/1.1|host: a||\ns1 ok\ns2 none";
+    play(
+        "a slot goes on to the next",
+        lines,
+        &format!(
+            "{two}\ns1 > HTTP/1.1 204 No Content||\nc1 <~ HTTP/1.1 204\ns2 ok\ns2 <~ GET /2\ns2 > HTTP/1.1 204 No Content||\nc2 <~ HTTP/1.1 204\nquiet"
+        ),
+    );
+    play(
+        "too long",
+        lines,
+        &format!("{two}\nwait 4000\nc2 <~ HTTP/1.1 503\nlog 503 sQ--\nc1 open"),
+    );
+    play(
+        "one that waits leaves",
+        lines,
+        &format!(
+            "{two}\nc3 > GET /3 HTTP/1.1|host: a||\nc2 rst\nlog -1 CQ--\ns1 > HTTP/1.1 204 No Content||\nc1 <~ HTTP/1.1 204\ns2 ok\ns2 <~ GET /3"
+        ),
+    );
+}

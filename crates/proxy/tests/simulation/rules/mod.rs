@@ -1,0 +1,9 @@
+//! Message rules, one script each.
+
+mod connections;
+mod failures;
+mod messages;
+mod script;
+mod smuggling;
+mod timeouts;
+mod tunnels;

@@ -1,0 +1,295 @@
+//! A test as a list of lines between scripted peers, without chance:
+//!
+//! ```text
+//! c1 > GET / HTTP/1.1|host: a||    client 1 sends (`|` is CRLF); it connects when first named
+//! s1 ok                            the first connection that the proxy opened stands (`refuse`: it is refused)
+//! s1 < GET / HTTP/1.1|host: a||    exactly this has come
+//! s1 <~ GET /                      what has come starts so
+//! c1 fin, c1 rst                   the peer's end, its reset
+//! c1 end, c1 reset, c1 open        the proxy has ended, reset, not ended this connection
+//! s2 none                          the proxy has opened no second connection
+//! full c1, drain c1                the peer's kernel takes nothing, takes all
+//! wait 1000                        milliseconds pass
+//! log 200 ----                     the next log line
+//! quiet                            no stream is left
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use net::{Accepted, Addr, Close, Engine as _, ListenerId};
+use spangate_proxy::{Engine, Message, Shared};
+
+use crate::driver::SimDriver;
+use crate::setups::running;
+
+const DEFAULTS: &str = "
+defaults
+    mode http
+    timeout client 10s
+    timeout server 20s
+    timeout connect 3s
+    timeout http-request 5s
+    timeout http-keep-alive 7s
+    timeout queue 4s
+    timeout tunnel 30s
+    timeout tarpit 6s
+    retries 0
+    log stdout format raw local0
+    log-format \"%ST %tsc\"
+listen rules
+    bind 127.0.0.1:80
+";
+
+struct Play {
+    engine: Engine,
+    driver: SimDriver,
+    clients: BTreeMap<String, usize>,
+    logs_read: usize,
+}
+
+/// Plays a script with these lines of configuration; a server is added where they have none.
+pub fn play(name: &str, lines: &str, script: &str) {
+    let server = if lines.lines().any(|line| line.starts_with("server ")) {
+        ""
+    } else {
+        "    server one 127.0.0.1:81\n"
+    };
+    let running = running(&format!("{DEFAULTS}{lines}\n{server}"));
+    let shared = Arc::new(Shared::new(&running, 1));
+    let engine = Engine::new(running.clone(), shared.clone(), 0, 1);
+    let mut driver = SimDriver::new(running.listeners.len());
+    driver.verbose = std::env::var_os("SPANGATE_SEED").is_some();
+    let mut play = Play {
+        engine,
+        driver,
+        clients: BTreeMap::new(),
+        logs_read: 0,
+    };
+    for line in script
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
+        play.driver.say(format_args!("{name}: {line}"));
+        if let Err(error) = play.line(line) {
+            panic!("{name}: `{line}`: {error}");
+        }
+        play.settle();
+        let checks = play
+            .engine
+            .audit()
+            .err()
+            .or_else(|| play.driver.faults.first().cloned());
+        assert!(checks.is_none(), "{name}: after `{line}`: {checks:?}");
+    }
+}
+
+/// Bytes as a script writes them.
+pub fn bytes(text: &str) -> Vec<u8> {
+    text.replace('|', "\r\n").into_bytes()
+}
+
+fn shown(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).replace("\r\n", "|")
+}
+
+impl Play {
+    fn line(&mut self, line: &str) -> Result<(), String> {
+        let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match first {
+            "wait" => self.wait(rest.parse().map_err(|_| "no number")?),
+            "log" => self.log(rest),
+            "nolog" => match self.driver.logs.get(self.logs_read) {
+                Some(line) => Err(shown(line)),
+                None => Ok(()),
+            },
+            "full" | "drain" => {
+                let place = self.place(rest)?;
+                let pipe = &mut self.driver.pipes[place];
+                pipe.room = if first == "full" { 0 } else { usize::MAX };
+                Ok(())
+            }
+            "drainprocess" => {
+                let message = Message::Drain {
+                    grace_ms: 0,
+                    hard_stop_ms: None,
+                };
+                self.engine.on_message(&mut self.driver, message);
+                Ok(())
+            }
+            "finished" => match net::Engine::<SimDriver>::is_finished(&self.engine) {
+                true => Ok(()),
+                false => Err("it goes on".into()),
+            },
+            "quiet" => match self.engine.streams_in_use() {
+                0 => Ok(()),
+                left => Err(format!("{left} streams")),
+            },
+            who => self.act(who, rest),
+        }
+    }
+
+    fn act(&mut self, who: &str, what: &str) -> Result<(), String> {
+        if what == "none" {
+            let place = self.place(who);
+            return place.map_or(Ok(()), |_| Err("there is one".into()));
+        }
+        let place = self.place(who)?;
+        let (verb, text) = what.split_once(' ').unwrap_or((what, ""));
+        let conn = self.driver.pipes[place].conn;
+        match (verb, conn) {
+            ("<", _) => self.expect(place, text, true),
+            ("<~", _) => self.expect(place, text, false),
+            ("end", _) => self.state(place, |pipe| pipe.ended),
+            ("reset", _) => self.state(place, |pipe| pipe.reset),
+            ("open", _) => self.state(place, |pipe| {
+                !pipe.ended && !pipe.reset && pipe.conn.is_some()
+            }),
+            ("gone", _) => self.state(place, |pipe| pipe.conn.is_none()),
+            (_, None) => Err("the proxy has closed it".into()),
+            (">", Some(_)) => {
+                self.driver.pipes[place].write(&bytes(text));
+                Ok(())
+            }
+            ("fin", Some(_)) => {
+                self.driver.pipes[place].peer_ended = true;
+                Ok(())
+            }
+            ("rst" | "refuse", Some(conn)) => {
+                self.driver.forget(conn);
+                let why = if verb == "rst" {
+                    Close::Reset
+                } else {
+                    Close::Refused
+                };
+                self.engine.on_close(&mut self.driver, conn, why);
+                Ok(())
+            }
+            ("ok", Some(conn)) => {
+                self.driver.pipes[place].connecting = false;
+                self.engine.on_connected(&mut self.driver, conn);
+                Ok(())
+            }
+            ("connects", _) => Ok(()),
+            _ => Err("what is that?".into()),
+        }
+    }
+
+    /// The pipe of a peer: `c…` connects when first named, `sN` is the N-th connection that the proxy opened.
+    fn place(&mut self, who: &str) -> Result<usize, String> {
+        if let Some(number) = who.strip_prefix('s') {
+            let number: usize = number.parse().map_err(|_| "who?")?;
+            let servers = self
+                .driver
+                .pipes
+                .iter()
+                .enumerate()
+                .filter(|(_, pipe)| pipe.to.is_some());
+            let place = servers.map(|(place, _)| place).nth(number - 1);
+            return place.ok_or_else(|| "there is no such connection".into());
+        }
+        if !who.starts_with('c') {
+            return Err("who?".into());
+        }
+        if let Some(place) = self.clients.get(who) {
+            return Ok(*place);
+        }
+        let (conn, place) = self.driver.open();
+        self.clients.insert(who.to_string(), place);
+        let address = |text: &str| Addr::Inet(text.parse().expect("an address"));
+        let accepted = Accepted {
+            listener: ListenerId(0),
+            peer: address("10.0.0.1:5000"),
+            local: address("10.1.0.1:80"),
+        };
+        self.engine.on_accept(&mut self.driver, conn, accepted);
+        Ok(place)
+    }
+
+    fn expect(&mut self, place: usize, text: &str, whole: bool) -> Result<(), String> {
+        let wanted = bytes(text);
+        let outbox = &mut self.driver.pipes[place].outbox;
+        let found = outbox.peek().to_vec();
+        outbox.clear();
+        match if whole {
+            found == wanted
+        } else {
+            found.starts_with(&wanted)
+        } {
+            true => Ok(()),
+            false => Err(format!("found {:?}", shown(&found))),
+        }
+    }
+
+    fn state(
+        &mut self,
+        place: usize,
+        holds: impl Fn(&crate::driver::Pipe) -> bool,
+    ) -> Result<(), String> {
+        let pipe = &self.driver.pipes[place];
+        match holds(pipe) {
+            true => Ok(()),
+            false => Err(format!(
+                "it has {:?}, ended: {}, reset: {}",
+                shown(pipe.outbox.peek()),
+                pipe.ended,
+                pipe.reset
+            )),
+        }
+    }
+
+    fn log(&mut self, wanted: &str) -> Result<(), String> {
+        let line = self.driver.logs.get(self.logs_read).ok_or("no line")?;
+        self.logs_read += 1;
+        let line = shown(line).trim_end().to_string();
+        if line == wanted {
+            Ok(())
+        } else {
+            Err(format!("found {line:?}"))
+        }
+    }
+
+    /// Lets time pass, with every deadline at its moment.
+    fn wait(&mut self, ms: u64) -> Result<(), String> {
+        let until_ms = self.driver.now.ms() + ms;
+        loop {
+            let due = net::Engine::<SimDriver>::next_deadline_ms(&mut self.engine);
+            let next_ms = due.map_or(until_ms, |at| at.min(until_ms));
+            let now_ms = self.driver.now.ms();
+            self.driver.advance_ms(next_ms.saturating_sub(now_ms));
+            if due.is_none_or(|at| at > until_ms) {
+                return Ok(());
+            }
+            self.engine.on_timer(&mut self.driver);
+            self.settle();
+        }
+    }
+
+    /// Delivers all there is.
+    fn settle(&mut self) {
+        let mut place = 0;
+        while place < self.driver.pipes.len() {
+            let pipe = &mut self.driver.pipes[place];
+            let ready = !pipe.paused && !pipe.connecting;
+            place += 1;
+            let Some(conn) = pipe.conn else { continue };
+            if !pipe.backlog.is_empty() && pipe.room > 0 {
+                if pipe.drain(usize::MAX) {
+                    self.engine.on_drained(&mut self.driver, conn);
+                }
+            } else if ready && !pipe.inbox.is_empty() {
+                let mut chunk = Vec::new();
+                pipe.inbox.take(pipe.inbox.len(), &mut chunk);
+                self.engine.on_data(&mut self.driver, conn, &chunk);
+            } else if ready && pipe.peer_ended && !pipe.end_told {
+                pipe.end_told = true;
+                self.engine.on_eof(&mut self.driver, conn);
+            } else {
+                continue;
+            }
+            place = 0;
+        }
+        self.engine.on_round_end(&mut self.driver);
+    }
+}

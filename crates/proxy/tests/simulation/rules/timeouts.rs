@@ -1,0 +1,97 @@
+//! Every timeout, to the millisecond: not before, not after.
+
+use super::script::play;
+
+#[test]
+fn to_the_millisecond() {
+    let get = "c1 > GET / HTTP/1.1|host: a||";
+    let post = "c1 > POST / HTTP/1.1|host: a|content-length: 3||x";
+    let done =
+        format!("{get}\ns1 ok\ns1 > HTTP/1.1 204 No Content||\nc1 <~ HTTP/1.1 204\nlog 204 ----");
+    let tunnel = "c1 > CONNECT a:1 HTTP/1.1|host: a:1||\ns1 ok\ns1 > HTTP/1.1 200 OK||\nc1 <~ HTTP/1.1 200\n";
+    let cases: &[(&str, &str, String)] = &[
+        ("http-request, not a byte", "", "c1 connects\nwait 4999\nc1 open\nwait 1\nc1 <~ HTTP/1.1 408 \nc1 end\nlog 408 cR--".into()),
+        (
+            "http-request is for the whole head",
+            "",
+            "c1 > GET / HTTP/1.1|\nwait 3000\nc1 > host: a|\nwait 1999\nc1 open\nwait 1\nc1 <~ HTTP/1.1 408 \nc1 end\nlog 408 cR--".into(),
+        ),
+        ("http-keep-alive", "", format!("{done}\nwait 6999\nc1 open\nwait 1\nc1 < \nc1 end\nnolog")),
+        (
+            "http-request begins anew with the next request's first byte",
+            "",
+            format!("{done}\nwait 6000\nc1 > GET\nwait 4999\nc1 open\nwait 1\nc1 <~ HTTP/1.1 408 \nc1 end\nlog 408 cR--"),
+        ),
+        ("client, in a body", "", format!("{post}\ns1 ok\nwait 9000\nc1 > x\nwait 9999\nc1 open\nwait 1\nc1 <~ HTTP/1.1 400 \nlog 400 cH--\ns1 <~ POST /")),
+        (
+            "client, that does not read",
+            "",
+            format!("{get}\nfull c1\ns1 ok\ns1 > HTTP/1.1 200 OK|content-length: 9||x\nwait 9999\nc1 open\nwait 1\nc1 gone\nlog 200 cD--\ns1 end"),
+        ),
+        ("connect", "", format!("{get}\nwait 2999\nc1 < \nwait 1\nc1 <~ HTTP/1.1 503 \nlog 503 sC--")),
+        ("server, silent", "", format!("{get}\ns1 ok\nwait 19999\nc1 < \nwait 1\nc1 <~ HTTP/1.1 504 \nlog 504 sH--")),
+        (
+            "server, between bytes",
+            "",
+            format!("{get}\ns1 ok\ns1 > HTTP/1.1 200 OK|content-length: 9||x\nwait 19999\ns1 > y\nwait 19999\nc1 open\nwait 1\nc1 gone\nlog 200 sD--"),
+        ),
+        (
+            "server, that does not read",
+            "",
+            format!("{post}\nfull s1\ns1 ok\nwait 19999\nc1 < \nwait 1\nc1 <~ HTTP/1.1 504 \nlog 504 sH--"),
+        ),
+        ("queue", "server one 127.0.0.1:81 maxconn 1", format!("{get}\nc2 > GET / HTTP/1.1|host: a||\nwait 2\ns1 ok\nwait 3997\nc2 < \nwait 1\nc2 <~ HTTP/1.1 503 \nlog 503 sQ--")),
+        ("tunnel", "", format!("{tunnel}\nc1 > x\ns1 > y\nwait 29999\nc1 open\nwait 1\nc1 gone\nlog 200 cD--\ns1 gone")),
+        (
+            "client-fin",
+            "timeout client-fin 2s\ntimeout server-fin 4s",
+            format!("{tunnel}\ns1 fin\nwait 1999\ns1 open\nwait 1\ns1 gone\nc1 gone\nlog 200 cD--"),
+        ),
+        (
+            "server-fin",
+            "timeout client-fin 9s\ntimeout server-fin 4s",
+            format!("{tunnel}\nc1 fin\nwait 3999\nc1 open\nwait 1\ns1 gone\nc1 gone\nlog 200 sD--"),
+        ),
+        (
+            "http-buffer-request, the body",
+            "option http-buffer-request",
+            format!("{post}\nwait 4999\nc1 < \nwait 1\nc1 <~ HTTP/1.1 408 \nlog 408 cR--\ns1 none"),
+        ),
+    ];
+    for (name, lines, script) in cases {
+        play(name, lines, script);
+    }
+}
+
+#[test]
+fn a_slow_peer_is_not_the_others_fault() {
+    play(
+        "the client's time stands still while the server does not read",
+        "timeout client 1s",
+        "c1 > POST / HTTP/1.1|host: a|content-length: 30||x
+         full s1
+         s1 ok
+         c1 > yyyy
+         wait 15000
+         c1 <
+         c1 open
+         drain s1
+         wait 999
+         c1 > zz
+         c1 open",
+    );
+    play(
+        "the server's time stands still while the client does not read",
+        "timeout server 1s",
+        "c1 > GET / HTTP/1.1|host: a||
+         full c1
+         s1 ok
+         s1 > HTTP/1.1 200 OK|content-length: 30||x
+         wait 9000
+         s1 open
+         drain c1
+         wait 999
+         s1 > y
+         c1 open",
+    );
+}

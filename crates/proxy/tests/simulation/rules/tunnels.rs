@@ -1,0 +1,103 @@
+//! TCP, CONNECT and upgrades: bytes both ways, each side's end told to the other.
+
+use super::script::play;
+
+#[test]
+fn upgrades() {
+    let ask = "c1 > GET / HTTP/1.1|host: a|connection: upgrade|upgrade: echo||
+        s1 ok
+        s1 < GET / HTTP/1.1|host: a|connection: upgrade|upgrade: echo||";
+    let open = format!(
+        "{ask}
+        s1 > HTTP/1.1 101 Switching Protocols|connection: upgrade|upgrade: echo||hi
+        c1 < HTTP/1.1 101 Switching Protocols|connection: upgrade|upgrade: echo||hi"
+    );
+    play(
+        "both ways",
+        "",
+        &format!(
+            "{open}\nc1 > ping\ns1 < ping\ns1 > pong\nc1 < pong\nc1 fin\ns1 end\ns1 > last\nc1 < last\ns1 fin\nc1 end\nlog 101 ----\nquiet"
+        ),
+    );
+    play(
+        "a server that will not",
+        "",
+        &format!(
+            "{ask}\ns1 > HTTP/1.1 200 OK|content-length: 0||\nc1 < HTTP/1.1 200 OK|content-length: 0||\nc1 open\nlog 200 ----\nquiet"
+        ),
+    );
+    play(
+        "the server's reset",
+        "",
+        &format!("{open}\ns1 rst\nc1 gone\nlog 101 SD--\nquiet"),
+    );
+    play(
+        "the client's reset",
+        "",
+        &format!("{open}\nc1 rst\ns1 gone\nlog 101 CD--\nquiet"),
+    );
+    play(
+        "bytes behind the request",
+        "",
+        "c1 > CONNECT a:1 HTTP/1.1|host: a:1||early\ns1 ok\ns1 < CONNECT a:1 HTTP/1.1|host: a:1||\ns1 > HTTP/1.1 200 OK||\nc1 < HTTP/1.1 200 OK||\ns1 < early",
+    );
+    play(
+        "a CONNECT refused",
+        "",
+        "c1 > CONNECT a:1 HTTP/1.1|host: a:1||\ns1 ok\ns1 > HTTP/1.1 403 No|content-length: 0||\nc1 < HTTP/1.1 403 No|content-length: 0||\nc1 open\nquiet",
+    );
+}
+
+#[test]
+fn tcp() {
+    let cases: &[(&str, &str, &str)] = &[
+        (
+            "the server speaks first",
+            "mode tcp",
+            "c1 connects\ns1 ok\ns1 > hello\nc1 < hello\nc1 > bye\ns1 < bye\nc1 fin\ns1 end\ns1 fin\nc1 end\nlog 0 ----",
+        ),
+        (
+            "bytes before the server stands",
+            "mode tcp",
+            "c1 > early\nc1 fin\ns1 ok\ns1 < early\ns1 end\ns1 > late\nc1 < late\ns1 fin\nc1 end",
+        ),
+        (
+            "the server half-closes",
+            "mode tcp",
+            "c1 > a\ns1 ok\ns1 fin\nc1 end\nc1 > more\ns1 < amore\nc1 fin\ns1 end",
+        ),
+        (
+            "refused",
+            "mode tcp",
+            "c1 > a\ns1 refuse\nc1 < \nc1 gone\nlog 0 SC--",
+        ),
+        (
+            "idle client",
+            "mode tcp",
+            "c1 connects\ns1 ok\nwait 9999\nc1 open\nwait 1\nc1 gone\ns1 gone\nlog 0 cD--",
+        ),
+        (
+            "a slow reader",
+            "mode tcp",
+            "c1 connects\ns1 ok\nfull c1\ns1 > one\ns1 > two\nwait 9000\ndrain c1\nc1 < onetwo\nc1 open",
+        ),
+        (
+            "both ends with a backlog",
+            "mode tcp",
+            "c1 connects\ns1 ok\nfull c1\ns1 > one\nc1 fin\ns1 fin\nc1 open\ndrain c1\nc1 < one\nc1 end",
+        ),
+        (
+            "maxconn",
+            "mode tcp\nserver one 127.0.0.1:81 maxconn 1",
+            "c1 > a\nc2 > b\ns1 ok\ns2 none\nc1 fin\ns1 fin\ns2 ok\ns2 < b",
+        ),
+        (
+            "send-proxy",
+            "mode tcp\nserver one 127.0.0.1:81 send-proxy",
+            "c1 > a\ns1 ok\ns1 < PROXY TCP4 10.0.0.1 10.1.0.1 5000 80|a",
+        ),
+    ];
+    for (name, lines, script) in cases {
+        play(name, lines, script);
+    }
+}
