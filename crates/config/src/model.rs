@@ -39,14 +39,10 @@ pub struct Global {
     pub node: Option<String>,
     /// Free text.
     pub description: Option<String>,
-    /// This process's name among its peers.
-    pub localpeer: Option<String>,
     /// Detach from the terminal.
     pub daemon: bool,
     /// A master process with workers.
     pub master_worker: bool,
-    /// As `-q`.
-    pub quiet: bool,
     /// As `-dW`.
     pub zero_warning: bool,
     /// User to run as.

@@ -95,6 +95,11 @@ impl Core {
         status: u16,
         raw: &[u8],
     ) {
+        if raw.is_empty() {
+            // An empty file: the connection closes without an answer (manual §4.2 errorfile).
+            stream.txn.status = status;
+            return self.cut(cx, stream);
+        }
         let limits = h1::Limits {
             head_bytes_max: raw.len() + 1,
             fields_max: usize::MAX,
