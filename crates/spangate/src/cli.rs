@@ -217,6 +217,10 @@ macro_rules! talks {
 }
 talks!(TcpStream UnixStream);
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "nothing tells when a descriptor is free again"
+)]
 fn serve<T: Talk>(served: &Served, accept: impl Fn() -> io::Result<T>) {
     loop {
         served.places.take();

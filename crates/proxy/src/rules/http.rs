@@ -12,7 +12,8 @@ use crate::running::deadline;
 use crate::stream::{Phase, Stream};
 
 impl Core {
-    /// Runs a rule set of a proxy.
+    /// Runs a rule set of a proxy. Most are empty, and cost a look.
+    #[inline]
     pub fn http_rules<D: Driver>(
         &mut self,
         cx: &mut Cx<'_, D>,
@@ -20,7 +21,21 @@ impl Core {
         proxy: usize,
         set: RuleSet,
     ) -> Outcome {
-        for (place, rule) in set.rules(cx.running.proxy(proxy)).iter().enumerate() {
+        let rules = set.rules(cx.running.proxy(proxy));
+        if rules.is_empty() {
+            return Outcome::Continue;
+        }
+        self.run_http_rules(cx, stream, (proxy, rules), set)
+    }
+
+    fn run_http_rules<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        (proxy, rules): (usize, &[HttpRule]),
+        set: RuleSet,
+    ) -> Outcome {
+        for (place, rule) in rules.iter().enumerate() {
             if rule
                 .condition
                 .as_ref()
