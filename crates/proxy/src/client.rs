@@ -128,7 +128,19 @@ impl Core {
         let Some(entry) = self.conns.get(conn) else {
             return;
         };
-        if entry.eof && entry.input.is_empty() {
+        if !entry.eof {
+            return;
+        }
+        let (over, id) = (
+            entry.input.is_empty(),
+            entry.client().and_then(|c| c.stream),
+        );
+        let awaits_body =
+            |stream: &Stream| matches!(stream.phase, Phase::FrontendBody | Phase::BackendBody);
+        let cut = id
+            .and_then(|id| self.streams.get(id))
+            .is_some_and(awaits_body);
+        if over || cut {
             self.client_eof(cx, conn);
         }
     }
@@ -169,7 +181,10 @@ impl Core {
             let looks = |stream: &Stream| {
                 matches!(
                     stream.phase,
-                    Phase::FrontendContent | Phase::BackendContent | Phase::BufferBody
+                    Phase::FrontendContent
+                        | Phase::BackendContent
+                        | Phase::FrontendBody
+                        | Phase::BackendBody
                 )
             };
             if self.streams.get(id).is_some_and(looks) {
@@ -359,14 +374,16 @@ impl Core {
             return;
         };
         let options = &cx.running.proxy(client.frontend).options;
-        if options.http_ignore_probes || (options.dontlognull && who == b'C') {
+        if options.http_ignore_probes {
             return self.close_client(cx, conn);
         }
         let silent = options.dontlognull;
+        let accepted = client.session.accepted;
         let Some(mut stream) = self.begin_stream(cx, conn) else {
             return;
         };
         stream.logged = silent;
+        stream.txn.timing.request_start = Some(accepted);
         stream.ended_by(who, b'R');
         let status = if who == b'C' { 400 } else { 408 };
         self.refuse_request(cx, &mut stream, status);
@@ -378,10 +395,14 @@ impl Core {
         let Some(client) = self.conns.client(conn) else {
             return;
         };
+        let (ready, frontend) = (client.stage == Stage::Ready, client.frontend);
+        let silent = ready && client.streams == 0 && cx.running.is_http(frontend);
         let stream = client.stream.and_then(|id| self.streams.take(id));
         if let Some(mut stream) = stream {
             self.client_gone(cx, &mut stream);
             self.streams.put(stream);
+        } else if silent {
+            self.refuse_silent_client(cx, conn, b'C');
         }
         self.forget_client(cx, conn);
     }

@@ -101,6 +101,16 @@ pub(crate) fn text(status: u16) -> Option<&'static str> {
         .map(|page| page.text)
 }
 
+/// The reason phrase on a built-in page: where HAProxy's differs from the registry, scripts may look for it.
+pub(crate) fn page_reason(status: u16) -> &'static str {
+    match status {
+        400 => "Bad request",
+        408 => "Request Time-out",
+        504 => "Gateway Time-out",
+        _ => reason(status),
+    }
+}
+
 /// The reason phrase of a status (RFC 9110 §15 and the registry).
 pub(crate) fn reason(status: u16) -> &'static str {
     match status {

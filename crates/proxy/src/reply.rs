@@ -10,12 +10,6 @@ use crate::error_pages;
 use crate::stream::transfer::{Coding, Transfer};
 use crate::stream::{Phase, Stream};
 
-/// What a page carries beside its status.
-struct Page<'a> {
-    body: &'a [u8],
-    content_type: Option<&'a str>,
-}
-
 impl Core {
     /// Ends a stream with an error page, or cuts it where its response has begun.
     pub fn fail<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, status: u16) {
@@ -55,36 +49,26 @@ impl Core {
             }) => {
                 begin(&mut stream.response, *code);
                 stream.response.append(b"cache-control", b"no-cache");
+                put_length(&mut stream.response, 0);
                 stream.response.append(b"location", location.as_bytes());
-                stream.txn.status = *code;
-                self.answer(
-                    cx,
-                    stream,
-                    &Page {
-                        body: b"",
-                        content_type: None,
-                    },
-                );
+                self.answer(cx, stream, b"");
             }
             None => self.builtin_page(cx, stream, status),
         }
     }
 
     fn builtin_page<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, status: u16) {
-        begin(&mut stream.response, status);
-        let reason = error_pages::reason(status);
+        let reason = error_pages::page_reason(status);
         let text = error_pages::text(status).unwrap_or_default();
-        stream.response.append(b"cache-control", b"no-cache");
-        stream.txn.status = status;
         let body = format!("<html><body><h1>{status} {reason}</h1>\n{text}\n</body></html>\n");
-        self.answer(
-            cx,
-            stream,
-            &Page {
-                body: body.as_bytes(),
-                content_type: Some("text/html"),
-            },
-        );
+        begin(&mut stream.response, status);
+        stream.response.set_status(status, reason.as_bytes());
+        put_length(&mut stream.response, body.len());
+        stream.response.append(b"cache-control", b"no-cache");
+        stream.response.append(b"content-type", b"text/html");
+        // What was not understood, or did not come, leaves nothing to go on with.
+        stream.keep_client &= !matches!(status, 400 | 408);
+        self.answer(cx, stream, body.as_bytes());
     }
 
     /// A whole response from a file (`errorfile`), checked when the configuration was loaded.
@@ -96,7 +80,7 @@ impl Core {
         raw: &[u8],
     ) {
         if raw.is_empty() {
-            // An empty file: the connection closes without an answer (manual §4.2 errorfile).
+            // manual §4.2 errorfile: an empty file closes the connection without an answer.
             stream.txn.status = status;
             return self.cut(cx, stream);
         }
@@ -115,15 +99,9 @@ impl Core {
                 for name in [&b"content-length"[..], b"transfer-encoding", b"connection"] {
                     stream.response.remove_all(name);
                 }
-                stream.txn.status = stream.response.status();
-                self.answer(
-                    cx,
-                    stream,
-                    &Page {
-                        body: &raw[parsed.consumed..],
-                        content_type: None,
-                    },
-                );
+                let body = &raw[parsed.consumed..];
+                put_length(&mut stream.response, body.len());
+                self.answer(cx, stream, body);
             }
             _ => self.builtin_page(cx, stream, status),
         }
@@ -145,20 +123,18 @@ impl Core {
         for (name, format) in &reply.headers {
             let mut value = std::mem::take(&mut self.text);
             self.render(cx, stream, format, &mut value);
-            response.append(name.as_bytes(), &value);
+            if !value.is_empty() {
+                response.append(name.as_bytes(), &value);
+            }
             value.clear();
             self.text = value;
         }
+        put_length(&mut response, body.len());
+        if let Some(kind) = reply.content_type.as_ref().filter(|_| !body.is_empty()) {
+            response.append(b"content-type", kind.as_bytes());
+        }
         stream.response = response;
-        stream.txn.status = reply.status;
-        self.answer(
-            cx,
-            stream,
-            &Page {
-                body: &body,
-                content_type: reply.content_type.as_deref(),
-            },
-        );
+        self.answer(cx, stream, &body);
     }
 
     /// `redirect` (manual §4.2). Returns whether it applies.
@@ -212,6 +188,8 @@ impl Core {
             }
         }
         begin(&mut stream.response, redirect.code);
+        put_length(&mut stream.response, 0);
+        stream.response.append(b"location", &location);
         if matches!(redirect.code, 302 | 303 | 307) {
             stream.response.append(b"cache-control", b"no-cache");
         }
@@ -226,17 +204,9 @@ impl Core {
                 format!("{cookie}; path=/; Max-Age=0;").as_bytes(),
             );
         }
-        stream.response.append(b"location", &location);
-        stream.txn.status = redirect.code;
         stream.ended_by(b'L', b'R');
-        self.answer(
-            cx,
-            stream,
-            &Page {
-                body: b"",
-                content_type: None,
-            },
-        );
+        stream.request_processed(cx.now());
+        self.answer(cx, stream, b"");
         true
     }
 
@@ -247,32 +217,22 @@ impl Core {
     }
 
     /// Sends the response that was put together, with its body.
-    fn answer<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, page: &Page<'_>) {
+    fn answer<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, body: &[u8]) {
         let Some(client) = stream.client else { return };
         self.leave_queue(stream);
         stream.wants_tunnel = false;
         stream.keep_server = false;
-        if let Some(kind) = page.content_type.filter(|_| !page.body.is_empty()) {
-            stream.response.append(b"content-type", kind.as_bytes());
-        }
         let status = stream.response.status();
-        let bodiless = status < 200 || status == 204 || status == 304;
-        if !bodiless {
-            let mut length = [0; 20];
-            stream.response.append(
-                b"content-length",
-                decimal(page.body.len() as u64, &mut length),
-            );
-        }
+        stream.txn.status = status;
         self.after_response_rules(cx, stream);
         self.finish_response_head(cx, stream);
         let mut out = std::mem::take(&mut self.scratch);
         out.clear();
         h1::write_response(&stream.response, &mut out);
-        let body = if bodiless || stream.txn.method == Method::Head {
+        let body = if is_bodiless(status) || stream.txn.method == Method::Head {
             &[][..]
         } else {
-            page.body
+            body
         };
         stream.txn.bytes_out += (out.len() + body.len()) as u64;
         self.send(cx, client, &out, body);
@@ -302,6 +262,19 @@ fn begin(response: &mut Head, status: u16) {
     response.clear();
     response.set_version(http::Version::Http11);
     response.set_status(status, error_pages::reason(status).as_bytes());
+}
+
+/// Responses that never have a body (RFC 9110 §6.4.1).
+fn is_bodiless(status: u16) -> bool {
+    status < 200 || status == 204 || status == 304
+}
+
+/// Appends the length of the body, where the status may have one.
+fn put_length(response: &mut Head, bytes: usize) {
+    if !is_bodiless(response.status()) {
+        let mut digits = [0; 20];
+        response.append(b"content-length", decimal(bytes as u64, &mut digits));
+    }
 }
 
 fn append_path(request: &Head, drop_query: bool, append_slash: bool, location: &mut Vec<u8>) {

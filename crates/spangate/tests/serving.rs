@@ -212,7 +212,7 @@ backend plain
     let (head, text) = line.split_once("]: ").expect("a syslog header");
     // <priority>Mmm dd hh:mm:ss host tag[pid
     assert!(head.starts_with("<158>") && head.contains(" localhost haproxy["), "{head}");
-    let web = "127.0.0.1:N [T] web back/one t/t/t/t/t 200 82 - - ---- 1/1/1/1/0 0/0 {test|/pa} {43} \"GET /path?query HTTP/1.1\"";
+    let web = "127.0.0.1:N [T] web back/one t/t/t/t/t 200 82 - - ---- 1/1/0/0/0 0/0 {test|/pa} {43} \"GET /path?query HTTP/1.1\"";
     assert_eq!(without_times(&plain(text), 4), web);
     let mut client = Client::connect(address(&tcp));
     client.send("GET /x HTTP/1.1\r\nconnection: close\r\n\r\n");
@@ -220,7 +220,7 @@ backend plain
     drop(client);
     let line = receive();
     let (_, text) = line.split_once("]: ").expect("a syslog header");
-    let raw = "127.0.0.1:N [T] raw plain/two t/t/t 92 -- 2/1/0/0/0 0/0";
+    let raw = "127.0.0.1:N [T] raw plain/two t/t/t 80 -- 2/1/0/0/0 0/0";
     assert_eq!(without_times(&plain(text), 4), raw);
     let printed = proxy.stop();
     let lines: Vec<String> = printed.lines().map(|line| without_times(&plain(line), 4)).collect();

@@ -142,6 +142,15 @@ impl<'a> Parser<'a> {
         &self.head.buf[from..self.at]
     }
 
+    /// Goes over the spaces between two words of a request line, however many there are: what leaves has one.
+    pub fn spaces(&mut self, otherwise: ParseError) -> Result<(), Stop> {
+        self.space(otherwise)?;
+        while self.byte(self.at) == b' ' {
+            self.at += 1;
+        }
+        Ok(())
+    }
+
     /// Goes over the one space between two words of a start line; when relaxed, over as many spaces and tabs as there
     /// are.
     pub fn space(&mut self, otherwise: ParseError) -> Result<(), Stop> {

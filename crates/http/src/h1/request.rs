@@ -74,7 +74,7 @@ fn request_line(parser: &mut Parser<'_>) -> Result<bool, Stop> {
     if method_len == 0 {
         return Err(parser.bad(from, ParseError::BadMethod));
     }
-    parser.space(ParseError::BadMethod)?;
+    parser.spaces(ParseError::BadMethod)?;
 
     let target = parser.at;
     parser.at = target_end(parser)?;
@@ -88,7 +88,7 @@ fn request_line(parser: &mut Parser<'_>) -> Result<bool, Stop> {
     if matches!(parser.byte(parser.at), b'\r' | b'\n') {
         return http09(parser);
     }
-    parser.space(ParseError::BadTarget)?;
+    parser.spaces(ParseError::BadTarget)?;
 
     let version = parser.at;
     let mut version_len = Some(8);

@@ -121,11 +121,13 @@ impl Core {
             HttpAction::UnsetVar(var) => self.set_var(stream, *var, None),
             HttpAction::Return(reply) => {
                 stream.ended_by(b'L', set.letter());
+                stream.request_processed(cx.now());
                 self.reply(cx, stream, reply);
                 return Flow::Ended;
             }
             HttpAction::Deny(reply) => {
                 stream.ended_by(b'P', set.letter());
+                stream.request_processed(cx.now());
                 self.reply(cx, stream, reply);
                 return Flow::Ended;
             }
@@ -205,6 +207,7 @@ impl Core {
             return;
         };
         stream.ended_by(b'P', b'T');
+        stream.txn.timing.queued_ms = Some(cx.now().ms());
         if let HttpAction::Tarpit(reply) = &cx.running.proxy(proxy).http_request[place].action {
             let reply: &Reply = reply;
             self.reply(cx, stream, reply);

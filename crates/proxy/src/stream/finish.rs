@@ -15,17 +15,17 @@ impl Core {
             return;
         }
         self.leave_queue(stream);
-        // Log lines name connections that still count, as HAProxy's do.
         stream
             .txn
             .timing
             .data_end_ms
             .get_or_insert(cx.driver.now().ms());
-        self.log_stream(cx, stream);
         self.release_server(cx, stream);
         if std::mem::take(&mut stream.backend_counted) {
             self.uncount(Count::Backend(stream.backend));
         }
+        // The line's counters name who else is there: `fc` still has this client, `bc` and `sc` no longer this stream.
+        self.log_stream(cx, stream);
         stream.phase = Phase::Done;
         let Some(client) = stream.client.take() else {
             return;
@@ -62,33 +62,54 @@ impl Core {
                 stream.ended_by(b'C', b'R');
                 self.refuse_request(cx, stream, 400);
             }
+            // The rules still see what came, as in HAProxy; `prepare_request` ends it.
+            Phase::FrontendBody | Phase::BackendBody => {
+                stream.body_cut = !self.body_is_here(cx, stream, None);
+                self.run(cx, stream);
+            }
             // Before the server stands, and the backend does not work for a client that has left.
-            _ if !stream.txn.is_http && cx.running.proxy(stream.backend).aborts_on_close() => {
+            _ if !stream.txn.is_http && aborts_on_close(cx, stream) => {
                 stream.ended_by(b'C', phase_letter(stream));
                 self.cut(cx, stream);
             }
             _ if !stream.txn.is_http => {}
-            Phase::Queue | Phase::TurnAround | Phase::Connect | Phase::Tarpit
-                if cx.running.proxy(stream.backend).aborts_on_close()
-                    || stream.phase == Phase::Tarpit =>
+            Phase::Queue | Phase::TurnAround | Phase::Connect | Phase::ResponseHead
+                if !has_input && aborts_on_close(cx, stream) =>
             {
-                stream.ended_by(b'C', phase_letter(stream));
-                self.refuse_request(cx, stream, 400);
+                self.client_aborted(cx, stream)
             }
-            _ if !stream.upload.done && !has_input => {
-                stream.ended_by(b'C', phase_letter(stream));
-                self.refuse_request(cx, stream, 400);
-            }
+            Phase::Tarpit => self.client_aborted(cx, stream),
+            _ if !stream.upload.done && !has_input => self.client_aborted(cx, stream),
             _ => {}
+        }
+    }
+
+    /// Ends a stream whose client will not send the rest of its request, or does not wait for its answer.
+    pub fn client_aborted<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        stream.ended_by(b'C', phase_letter(stream));
+        self.give_up(cx, stream, 400);
+    }
+
+    /// Ends a stream that cannot go on: by an error page, or by the close where its response has begun.
+    fn give_up<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, status: u16) {
+        if stream.answered {
+            self.cut(cx, stream);
+        } else {
+            self.refuse_request(cx, stream, status);
         }
     }
 
     /// The client's connection is gone.
     pub fn client_gone<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
-        if stream.phase == Phase::RequestHead && stream.txn.status == 0 {
+        if stream.txn.is_http && stream.txn.status == 0 {
             stream.txn.status = 400;
         }
-        stream.ended_by(b'C', phase_letter(stream));
+        // HAProxy finds a reset while it forwards the request's end: data, not headers.
+        let when = match stream.phase {
+            Phase::ResponseHead => b'D',
+            _ => phase_letter(stream),
+        };
+        stream.ended_by(b'C', when);
         self.cut(cx, stream);
     }
 
@@ -131,13 +152,13 @@ impl Core {
                 stream.ended_by(b'c', b'D');
                 self.cut(cx, stream);
             }
-            Phase::BufferBody => {
+            Phase::FrontendBody | Phase::BackendBody => {
                 stream.ended_by(b'c', b'R');
                 self.refuse_request(cx, stream, 408);
             }
             _ => {
                 stream.ended_by(b'c', phase_letter(stream));
-                self.refuse_request(cx, stream, 400);
+                self.give_up(cx, stream, 400);
             }
         }
     }
@@ -206,6 +227,11 @@ impl Core {
     }
 }
 
+/// `option abortonclose` (manual §4.2): a client's end means that it does not wait for the answer.
+fn aborts_on_close<D>(cx: &Cx<'_, D>, stream: &Stream) -> bool {
+    cx.running.proxy(stream.backend).aborts_on_close()
+}
+
 /// The second character of the termination state (manual §8.5): when it happened.
 pub(crate) fn phase_letter(stream: &Stream) -> u8 {
     match stream.phase {
@@ -215,12 +241,15 @@ pub(crate) fn phase_letter(stream: &Stream) -> u8 {
         | Phase::SwitchBackend
         | Phase::BackendContent
         | Phase::BackendRequest
-        | Phase::BufferBody
+        | Phase::FrontendBody
+        | Phase::BackendBody
         | Phase::PrepareRequest => b'R',
         Phase::SelectServer | Phase::Queue => b'Q',
         Phase::TurnAround | Phase::Connect | Phase::SendRequest => b'C',
         Phase::ResponseHead => b'H',
         Phase::Tarpit => b'T',
+        // All of the response is gone, the rest of its request is still awaited.
+        Phase::Transfer if stream.download.done => b'L',
         _ => b'D',
     }
 }

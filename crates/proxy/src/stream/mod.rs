@@ -23,11 +23,12 @@ pub(crate) enum Phase {
     #[default]
     RequestHead,
     FrontendContent,
+    FrontendBody,
     FrontendRequest,
     SwitchBackend,
     BackendContent,
+    BackendBody,
     BackendRequest,
-    BufferBody,
     PrepareRequest,
     SelectServer,
     Queue,
@@ -97,6 +98,8 @@ pub(crate) struct Stream {
     pub wait_until_ms: u64,
     /// Inspection began.
     pub inspecting: bool,
+    /// The client's end came while the rest of a body was awaited.
+    pub body_cut: bool,
     pub logged: bool,
     /// The request asked for another protocol (`Upgrade`, CONNECT).
     pub wants_tunnel: bool,
@@ -149,6 +152,7 @@ impl Stream {
             keep_server,
             wait_until_ms,
             inspecting,
+            body_cut,
             logged,
             wants_tunnel,
             client_ended,
@@ -175,6 +179,7 @@ impl Stream {
             keep_client,
             keep_server,
             inspecting,
+            body_cut,
             logged,
             wants_tunnel,
             client_ended,

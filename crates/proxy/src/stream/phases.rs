@@ -26,16 +26,18 @@ impl Core {
                 Phase::RequestHead => Step::Wait,
                 // `tcp-request content` of the frontend: may wait `inspect-delay` for bytes.
                 Phase::FrontendContent => self.frontend_content(cx, stream),
+                // `option http-buffer-request` of the frontend: waits for the body or a full buffer.
+                Phase::FrontendBody => self.frontend_body(cx, stream),
                 // `http-request` of the frontend.
                 Phase::FrontendRequest => self.frontend_request(cx, stream),
                 // `use_backend`, `default_backend`.
                 Phase::SwitchBackend => self.switch_backend(cx, stream),
                 // `tcp-request content` of the backend.
                 Phase::BackendContent => self.backend_content(cx, stream),
+                // `option http-buffer-request` of the backend.
+                Phase::BackendBody => self.backend_body(cx, stream),
                 // `http-request` of the backend.
                 Phase::BackendRequest => self.backend_request(cx, stream),
-                // `option http-buffer-request`: waits for the body or a full buffer.
-                Phase::BufferBody => self.buffer_body(cx, stream),
                 // Forwarding headers, connection handling.
                 Phase::PrepareRequest => self.prepare_request(cx, stream),
                 // Balancing; a slot of the server.

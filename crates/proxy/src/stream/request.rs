@@ -18,6 +18,12 @@ impl Stream {
         self.txn.is_http && self.phase != Phase::RequestHead && !self.txn.request_line.is_empty()
     }
 
+    /// The request was read and its rules are done, by their end or by one that answers: what `%TR` counts to.
+    pub fn request_processed(&mut self, now: net::Now) {
+        let complete = &mut self.txn.timing.request_complete_ms;
+        complete.get_or_insert(now.ms());
+    }
+
     /// A response's head is there: the server's or our own.
     pub fn has_response(&self) -> bool {
         self.response.status() != 0
@@ -68,7 +74,6 @@ impl Core {
         } = stream;
         txn.method = request.method();
         txn.bytes_in = parsed.consumed as u64;
-        txn.timing.request_complete_ms = Some(cx.driver.now().ms());
         let line = &mut txn.request_line;
         line.clear();
         for part in [request.method_bytes(), b" ", request.target(), b" "] {
@@ -107,7 +112,7 @@ impl Core {
 
     pub fn frontend_content<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
         let next = if stream.txn.is_http {
-            Phase::FrontendRequest
+            Phase::FrontendBody
         } else {
             Phase::SwitchBackend
         };
@@ -116,7 +121,7 @@ impl Core {
 
     pub fn backend_content<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
         let next = if stream.txn.is_http {
-            Phase::BackendRequest
+            Phase::BackendBody
         } else {
             Phase::SelectServer
         };
@@ -131,7 +136,7 @@ impl Core {
     }
 
     pub fn backend_request<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
-        let next = Phase::BufferBody;
+        let next = Phase::PrepareRequest;
         if stream.backend == stream.frontend {
             return Step::Go(next);
         }
@@ -213,45 +218,67 @@ impl Core {
         Step::Wait
     }
 
-    /// Waits for a request's body, as far as a buffer takes it.
-    pub fn buffer_body<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
-        let next = Step::Go(Phase::PrepareRequest);
-        let wanted = cx.running.proxy(stream.backend).options.http_buffer_request
-            || cx
-                .running
-                .proxy(stream.frontend)
-                .options
-                .http_buffer_request;
-        let Some(client) = stream.client else {
-            return Step::Wait;
-        };
-        if !wanted || stream.upload.done {
-            return next;
-        }
-        self.expect_continue(cx, stream);
-        let Some(entry) = self.conns.get(client) else {
-            return Step::Wait;
-        };
-        let room = cx
+    /// `option http-buffer-request` of the frontend.
+    pub fn frontend_body<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
+        let wanted = cx
             .running
-            .config
-            .global
-            .tune
-            .bufsize_bytes
-            .saturating_sub(stream.request.wire_bytes());
-        let whole = match stream.parsed.framing {
-            Framing::Length(bytes) => entry.input.len() as u64 >= bytes,
-            _ => is_whole(stream.parsed.framing, &entry.input),
-        };
-        if whole || entry.input.len() >= room {
-            self.set_deadline(client, net::timers::NEVER_MS);
-            return next;
+            .proxy(stream.frontend)
+            .options
+            .http_buffer_request;
+        self.buffer_body(cx, stream, wanted, Phase::FrontendRequest)
+    }
+
+    /// The same of the backend.
+    pub fn backend_body<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
+        let options = &cx.running.proxy(stream.backend).options;
+        let wanted = options.http_buffer_request && stream.backend != stream.frontend;
+        self.buffer_body(cx, stream, wanted, Phase::BackendRequest)
+    }
+
+    /// Waits for a request's body, as far as a buffer takes it.
+    fn buffer_body<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        wanted: bool,
+        next: Phase,
+    ) -> Step {
+        if !wanted || stream.upload.done || self.body_is_here(cx, stream, None) {
+            if std::mem::take(&mut stream.inspecting)
+                && let Some(client) = stream.client
+            {
+                self.set_deadline(client, net::timers::NEVER_MS);
+            }
+            return Step::Go(next);
         }
-        if !std::mem::replace(&mut stream.inspecting, true) {
+        if !std::mem::replace(&mut stream.inspecting, true)
+            && let Some(client) = stream.client
+        {
             let timeouts = &cx.running.timeouts[stream.frontend];
             self.set_deadline(client, deadline(cx.now(), timeouts.http_request));
         }
         Step::Wait
+    }
+
+    /// Whether as much of a request's body waits in the client's input as can be waited for: all of it, `enough` bytes, a full
+    /// buffer, or what came before the client's end. Asks a client that expects it to send.
+    pub fn body_is_here<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        enough: Option<usize>,
+    ) -> bool {
+        self.expect_continue(cx, stream);
+        let bufsize = cx.running.config.global.tune.bufsize_bytes;
+        let Some(entry) = stream.client.and_then(|client| self.conns.get(client)) else {
+            return true;
+        };
+        let room = bufsize.saturating_sub(stream.request.wire_bytes());
+        let here = entry.input.len();
+        stream.body_cut
+            || here >= room
+            || enough.is_some_and(|enough| here >= enough)
+            || is_whole(stream.parsed.framing, &entry.input)
     }
 
     /// Answers `Expect: 100-continue` where the body is wanted here, before a server is asked.
@@ -266,23 +293,34 @@ impl Core {
 
     /// What the proxy itself changes of a request: who it comes from, and how its connection goes on.
     pub fn prepare_request<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
-        self.add_forwarding_headers(cx, stream);
+        stream.request_processed(cx.now());
+        if stream.body_cut {
+            self.client_aborted(cx, stream);
+            return Step::Wait;
+        }
         let frontend = cx.running.proxy(stream.frontend);
         let backend = cx.running.proxy(stream.backend);
-        let mode = connection_mode(frontend.connection_mode, backend.connection_mode);
-        stream.keep_client &= mode != ConnectionMode::Close;
-        stream.keep_server = mode == ConnectionMode::KeepAlive;
-        if !stream.keep_server && !stream.wants_tunnel && !backend.options.http_pretend_keepalive {
-            stream.request.append(b"connection", b"close");
-        }
-        // Requests leave as HTTP/1.1, whatever the client spoke (RFC 9110 §2.5).
-        stream.request.set_version(Version::Http11);
         if let Some(format) = &frontend.unique_id_format
             && let Some(header) = &frontend.unique_id_header
         {
             self.make_unique_id(cx, stream, format);
             if let Some(id) = &stream.txn.unique_id {
                 stream.request.append(header.as_bytes(), id);
+            }
+        }
+        self.add_forwarding_headers(cx, stream);
+        // manual §4.2: `httpclose` closes its own side, `http-server-close` of either the server's.
+        stream.keep_client &= frontend.connection_mode != ConnectionMode::Close;
+        stream.keep_server = frontend.connection_mode != ConnectionMode::ServerClose
+            && backend.connection_mode == ConnectionMode::KeepAlive;
+        let version = stream.request_version();
+        stream.request.set_version(version);
+        if !stream.wants_tunnel {
+            let keeps = stream.keep_server || backend.options.http_pretend_keepalive;
+            match (keeps, version) {
+                (false, Version::Http11) => stream.request.append(b"connection", b"close"),
+                (true, Version::Http10) => stream.request.append(b"connection", b"keep-alive"),
+                _ => {}
             }
         }
         Step::Go(Phase::SelectServer)
@@ -304,6 +342,9 @@ fn strictness<D>(cx: &Cx<'_, D>, stream: &Stream) -> Strictness {
 
 /// Whether all of a body lies in `input`.
 fn is_whole(framing: Framing, input: &[u8]) -> bool {
+    if let Framing::Length(bytes) = framing {
+        return input.len() as u64 >= bytes;
+    }
     let mut decoder = h1::body::BodyDecoder::new(framing);
     let mut trailers = http::Head::default();
     let mut rest = input;
@@ -316,14 +357,4 @@ fn is_whole(framing: Framing, input: &[u8]) -> bool {
         }
     }
     true
-}
-
-/// The stricter of the two sides (manual §4.2 option httpclose).
-fn connection_mode(frontend: ConnectionMode, backend: ConnectionMode) -> ConnectionMode {
-    use ConnectionMode::{Close, KeepAlive, ServerClose};
-    match (frontend, backend) {
-        (Close, _) | (_, Close) => Close,
-        (ServerClose, _) | (_, ServerClose) => ServerClose,
-        (KeepAlive, KeepAlive) => KeepAlive,
-    }
 }

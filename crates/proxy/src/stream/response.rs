@@ -335,14 +335,19 @@ impl Core {
         }
         stream.keep_client &=
             cx.running.proxy(stream.frontend).connection_mode != ConnectionMode::Close;
-        stream.response.set_version(Version::Http11);
+        let version = match stream.response.version() {
+            Version::Http10 => Version::Http10,
+            _ => Version::Http11,
+        };
+        stream.response.set_version(version);
         if stream.wants_tunnel {
             return;
         }
+        let old = version == Version::Http10;
         let old_client = stream.request_version() == Version::Http10;
-        match (stream.keep_client, old_client) {
-            (false, _) => stream.response.append(b"connection", b"close"),
-            (true, true) => stream.response.append(b"connection", b"keep-alive"),
+        match stream.keep_client {
+            false if !old => stream.response.append(b"connection", b"close"),
+            true if old || old_client => stream.response.append(b"connection", b"keep-alive"),
             _ => {}
         }
     }

@@ -105,7 +105,12 @@ impl Server {
         self.got = 0;
         self.answered = false;
         let method = head.start.split(' ').next();
-        if method != Some(exchange.method) || !head.start.ends_with(" HTTP/1.1") {
+        let version = if exchange.old {
+            " HTTP/1.0"
+        } else {
+            " HTTP/1.1"
+        };
+        if method != Some(exchange.method) || !head.start.ends_with(version) {
             self.fault(stage, &format!("request line {:?}", head.start));
         }
         if head.get("expect").is_some()
