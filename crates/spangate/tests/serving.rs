@@ -31,7 +31,10 @@ fn connections_are_kept_on_both_sides() {
     for number in 0..20 {
         let answer = client.get(&format!("/{number}"));
         assert_eq!(answer.line, "HTTP/1.1 200 OK");
-        assert_eq!(answer.text(), format!("GET /{number} HTTP/1.1\nhost: test\nbody 0\n"));
+        assert_eq!(
+            answer.text(),
+            format!("GET /{number} HTTP/1.1\nhost: test\nbody 0\n")
+        );
     }
     // Requests sent without waiting are answered in order.
     client.send("GET /a HTTP/1.1\r\nhost: x\r\n\r\nGET /b HTTP/1.1\r\nhost: x\r\n\r\n");
@@ -50,13 +53,19 @@ fn every_kind_of_address_listens_and_is_reached() {
     let abstract_addr = |end: &str| {
         std::os::unix::net::SocketAddr::from_abstract_name(format!("{name}-{end}")).unwrap()
     };
-    on_unix(UnixListener::bind_addr(&abstract_addr("back")).unwrap(), |_| ok("abstract"));
+    on_unix(
+        UnixListener::bind_addr(&abstract_addr("back")).unwrap(),
+        |_| ok("abstract"),
+    );
     let six = TcpListener::bind("[::1]:0").expect("IPv6 on the loopback");
     let origin_six = TcpListener::bind("[::1]:0").expect("IPv6 on the loopback");
     let at_six = address(&origin_six);
     let served = spawn(move || {
         let (mut stream, _) = origin_six.accept().unwrap();
-        let mut reader = Reader { wire: stream.try_clone().unwrap(), rest: Vec::new() };
+        let mut reader = Reader {
+            wire: stream.try_clone().unwrap(),
+            rest: Vec::new(),
+        };
         reader.head().unwrap();
         stream.write_all(&ok("six")).unwrap();
     });
@@ -78,11 +87,20 @@ backend six
 "
     );
     let proxy = Proxy::start_in(folder, &config, &[("FRONT", &front), ("SIX", &six)]);
-    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
     assert_eq!(Client::connect(address(&front)).get("/unix").text(), "unix");
-    assert_eq!(Client::connect(address(&six)).get("/abns").text(), "abstract");
-    assert_eq!(Client::over(UnixStream::connect(&path).unwrap()).get("/six").text(), "six");
+    assert_eq!(
+        Client::connect(address(&six)).get("/abns").text(),
+        "abstract"
+    );
+    assert_eq!(
+        Client::over(UnixStream::connect(&path).unwrap())
+            .get("/six")
+            .text(),
+        "six"
+    );
     let stream = UnixStream::connect_addr(&abstract_addr("front")).unwrap();
     assert_eq!(Client::over(stream).get("/unix").text(), "unix");
     join(&served, "the server");
@@ -105,7 +123,7 @@ fn tcp_passes_each_end_on_by_itself() {
     let bytes = pattern(300_000);
     client.send(&bytes);
     client.reader.wire.shutdown(Shutdown::Write).unwrap();
-    let mut back = client.reader.to_end();
+    let mut back = client.reader.everything();
     back.reverse();
     assert!(back == bytes, "{} bytes came back", back.len());
     proxy.stop();
@@ -133,7 +151,7 @@ fn tcp_responses_are_inspected() {
     assert_eq!(client.reader.exactly(4).unwrap(), b"good");
     let mut client = Client::connect(address(&front));
     client.send("evil");
-    assert_eq!(client.reader.to_end(), b"");
+    assert_eq!(client.reader.everything(), b"");
     proxy.stop();
 }
 
@@ -162,7 +180,11 @@ fn without_times(line: &str, at: usize) -> String {
             *word = "[T]".into();
         }
     }
-    words[at] = words[at].split('/').map(|_| "t").collect::<Vec<_>>().join("/");
+    words[at] = words[at]
+        .split('/')
+        .map(|_| "t")
+        .collect::<Vec<_>>()
+        .join("/");
     words.join(" ")
 }
 
@@ -211,26 +233,35 @@ backend plain
     assert!(line.ends_with('\n'));
     let (head, text) = line.split_once("]: ").expect("a syslog header");
     // <priority>Mmm dd hh:mm:ss host tag[pid
-    assert!(head.starts_with("<158>") && head.contains(" localhost haproxy["), "{head}");
+    assert!(
+        head.starts_with("<158>") && head.contains(" localhost haproxy["),
+        "{head}"
+    );
     let web = "127.0.0.1:N [T] web back/one t/t/t/t/t 200 82 - - ---- 1/1/0/0/0 0/0 {test|/pa} {43} \"GET /path?query HTTP/1.1\"";
     assert_eq!(without_times(&plain(text), 4), web);
     let mut client = Client::connect(address(&tcp));
     client.send("GET /x HTTP/1.1\r\nconnection: close\r\n\r\n");
-    client.reader.to_end();
+    client.reader.everything();
     drop(client);
     let line = receive();
     let (_, text) = line.split_once("]: ").expect("a syslog header");
     let raw = "127.0.0.1:N [T] raw plain/two t/t/t 80 -- 2/1/0/0/0 0/0";
     assert_eq!(without_times(&plain(text), 4), raw);
     let printed = proxy.stop();
-    let lines: Vec<String> = printed.lines().map(|line| without_times(&plain(line), 4)).collect();
+    let lines: Vec<String> = printed
+        .lines()
+        .map(|line| without_times(&plain(line), 4))
+        .collect();
     assert_eq!(lines, [web, raw]);
 }
 
 #[test]
 fn an_upgrade_becomes_a_tunnel() {
     let origin = Origin::raw(|stream| {
-        let mut reader = Reader { wire: stream, rest: Vec::new() };
+        let mut reader = Reader {
+            wire: stream,
+            rest: Vec::new(),
+        };
         let head = reader.head().unwrap();
         assert_eq!(head.field("upgrade"), Some("websocket"));
         let answer = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\nhello";
@@ -244,7 +275,10 @@ fn an_upgrade_becomes_a_tunnel() {
     let mut client = Client::connect(address(&front));
     client.send("GET /chat HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\nfirst");
     let head = client.reader.head().unwrap();
-    assert_eq!((head.status, head.field("upgrade")), (101, Some("websocket")));
+    assert_eq!(
+        (head.status, head.field("upgrade")),
+        (101, Some("websocket"))
+    );
     assert_eq!(client.reader.exactly(10).unwrap(), b"hellofirst");
     client.send("more");
     assert_eq!(client.reader.exactly(4).unwrap(), b"more");
@@ -256,7 +290,10 @@ fn an_upgrade_becomes_a_tunnel() {
 #[test]
 fn connect_becomes_a_tunnel() {
     let origin = Origin::raw(|stream| {
-        let mut reader = Reader { wire: stream, rest: Vec::new() };
+        let mut reader = Reader {
+            wire: stream,
+            rest: Vec::new(),
+        };
         let head = reader.head().unwrap();
         assert_eq!(head.line, "CONNECT host:443 HTTP/1.1");
         reader.wire.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
@@ -277,7 +314,11 @@ fn connect_becomes_a_tunnel() {
 #[test]
 fn the_proxy_protocol_carries_the_client_through_a_chain() {
     let origin = Origin::echo();
-    for version in ["send-proxy", "send-proxy-v2", "send-proxy-v2 proxy-v2-options crc32c,unique-id"] {
+    for version in [
+        "send-proxy",
+        "send-proxy-v2",
+        "send-proxy-v2 proxy-v2-options crc32c,unique-id",
+    ] {
         let (front, inner) = (listener(), listener());
         let config = format!(
             "{DEFAULTS}
@@ -302,8 +343,15 @@ backend origin
         let mut client = Client::connect(address(&front));
         client.send("PROXY TCP4 1.2.3.4 5.6.7.8 1111 80\r\nGET / HTTP/1.1\r\nhost: x\r\n\r\n");
         let text = client.response().expect("an answer").text();
-        assert!(text.contains("x-seen: 1.2.3.4:1111>5.6.7.8:80\n"), "{version}: {text}");
-        assert_eq!(text.contains("x-id: id-1.2.3.4\n"), version.contains("unique-id"), "{version}: {text}");
+        assert!(
+            text.contains("x-seen: 1.2.3.4:1111>5.6.7.8:80\n"),
+            "{version}: {text}"
+        );
+        assert_eq!(
+            text.contains("x-id: id-1.2.3.4\n"),
+            version.contains("unique-id"),
+            "{version}: {text}"
+        );
         let mut wrong = Client::connect(address(&front));
         wrong.send("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
         assert!(wrong.is_closed(), "a client without the header is closed");
@@ -314,7 +362,10 @@ backend origin
 #[test]
 fn error_pages_are_the_configured_ones() {
     let folder = Folder::new();
-    let page = folder.write("503.http", "HTTP/1.1 503 Busy\r\ncache-control: no-store\r\ncontent-type: text/plain\r\n\r\nlater\n");
+    let page = folder.write(
+        "503.http",
+        "HTTP/1.1 503 Busy\r\ncache-control: no-store\r\ncontent-type: text/plain\r\n\r\nlater\n",
+    );
     let empty = folder.write("403.http", "");
     let front = listener();
     let config = format!(
@@ -324,13 +375,23 @@ fn error_pages_are_the_configured_ones() {
     let proxy = Proxy::start_in(folder, &config, &[("FRONT", &front)]);
     let mut client = Client::connect(address(&front));
     let answer = client.get("/");
-    assert_eq!((&*answer.line, answer.text()), ("HTTP/1.1 503 Busy", "later\n".to_owned()));
+    assert_eq!(
+        (&*answer.line, answer.text()),
+        ("HTTP/1.1 503 Busy", "later\n".to_owned())
+    );
     assert_eq!(answer.field("cache-control"), Some("no-store"));
     let answer = client.get("/gone");
-    assert_eq!((answer.status, answer.field("location")), (302, Some("http://elsewhere/")));
+    assert_eq!(
+        (answer.status, answer.field("location")),
+        (302, Some("http://elsewhere/"))
+    );
     let answer = client.get("/many");
     assert_eq!(answer.line, "HTTP/1.1 429 Too Many Requests");
-    assert!(answer.text().starts_with("<html><body><h1>429 Too Many Requests</h1>\n"));
+    assert!(
+        answer
+            .text()
+            .starts_with("<html><body><h1>429 Too Many Requests</h1>\n")
+    );
     client.send("GET /no HTTP/1.1\r\nhost: x\r\n\r\n");
     assert!(client.is_closed(), "an empty page is no answer");
     proxy.stop();
@@ -349,7 +410,10 @@ fn timeouts_answer_in_time() {
     let mut slow = Client::connect(address(&front));
     slow.send("GET / HTTP/1.1\r\nhost:");
     let answer = slow.response().expect("an answer");
-    assert_eq!((answer.status, answer.field("connection")), (408, Some("close")));
+    assert_eq!(
+        (answer.status, answer.field("connection")),
+        (408, Some("close"))
+    );
     assert!(slow.is_closed());
     proxy.stop();
 }
@@ -466,10 +530,15 @@ fn large_bodies_pass_both_ways_beside_a_slow_reader() {
             }
             client.send("0\r\n\r\n");
         } else {
-            client.send(format!("POST /l HTTP/1.1\r\nhost: x\r\ncontent-length: {SIZE}\r\n\r\n"));
+            client.send(format!(
+                "POST /l HTTP/1.1\r\nhost: x\r\ncontent-length: {SIZE}\r\n\r\n"
+            ));
             client.send(&body);
         }
-        assert!(client.response().unwrap().body == body, "chunked: {chunked}");
+        assert!(
+            client.response().unwrap().body == body,
+            "chunked: {chunked}"
+        );
     }
     assert!(slow.response().unwrap().body == body);
     proxy.stop();
@@ -478,10 +547,16 @@ fn large_bodies_pass_both_ways_beside_a_slow_reader() {
 #[test]
 fn a_client_that_asks_first_is_asked_to_go_on() {
     let origin = Origin::raw(|stream| {
-        let mut reader = Reader { wire: stream, rest: Vec::new() };
+        let mut reader = Reader {
+            wire: stream,
+            rest: Vec::new(),
+        };
         let head = reader.head().unwrap();
         assert_eq!(head.field("expect"), Some("100-continue"));
-        reader.wire.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").unwrap();
+        reader
+            .wire
+            .write_all(b"HTTP/1.1 100 Continue\r\n\r\n")
+            .unwrap();
         let body = reader.body(&head, false).unwrap();
         reader.wire.write_all(&ok(body)).unwrap();
     });
@@ -508,7 +583,10 @@ fn redirects_variables_and_queries() {
     assert_eq!(client.get("/var").field("x"), Some("n23"));
     assert_eq!(client.get("/x?q=2").field("location"), Some("/there?q=2"));
     assert_eq!(client.get("/x").field("location"), Some("/there"));
-    assert_eq!(client.get("/amp?q=2").field("location"), Some("/there?a=1&q=2"));
+    assert_eq!(
+        client.get("/amp?q=2").field("location"),
+        Some("/there?a=1&q=2")
+    );
     proxy.stop();
 }
 
@@ -517,7 +595,10 @@ fn nothing_waits_for_a_client_that_left_the_queue() {
     let (held, release) = (listener(), listener());
     let (at_held, at_release) = (address(&held), address(&release));
     let origin = Origin::start(move |request| {
-        assert!(!request.line.contains("/left"), "a request that was given up reached the server");
+        assert!(
+            !request.line.contains("/left"),
+            "a request that was given up reached the server"
+        );
         if request.line.starts_with("GET /hold") {
             drop(TcpStream::connect(at_held));
             let _ = TcpStream::connect(at_release).unwrap().read(&mut [0]);

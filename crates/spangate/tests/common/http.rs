@@ -70,7 +70,11 @@ impl<W: Read> Reader<W> {
 
     fn until(&mut self, end: &[u8]) -> Option<Vec<u8>> {
         loop {
-            if let Some(at) = self.rest.windows(end.len()).position(|window| window == end) {
+            if let Some(at) = self
+                .rest
+                .windows(end.len())
+                .position(|window| window == end)
+            {
                 return Some(self.rest.drain(..at + end.len()).collect());
             }
             if !self.more() {
@@ -89,7 +93,7 @@ impl<W: Read> Reader<W> {
     }
 
     /// All until the end.
-    pub fn to_end(&mut self) -> Vec<u8> {
+    pub fn everything(&mut self) -> Vec<u8> {
         while self.more() {}
         std::mem::take(&mut self.rest)
     }
@@ -101,7 +105,12 @@ impl<W: Read> Reader<W> {
         let mut lines = text.trim_end().split("\r\n").map(str::to_owned);
         let line = lines.next()?;
         let status = line.split(' ').nth(1).and_then(|word| word.parse().ok());
-        Some(Message { status: status.unwrap_or(0), line, fields: lines.collect(), body: Vec::new() })
+        Some(Message {
+            status: status.unwrap_or(0),
+            line,
+            fields: lines.collect(),
+            body: Vec::new(),
+        })
     }
 
     /// The body that a head announces. `open`: without a length it goes on to the end.
@@ -110,7 +119,8 @@ impl<W: Read> Reader<W> {
             let mut body = Vec::new();
             loop {
                 let line = self.until(b"\r\n")?;
-                let size = usize::from_str_radix(std::str::from_utf8(&line).ok()?.trim(), 16).ok()?;
+                let size =
+                    usize::from_str_radix(std::str::from_utf8(&line).ok()?.trim(), 16).ok()?;
                 body.extend_from_slice(&self.exactly(size)?);
                 self.exactly(2)?;
                 if size == 0 {
@@ -120,7 +130,7 @@ impl<W: Read> Reader<W> {
         }
         match head.field("content-length") {
             Some(length) => self.exactly(length.parse().ok()?),
-            None if open => Some(self.to_end()),
+            None if open => Some(self.everything()),
             None => Some(Vec::new()),
         }
     }
@@ -140,13 +150,23 @@ impl Client<TcpStream> {
         stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
         stream.set_write_timeout(Some(DEADLINE)).expect("a timeout");
         stream.set_nodelay(true).expect("an option");
-        Client { reader: Reader { wire: stream, rest: Vec::new() } }
+        Client {
+            reader: Reader {
+                wire: stream,
+                rest: Vec::new(),
+            },
+        }
     }
 }
 
 impl<W: Wire> Client<W> {
     pub fn over(wire: W) -> Client<W> {
-        Client { reader: Reader { wire, rest: Vec::new() } }
+        Client {
+            reader: Reader {
+                wire,
+                rest: Vec::new(),
+            },
+        }
     }
 
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
@@ -174,6 +194,6 @@ impl<W: Wire> Client<W> {
 
     /// Whether the other side has closed, and sent nothing before that.
     pub fn is_closed(&mut self) -> bool {
-        self.reader.to_end().is_empty()
+        self.reader.everything().is_empty()
     }
 }

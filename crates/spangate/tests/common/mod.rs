@@ -143,7 +143,11 @@ impl Running {
         let stderr = join(&self.stderr, "the program ends");
         let status = self.child.wait().expect("its status");
         self.ended = true;
-        Output { status, stdout, stderr }
+        Output {
+            status,
+            stdout,
+            stderr,
+        }
     }
 }
 
@@ -188,7 +192,10 @@ frontend ready
         let ready = listener();
         let file = folder.write("spangate.cfg", format!("{config}\n{READY}"));
         let mut command = Command::new(env!("CARGO_BIN_EXE_spangate"));
-        command.args(["-db", "-f", &file]).args(arguments).stdin(Stdio::null());
+        command
+            .args(["-db", "-f", &file])
+            .args(arguments)
+            .stdin(Stdio::null());
         let all = listeners.iter().copied().chain([("READY", &ready)]);
         let mut fds = Vec::new();
         for (name, listener) in all {
@@ -200,10 +207,15 @@ frontend ready
         let at = address(&ready);
         // Only the child has it now: if that dies, so does the connection.
         drop(ready);
-        let answer = TcpStream::connect(at).ok().and_then(|stream| Client::on(stream).try_get("/"));
+        let answer = TcpStream::connect(at)
+            .ok()
+            .and_then(|stream| Client::on(stream).try_get("/"));
         if answer.is_none_or(|answer| answer.status != 200) {
             let _ = running.child.kill();
-            panic!("the program does not serve:\n{}", join(&running.stderr, "its errors"));
+            panic!(
+                "the program does not serve:\n{}",
+                join(&running.stderr, "its errors")
+            );
         }
         Proxy { running, folder }
     }
@@ -212,7 +224,12 @@ frontend ready
     pub fn stop(self) -> String {
         self.running.signal(libc::SIGTERM);
         let output = self.running.end();
-        assert!(output.status.success(), "{:?}: {}", output.status, output.stderr);
+        assert!(
+            output.status.success(),
+            "{:?}: {}",
+            output.status,
+            output.stderr
+        );
         output.stdout
     }
 }

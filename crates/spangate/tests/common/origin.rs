@@ -22,7 +22,10 @@ impl Origin {
     pub fn raw(work: impl Fn(TcpStream) + Send + Sync + 'static) -> Origin {
         let listener = listener();
         let at = address(&listener);
-        on_each(move || listener.accept().map(|(stream, _)| timed(stream)), work);
+        on_each(
+            move || listener.accept().map(|(stream, _)| timed(stream)),
+            work,
+        );
         Origin { at }
     }
 
@@ -39,7 +42,10 @@ fn timed(stream: TcpStream) -> TcpStream {
 }
 
 /// A server on a UNIX socket.
-pub fn on_unix(listener: UnixListener, answer: impl Fn(&Message) -> Vec<u8> + Send + Sync + 'static) {
+pub fn on_unix(
+    listener: UnixListener,
+    answer: impl Fn(&Message) -> Vec<u8> + Send + Sync + 'static,
+) {
     on_each(
         move || listener.accept().map(|(stream, _)| stream),
         move |stream: UnixStream| serve(stream, &answer),
@@ -51,7 +57,11 @@ fn on_each<W: Send + 'static>(
     work: impl Fn(W) + Send + Sync + 'static,
 ) {
     let work = Arc::new(work);
-    let builder = || std::thread::Builder::new().name("origin".into()).stack_size(128 << 10);
+    let builder = || {
+        std::thread::Builder::new()
+            .name("origin".into())
+            .stack_size(128 << 10)
+    };
     let serve = move || {
         while let Ok(stream) = accept() {
             let work = Arc::clone(&work);
@@ -62,9 +72,14 @@ fn on_each<W: Send + 'static>(
 }
 
 fn serve<W: Wire>(wire: W, answer: &(impl Fn(&Message) -> Vec<u8> + ?Sized)) {
-    let mut reader = Reader { wire, rest: Vec::new() };
+    let mut reader = Reader {
+        wire,
+        rest: Vec::new(),
+    };
     while let Some(mut request) = reader.head() {
-        let Some(body) = reader.body(&request, false) else { return };
+        let Some(body) = reader.body(&request, false) else {
+            return;
+        };
         request.body = body;
         if reader.wire.write_all(&answer(&request)).is_err() {
             return;
@@ -78,7 +93,8 @@ fn serve<W: Wire>(wire: W, answer: &(impl Fn(&Message) -> Vec<u8> + ?Sized)) {
 /// A response of 200 with this body.
 pub fn ok(body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
-    let mut response = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len()).into_bytes();
+    let mut response =
+        format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len()).into_bytes();
     response.extend_from_slice(body);
     response
 }
