@@ -51,7 +51,9 @@ fn main() -> ExitCode {
             Err(load::Refused) => ExitCode::FAILURE,
         },
         Command::Run => match load::load(&args) {
-            Ok(config) if args.master.is_some() => master::run(&args, config),
+            Ok(config) if args.master.is_some() || config.global.master_worker => {
+                master::run(&args, config)
+            }
             Ok(config) => process::run(&args, config, None),
             Err(load::Refused) => ExitCode::FAILURE,
         },

@@ -1,15 +1,16 @@
 //! Master-worker mode, with the real program: the manager is told, a reload changes what is served and loses nothing when it
 //! fails, and the two live and die together.
 
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::os::unix::net::UnixDatagram;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+mod common;
 
-/// How long anything may take on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Instant;
+
+use common::{DEADLINE, Folder, address, free_port, listener};
 
 /// A running master, ended with the test.
 struct Master {
@@ -24,10 +25,10 @@ impl Drop for Master {
 }
 
 impl Master {
-    fn start(dir: &Path, option: &str, manager: Option<&Path>) -> Self {
+    fn start(dir: &Folder, option: &str, manager: Option<&Path>) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_spangate"));
-        command.arg(option).arg("-f").arg(dir.join("cfg"));
-        command.arg("-p").arg(dir.join("pid"));
+        command.arg(option).arg("-f").arg(dir.path("cfg"));
+        command.arg("-p").arg(dir.path("pid"));
         command.stdin(Stdio::null()).stderr(Stdio::null());
         match manager {
             Some(path) => command.env("NOTIFY_SOCKET", path),
@@ -59,12 +60,12 @@ fn signal(name: &str, pid: &str) {
 
 /// Asks until there is an answer.
 fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let deadline = now() + PATIENCE;
+    let deadline = now() + DEADLINE;
     loop {
         if let Some(answer) = ask() {
             return answer;
         }
-        assert!(now() < deadline, "{what}: not within {PATIENCE:?}");
+        assert!(now() < deadline, "{what}: not within {DEADLINE:?}");
         std::thread::yield_now();
     }
 }
@@ -77,23 +78,12 @@ fn now() -> Instant {
     Instant::now()
 }
 
-fn folder(name: &str) -> PathBuf {
-    let dir = std::env::temp_dir().join(format!("sg-{name}-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).expect("a folder for the test");
-    dir
-}
-
-fn free_port() -> u16 {
-    let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
-    socket.local_addr().expect("an address").port()
-}
-
-fn configure(dir: &Path, port: u16, rule: &str) {
+fn configure(dir: &Folder, port: u16, rule: &str) {
     let text = format!(
         "global\n    nbthread 1\ndefaults\n    mode http\n    timeout client 5s\n    timeout server 5s\n    \
          timeout connect 1s\nfrontend f\n    bind 127.0.0.1:{port}\n    {rule}\n"
     );
-    std::fs::write(dir.join("cfg"), text).expect("the configuration is written");
+    dir.write("cfg", text);
 }
 
 fn answer(text: &str) -> String {
@@ -103,7 +93,7 @@ fn answer(text: &str) -> String {
 /// The body of one response, none while nobody answers.
 fn get(port: u16) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream.set_read_timeout(Some(DEADLINE)).ok()?;
     let request = b"GET / HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\r\n";
     stream.write_all(request).ok()?;
     let mut text = String::new();
@@ -117,10 +107,10 @@ fn served(port: u16, body: &str) {
 
 #[test]
 fn a_reload_changes_what_is_served_and_a_bad_one_nothing() {
-    let (dir, port) = (folder("reload"), free_port());
-    let manager = UnixDatagram::bind(dir.join("notify")).expect("a manager's socket");
+    let (dir, port) = (Folder::new(), free_port());
+    let manager = UnixDatagram::bind(dir.path("notify")).expect("a manager's socket");
     manager
-        .set_read_timeout(Some(PATIENCE))
+        .set_read_timeout(Some(DEADLINE))
         .expect("a deadline");
     let told = |what: &str| {
         let mut message = [0; 512];
@@ -129,9 +119,9 @@ fn a_reload_changes_what_is_served_and_a_bad_one_nothing() {
         assert!(text.contains(what), "{what}: {text}");
     };
     configure(&dir, port, &answer("one"));
-    let mut master = Master::start(&dir, "-Ws", Some(&dir.join("notify")));
+    let mut master = Master::start(&dir, "-Ws", Some(&dir.path("notify")));
     told("READY=1");
-    let pid = std::fs::read_to_string(dir.join("pid")).expect("a pidfile");
+    let pid = std::fs::read_to_string(dir.path("pid")).expect("a pidfile");
     assert_eq!(pid.trim(), master.child.id().to_string());
     served(port, "one");
 
@@ -151,24 +141,21 @@ fn a_reload_changes_what_is_served_and_a_bad_one_nothing() {
     told("STOPPING=1");
     assert_eq!(master.end().code(), Some(130));
     assert_eq!(get(port), None);
-    std::fs::remove_dir_all(dir).expect("the folder goes");
 }
 
 #[test]
 fn a_first_worker_that_does_not_start_ends_the_master() {
-    let dir = folder("first");
+    let dir = Folder::new();
     // A port that is taken in a way that SO_REUSEPORT does not share.
-    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let port = taken.local_addr().expect("an address").port();
-    configure(&dir, port, &answer("one"));
+    let taken = listener();
+    configure(&dir, address(&taken).port(), &answer("one"));
     let mut master = Master::start(&dir, "-W", None);
     assert_eq!(master.end().code(), Some(1));
-    std::fs::remove_dir_all(dir).expect("the folder goes");
 }
 
 #[test]
 fn a_worker_that_dies_ends_the_master_with_its_code() {
-    let (dir, port) = (folder("dies"), free_port());
+    let (dir, port) = (Folder::new(), free_port());
     configure(&dir, port, &answer("one"));
     let mut master = Master::start(&dir, "-W", None);
     served(port, "one");
@@ -176,5 +163,4 @@ fn a_worker_that_dies_ends_the_master_with_its_code() {
     let worker = std::fs::read_to_string(children).expect("the master's children");
     signal("KILL", worker.trim());
     assert_eq!(master.end().code(), Some(137));
-    std::fs::remove_dir_all(dir).expect("the folder goes");
 }
