@@ -135,11 +135,9 @@ impl Core {
             entry.input.is_empty(),
             entry.client().and_then(|c| c.stream),
         );
-        let awaits_body =
-            |stream: &Stream| matches!(stream.phase, Phase::FrontendBody | Phase::BackendBody);
         let cut = id
             .and_then(|id| self.streams.get(id))
-            .is_some_and(awaits_body);
+            .is_some_and(Stream::awaits_upload);
         if over || cut {
             self.client_eof(cx, conn);
         }
@@ -179,13 +177,8 @@ impl Core {
             self.conns.slim(conn);
         } else if let Some(id) = entry.client().and_then(|client| client.stream) {
             let looks = |stream: &Stream| {
-                matches!(
-                    stream.phase,
-                    Phase::FrontendContent
-                        | Phase::BackendContent
-                        | Phase::FrontendBody
-                        | Phase::BackendBody
-                )
+                matches!(stream.phase, Phase::FrontendContent | Phase::BackendContent)
+                    || stream.awaits_upload()
             };
             if self.streams.get(id).is_some_and(looks) {
                 self.woken.push(id);

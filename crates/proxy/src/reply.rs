@@ -224,6 +224,7 @@ impl Core {
     fn answer<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, body: &[u8]) {
         let Some(client) = stream.client else { return };
         self.leave_queue(stream);
+        stream.waiting_rule = None;
         stream.wants_tunnel = false;
         stream.keep_server = false;
         let status = stream.response.status();

@@ -63,7 +63,7 @@ impl Core {
                 self.refuse_request(cx, stream, 400);
             }
             // The rules still see what came, as in HAProxy; `prepare_request` ends it.
-            Phase::FrontendBody | Phase::BackendBody => {
+            _ if stream.awaits_upload() => {
                 stream.body_cut = !self.body_is_here(cx, stream, None);
                 self.run(cx, stream);
             }
@@ -143,7 +143,7 @@ impl Core {
                 stream.ended_by(b'c', b'D');
                 self.cut(cx, stream);
             }
-            Phase::FrontendBody | Phase::BackendBody => {
+            _ if stream.awaits_upload() => {
                 stream.ended_by(b'c', b'R');
                 self.refuse_request(cx, stream, 408);
             }
