@@ -65,6 +65,8 @@ pub struct Shared<'a> {
     pub unix_prefix: String,
     /// Where relative file names count from.
     pub default_path: pages::DefaultPath,
+    /// `tune.bufsize`: what a page or a body read from a file must fit in.
+    pub bufsize_bytes: usize,
     /// Error pages of the `http-errors` sections.
     pub http_errors: HashMap<String, Vec<(u16, ErrorPage)>>,
     /// `expose-experimental-directives` and its kin were seen.
@@ -82,10 +84,12 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
         settings,
         unix_prefix: String::new(),
         default_path: pages::DefaultPath::default(),
+        bufsize_bytes: crate::model::Tune::default().bufsize_bytes,
         http_errors: HashMap::new(),
         flags: Vec::new(),
     };
     let global = global_sections(tree, &mut shared);
+    shared.bufsize_bytes = global.tune.bufsize_bytes;
     for section in &tree.sections {
         other_section(section, &mut shared);
     }

@@ -39,14 +39,10 @@ pub struct Global {
     pub node: Option<String>,
     /// Free text.
     pub description: Option<String>,
-    /// This process's name among its peers.
-    pub localpeer: Option<String>,
     /// Detach from the terminal.
     pub daemon: bool,
     /// A master process with workers.
     pub master_worker: bool,
-    /// As `-q`.
-    pub quiet: bool,
     /// As `-dW`.
     pub zero_warning: bool,
     /// User to run as.
@@ -650,6 +646,8 @@ pub enum LogSink {
 #[allow(missing_docs)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogWire {
+    /// Where nothing is said: as `Rfc3164`, with a host name only where `log-send-hostname` asks for one.
+    Default,
     Rfc3164,
     Rfc5424,
     Local,

@@ -24,10 +24,6 @@ pub(crate) struct Conn {
 
 /// Which side of the proxy a connection is on.
 #[derive(Debug, Default)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "slots are mostly clients; a box would be an allocation a connection"
-)]
 pub(crate) enum Role {
     /// No connection lives in this slot.
     #[default]

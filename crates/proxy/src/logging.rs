@@ -16,6 +16,9 @@ const ERROR: u8 = 3;
 /// The name that lines carry where `log-tag` gives none.
 const DEFAULT_TAG: &str = "haproxy";
 
+/// `+00:00`
+const ZONE_BYTES: usize = 6;
+
 /// Texts that change once a second, kept.
 #[derive(Debug, Default)]
 pub(crate) struct Logging {
@@ -121,25 +124,34 @@ impl Logging {
             .or(global.log_tag.as_deref())
             .unwrap_or(DEFAULT_TAG);
         let pid = running.process.pid;
-        let priority = u32::from(target.facility) * 8 + u32::from(severity.max(target.level_min));
+        let level = severity.max(target.level_min);
+        let hostname = global.log_send_hostname.as_deref().map(|name| match name {
+            "" => running.process.hostname.as_str(),
+            name => name,
+        });
         let mut line = std::mem::take(&mut self.line);
         line.clear();
         let number = |line: &mut Vec<u8>, value: u64| {
             let mut digits = [0; 20];
             line.extend_from_slice(crate::reply::decimal(value, &mut digits));
         };
-        if !matches!(target.format, LogWire::Timed | LogWire::Iso | LogWire::Raw) {
+        let priority = match target.format {
+            LogWire::Iso | LogWire::Raw => None,
+            LogWire::Short | LogWire::Timed => Some(level.into()),
+            _ => Some(u64::from(target.facility) * 8 + u64::from(level)),
+        };
+        if let Some(priority) = priority {
             line.push(b'<');
-            number(&mut line, u64::from(priority));
+            number(&mut line, priority);
             line.push(b'>');
         }
         match target.format {
-            LogWire::Rfc3164 | LogWire::Local => {
+            LogWire::Default | LogWire::Rfc3164 | LogWire::Local => {
                 line.extend_from_slice(&self.bsd);
                 line.push(b' ');
-                let hostname = match (target.format, &global.log_send_hostname) {
-                    (_, Some(name)) => Some(name.as_str()),
-                    (LogWire::Rfc3164, None) => Some(running.process.hostname.as_str()),
+                let hostname = match target.format {
+                    LogWire::Default => hostname,
+                    LogWire::Rfc3164 => Some(hostname.unwrap_or("localhost")),
                     _ => None,
                 };
                 if let Some(name) = hostname {
@@ -153,13 +165,9 @@ impl Logging {
             }
             LogWire::Rfc5424 => {
                 line.extend_from_slice(b"1 ");
-                line.extend_from_slice(&self.iso);
+                self.precise(now, &mut line);
                 line.push(b' ');
-                let hostname = global
-                    .log_send_hostname
-                    .as_deref()
-                    .unwrap_or(&running.process.hostname);
-                line.extend_from_slice(hostname.as_bytes());
+                line.extend_from_slice(hostname.unwrap_or("-").as_bytes());
                 line.push(b' ');
                 line.extend_from_slice(tag.as_bytes());
                 line.push(b' ');
@@ -167,16 +175,8 @@ impl Logging {
                 line.extend_from_slice(b" - - ");
             }
             LogWire::Short | LogWire::Raw | LogWire::Priority => {}
-            LogWire::Timed => {
-                // The priority is the `<N>` of the kernel's log, then the time.
-                line.push(b'<');
-                number(&mut line, u64::from(severity));
-                line.push(b'>');
-                line.extend_from_slice(&self.bsd);
-                line.push(b' ');
-            }
-            LogWire::Iso => {
-                line.extend_from_slice(&self.iso);
+            LogWire::Timed | LogWire::Iso => {
+                self.precise(now, &mut line);
                 line.push(b' ');
             }
         }
@@ -184,6 +184,21 @@ impl Logging {
         line.extend_from_slice(&text[..text.len().min(room)]);
         line.push(b'\n');
         self.line = line;
+    }
+
+    /// `2026-11-20T13:01:02.345678+00:00`
+    fn precise(&self, now: Now, line: &mut Vec<u8>) {
+        let (moment, zone) = self.iso.split_at(self.iso.len() - ZONE_BYTES);
+        line.extend_from_slice(moment);
+        let micros = now.wall_ns / 1000 % 1_000_000;
+        let mut digits = *b".000000";
+        let mut rest = micros;
+        for digit in digits[1..].iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        line.extend_from_slice(&digits);
+        line.extend_from_slice(zone);
     }
 
     fn refresh(&mut self, running: &Running, now: Now) {

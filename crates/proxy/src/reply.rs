@@ -229,6 +229,10 @@ impl Core {
         stream.keep_server = false;
         let status = stream.response.status();
         stream.txn.status = status;
+        if stream.parsed.expect_continue && !stream.upload.done {
+            // The client still waits to be asked for its body: it may as well never send it.
+            stream.keep_client = false;
+        }
         // A request that was not read has no stream yet in HAProxy: no rule sees its answer.
         if stream.phase != Phase::RequestHead {
             self.after_response_rules(cx, stream);
@@ -253,10 +257,6 @@ impl Core {
         stream.upload.open = true;
         self.release_server(cx, stream);
         stream.upload.coding = Coding::Discard;
-        if stream.parsed.expect_continue && !stream.upload.done {
-            // The client still waits to be asked for its body: it may as well never send it.
-            stream.keep_client = false;
-        }
         if !stream.upload.done {
             // The part of it that is here already.
             self.poked.push(client);

@@ -106,6 +106,12 @@ pub fn daemon(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most(0)
 }
 
+/// `master-worker`
+pub fn master_worker(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    build.global.master_worker = true;
+    line.at_most(0)
+}
+
 /// `default-path`
 pub fn default_path(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     build.shared.default_path = pages::DefaultPath::parse(line)?;
@@ -119,11 +125,10 @@ pub fn description(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
-/// `quiet`, `zero-warning`, `expose-*-directives`
+/// `zero-warning`, `expose-*-directives`
 pub fn flag_only(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most(0)?;
     match line.keyword() {
-        "quiet" => build.global.quiet = true,
         "zero-warning" => build.global.zero_warning = true,
         name => build.shared.flags.push(name.to_owned()),
     }
@@ -190,12 +195,6 @@ pub fn gid(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
 fn taken(line: &Line<'_>, what: &str) -> Box<super::line::Fault> {
     line.fault(0, format!("{what} already specified. Continuing."))
         .as_warning()
-}
-
-/// `localpeer`
-pub fn localpeer(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    build.global.localpeer = Some(one(line, "a name")?.to_owned());
-    Ok(())
 }
 
 /// `log`

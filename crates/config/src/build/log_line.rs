@@ -39,7 +39,7 @@ pub fn target(line: &Line<'_>) -> Parse<LogTarget> {
     let format = if matches!(to, LogSink::Fd(_)) {
         LogWire::Raw
     } else {
-        LogWire::Rfc3164
+        LogWire::Default
     };
     let mut target = LogTarget {
         to,

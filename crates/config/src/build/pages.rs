@@ -6,10 +6,9 @@ use super::{Shared, unknown};
 use crate::keywords::{self, other};
 use crate::model::ErrorPage;
 use crate::tree::{Section, bytes_of};
+use http::Method;
+use http::h1::{self, Framing, Limits, Strictness};
 use std::path::{Path, PathBuf};
-
-/// Largest file that is read for a page or a body, whatever the buffers are.
-pub const PAGE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// The statuses that have own pages; 200 is the answer of `monitor-uri`.
 pub const STATUSES: &[u16] = &[
@@ -66,6 +65,51 @@ impl DefaultPath {
     }
 }
 
+/// Reads the response that word `index` names, and sees that it is one; an empty file stands for no answer at all.
+pub fn response(shared: &Shared<'_>, line: &Line<'_>, index: usize) -> Parse<Vec<u8>> {
+    let raw = file(shared, line, index)?;
+    if raw.is_empty() {
+        return Ok(raw);
+    }
+    whole(&raw).map_err(|what| {
+        let name = line.arg(index);
+        line.fault(index, format!("{} : '{name}': {what}", line.keyword()))
+    })?;
+    Ok(raw)
+}
+
+/// What is wrong with a response in a file.
+fn whole(raw: &[u8]) -> Result<(), String> {
+    let limits = Limits {
+        head_bytes_max: raw.len() + 1,
+        fields_max: usize::MAX,
+    };
+    let mut head = http::Head::default();
+    let parsed = h1::parse_response(raw, Method::Get, limits, Strictness::Relaxed, &mut head);
+    let parsed = match parsed {
+        Ok(Some(parsed)) => parsed,
+        Ok(None) => return Err("unable to parse headers, the empty line is missing.".into()),
+        Err(error) => return Err(format!("unable to parse headers ({error}).")),
+    };
+    let status = head.status();
+    if status < 200 && status != 101 {
+        return Err(format!(
+            "invalid http status code for an error message ({status})"
+        ));
+    }
+    let payload = (raw.len() - parsed.consumed) as u64;
+    match parsed.framing {
+        Framing::Chunked => Err("chunk-encoded payload not supported".into()),
+        Framing::None | Framing::Length(0) if payload > 0 => {
+            Err("message payload not expected".into())
+        }
+        Framing::Length(length) if length != payload => Err(format!(
+            "payload size does not match the announced content-length ({payload} != {length})"
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Reads the file that word `index` names.
 pub fn file(shared: &Shared<'_>, line: &Line<'_>, index: usize) -> Parse<Vec<u8>> {
     let name = line.arg(index);
@@ -81,10 +125,11 @@ pub fn file(shared: &Shared<'_>, line: &Line<'_>, index: usize) -> Parse<Vec<u8>
     let size = std::fs::metadata(&path)
         .map_err(|_| fault("opening"))?
         .len();
-    if size > PAGE_BYTES_MAX {
+    let most = shared.bufsize_bytes;
+    if size > most as u64 {
         return Err(line.fault(
             index,
-            format!("file '{name}' exceeds the buffer size ({size} > {PAGE_BYTES_MAX})."),
+            format!("file '{name}' exceeds the buffer size ({size} > {most})."),
         ));
     }
     std::fs::read(&path).map_err(|_| fault("reading"))
@@ -115,7 +160,7 @@ fn page(shared: &Shared<'_>, line: &Line<'_>, redirect: Option<u16>) -> Parse<(u
     }
     let status = status(line, 1)?;
     let page = match redirect {
-        None => ErrorPage::Raw(file(shared, line, 2)?),
+        None => ErrorPage::Raw(response(shared, line, 2)?),
         Some(status) => ErrorPage::Redirect {
             status,
             location: line.arg(2).to_owned(),

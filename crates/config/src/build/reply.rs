@@ -107,7 +107,7 @@ fn body(
     let (line, at) = (cursor.line, cursor.at - 1);
     Ok(match word {
         "errorfiles" => Given::Section(value.to_owned(), at),
-        "errorfile" => Given::Body(ReplyBody::Raw(pages::file(shared, &line, at)?)),
+        "errorfile" => Given::Body(ReplyBody::Raw(pages::response(shared, &line, at)?)),
         "file" => Given::Body(ReplyBody::Fixed(pages::file(shared, &line, at)?)),
         "string" => Given::Body(ReplyBody::Fixed(bytes_of(value).into_owned())),
         "lf-file" => {

@@ -318,7 +318,9 @@ impl Core {
             && std::mem::take(&mut stream.parsed.expect_continue)
         {
             stream.request.remove_all(b"expect");
-            self.send(cx, client, b"HTTP/1.1 100 Continue\r\n\r\n", &[]);
+            let interim = b"HTTP/1.1 100 Continue\r\n\r\n";
+            stream.txn.bytes_out += interim.len() as u64;
+            self.send(cx, client, interim, &[]);
         }
     }
 

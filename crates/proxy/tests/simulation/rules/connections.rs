@@ -186,4 +186,19 @@ fn draining() {
             "c1 > GET / HTTP/1.1|host: a||\ns1 ok\ns1 > {OK}\nc1 < {OK}\ndrainprocess\nwait 999\nc1 > GET / HTTP/1.1|host: a||\ns1 > {OK}\nc1 < HTTP/1.1 200 OK|content-length: 0|connection: close||\nc1 end\nfinished"
         ),
     );
+    play(
+        "grace: the listener stays a while",
+        "",
+        "drainprocess 3000\nlistens\nwait 2999\nlistens\nc1 > GET / HTTP/1.1|host: a||\ns1 ok\nwait 1\nunfinished\ns1 > HTTP/1.1 204 No Content||\nc1 < HTTP/1.1 204 No Content|connection: close||\nfinished",
+    );
+    play(
+        "hard-stop-after",
+        "",
+        "c1 > GET / HTTP/1.1|host: a||\ns1 ok\ndrainprocess 0 5000\nwait 4999\nunfinished\nwait 1\nfinished",
+    );
+    play(
+        "stop",
+        "",
+        "c1 > GET / HTTP/1.1|host: a||\nunfinished\nstop\nfinished",
+    );
 }
