@@ -7,3 +7,4 @@ mod script;
 mod smuggling;
 mod timeouts;
 mod tunnels;
+mod waits;
