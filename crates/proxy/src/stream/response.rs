@@ -477,6 +477,7 @@ impl Core {
             }
             if stream.keep_client {
                 // The rest of the request may be long in coming.
+                self.leave_backend(stream);
                 self.log_stream(cx, stream);
                 if let Some(client) = stream.client {
                     self.set_deadline(

@@ -4,6 +4,7 @@ mod connections;
 mod failures;
 mod messages;
 mod script;
+mod sessions;
 mod smuggling;
 mod timeouts;
 mod tunnels;
