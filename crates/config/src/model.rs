@@ -702,6 +702,11 @@ pub enum HttpAction {
         format: sample::LogFormat,
     },
     UnsetVar(sample::VarRef),
+    /// Until `at_least` bytes or all of the body are here, at most for `time`.
+    WaitForBody {
+        time: Duration,
+        at_least: Option<usize>,
+    },
     SetSrc(sample::Expr),
     SetSrcPort(sample::Expr),
     SetDst(sample::Expr),

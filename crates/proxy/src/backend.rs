@@ -110,6 +110,7 @@ impl Core {
             servers: &proxy.servers,
             may: &may,
             load: &load,
+            turn: shared.turn(place),
         };
         loop {
             let Some(server) = backend

@@ -135,11 +135,9 @@ impl Core {
             entry.input.is_empty(),
             entry.client().and_then(|c| c.stream),
         );
-        let awaits_body =
-            |stream: &Stream| matches!(stream.phase, Phase::FrontendBody | Phase::BackendBody);
         let cut = id
             .and_then(|id| self.streams.get(id))
-            .is_some_and(awaits_body);
+            .is_some_and(Stream::awaits_upload);
         if over || cut {
             self.client_eof(cx, conn);
         }
@@ -179,13 +177,8 @@ impl Core {
             self.conns.slim(conn);
         } else if let Some(id) = entry.client().and_then(|client| client.stream) {
             let looks = |stream: &Stream| {
-                matches!(
-                    stream.phase,
-                    Phase::FrontendContent
-                        | Phase::BackendContent
-                        | Phase::FrontendBody
-                        | Phase::BackendBody
-                )
+                matches!(stream.phase, Phase::FrontendContent | Phase::BackendContent)
+                    || stream.awaits_upload()
             };
             if self.streams.get(id).is_some_and(looks) {
                 self.woken.push(id);
@@ -295,11 +288,32 @@ impl Core {
                 self.begin_session(cx, conn);
                 used
             }
-            Err(_) => {
-                self.close_client(cx, conn);
+            Err(error) => {
+                let why = match error {
+                    proxy_protocol::Error::NotProxy => {
+                        "Received something which does not look like a PROXY protocol header"
+                    }
+                    proxy_protocol::Error::UnknownProtocol => {
+                        "Received an unhandled protocol in the PROXY protocol header"
+                    }
+                    _ => "Received an invalid PROXY protocol header",
+                };
+                self.fail_session(cx, conn, why, false);
                 bytes.len()
             }
         }
+    }
+
+    /// Closes a client that has failed before its session began, with a line in the log.
+    fn fail_session<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        conn: ConnId,
+        why: &str,
+        silent: bool,
+    ) {
+        self.log_failed_session(cx, conn, why, silent);
+        self.close_client(cx, conn);
     }
 
     /// Begins a stream on a client connection.
@@ -364,6 +378,14 @@ impl Core {
             }
             // What it has not taken yet goes first.
             (Stage::Ready, None) if backlog => {}
+            (Stage::ProxyHeader, None) if has_input => {
+                let why = "Truncated PROXY protocol header received";
+                self.fail_session(cx, conn, why, false)
+            }
+            (Stage::ProxyHeader, None) => {
+                let why = "Connection closed while waiting for PROXY protocol header";
+                self.fail_session(cx, conn, why, true)
+            }
             (_, None) => self.close_client(cx, conn),
         }
     }
@@ -397,6 +419,11 @@ impl Core {
         };
         let (ready, frontend) = (client.stage == Stage::Ready, client.frontend);
         let silent = ready && client.streams == 0 && cx.running.is_http(frontend);
+        if client.stage == Stage::ProxyHeader {
+            let why = "Connection error while waiting for PROXY protocol header";
+            self.log_failed_session(cx, conn, why, true);
+            return self.forget_client(cx, conn);
+        }
         let stream = client.stream.and_then(|id| self.streams.take(id));
         if let Some(mut stream) = stream {
             self.client_gone(cx, &mut stream);
@@ -421,6 +448,13 @@ impl Core {
             }
             (Stage::Ready, None) if client.streams == 0 => {
                 self.refuse_silent_client(cx, conn, b'c')
+            }
+            (Stage::ProxyHeader, None) => {
+                let why = match self.conns.input(conn) {
+                    [] => "Timeout while waiting for PROXY protocol header",
+                    _ => "Truncated PROXY protocol header received",
+                };
+                self.fail_session(cx, conn, why, false)
             }
             _ => self.close_client(cx, conn),
         }

@@ -260,7 +260,10 @@ impl Core {
             if let Some(id) = self.woken.pop() {
                 self.resume(cx, id);
             } else if let Some(conn) = self.poked.pop() {
-                self.take_input(cx, conn);
+                match self.conns.get(conn).map(|entry| &entry.role) {
+                    Some(Role::Server(_)) => self.take_server_input(cx, conn),
+                    _ => self.take_input(cx, conn),
+                }
             } else {
                 return;
             }
@@ -271,6 +274,7 @@ impl Core {
     pub fn resume<D: Driver>(&mut self, cx: &mut Cx<'_, D>, id: StreamId) {
         if let Some(mut stream) = self.streams.take(id) {
             self.run(cx, &mut stream);
+            self.flush_head(cx, &mut stream);
             self.streams.put(stream);
         }
     }

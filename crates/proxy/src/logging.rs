@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use config::model::{LogTarget, LogWire, Proxy};
-use net::{Driver, Now};
+use net::{ConnId, Driver, Now};
 
 use crate::engine::{Core, Cx};
 use crate::running::Running;
@@ -47,11 +47,12 @@ impl Core {
         if (proxy.options.dontlog_normal && !is_error) || (proxy.options.dontlognull && null) {
             return;
         }
-        let format = match &proxy.error_log_format {
-            Some(format) if is_error => Some(format),
-            _ => proxy.log_format.as_ref(),
+        // A request that was not read never became a stream in HAProxy: its line is that of a failed connection.
+        let unread = stream.txn.is_http && stream.txn.request_line.is_empty();
+        let failed = proxy.error_log_format.as_ref().filter(|_| unread);
+        let Some(format) = failed.or(proxy.log_format.as_ref()) else {
+            return;
         };
-        let Some(format) = format else { return };
         self.logging.count += 1;
         stream.txn.log_number = self.logging.count;
         stream.txn.log_origin = sample::LogOrigin::Close;
@@ -63,7 +64,60 @@ impl Core {
         } else {
             INFO
         };
-        let ids = &cx.running.log_ids[stream.frontend];
+        self.log_text(cx, stream.frontend, severity, text);
+    }
+
+    /// Writes the line of a connection that failed before it became a session: why, or what `error-log-format` says
+    /// (manual §8.2.5). `silent`: nothing had come of it, which `option dontlognull` passes over.
+    pub fn log_failed_session<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        conn: ConnId,
+        why: &str,
+        silent: bool,
+    ) {
+        let Some(session) = self.conns.session(conn) else {
+            return;
+        };
+        let (frontend, bind) = (session.frontend as usize, session.bind as usize);
+        let proxy = cx.running.proxy(frontend);
+        if proxy.log.is_empty() || (silent && proxy.options.dontlognull) {
+            return;
+        }
+        let mut text = std::mem::take(&mut self.log_buffer);
+        text.clear();
+        let format = proxy.error_log_format.as_ref();
+        if let Some(format) = format.or(cx.running.session_prefix.as_ref()) {
+            self.with_session(cx, conn, |scope| format.render(scope, &mut text));
+        }
+        if format.is_none() {
+            let line = &proxy.binds[bind];
+            text.push(b'/');
+            match &line.name {
+                Some(name) => text.extend_from_slice(name.as_bytes()),
+                None => text.extend_from_slice(line.id.to_string().as_bytes()),
+            }
+            text.extend_from_slice(b": ");
+            text.extend_from_slice(why.as_bytes());
+        }
+        let severity = match proxy.options.log_separate_errors {
+            true => ERROR,
+            false => INFO,
+        };
+        self.logging.count += 1;
+        self.log_text(cx, frontend, severity, text);
+    }
+
+    /// Writes a line to every target of a frontend that takes it.
+    fn log_text<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        frontend: usize,
+        severity: u8,
+        text: Vec<u8>,
+    ) {
+        let proxy = cx.running.proxy(frontend);
+        let ids = &cx.running.log_ids[frontend];
         for (target, id) in proxy.log.iter().zip(ids) {
             if target.takes(severity, self.logging.count) {
                 self.logging

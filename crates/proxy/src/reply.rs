@@ -41,6 +41,7 @@ impl Core {
                     .find(|(of, _)| *of == status)
                     .map(|(_, page)| page)
             });
+        stream.txn.status = status;
         match configured {
             Some(ErrorPage::Raw(raw)) => self.raw_page(cx, stream, status, raw),
             Some(ErrorPage::Redirect {
@@ -81,7 +82,6 @@ impl Core {
     ) {
         if raw.is_empty() {
             // manual §4.2 errorfile: an empty file closes the connection without an answer.
-            stream.txn.status = status;
             return self.cut(cx, stream);
         }
         let limits = h1::Limits {
@@ -99,6 +99,7 @@ impl Core {
                 for name in [&b"content-length"[..], b"transfer-encoding", b"connection"] {
                     stream.response.remove_all(name);
                 }
+                stream.keep_client &= parsed.keep_alive;
                 let body = &raw[parsed.consumed..];
                 put_length(&mut stream.response, body.len());
                 self.answer(cx, stream, body);
@@ -112,7 +113,10 @@ impl Core {
         let mut body = Vec::new();
         match &reply.body {
             ReplyBody::Default => return self.error_page(cx, stream, reply.status),
-            ReplyBody::Raw(raw) => return self.raw_page(cx, stream, reply.status, raw),
+            ReplyBody::Raw(raw) => {
+                stream.txn.status = reply.status;
+                return self.raw_page(cx, stream, reply.status, raw);
+            }
             ReplyBody::Empty => {}
             ReplyBody::Fixed(bytes) => body.extend_from_slice(bytes),
             ReplyBody::Format(format) => self.render(cx, stream, format, &mut body),
@@ -134,6 +138,7 @@ impl Core {
             response.append(b"content-type", kind.as_bytes());
         }
         stream.response = response;
+        stream.txn.status = reply.status;
         self.answer(cx, stream, &body);
     }
 
@@ -206,6 +211,7 @@ impl Core {
         }
         stream.ended_by(b'L', b'R');
         stream.request_processed(cx.now());
+        stream.txn.status = redirect.code;
         self.answer(cx, stream, b"");
         true
     }
@@ -224,10 +230,10 @@ impl Core {
     fn answer<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, body: &[u8]) {
         let Some(client) = stream.client else { return };
         self.leave_queue(stream);
+        stream.waiting_rule = None;
         stream.wants_tunnel = false;
         stream.keep_server = false;
         let status = stream.response.status();
-        stream.txn.status = status;
         if stream.parsed.expect_continue && !stream.upload.done {
             // The client still waits to be asked for its body: it may as well never send it.
             stream.keep_client = false;
@@ -250,7 +256,6 @@ impl Core {
         out.clear();
         self.scratch = out;
         stream.answered = true;
-        stream.txn.status = status;
         stream.download = Transfer::finished();
         // What is left of the request is read and thrown away, so that the connection can go on.
         stream.upload.open = true;

@@ -35,6 +35,8 @@ pub struct Running {
     pub logs: Vec<LogTarget>,
     /// By proxy: the numbers of its log targets.
     pub log_ids: Vec<Vec<LogTargetId>>,
+    /// What the line of a connection that failed early begins with, up to its frontend.
+    pub(crate) session_prefix: Option<sample::LogFormat>,
     /// By proxy.
     pub(crate) timeouts: Vec<TimeoutsMs>,
     /// By proxy: the load at which servers with a `minconn` reach their `maxconn`.
@@ -90,6 +92,9 @@ impl Running {
             listeners,
             logs,
             log_ids,
+            session_prefix: sample::Compiler::new()
+                .log_format("%ci:%cp [%t] %f", sample::Place::LOG)
+                .ok(),
             timeouts,
             fullconn,
             process,

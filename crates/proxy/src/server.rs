@@ -192,6 +192,11 @@ impl Core {
         }
         entry.input = kept;
         self.conns.slim(conn);
+        // A rule may wait for just these bytes.
+        let waits = |stream: &Stream| stream.phase == Phase::BackendResponse;
+        if rest > 0 && self.streams.get(id).is_some_and(waits) {
+            self.woken.push(id);
+        }
     }
 
     fn feed_response<D: Driver>(
@@ -218,6 +223,19 @@ impl Core {
         used
     }
 
+    /// Offers a server's leftover bytes again, and its end behind them.
+    pub fn take_server_input<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
+        if !self.conns.input(conn).is_empty() {
+            self.server_data(cx, conn, &[]);
+        }
+        if let Some(entry) = self.conns.get(conn)
+            && entry.eof
+            && entry.input.is_empty()
+        {
+            self.server_eof(cx, conn);
+        }
+    }
+
     /// The server will send no more.
     pub fn server_eof<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
         let Some(Some(id)) = self.conns.server(conn).map(|server| server.stream) else {
@@ -239,6 +257,11 @@ impl Core {
                 self.run(cx, &mut stream);
             }
             Phase::Tunnel => self.tunnel_server_ended(cx, &mut stream),
+            // A rule waits for the body: what is here is all of it.
+            Phase::BackendResponse => {
+                self.run(cx, &mut stream);
+                self.flush_head(cx, &mut stream);
+            }
             _ => self.server_failed(cx, &mut stream, Close::Reset),
         }
         self.streams.put(stream);
@@ -273,6 +296,10 @@ impl Core {
                     }
                     Step::Wait => {}
                 }
+            }
+            Phase::BackendResponse => {
+                stream.ended_by(b'S', b'H');
+                self.fail(cx, stream, 502);
             }
             Phase::ResponseHead => {
                 stream.keep_server = false;
@@ -365,7 +392,7 @@ impl Core {
                 self.streams.put(stream);
                 return self.server_data(cx, conn, &[]);
             }
-            Phase::ResponseHead => {
+            Phase::ResponseHead | Phase::BackendResponse => {
                 stream.ended_by(b's', b'H');
                 self.fail(cx, &mut stream, 504);
             }

@@ -12,12 +12,34 @@ pub struct Shared {
     slots: Vec<Vec<AtomicU32>>,
     /// By backend and server: requests that wait for that server only.
     queues: Vec<Vec<AtomicU32>>,
+    /// By backend: whose turn it is in a round robin of equals.
+    turns: Vec<Turn>,
     /// Requests that wait for a slot anywhere.
     waiting: AtomicU32,
     /// Listeners that do not accept because a `maxconn` is reached, all workers together.
     full_listeners: AtomicU32,
     /// Streams since the start, all workers together: the source of [`sample::Txn::id`].
     streams: AtomicU64,
+}
+
+/// A turn that all workers take together. A line of the cache of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Turn(AtomicU32);
+
+impl Turn {
+    /// Whose it is.
+    pub fn get(&self) -> usize {
+        self.0.load(Relaxed) as usize
+    }
+
+    /// Passes it on. False when another worker was faster: whose it is now must be looked at again.
+    pub fn pass(&self, from: usize, to: usize) -> bool {
+        let exchange = self
+            .0
+            .compare_exchange(from as u32, to as u32, Relaxed, Relaxed);
+        exchange.is_ok()
+    }
 }
 
 /// One worker's counts; only it writes them. A line of the cache of its own.
@@ -49,6 +71,11 @@ fn zeros(count: usize) -> Vec<AtomicU32> {
 }
 
 impl Shared {
+    /// Whose turn it is in a backend.
+    pub(crate) fn turn(&self, backend: usize) -> &Turn {
+        &self.turns[backend]
+    }
+
     /// Counters for these workers of this configuration, all zero.
     #[must_use]
     pub fn new(running: &Running, workers: usize) -> Self {
@@ -77,6 +104,7 @@ impl Shared {
                 .iter()
                 .map(|proxy| zeros(proxy.servers.len()))
                 .collect(),
+            turns: proxies.iter().map(|_| Turn::default()).collect(),
             waiting: AtomicU32::new(0),
             full_listeners: AtomicU32::new(0),
             streams: AtomicU64::new(0),

@@ -3,7 +3,7 @@
 use super::line::{Cursor, Line, Parse};
 use super::order::{Stage, ends};
 use super::proxy::ProxyBuild;
-use super::{did_you_mean, reply};
+use super::{did_you_mean, reply, values};
 use crate::keywords::{self, Keyword, actions};
 use crate::model::{Capture, HttpAction, HttpRule, Redirect, RedirectKind, RedirectOptions};
 use sample::Place;
@@ -222,6 +222,40 @@ fn known_slot(
         ))),
         false => Ok(()),
     }
+}
+
+/// `wait-for-body time <time> [at-least <bytes>]`
+pub fn wait_for_body(
+    _build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    _place: Place,
+) -> Parse<HttpAction> {
+    let (mut time, mut at_least) = (None, None);
+    loop {
+        match cursor.peek() {
+            "time" => {
+                cursor.take();
+                let text = cursor.value("a time value")?;
+                let parsed = values::time(text)
+                    .map_err(|bad| cursor.fault(values::time_message(bad, text, "time")))?;
+                time = Some(parsed);
+            }
+            "at-least" => {
+                cursor.take();
+                let text = cursor.value("a size")?;
+                let parsed = values::size(text)
+                    .map_err(|bad| cursor.fault(values::size_message(bad, text, "at-least")))?;
+                at_least = Some(parsed).filter(|bytes| *bytes > 0);
+            }
+            word @ "use-large-buffer" => {
+                let message = super::not_yet(&format!("wait-for-body {word}"));
+                return Err(cursor.line.fault(cursor.at, message));
+            }
+            _ => break,
+        }
+    }
+    let time = time.ok_or_else(|| cursor.fault("expects 'time <time>'."))?;
+    Ok(HttpAction::WaitForBody { time, at_least })
 }
 
 /// `set-header <name> <format>`

@@ -77,7 +77,7 @@ pub const HTTP_REQUEST: &[Keyword<HttpParser>] = &[
     H::not_yet("track-sc*", S, "Tracks a key in a stick table."),
     H::yes("unset-var*", S, http::unset_var, "Removes a variable."),
     H::not_yet("use-service", S, "Answers with an internal service."),
-    H::not_yet("wait-for-body", S, "Waits for the body."),
+    H::yes("wait-for-body", S, http::wait_for_body, "Waits for the body."),
     H::not_yet("wait-for-handshake", S, "Waits for the handshake."),
 ];
 
@@ -126,7 +126,7 @@ pub const HTTP_RESPONSE: &[Keyword<HttpParser>] = &[
     H::not_yet("strict-mode", S, "Whether a rewrite that fails fails the request."),
     H::not_yet("track-sc*", S, "Tracks a key in a stick table."),
     H::yes("unset-var*", S, http::unset_var, "Removes a variable."),
-    H::not_yet("wait-for-body", S, "Waits for the body."),
+    H::yes("wait-for-body", S, http::wait_for_body, "Waits for the body."),
 ];
 
 /// Actions of `http-after-response`.

@@ -13,10 +13,10 @@ pub(crate) struct Hash {
 }
 
 impl Hash {
-    pub fn new(proxy: &Proxy, worker: usize) -> Self {
+    pub fn new(proxy: &Proxy) -> Self {
         Hash {
             map: weighted_map(proxy),
-            otherwise: RoundRobin::new(&proxy.servers, worker),
+            otherwise: RoundRobin::new(&proxy.servers),
         }
     }
 }

@@ -12,6 +12,8 @@ use std::fmt::Debug;
 
 use config::model::{Balance as Configured, Proxy, Server};
 
+use crate::shared::Turn;
+
 pub(crate) use key::key;
 
 /// The servers at the moment of a choice.
@@ -21,6 +23,8 @@ pub(crate) struct Candidates<'a> {
     pub may: &'a dyn Fn(usize) -> bool,
     /// Connections that a server works on.
     pub load: &'a dyn Fn(usize) -> u32,
+    /// The turn of all workers together.
+    pub turn: &'a Turn,
 }
 
 /// An algorithm and its state in one worker.
@@ -40,10 +44,11 @@ pub(crate) trait Balance: Debug + Send {
     }
 }
 
-/// The algorithm of a backend. Workers begin at different servers, so that together they spread evenly.
+/// The algorithm of a backend. Workers take turns together or begin at different servers, so that together they spread
+/// evenly.
 pub(crate) fn new(proxy: &Proxy, worker: usize) -> Box<dyn Balance> {
     match &proxy.balance {
-        Configured::RoundRobin => Box::new(roundrobin::RoundRobin::new(&proxy.servers, worker)),
+        Configured::RoundRobin => Box::new(roundrobin::RoundRobin::new(&proxy.servers)),
         Configured::StaticRr => Box::new(static_rr::StaticRr::new(proxy, worker)),
         Configured::LeastConn => Box::new(leastconn::LeastConn::new(worker)),
         Configured::First => Box::new(first::First),
@@ -52,7 +57,7 @@ pub(crate) fn new(proxy: &Proxy, worker: usize) -> Box<dyn Balance> {
         | Configured::Uri { .. }
         | Configured::UrlParam { .. }
         | Configured::Hdr { .. }
-        | Configured::Hash(_) => Box::new(hash::Hash::new(proxy, worker)),
+        | Configured::Hash(_) => Box::new(hash::Hash::new(proxy)),
     }
 }
 

@@ -4,34 +4,41 @@ use config::model::Server;
 
 use super::{Balance, Candidates};
 
-/// Smooth weighted round robin; a plain turn where all weights are equal.
+/// How often a turn is looked at again that other workers take first; then two requests share one.
+const RACES_MAX: usize = 4;
+
+/// Smooth weighted round robin; where all weights are equal, plain turns that all workers take together.
 #[derive(Debug)]
 pub(crate) struct RoundRobin {
     equal: bool,
-    next: usize,
     credits: Vec<i64>,
 }
 
 impl RoundRobin {
-    pub fn new(servers: &[Server], worker: usize) -> Self {
+    pub fn new(servers: &[Server]) -> Self {
         let equal = servers
             .windows(2)
             .all(|pair| pair[0].weight == pair[1].weight);
         RoundRobin {
             equal,
-            next: worker % servers.len().max(1),
             credits: vec![0; servers.len()],
         }
     }
 
-    fn pick_equal(&mut self, candidates: &Candidates<'_>) -> Option<usize> {
+    fn pick_equal(candidates: &Candidates<'_>) -> Option<usize> {
         let count = candidates.servers.len();
-        let from = self.next;
-        let server = (from..from + count)
-            .map(|index| index % count)
-            .find(|index| (candidates.may)(*index))?;
-        self.next = (server + 1) % count;
-        Some(server)
+        let mut picked = None;
+        for _ in 0..RACES_MAX {
+            let from = candidates.turn.get();
+            let server = (from..from + count)
+                .map(|index| index % count)
+                .find(|index| (candidates.may)(*index))?;
+            picked = Some(server);
+            if candidates.turn.pass(from, (server + 1) % count) {
+                break;
+            }
+        }
+        picked
     }
 
     fn pick_weighted(&mut self, candidates: &Candidates<'_>) -> Option<usize> {
@@ -61,7 +68,7 @@ impl Balance for RoundRobin {
         _: &mut dyn FnMut() -> u64,
     ) -> Option<usize> {
         if self.equal {
-            self.pick_equal(candidates)
+            Self::pick_equal(candidates)
         } else {
             self.pick_weighted(candidates)
         }

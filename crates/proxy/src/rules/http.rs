@@ -3,7 +3,7 @@
 use config::model::{HttpAction, HttpRule, Reply};
 use http::Head;
 use net::Driver;
-use sample::LogFormat;
+use sample::{Condition, LogFormat};
 
 use super::tcp::Part;
 use super::{Outcome, RuleSet};
@@ -35,18 +35,22 @@ impl Core {
         (proxy, rules): (usize, &[HttpRule]),
         set: RuleSet,
     ) -> Outcome {
-        for (place, rule) in rules.iter().enumerate() {
-            if rule
-                .condition
-                .as_ref()
-                .is_some_and(|condition| !self.holds(cx, stream, condition))
-            {
+        // A rule that waited is next again; its condition has held.
+        let resumed = stream.waiting_rule.take_if(|(of, _)| *of == proxy);
+        let from = resumed.map_or(0, |(_, place)| place);
+        for (place, rule) in rules.iter().enumerate().skip(from) {
+            let holds = |condition: &Condition| self.holds(cx, stream, condition);
+            if resumed != Some((proxy, place)) && !rule.condition.as_ref().is_none_or(holds) {
                 continue;
             }
             match self.http_action(cx, stream, rule, set, (proxy, place)) {
                 Flow::Next => {}
                 Flow::Stop => return Outcome::Continue,
                 Flow::Ended => return Outcome::Ended,
+                Flow::Wait => {
+                    stream.waiting_rule = Some((proxy, place));
+                    return Outcome::Wait;
+                }
             }
         }
         Outcome::Continue
@@ -118,6 +122,15 @@ impl Core {
                 self.set_stream_address(cx, stream, expr, Part::DestinationPort)
             }
             HttpAction::Capture { expr, slot } => self.capture(cx, stream, set, expr, *slot),
+            HttpAction::WaitForBody { time, at_least } => {
+                let waits = match set {
+                    RuleSet::Request => self.waits_for_request_body(cx, stream, *time, *at_least),
+                    _ => self.waits_for_response_body(cx, stream, *time, *at_least),
+                };
+                if waits {
+                    return Flow::Wait;
+                }
+            }
             HttpAction::UnsetVar(var) => self.set_var(stream, *var, None),
             HttpAction::Return(reply) => {
                 stream.ended_by(b'L', set.letter());
@@ -273,6 +286,8 @@ enum Flow {
     /// `allow`: the rest of the set is passed over.
     Stop,
     Ended,
+    /// The same rule is next, once there are more bytes.
+    Wait,
 }
 
 fn head(stream: &mut Stream, set: RuleSet) -> &mut Head {

@@ -40,6 +40,8 @@ pub(crate) enum Outcome {
     Continue,
     /// A rule answered, refused or closed.
     Ended,
+    /// A rule waits for a body; the set goes on from there.
+    Wait,
 }
 
 /// What the rules of a connection without a stream came to.
@@ -63,7 +65,10 @@ impl Core {
         last_chance: bool,
         work: impl FnOnce(&Scope<'_>) -> R,
     ) -> Option<R> {
-        self.with_response_scope(cx, stream, last_chance, &[], work)
+        // What a rule waited for of the response's body.
+        let server = stream.server.filter(|_| stream.has_response());
+        let body = server.map_or(&[][..], |server| self.conns.input(server));
+        self.with_response_scope(cx, stream, last_chance, body, work)
     }
 
     /// As [`Core::with_scope`], with bytes of a server that are no HTTP.

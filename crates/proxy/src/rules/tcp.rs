@@ -257,7 +257,8 @@ impl Core {
         Step::Wait
     }
 
-    fn with_session<D: Driver, R>(
+    /// Evaluates with the scope of a connection without a stream.
+    pub fn with_session<D: Driver, R>(
         &self,
         cx: &Cx<'_, D>,
         conn: ConnId,

@@ -21,9 +21,7 @@ impl Core {
             .data_end_ms
             .get_or_insert(cx.driver.now().ms());
         self.release_server(cx, stream);
-        if std::mem::take(&mut stream.backend_counted) {
-            self.uncount(Count::Backend(stream.backend));
-        }
+        self.leave_backend(stream);
         // The line's counters name who else is there: `fc` still has this client, `bc` and `sc` no longer this stream.
         self.log_stream(cx, stream);
         stream.phase = Phase::Done;
@@ -37,6 +35,13 @@ impl Core {
             self.next_request(cx, client);
         } else {
             self.finish_client(cx, client);
+        }
+    }
+
+    /// Counts a stream out of its backend.
+    pub fn leave_backend(&mut self, stream: &mut Stream) {
+        if std::mem::take(&mut stream.backend_counted) {
+            self.uncount(Count::Backend(stream.backend));
         }
     }
 
@@ -63,7 +68,7 @@ impl Core {
                 self.refuse_request(cx, stream, 400);
             }
             // The rules still see what came, as in HAProxy; `prepare_request` ends it.
-            Phase::FrontendBody | Phase::BackendBody => {
+            _ if stream.awaits_upload() => {
                 stream.body_cut = !self.body_is_here(cx, stream, None);
                 self.run(cx, stream);
             }
@@ -73,7 +78,13 @@ impl Core {
                 self.cut(cx, stream);
             }
             _ if !stream.txn.is_http => {}
-            Phase::Queue | Phase::TurnAround | Phase::Connect | Phase::ResponseHead
+            Phase::Queue | Phase::TurnAround | Phase::Connect
+                if !has_input && cx.running.proxy(stream.backend).aborts_on_close() =>
+            {
+                stream.ended_by(b'C', phase_letter(stream));
+                self.cut(cx, stream);
+            }
+            Phase::ResponseHead
                 if !has_input && cx.running.proxy(stream.backend).aborts_on_close() =>
             {
                 self.client_aborted(cx, stream)
@@ -92,7 +103,8 @@ impl Core {
 
     /// The client's connection is gone.
     pub fn client_gone<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
-        if stream.txn.is_http && stream.txn.status == 0 {
+        let connects = matches!(phase_letter(stream), b'Q' | b'C');
+        if stream.txn.is_http && stream.txn.status == 0 && !connects {
             stream.txn.status = 400;
         }
         // HAProxy finds a reset while it forwards the request's end: data, not headers.
@@ -143,7 +155,7 @@ impl Core {
                 stream.ended_by(b'c', b'D');
                 self.cut(cx, stream);
             }
-            Phase::FrontendBody | Phase::BackendBody => {
+            _ if stream.awaits_upload() => {
                 stream.ended_by(b'c', b'R');
                 self.refuse_request(cx, stream, 408);
             }

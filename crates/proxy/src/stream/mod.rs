@@ -8,7 +8,7 @@ pub(crate) mod transfer;
 pub(crate) mod tunnel;
 
 use http::Head;
-use http::h1::{Parsed, Resume};
+use http::h1::{Framing, Parsed, Resume};
 use net::ConnId;
 use sample::Txn;
 
@@ -98,6 +98,10 @@ pub(crate) struct Stream {
     pub wait_until_ms: u64,
     /// Inspection began.
     pub inspecting: bool,
+    /// A rule that waits for a body: its proxy and its place in the set.
+    pub waiting_rule: Option<(usize, usize)>,
+    /// How the body of the server's response is framed.
+    pub answer_framing: Framing,
     /// The client's end came while the rest of a body was awaited.
     pub body_cut: bool,
     pub logged: bool,
@@ -152,6 +156,8 @@ impl Stream {
             keep_server,
             wait_until_ms,
             inspecting,
+            waiting_rule,
+            answer_framing,
             body_cut,
             logged,
             wants_tunnel,
@@ -194,6 +200,8 @@ impl Stream {
         response.clear();
         trailers.clear();
         sent.clear();
+        *waiting_rule = None;
+        *answer_framing = Framing::default();
         *parsed = Parsed::default();
         *resume = Resume::default();
         *upload = Transfer::default();

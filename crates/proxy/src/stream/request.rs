@@ -1,5 +1,7 @@
 //! The request on its way in: its head read, its rules run, its backend chosen, made ready to leave.
 
+use std::time::Duration;
+
 use config::model::{BackendTarget, ConnectionMode, Mode};
 use http::h1::{self, Framing, Strictness};
 use http::{Method, Version};
@@ -22,6 +24,15 @@ impl Stream {
     pub fn request_processed(&mut self, now: net::Now) {
         let complete = &mut self.txn.timing.request_complete_ms;
         complete.get_or_insert(now.ms());
+    }
+
+    /// It waits for more of the request's body.
+    pub fn awaits_upload(&self) -> bool {
+        match self.phase {
+            Phase::FrontendBody | Phase::BackendBody => true,
+            Phase::FrontendRequest | Phase::BackendRequest => self.waiting_rule.is_some(),
+            _ => false,
+        }
     }
 
     /// A response's head is there: the server's or our own.
@@ -152,7 +163,7 @@ impl Core {
         for set in [RuleSet::Request, RuleSet::Redirect] {
             match self.http_rules(cx, stream, proxy, set) {
                 Outcome::Continue => {}
-                Outcome::Ended => return Step::Wait,
+                Outcome::Ended | Outcome::Wait => return Step::Wait,
             }
         }
         Step::Go(next)
@@ -242,21 +253,45 @@ impl Core {
         wanted: bool,
         next: Phase,
     ) -> Step {
-        if !wanted || stream.upload.done || self.body_is_here(cx, stream, None) {
-            if std::mem::take(&mut stream.inspecting)
-                && let Some(client) = stream.client
-            {
+        let time_ms = cx.running.timeouts[stream.frontend].http_request;
+        match wanted && self.awaits_body(cx, stream, time_ms, None) {
+            true => Step::Wait,
+            false => Step::Go(next),
+        }
+    }
+
+    /// `http-request wait-for-body` (manual §4.4): whether it still waits.
+    pub fn waits_for_request_body<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        time: Duration,
+        enough: Option<usize>,
+    ) -> bool {
+        self.awaits_body(cx, stream, time.as_millis() as u64, enough)
+    }
+
+    /// Whether a body, or `enough` of it, is still to come; its client has `time_ms` from the first time that this is asked.
+    fn awaits_body<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        time_ms: u64,
+        enough: Option<usize>,
+    ) -> bool {
+        let Some(client) = stream.client else {
+            return false;
+        };
+        if stream.upload.done || self.body_is_here(cx, stream, enough) {
+            if std::mem::take(&mut stream.inspecting) {
                 self.set_deadline(client, net::timers::NEVER_MS);
             }
-            return Step::Go(next);
+            return false;
         }
-        if !std::mem::replace(&mut stream.inspecting, true)
-            && let Some(client) = stream.client
-        {
-            let timeouts = &cx.running.timeouts[stream.frontend];
-            self.set_deadline(client, deadline(cx.now(), timeouts.http_request));
+        if !std::mem::replace(&mut stream.inspecting, true) {
+            self.set_deadline(client, deadline(cx.now(), time_ms));
         }
-        Step::Wait
+        true
     }
 
     /// Whether as much of a request's body waits in the client's input as can be waited for: all of it, `enough` bytes, a full
@@ -274,10 +309,7 @@ impl Core {
         };
         let room = bufsize.saturating_sub(stream.request.wire_bytes());
         let here = entry.input.len();
-        stream.body_cut
-            || here >= room
-            || enough.is_some_and(|enough| here >= enough)
-            || is_whole(stream.parsed.framing, &entry.input)
+        stream.body_cut || here >= room || has_body(stream.parsed.framing, &entry.input, enough)
     }
 
     /// Answers `Expect: 100-continue` where the body is wanted here, before a server is asked.
@@ -344,18 +376,27 @@ fn strictness<D>(cx: &Cx<'_, D>, stream: &Stream) -> Strictness {
     }
 }
 
-/// Whether all of a body lies in `input`.
-fn is_whole(framing: Framing, input: &[u8]) -> bool {
-    if let Framing::Length(bytes) = framing {
-        return input.len() as u64 >= bytes;
+/// Whether all of a body, or `enough` bytes of it, lie in `input`.
+pub(super) fn has_body(framing: Framing, input: &[u8], enough: Option<usize>) -> bool {
+    let is_enough = |bytes: usize| enough.is_some_and(|enough| bytes >= enough);
+    if let Framing::Length(length) = framing {
+        return input.len() as u64 >= length || is_enough(input.len());
     }
     let mut decoder = h1::body::BodyDecoder::new(framing);
     let mut trailers = http::Head::default();
-    let mut rest = input;
+    let (mut rest, mut bytes) = (input, 0);
     while !decoder.is_done() {
         match decoder.next(rest, &mut trailers) {
             Ok((_, h1::body::Piece::More)) => return false,
-            Ok((used, _)) => rest = &rest[used..],
+            Ok((used, piece)) => {
+                if let h1::body::Piece::Data(data) = piece {
+                    bytes += data.len();
+                }
+                if is_enough(bytes) {
+                    return true;
+                }
+                rest = &rest[used..];
+            }
             // A broken body is whole enough: forwarding it finds the fault.
             Err(_) => return true,
         }

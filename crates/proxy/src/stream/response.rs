@@ -1,5 +1,7 @@
 //! The request leaves, the response comes back: its head read, its rules run, sent on.
 
+use std::time::Duration;
+
 use config::model::ConnectionMode;
 use http::h1::{self, Framing, Strictness};
 use http::{Method, Version};
@@ -8,6 +10,7 @@ use net::{ConnId, Driver, Sent};
 
 use super::finish::phase_letter;
 use super::phases::Step;
+use super::request::has_body;
 use super::transfer::{Coding, Outlet, Transfer};
 use super::{Phase, Stream};
 use crate::client::is_idempotent;
@@ -223,6 +226,7 @@ impl Core {
         if parsed.framing == Framing::UntilClose {
             stream.keep_client = false;
         }
+        stream.answer_framing = parsed.framing;
         let framing = if tunnel {
             Framing::None
         } else {
@@ -256,12 +260,9 @@ impl Core {
 
     /// `http-response` of the backend, then of the frontend.
     pub fn response_rules<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
-        if !cx
-            .running
-            .proxy(stream.backend)
-            .tcp_response_content
-            .is_empty()
-        {
+        let resumed = stream.waiting_rule.map(|(proxy, _)| proxy);
+        let content = &cx.running.proxy(stream.backend).tcp_response_content;
+        if !content.is_empty() && resumed.is_none() {
             match self.response_content_rules(cx, stream, &[], true) {
                 Answer::Pass => {}
                 _ => {
@@ -271,15 +272,51 @@ impl Core {
             }
         }
         for proxy in [stream.backend, stream.frontend] {
+            if resumed.is_some_and(|resumed| resumed != proxy && proxy == stream.backend) {
+                continue; // done before the wait
+            }
             match self.http_rules(cx, stream, proxy, RuleSet::Response) {
                 Outcome::Continue => {}
-                Outcome::Ended => return Step::Wait,
+                Outcome::Ended | Outcome::Wait => return Step::Wait,
             }
             if stream.backend == stream.frontend {
                 break;
             }
         }
         Step::Go(Phase::SendResponse)
+    }
+
+    /// `http-response wait-for-body` (manual §4.4): whether it still waits. What comes meanwhile stays with the connection.
+    pub fn waits_for_response_body<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        time: Duration,
+        enough: Option<usize>,
+    ) -> bool {
+        let bufsize = cx.running.config.global.tune.bufsize_bytes;
+        let room = bufsize.saturating_sub(stream.response.wire_bytes());
+        let Some(server) = stream.server else {
+            return false;
+        };
+        let Some(entry) = self.conns.get(server) else {
+            return false;
+        };
+        let is_here = stream.download.done
+            || entry.eof
+            || entry.input.len() >= room
+            || has_body(stream.answer_framing, &entry.input, enough);
+        if is_here {
+            if std::mem::take(&mut stream.inspecting) {
+                let timeout_ms = cx.running.timeouts[stream.backend].server;
+                self.set_deadline(server, deadline(cx.now(), timeout_ms));
+            }
+            return false;
+        }
+        if !std::mem::replace(&mut stream.inspecting, true) {
+            self.set_deadline(server, deadline(cx.now(), time.as_millis() as u64));
+        }
+        true
     }
 
     /// The response's head leaves for the client.
@@ -292,6 +329,13 @@ impl Core {
         h1::write_response(&stream.response, &mut self.scratch);
         stream.answered = true;
         stream.download.open = true;
+        // Bytes that came while a rule waited have their turn, and so does the end behind them.
+        if let Some(server) = stream.server
+            && let Some(entry) = self.conns.get(server)
+            && (entry.eof || !entry.input.is_empty())
+        {
+            self.poked.push(server);
+        }
         if stream.wants_tunnel {
             let head = std::mem::take(&mut self.scratch);
             stream.txn.bytes_out += head.len() as u64;
@@ -433,6 +477,7 @@ impl Core {
             }
             if stream.keep_client {
                 // The rest of the request may be long in coming.
+                self.leave_backend(stream);
                 self.log_stream(cx, stream);
                 if let Some(client) = stream.client {
                     self.set_deadline(

@@ -80,7 +80,7 @@ fn statuses_and_termination_states() {
         (
             "the client goes while connecting",
             "option abortonclose",
-            "c1 fin\nc1 <~ HTTP/1.1 400 \nlog 400 CC--\ns1 end",
+            "c1 fin\nc1 < \nc1 gone\nlog -1 CC--\ns1 end",
         ),
         (
             "the client resets while it waits",
@@ -158,7 +158,7 @@ fn pages_of_the_configuration() {
         "errorloc",
         "errorloc 503 http://sorry/",
         &format!(
-            "{GET}\ns1 refuse\nc1 < HTTP/1.1 302 Found|cache-control: no-cache|content-length: 0|location: http://sorry/||\nlog 302 SC--"
+            "{GET}\ns1 refuse\nc1 < HTTP/1.1 302 Found|cache-control: no-cache|content-length: 0|location: http://sorry/||\nlog 503 SC--"
         ),
     );
     play(
@@ -210,7 +210,7 @@ fn the_queue() {
         "one that waits leaves",
         lines,
         &format!(
-            "{two}\nc3 > GET /3 HTTP/1.1|host: a||\nc2 rst\nlog 400 CQ--\ns1 > HTTP/1.1 204 No Content||\nc1 <~ HTTP/1.1 204\ns2 ok\ns2 <~ GET /3"
+            "{two}\nc3 > GET /3 HTTP/1.1|host: a||\nc2 rst\nlog -1 CQ--\ns1 > HTTP/1.1 204 No Content||\nc1 <~ HTTP/1.1 204\ns2 ok\ns2 <~ GET /3"
         ),
     );
 }

@@ -4,6 +4,8 @@ mod connections;
 mod failures;
 mod messages;
 mod script;
+mod sessions;
 mod smuggling;
 mod timeouts;
 mod tunnels;
+mod waits;
