@@ -157,6 +157,8 @@ pub struct Proxy {
     pub default_backend: Option<usize>,
     /// A path that is answered with 200 at once.
     pub monitor_uri: Option<String>,
+    /// `monitor fail`: one that holds makes the monitor's answer 503.
+    pub monitor_fail: Vec<sample::Condition>,
     // ---- backend side
     /// In the order of the file.
     pub servers: Vec<Server>,

@@ -67,7 +67,7 @@ impl Core {
         let proxy = cx.running.proxy(stream.backend);
         let key = self.session(stream).and_then(|session| {
             let request = stream.has_request().then_some(&stream.request);
-            balance::key(proxy, session, request, |expr, out| {
+            balance::key(proxy, session, &stream.txn, request, |expr, out| {
                 self.with_scope(cx, stream, true, |scope| {
                     if proxy.hash_type.function == HashFunction::None {
                         expr.append_text(scope, out);

@@ -453,11 +453,9 @@ impl Core {
         let Some(entry) = self.conns.get(conn) else {
             return;
         };
-        let (pending, eof) = (!entry.input.is_empty(), entry.eof);
+        // Its next bytes may be at hand even where none are kept: the end is looked at when they had their turn.
+        let more = !entry.input.is_empty() || entry.eof;
         let Some(client) = entry.client() else { return };
-        if eof && !pending {
-            return self.close_client(cx, conn);
-        }
         let wait_ms = cx.running.timeouts[client.frontend].http_keep_alive;
         let wait_ms = if draining {
             wait_ms.min(DRAIN_IDLE_MS)
@@ -466,7 +464,7 @@ impl Core {
         };
         self.set_deadline(conn, deadline(now, wait_ms));
         self.update_client_flow(cx, conn);
-        if pending {
+        if more {
             self.poked.push(conn);
         }
     }

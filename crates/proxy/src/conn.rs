@@ -24,10 +24,6 @@ pub(crate) struct Conn {
 
 /// Which side of the proxy a connection is on.
 #[derive(Debug, Default)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "slots are mostly clients; a box would be an allocation a connection"
-)]
 pub(crate) enum Role {
     /// No connection lives in this slot.
     #[default]
@@ -83,6 +79,8 @@ pub(crate) struct Server {
     pub pool_place: Option<u32>,
     /// The client that keeps it, when it is private and idle.
     pub keeper: Option<ConnId>,
+    /// The PROXY protocol header that it begins with; empty for none.
+    pub header: Box<[u8]>,
 }
 
 impl Conn {

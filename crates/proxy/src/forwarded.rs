@@ -24,10 +24,12 @@ impl Core {
         else {
             return;
         };
+        let txn = Some(&stream.txn);
+        let (src, dst) = (session.src_of(txn), session.dst_of(txn));
         let mut text = std::mem::take(&mut self.text);
         for (front, back, addr) in [
-            (&frontend.forwardfor, &backend.forwardfor, &session.src),
-            (&frontend.originalto, &backend.originalto, &session.dst),
+            (&frontend.forwardfor, &backend.forwardfor, src),
+            (&frontend.originalto, &backend.originalto, dst),
         ] {
             let Some(option) = back.as_ref().or(front.as_ref()) else {
                 continue;
@@ -38,7 +40,8 @@ impl Core {
                 ip.zip(option.except)
                     .is_some_and(|(ip, net)| contains(net, ip))
             };
-            let present = option.if_none
+            // With two of them, both must say `if-none`.
+            let present = both.clone().all(|option| option.if_none)
                 && stream
                     .request
                     .find(option.header.as_bytes())
@@ -91,14 +94,14 @@ impl Core {
             stream,
             option.by.as_ref(),
             option.by_port.as_ref(),
-            &session.dst,
+            session.dst_of(Some(&stream.txn)),
         );
         let from = self.forwarded_node(
             cx,
             stream,
             option.for_.as_ref(),
             option.for_port.as_ref(),
-            &session.src,
+            session.src_of(Some(&stream.txn)),
         );
         parts.extend(by.map(|node| format!("by={node}")));
         parts.extend(from.map(|node| format!("for={node}")));

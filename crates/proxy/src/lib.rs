@@ -14,6 +14,7 @@ mod error_pages;
 mod forwarded;
 mod logging;
 mod pool;
+mod proxy_header;
 mod queue;
 mod reply;
 mod rules;

@@ -52,9 +52,6 @@ impl Core {
             _ => proxy.log_format.as_ref(),
         };
         let Some(format) = format else { return };
-        if let Some(format) = &proxy.unique_id_format {
-            self.make_unique_id(cx, stream, format);
-        }
         self.logging.count += 1;
         stream.txn.log_number = self.logging.count;
         stream.txn.log_origin = sample::LogOrigin::Close;

@@ -16,14 +16,15 @@ use crate::stream::Stream;
 const PROVEN_RESPONSES: u32 = 2;
 
 impl Core {
-    /// An idle connection that this request may have.
+    /// An idle connection that this request may have. `header`: the PROXY protocol header it would begin with.
     pub fn take_idle<D: Driver>(
         &mut self,
         cx: &mut Cx<'_, D>,
         stream: &Stream,
         server: usize,
+        header: &[u8],
     ) -> Option<ConnId> {
-        if let Some(conn) = self.take_kept(stream, server) {
+        if let Some(conn) = self.take_kept(stream, server, header) {
             return Some(conn);
         }
         let backend = cx.running.proxy(stream.backend);
@@ -49,11 +50,11 @@ impl Core {
     }
 
     /// The connection that this client keeps for itself.
-    fn take_kept(&mut self, stream: &Stream, server: usize) -> Option<ConnId> {
+    fn take_kept(&mut self, stream: &Stream, server: usize, header: &[u8]) -> Option<ConnId> {
         let client = self.conns.client(stream.client?)?;
         let conn = client.kept?;
         let kept = self.conns.server(conn)?;
-        if kept.backend != stream.backend || kept.server != server {
+        if kept.backend != stream.backend || kept.server != server || *kept.header != *header {
             return None;
         }
         kept.keeper = None;

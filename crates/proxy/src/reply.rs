@@ -210,10 +210,14 @@ impl Core {
         true
     }
 
-    /// `monitor-uri`: answered before any rule, not counted as traffic.
+    /// `monitor-uri`, `monitor fail`: answered before any rule, not counted as traffic.
     pub fn monitor<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
         stream.logged = true;
-        self.error_page(cx, stream, 200);
+        let conditions = &cx.running.proxy(stream.frontend).monitor_fail;
+        let fails = conditions
+            .iter()
+            .any(|condition| self.holds(cx, stream, condition));
+        self.error_page(cx, stream, if fails { 503 } else { 200 });
     }
 
     /// Sends the response that was put together, with its body.
@@ -224,7 +228,14 @@ impl Core {
         stream.keep_server = false;
         let status = stream.response.status();
         stream.txn.status = status;
-        self.after_response_rules(cx, stream);
+        if stream.parsed.expect_continue && !stream.upload.done {
+            // The client still waits to be asked for its body: it may as well never send it.
+            stream.keep_client = false;
+        }
+        // A request that was not read has no stream yet in HAProxy: no rule sees its answer.
+        if stream.phase != Phase::RequestHead {
+            self.after_response_rules(cx, stream);
+        }
         self.finish_response_head(cx, stream);
         let mut out = std::mem::take(&mut self.scratch);
         out.clear();
@@ -245,10 +256,6 @@ impl Core {
         stream.upload.open = true;
         self.release_server(cx, stream);
         stream.upload.coding = Coding::Discard;
-        if stream.parsed.expect_continue && !stream.upload.done {
-            // The client still waits to be asked for its body: it may as well never send it.
-            stream.keep_client = false;
-        }
         if !stream.upload.done {
             // The part of it that is here already.
             self.poked.push(client);

@@ -1,7 +1,6 @@
 //! Server connections: opened or taken from the idle ones, their bytes fed to streams, kept or closed.
 
 use config::model::{SendProxy, ServerAddress};
-use net::proxy_protocol::{self, Tlv, kind};
 use net::timers::NEVER_MS;
 use net::{Addr, Close, ConnId, Connect, ConnectError, Driver};
 
@@ -28,9 +27,10 @@ impl Core {
         if stream.txn.timing.queued_ms.is_none() {
             stream.txn.timing.queued_ms = Some(now.ms());
         }
+        let header = self.proxy_header(cx, stream, server);
         if stream.txn.is_http
             && !stream.fresh_only
-            && let Some(conn) = self.take_idle(cx, stream, server)
+            && let Some(conn) = self.take_idle(cx, stream, server, &header)
         {
             self.attach(cx, stream, conn, server);
             stream.on_reused = true;
@@ -51,6 +51,7 @@ impl Core {
                         private: self.is_private(cx, stream.backend, server),
                         pool_place: None,
                         keeper: None,
+                        header,
                     }),
                 );
                 stream.on_reused = false;
@@ -78,7 +79,9 @@ impl Core {
             ServerAddress::Fixed(addr) => addr,
             ServerAddress::PortOffset { ip, offset } => {
                 let client = stream.client.and_then(|client| self.conns.client(client));
-                let port = client.map_or(0, |client| i32::from(client.session.dst.port())) + offset;
+                let port = client.map_or(0, |client| {
+                    i32::from(client.session.dst_of(Some(&stream.txn)).port())
+                }) + offset;
                 computed = Addr::Inet((*ip, u16::try_from(port).unwrap_or(0)).into());
                 &computed
             }
@@ -129,11 +132,17 @@ impl Core {
             return;
         };
         server.connecting = false;
+        let header = std::mem::take(&mut server.header);
         let Some(mut stream) = server.stream.and_then(|id| self.streams.take(id)) else {
             return self.close_server(cx, conn);
         };
         stream.txn.timing.connected_ms = Some(cx.now().ms());
-        self.send_proxy_header(cx, &mut stream, conn);
+        if !header.is_empty() {
+            self.send(cx, conn, &header, &[]);
+            if let Some(server) = self.conns.server(conn) {
+                server.header = header;
+            }
+        }
         stream.phase = if stream.txn.is_http {
             Phase::SendRequest
         } else {
@@ -141,80 +150,6 @@ impl Core {
         };
         self.run(cx, &mut stream);
         self.streams.put(stream);
-    }
-
-    fn send_proxy_header<D: Driver>(
-        &mut self,
-        cx: &mut Cx<'_, D>,
-        stream: &mut Stream,
-        conn: ConnId,
-    ) {
-        let Some(target) = stream.target else { return };
-        let line = &cx.running.proxy(stream.backend).servers[target];
-        let mut out = Vec::new();
-        match &line.send_proxy {
-            SendProxy::No => return,
-            SendProxy::V1 => {
-                let Some(session) = self.session(stream) else {
-                    return;
-                };
-                proxy_protocol::write_v1(Some((&session.src, &session.dst)), &mut out);
-            }
-            SendProxy::V2 {
-                unique_id,
-                crc32c,
-                authority: _,
-                tlvs,
-            } => {
-                if *unique_id
-                    && let Some(format) = &cx.running.proxy(stream.frontend).unique_id_format
-                {
-                    self.make_unique_id(cx, stream, format);
-                }
-                let mut values = Vec::with_capacity(tlvs.len());
-                for (kind, format) in tlvs {
-                    let mut value = Vec::new();
-                    self.render(cx, stream, format, &mut value);
-                    values.push((*kind, value));
-                }
-                let id = if *unique_id {
-                    stream.txn.unique_id.clone()
-                } else {
-                    None
-                };
-                let mut list: Vec<Tlv<'_>> = Vec::with_capacity(values.len() + 2);
-                if let Some(id) = &id {
-                    list.push(Tlv {
-                        kind: kind::UNIQUE_ID,
-                        value: id,
-                    });
-                }
-                if *crc32c {
-                    // The writer computes the checksum that this one asks for.
-                    list.push(Tlv {
-                        kind: kind::CRC32C,
-                        value: &[0; 4],
-                    });
-                }
-                list.extend(
-                    values
-                        .iter()
-                        .map(|(kind, value)| Tlv { kind: *kind, value }),
-                );
-                let Some(session) = self.session(stream) else {
-                    return;
-                };
-                if proxy_protocol::write_v2(Some((&session.src, &session.dst)), &list, &mut out)
-                    .is_err()
-                {
-                    // Too long a value: the server learns the addresses at least.
-                    out.clear();
-                    let _ =
-                        proxy_protocol::write_v2(Some((&session.src, &session.dst)), &[], &mut out);
-                }
-            }
-        }
-        self.send(cx, conn, &out, &[]);
     }
 
     /// Bytes from a server.

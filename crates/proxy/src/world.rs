@@ -115,6 +115,11 @@ impl sample::World for View<'_> {
             .count(Count::Server(backend as usize, server as usize))
     }
 
+    fn unique_id_format(&self, frontend: u32) -> Option<&sample::LogFormat> {
+        let proxy = self.running.config.proxies.get(frontend as usize)?;
+        proxy.unique_id_format.as_ref()
+    }
+
     fn hostname(&self) -> &str {
         &self.running.process.hostname
     }

@@ -48,6 +48,27 @@ pub(crate) fn cast_of(from: Kind, to: Kind) -> Cast {
     }
 }
 
+impl Value<'_> {
+    /// The address that it is or that its text spells.
+    #[must_use]
+    pub fn into_ip(self) -> Option<IpAddr> {
+        match cast(self, Kind::Addr)? {
+            Value::Ipv4(ip) => Some(IpAddr::V4(ip)),
+            Value::Ipv6(ip) => Some(IpAddr::V6(ip)),
+            _ => None,
+        }
+    }
+
+    /// The integer that it is or that its text spells.
+    #[must_use]
+    pub fn into_int(self) -> Option<i64> {
+        match cast(self, Kind::Int)? {
+            Value::Int(number) => Some(number),
+            _ => None,
+        }
+    }
+}
+
 /// The value as another type; none when it cannot be read as one.
 pub(crate) fn cast(value: Value<'_>, to: Kind) -> Option<Value<'_>> {
     Some(match (value, to) {

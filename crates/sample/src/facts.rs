@@ -12,11 +12,11 @@ pub use crate::vars::Vars;
 pub struct Session {
     /// When it was accepted.
     pub accepted: Now,
-    /// Client's address (`src`): changed by PROXY protocol and `set-src`.
+    /// Client's address: what the PROXY protocol or `tcp-request session set-src` say; a stream may have its own ([`Scope::src`]).
     pub src: Addr,
-    /// Local address (`dst`).
+    /// Local address, likewise.
     pub dst: Addr,
-    /// Addresses of the connection itself (`fc_src`, `fc_dst`) where a rule changed those of the stream; else none.
+    /// Address of the connection itself (`fc_src`), where that of the session is another one; else none.
     pub connection_src: Option<Addr>,
     /// As `connection_src`, for the destination.
     pub connection_dst: Option<Addr>,
@@ -57,6 +57,18 @@ impl Session {
             tlvs: None,
             vars: Vars::default(),
         }
+    }
+
+    /// The client's address for a stream.
+    #[must_use]
+    pub fn src_of<'a>(&'a self, txn: Option<&'a Txn>) -> &'a Addr {
+        txn.and_then(|txn| txn.src.as_ref()).unwrap_or(&self.src)
+    }
+
+    /// The local address for a stream.
+    #[must_use]
+    pub fn dst_of<'a>(&'a self, txn: Option<&'a Txn>) -> &'a Addr {
+        txn.and_then(|txn| txn.dst.as_ref()).unwrap_or(&self.dst)
     }
 }
 
@@ -114,6 +126,10 @@ pub struct Txn {
     pub service: Option<&'static str>,
     /// Address that the server side connects from.
     pub server_src: Option<Addr>,
+    /// The client's address for this stream alone, where a rule of it set one.
+    pub src: Option<Addr>,
+    /// The local address, likewise.
+    pub dst: Option<Addr>,
     /// Address that the server side connects to.
     pub server_dst: Option<Addr>,
     /// The server connection was a reused one (`bc_reused`).
@@ -141,7 +157,7 @@ pub struct Txn {
     /// `capture cookie` of the response (`%CS`).
     pub captured_response_cookie: Option<Box<[u8]>>,
     /// The unique id, once it was made (`%ID`, `unique-id`).
-    pub unique_id: Option<Box<[u8]>>,
+    pub unique_id: crate::UniqueId,
     /// Moments of the stream.
     pub timing: Timing,
     /// Variables of scope `txn`.
@@ -171,6 +187,8 @@ impl Txn {
             server,
             service,
             server_src,
+            src,
+            dst,
             server_dst,
             server_reused,
             bytes_out,
@@ -206,15 +224,13 @@ impl Txn {
         *method = http::Method::default();
         request_line.clear();
         (*backend, *server, *service) = (None, None, None);
+        (*src, *dst) = (None, None);
         (*server_src, *server_dst) = (None, None);
         *termination = [0; 4];
         captured_request.clear();
         captured_response.clear();
-        (
-            *captured_request_cookie,
-            *captured_response_cookie,
-            *unique_id,
-        ) = (None, None, None);
+        (*captured_request_cookie, *captured_response_cookie) = (None, None);
+        *unique_id = crate::UniqueId::default();
         *timing = Timing::default();
         txn_vars.clear();
         req_vars.clear();
@@ -349,9 +365,27 @@ pub trait World {
     fn utc_offset_seconds(&self) -> i32;
     /// A random number (`rand`, `uuid`); the simulation gives it from its seed.
     fn random(&self) -> u64;
+    /// What a frontend's unique ids are made of.
+    fn unique_id_format(&self, _frontend: u32) -> Option<&crate::LogFormat> {
+        None
+    }
     /// A variable of scope `proc`.
     fn proc_var(&self, _slot: u32) -> Option<Value<'static>> {
         None
+    }
+}
+
+impl<'a> Scope<'a> {
+    /// The client's address (`src`): the stream's own, else the session's.
+    #[must_use]
+    pub fn src(&self) -> &'a Addr {
+        self.session.src_of(self.txn)
+    }
+
+    /// The address that the client connected to (`dst`), likewise.
+    #[must_use]
+    pub fn dst(&self) -> &'a Addr {
+        self.session.dst_of(self.txn)
     }
 }
 

@@ -34,6 +34,7 @@ mod robustness;
 mod testing;
 mod text;
 mod timers;
+mod unique_id;
 
 /// The hash functions of converters, for what else hashes as they do.
 pub mod hashes {
@@ -48,5 +49,6 @@ pub use expr::Expr;
 pub use facts::{LogOrigin, Scope, Session, Timing, Txn, World};
 pub use logformat::LogFormat;
 pub use place::Place;
+pub use unique_id::UniqueId;
 pub use value::{Kind, Value};
 pub use vars::{SlotCounts, VarRef, VarScope, Vars};

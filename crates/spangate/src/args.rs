@@ -16,6 +16,7 @@ Usage : spangate [-f <cfgfile|cfgdir>]* [ -vdVD ] [ -n <maxconn> ] [ -N <maxpcon
         -dr ignores server address resolution failures
         -q quiet mode : don't display messages
         -D goes daemon
+        -W master-worker mode ; -Ws tells the service manager as well. SIGUSR2 reloads.
         -n sets the maximum total # of connections (uses ulimit -n)
         -N sets the default, per-proxy maximum # of connections
         -L set local peer name (default to hostname)
@@ -48,6 +49,15 @@ pub(crate) struct OldProcesses {
     pub pids: Vec<i32>,
 }
 
+/// Master-worker mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Master {
+    /// `-W`.
+    Plain,
+    /// `-Ws`: the service manager is told what happens.
+    Notifying,
+}
+
 /// The command line, understood.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Args {
@@ -68,12 +78,11 @@ pub(crate) struct Args {
     pub local_peer: Option<String>,
     pub directory: Option<String>,
     pub old: Option<OldProcesses>,
+    pub master: Option<Master>,
 }
 
 /// Options that are known and do nothing yet: refused, so that nobody counts on them.
 const LATER: &[(&str, &str)] = &[
-    ("-W", "master-worker mode"),
-    ("-Ws", "master-worker mode with notification"),
     ("-S", "the master's runtime interface"),
     ("-x", "taking over listening sockets"),
 ];
@@ -103,6 +112,8 @@ impl Args {
                 "--documentation" => args.command = Command::Documentation,
                 "-V" => args.verbose = true,
                 "-q" => args.quiet = true,
+                "-W" => args.master = Some(Master::Plain),
+                "-Ws" => args.master = Some(Master::Notifying),
                 "-d" | "-db" => args.foreground = true,
                 "-D" => args.daemon = true,
                 "-dW" => args.warnings_are_errors = true,
@@ -181,7 +192,7 @@ mod tests {
     #[test]
     fn what_is_not_there_yet_says_so() {
         assert!(
-            parse("-Ws -f a")
+            parse("-S a -f a")
                 .unwrap_err()
                 .contains("not implemented yet")
         );

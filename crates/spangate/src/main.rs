@@ -6,6 +6,7 @@ mod args;
 mod build;
 mod cli;
 mod load;
+mod master;
 mod process;
 mod serve;
 mod sys;
@@ -50,7 +51,10 @@ fn main() -> ExitCode {
             Err(load::Refused) => ExitCode::FAILURE,
         },
         Command::Run => match load::load(&args) {
-            Ok(config) => process::run(&args, config),
+            Ok(config) if args.master.is_some() || config.global.master_worker => {
+                master::run(&args, config)
+            }
+            Ok(config) => process::run(&args, config, None),
             Err(load::Refused) => ExitCode::FAILURE,
         },
     }

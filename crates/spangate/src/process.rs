@@ -18,7 +18,8 @@ const DESCRIPTORS_RESERVED: u64 = 64;
 
 /// Descriptors that are asked for at most without `fd-hard-limit`, as HAProxy's.
 const DESCRIPTORS_MAX_DEFAULT: u64 = 1 << 20;
-const WATCHED: [libc::c_int; 6] = [
+/// Signals that are waited for, never handled.
+pub(crate) const WATCHED: [libc::c_int; 6] = [
     libc::SIGINT,
     libc::SIGTERM,
     libc::SIGUSR1,
@@ -27,9 +28,25 @@ const WATCHED: [libc::c_int; 6] = [
     SIGNAL_WORKER_ENDED,
 ];
 
-/// Runs a configuration until a signal ends it.
-pub(crate) fn run(args: &Args, mut config: Config) -> ExitCode {
-    match start(args, &mut config) {
+/// A worker's word to its master that it serves.
+pub(crate) struct Ready(std::io::PipeWriter);
+
+impl Ready {
+    pub fn new(pipe: std::io::PipeWriter) -> Self {
+        Ready(pipe)
+    }
+
+    fn tell(mut self) {
+        use std::io::Write as _;
+        // A master that has gone takes this process with it.
+        let _ = self.0.write_all(b"R");
+    }
+}
+
+/// Runs a configuration until a signal ends it. A worker has a master that waits for it to be ready, and that wrote the
+/// pidfile and went to the background itself.
+pub(crate) fn run(args: &Args, mut config: Config, master: Option<Ready>) -> ExitCode {
+    match start(args, &mut config, master) {
         Ok(Some(code)) => code,
         Ok(None) => ExitCode::SUCCESS,
         Err(message) => {
@@ -39,7 +56,11 @@ pub(crate) fn run(args: &Args, mut config: Config) -> ExitCode {
     }
 }
 
-fn start(args: &Args, config: &mut Config) -> Result<Option<ExitCode>, String> {
+fn start(
+    args: &Args,
+    config: &mut Config,
+    master: Option<Ready>,
+) -> Result<Option<ExitCode>, String> {
     if let Some(megabytes) = args.memory_megabytes {
         sys::limit_memory(megabytes << 20)
             .map_err(|error| format!("Cannot limit memory : {error}."))?;
@@ -61,7 +82,9 @@ fn start(args: &Args, config: &mut Config) -> Result<Option<ExitCode>, String> {
     let listening = Listening::open(config, nbthread)?;
     let control = cli::Control::open(&config.global.stats_sockets)?;
 
-    if config.global.daemon {
+    if master.is_some() {
+        // All of this is the master's.
+    } else if config.global.daemon {
         match sys::fork_to_background() {
             Ok(Some(child)) => {
                 write_pidfile(args, config, child as u32)?;
@@ -102,13 +125,21 @@ fn start(args: &Args, config: &mut Config) -> Result<Option<ExitCode>, String> {
             }
         }
     }
+    if let Some(master) = master {
+        master.tell();
+    }
     wait(&signals, &mut workers, &running);
     workers.finish();
     Ok(Some(ExitCode::SUCCESS))
 }
 
+/// Whether the process detaches: `daemon` or `-D`, and neither `-d` nor `-db`.
+pub(crate) fn goes_to_background(args: &Args, config: &Config) -> bool {
+    (config.global.daemon || args.daemon) && !args.foreground
+}
+
 fn apply_arguments(args: &Args, config: &mut Config) {
-    config.global.daemon = (config.global.daemon || args.daemon) && !args.foreground;
+    config.global.daemon = goes_to_background(args, config);
     if args.maxconn.is_some() {
         config.global.maxconn = args.maxconn;
     }
@@ -139,7 +170,7 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-fn write_pidfile(args: &Args, config: &Config, pid: u32) -> Result<(), String> {
+pub(crate) fn write_pidfile(args: &Args, config: &Config, pid: u32) -> Result<(), String> {
     let Some(path) = args.pidfile.as_ref().or(config.global.pidfile.as_ref()) else {
         return Ok(());
     };
@@ -162,9 +193,7 @@ fn wait(signals: &Signals, workers: &mut Workers, running: &Running) {
             Some(libc::SIGHUP) => {
                 warning("SIGHUP received : server status dump is not implemented yet.")
             }
-            Some(libc::SIGUSR2) => {
-                warning("SIGUSR2 received : reload needs master-worker mode, not implemented yet.")
-            }
+            Some(libc::SIGUSR2) => warning("SIGUSR2 received : only a master reloads, see -W."),
             _ => {}
         }
     }

@@ -3,6 +3,7 @@
 use std::ffi::CString;
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
+use std::process::ExitCode;
 
 /// The signals that the process waits for, blocked in every thread that is started after [`Signals::block`].
 pub(crate) struct Signals(libc::sigset_t);
@@ -157,6 +158,71 @@ pub(crate) fn fork_to_background() -> io::Result<Option<i32>> {
         }
         child => Ok(Some(child)),
     }
+}
+
+/// Which side of a fork this is.
+pub(crate) enum Child {
+    Me,
+    Other(i32),
+}
+
+/// Forks a worker, which ends when its master does. No thread may run yet.
+///
+/// # Errors
+/// `errno` of `fork`.
+pub(crate) fn fork_worker() -> io::Result<Child> {
+    let master = std::process::id() as i32;
+    // SAFETY: this process has one thread, so the child may do anything.
+    match check(unsafe { libc::fork() })? {
+        0 => {
+            // SAFETY: no pointers.
+            let orphaned = unsafe {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+                libc::getppid() != master
+            };
+            if orphaned {
+                end_worker(ExitCode::FAILURE);
+            }
+            Ok(Child::Me)
+        }
+        child => Ok(Child::Other(child)),
+    }
+}
+
+/// Ends a worker process: it must not return into its master's code.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a forked worker has no caller to return to"
+)]
+pub(crate) fn end_worker(code: ExitCode) -> ! {
+    std::process::exit(i32::from(code != ExitCode::SUCCESS))
+}
+
+/// Waits for a byte; false when the other side was closed without one.
+pub(crate) fn read_byte(mut pipe: &io::PipeReader) -> bool {
+    use std::io::Read as _;
+    pipe.read_exact(&mut [0]).is_ok()
+}
+
+/// A child that has ended, and its exit code (128 and the signal's number for one that a signal ended).
+pub(crate) fn reap() -> Option<(i32, u8)> {
+    wait_with(libc::WNOHANG)
+}
+
+/// Waits for any child to end; none is left when there is no answer.
+pub(crate) fn wait_for_child() -> Option<(i32, u8)> {
+    wait_with(0)
+}
+
+fn wait_with(options: libc::c_int) -> Option<(i32, u8)> {
+    let mut status = 0;
+    // SAFETY: the pointer describes `status`.
+    let pid = unsafe { libc::waitpid(-1, &mut status, options) };
+    let code = match libc::WIFSIGNALED(status) {
+        true => 128 + libc::WTERMSIG(status),
+        false => libc::WEXITSTATUS(status),
+    };
+    (pid > 0).then_some((pid, code as u8))
 }
 
 /// The machine's name.

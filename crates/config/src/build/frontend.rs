@@ -42,6 +42,19 @@ pub fn monitor_uri(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
+/// `monitor fail if|unless <condition>`
+pub fn monitor(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    if line.arg(1) != "fail" {
+        return Err(line.fault(1, "'monitor' only supports 'fail'."));
+    }
+    let missing =
+        || "'monitor fail' expects either 'if' or 'unless' followed by a condition.".into();
+    line.need(2, missing)?;
+    let condition = build.condition(line, 2, Place::FE_HTTP_REQUEST)?;
+    build.proxy.monitor_fail.extend(condition);
+    Ok(())
+}
+
 /// `default_backend`
 pub fn default_backend(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = line.need(1, || "'default_backend' expects a backend name.".into())?;

@@ -106,6 +106,12 @@ pub fn daemon(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most(0)
 }
 
+/// `master-worker`
+pub fn master_worker(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    build.global.master_worker = true;
+    line.at_most(0)
+}
+
 /// `default-path`
 pub fn default_path(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     build.shared.default_path = pages::DefaultPath::parse(line)?;

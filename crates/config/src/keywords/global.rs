@@ -111,7 +111,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     not_yet("lua-load", "Loads a Lua file."),
     not_yet("lua-load-per-thread", "Loads a Lua file once a thread."),
     not_yet("lua-prepend-path", "Adds a directory to Lua's search path."),
-    not_yet("master-worker", "Options of the master process."),
+    yes("master-worker", global::master_worker, "A master that supervises and reloads workers; as `-W`."),
     not_yet("max-spread-checks", "Longest time over which health checks are spread."),
     moot("max-threads-per-group", "threads are not grouped here", "Threads in one group."),
     moot("maxcompcpuusage", "there is no compression here to limit", "CPU usage above which compression stops."),

@@ -74,7 +74,7 @@ pub const KEYWORDS: &[K] = &[
     K::not_yet("max-session-srv-conns", DF, "Server connections that one client connection may keep."),
     K::yes("maxconn", DF, frontend::maxconn, "Connections of the frontend."),
     K::yes("mode", DFB, proxy::mode, "`http` or `tcp`."),
-    K::not_yet("monitor", F, "`monitor fail`: when the monitor URI answers with an error."),
+    K::yes("monitor", F, frontend::monitor, "`monitor fail`: when the monitor URI answers with an error."),
     K::gone("monitor-net", "'monitor-net' doesn't exist anymore. Please use 'http-request return status 200 if { src ... }' instead."),
     K::yes("monitor-uri", DF, frontend::monitor_uri, "A path that is answered with 200 at once."),
     K::yes("option", DFB, proxy::option, "A switch; see the table of options."),

@@ -3,20 +3,21 @@
 use config::model::{Balance, HashFunction, HashType, Proxy};
 use http::Head;
 use net::Addr;
-use sample::{Session, hashes};
+use sample::{Session, Txn, hashes};
 
 /// The hash of what binds this request to a server; none for algorithms that do not hash, or where the request lacks it.
 /// `expression` makes the key of `balance hash`.
 pub(crate) fn key(
     proxy: &Proxy,
     session: &Session,
+    txn: &Txn,
     request: Option<&Head>,
     expression: impl FnOnce(&sample::Expr, &mut Vec<u8>) -> bool,
 ) -> Option<u32> {
     let how = proxy.hash_type;
     match &proxy.balance {
         // Whatever the function is: addresses are numbers already.
-        Balance::Source => source(&session.src).map(|number| mixed(number, how)),
+        Balance::Source => source(session.src_of(Some(txn))).map(|number| mixed(number, how)),
         Balance::Uri {
             whole,
             len,

@@ -108,18 +108,15 @@ impl Core {
         self.with_scope(cx, stream, true, |scope| format.render(scope, out));
     }
 
-    /// The stream's unique id, made once from its format (manual §4.2 unique-id-format).
-    pub fn make_unique_id<D: Driver>(
-        &mut self,
-        cx: &Cx<'_, D>,
-        stream: &mut Stream,
-        format: &LogFormat,
-    ) {
-        if stream.txn.unique_id.is_none() {
-            let mut id = Vec::new();
-            self.render(cx, stream, format, &mut id);
-            stream.txn.unique_id = Some(id.into());
-        }
+    /// The stream's unique id; none without a format for it.
+    pub fn unique_id<'s, D: Driver>(&self, cx: &Cx<'_, D>, stream: &'s Stream) -> Option<&'s [u8]> {
+        let format = cx
+            .running
+            .proxy(stream.frontend)
+            .unique_id_format
+            .as_ref()?;
+        let id = &stream.txn.unique_id;
+        id.get_or_make(|out| self.render(cx, stream, format, out))
     }
 
     /// Sets a variable of any scope; none unsets it.

@@ -1,6 +1,6 @@
 //! `tcp-request` and `tcp-response` rules (manual §4.3): of a connection, a session, a stream's content.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use config::model::{TcpAction, TcpRule};
 use net::{Addr, ConnId, Driver};
@@ -17,13 +17,23 @@ impl Core {
     /// `tcp-request connection`: right after the accept.
     pub fn connection_rules<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) -> Verdict {
         let frontend = self.frontend_of(conn);
-        self.bare_rules(cx, conn, &cx.running.proxy(frontend).tcp_request_connection)
+        self.bare_rules(
+            cx,
+            conn,
+            &cx.running.proxy(frontend).tcp_request_connection,
+            true,
+        )
     }
 
     /// `tcp-request session`: the PROXY header was read.
     pub fn session_rules<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) -> Verdict {
         let frontend = self.frontend_of(conn);
-        self.bare_rules(cx, conn, &cx.running.proxy(frontend).tcp_request_session)
+        self.bare_rules(
+            cx,
+            conn,
+            &cx.running.proxy(frontend).tcp_request_session,
+            false,
+        )
     }
 
     fn frontend_of(&mut self, conn: ConnId) -> usize {
@@ -35,6 +45,7 @@ impl Core {
         cx: &mut Cx<'_, D>,
         conn: ConnId,
         rules: &[TcpRule],
+        connection: bool,
     ) -> Verdict {
         for rule in rules {
             let holds = match &rule.condition {
@@ -78,11 +89,17 @@ impl Core {
                         client.session.vars.unset(var.slot);
                     }
                 }
-                TcpAction::SetSrc(expr) => self.set_address(cx, conn, expr, Part::SourceIp),
-                TcpAction::SetSrcPort(expr) => self.set_address(cx, conn, expr, Part::SourcePort),
-                TcpAction::SetDst(expr) => self.set_address(cx, conn, expr, Part::DestinationIp),
+                TcpAction::SetSrc(expr) => {
+                    self.set_address(cx, conn, expr, Part::SourceIp, connection)
+                }
+                TcpAction::SetSrcPort(expr) => {
+                    self.set_address(cx, conn, expr, Part::SourcePort, connection)
+                }
+                TcpAction::SetDst(expr) => {
+                    self.set_address(cx, conn, expr, Part::DestinationIp, connection)
+                }
                 TcpAction::SetDstPort(expr) => {
-                    self.set_address(cx, conn, expr, Part::DestinationPort)
+                    self.set_address(cx, conn, expr, Part::DestinationPort, connection)
                 }
                 _ => debug_assert!(false, "an action without an implementation was accepted"),
             }
@@ -261,59 +278,51 @@ impl Core {
         Some(work(&scope))
     }
 
-    fn set_address<D: Driver>(&mut self, cx: &Cx<'_, D>, conn: ConnId, expr: &Expr, part: Part) {
-        let value = self
-            .with_session(cx, conn, |scope| expr.eval(scope).map(Value::detach))
-            .flatten();
-        self.put_address(conn, value, part);
-    }
-
-    /// `set-src` and its kin, from an expression of a stream.
-    pub fn set_stream_address<D: Driver>(
+    /// `set-src` and its kin before any stream. `connection`: it is the connection's own address from here on; else the
+    /// connection keeps it, and the session has another.
+    fn set_address<D: Driver>(
         &mut self,
         cx: &Cx<'_, D>,
-        stream: &Stream,
+        conn: ConnId,
         expr: &Expr,
         part: Part,
+        connection: bool,
     ) {
-        let value = self
-            .with_scope(cx, stream, true, |scope| {
-                expr.eval(scope).map(Value::detach)
-            })
-            .flatten();
-        if let Some(client) = stream.client {
-            self.put_address(client, value, part);
-        }
-    }
-
-    fn put_address(&mut self, conn: ConnId, value: Option<Value<'static>>, part: Part) {
-        let (Some(value), Some(client)) = (value, self.conns.client(conn)) else {
+        let value = self.with_session(cx, conn, |scope| {
+            let value = expr.eval(scope)?;
+            part.change(value, &scope.session.src, &scope.session.dst)
+        });
+        let (Some(Some(addr)), Some(client)) = (value, self.conns.client(conn)) else {
             return;
         };
         let session = &mut client.session;
-        let (addr, original) = match part {
-            Part::SourceIp | Part::SourcePort => (&mut session.src, &mut session.connection_src),
-            Part::DestinationIp | Part::DestinationPort => {
-                (&mut session.dst, &mut session.connection_dst)
-            }
+        let (place, original) = if part.is_source() {
+            (&mut session.src, &mut session.connection_src)
+        } else {
+            (&mut session.dst, &mut session.connection_dst)
         };
-        let changed = match part {
-            Part::SourceIp | Part::DestinationIp => match value {
-                Value::Ipv4(ip) => Some((IpAddr::V4(ip), addr.port())),
-                Value::Ipv6(ip) => Some((IpAddr::V6(ip), addr.port())),
-                _ => None,
-            },
-            Part::SourcePort | Part::DestinationPort => match value {
-                Value::Int(port) => u16::try_from(port)
-                    .ok()
-                    .zip(addr.ip())
-                    .map(|(port, ip)| (ip, port)),
-                _ => None,
-            },
-        };
-        if let Some((ip, port)) = changed {
-            let old = std::mem::replace(addr, Addr::Inet(SocketAddr::new(ip, port)));
+        let old = std::mem::replace(place, addr);
+        if !connection {
             original.get_or_insert(old);
+        }
+    }
+
+    /// `set-src` and its kin of a stream's rules: for that stream alone.
+    pub fn set_stream_address<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        expr: &Expr,
+        part: Part,
+    ) {
+        let value = self.with_scope(cx, stream, true, |scope| {
+            let value = expr.eval(scope)?;
+            part.change(value, scope.src(), scope.dst())
+        });
+        match (value.flatten(), part.is_source()) {
+            (Some(addr), true) => stream.txn.src = Some(addr),
+            (Some(addr), false) => stream.txn.dst = Some(addr),
+            (None, _) => {}
         }
     }
 }
@@ -336,4 +345,22 @@ pub(crate) enum Part {
     SourcePort,
     DestinationIp,
     DestinationPort,
+}
+
+impl Part {
+    fn is_source(self) -> bool {
+        matches!(self, Part::SourceIp | Part::SourcePort)
+    }
+
+    /// The address with this part replaced by a rule's value; none for a value that is no such part.
+    fn change(self, value: Value<'_>, src: &Addr, dst: &Addr) -> Option<Addr> {
+        let addr = if self.is_source() { src } else { dst };
+        let (ip, port) = match self {
+            Part::SourceIp | Part::DestinationIp => (value.into_ip()?, addr.port()),
+            Part::SourcePort | Part::DestinationPort => {
+                (addr.ip()?, u16::try_from(value.into_int()?).ok()?)
+            }
+        };
+        Some(Addr::Inet(SocketAddr::new(ip, port)))
+    }
 }

@@ -68,13 +68,13 @@ impl Core {
                 self.run(cx, stream);
             }
             // Before the server stands, and the backend does not work for a client that has left.
-            _ if !stream.txn.is_http && aborts_on_close(cx, stream) => {
+            _ if !stream.txn.is_http && cx.running.proxy(stream.backend).aborts_on_close() => {
                 stream.ended_by(b'C', phase_letter(stream));
                 self.cut(cx, stream);
             }
             _ if !stream.txn.is_http => {}
             Phase::Queue | Phase::TurnAround | Phase::Connect | Phase::ResponseHead
-                if !has_input && aborts_on_close(cx, stream) =>
+                if !has_input && cx.running.proxy(stream.backend).aborts_on_close() =>
             {
                 self.client_aborted(cx, stream)
             }
@@ -87,16 +87,7 @@ impl Core {
     /// Ends a stream whose client will not send the rest of its request, or does not wait for its answer.
     pub fn client_aborted<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
         stream.ended_by(b'C', phase_letter(stream));
-        self.give_up(cx, stream, 400);
-    }
-
-    /// Ends a stream that cannot go on: by an error page, or by the close where its response has begun.
-    fn give_up<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, status: u16) {
-        if stream.answered {
-            self.cut(cx, stream);
-        } else {
-            self.refuse_request(cx, stream, status);
-        }
+        self.refuse_request(cx, stream, 400);
     }
 
     /// The client's connection is gone.
@@ -158,7 +149,7 @@ impl Core {
             }
             _ => {
                 stream.ended_by(b'c', phase_letter(stream));
-                self.give_up(cx, stream, 400);
+                self.refuse_request(cx, stream, 400);
             }
         }
     }
@@ -225,11 +216,6 @@ impl Core {
             _ => {}
         }
     }
-}
-
-/// `option abortonclose` (manual §4.2): a client's end means that it does not wait for the answer.
-fn aborts_on_close<D>(cx: &Cx<'_, D>, stream: &Stream) -> bool {
-    cx.running.proxy(stream.backend).aborts_on_close()
 }
 
 /// The second character of the termination state (manual §8.5): when it happened.

@@ -95,9 +95,8 @@ impl Core {
             let value = value.map(|(_, value)| value[..value.len().min(capture.len)].into());
             stream.txn.captured_request.push(value);
         }
-        let frontend = cx.running.proxy(stream.frontend);
-        let monitored = frontend.monitor_uri.as_deref();
-        if monitored.is_some_and(|uri| uri.as_bytes() == stream.request.target()) {
+        let monitored = cx.running.proxy(stream.frontend).monitor_uri.as_deref();
+        if monitored.is_some_and(|uri| is_monitored(uri.as_bytes(), &stream.request)) {
             stream.phase = Phase::FrontendContent;
             stream.ended_by(b'P', b'R');
             return self.monitor(cx, stream);
@@ -287,7 +286,9 @@ impl Core {
             && std::mem::take(&mut stream.parsed.expect_continue)
         {
             stream.request.remove_all(b"expect");
-            self.send(cx, client, b"HTTP/1.1 100 Continue\r\n\r\n", &[]);
+            let interim = b"HTTP/1.1 100 Continue\r\n\r\n";
+            stream.txn.bytes_out += interim.len() as u64;
+            self.send(cx, client, interim, &[]);
         }
     }
 
@@ -300,13 +301,11 @@ impl Core {
         }
         let frontend = cx.running.proxy(stream.frontend);
         let backend = cx.running.proxy(stream.backend);
-        if let Some(format) = &frontend.unique_id_format
-            && let Some(header) = &frontend.unique_id_header
+        if let Some(header) = &frontend.unique_id_header
+            && self.unique_id(cx, stream).is_some()
+            && let Some(id) = stream.txn.unique_id.get()
         {
-            self.make_unique_id(cx, stream, format);
-            if let Some(id) = &stream.txn.unique_id {
-                stream.request.append(header.as_bytes(), id);
-            }
+            stream.request.append(header.as_bytes(), id);
         }
         self.add_forwarding_headers(cx, stream);
         // manual §4.2: `httpclose` closes its own side, `http-server-close` of either the server's.
@@ -325,6 +324,11 @@ impl Core {
         }
         Step::Go(Phase::SelectServer)
     }
+}
+
+/// manual §4.2 monitor-uri: a path is compared with the request's path, anything else with its whole target.
+fn is_monitored(uri: &[u8], request: &http::Head) -> bool {
+    uri == request.target() || (uri.starts_with(b"/") && uri == request.path())
 }
 
 /// How strict this stream's client is read.

@@ -138,6 +138,7 @@ impl Client {
     /// Bytes from the proxy.
     pub fn read(&mut self, bytes: &[u8], stage: &mut Stage<'_>, pipe: &mut Pipe, now_ms: u64) {
         self.reader.buffer.extend_from_slice(bytes);
+        stage.bytes[self.index] += bytes.len();
         while !self.done {
             let plan = stage.plans[self.index].get(self.current).copied();
             if self.reader.is_between() {
@@ -196,7 +197,8 @@ impl Client {
         self.got = 0;
         stage.got[self.index][self.current] = status;
         self.closing = head.has_token("connection", "close")
-            || (exchange.old && !head.has_token("connection", "keep-alive"))
+            || ((exchange.old || head.start.starts_with("HTTP/1.0"))
+                && !head.has_token("connection", "keep-alive"))
             || matches!(body, Body::UntilClose);
         let id = format!("{}/{}", self.index, exchange.number);
         self.page = head.get("x-id").is_none();
@@ -207,7 +209,7 @@ impl Client {
             Some(_) if status != exchange.answer.status => {
                 self.fault(stage, &format!("status {status}"))
             }
-            None if !Self::page_is_right(status, stage) => {
+            None if !Self::page_is_right(status, exchange, stage) => {
                 self.fault(stage, &format!("an error page {status} to {exchange:?}"))
             }
             _ => {}
@@ -225,8 +227,9 @@ impl Client {
         }
     }
 
-    fn page_is_right(status: u16, stage: &Stage<'_>) -> bool {
+    fn page_is_right(status: u16, exchange: &Exchange, stage: &Stage<'_>) -> bool {
         match status {
+            403 => stage.setup.denies && exchange.number == 1,
             400 | 408 | 413 | 414 | 431 | 500 | 501 | 502 | 503 | 504 => !stage.mood.calm,
             _ => false,
         }

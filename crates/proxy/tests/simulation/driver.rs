@@ -1,6 +1,6 @@
 //! The simulated driver: connections are two queues of bytes and a few flags, time is a number.
 //!
-//! It decides nothing by itself: whoever owns it says how much of what is delivered when ([`super::turns`] by chance,
+//! It decides nothing by itself: whoever owns it says how much of what is delivered when ([`super::worker`] by chance,
 //! the scripts line by line). What it does itself is to keep the boundary's rules and to note where the engine breaks
 //! one ([`SimDriver::faults`]).
 
@@ -96,6 +96,10 @@ pub struct SimDriver {
     pub room: usize,
     /// Largest backlog seen.
     pub backlog_max: usize,
+    /// A round of the other workers was asked for.
+    pub woke: bool,
+    /// What its lines in the trace begin with.
+    pub name: &'static str,
     /// Writes down what happens.
     pub verbose: bool,
 }
@@ -116,6 +120,8 @@ impl SimDriver {
             opening: Opening::Pending,
             room: usize::MAX,
             backlog_max: 0,
+            woke: false,
+            name: "",
             verbose: false,
         }
     }
@@ -154,7 +160,7 @@ impl SimDriver {
     #[expect(clippy::print_stderr, reason = "the trace of a replayed seed")]
     pub fn say(&self, line: Arguments<'_>) {
         if self.verbose {
-            eprintln!("{:>8} {line}", self.now.ms() - 1000);
+            eprintln!("{:>8} {}{line}", self.now.ms() - 1000, self.name);
         }
     }
 
@@ -301,7 +307,9 @@ impl Driver for SimDriver {
         self.unlistened[listener.0 as usize] = true;
     }
 
-    fn wake_peers(&mut self) {}
+    fn wake_peers(&mut self) {
+        self.woke = true;
+    }
 
     fn log(&mut self, _target: usize, message: &[u8]) {
         self.say(format_args!(

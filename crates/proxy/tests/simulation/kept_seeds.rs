@@ -1,4 +1,4 @@
-//! Seeds that found something, with what it was; they run first.
+//! Seeds that found something, each in its configuration, with what it was; they run first.
 
-/// A seed and what it found.
-pub const KEPT: &[(u64, &str)] = &[];
+/// A configuration's name, a seed, and what it found.
+pub const KEPT: &[(&str, u64, &str)] = &[];

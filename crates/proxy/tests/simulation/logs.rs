@@ -6,15 +6,15 @@ use super::stage::Stage;
 ///
 /// # Errors
 /// A line too many, too few, or wrong.
-pub fn check(logs: &[Vec<u8>], stage: &Stage<'_>) -> Result<(), String> {
-    if stage.setup.is_tcp {
+pub fn check<'a>(logs: impl Iterator<Item = &'a Vec<u8>>, stage: &Stage<'_>) -> Result<(), String> {
+    if !stage.setup.logs_paths {
         return Ok(());
     }
     let lines: Vec<String> = logs
-        .iter()
         .map(|line| String::from_utf8_lossy(line).into_owned())
         .collect();
     for (client, plan) in stage.plans.iter().enumerate() {
+        let mut logged_bytes = 0;
         for exchange in plan {
             let number = exchange.number;
             let start = match exchange.method {
@@ -32,6 +32,12 @@ pub fn check(logs: &[Vec<u8>], stage: &Stage<'_>) -> Result<(), String> {
                     of_it.len()
                 ));
             }
+            let bytes = of_it
+                .first()
+                .and_then(|line| line.trim_end().split(' ').nth(3));
+            logged_bytes += bytes
+                .and_then(|bytes| bytes.parse::<usize>().ok())
+                .unwrap_or(0);
             let status = of_it
                 .first()
                 .and_then(|line| line.split(' ').nth(1))
@@ -42,6 +48,13 @@ pub fn check(logs: &[Vec<u8>], stage: &Stage<'_>) -> Result<(), String> {
                     "request {client}/{number} got {got} and was logged as {status}"
                 ));
             }
+        }
+        // Who reset or was cut has not seen all that was sent to it.
+        let bytes = stage.bytes[client];
+        if stage.mood.calm && !stage.setup.logs_early && logged_bytes != bytes {
+            return Err(format!(
+                "client {client} got {bytes} bytes, {logged_bytes} were logged"
+            ));
         }
     }
     Ok(())

@@ -49,6 +49,8 @@ pub struct Answer {
     pub early: bool,
     /// `Connection: close`, and the end after it.
     pub close: bool,
+    /// HTTP/1.0.
+    pub old: bool,
     pub think_ms: u64,
     pub fault: Fault,
 }
@@ -194,9 +196,14 @@ fn exchange(random: &mut Random, client: usize, number: usize, mood: Mood) -> Ex
         answer.body = Framed::None;
         answer.early = false;
         answer.close = false;
+        answer.old = false;
     }
     if old {
         answer.interim = 0;
+    }
+    if answer.early {
+        // The client still owes its body meanwhile.
+        answer.think_ms = 0;
     }
     Exchange {
         client,
@@ -225,8 +232,10 @@ fn answer(random: &mut Random, mood: Mood) -> Answer {
         _ => framed(random),
     };
     let until_close = matches!(body, Framed::UntilClose(_));
+    let old = random.chance(5) && !matches!(body, Framed::Chunked { .. });
     Answer {
         status,
+        old,
         body,
         interim: if random.chance(10) {
             1 + random.below(2)
@@ -234,11 +243,12 @@ fn answer(random: &mut Random, mood: Mood) -> Answer {
             0
         },
         early: random.chance(10),
-        close: until_close || random.chance(15),
-        think_ms: if random.chance(15) {
-            random.next() % 900
-        } else {
-            0
+        close: until_close || old || random.chance(15),
+        think_ms: match random.below(100) {
+            // Nearly the server's timeout.
+            0 => 10_000,
+            1..15 => random.next() % 900,
+            _ => 0,
         },
         fault: if !mood.calm && random.chance(8) {
             fault(random)

@@ -265,7 +265,8 @@ fn response_head(exchange: &Exchange) -> Vec<u8> {
         ..
     } = exchange;
     let mut head = format!(
-        "HTTP/1.1 {} Planned\r\nX-Id: {client}/{number}\r\n",
+        "HTTP/1.{} {} Planned\r\nX-Id: {client}/{number}\r\n",
+        if answer.old { 0 } else { 1 },
         answer.status
     );
     match answer.body {
@@ -275,7 +276,7 @@ fn response_head(exchange: &Exchange) -> Vec<u8> {
     }
     if answer.status == 101 {
         head.push_str("Connection: upgrade\r\nUpgrade: echo\r\n");
-    } else if answer.close {
+    } else if answer.close && !answer.old {
         head.push_str("Connection: close\r\n");
     }
     head.push_str("\r\n");

@@ -19,6 +19,10 @@ pub struct Setup {
     pub reuse: HttpReuse,
     /// Requests are logged before their answers are whole.
     pub logs_early: bool,
+    /// Lines of the log begin with the request's path.
+    pub logs_paths: bool,
+    /// Requests whose path ends with `/1` are refused with 403.
+    pub denies: bool,
     /// A client's end aborts its request.
     pub aborts: bool,
     pub accepts_proxy: bool,
@@ -43,7 +47,7 @@ defaults
     timeout connect 2s
     timeout http-request 5s
     timeout http-keep-alive 3s
-    timeout queue 40s
+    timeout queue 400s
     timeout tunnel 12s
     timeout client-fin 9s
     timeout server-fin 8s
@@ -111,6 +115,19 @@ const TEXTS: &[(&str, &str)] = &[
         "pool",
         "http-reuse always\n default-server pool-max-conn 1 max-reuse 2",
     ),
+    ("deny", "http-request deny if { path_end /1 }"),
+    (
+        "inspect",
+        "tcp-request inspect-delay 2s\n tcp-request content accept if { req.len ge 0 }",
+    ),
+    (
+        "frontend and backend",
+        "option http-server-close\ndefault_backend app\nbackend app\nhttp-reuse always\n default-server maxconn 2",
+    ),
+    (
+        "tcp inspect",
+        "mode tcp\n tcp-request inspect-delay 2s\n tcp-request content accept if { req.len ge 3 }",
+    ),
     ("tcp", "mode tcp"),
     ("tcp maxconn", "mode tcp\n default-server maxconn 1"),
     (
@@ -139,17 +156,25 @@ fn setup(name: &'static str, lines: &str) -> Setup {
         lines = rest.to_string();
     }
     let section = section.replace("    server one", &format!("{lines}\n    server one"));
+    let section = if section.contains("backend app") {
+        section.replace("listen sim", "frontend sim")
+    } else {
+        section
+    };
     let running = running(&format!("{DEFAULTS}{section}"));
-    let proxy = &running.config.proxies[0];
+    let (proxy, back) = (&running.config.proxies[0], running.config.proxies.last());
+    let back = back.unwrap_or(proxy);
     Setup {
         name,
-        is_tcp: proxy.mode == Mode::Tcp,
-        reuse: proxy.http_reuse,
+        is_tcp: back.mode == Mode::Tcp,
+        reuse: back.http_reuse,
         logs_early: proxy.options.logasap,
+        logs_paths: proxy.mode == Mode::Http,
+        denies: !proxy.http_request.is_empty(),
         aborts: proxy.aborts_on_close(),
         accepts_proxy: proxy.binds[0].accept_proxy,
-        sends_proxy: !matches!(proxy.servers[0].send_proxy, SendProxy::No),
-        maxconn: proxy.servers.iter().map(|server| server.maxconn).collect(),
+        sends_proxy: !matches!(back.servers[0].send_proxy, SendProxy::No),
+        maxconn: back.servers.iter().map(|server| server.maxconn).collect(),
         clients_max: proxy.maxconn,
         keep_alive_ms: 3000,
         bufsize: running.config.global.tune.bufsize_bytes,

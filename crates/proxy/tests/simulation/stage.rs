@@ -18,8 +18,29 @@ pub struct Stage<'a> {
     pub seen: Vec<Vec<u32>>,
     /// Statuses that clients got, by client and request.
     pub got: Vec<Vec<u16>>,
+    /// By client: bytes that came to it.
+    pub bytes: Vec<usize>,
     pub draining: bool,
+    /// Stalls that a calm life may still have: all together are shorter than every timeout.
+    pub hesitations: usize,
     pub faults: Vec<String>,
+}
+
+impl<'a> Stage<'a> {
+    pub fn new(setup: &'a Setup, mood: Mood, plans: Vec<Vec<Exchange>>, random: Random) -> Self {
+        Stage {
+            setup,
+            mood,
+            seen: plans.iter().map(|plan| vec![0; plan.len()]).collect(),
+            got: plans.iter().map(|plan| vec![0; plan.len()]).collect(),
+            bytes: vec![0; plans.len()],
+            plans,
+            draining: false,
+            hesitations: 3,
+            faults: Vec::new(),
+            random,
+        }
+    }
 }
 
 impl Stage<'_> {
@@ -30,6 +51,9 @@ impl Stage<'_> {
     /// A server saw the head of a request.
     pub fn saw(&mut self, exchange: Exchange) {
         let Exchange { client, number, .. } = exchange;
+        if self.setup.denies && number == 1 && exchange.method != "CONNECT" {
+            self.fault(format!("request {client}/{number} was to be denied"));
+        }
         self.seen[client][number] += 1;
         let times = self.seen[client][number];
         if times > 1 && (!exchange.is_idempotent() || self.mood.calm && !self.mood.stale) {

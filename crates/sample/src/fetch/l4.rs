@@ -16,7 +16,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Addr,
         &CLIENT,
         "the client's address",
-        |_, scope, _| ip(&scope.session.src),
+        |_, scope, _| ip(scope.src()),
     ),
     fetch(
         "src_port",
@@ -24,7 +24,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Int,
         &CLIENT,
         "the client's port",
-        |_, scope, _| port(&scope.session.src),
+        |_, scope, _| port(scope.src()),
     ),
     fetch(
         "dst",
@@ -32,7 +32,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Addr,
         &CLIENT,
         "the address the client connected to",
-        |_, scope, _| ip(&scope.session.dst),
+        |_, scope, _| ip(scope.dst()),
     ),
     fetch(
         "dst_port",
@@ -40,7 +40,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Int,
         &CLIENT,
         "the port the client connected to",
-        |_, scope, _| port(&scope.session.dst),
+        |_, scope, _| port(scope.dst()),
     ),
     fetch(
         "fc_src",

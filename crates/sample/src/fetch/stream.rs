@@ -22,7 +22,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Str,
         &super::CONSTANT,
         "the unique id",
-        |_, scope, _| scope.txn?.unique_id.as_deref().map(Value::text),
+        |_, scope, _| crate::unique_id::unique_id(scope).map(Value::text),
     ),
     fetch(
         "txn.id32",

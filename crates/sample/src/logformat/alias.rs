@@ -108,16 +108,16 @@ pub(crate) const ALIASES: &[Alias] = &[
     }),
     // ---- addresses
     alias("ci", "client's address", |scope, writer| {
-        writer.ip(Some(&scope.session.src))
+        writer.ip(Some(scope.src()))
     }),
     alias("cp", "client's port", |scope, writer| {
-        writer.port(Some(&scope.session.src), || bind_id(scope))
+        writer.port(Some(scope.src()), || bind_id(scope))
     }),
     alias("fi", "frontend's address", |scope, writer| {
-        writer.ip(Some(&scope.session.dst))
+        writer.ip(Some(scope.dst()))
     }),
     alias("fp", "frontend's port", |scope, writer| {
-        writer.port(Some(&scope.session.dst), || bind_id(scope))
+        writer.port(Some(scope.dst()), || bind_id(scope))
     }),
     alias(
         "bi",
@@ -165,12 +165,7 @@ pub(crate) const ALIASES: &[Alias] = &[
         }
     }),
     alias("ID", "unique id", |scope, writer| {
-        writer.text(
-            scope
-                .txn
-                .and_then(|txn| txn.unique_id.as_deref())
-                .unwrap_or_default(),
-        );
+        writer.text(crate::unique_id::unique_id(scope).unwrap_or_default());
     }),
     alias("OG", "why the line is written", |scope, writer| {
         writer.text(

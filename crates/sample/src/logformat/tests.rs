@@ -124,7 +124,10 @@ fn every_alias() {
     facts.world.utc_offset_seconds = 3_600;
     facts.session.tls = true;
     facts.txn.id = 47;
-    facts.txn.unique_id = Some(b"abc".as_slice().into());
+    facts
+        .txn
+        .unique_id
+        .get_or_make(|out| out.extend_from_slice(b"abc"));
     for (format, wanted) in [
         (
             "%T|%Tl|%Ts|%ms",

@@ -35,9 +35,19 @@ fn both_sides_per_option() {
             format!("{get}\ns1 < GET / HTTP/1.1|host: a|connection: close||\ns1 > {OK}\nc1 < HTTP/1.1 200 OK|content-length: 0|connection: close||\nc1 end\ns1 end"),
         ),
         (
+            "httpclose of a backend",
+            "default_backend be\nbackend be\noption httpclose\nserver one 127.0.0.1:81",
+            format!("{get}\ns1 < GET / HTTP/1.1|host: a|connection: close||\ns1 > {OK}\nc1 < {OK}\nc1 open\ns1 end"),
+        ),
+        (
+            "httpclose of a frontend",
+            "option httpclose\ndefault_backend be\nbackend be\nserver one 127.0.0.1:81",
+            format!("{get}\ns1 < GET / HTTP/1.1|host: a||\ns1 > {OK}\nc1 < HTTP/1.1 200 OK|content-length: 0|connection: close||\nc1 end\ns1 open"),
+        ),
+        (
             "HTTP/1.0",
             "",
-            format!("c1 > GET / HTTP/1.0||\ns1 ok\ns1 <~ GET / HTTP/1.1|\ns1 > {OK}\nc1 < HTTP/1.1 200 OK|content-length: 0|connection: close||\nc1 end"),
+            format!("c1 > GET / HTTP/1.0||\ns1 ok\ns1 < GET / HTTP/1.0|connection: keep-alive||\ns1 > {OK}\nc1 < HTTP/1.1 200 OK|content-length: 0|connection: close||\nc1 end"),
         ),
         (
             "HTTP/1.0 that stays",
@@ -57,7 +67,7 @@ fn both_sides_per_option() {
         (
             "an HTTP/1.0 server closes",
             "",
-            format!("{get}\ns1 > HTTP/1.0 200 OK|content-length: 0||\nc1 < {OK}\nc1 open\ns1 end"),
+            format!("{get}\ns1 > HTTP/1.0 200 OK|content-length: 0||\nc1 < HTTP/1.0 200 OK|content-length: 0|connection: keep-alive||\nc1 open\ns1 end"),
         ),
     ];
     for (name, lines, script) in cases {
@@ -175,5 +185,20 @@ fn draining() {
         &format!(
             "c1 > GET / HTTP/1.1|host: a||\ns1 ok\ns1 > {OK}\nc1 < {OK}\ndrainprocess\nwait 999\nc1 > GET / HTTP/1.1|host: a||\ns1 > {OK}\nc1 < HTTP/1.1 200 OK|content-length: 0|connection: close||\nc1 end\nfinished"
         ),
+    );
+    play(
+        "grace: the listener stays a while",
+        "",
+        "drainprocess 3000\nlistens\nwait 2999\nlistens\nc1 > GET / HTTP/1.1|host: a||\ns1 ok\nwait 1\nunfinished\ns1 > HTTP/1.1 204 No Content||\nc1 < HTTP/1.1 204 No Content|connection: close||\nfinished",
+    );
+    play(
+        "hard-stop-after",
+        "",
+        "c1 > GET / HTTP/1.1|host: a||\ns1 ok\ndrainprocess 0 5000\nwait 4999\nunfinished\nwait 1\nfinished",
+    );
+    play(
+        "stop",
+        "",
+        "c1 > GET / HTTP/1.1|host: a||\nunfinished\nstop\nfinished",
     );
 }

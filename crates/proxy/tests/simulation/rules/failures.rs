@@ -85,7 +85,12 @@ fn statuses_and_termination_states() {
         (
             "the client resets while it waits",
             "",
-            "s1 ok\nc1 rst\nlog -1 CH--\ns1 end",
+            "s1 ok\nc1 rst\nlog 400 CD--\ns1 end",
+        ),
+        (
+            "the client leaves while it waits",
+            "",
+            "s1 ok\nc1 fin\nc1 <~ HTTP/1.1 400 \nlog 400 CH--\ns1 end",
         ),
         (
             "the client resets in the body",
@@ -153,7 +158,7 @@ fn pages_of_the_configuration() {
         "errorloc",
         "errorloc 503 http://sorry/",
         &format!(
-            "{GET}\ns1 refuse\nc1 < HTTP/1.1 302 Found|cache-control: no-cache|location: http://sorry/|content-length: 0||\nlog 302 SC--"
+            "{GET}\ns1 refuse\nc1 < HTTP/1.1 302 Found|cache-control: no-cache|content-length: 0|location: http://sorry/||\nlog 302 SC--"
         ),
     );
     play(
@@ -165,7 +170,7 @@ fn pages_of_the_configuration() {
         "return",
         "http-request return status 200 content-type text/plain string hi",
         &format!(
-            "{GET}\nc1 < HTTP/1.1 200 OK|content-type: text/plain|content-length: 2||hi\nc1 open\nlog 200 LR--"
+            "{GET}\nc1 < HTTP/1.1 200 OK|content-length: 2|content-type: text/plain||hi\nc1 open\nlog 200 LR--"
         ),
     );
     play(
@@ -205,7 +210,7 @@ fn the_queue() {
         "one that waits leaves",
         lines,
         &format!(
-            "{two}\nc3 > GET /3 HTTP/1.1|host: a||\nc2 rst\nlog -1 CQ--\ns1 > HTTP/1.1 204 No Content||\nc1 <~ HTTP/1.1 204\ns2 ok\ns2 <~ GET /3"
+            "{two}\nc3 > GET /3 HTTP/1.1|host: a||\nc2 rst\nlog 400 CQ--\ns1 > HTTP/1.1 204 No Content||\nc1 <~ HTTP/1.1 204\ns2 ok\ns2 <~ GET /3"
         ),
     );
 }

@@ -8,6 +8,7 @@
 //! c1 fin, c1 rst                   the peer's end, its reset
 //! c1 end, c1 reset, c1 open        the proxy has ended, reset, not ended this connection
 //! s2 none                          the proxy has opened no second connection
+//! drainprocess 0 5000              drain: milliseconds of grace, and until the hard stop
 //! full c1, drain c1                the peer's kernel takes nothing, takes all
 //! wait 1000                        milliseconds pass
 //! log 200 ----                     the next log line
@@ -111,13 +112,26 @@ impl Play {
                 Ok(())
             }
             "drainprocess" => {
+                let mut times = rest.split(' ').map(|ms| ms.parse::<u64>().ok());
                 let message = Message::Drain {
-                    grace_ms: 0,
-                    hard_stop_ms: None,
+                    grace_ms: times.next().flatten().unwrap_or(0),
+                    hard_stop_ms: times.next().flatten(),
                 };
                 self.engine.on_message(&mut self.driver, message);
                 Ok(())
             }
+            "unfinished" => match net::Engine::<SimDriver>::is_finished(&self.engine) {
+                true => Err("it has finished".into()),
+                false => Ok(()),
+            },
+            "stop" => {
+                self.engine.on_message(&mut self.driver, Message::Stop);
+                Ok(())
+            }
+            "listens" => match self.driver.unlistened[0] {
+                true => Err("the listener is closed".into()),
+                false => Ok(()),
+            },
             "finished" => match net::Engine::<SimDriver>::is_finished(&self.engine) {
                 true => Ok(()),
                 false => Err("it goes on".into()),

@@ -59,7 +59,7 @@ const REFUSED: &[(&str, &str)] = &[
 fn refused_before_any_server() {
     for (name, request) in REFUSED {
         let script = format!(
-            "c1 > {request}\nc1 <~ HTTP/1.1 400 Bad Request|\nc1 end\nlog 400 PR--\nnolog\ns1 none\nquiet"
+            "c1 > {request}\nc1 <~ HTTP/1.1 400 Bad request|\nc1 end\nlog 400 PR--\nnolog\ns1 none\nquiet"
         );
         play(name, "", &script);
     }
@@ -98,7 +98,7 @@ fn a_bad_chunk_ends_it() {
              s1 ok
              s1 <~ POST / HTTP/1.1|
              c1 > {chunk}
-             c1 <~ HTTP/1.1 400 Bad Request|
+             c1 <~ HTTP/1.1 400 Bad request|
              c1 end
              s1 end
              log 400 PH--

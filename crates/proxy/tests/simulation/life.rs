@@ -1,0 +1,297 @@
+//! A life: one or two workers and their peers, one event after the other as the seed has it, checked after each.
+
+use std::sync::Arc;
+
+use spangate_proxy::{Engine, Shared};
+
+use super::client::Client;
+use super::driver::SimDriver;
+use super::plan::{self, Mood};
+use super::random::Random;
+use super::setups::Setup;
+use super::stage::Stage;
+use super::tcp::TcpClient;
+use super::worker::{Event, Peer, RECEIVE_BYTES, Worker};
+
+/// Steps after which a life is called endless.
+const STEPS_MAX: usize = 100_000;
+/// Virtual time after which one is called stuck: far beyond the sum of all timeouts of all requests.
+const TIME_MAX_MS: u64 = 3_600_000;
+
+struct Life<'a> {
+    workers: Vec<Worker>,
+    shared: Arc<Shared>,
+    stage: Stage<'a>,
+    /// Clients that have not come yet, last one first.
+    coming: Vec<Peer>,
+    events: Vec<Event>,
+    drain_at: Option<usize>,
+}
+
+/// Runs the life of a seed in a configuration.
+///
+/// # Errors
+/// The first invariant that broke.
+pub fn live(seed: u64, setup: &Setup, verbose: bool) -> Result<(), String> {
+    let mut random = Random::new(seed);
+    let mood = Mood {
+        calm: random.chance(60),
+        stale: random.chance(25),
+        drain: random.chance(15),
+    };
+    let mut life = Life::new(setup, mood, random);
+    for worker in &mut life.workers {
+        worker.driver.verbose = verbose;
+    }
+    life.workers[0]
+        .driver
+        .say(format_args!("{}: {mood:?}", setup.name));
+    for exchange in life.stage.plans.iter().flatten() {
+        life.workers[0]
+            .driver
+            .say(format_args!("plan {exchange:?}"));
+    }
+    life.run()
+}
+
+impl<'a> Life<'a> {
+    fn new(setup: &'a Setup, mood: Mood, mut random: Random) -> Self {
+        let workers = if random.chance(30) { 2 } else { 1 };
+        let shared = Arc::new(Shared::new(&setup.running, workers));
+        let room = random.pick(&[usize::MAX, 100_000, 4000, 500, 50]);
+        let workers = (0..workers).map(|index| {
+            let engine = Engine::new(setup.running.clone(), shared.clone(), index, random.next());
+            let mut driver = SimDriver::new(1);
+            driver.room = room;
+            driver.name = ["", "b "][index];
+            Worker::new(engine, driver)
+        });
+        let workers = workers.collect();
+        let count = 1 + random.below(4);
+        let plans: Vec<_> = (0..count)
+            .map(|client| plan::exchanges(&mut random, client, mood))
+            .collect();
+        let coming = (0..count).rev().map(|client| match setup.is_tcp {
+            true => Peer::TcpClient(TcpClient::new(client)),
+            false => Peer::Client(Client::new(client, random.chance(30))),
+        });
+        let coming = coming.collect();
+        let drain_at = mood.drain.then(|| random.below(100));
+        Life {
+            workers,
+            shared,
+            stage: Stage::new(setup, mood, plans, random),
+            coming,
+            events: Vec::new(),
+            drain_at,
+        }
+    }
+
+    fn run(&mut self) -> Result<(), String> {
+        for step in 0..STEPS_MAX {
+            let at = self.stage.random.below(self.workers.len());
+            self.workers[at].misfortune(&mut self.stage);
+            if self.drain_at == Some(step) {
+                self.stage.draining = true;
+                for worker in &mut self.workers {
+                    worker.start_draining(&mut self.stage);
+                }
+            }
+            if !self.turn(at) && (0..self.workers.len()).all(|other| !self.turn(other)) {
+                if self.is_over() {
+                    return self.last_checks();
+                }
+                self.pass_time()?;
+            }
+            self.check()?;
+        }
+        Err("endless".into())
+    }
+
+    /// Something happens at a worker, if anything can.
+    fn turn(&mut self, at: usize) -> bool {
+        let Life {
+            workers,
+            stage,
+            events,
+            coming,
+            ..
+        } = self;
+        let worker = &mut workers[at];
+        events.clear();
+        worker.collect(events, !coming.is_empty(), stage);
+        if events.is_empty() {
+            return false;
+        }
+        match stage.random.pick(events) {
+            Event::Arrive => {
+                if let Some(peer) = coming.pop() {
+                    worker.arrive(peer, stage);
+                }
+            }
+            event => worker.happen(event, stage),
+        }
+        if stage.random.chance(40) {
+            worker.end_round(stage);
+            self.wake_peers(at);
+            self.tick();
+        }
+        true
+    }
+
+    /// A worker asked for a round of the others.
+    fn wake_peers(&mut self, at: usize) {
+        if !std::mem::take(&mut self.workers[at].driver.woke) {
+            return;
+        }
+        for (other, worker) in self.workers.iter_mut().enumerate() {
+            if other != at {
+                worker.end_round(&mut self.stage);
+            }
+        }
+    }
+
+    /// Whether clients and servers are done with each other.
+    fn is_over(&self) -> bool {
+        let quiet =
+            |worker: &Worker| worker.driver.names.is_empty() && worker.peers_wake_ms().is_none();
+        self.workers.iter().all(quiet)
+            && (self.coming.is_empty() || self.workers[0].driver.unlistened[0])
+    }
+
+    /// A little time, never beyond a deadline: what a timeout cuts is cut at its moment.
+    fn tick(&mut self) {
+        if self.stage.random.chance(20) {
+            let passed_ms = self.stage.random.next() % 4;
+            let now_ms = self.now_ms();
+            let next_ms = self.deadline_ms().unwrap_or(u64::MAX);
+            self.advance_ms(passed_ms.min(next_ms.saturating_sub(now_ms)));
+        }
+    }
+
+    /// Nothing can happen at this moment: on to the next one.
+    fn pass_time(&mut self) -> Result<(), String> {
+        let now_ms = self.now_ms();
+        if let Some(at) = self.workers.iter().position(Worker::is_in_round) {
+            self.workers[at].end_round(&mut self.stage);
+            self.wake_peers(at);
+            return Ok(());
+        }
+        let streams: usize = self
+            .workers
+            .iter()
+            .map(|worker| worker.engine.streams_in_use())
+            .sum();
+        let alone =
+            self.coming.is_empty() && self.workers.iter().all(|worker| worker.clients() == 0);
+        let may_close = alone || self.stage.mood.stale || !self.stage.mood.calm;
+        if streams == 0 && may_close && self.stage.random.chance(50) && self.close_idle_servers() {
+            return Ok(());
+        }
+        let peers_ms = self.workers.iter().filter_map(Worker::peers_wake_ms).min();
+        let Some(next_ms) = peers_ms.into_iter().chain(self.deadline_ms()).min() else {
+            if self.close_idle_servers() {
+                return Ok(());
+            }
+            return Err(format!("stuck with {streams} streams"));
+        };
+        if next_ms > TIME_MAX_MS {
+            return Err("it lives too long".into());
+        }
+        self.advance_ms(next_ms.saturating_sub(now_ms));
+        for at in 0..self.workers.len() {
+            // A worker without an event of its own sleeps on.
+            if self.workers[at].has_round_due() {
+                self.workers[at].end_round(&mut self.stage);
+                self.wake_peers(at);
+            }
+        }
+        Ok(())
+    }
+
+    /// Servers close the connections that they keep idle; whether there was one.
+    fn close_idle_servers(&mut self) -> bool {
+        let closed = self.workers.iter_mut().map(Worker::close_idle_servers);
+        closed.fold(false, |any, closed| any | closed)
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.workers[0].driver.now.ms()
+    }
+
+    fn deadline_ms(&mut self) -> Option<u64> {
+        self.workers
+            .iter_mut()
+            .filter_map(Worker::deadline_ms)
+            .min()
+    }
+
+    fn advance_ms(&mut self, ms: u64) {
+        for worker in &mut self.workers {
+            worker.driver.advance_ms(ms);
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if let Some(fault) = self.stage.faults.first() {
+            return Err(fault.clone());
+        }
+        let setup = self.stage.setup;
+        let backlog_max = 2 * setup.bufsize + 2 * RECEIVE_BYTES;
+        for worker in &self.workers {
+            let driver = &worker.driver;
+            if let Some(fault) = driver.faults.first() {
+                return Err(fault.clone());
+            }
+            if driver.backlog_max > backlog_max {
+                return Err(format!("a backlog of {} bytes", driver.backlog_max));
+            }
+            worker.engine.audit()?;
+        }
+        for (index, max) in setup
+            .maxconn
+            .iter()
+            .enumerate()
+            .filter(|(_, max)| **max > 0)
+        {
+            let busy: usize = self.workers.iter().map(|worker| worker.busy(index)).sum();
+            if busy > *max as usize {
+                return Err(format!(
+                    "server {index} has {busy} requests, maxconn is {max}"
+                ));
+            }
+        }
+        // Workers that accept in the same moment may go beyond it by one each.
+        let clients: usize = self.workers.iter().map(Worker::clients).sum();
+        let spare = self.workers.len() - 1;
+        match setup.clients_max {
+            Some(max) if clients > max as usize + spare => {
+                Err(format!("{clients} clients, maxconn is {max}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn last_checks(&mut self) -> Result<(), String> {
+        for worker in &mut self.workers {
+            worker.end_round(&mut self.stage);
+        }
+        self.check()?;
+        for worker in &self.workers {
+            if worker.engine.streams_in_use() != 0 {
+                return Err(format!(
+                    "{} streams are left",
+                    worker.engine.streams_in_use()
+                ));
+            }
+            if self.stage.draining && !worker.is_finished() {
+                return Err("drained, and not finished".into());
+            }
+        }
+        if !self.shared.is_quiet() {
+            return Err(format!("a count is left: {:?}", self.shared));
+        }
+        let logs = self.workers.iter().flat_map(|worker| &worker.driver.logs);
+        super::logs::check(logs, &self.stage)
+    }
+}

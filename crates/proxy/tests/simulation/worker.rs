@@ -1,0 +1,402 @@
+//! One worker of a life: an engine, its driver, and the peers of its connections.
+
+use net::{Accepted, Addr, Close, ConnectError, Engine as _, ListenerId};
+use spangate_proxy::{Engine, Message};
+
+use super::client::Client;
+use super::driver::{Opening, SimDriver};
+use super::server::Server;
+use super::stage::Stage;
+use super::tcp::{TcpClient, TcpServer};
+
+/// The receive buffer of a driver here.
+pub const RECEIVE_BYTES: usize = 8192;
+
+/// Who is at the other end of a pipe.
+#[derive(Debug)]
+pub enum Peer {
+    Client(Client),
+    Server(Server),
+    TcpClient(TcpClient),
+    TcpServer(TcpServer),
+}
+
+/// What can happen next.
+#[derive(Clone, Copy, Debug)]
+pub enum Event {
+    Arrive,
+    Connect(usize),
+    /// The engine learns of a reset.
+    Die(usize),
+    Deliver(usize),
+    End(usize),
+    Drain(usize),
+    /// The peer reads.
+    Read(usize),
+    SeeEnd(usize),
+    SeeReset(usize),
+    /// A server closes an idle connection.
+    CloseIdle(usize),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Worker {
+    pub engine: Engine,
+    pub driver: SimDriver,
+    /// By pipe; none once the peer has seen the end.
+    pub peers: Vec<Option<Peer>>,
+    chunk: Vec<u8>,
+    /// Something happened since the last round's end.
+    in_round: bool,
+}
+
+impl Worker {
+    pub fn new(engine: Engine, driver: SimDriver) -> Self {
+        Worker {
+            engine,
+            driver,
+            peers: Vec::new(),
+            chunk: Vec::new(),
+            in_round: false,
+        }
+    }
+
+    /// Tells the engine to finish what it has and to take nothing new.
+    pub fn start_draining(&mut self, stage: &mut Stage<'_>) {
+        self.driver.say(format_args!("drain"));
+        let message = Message::Drain {
+            grace_ms: 0,
+            hard_stop_ms: None,
+        };
+        self.in_round = true;
+        self.engine.on_message(&mut self.driver, message);
+        self.adopt(stage);
+    }
+
+    /// The end of a driver's round: what is due, and the engine's own round end.
+    pub fn end_round(&mut self, stage: &mut Stage<'_>) {
+        self.in_round = false;
+        let now_ms = self.driver.now.ms();
+        if self.deadline_ms().is_some_and(|at| at <= now_ms) {
+            self.engine.on_timer(&mut self.driver);
+            self.adopt(stage);
+        }
+        self.engine.on_round_end(&mut self.driver);
+        self.adopt(stage);
+    }
+
+    pub fn is_in_round(&self) -> bool {
+        self.in_round
+    }
+
+    pub fn has_round_due(&mut self) -> bool {
+        let now_ms = self.driver.now.ms();
+        self.in_round || self.deadline_ms().is_some_and(|at| at <= now_ms)
+    }
+
+    /// When the engine wants to be called.
+    pub fn deadline_ms(&mut self) -> Option<u64> {
+        net::Engine::<SimDriver>::next_deadline_ms(&mut self.engine)
+    }
+
+    /// When the next of its peers goes on.
+    pub fn peers_wake_ms(&self) -> Option<u64> {
+        let now_ms = self.driver.now.ms();
+        let pipes = self.driver.pipes.iter();
+        let wakes = pipes.flat_map(|pipe| [pipe.held_until_ms, pipe.unread_until_ms]);
+        wakes.filter(|at| *at > now_ms && *at != u64::MAX).min()
+    }
+
+    /// Requests that a server of the configuration has at hand.
+    pub fn busy(&self, index: usize) -> usize {
+        let busy = self
+            .driver
+            .pipes
+            .iter()
+            .zip(&self.peers)
+            .filter(|(pipe, peer)| {
+                let works = |server: &Server| server.index == index && server.is_busy();
+                pipe.conn.is_some()
+                    && !pipe.peer_ended
+                    && matches!(peer, Some(Peer::Server(server)) if works(server))
+            });
+        busy.count()
+    }
+
+    /// Client connections that stand.
+    pub fn clients(&self) -> usize {
+        let pipes = self.driver.pipes.iter();
+        pipes
+            .filter(|pipe| pipe.conn.is_some() && pipe.to.is_none())
+            .count()
+    }
+
+    pub fn is_finished(&self) -> bool {
+        net::Engine::<SimDriver>::is_finished(&self.engine)
+    }
+
+    /// Stalls in every life, resets and ends in rough ones: what nobody plans.
+    pub fn misfortune(&mut self, stage: &mut Stage<'_>) {
+        let count = self.driver.pipes.len();
+        if count == 0 || !stage.random.chance(2) {
+            return;
+        }
+        let place = stage.random.below(count);
+        if stage.mood.calm {
+            return self.hesitate(place, stage);
+        }
+        let now_ms = self.driver.now.ms();
+        let pipe = &mut self.driver.pipes[place];
+        let until_ms = match stage.random.below(3) {
+            0 => u64::MAX,
+            _ => now_ms + stage.random.next() % 20_000,
+        };
+        match stage.random.below(4) {
+            0 if !pipe.connecting => pipe.peer_reset = true,
+            1 => pipe.held_until_ms = until_ms,
+            2 => pipe.unread_until_ms = until_ms,
+            3 if !pipe.connecting => pipe.peer_ended = true,
+            _ => return,
+        }
+        self.driver.say(format_args!("misfortune of #{place}"));
+    }
+
+    /// A stall within every timeout.
+    fn hesitate(&mut self, place: usize, stage: &mut Stage<'_>) {
+        let now_ms = self.driver.now.ms();
+        let pipe = &mut self.driver.pipes[place];
+        if pipe.connecting || stage.hesitations == 0 {
+            return;
+        }
+        stage.hesitations -= 1;
+        let until_ms = now_ms + stage.random.next() % 900;
+        match stage.random.below(2) {
+            0 => pipe.held_until_ms = pipe.held_until_ms.max(until_ms),
+            _ => pipe.unread_until_ms = until_ms,
+        }
+    }
+
+    /// Adds what can happen here at this moment.
+    pub fn collect(&self, events: &mut Vec<Event>, coming: bool, stage: &mut Stage<'_>) {
+        let now_ms = self.driver.now.ms();
+        if coming && self.driver.accepting[0] && !self.driver.unlistened[0] {
+            events.push(Event::Arrive);
+        }
+        for (place, pipe) in self.driver.pipes.iter().enumerate() {
+            let open = pipe.conn.is_some();
+            let mut event = None;
+            let speaks = pipe.held_until_ms <= now_ms && !pipe.paused;
+            if open && pipe.connecting {
+                event = (pipe.held_until_ms <= now_ms).then_some(Event::Connect(place));
+            } else if open && (pipe.broken || pipe.peer_reset) {
+                event = Some(Event::Die(place));
+            } else if open && speaks && !pipe.inbox.is_empty() {
+                event = Some(Event::Deliver(place));
+            } else if open && speaks && pipe.peer_ended && !pipe.end_told {
+                event = Some(Event::End(place));
+            }
+            events.extend(event);
+            if open && !pipe.backlog.is_empty() && pipe.room > 0 && !pipe.peer_reset {
+                events.push(Event::Drain(place));
+            }
+            let Some(peer) = &self.peers[place] else {
+                continue;
+            };
+            if pipe.reset {
+                events.push(Event::SeeReset(place));
+            } else if pipe.unread_until_ms <= now_ms && !pipe.peer_reset {
+                if !pipe.outbox.is_empty() {
+                    events.push(Event::Read(place));
+                } else if pipe.ended {
+                    events.push(Event::SeeEnd(place));
+                }
+            }
+            // At the end of all, or out of the blue.
+            let quiet = stage.mood.stale || !stage.mood.calm;
+            if open
+                && !pipe.peer_ended
+                && matches!(peer, Peer::Server(server) if server.is_idle())
+                && (quiet && stage.random.chance(3))
+            {
+                events.push(Event::CloseIdle(place));
+            }
+        }
+    }
+
+    /// One event, from the driver's loop.
+    pub fn happen(&mut self, event: Event, stage: &mut Stage<'_>) {
+        self.in_round = true;
+        let verbose = self.driver.verbose;
+        if verbose {
+            self.driver.say(format_args!("{event:?}"));
+        }
+        match event {
+            Event::Arrive => {}
+            Event::Connect(place) => self.connect(place, stage),
+            Event::Die(place) => self.die(place, Close::Reset),
+            Event::Deliver(place) => self.deliver(place, stage),
+            Event::End(place) => {
+                self.driver.pipes[place].end_told = true;
+                if let Some(conn) = self.driver.pipes[place].conn {
+                    self.engine.on_eof(&mut self.driver, conn);
+                }
+            }
+            Event::Drain(place) => {
+                let pipe = &mut self.driver.pipes[place];
+                let count = stage.random.part(pipe.backlog.len().min(pipe.room));
+                if pipe.drain(count)
+                    && let Some(conn) = pipe.conn
+                {
+                    self.engine.on_drained(&mut self.driver, conn);
+                }
+            }
+            Event::Read(place) => self.read(place, stage),
+            Event::SeeEnd(place) | Event::SeeReset(place) => {
+                self.see_end(place, matches!(event, Event::SeeReset(_)), stage)
+            }
+            Event::CloseIdle(place) => self.driver.pipes[place].peer_ended = true,
+        }
+        self.adopt(stage);
+    }
+
+    /// Gives the connections that the engine opened their servers.
+    pub fn adopt(&mut self, stage: &mut Stage<'_>) {
+        let now_ms = self.driver.now.ms();
+        while self.peers.len() < self.driver.pipes.len() {
+            let pipe = &mut self.driver.pipes[self.peers.len()];
+            let Some(to) = &pipe.to else { return };
+            let index = usize::from(to.port()) - 81;
+            if stage.random.chance(20) {
+                pipe.held_until_ms = now_ms + stage.random.next() % 1900;
+            }
+            if !stage.mood.calm && stage.random.chance(10) {
+                pipe.held_until_ms = u64::MAX;
+            }
+            self.peers.push(Some(match stage.setup.is_tcp {
+                true => Peer::TcpServer(TcpServer::new(stage)),
+                false => Peer::Server(Server::new(index, stage)),
+            }));
+        }
+        if !stage.mood.calm {
+            self.driver.opening = match stage.random.below(30) {
+                0 => Opening::Fails(ConnectError::Refused),
+                1 => Opening::Fails(ConnectError::Resource),
+                _ => Opening::Pending,
+            };
+        }
+    }
+
+    /// A client connects.
+    pub fn arrive(&mut self, mut peer: Peer, stage: &mut Stage<'_>) {
+        self.in_round = true;
+        self.driver.say(format_args!("Arrive"));
+        let (conn, place) = self.driver.open();
+        let pipe = &mut self.driver.pipes[place];
+        let index = match &mut peer {
+            Peer::Client(client) => {
+                client.start(stage, pipe);
+                client.index
+            }
+            Peer::TcpClient(client) => {
+                client.start(stage, pipe);
+                client.index
+            }
+            _ => 0,
+        };
+        if stage.mood.calm && stage.random.chance(20) {
+            pipe.held_until_ms = self.driver.now.ms() + stage.random.next() % 4000;
+        }
+        self.peers.push(Some(peer));
+        let address = |text: &str, port: usize| {
+            Addr::Inet(format!("{text}:{port}").parse().expect("an address"))
+        };
+        let accepted = Accepted {
+            listener: ListenerId(0),
+            peer: address(&format!("10.0.0.{}", index + 1), 5000 + index),
+            local: address("10.1.0.1", 80),
+        };
+        self.engine.on_accept(&mut self.driver, conn, accepted);
+        self.adopt(stage);
+    }
+
+    fn connect(&mut self, place: usize, stage: &mut Stage<'_>) {
+        let refused = !stage.mood.calm && stage.random.chance(10);
+        let pipe = &mut self.driver.pipes[place];
+        let Some(conn) = pipe.conn else { return };
+        if refused {
+            return self.die(place, Close::Refused);
+        }
+        pipe.connecting = false;
+        self.engine.on_connected(&mut self.driver, conn);
+    }
+
+    fn die(&mut self, place: usize, why: Close) {
+        if let Some(conn) = self.driver.pipes[place].conn {
+            self.driver.forget(conn);
+            self.peers[place] = None;
+            self.engine.on_close(&mut self.driver, conn, why);
+        }
+    }
+
+    fn deliver(&mut self, place: usize, stage: &mut Stage<'_>) {
+        let pipe = &mut self.driver.pipes[place];
+        let Some(conn) = pipe.conn else { return };
+        let count = stage.random.part(pipe.inbox.len().min(RECEIVE_BYTES));
+        let mut chunk = std::mem::take(&mut self.chunk);
+        chunk.clear();
+        pipe.inbox.take(count, &mut chunk);
+        self.driver.say(format_args!("  {count} bytes"));
+        self.engine.on_data(&mut self.driver, conn, &chunk);
+        self.chunk = chunk;
+    }
+
+    fn read(&mut self, place: usize, stage: &mut Stage<'_>) {
+        let now_ms = self.driver.now.ms();
+        let pipe = &mut self.driver.pipes[place];
+        let count = stage.random.part(pipe.outbox.len());
+        let mut chunk = std::mem::take(&mut self.chunk);
+        chunk.clear();
+        pipe.outbox.take(count, &mut chunk);
+        pipe.room = pipe.room.saturating_add(count);
+        match &mut self.peers[place] {
+            Some(Peer::Client(client)) => client.read(&chunk, stage, pipe, now_ms),
+            Some(Peer::Server(server)) => server.read(&chunk, stage, pipe, now_ms),
+            Some(Peer::TcpClient(client)) => client.read(&chunk, stage),
+            Some(Peer::TcpServer(server)) => server.read(&chunk, stage, pipe),
+            None => {}
+        }
+        self.chunk = chunk;
+    }
+
+    fn see_end(&mut self, place: usize, reset: bool, stage: &mut Stage<'_>) {
+        let now_ms = self.driver.now.ms();
+        let pipe = &mut self.driver.pipes[place];
+        match self.peers[place].take() {
+            Some(Peer::Client(mut client)) if reset => client.was_reset(stage),
+            Some(Peer::Client(mut client)) => client.ended(stage, pipe, now_ms),
+            Some(Peer::Server(mut server)) => server.ended(stage, pipe),
+            Some(Peer::TcpClient(mut client)) => client.ended(stage, pipe, reset),
+            Some(Peer::TcpServer(mut server)) => server.ended(stage, pipe, reset),
+            None => {}
+        }
+    }
+
+    /// Servers close the connections that they keep idle; whether there was one.
+    pub fn close_idle_servers(&mut self) -> bool {
+        let mut any = false;
+        for (pipe, peer) in self.driver.pipes.iter_mut().zip(&self.peers) {
+            let is_server = matches!(peer, Some(Peer::Server(_) | Peer::TcpServer(_)));
+            if is_server
+                && pipe.conn.is_some()
+                && !pipe.peer_ended
+                && !pipe.connecting
+                && pipe.held_until_ms <= self.driver.now.ms()
+            {
+                pipe.peer_ended = true;
+                any = true;
+            }
+        }
+        any
+    }
+}

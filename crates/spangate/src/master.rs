@@ -1,0 +1,193 @@
+//! Master-worker mode (`-W`, `-Ws`; management guide §4): a master that serves nothing, and a worker that does.
+//!
+//! The master starts a worker, tells the service manager when it is ready (`-Ws`), and passes signals on. SIGUSR2 and
+//! SIGHUP reload: a second worker reads the files anew and takes over the ports, and only once it serves is the first told to finish what
+//! it has. A configuration that does not start changes nothing. A worker that dies unasked ends the master with its exit
+//! code, so that the service manager starts all anew.
+
+use std::process::ExitCode;
+
+use config::model::Config;
+
+use crate::args::{Args, Master};
+use crate::process::{self, Ready, WATCHED};
+use crate::sys::{self, Child, Signals};
+use crate::{alert, load, say_error};
+
+/// Exit codes of a master that a signal ended, as a shell would give them.
+const EXIT_SIGNALLED: u8 = 128;
+
+/// Runs the master until it is told to end, or its worker ends.
+pub(crate) fn run(args: &Args, config: Config) -> ExitCode {
+    match serve(args, config) {
+        Ok(code) => ExitCode::from(code),
+        Err(message) => {
+            alert(&message);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve(args: &Args, mut config: Config) -> Result<u8, String> {
+    let signals =
+        Signals::block(&WATCHED).map_err(|error| format!("Cannot block signals : {error}."))?;
+    if process::goes_to_background(args, &config)
+        && sys::fork_to_background()
+            .map_err(|error| format!("Cannot fork : {error}."))?
+            .is_some()
+    {
+        return Ok(0);
+    }
+    process::write_pidfile(args, &config, std::process::id())?;
+    config.global.daemon = false;
+    let Some(first) = start_worker(args, || Ok(config))? else {
+        // It has said why.
+        return Ok(1);
+    };
+    let mut master = Processes {
+        args,
+        current: first,
+        old: Vec::new(),
+    };
+    master.tell_manager(&[
+        sd_notify::NotifyState::Ready,
+        sd_notify::NotifyState::Status("Ready."),
+    ]);
+    notice(&format!("New worker ({first}) forked"));
+    notice("Loading success.");
+    loop {
+        match signals.wait() {
+            Some(signal @ (libc::SIGINT | libc::SIGTERM)) => {
+                master.end_all(signal);
+                return Ok(EXIT_SIGNALLED + signal as u8);
+            }
+            Some(libc::SIGUSR1) => {
+                master.signal_all(libc::SIGUSR1);
+                master.wait_for_all();
+                return Ok(0);
+            }
+            Some(libc::SIGUSR2 | libc::SIGHUP) => master.reload(),
+            Some(libc::SIGCHLD) => {
+                if let Some(code) = master.reap() {
+                    return Ok(code);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The workers of a master: the one that serves and those that finish.
+struct Processes<'a> {
+    args: &'a Args,
+    current: i32,
+    old: Vec<i32>,
+}
+
+impl Processes<'_> {
+    fn reload(&mut self) {
+        notice("Reloading");
+        let now = std::time::Duration::from_nanos(net::sys::now().mono_ns).as_micros();
+        self.tell_manager(&[
+            sd_notify::NotifyState::Reloading,
+            sd_notify::NotifyState::MonotonicUsec(i128::try_from(now).unwrap_or_default()),
+            sd_notify::NotifyState::Status("Reloading Configuration."),
+        ]);
+        let args = self.args;
+        match start_worker(args, || load::load(args).map_err(|load::Refused| ())) {
+            Ok(Some(worker)) => {
+                notice(&format!("New worker ({worker}) forked"));
+                notice("Loading success.");
+                let old = std::mem::replace(&mut self.current, worker);
+                self.old.push(old);
+                // It may have ended just now.
+                let _ = sys::kill(old, libc::SIGUSR1);
+                self.tell_manager(&[
+                    sd_notify::NotifyState::Ready,
+                    sd_notify::NotifyState::Status("Ready."),
+                ]);
+            }
+            Ok(None) => self.reload_failed("the new worker did not start"),
+            Err(message) => self.reload_failed(&message),
+        }
+    }
+
+    fn reload_failed(&self, why: &str) {
+        say_error(&format!(
+            "[WARNING]  ({}) : Failed to load worker: {why} ; the old one goes on.\n",
+            std::process::id()
+        ));
+        self.tell_manager(&[
+            sd_notify::NotifyState::Ready,
+            sd_notify::NotifyState::Status("Reload failed!"),
+        ]);
+    }
+
+    /// Collects children that have ended. The code to end with, when the serving one did.
+    fn reap(&mut self) -> Option<u8> {
+        while let Some((pid, code)) = sys::reap() {
+            if pid == self.current {
+                alert(&format!("Current worker ({pid}) exited with code {code}"));
+                self.end_all(libc::SIGTERM);
+                return Some(code);
+            }
+            notice(&format!("Former worker ({pid}) exited with code {code}"));
+            self.old.retain(|old| *old != pid);
+        }
+        None
+    }
+
+    fn signal_all(&self, signal: libc::c_int) {
+        for pid in self.old.iter().chain([&self.current]) {
+            // One that has ended hears nothing.
+            let _ = sys::kill(*pid, signal);
+        }
+    }
+
+    fn end_all(&mut self, signal: libc::c_int) {
+        self.tell_manager(&[sd_notify::NotifyState::Stopping]);
+        self.signal_all(signal);
+        self.wait_for_all();
+    }
+
+    fn wait_for_all(&mut self) {
+        while sys::wait_for_child().is_some() {}
+    }
+
+    fn tell_manager(&self, states: &[sd_notify::NotifyState<'_>]) {
+        if self.args.master == Some(Master::Notifying) {
+            // Without a manager there is nobody to tell.
+            let _ = sd_notify::notify(states);
+        }
+    }
+}
+
+/// Forks a worker and waits until it serves. None when it ended instead.
+fn start_worker(
+    args: &Args,
+    config: impl FnOnce() -> Result<Config, ()>,
+) -> Result<Option<i32>, String> {
+    let (reader, writer) =
+        std::io::pipe().map_err(|error| format!("Cannot make a pipe : {error}."))?;
+    match sys::fork_worker().map_err(|error| format!("Cannot fork : {error}."))? {
+        Child::Me => {
+            drop(reader);
+            let code = match config() {
+                Ok(config) => process::run(args, config, Some(Ready::new(writer))),
+                Err(()) => ExitCode::FAILURE,
+            };
+            sys::end_worker(code)
+        }
+        Child::Other(pid) => {
+            drop(writer);
+            Ok(sys::read_byte(&reader).then_some(pid))
+        }
+    }
+}
+
+fn notice(message: &str) {
+    say_error(&format!(
+        "[NOTICE]   ({}) : {message}\n",
+        std::process::id()
+    ));
+}
