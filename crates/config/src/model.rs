@@ -299,8 +299,6 @@ pub struct Timeouts {
     pub server_fin: Option<Duration>,
     /// A tarpitted request.
     pub tarpit: Option<Duration>,
-    /// A health check.
-    pub check: Option<Duration>,
     /// A handshake with the client.
     pub client_hs: Option<Duration>,
 }
@@ -554,8 +552,6 @@ pub struct Server {
     pub pool_purge_delay: Duration,
     /// Requests on one connection after the first one; none is unlimited.
     pub max_reuse: Option<u32>,
-    /// Value of the persistence cookie.
-    pub cookie: Option<String>,
     /// `file:line`.
     pub origin: String,
 }

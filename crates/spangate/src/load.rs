@@ -72,7 +72,8 @@ pub(crate) fn load(args: &Args) -> Result<Config, Refused> {
             Ok(config)
         }
         _ => {
-            say_error(&diagnostics.render_closing(&rendering, args.warnings_are_errors));
+            // Without an alert it was warnings, which `-dW` or `zero-warning` refuses.
+            say_error(&diagnostics.render_closing(&rendering, true));
             Err(Refused)
         }
     }

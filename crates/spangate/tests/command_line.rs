@@ -128,7 +128,13 @@ fn warnings_are_fatal_when_asked() {
         output.stderr
     );
     let file = folder.write("b.cfg", "global\n zero-warning\nfrontend f\n mode http\n bind 127.0.0.1:1\n http-request return status 200\n");
-    assert_eq!(run(&["-c", "-f", &file]).status.code(), Some(1));
+    let output = run(&["-c", "-f", &file]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        output.stderr.contains("'zero-warning' is set"),
+        "{}",
+        output.stderr
+    );
 }
 
 #[test]
