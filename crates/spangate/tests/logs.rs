@@ -46,10 +46,12 @@ fn undated(line: &str, at: usize, iso: bool) -> String {
     format!("{}DATE{}", &line[..at], &line[at + pattern.len()..])
 }
 
+/// The format, where the date stands and whether it is precise, the line.
+type Case<'a> = (&'a str, Option<(usize, bool)>, &'a str);
+
 #[test]
 fn every_format() {
-    // Where the date stands and whether it is precise, then the line.
-    let cases: &[(&str, Option<(usize, bool)>, &str)] = &[
+    let cases: &[Case<'_>] = &[
         ("", Some((5, false)), "<134>DATE haproxy[PID]: hello\n"),
         (
             "format rfc3164",
@@ -72,7 +74,7 @@ fn every_format() {
         ("format iso", Some((0, true)), "DATE hello\n"),
         ("format raw", None, "hello\n"),
     ];
-    let named: &[(&str, Option<(usize, bool)>, &str)] = &[
+    let named: &[Case<'_>] = &[
         ("", Some((5, false)), "<134>DATE me tag[PID]: hello\n"),
         (
             "format rfc3164",
@@ -132,11 +134,13 @@ fn levels_lengths_and_samples() {
         "{DEFAULTS}
 frontend f
     bind \"fd@${{FRONT}}\"
-    log {} format short local0 debug err
+    log {} format short local0 debug notice
     log {} format raw local0 notice
     log {} len 80 format raw local0
     log {} sample 2-3:5 format raw local0
     log-format %HU
+    option log-separate-errors
+    http-request return status 500 if {{ path /fail }}
     http-request return status 200
 ",
         at(&raised),
@@ -152,7 +156,7 @@ frontend f
         client.get(path);
     }
     for path in &paths[..7] {
-        assert_eq!(receive(&raised), format!("<3>{path}\n"));
+        assert_eq!(receive(&raised), format!("<6>{path}\n"));
         assert_eq!(receive(&short), format!("{path}\n"));
     }
     // The line with its end is as long as was said.
@@ -160,6 +164,11 @@ frontend f
     for path in ["/2", "/3", "/7"] {
         assert_eq!(receive(&some), format!("{path}\n"));
     }
+    // An error is of level err; the first target sends nothing as more severe than a notice.
+    assert_eq!(client.get("/fail").status, 500);
+    receive(&raised);
+    assert_eq!(receive(&raised), "<5>/fail\n");
+    assert_eq!(receive(&hidden), "/fail\n");
     proxy.stop();
     hidden.set_nonblocking(true).expect("an option");
     assert!(
