@@ -544,8 +544,10 @@ impl Core {
         if let Some(kept) = client.kept {
             self.close_server(cx, kept);
         }
-        if !self.full_listeners.is_empty() {
+        if self.shared.any_listener_is_full() {
             self.reopen_listeners(cx);
+            // Those of the other workers may have room too.
+            cx.driver.wake_peers();
         }
     }
 
@@ -555,6 +557,7 @@ impl Core {
             let id = ListenerId(listener as u32);
             cx.driver.accepting(id, false);
             self.full_listeners.push((id, listener));
+            self.shared.listener_is_full();
         }
     }
 
@@ -567,6 +570,7 @@ impl Core {
                 index += 1;
             } else {
                 self.full_listeners.swap_remove(index);
+                self.shared.listener_has_room();
                 cx.driver.accepting(id, true);
             }
         }

@@ -14,6 +14,8 @@ pub struct Shared {
     queues: Vec<Vec<AtomicU32>>,
     /// Requests that wait for a slot anywhere.
     waiting: AtomicU32,
+    /// Listeners that do not accept because a `maxconn` is reached, all workers together.
+    full_listeners: AtomicU32,
     /// Streams since the start, all workers together: the source of [`sample::Txn::id`].
     streams: AtomicU64,
 }
@@ -76,6 +78,7 @@ impl Shared {
                 .map(|proxy| zeros(proxy.servers.len()))
                 .collect(),
             waiting: AtomicU32::new(0),
+            full_listeners: AtomicU32::new(0),
             streams: AtomicU64::new(0),
         }
     }
@@ -150,6 +153,18 @@ impl Shared {
 
     pub(crate) fn waiting_sub(&self) {
         self.waiting.fetch_sub(1, Relaxed);
+    }
+
+    pub(crate) fn listener_is_full(&self) {
+        self.full_listeners.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn listener_has_room(&self) {
+        self.full_listeners.fetch_sub(1, Relaxed);
+    }
+
+    pub(crate) fn any_listener_is_full(&self) -> bool {
+        self.full_listeners.load(Relaxed) > 0
     }
 
     pub(crate) fn anyone_waits(&self) -> bool {

@@ -22,8 +22,6 @@ struct Life<'a> {
     workers: Vec<Worker>,
     shared: Arc<Shared>,
     stage: Stage<'a>,
-    /// Clients that have not come yet, last one first.
-    coming: Vec<Peer>,
     events: Vec<Event>,
     drain_at: Option<usize>,
 }
@@ -66,22 +64,25 @@ impl<'a> Life<'a> {
             driver.name = ["", "b "][index];
             Worker::new(engine, driver)
         });
-        let workers = workers.collect();
+        let mut workers: Vec<Worker> = workers.collect();
         let count = 1 + random.below(4);
         let plans: Vec<_> = (0..count)
             .map(|client| plan::exchanges(&mut random, client, mood))
             .collect();
-        let coming = (0..count).rev().map(|client| match setup.is_tcp {
-            true => Peer::TcpClient(TcpClient::new(client)),
-            false => Peer::Client(Client::new(client, random.chance(30))),
-        });
-        let coming = coming.collect();
+        for client in (0..count).rev() {
+            let peer = match setup.is_tcp {
+                true => Peer::TcpClient(TcpClient::new(client)),
+                false => Peer::Client(Client::new(client, random.chance(30))),
+            };
+            // Its connection is bound to that worker's socket.
+            let at = random.below(workers.len());
+            workers[at].coming.push(peer);
+        }
         let drain_at = mood.drain.then(|| random.below(100));
         Life {
             workers,
             shared,
             stage: Stage::new(setup, mood, plans, random),
-            coming,
             events: Vec::new(),
             drain_at,
         }
@@ -114,23 +115,16 @@ impl<'a> Life<'a> {
             workers,
             stage,
             events,
-            coming,
             ..
         } = self;
         let worker = &mut workers[at];
         events.clear();
-        worker.collect(events, !coming.is_empty(), stage);
+        worker.collect(events, stage);
         if events.is_empty() {
             return false;
         }
-        match stage.random.pick(events) {
-            Event::Arrive => {
-                if let Some(peer) = coming.pop() {
-                    worker.arrive(peer, stage);
-                }
-            }
-            event => worker.happen(event, stage),
-        }
+        let event = stage.random.pick(events);
+        worker.happen(event, stage);
         if stage.random.chance(40) {
             worker.end_round(stage);
             self.wake_peers(at);
@@ -153,10 +147,11 @@ impl<'a> Life<'a> {
 
     /// Whether clients and servers are done with each other.
     fn is_over(&self) -> bool {
-        let quiet =
-            |worker: &Worker| worker.driver.names.is_empty() && worker.peers_wake_ms().is_none();
+        let quiet = |worker: &Worker| {
+            let nobody_comes = worker.coming.is_empty() || worker.driver.unlistened[0];
+            worker.driver.names.is_empty() && worker.peers_wake_ms().is_none() && nobody_comes
+        };
         self.workers.iter().all(quiet)
-            && (self.coming.is_empty() || self.workers[0].driver.unlistened[0])
     }
 
     /// A little time, never beyond a deadline: what a timeout cuts is cut at its moment.
@@ -182,12 +177,13 @@ impl<'a> Life<'a> {
             .iter()
             .map(|worker| worker.engine.streams_in_use())
             .sum();
-        let alone =
-            self.coming.is_empty() && self.workers.iter().all(|worker| worker.clients() == 0);
+        let alone = |worker: &Worker| worker.coming.is_empty() && worker.clients() == 0;
+        let alone = self.workers.iter().all(alone);
         let may_close = alone || self.stage.mood.stale || !self.stage.mood.calm;
         if streams == 0 && may_close && self.stage.random.chance(50) && self.close_idle_servers() {
             return Ok(());
         }
+        self.check_listeners()?;
         let peers_ms = self.workers.iter().filter_map(Worker::peers_wake_ms).min();
         let Some(next_ms) = peers_ms.into_iter().chain(self.deadline_ms()).min() else {
             if self.close_idle_servers() {
@@ -269,6 +265,24 @@ impl<'a> Life<'a> {
                 Err(format!("{clients} clients, maxconn is {max}"))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// When all rounds are over, nobody is kept out without need.
+    fn check_listeners(&self) -> Result<(), String> {
+        let clients: usize = self.workers.iter().map(Worker::clients).sum();
+        let room = self
+            .stage
+            .setup
+            .clients_max
+            .is_none_or(|max| clients < max as usize);
+        let shut_out = |worker: &Worker| {
+            let driver = &worker.driver;
+            !worker.coming.is_empty() && !driver.accepting[0] && !driver.unlistened[0]
+        };
+        match room && self.workers.iter().any(shut_out) {
+            true => Err("a listener stays closed".into()),
+            false => Ok(()),
         }
     }
 

@@ -246,7 +246,7 @@ fn answer(random: &mut Random, mood: Mood) -> Answer {
         close: until_close || old || random.chance(15),
         think_ms: match random.below(100) {
             // Nearly the server's timeout.
-            0 => 10_000,
+            0 => 9_000,
             1..15 => random.next() % 900,
             _ => 0,
         },

@@ -46,6 +46,8 @@ pub struct Worker {
     pub driver: SimDriver,
     /// By pipe; none once the peer has seen the end.
     pub peers: Vec<Option<Peer>>,
+    /// Clients that have not come yet, last one first.
+    pub coming: Vec<Peer>,
     chunk: Vec<u8>,
     /// Something happened since the last round's end.
     in_round: bool,
@@ -57,6 +59,7 @@ impl Worker {
             engine,
             driver,
             peers: Vec::new(),
+            coming: Vec::new(),
             chunk: Vec::new(),
             in_round: false,
         }
@@ -178,9 +181,9 @@ impl Worker {
     }
 
     /// Adds what can happen here at this moment.
-    pub fn collect(&self, events: &mut Vec<Event>, coming: bool, stage: &mut Stage<'_>) {
+    pub fn collect(&self, events: &mut Vec<Event>, stage: &mut Stage<'_>) {
         let now_ms = self.driver.now.ms();
-        if coming && self.driver.accepting[0] && !self.driver.unlistened[0] {
+        if !self.coming.is_empty() && self.driver.accepting[0] && !self.driver.unlistened[0] {
             events.push(Event::Arrive);
         }
         for (place, pipe) in self.driver.pipes.iter().enumerate() {
@@ -232,7 +235,7 @@ impl Worker {
             self.driver.say(format_args!("{event:?}"));
         }
         match event {
-            Event::Arrive => {}
+            Event::Arrive => self.arrive(stage),
             Event::Connect(place) => self.connect(place, stage),
             Event::Die(place) => self.die(place, Close::Reset),
             Event::Deliver(place) => self.deliver(place, stage),
@@ -287,10 +290,10 @@ impl Worker {
         }
     }
 
-    /// A client connects.
-    pub fn arrive(&mut self, mut peer: Peer, stage: &mut Stage<'_>) {
-        self.in_round = true;
-        self.driver.say(format_args!("Arrive"));
+    fn arrive(&mut self, stage: &mut Stage<'_>) {
+        let Some(mut peer) = self.coming.pop() else {
+            return;
+        };
         let (conn, place) = self.driver.open();
         let pipe = &mut self.driver.pipes[place];
         let index = match &mut peer {
@@ -317,7 +320,6 @@ impl Worker {
             local: address("10.1.0.1", 80),
         };
         self.engine.on_accept(&mut self.driver, conn, accepted);
-        self.adopt(stage);
     }
 
     fn connect(&mut self, place: usize, stage: &mut Stage<'_>) {

@@ -95,3 +95,38 @@ fn a_slow_peer_is_not_the_others_fault() {
          c1 open",
     );
 }
+
+#[test]
+fn a_deadline_is_not_lost_to_a_backlog() {
+    play(
+        "the pause before the next try",
+        "option http-buffer-request\nretries 1",
+        "c1 connects
+         full c1
+         c1 > POST / HTTP/1.1|host: a|content-length: 2|expect: 100-continue||
+         c1 > hi
+         s1 refuse
+         drain c1
+         wait 999
+         s2 none
+         wait 1
+         s2 ok
+         s2 <~ POST /",
+    );
+    play(
+        "the client's time to take its last answer, then to ask again",
+        "timeout http-keep-alive 1s",
+        "c1 > GET / HTTP/1.1|host: a||
+         full c1
+         s1 ok
+         s1 > HTTP/1.1 204 No Content||
+         wait 9999
+         c1 open
+         drain c1
+         c1 < HTTP/1.1 204 No Content||
+         wait 999
+         c1 open
+         wait 1
+         c1 end",
+    );
+}
