@@ -108,6 +108,30 @@ backend six
 }
 
 #[test]
+fn unix_sockets_have_the_rights_that_are_asked_for() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = Folder::new();
+    let (plain, own) = (folder.path("plain.sock"), folder.path("own.sock"));
+    let me = std::fs::metadata(folder.root()).unwrap();
+    let config = format!(
+        "global\n unix-bind mode 660 uid {} gid {}\n{DEFAULTS}\nfrontend f\n bind unix@{}\n bind unix@{} mode 600\n http-request return status 200\n",
+        me.uid(),
+        me.gid(),
+        plain.display(),
+        own.display()
+    );
+    let proxy = Proxy::start_in(folder, &config, &[]);
+    for (path, mode) in [(&plain, 0o660), (&own, 0o600)] {
+        let socket = std::fs::metadata(path).unwrap();
+        assert_eq!(
+            (socket.mode() & 0o777, socket.uid(), socket.gid()),
+            (mode, me.uid(), me.gid())
+        );
+    }
+    proxy.stop();
+}
+
+#[test]
 fn tcp_passes_each_end_on_by_itself() {
     let origin = Origin::raw(|mut stream| {
         // All of the client's bytes until its end, then the answer, then our end.
