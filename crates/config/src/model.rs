@@ -314,6 +314,7 @@ pub struct Options {
     /// None is the mode's default: see [`Proxy::aborts_on_close`].
     pub abortonclose: Option<bool>,
     pub idle_close_on_response: bool,
+    pub independent_streams: bool,
     /// `Some(-1)` is the default number: before the last retry.
     pub redispatch: Option<i32>,
     pub nolinger: bool,
