@@ -43,6 +43,10 @@ impl Core {
             });
         stream.txn.status = status;
         match configured {
+            Some(ErrorPage::Reply(reply)) if matches!(reply.body, ReplyBody::Default) => {
+                self.builtin_page(cx, stream, status)
+            }
+            Some(ErrorPage::Reply(reply)) => self.reply(cx, stream, reply),
             Some(ErrorPage::Raw(raw)) => self.raw_page(cx, stream, status, raw),
             Some(ErrorPage::Redirect {
                 status: code,
