@@ -27,7 +27,7 @@ pub mod values;
 
 use crate::diagnostic::Diagnostics;
 use crate::keywords::{self, Keyword, State, other};
-use crate::model::{Config, ErrorPage, Global};
+use crate::model::{Bind, Config, ErrorPage, Global};
 use crate::suggest::closest;
 use crate::tree::{Section, Tree};
 use line::{Fault, Line, Parse};
@@ -63,6 +63,8 @@ pub struct Shared<'a> {
     pub settings: Settings,
     /// `unix-bind prefix`.
     pub unix_prefix: String,
+    /// The other options of `unix-bind`: what every bind line starts from.
+    pub unix_template: Bind,
     /// Where relative file names count from.
     pub default_path: pages::DefaultPath,
     /// `tune.bufsize`: what a page or a body read from a file must fit in.
@@ -83,6 +85,7 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
         names,
         settings,
         unix_prefix: String::new(),
+        unix_template: bind::blank(),
         default_path: pages::DefaultPath::default(),
         bufsize_bytes: crate::model::Tune::default().bufsize_bytes,
         http_errors: HashMap::new(),

@@ -301,8 +301,6 @@ pub struct Timeouts {
     pub server_fin: Option<Duration>,
     /// A tarpitted request.
     pub tarpit: Option<Duration>,
-    /// A health check.
-    pub check: Option<Duration>,
     /// A handshake with the client.
     pub client_hs: Option<Duration>,
 }
@@ -318,6 +316,7 @@ pub struct Options {
     /// None is the mode's default: see [`Proxy::aborts_on_close`].
     pub abortonclose: Option<bool>,
     pub idle_close_on_response: bool,
+    pub independent_streams: bool,
     /// `Some(-1)` is the default number: before the last retry.
     pub redispatch: Option<i32>,
     pub nolinger: bool,
@@ -556,8 +555,6 @@ pub struct Server {
     pub pool_purge_delay: Duration,
     /// Requests on one connection after the first one; none is unlimited.
     pub max_reuse: Option<u32>,
-    /// Value of the persistence cookie.
-    pub cookie: Option<String>,
     /// `file:line`.
     pub origin: String,
 }

@@ -538,11 +538,13 @@ impl Reader<'_> {
             true => at as u32,
             false => text_of(&self.written[..at.min(self.written.len())]).len() as u32,
         };
+        // A range of bytes may begin or end within a letter.
+        let (start, end) = (shown(range.start) as usize, shown(range.end) as usize);
         Span {
             source: self.source.clone(),
             line: self.line,
-            start: shown(range.start),
-            end: shown(range.end),
+            start: excerpt.floor_char_boundary(start) as u32,
+            end: excerpt.ceil_char_boundary(end) as u32,
         }
     }
 }

@@ -6,11 +6,13 @@
 #![forbid(unsafe_code)]
 
 mod body;
+mod config;
 mod head;
 pub mod mutate;
 mod proxy;
 
 pub use body::h1_body;
+pub use config::config_text;
 pub use head::{h1_request, h1_response};
 pub use proxy::proxy_protocol;
 
@@ -47,6 +49,19 @@ pub const TARGETS: &[Target] = &[
         run: proxy_protocol,
         words: PROXY_WORDS,
     },
+    Target {
+        name: "config_text",
+        run: config_text,
+        words: CONFIG_WORDS,
+    },
+];
+
+#[rustfmt::skip]
+const CONFIG_WORDS: &[&[u8]] = &[
+    b"\n", b" ", b"\t", b"\r", b"\0", b"\\", b"\\\n", b"\"", b"'", b"#", b"$", b"${", b"}", b"${SET}", b"${EMPTY}", b"${NONE-d}", b"${SET[*]}",
+    b"${.LINE}", b"${.SECTION}", b"\\x41", b"\\x", b"\xff", b"\xc3\xa9", b"global\n", b"defaults d\n", b"frontend f\n", b"backend b from d\n", b"no ",
+    b"default ", b".if ", b".elif ", b".else\n", b".endif\n", b".notice \"a\"\n", b".diag", b".alert", b"defined(SET)", b"!", b"&&", b"||", b"(", b")",
+    b"streq(a,b)", b"feature(EPOLL)", b"version_atleast(2.0)", b"setenv A b\n", b"unsetenv A\n", b"resetenv SET\n", b"presetenv A c\n", b"macro",
 ];
 
 #[rustfmt::skip]

@@ -119,7 +119,7 @@ impl Core {
             let Some(entry) = self.conns.get(conn) else {
                 return;
             };
-            input.drain(..used);
+            input.take(used);
             entry.input = input;
             self.input_kept(cx, conn);
         }

@@ -3,6 +3,7 @@
 use net::ConnId;
 use sample::Session;
 
+use crate::input::Input;
 use crate::stream::StreamId;
 
 /// What the engine knows of one connection.
@@ -18,7 +19,7 @@ pub(crate) struct Conn {
     /// Our end was sent.
     pub shut: bool,
     /// Bytes that came and nobody has taken yet.
-    pub input: Vec<u8>,
+    pub input: Input,
     pub role: Role,
 }
 
@@ -177,7 +178,7 @@ impl Conns {
 
     pub fn remove(&mut self, id: ConnId) -> Option<Role> {
         let entry = self.get(id)?;
-        entry.input = Vec::new();
+        entry.input = Input::default();
         Some(std::mem::take(&mut entry.role))
     }
 
@@ -187,7 +188,7 @@ impl Conns {
             && entry.input.capacity() > IDLE_INPUT_BYTES_MAX
             && entry.input.is_empty()
         {
-            entry.input = Vec::new();
+            entry.input = Input::default();
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
-use config::model::{ForwardFor, Forwarded, ForwardedHost, ForwardedNode};
+use config::model::{ForwardFor, Forwarded, ForwardedHost, ForwardedNode, Proxy};
 use net::{Addr, Driver};
 
 use crate::engine::{Core, Cx};
@@ -14,6 +14,12 @@ impl Core {
     pub fn add_forwarding_headers<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
         let frontend = cx.running.proxy(stream.frontend);
         let backend = cx.running.proxy(stream.backend);
+        let asks = |proxy: &Proxy| {
+            proxy.forwardfor.is_some() || proxy.originalto.is_some() || proxy.forwarded.is_some()
+        };
+        if !asks(frontend) && !asks(backend) {
+            return;
+        }
         if let Some(forwarded) = backend.forwarded.as_ref().or(frontend.forwarded.as_ref()) {
             self.add_forwarded(cx, stream, forwarded);
         }

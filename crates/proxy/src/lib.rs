@@ -12,6 +12,7 @@ mod conn;
 mod engine;
 mod error_pages;
 mod forwarded;
+mod input;
 mod logging;
 mod pool;
 mod proxy_header;

@@ -161,46 +161,41 @@ impl Core {
             // An idle connection has nothing to say (a late response, a 408 at its end).
             return self.close_server(cx, conn);
         };
-        let kept = !entry.input.is_empty();
-        if kept {
-            entry.input.extend_from_slice(data);
+        let mut kept = std::mem::take(&mut entry.input);
+        let lent = kept.is_empty();
+        if !lent {
+            kept.extend_from_slice(data);
         }
-        let whole = if kept {
-            std::mem::take(&mut entry.input)
-        } else {
-            Vec::new()
-        };
-        let bytes = if kept { &whole[..] } else { data };
+        let bytes = if lent { data } else { &kept };
         let Some(mut stream) = self.streams.take(id) else {
             return;
         };
         let used = self.feed_response(cx, &mut stream, conn, bytes);
         self.flush_head(cx, &mut stream);
         self.streams.put(stream);
+        let rest = bytes.len() - used;
         let Some(entry) = self.conns.get(conn) else {
             return;
         };
-        if used < bytes.len() {
-            match entry.server() {
-                // More than the response: this connection is out of step.
-                Some(server) if server.stream != Some(id) => self.close_server(cx, conn),
-                _ => {
-                    entry.input = bytes[used..].to_vec();
-                    // A rule may wait for just these.
-                    if self
-                        .streams
-                        .get(id)
-                        .is_some_and(|stream| stream.phase == Phase::BackendResponse)
-                    {
-                        self.woken.push(id);
-                    }
-                }
-            }
-        } else if kept {
-            let mut whole = whole;
-            whole.clear();
-            entry.input = whole;
-            self.conns.slim(conn);
+        if rest > 0
+            && entry
+                .server()
+                .is_some_and(|server| server.stream != Some(id))
+        {
+            // More than the response: this connection is out of step.
+            return self.close_server(cx, conn);
+        }
+        if lent {
+            kept.extend_from_slice(&data[used..]);
+        } else {
+            kept.take(used);
+        }
+        entry.input = kept;
+        self.conns.slim(conn);
+        // A rule may wait for just these bytes.
+        let waits = |stream: &Stream| stream.phase == Phase::BackendResponse;
+        if rest > 0 && self.streams.get(id).is_some_and(waits) {
+            self.woken.push(id);
         }
     }
 

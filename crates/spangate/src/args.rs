@@ -8,10 +8,11 @@ pub(crate) const USAGE: &str = "\
 Usage : spangate [-f <cfgfile|cfgdir>]* [ -vdVD ] [ -n <maxconn> ] [ -N <maxpconn> ]
         [ -p <pidfile> ] [ -m <max megs> ] [ -C <dir> ] [-- <cfgfile>*]
         -v displays version ; -vv shows known build options.
+        -vq/-vqs/-vqb only displays version, short version, branch.
         -c checks the configuration files and exits ; -V says so when they are valid.
         -cc \"<condition>\" evaluates a condition and exits: 0 true, 1 false, 2 error.
         -d stays in the foreground ; -db only disables background mode.
-        -dM[<byte>,...] and -dI are accepted: memory is never handed out uninitialised here, and nothing forks.
+        -dM[<byte>,...], -de, -dp, -dS, -dF, -dZ, -dT and -dI are accepted: what they turn off does not exist here.
         -dW fails on a configuration warning ; -dD shows remarks too.
         -dr ignores server address resolution failures
         -q quiet mode : don't display messages
@@ -36,6 +37,10 @@ pub(crate) enum Command {
     Condition(String),
     Version {
         details: bool,
+    },
+    /// `-vq`, or with `branch` `-vqs` and `-vqb`: a number alone.
+    BareVersion {
+        branch: bool,
     },
     Usage,
     Documentation,
@@ -81,10 +86,23 @@ pub(crate) struct Args {
     pub master: Option<Master>,
 }
 
+/// Options that turn off what does not exist here: pollers, splicing, fast forwarding, kernel TLS, the check before a fork.
+const MOOT: &[&str] = &["-de", "-dp", "-dS", "-dF", "-dZ", "-dT", "-dI"];
+
 /// Options that are known and do nothing yet: refused, so that nobody counts on them.
 const LATER: &[(&str, &str)] = &[
     ("-S", "the master's runtime interface"),
     ("-x", "taking over listening sockets"),
+    ("-4", "resolution to IPv4 only"),
+    ("-dA", "collection of libraries"),
+    ("-dC", "display of the configuration"),
+    ("-dG", "resolution without getaddrinfo()"),
+    ("-dK", "dump of keywords"),
+    ("-dL", "dump of loaded libraries"),
+    ("-dR", "listening without SO_REUSEPORT"),
+    ("-dV", "TLS without verification"),
+    ("-dc", "dump of the CPUs"),
+    ("-dt", "traces"),
 ];
 
 impl Args {
@@ -119,7 +137,9 @@ impl Args {
                 "-dW" => args.warnings_are_errors = true,
                 "-dD" => args.remarks = true,
                 "-dr" => args.ignore_resolution_failures = true,
-                "-dI" => {}
+                "-vq" => args.command = Command::BareVersion { branch: false },
+                "-vqs" | "-vqb" => args.command = Command::BareVersion { branch: true },
+                _ if MOOT.contains(&word.as_str()) => {}
                 _ if word.starts_with("-dM") => {}
                 "-p" => args.pidfile = Some(value("file name")?),
                 "-n" => args.maxconn = Some(number(&word, &value("number")?)?),

@@ -24,6 +24,15 @@ pub(crate) fn info() -> BuildInfo {
     }
 }
 
+/// The text of `-vq`: the version, or with `branch` what stands before its dash.
+pub(crate) fn bare_version(branch: bool) -> String {
+    let version = match branch {
+        true => COMPATIBLE.split('-').next().unwrap_or(COMPATIBLE),
+        false => COMPATIBLE,
+    };
+    format!("{version}\n")
+}
+
 /// The text of `-v`, or with `details` of `-vv`. Scripts look for the lines `HAProxy version …` and `TARGET  = …`.
 pub(crate) fn version_text(details: bool) -> String {
     let version = env!("CARGO_PKG_VERSION");

@@ -5,8 +5,8 @@ use config::environment::{Environment, Predefined};
 use config::load::LoadOptions;
 use config::model::Config;
 
-use crate::args::Args;
-use crate::{alert, build, say_error};
+use crate::args::{Args, Command};
+use crate::{alert, build, say, say_error};
 
 /// The configuration was refused; what is wrong was printed.
 #[derive(Debug)]
@@ -24,8 +24,10 @@ pub(crate) fn load(args: &Args) -> Result<Config, Refused> {
     if let Some(directory) = &args.directory
         && let Err(error) = std::env::set_current_dir(directory)
     {
+        let error = error.to_string();
+        let what = error.split(" (os error").next().unwrap_or(&error);
         alert(&format!(
-            "Could not change to directory {directory} : {error}."
+            "Could not change to directory {directory} : {what}."
         ));
         return Err(Refused);
     }
@@ -63,9 +65,15 @@ pub(crate) fn load(args: &Args) -> Result<Config, Refused> {
     say_error(&diagnostics.render(&rendering));
     let refused = diagnostics.refuses(args.warnings_are_errors);
     match config {
-        Some(config) if !refused => Ok(config),
+        Some(config) if !refused => {
+            if args.command == Command::Check && !args.quiet && diagnostics.warnings() > 0 {
+                say("Warnings were found.\n");
+            }
+            Ok(config)
+        }
         _ => {
-            say_error(&diagnostics.render_closing(&rendering, args.warnings_are_errors));
+            // Without an alert it was warnings, which `-dW` or `zero-warning` refuses.
+            say_error(&diagnostics.render_closing(&rendering, true));
             Err(Refused)
         }
     }

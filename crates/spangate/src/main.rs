@@ -32,6 +32,10 @@ fn main() -> ExitCode {
             say(&build::version_text(*details));
             ExitCode::SUCCESS
         }
+        Command::BareVersion { branch } => {
+            say(&build::bare_version(*branch));
+            ExitCode::SUCCESS
+        }
         Command::Usage => {
             say(args::USAGE);
             ExitCode::SUCCESS
@@ -68,7 +72,7 @@ fn evaluate(condition: &str) -> ExitCode {
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             alert(&format!(
-                "{}:\n  {condition}\n  {:>width$}",
+                "Failed to evaluate condition: {}\n  {condition}\n  {:>width$}",
                 error.message,
                 "^",
                 width = error.offset + 1

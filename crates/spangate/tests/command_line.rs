@@ -77,6 +77,13 @@ fn versions_have_the_lines_that_scripts_look_for() {
 }
 
 #[test]
+fn a_version_alone() {
+    assert_eq!(run(&["-vq"]).stdout, "3.5-dev5\n");
+    assert_eq!(run(&["-vqs"]).stdout, "3.5\n");
+    assert_eq!(run(&["-vqb"]).stdout, "3.5\n");
+}
+
+#[test]
 fn conditions_exit_with_their_truth() {
     let cases = [
         ("version_atleast(2.0)", 0),
@@ -107,6 +114,7 @@ fn warnings_are_fatal_when_asked() {
     );
     let output = run(&["-c", "-f", &file]);
     assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
+    assert_eq!(output.stdout, "Warnings were found.\n");
     assert!(
         output.stderr.contains("missing timeouts for frontend 'f'"),
         "{}",
@@ -120,7 +128,13 @@ fn warnings_are_fatal_when_asked() {
         output.stderr
     );
     let file = folder.write("b.cfg", "global\n zero-warning\nfrontend f\n mode http\n bind 127.0.0.1:1\n http-request return status 200\n");
-    assert_eq!(run(&["-c", "-f", &file]).status.code(), Some(1));
+    let output = run(&["-c", "-f", &file]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        output.stderr.contains("'zero-warning' is set"),
+        "{}",
+        output.stderr
+    );
 }
 
 #[test]
@@ -161,7 +175,7 @@ fn every_error_of_every_file_is_told_in_one_run() {
 
 #[test]
 fn options_that_are_unknown_or_still_missing_say_so() {
-    for option in ["-S", "-x"] {
+    for option in ["-S", "-x", "-dC", "-dt"] {
         let output = run(&[option, "x"]);
         assert_eq!(output.status.code(), Some(1), "{option}");
         assert!(

@@ -108,6 +108,30 @@ backend six
 }
 
 #[test]
+fn unix_sockets_have_the_rights_that_are_asked_for() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = Folder::new();
+    let (plain, own) = (folder.path("plain.sock"), folder.path("own.sock"));
+    let me = std::fs::metadata(folder.root()).unwrap();
+    let config = format!(
+        "global\n unix-bind mode 660 uid {} gid {}\n{DEFAULTS}\nfrontend f\n bind unix@{}\n bind unix@{} mode 600\n http-request return status 200\n",
+        me.uid(),
+        me.gid(),
+        plain.display(),
+        own.display()
+    );
+    let proxy = Proxy::start_in(folder, &config, &[]);
+    for (path, mode) in [(&plain, 0o660), (&own, 0o600)] {
+        let socket = std::fs::metadata(path).unwrap();
+        assert_eq!(
+            (socket.mode() & 0o777, socket.uid(), socket.gid()),
+            (mode, me.uid(), me.gid())
+        );
+    }
+    proxy.stop();
+}
+
+#[test]
 fn tcp_passes_each_end_on_by_itself() {
     let origin = Origin::raw(|mut stream| {
         // All of the client's bytes until its end, then the answer, then our end.
@@ -626,6 +650,106 @@ fn nothing_waits_for_a_client_that_left_the_queue() {
     assert_eq!(first.response().unwrap().status, 200);
     assert_eq!(first.get("/next").status, 200);
     proxy.stop();
+}
+
+#[test]
+fn a_dynamic_limit_grows_with_the_load() {
+    // Tells of each request that it has, and answers all when this test ends their waiting.
+    let (held, release) = (listener(), listener());
+    let (at_held, at_release) = (address(&held), address(&release));
+    let origin = Origin::start(move |_| {
+        drop(TcpStream::connect(at_held));
+        let _ = TcpStream::connect(at_release).unwrap().read(&mut [0]);
+        ok("done")
+    });
+    let front = listener();
+    let config = format!(
+        "{DEFAULTS}\nfrontend f\n bind \"fd@${{FRONT}}\"\n http-request return status 200 hdr queue %[queue(b)] if {{ path /queue }}\n default_backend b\n\
+         backend b\n fullconn 4\n server s {} minconn 1 maxconn 2\n",
+        origin.at
+    );
+    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+    let ask = || {
+        let mut client = Client::connect(address(&front));
+        client.send("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+        client
+    };
+    let mut probe = Client::connect(address(&front));
+    let mut queue_is = |wanted: &str| while probe.get("/queue").field("queue") != Some(wanted) {};
+    let mut clients = vec![ask()];
+    held.accept().expect("the first is being served");
+    // Up to three the limit is 1; with the fourth it is 2.
+    for queued in ["1", "2"] {
+        clients.push(ask());
+        queue_is(queued);
+    }
+    clients.push(ask());
+    held.accept().expect("a second is served beside it");
+    queue_is("2");
+    drop(front);
+    let released = spawn(move || {
+        while let Ok((stream, _)) = release.accept() {
+            drop(stream)
+        }
+    });
+    for client in &mut clients {
+        assert_eq!(client.response().unwrap().status, 200);
+    }
+    drop(released);
+    proxy.stop();
+}
+
+#[test]
+fn a_client_stays_with_the_server_of_its_connection() {
+    let (one, two) = (Origin::start(|_| ok("one")), Origin::start(|_| ok("two")));
+    let served_by = |option: &str| {
+        let front = listener();
+        let config = format!(
+            "{DEFAULTS}\nlisten l\n bind \"fd@${{FRONT}}\"\n http-reuse never\n{option} balance roundrobin\n server one {}\n server two {}\n",
+            one.at, two.at
+        );
+        let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+        let mut client = Client::connect(address(&front));
+        let servers: Vec<String> = (0..4).map(|_| client.get("/").text()).collect();
+        proxy.stop();
+        servers
+    };
+    assert_eq!(served_by(""), ["one", "two", "one", "two"]);
+    assert_eq!(served_by(" option prefer-last-server\n"), ["one"; 4]);
+}
+
+#[test]
+fn a_map_keeps_haproxys_order() {
+    let origins: Vec<Origin> = ["a", "b", "c", "d"]
+        .map(|name| Origin::start(move |_| ok(name)))
+        .into();
+    let servers = |weights: [u32; 4]| -> String {
+        let lines = origins.iter().zip(weights).enumerate();
+        lines
+            .map(|(index, (origin, weight))| {
+                format!(" server s{index} {} weight {weight}\n", origin.at)
+            })
+            .collect()
+    };
+    // Read off HAProxy 3.5: `static-rr` shows the map that hashes index.
+    let cases = [
+        ([3, 1, 2, 5], "abdadcdadcdab"),
+        ([10, 20, 30, 40], "abdcdbcdcdab"),
+    ];
+    for (weights, expected) in cases {
+        let front = listener();
+        let config = format!(
+            "{DEFAULTS}\nlisten l\n bind \"fd@${{FRONT}}\"\n balance static-rr\n{}",
+            servers(weights)
+        );
+        let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+        let mut client = Client::connect(address(&front));
+        let order: String = (0..expected.len())
+            .map(|_| client.get("/").text())
+            .collect();
+        assert_eq!(order, expected);
+        proxy.stop();
+    }
 }
 
 /// Deadlines in this file are for failures only.

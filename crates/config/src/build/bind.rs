@@ -14,7 +14,10 @@ pub fn line(line: &Line<'_>, at: usize, shared: &mut Shared<'_>) -> Parse<Vec<Bi
     let statement = line.texts(0)[..at].join(" ");
     let addresses = address::binds(written, &shared.unix_prefix)
         .map_err(|message| line.fault(at, format!("'{statement}' : {message}.")))?;
-    let mut template = blank(line.span(at).place());
+    let mut template = Bind {
+        origin: line.span(at).place(),
+        ..shared.unix_template.clone()
+    };
     let mut cursor = Cursor {
         line: *line,
         at: at + 1,
@@ -54,7 +57,8 @@ pub fn line(line: &Line<'_>, at: usize, shared: &mut Shared<'_>) -> Parse<Vec<Bi
         .collect())
 }
 
-fn blank(origin: String) -> Bind {
+/// A bind line without options.
+pub fn blank() -> Bind {
     Bind {
         address: BindAddress::Fd(-1),
         name: None,
@@ -73,7 +77,7 @@ fn blank(origin: String) -> Bind {
         gid: None,
         level: None,
         severity_output: None,
-        origin,
+        origin: String::new(),
     }
 }
 

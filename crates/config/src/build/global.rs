@@ -354,9 +354,11 @@ pub fn unix_bind(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     while !cursor.peek().is_empty() {
         match cursor.take() {
             "prefix" => build.shared.unix_prefix = cursor.value("a path")?.to_owned(),
-            word @ ("mode" | "user" | "uid" | "group" | "gid") => {
-                return Err(cursor.fault(super::not_yet(&format!("unix-bind {word}"))));
-            }
+            "mode" => bind::mode(&mut build.shared.unix_template, &mut cursor)?,
+            "user" => bind::user(&mut build.shared.unix_template, &mut cursor)?,
+            "uid" => bind::uid(&mut build.shared.unix_template, &mut cursor)?,
+            "group" => bind::group(&mut build.shared.unix_template, &mut cursor)?,
+            "gid" => bind::gid(&mut build.shared.unix_template, &mut cursor)?,
             word => {
                 return Err(cursor.fault(format!(
                     "'unix-bind' only supports the 'prefix', 'mode', 'uid', 'gid', 'user' and 'group' options (got '{word}')."

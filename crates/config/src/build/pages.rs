@@ -9,6 +9,7 @@ use crate::tree::{Section, bytes_of};
 use http::Method;
 use http::h1::{self, Framing, Limits, Strictness};
 use sample::Place;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The statuses that have own pages; 200 is the answer of `monitor-uri`.
@@ -123,17 +124,19 @@ pub fn file(shared: &Shared<'_>, line: &Line<'_>, index: usize) -> Parse<Vec<u8>
             format!("'{}' : error {what} file '{name}'.", line.keyword()),
         )
     };
-    let size = std::fs::metadata(&path)
-        .map_err(|_| fault("opening"))?
-        .len();
-    let most = shared.bufsize_bytes;
-    if size > most as u64 {
+    let most = shared.bufsize_bytes as u64;
+    let opened = std::fs::File::open(&path).map_err(|_| fault("opening"))?;
+    let mut bytes = Vec::new();
+    // A device may have no end.
+    let read = opened.take(most + 1).read_to_end(&mut bytes);
+    let size = read.map_err(|_| fault("reading"))? as u64;
+    if size > most {
         return Err(line.fault(
             index,
-            format!("file '{name}' exceeds the buffer size ({size} > {most})."),
+            format!("file '{name}' exceeds the buffer size (more than {most} bytes)."),
         ));
     }
-    std::fs::read(&path).map_err(|_| fault("reading"))
+    Ok(bytes)
 }
 
 fn status(line: &Line<'_>, index: usize) -> Parse<u16> {

@@ -99,7 +99,6 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
         pool_max_conn: draft.pool_max_conn,
         pool_purge_delay: draft.pool_purge_delay,
         max_reuse: draft.max_reuse,
-        cookie: None,
         origin: line.span(1).place(),
     })
 }

@@ -95,7 +95,7 @@ pub const KEYWORDS: &[Keyword<Setter>] = &[
     own("httpslog", DF, options::httpslog, "The HTTPS log format."),
     Keyword { state: super::State::Removed("forceclose' is not supported any more since HAProxy 2.0, please just remove it, or use 'option httpclose' if absolutely needed."), ..not_yet("forceclose", DFB, "Removed from the language by HAProxy.") },
     switch("idle-close-on-response", DF, |o| &mut o.idle_close_on_response, "Closes idle client connections only after one more response when stopping."),
-    not_yet("independent-streams", DFB, "Activity of one direction does not refresh the other's timeout."),
+    switch("independent-streams", DFB, |o| &mut o.independent_streams, "Activity of one direction does not refresh the other's timeout."),
     not_yet("ldap-check", DB, "LDAPv3 health checks."),
     not_yet("log-health-checks", DB, "Logs the results of health checks."),
     switch("log-separate-errors", DF, |o| &mut o.log_separate_errors, "Logs failed requests at level `err`."),

@@ -18,10 +18,10 @@ const fn yes(
 
 /// Every `timeout`.
 pub const KEYWORDS: &[Keyword<Field>] = &[
-    yes(
+    Keyword::moot(
         "check",
         DB,
-        |t| &mut t.check,
+        "there are no health checks yet",
         "How long a health check may wait for its answer once connected.",
     ),
     yes(

@@ -118,6 +118,14 @@ impl Facts {
     /// All values, in one field or several, must be the same number (RFC 9110 §8.6); one of them is kept.
     fn content_length(&mut self, text: &[u8], value: Span) -> Result<Keep, ParseError> {
         let known = self.length.is_some();
+        // The usual: one number, once, as it will be written.
+        if !known
+            && (text.len() == 1 || !text.starts_with(b"0"))
+            && let Some(length) = decimal(text)
+        {
+            self.length = Some(length);
+            return Ok(Keep::Yes);
+        }
         for word in list(text) {
             let length = decimal(word).ok_or(ParseError::BadContentLength)?;
             if *self.length.get_or_insert(length) != length {

@@ -41,15 +41,14 @@ pub(super) fn parse(parser: &mut Parser<'_>, to: Method) -> Result<Parsed, Stop>
 /// RFC 9112 §4. The reason phrase and the space before it may be missing.
 fn status_line(parser: &mut Parser<'_>) -> Result<(), Stop> {
     let from = parser.at;
-    while parser.byte(parser.at) > b' ' {
-        parser.at += 1;
-    }
-    if parser.at >= parser.end {
-        return Err(Stop::More);
-    }
-    let version_len = parser.version(from, parser.at)?;
-    parser.space(ParseError::BadStatus)?;
-    let (status, digits) = status(parser)?;
+    let (version_len, status, digits) = match usual_status(&parser.head.buf[from..]) {
+        Some(status) => {
+            parser.at += 12;
+            parser.head.start.version = Version::Http11;
+            (Some(8), status, 3)
+        }
+        None => version_and_status(parser)?,
+    };
 
     let reason = if matches!(parser.byte(parser.at), b'\r' | b'\n') {
         parser.at
@@ -74,6 +73,45 @@ fn status_line(parser: &mut Parser<'_>) -> Result<(), Stop> {
         parser.keep_line(from, version_len + digits + reason_len);
     }
     Ok(())
+}
+
+/// The status of a line that begins as nearly all do: the version, one space, three digits.
+#[inline]
+fn usual_status(line: &[u8]) -> Option<u16> {
+    match line {
+        [
+            b'H',
+            b'T',
+            b'T',
+            b'P',
+            b'/',
+            b'1',
+            b'.',
+            b'1',
+            b' ',
+            a @ b'1'..=b'9',
+            b @ b'0'..=b'9',
+            c @ b'0'..=b'9',
+            b' ' | b'\r',
+            ..,
+        ] => Some(u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0')),
+        _ => None,
+    }
+}
+
+/// The version's length if it will be written as it is, the status and the number of its digits.
+fn version_and_status(parser: &mut Parser<'_>) -> Result<(Option<usize>, u16, usize), Stop> {
+    let from = parser.at;
+    while parser.byte(parser.at) > b' ' {
+        parser.at += 1;
+    }
+    if parser.at >= parser.end {
+        return Err(Stop::More);
+    }
+    let version_len = parser.version(from, parser.at)?;
+    parser.space(ParseError::BadStatus)?;
+    let (status, digits) = status(parser)?;
+    Ok((version_len, status, digits))
 }
 
 /// Three digits, from 100 on. A relaxed parser takes more, as far as they fit.

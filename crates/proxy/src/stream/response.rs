@@ -134,10 +134,13 @@ impl Core {
                     if backlog && let Some(entry) = self.conns.get(server) {
                         entry.backlog = true;
                     }
-                    self.set_deadline(
-                        server,
-                        deadline(now, cx.running.timeouts[stream.backend].server),
-                    );
+                    let options = &cx.running.proxy(stream.backend).options;
+                    if !options.independent_streams || stream.upload.done {
+                        self.set_deadline(
+                            server,
+                            deadline(now, cx.running.timeouts[stream.backend].server),
+                        );
+                    }
                 }
                 if stream.upload.done && stream.phase == Phase::Transfer {
                     self.run(cx, stream);

@@ -124,11 +124,29 @@ impl Core {
         if self.send(cx, to, bytes, &[]) == net::Sent::Backlog {
             self.pause(cx, from);
         }
-        self.tunnel_deadlines(cx, stream);
+        let options = |proxy: usize| &cx.running.proxy(proxy).options;
+        if stream.client == Some(from) {
+            let independent = options(stream.backend).independent_streams;
+            self.tunnel_deadlines_of(cx, stream, (true, !independent));
+        } else {
+            let independent = options(stream.frontend).independent_streams;
+            self.tunnel_deadlines_of(cx, stream, (!independent, true));
+        }
     }
 
     /// Each side's time begins anew. HAProxy's rules: `timeout tunnel` once both sides talk, `*-fin` for half-closed ones.
     pub fn tunnel_deadlines<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &Stream) {
+        self.tunnel_deadlines_of(cx, stream, (true, true));
+    }
+
+    /// As [`Core::tunnel_deadlines`] for the client's side, the server's side, or both: under `option independent-streams`
+    /// what is sent to a side does not count for it.
+    fn tunnel_deadlines_of<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &Stream,
+        (of_client, of_server): (bool, bool),
+    ) {
         let now = cx.now();
         let front = &cx.running.timeouts[stream.frontend];
         let back = &cx.running.timeouts[stream.backend];
@@ -146,10 +164,10 @@ impl Core {
                 tunnel.unwrap_or(plain)
             }
         };
-        if let Some(client) = stream.client {
+        if let Some(client) = stream.client.filter(|_| of_client) {
             self.set_deadline(client, deadline(now, pick(front.client, front.client_fin)));
         }
-        if let Some(server) = stream.server {
+        if let Some(server) = stream.server.filter(|_| of_server) {
             self.set_deadline(server, deadline(now, pick(back.server, back.server_fin)));
         }
     }

@@ -130,3 +130,39 @@ fn a_deadline_is_not_lost_to_a_backlog() {
          c1 end",
     );
 }
+
+#[test]
+fn independent_streams() {
+    let talk = "c1 connects
+         s1 ok
+         c1 > a
+         wait 9000
+         c1 > b
+         wait 9000
+         c1 > c
+         wait 1999
+         c1 open
+         wait 1";
+    play(
+        "what is sent to a server counts for it",
+        "mode tcp",
+        &format!("{talk}\nc1 open"),
+    );
+    play(
+        "it does not",
+        "mode tcp\noption independent-streams",
+        &format!("{talk}\nc1 end\nlog 0 sD--\nquiet"),
+    );
+    let upload = "c1 > POST / HTTP/1.1|host: a|content-length: 3||a
+         s1 ok
+         wait 9000
+         c1 > b
+         wait 9000
+         c1 > c
+         wait 2000";
+    play(
+        "the last byte of a request begins the wait for its answer",
+        "option independent-streams",
+        &format!("{upload}\nc1 open\nwait 17999\nc1 open\nwait 1\nc1 <~ HTTP/1.1 504"),
+    );
+}

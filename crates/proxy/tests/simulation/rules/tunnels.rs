@@ -101,3 +101,33 @@ fn tcp() {
         play(name, lines, script);
     }
 }
+
+#[test]
+fn responses_are_inspected() {
+    let evil = "mode tcp\ntcp-response inspect-delay 5s\ntcp-response content reject if { res.payload(0,4) -m str evil }";
+    play(
+        "the delay is over",
+        evil,
+        "c1 connects\ns1 ok\ns1 > ev\nwait 4999\nc1 open\nc1 <\nwait 1\nc1 < ev\ns1 > il\nc1 < il",
+    );
+    play(
+        "refused",
+        evil,
+        "c1 connects\ns1 ok\ns1 > ev\ns1 > il\nc1 end\nlog 0 PD--\nquiet",
+    );
+    play(
+        "let pass",
+        evil,
+        "c1 connects\ns1 ok\ns1 > ev\ns1 > er\nc1 < ever\nwait 5000\nc1 open",
+    );
+    play(
+        "the server's end is the last chance",
+        evil,
+        "c1 connects\ns1 ok\ns1 > ev\ns1 fin\nc1 < ev\nc1 end\nc1 fin\nlog 0 ----\nquiet",
+    );
+    play(
+        "closed behind its first bytes",
+        "mode tcp\ntcp-response content close",
+        "c1 connects\ns1 ok\ns1 > bye\nc1 < bye\nc1 end\nlog 0 ----\nquiet",
+    );
+}
