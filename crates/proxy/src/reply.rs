@@ -233,7 +233,7 @@ impl Core {
     /// Sends the response that was put together, with its body.
     fn answer<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, body: &[u8]) {
         let Some(client) = stream.client else { return };
-        self.leave_queue(stream);
+        self.give_up_queue(cx, stream);
         stream.waiting_rule = None;
         stream.wants_tunnel = false;
         stream.keep_server = false;
