@@ -254,8 +254,10 @@ pub enum BackendTarget {
 }
 
 /// An own response in place of an error.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum ErrorPage {
+    /// `http-error`.
+    Reply(std::sync::Arc<Reply>),
     /// A complete raw response.
     Raw(Vec<u8>),
     /// `errorloc*`.

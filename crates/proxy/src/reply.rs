@@ -43,6 +43,10 @@ impl Core {
             });
         stream.txn.status = status;
         match configured {
+            Some(ErrorPage::Reply(reply)) if matches!(reply.body, ReplyBody::Default) => {
+                self.builtin_page(cx, stream, status)
+            }
+            Some(ErrorPage::Reply(reply)) => self.reply(cx, stream, reply),
             Some(ErrorPage::Raw(raw)) => self.raw_page(cx, stream, status, raw),
             Some(ErrorPage::Redirect {
                 status: code,
@@ -229,7 +233,7 @@ impl Core {
     /// Sends the response that was put together, with its body.
     fn answer<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, body: &[u8]) {
         let Some(client) = stream.client else { return };
-        self.leave_queue(stream);
+        self.give_up_queue(cx, stream);
         stream.waiting_rule = None;
         stream.wants_tunnel = false;
         stream.keep_server = false;

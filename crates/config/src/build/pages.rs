@@ -1,13 +1,14 @@
 //! Error pages: `errorfile`, `errorloc*`, `errorfiles`, and sections `http-errors` (manual §4.2, §12.4).
 
-use super::line::{Line, Parse};
+use super::line::{Cursor, Line, Parse};
 use super::proxy::ProxyBuild;
-use super::{Shared, unknown};
+use super::{Shared, reply, unknown};
 use crate::keywords::{self, other};
 use crate::model::ErrorPage;
 use crate::tree::{Section, bytes_of};
 use http::Method;
 use http::h1::{self, Framing, Limits, Strictness};
+use sample::Place;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -221,6 +222,25 @@ pub fn errorfiles(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
+/// `http-error status <status> …`
+pub fn http_error(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let place = build.place(Place::FE_HTTP_REQUEST, Place::BE_HTTP_REQUEST);
+    let mut cursor = Cursor { line: *line, at: 1 };
+    let page = reply::reply(build.shared, &mut cursor, place, 0)?;
+    if !STATUSES.contains(&page.status) {
+        return Err(match page.status {
+            0 => cursor.fault("expects 'status <status_code>'."),
+            status => cursor.fault(format!("status code '{status}' not handled.")),
+        });
+    }
+    if !cursor.peek().is_empty() {
+        return Err(cursor.fault("takes no condition."));
+    }
+    let page = (page.status, ErrorPage::Reply(page.into()));
+    put(&mut build.proxy.error_pages, page);
+    Ok(())
+}
+
 /// The pages of the `http-errors` section that word `index` names.
 pub fn section_pages<'s>(
     shared: &'s Shared<'_>,
@@ -274,10 +294,12 @@ fn http_errors_names() -> impl Iterator<Item = &'static str> {
         .map(|known: &keywords::Keyword<()>| known.name)
 }
 
-/// The raw response that a page stands for.
+/// The raw response that a page of an `http-errors` section stands for.
 pub fn raw(page: &ErrorPage) -> Vec<u8> {
     match page {
         ErrorPage::Raw(bytes) => bytes.clone(),
+        // `http-errors` sections, whose pages these are, have none.
+        ErrorPage::Reply(_) => Vec::new(),
         ErrorPage::Redirect { status, location } => {
             let reason = if *status == 303 { "See Other" } else { "Found" };
             let mut bytes =

@@ -57,7 +57,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("hash-type", DB, backend::hash_type, "How hashes map to servers."),
     K::yes("http-after-response", NFB, http_rules::after_response, "Rules for every response, own ones included."),
     K::not_yet("http-check", DB, CHECKS),
-    K::not_yet("http-error", DFB, "An error page in the syntax of `http-request return`."),
+    K::yes("http-error", DFB, pages::http_error, "An error page in the syntax of `http-request return`."),
     K::yes("http-request", NFB, http_rules::request, "Rules for requests."),
     K::yes("http-response", NFB, http_rules::response, "Rules for responses of servers."),
     K::yes("http-reuse", DB, backend::http_reuse, "When idle server connections are shared."),

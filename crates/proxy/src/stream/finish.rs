@@ -14,7 +14,7 @@ impl Core {
         if stream.phase == Phase::Done {
             return;
         }
-        self.leave_queue(stream);
+        self.give_up_queue(cx, stream);
         stream
             .txn
             .timing
@@ -35,6 +35,14 @@ impl Core {
             self.next_request(cx, client);
         } else {
             self.finish_client(cx, client, stream.lingers);
+        }
+    }
+
+    /// A stream that waits in a queue will get no server: its time there ends now.
+    pub fn give_up_queue<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &mut Stream) {
+        if stream.queued {
+            stream.txn.timing.queued_ms.get_or_insert(cx.now().ms());
+            self.leave_queue(stream);
         }
     }
 
@@ -140,7 +148,7 @@ impl Core {
                 self.run(cx, stream);
             }
             Phase::Queue => {
-                self.leave_queue(stream);
+                self.give_up_queue(cx, stream);
                 stream.ended_by(b's', b'Q');
                 self.fail(cx, stream, 503);
             }

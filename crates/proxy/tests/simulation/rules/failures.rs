@@ -162,6 +162,18 @@ fn pages_of_the_configuration() {
         ),
     );
     play(
+        "http-error",
+        "http-error status 503 hdr x %[path] content-type text/plain lf-string no%[path]",
+        &format!(
+            "{GET}\ns1 refuse\nc1 < HTTP/1.1 503 Service Unavailable|x: /|content-length: 3|content-type: text/plain||no/\nc1 open\nlog 503 SC--"
+        ),
+    );
+    play(
+        "http-error of nothing but its status",
+        "http-error status 503",
+        &format!("{GET}\ns1 refuse\nc1 < HTTP/1.1 503 Service Unavailable|content-length: 0||"),
+    );
+    play(
         "deny",
         "http-request deny deny_status 429",
         &format!("{GET}\nc1 <~ HTTP/1.1 429 Too Many Requests|\nc1 open\nlog 429 PR--\ns1 none"),
