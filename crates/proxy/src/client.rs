@@ -13,6 +13,9 @@ use crate::running::deadline;
 use crate::shared::Count;
 use crate::stream::{Phase, Stream};
 
+/// How long a client that was told of the end is listened to.
+const LINGER_MS: u64 = 1000;
+
 impl Core {
     /// A connection came in.
     pub fn accepted<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId, accepted: Accepted) {
@@ -41,6 +44,7 @@ impl Core {
             stream: None,
             streams: 0,
             kept: None,
+            lingers: false,
             idle_since: now,
         };
         self.conns.insert(conn, Role::Client(client));
@@ -528,24 +532,44 @@ impl Core {
         }
     }
 
-    /// Closes a client connection once its last bytes are gone.
-    pub fn finish_client<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
+    /// Closes a client connection once its last bytes are gone. With `lingers` the client does not know yet that this was
+    /// its last answer: what it may still send is read and thrown away until it has seen our end, for a close with bytes
+    /// unread would reset the connection and take the answer with it (RFC 9112 §9.6).
+    pub fn finish_client<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId, lingers: bool) {
         let now = cx.now();
         let Some(entry) = self.conns.get(conn) else {
             return;
         };
-        let backlog = entry.backlog;
+        let (backlog, eof) = (entry.backlog, entry.eof);
         let Some(client) = entry.client() else { return };
         client.stream = None;
-        if !backlog {
+        client.lingers = lingers;
+        if !backlog && (!lingers || eof) {
             return self.close_client(cx, conn);
         }
         client.stage = Stage::Closing;
-        let frontend = client.frontend;
+        let wait_ms = match backlog {
+            true => cx.running.timeouts[client.frontend].client,
+            false => LINGER_MS,
+        };
         entry.input.clear();
         cx.driver.shutdown(conn);
-        self.set_deadline(conn, deadline(now, cx.running.timeouts[frontend].client));
+        self.set_deadline(conn, deadline(now, wait_ms));
         self.unpause(cx, conn);
+    }
+
+    /// The last bytes of a closing client are gone.
+    pub fn closing_drained<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {
+        let now = cx.now();
+        let Some(entry) = self.conns.get(conn) else {
+            return;
+        };
+        let eof = entry.eof;
+        if !eof && entry.client().is_some_and(|client| client.lingers) {
+            self.set_deadline(conn, deadline(now, LINGER_MS));
+        } else {
+            self.close_client(cx, conn);
+        }
     }
 
     pub fn close_client<D: Driver>(&mut self, cx: &mut Cx<'_, D>, conn: ConnId) {

@@ -46,6 +46,8 @@ pub(crate) struct Client {
     pub streams: u32,
     /// A server connection that only this client may use again (`http-reuse never`, PROXY protocol).
     pub kept: Option<ConnId>,
+    /// Closing, it is read until it has seen our end.
+    pub lingers: bool,
     /// When the last stream ended: what `%Ti` and the keep-alive timeout count from.
     pub idle_since: net::Now,
 }
@@ -57,7 +59,7 @@ pub(crate) enum Stage {
     ProxyHeader,
     /// `tcp-request session` rules are due.
     Session,
-    /// Its last bytes leave, then it closes.
+    /// Its last bytes leave, or it has yet to see our end; then it closes.
     Closing,
     /// Streams begin as bytes come.
     Ready,

@@ -404,7 +404,7 @@ fn error_pages_are_the_configured_ones() {
         ("HTTP/1.1 503 Busy", "later\n".to_owned())
     );
     assert_eq!(answer.field("cache-control"), Some("no-store"));
-    // A page of HTTP/1.1 without a length ends with its connection.
+    // A page that does not say how long it is ends its connection, as HAProxy has it.
     assert!(client.is_closed());
     let mut client = Client::connect(address(&front));
     let answer = client.get("/gone");
@@ -647,7 +647,7 @@ fn nothing_waits_for_a_client_that_left_the_queue() {
     while probe.get("/queue").field("queue") != Some("1") {}
     // Half-closing is leaving, in an HTTP backend (manual §4.2 option abortonclose).
     left.reader.wire.close_write();
-    assert!(left.is_closed());
+    assert!(left.is_closed(), "who left gets no answer");
     while probe.get("/queue").field("queue") != Some("0") {}
     drop(release.accept());
     assert_eq!(first.response().unwrap().status, 200);

@@ -34,7 +34,7 @@ impl Core {
         if stream.keep_client {
             self.next_request(cx, client);
         } else {
-            self.finish_client(cx, client);
+            self.finish_client(cx, client, stream.lingers);
         }
     }
 
@@ -57,6 +57,7 @@ impl Core {
     pub fn cut<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
         stream.keep_client = false;
         stream.keep_server = false;
+        stream.lingers = false;
         self.scratch.clear();
         self.finish(cx, stream);
     }
@@ -208,7 +209,7 @@ impl Core {
         entry.backlog = false;
         let id = match &entry.role {
             crate::conn::Role::Client(client) if client.stage == crate::conn::Stage::Closing => {
-                return self.close_client(cx, conn);
+                return self.closing_drained(cx, conn);
             }
             crate::conn::Role::Client(client) if client.stream.is_none() => {
                 return self.await_request(cx, conn);

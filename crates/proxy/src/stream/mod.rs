@@ -92,6 +92,8 @@ pub(crate) struct Stream {
     pub download: Transfer,
     /// The client connection outlives this stream.
     pub keep_client: bool,
+    /// It does not, and the client, which may still send, learns it from the answer.
+    pub lingers: bool,
     /// The server connection outlives this stream.
     pub keep_server: bool,
     /// The bytes of a `maxconn` queue wait, a tarpit or an `inspect-delay` end then.
@@ -153,6 +155,7 @@ impl Stream {
             upload,
             download,
             keep_client,
+            lingers,
             keep_server,
             wait_until_ms,
             inspecting,
@@ -183,6 +186,7 @@ impl Stream {
             head_waits,
             resendable,
             keep_client,
+            lingers,
             keep_server,
             inspecting,
             body_cut,

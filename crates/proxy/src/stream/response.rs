@@ -394,6 +394,9 @@ impl Core {
         }
         let old = version == Version::Http10;
         let old_client = stream.request_version() == Version::Http10;
+        // A client that asked for the end sends nothing more; one whose request was not understood may.
+        let asked = stream.parsed.consumed > 0 && !stream.parsed.keep_alive;
+        stream.lingers = !stream.keep_client && !asked;
         match stream.keep_client {
             false if !old => stream.response.append(b"connection", b"close"),
             true if old || old_client => stream.response.append(b"connection", b"keep-alive"),

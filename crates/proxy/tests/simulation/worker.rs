@@ -173,7 +173,7 @@ impl Worker {
             return;
         }
         stage.hesitations -= 1;
-        let until_ms = now_ms + stage.random.next() % 900;
+        let until_ms = now_ms + stage.random.next() % 500;
         match stage.random.below(2) {
             0 => pipe.held_until_ms = pipe.held_until_ms.max(until_ms),
             _ => pipe.unread_until_ms = until_ms,

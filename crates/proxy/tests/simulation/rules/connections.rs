@@ -179,7 +179,7 @@ fn draining() {
         "the request at hand is answered and its connection ends",
         "",
         &format!(
-            "c1 > GET / HTTP/1.1|host: a||\ns1 ok\ndrainprocess\ns1 > {OK}\nc1 < HTTP/1.1 200 OK|content-length: 0|connection: close||\nc1 end\nfinished"
+            "c1 > GET / HTTP/1.1|host: a||\ns1 ok\ndrainprocess\ns1 > {OK}\nc1 < HTTP/1.1 200 OK|content-length: 0|connection: close||\nc1 end\nc1 fin\nfinished"
         ),
     );
     play(
@@ -193,13 +193,13 @@ fn draining() {
         "a request that was under way is answered",
         "",
         &format!(
-            "c1 > GET / HTTP/1.1|host: a||\ns1 ok\ns1 > {OK}\nc1 < {OK}\ndrainprocess\nwait 999\nc1 > GET / HTTP/1.1|host: a||\ns1 > {OK}\nc1 < HTTP/1.1 200 OK|content-length: 0|connection: close||\nc1 end\nfinished"
+            "c1 > GET / HTTP/1.1|host: a||\ns1 ok\ns1 > {OK}\nc1 < {OK}\ndrainprocess\nwait 999\nc1 > GET / HTTP/1.1|host: a||\ns1 > {OK}\nc1 < HTTP/1.1 200 OK|content-length: 0|connection: close||\nc1 end\nc1 fin\nfinished"
         ),
     );
     play(
         "grace: the listener stays a while",
         "",
-        "drainprocess 3000\nlistens\nwait 2999\nlistens\nc1 > GET / HTTP/1.1|host: a||\ns1 ok\nwait 1\nunfinished\ns1 > HTTP/1.1 204 No Content||\nc1 < HTTP/1.1 204 No Content|connection: close||\nfinished",
+        "drainprocess 3000\nlistens\nwait 2999\nlistens\nc1 > GET / HTTP/1.1|host: a||\ns1 ok\nwait 1\nunfinished\ns1 > HTTP/1.1 204 No Content||\nc1 < HTTP/1.1 204 No Content|connection: close||\nc1 fin\nfinished",
     );
     play(
         "hard-stop-after",
