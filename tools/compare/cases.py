@@ -240,3 +240,6 @@ c2('resp-101-unasked',[[('s',G),E_]],[[('r',),('s',b'HTTP/1.1 101 Sw\r\n\r\n'),(
 c2('resp-304-body',[[('s',G),('r',),('w',.1),('h',),E_]],[[('r',),('s',b'HTTP/1.1 304 NM\r\n\r\n'),('e',)]])
 c2('resp-trailers',[[('s',b'GET / HTTP/1.1\r\nHost: h\r\nTE: trailers\r\n\r\n'),('r',b'X-B: 2\r\n\r\n'.lower())]],[[('r',),('s',b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-B\r\n\r\n1\r\na\r\n0\r\nX-B: 2\r\n\r\n'),('e',)]])
 c2('nolf-resp',[[('s',G),E_]],[[('r',),('s',b'HTTP/1.1 200 OK\nContent-Length: 2\n\nhi'),('e',)]])
+c2('resp-10-chunked',[[('s',G),E_]],[[('r',),('s',b'HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n'),('e',)]])
+c2('resp-10-close',[[('s',G),E_]],[[('r',),('s',b'HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi'),('e',)]])
+c2('resp-10-http10',[[('s',b'GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n'),E_]],[[('r',),('s',b'HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi'),('e',)]])

@@ -346,8 +346,12 @@ impl Core {
             && backend.connection_mode == ConnectionMode::KeepAlive;
         let version = stream.request_version();
         stream.request.set_version(version);
+        // A server may not look for chunks in HTTP/1.0, and take them for its next request.
+        let ambiguous = version == Version::Http10 && stream.parsed.framing == Framing::Chunked;
+        stream.keep_server &= !ambiguous;
         if !stream.wants_tunnel {
-            let keeps = stream.keep_server || backend.options.http_pretend_keepalive;
+            let keeps =
+                stream.keep_server || (backend.options.http_pretend_keepalive && !ambiguous);
             match (keeps, version) {
                 (false, Version::Http11) => stream.request.append(b"connection", b"close"),
                 (true, Version::Http10) => stream.request.append(b"connection", b"keep-alive"),

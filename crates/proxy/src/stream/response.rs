@@ -226,7 +226,9 @@ impl Core {
             stream.response.remove_all(b"transfer-encoding");
             stream.keep_client = false;
         }
-        if parsed.framing == Framing::UntilClose {
+        // A chunked answer that calls itself HTTP/1.0 may be read to the end of the connection, so there must be one.
+        let ambiguous = chunked && stream.response.version() == Version::Http10;
+        if ambiguous || parsed.framing == Framing::UntilClose {
             stream.keep_client = false;
         }
         stream.answer_framing = parsed.framing;
