@@ -74,12 +74,12 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
         origin: origin::start_here(ORIGIN_THREADS, Bodies::new())?,
         sink: Sink::start()?,
         workdir: Workdir::new("bench-http")?,
-        total: cases.len(),
         options,
     };
     let mut rows = Vec::new();
-    for group in cases.chunk_by(|a, b| (a.workers, a.log) == (b.workers, b.log)) {
-        rows.extend(bench.group(group, rows.len())?);
+    for (done, case) in cases.iter().enumerate() {
+        eprintln!("[{}/{}] {}", done + 1, cases.len(), case.name());
+        rows.push(bench.case(case)?);
     }
     print!("{}", report::table(&rows));
     std::fs::write(
@@ -131,29 +131,10 @@ struct Bench {
     connections_max: u32,
     sink: Sink,
     workdir: Workdir,
-    total: usize,
     options: Options,
 }
 
 impl Bench {
-    /// Runs the cases of one group, for which the proxies are started once. `done` cases were run before.
-    fn group(&self, cases: &[Case], done: usize) -> Result<Vec<Row>, Failure> {
-        let Some(first) = cases.first() else {
-            return Ok(Vec::new());
-        };
-        let running = self
-            .programs
-            .iter()
-            .map(|program| self.start(program, first))
-            .collect::<Result<Vec<_>, _>>()?;
-        let mut rows = Vec::new();
-        for case in cases {
-            eprintln!("[{}/{}] {}", done + rows.len() + 1, self.total, case.name());
-            rows.push(self.case(case, &running)?);
-        }
-        Ok(rows)
-    }
-
     fn start(&self, program: &Installed, case: &Case) -> Result<Running, Failure> {
         let setting = Setting {
             listen: peers::free_address()?,
@@ -175,16 +156,22 @@ impl Bench {
         Ok(running)
     }
 
-    fn case(&self, case: &Case, running: &[Running]) -> Result<Row, Failure> {
-        let mut samples: Vec<(&'static str, Vec<Sample>)> = running
-            .iter()
-            .map(|proxy| (proxy.name, Vec::new()))
-            .collect();
+    /// Runs the proxies in turn, round after round. Each round has fresh processes: how the kernel places a process and its
+    /// pooled connections is luck that lasts as long as it lives, and the median is to be over it.
+    fn case(&self, case: &Case) -> Result<Row, Failure> {
+        let mut samples: Vec<(&'static str, Vec<Sample>)> = Vec::new();
         for _ in 0..self.options.rounds {
-            for (proxy, (_, samples)) in running.iter().zip(&mut samples) {
+            let running = self
+                .programs
+                .iter()
+                .map(|program| self.start(program, case))
+                .collect::<Result<Vec<_>, _>>()?;
+            samples.resize_with(running.len(), Default::default);
+            for (proxy, (name, samples)) in running.iter().zip(&mut samples) {
                 if sys::interrupted() {
                     return Err("interrupted".into());
                 }
+                *name = proxy.name;
                 samples.push(self.sample(case, proxy)?);
             }
         }
