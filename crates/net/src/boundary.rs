@@ -43,7 +43,8 @@ impl Now {
 /// What became of the bytes given to [`Driver::send`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// All of them are with the kernel.
+    /// All of them are with the kernel, or will be at the end of the round. If that then does not take them all,
+    /// [`Engine::on_drained`] comes although nobody was told of a backlog.
     All,
     /// The driver keeps a copy of the unsent tail and calls [`Engine::on_drained`] when it is gone.
     /// The engine stops feeding this connection until then.

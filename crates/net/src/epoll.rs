@@ -4,7 +4,9 @@
 //! report the next bytes as a new edge. A connection that was paused, or had its turn, with bytes left is kept in a
 //! ready list and served before the next wait.
 
+use std::collections::VecDeque;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -24,6 +26,13 @@ pub const RECEIVE_BUFFER_BYTES: usize = 256 << 10;
 const EVENTS_MAX: usize = 256;
 /// Full reads of one connection before the others have their turn.
 const READS_A_TURN_MAX: u32 = 4;
+/// Messages up to this long leave at the end of the round, together with those of the other connections: the kernel's
+/// send path stays in the cache, and whoever is woken by them finds more than one. Longer ones leave at once.
+const DEFER_BYTES_MAX: usize = 4 << 10;
+/// Messages gathered before they leave within a round, so that the first of a large one does not wait for the last.
+const DEFER_CONNS_MAX: usize = 32;
+/// How long the last bytes of a closed connection may wait for a peer that does not read.
+const ORPHAN_MS: u64 = 10_000;
 /// Connections accepted from one listener before the others have their turn, where nothing else is asked for.
 pub const ACCEPTS_A_TURN_DEFAULT: u32 = 64;
 /// Unread input thrown away at a close, so that the peer sees FIN after our last bytes and not RST.
@@ -98,6 +107,11 @@ pub struct EpollDriver {
     buffers: SocketBuffers,
     now: Now,
     retry_accept_ms: Option<u64>,
+    /// Connections with a message for the end of the round, and the bytes of those.
+    outbox: Vec<ConnId>,
+    out: Vec<u8>,
+    /// Closed connections whose last bytes the kernel did not take yet, by the moment they are given up.
+    orphans: VecDeque<(u64, ConnId)>,
 }
 
 #[derive(Debug)]
@@ -119,6 +133,10 @@ struct Conn {
     fd: OwnedFd,
     /// What the kernel did not take.
     backlog: Option<Box<Backlog>>,
+    /// Its message in the driver's `out`; empty where there is none.
+    pending: Range<u32>,
+    /// The engine has closed it; only its last bytes remain.
+    orphan: bool,
     connecting: bool,
     paused: bool,
     /// The kernel may hold unread bytes or an unread end.
@@ -160,6 +178,9 @@ impl EpollDriver {
             buffers: setup.buffers,
             now: sys::now(),
             retry_accept_ms: None,
+            outbox: Vec::new(),
+            out: Vec::new(),
+            orphans: VecDeque::new(),
         };
         for listener in setup.listeners {
             let wildcard = sys::is_wildcard(&listener.local);
@@ -235,6 +256,8 @@ impl EpollDriver {
             }
             self.close_listeners(engine, &mut buffer);
             engine.on_round_end(self);
+            self.flush();
+            self.bury_orphans();
             for log in &mut self.logs {
                 log.flush(&self.dropped);
             }
@@ -246,10 +269,10 @@ impl EpollDriver {
         if !self.ready.is_empty() {
             return 0;
         }
-        let next = match (engine.next_deadline_ms(), self.retry_accept_ms) {
-            (Some(one), Some(other)) => one.min(other),
-            (Some(one), None) | (None, Some(one)) => one,
-            (None, None) => return -1,
+        let orphan = self.orphans.front().map(|(at, _)| *at);
+        let moments = [engine.next_deadline_ms(), self.retry_accept_ms, orphan];
+        let Some(next) = moments.into_iter().flatten().min() else {
+            return -1;
         };
         i32::try_from(next.saturating_sub(self.now.ms())).unwrap_or(i32::MAX)
     }
@@ -264,6 +287,9 @@ impl EpollDriver {
         let Some(entry) = self.conns.get_mut(conn) else {
             return;
         };
+        if entry.orphan {
+            return self.orphan_event(conn, bits);
+        }
         let has = |bit: i32| bits & bit as u32 != 0;
         if entry.connecting {
             if !has(libc::EPOLLOUT | libc::EPOLLERR | libc::EPOLLHUP) {
@@ -378,6 +404,95 @@ impl EpollDriver {
             }
             Io::WouldBlock => entry.backlog = Some(backlog),
             Io::Failed(_) => self.die(engine, conn, Close::Reset),
+        }
+    }
+
+    /// Sends what was put off for the end of the round.
+    fn flush(&mut self) {
+        let mut outbox = std::mem::take(&mut self.outbox);
+        for conn in outbox.drain(..) {
+            self.flush_conn(conn);
+        }
+        self.outbox = outbox;
+        self.out.clear();
+    }
+
+    /// Sends what one connection put off. Its place in the outbox then finds nothing more to send.
+    fn flush_conn(&mut self, conn: ConnId) -> Sent {
+        let Some(entry) = self.conns.get_mut(conn) else {
+            return Sent::Dead;
+        };
+        let pending = std::mem::take(&mut entry.pending);
+        if pending.is_empty() {
+            return Sent::All;
+        }
+        let out = std::mem::take(&mut self.out);
+        let sent = self.send_now(
+            conn,
+            &out[pending.start as usize..pending.end as usize],
+            &[],
+        );
+        self.out = out;
+        sent
+    }
+
+    /// Sends now; what the kernel does not take becomes the backlog.
+    fn send_now(&mut self, conn: ConnId, head: &[u8], body: &[u8]) -> Sent {
+        let Some(entry) = self.conns.get_mut(conn) else {
+            return Sent::Dead;
+        };
+        let sent = match sys::send(entry.fd.as_raw_fd(), head, body) {
+            Io::Done(bytes) if bytes == head.len() + body.len() => return Sent::All,
+            Io::Done(bytes) => bytes,
+            Io::WouldBlock => 0,
+            Io::Failed(_) => {
+                entry.dead = Some(Close::Reset);
+                self.make_ready(conn);
+                return Sent::Dead;
+            }
+        };
+        let mut bytes = Vec::with_capacity(head.len() + body.len() - sent);
+        bytes.extend_from_slice(&head[sent.min(head.len())..]);
+        bytes.extend_from_slice(&body[sent.saturating_sub(head.len())..]);
+        entry.backlog = Some(Box::new(Backlog { bytes, sent: 0 }));
+        Sent::Backlog
+    }
+
+    /// The engine closed a connection whose last bytes, put off and so taken for sent, the kernel did not take.
+    fn orphan(&mut self, conn: ConnId) {
+        if let Some(entry) = self.conns.get_mut(conn) {
+            entry.orphan = true;
+            self.orphans.push_back((self.now.ms() + ORPHAN_MS, conn));
+        }
+    }
+
+    fn orphan_event(&mut self, conn: ConnId, bits: u32) {
+        let Some(entry) = self.conns.get_mut(conn) else {
+            return;
+        };
+        let Some(backlog) = &mut entry.backlog else {
+            return;
+        };
+        let over = bits & (libc::EPOLLERR | libc::EPOLLHUP) as u32 != 0
+            || match sys::send(entry.fd.as_raw_fd(), &backlog.bytes[backlog.sent..], &[]) {
+                Io::Done(bytes) => {
+                    backlog.sent += bytes;
+                    backlog.sent == backlog.bytes.len()
+                }
+                Io::WouldBlock => false,
+                Io::Failed(_) => true,
+            };
+        if over && let Some(entry) = self.conns.remove(conn) {
+            sys::discard_input(entry.fd.as_raw_fd(), DISCARD_BYTES_MAX);
+        }
+    }
+
+    fn bury_orphans(&mut self) {
+        while let Some((at, conn)) = self.orphans.front().copied()
+            && (at <= self.now.ms() || self.conns.get_mut(conn).is_none())
+        {
+            self.orphans.pop_front();
+            self.conns.remove(conn);
         }
     }
 
@@ -518,6 +633,8 @@ impl EpollDriver {
         let conn = self.conns.insert(Conn {
             fd,
             backlog: None,
+            pending: 0..0,
+            orphan: false,
             connecting,
             paused: false,
             unread: false,
@@ -587,21 +704,23 @@ impl Driver for EpollDriver {
             backlog.bytes.extend_from_slice(body);
             return Sent::Backlog;
         }
-        let sent = match sys::send(entry.fd.as_raw_fd(), head, body) {
-            Io::Done(bytes) if bytes == head.len() + body.len() => return Sent::All,
-            Io::Done(bytes) => bytes,
-            Io::WouldBlock => 0,
-            Io::Failed(_) => {
-                entry.dead = Some(Close::Reset);
-                self.make_ready(conn);
-                return Sent::Dead;
+        if head.len() + body.len() <= DEFER_BYTES_MAX && entry.pending.is_empty() {
+            let from = self.out.len() as u32;
+            self.out.extend_from_slice(head);
+            self.out.extend_from_slice(body);
+            entry.pending = from..self.out.len() as u32;
+            self.outbox.push(conn);
+            if self.outbox.len() >= DEFER_CONNS_MAX {
+                self.flush();
             }
-        };
-        let mut bytes = Vec::with_capacity(head.len() + body.len() - sent);
-        bytes.extend_from_slice(&head[sent.min(head.len())..]);
-        bytes.extend_from_slice(&body[sent.saturating_sub(head.len())..]);
-        entry.backlog = Some(Box::new(Backlog { bytes, sent: 0 }));
-        Sent::Backlog
+            return Sent::All;
+        }
+        match self.flush_conn(conn) {
+            Sent::All => self.send_now(conn, head, body),
+            // What waited was not taken whole: this goes behind it.
+            Sent::Backlog => self.send(conn, head, body),
+            Sent::Dead => Sent::Dead,
+        }
     }
 
     fn connect(&mut self, connect: &Connect<'_>) -> Result<ConnId, ConnectError> {
@@ -628,6 +747,7 @@ impl Driver for EpollDriver {
     }
 
     fn shutdown(&mut self, conn: ConnId) {
+        self.flush_conn(conn);
         if let Some(entry) = self.conns.get_mut(conn) {
             entry.shutdown = true;
             if entry.backlog.is_none() {
@@ -637,6 +757,9 @@ impl Driver for EpollDriver {
     }
 
     fn close(&mut self, conn: ConnId) {
+        if self.flush_conn(conn) == Sent::Backlog {
+            return self.orphan(conn);
+        }
         if let Some(entry) = self.conns.remove(conn)
             && (entry.unread || entry.paused)
         {
@@ -645,6 +768,7 @@ impl Driver for EpollDriver {
     }
 
     fn abort(&mut self, conn: ConnId) {
+        self.flush_conn(conn);
         if let Some(entry) = self.conns.remove(conn) {
             sys::set_linger_zero(entry.fd.as_raw_fd());
         }
