@@ -6,7 +6,6 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -108,7 +107,7 @@ pub struct EpollDriver {
     now: Now,
     retry_accept_ms: Option<u64>,
     /// Connections with a message for the end of the round, and the bytes of those.
-    outbox: Vec<ConnId>,
+    outbox: Vec<PutOff>,
     out: Vec<u8>,
     /// Closed connections whose last bytes the kernel did not take yet, by the moment they are given up.
     orphans: VecDeque<(u64, ConnId)>,
@@ -133,8 +132,8 @@ struct Conn {
     fd: OwnedFd,
     /// What the kernel did not take.
     backlog: Option<Box<Backlog>>,
-    /// Its message in the driver's `out`; empty where there is none.
-    pending: Range<u32>,
+    /// It has a message in the outbox: the place there, from 1.
+    put_off: u32,
     /// The engine has closed it; only its last bytes remain.
     orphan: bool,
     connecting: bool,
@@ -149,6 +148,14 @@ struct Conn {
     shutdown: bool,
     /// Died while the engine was running; told from the loop.
     dead: Option<Close>,
+}
+
+/// A message in `out` for the end of the round.
+#[derive(Debug)]
+struct PutOff {
+    conn: ConnId,
+    from: u32,
+    to: u32,
 }
 
 /// The unsent tail of a message; boxed, so that it costs an idle connection one word.
@@ -410,10 +417,24 @@ impl EpollDriver {
     /// Sends what was put off for the end of the round.
     fn flush(&mut self) {
         let mut outbox = std::mem::take(&mut self.outbox);
-        for conn in outbox.drain(..) {
-            self.flush_conn(conn);
+        let out = std::mem::take(&mut self.out);
+        for (place, message) in (1..).zip(&outbox) {
+            let Some(entry) = self.conns.get_mut(message.conn) else {
+                continue;
+            };
+            if entry.put_off != place {
+                continue; // it left before its turn; a later one may wait
+            }
+            entry.put_off = 0;
+            let bytes = &out[message.from as usize..message.to as usize];
+            let sent = sys::send(entry.fd.as_raw_fd(), bytes, &[]);
+            if sent != Io::Done(bytes.len()) {
+                self.not_all(message.conn, sent, bytes, &[]);
+            }
         }
+        outbox.clear();
         self.outbox = outbox;
+        self.out = out;
         self.out.clear();
     }
 
@@ -422,16 +443,13 @@ impl EpollDriver {
         let Some(entry) = self.conns.get_mut(conn) else {
             return Sent::Dead;
         };
-        let pending = std::mem::take(&mut entry.pending);
-        if pending.is_empty() {
+        let place = std::mem::take(&mut entry.put_off);
+        let Some(message) = self.outbox.get((place as usize).wrapping_sub(1)) else {
             return Sent::All;
-        }
+        };
+        let (from, to) = (message.from as usize, message.to as usize);
         let out = std::mem::take(&mut self.out);
-        let sent = self.send_now(
-            conn,
-            &out[pending.start as usize..pending.end as usize],
-            &[],
-        );
+        let sent = self.send_now(conn, &out[from..to], &[]);
         self.out = out;
         sent
     }
@@ -441,8 +459,18 @@ impl EpollDriver {
         let Some(entry) = self.conns.get_mut(conn) else {
             return Sent::Dead;
         };
-        let sent = match sys::send(entry.fd.as_raw_fd(), head, body) {
-            Io::Done(bytes) if bytes == head.len() + body.len() => return Sent::All,
+        match sys::send(entry.fd.as_raw_fd(), head, body) {
+            Io::Done(bytes) if bytes == head.len() + body.len() => Sent::All,
+            sent => self.not_all(conn, sent, head, body),
+        }
+    }
+
+    #[cold]
+    fn not_all(&mut self, conn: ConnId, sent: Io, head: &[u8], body: &[u8]) -> Sent {
+        let Some(entry) = self.conns.get_mut(conn) else {
+            return Sent::Dead;
+        };
+        let sent = match sent {
             Io::Done(bytes) => bytes,
             Io::WouldBlock => 0,
             Io::Failed(_) => {
@@ -633,7 +661,7 @@ impl EpollDriver {
         let conn = self.conns.insert(Conn {
             fd,
             backlog: None,
-            pending: 0..0,
+            put_off: 0,
             orphan: false,
             connecting,
             paused: false,
@@ -704,12 +732,13 @@ impl Driver for EpollDriver {
             backlog.bytes.extend_from_slice(body);
             return Sent::Backlog;
         }
-        if head.len() + body.len() <= DEFER_BYTES_MAX && entry.pending.is_empty() {
+        if entry.put_off == 0 && head.len() + body.len() <= DEFER_BYTES_MAX {
             let from = self.out.len() as u32;
             self.out.extend_from_slice(head);
             self.out.extend_from_slice(body);
-            entry.pending = from..self.out.len() as u32;
-            self.outbox.push(conn);
+            let to = self.out.len() as u32;
+            self.outbox.push(PutOff { conn, from, to });
+            entry.put_off = self.outbox.len() as u32;
             if self.outbox.len() >= DEFER_CONNS_MAX {
                 self.flush();
             }
