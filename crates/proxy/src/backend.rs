@@ -63,22 +63,32 @@ impl Core {
         Step::Go(Phase::Connect)
     }
 
+    /// The hash of what binds this request to a server.
+    fn hash_key<D: Driver>(&self, cx: &Cx<'_, D>, stream: &Stream) -> Option<u32> {
+        let proxy = cx.running.proxy(stream.backend);
+        let session = self.session(stream)?;
+        let request = stream.has_request().then_some(&stream.request);
+        balance::key(proxy, session, &stream.txn, request, |expr, out| {
+            self.with_scope(cx, stream, true, |scope| {
+                if proxy.hash_type.function == HashFunction::None {
+                    expr.append_text(scope, out);
+                    !out.is_empty()
+                } else {
+                    expr.append_binary(scope, out)
+                }
+            })
+            .unwrap_or(false)
+        })
+    }
+
     fn choose<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &Stream) -> Choice {
         let proxy = cx.running.proxy(stream.backend);
-        let key = self.session(stream).and_then(|session| {
-            let request = stream.has_request().then_some(&stream.request);
-            balance::key(proxy, session, &stream.txn, request, |expr, out| {
-                self.with_scope(cx, stream, true, |scope| {
-                    if proxy.hash_type.function == HashFunction::None {
-                        expr.append_text(scope, out);
-                        !out.is_empty()
-                    } else {
-                        expr.append_binary(scope, out)
-                    }
-                })
-                .unwrap_or(false)
-            })
-        });
+        let hashes = self.backends[stream.backend].balance.sticks();
+        let key = if hashes {
+            self.hash_key(cx, stream)
+        } else {
+            None
+        };
         if proxy.options.prefer_last_server
             && key.is_none()
             && let Some(server) = self.last_server(stream)
