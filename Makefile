@@ -7,8 +7,8 @@
 
 # User instructions that one plain request may take, keep-alive, without and with an access log. The gate of `make test`:
 # lower it whenever the data path gets cheaper.
-INSTRUCTIONS_MAX := 15000
-INSTRUCTIONS_MAX_LOG := 20000
+INSTRUCTIONS_MAX := 7600
+INSTRUCTIONS_MAX_LOG := 12000
 
 FUZZ_SECONDS ?= 30
 BENCH ?=
