@@ -1,6 +1,6 @@
 //! The version-agnostic message head: a start line and a header block in one buffer with an index.
 //!
-//! Invariants: every [`Span`] lies within the buffer; names are stored in lower case; a field marked `line` stands in
+//! Invariants: every `Span` lies within the buffer; names are stored in lower case; a field marked `line` stands in
 //! the buffer just as it goes on the wire (`name: value CRLF`), so that runs of such fields are written in one copy.
 
 use crate::bytes::trim;

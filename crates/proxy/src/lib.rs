@@ -1,7 +1,7 @@
 //! The engine: connections, streams and their phases, rules, backends, balancing and logs.
 //!
 //! Pure state: no system call, no clock, no thread and no randomness. It stands behind the boundary of crate `net` and does
-//! what a driver tells it. The way of a request is [`stream::phases`], top to bottom.
+//! what a driver tells it. The way of a request is `stream::phases`, top to bottom.
 #![forbid(unsafe_code)]
 
 mod audit;

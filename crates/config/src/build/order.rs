@@ -13,7 +13,7 @@ const STAGES: [&str; 5] = [
     "a 'use_backend' rule",
 ];
 
-/// The sets that a rule may belong to; the number is the set's place among [`STAGES`], one up.
+/// The sets that a rule may belong to; the number is the set's place among `STAGES`, one up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// `tcp-request connection`

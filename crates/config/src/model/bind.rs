@@ -1,0 +1,53 @@
+//! Listening addresses (manual §5.1).
+
+use net::Addr;
+
+/// A `bind` line; one entry per address (port ranges and comma lists are expanded).
+#[derive(Clone, Debug)]
+pub struct Bind {
+    /// Where to listen.
+    pub address: BindAddress,
+    /// In statistics and logs.
+    pub name: Option<String>,
+    /// Number in statistics.
+    pub id: u32,
+    /// Connections of this listener.
+    pub maxconn: Option<u32>,
+    /// Length of the kernel's accept queue.
+    pub backlog: Option<u32>,
+    /// Expect a PROXY protocol header.
+    pub accept_proxy: bool,
+    /// IPv6 takes IPv4 too.
+    pub v4v6: bool,
+    /// IPv6 does not take IPv4.
+    pub v6only: bool,
+    /// Network interface.
+    pub interface: Option<String>,
+    /// TCP Fast Open.
+    pub tfo: bool,
+    /// Accept only when data is there.
+    pub defer_accept: bool,
+    /// Largest TCP segment.
+    pub mss: Option<i32>,
+    /// Rights of a UNIX socket's file.
+    pub mode: Option<u32>,
+    /// Owner of a UNIX socket's file.
+    pub uid: Option<u32>,
+    /// Group of a UNIX socket's file.
+    pub gid: Option<u32>,
+    /// Rights of the runtime interface.
+    pub level: Option<String>,
+    /// How the runtime interface shows severities.
+    pub severity_output: Option<String>,
+    /// `file:line` for start-up errors.
+    pub origin: String,
+}
+
+/// Where a listener is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BindAddress {
+    /// To be bound.
+    Addr(Addr),
+    /// Inherited, bound already.
+    Fd(i32),
+}

@@ -1,0 +1,114 @@
+//! The whole configuration, and section `global` (manual §3).
+
+use super::{Bind, LogTarget, Proxy};
+use std::time::Duration;
+
+/// Everything one run of the process needs.
+#[derive(Debug, Default)]
+pub struct Config {
+    /// Section `global`.
+    pub global: Global,
+    /// Frontends, backends and listens in the order of the files. A `listen` is both.
+    pub proxies: Vec<Proxy>,
+    /// How many variables of each scope the expressions name.
+    pub slots: sample::SlotCounts,
+}
+
+/// Section `global` (manual §3).
+#[derive(Debug, Default)]
+pub struct Global {
+    /// Worker threads; the number of cores where none.
+    pub nbthread: Option<u16>,
+    /// Connections of the whole process.
+    pub maxconn: Option<u32>,
+    /// What `log global` stands for.
+    pub log: Vec<LogTarget>,
+    /// The program's name in syslog headers.
+    pub log_tag: Option<String>,
+    /// The host name in syslog headers; empty means the system's.
+    pub log_send_hostname: Option<String>,
+    /// Longest time of a soft stop.
+    pub hard_stop_after: Option<Duration>,
+    /// Between a soft stop's signal and the closing of the listeners.
+    pub grace: Option<Duration>,
+    /// File that gets the process's number.
+    pub pidfile: Option<String>,
+    /// This machine's name in statistics.
+    pub node: Option<String>,
+    /// Free text.
+    pub description: Option<String>,
+    /// Detach from the terminal.
+    pub daemon: bool,
+    /// A master process with workers.
+    pub master_worker: bool,
+    /// As `-dW`.
+    pub zero_warning: bool,
+    /// User to run as.
+    pub uid: Option<u32>,
+    /// Group to run as.
+    pub gid: Option<u32>,
+    /// Directory to confine the process to.
+    pub chroot: Option<String>,
+    /// File descriptors to ask for.
+    pub ulimit_n: Option<u64>,
+    /// Upper bound of the file descriptors to ask for.
+    pub fd_hard_limit: Option<u64>,
+    /// Listeners of the runtime interface.
+    pub stats_sockets: Vec<Bind>,
+    /// Inactivity after which a connection of the runtime interface is closed.
+    pub stats_timeout: Option<Duration>,
+    /// Connections of the runtime interface.
+    pub stats_maxconn: Option<u32>,
+    /// Variables of scope `proc` to set at start, in order.
+    pub set_var: Vec<(sample::VarRef, ProcValue)>,
+    /// `tune.*`.
+    pub tune: Tune,
+}
+
+/// What `set-var` and `set-var-fmt` of `global` set a variable to.
+#[derive(Debug)]
+pub enum ProcValue {
+    /// An expression.
+    Expr(sample::Expr),
+    /// A formatted string.
+    Format(sample::LogFormat),
+}
+
+/// The `tune.*` keywords that mean something here.
+#[derive(Debug)]
+pub struct Tune {
+    /// Largest head, with the space of [`Tune::maxrewrite_bytes`].
+    pub bufsize_bytes: usize,
+    /// Space kept for added headers.
+    pub maxrewrite_bytes: usize,
+    /// Most headers in a message.
+    pub http_maxhdr: usize,
+    /// Longest request line in a log.
+    pub http_logurilen_bytes: usize,
+    /// Kernel receive buffer of client connections.
+    pub rcvbuf_client_bytes: Option<usize>,
+    /// Kernel receive buffer of server connections.
+    pub rcvbuf_server_bytes: Option<usize>,
+    /// Kernel send buffer of client connections.
+    pub sndbuf_client_bytes: Option<usize>,
+    /// Kernel send buffer of server connections.
+    pub sndbuf_server_bytes: Option<usize>,
+    /// Connections accepted at once; none is unlimited.
+    pub maxaccept: Option<u32>,
+}
+
+impl Default for Tune {
+    fn default() -> Self {
+        Tune {
+            bufsize_bytes: 16384,
+            maxrewrite_bytes: 1024,
+            http_maxhdr: 101,
+            http_logurilen_bytes: 1023,
+            rcvbuf_client_bytes: None,
+            rcvbuf_server_bytes: None,
+            sndbuf_client_bytes: None,
+            sndbuf_server_bytes: None,
+            maxaccept: None,
+        }
+    }
+}

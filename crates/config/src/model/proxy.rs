@@ -1,0 +1,293 @@
+//! Frontends, backends and what is theirs (manual §4).
+
+use super::{Balance, Bind, HashType, HttpRule, LogTarget, Reply, Server, Source, TcpRule};
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// What a proxy understands of the bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Bytes.
+    #[default]
+    Tcp,
+    /// HTTP.
+    Http,
+}
+
+/// A frontend, a backend or both.
+#[derive(Debug, Default)]
+pub struct Proxy {
+    /// As written.
+    pub name: String,
+    /// Takes connections.
+    pub is_frontend: bool,
+    /// Has servers.
+    pub is_backend: bool,
+    /// Not started.
+    pub disabled: bool,
+    /// Number in statistics.
+    pub id: u32,
+    /// Free text.
+    pub description: Option<String>,
+    /// `mode`.
+    pub mode: Mode,
+    /// `file:line` of the section's header.
+    pub origin: String,
+    // ---- frontend side
+    /// One entry an address.
+    pub binds: Vec<Bind>,
+    /// Connections of the frontend.
+    pub maxconn: Option<u32>,
+    /// Length of the kernel's accept queue.
+    pub backlog: Option<u32>,
+    /// Tried in order.
+    pub use_backend: Vec<UseBackend>,
+    /// Index in [`super::Config::proxies`]. A `listen` without one uses itself.
+    pub default_backend: Option<usize>,
+    /// A path that is answered with 200 at once.
+    pub monitor_uri: Option<String>,
+    /// `monitor fail`: one that holds makes the monitor's answer 503.
+    pub monitor_fail: Vec<sample::Condition>,
+    // ---- backend side
+    /// In the order of the file.
+    pub servers: Vec<Server>,
+    /// `balance`.
+    pub balance: Balance,
+    /// `hash-type`.
+    pub hash_type: HashType,
+    /// `http-reuse`.
+    pub http_reuse: HttpReuse,
+    /// Attempts after the first one; 3 where nothing is said.
+    pub retries: u32,
+    /// Load at which servers reach their `maxconn`.
+    pub fullconn: Option<u32>,
+    /// Where connections to servers come from.
+    pub source: Option<Source>,
+    // ---- both
+    /// `timeout …`.
+    pub timeout: Timeouts,
+    /// `option …`.
+    pub options: Options,
+    /// Keep-alive or close.
+    pub connection_mode: ConnectionMode,
+    /// `option forwardfor`.
+    pub forwardfor: Option<ForwardFor>,
+    /// `option originalto`.
+    pub originalto: Option<ForwardFor>,
+    /// `option forwarded`.
+    pub forwarded: Option<Forwarded>,
+    /// Own targets and, where `log global` stands, the global ones.
+    pub log: Vec<LogTarget>,
+    /// None is HAProxy's default format (manual §8.2.1).
+    pub log_format: Option<sample::LogFormat>,
+    /// For connections that fail before a stream stands.
+    pub error_log_format: Option<sample::LogFormat>,
+    /// The program's name in syslog headers.
+    pub log_tag: Option<String>,
+    /// How a request's identifier is made.
+    pub unique_id_format: Option<sample::LogFormat>,
+    /// The header that carries it to servers.
+    pub unique_id_header: Option<String>,
+    /// By status code: the whole response, or the redirect of `errorloc*`.
+    pub error_pages: Vec<(u16, ErrorPage)>,
+    /// In order.
+    pub http_request: Vec<HttpRule>,
+    /// In order.
+    pub http_response: Vec<HttpRule>,
+    /// In order.
+    pub http_after_response: Vec<HttpRule>,
+    /// `redirect` keywords: evaluated after all of [`Proxy::http_request`].
+    pub redirects: Vec<HttpRule>,
+    /// In order.
+    pub tcp_request_connection: Vec<TcpRule>,
+    /// In order.
+    pub tcp_request_session: Vec<TcpRule>,
+    /// In order.
+    pub tcp_request_content: Vec<TcpRule>,
+    /// In order.
+    pub tcp_response_content: Vec<TcpRule>,
+    /// How long request rules may wait for data.
+    pub tcp_request_inspect_delay: Option<Duration>,
+    /// How long response rules may wait for data.
+    pub tcp_response_inspect_delay: Option<Duration>,
+    /// Slots of `capture request header` and `declare capture request`.
+    pub capture_request: Vec<Capture>,
+    /// Slots of `capture response header` and `declare capture response`.
+    pub capture_response: Vec<Capture>,
+}
+
+impl Proxy {
+    /// Whether a request is given up when its client closes before a server has it (manual §4.2 option abortonclose).
+    #[must_use]
+    pub fn aborts_on_close(&self) -> bool {
+        self.options.abortonclose.unwrap_or(self.mode == Mode::Http)
+    }
+}
+
+/// A `use_backend` rule.
+#[derive(Debug)]
+pub struct UseBackend {
+    /// Where to.
+    pub target: BackendTarget,
+    /// None is always.
+    pub condition: Option<sample::Condition>,
+}
+
+/// Where a `use_backend` rule leads.
+#[derive(Debug)]
+pub enum BackendTarget {
+    /// Index in [`super::Config::proxies`].
+    Static(usize),
+    /// A name made at run time; the next rule where no backend has it.
+    Dynamic(sample::LogFormat),
+}
+
+/// An own response in place of an error.
+#[derive(Clone, Debug)]
+pub enum ErrorPage {
+    /// `http-error`.
+    Reply(std::sync::Arc<Reply>),
+    /// A complete raw response.
+    Raw(Vec<u8>),
+    /// `errorloc*`.
+    Redirect {
+        /// 302 or 303.
+        status: u16,
+        /// The header `Location`.
+        location: String,
+    },
+}
+
+/// A capture slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Capture {
+    /// The header that fills it; empty for `declare capture`.
+    pub header: String,
+    /// Bytes kept.
+    pub len: usize,
+}
+
+/// Every `timeout` keyword; none is unlimited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Inactivity of the client.
+    pub client: Option<Duration>,
+    /// Inactivity of the server.
+    pub server: Option<Duration>,
+    /// A connection to a server.
+    pub connect: Option<Duration>,
+    /// A complete request head.
+    pub http_request: Option<Duration>,
+    /// An idle client connection.
+    pub http_keep_alive: Option<Duration>,
+    /// A place in a queue.
+    pub queue: Option<Duration>,
+    /// Inactivity of a tunnel.
+    pub tunnel: Option<Duration>,
+    /// Inactivity of a half-closed client connection.
+    pub client_fin: Option<Duration>,
+    /// Inactivity of a half-closed server connection.
+    pub server_fin: Option<Duration>,
+    /// A tarpitted request.
+    pub tarpit: Option<Duration>,
+    /// A handshake with the client.
+    pub client_hs: Option<Duration>,
+}
+
+/// Boolean options; the name in the configuration with `_` for `-`.
+#[allow(missing_docs)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    pub dontlog_normal: bool,
+    pub dontlognull: bool,
+    pub log_separate_errors: bool,
+    pub logasap: bool,
+    /// None is the mode's default: see [`Proxy::aborts_on_close`].
+    pub abortonclose: Option<bool>,
+    pub idle_close_on_response: bool,
+    pub independent_streams: bool,
+    /// `Some(-1)` is the default number: before the last retry.
+    pub redispatch: Option<i32>,
+    pub nolinger: bool,
+    pub clitcpka: bool,
+    pub srvtcpka: bool,
+    pub http_buffer_request: bool,
+    pub http_ignore_probes: bool,
+    pub http_pretend_keepalive: bool,
+    pub accept_unsafe_violations_in_http_request: bool,
+    pub accept_unsafe_violations_in_http_response: bool,
+    pub prefer_last_server: bool,
+    pub allbackups: bool,
+}
+
+/// What happens to connections after a response.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ConnectionMode {
+    /// Both sides stay open.
+    #[default]
+    KeepAlive,
+    /// The server's side is closed.
+    ServerClose,
+    /// Both sides are closed.
+    Close,
+}
+
+/// `http-reuse`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HttpReuse {
+    /// Connections are private.
+    Never,
+    /// Not for the first request of a client connection.
+    #[default]
+    Safe,
+    /// For the first request too, on connections that were reused before.
+    Aggressive,
+    /// Always.
+    Always,
+}
+
+/// `option forwardfor`/`originalto`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForwardFor {
+    /// Name of the header.
+    pub header: String,
+    /// Addresses for which nothing is added.
+    pub except: Option<(IpAddr, u8)>,
+    /// Only when the header is not there yet.
+    pub if_none: bool,
+}
+
+/// `option forwarded` (RFC 7239).
+#[derive(Debug)]
+pub struct Forwarded {
+    /// `proto`.
+    pub proto: bool,
+    /// `host`.
+    pub host: Option<ForwardedHost>,
+    /// `by`.
+    pub by: Option<ForwardedNode>,
+    /// The port of `by`.
+    pub by_port: Option<ForwardedNode>,
+    /// `for`.
+    pub for_: Option<ForwardedNode>,
+    /// The port of `for`.
+    pub for_port: Option<ForwardedNode>,
+}
+
+/// The parameter `host` of `option forwarded`.
+#[derive(Debug)]
+pub enum ForwardedHost {
+    /// The request's host.
+    Default,
+    /// An expression.
+    Expr(sample::Expr),
+}
+
+/// A node or port of `option forwarded`.
+#[derive(Debug)]
+pub enum ForwardedNode {
+    /// The connection's address or port.
+    Default,
+    /// An expression.
+    Expr(sample::Expr),
+}

@@ -1,0 +1,156 @@
+//! Servers (manual §5.2), and how one is chosen (manual §4.2 balance).
+
+use net::Addr;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// `balance` (manual §4.2).
+#[derive(Debug, Default)]
+pub enum Balance {
+    /// In turn, weights may change.
+    #[default]
+    RoundRobin,
+    /// In turn, weights are fixed.
+    StaticRr,
+    /// The fewest connections.
+    LeastConn,
+    /// The first one with a free slot.
+    First,
+    /// The least loaded of some drawn by lot.
+    Random {
+        /// How many are drawn.
+        draws: u32,
+    },
+    /// A hash of the client's address.
+    Source,
+    /// A hash of the URI.
+    Uri {
+        /// The query too.
+        whole: bool,
+        /// Bytes that count.
+        len: Option<usize>,
+        /// Directories that count.
+        depth: Option<usize>,
+        /// Without scheme and authority.
+        path_only: bool,
+    },
+    /// A hash of a query parameter.
+    UrlParam {
+        /// Its name.
+        name: String,
+    },
+    /// A hash of a header.
+    Hdr {
+        /// Its name.
+        name: String,
+        /// Only the middle part of a host name.
+        use_domain_only: bool,
+    },
+    /// A hash of an expression.
+    Hash(sample::Expr),
+}
+
+/// `hash-type`. `consistent` is later work and refused with that answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HashType {
+    /// The function.
+    pub function: HashFunction,
+    /// Mixes the hash once more.
+    pub avalanche: bool,
+}
+
+/// The functions of `hash-type`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HashFunction {
+    /// `sdbm`.
+    #[default]
+    Sdbm,
+    /// `djb2`.
+    Djb2,
+    /// `wt6`.
+    Wt6,
+    /// `crc32`.
+    Crc32,
+    /// `none`: the key is the number.
+    None,
+}
+
+/// A `server` line.
+#[derive(Debug)]
+pub struct Server {
+    /// As written.
+    pub name: String,
+    /// Number in statistics.
+    pub id: u32,
+    /// Where it is.
+    pub address: ServerAddress,
+    /// Share of the load, 0 to 256.
+    pub weight: u32,
+    /// Connections; 0 is unlimited.
+    pub maxconn: u32,
+    /// Lower bound of a dynamic `maxconn`; 0 is none.
+    pub minconn: u32,
+    /// Length of the queue; 0 is unlimited.
+    pub maxqueue: u32,
+    /// Used only when no other server is.
+    pub backup: bool,
+    /// In maintenance.
+    pub disabled: bool,
+    /// PROXY protocol.
+    pub send_proxy: SendProxy,
+    /// Where connections come from; before the backend's.
+    pub source: Option<Source>,
+    /// Idle connections that are kept; none is unlimited.
+    pub pool_max_conn: Option<u32>,
+    /// Time after which unused idle connections are closed.
+    pub pool_purge_delay: Duration,
+    /// Requests on one connection after the first one; none is unlimited.
+    pub max_reuse: Option<u32>,
+    /// `file:line`.
+    pub origin: String,
+}
+
+/// Where a server is. `PortOffset`: the address has no fixed port but `+N`/`-N` from the client's destination port.
+/// The unspecified address means the client's destination address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerAddress {
+    /// A whole address.
+    Fixed(Addr),
+    /// The port follows the client's.
+    PortOffset {
+        /// The address.
+        ip: IpAddr,
+        /// Added to the port that the client connected to.
+        offset: i32,
+    },
+}
+
+/// What a server is sent before the data.
+#[derive(Debug, Default)]
+pub enum SendProxy {
+    /// Nothing.
+    #[default]
+    No,
+    /// The text header.
+    V1,
+    /// With `proxy-v2-options` and `set-proxy-v2-tlv-fmt`.
+    V2 {
+        /// TLV `unique-id`.
+        unique_id: bool,
+        /// TLV `crc32c`.
+        crc32c: bool,
+        /// TLV `authority`.
+        authority: bool,
+        /// Own TLVs.
+        tlvs: Vec<(u8, sample::LogFormat)>,
+    },
+}
+
+/// `source` of a backend or server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Address, with port 0 where none is written.
+    pub addr: Addr,
+    /// Network interface.
+    pub interface: Option<String>,
+}
