@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use config::model::{ForwardFor, Forwarded, ForwardedHost, ForwardedNode, Proxy};
 use net::{Addr, Driver};
+use sample::text::push_ip;
 
 use crate::engine::{Core, Cx};
 use crate::stream::Stream;
@@ -58,7 +59,7 @@ impl Core {
             }
             if let Some(ip) = addr.ip() {
                 text.clear();
-                write_ip(ip, &mut text);
+                push_ip(&mut text, ip);
                 stream.request.append(option.header.as_bytes(), &text);
             }
         }
@@ -183,25 +184,6 @@ fn contains((network, bits): (IpAddr, u8), ip: IpAddr) -> bool {
             u128::from(network) & mask == u128::from(ip) & mask
         }
         _ => false,
-    }
-}
-
-/// An address' text, without the formatter for the common kind.
-fn write_ip(ip: IpAddr, out: &mut Vec<u8>) {
-    match ip {
-        IpAddr::V4(ip) => {
-            for (index, octet) in ip.octets().into_iter().enumerate() {
-                if index > 0 {
-                    out.push(b'.');
-                }
-                let mut digits = [0; 20];
-                out.extend_from_slice(crate::reply::decimal(u64::from(octet), &mut digits));
-            }
-        }
-        IpAddr::V6(ip) => {
-            use std::io::Write as _;
-            let _ = write!(out, "{ip}");
-        }
     }
 }
 

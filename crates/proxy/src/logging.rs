@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use config::model::{LogTarget, LogWire, Proxy};
 use net::{ConnId, Driver, Now};
+use sample::text::{Date, MONTHS, push_padded, push_uint};
 
 use crate::engine::{Core, Cx};
 use crate::running::Running;
@@ -185,10 +186,6 @@ impl Logging {
         });
         let mut line = std::mem::take(&mut self.line);
         line.clear();
-        let number = |line: &mut Vec<u8>, value: u64| {
-            let mut digits = [0; 20];
-            line.extend_from_slice(crate::reply::decimal(value, &mut digits));
-        };
         let priority = match target.format {
             LogWire::Iso | LogWire::Raw => None,
             LogWire::Short | LogWire::Timed => Some(level.into()),
@@ -196,7 +193,7 @@ impl Logging {
         };
         if let Some(priority) = priority {
             line.push(b'<');
-            number(&mut line, priority);
+            push_uint(&mut line, priority);
             line.push(b'>');
         }
         match target.format {
@@ -214,7 +211,7 @@ impl Logging {
                 }
                 line.extend_from_slice(tag.as_bytes());
                 line.push(b'[');
-                number(&mut line, u64::from(pid));
+                push_uint(&mut line, u64::from(pid));
                 line.extend_from_slice(b"]: ");
             }
             LogWire::Rfc5424 => {
@@ -225,7 +222,7 @@ impl Logging {
                 line.push(b' ');
                 line.extend_from_slice(tag.as_bytes());
                 line.push(b' ');
-                number(&mut line, u64::from(pid));
+                push_uint(&mut line, u64::from(pid));
                 line.extend_from_slice(b" - - ");
             }
             LogWire::Short | LogWire::Raw | LogWire::Priority => {}
@@ -244,14 +241,8 @@ impl Logging {
     fn precise(&self, now: Now, line: &mut Vec<u8>) {
         let (moment, zone) = self.iso.split_at(self.iso.len() - ZONE_BYTES);
         line.extend_from_slice(moment);
-        let micros = now.wall_ns / 1000 % 1_000_000;
-        let mut digits = *b".000000";
-        let mut rest = micros;
-        for digit in digits[1..].iter_mut().rev() {
-            *digit = b'0' + (rest % 10) as u8;
-            rest /= 10;
-        }
-        line.extend_from_slice(&digits);
+        line.push(b'.');
+        push_padded(line, now.wall_ns / 1000 % 1_000_000, 6);
         line.extend_from_slice(zone);
     }
 
@@ -262,84 +253,41 @@ impl Logging {
             return;
         }
         self.second = second;
-        let local = Civil::of(second as i64 + offset);
+        let local = Date::from_unix(second as i64 + offset);
         self.bsd.clear();
         self.iso.clear();
         // Writing to memory does not fail.
-        let _ = local.bsd(&mut self.bsd);
-        let _ = local.iso(offset, &mut self.iso);
+        let _ = write_bsd(local, &mut self.bsd);
+        let _ = write_iso(local, offset, &mut self.iso);
     }
 }
 
-/// A moment in the calendar.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Civil {
-    year: i64,
-    month: u32,
-    day: u32,
-    hour: u32,
-    minute: u32,
-    second: u32,
+/// `Nov 20 13:01:02` (RFC 3164 §4.1.2).
+fn write_bsd(date: Date, out: &mut impl Write) -> io::Result<()> {
+    let month = MONTHS[date.month as usize - 1];
+    write!(
+        out,
+        "{month} {:>2} {:02}:{:02}:{:02}",
+        date.day, date.hour, date.minute, date.second
+    )
 }
 
-const MONTHS: [&str; 12] = [
-    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-];
-
-impl Civil {
-    /// Of seconds since the UNIX epoch, in the proleptic Gregorian calendar.
-    fn of(seconds: i64) -> Self {
-        let (days, rest) = (
-            seconds.div_euclid(86_400),
-            seconds.rem_euclid(86_400) as u32,
-        );
-        // Days from 0000-03-01, so that the leap day is the last of its year.
-        let days = days + 719_468;
-        let era = days.div_euclid(146_097);
-        let of_era = days.rem_euclid(146_097);
-        let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-        let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let shifted = (5 * of_year + 2) / 153;
-        let month = if shifted < 10 {
-            shifted + 3
-        } else {
-            shifted - 9
-        } as u32;
-        Civil {
-            year: year_of_era + era * 400 + i64::from(month <= 2),
-            month,
-            day: (of_year - (153 * shifted + 2) / 5 + 1) as u32,
-            hour: rest / 3600,
-            minute: rest / 60 % 60,
-            second: rest % 60,
-        }
-    }
-
-    fn bsd(self, out: &mut impl Write) -> io::Result<()> {
-        let month = MONTHS[self.month as usize - 1];
-        write!(
-            out,
-            "{month} {:>2} {:02}:{:02}:{:02}",
-            self.day, self.hour, self.minute, self.second
-        )
-    }
-
-    fn iso(self, offset: i64, out: &mut impl Write) -> io::Result<()> {
-        let sign = if offset < 0 { '-' } else { '+' };
-        let offset = offset.abs();
-        write!(
-            out,
-            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}{sign}{:02}:{:02}",
-            self.year,
-            self.month,
-            self.day,
-            self.hour,
-            self.minute,
-            self.second,
-            offset / 3600,
-            offset / 60 % 60
-        )
-    }
+/// `2026-11-20T13:01:02+00:00` (RFC 5424 §6.2.3).
+fn write_iso(date: Date, offset: i64, out: &mut impl Write) -> io::Result<()> {
+    let sign = if offset < 0 { '-' } else { '+' };
+    let offset = offset.abs();
+    write!(
+        out,
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}{sign}{:02}:{:02}",
+        date.year,
+        date.month,
+        date.day,
+        date.hour,
+        date.minute,
+        date.second,
+        offset / 3600,
+        offset / 60 % 60
+    )
 }
 
 #[cfg(test)]
@@ -350,11 +298,11 @@ mod tests {
     fn dates() {
         let iso = |seconds, offset| {
             let mut out = Vec::new();
-            Civil::of(seconds).iso(offset, &mut out).map(|()| out)
+            write_iso(Date::from_unix(seconds), offset, &mut out).map(|()| out)
         };
         let bsd = |seconds| {
             let mut out = Vec::new();
-            Civil::of(seconds).bsd(&mut out).map(|()| out)
+            write_bsd(Date::from_unix(seconds), &mut out).map(|()| out)
         };
         assert_eq!(iso(0, 0).unwrap(), b"1970-01-01T00:00:00+00:00");
         assert_eq!(

@@ -289,7 +289,10 @@ fn is_bodiless(status: u16) -> bool {
 fn put_length(response: &mut Head, bytes: usize) {
     if !is_bodiless(response.status()) {
         let mut digits = [0; 20];
-        response.append(b"content-length", decimal(bytes as u64, &mut digits));
+        response.append(
+            b"content-length",
+            sample::text::decimal(bytes as u64, &mut digits),
+        );
     }
 }
 
@@ -316,17 +319,4 @@ fn append_query(request: &Head, location: &mut Vec<u8>) {
         Some(_) => {}
     }
     location.extend_from_slice(query);
-}
-
-/// Decimal digits of a number.
-pub(crate) fn decimal(mut value: u64, buffer: &mut [u8; 20]) -> &[u8] {
-    let mut at = buffer.len();
-    loop {
-        at -= 1;
-        buffer[at] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            return &buffer[at..];
-        }
-    }
 }

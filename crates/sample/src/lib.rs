@@ -32,7 +32,7 @@ mod names;
 mod robustness;
 #[cfg(test)]
 mod testing;
-mod text;
+pub mod text;
 mod timers;
 mod unique_id;
 

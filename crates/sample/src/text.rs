@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 /// Appends a decimal number.
 #[inline]
-pub(crate) fn push_uint(out: &mut Vec<u8>, number: u64) {
+pub fn push_uint(out: &mut Vec<u8>, number: u64) {
     // Most numbers of a log line have one digit.
     if number < 10 {
         out.push(b'0' + number as u8);
@@ -26,19 +26,23 @@ static PAIRS: [[u8; 2]; 100] = {
     pairs
 };
 
-fn push_digits(out: &mut Vec<u8>, mut number: u64) {
-    let mut digits = [0_u8; 20];
+fn push_digits(out: &mut Vec<u8>, number: u64) {
+    out.extend_from_slice(decimal(number, &mut [0; 20]));
+}
+
+/// The decimal digits of a number, in a buffer of the caller's.
+pub fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
     let mut at = digits.len();
     while number >= 10 {
         at -= 2;
         digits[at..at + 2].copy_from_slice(&PAIRS[(number % 100) as usize]);
         number /= 100;
     }
-    if number > 0 {
+    if number > 0 || at == digits.len() {
         at -= 1;
         digits[at] = b'0' + number as u8;
     }
-    out.extend_from_slice(&digits[at..]);
+    &digits[at..]
 }
 
 /// Appends a signed decimal number.
@@ -50,7 +54,7 @@ pub(crate) fn push_int(out: &mut Vec<u8>, number: i64) {
 }
 
 /// Appends the last `width` decimal digits, with leading zeros.
-pub(crate) fn push_padded(out: &mut Vec<u8>, number: u64, width: u32) {
+pub fn push_padded(out: &mut Vec<u8>, number: u64, width: u32) {
     for position in (0..width).rev() {
         out.push(b'0' + (number / 10_u64.pow(position) % 10) as u8);
     }
@@ -73,7 +77,7 @@ pub(crate) fn push_hex_number(out: &mut Vec<u8>, number: u64, width: u32) {
 }
 
 /// Appends an IP address as text.
-pub(crate) fn push_ip(out: &mut Vec<u8>, ip: IpAddr) {
+pub fn push_ip(out: &mut Vec<u8>, ip: IpAddr) {
     match ip {
         IpAddr::V4(ip) => push_ipv4(out, ip),
         // Writing to a vector cannot fail.
@@ -120,14 +124,18 @@ pub(crate) fn parse_int(text: &str) -> Option<i64> {
 
 /// A broken-down date (proleptic Gregorian).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Date {
+pub struct Date {
+    /// Of the Gregorian calendar.
     pub year: i64,
     /// From 1.
     pub month: u32,
     /// From 1.
     pub day: u32,
+    /// From 0.
     pub hour: u32,
+    /// From 0.
     pub minute: u32,
+    /// From 0.
     pub second: u32,
     /// Day of the week, Sunday is 0.
     pub weekday: u32,
@@ -135,13 +143,15 @@ pub(crate) struct Date {
     pub yearday: u32,
 }
 
-pub(crate) const MONTHS: [&str; 12] = [
+/// Short names of the months, as logs and HTTP write them.
+pub const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
 ];
 
 impl Date {
     /// The date of a number of seconds since the UNIX epoch.
-    pub(crate) fn from_unix(seconds: i64) -> Date {
+    #[must_use]
+    pub fn from_unix(seconds: i64) -> Date {
         let (days, rest) = (
             seconds.div_euclid(86_400),
             seconds.rem_euclid(86_400) as u32,
