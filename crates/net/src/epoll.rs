@@ -336,6 +336,9 @@ impl EpollDriver {
         let Some(entry) = self.conns.get_mut(conn) else {
             return;
         };
+        if entry.orphan {
+            return; // nobody is to be told anything of it
+        }
         if entry.dead.is_none() && entry.connecting {
             entry.connecting = false;
             engine.on_connected(self, conn);
