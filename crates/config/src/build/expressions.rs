@@ -1,7 +1,7 @@
 //! Every use of the expression compiler: words of a line in, programs out, faults placed under the words they are in.
 
 use super::Shared;
-use super::line::{Fault, Line, Parse};
+use super::line::{Cursor, Fault, Line, Parse};
 use super::proxy::ProxyBuild;
 use sample::{Acls, Condition, Expr, LogFormat, Place, Style, VarRef};
 
@@ -38,6 +38,26 @@ impl Shared<'_> {
         let (expr, used) =
             result.map_err(|error| line.expr_fault(index, &error, &in_words(line)))?;
         Ok((expr, index + used))
+    }
+
+    /// What follows an action `set-var(<name>)`: the variable and its expression.
+    pub fn assignment(&mut self, cursor: &mut Cursor<'_>, place: Place) -> Parse<(VarRef, Expr)> {
+        let var = self.variable(&cursor.line, cursor.at - 1)?;
+        let (expr, next) = self.expr(&cursor.line, cursor.at, place)?;
+        cursor.at = next;
+        Ok((var, expr))
+    }
+
+    /// What follows an action `set-var-fmt(<name>)`: the variable and its format.
+    pub fn formatted_assignment(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        place: Place,
+    ) -> Parse<(VarRef, LogFormat)> {
+        let var = self.variable(&cursor.line, cursor.at - 1)?;
+        cursor.value("a format")?;
+        let format = self.log_format(&cursor.line, cursor.at - 1, place)?;
+        Ok((var, format))
     }
 
     /// The variable that word `index` names between parentheses, as `set-var(txn.x)`.

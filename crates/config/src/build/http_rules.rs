@@ -339,9 +339,7 @@ pub fn set_var(
     cursor: &mut Cursor<'_>,
     place: Place,
 ) -> Parse<HttpAction> {
-    let var = build.shared.variable(&cursor.line, cursor.at - 1)?;
-    let (expr, next) = build.shared.expr(&cursor.line, cursor.at, place)?;
-    cursor.at = next;
+    let (var, expr) = build.shared.assignment(cursor, place)?;
     Ok(HttpAction::SetVar { var, expr })
 }
 
@@ -351,11 +349,7 @@ pub fn set_var_fmt(
     cursor: &mut Cursor<'_>,
     place: Place,
 ) -> Parse<HttpAction> {
-    let var = build.shared.variable(&cursor.line, cursor.at - 1)?;
-    cursor.value("a format")?;
-    let format = build
-        .shared
-        .log_format(&cursor.line, cursor.at - 1, place)?;
+    let (var, format) = build.shared.formatted_assignment(cursor, place)?;
     Ok(HttpAction::SetVarFmt { var, format })
 }
 
@@ -370,60 +364,20 @@ pub fn unset_var(
     ))
 }
 
-/// `return …`
-pub fn return_(
-    build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    place: Place,
-) -> Parse<HttpAction> {
-    Ok(HttpAction::Return(reply::reply(
-        build.shared,
-        cursor,
-        place,
-        200,
-    )?))
+/// Actions that answer: what they do, and the status where the rule gives none.
+macro_rules! replies {
+    ($($doc:literal $name:ident $action:ident $status:literal;)*) => {$(
+        #[doc = $doc]
+        pub fn $name(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<HttpAction> {
+            Ok(HttpAction::$action(reply::reply(build.shared, cursor, place, $status)?))
+        }
+    )*};
 }
-
-/// `deny …`, with 403 for requests
-pub fn deny(
-    build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    place: Place,
-) -> Parse<HttpAction> {
-    Ok(HttpAction::Deny(reply::reply(
-        build.shared,
-        cursor,
-        place,
-        403,
-    )?))
-}
-
-/// `deny …`, with 502 for responses
-pub fn deny_response(
-    build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    place: Place,
-) -> Parse<HttpAction> {
-    Ok(HttpAction::Deny(reply::reply(
-        build.shared,
-        cursor,
-        place,
-        502,
-    )?))
-}
-
-/// `tarpit …`
-pub fn tarpit(
-    build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    place: Place,
-) -> Parse<HttpAction> {
-    Ok(HttpAction::Tarpit(reply::reply(
-        build.shared,
-        cursor,
-        place,
-        500,
-    )?))
+replies! {
+    "`return …`" return_ Return 200;
+    "`deny …` of a request" deny Deny 403;
+    "`deny …` of a response" deny_response Deny 502;
+    "`tarpit …`" tarpit Tarpit 500;
 }
 
 /// `redirect location|prefix|scheme <to> [<options>]`

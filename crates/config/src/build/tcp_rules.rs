@@ -208,9 +208,7 @@ pub fn set_var(
     cursor: &mut Cursor<'_>,
     place: Place,
 ) -> Parse<TcpAction> {
-    let var = build.shared.variable(&cursor.line, cursor.at - 1)?;
-    let (expr, next) = build.shared.expr(&cursor.line, cursor.at, place)?;
-    cursor.at = next;
+    let (var, expr) = build.shared.assignment(cursor, place)?;
     Ok(TcpAction::SetVar { var, expr })
 }
 
@@ -220,11 +218,7 @@ pub fn set_var_fmt(
     cursor: &mut Cursor<'_>,
     place: Place,
 ) -> Parse<TcpAction> {
-    let var = build.shared.variable(&cursor.line, cursor.at - 1)?;
-    cursor.value("a format")?;
-    let format = build
-        .shared
-        .log_format(&cursor.line, cursor.at - 1, place)?;
+    let (var, format) = build.shared.formatted_assignment(cursor, place)?;
     Ok(TcpAction::SetVarFmt { var, format })
 }
 
