@@ -154,6 +154,27 @@ fn tcp_passes_each_end_on_by_itself() {
 }
 
 #[test]
+fn a_computed_name_leads_only_to_a_backend_of_the_same_mode() {
+    let origin = Origin::raw(|mut stream| {
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        let _ = stream.write_all(&bytes);
+    });
+    let front = listener();
+    let config = format!(
+        "{DEFAULTS}\nfrontend f\n mode tcp\n bind \"fd@${{FRONT}}\"\n use_backend %[str(web)]\n default_backend raw\n\
+         backend web\n server s {0}\nbackend raw\n mode tcp\n server s {0}\n",
+        origin.at
+    );
+    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+    let mut client = Client::connect(address(&front));
+    client.send("no HTTP at all");
+    client.reader.wire.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(client.reader.everything(), b"no HTTP at all");
+    proxy.stop();
+}
+
+#[test]
 fn tcp_responses_are_inspected() {
     let origin = Origin::raw(|mut stream| {
         let mut name = [0; 4];

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use config::model::{BackendTarget, ConnectionMode, Mode};
+use config::model::{BackendTarget, ConnectionMode};
 use http::h1::{self, Framing, Strictness};
 use http::{Method, Version};
 use net::Driver;
@@ -184,10 +184,15 @@ impl Core {
                     BackendTarget::Dynamic(format) => {
                         let mut name = Vec::new();
                         self.render(cx, stream, format, &mut name);
-                        let named = |proxy: &config::model::Proxy| {
-                            proxy.is_backend && proxy.name.as_bytes() == name && !proxy.disabled
+                        let mode = proxy.mode;
+                        let named = |other: &config::model::Proxy| {
+                            other.is_backend
+                                && !other.disabled
+                                && other.mode == mode
+                                && other.name.as_bytes() == name
                         };
-                        // A name that no backend has falls through (manual §4.2 use_backend).
+                        // A name that no backend of this mode has falls through (manual §4.2 use_backend); one that is
+                        // written out was checked when the configuration was loaded.
                         cx.running.config.proxies.iter().position(named)
                     }
                 };
@@ -208,24 +213,7 @@ impl Core {
         stream.txn.backend = Some(backend as u32);
         stream.backend_counted = true;
         self.count(crate::shared::Count::Backend(backend));
-        if cx.running.proxy(backend).mode == Mode::Http && !stream.txn.is_http {
-            // A TCP frontend before an HTTP backend: what comes is read as HTTP from here on.
-            return self.upgrade_to_http(cx, stream);
-        }
         Step::Go(Phase::BackendContent)
-    }
-
-    fn upgrade_to_http<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
-        let Some(client) = stream.client else {
-            return Step::Wait;
-        };
-        stream.txn.is_http = true;
-        stream.phase = Phase::RequestHead;
-        let timeouts = &cx.running.timeouts[stream.backend];
-        self.set_deadline(client, deadline(cx.now(), timeouts.http_request));
-        // The bytes that wait are its first request.
-        self.poked.push(client);
-        Step::Wait
     }
 
     /// `option http-buffer-request` of the frontend.
