@@ -244,6 +244,7 @@ impl Core {
         }
         // A request that was not read has no stream yet in HAProxy: no rule sees its answer.
         if stream.phase != Phase::RequestHead {
+            self.respond(cx, stream);
             self.after_response_rules(cx, stream);
         }
         self.finish_response_head(cx, stream);

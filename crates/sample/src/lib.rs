@@ -51,4 +51,4 @@ pub use logformat::LogFormat;
 pub use place::Place;
 pub use unique_id::UniqueId;
 pub use value::{Kind, Value};
-pub use vars::{SlotCounts, VarRef, VarScope, Vars};
+pub use vars::{Assignment, SlotCounts, VarRef, VarScope, Vars};

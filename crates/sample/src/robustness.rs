@@ -80,6 +80,8 @@ const PARTICULAR: &[(&str, &str)] = &[
     ("fc_pp_tlv", "(ALPN)"),
     ("url_enc", "(query)"),
     ("json", "(utf8s)"),
+    ("dump_all_vars", "(txn,a,-)"),
+    ("set-var", "(txn.x,ifset,ifgt)"),
     ("regsub", "([a-c]*,\\0-,g)"),
 ];
 

@@ -101,16 +101,7 @@ impl Core {
                 stream.response.set_status(*status, reason.as_bytes());
                 stream.txn.status = *status;
             }
-            HttpAction::SetVar { var, expr } => {
-                let value = self.with_scope(cx, stream, true, |scope| {
-                    expr.eval(scope).map(sample::Value::detach)
-                });
-                // An expression without a value leaves the variable as it was (manual §4.4 set-var).
-                if let Some(Some(value)) = value {
-                    self.set_var(stream, *var, Some(value));
-                }
-            }
-            HttpAction::SetVarFmt { var, format } => self.set_var_fmt(cx, stream, *var, format),
+            HttpAction::Var(assignment) => self.assign(cx, stream, assignment),
             HttpAction::SetSrc(expr) => self.set_stream_address(cx, stream, expr, Part::SourceIp),
             HttpAction::SetSrcPort(expr) => {
                 self.set_stream_address(cx, stream, expr, Part::SourcePort)
@@ -131,7 +122,6 @@ impl Core {
                     return Flow::Wait;
                 }
             }
-            HttpAction::UnsetVar(var) => self.set_var(stream, *var, None),
             HttpAction::Return(reply) => {
                 stream.ended_by(b'L', set.letter());
                 stream.request_processed(cx.now());

@@ -2,12 +2,13 @@
 
 mod http;
 pub(crate) mod tcp;
+mod variables;
 
 use config::model::HttpRule;
 use net::timers::NEVER_MS;
 use net::{ConnId, Driver};
 use sample::facts::Session;
-use sample::{Condition, LogFormat, Scope, Value, VarRef, VarScope};
+use sample::{Condition, LogFormat, Scope};
 
 use crate::conn::Conns;
 use crate::engine::{Core, Cx};
@@ -122,40 +123,6 @@ impl Core {
             .as_ref()?;
         let id = &stream.txn.unique_id;
         id.get_or_make(|out| self.render(cx, stream, format, out))
-    }
-
-    /// Sets a variable of any scope; none unsets it.
-    pub fn set_var(&mut self, stream: &mut Stream, var: VarRef, value: Option<Value<'static>>) {
-        let vars = match var.scope {
-            VarScope::Sess => match stream.client.and_then(|client| self.conns.client(client)) {
-                Some(client) => &mut client.session.vars,
-                None => return,
-            },
-            VarScope::Txn => &mut stream.txn.txn_vars,
-            VarScope::Req => &mut stream.txn.req_vars,
-            VarScope::Res => &mut stream.txn.res_vars,
-            // Nothing writes them from traffic yet: the configuration refuses such a rule.
-            VarScope::Proc | VarScope::Check => return,
-        };
-        match value {
-            Some(value) => vars.set(var.slot, value),
-            None => vars.unset(var.slot),
-        }
-    }
-
-    /// Sets a variable to a format's text.
-    pub fn set_var_fmt<D: Driver>(
-        &mut self,
-        cx: &Cx<'_, D>,
-        stream: &mut Stream,
-        var: VarRef,
-        format: &LogFormat,
-    ) {
-        let mut text = std::mem::take(&mut self.text);
-        self.render(cx, stream, format, &mut text);
-        self.set_var(stream, var, Some(Value::text(&text[..]).detach()));
-        text.clear();
-        self.text = text;
     }
 
     /// A tarpitted client has waited long enough.

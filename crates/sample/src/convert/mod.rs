@@ -4,6 +4,7 @@ pub(crate) mod coding;
 pub(crate) mod hash;
 pub(crate) mod number;
 pub(crate) mod string;
+mod variable;
 
 use crate::args::{Arg, Spec};
 use crate::fetch::CheckFn;
@@ -77,6 +78,7 @@ const FAMILIES: &[&[Convert]] = &[
     string::CONVERTERS,
     coding::CONVERTERS,
     hash::CONVERTERS,
+    variable::CONVERTERS,
 ];
 
 /// Every entry.

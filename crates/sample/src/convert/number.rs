@@ -4,7 +4,6 @@ use super::{Convert, convert};
 use crate::args::ArgKind::{Int, IntOrVar, Mask4, Mask6, Str};
 use crate::args::{Arg, NONE, int_at, spec, str_at};
 use crate::cast::{cast, embedded_ipv4};
-use crate::fetch::internal::var_value;
 use crate::text::{Date, MONTHS, push_int, push_padded, push_zone};
 use crate::{Kind, SAMPLE_BYTES_MAX, Scope, Value};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -226,7 +225,7 @@ fn operate<'a>(
 pub(super) fn operand(arg: &Arg, scope: &Scope<'_>) -> Option<i64> {
     match arg {
         Arg::Int(value) => Some(*value),
-        Arg::Var(var) => match cast(var_value(*var, scope)?, Kind::Int)? {
+        Arg::Var(var) => match cast(scope.var(*var)?, Kind::Int)? {
             Value::Int(value) => Some(value),
             _ => None,
         },

@@ -8,4 +8,5 @@ mod sessions;
 mod smuggling;
 mod timeouts;
 mod tunnels;
+mod variables;
 mod waits;
