@@ -1,6 +1,6 @@
 //! What converters assign while an expression is evaluated.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 
 use super::{Change, VarRef};
 use crate::Value;
@@ -9,8 +9,11 @@ use crate::Value;
 #[derive(Clone, Debug, Default)]
 pub struct Assigned {
     any: Cell<bool>,
-    changes: RefCell<Vec<(VarRef, Change)>>,
+    /// Made at the first use: a connection at rest is to be small.
+    changes: OnceCell<Box<Changes>>,
 }
+
+type Changes = RefCell<Vec<(VarRef, Change)>>;
 
 impl Assigned {
     /// Whether changes wait. Nearly always not.
@@ -22,7 +25,7 @@ impl Assigned {
 
     /// Puts a change in the place of an earlier one of that variable.
     pub(crate) fn put(&self, var: VarRef, change: Change) {
-        let mut changes = self.changes.borrow_mut();
+        let mut changes = self.changes.get_or_init(Box::default).borrow_mut();
         changes.retain(|(known, _)| *known != var);
         changes.push((var, change));
         self.any.set(true);
@@ -30,7 +33,7 @@ impl Assigned {
 
     /// The value that waits for a variable: the outer none when nothing does, the inner when it is to be unset.
     pub(crate) fn get(&self, var: VarRef) -> Option<Option<Value<'static>>> {
-        let changes = self.changes.borrow();
+        let changes = self.changes.get()?.borrow();
         let (_, change) = changes.iter().find(|(known, _)| *known == var)?;
         match change {
             Change::Keep => None,
@@ -41,19 +44,23 @@ impl Assigned {
 
     /// Bytes of the values that wait.
     pub(crate) fn bytes(&self) -> usize {
-        let changes = self.changes.borrow();
+        let Some(changes) = self.changes.get() else {
+            return 0;
+        };
         let bytes = |(_, change): &(VarRef, Change)| match change {
             Change::Set(value) => super::VAR_BYTES + value.text_len(),
             _ => 0,
         };
-        changes.iter().map(bytes).sum()
+        changes.borrow().iter().map(bytes).sum()
     }
 
     /// Gives every change, oldest first, to `make`.
     pub(crate) fn settle(&mut self, mut make: impl FnMut(VarRef, Change)) {
         self.any.set(false);
-        for (var, change) in self.changes.get_mut().drain(..) {
-            make(var, change);
+        if let Some(changes) = self.changes.get_mut() {
+            for (var, change) in changes.get_mut().drain(..) {
+                make(var, change);
+            }
         }
     }
 }
