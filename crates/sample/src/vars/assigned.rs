@@ -1,6 +1,6 @@
 //! What converters assign while an expression is evaluated.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{OnceCell, RefCell};
 
 use super::{Change, VarRef};
 use crate::Value;
@@ -8,7 +8,6 @@ use crate::Value;
 /// Changes that wait for the owner of the variables, of a stream or of a session. Bounded by the number of variables.
 #[derive(Clone, Debug, Default)]
 pub struct Assigned {
-    any: Cell<bool>,
     /// Made at the first use: a connection at rest is to be small.
     changes: OnceCell<Box<Changes>>,
 }
@@ -20,7 +19,9 @@ impl Assigned {
     #[must_use]
     #[inline]
     pub fn any(&self) -> bool {
-        self.any.get()
+        self.changes
+            .get()
+            .is_some_and(|changes| !changes.borrow().is_empty())
     }
 
     /// Puts a change in the place of an earlier one of that variable.
@@ -28,7 +29,6 @@ impl Assigned {
         let mut changes = self.changes.get_or_init(Box::default).borrow_mut();
         changes.retain(|(known, _)| *known != var);
         changes.push((var, change));
-        self.any.set(true);
     }
 
     /// The value that waits for a variable: the outer none when nothing does, the inner when it is to be unset.
@@ -56,7 +56,6 @@ impl Assigned {
 
     /// Gives every change, oldest first, to `make`.
     pub(crate) fn settle(&mut self, mut make: impl FnMut(VarRef, Change)) {
-        self.any.set(false);
         if let Some(changes) = self.changes.get_mut() {
             for (var, change) in changes.get_mut().drain(..) {
                 make(var, change);
