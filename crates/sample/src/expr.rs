@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use crate::args::Args;
 use crate::cast::{append_text, cast};
-use crate::convert::Convert;
+use crate::convert::{Convert, Eval};
 use crate::fetch::{Cursor, Fetch};
+use crate::operator::{self, Operation};
 use crate::{Kind, Scope, Value};
 
 /// A compiled expression. Cheap to clone.
@@ -15,10 +16,16 @@ pub struct Expr {
     program: Arc<Program>,
 }
 
+/// What is done with the value of the fetch.
+enum Stage {
+    Convert(Step),
+    Operate(Box<[Operation]>),
+}
+
 /// What an expression does.
 pub(crate) struct Program {
     pub start: Start,
-    pub steps: Vec<Step>,
+    stages: Vec<Stage>,
     pub kind: Kind,
     /// Converters were written, even if they are folded now.
     pub converted: bool,
@@ -36,6 +43,34 @@ pub(crate) enum Start {
 pub(crate) struct Step {
     pub convert: &'static Convert,
     pub args: Args,
+}
+
+impl Program {
+    /// From the parts that the compiler found.
+    pub(crate) fn new(start: Start, steps: Vec<Step>, kind: Kind, converted: bool) -> Program {
+        let mut stages: Vec<Stage> = Vec::new();
+        let mut run = Vec::new();
+        for step in steps {
+            match step.operation() {
+                Some(operation) => run.push(operation),
+                None => {
+                    stages.extend(operate(&mut run));
+                    stages.push(Stage::Convert(step));
+                }
+            }
+        }
+        stages.extend(operate(&mut run));
+        Program {
+            start,
+            stages,
+            kind,
+            converted,
+        }
+    }
+}
+
+fn operate(run: &mut Vec<Operation>) -> Option<Stage> {
+    (!run.is_empty()).then(|| Stage::Operate(std::mem::take(run).into()))
 }
 
 impl Expr {
@@ -96,8 +131,11 @@ impl Expr {
             Start::Constant(value) => return value.as_ref().map(Value::borrow),
             Start::Fetch(fetch, args) => (fetch.eval)(args, scope, cursor),
         };
-        for step in &program.steps {
-            value = step.run(value, scope);
+        for stage in &program.stages {
+            value = match stage {
+                Stage::Convert(step) => step.run(value, scope),
+                Stage::Operate(operations) => operator::run(operations, value?, scope),
+            };
         }
         value
     }
@@ -117,7 +155,17 @@ impl Step {
         } else {
             cast(value, from)?
         };
-        (self.convert.eval)(&self.args, value, scope)
+        match self.convert.eval {
+            Eval::Fn(eval) => eval(&self.args, value, scope),
+            Eval::Operator(_) => operator::run(&[self.operation()?], value, scope),
+        }
+    }
+
+    fn operation(&self) -> Option<Operation> {
+        match self.convert.eval {
+            Eval::Operator(operator) => Operation::new(operator, self.args.first()?),
+            Eval::Fn(_) => None,
+        }
     }
 }
 
@@ -127,8 +175,11 @@ impl fmt::Debug for Expr {
             Start::Constant(value) => write!(out, "Expr({value:?})")?,
             Start::Fetch(fetch, args) => write!(out, "Expr({}{args:?})", fetch.name)?,
         }
-        for step in &self.program.steps {
-            write!(out, ",{}{:?}", step.convert.name, step.args)?;
+        for stage in &self.program.stages {
+            match stage {
+                Stage::Convert(step) => write!(out, ",{}{:?}", step.convert.name, step.args)?,
+                Stage::Operate(operations) => write!(out, ",{operations:?}")?,
+            }
         }
         Ok(())
     }

@@ -28,6 +28,7 @@ mod convert;
 mod fetch;
 mod known;
 mod names;
+mod operator;
 #[cfg(test)]
 mod robustness;
 #[cfg(test)]

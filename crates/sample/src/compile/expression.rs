@@ -97,12 +97,7 @@ impl Compiler {
         let converted = !steps.is_empty();
         let (start, steps) = fold(fetch, args, steps);
         Ok(Compiled {
-            expr: Expr::new(Program {
-                start,
-                steps,
-                kind,
-                converted,
-            }),
+            expr: Expr::new(Program::new(start, steps, kind, converted)),
             fetch,
             words: at.0 + 1,
             end: at.1,

@@ -1,12 +1,12 @@
 //! Text: case, parts, trimming, joining, comparing, replacing.
 
 use super::coding::nibble;
-use super::number::operand;
 use super::{Convert, convert};
 use crate::args::ArgKind::{Int, IntOrVar, Regex, Str, Var, VarOrNothing};
 use crate::args::{Arg, NONE, int_at, spec, str_at};
 use crate::bytes::Buffer;
 use crate::cast::append_text;
+use crate::operator::int_of as operand;
 use crate::{Bytes, Kind, SAMPLE_BYTES_MAX, Scope, Value};
 
 const PART: crate::args::Spec = spec(2, &[Int, Str, Int]);

@@ -135,6 +135,27 @@ impl<'a> Scope<'a> {
     #[must_use]
     #[inline]
     pub fn var(&self, var: VarRef) -> Option<Value<'a>> {
+        if let Some(value) = self.var_ref(var) {
+            return Some(value.borrow());
+        }
+        if var.scope == VarScope::Proc {
+            return self.world.proc_var(var.slot);
+        }
+        let assigned = self.assigned_to(var.scope)?;
+        assigned.any().then(|| self.waiting(assigned, var))?
+    }
+
+    #[cold]
+    fn waiting(&self, assigned: &super::Assigned, var: VarRef) -> Option<Value<'a>> {
+        match assigned.get(var) {
+            Some(waiting) => waiting,
+            None => self.vars(var.scope)?.get(var.slot).map(Value::borrow),
+        }
+    }
+
+    /// A variable in its place: of a stream or a session, and nothing waits to be assigned there.
+    #[inline]
+    pub(crate) fn var_ref(&self, var: VarRef) -> Option<&'a Value<'static>> {
         let (vars, assigned) = match var.scope {
             VarScope::Txn => {
                 let txn = self.txn?;
@@ -149,15 +170,12 @@ impl<'a> Scope<'a> {
                 (&txn.res_vars, &txn.assigned)
             }
             VarScope::Sess => (&self.session.vars, &self.session.assigned),
-            VarScope::Proc => return self.world.proc_var(var.slot),
-            VarScope::Check | VarScope::Parent => return None,
+            VarScope::Proc | VarScope::Check | VarScope::Parent => return None,
         };
-        if assigned.any()
-            && let Some(waiting) = assigned.get(var)
-        {
-            return waiting;
+        if assigned.any() {
+            return None;
         }
-        vars.get(var.slot).map(Value::borrow)
+        vars.get(var.slot)
     }
 
     /// The variables of a scope that a stream or a session owns.
