@@ -164,6 +164,18 @@ impl Conns {
         }
     }
 
+    /// A client's session, and its bytes that nobody has taken yet.
+    #[inline]
+    pub fn session_and_input(&self, id: ConnId) -> Option<(&Session, &[u8])> {
+        let entry = self.entries.get(id.slot as usize)?;
+        match &entry.role {
+            Role::Client(client) if entry.generation == id.generation => {
+                Some((&client.session, &entry.input))
+            }
+            _ => None,
+        }
+    }
+
     /// The bytes of a connection that nobody has taken yet.
     pub fn input(&self, id: ConnId) -> &[u8] {
         match self.entries.get(id.slot as usize) {

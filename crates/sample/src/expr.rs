@@ -33,7 +33,7 @@ pub(crate) struct Program {
 
 /// Where its value comes from.
 pub(crate) enum Start {
-    /// Known when it was compiled; none when the constant expression has no value.
+    /// Known when it was compiled; none when it has no value.
     Constant(Option<Value<'static>>),
     /// A fetch.
     Fetch(&'static Fetch, Args),
@@ -54,12 +54,12 @@ impl Program {
             match step.operation() {
                 Some(operation) => run.push(operation),
                 None => {
-                    stages.extend(operate(&mut run));
+                    stages.extend(finish_run(&mut run));
                     stages.push(Stage::Convert(step));
                 }
             }
         }
-        stages.extend(operate(&mut run));
+        stages.extend(finish_run(&mut run));
         Program {
             start,
             stages,
@@ -69,7 +69,20 @@ impl Program {
     }
 }
 
-fn operate(run: &mut Vec<Operation>) -> Option<Stage> {
+#[inline]
+fn operate<'a>(
+    operations: &[Operation],
+    value: Option<Value<'a>>,
+    scope: &Scope<'a>,
+) -> Option<Value<'a>> {
+    let number = match value? {
+        Value::Int(number) => number,
+        value => value.into_int()?,
+    };
+    operator::run(operations, number, scope).map(Value::Int)
+}
+
+fn finish_run(run: &mut Vec<Operation>) -> Option<Stage> {
     (!run.is_empty()).then(|| Stage::Operate(std::mem::take(run).into()))
 }
 
@@ -114,8 +127,8 @@ impl Expr {
     /// The value when it depends on nothing; the outer none when it does.
     pub(crate) fn constant(&self) -> Option<Option<&Value<'static>>> {
         match &self.program.start {
-            Start::Constant(value) => Some(value.as_ref()),
-            Start::Fetch(..) => None,
+            Start::Constant(value) if self.program.stages.is_empty() => Some(value.as_ref()),
+            _ => None,
         }
     }
 
@@ -128,13 +141,13 @@ impl Expr {
     pub(crate) fn next<'a>(&'a self, scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Value<'a>> {
         let program = &*self.program;
         let mut value = match &program.start {
-            Start::Constant(value) => return value.as_ref().map(Value::borrow),
+            Start::Constant(value) => value.as_ref().map(Value::borrow),
             Start::Fetch(fetch, args) => (fetch.eval)(args, scope, cursor),
         };
         for stage in &program.stages {
             value = match stage {
                 Stage::Convert(step) => step.run(value, scope),
-                Stage::Operate(operations) => operator::run(operations, value?, scope),
+                Stage::Operate(operations) => operate(operations, value, scope),
             };
         }
         value
@@ -157,7 +170,7 @@ impl Step {
         };
         match self.convert.eval {
             Eval::Fn(eval) => eval(&self.args, value, scope),
-            Eval::Operator(_) => operator::run(&[self.operation()?], value, scope),
+            Eval::Operator(_) => operate(&[self.operation()?], Some(value), scope),
         }
     }
 

@@ -4,7 +4,8 @@
 //! looks variables up by their slots, without making a sample of each result.
 
 use crate::args::Arg;
-use crate::{Kind, Scope, Value, VarRef};
+use crate::vars::Entry;
+use crate::{Kind, Scope, Value, VarRef, VarScope};
 
 /// What an integer operator does with its input and its operand (manual §7.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,24 +62,26 @@ impl Operation {
     }
 }
 
-/// Applies one operator after the other; none when the value or a variable is no integer.
-pub(crate) fn run<'a>(
-    operations: &[Operation],
-    value: Value<'a>,
-    scope: &Scope<'a>,
-) -> Option<Value<'a>> {
-    let mut number = match value {
-        Value::Int(number) => number,
-        value => value.into_int()?,
-    };
+/// Applies one operator after the other; none when a variable is no integer.
+pub(crate) fn run(operations: &[Operation], mut number: i64, scope: &Scope<'_>) -> Option<i64> {
+    // Variables of one scope mostly follow each other.
+    let (mut entries, mut of) = (&[][..], VarScope::Parent);
     for operation in operations {
         let operand = match operation.operand {
             Operand::Int(value) => value,
-            Operand::Var(var) => scope.int_var(var)?,
+            Operand::Var(var) => {
+                if var.scope != of {
+                    (entries, of) = (scope.settled(var.scope), var.scope);
+                }
+                match entries.get(var.slot as usize) {
+                    Some(Entry::Set(Value::Int(number))) => *number,
+                    _ => scope.int_var(var)?,
+                }
+            }
         };
         number = operation.operator.apply(number, operand);
     }
-    Some(Value::Int(number))
+    Some(number)
 }
 
 /// An integer argument, or a variable's value as one.
@@ -92,16 +95,8 @@ pub(crate) fn int_of(arg: &Arg, scope: &Scope<'_>) -> Option<i64> {
 
 impl Scope<'_> {
     /// A variable as an integer.
-    #[inline]
-    pub(crate) fn int_var(&self, var: VarRef) -> Option<i64> {
-        match self.var_ref(var) {
-            Some(Value::Int(number)) => Some(*number),
-            _ => self.int_var_slowly(var),
-        }
-    }
-
     #[cold]
-    fn int_var_slowly(&self, var: VarRef) -> Option<i64> {
+    pub(crate) fn int_var(&self, var: VarRef) -> Option<i64> {
         match crate::cast::cast(self.var(var)?, Kind::Int)? {
             Value::Int(number) => Some(number),
             _ => None,

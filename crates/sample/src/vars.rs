@@ -152,21 +152,41 @@ impl Vars {
         }
     }
 
+    /// All, by slot.
+    #[inline]
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
     /// Whether it was ever set, even if it was unset since.
     #[must_use]
     pub fn exists(&self, slot: u32) -> bool {
         !matches!(self.entries.get(slot as usize), None | Some(Entry::Absent))
     }
 
-    /// Sets a variable. The value is detached from what it was borrowed from.
-    pub fn set(&mut self, slot: u32, value: Value<'_>) {
+    /// Sets a variable.
+    #[inline]
+    pub fn set(&mut self, slot: u32, value: Value<'static>) {
         let slot = slot as usize;
-        if slot >= self.entries.len() {
-            self.entries.resize(slot + 1, Entry::Absent);
-        }
         self.bytes += VAR_BYTES + value.text_len();
-        self.bytes -= self.entries[slot].bytes();
-        self.entries[slot] = Entry::Set(value.detach());
+        match self.entries.get_mut(slot) {
+            Some(entry) => {
+                self.bytes -= entry.bytes();
+                *entry = Entry::Set(value);
+            }
+            None => {
+                self.make_room(slot);
+                self.entries.push(Entry::Set(value));
+            }
+        }
+    }
+
+    /// Makes `slot` the next to be pushed.
+    #[inline]
+    fn make_room(&mut self, slot: usize) {
+        if self.entries.len() < slot {
+            self.entries.resize(slot, Entry::Absent);
+        }
     }
 
     /// Unsets a variable.
@@ -180,6 +200,7 @@ impl Vars {
     }
 
     /// Makes a change.
+    #[inline]
     pub fn change(&mut self, slot: u32, change: Change) {
         match change {
             Change::Keep => {}

@@ -59,6 +59,7 @@ impl Core {
     }
 
     /// Evaluates with a scope of a stream. `last_chance`: what is missing now stays missing.
+    #[inline]
     pub fn with_scope<D: Driver, R>(
         &self,
         cx: &Cx<'_, D>,
@@ -73,6 +74,7 @@ impl Core {
     }
 
     /// As [`Core::with_scope`], with bytes of a server that are no HTTP.
+    #[inline]
     pub fn with_response_scope<D: Driver, R>(
         &self,
         cx: &Cx<'_, D>,
@@ -82,15 +84,15 @@ impl Core {
         work: impl FnOnce(&Scope<'_>) -> R,
     ) -> Option<R> {
         let view = self.view(cx);
-        let client = stream.client?;
+        let (session, request_data) = self.conns.session_and_input(stream.client?)?;
         let scope = Scope {
             now: cx.now(),
             world: &view,
-            session: self.conns.session(client)?,
+            session,
             txn: Some(&stream.txn),
             request: stream.has_request().then_some(&stream.request),
             response: stream.has_response().then_some(&stream.response),
-            request_data: self.conns.input(client),
+            request_data,
             response_data,
             last_chance,
         };

@@ -1,6 +1,6 @@
 //! `set-var`, `set-var-fmt`, `unset-var`: in rules and as converters (manual §4.4, §7.3.1).
 
-use super::{VarRef, VarScope, Vars};
+use super::{Entry, VarRef, VarScope, Vars};
 use crate::{Expr, LogFormat, Scope, Value};
 
 /// A variable, when it is set, and to what.
@@ -39,6 +39,7 @@ pub enum Change {
 impl Assignment {
     /// What comes of it now. `text` is room for a format; it comes back empty.
     #[must_use]
+    #[inline]
     pub fn eval(&self, scope: &Scope<'_>, text: &mut Vec<u8>) -> Change {
         match &self.source {
             Source::Nothing => Change::Unset,
@@ -100,10 +101,13 @@ impl SetConditions {
     #[inline]
     pub(crate) fn change(self, scope: &Scope<'_>, var: VarRef, value: Value<'_>) -> Change {
         let allowed = scope.has(var.scope) && (self.0 == 0 || self.hold(scope, var, &value));
-        if allowed && scope.has_room(var, &value) {
-            Change::Set(value.detach())
-        } else {
-            Change::Keep
+        if !allowed || !scope.has_room(var, &value) {
+            return Change::Keep;
+        }
+        // What is counted is a number, mostly.
+        match value {
+            Value::Int(number) => Change::Set(Value::Int(number)),
+            value => Change::Set(value.detach()),
         }
     }
 
@@ -135,7 +139,7 @@ impl<'a> Scope<'a> {
     #[must_use]
     #[inline]
     pub fn var(&self, var: VarRef) -> Option<Value<'a>> {
-        if let Some(value) = self.var_ref(var) {
+        if let Some(Entry::Set(value)) = self.settled(var.scope).get(var.slot as usize) {
             return Some(value.borrow());
         }
         if var.scope == VarScope::Proc {
@@ -153,29 +157,13 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// A variable in its place: of a stream or a session, and nothing waits to be assigned there.
+    /// The variables of a scope in their places; none of the process, and none while something waits to be assigned.
     #[inline]
-    pub(crate) fn var_ref(&self, var: VarRef) -> Option<&'a Value<'static>> {
-        let (vars, assigned) = match var.scope {
-            VarScope::Txn => {
-                let txn = self.txn?;
-                (&txn.txn_vars, &txn.assigned)
-            }
-            VarScope::Req => {
-                let txn = self.txn?;
-                (&txn.req_vars, &txn.assigned)
-            }
-            VarScope::Res => {
-                let txn = self.txn?;
-                (&txn.res_vars, &txn.assigned)
-            }
-            VarScope::Sess => (&self.session.vars, &self.session.assigned),
-            VarScope::Proc | VarScope::Check | VarScope::Parent => return None,
-        };
-        if assigned.any() {
-            return None;
+    pub(crate) fn settled(&self, scope: VarScope) -> &'a [Entry] {
+        match (self.vars(scope), self.assigned_to(scope)) {
+            (Some(vars), Some(assigned)) if !assigned.any() => vars.entries(),
+            _ => &[],
         }
-        vars.get(var.slot)
     }
 
     /// The variables of a scope that a stream or a session owns.
