@@ -12,6 +12,8 @@ pub struct Config {
     pub proxies: Vec<Proxy>,
     /// How many variables of each scope the expressions name.
     pub slots: sample::SlotCounts,
+    /// The files that rules stand in: what [`sample::RulePlace`] counts.
+    pub files: Vec<String>,
 }
 
 /// Section `global` (manual §3).
