@@ -24,7 +24,11 @@ pub fn request(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         line,
         ends(&build.proxy.http_request, build.inherited_rules[0]),
     );
-    push(rule, build.inherited_rules[0], &mut build.proxy.http_request);
+    push(
+        rule,
+        build.inherited_rules[0],
+        &mut build.proxy.http_request,
+    );
     Ok(())
 }
 
@@ -36,7 +40,11 @@ pub fn response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         line,
         ends(&build.proxy.http_response, build.inherited_rules[1]),
     );
-    push(rule, build.inherited_rules[1], &mut build.proxy.http_response);
+    push(
+        rule,
+        build.inherited_rules[1],
+        &mut build.proxy.http_response,
+    );
     Ok(())
 }
 
@@ -48,7 +56,11 @@ pub fn after_response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse 
         line,
         ends(&build.proxy.http_after_response, build.inherited_rules[2]),
     );
-    push(rule, build.inherited_rules[2], &mut build.proxy.http_after_response);
+    push(
+        rule,
+        build.inherited_rules[2],
+        &mut build.proxy.http_after_response,
+    );
     Ok(())
 }
 

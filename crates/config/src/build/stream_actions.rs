@@ -59,11 +59,7 @@ pub fn rst_ttl(cursor: &mut Cursor<'_>) -> Parse<Option<u8>> {
     }
 }
 
-fn expr(
-    shared: &mut Shared<'_>,
-    cursor: &mut Cursor<'_>,
-    place: Place,
-) -> Parse<sample::Expr> {
+fn expr(shared: &mut Shared<'_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<sample::Expr> {
     let (expr, next) = shared.expr(&cursor.line, cursor.at, place)?;
     cursor.at = next;
     Ok(expr)
@@ -95,8 +91,7 @@ fn log_level(cursor: &mut Cursor<'_>) -> Parse<LogLevel> {
     match severity {
         _ if word == "silent" => Ok(LogLevel::Silent),
         Some(severity) => Ok(LogLevel::Severity(severity as u8)),
-        None => Err(cursor.fault(
-            "'set-log-level' expects exactly 1 argument (log level name or 'silent').",
-        )),
+        None => Err(cursor
+            .fault("'set-log-level' expects exactly 1 argument (log level name or 'silent').")),
     }
 }

@@ -69,9 +69,8 @@ pub fn del_headers_bin(
     cursor.at = next;
     let method = match method(cursor)? {
         "reg" => {
-            return Err(cursor.fault(
-                "-m reg is unsupported with del-headers-bin due to performance reasons.",
-            ));
+            return Err(cursor
+                .fault("-m reg is unsupported with del-headers-bin due to performance reasons."));
         }
         word => text_method(cursor, word)?,
     };

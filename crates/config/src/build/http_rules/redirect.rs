@@ -73,7 +73,11 @@ fn parse(
             word @ ("location" | "prefix" | "scheme") => {
                 let to = cursor.value("a destination")?;
                 // manual §4.2: a prefix `/` adds nothing, so that a redirect to the same place can be written.
-                let to = if word == "prefix" && to == "/" { "" } else { to };
+                let to = if word == "prefix" && to == "/" {
+                    ""
+                } else {
+                    to
+                };
                 let to = text(build, cursor, place, texts, to)?;
                 kind = Some(match word {
                     "location" => RedirectKind::Location(to),
