@@ -22,6 +22,7 @@ pub mod proxy;
 pub mod reply;
 pub mod sections;
 pub mod server;
+pub mod stream_actions;
 pub mod tcp_rules;
 pub mod values;
 
@@ -73,6 +74,10 @@ pub struct Shared<'a> {
     pub http_errors: HashMap<String, Vec<(u16, ErrorPage)>>,
     /// `expose-experimental-directives` and its kin were seen.
     pub flags: Vec<String>,
+    /// The files that rules stand in.
+    pub files: Vec<String>,
+    /// How many rewrites by a regular expression there are.
+    pub rewrites: usize,
 }
 
 /// Builds the typed configuration. It is whole only when `diagnostics` got no alert.
@@ -90,6 +95,8 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
         bufsize_bytes: crate::model::Tune::default().bufsize_bytes,
         http_errors: HashMap::new(),
         flags: Vec::new(),
+        files: Vec::new(),
+        rewrites: 0,
     };
     let global = global_sections(tree, &mut shared);
     shared.bufsize_bytes = global.tune.bufsize_bytes;
@@ -104,6 +111,7 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
         proxies,
         slots,
         var_names,
+        files: std::mem::take(&mut shared.files),
     };
     check::whole(&config, &mut shared);
     config
@@ -207,6 +215,21 @@ pub fn not_yet(word: &str) -> String {
 }
 
 impl Shared<'_> {
+    /// Where a rule stands.
+    pub fn rule_place(&mut self, line: &Line<'_>) -> sample::RulePlace {
+        let span = line.span(0);
+        let name = &span.source.name;
+        let known = self.files.iter().position(|file| file == name);
+        let file = known.unwrap_or_else(|| {
+            self.files.push(name.clone());
+            self.files.len() - 1
+        });
+        sample::RulePlace {
+            file: file as u32,
+            line: span.line,
+        }
+    }
+
     /// Records a parser's fault, unless the same line already gave it: the statements of `defaults` are read again for
     /// every proxy.
     pub fn settle(&mut self, result: Parse) {

@@ -88,6 +88,8 @@ pub(crate) struct Server {
     pub keeper: Option<ConnId>,
     /// The PROXY protocol header that it begins with; empty for none.
     pub header: Box<[u8]>,
+    /// What its packets carry. One whose packets carry anything is private.
+    pub labels: net::Labels,
 }
 
 impl Conn {

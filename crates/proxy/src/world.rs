@@ -121,6 +121,11 @@ impl sample::World for View<'_> {
         proxy.unique_id_format.as_ref()
     }
 
+    fn file_name(&self, file: u32) -> &str {
+        let file = self.running.config.files.get(file as usize);
+        file.map_or("", String::as_str)
+    }
+
     fn hostname(&self) -> &str {
         &self.running.process.hostname
     }

@@ -106,6 +106,24 @@ pub enum LogOrigin {
     Close,
 }
 
+/// Where a rule stands in the configuration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RulePlace {
+    /// The file, by its number in [`World::file_name`].
+    pub file: u32,
+    /// The line, counted from 1.
+    pub line: u32,
+}
+
+/// What a stream waits for (`waiting_entity`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// A rule's action goes on later.
+    Rule(RulePlace),
+    /// `option http-buffer-request`.
+    Body,
+}
+
 /// Facts of a stream (one request and its answer, or one TCP session).
 #[derive(Clone, Debug, Default)]
 pub struct Txn {
@@ -160,6 +178,14 @@ pub struct Txn {
     pub backend_queue: u32,
     /// The termination state of `%ts`/`%tsc`: who ended it and when, two characters each. NUL bytes are written as `-`.
     pub termination: [u8; 4],
+    /// The final rule that decided last (`last_rule_file`, `last_rule_line`).
+    pub last_rule: Option<RulePlace>,
+    /// What it waits for, or waited for when its time was over.
+    pub waits: Option<Waits>,
+    /// Class in the queues, the lowest first (`prio_class`, `set-priority-class`); from -2047 to 2047.
+    pub prio_class: i16,
+    /// Milliseconds by which it came later, as the queues see it (`prio_offset`); from -524287 to 524287.
+    pub prio_offset: i32,
     /// Captured request headers, in the order of their slots.
     pub captured_request: Vec<Option<Box<[u8]>>>,
     /// Captured response headers, in the order of their slots.
@@ -215,6 +241,10 @@ impl Txn {
             server_queue,
             backend_queue,
             termination,
+            last_rule,
+            waits,
+            prio_class,
+            prio_offset,
             captured_request,
             captured_response,
             captured_request_cookie,
@@ -247,6 +277,8 @@ impl Txn {
         (*src, *dst) = (None, None);
         (*server_src, *server_dst) = (None, None);
         *termination = [0; 4];
+        (*last_rule, *waits) = (None, None);
+        (*prio_class, *prio_offset) = (0, 0);
         captured_request.clear();
         captured_response.clear();
         (*captured_request_cookie, *captured_response_cookie) = (None, None);
@@ -401,6 +433,10 @@ pub trait World {
     fn server_connections(&self, backend: u32, server: u32) -> u32 {
         self.server(backend, server)
             .map_or(0, |server| server.connections)
+    }
+    /// A file of the configuration, by its number in [`RulePlace`]; empty for one that does not exist.
+    fn file_name(&self, _file: u32) -> &str {
+        ""
     }
     /// `hostname`.
     fn hostname(&self) -> &str;

@@ -37,6 +37,17 @@ pub mod text;
 mod timers;
 mod unique_id;
 
+/// Header values as fetches and rules take them apart.
+pub mod values {
+    pub use crate::fetch::http::fields::{trim, value_end};
+}
+
+/// Regular expressions as ACLs, converters and rules have them.
+pub mod regex {
+    pub use crate::acl::matcher::regex as compile;
+    pub use regex::bytes::{CaptureLocations, Regex};
+}
+
 /// The hash functions of converters, for what else hashes as they do.
 pub mod hashes {
     pub use crate::convert::hash::{crc32_ieee, djb2, full_avalanche, sdbm, wt6};
@@ -47,7 +58,7 @@ pub use bytes::{Bytes, SAMPLE_BYTES_MAX};
 pub use compile::{Compiler, Style};
 pub use error::ExprError;
 pub use expr::Expr;
-pub use facts::{LogOrigin, Scope, Session, Timing, Txn, World};
+pub use facts::{LogOrigin, RulePlace, Scope, Session, Timing, Txn, Waits, World};
 pub use logformat::LogFormat;
 pub use place::Place;
 pub use unique_id::UniqueId;

@@ -14,6 +14,8 @@ pub struct Config {
     pub slots: sample::SlotCounts,
     /// The names of variables.
     pub var_names: sample::vars::VarNames,
+    /// The files that rules stand in: what [`sample::RulePlace`] counts.
+    pub files: Vec<String>,
 }
 
 /// Section `global` (manual §3).

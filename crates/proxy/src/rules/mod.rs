@@ -1,18 +1,25 @@
 //! Rule sets: which rules of a proxy run when, and what they decide.
 
+mod address;
+mod answers;
+mod captures;
+mod headers;
 mod http;
+mod rewrite;
+mod target;
 pub(crate) mod tcp;
+mod traffic;
 mod variables;
+mod waits;
 
 use config::model::HttpRule;
-use net::timers::NEVER_MS;
 use net::{ConnId, Driver};
 use sample::facts::Session;
 use sample::{Condition, LogFormat, Scope};
 
 use crate::conn::Conns;
 use crate::engine::{Core, Cx};
-use crate::stream::{Phase, Stream};
+use crate::stream::Stream;
 
 /// The HTTP rule sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +40,34 @@ impl RuleSet {
             RuleSet::AfterResponse => &proxy.http_after_response,
         }
     }
+}
+
+impl RuleSet {
+    /// When a rule of this set ends a stream (manual §8.5).
+    fn letter(self) -> u8 {
+        match self.is_response() {
+            false => b'R',
+            true => b'H',
+        }
+    }
+
+    fn is_response(self) -> bool {
+        matches!(self, RuleSet::Response | RuleSet::AfterResponse)
+    }
+}
+
+/// Memory of the rules of one worker, kept from one to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// Texts of the moment: a computed name, what a rewrite made, a whole target.
+    name: Vec<u8>,
+    rewritten: Vec<u8>,
+    target: Vec<u8>,
+    /// A 103 response that further rules go on with; empty between sets.
+    hints: Vec<u8>,
+    /// By rewrite ([`config::model::Rewrite::id`]): what it matches with.
+    matchers: Vec<Option<rewrite::Matcher>>,
+    normalized: ::http::normalize::Normalized,
 }
 
 /// What a rule set of a stream came to.
@@ -125,15 +160,6 @@ impl Core {
             .as_ref()?;
         let id = &stream.txn.unique_id;
         id.get_or_make(|out| self.render(cx, stream, format, out))
-    }
-
-    /// A tarpitted client has waited long enough.
-    pub fn end_tarpit<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
-        if let Some(client) = stream.client {
-            self.set_deadline(client, NEVER_MS);
-        }
-        stream.phase = Phase::Transfer;
-        self.answer_tarpit(cx, stream);
     }
 }
 

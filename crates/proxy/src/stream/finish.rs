@@ -77,6 +77,12 @@ impl Core {
                 stream.ended_by(b'C', b'R');
                 self.refuse_request(cx, stream, 400);
             }
+            // Nobody waits for the end of the pause.
+            _ if stream.request_paused() => {
+                if !has_input && cx.running.proxy(stream.backend).aborts_on_close() {
+                    self.client_aborted(cx, stream);
+                }
+            }
             // The rules still see what came, as in HAProxy; `prepare_request` ends it.
             _ if stream.awaits_upload() => {
                 stream.body_cut = !self.body_is_here(cx, stream, None);
@@ -165,6 +171,7 @@ impl Core {
                 stream.ended_by(b'c', b'D');
                 self.cut(cx, stream);
             }
+            _ if stream.request_paused() => self.run(cx, stream),
             _ if stream.awaits_upload() => {
                 stream.ended_by(b'c', b'R');
                 self.refuse_request(cx, stream, 408);

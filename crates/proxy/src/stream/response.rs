@@ -10,7 +10,7 @@ use net::{ConnId, Driver, Sent};
 
 use super::finish::phase_letter;
 use super::phases::Step;
-use super::request::has_body;
+use super::request::{framed, has_body};
 use super::transfer::{Coding, Outlet, Transfer};
 use super::{Phase, Stream};
 use crate::client::is_idempotent;
@@ -177,6 +177,8 @@ impl Core {
                 0
             }
             Ok(Some(parsed)) => {
+                stream.head_read = parsed.consumed;
+                stream.body_read = framed(parsed.framing, bytes.len() - parsed.consumed);
                 self.response_read(cx, stream, parsed);
                 parsed.consumed
             }
@@ -329,7 +331,10 @@ impl Core {
         let Some(client) = stream.client else {
             return Step::Wait;
         };
-        self.after_response_rules(cx, stream);
+        if !self.after_response_rules(cx, stream) {
+            self.fail(cx, stream, 500);
+            return Step::Wait;
+        }
         self.finish_response_head(cx, stream);
         h1::write_response(&stream.response, &mut self.scratch);
         stream.answered = true;
