@@ -249,6 +249,68 @@ fn the_target() {
 }
 
 #[test]
+fn a_status_that_frames_otherwise() {
+    let get = "c1 > GET / HTTP/1.1|host: a||\ns1 ok";
+    let cases = [
+        (
+            "204",
+            "200 OK|content-length: 2||hi",
+            "204 No Content||",
+            "open",
+        ),
+        (
+            "304",
+            "200 OK|content-length: 2||hi",
+            "304 Not Modified|content-length: 2||",
+            "open",
+        ),
+        (
+            "204",
+            "200 OK|transfer-encoding: chunked||2|hi|0||",
+            "204 No Content||",
+            "open",
+        ),
+        (
+            "204",
+            "200 OK||hi",
+            "204 No Content|connection: close||",
+            "open",
+        ),
+        (
+            "200",
+            "304 Not Modified|content-length: 5||",
+            "200 OK|content-length: 0||",
+            "open",
+        ),
+        (
+            "200",
+            "204 No Content||",
+            "200 OK|content-length: 0||",
+            "open",
+        ),
+        (
+            "103",
+            "200 OK|content-length: 2||hi",
+            "103 Early Hints|content-length: 2|connection: close||",
+            "end",
+        ),
+        (
+            "404 reason \"Go away\"",
+            "200 OK|content-length: 2||hi",
+            "404 Go away|content-length: 2||hi",
+            "open",
+        ),
+    ];
+    for (rule, sent, seen, after) in cases {
+        play(
+            rule,
+            &format!("http-response set-status {rule}"),
+            &format!("{get}\ns1 > HTTP/1.1 {sent}\nc1 < HTTP/1.1 {seen}\nc1 {after}"),
+        );
+    }
+}
+
+#[test]
 fn host_and_authority_stay_the_same() {
     let absolute = "GET http://a/x HTTP/1.1|host: a||";
     request(
