@@ -268,12 +268,12 @@ fn begin(response: &mut Head, status: u16) {
 }
 
 /// Responses that never have a body (RFC 9110 §6.4.1).
-fn is_bodiless(status: u16) -> bool {
+pub(crate) fn is_bodiless(status: u16) -> bool {
     status < 200 || status == 204 || status == 304
 }
 
 /// Appends the length of the body, where the status may have one.
-fn put_length(response: &mut Head, bytes: usize) {
+pub(crate) fn put_length(response: &mut Head, bytes: usize) {
     if !is_bodiless(response.status()) {
         let mut digits = [0; 20];
         response.append(

@@ -218,11 +218,8 @@ impl Core {
                 return failed(stream);
             }
         }
-        // A list without its end is none (and an empty one has not).
-        match list.is_empty() {
-            true => Flow::Next,
-            false => Flow::Failed(500),
-        }
+        // A list without its end is none, and that is no matter of room.
+        Flow::Failed(500)
     }
 
     /// `del-headers-bin`: a list of names, each behind its length, ended by an empty one.

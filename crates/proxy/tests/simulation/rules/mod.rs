@@ -1,8 +1,10 @@
 //! Message rules, one script each.
 
+mod actions;
 mod connections;
 mod failures;
 mod messages;
+mod rewrites;
 mod script;
 mod sessions;
 mod smuggling;
