@@ -22,6 +22,8 @@ pub enum Style {
     Http,
     /// `unique-id-format`: as [`Style::Http`], spaces merged.
     UniqueId,
+    /// Text for a variable, a name, a body: nothing for what is empty, bytes as they are.
+    Plain,
 }
 
 /// Compiles the expressions of one configuration.

@@ -6,7 +6,7 @@ use super::write::{Flags, HEADER_UNSAFE, URL_UNSAFE, Writer};
 use crate::facts::LogOrigin;
 use crate::fetch::proxies::backend;
 use crate::fetch::stream::path_of;
-use crate::text::{push_hex_number, push_log_date, push_padded, push_zone};
+use crate::text::{push_log_date, push_padded, push_zone};
 use crate::timers::Timers;
 use crate::{Scope, Txn};
 
@@ -47,9 +47,9 @@ pub(crate) const ALIASES: &[Alias] = &[
     alias("ms", "milliseconds of the accept date", |scope, writer| {
         let ms = accepted(scope).wall_ns / 1_000_000 % 1_000;
         if writer.flags.has(Flags::HEX) {
-            push_hex_number(writer.out, ms, 2);
+            writer.hex(ms, 2);
         } else {
-            push_padded(writer.out, ms, 3);
+            writer.padded(ms, 3);
         }
     }),
     alias(
@@ -143,12 +143,12 @@ pub(crate) const ALIASES: &[Alias] = &[
         writer.text(proxy_name(scope, scope.session.frontend))
     }),
     alias("ft", "frontend's name, with ~ for TLS", |scope, writer| {
-        writer.quote();
+        writer.begin();
         writer.raw(proxy_name(scope, scope.session.frontend));
         if scope.session.tls {
-            writer.out.push(b'~');
+            writer.mark(b'~');
         }
-        writer.quote();
+        writer.end();
     }),
     alias("b", "backend's name", |scope, writer| {
         writer.text(proxy_name(scope, backend(scope)))
@@ -211,7 +211,7 @@ pub(crate) const ALIASES: &[Alias] = &[
     }),
     alias("rc", "retries, + after a redispatch", |scope, writer| {
         if scope.txn.is_some_and(|txn| txn.redispatched) {
-            writer.out.push(b'+');
+            writer.remark(b'+');
         }
         writer.uint(scope.txn.map_or(0, |txn| txn.retries).into());
     }),
@@ -360,22 +360,26 @@ fn zone(scope: &Scope<'_>) -> i32 {
 }
 
 fn date_ms(at: Now, scope: &Scope<'_>, writer: &mut Writer<'_>) {
-    push_log_date(writer.out, seconds(at) as i64 + i64::from(zone(scope)));
-    writer.out.push(b'.');
-    push_padded(writer.out, at.wall_ns / 1_000_000 % 1_000, 3);
+    writer.short(|out| {
+        push_log_date(out, seconds(at) as i64 + i64::from(zone(scope)));
+        out.push(b'.');
+        push_padded(out, at.wall_ns / 1_000_000 % 1_000, 3);
+    });
 }
 
 fn date_zone(at: Now, zone_seconds: i32, writer: &mut Writer<'_>) {
-    push_log_date(writer.out, seconds(at) as i64 + i64::from(zone_seconds));
-    writer.out.push(b' ');
-    push_zone(writer.out, zone_seconds);
+    writer.short(|out| {
+        push_log_date(out, seconds(at) as i64 + i64::from(zone_seconds));
+        out.push(b' ');
+        push_zone(out, zone_seconds);
+    });
 }
 
 // ---- values that may still grow
 
 fn plus_if_early(scope: &Scope<'_>, writer: &mut Writer<'_>) {
     if scope.txn.is_some_and(|txn| txn.log_early) {
-        writer.out.push(b'+');
+        writer.remark(b'+');
     }
 }
 
@@ -408,29 +412,36 @@ fn captures(slots: &[Option<Box<[u8]>>], writer: &mut Writer<'_>) {
     if slots.is_empty() {
         return;
     }
-    writer.quote();
-    writer.out.push(b'{');
+    writer.begin();
+    writer.mark(b'{');
     for (index, slot) in slots.iter().enumerate() {
         if index > 0 {
-            writer.out.push(b'|');
+            writer.mark(b'|');
         }
         writer.encoded(slot.as_deref().unwrap_or_default(), b'#', &HEADER_UNSAFE);
     }
-    writer.out.push(b'}');
-    writer.quote();
+    writer.mark(b'}');
+    writer.end();
 }
 
-/// `a b -`.
+/// `a b -`; nothing when nothing is captured by configuration.
 fn capture_list(slots: &[Option<Box<[u8]>>], writer: &mut Writer<'_>) {
+    if slots.is_empty() {
+        return;
+    }
+    writer.begin_list();
     for (index, slot) in slots.iter().enumerate() {
         if index > 0 {
-            writer.out.push(b' ');
+            writer.next();
         }
+        writer.begin();
         match slot {
-            None if !writer.flags.has(Flags::QUOTE) => writer.out.push(b'-'),
-            slot => writer.quoted_encoded(slot.as_deref().unwrap_or_default(), &HEADER_UNSAFE),
+            None if !writer.flags.has(Flags::QUOTE) => writer.mark(b'-'),
+            slot => writer.encoded(slot.as_deref().unwrap_or_default(), b'#', &HEADER_UNSAFE),
         }
+        writer.end();
     }
+    writer.end_list();
 }
 
 // ---- the request line
