@@ -120,6 +120,10 @@ impl sample::World for View<'_> {
         proxy.unique_id_format.as_ref()
     }
 
+    fn logged(&self, frontend: u32) -> u32 {
+        self.shared.count(Count::Logged(frontend as usize))
+    }
+
     fn hostname(&self) -> &str {
         &self.running.process.hostname
     }

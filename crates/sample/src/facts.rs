@@ -4,8 +4,8 @@
 use http::Head;
 use net::{Addr, Now};
 
-use crate::Value;
 pub use crate::vars::Vars;
+use crate::{LogOrigin, Value};
 
 /// Facts of a client connection, for as long as it lives.
 #[derive(Clone, Debug)]
@@ -34,6 +34,8 @@ pub struct Session {
     pub tls: bool,
     /// TLVs of the PROXY protocol v2 header, as received (type, length, value …); none otherwise.
     pub tlvs: Option<Box<[u8]>>,
+    /// Why a log line is being written (`%OG`).
+    pub log_origin: LogOrigin,
     /// Variables of scope `sess`, by slot.
     pub vars: Vars,
 }
@@ -55,6 +57,7 @@ impl Session {
             error: 0,
             tls: false,
             tlvs: None,
+            log_origin: LogOrigin::default(),
             vars: Vars::default(),
         }
     }
@@ -72,37 +75,11 @@ impl Session {
     }
 }
 
-/// Why a log line is written (`%OG`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LogOrigin {
-    /// Not in a log.
-    #[default]
-    Unspecified,
-    /// The session failed before a stream began.
-    SessionError,
-    /// The session was killed before a stream began.
-    SessionKilled,
-    /// Right after the accept.
-    Accept,
-    /// The request is complete.
-    Request,
-    /// The server connection stands.
-    Connect,
-    /// The response's head is complete.
-    Response,
-    /// The end.
-    Close,
-}
-
 /// Facts of a stream (one request and its answer, or one TCP session).
 #[derive(Clone, Debug, Default)]
 pub struct Txn {
     /// Since the start of the process, for `%rt` and the default `unique-id`.
     pub id: u64,
-    /// Number of this log line in its frontend (`%lc`).
-    pub log_number: u64,
-    /// Why the log line is being written (`%OG`).
-    pub log_origin: LogOrigin,
     /// The line is written before the end (`option logasap`): `+` before `%Ta`, `%Tt`, `%B`.
     pub log_early: bool,
     /// The frontend or backend works in mode HTTP.
@@ -174,8 +151,6 @@ impl Txn {
     pub fn reset(&mut self) {
         let Txn {
             id,
-            log_number,
-            log_origin,
             log_early,
             is_http,
             first_request,
@@ -208,7 +183,7 @@ impl Txn {
             req_vars,
             res_vars,
         } = self;
-        (*id, *log_number, *bytes_out, *bytes_in) = (0, 0, 0, 0);
+        (*id, *bytes_out, *bytes_in) = (0, 0, 0);
         (*retries, *server_queue, *backend_queue) = (0, 0, 0);
         (*status, *server_status) = (0, 0);
         for flag in [
@@ -220,7 +195,6 @@ impl Txn {
         ] {
             *flag = false;
         }
-        *log_origin = LogOrigin::default();
         *method = http::Method::default();
         request_line.clear();
         (*backend, *server, *service) = (None, None, None);
@@ -346,6 +320,10 @@ pub trait World {
     fn server_connections(&self, backend: u32, server: u32) -> u32 {
         self.server(backend, server)
             .map_or(0, |server| server.connections)
+    }
+    /// Log lines of a frontend so far (`%lc`).
+    fn logged(&self, _frontend: u32) -> u32 {
+        0
     }
     /// `hostname`.
     fn hostname(&self) -> &str;

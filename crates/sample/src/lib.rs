@@ -27,6 +27,7 @@ mod cast;
 mod convert;
 mod fetch;
 mod known;
+mod log_origin;
 mod names;
 #[cfg(test)]
 mod robustness;
@@ -46,7 +47,8 @@ pub use bytes::{Bytes, SAMPLE_BYTES_MAX};
 pub use compile::{Compiler, Style};
 pub use error::ExprError;
 pub use expr::Expr;
-pub use facts::{LogOrigin, Scope, Session, Timing, Txn, World};
+pub use facts::{Scope, Session, Timing, Txn, World};
+pub use log_origin::LogOrigin;
 pub use logformat::LogFormat;
 pub use place::Place;
 pub use unique_id::UniqueId;

@@ -3,7 +3,7 @@
 use super::line::{Cursor, Line, Parse};
 use super::order::Stage;
 use super::proxy::ProxyBuild;
-use super::{did_you_mean, values};
+use super::{did_you_mean, log_profile, values};
 use crate::keywords::{self, Keyword, actions};
 use crate::model::{TcpAction, TcpRule};
 use sample::Place;
@@ -164,6 +164,16 @@ pub fn silent_drop(
             .fault(cursor.at, super::not_yet("silent-drop rst-ttl"))),
         _ => Ok(TcpAction::SilentDrop),
     }
+}
+
+/// `do-log [profile <name>]`
+pub fn do_log(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    _place: Place,
+) -> Parse<TcpAction> {
+    let profile = log_profile::option(cursor, build.shared)?;
+    Ok(TcpAction::DoLog { profile })
 }
 
 /// `expect-proxy layer4`

@@ -24,7 +24,7 @@ pub const HTTP_REQUEST: &[Keyword<HttpParser>] = &[
     H::not_yet("del-map*", S, "Removes a key from a map."),
     H::yes("deny", S, http::deny, "Answers with an error."),
     H::not_yet("disable-l7-retry", S, "Never sends this request again."),
-    H::not_yet("do-log", S, "Emits a log line now."),
+    H::yes("do-log", S, http::do_log, "Emits a log line now."),
     H::not_yet("do-resolve*", S, "Resolves a name into a variable."),
     H::not_yet("early-hint", S, "Sends a header of an early hint."),
     H::not_yet("normalize-uri", S, "Normalises the URI."),
@@ -95,7 +95,7 @@ pub const HTTP_RESPONSE: &[Keyword<HttpParser>] = &[
     H::not_yet("del-headers-bin", S, "Removes headers in binary form."),
     H::not_yet("del-map*", S, "Removes a key from a map."),
     H::yes("deny", S, http::deny_response, "Answers with an error."),
-    H::not_yet("do-log", S, "Emits a log line now."),
+    H::yes("do-log", S, http::do_log, "Emits a log line now."),
     H::not_yet("pause", S, "Waits."),
     H::yes("redirect", S, http::redirect, "Redirects."),
     H::not_yet("replace-header", S, "Rewrites a header by a pattern."),
@@ -140,7 +140,7 @@ pub const HTTP_AFTER_RESPONSE: &[Keyword<HttpParser>] = &[
     H::yes("del-header", S, http::del_header, "Removes a header."),
     H::not_yet("del-headers-bin", S, "Removes headers in binary form."),
     H::not_yet("del-map*", S, "Removes a key from a map."),
-    H::not_yet("do-log", S, "Emits a log line now."),
+    H::yes("do-log", S, http::do_log, "Emits a log line now."),
     H::not_yet("replace-header", S, "Rewrites a header by a pattern."),
     H::not_yet("replace-value", S, "Rewrites the values of a header by a pattern."),
     H::not_yet("sc-add-gpc*", S, "Adds to a general purpose counter."),
@@ -164,7 +164,7 @@ pub const HTTP_AFTER_RESPONSE: &[Keyword<HttpParser>] = &[
 #[rustfmt::skip]
 pub const TCP_CONNECTION: &[Keyword<TcpParser>] = &[
     T::yes("accept", S, tcp::accept, "Lets the connection pass."),
-    T::not_yet("do-log", S, "Emits a log line now."),
+    T::yes("do-log", S, tcp::do_log, "Emits a log line now."),
     T::not_yet("expect-netscaler-cip", S, "Expects the NetScaler client IP protocol."),
     T::yes("expect-proxy", S, tcp::expect_proxy, "`expect-proxy layer4`: expects a PROXY protocol header."),
     T::yes("reject", S, tcp::reject, "Closes the connection without an answer."),
@@ -194,7 +194,7 @@ pub const TCP_CONNECTION: &[Keyword<TcpParser>] = &[
 pub const TCP_SESSION: &[Keyword<TcpParser>] = &[
     T::yes("accept", S, tcp::accept, "Lets the connection pass."),
     T::not_yet("attach-srv", S, "Gives the connection to a server of reverse HTTP."),
-    T::not_yet("do-log", S, "Emits a log line now."),
+    T::yes("do-log", S, tcp::do_log, "Emits a log line now."),
     T::yes("reject", S, tcp::reject, "Closes the connection without an answer."),
     T::not_yet("sc-add-gpc*", S, "Adds to a general purpose counter."),
     T::not_yet("sc-inc-gpc*", S, "Increments a general purpose counter."),
@@ -222,7 +222,7 @@ pub const TCP_SESSION: &[Keyword<TcpParser>] = &[
 pub const TCP_CONTENT: &[Keyword<TcpParser>] = &[
     T::yes("accept", S, tcp::accept, "Lets the connection pass."),
     T::not_yet("capture", S, "Keeps a sample for the logs."),
-    T::not_yet("do-log", S, "Emits a log line now."),
+    T::yes("do-log", S, tcp::do_log, "Emits a log line now."),
     T::not_yet("do-resolve*", S, "Resolves a name into a variable."),
     T::yes("reject", S, tcp::reject, "Closes the connection without an answer."),
     T::not_yet("sc-add-gpc*", S, "Adds to a general purpose counter."),
@@ -262,7 +262,7 @@ pub const TCP_CONTENT: &[Keyword<TcpParser>] = &[
 pub const TCP_RESPONSE: &[Keyword<TcpParser>] = &[
     T::yes("accept", S, tcp::accept, "Lets the connection pass."),
     T::yes("close", S, tcp::close, "Closes the connection to the server."),
-    T::not_yet("do-log", S, "Emits a log line now."),
+    T::yes("do-log", S, tcp::do_log, "Emits a log line now."),
     T::yes("reject", S, tcp::reject, "Closes the connection without an answer."),
     T::not_yet("sc-add-gpc*", S, "Adds to a general purpose counter."),
     T::not_yet("sc-inc-gpc*", S, "Increments a general purpose counter."),

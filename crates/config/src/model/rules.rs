@@ -60,6 +60,10 @@ pub enum HttpAction {
         expr: sample::Expr,
         slot: usize,
     },
+    /// With a log profile: its index in [`super::Config::log_profiles`].
+    DoLog {
+        profile: Option<usize>,
+    },
     Return(Reply),
     Deny(Reply),
     Tarpit(Reply),
@@ -167,4 +171,8 @@ pub enum TcpAction {
     },
     UnsetVar(sample::VarRef),
     Close,
+    /// As [`HttpAction::DoLog`].
+    DoLog {
+        profile: Option<usize>,
+    },
 }

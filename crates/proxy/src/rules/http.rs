@@ -3,7 +3,7 @@
 use config::model::{HttpAction, HttpRule, Reply};
 use http::Head;
 use net::Driver;
-use sample::{Condition, LogFormat};
+use sample::{Condition, LogFormat, LogOrigin};
 
 use super::tcp::Part;
 use super::{Outcome, RuleSet};
@@ -131,6 +131,7 @@ impl Core {
                     return Flow::Wait;
                 }
             }
+            HttpAction::DoLog { profile } => self.do_log(cx, stream, set.origin(), *profile),
             HttpAction::UnsetVar(var) => self.set_var(stream, *var, None),
             HttpAction::Return(reply) => {
                 stream.ended_by(b'L', set.letter());
@@ -272,6 +273,15 @@ impl Core {
 }
 
 impl RuleSet {
+    /// What the log says of a line that a rule of this set asked for.
+    fn origin(self) -> LogOrigin {
+        match self {
+            RuleSet::Request | RuleSet::Redirect => LogOrigin::HttpRequest,
+            RuleSet::Response => LogOrigin::HttpResponse,
+            RuleSet::AfterResponse => LogOrigin::HttpAfterResponse,
+        }
+    }
+
     /// When a rule of this set ends a stream (manual §8.5).
     fn letter(self) -> u8 {
         match self {

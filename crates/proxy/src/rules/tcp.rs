@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use config::model::{TcpAction, TcpRule};
 use net::{Addr, ConnId, Driver};
-use sample::{Expr, Scope, Value};
+use sample::{Expr, LogOrigin, Scope, Value};
 
 use super::Verdict;
 use crate::conn::Stage;
@@ -83,6 +83,13 @@ impl Core {
                     if let Some(client) = self.conns.client(conn) {
                         client.session.vars.set(var.slot, Value::text(&text[..]));
                     }
+                }
+                TcpAction::DoLog { profile } => {
+                    let origin = match connection {
+                        true => LogOrigin::TcpConnection,
+                        false => LogOrigin::TcpSession,
+                    };
+                    self.do_log_session(cx, conn, origin, *profile);
                 }
                 TcpAction::UnsetVar(var) => {
                     if let Some(client) = self.conns.client(conn) {
@@ -163,6 +170,9 @@ impl Core {
                     }
                 }
                 TcpAction::SetVarFmt { var, format } => self.set_var_fmt(cx, stream, *var, format),
+                TcpAction::DoLog { profile } => {
+                    self.do_log(cx, stream, LogOrigin::TcpRequest, *profile);
+                }
                 TcpAction::UnsetVar(var) => self.set_var(stream, *var, None),
                 TcpAction::SetSrc(expr) => {
                     self.set_stream_address(cx, stream, expr, Part::SourceIp)
@@ -234,6 +244,9 @@ impl Core {
                         format.render(scope, &mut text);
                     });
                     self.set_var(stream, *var, Some(Value::text(&text[..]).detach()));
+                }
+                TcpAction::DoLog { profile } => {
+                    self.do_log(cx, stream, LogOrigin::TcpResponse, *profile);
                 }
                 TcpAction::UnsetVar(var) => self.set_var(stream, *var, None),
                 _ => debug_assert!(false, "an action without an implementation was accepted"),

@@ -3,7 +3,6 @@
 use net::Now;
 
 use super::write::{Flags, HEADER_UNSAFE, URL_UNSAFE, Writer};
-use crate::facts::LogOrigin;
 use crate::fetch::proxies::backend;
 use crate::fetch::stream::path_of;
 use crate::text::{push_log_date, push_padded, push_zone};
@@ -18,6 +17,20 @@ pub(crate) struct Alias {
     pub doc: &'static str,
     /// Writes its value.
     pub write: fn(&Scope<'_>, &mut Writer<'_>),
+}
+
+/// What is final only at the end: a format with one of these is written then. As in HAProxy, and `%tsc`, which says how it
+/// ended as `%ts` does.
+const FINAL: &[&str] = &[
+    "B", "ID", "Ta", "Tc", "Td", "Th", "Ti", "TR", "Tq", "Tr", "Tt", "Tu", "Tw", "U", "ac", "bc",
+    "bq", "fc", "rc", "sc", "sq", "ts", "tsc",
+];
+
+impl Alias {
+    /// Whether its value is final only at the end.
+    pub fn is_final(&self) -> bool {
+        FINAL.contains(&self.name)
+    }
 }
 
 const fn alias(
@@ -168,13 +181,7 @@ pub(crate) const ALIASES: &[Alias] = &[
         writer.text(crate::unique_id::unique_id(scope).unwrap_or_default());
     }),
     alias("OG", "why the line is written", |scope, writer| {
-        writer.text(
-            scope
-                .txn
-                .map_or(LogOrigin::default(), |txn| txn.log_origin)
-                .name()
-                .as_bytes(),
-        );
+        writer.text(scope.session.log_origin.name().as_bytes());
     }),
     alias("sslc", "TLS cipher", |_, writer| writer.text(b"")),
     alias("sslv", "TLS version", |_, writer| writer.text(b"")),
@@ -186,7 +193,7 @@ pub(crate) const ALIASES: &[Alias] = &[
         writer.hex_or_uint(scope.txn.map_or(0, |txn| txn.id & 0xffff_ffff), 4);
     }),
     alias("lc", "number of the line", |scope, writer| {
-        writer.hex_or_uint(scope.txn.map_or(0, |txn| txn.log_number), 4);
+        writer.hex_or_uint(scope.world.logged(scope.session.frontend).into(), 4);
     }),
     alias("ac", "connections of the process", |scope, writer| {
         writer.uint(scope.world.actconn().into())
@@ -319,21 +326,6 @@ pub(crate) const ALIASES: &[Alias] = &[
 
 /// What stands for a request that was not understood.
 const BAD_REQUEST: &[u8] = b"<BADREQ>";
-
-impl LogOrigin {
-    fn name(self) -> &'static str {
-        match self {
-            LogOrigin::Unspecified => "unspec",
-            LogOrigin::SessionError => "sess_error",
-            LogOrigin::SessionKilled => "sess_killed",
-            LogOrigin::Accept => "txn_accept",
-            LogOrigin::Request => "txn_request",
-            LogOrigin::Connect => "txn_connect",
-            LogOrigin::Response => "txn_response",
-            LogOrigin::Close => "txn_close",
-        }
-    }
-}
 
 // ---- dates
 

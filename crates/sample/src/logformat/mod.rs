@@ -97,6 +97,22 @@ impl LogFormat {
         }
     }
 
+    /// Whether something in it is known only at the end of a stream; else a line can be written when the response begins.
+    #[must_use]
+    pub fn needs_end(&self) -> bool {
+        self.items.iter().any(|item| match item {
+            Item::Text(_) | Item::Space => false,
+            Item::Alias(alias, _) => alias.is_final(),
+            Item::Expr(expr, _) => expr.needs_end(),
+        })
+    }
+
+    /// Nothing was written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
     /// The whole text when it is constant: nothing in it depends on the scope.
     #[must_use]
     pub fn constant(&self) -> Option<&[u8]> {
