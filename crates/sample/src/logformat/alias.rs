@@ -229,9 +229,9 @@ pub(crate) const ALIASES: &[Alias] = &[
         writer.uint(scope.txn.map_or(0, |txn| txn.backend_queue).into());
     }),
     alias("ST", "status", |scope, writer| {
-        // A request that got no answer has none; what is not HTTP has 0.
+        // A request that got no answer has none; what is not HTTP, or not read yet, has 0.
         let status = |txn: &Txn| match txn.status {
-            0 if txn.is_http => -1,
+            0 if txn.is_http && !txn.request_line.is_empty() => -1,
             status => i64::from(status),
         };
         writer.int(scope.txn.map_or(0, status))
