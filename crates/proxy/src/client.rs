@@ -4,7 +4,7 @@ use http::Method;
 use net::proxy_protocol;
 use net::timers::NEVER_MS;
 use net::{Accepted, ConnId, Driver, ListenerId};
-use sample::Session;
+use sample::{LogOrigin, Session};
 
 use crate::conn::{Client, Role, Stage};
 use crate::engine::{Core, Cx, DRAIN_IDLE_MS, Life};
@@ -91,6 +91,7 @@ impl Core {
             self.set_deadline(conn, deadline(now, timeouts.client));
             if let Some(mut stream) = self.begin_stream(cx, conn) {
                 stream.phase = Phase::FrontendContent;
+                self.log_at(cx, &mut stream, LogOrigin::Accept);
                 self.run(cx, &mut stream);
                 self.streams.put(stream);
             }

@@ -3,6 +3,7 @@
 use config::model::{SendProxy, ServerAddress};
 use net::timers::NEVER_MS;
 use net::{Addr, Close, ConnId, Connect, ConnectError, Driver, Labels};
+use sample::LogOrigin;
 
 use crate::conn::{Role, Server};
 use crate::engine::{Core, Cx};
@@ -37,6 +38,7 @@ impl Core {
             stream.on_reused = true;
             stream.txn.server_reused = true;
             stream.txn.timing.connected_ms = Some(now.ms());
+            self.log_at(cx, stream, LogOrigin::Connect);
             return Step::Go(Phase::SendRequest);
         }
         match self.open_server(cx, stream, server) {
@@ -141,6 +143,7 @@ impl Core {
             return self.close_server(cx, conn);
         };
         stream.txn.timing.connected_ms = Some(cx.now().ms());
+        self.log_at(cx, &mut stream, LogOrigin::Connect);
         if !header.is_empty() {
             self.send(cx, conn, &header, &[]);
             if let Some(server) = self.conns.server(conn) {

@@ -54,6 +54,7 @@ struct Counters {
     servers: Vec<Vec<AtomicU32>>,
     binds: Vec<Vec<AtomicU32>>,
     queued: Vec<AtomicU32>,
+    logged: Vec<AtomicU32>,
 }
 
 /// What is counted.
@@ -66,6 +67,8 @@ pub(crate) enum Count {
     Bind(usize, usize),
     /// Requests in a backend's queue.
     Queued(usize),
+    /// Log lines of a frontend, from the start.
+    Logged(usize),
 }
 
 fn zeros(count: usize) -> Vec<AtomicU32> {
@@ -95,6 +98,7 @@ impl Shared {
                 .map(|proxy| zeros(proxy.binds.len()))
                 .collect(),
             queued: zeros(proxies.len()),
+            logged: zeros(proxies.len()),
         };
         Shared {
             workers: (0..workers).map(|_| counters()).collect(),
@@ -123,6 +127,7 @@ impl Shared {
             Count::Server(proxy, server) => &counters.servers[proxy][server],
             Count::Bind(proxy, bind) => &counters.binds[proxy][bind],
             Count::Queued(proxy) => &counters.queued[proxy],
+            Count::Logged(proxy) => &counters.logged[proxy],
         }
     }
 

@@ -126,6 +126,10 @@ impl sample::World for View<'_> {
         file.map_or("", String::as_str)
     }
 
+    fn logged(&self, frontend: u32) -> u32 {
+        self.shared.count(Count::Logged(frontend as usize))
+    }
+
     fn hostname(&self) -> &str {
         &self.running.process.hostname
     }

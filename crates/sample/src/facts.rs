@@ -4,9 +4,9 @@
 use http::Head;
 use net::{Addr, Now};
 
-use crate::Value;
 pub use crate::vars::Vars;
 use crate::vars::{Assigned, Change, VarLimits, VarNames};
+use crate::{LogOrigin, Value};
 
 /// Facts of a client connection, for as long as it lives.
 #[derive(Clone, Debug)]
@@ -35,6 +35,8 @@ pub struct Session {
     pub tls: bool,
     /// TLVs of the PROXY protocol v2 header, as received (type, length, value …); none otherwise.
     pub tlvs: Option<Box<[u8]>>,
+    /// Why a log line is being written (`%OG`).
+    pub log_origin: LogOrigin,
     /// Variables of scope `sess`, by slot.
     pub vars: Vars,
     /// What converters assigned to them.
@@ -58,6 +60,7 @@ impl Session {
             error: 0,
             tls: false,
             tlvs: None,
+            log_origin: LogOrigin::default(),
             vars: Vars::default(),
             assigned: Assigned::default(),
         }
@@ -84,28 +87,6 @@ impl Session {
     }
 }
 
-/// Why a log line is written (`%OG`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LogOrigin {
-    /// Not in a log.
-    #[default]
-    Unspecified,
-    /// The session failed before a stream began.
-    SessionError,
-    /// The session was killed before a stream began.
-    SessionKilled,
-    /// Right after the accept.
-    Accept,
-    /// The request is complete.
-    Request,
-    /// The server connection stands.
-    Connect,
-    /// The response's head is complete.
-    Response,
-    /// The end.
-    Close,
-}
-
 /// Where a rule stands in the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RulePlace {
@@ -129,10 +110,6 @@ pub enum Waits {
 pub struct Txn {
     /// Since the start of the process, for `%rt` and the default `unique-id`.
     pub id: u64,
-    /// Number of this log line in its frontend (`%lc`).
-    pub log_number: u64,
-    /// Why the log line is being written (`%OG`).
-    pub log_origin: LogOrigin,
     /// The line is written before the end (`option logasap`): `+` before `%Ta`, `%Tt`, `%B`.
     pub log_early: bool,
     /// The frontend or backend works in mode HTTP.
@@ -217,8 +194,6 @@ impl Txn {
     pub fn reset(&mut self) {
         let Txn {
             id,
-            log_number,
-            log_origin,
             log_early,
             is_http,
             first_request,
@@ -257,7 +232,7 @@ impl Txn {
             assigned,
             responding,
         } = self;
-        (*id, *log_number, *bytes_out, *bytes_in) = (0, 0, 0, 0);
+        (*id, *bytes_out, *bytes_in) = (0, 0, 0);
         (*retries, *server_queue, *backend_queue) = (0, 0, 0);
         (*status, *server_status) = (0, 0);
         for flag in [
@@ -270,7 +245,6 @@ impl Txn {
         ] {
             *flag = false;
         }
-        *log_origin = LogOrigin::default();
         *method = http::Method::default();
         request_line.clear();
         (*backend, *server, *service) = (None, None, None);
@@ -437,6 +411,10 @@ pub trait World {
     /// A file of the configuration, by its number in [`RulePlace`]; empty for one that does not exist.
     fn file_name(&self, _file: u32) -> &str {
         ""
+    }
+    /// Log lines of a frontend so far (`%lc`).
+    fn logged(&self, _frontend: u32) -> u32 {
+        0
     }
     /// `hostname`.
     fn hostname(&self) -> &str;

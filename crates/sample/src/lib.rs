@@ -27,6 +27,7 @@ mod cast;
 mod convert;
 mod fetch;
 mod known;
+mod log_origin;
 mod names;
 mod operator;
 #[cfg(test)]
@@ -58,7 +59,8 @@ pub use bytes::{Bytes, SAMPLE_BYTES_MAX};
 pub use compile::{Compiler, Style};
 pub use error::ExprError;
 pub use expr::Expr;
-pub use facts::{LogOrigin, RulePlace, Scope, Session, Timing, Txn, Waits, World};
+pub use facts::{RulePlace, Scope, Session, Timing, Txn, Waits, World};
+pub use log_origin::LogOrigin;
 pub use logformat::LogFormat;
 pub use place::Place;
 pub use unique_id::UniqueId;

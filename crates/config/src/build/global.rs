@@ -212,7 +212,8 @@ pub fn log(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
             "log : 'global' is not supported for a global syslog server.",
         ));
     }
-    build.global.log.push(log_line::target(line)?);
+    let target = log_line::target(line, build.shared)?;
+    build.global.log.push(target);
     Ok(())
 }
 

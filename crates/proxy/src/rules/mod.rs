@@ -15,7 +15,7 @@ mod waits;
 use config::model::HttpRule;
 use net::{ConnId, Driver};
 use sample::facts::Session;
-use sample::{Condition, LogFormat, Scope};
+use sample::{Condition, LogFormat, LogOrigin, Scope};
 
 use crate::conn::Conns;
 use crate::engine::{Core, Cx};
@@ -48,6 +48,15 @@ impl RuleSet {
         match self.is_response() {
             false => b'R',
             true => b'H',
+        }
+    }
+
+    /// What the log says of a line that a rule of this set asked for.
+    fn origin(self) -> LogOrigin {
+        match self {
+            RuleSet::Request | RuleSet::Redirect => LogOrigin::HttpRequest,
+            RuleSet::Response => LogOrigin::HttpResponse,
+            RuleSet::AfterResponse => LogOrigin::HttpAfterResponse,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use config::model::{TcpAction, TcpRule};
 use net::{ConnId, Driver};
-use sample::Scope;
+use sample::{LogOrigin, Scope};
 
 use super::Verdict;
 use super::address::Part;
@@ -69,6 +69,13 @@ impl Core {
                     }
                 }
                 TcpAction::Var(assignment) => self.assign_in_session(cx, conn, assignment),
+                TcpAction::DoLog { profile } => {
+                    let origin = match connection {
+                        true => LogOrigin::TcpConnection,
+                        false => LogOrigin::TcpSession,
+                    };
+                    self.do_log_session(cx, conn, origin, *profile);
+                }
                 TcpAction::SetSrc(expr) => {
                     self.set_address(cx, conn, expr, Part::SourceIp, connection)
                 }
@@ -141,6 +148,9 @@ impl Core {
                 TcpAction::Var(assignment) => self.assign(cx, stream, assignment),
                 TcpAction::Capture { expr, slot } => self.capture(cx, stream, false, expr, *slot),
                 TcpAction::Stream(action) => self.stream_action(cx, stream, action, None),
+                TcpAction::DoLog { profile } => {
+                    self.do_log(cx, stream, LogOrigin::TcpRequest, *profile);
+                }
                 TcpAction::SetSrc(expr) => {
                     self.set_stream_address(cx, stream, expr, Part::SourceIp);
                 }
@@ -208,6 +218,9 @@ impl Core {
                 TcpAction::Stream(action) => self.stream_action(cx, stream, action, Some(bytes)),
                 TcpAction::Var(assignment) => {
                     self.assign_with_response(cx, stream, assignment, bytes);
+                }
+                TcpAction::DoLog { profile } => {
+                    self.do_log(cx, stream, LogOrigin::TcpResponse, *profile);
                 }
                 _ => debug_assert!(false, "an action without an implementation was accepted"),
             }

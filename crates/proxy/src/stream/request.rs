@@ -6,6 +6,7 @@ use config::model::{BackendTarget, ConnectionMode};
 use http::h1::{self, Framing, Strictness};
 use http::{Method, Version};
 use net::Driver;
+use sample::LogOrigin;
 
 use super::phases::Step;
 use super::transfer::{Coding, Transfer};
@@ -86,6 +87,7 @@ impl Core {
 
     fn request_read<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
         stream.head_in_parts = false;
+        self.log_at(cx, stream, LogOrigin::Accept);
         let Stream {
             request,
             txn,
@@ -135,7 +137,11 @@ impl Core {
         } else {
             Phase::SwitchBackend
         };
-        self.content_rules(cx, stream, stream.frontend, next)
+        let step = self.content_rules(cx, stream, stream.frontend, next);
+        if step == Step::Go(Phase::FrontendBody) {
+            self.log_at(cx, stream, LogOrigin::Request);
+        }
+        step
     }
 
     pub fn backend_content<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {

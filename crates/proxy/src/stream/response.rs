@@ -7,6 +7,7 @@ use http::h1::{self, Framing, Strictness};
 use http::{Method, Version};
 use net::timers::NEVER_MS;
 use net::{ConnId, Driver, Sent};
+use sample::LogOrigin;
 
 use super::finish::phase_letter;
 use super::phases::Step;
@@ -356,6 +357,7 @@ impl Core {
             self.send(cx, client, &head, &[]);
             self.scratch = head;
             self.scratch.clear();
+            self.log_at(cx, stream, LogOrigin::Response);
             return Step::Go(Phase::OpenTunnel);
         }
         if stream.download.done {
@@ -364,10 +366,7 @@ impl Core {
             // The head leaves with the first bytes of the body; `server_data` sees to it that it does not wait for them.
             stream.phase = Phase::Transfer;
         }
-        if cx.running.proxy(stream.frontend).options.logasap {
-            stream.txn.log_early = true;
-            self.log_stream(cx, stream);
-        }
+        self.log_at(cx, stream, LogOrigin::Response);
         Step::Go(Phase::Transfer)
     }
 
