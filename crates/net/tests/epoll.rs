@@ -9,7 +9,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use spangate_net::epoll::{EpollDriver, Listener, Setup, SocketBuffers};
-use spangate_net::{Accepted, Addr, Close, ConnId, Driver, Engine, ListenerId, Sent};
+use spangate_net::{
+    Accepted, Addr, Close, ConnId, Driver, Engine, ListenerId, Sent, Sockets, TcpInfo,
+};
 
 /// How long anything may take.
 const DEADLINE: Duration = Duration::from_secs(20);

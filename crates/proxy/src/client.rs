@@ -10,7 +10,7 @@ use crate::conn::{Client, Role, Stage};
 use crate::engine::{Core, Cx, DRAIN_IDLE_MS, Life};
 use crate::rules::Verdict;
 use crate::running::deadline;
-use crate::shared::Count;
+use crate::shared::{Count, Pace};
 use crate::stream::{Phase, Stream};
 
 /// How long a client that was told of the end is listened to.
@@ -85,6 +85,7 @@ impl Core {
                 Verdict::Close => return self.close_client(cx, conn),
             }
         }
+        self.mark(cx, Pace::Sessions(frontend));
         let timeouts = &cx.running.timeouts[frontend];
         if cx.running.is_http(frontend) {
             self.set_deadline(conn, deadline(now, timeouts.http_request));

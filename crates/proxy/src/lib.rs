@@ -17,6 +17,7 @@ mod logging;
 mod pool;
 mod proxy_header;
 mod queue;
+mod rates;
 mod reply;
 mod rules;
 mod running;

@@ -119,6 +119,9 @@ impl Running {
                 stopping: false,
                 now_ms: self.process.started.ms(),
                 random: &random,
+                sockets: None,
+                client: None,
+                server: None,
             };
             let scope = Scope {
                 now: self.process.started,

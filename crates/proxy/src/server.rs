@@ -7,7 +7,7 @@ use net::{Addr, Close, ConnId, Connect, ConnectError, Driver};
 use crate::conn::{Role, Server};
 use crate::engine::{Core, Cx};
 use crate::running::deadline;
-use crate::shared::Count;
+use crate::shared::{Count, Pace};
 use crate::stream::phases::Step;
 use crate::stream::{Phase, Stream};
 
@@ -115,7 +115,7 @@ impl Core {
         if !std::mem::replace(&mut stream.server_counted, true) {
             self.count(Count::Server(stream.backend, server));
         }
-        let _ = cx;
+        self.mark(cx, Pace::Server(stream.backend, server));
     }
 
     fn is_private<D: Driver>(&self, cx: &Cx<'_, D>, backend: usize, server: usize) -> bool {

@@ -2,10 +2,14 @@
 
 use config::model::Mode;
 use sample::Value;
-use sample::facts::{BindFacts, ProxyFacts, ServerFacts};
+use std::net::IpAddr;
+
+use net::timers::NEVER_MS;
+use net::{Addr, ConnId, CpuOf, Sockets, TcpInfo};
+use sample::facts::{BindFacts, ProxyFacts, Rate, ServerFacts, Side, Timeouts};
 
 use crate::running::Running;
-use crate::shared::{Count, Shared};
+use crate::shared::{Count, Pace, Shared};
 
 /// Borrowed for one evaluation.
 pub(crate) struct View<'a> {
@@ -16,6 +20,20 @@ pub(crate) struct View<'a> {
     pub now_ms: u64,
     /// The random number of this evaluation's moment.
     pub random: &'a std::cell::Cell<u64>,
+    /// The driver, for what only it can tell; none where there is none.
+    pub sockets: Option<&'a dyn Sockets>,
+    /// The connections that it is asked about.
+    pub client: Option<ConnId>,
+    pub server: Option<ConnId>,
+}
+
+impl View<'_> {
+    fn conn(&self, side: Side) -> Option<ConnId> {
+        match side {
+            Side::Client => self.client,
+            Side::Server => self.server,
+        }
+    }
 }
 
 impl sample::World for View<'_> {
@@ -152,6 +170,66 @@ impl sample::World for View<'_> {
 
     fn utc_offset_seconds(&self) -> i32 {
         self.running.process.utc_offset_seconds
+    }
+
+    fn rate(&self, of: Rate) -> u32 {
+        let proxies = &self.running.config.proxies;
+        let known = |proxy: u32| (proxy as usize) < proxies.len();
+        let pace = match of {
+            Rate::FrontendSessions(proxy) if known(proxy) => Pace::Sessions(proxy as usize),
+            Rate::FrontendRequests(proxy) if known(proxy) => Pace::Requests(proxy as usize),
+            Rate::BackendSessions(proxy) if known(proxy) => Pace::Streams(proxy as usize),
+            Rate::ServerSessions(proxy, server)
+                if known(proxy) && (server as usize) < proxies[proxy as usize].servers.len() =>
+            {
+                Pace::Server(proxy as usize, server as usize)
+            }
+            _ => return 0,
+        };
+        self.shared.rate(pace, self.now_ms)
+    }
+
+    fn timeouts(&self, proxy: u32) -> Option<Timeouts> {
+        let ms = &self.running.timeouts.get(proxy as usize)?;
+        let own = self.running.config.proxies.get(proxy as usize)?;
+        let or_none = |ms: u64| if ms == NEVER_MS { 0 } else { ms };
+        Some(Timeouts {
+            client_ms: or_none(ms.client),
+            connect_ms: or_none(ms.connect),
+            queue_ms: or_none(ms.queue),
+            server_ms: or_none(ms.server),
+            tarpit_ms: or_none(ms.tarpit),
+            tunnel_ms: or_none(ms.tunnel),
+            retries: own.retries,
+        })
+    }
+
+    fn tcp_info(&self, side: Side) -> Option<TcpInfo> {
+        self.sockets?.tcp_info(self.conn(side)?)
+    }
+
+    fn saved_syn(&self, out: &mut Vec<u8>) -> bool {
+        match (self.sockets, self.client) {
+            (Some(sockets), Some(client)) => sockets.saved_syn(client, out),
+            _ => false,
+        }
+    }
+
+    fn local_addr(&self, side: Side) -> Option<Addr> {
+        self.sockets?.local_addr(self.conn(side)?)
+    }
+
+    fn is_local(&self, ip: IpAddr) -> Option<bool> {
+        self.sockets?.is_local(ip)
+    }
+
+    fn cpu_usage(&self, of: CpuOf) -> u32 {
+        let usage = self.sockets.map_or(0, |sockets| sockets.cpu_usage(of));
+        let threads = match of {
+            CpuOf::Thread => 1,
+            CpuOf::Process => self.running.process.nbthread.max(1),
+        };
+        (usage / threads).min(100)
     }
 
     fn random(&self) -> u64 {

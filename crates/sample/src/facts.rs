@@ -2,7 +2,10 @@
 //! to each evaluation. A moment that a fact is not known yet at (no response, no server) is `None` or an empty value.
 
 use http::Head;
-use net::{Addr, Now};
+use http::h1::Framing;
+use std::net::IpAddr;
+
+use net::{Addr, CpuOf, Now, TcpInfo};
 
 use crate::Value;
 pub use crate::vars::Vars;
@@ -158,6 +161,18 @@ pub struct Txn {
     pub captured_response_cookie: Option<Box<[u8]>>,
     /// The unique id, once it was made (`%ID`, `unique-id`).
     pub unique_id: crate::UniqueId,
+    /// What rules gave this stream instead of its proxies' timeouts.
+    pub own_timeouts: OwnTimeouts,
+    /// How the request's body is framed: what of [`Scope::request_data`] is its body, and in which form.
+    pub request_framing: Framing,
+    /// The same of the response.
+    pub response_framing: Framing,
+    /// In TCP: the bytes at hand are no HTTP request, and no more of them will make one.
+    pub never_http: bool,
+    /// Times that the engine has worked on this stream (`cpu_calls`).
+    pub turns: u32,
+    /// `set-priority-class` and `set-priority-offset`.
+    pub priority: (i32, i32),
     /// Moments of the stream.
     pub timing: Timing,
     /// Variables of scope `txn`.
@@ -203,6 +218,12 @@ impl Txn {
             captured_request_cookie,
             captured_response_cookie,
             unique_id,
+            own_timeouts,
+            request_framing,
+            response_framing,
+            never_http,
+            turns,
+            priority,
             timing,
             txn_vars,
             req_vars,
@@ -217,6 +238,7 @@ impl Txn {
             first_request,
             server_reused,
             redispatched,
+            never_http,
         ] {
             *flag = false;
         }
@@ -231,6 +253,9 @@ impl Txn {
         captured_response.clear();
         (*captured_request_cookie, *captured_response_cookie) = (None, None);
         *unique_id = crate::UniqueId::default();
+        *own_timeouts = OwnTimeouts::default();
+        (*request_framing, *response_framing) = (Framing::default(), Framing::default());
+        (*turns, *priority) = (0, (0, 0));
         *timing = Timing::default();
         txn_vars.clear();
         req_vars.clear();
@@ -315,6 +340,55 @@ pub struct BindFacts<'a> {
     pub connections: u32,
 }
 
+/// How often something happened in the last second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    /// Connections of a frontend (`fe_sess_rate`).
+    FrontendSessions(u32),
+    /// HTTP requests of a frontend (`fe_req_rate`).
+    FrontendRequests(u32),
+    /// Streams that a backend was given (`be_sess_rate`).
+    BackendSessions(u32),
+    /// Streams that a server of a backend was given (`srv_sess_rate`).
+    ServerSessions(u32, u32),
+}
+
+/// One of the two connections of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The client's.
+    Client,
+    /// The server's.
+    Server,
+}
+
+/// The timeouts of a proxy in milliseconds, 0 for none, and its retries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Timeouts {
+    pub client_ms: u64,
+    pub connect_ms: u64,
+    pub queue_ms: u64,
+    pub server_ms: u64,
+    pub tarpit_ms: u64,
+    pub tunnel_ms: u64,
+    pub retries: u32,
+}
+
+/// What rules gave one stream instead of its proxies' timeouts (`set-timeout`) and retries (`set-retries`); none where no
+/// rule did. Milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct OwnTimeouts {
+    pub client_ms: Option<u64>,
+    pub connect_ms: Option<u64>,
+    pub queue_ms: Option<u64>,
+    pub server_ms: Option<u64>,
+    pub tarpit_ms: Option<u64>,
+    pub tunnel_ms: Option<u64>,
+    pub retries: Option<u32>,
+}
+
 /// Names and live counters that expressions and logs name (`%f`, `%b`, `%s`, `%ac`, `nbsrv`, …).
 /// A reading is a snapshot; none for an index that does not exist.
 pub trait World {
@@ -368,6 +442,34 @@ pub trait World {
     /// What a frontend's unique ids are made of.
     fn unique_id_format(&self, _frontend: u32) -> Option<&crate::LogFormat> {
         None
+    }
+    /// A rate; the reading sums what the workers count.
+    fn rate(&self, _of: Rate) -> u32 {
+        0
+    }
+    /// The timeouts of a proxy; none for an index that does not exist.
+    fn timeouts(&self, _proxy: u32) -> Option<Timeouts> {
+        None
+    }
+    /// What the kernel knows of a connection of this stream; none without one, and for what is no TCP.
+    fn tcp_info(&self, _side: Side) -> Option<TcpInfo> {
+        None
+    }
+    /// Appends the packet that opened the client's connection; whether its connection is one that may have it.
+    fn saved_syn(&self, _out: &mut Vec<u8>) -> bool {
+        false
+    }
+    /// The address that a connection of this stream has on this machine.
+    fn local_addr(&self, _side: Side) -> Option<Addr> {
+        None
+    }
+    /// Whether an address is one of this machine's; none when the system does not say.
+    fn is_local(&self, _ip: IpAddr) -> Option<bool> {
+        None
+    }
+    /// Processor time in percent, between 0 and 100, on average of the threads.
+    fn cpu_usage(&self, _of: CpuOf) -> u32 {
+        0
     }
     /// A variable of scope `proc`.
     fn proc_var(&self, _slot: u32) -> Option<Value<'static>> {

@@ -12,6 +12,7 @@ use sample::{Condition, LogFormat, Scope, Value, VarRef, VarScope};
 use crate::conn::Conns;
 use crate::engine::{Core, Cx};
 use crate::stream::{Phase, Stream};
+use crate::world::View;
 
 /// The HTTP rule sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,8 +81,12 @@ impl Core {
         response_data: &[u8],
         work: impl FnOnce(&Scope<'_>) -> R,
     ) -> Option<R> {
-        let view = self.view(cx);
         let client = stream.client?;
+        let view = View {
+            client: Some(client),
+            server: stream.server,
+            ..self.view(cx)
+        };
         let scope = Scope {
             now: cx.now(),
             world: &view,

@@ -232,6 +232,7 @@ impl Core {
             stream.keep_client = false;
         }
         stream.answer_framing = parsed.framing;
+        stream.txn.response_framing = parsed.framing;
         let framing = if tunnel {
             Framing::None
         } else {
