@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use config::model::{LogTarget, LogWire, Proxy};
 use net::{ConnId, Driver, Now};
+use sample::ConnError;
 use sample::text::{Date, MONTHS, push_padded, push_uint};
 
 use crate::engine::{Core, Cx};
@@ -74,12 +75,14 @@ impl Core {
         &mut self,
         cx: &mut Cx<'_, D>,
         conn: ConnId,
-        why: &str,
+        why: ConnError,
         silent: bool,
     ) {
-        let Some(session) = self.conns.session(conn) else {
+        let Some(client) = self.conns.client(conn) else {
             return;
         };
+        let session = &mut client.session;
+        session.error = why;
         let (frontend, bind) = (session.frontend as usize, session.bind as usize);
         let proxy = cx.running.proxy(frontend);
         if proxy.log.is_empty() || (silent && proxy.options.dontlognull) {
@@ -99,7 +102,7 @@ impl Core {
                 None => text.extend_from_slice(line.id.to_string().as_bytes()),
             }
             text.extend_from_slice(b": ");
-            text.extend_from_slice(why.as_bytes());
+            text.extend_from_slice(why.text().as_bytes());
         }
         let severity = match proxy.options.log_separate_errors {
             true => ERROR,

@@ -132,6 +132,7 @@ impl Running {
                 response: None,
                 request_data: &[],
                 response_data: &[],
+                from_server: false,
                 last_chance: true,
             };
             let value = match source {

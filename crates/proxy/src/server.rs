@@ -3,6 +3,7 @@
 use config::model::{SendProxy, ServerAddress};
 use net::timers::NEVER_MS;
 use net::{Addr, Close, ConnId, Connect, ConnectError, Driver};
+use sample::ConnError;
 
 use crate::conn::{Role, Server};
 use crate::engine::{Core, Cx};
@@ -137,6 +138,7 @@ impl Core {
             return self.close_server(cx, conn);
         };
         stream.txn.timing.connected_ms = Some(cx.now().ms());
+        stream.txn.server_error = ConnError::None;
         if !header.is_empty() {
             self.send(cx, conn, &header, &[]);
             if let Some(server) = self.conns.server(conn) {
@@ -281,6 +283,7 @@ impl Core {
 
     /// A stream's server connection failed it: tried again where that is safe, else told to the client.
     fn server_failed<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, why: Close) {
+        stream.txn.server_error = ConnError::Reset;
         match stream.phase {
             Phase::Connect => {
                 self.drop_server(cx, stream);
@@ -341,6 +344,11 @@ impl Core {
         error: ConnectError,
     ) -> Step {
         let backend = cx.running.proxy(stream.backend);
+        stream.txn.server_error = match error {
+            ConnectError::Refused => ConnError::Refused,
+            ConnectError::Resource => ConnError::Socket,
+            ConnectError::Timeout => ConnError::None,
+        };
         stream.tries += 1;
         if stream.tries > backend.retries {
             let who = if error == ConnectError::Timeout {

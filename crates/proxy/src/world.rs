@@ -1,6 +1,6 @@
 //! The engine's answers to what expressions ask of the world: names and live counts.
 
-use config::model::Mode;
+use config::model::{Mode, Proxy, Server};
 use sample::Value;
 use std::net::IpAddr;
 
@@ -40,11 +40,6 @@ impl sample::World for View<'_> {
     fn proxy(&self, proxy: u32) -> Option<ProxyFacts<'_>> {
         let index = proxy as usize;
         let proxy = self.running.config.proxies.get(index)?;
-        let usable = proxy
-            .servers
-            .iter()
-            .filter(|server| !server.disabled)
-            .count();
         Some(ProxyFacts {
             name: &proxy.name,
             id: proxy.id,
@@ -52,7 +47,7 @@ impl sample::World for View<'_> {
             frontend_connections: self.shared.count(Count::Frontend(index)),
             backend_connections: self.shared.count(Count::Backend(index)),
             queue: self.shared.count(Count::Queued(index)),
-            usable_servers: usable as u32,
+            usable_servers: usable_servers(proxy),
             servers: proxy.servers.len() as u32,
             default_backend: proxy
                 .default_backend
@@ -79,13 +74,8 @@ impl sample::World for View<'_> {
     }
 
     fn server(&self, backend: u32, server: u32) -> Option<ServerFacts<'_>> {
-        let line = self
-            .running
-            .config
-            .proxies
-            .get(backend as usize)?
-            .servers
-            .get(server as usize)?;
+        let proxy = self.running.config.proxies.get(backend as usize)?;
+        let line = proxy.servers.get(server as usize)?;
         Some(ServerFacts {
             name: &line.name,
             id: line.id,
@@ -96,6 +86,8 @@ impl sample::World for View<'_> {
             queue: self.shared.queued_for(backend as usize, server as usize),
             maxqueue: line.maxqueue,
             is_up: !line.disabled,
+            takes_traffic: takes_traffic(proxy, server as usize),
+            user_weight: line.weight,
             weight: line.weight,
             initial_weight: line.weight,
         })
@@ -239,6 +231,35 @@ impl sample::World for View<'_> {
     fn proc_var(&self, slot: u32) -> Option<Value<'static>> {
         self.running.proc_vars.get(slot).cloned()
     }
+}
+
+fn is_usable(line: &&Server) -> bool {
+    !line.disabled && line.weight > 0
+}
+
+/// Servers that are chosen from: backups only where there is no other, and of those the first alone, unless
+/// `option allbackups` takes them all.
+fn usable_servers(proxy: &Proxy) -> u32 {
+    let usable = || proxy.servers.iter().filter(is_usable);
+    let first = usable().filter(|line| !line.backup).count();
+    let backups = usable().count() - first;
+    let count = match (first, proxy.options.allbackups) {
+        (0, true) => backups,
+        (0, false) => backups.min(1),
+        _ => first,
+    };
+    count as u32
+}
+
+/// Whether a server is one of [`usable_servers`].
+fn takes_traffic(proxy: &Proxy, server: usize) -> bool {
+    let line = &proxy.servers[server];
+    if !is_usable(&line) || !line.backup {
+        return is_usable(&line);
+    }
+    let mut usable = proxy.servers.iter().filter(is_usable);
+    let chosen = |first: &Server| proxy.options.allbackups || std::ptr::eq(first, line);
+    usable.clone().all(|line| line.backup) && usable.next().is_some_and(chosen)
 }
 
 /// SplitMix64: the engine's randomness is a seed that its driver's owner gives.

@@ -7,8 +7,8 @@ use std::net::IpAddr;
 
 use net::{Addr, CpuOf, Now, TcpInfo};
 
-use crate::Value;
 pub use crate::vars::Vars;
+use crate::{ConnError, Value};
 
 /// Facts of a client connection, for as long as it lives.
 #[derive(Clone, Debug)]
@@ -31,8 +31,8 @@ pub struct Session {
     pub received_proxy: bool,
     /// Milliseconds that the handshakes took (PROXY, TLS): `%Th`.
     pub handshake_ms: u32,
-    /// What `fc_err` says: 0 unless the connection failed before its first stream.
-    pub error: u32,
+    /// What `fc_err` says: none unless the connection failed before its first stream.
+    pub error: ConnError,
     /// The connection is encrypted: `~` after the frontend in `%ft`.
     pub tls: bool,
     /// TLVs of the PROXY protocol v2 header, as received (type, length, value …); none otherwise.
@@ -55,7 +55,7 @@ impl Session {
             bind,
             received_proxy: false,
             handshake_ms: 0,
-            error: 0,
+            error: ConnError::None,
             tls: false,
             tlvs: None,
             vars: Vars::default(),
@@ -137,10 +137,16 @@ pub struct Txn {
     pub server_dst: Option<Addr>,
     /// The server connection was a reused one (`bc_reused`).
     pub server_reused: bool,
+    /// Why the last attempt to connect failed (`bc_err`).
+    pub server_error: ConnError,
     /// Bytes to the client (`%B`).
     pub bytes_out: u64,
     /// Bytes from the client (`%U`).
     pub bytes_in: u64,
+    /// Bytes sent to the server (`req.bytes_out`).
+    pub bytes_to_server: u64,
+    /// Bytes received from the server (`res.bytes_in`).
+    pub bytes_from_server: u64,
     /// Connection retries.
     pub retries: u32,
     /// Another server was taken after the retries: `+` before `%rc`.
@@ -206,8 +212,11 @@ impl Txn {
             dst,
             server_dst,
             server_reused,
+            server_error,
             bytes_out,
             bytes_in,
+            bytes_to_server,
+            bytes_from_server,
             retries,
             redispatched,
             server_queue,
@@ -230,6 +239,7 @@ impl Txn {
             res_vars,
         } = self;
         (*id, *log_number, *bytes_out, *bytes_in) = (0, 0, 0, 0);
+        (*bytes_to_server, *bytes_from_server) = (0, 0);
         (*retries, *server_queue, *backend_queue) = (0, 0, 0);
         (*status, *server_status) = (0, 0);
         for flag in [
@@ -248,6 +258,7 @@ impl Txn {
         (*backend, *server, *service) = (None, None, None);
         (*src, *dst) = (None, None);
         (*server_src, *server_dst) = (None, None);
+        *server_error = ConnError::None;
         *termination = [0; 4];
         captured_request.clear();
         captured_response.clear();
@@ -300,6 +311,10 @@ pub struct ServerFacts<'a> {
     pub maxqueue: u32,
     /// It can take traffic.
     pub is_up: bool,
+    /// It is given traffic now: a backup server only where no other is up.
+    pub takes_traffic: bool,
+    /// The weight that its user set last (`srv_uweight`).
+    pub user_weight: u32,
     /// Current weight (`srv_weight`).
     pub weight: u32,
     /// Configured weight (`srv_iweight`).
@@ -510,6 +525,8 @@ pub struct Scope<'a> {
     pub request_data: &'a [u8],
     /// The same of the response channel.
     pub response_data: &'a [u8],
+    /// The expression stands on the response's way: what `hdr` and `payload` mean without saying it.
+    pub from_server: bool,
     /// No more data will come before the rule must decide: what is missing now stays missing
     /// (`wait_end`; [`crate::Condition::test`] then never answers `Wait`).
     pub last_chance: bool,

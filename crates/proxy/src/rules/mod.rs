@@ -96,6 +96,7 @@ impl Core {
             response: stream.has_response().then_some(&stream.response),
             request_data: self.conns.input(client),
             response_data,
+            from_server: stream.is_answered(),
             last_chance,
         };
         Some(work(&scope))

@@ -278,6 +278,7 @@ impl Core {
             response: None,
             request_data: self.conns.input(conn),
             response_data: &[],
+            from_server: false,
             last_chance: true,
         };
         Some(work(&scope))

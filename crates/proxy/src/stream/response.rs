@@ -56,6 +56,7 @@ impl Core {
         );
         if stream.upload.done {
             let head = std::mem::take(&mut stream.sent);
+            stream.txn.bytes_to_server += head.len() as u64;
             self.send(cx, server, &head, &[]);
             stream.sent = head;
         } else {
@@ -78,6 +79,7 @@ impl Core {
             && let Some(server) = stream.server
         {
             let head = std::mem::take(&mut stream.sent);
+            stream.txn.bytes_to_server += head.len() as u64;
             self.send(cx, server, &head, &[]);
             stream.sent = head;
         }
@@ -110,6 +112,9 @@ impl Core {
             .upload
             .pump(bytes, &mut stream.trailers, &mut pending, &mut outlet);
         let backlog = outlet.backlog;
+        if stream.server.is_some() {
+            stream.txn.bytes_to_server += outlet.bytes;
+        }
         pending.clear();
         self.scratch = pending;
         match result {
@@ -177,6 +182,7 @@ impl Core {
                 0
             }
             Ok(Some(parsed)) => {
+                stream.txn.bytes_from_server += parsed.consumed as u64;
                 self.response_read(cx, stream, parsed);
                 parsed.consumed
             }
@@ -456,6 +462,7 @@ impl Core {
                 bytes.len()
             }
             Ok(used) => {
+                stream.txn.bytes_from_server += used as u64;
                 if backlog && !stream.download.done {
                     self.pause(cx, server);
                     self.set_deadline(server, NEVER_MS);

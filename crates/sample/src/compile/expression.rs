@@ -245,6 +245,7 @@ fn fold(fetch: &'static Fetch, args: Box<[Arg]>, steps: Vec<Step>) -> (Start, Ve
         response: None,
         request_data: &[],
         response_data: &[],
+        from_server: false,
         last_chance: true,
     };
     let mut value = (fetch.eval)(&args, &scope, &mut Cursor::default());
