@@ -61,6 +61,7 @@ pub(crate) struct Core {
     pub scratch: Vec<u8>,
     /// A rule's text of the moment.
     pub text: Vec<u8>,
+    pub rules: crate::rules::Memory,
     /// Streams that can go on, after the one at hand.
     pub woken: Vec<StreamId>,
     /// Clients whose input may hold their next request.
@@ -111,6 +112,7 @@ impl Engine {
             random: Cell::new(seed),
             scratch: Vec::with_capacity(4096),
             text: Vec::with_capacity(256),
+            rules: crate::rules::Memory::default(),
             woken: Vec::new(),
             poked: Vec::new(),
             full_listeners: Vec::new(),
