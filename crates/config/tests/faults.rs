@@ -322,9 +322,64 @@ const FRONTEND: &[Case] = &[
         "",
     ),
     (
-        "http-request replace-uri a b",
-        "keyword 'http-request replace-uri' is known but not implemented yet",
-        "replace-uri",
+        "http-request set-bandwidth-limit x",
+        "keyword 'http-request set-bandwidth-limit' is known but not implemented yet",
+        "set-bandwidth-limit",
+    ),
+    (
+        "http-request replace-path a",
+        "'replace-path' expects <match-regex> and <replace-format> as arguments.",
+        "",
+    ),
+    (
+        "http-request replace-header x ( b",
+        "failed to parse the regex : regex '(' is invalid",
+        "(",
+    ),
+    (
+        "http-request del-header x -m len",
+        "-m with unsupported matching method 'len'.",
+        "len",
+    ),
+    (
+        "http-request del-headers-bin bin(00) -m reg",
+        "-m reg is unsupported with del-headers-bin",
+        "reg",
+    ),
+    (
+        "http-request normalize-uri fragment-strip",
+        "'normalize-uri' action is experimental, must be allowed via a global 'expose-experimental-directives'.",
+        "normalize-uri",
+    ),
+    (
+        "http-request strict-mode maybe",
+        "Unexpected value 'maybe'. Only 'on' and 'off' are supported.",
+        "maybe",
+    ),
+    (
+        "http-request pause 0",
+        "null value is not valid for a 'pause' rule.",
+        "0",
+    ),
+    (
+        "http-request set-log-level loud",
+        "'set-log-level' expects exactly 1 argument (log level name or 'silent').",
+        "loud",
+    ),
+    (
+        "http-request silent-drop rst-ttl 0",
+        "valid rst-ttl values are [1-255].",
+        "0",
+    ),
+    (
+        "http-response redirect prefix /x",
+        "response only supports redirect type 'location'.",
+        "prefix",
+    ),
+    (
+        "tcp-request content capture src",
+        "a positive 'len' argument is mandatory.",
+        "",
     ),
     (
         "http-request return status 99",
