@@ -487,7 +487,7 @@ listen l from d
     assert_eq!(tos, Some(8), "octal");
     let last = rules[rules.len() - 1].place.expect("a place");
     let file = &config.files[last.file as usize];
-    assert_eq!((file.as_str(), last.line), ("test.cfg", 29));
+    assert_eq!((file.as_str(), last.line), ("t.cfg", 28));
     assert_eq!(proxy.capture_request[0].len, 15);
     assert_eq!(proxy.redirects.len(), 1);
     assert_eq!(proxy.redirects[0].place, None);
