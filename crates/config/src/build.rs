@@ -106,10 +106,12 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
     }
     let proxies = sections::sections(tree, &global, &mut shared);
     let slots = shared.compiler.slots();
+    let var_names = shared.compiler.var_names();
     let config = Config {
         global,
         proxies,
         slots,
+        var_names,
         files: std::mem::take(&mut shared.files),
     };
     check::whole(&config, &mut shared);

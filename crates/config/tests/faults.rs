@@ -322,11 +322,6 @@ const FRONTEND: &[Case] = &[
         "",
     ),
     (
-        "http-request set-bandwidth-limit x",
-        "keyword 'http-request set-bandwidth-limit' is known but not implemented yet",
-        "set-bandwidth-limit",
-    ),
-    (
         "http-request replace-path a",
         "'replace-path' expects <match-regex> and <replace-format> as arguments.",
         "",
@@ -380,6 +375,11 @@ const FRONTEND: &[Case] = &[
         "tcp-request content capture src",
         "a positive 'len' argument is mandatory.",
         "",
+    ),
+    (
+        "http-request track-sc0 src",
+        "keyword 'http-request track-sc0' is known but not implemented yet",
+        "track-sc0",
     ),
     (
         "http-request return status 99",

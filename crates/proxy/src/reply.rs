@@ -227,6 +227,7 @@ impl Core {
         }
         // A request that was not read has no stream yet in HAProxy: no rule sees its answer.
         if stream.phase != Phase::RequestHead && !stream.rules_failed {
+            self.respond(cx, stream);
             (stream.head_read, stream.body_read) = (0, body.len());
             if !self.after_response_rules(cx, stream) {
                 return self.error_page(cx, stream, 500);

@@ -23,6 +23,7 @@ impl Core {
         let Some(server) = stream.target else {
             return Step::Go(Phase::SelectServer);
         };
+        self.respond(cx, stream);
         let now = cx.now();
         if stream.txn.timing.queued_ms.is_none() {
             stream.txn.timing.queued_ms = Some(now.ms());

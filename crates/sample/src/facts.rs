@@ -6,6 +6,7 @@ use net::{Addr, Now};
 
 use crate::Value;
 pub use crate::vars::Vars;
+use crate::vars::{Assigned, Change, VarLimits, VarNames};
 
 /// Facts of a client connection, for as long as it lives.
 #[derive(Clone, Debug)]
@@ -36,6 +37,8 @@ pub struct Session {
     pub tlvs: Option<Box<[u8]>>,
     /// Variables of scope `sess`, by slot.
     pub vars: Vars,
+    /// What converters assigned to them.
+    pub assigned: Assigned,
 }
 
 impl Session {
@@ -56,6 +59,15 @@ impl Session {
             tls: false,
             tlvs: None,
             vars: Vars::default(),
+            assigned: Assigned::default(),
+        }
+    }
+
+    /// Moves what converters assigned into the variables.
+    pub fn settle(&mut self) {
+        if self.assigned.any() {
+            let Session { assigned, vars, .. } = self;
+            assigned.settle(|var, change| vars.change(var.slot, change));
         }
     }
 
@@ -192,6 +204,11 @@ pub struct Txn {
     pub req_vars: Vars,
     /// Variables of scope `res`.
     pub res_vars: Vars,
+    /// What converters assigned to them.
+    pub assigned: Assigned,
+    /// A server is being connected to, or an answer was made here: from now on there are variables of scope `res` instead
+    /// of `req` ([`Txn::respond`]).
+    pub responding: bool,
 }
 
 impl Txn {
@@ -237,6 +254,8 @@ impl Txn {
             txn_vars,
             req_vars,
             res_vars,
+            assigned,
+            responding,
         } = self;
         (*id, *log_number, *bytes_out, *bytes_in) = (0, 0, 0, 0);
         (*retries, *server_queue, *backend_queue) = (0, 0, 0);
@@ -247,6 +266,7 @@ impl Txn {
             first_request,
             server_reused,
             redispatched,
+            responding,
         ] {
             *flag = false;
         }
@@ -267,6 +287,41 @@ impl Txn {
         txn_vars.clear();
         req_vars.clear();
         res_vars.clear();
+        assigned.settle(|_, _| {});
+    }
+
+    /// The request is done with: variables of scope `req` end, those of `res` begin.
+    pub fn respond(&mut self) {
+        if !std::mem::replace(&mut self.responding, true) {
+            self.settle();
+            self.req_vars.clear();
+        }
+    }
+
+    /// Moves what converters assigned into the variables.
+    pub fn settle(&mut self) {
+        if !self.assigned.any() {
+            return;
+        }
+        let Txn {
+            assigned,
+            txn_vars,
+            req_vars,
+            res_vars,
+            ..
+        } = self;
+        assigned.settle(|var, change| match var.scope {
+            crate::VarScope::Txn => txn_vars.change(var.slot, change),
+            crate::VarScope::Req => req_vars.change(var.slot, change),
+            crate::VarScope::Res => res_vars.change(var.slot, change),
+            _ => {}
+        });
+    }
+
+    /// What the variables of the stream count in [`VarLimits`].
+    #[must_use]
+    pub fn var_bytes(&self) -> usize {
+        self.txn_vars.bytes() + self.req_vars.bytes() + self.res_vars.bytes()
     }
 }
 
@@ -408,6 +463,20 @@ pub trait World {
     /// A variable of scope `proc`.
     fn proc_var(&self, _slot: u32) -> Option<Value<'static>> {
         None
+    }
+    /// Changes a variable of scope `proc`, for all workers.
+    fn change_proc_var(&self, _slot: u32, _change: Change) {}
+    /// The names of all variables (`dump_all_vars`).
+    fn var_names(&self) -> Option<&VarNames> {
+        None
+    }
+    /// What limits the memory of variables; none for nothing.
+    fn var_limits(&self) -> Option<&VarLimits> {
+        None
+    }
+    /// What the variables of the whole process count in [`VarLimits`]; known when a limit asks for it.
+    fn var_bytes(&self) -> usize {
+        0
     }
 }
 

@@ -28,6 +28,7 @@ mod convert;
 mod fetch;
 mod known;
 mod names;
+mod operator;
 #[cfg(test)]
 mod robustness;
 #[cfg(test)]
@@ -62,4 +63,4 @@ pub use logformat::LogFormat;
 pub use place::Place;
 pub use unique_id::UniqueId;
 pub use value::{Kind, Value};
-pub use vars::{SlotCounts, VarRef, VarScope, Vars};
+pub use vars::{Assignment, SlotCounts, VarRef, VarScope, Vars};

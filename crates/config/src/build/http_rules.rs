@@ -292,24 +292,22 @@ pub fn set_status(
     Ok(HttpAction::SetStatus { status, reason })
 }
 
-/// `set-var(<name>) <expr>`
+/// `set-var(<name>[,<condition>…]) <expr>`
 pub fn set_var(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     place: Place,
 ) -> Parse<HttpAction> {
-    let (var, expr) = build.shared.assignment(cursor, place)?;
-    Ok(HttpAction::SetVar { var, expr })
+    build.shared.set_var(cursor, place).map(HttpAction::Var)
 }
 
-/// `set-var-fmt(<name>) <format>`
+/// `set-var-fmt(<name>[,<condition>…]) <format>`
 pub fn set_var_fmt(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     place: Place,
 ) -> Parse<HttpAction> {
-    let (var, format) = build.shared.formatted_assignment(cursor, place)?;
-    Ok(HttpAction::SetVarFmt { var, format })
+    build.shared.set_var_fmt(cursor, place).map(HttpAction::Var)
 }
 
 /// `unset-var(<name>)`
@@ -318,9 +316,7 @@ pub fn unset_var(
     cursor: &mut Cursor<'_>,
     _place: Place,
 ) -> Parse<HttpAction> {
-    Ok(HttpAction::UnsetVar(
-        build.shared.variable(&cursor.line, cursor.at - 1)?,
-    ))
+    build.shared.unset_var(cursor).map(HttpAction::Var)
 }
 
 /// Actions that answer: what they do, and the status where the rule gives none.

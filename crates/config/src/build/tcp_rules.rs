@@ -226,24 +226,22 @@ expressions! {
     set_dst_port SetDstPort;
 }
 
-/// `set-var(<name>) <expr>`
+/// `set-var(<name>[,<condition>…]) <expr>`
 pub fn set_var(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     place: Place,
 ) -> Parse<TcpAction> {
-    let (var, expr) = build.shared.assignment(cursor, place)?;
-    Ok(TcpAction::SetVar { var, expr })
+    build.shared.set_var(cursor, place).map(TcpAction::Var)
 }
 
-/// `set-var-fmt(<name>) <format>`
+/// `set-var-fmt(<name>[,<condition>…]) <format>`
 pub fn set_var_fmt(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     place: Place,
 ) -> Parse<TcpAction> {
-    let (var, format) = build.shared.formatted_assignment(cursor, place)?;
-    Ok(TcpAction::SetVarFmt { var, format })
+    build.shared.set_var_fmt(cursor, place).map(TcpAction::Var)
 }
 
 /// `unset-var(<name>)`
@@ -252,7 +250,5 @@ pub fn unset_var(
     cursor: &mut Cursor<'_>,
     _place: Place,
 ) -> Parse<TcpAction> {
-    Ok(TcpAction::UnsetVar(
-        build.shared.variable(&cursor.line, cursor.at - 1)?,
-    ))
+    build.shared.unset_var(cursor).map(TcpAction::Var)
 }

@@ -66,15 +66,8 @@ pub enum HttpAction {
         status: u16,
         reason: Option<String>,
     },
-    SetVar {
-        var: sample::VarRef,
-        expr: sample::Expr,
-    },
-    SetVarFmt {
-        var: sample::VarRef,
-        format: sample::LogFormat,
-    },
-    UnsetVar(sample::VarRef),
+    /// `set-var`, `set-var-fmt`, `unset-var`.
+    Var(sample::Assignment),
     /// Until `at_least` bytes or all of the body are here, at most for `time`.
     WaitForBody {
         time: Duration,
@@ -318,14 +311,7 @@ pub enum TcpAction {
     SetSrcPort(sample::Expr),
     SetDst(sample::Expr),
     SetDstPort(sample::Expr),
-    SetVar {
-        var: sample::VarRef,
-        expr: sample::Expr,
-    },
-    SetVarFmt {
-        var: sample::VarRef,
-        format: sample::LogFormat,
-    },
-    UnsetVar(sample::VarRef),
+    /// `set-var`, `set-var-fmt`, `unset-var`.
+    Var(sample::Assignment),
     Close,
 }

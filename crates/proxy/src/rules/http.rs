@@ -164,22 +164,8 @@ impl Core {
                 true
             }
             // The stream.
-            HttpAction::SetVar { var, expr } => {
-                let value = self.with_scope(cx, stream, true, |scope| {
-                    expr.eval(scope).map(sample::Value::detach)
-                });
-                // An expression without a value leaves the variable as it was (manual §4.4 set-var).
-                if let Some(Some(value)) = value {
-                    self.set_var(stream, *var, Some(value));
-                }
-                true
-            }
-            HttpAction::SetVarFmt { var, format } => {
-                self.set_var_fmt(cx, stream, *var, format);
-                true
-            }
-            HttpAction::UnsetVar(var) => {
-                self.set_var(stream, *var, None);
+            HttpAction::Var(assignment) => {
+                self.assign(cx, stream, assignment);
                 true
             }
             HttpAction::SetSrc(expr) => self.set_stream_address(cx, stream, expr, Part::SourceIp),

@@ -2,7 +2,7 @@
 
 use config::model::{TcpAction, TcpRule};
 use net::{ConnId, Driver};
-use sample::{Scope, Value};
+use sample::Scope;
 
 use super::Verdict;
 use super::address::Part;
@@ -68,26 +68,7 @@ impl Core {
                         client.stage = Stage::ProxyHeader;
                     }
                 }
-                TcpAction::SetVar { var, expr } => {
-                    let value = self
-                        .with_session(cx, conn, |scope| expr.eval(scope).map(Value::detach))
-                        .flatten();
-                    if let (Some(value), Some(client)) = (value, self.conns.client(conn)) {
-                        client.session.vars.set(var.slot, value);
-                    }
-                }
-                TcpAction::SetVarFmt { var, format } => {
-                    let mut text = Vec::new();
-                    self.with_session(cx, conn, |scope| format.render(scope, &mut text));
-                    if let Some(client) = self.conns.client(conn) {
-                        client.session.vars.set(var.slot, Value::text(&text[..]));
-                    }
-                }
-                TcpAction::UnsetVar(var) => {
-                    if let Some(client) = self.conns.client(conn) {
-                        client.session.vars.unset(var.slot);
-                    }
-                }
+                TcpAction::Var(assignment) => self.assign_in_session(cx, conn, assignment),
                 TcpAction::SetSrc(expr) => {
                     self.set_address(cx, conn, expr, Part::SourceIp, connection)
                 }
@@ -157,18 +138,9 @@ impl Core {
                     self.vanish(cx, stream, *rst_ttl, [b'P', b'R']);
                     return Step::Wait;
                 }
+                TcpAction::Var(assignment) => self.assign(cx, stream, assignment),
                 TcpAction::Capture { expr, slot } => self.capture(cx, stream, false, expr, *slot),
                 TcpAction::Stream(action) => self.stream_action(cx, stream, action, None),
-                TcpAction::SetVar { var, expr } => {
-                    let value = self.with_scope(cx, stream, true, |scope| {
-                        expr.eval(scope).map(Value::detach)
-                    });
-                    if let Some(Some(value)) = value {
-                        self.set_var(stream, *var, Some(value));
-                    }
-                }
-                TcpAction::SetVarFmt { var, format } => self.set_var_fmt(cx, stream, *var, format),
-                TcpAction::UnsetVar(var) => self.set_var(stream, *var, None),
                 TcpAction::SetSrc(expr) => {
                     self.set_stream_address(cx, stream, expr, Part::SourceIp);
                 }
@@ -234,22 +206,9 @@ impl Core {
                     return Answer::Refuse;
                 }
                 TcpAction::Stream(action) => self.stream_action(cx, stream, action, Some(bytes)),
-                TcpAction::SetVar { var, expr } => {
-                    let value = self.with_response_scope(cx, stream, true, bytes, |scope| {
-                        expr.eval(scope).map(Value::detach)
-                    });
-                    if let Some(Some(value)) = value {
-                        self.set_var(stream, *var, Some(value));
-                    }
+                TcpAction::Var(assignment) => {
+                    self.assign_with_response(cx, stream, assignment, bytes);
                 }
-                TcpAction::SetVarFmt { var, format } => {
-                    let mut text = Vec::new();
-                    self.with_response_scope(cx, stream, true, bytes, |scope| {
-                        format.render(scope, &mut text);
-                    });
-                    self.set_var(stream, *var, Some(Value::text(&text[..]).detach()));
-                }
-                TcpAction::UnsetVar(var) => self.set_var(stream, *var, None),
                 _ => debug_assert!(false, "an action without an implementation was accepted"),
             }
         }

@@ -24,6 +24,7 @@ impl Core {
         self.leave_backend(stream);
         // The line's counters name who else is there: `fc` still has this client, `bc` and `sc` no longer this stream.
         self.log_stream(cx, stream);
+        self.forget_vars(cx, stream);
         stream.phase = Phase::Done;
         let Some(client) = stream.client.take() else {
             return;

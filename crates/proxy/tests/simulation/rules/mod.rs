@@ -10,4 +10,5 @@ mod sessions;
 mod smuggling;
 mod timeouts;
 mod tunnels;
+mod variables;
 mod waits;
