@@ -116,10 +116,39 @@ backend app
     server one 127.0.0.1:81
 ";
 
-fn running() -> Arc<Running> {
+/// Beside the lines above: what rules rewrite, decide and mark.
+const RULES: &str = "
+    http-request normalize-uri path-merge-slashes
+    http-request normalize-uri query-sort-by-name
+    http-request replace-path /static/(.*) /files/\\1
+    http-request replace-header User-Agent (.*)/(.*) \\2:%[src]
+    http-request replace-value Accept ^\\*/(.) text/\\1
+    http-request replace-uri ^/(.) /%[method]/\\1
+    http-request set-path /x%[path]
+    http-request set-query %[query]&x=1
+    http-request strict-mode off
+    http-request del-header x-.*-internal -m reg
+    http-request del-header accept- -m beg
+    http-request set-headers-bin bin(03782d610231320000)
+    http-request early-hint Link </a.css>
+    http-request early-hint Link </b.css>
+    http-request set-log-level notice
+    http-request set-priority-class int(2)
+    http-request set-fc-tos 8
+    http-response replace-header Content-Type (.*) \\1;\\1
+    http-response set-status 202 reason Fine
+    http-after-response set-header X-After %[res.fhdr(content-type)]
+    http-after-response allow
+";
+
+fn running(rules: &str) -> Arc<Running> {
+    let text = CONFIG.replace(
+        "    default_backend app\n",
+        &format!("{rules}    default_backend app\n"),
+    );
     let input = Input {
         name: "allocations.cfg".into(),
-        text: CONFIG.into(),
+        text: format!("global\n    expose-experimental-directives\n{text}").into(),
     };
     let build = BuildInfo::default();
     let options = LoadOptions {
@@ -132,8 +161,8 @@ fn running() -> Arc<Running> {
 }
 
 /// Allocations of 1000 requests after 100 to warm up.
-fn allocations(request: &[u8], response: &[u8]) -> usize {
-    let running = running();
+fn allocations(rules: &str, request: &[u8], response: &[u8]) -> usize {
+    let running = running(rules);
     let shared = Arc::new(Shared::new(&running, 1));
     let mut engine = Engine::new(running, shared, 0, 1);
     let mut sink = Sink::default();
@@ -175,7 +204,14 @@ fn plain_requests_allocate_nothing() {
     let length = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello";
     let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
     let post = b"POST /form HTTP/1.1\r\nHost: example.org\r\nContent-Length: 5\r\n\r\nhello";
-    assert_eq!(allocations(get, length), 0, "GET, a length");
-    assert_eq!(allocations(get, chunked), 0, "GET, chunks");
-    assert_eq!(allocations(post, length), 0, "POST");
+    assert_eq!(allocations("", get, length), 0, "GET, a length");
+    assert_eq!(allocations("", get, chunked), 0, "GET, chunks");
+    assert_eq!(allocations("", post, length), 0, "POST");
+}
+
+#[test]
+fn requests_that_rules_rewrite_allocate_nothing() {
+    let get = b"GET /static//index.html?b=2&a=1 HTTP/1.1\r\nHost: example.org\r\nUser-Agent: test/1.0\r\nAccept: text/html, */*\r\nAccept-Language: en\r\nX-My-Internal: 1\r\n\r\n";
+    let length = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello";
+    assert_eq!(allocations(RULES, get, length), 0);
 }
