@@ -307,6 +307,8 @@ pub enum TcpAction {
         slot: usize,
     },
     Stream(StreamAction),
+    /// `switch-mode http`: the stream goes on as HTTP.
+    SwitchMode,
     SetSrc(sample::Expr),
     SetSrcPort(sample::Expr),
     SetDst(sample::Expr),

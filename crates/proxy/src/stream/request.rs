@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use config::model::{BackendTarget, ConnectionMode};
+use config::model::{BackendTarget, ConnectionMode, Mode};
 use http::h1::{self, Framing, Strictness};
 use http::{Method, Version};
 use net::Driver;
@@ -125,7 +125,7 @@ impl Core {
             // While a server works on it the client owes nothing.
             self.set_deadline(client, net::timers::NEVER_MS);
         }
-        stream.phase = Phase::FrontendContent;
+        stream.phase = stream.after_head.take().unwrap_or(Phase::FrontendContent);
         self.run(cx, stream);
     }
 
@@ -180,7 +180,12 @@ impl Core {
 
     /// `use_backend` in order, then `default_backend`; a `listen` serves itself.
     pub fn switch_backend<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
+        if stream.backend_counted {
+            // Chosen before the stream became HTTP.
+            return Step::Go(Phase::BackendContent);
+        }
         let proxy = cx.running.proxy(stream.frontend);
+        let is_http = stream.txn.is_http;
         let mut chosen = None;
         for rule in &proxy.use_backend {
             let holds = match &rule.condition {
@@ -193,11 +198,10 @@ impl Core {
                     BackendTarget::Dynamic(format) => {
                         let mut name = Vec::new();
                         self.render(cx, stream, format, &mut name);
-                        let mode = proxy.mode;
                         let named = |other: &config::model::Proxy| {
                             other.is_backend
                                 && !other.disabled
-                                && other.mode == mode
+                                && (!is_http || other.mode == Mode::Http)
                                 && other.name.as_bytes() == name
                         };
                         // A name that no backend of this mode has falls through (manual §4.2 use_backend); one that is
@@ -218,11 +222,38 @@ impl Core {
             self.fail(cx, stream, 503);
             return Step::Wait;
         };
+        let backend_is_http = cx.running.is_http(backend);
+        if is_http && !backend_is_http {
+            // Only a TCP frontend may have such a backend, for those of its streams that stay TCP.
+            stream.ended_by(b'I', b'R');
+            self.cut(cx, stream);
+            return Step::Wait;
+        }
         stream.backend = backend;
         stream.txn.backend = Some(backend as u32);
         stream.backend_counted = true;
         self.count(crate::shared::Count::Backend(backend));
-        Step::Go(Phase::BackendContent)
+        match is_http == backend_is_http {
+            true => Step::Go(Phase::BackendContent),
+            false => self.upgrade(cx, stream),
+        }
+    }
+
+    /// A TCP stream goes on as HTTP (manual §4.4 switch-mode), and so do all later ones of its connection. What came is read
+    /// again as a request; the frontend's HTTP rules are next.
+    pub fn upgrade<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &mut Stream) -> Step {
+        stream.txn.is_http = true;
+        stream.inspecting = false;
+        stream.after_head = Some(Phase::FrontendBody);
+        if let Some(conn) = stream.client {
+            if let Some(client) = self.conns.client(conn) {
+                client.is_http = true;
+            }
+            let timeouts = &cx.running.timeouts[stream.frontend];
+            self.set_deadline(conn, deadline(cx.now(), timeouts.http_request));
+            self.poked.push(conn);
+        }
+        Step::Go(Phase::RequestHead)
     }
 
     /// `option http-buffer-request` of the frontend.
