@@ -851,9 +851,9 @@ fn of_the_whole() {
         ),
         (
             format!(
-                "defaults\n{t}backend b\n  mode http\nfrontend f\n  bind :80\n  use_backend b\n"
+                "defaults\n{t}listen f\n  bind :80\n  server s :80\n  tcp-request content switch-mode http\n  http-request deny\n"
             ),
-            "the upgrade of TCP streams to HTTP is known but not implemented yet",
+            "Proxy 'f' : 'switch-mode http' configured for a tcp proxy with no backend. Incoming connections upgraded to HTTP cannot be routed to TCP servers",
         ),
         (
             format!(
