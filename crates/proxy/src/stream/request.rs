@@ -6,6 +6,7 @@ use config::model::{BackendTarget, ConnectionMode, Mode};
 use http::h1::{self, Framing, Strictness};
 use http::{Method, Version};
 use net::Driver;
+use sample::LogOrigin;
 
 use super::phases::Step;
 use super::transfer::{Coding, Transfer};
@@ -13,6 +14,7 @@ use super::{Phase, Stream};
 use crate::engine::{Core, Cx};
 use crate::rules::{Outcome, RuleSet};
 use crate::running::deadline;
+use crate::shared::{Count, Pace};
 
 impl Stream {
     /// A request's head was read.
@@ -76,6 +78,7 @@ impl Core {
                 parsed.consumed
             }
             Err(error) => {
+                self.mark(cx, Pace::Requests(stream.frontend));
                 stream.txn.bytes_in = bytes.len() as u64;
                 stream.ended_by(b'P', b'R');
                 self.refuse_request(cx, stream, error.status());
@@ -86,6 +89,8 @@ impl Core {
 
     fn request_read<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
         stream.head_in_parts = false;
+        self.mark(cx, Pace::Requests(stream.frontend));
+        self.log_at(cx, stream, LogOrigin::Accept);
         let Stream {
             request,
             txn,
@@ -93,6 +98,7 @@ impl Core {
             ..
         } = stream;
         txn.method = request.method();
+        txn.request_framing = parsed.framing;
         txn.bytes_in = parsed.consumed as u64;
         let line = &mut txn.request_line;
         line.clear();
@@ -135,7 +141,11 @@ impl Core {
         } else {
             Phase::SwitchBackend
         };
-        self.content_rules(cx, stream, stream.frontend, next)
+        let step = self.content_rules(cx, stream, stream.frontend, next);
+        if step == Step::Go(Phase::FrontendBody) {
+            self.log_at(cx, stream, LogOrigin::Request);
+        }
+        step
     }
 
     pub fn backend_content<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
@@ -232,7 +242,8 @@ impl Core {
         stream.backend = backend;
         stream.txn.backend = Some(backend as u32);
         stream.backend_counted = true;
-        self.count(crate::shared::Count::Backend(backend));
+        self.count(Count::Backend(backend));
+        self.mark(cx, Pace::Streams(backend));
         match is_http == backend_is_http {
             true => Step::Go(Phase::BackendContent),
             false => self.upgrade(cx, stream),
