@@ -11,6 +11,7 @@ pub mod expressions;
 pub mod frontend;
 pub mod global;
 pub mod http_rules;
+pub mod inherit;
 pub mod legacy;
 pub mod line;
 pub mod log_line;

@@ -377,7 +377,7 @@ fn expressions_conditions_and_variables() {
     mode http
 {TIMEOUTS}    acl local src 127.0.0.1
     http-request set-var(txn.a) str(x) if local
-listen l from d
+frontend l from d
     bind :80
     log stdout local0
     log-format \"%ci %[var(txn.a)]\"
@@ -387,8 +387,11 @@ listen l from d
     http-request capture req.hdr(Host) len 40
     http-request return status 200 content-type text/plain lf-string \"%[src]\" hdr X-B %[dst] unless local
     tcp-request content set-var(sess.b) src
-    balance hash req.hdr(Host)
     use_backend %[req.hdr(Host)] if {{ hdr(Host) -m found }}
+defaults e
+    mode http
+{TIMEOUTS}backend b
+    balance hash req.hdr(Host)
     server s 127.0.0.1:80 send-proxy-v2 set-proxy-v2-tlv-fmt(0xE1) %[src]
 "
     );
@@ -423,9 +426,10 @@ listen l from d
         proxy.use_backend[0].target,
         BackendTarget::Dynamic(_)
     ));
-    assert!(matches!(proxy.balance, Balance::Hash(_)));
+    let backend = &config.proxies[1];
+    assert!(matches!(backend.balance, Balance::Hash(_)));
     assert!(
-        matches!(&proxy.servers[0].send_proxy, SendProxy::V2 { tlvs, .. } if tlvs.len() == 1 && tlvs[0].0 == 0xE1)
+        matches!(&backend.servers[0].send_proxy, SendProxy::V2 { tlvs, .. } if tlvs.len() == 1 && tlvs[0].0 == 0xE1)
     );
 }
 
@@ -439,7 +443,7 @@ defaults d
 {TIMEOUTS}
     http-request strict-mode off
     http-request early-hint Link x
-listen l from d
+frontend l from d
     bind :80
     tcp-request connection set-mark 0x10
     tcp-request content capture src len 15
@@ -458,7 +462,6 @@ listen l from d
     http-request wait-for-handshake
     http-request silent-drop rst-ttl 64
     redirect prefix / set-cookie A
-    server s 127.0.0.1:81
 "
     );
     let config = accepted(&text);

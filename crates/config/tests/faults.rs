@@ -816,6 +816,30 @@ fn of_the_whole() {
         ),
         ("backend b\n".to_owned(), ""),
         (
+            format!("defaults d\n{t}  http-request deny\nlisten l from d\n"),
+            "a listen section cannot inherit from a defaults section defining TCP/HTTP rules.",
+        ),
+        (
+            format!("defaults d\n{t}  tcp-request content accept\ndefaults e from d\n"),
+            "a defaults section cannot inherit from a defaults section defining TCP/HTTP rules (defaults section at t.cfg:1).",
+        ),
+        (
+            format!("defaults d\n{t}  http-request deny\nfrontend f from d\nbackend b from d\n"),
+            "frontends and backends cannot inherit from the same defaults section if it defines TCP/HTTP rules (defaults section at t.cfg:1).",
+        ),
+        (
+            format!("defaults d\n{t}  tcp-request session accept\nbackend b from d\n"),
+            "a backend section cannot inherit from a defaults section defining 'tcp-request connection' or 'tcp-request session' rules (defaults section at t.cfg:1).",
+        ),
+        (
+            format!("defaults d\n{t}  tcp-response content accept\nfrontend f from d\n"),
+            "a frontend section cannot inherit from a defaults section defining 'tcp-response content' rules (defaults section at t.cfg:1).",
+        ),
+        (
+            format!("defaults d\n{t}frontend f\n  bind :80\n  http-request add-header a: b\n"),
+            "header name 'a:' contains forbidden character ':'.",
+        ),
+        (
             format!("defaults\n{t}frontend f\n"),
             "frontend 'f' has no 'bind' directive.",
         ),

@@ -23,11 +23,11 @@ pub struct HttpRule {
 pub enum HttpAction {
     Allow,
     SetHeader {
-        name: sample::LogFormat,
+        name: String,
         value: sample::LogFormat,
     },
     AddHeader {
-        name: sample::LogFormat,
+        name: String,
         value: sample::LogFormat,
     },
     DelHeader(NameMatch),
