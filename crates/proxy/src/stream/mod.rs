@@ -121,6 +121,8 @@ pub(crate) struct Stream {
     pub response_passed: bool,
     /// What a tarpit ends with.
     pub tarpit: Option<(usize, usize)>,
+    /// Where a TCP stream that became HTTP goes on once its head is read.
+    pub after_head: Option<Phase>,
     /// `pause` waits until `wait_until_ms`.
     pub paused: bool,
     /// `strict-mode off`, in the rule set at hand.
@@ -186,6 +188,7 @@ impl Stream {
             old_client,
             response_passed,
             tarpit,
+            after_head,
             paused,
             soft_rewrites,
             rules_failed,
@@ -196,7 +199,7 @@ impl Stream {
         } = self;
         *phase = Phase::RequestHead;
         (*client, *server, *target, *avoid, *tarpit) = (None, None, None, None, None);
-        *queued_for = None;
+        (*queued_for, *after_head) = (None, None);
         (*frontend, *backend, *tries, *wait_until_ms) = (0, 0, 0, 0);
         for flag in [
             slot_held,
