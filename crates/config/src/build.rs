@@ -18,6 +18,7 @@ pub mod names;
 pub mod options;
 pub mod order;
 pub mod pages;
+pub mod patterns;
 pub mod proxy;
 pub mod reply;
 pub mod sections;
@@ -29,7 +30,7 @@ use crate::diagnostic::Diagnostics;
 use crate::keywords::{self, Keyword, State, other};
 use crate::model::{Bind, Config, ErrorPage, Global};
 use crate::suggest::closest;
-use crate::tree::{Section, Tree};
+use crate::tree::{Section, Span, Tree};
 use line::{Fault, Line, Parse};
 use names::Names;
 use sample::Compiler;
@@ -73,6 +74,8 @@ pub struct Shared<'a> {
     pub http_errors: HashMap<String, Vec<(u16, ErrorPage)>>,
     /// `expose-experimental-directives` and its kin were seen.
     pub flags: Vec<String>,
+    /// Pattern sets that actions edit, and where.
+    pub edited_patterns: Vec<(String, Span)>,
 }
 
 /// Builds the typed configuration. It is whole only when `diagnostics` got no alert.
@@ -90,6 +93,7 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
         bufsize_bytes: crate::model::Tune::default().bufsize_bytes,
         http_errors: HashMap::new(),
         flags: Vec::new(),
+        edited_patterns: Vec::new(),
     };
     let global = global_sections(tree, &mut shared);
     shared.bufsize_bytes = global.tune.bufsize_bytes;
@@ -102,6 +106,7 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
         global,
         proxies,
         slots,
+        patterns: patterns::finish(&mut shared),
     };
     check::whole(&config, &mut shared);
     config
@@ -116,6 +121,7 @@ fn global_sections(tree: &Tree, shared: &mut Shared<'_>) -> Global {
     {
         for statement in &section.statements {
             let line = Line::new(statement);
+            build.shared.enter_line(&line);
             let result = global::statement(&mut build, &line);
             build.shared.settle(result);
         }

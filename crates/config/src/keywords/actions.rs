@@ -2,6 +2,7 @@
 
 use super::{Keyword, Sections};
 use crate::build::http_rules::{self as http, HttpParser};
+use crate::build::patterns;
 use crate::build::tcp_rules::{self as tcp, TcpParser};
 
 type H = Keyword<HttpParser>;
@@ -11,17 +12,17 @@ const S: Sections = Sections::NONE;
 /// Actions of `http-request`.
 #[rustfmt::skip]
 pub const HTTP_REQUEST: &[Keyword<HttpParser>] = &[
-    H::not_yet("add-acl*", S, "Adds a pattern to an ACL file."),
+    H::yes("add-acl*", S, patterns::add_acl, "Adds a pattern to an ACL file."),
     H::yes("add-header", S, http::add_header, "Adds a header."),
     H::not_yet("add-headers-bin", S, "Adds headers in binary form."),
     H::yes("allow", S, http::allow, "Stops the rules and lets the message pass."),
     H::not_yet("auth", S, "Asks for user and password."),
     H::not_yet("cache-use", S, "Answers from a cache."),
     H::yes("capture", S, http::capture, "Keeps a sample for the logs."),
-    H::not_yet("del-acl*", S, "Removes a pattern from an ACL file."),
+    H::yes("del-acl*", S, patterns::del_acl, "Removes a pattern from an ACL file."),
     H::yes("del-header", S, http::del_header, "Removes a header."),
     H::not_yet("del-headers-bin", S, "Removes headers in binary form."),
-    H::not_yet("del-map*", S, "Removes a key from a map."),
+    H::yes("del-map*", S, patterns::del_map, "Removes a key from a map."),
     H::yes("deny", S, http::deny, "Answers with an error."),
     H::not_yet("disable-l7-retry", S, "Never sends this request again."),
     H::not_yet("do-log", S, "Emits a log line now."),
@@ -54,7 +55,7 @@ pub const HTTP_REQUEST: &[Keyword<HttpParser>] = &[
     H::yes("set-header", S, http::set_header, "Sets a header."),
     H::not_yet("set-headers-bin", S, "Sets headers in binary form."),
     H::not_yet("set-log-level", S, "Sets the level of the log line."),
-    H::not_yet("set-map*", S, "Sets a key in a map."),
+    H::yes("set-map*", S, patterns::set_map, "Sets a key in a map."),
     H::not_yet("set-mark", S, "Older name of `set-fc-mark`."),
     H::yes("set-method", S, http::set_method, "Sets the method."),
     H::not_yet("set-nice", S, "Sets the priority of the stream."),
@@ -84,16 +85,16 @@ pub const HTTP_REQUEST: &[Keyword<HttpParser>] = &[
 /// Actions of `http-response`.
 #[rustfmt::skip]
 pub const HTTP_RESPONSE: &[Keyword<HttpParser>] = &[
-    H::not_yet("add-acl*", S, "Adds a pattern to an ACL file."),
+    H::yes("add-acl*", S, patterns::add_acl, "Adds a pattern to an ACL file."),
     H::yes("add-header", S, http::add_header, "Adds a header."),
     H::not_yet("add-headers-bin", S, "Adds headers in binary form."),
     H::yes("allow", S, http::allow, "Stops the rules and lets the message pass."),
     H::not_yet("cache-store", S, "Stores the response in a cache."),
     H::yes("capture", S, http::capture_response, "Keeps a sample for the logs."),
-    H::not_yet("del-acl*", S, "Removes a pattern from an ACL file."),
+    H::yes("del-acl*", S, patterns::del_acl, "Removes a pattern from an ACL file."),
     H::yes("del-header", S, http::del_header, "Removes a header."),
     H::not_yet("del-headers-bin", S, "Removes headers in binary form."),
-    H::not_yet("del-map*", S, "Removes a key from a map."),
+    H::yes("del-map*", S, patterns::del_map, "Removes a key from a map."),
     H::yes("deny", S, http::deny_response, "Answers with an error."),
     H::not_yet("do-log", S, "Emits a log line now."),
     H::not_yet("pause", S, "Waits."),
@@ -114,7 +115,7 @@ pub const HTTP_RESPONSE: &[Keyword<HttpParser>] = &[
     H::yes("set-header", S, http::set_header, "Sets a header."),
     H::not_yet("set-headers-bin", S, "Sets headers in binary form."),
     H::not_yet("set-log-level", S, "Sets the level of the log line."),
-    H::not_yet("set-map*", S, "Sets a key in a map."),
+    H::yes("set-map*", S, patterns::set_map, "Sets a key in a map."),
     H::not_yet("set-mark", S, "Older name of `set-fc-mark`."),
     H::not_yet("set-nice", S, "Sets the priority of the stream."),
     H::yes("set-status", S, http::set_status, "Sets the status code."),
@@ -136,10 +137,10 @@ pub const HTTP_AFTER_RESPONSE: &[Keyword<HttpParser>] = &[
     H::not_yet("add-headers-bin", S, "Adds headers in binary form."),
     H::yes("allow", S, http::allow, "Stops the rules and lets the message pass."),
     H::yes("capture", S, http::capture_response, "Keeps a sample for the logs."),
-    H::not_yet("del-acl*", S, "Removes a pattern from an ACL file."),
+    H::yes("del-acl*", S, patterns::del_acl, "Removes a pattern from an ACL file."),
     H::yes("del-header", S, http::del_header, "Removes a header."),
     H::not_yet("del-headers-bin", S, "Removes headers in binary form."),
-    H::not_yet("del-map*", S, "Removes a key from a map."),
+    H::yes("del-map*", S, patterns::del_map, "Removes a key from a map."),
     H::not_yet("do-log", S, "Emits a log line now."),
     H::not_yet("replace-header", S, "Rewrites a header by a pattern."),
     H::not_yet("replace-value", S, "Rewrites the values of a header by a pattern."),
@@ -152,7 +153,7 @@ pub const HTTP_AFTER_RESPONSE: &[Keyword<HttpParser>] = &[
     H::yes("set-header", S, http::set_header, "Sets a header."),
     H::not_yet("set-headers-bin", S, "Sets headers in binary form."),
     H::not_yet("set-log-level", S, "Sets the level of the log line."),
-    H::not_yet("set-map*", S, "Sets a key in a map."),
+    H::yes("set-map*", S, patterns::set_map, "Sets a key in a map."),
     H::yes("set-status", S, http::set_status, "Sets the status code."),
     H::yes("set-var*", S, http::set_var, "Sets a variable to an expression."),
     H::yes("set-var-fmt*", S, http::set_var_fmt, "Sets a variable to a formatted string."),

@@ -12,6 +12,8 @@ pub struct Config {
     pub proxies: Vec<Proxy>,
     /// How many variables of each scope the expressions name.
     pub slots: sample::SlotCounts,
+    /// The pattern sets that ACLs, maps and actions name. They can be edited while traffic runs.
+    pub patterns: sample::References,
 }
 
 /// Section `global` (manual §3).

@@ -111,6 +111,7 @@ impl Core {
                 }
             }
             HttpAction::SetVarFmt { var, format } => self.set_var_fmt(cx, stream, *var, format),
+            HttpAction::EditPatterns(edit) => self.edit_patterns(cx, stream, edit),
             HttpAction::SetSrc(expr) => self.set_stream_address(cx, stream, expr, Part::SourceIp),
             HttpAction::SetSrcPort(expr) => {
                 self.set_stream_address(cx, stream, expr, Part::SourcePort)

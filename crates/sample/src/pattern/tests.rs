@@ -249,7 +249,7 @@ fn edit(
             assert_eq!(set.remove(key.as_bytes()).is_ok(), at.is_some());
             at.map(|at| entries.remove(at));
         }
-        _ if step % 5 == 0 => {
+        _ if step.is_multiple_of(5) => {
             let mut draft = set.draft(3);
             entries.truncate(3);
             for (key, value) in &*entries {

@@ -3,6 +3,7 @@
 mod connections;
 mod failures;
 mod messages;
+mod patterns;
 mod script;
 mod sessions;
 mod smuggling;
