@@ -23,6 +23,7 @@ pub mod proxy;
 pub mod reply;
 pub mod sections;
 pub mod server;
+pub mod stream_actions;
 pub mod tcp_rules;
 pub mod values;
 
@@ -76,6 +77,10 @@ pub struct Shared<'a> {
     pub flags: Vec<String>,
     /// Pattern sets that actions edit, and where.
     pub edited_patterns: Vec<(String, Span)>,
+    /// The files that rules stand in.
+    pub files: Vec<String>,
+    /// How many rewrites by a regular expression there are.
+    pub rewrites: usize,
 }
 
 /// Builds the typed configuration. It is whole only when `diagnostics` got no alert.
@@ -94,6 +99,8 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
         http_errors: HashMap::new(),
         flags: Vec::new(),
         edited_patterns: Vec::new(),
+        files: Vec::new(),
+        rewrites: 0,
     };
     let global = global_sections(tree, &mut shared);
     shared.bufsize_bytes = global.tune.bufsize_bytes;
@@ -102,11 +109,14 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
     }
     let proxies = sections::sections(tree, &global, &mut shared);
     let slots = shared.compiler.slots();
+    let var_names = shared.compiler.var_names();
     let config = Config {
         global,
         proxies,
         slots,
         patterns: patterns::finish(&mut shared),
+        var_names,
+        files: std::mem::take(&mut shared.files),
     };
     check::whole(&config, &mut shared);
     config
@@ -211,6 +221,21 @@ pub fn not_yet(word: &str) -> String {
 }
 
 impl Shared<'_> {
+    /// Where a rule stands.
+    pub fn rule_place(&mut self, line: &Line<'_>) -> sample::RulePlace {
+        let span = line.span(0);
+        let name = &span.source.name;
+        let known = self.files.iter().position(|file| file == name);
+        let file = known.unwrap_or_else(|| {
+            self.files.push(name.clone());
+            self.files.len() - 1
+        });
+        sample::RulePlace {
+            file: file as u32,
+            line: span.line,
+        }
+    }
+
     /// Records a parser's fault, unless the same line already gave it: the statements of `defaults` are read again for
     /// every proxy.
     pub fn settle(&mut self, result: Parse) {

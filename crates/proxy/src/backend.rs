@@ -6,7 +6,7 @@ use net::{ConnId, Driver};
 
 use crate::balance::{self, Balance, Candidates};
 use crate::engine::{Core, Cx};
-use crate::queue::{Queue, Waiting};
+use crate::queue::{Queue, Rank, Waiting};
 use crate::running::deadline;
 use crate::shared::{Count, Shared};
 use crate::stream::phases::Step;
@@ -182,10 +182,16 @@ impl Core {
             stream: stream.id,
             number: stream.txn.id,
         };
+        let rank = Rank {
+            class: stream.txn.prio_class,
+            time_ms: cx.now().ms() as i64 + i64::from(stream.txn.prio_offset),
+        };
         let live = self.shared.own_count(self.worker, Count::Queued(place)) as usize;
         let streams = &self.streams;
         let queue = &mut self.backends[place].queue;
-        queue.push(waiting, server, live, |waiting| streams.waits(waiting));
+        queue.push(waiting, rank, server, live, |waiting| {
+            streams.waits(waiting)
+        });
         Step::Go(Phase::Queue)
     }
 

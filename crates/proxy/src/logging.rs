@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use config::model::{LogTarget, LogWire, Proxy};
+use config::model::{LogLevel, LogTarget, LogWire, Proxy};
 use net::{ConnId, Driver, Now};
 use sample::text::{Date, MONTHS, push_padded, push_uint};
 
@@ -48,6 +48,9 @@ impl Core {
         if (proxy.options.dontlog_normal && !is_error) || (proxy.options.dontlognull && null) {
             return;
         }
+        if stream.log_level == Some(LogLevel::Silent) {
+            return;
+        }
         // A request that was not read never became a stream in HAProxy: its line is that of a failed connection.
         let unread = stream.txn.is_http && stream.txn.request_line.is_empty();
         let failed = proxy.error_log_format.as_ref().filter(|_| unread);
@@ -60,10 +63,10 @@ impl Core {
         let mut text = std::mem::take(&mut self.log_buffer);
         text.clear();
         self.render(cx, stream, format, &mut text);
-        let severity = if is_error && proxy.options.log_separate_errors {
-            ERROR
-        } else {
-            INFO
+        let severity = match stream.log_level {
+            Some(LogLevel::Severity(severity)) => severity,
+            _ if is_error && proxy.options.log_separate_errors => ERROR,
+            _ => INFO,
         };
         self.log_text(cx, stream.frontend, severity, text);
     }

@@ -2,13 +2,14 @@
 //!
 //! Immutable and shared by the workers.
 
-use config::model::{BackendTarget, Config, LogTarget, Mode, ProcValue, Proxy, Timeouts};
+use config::model::{BackendTarget, Config, LogTarget, Mode, Proxy, Timeouts};
 use std::cell::Cell;
 
 use net::Addr;
 use net::timers::NEVER_MS;
-use sample::{Scope, Session, Value, Vars};
+use sample::{Scope, Session};
 
+use crate::proc_vars::ProcVars;
 use crate::shared::Shared;
 use crate::world::View;
 
@@ -42,11 +43,11 @@ pub struct Running {
     /// By proxy: the load at which servers with a `minconn` reach their `maxconn`.
     pub(crate) fullconn: Vec<u32>,
     /// Variables of scope `proc` (`set-var` of `global`).
-    pub(crate) proc_vars: Vars,
+    pub(crate) proc_vars: ProcVars,
+    /// `tune.vars` limits what traffic sets.
+    pub(crate) limits_vars: bool,
     /// Facts of the process.
     pub process: Process,
-    /// How many variables each scope needs.
-    pub slots: sample::SlotCounts,
 }
 
 /// Facts of the process that logs and expressions name.
@@ -87,7 +88,8 @@ impl Running {
         let slots = config.slots;
         let fullconn = fullconn(&config);
         let mut running = Running {
-            proc_vars: Vars::with_slots(slots.proc),
+            proc_vars: ProcVars::new(slots.proc),
+            limits_vars: config.global.var_limits.any(),
             config,
             listeners,
             logs,
@@ -98,7 +100,6 @@ impl Running {
             timeouts,
             fullconn,
             process,
-            slots,
         };
         running.set_proc_vars();
         running
@@ -110,7 +111,7 @@ impl Running {
         let nobody = Addr::Unix(Vec::new().into());
         let session = Session::new(self.process.started, nobody.clone(), nobody, u32::MAX, 0);
         for index in 0..self.config.global.set_var.len() {
-            let (var, source) = &self.config.global.set_var[index];
+            let assignment = &self.config.global.set_var[index];
             let random = Cell::new(self.process.started.wall_ns);
             let view = View {
                 running: self,
@@ -131,18 +132,8 @@ impl Running {
                 response_data: &[],
                 last_chance: true,
             };
-            let value = match source {
-                ProcValue::Expr(expr) => expr.eval(&scope).map(Value::detach),
-                ProcValue::Format(format) => {
-                    let mut text = Vec::new();
-                    format.render(&scope, &mut text);
-                    Some(Value::text(&text[..]).detach())
-                }
-            };
-            let slot = var.slot;
-            if let Some(value) = value {
-                self.proc_vars.set(slot, value);
-            }
+            let change = assignment.eval(&scope, &mut Vec::new());
+            self.proc_vars.change(assignment.var.slot, change);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use config::model::{SendProxy, ServerAddress};
 use net::timers::NEVER_MS;
-use net::{Addr, Close, ConnId, Connect, ConnectError, Driver};
+use net::{Addr, Close, ConnId, Connect, ConnectError, Driver, Labels};
 
 use crate::conn::{Role, Server};
 use crate::engine::{Core, Cx};
@@ -23,6 +23,7 @@ impl Core {
         let Some(server) = stream.target else {
             return Step::Go(Phase::SelectServer);
         };
+        self.respond(cx, stream);
         let now = cx.now();
         if stream.txn.timing.queued_ms.is_none() {
             stream.txn.timing.queued_ms = Some(now.ms());
@@ -48,7 +49,9 @@ impl Core {
                         stream: None,
                         connecting: true,
                         served: 0,
-                        private: self.is_private(cx, stream.backend, server),
+                        private: self.is_private(cx, stream.backend, server)
+                            || stream.labels != Labels::default(),
+                        labels: stream.labels,
                         pool_place: None,
                         keeper: None,
                         header,
@@ -96,6 +99,7 @@ impl Core {
             from,
             interface,
             keepalive: backend.options.srvtcpka,
+            labels: stream.labels,
         })
     }
 
@@ -391,6 +395,10 @@ impl Core {
                 stream.wait_until_ms = cx.now().ms();
                 self.streams.put(stream);
                 return self.server_data(cx, conn, &[]);
+            }
+            Phase::BackendResponse if stream.paused => {
+                self.run(cx, &mut stream);
+                self.flush_head(cx, &mut stream);
             }
             Phase::ResponseHead | Phase::BackendResponse => {
                 stream.ended_by(b's', b'H');

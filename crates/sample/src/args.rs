@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::pattern::method::Method;
 use crate::pattern::{Lookup, Output};
+use crate::vars::SetConditions;
 use crate::{Condition, VarRef};
 
 /// What an argument must be.
@@ -96,10 +97,12 @@ pub(crate) enum Arg {
     Ipv4(Ipv4Addr),
     Ipv6(Ipv6Addr),
     Regex {
-        regex: Box<crate::Regex>,
+        regex: Box<crate::regex::Regex>,
         global: bool,
     },
     Var(VarRef),
+    /// What stood behind a variable's name in `set-var`.
+    Conditions(SetConditions),
     Proxy(u32),
     Server {
         backend: u32,

@@ -29,6 +29,7 @@ mod convert;
 mod fetch;
 mod known;
 mod names;
+mod operator;
 #[cfg(test)]
 mod robustness;
 #[cfg(test)]
@@ -36,6 +37,11 @@ mod testing;
 pub mod text;
 mod timers;
 mod unique_id;
+
+/// Header values as fetches and rules take them apart.
+pub mod values {
+    pub use crate::fetch::http::fields::{trim, value_end};
+}
 
 /// The hash functions of converters, for what else hashes as they do.
 pub mod hashes {
@@ -47,11 +53,10 @@ pub use bytes::{Bytes, SAMPLE_BYTES_MAX};
 pub use compile::{Compiler, Style};
 pub use error::ExprError;
 pub use expr::Expr;
-pub use facts::{LogOrigin, Scope, Session, Timing, Txn, World};
+pub use facts::{LogOrigin, RulePlace, Scope, Session, Timing, Txn, Waits, World};
 pub use logformat::LogFormat;
-pub use pattern::regex::{Regex, regex};
-pub use pattern::{Reference, References};
+pub use pattern::{Reference, References, regex};
 pub use place::Place;
 pub use unique_id::UniqueId;
 pub use value::{Kind, Value};
-pub use vars::{SlotCounts, VarRef, VarScope, Vars};
+pub use vars::{Assignment, SlotCounts, VarRef, VarScope, Vars};

@@ -15,7 +15,8 @@ const FACILITIES: &[&str] = &[
     "ftp", "ntp", "audit", "alert", "cron2", "local0", "local1", "local2", "local3", "local4",
     "local5", "local6", "local7",
 ];
-const LEVELS: &[&str] = &[
+/// The names of the syslog severities, by their number.
+pub const LEVELS: &[&str] = &[
     "emerg", "alert", "crit", "err", "warning", "notice", "info", "debug",
 ];
 const WIRES: &[(&str, LogWire)] = &[

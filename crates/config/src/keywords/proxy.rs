@@ -81,7 +81,7 @@ pub const KEYWORDS: &[K] = &[
     K::not_yet("persist", DB, "Persistence by an RDP cookie."),
     K::not_yet("quic-initial", NF, "Rules for new QUIC connections."),
     K::not_yet("rate-limit", DF, "Sessions a second of the frontend."),
-    K::yes("redirect", FB, http_rules::redirect_rule, "Redirects on a condition, after the `http-request` rules."),
+    K::yes("redirect", FB, http_rules::redirect::rule, "Redirects on a condition, after the `http-request` rules."),
     K::gone("redisp", "keyword 'redisp' directive is not supported anymore since HAProxy 2.1. Use 'option redispatch'."),
     K::gone("redispatch", "keyword 'redispatch' directive is not supported anymore since HAProxy 2.1. Use 'option redispatch'."),
     K::gone("reqadd", "The 'reqadd' directive is not supported anymore since HAProxy 2.1. Use 'http-request add-header' instead."),

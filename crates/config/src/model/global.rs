@@ -14,6 +14,10 @@ pub struct Config {
     pub slots: sample::SlotCounts,
     /// The pattern sets that ACLs, maps and actions name. They can be edited while traffic runs.
     pub patterns: sample::References,
+    /// The names of variables.
+    pub var_names: sample::vars::VarNames,
+    /// The files that rules stand in: what [`sample::RulePlace`] counts.
+    pub files: Vec<String>,
 }
 
 /// Section `global` (manual §3).
@@ -62,18 +66,11 @@ pub struct Global {
     /// Connections of the runtime interface.
     pub stats_maxconn: Option<u32>,
     /// Variables of scope `proc` to set at start, in order.
-    pub set_var: Vec<(sample::VarRef, ProcValue)>,
+    pub set_var: Vec<sample::Assignment>,
+    /// What variables may take.
+    pub var_limits: sample::vars::VarLimits,
     /// `tune.*`.
     pub tune: Tune,
-}
-
-/// What `set-var` and `set-var-fmt` of `global` set a variable to.
-#[derive(Debug)]
-pub enum ProcValue {
-    /// An expression.
-    Expr(sample::Expr),
-    /// A formatted string.
-    Format(sample::LogFormat),
 }
 
 /// The `tune.*` keywords that mean something here.

@@ -30,9 +30,16 @@ impl Stream {
     pub fn awaits_upload(&self) -> bool {
         match self.phase {
             Phase::FrontendBody | Phase::BackendBody => true,
-            Phase::FrontendRequest | Phase::BackendRequest => self.waiting_rule.is_some(),
+            Phase::FrontendRequest | Phase::BackendRequest => {
+                self.waiting_rule.is_some() && !self.paused
+            }
             _ => false,
         }
+    }
+
+    /// `pause` holds the request.
+    pub fn request_paused(&self) -> bool {
+        self.paused && matches!(self.phase, Phase::FrontendRequest | Phase::BackendRequest)
     }
 
     /// A response's head is there: the server's or our own.
@@ -63,6 +70,8 @@ impl Core {
             }
             Ok(Some(parsed)) => {
                 stream.parsed = parsed;
+                stream.head_read = parsed.consumed;
+                stream.body_read = framed(parsed.framing, bytes.len() - parsed.consumed);
                 self.request_read(cx, stream);
                 parsed.consumed
             }
@@ -243,8 +252,16 @@ impl Core {
     ) -> Step {
         let time_ms = cx.running.timeouts[stream.frontend].http_request;
         match wanted && self.awaits_body(cx, stream, time_ms, None) {
-            true => Step::Wait,
-            false => Step::Go(next),
+            true => {
+                stream.txn.waits = Some(sample::Waits::Body);
+                Step::Wait
+            }
+            false => {
+                if !stream.body_cut {
+                    stream.txn.waits = None;
+                }
+                Step::Go(next)
+            }
         }
     }
 
@@ -365,6 +382,15 @@ fn strictness<D>(cx: &Cx<'_, D>, stream: &Stream) -> Strictness {
     {
         true => Strictness::Relaxed,
         false => Strictness::Strict,
+    }
+}
+
+/// How much of `bytes` behind a head can be its body.
+pub(super) fn framed(framing: Framing, bytes: usize) -> usize {
+    match framing {
+        Framing::None => 0,
+        Framing::Length(length) => bytes.min(usize::try_from(length).unwrap_or(usize::MAX)),
+        Framing::Chunked | Framing::UntilClose => bytes,
     }
 }
 

@@ -180,7 +180,7 @@ fn regex_argument(pattern: &str, flags: &[u8]) -> Result<Arg, String> {
             char::from(*other)
         ));
     }
-    let regex = crate::regex(pattern, flags.contains(&b'i'))?;
+    let regex = crate::regex::compile(pattern, flags.contains(&b'i'))?;
     Ok(Arg::Regex {
         regex: Box::new(regex),
         global: flags.contains(&b'g'),

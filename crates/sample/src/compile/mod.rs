@@ -172,6 +172,12 @@ impl Compiler {
         self.names.counts()
     }
 
+    /// The names of all variables; final when everything is compiled.
+    #[must_use]
+    pub fn var_names(&self) -> crate::vars::VarNames {
+        self.names.var_names.clone()
+    }
+
     /// What was accepted but will not do what its author thinks, since the last call.
     pub fn take_warnings(&mut self) -> Vec<ExprError> {
         std::mem::take(&mut self.warnings)

@@ -7,6 +7,7 @@ pub(crate) mod l5;
 pub(crate) mod payload;
 pub(crate) mod proxies;
 pub(crate) mod stream;
+mod variables;
 
 use crate::args::{Arg, Spec};
 use crate::{Kind, Place, Scope, Value};
@@ -198,6 +199,7 @@ const FAMILIES: &[&[Fetch]] = &[
     l5::FETCHES,
     stream::FETCHES,
     payload::FETCHES,
+    variables::FETCHES,
 ];
 
 /// Every entry.

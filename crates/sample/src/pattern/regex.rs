@@ -42,8 +42,8 @@ enum Engine {
 ///
 /// # Errors
 /// HAProxy's message for an invalid one: what is wrong and where.
-pub fn regex(pattern: &str, ignore_case: bool) -> Result<Regex, String> {
-    compile(pattern.as_bytes(), ignore_case)
+pub fn compile(pattern: &str, ignore_case: bool) -> Result<Regex, String> {
+    compile_bytes(pattern.as_bytes(), ignore_case)
 }
 
 /// Up to this many patterns are tried one by one: each has its own way to pass over text that cannot match.
@@ -58,7 +58,7 @@ pub(crate) fn any_of(
     ignore_case: bool,
 ) -> Result<Vec<Regex>, (usize, String)> {
     let each = patterns.iter().enumerate().map(|(at, pattern)| {
-        compile(pattern.as_bytes(), ignore_case).map_err(|message| (at, message))
+        compile_bytes(pattern.as_bytes(), ignore_case).map_err(|message| (at, message))
     });
     let each: Vec<Regex> = each.collect::<Result<_, _>>()?;
     if each.len() <= FEW_MAX {
@@ -124,8 +124,8 @@ pub fn expand(out: &mut Buffer, template: &[u8], captures: &Captures<'_>) -> boo
     true
 }
 
-/// As [`regex`], with a pattern of any bytes.
-pub(crate) fn compile(pattern: &[u8], ignore_case: bool) -> Result<Regex, String> {
+/// As [`compile`], with a pattern of any bytes.
+pub(crate) fn compile_bytes(pattern: &[u8], ignore_case: bool) -> Result<Regex, String> {
     let invalid = |error: &str, at: usize| {
         let pattern = String::from_utf8_lossy(pattern);
         format!("regex '{pattern}' is invalid (error={error}, erroffset={at})")
@@ -203,6 +203,17 @@ impl Regex {
     /// The first match that begins at `start` or later; what is before is looked at by `^` and `\b`.
     #[must_use]
     pub fn captures_at<'t>(&self, text: &'t [u8], start: usize) -> Option<Captures<'t>> {
+        let groups = self.groups_at(text, start)?;
+        Some(Captures { text, groups })
+    }
+
+    /// Where the groups of the first match are.
+    #[must_use]
+    pub fn groups(&self, text: &[u8]) -> Option<Groups> {
+        self.groups_at(text, 0)
+    }
+
+    fn groups_at(&self, text: &[u8], start: usize) -> Option<Groups> {
         if start > text.len() {
             return None;
         }
@@ -212,19 +223,13 @@ impl Regex {
                 regex.search_slots(&Input::new(text).range(start..), &mut slots)?;
                 let end = |slot: Option<NonMaxUsize>| slot.map(NonMaxUsize::get);
                 let group = |at: usize| Some((end(slots[2 * at])?, end(slots[2 * at + 1])?));
-                Some(Captures {
-                    text,
-                    groups: std::array::from_fn(group),
-                })
+                Some(Groups(std::array::from_fn(group)))
             }
             #[cfg(feature = "pcre2")]
             Engine::Backtracking(regex) => {
                 let mut places = regex.capture_locations();
                 regex.captures_read_at(&mut places, text, start).ok()??;
-                Some(Captures {
-                    text,
-                    groups: std::array::from_fn(|at| places.get(at)),
-                })
+                Some(Groups(std::array::from_fn(|at| places.get(at))))
             }
         }
     }
@@ -240,18 +245,30 @@ impl Regex {
     }
 }
 
-/// The groups of a match, of which the first [`GROUPS`] are kept.
+/// Where the groups of a match are, of which the first [`GROUPS`] are kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Groups([Option<(usize, usize)>; GROUPS]);
+
+impl Groups {
+    /// First byte and end of a group; 0 is the whole match. None where it took no part.
+    #[must_use]
+    pub fn get(&self, group: usize) -> Option<(usize, usize)> {
+        *self.0.get(group)?
+    }
+}
+
+/// A match and its text.
 #[derive(Clone, Copy, Debug)]
 pub struct Captures<'t> {
     text: &'t [u8],
-    groups: [Option<(usize, usize)>; GROUPS],
+    groups: Groups,
 }
 
 impl<'t> Captures<'t> {
     /// A group; 0 is the whole match. None where it took no part.
     #[must_use]
     pub fn get(&self, group: usize) -> Option<Match<'t>> {
-        let (start, end) = *self.groups.get(group)?.as_ref()?;
+        let (start, end) = self.groups.get(group)?;
         Some(Match {
             start,
             bytes: self.text.get(start..end)?,
@@ -301,7 +318,7 @@ impl<'t> Iterator for CapturesIter<'_, 't> {
     fn next(&mut self) -> Option<Captures<'t>> {
         loop {
             let captures = self.regex.captures_at(self.text, self.next)?;
-            let (start, end) = captures.groups[0]?;
+            let (start, end) = captures.groups.get(0)?;
             if start == end && self.last_end == Some(end) {
                 // Nothing where the last match ended: it was part of that one.
                 self.next = end + 1;

@@ -68,7 +68,7 @@ impl How {
             Method::Version => drop(Range::parse_version(&text)?),
             Method::Ip => drop(Network::parse(&text, !self.strict_addresses)?),
             Method::Bin if from_hex(key).is_none() => return Err(bad_hex(key)),
-            Method::Reg => return super::regex::compile(key, self.ignore_case).map(Some),
+            Method::Reg => return super::regex::compile_bytes(key, self.ignore_case).map(Some),
             _ => {}
         }
         Ok(None)

@@ -1,7 +1,7 @@
 use super::*;
 
 fn matches(pattern: &str, text: &[u8]) -> bool {
-    let regex = regex(pattern, false).unwrap_or_else(|error| panic!("{error}"));
+    let regex = compile(pattern, false).unwrap_or_else(|error| panic!("{error}"));
     regex.is_match(text)
 }
 
@@ -64,7 +64,7 @@ fn bytes_of_any_value_stand_for_themselves() {
             continue;
         }
         for pattern in [&[byte][..], &[b'[', b'a', byte, b'b', b']']] {
-            let Ok(regex) = compile(pattern, false) else {
+            let Ok(regex) = compile_bytes(pattern, false) else {
                 assert_eq!((byte, pattern.len()), (b'-', 5));
                 continue;
             };
@@ -106,7 +106,7 @@ fn what_is_wrong_is_said_as_pcre_says_it() {
         ),
     ] {
         let wanted = format!("regex '{pattern}' is invalid (error={error})");
-        assert_eq!(regex(pattern, false).err(), Some(wanted));
+        assert_eq!(compile(pattern, false).err(), Some(wanted));
     }
 }
 
@@ -127,7 +127,7 @@ fn what_needs_pcre2_is_named() {
         ("(*UTF)a", "a verb in parentheses"),
         (r"\p{L}", "Unicode property"),
     ] {
-        let error = regex(pattern, false).expect_err(pattern);
+        let error = compile(pattern, false).expect_err(pattern);
         let wanted = format!("(error={what}: this needs PCRE2, which was not built in");
         assert!(error.contains(&wanted), "{error}");
     }
@@ -139,18 +139,18 @@ fn pcre2_takes_what_automata_cannot() {
     assert!(matches(r"^(a+)b\1$", b"aabaa"));
     assert!(!matches(r"a(?!b)", b"ab"));
     assert!(matches(r"^(?i:A)++b", b"aab"));
-    let groups = regex(r"(?<=x)(.)(.)", false).expect("a pattern");
+    let groups = compile(r"(?<=x)(.)(.)", false).expect("a pattern");
     let groups = groups.captures(b"axbc").expect("a match");
     assert_eq!(groups.get(2).map(|group| group.as_bytes()), Some(&b"c"[..]));
     // Too much work is no match.
-    let slow = regex(r"^(?=(a+)+$)b", false).expect("a pattern");
+    let slow = compile(r"^(?=(a+)+$)b", false).expect("a pattern");
     assert!(!slow.is_match(&[b'a'; 200]));
-    assert!(regex("(?=a", false).is_err());
+    assert!(compile("(?=a", false).is_err());
 }
 
 #[test]
 fn groups_and_all_matches() {
-    let pattern = regex("(a)|(b)(c)?", true).expect("a pattern");
+    let pattern = compile("(a)|(b)(c)?", true).expect("a pattern");
     let all: Vec<_> = pattern
         .captures_iter(b"xAbcb")
         .map(|captures| {
@@ -167,7 +167,7 @@ fn groups_and_all_matches() {
         ]
     );
     let starts = |pattern: &str, text: &[u8]| -> Vec<usize> {
-        let regex = regex(pattern, false).expect("a pattern");
+        let regex = compile(pattern, false).expect("a pattern");
         let all = regex.captures_iter(text);
         all.filter_map(|captures| captures.get(0).map(|found| found.start()))
             .collect()
