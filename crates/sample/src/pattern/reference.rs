@@ -10,9 +10,9 @@ use crossbeam_utils::sync::ShardedLock;
 use super::registry::Source;
 use super::set::{Set, ValueKinds, int_of};
 use super::uses::How;
-use super::{Lookup, Output};
+use super::{Lookup, Output, inline};
 use crate::bytes::SAMPLE_BYTES_MAX;
-use crate::cast::ip_of;
+use crate::cast::{cast, ip_of};
 use crate::{Bytes, Value};
 
 /// Entries that are looked at while the lock is held once, when all are listed.
@@ -155,6 +155,31 @@ impl Reference {
                 start = end[1];
             }
         }
+    }
+
+    /// In how many ways its entries are compared: one for each matching method and its flags.
+    #[must_use]
+    pub fn ways(&self) -> usize {
+        self.read(Set::ways)
+    }
+
+    /// Calls `found` with key and value of the entry that decides for a sample, in one of the [`Reference::ways`]; whether
+    /// there is one.
+    pub fn look_up(&self, way: usize, value: Value<'_>, found: impl FnOnce(&[u8], &[u8])) -> bool {
+        self.read(|set| {
+            let Some(how) = set.how(way) else {
+                return false;
+            };
+            let Some(value) = cast(value, how.method.kind()) else {
+                return false;
+            };
+            let folded = inline::folded(&value, how.folds());
+            let Some(number) = set.find(way, folded.as_ref().unwrap_or(&value)) else {
+                return false;
+            };
+            found(set.store().key(number), set.store().value(number));
+            true
+        })
     }
 
     /// Adds an entry at the end, also when there is one of the same key.

@@ -149,7 +149,8 @@ pub(crate) fn compile_bytes(pattern: &[u8], ignore_case: bool) -> Result<Regex, 
                 })
                 .map_err(|error| {
                     let at = error.offset().unwrap_or(0).saturating_sub(before);
-                    invalid(&error.error_message(), at)
+                    let text = error.to_string();
+                    invalid(text.rsplit(": ").next().unwrap_or(&text), at)
                 });
         }
         #[cfg(not(feature = "pcre2"))]
@@ -173,12 +174,6 @@ pub(crate) fn compile_bytes(pattern: &[u8], ignore_case: bool) -> Result<Regex, 
             let last = text.lines().last().unwrap_or("");
             invalid(last.trim_start_matches("error: "), pattern.len())
         })
-}
-
-/// Whether patterns that no automaton can match are compiled too.
-#[must_use]
-pub const fn has_pcre2() -> bool {
-    cfg!(feature = "pcre2")
 }
 
 impl Regex {

@@ -164,6 +164,16 @@ impl Set {
         &self.uses[one]
     }
 
+    /// How many uses there are.
+    pub(super) fn ways(&self) -> usize {
+        self.uses.len()
+    }
+
+    /// How a use compares.
+    pub(super) fn how(&self, one: usize) -> Option<How> {
+        self.uses.get(one).map(|one| one.how)
+    }
+
     /// The entries.
     pub(super) fn store(&self) -> &Store {
         &self.store

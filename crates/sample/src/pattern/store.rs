@@ -76,7 +76,11 @@ impl Store {
             .last()
             .is_none_or(|chunk| chunk.len() == CHUNK_ENTRIES)
         {
-            self.entries.push(Vec::new());
+            // The first one grows, so that small sets are small.
+            self.entries.push(match self.entries.is_empty() {
+                true => Vec::new(),
+                false => Vec::with_capacity(CHUNK_ENTRIES),
+            });
         }
         let before = (self.entries.len() - 1) * CHUNK_ENTRIES;
         let chunk = &mut self.entries[before / CHUNK_ENTRIES];
@@ -190,7 +194,10 @@ impl Store {
             if self.blocks.len() >= TEXT_BYTES_MAX / BLOCK_BYTES {
                 return Err(format!("more than {TEXT_BYTES_MAX} bytes"));
             }
-            self.blocks.push(Vec::new());
+            self.blocks.push(match self.blocks.is_empty() {
+                true => Vec::new(),
+                false => Vec::with_capacity(BLOCK_BYTES),
+            });
         }
         let number = self.blocks.len() - 1;
         let block = &mut self.blocks[number];
