@@ -23,8 +23,8 @@ pub fn pattern_file(data: &[u8]) {
         for line in lines(data, columns) {
             assert!(line.line > last && !line.key.is_empty());
             let blanks = |byte: &u8| matches!(byte, b' ' | b'\t');
-            assert!(columns == Columns::Keys || !line.key.iter().any(|byte| blanks(byte)));
-            assert!(!line.value.first().is_some_and(|byte| blanks(byte)));
+            assert!(columns == Columns::Keys || !line.key.iter().any(blanks));
+            assert!(!line.value.first().is_some_and(blanks));
             assert!(![line.key, line.value].concat().contains(&b'\n'));
             last = line.line;
         }
@@ -68,7 +68,7 @@ pub fn regex(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };
-    let Ok(regex) = sample::regex::compile(text, data.len() % 2 == 0) else {
+    let Ok(regex) = sample::regex::compile(text, data.len().is_multiple_of(2)) else {
         return;
     };
     let all = regex.captures_iter(data);

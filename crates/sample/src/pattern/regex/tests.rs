@@ -87,14 +87,22 @@ fn what_is_wrong_is_said_as_pcre_says_it() {
         ),
         (
             "*a",
+            "quantifier does not follow a repeatable item, erroffset=0",
+        ),
+        (
+            "^*",
             "quantifier does not follow a repeatable item, erroffset=1",
+        ),
+        (
+            "a{2}{3}",
+            "quantifier does not follow a repeatable item, erroffset=6",
         ),
         ("a\\", "\\ at end of pattern, erroffset=2"),
         (
             "[b-a]",
-            "range out of order in character class, erroffset=1",
+            "range out of order in character class, erroffset=3",
         ),
-        ("[[:no:]]", "unknown POSIX class name, erroffset=2"),
+        ("[[:no:]]", "unknown POSIX class name, erroffset=3"),
         (r"\y", "unrecognized character follows \\, erroffset=1"),
         (
             "(?y)",

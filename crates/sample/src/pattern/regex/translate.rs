@@ -110,7 +110,9 @@ impl<'p> Reader<'p> {
                 self.operator(")", true);
             }
             b'|' => self.operator("|", false),
-            b'^' | b'$' | b'.' => self.operator(char::from(byte).encode_utf8(&mut [0; 4]), true),
+            b'^' => self.operator("^", false),
+            b'$' => self.operator("$", false),
+            b'.' => self.operator(".", true),
             b'*' => self.quantifier("*")?,
             b'+' => self.quantifier("+")?,
             b'?' => self.quantifier("?")?,
@@ -132,6 +134,12 @@ impl<'p> Reader<'p> {
     fn operator(&mut self, text: &str, repeatable: bool) {
         self.out.push_str(text);
         self.repeatable = repeatable;
+    }
+
+    /// What matches a place and no byte.
+    fn place(&mut self, text: &str) -> Result<(), Fault> {
+        self.operator(text, false);
+        Ok(())
     }
 
     fn literal(&mut self, byte: u8) {
@@ -160,7 +168,7 @@ impl<'p> Reader<'p> {
     fn quantifier(&mut self, text: &str) -> Result<(), Fault> {
         if !self.repeatable {
             let what = "quantifier does not follow a repeatable item";
-            return Err(invalid(what, self.at));
+            return Err(invalid(what, self.at - 1));
         }
         self.out.push_str(text);
         if self.peek() == Some(b'+') {
@@ -169,6 +177,7 @@ impl<'p> Reader<'p> {
         if self.take_if(b'?') {
             self.out.push('?');
         }
+        self.repeatable = false;
         Ok(())
     }
 
@@ -275,11 +284,14 @@ impl<'p> Reader<'p> {
         };
         let unsupported = |what| Err(Fault::Unsupported(what, start));
         match byte {
-            b'd' | b'D' | b'w' | b'W' | b's' | b'S' | b'b' | b'B' | b'A' | b'z' => {
+            b'b' => return self.place(r"\b"),
+            b'B' => return self.place(r"\B"),
+            b'A' => return self.place(r"\A"),
+            b'z' | b'Z' => return self.place(r"\z"),
+            b'd' | b'D' | b'w' | b'W' | b's' | b'S' => {
                 self.out.push('\\');
                 self.out.push(char::from(byte));
             }
-            b'Z' => self.out.push_str(r"\z"),
             b'h' => self.out.push_str(&format!("[{HORIZONTAL}]")),
             b'H' => self.out.push_str(&format!("[^{HORIZONTAL}]")),
             b'v' => self.out.push_str(&format!("[{VERTICAL}]")),
@@ -409,7 +421,6 @@ impl<'p> Reader<'p> {
             if self.at > first && self.take_if(b']') {
                 break;
             }
-            let place = self.at;
             match self.member().ok_or(unfinished)?? {
                 Member::Nothing => {}
                 Member::Set(set) => self.out.push_str(&set),
@@ -418,7 +429,7 @@ impl<'p> Reader<'p> {
                     if let Some(high) = self.range_end()? {
                         if high < low {
                             let what = "range out of order in character class";
-                            return Err(invalid(what, place));
+                            return Err(invalid(what, self.at - 1));
                         }
                         self.out.push('-');
                         push_byte(&mut self.out, high);
@@ -476,7 +487,7 @@ impl<'p> Reader<'p> {
         let known = POSIX_CLASSES.contains(&name.trim_start_matches('^'));
         Some(match known {
             true => Ok(Member::Set(format!("[:{name}:]"))),
-            false => Err(invalid("unknown POSIX class name", place)),
+            false => Err(invalid("unknown POSIX class name", place + 1)),
         })
     }
 
