@@ -98,10 +98,12 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
     }
     let proxies = sections::sections(tree, &global, &mut shared);
     let slots = shared.compiler.slots();
+    let needs = shared.compiler.needs();
     let config = Config {
         global,
         proxies,
         slots,
+        needs,
     };
     check::whole(&config, &mut shared);
     config

@@ -9,9 +9,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use spangate_net::epoll::{EpollDriver, Listener, Setup, SocketBuffers};
-use spangate_net::{
-    Accepted, Addr, Close, ConnId, Driver, Engine, ListenerId, Sent, Sockets, TcpInfo,
-};
+use spangate_net::{Accepted, Addr, Close, ConnId, Driver, Engine, ListenerId, Sent, TcpInfo};
 
 /// How long anything may take.
 const DEADLINE: Duration = Duration::from_secs(20);

@@ -12,6 +12,8 @@ pub struct Config {
     pub proxies: Vec<Proxy>,
     /// How many variables of each scope the expressions name.
     pub slots: sample::SlotCounts,
+    /// What they read that is not at hand otherwise.
+    pub needs: sample::Needs,
 }
 
 /// Section `global` (manual §3).

@@ -116,6 +116,8 @@ pub(crate) struct Stream {
     pub old_client: bool,
     /// `tcp-response content` let the server's bytes pass.
     pub response_passed: bool,
+    /// In TCP: the bytes at hand begin with an HTTP request, which `request` holds.
+    pub http_in_tcp: bool,
     /// What a tarpit ends with.
     pub tarpit: Option<(usize, usize)>,
 }
@@ -168,6 +170,7 @@ impl Stream {
             server_ended,
             old_client,
             response_passed,
+            http_in_tcp,
             tarpit,
         } = self;
         *phase = Phase::RequestHead;
@@ -196,6 +199,7 @@ impl Stream {
             server_ended,
             old_client,
             response_passed,
+            http_in_tcp,
         ] {
             *flag = false;
         }

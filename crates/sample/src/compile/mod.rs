@@ -5,10 +5,12 @@
 
 mod arguments;
 pub(crate) mod expression;
+mod needs;
 pub(crate) mod suggest;
 
 pub(crate) use arguments::mask4 as mask4_of;
 pub(crate) use expression::Reading;
+pub use needs::Needs;
 
 use crate::names::Names;
 use crate::{Acls, Condition, Expr, ExprError, LogFormat, Place, SlotCounts, VarRef};
@@ -28,6 +30,7 @@ pub enum Style {
 #[derive(Debug, Default)]
 pub struct Compiler {
     pub(crate) names: Names,
+    pub(crate) needs: Needs,
     warnings: Vec<ExprError>,
 }
 
@@ -140,6 +143,12 @@ impl Compiler {
     #[must_use]
     pub fn slots(&self) -> SlotCounts {
         self.names.counts()
+    }
+
+    /// What the expressions compiled so far read.
+    #[must_use]
+    pub fn needs(&self) -> Needs {
+        self.needs.clone()
     }
 
     /// What was accepted but will not do what its author thinks, since the last call.

@@ -73,7 +73,7 @@ fn faults_are_told_where_they_are() {
             &["str(a),lower(1)"],
             Place::ALL,
             0,
-            13..15,
+            12..15,
             "converter 'lower' does not support any args",
         ),
         (

@@ -330,14 +330,14 @@ fn request_line(txn: &Txn) -> Option<(&[u8], &[u8], &[u8])> {
     ))
 }
 
-/// Path and query of a request target.
+/// Path and query of a request target; an absolute one may have a query without a path.
 pub(crate) fn path_of(uri: &[u8]) -> Option<&[u8]> {
     if uri.first() == Some(&b'/') {
         return Some(uri);
     }
     let scheme = memchr::memmem::find(uri, b"://")?;
     let authority = &uri[scheme + 3..];
-    memchr::memchr(b'/', authority).map(|slash| &authority[slash..])
+    memchr::memchr2(b'/', b'?', authority).map(|end| &authority[end..])
 }
 
 impl Txn {

@@ -227,6 +227,7 @@ impl Reader<'_, '_> {
                 "no such format alias '{name}'. If you wanted to emit the '%' character verbatim, you need to use '%%'"
             )));
         };
+        self.compiler.needs.note_alias(name);
         // `bin` counts only when it is set for the whole format.
         self.items.push(Item::Alias(alias, flags));
         Ok(())

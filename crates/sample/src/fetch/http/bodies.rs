@@ -9,9 +9,7 @@ use ::http::h1::body::{BodyDecoder, Piece};
 use super::{next_param, request, response};
 use crate::args::ArgKind::Str;
 use crate::args::{Arg, NONE, spec, str_at};
-use crate::fetch::{
-    Cursor, Fetch, REQUEST_BODY, REQUEST_HEAD, RESPONSE_BODY, RESPONSE_HEAD, fetch,
-};
+use crate::fetch::{Cursor, Fetch, REQUEST_BODY, RESPONSE_BODY, RESPONSE_HEAD, fetch};
 use crate::{Bytes, Kind, Scope, Value};
 
 pub(crate) const FETCHES: &[Fetch] = &[
@@ -46,7 +44,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "req.body_param",
         spec(0, &[Str, Str]),
         Kind::Str,
-        &REQUEST_HEAD,
+        &REQUEST_BODY,
         "a parameter of a body that is URL-encoded",
         param,
     ),
