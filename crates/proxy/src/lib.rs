@@ -15,6 +15,7 @@ mod forwarded;
 mod input;
 mod logging;
 mod pool;
+mod proc_vars;
 mod proxy_header;
 mod queue;
 mod rates;

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use net::timers::NEVER_MS;
 use net::{Addr, ConnId, CpuOf, Sockets, TcpInfo};
 use sample::facts::{BindFacts, ProxyFacts, Rate, ServerFacts, Side, Timeouts};
+use sample::vars::{Change, VarLimits, VarNames};
 
 use crate::running::Running;
 use crate::shared::{Count, Pace, Shared};
@@ -130,6 +131,15 @@ impl sample::World for View<'_> {
         proxy.unique_id_format.as_ref()
     }
 
+    fn file_name(&self, file: u32) -> &str {
+        let file = self.running.config.files.get(file as usize);
+        file.map_or("", String::as_str)
+    }
+
+    fn logged(&self, frontend: u32) -> u32 {
+        self.shared.count(Count::Logged(frontend as usize))
+    }
+
     fn hostname(&self) -> &str {
         &self.running.process.hostname
     }
@@ -229,7 +239,28 @@ impl sample::World for View<'_> {
     }
 
     fn proc_var(&self, slot: u32) -> Option<Value<'static>> {
-        self.running.proc_vars.get(slot).cloned()
+        self.running.proc_vars.get(slot)
+    }
+
+    fn change_proc_var(&self, slot: u32, change: Change) {
+        let bytes = self.running.proc_vars.change(slot, change);
+        if self.running.config.global.var_limits.process > 0 {
+            self.shared.var_bytes_change(bytes.0, bytes.1);
+        }
+    }
+
+    fn var_names(&self) -> Option<&VarNames> {
+        Some(&self.running.config.var_names)
+    }
+
+    fn var_limits(&self) -> Option<&VarLimits> {
+        self.running
+            .limits_vars
+            .then_some(&self.running.config.global.var_limits)
+    }
+
+    fn var_bytes(&self) -> usize {
+        self.shared.var_bytes()
     }
 }
 

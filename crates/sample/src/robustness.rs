@@ -89,6 +89,8 @@ const PARTICULAR: &[(&str, &str)] = &[
     ("bc_rttvar", "(ms)"),
     ("url_enc", "(query)"),
     ("json", "(utf8s)"),
+    ("dump_all_vars", "(txn,a,-)"),
+    ("set-var", "(txn.x,ifset,ifgt)"),
     ("regsub", "([a-c]*,\\0-,g)"),
 ];
 
@@ -181,7 +183,7 @@ fn every_converter_takes_any_value() {
             )),
             _ => Value::text(&bytes[..]),
         };
-        facts.txn.txn_vars.set(var.slot, value);
+        facts.txn.txn_vars.set(var.slot, value.detach());
         facts.last_chance = random.coin();
         for (expr, text) in &exprs {
             if let Some(value) = expr.eval(&facts.scope()) {

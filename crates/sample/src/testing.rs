@@ -5,11 +5,14 @@ use std::net::IpAddr;
 use net::{Addr, CpuOf, Now, TcpInfo};
 
 use crate::facts::{BindFacts, ProxyFacts, Rate, ServerFacts, Side, Timeouts, World};
+use crate::vars::{VarLimits, VarNames};
 use crate::{Acls, Compiler, Place, Scope, Session, Txn, Verdict};
 
 /// A small world with a frontend `www` (0) and a backend `static` (1) with the servers `srv1` and `srv2`.
 pub(crate) struct TestWorld {
     pub utc_offset_seconds: i32,
+    pub var_names: VarNames,
+    pub var_limits: Option<VarLimits>,
 }
 
 impl World for TestWorld {
@@ -80,6 +83,12 @@ impl World for TestWorld {
     }
     fn utc_offset_seconds(&self) -> i32 {
         self.utc_offset_seconds
+    }
+    fn var_names(&self) -> Option<&VarNames> {
+        Some(&self.var_names)
+    }
+    fn var_limits(&self) -> Option<&VarLimits> {
+        self.var_limits.as_ref()
     }
     fn rate(&self, of: Rate) -> u32 {
         match of {
@@ -168,6 +177,8 @@ impl Facts {
         Facts {
             world: TestWorld {
                 utc_offset_seconds: 0,
+                var_names: VarNames::default(),
+                var_limits: None,
             },
             session: Session::new(
                 at_ms(0),
@@ -207,6 +218,12 @@ impl Facts {
             from_server: self.from_server,
             last_chance: self.last_chance,
         }
+    }
+
+    /// Moves what converters assigned into the variables.
+    pub(crate) fn settle(&mut self) {
+        self.txn.settle();
+        self.session.settle();
     }
 
     /// What an anonymous ACL of these words comes to.

@@ -120,6 +120,19 @@ pub(crate) struct Stream {
     pub http_in_tcp: bool,
     /// What a tarpit ends with.
     pub tarpit: Option<(usize, usize)>,
+    /// `pause` waits until `wait_until_ms`.
+    pub paused: bool,
+    /// `strict-mode off`, in the rule set at hand.
+    pub soft_rewrites: bool,
+    /// `http-after-response` rules failed: no more of them run.
+    pub rules_failed: bool,
+    /// What the head being ruled took, and how much of its body came with it.
+    pub head_read: usize,
+    pub body_read: usize,
+    /// What packets to the server carry.
+    pub labels: net::Labels,
+    /// The log line's level, where a rule set it.
+    pub log_level: Option<config::model::LogLevel>,
 }
 
 impl Stream {
@@ -172,6 +185,13 @@ impl Stream {
             response_passed,
             http_in_tcp,
             tarpit,
+            paused,
+            soft_rewrites,
+            rules_failed,
+            head_read,
+            body_read,
+            labels,
+            log_level,
         } = self;
         *phase = Phase::RequestHead;
         (*client, *server, *target, *avoid, *tarpit) = (None, None, None, None, None);
@@ -200,9 +220,15 @@ impl Stream {
             old_client,
             response_passed,
             http_in_tcp,
+            paused,
+            soft_rewrites,
+            rules_failed,
         ] {
             *flag = false;
         }
+        (*head_read, *body_read) = (0, 0);
+        *labels = net::Labels::default();
+        *log_level = None;
         txn.reset();
         request.clear();
         response.clear();

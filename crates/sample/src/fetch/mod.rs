@@ -12,8 +12,9 @@ pub(crate) mod protocols;
 pub(crate) mod proxies;
 pub(crate) mod stream;
 pub(crate) mod timeouts;
+mod variables;
 
-use crate::args::{Arg, Spec};
+use crate::args::{Arg, Spec, spec};
 use crate::sniff::Sniffed;
 use crate::{Kind, Place, Scope, Txn, Value};
 
@@ -196,7 +197,22 @@ pub(crate) const fn fetch(
     }
 }
 
+/// The log message that a server is chosen for: what the converters of `balance log-hash` begin with. It has no name.
+pub(crate) static MESSAGE: Fetch = fetch(
+    "message",
+    spec(0, &[]),
+    Kind::Str,
+    &CONSTANT,
+    "the log message",
+    |_, scope, _| Some(Value::text(scope.request_data)),
+);
+
 impl Fetch {
+    /// Whether its value is final only at the end of a stream.
+    pub(crate) fn needs_end(&self) -> bool {
+        self.source.places == TOTALS.places
+    }
+
     /// The same with a check of its arguments.
     pub(crate) const fn checked(mut self, check: CheckFn) -> Fetch {
         self.check = check;
@@ -226,6 +242,7 @@ const FAMILIES: &[&[Fetch]] = &[
     connections::FETCHES,
     timeouts::FETCHES,
     load::FETCHES,
+    variables::FETCHES,
 ];
 
 /// The stream that the expression is evaluated for.
