@@ -122,6 +122,14 @@ pub(crate) const FETCHES: &[Fetch] = &[
         },
     ),
     fetch(
+        "term_events",
+        NONE,
+        Kind::Str,
+        &INTERNAL,
+        "events that ended the parts of a stream: none is recorded, which is a dash",
+        |_, _, _| Some(Value::text("{-,-,-,-,-,-,-}")),
+    ),
+    fetch(
         "internal.strm.is_htx",
         NONE,
         Kind::Bool,
