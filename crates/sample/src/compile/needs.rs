@@ -24,10 +24,9 @@ impl Needs {
 
     pub(crate) fn note(&mut self, fetch: &Fetch, proxy: Option<u32>) {
         self.server_source |= matches!(fetch.name, "bc_src" | "bc_src_port");
-        match fetch.source.needs {
-            "HTTP request body" => self.request_body = true,
-            "HTTP request headers" | "HTTP request" => {}
-            _ => return,
+        self.request_body |= fetch.name.starts_with("req.body");
+        if !fetch.source.needs.starts_with("HTTP request") {
+            return;
         }
         match proxy {
             Some(proxy) if !self.http.contains(&proxy) => self.http.push(proxy),

@@ -1,6 +1,9 @@
 //! Facts of the stream: timers, counters, how it ended, what was captured.
 
-use super::{Fetch, INTERNAL, REQUEST, REQUEST_HEAD, RESPONSE, SERVER_CONNECTION, TOTALS, fetch};
+use super::{
+    Fetch, INTERNAL, REQUEST, REQUEST_HEAD, REQUEST_TOTALS, RESPONSE, SERVER_CONNECTION, TOTALS,
+    TRANSACTION, fetch,
+};
 use crate::args::ArgKind::Int;
 use crate::args::{Arg, NONE, int_at, spec};
 use crate::cast::written;
@@ -157,7 +160,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "txn.timer.total",
         NONE,
         Kind::Int,
-        &REQUEST,
+        &TRANSACTION,
         "%Ta",
         |_, scope, _| timer(scope, Timers::active),
     ),
@@ -165,7 +168,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "txn.timer.user",
         NONE,
         Kind::Int,
-        &REQUEST,
+        &TRANSACTION,
         "%Tu",
         |_, scope, _| timer(scope, Timers::user),
     ),
@@ -197,7 +200,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "req.timer.queue",
         NONE,
         Kind::Int,
-        &RESPONSE,
+        &SERVER_CONNECTION,
         "%Tw",
         |_, scope, _| timer(scope, Timers::waited),
     ),
@@ -229,7 +232,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "bytes_in",
         NONE,
         Kind::Int,
-        &REQUEST,
+        &REQUEST_TOTALS,
         "bytes from the client (%U)",
         |_, scope, _| Some(Value::Int(scope.txn?.bytes_in as i64)),
     ),
@@ -237,7 +240,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "req.bytes_in",
         NONE,
         Kind::Int,
-        &REQUEST,
+        &REQUEST_TOTALS,
         "bytes from the client (%U)",
         |_, scope, _| Some(Value::Int(scope.txn?.bytes_in as i64)),
     ),
@@ -261,7 +264,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "req.bytes_out",
         NONE,
         Kind::Int,
-        &REQUEST,
+        &REQUEST_TOTALS,
         "bytes to the server",
         |_, scope, _| Some(Value::Int(scope.txn?.bytes_to_server as i64)),
     ),

@@ -9,7 +9,7 @@ use ::http::h1::body::{BodyDecoder, Piece};
 use super::{next_param, request, response};
 use crate::args::ArgKind::Str;
 use crate::args::{Arg, NONE, spec, str_at};
-use crate::fetch::{Cursor, Fetch, REQUEST_BODY, RESPONSE_BODY, RESPONSE_HEAD, fetch};
+use crate::fetch::{Cursor, Fetch, REQUEST_HEAD, RESPONSE_HEAD, fetch};
 use crate::{Bytes, Kind, Scope, Value};
 
 pub(crate) const FETCHES: &[Fetch] = &[
@@ -17,7 +17,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "req.body",
         NONE,
         Kind::Bin,
-        &REQUEST_BODY,
+        &REQUEST_HEAD,
         "the request's body as far as it is here",
         |_, scope, cursor| Some(Value::Bin(of_request(scope, cursor)?.bytes)),
     ),
@@ -25,7 +25,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "req.body_len",
         NONE,
         Kind::Int,
-        &REQUEST_BODY,
+        &REQUEST_HEAD,
         "its length",
         |_, scope, cursor| length(of_request(scope, cursor)?),
     ),
@@ -33,7 +33,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "req.body_size",
         NONE,
         Kind::Int,
-        &REQUEST_BODY,
+        &REQUEST_HEAD,
         "the length that was announced, else what is here",
         |_, scope, cursor| size(of_request(scope, cursor)?),
     ),
@@ -41,7 +41,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "req.body_param",
         spec(0, &[Str, Str]),
         Kind::Str,
-        &REQUEST_BODY,
+        &REQUEST_HEAD,
         "a parameter of a body that is URL-encoded",
         param,
     ),
@@ -49,7 +49,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "res.body",
         NONE,
         Kind::Bin,
-        &RESPONSE_BODY,
+        &RESPONSE_HEAD,
         "the response's body as far as it is here",
         |_, scope, cursor| Some(Value::Bin(of_response(scope, cursor)?.bytes)),
     ),
@@ -57,7 +57,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "res.body_len",
         NONE,
         Kind::Int,
-        &RESPONSE_BODY,
+        &RESPONSE_HEAD,
         "its length",
         |_, scope, cursor| length(of_response(scope, cursor)?),
     ),
