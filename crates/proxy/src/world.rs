@@ -2,7 +2,7 @@
 
 use config::model::Mode;
 use sample::Value;
-use sample::facts::{BindFacts, ProxyFacts, ServerFacts};
+use sample::facts::{BindFacts, ProxyFacts, ServerFacts, Side};
 
 use crate::running::Running;
 use crate::shared::{Count, Shared};
@@ -89,6 +89,26 @@ impl sample::World for View<'_> {
             .proxies
             .get(proxy as usize)
             .map_or("", |proxy| &proxy.name)
+    }
+
+    fn proxy_named(&self, name: &[u8], side: Side) -> Option<u32> {
+        let has_side = |proxy: &config::model::Proxy| match side {
+            Side::Frontend => proxy.is_frontend,
+            Side::Backend => proxy.is_backend,
+        };
+        let proxies = &self.running.config.proxies;
+        let named = proxies
+            .iter()
+            .position(|proxy| proxy.name.as_bytes() == name && has_side(proxy))?;
+        u32::try_from(named).ok()
+    }
+
+    fn server_named(&self, backend: u32, name: &[u8]) -> Option<u32> {
+        let servers = &self.running.config.proxies.get(backend as usize)?.servers;
+        let named = servers
+            .iter()
+            .position(|server| server.name.as_bytes() == name)?;
+        u32::try_from(named).ok()
     }
 
     fn frontend_connections(&self, proxy: u32) -> u32 {

@@ -98,6 +98,9 @@ impl Expr {
         };
         for step in &program.steps {
             value = step.run(value, scope);
+            if step.convert.settles && value.is_some() {
+                cursor.may_change = false;
+            }
         }
         value
     }

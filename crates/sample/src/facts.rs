@@ -304,6 +304,15 @@ pub struct ProxyFacts<'a> {
     pub default_backend: &'a str,
 }
 
+/// Which side of a proxy is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// It takes connections.
+    Frontend,
+    /// It has servers.
+    Backend,
+}
+
 /// A bind line as expressions see it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BindFacts<'a> {
@@ -327,6 +336,14 @@ pub trait World {
     /// A proxy's name alone; a log line asks for nothing more of most. Empty for an index that does not exist.
     fn proxy_name(&self, proxy: u32) -> &str {
         self.proxy(proxy).map_or("", |proxy| proxy.name)
+    }
+    /// The proxy of this name that has this side (`nbsrv`, `fe_exists`).
+    fn proxy_named(&self, _name: &[u8], _side: Side) -> Option<u32> {
+        None
+    }
+    /// The server of this name in a backend (`srv_is_up`).
+    fn server_named(&self, _backend: u32, _name: &[u8]) -> Option<u32> {
+        None
     }
     /// [`ProxyFacts::frontend_connections`] alone.
     fn frontend_connections(&self, proxy: u32) -> u32 {

@@ -2,7 +2,7 @@
 
 use net::{Addr, Now};
 
-use crate::facts::{BindFacts, ProxyFacts, ServerFacts, World};
+use crate::facts::{BindFacts, ProxyFacts, ServerFacts, Side, World};
 use crate::{Compiler, Place, Scope, Session, Txn};
 
 /// A small world with a frontend `www` (0) and a backend `static` (1) with the servers `srv1` and `srv2`.
@@ -52,6 +52,18 @@ impl World for TestWorld {
             initial_weight: 8,
             queue: 0,
         })
+    }
+    fn proxy_named(&self, name: &[u8], side: Side) -> Option<u32> {
+        match (name, side) {
+            (b"www", _) => Some(0),
+            (b"static", Side::Backend) => Some(1),
+            _ => None,
+        }
+    }
+    fn server_named(&self, backend: u32, name: &[u8]) -> Option<u32> {
+        let names: [&[u8]; 2] = [b"srv1", b"srv2"];
+        let index = names.iter().position(|known| *known == name)?;
+        (backend == 1).then_some(index as u32)
     }
     fn hostname(&self) -> &str {
         "host.test"

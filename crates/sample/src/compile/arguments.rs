@@ -5,7 +5,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use super::Compiler;
 use crate::args::{Arg, ArgKind, Args, ListError, Spec, Written, split};
 use crate::fetch::CheckFn;
-use crate::text::{parse_int, read_int};
+use crate::names::names_variable;
+use crate::text::read_int;
 
 impl Compiler {
     /// Compiles the argument list at `at`. Gives the arguments and the position after the list.
@@ -18,6 +19,10 @@ impl Compiler {
     ) -> Result<(Args, usize), ListError> {
         if spec.kinds.is_empty() {
             return Ok((Args::default(), at));
+        }
+        if spec.kinds == [ArgKind::CurrentProxy] {
+            let current = self.names.current.map(Arg::Proxy);
+            return Ok((current.into_iter().collect(), at));
         }
         let (mut written, end) = split(word, at)?;
         if written.len() == 1 && written[0].text.is_empty() && spec.kinds[0] != ArgKind::Str {
@@ -62,16 +67,17 @@ impl Compiler {
             );
             return Err(ListError::in_arg(written.len(), at, end, message));
         }
-        let flags = written.get(2).map_or(&b""[..], |flags| &flags.text);
         let mut args = Vec::with_capacity(written.len());
         for (index, (kind, one)) in spec.kinds.iter().zip(&written).enumerate() {
-            let arg = self.argument(*kind, index, one, flags).map_err(|message| {
-                if kind.is_read_later() {
-                    ListError::check(one.start, one.end, message)
-                } else {
-                    ListError::in_arg(index, one.start, one.end, message)
-                }
-            })?;
+            let arg = self
+                .argument(*kind, index, one, &written)
+                .map_err(|message| {
+                    if kind.is_read_later() {
+                        ListError::check(one.start, one.end, message)
+                    } else {
+                        ListError::in_arg(index, one.start, one.end, message)
+                    }
+                })?;
             args.push(arg);
         }
         check(&mut args).map_err(|message| ListError::check(at, end, message))?;
@@ -83,7 +89,7 @@ impl Compiler {
         kind: ArgKind,
         index: usize,
         written: &Written,
-        flags: &[u8],
+        all: &[Written],
     ) -> Result<Arg, String> {
         let text = String::from_utf8_lossy(&written.text);
         let position = index + 1;
@@ -112,12 +118,22 @@ impl Compiler {
             ArgKind::Ipv6 => Arg::Ipv6(text.parse().map_err(|_| invalid())?),
             ArgKind::Mask4 => Arg::Ipv4(mask4(&text).ok_or_else(invalid)?),
             ArgKind::Mask6 => Arg::Ipv6(mask6(&text).ok_or_else(invalid)?),
-            ArgKind::Regex => regex_argument(&text, flags)?,
+            ArgKind::Regex => {
+                let flags = all.get(2).map_or(&b""[..], |flags| &flags.text);
+                regex_argument(&text, flags)?
+            }
+            ArgKind::StrOrVar if !names_variable(&text) => {
+                Arg::Str(written.text.clone().into_boxed_slice())
+            }
+            ArgKind::StrOrVar => Arg::Var(self.names.var(&text)?),
+            ArgKind::FieldNumbers => Arg::Numbers(field_numbers(&text).ok_or_else(invalid)?),
+            ArgKind::AclOfWhen if !is_acl(&all[0].text) => Arg::Str(Box::default()),
+            ArgKind::AclOfWhen => self.acls_argument(std::slice::from_ref(written))?,
             ArgKind::VarOrNothing if text.is_empty() => Arg::Str(Box::default()),
             ArgKind::Var | ArgKind::VarOrNothing => Arg::Var(self.names.var(&text)?),
-            ArgKind::IntOrVar => match parse_int(&text) {
-                Some(value) => Arg::Int(value),
-                None => Arg::Var(
+            ArgKind::IntOrVar => match read_int(&written.text) {
+                (value, used) if used == written.text.len() => Arg::Int(value),
+                _ => Arg::Var(
                     self.names
                         .var(&text)
                         .map_err(|_| "expects an integer or a variable name".to_owned())?,
@@ -129,7 +145,7 @@ impl Compiler {
                 let (backend, server) = self.names.server(&text)?;
                 Arg::Server { backend, server }
             }
-            ArgKind::Acls => return Err(invalid()),
+            ArgKind::Acls | ArgKind::CurrentProxy => return Err(invalid()),
         })
     }
 
@@ -165,6 +181,16 @@ fn regex_argument(pattern: &str, flags: &[u8]) -> Result<Arg, String> {
         regex: Box::new(regex),
         global: flags.contains(&b'g'),
     })
+}
+
+/// Whether the condition of `when` names an ACL.
+fn is_acl(condition: &[u8]) -> bool {
+    condition.strip_prefix(b"!").unwrap_or(condition) == b"acl"
+}
+
+/// Field numbers with dots between.
+fn field_numbers(text: &str) -> Option<Box<[u32]>> {
+    text.split('.').map(|number| number.parse().ok()).collect()
 }
 
 /// An IPv4 mask: a length or an address with ones before zeros.

@@ -171,7 +171,7 @@ impl Compiler {
                 format!("converter '{name}' cannot be applied"),
             ));
         }
-        if convert.args.kinds.is_empty() && word.as_bytes().get(end) == Some(&b'(') {
+        if convert.args.takes_none() && word.as_bytes().get(end) == Some(&b'(') {
             return Err(ExprError::at(
                 index,
                 end,
@@ -188,7 +188,9 @@ impl Compiler {
                 let message = format!("invalid {args} in converter '{name}' : {}", fault.message);
                 ExprError::at(index, fault.start, fault.end, message)
             })?;
-        chain.kind = convert.to;
+        if !convert.keeps_kind {
+            chain.kind = convert.to;
+        }
         chain.steps.push(Step { convert, args });
         chain.last = Some(name);
         chain.at = (index, end);

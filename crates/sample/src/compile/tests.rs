@@ -35,11 +35,11 @@ fn faults_are_told_where_they_are() {
             "unknown converter 'nope'",
         ),
         (
-            &["str(a),sha2"],
+            &["src,table_idle"],
             Place::ALL,
             0,
-            7..11,
-            "converter 'sha2' is known but not implemented yet",
+            4..14,
+            "converter 'table_idle' is known but not implemented yet",
         ),
         (
             &["str(a),lower,upperr"],
