@@ -96,10 +96,18 @@ impl sample::World for View<'_> {
             Side::Frontend => proxy.is_frontend,
             Side::Backend => proxy.is_backend,
         };
+        // `#3` is the one with this id.
+        let id: Option<u32> = name
+            .strip_prefix(b"#")
+            .and_then(|id| std::str::from_utf8(id).ok()?.parse().ok());
+        let is = |proxy: &config::model::Proxy| match id {
+            Some(id) => proxy.id == id,
+            None => proxy.name.as_bytes() == name,
+        };
         let proxies = &self.running.config.proxies;
         let named = proxies
             .iter()
-            .position(|proxy| proxy.name.as_bytes() == name && has_side(proxy))?;
+            .position(|proxy| is(proxy) && has_side(proxy))?;
         u32::try_from(named).ok()
     }
 

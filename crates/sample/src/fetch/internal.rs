@@ -30,7 +30,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Bool,
         &CONSTANT,
         "the boolean of the argument",
-        constant,
+        |args, _, _| Some(Value::Bool(int_at(args, 0)? != 0)),
     )
     .checked(read_bool),
     fetch(
