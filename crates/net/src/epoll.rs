@@ -4,6 +4,8 @@
 //! report the next bytes as a new edge. A connection that was paused, or had its turn, with bytes left is kept in a
 //! ready list and served before the next wait.
 
+mod asked;
+
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -12,7 +14,7 @@ use std::sync::mpsc::Receiver;
 
 use crate::Addr;
 use crate::boundary::{
-    Accepted, Close, ConnId, Connect, ConnectError, Driver, Engine, ListenerId, Now, Sent,
+    Accepted, Close, ConnId, Connect, ConnectError, Driver, Engine, Labels, ListenerId, Now, Sent,
 };
 use crate::logs::{Dropped, LogSink};
 use crate::slots::Slots;
@@ -111,6 +113,8 @@ pub struct EpollDriver {
     out: Vec<u8>,
     /// Closed connections whose last bytes the kernel did not take yet, by the moment they are given up.
     orphans: VecDeque<(u64, ConnId)>,
+    thread_cpu: asked::CpuMeter,
+    process_cpu: asked::CpuMeter,
 }
 
 #[derive(Debug)]
@@ -171,6 +175,7 @@ impl EpollDriver {
     pub fn new(setup: Setup) -> io::Result<Self> {
         let epoll = sys::Epoll::new()?;
         epoll.add(setup.wake.as_raw_fd(), libc::EPOLLIN as u32, TOKEN_WAKE)?;
+        let now = sys::now();
         let mut driver = EpollDriver {
             epoll,
             conns: Slots::default(),
@@ -183,11 +188,13 @@ impl EpollDriver {
             conns_max: setup.conns_max,
             accepts_a_turn_max: setup.accepts_a_turn_max.max(1),
             buffers: setup.buffers,
-            now: sys::now(),
+            now,
             retry_accept_ms: None,
             outbox: Vec::new(),
             out: Vec::new(),
             orphans: VecDeque::new(),
+            thread_cpu: asked::CpuMeter::new(now, 0),
+            process_cpu: asked::CpuMeter::new(now, sys::process_cpu_ns()),
         };
         for listener in setup.listeners {
             let wildcard = sys::is_wildcard(&listener.local);
@@ -702,6 +709,7 @@ impl EpollDriver {
             }
         }
         self.set_buffers(raw, self.buffers.server_receive, self.buffers.server_send);
+        sys::label(raw, connect.labels);
         if let Some(interface) = connect.interface {
             sys::bind_to_interface(raw, interface)?;
         }
@@ -806,9 +814,15 @@ impl Driver for EpollDriver {
         }
     }
 
-    fn vanish(&mut self, conn: ConnId) {
+    fn vanish(&mut self, conn: ConnId, rst_ttl: Option<u8>) {
         if let Some(entry) = self.conns.remove(conn) {
-            sys::silence(entry.fd.as_raw_fd());
+            sys::silence(entry.fd.as_raw_fd(), rst_ttl);
+        }
+    }
+
+    fn label(&mut self, conn: ConnId, labels: Labels) {
+        if let Some(entry) = self.conns.get_mut(conn) {
+            sys::label(entry.fd.as_raw_fd(), labels);
         }
     }
 

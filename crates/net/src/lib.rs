@@ -10,10 +10,12 @@ pub mod listen;
 pub mod logs;
 pub mod proxy_protocol;
 pub mod slots;
+pub mod sockets;
 pub mod sys;
 pub mod timers;
 
 pub use addr::Addr;
 pub use boundary::{
-    Accepted, Close, ConnId, Connect, ConnectError, Driver, Engine, ListenerId, Now, Sent,
+    Accepted, Close, ConnId, Connect, ConnectError, Driver, Engine, Labels, ListenerId, Now, Sent,
 };
+pub use sockets::{CpuOf, Sockets, TcpInfo};

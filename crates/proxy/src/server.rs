@@ -2,12 +2,13 @@
 
 use config::model::{SendProxy, ServerAddress};
 use net::timers::NEVER_MS;
-use net::{Addr, Close, ConnId, Connect, ConnectError, Driver};
+use net::{Addr, Close, ConnId, Connect, ConnectError, Driver, Labels};
+use sample::{ConnError, LogOrigin};
 
 use crate::conn::{Role, Server};
 use crate::engine::{Core, Cx};
 use crate::running::deadline;
-use crate::shared::Count;
+use crate::shared::{Count, Pace};
 use crate::stream::phases::Step;
 use crate::stream::{Phase, Stream};
 
@@ -23,6 +24,7 @@ impl Core {
         let Some(server) = stream.target else {
             return Step::Go(Phase::SelectServer);
         };
+        self.respond(cx, stream);
         let now = cx.now();
         if stream.txn.timing.queued_ms.is_none() {
             stream.txn.timing.queued_ms = Some(now.ms());
@@ -36,6 +38,7 @@ impl Core {
             stream.on_reused = true;
             stream.txn.server_reused = true;
             stream.txn.timing.connected_ms = Some(now.ms());
+            self.log_at(cx, stream, LogOrigin::Connect);
             return Step::Go(Phase::SendRequest);
         }
         match self.open_server(cx, stream, server) {
@@ -48,7 +51,9 @@ impl Core {
                         stream: None,
                         connecting: true,
                         served: 0,
-                        private: self.is_private(cx, stream.backend, server),
+                        private: self.is_private(cx, stream.backend, server)
+                            || stream.labels != Labels::default(),
+                        labels: stream.labels,
                         pool_place: None,
                         keeper: None,
                         header,
@@ -96,6 +101,7 @@ impl Core {
             from,
             interface,
             keepalive: backend.options.srvtcpka,
+            labels: stream.labels,
         })
     }
 
@@ -115,7 +121,7 @@ impl Core {
         if !std::mem::replace(&mut stream.server_counted, true) {
             self.count(Count::Server(stream.backend, server));
         }
-        let _ = cx;
+        self.mark(cx, Pace::Server(stream.backend, server));
     }
 
     fn is_private<D: Driver>(&self, cx: &Cx<'_, D>, backend: usize, server: usize) -> bool {
@@ -137,6 +143,8 @@ impl Core {
             return self.close_server(cx, conn);
         };
         stream.txn.timing.connected_ms = Some(cx.now().ms());
+        stream.txn.server_error = ConnError::None;
+        self.log_at(cx, &mut stream, LogOrigin::Connect);
         if !header.is_empty() {
             self.send(cx, conn, &header, &[]);
             if let Some(server) = self.conns.server(conn) {
@@ -281,6 +289,7 @@ impl Core {
 
     /// A stream's server connection failed it: tried again where that is safe, else told to the client.
     fn server_failed<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, why: Close) {
+        stream.txn.server_error = ConnError::Reset;
         match stream.phase {
             Phase::Connect => {
                 self.drop_server(cx, stream);
@@ -341,6 +350,11 @@ impl Core {
         error: ConnectError,
     ) -> Step {
         let backend = cx.running.proxy(stream.backend);
+        stream.txn.server_error = match error {
+            ConnectError::Refused => ConnError::Refused,
+            ConnectError::Resource => ConnError::Socket,
+            ConnectError::Timeout => ConnError::None,
+        };
         stream.tries += 1;
         if stream.tries > backend.retries {
             let who = if error == ConnectError::Timeout {
@@ -391,6 +405,10 @@ impl Core {
                 stream.wait_until_ms = cx.now().ms();
                 self.streams.put(stream);
                 return self.server_data(cx, conn, &[]);
+            }
+            Phase::BackendResponse if stream.paused => {
+                self.run(cx, &mut stream);
+                self.flush_head(cx, &mut stream);
             }
             Phase::ResponseHead | Phase::BackendResponse => {
                 stream.ended_by(b's', b'H');

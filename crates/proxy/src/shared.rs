@@ -1,7 +1,8 @@
 //! What the workers share: counters that one worker writes and all read, and the slots of servers with a `maxconn`.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+use crate::rates::{Meter, Reading};
 use crate::running::Running;
 
 /// See the module. Everything is atomic; nothing is locked.
@@ -20,6 +21,8 @@ pub struct Shared {
     full_listeners: AtomicU32,
     /// Streams since the start, all workers together: the source of [`sample::Txn::id`].
     streams: AtomicU64,
+    /// Bytes of all variables; kept only where `tune.vars` limits them for the process.
+    var_bytes: AtomicUsize,
 }
 
 /// A turn that all workers take together. A line of the cache of its own.
@@ -52,6 +55,31 @@ struct Counters {
     servers: Vec<Vec<AtomicU32>>,
     binds: Vec<Vec<AtomicU32>>,
     queued: Vec<AtomicU32>,
+    logged: Vec<AtomicU32>,
+    /// By proxy.
+    rates: Vec<ProxyRates>,
+}
+
+/// What is measured of a proxy, by one worker.
+#[derive(Debug)]
+struct ProxyRates {
+    sessions: Meter,
+    requests: Meter,
+    streams: Meter,
+    servers: Vec<Meter>,
+}
+
+/// What is measured over the last second.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pace {
+    /// Connections of a frontend.
+    Sessions(usize),
+    /// HTTP requests of a frontend.
+    Requests(usize),
+    /// Streams that a backend was given.
+    Streams(usize),
+    /// Streams that a server was given.
+    Server(usize, usize),
 }
 
 /// What is counted.
@@ -64,6 +92,8 @@ pub(crate) enum Count {
     Bind(usize, usize),
     /// Requests in a backend's queue.
     Queued(usize),
+    /// Log lines of a frontend, from the start.
+    Logged(usize),
 }
 
 fn zeros(count: usize) -> Vec<AtomicU32> {
@@ -93,6 +123,16 @@ impl Shared {
                 .map(|proxy| zeros(proxy.binds.len()))
                 .collect(),
             queued: zeros(proxies.len()),
+            logged: zeros(proxies.len()),
+            rates: proxies
+                .iter()
+                .map(|proxy| ProxyRates {
+                    sessions: Meter::default(),
+                    requests: Meter::default(),
+                    streams: Meter::default(),
+                    servers: proxy.servers.iter().map(|_| Meter::default()).collect(),
+                })
+                .collect(),
         };
         Shared {
             workers: (0..workers).map(|_| counters()).collect(),
@@ -108,6 +148,7 @@ impl Shared {
             waiting: AtomicU32::new(0),
             full_listeners: AtomicU32::new(0),
             streams: AtomicU64::new(0),
+            var_bytes: AtomicUsize::new(0),
         }
     }
 
@@ -120,6 +161,7 @@ impl Shared {
             Count::Server(proxy, server) => &counters.servers[proxy][server],
             Count::Bind(proxy, bind) => &counters.binds[proxy][bind],
             Count::Queued(proxy) => &counters.queued[proxy],
+            Count::Logged(proxy) => &counters.logged[proxy],
         }
     }
 
@@ -140,6 +182,30 @@ impl Shared {
         (0..self.workers.len()).fold(0, |sum, worker| {
             sum.wrapping_add(self.cell(worker, what).load(Relaxed))
         })
+    }
+
+    fn meter(&self, worker: usize, what: Pace) -> &Meter {
+        let rates = &self.workers[worker].rates;
+        match what {
+            Pace::Sessions(proxy) => &rates[proxy].sessions,
+            Pace::Requests(proxy) => &rates[proxy].requests,
+            Pace::Streams(proxy) => &rates[proxy].streams,
+            Pace::Server(proxy, server) => &rates[proxy].servers[server],
+        }
+    }
+
+    /// One event of a rate.
+    pub(crate) fn mark(&self, worker: usize, what: Pace, now_ms: u64) {
+        self.meter(worker, what).count(now_ms);
+    }
+
+    /// Events of the last second, all workers together.
+    pub(crate) fn rate(&self, what: Pace, now_ms: u64) -> u32 {
+        let mut sum = Reading::default();
+        for worker in 0..self.workers.len() {
+            self.meter(worker, what).read(now_ms, &mut sum);
+        }
+        sum.per_second()
     }
 
     /// One worker's part of a count.
@@ -202,6 +268,16 @@ impl Shared {
     /// A block of stream numbers for one worker, so that a stream costs no shared write.
     pub(crate) fn stream_ids(&self, block: u64) -> u64 {
         self.streams.fetch_add(block, Relaxed)
+    }
+
+    /// Variables took `before` bytes and take `after` now.
+    pub(crate) fn var_bytes_change(&self, before: usize, after: usize) {
+        self.var_bytes
+            .fetch_add(after.wrapping_sub(before), Relaxed);
+    }
+
+    pub(crate) fn var_bytes(&self) -> usize {
+        self.var_bytes.load(Relaxed)
     }
 
     /// Whether every count is back at zero: nothing leaked.

@@ -13,12 +13,14 @@
 pub mod acl;
 pub mod bytes;
 pub mod compile;
+mod conn_error;
 pub mod error;
 pub mod expr;
 pub mod facts;
 pub mod logformat;
 pub mod place;
 pub mod reference;
+pub mod sniff;
 pub mod value;
 pub mod vars;
 
@@ -27,7 +29,9 @@ mod cast;
 mod convert;
 mod fetch;
 mod known;
+mod log_origin;
 mod names;
+mod operator;
 #[cfg(test)]
 mod robustness;
 #[cfg(test)]
@@ -35,6 +39,17 @@ mod testing;
 pub mod text;
 mod timers;
 mod unique_id;
+
+/// Header values as fetches and rules take them apart.
+pub mod values {
+    pub use crate::fetch::http::fields::{trim, value_end};
+}
+
+/// Regular expressions as ACLs, converters and rules have them.
+pub mod regex {
+    pub use crate::acl::matcher::regex as compile;
+    pub use regex::bytes::{CaptureLocations, Regex};
+}
 
 /// The hash functions of converters, for what else hashes as they do.
 pub mod hashes {
@@ -44,11 +59,13 @@ pub mod hashes {
 pub use acl::{Acls, Condition, Verdict};
 pub use bytes::{Bytes, SAMPLE_BYTES_MAX};
 pub use compile::{Compiler, Style};
+pub use conn_error::ConnError;
 pub use error::ExprError;
 pub use expr::Expr;
-pub use facts::{LogOrigin, Scope, Session, Timing, Txn, World};
+pub use facts::{RulePlace, Scope, Session, Timing, Txn, Waits, World};
+pub use log_origin::LogOrigin;
 pub use logformat::LogFormat;
 pub use place::Place;
 pub use unique_id::UniqueId;
 pub use value::{Kind, Value};
-pub use vars::{SlotCounts, VarRef, VarScope, Vars};
+pub use vars::{Assignment, SlotCounts, VarRef, VarScope, Vars};

@@ -1,13 +1,18 @@
 //! What the tests of this crate share: a world, a session, a stream.
 
-use net::{Addr, Now};
+use std::net::IpAddr;
 
-use crate::facts::{BindFacts, ProxyFacts, ServerFacts, Side, World};
-use crate::{Compiler, Place, Scope, Session, Txn};
+use net::{Addr, CpuOf, Now, TcpInfo};
+
+use crate::facts::{BindFacts, ProxyFacts, ProxySide, Rate, ServerFacts, Side, Timeouts, World};
+use crate::vars::{VarLimits, VarNames};
+use crate::{Acls, Compiler, Place, Scope, Session, Txn, Verdict};
 
 /// A small world with a frontend `www` (0) and a backend `static` (1) with the servers `srv1` and `srv2`.
 pub(crate) struct TestWorld {
     pub utc_offset_seconds: i32,
+    pub var_names: VarNames,
+    pub var_limits: Option<VarLimits>,
 }
 
 impl World for TestWorld {
@@ -48,15 +53,17 @@ impl World for TestWorld {
             maxconn: 10,
             maxqueue: 5,
             is_up: true,
+            takes_traffic: true,
+            user_weight: 9,
             weight: 7,
             initial_weight: 8,
             queue: 0,
         })
     }
-    fn proxy_named(&self, name: &[u8], side: Side) -> Option<u32> {
+    fn proxy_named(&self, name: &[u8], side: ProxySide) -> Option<u32> {
         match (name, side) {
             (b"www", _) => Some(0),
-            (b"static", Side::Backend) => Some(1),
+            (b"static", ProxySide::Backend) => Some(1),
             _ => None,
         }
     }
@@ -89,6 +96,56 @@ impl World for TestWorld {
     fn utc_offset_seconds(&self) -> i32 {
         self.utc_offset_seconds
     }
+    fn var_names(&self) -> Option<&VarNames> {
+        Some(&self.var_names)
+    }
+    fn var_limits(&self) -> Option<&VarLimits> {
+        self.var_limits.as_ref()
+    }
+    fn rate(&self, of: Rate) -> u32 {
+        match of {
+            Rate::FrontendSessions(proxy) => 10 + proxy,
+            Rate::FrontendRequests(proxy) => 20 + proxy,
+            Rate::BackendSessions(proxy) => 30 + proxy,
+            Rate::ServerSessions(_, server) => 41 + server,
+        }
+    }
+    fn timeouts(&self, proxy: u32) -> Option<Timeouts> {
+        let client = Timeouts {
+            client_ms: 1000,
+            ..Timeouts::default()
+        };
+        let server = Timeouts {
+            connect_ms: 2000,
+            server_ms: 3000,
+            queue_ms: 4000,
+            tarpit_ms: 5000,
+            retries: 3,
+            ..Timeouts::default()
+        };
+        [client, server].get(proxy as usize).copied()
+    }
+    fn tcp_info(&self, side: Side) -> Option<TcpInfo> {
+        (side == Side::Client).then_some(TcpInfo {
+            rtt_us: 1500,
+            rttvar_us: 499,
+            reordering: 3,
+            ..TcpInfo::default()
+        })
+    }
+    fn saved_syn(&self, out: &mut Vec<u8>) -> bool {
+        out.extend_from_slice(&[0x45, 0]);
+        true
+    }
+    fn is_local(&self, ip: IpAddr) -> Option<bool> {
+        Some(ip.to_string() == "10.0.3.31")
+    }
+    fn cpu_usage(&self, of: CpuOf) -> u32 {
+        match of {
+            CpuOf::Thread => 25,
+            CpuOf::Process => 12,
+        }
+    }
     fn random(&self) -> u64 {
         0x0123_4567_89ab_cdef
     }
@@ -102,6 +159,8 @@ pub(crate) struct Facts {
     pub request: Option<http::Head>,
     pub response: Option<http::Head>,
     pub request_data: Vec<u8>,
+    pub response_data: Vec<u8>,
+    pub from_server: bool,
     pub last_chance: bool,
 }
 
@@ -130,6 +189,8 @@ impl Facts {
         Facts {
             world: TestWorld {
                 utc_offset_seconds: 0,
+                var_names: VarNames::default(),
+                var_limits: None,
             },
             session: Session::new(
                 at_ms(0),
@@ -142,6 +203,8 @@ impl Facts {
             request: None,
             response: None,
             request_data: Vec::new(),
+            response_data: Vec::new(),
+            from_server: false,
             last_chance: true,
         }
     }
@@ -163,9 +226,29 @@ impl Facts {
             request: self.request.as_ref(),
             response: self.response.as_ref(),
             request_data: &self.request_data,
-            response_data: &[],
+            response_data: &self.response_data,
+            from_server: self.from_server,
             last_chance: self.last_chance,
         }
+    }
+
+    /// Moves what converters assigned into the variables.
+    pub(crate) fn settle(&mut self) {
+        self.txn.settle();
+        self.session.settle();
+    }
+
+    /// What an anonymous ACL of these words comes to.
+    pub(crate) fn verdict(&self, words: &str) -> Verdict {
+        let words: Vec<&str> = ["{"]
+            .into_iter()
+            .chain(words.split(' '))
+            .chain(["}"])
+            .collect();
+        compiler()
+            .condition(&Acls::default(), &words, false, Place::ALL)
+            .unwrap_or_else(|error| panic!("{words:?}: {error}"))
+            .test(&self.scope())
     }
 
     /// The text of an expression; none without a value.
@@ -234,6 +317,14 @@ pub(crate) fn convert_text(expr: &str) -> String {
     Facts::new()
         .text(expr)
         .unwrap_or_else(|| panic!("{expr} has no value"))
+}
+
+/// Why an expression is refused.
+pub(crate) fn fails(expr: &str) -> String {
+    match compiler().expr(&[expr], Place::ALL) {
+        Ok(_) => panic!("{expr} was accepted"),
+        Err(error) => error.message,
+    }
 }
 
 /// Checks that an expression has no value.

@@ -118,6 +118,19 @@ pub(crate) struct Stream {
     pub response_passed: bool,
     /// What a tarpit ends with.
     pub tarpit: Option<(usize, usize)>,
+    /// `pause` waits until `wait_until_ms`.
+    pub paused: bool,
+    /// `strict-mode off`, in the rule set at hand.
+    pub soft_rewrites: bool,
+    /// `http-after-response` rules failed: no more of them run.
+    pub rules_failed: bool,
+    /// What the head being ruled took, and how much of its body came with it.
+    pub head_read: usize,
+    pub body_read: usize,
+    /// What packets to the server carry.
+    pub labels: net::Labels,
+    /// The log line's level, where a rule set it.
+    pub log_level: Option<config::model::LogLevel>,
 }
 
 impl Stream {
@@ -169,6 +182,13 @@ impl Stream {
             old_client,
             response_passed,
             tarpit,
+            paused,
+            soft_rewrites,
+            rules_failed,
+            head_read,
+            body_read,
+            labels,
+            log_level,
         } = self;
         *phase = Phase::RequestHead;
         (*client, *server, *target, *avoid, *tarpit) = (None, None, None, None, None);
@@ -196,9 +216,15 @@ impl Stream {
             server_ended,
             old_client,
             response_passed,
+            paused,
+            soft_rewrites,
+            rules_failed,
         ] {
             *flag = false;
         }
+        (*head_read, *body_read) = (0, 0);
+        *labels = net::Labels::default();
+        *log_level = None;
         txn.reset();
         request.clear();
         response.clear();
@@ -210,6 +236,17 @@ impl Stream {
         *resume = Resume::default();
         *upload = Transfer::default();
         *download = Transfer::default();
+    }
+
+    /// Its rules are those of the response's way.
+    pub fn is_answered(&self) -> bool {
+        use Phase::{
+            BackendResponse, Done, OpenTunnel, ResponseHead, SendResponse, Transfer, Tunnel,
+        };
+        matches!(
+            self.phase,
+            ResponseHead | BackendResponse | SendResponse | Transfer | OpenTunnel | Tunnel | Done
+        )
     }
 
     /// Marks who ended it and when; the first mark stays.

@@ -6,6 +6,7 @@ use config::model::{BackendTarget, ConnectionMode};
 use http::h1::{self, Framing, Strictness};
 use http::{Method, Version};
 use net::Driver;
+use sample::LogOrigin;
 
 use super::phases::Step;
 use super::transfer::{Coding, Transfer};
@@ -13,6 +14,7 @@ use super::{Phase, Stream};
 use crate::engine::{Core, Cx};
 use crate::rules::{Outcome, RuleSet};
 use crate::running::deadline;
+use crate::shared::{Count, Pace};
 
 impl Stream {
     /// A request's head was read.
@@ -30,9 +32,16 @@ impl Stream {
     pub fn awaits_upload(&self) -> bool {
         match self.phase {
             Phase::FrontendBody | Phase::BackendBody => true,
-            Phase::FrontendRequest | Phase::BackendRequest => self.waiting_rule.is_some(),
+            Phase::FrontendRequest | Phase::BackendRequest => {
+                self.waiting_rule.is_some() && !self.paused
+            }
             _ => false,
         }
+    }
+
+    /// `pause` holds the request.
+    pub fn request_paused(&self) -> bool {
+        self.paused && matches!(self.phase, Phase::FrontendRequest | Phase::BackendRequest)
     }
 
     /// A response's head is there: the server's or our own.
@@ -63,10 +72,13 @@ impl Core {
             }
             Ok(Some(parsed)) => {
                 stream.parsed = parsed;
+                stream.head_read = parsed.consumed;
+                stream.body_read = framed(parsed.framing, bytes.len() - parsed.consumed);
                 self.request_read(cx, stream);
                 parsed.consumed
             }
             Err(error) => {
+                self.mark(cx, Pace::Requests(stream.frontend));
                 stream.txn.bytes_in = bytes.len() as u64;
                 stream.ended_by(b'P', b'R');
                 self.refuse_request(cx, stream, error.status());
@@ -77,6 +89,8 @@ impl Core {
 
     fn request_read<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
         stream.head_in_parts = false;
+        self.mark(cx, Pace::Requests(stream.frontend));
+        self.log_at(cx, stream, LogOrigin::Accept);
         let Stream {
             request,
             txn,
@@ -84,6 +98,7 @@ impl Core {
             ..
         } = stream;
         txn.method = request.method();
+        txn.request_framing = parsed.framing;
         txn.bytes_in = parsed.consumed as u64;
         let line = &mut txn.request_line;
         line.clear();
@@ -126,7 +141,11 @@ impl Core {
         } else {
             Phase::SwitchBackend
         };
-        self.content_rules(cx, stream, stream.frontend, next)
+        let step = self.content_rules(cx, stream, stream.frontend, next);
+        if step == Step::Go(Phase::FrontendBody) {
+            self.log_at(cx, stream, LogOrigin::Request);
+        }
+        step
     }
 
     pub fn backend_content<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
@@ -212,7 +231,8 @@ impl Core {
         stream.backend = backend;
         stream.txn.backend = Some(backend as u32);
         stream.backend_counted = true;
-        self.count(crate::shared::Count::Backend(backend));
+        self.count(Count::Backend(backend));
+        self.mark(cx, Pace::Streams(backend));
         Step::Go(Phase::BackendContent)
     }
 
@@ -243,8 +263,16 @@ impl Core {
     ) -> Step {
         let time_ms = cx.running.timeouts[stream.frontend].http_request;
         match wanted && self.awaits_body(cx, stream, time_ms, None) {
-            true => Step::Wait,
-            false => Step::Go(next),
+            true => {
+                stream.txn.waits = Some(sample::Waits::Body);
+                Step::Wait
+            }
+            false => {
+                if !stream.body_cut {
+                    stream.txn.waits = None;
+                }
+                Step::Go(next)
+            }
         }
     }
 
@@ -365,6 +393,15 @@ fn strictness<D>(cx: &Cx<'_, D>, stream: &Stream) -> Strictness {
     {
         true => Strictness::Relaxed,
         false => Strictness::Strict,
+    }
+}
+
+/// How much of `bytes` behind a head can be its body.
+pub(super) fn framed(framing: Framing, bytes: usize) -> usize {
+    match framing {
+        Framing::None => 0,
+        Framing::Length(length) => bytes.min(usize::try_from(length).unwrap_or(usize::MAX)),
+        Framing::Chunked | Framing::UntilClose => bytes,
     }
 }
 

@@ -7,14 +7,16 @@ use http::h1::{self, Framing, Strictness};
 use http::{Method, Version};
 use net::timers::NEVER_MS;
 use net::{ConnId, Driver, Sent};
+use sample::LogOrigin;
 
 use super::finish::phase_letter;
 use super::phases::Step;
-use super::request::has_body;
+use super::request::{framed, has_body};
 use super::transfer::{Coding, Outlet, Transfer};
 use super::{Phase, Stream};
 use crate::client::is_idempotent;
 use crate::engine::{Core, Cx, Life};
+use crate::reply::{is_bodiless, put_length};
 use crate::rules::tcp::Answer;
 use crate::rules::{Outcome, RuleSet};
 use crate::running::deadline;
@@ -56,6 +58,7 @@ impl Core {
         );
         if stream.upload.done {
             let head = std::mem::take(&mut stream.sent);
+            stream.txn.bytes_to_server += head.len() as u64;
             self.send(cx, server, &head, &[]);
             stream.sent = head;
         } else {
@@ -78,6 +81,7 @@ impl Core {
             && let Some(server) = stream.server
         {
             let head = std::mem::take(&mut stream.sent);
+            stream.txn.bytes_to_server += head.len() as u64;
             self.send(cx, server, &head, &[]);
             stream.sent = head;
         }
@@ -110,6 +114,9 @@ impl Core {
             .upload
             .pump(bytes, &mut stream.trailers, &mut pending, &mut outlet);
         let backlog = outlet.backlog;
+        if stream.server.is_some() {
+            stream.txn.bytes_to_server += outlet.bytes;
+        }
         pending.clear();
         self.scratch = pending;
         match result {
@@ -177,6 +184,9 @@ impl Core {
                 0
             }
             Ok(Some(parsed)) => {
+                stream.head_read = parsed.consumed;
+                stream.body_read = framed(parsed.framing, bytes.len() - parsed.consumed);
+                stream.txn.bytes_from_server += parsed.consumed as u64;
                 self.response_read(cx, stream, parsed);
                 parsed.consumed
             }
@@ -232,6 +242,7 @@ impl Core {
             stream.keep_client = false;
         }
         stream.answer_framing = parsed.framing;
+        stream.txn.response_framing = parsed.framing;
         let framing = if tunnel {
             Framing::None
         } else {
@@ -329,7 +340,13 @@ impl Core {
         let Some(client) = stream.client else {
             return Step::Wait;
         };
-        self.after_response_rules(cx, stream);
+        if !self.after_response_rules(cx, stream) {
+            self.fail(cx, stream, 500);
+            return Step::Wait;
+        }
+        if stream.response.status() != stream.txn.server_status {
+            stream.reframe();
+        }
         self.finish_response_head(cx, stream);
         h1::write_response(&stream.response, &mut self.scratch);
         stream.answered = true;
@@ -347,6 +364,7 @@ impl Core {
             self.send(cx, client, &head, &[]);
             self.scratch = head;
             self.scratch.clear();
+            self.log_at(cx, stream, LogOrigin::Response);
             return Step::Go(Phase::OpenTunnel);
         }
         if stream.download.done {
@@ -355,10 +373,7 @@ impl Core {
             // The head leaves with the first bytes of the body; `server_data` sees to it that it does not wait for them.
             stream.phase = Phase::Transfer;
         }
-        if cx.running.proxy(stream.frontend).options.logasap {
-            stream.txn.log_early = true;
-            self.log_stream(cx, stream);
-        }
+        self.log_at(cx, stream, LogOrigin::Response);
         Step::Go(Phase::Transfer)
     }
 
@@ -455,6 +470,7 @@ impl Core {
                 bytes.len()
             }
             Ok(used) => {
+                stream.txn.bytes_from_server += used as u64;
                 if backlog && !stream.download.done {
                     self.pause(cx, server);
                     self.set_deadline(server, NEVER_MS);
@@ -525,6 +541,31 @@ fn strictness<D>(cx: &Cx<'_, D>, stream: &Stream) -> Strictness {
 }
 
 impl Stream {
+    /// A rule gave the response a status which may say that it has no body, or that it has one (RFC 9112 §6.3): nobody may
+    /// take what follows for something else.
+    fn reframe(&mut self) {
+        if self.wants_tunnel || self.txn.method == Method::Head {
+            return;
+        }
+        let status = self.response.status();
+        // To the client a response below 200 is not the last one.
+        self.keep_client &= status >= 200;
+        match (is_bodiless(self.txn.server_status), is_bodiless(status)) {
+            (false, true) => {
+                self.response.remove_all(b"transfer-encoding");
+                if status == 204 {
+                    self.response.remove_all(b"content-length");
+                }
+                self.download.coding = Coding::Discard;
+            }
+            (true, false) => {
+                self.response.remove_all(b"content-length");
+                put_length(&mut self.response, 0);
+            }
+            _ => {}
+        }
+    }
+
     /// The version of the client's request.
     pub fn request_version(&self) -> Version {
         if self.old_client {

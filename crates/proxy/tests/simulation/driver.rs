@@ -5,9 +5,12 @@
 //! one ([`SimDriver::faults`]).
 
 use std::fmt::Arguments;
+use std::net::IpAddr;
 
 use net::slots::Slots;
-use net::{Addr, ConnId, Connect, ConnectError, Driver, ListenerId, Now, Sent};
+use net::{
+    Addr, ConnId, Connect, ConnectError, Driver, Labels, ListenerId, Now, Sent, Sockets, TcpInfo,
+};
 
 use super::queue::Queue;
 
@@ -46,6 +49,8 @@ pub struct Pipe {
     pub reset: bool,
     /// A send found it dead: the engine is told from the loop.
     pub broken: bool,
+    /// What its packets carry.
+    pub labels: Labels,
 }
 
 impl Pipe {
@@ -183,6 +188,23 @@ impl SimDriver {
     }
 }
 
+/// Round trips of the simulated network, microseconds.
+pub const RTT_US: u32 = 1_500;
+
+impl Sockets for SimDriver {
+    fn tcp_info(&self, conn: ConnId) -> Option<TcpInfo> {
+        self.names.get(conn).map(|_| TcpInfo {
+            rtt_us: RTT_US,
+            rttvar_us: RTT_US / 2,
+            ..TcpInfo::default()
+        })
+    }
+
+    fn is_local(&self, ip: IpAddr) -> Option<bool> {
+        Some(ip.is_loopback())
+    }
+}
+
 impl Driver for SimDriver {
     fn now(&self) -> Now {
         self.now
@@ -253,6 +275,7 @@ impl Driver for SimDriver {
         let pipe = &mut self.pipes[place];
         pipe.connecting = true;
         pipe.to = Some(connect.to.clone());
+        pipe.labels = connect.labels;
         Ok(conn)
     }
 
@@ -278,9 +301,17 @@ impl Driver for SimDriver {
         }
     }
 
-    fn vanish(&mut self, conn: ConnId) {
+    fn vanish(&mut self, conn: ConnId, _rst_ttl: Option<u8>) {
         self.say_of(conn, "vanish");
         self.forget(conn);
+    }
+
+    fn label(&mut self, conn: ConnId, labels: Labels) {
+        self.say_of(conn, "label");
+        if let Some(pipe) = self.pipe(conn) {
+            pipe.labels.mark = labels.mark.or(pipe.labels.mark);
+            pipe.labels.tos = labels.tos.or(pipe.labels.tos);
+        }
     }
 
     fn pause(&mut self, conn: ConnId) {

@@ -21,11 +21,11 @@ fn faults_are_told_where_they_are() {
             "unknown fetch method 'req.hdrr', did you mean 'req.hdr'?",
         ),
         (
-            &["quic_enabled"],
+            &["res.cache_hit"],
             Place::ALL,
             0,
-            0..12,
-            "fetch method 'quic_enabled' is known but not implemented yet",
+            0..13,
+            "fetch method 'res.cache_hit' is known but not implemented yet",
         ),
         (
             &["src,nope"],
@@ -188,7 +188,7 @@ fn variables_have_a_slot_for_each_name() {
             ..SlotCounts::default()
         }
     );
-    for name in ["", "txn", "txn.", "foo.x", "txn.a b", "ptxn.x"] {
+    for name in ["", "txn", "txn.", "foo.x", "txn.a b"] {
         assert!(compiler.var(name).is_err(), "{name}");
     }
 

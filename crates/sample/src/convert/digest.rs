@@ -4,7 +4,6 @@ use super::{Convert, bytes_of, convert, written};
 use crate::args::ArgKind::{Int, Str, StrOrVar, Var};
 use crate::args::{Arg, NONE, int_at, spec, str_at};
 use crate::cast::cast;
-use crate::fetch::internal::var_value;
 use crate::{Bytes, Kind, Scope, Value};
 use ctutils::CtEq as _;
 use hmac::digest::Digest;
@@ -70,7 +69,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
             let Some(Arg::Var(var)) = args.first() else {
                 return None;
             };
-            let other = bytes_of(cast(var_value(*var, scope)?, Kind::Bin)?)?;
+            let other = bytes_of(cast(scope.var(*var)?, Kind::Bin)?)?;
             let bytes = bytes_of(value)?;
             Some(Value::Bool(bytes.ct_eq(&other).to_bool()))
         },
@@ -207,7 +206,7 @@ fn algorithm(args: &mut [Arg]) -> Result<(), String> {
 pub(super) fn base64_at<'a>(args: &'a [Arg], index: usize, scope: &Scope<'a>) -> Option<Bytes<'a>> {
     match args.get(index)? {
         Arg::Var(var) => {
-            let text = bytes_of(cast(var_value(*var, scope)?, Kind::Str)?)?;
+            let text = bytes_of(cast(scope.var(*var)?, Kind::Str)?)?;
             written(|out| super::coding::decode64(&text, out))
         }
         Arg::Str(bytes) => Some(Bytes::Borrowed(bytes)),

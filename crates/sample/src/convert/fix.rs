@@ -229,7 +229,7 @@ mod tests {
         facts
             .txn
             .txn_vars
-            .set(var.slot, Value::text(message.as_bytes()));
+            .set(var.slot, Value::text(message.as_bytes()).detach());
         let text = format!("var(txn.m),{converter}");
         let (expr, _) = compiler.expr(&[&text], Place::ALL).expect("an expression");
         expr.eval(&facts.scope()).map(Value::detach)

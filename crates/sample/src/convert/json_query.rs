@@ -7,7 +7,6 @@ use super::{Convert, bytes_of, convert, written};
 use crate::args::ArgKind::{Str, StrOrVar};
 use crate::args::{Arg, int_at, spec, str_at};
 use crate::cast::cast;
-use crate::fetch::internal::var_value;
 use crate::text::read_c_int;
 use crate::{Bytes, Kind, Scope, Value};
 use ctutils::CtEq as _;
@@ -226,7 +225,7 @@ fn verifiable(args: &mut [Arg]) -> Result<(), String> {
 fn text_at<'a>(args: &'a [Arg], index: usize, scope: &Scope<'a>) -> Option<Bytes<'a>> {
     match args.get(index)? {
         Arg::Str(text) => Some(Bytes::Borrowed(text)),
-        Arg::Var(var) => bytes_of(cast(var_value(*var, scope)?, Kind::Str)?),
+        Arg::Var(var) => bytes_of(cast(scope.var(*var)?, Kind::Str)?),
         _ => None,
     }
     .filter(|text| !text.is_empty())
@@ -279,7 +278,7 @@ mod tests {
         facts
             .txn
             .txn_vars
-            .set(var.slot, Value::text(value.as_bytes()));
+            .set(var.slot, Value::text(value.as_bytes()).detach());
         let text = format!("var(txn.v),{converter}");
         let (expr, _) = compiler.expr(&[&text], Place::ALL).expect("an expression");
         let scope = facts.scope();

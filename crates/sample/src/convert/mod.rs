@@ -18,9 +18,12 @@ mod protobuf;
 mod state;
 mod strftime;
 pub(crate) mod string;
+mod variable;
 
-use crate::args::{Arg, Spec};
+use crate::args::ArgKind::IntOrVar;
+use crate::args::{Arg, Spec, spec};
 use crate::fetch::CheckFn;
+use crate::operator::Operator;
 use crate::{Bytes, Kind, Scope, Value};
 
 /// A converter.
@@ -36,7 +39,7 @@ pub(crate) struct Convert {
     /// One line for the reference.
     pub doc: &'static str,
     /// Converts.
-    pub eval: ConvertFn,
+    pub eval: Eval,
     /// Looks at the arguments when they are compiled; may replace them.
     pub check: CheckFn,
     /// The result depends on nothing but the input and constant arguments.
@@ -45,6 +48,15 @@ pub(crate) struct Convert {
     pub keeps_kind: bool,
     /// More data does not change a result that it gave: a rule need not wait for it.
     pub settles: bool,
+}
+
+/// How an entry converts.
+#[derive(Clone, Copy)]
+pub(crate) enum Eval {
+    /// By a function.
+    Fn(ConvertFn),
+    /// It is an operator on integers, of which runs are made.
+    Operator(Operator),
 }
 
 /// Converts a value of the entry's type; none when there is no result.
@@ -65,7 +77,23 @@ pub(crate) const fn convert(
         from,
         to,
         doc,
-        eval,
+        eval: Eval::Fn(eval),
+        check: accept,
+        pure: true,
+        keeps_kind: false,
+        settles: false,
+    }
+}
+
+/// An operator on integers.
+pub(crate) const fn operator(name: &'static str, doc: &'static str, operator: Operator) -> Convert {
+    Convert {
+        name,
+        args: spec(1, &[IntOrVar]),
+        from: Kind::Int,
+        to: Kind::Int,
+        doc,
+        eval: Eval::Operator(operator),
         check: accept,
         pure: true,
         keeps_kind: false,
@@ -121,6 +149,7 @@ const FAMILIES: &[&[Convert]] = &[
     packet::CONVERTERS,
     forwarded::CONVERTERS,
     state::CONVERTERS,
+    variable::CONVERTERS,
 ];
 
 /// The bytes of a text or of binary data.

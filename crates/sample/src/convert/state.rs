@@ -4,7 +4,7 @@ use super::{Convert, bytes_of, convert};
 use crate::args::ArgKind::{AclOfWhen, CurrentProxy, Str};
 use crate::args::{Arg, NONE, int_at, spec, str_at};
 use crate::cast::until_nul;
-use crate::facts::{ServerFacts, Side};
+use crate::facts::{ProxySide, ServerFacts};
 use crate::{Kind, Scope, Txn, Value};
 
 pub(crate) const CONVERTERS: &[Convert] = &[
@@ -16,7 +16,9 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         "usable servers of the backend with this name",
         |_, value, scope| {
             let name = bytes_of(value)?;
-            let backend = scope.world.proxy_named(until_nul(&name), Side::Backend)?;
+            let backend = scope
+                .world
+                .proxy_named(until_nul(&name), ProxySide::Backend)?;
             Some(Value::Int(
                 scope.world.proxy(backend)?.usable_servers.into(),
             ))
@@ -31,7 +33,9 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         "whether there is a frontend with this name",
         |_, value, scope| {
             let name = bytes_of(value)?;
-            let found = scope.world.proxy_named(until_nul(&name), Side::Frontend);
+            let found = scope
+                .world
+                .proxy_named(until_nul(&name), ProxySide::Frontend);
             Some(Value::Bool(found.is_some()))
         },
     )
@@ -85,7 +89,9 @@ fn server<'a>(args: &[Arg], value: Value<'_>, scope: &Scope<'a>) -> Option<Serve
     let name = until_nul(&text);
     let (backend, name) = match memchr::memchr(b'/', name) {
         Some(slash) => {
-            let backend = scope.world.proxy_named(&name[..slash], Side::Backend)?;
+            let backend = scope
+                .world
+                .proxy_named(&name[..slash], ProxySide::Backend)?;
             (backend, &name[slash + 1..])
         }
         None => match args.first()? {

@@ -5,7 +5,7 @@ use crate::args::ArgKind::Int;
 use crate::args::{Arg, NONE, int_at, spec};
 use crate::cast::written;
 use crate::timers::Timers;
-use crate::{Kind, Scope, Txn, Value};
+use crate::{Kind, RulePlace, Scope, Txn, Value, Waits};
 
 pub(crate) const FETCHES: &[Fetch] = &[
     fetch(
@@ -80,6 +80,70 @@ pub(crate) const FETCHES: &[Fetch] = &[
                 out.extend_from_slice(&txn.termination_text()[..2])
             })))
         },
+    ),
+    fetch(
+        "last_rule_file",
+        NONE,
+        Kind::Str,
+        &INTERNAL,
+        "the file of the final rule that decided last",
+        |_, scope, _| {
+            let rule = scope.txn?.last_rule?;
+            Some(Value::text(scope.world.file_name(rule.file)))
+        },
+    ),
+    fetch(
+        "last_rule_line",
+        NONE,
+        Kind::Int,
+        &INTERNAL,
+        "the line of the final rule that decided last",
+        |_, scope, _| Some(Value::Int(scope.txn?.last_rule?.line.into())),
+    ),
+    fetch(
+        "last_entity",
+        NONE,
+        Kind::Str,
+        &INTERNAL,
+        "file and line of the final rule that decided last",
+        |_, scope, _| Some(place(scope, scope.txn?.last_rule?)),
+    ),
+    fetch(
+        "waiting_entity",
+        NONE,
+        Kind::Str,
+        &INTERNAL,
+        "what the stream waited for when its time was over",
+        |_, scope, _| {
+            Some(match scope.txn?.waits? {
+                Waits::Rule(rule) => place(scope, rule),
+                Waits::Body => Value::text("http-buffer-request"),
+            })
+        },
+    ),
+    fetch(
+        "internal.strm.is_htx",
+        NONE,
+        Kind::Bool,
+        &INTERNAL,
+        "whether the stream is handled as HTTP",
+        |_, scope, _| Some(Value::Bool(scope.txn?.is_http)),
+    ),
+    fetch(
+        "prio_class",
+        NONE,
+        Kind::Int,
+        &INTERNAL,
+        "the priority class of the stream in a queue",
+        |_, scope, _| Some(Value::Int(scope.txn?.prio_class.into())),
+    ),
+    fetch(
+        "prio_offset",
+        NONE,
+        Kind::Int,
+        &INTERNAL,
+        "the priority offset of the stream in a queue",
+        |_, scope, _| Some(Value::Int(scope.txn?.prio_offset.into())),
     ),
     fetch(
         "txn.timer.total",
@@ -174,15 +238,31 @@ pub(crate) const FETCHES: &[Fetch] = &[
         NONE,
         Kind::Int,
         &TOTALS,
-        "bytes to the client (%B)",
-        |_, scope, _| Some(Value::Int(scope.txn?.bytes_out as i64)),
+        "bytes from the server",
+        |_, scope, _| Some(Value::Int(scope.txn?.bytes_from_server as i64)),
     ),
     fetch(
         "res.bytes_in",
         NONE,
         Kind::Int,
         &TOTALS,
-        "bytes from the server (%B)",
+        "bytes from the server",
+        |_, scope, _| Some(Value::Int(scope.txn?.bytes_from_server as i64)),
+    ),
+    fetch(
+        "req.bytes_out",
+        NONE,
+        Kind::Int,
+        &REQUEST,
+        "bytes to the server",
+        |_, scope, _| Some(Value::Int(scope.txn?.bytes_to_server as i64)),
+    ),
+    fetch(
+        "res.bytes_out",
+        NONE,
+        Kind::Int,
+        &TOTALS,
+        "bytes to the client (%B)",
         |_, scope, _| Some(Value::Int(scope.txn?.bytes_out as i64)),
     ),
     fetch(
@@ -258,6 +338,15 @@ pub(crate) const FETCHES: &[Fetch] = &[
         },
     ),
 ];
+
+/// `file:line`
+fn place<'a>(scope: &Scope<'a>, rule: RulePlace) -> Value<'a> {
+    Value::Str(written(|out| {
+        out.extend_from_slice(scope.world.file_name(rule.file).as_bytes());
+        out.push(b':');
+        crate::text::push_uint(out, rule.line.into());
+    }))
+}
 
 fn timer<'a>(scope: &Scope<'_>, read: impl Fn(&Timers) -> i64) -> Option<Value<'a>> {
     scope.txn?;

@@ -1,11 +1,14 @@
 //! Message rules, one script each.
 
+mod actions;
 mod connections;
 mod failures;
 mod messages;
+mod rewrites;
 mod script;
 mod sessions;
 mod smuggling;
 mod timeouts;
 mod tunnels;
+mod variables;
 mod waits;
