@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use net::timers::NEVER_MS;
 use net::{Addr, ConnId, CpuOf, Sockets, TcpInfo};
+use sample::captured::CaptureSlot;
 use sample::facts::{BindFacts, ProxyFacts, ProxySide, Rate, ServerFacts, Side, Timeouts};
 use sample::vars::{Change, VarLimits, VarNames};
 
@@ -100,6 +101,16 @@ impl sample::World for View<'_> {
             .proxies
             .get(proxy as usize)
             .map_or("", |proxy| &proxy.name)
+    }
+
+    fn capture_len(&self, frontend: u32, slot: CaptureSlot) -> Option<usize> {
+        let frontend = self.running.config.proxies.get(frontend as usize)?;
+        let lines = if slot.of_response {
+            &frontend.capture_response
+        } else {
+            &frontend.capture_request
+        };
+        lines.get(slot.index).map(|line| line.len)
     }
 
     fn proxy_named(&self, name: &[u8], side: ProxySide) -> Option<u32> {

@@ -97,6 +97,7 @@ const PARTICULAR: &[(&str, &str)] = &[
     ("regsub", "([a-c]*,\\0-,g)"),
     ("aes_cbc_enc", "(128,txn.v,txn.key)"),
     ("aes_cbc_dec", "(128,txn.v,txn.key)"),
+    ("aes_gcm_enc", "(128,txn.v,txn.key,txn.tag)"),
     ("aes_gcm_dec", "(128,txn.key,txn.key,txn.v)"),
     ("be2dec", "(:,3)"),
     ("le2dec", "(:,8,1)"),

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use net::{Addr, CpuOf, Now, TcpInfo};
 
+use crate::captured::CaptureSlot;
 use crate::facts::{BindFacts, ProxyFacts, ProxySide, Rate, ServerFacts, Side, Timeouts, World};
 use crate::vars::{VarLimits, VarNames};
 use crate::{Acls, Compiler, Place, Scope, Session, Txn, Verdict};
@@ -59,6 +60,9 @@ impl World for TestWorld {
             initial_weight: 8,
             queue: 0,
         })
+    }
+    fn capture_len(&self, _frontend: u32, slot: CaptureSlot) -> Option<usize> {
+        (slot.index < 2).then_some(5)
     }
     fn proxy_named(&self, name: &[u8], side: ProxySide) -> Option<u32> {
         match (name, side) {

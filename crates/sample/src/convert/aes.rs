@@ -5,8 +5,9 @@
 
 use super::digest::{base64_at, decode_base64_at};
 use super::{Convert, bytes_of, convert, written};
-use crate::args::ArgKind::{Int, StrOrVar};
+use crate::args::ArgKind::{Int, StrOrVar, Var};
 use crate::args::{Arg, int_at, spec};
+use crate::vars::SetConditions;
 use crate::{Kind, Scope, Value};
 use aes::cipher::{Block, BlockCipherDecrypt as _, BlockCipherEncrypt as _, KeyInit as _};
 use ctutils::CtEq as _;
@@ -31,6 +32,19 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         |args, value, scope| cbc(args, value, scope, cbc_decrypt),
     )
     .checked(cbc_args),
+    convert(
+        "aes_gcm_enc",
+        spec(4, &[Int, StrOrVar, StrOrVar, Var, StrOrVar]),
+        Kind::Bin,
+        Kind::Bin,
+        "encrypted with AES-GCM: bits, nonce, key, a variable for the tag, additional data",
+        gcm_encrypt,
+    )
+    .scoped()
+    .checked(|args| {
+        key_args(args)?;
+        additional_data(args, 4)
+    }),
     convert(
         "aes_gcm_dec",
         spec(4, &[Int, StrOrVar, StrOrVar, StrOrVar, StrOrVar]),
@@ -184,6 +198,24 @@ fn gcm_decrypt<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Opti
     Some(Value::Bin(buffer.into()))
 }
 
+/// The tag becomes the variable's value, in base64.
+fn gcm_encrypt<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Option<Value<'a>> {
+    let Some(Arg::Var(tag_var)) = args.get(3) else {
+        return None;
+    };
+    let gcm = Gcm::of(args, 4, scope)?;
+    let mut buffer = bytes_of(value)?.into_buffer();
+    gcm.apply(buffer.bytes_mut());
+    let tag = gcm.tag(&buffer);
+    let tag = Value::Str(written(|out| {
+        super::coding::encode64(&tag, out);
+        Some(())
+    })?);
+    scope
+        .assign(*tag_var, SetConditions::default(), &tag)
+        .then(|| Value::Bin(buffer.into()))
+}
+
 /// Galois/Counter Mode for one message.
 struct Gcm<'a> {
     cipher: Cipher,
@@ -262,7 +294,8 @@ fn lengths(first: usize, second: usize) -> AesBlock {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{convert_text, none};
+    use crate::Place;
+    use crate::testing::{Facts, compiler, convert_text, none};
 
     /// NIST SP 800-38A §F.2 and the GCM specification's test cases 2 to 4, keys and vectors in base64.
     #[test]
@@ -305,6 +338,41 @@ mod tests {
             let wanted = wanted.replace(' ', "");
             assert_eq!(convert_text(&expr.replace(' ', "")), wanted, "{expr}");
         }
+    }
+
+    /// Test case 6 of the GCM specification has a nonce of another length; what is encrypted is decrypted.
+    #[test]
+    fn tags_are_assigned() {
+        let mut facts = Facts::new();
+        let mut compiler = compiler();
+        let expr = "bin(d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a721c3c0c95956809532fcf0e2449a6b525\
+                    b16aedf5aa0de657ba637b39),aes_gcm_enc(128,kxMiXfiEBuVVkJxa/1Jpqmp6lThTT32h5MMD0qMYpyjDwMlRVoCVOfzw4kKaa1JUFq7b9aDealemN7Ob,\
+                    /v/pkoZlcxxtao+UZzCDCA==,txn.tag,/u36zt6tvu/+7frO3q2+76ut2tI=)";
+        let expr = expr.replace(' ', "");
+        let back = format!(
+            "{expr},aes_gcm_dec(128,kxMiXfiEBuVVkJxa/1Jpqmp6lThTT32h5MMD0qMYpyjDwMlRVoCVOfzw4kKaa1JUFq7b9aDealemN7Ob,\
+             /v/pkoZlcxxtao+UZzCDCA==,txn.tag,/u36zt6tvu/+7frO3q2+76ut2tI=),hex"
+        );
+        let hex = format!("{expr},hex");
+        let [hex, tag, back] = [
+            hex.as_str(),
+            "var(txn.tag),b64dec,hex",
+            &back.replace(' ', ""),
+        ]
+        .map(|text| compiler.expr(&[text], Place::ALL).expect("an expression").0);
+        let mut text = |expr: &crate::Expr| {
+            let mut out = Vec::new();
+            expr.append_text(&facts.scope(), &mut out);
+            facts.settle();
+            String::from_utf8_lossy(&out).into_owned()
+        };
+        let encrypted = text(&hex);
+        assert!(
+            encrypted.starts_with("8CE24998625615B603A033ACA13FB894"),
+            "{encrypted}"
+        );
+        assert_eq!(text(&tag), "619CC5AEFFFE0BFA462AF43C1699D050");
+        assert!(text(&back).starts_with("D9313225F88406E5"));
     }
 
     #[test]

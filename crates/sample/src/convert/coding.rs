@@ -44,7 +44,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         "base64 (RFC 4648 §4)",
         |_, value, _| {
             coded(&value, |bytes, out| {
-                encode64(bytes, STANDARD, true, out);
+                encode64(bytes, out);
                 Some(())
             })
         },
@@ -57,7 +57,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         "base64 for URLs, without padding (RFC 4648 §5)",
         |_, value, _| {
             coded(&value, |bytes, out| {
-                encode64(bytes, URL, false, out);
+                encode_in(bytes, URL, false, out);
                 Some(())
             })
         },
@@ -176,7 +176,12 @@ pub(crate) fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-fn encode64(bytes: &[u8], alphabet: &[u8; 64], padded: bool, out: &mut Vec<u8>) {
+/// Base64 with its padding.
+pub(super) fn encode64(bytes: &[u8], out: &mut Vec<u8>) {
+    encode_in(bytes, STANDARD, true, out);
+}
+
+fn encode_in(bytes: &[u8], alphabet: &[u8; 64], padded: bool, out: &mut Vec<u8>) {
     for chunk in bytes.chunks(3) {
         let [a, b, c] = [
             chunk[0],

@@ -19,6 +19,7 @@ mod state;
 mod strftime;
 pub(crate) mod string;
 mod variable;
+mod x509;
 
 use crate::args::ArgKind::IntOrVar;
 use crate::args::{Arg, Spec, spec};
@@ -150,6 +151,7 @@ const FAMILIES: &[&[Convert]] = &[
     forwarded::CONVERTERS,
     state::CONVERTERS,
     variable::CONVERTERS,
+    x509::CONVERTERS,
 ];
 
 /// The bytes of a text or of binary data.

@@ -1,8 +1,9 @@
 //! What the proxy knows: proxies and servers by a computed name, how the stream fares; looking at a sample on its way.
 
 use super::{Convert, bytes_of, convert};
-use crate::args::ArgKind::{AclOfWhen, CurrentProxy, Str};
+use crate::args::ArgKind::{AclOfWhen, CurrentProxy, Int, Str};
 use crate::args::{Arg, NONE, int_at, spec, str_at};
+use crate::captured::CaptureSlot;
 use crate::cast::until_nul;
 use crate::facts::{ProxySide, ServerFacts};
 use crate::{Kind, Scope, Txn, Value};
@@ -73,6 +74,24 @@ pub(crate) const CONVERTERS: &[Convert] = &[
     .scoped()
     .checked(condition),
     convert(
+        "capture-req",
+        spec(1, &[Int]),
+        Kind::Str,
+        Kind::Str,
+        "itself, captured in a slot of the request",
+        |args, value, scope| capture(args, value, scope, false),
+    )
+    .scoped(),
+    convert(
+        "capture-res",
+        spec(1, &[Int]),
+        Kind::Str,
+        Kind::Str,
+        "itself, captured in a slot of the response",
+        |args, value, scope| capture(args, value, scope, true),
+    )
+    .scoped(),
+    convert(
         "debug",
         spec(0, &[Str, Str]),
         Kind::Any,
@@ -102,6 +121,21 @@ fn server<'a>(args: &[Arg], value: Value<'_>, scope: &Scope<'a>) -> Option<Serve
     scope
         .world
         .server(backend, scope.world.server_named(backend, name)?)
+}
+
+/// Fails where the frontend has no such slot. What has no room is cut.
+fn capture<'a>(
+    args: &[Arg],
+    value: Value<'a>,
+    scope: &Scope<'a>,
+    of_response: bool,
+) -> Option<Value<'a>> {
+    let index = usize::try_from(int_at(args, 0)?).ok()?;
+    let slot = CaptureSlot { of_response, index };
+    let room = scope.world.capture_len(scope.session.frontend, slot)?;
+    let text = bytes_of(value)?;
+    scope.txn?.captured.put(slot, &text[..text.len().min(room)]);
+    Some(Value::Str(text))
 }
 
 /// A condition of `when`.
@@ -184,6 +218,20 @@ mod tests {
         ] {
             none(expr);
         }
+    }
+
+    #[test]
+    fn captures_are_cut_and_kept() {
+        let mut facts = Facts::new();
+        let captured = facts.text("str(a-long-text),capture-req(0),upper");
+        assert_eq!(captured.as_deref(), Some("A-LONG-TEXT"));
+        assert_eq!(facts.text("capture.req.hdr(0)").as_deref(), Some("a-lon"));
+        facts.text("str(x),capture-req(0),capture-res(1)");
+        facts.settle();
+        assert_eq!(facts.text("capture.req.hdr(0)").as_deref(), Some("x"));
+        assert_eq!(facts.txn.captured_request, [Some(b"x"[..].into())]);
+        assert_eq!(facts.txn.captured_response, [None, Some(b"x"[..].into())]);
+        assert_eq!(facts.text("str(x),capture-req(2)"), None);
     }
 
     #[test]
