@@ -20,6 +20,10 @@ pub(crate) enum ArgKind {
     Var,
     /// A variable's name, or nothing.
     VarOrNothing,
+    /// The name of a variable to compare with.
+    OtherVar,
+    /// The name of the variable for a tag.
+    TagVar,
     /// An integer or a variable's name.
     IntOrVar,
     /// A text or a variable's name; what looks like one is one.
@@ -48,6 +52,8 @@ impl ArgKind {
             ArgKind::Str
             | ArgKind::Var
             | ArgKind::VarOrNothing
+            | ArgKind::OtherVar
+            | ArgKind::TagVar
             | ArgKind::IntOrVar
             | ArgKind::StrOrVar
             | ArgKind::AclOfWhen
@@ -72,10 +78,12 @@ impl ArgKind {
 
     /// Whether HAProxy takes it as text first and reads it when the whole list is there: its messages differ.
     pub(crate) fn is_read_later(self) -> bool {
-        use ArgKind::{AclOfWhen, Acls, IntOrVar, Regex, StrOrVar, Var, VarOrNothing};
+        use ArgKind::{
+            AclOfWhen, Acls, IntOrVar, OtherVar, Regex, StrOrVar, TagVar, Var, VarOrNothing,
+        };
         matches!(
             self,
-            AclOfWhen | Acls | IntOrVar | Regex | StrOrVar | Var | VarOrNothing
+            AclOfWhen | Acls | IntOrVar | OtherVar | Regex | StrOrVar | TagVar | Var | VarOrNothing
         )
     }
 }

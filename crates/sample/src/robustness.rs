@@ -55,7 +55,7 @@ fn arguments(spec: Spec, full: bool) -> String {
         ArgKind::Mask4 => "24",
         ArgKind::Mask6 => "64",
         ArgKind::Regex => "[a-c]*",
-        ArgKind::Var | ArgKind::VarOrNothing => "txn.x",
+        ArgKind::Var | ArgKind::VarOrNothing | ArgKind::OtherVar | ArgKind::TagVar => "txn.x",
         ArgKind::Frontend | ArgKind::Backend => "www",
         ArgKind::Server => "static/srv1",
         ArgKind::StrOrVar => "txn.x",

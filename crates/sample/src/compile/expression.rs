@@ -166,13 +166,16 @@ impl Compiler {
                 format!("converter '{name}' cannot be applied"),
             ));
         }
+        let mut end = end;
         if convert.args.takes_none() && word.as_bytes().get(end) == Some(&b'(') {
-            return Err(ExprError::at(
-                index,
-                end,
-                word.len(),
-                format!("converter '{name}' does not support any args"),
-            ));
+            if word.as_bytes().get(end + 1) != Some(&b')') {
+                let message = format!(
+                    "invalid arg 1 in converter '{name}' : expected ')' before '{}'",
+                    &word[end + 1..]
+                );
+                return Err(ExprError::at(index, end, word.len(), message));
+            }
+            end += b"()".len();
         }
         let (args, end) = self
             .arguments(word, end, convert.args, convert.check)

@@ -74,7 +74,7 @@ fn faults_are_told_where_they_are() {
             Place::ALL,
             0,
             12..15,
-            "converter 'lower' does not support any args",
+            "invalid arg 1 in converter 'lower' : expected ')' before '1)'",
         ),
         (
             &["int(x)"],

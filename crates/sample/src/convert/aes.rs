@@ -5,7 +5,7 @@
 
 use super::digest::{base64_at, decode_base64_at};
 use super::{Convert, bytes_of, convert, written};
-use crate::args::ArgKind::{Int, StrOrVar, Var};
+use crate::args::ArgKind::{Int, StrOrVar, TagVar};
 use crate::args::{Arg, int_at, spec};
 use crate::vars::SetConditions;
 use crate::{Kind, Scope, Value};
@@ -34,7 +34,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
     .checked(cbc_args),
     convert(
         "aes_gcm_enc",
-        spec(4, &[Int, StrOrVar, StrOrVar, Var, StrOrVar]),
+        spec(4, &[Int, StrOrVar, StrOrVar, TagVar, StrOrVar]),
         Kind::Bin,
         Kind::Bin,
         "encrypted with AES-GCM: bits, nonce, key, a variable for the tag, additional data",

@@ -1,7 +1,7 @@
 //! Cryptographic digests and message authentication codes; comparison in constant time.
 
 use super::{Convert, bytes_of, convert, written};
-use crate::args::ArgKind::{Int, Str, StrOrVar, Var};
+use crate::args::ArgKind::{Int, OtherVar, Str, StrOrVar};
 use crate::args::{Arg, NONE, int_at, spec, str_at};
 use crate::cast::cast;
 use crate::{Bytes, Kind, Scope, Value};
@@ -61,7 +61,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
     }),
     convert(
         "secure_memcmp",
-        spec(1, &[Var]),
+        spec(1, &[OtherVar]),
         Kind::Bin,
         Kind::Bool,
         "whether it equals a variable, compared in constant time",

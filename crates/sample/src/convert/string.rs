@@ -2,7 +2,7 @@
 
 use super::coding::nibble;
 use super::{Convert, convert};
-use crate::args::ArgKind::{Int, IntOrVar, Regex, Str, Var, VarOrNothing};
+use crate::args::ArgKind::{Int, IntOrVar, OtherVar, Regex, Str, VarOrNothing};
 use crate::args::{Arg, NONE, int_at, spec, str_at};
 use crate::bytes::Buffer;
 use crate::cast::append_text;
@@ -142,7 +142,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
     }),
     convert(
         "strcmp",
-        spec(1, &[Var]),
+        spec(1, &[OtherVar]),
         Kind::Str,
         Kind::Int,
         "compared with a variable: negative, 0, positive",
