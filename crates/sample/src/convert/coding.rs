@@ -69,7 +69,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         Kind::Bin,
         "decodes base64",
         |_, value, _| {
-            let decoded = coded(&value, |bytes, out| decode64(bytes, out))?;
+            let decoded = coded(&value, decode64)?;
             as_bin(decoded)
         },
     ),
@@ -80,7 +80,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         Kind::Bin,
         "decodes base64 for URLs",
         |_, value, _| {
-            let decoded = coded(&value, |bytes, out| decode_url64(bytes, out))?;
+            let decoded = coded(&value, decode_url64)?;
             as_bin(decoded)
         },
     ),
@@ -394,10 +394,10 @@ fn code_point(bytes: &[u8]) -> CodePoint {
         code = code << 6 | u32::from(byte & 0x3f);
     }
     let needed = match code {
-        ..=0x7f => 1,
-        ..=0x7ff => 2,
-        ..=0xffff => 3,
-        ..=0x1f_ffff => 4,
+        0..0x80 => 1,
+        0x80..0x800 => 2,
+        0x800..0x1_0000 => 3,
+        0x1_0000..0x20_0000 => 4,
         _ => len,
     };
     CodePoint {

@@ -189,7 +189,7 @@ const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 fn http_date<'a>(args: &'a [Arg], value: Value<'a>, _: &Scope<'a>) -> Option<Value<'a>> {
     let per_second = int_at(args, 1).unwrap_or(1);
     let number = int_of(&value)?.wrapping_add(int_at(args, 0).unwrap_or(0));
-    let date = Date::from_unix(number / per_second & SECONDS_MASK);
+    let date = Date::from_unix((number / per_second) & SECONDS_MASK);
     written(|out| {
         out.extend_from_slice(DAYS[date.weekday as usize].as_bytes());
         out.extend_from_slice(b", ");

@@ -169,7 +169,7 @@ impl Fields {
             reader.at += usize::from(reader.quoted);
             let start = reader.at;
             match field {
-                Field::For | Field::By => drop(reader.node()?),
+                Field::For | Field::By => reader.node().map(|_| ())?,
                 Field::Host => reader.host()?,
                 Field::Proto => reader.protocol()?,
             }
