@@ -34,6 +34,7 @@ pub fn log_format(data: &[u8]) {
         response: None,
         request_data: request,
         response_data: &[],
+        from_server: false,
         last_chance: true,
     };
     for style in [Style::Log, Style::Http, Style::UniqueId, Style::Plain] {

@@ -11,6 +11,7 @@ mod log_stream;
 pub mod logs;
 pub mod proxy_protocol;
 pub mod slots;
+pub mod sockets;
 pub mod sys;
 pub mod timers;
 
@@ -18,3 +19,4 @@ pub use addr::Addr;
 pub use boundary::{
     Accepted, Close, ConnId, Connect, ConnectError, Driver, Engine, Labels, ListenerId, Now, Sent,
 };
+pub use sockets::{CpuOf, Sockets, TcpInfo};

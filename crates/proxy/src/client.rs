@@ -4,13 +4,13 @@ use http::Method;
 use net::proxy_protocol;
 use net::timers::NEVER_MS;
 use net::{Accepted, ConnId, Driver, ListenerId};
-use sample::{LogOrigin, Session};
+use sample::{ConnError, LogOrigin, Session};
 
 use crate::conn::{Client, Role, Stage};
 use crate::engine::{Core, Cx, DRAIN_IDLE_MS, Life};
 use crate::rules::Verdict;
 use crate::running::deadline;
-use crate::shared::Count;
+use crate::shared::{Count, Pace};
 use crate::stream::{Phase, Stream};
 
 /// How long a client that was told of the end is listened to.
@@ -42,6 +42,7 @@ impl Core {
             stage,
             stream: None,
             streams: 0,
+            is_http: cx.running.is_http(info.frontend),
             kept: None,
             lingers: false,
             idle_since: now,
@@ -84,6 +85,7 @@ impl Core {
                 Verdict::Close => return self.close_client(cx, conn),
             }
         }
+        self.mark(cx, Pace::Sessions(frontend));
         let timeouts = &cx.running.timeouts[frontend];
         if cx.running.is_http(frontend) {
             self.set_deadline(conn, deadline(now, timeouts.http_request));
@@ -294,13 +296,9 @@ impl Core {
             }
             Err(error) => {
                 let why = match error {
-                    proxy_protocol::Error::NotProxy => {
-                        "Received something which does not look like a PROXY protocol header"
-                    }
-                    proxy_protocol::Error::UnknownProtocol => {
-                        "Received an unhandled protocol in the PROXY protocol header"
-                    }
-                    _ => "Received an invalid PROXY protocol header",
+                    proxy_protocol::Error::NotProxy => ConnError::ProxyNone,
+                    proxy_protocol::Error::UnknownProtocol => ConnError::ProxyUnknown,
+                    _ => ConnError::ProxyBad,
                 };
                 self.fail_session(cx, conn, why, false);
                 bytes.len()
@@ -313,7 +311,7 @@ impl Core {
         &mut self,
         cx: &mut Cx<'_, D>,
         conn: ConnId,
-        why: &str,
+        why: ConnError,
         silent: bool,
     ) {
         self.log_failed_session(cx, conn, why, silent);
@@ -334,11 +332,12 @@ impl Core {
         client.streams += 1;
         stream.client = Some(conn);
         stream.frontend = client.frontend;
+        stream.log_moments = cx.running.log_plans[client.frontend].moments;
         stream.backend = client.frontend;
         let txn = &mut stream.txn;
         txn.id = number;
         txn.first_request = client.streams == 1;
-        txn.is_http = cx.running.is_http(client.frontend);
+        txn.is_http = client.is_http;
         txn.timing.start = client.idle_since;
         txn.timing.request_start = Some(now);
         if client.streams > 1 && txn.is_http {
@@ -377,17 +376,17 @@ impl Core {
                     self.streams.put(stream);
                 }
             }
-            (Stage::Ready, None) if client.streams == 0 && cx.running.is_http(client.frontend) => {
+            (Stage::Ready, None) if client.streams == 0 && client.is_http => {
                 self.refuse_silent_client(cx, conn, b'C');
             }
             // What it has not taken yet goes first.
             (Stage::Ready, None) if backlog => {}
             (Stage::ProxyHeader, None) if has_input => {
-                let why = "Truncated PROXY protocol header received";
+                let why = ConnError::ProxyTruncated;
                 self.fail_session(cx, conn, why, false)
             }
             (Stage::ProxyHeader, None) => {
-                let why = "Connection closed while waiting for PROXY protocol header";
+                let why = ConnError::ProxyEmpty;
                 self.fail_session(cx, conn, why, true)
             }
             (_, None) => self.close_client(cx, conn),
@@ -421,10 +420,10 @@ impl Core {
         let Some(client) = self.conns.client(conn) else {
             return;
         };
-        let (ready, frontend) = (client.stage == Stage::Ready, client.frontend);
-        let silent = ready && client.streams == 0 && cx.running.is_http(frontend);
+        let ready = client.stage == Stage::Ready;
+        let silent = ready && client.streams == 0 && client.is_http;
         if client.stage == Stage::ProxyHeader {
-            let why = "Connection error while waiting for PROXY protocol header";
+            let why = ConnError::ProxyAbort;
             self.log_failed_session(cx, conn, why, true);
             return self.forget_client(cx, conn);
         }
@@ -455,8 +454,8 @@ impl Core {
             }
             (Stage::ProxyHeader, None) => {
                 let why = match self.conns.input(conn) {
-                    [] => "Timeout while waiting for PROXY protocol header",
-                    _ => "Truncated PROXY protocol header received",
+                    [] => ConnError::ProxyTimeout,
+                    _ => ConnError::ProxyTruncated,
                 };
                 self.fail_session(cx, conn, why, false)
             }

@@ -8,12 +8,12 @@ mod wire;
 
 use config::model::LogLevel;
 use net::{ConnId, Driver};
-use sample::LogOrigin;
+use sample::{ConnError, LogOrigin};
 
 use crate::engine::{Core, Cx};
 use crate::shared::Count;
 use crate::stream::Stream;
-pub(crate) use plan::Plan;
+pub(crate) use plan::{Moments, Plan};
 pub(crate) use send::Logging;
 use send::{Line, Text, Whose};
 
@@ -25,7 +25,7 @@ impl Core {
     /// A stream comes to a moment that may have a line: most have none.
     #[inline]
     pub fn log_at<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, at: LogOrigin) {
-        if cx.running.log_plans[stream.frontend].has(at) {
+        if stream.log_moments.has(at) {
             self.log_due(cx, stream, at);
         }
     }
@@ -113,12 +113,14 @@ impl Core {
         &mut self,
         cx: &mut Cx<'_, D>,
         conn: ConnId,
-        why: &str,
+        why: ConnError,
         silent: bool,
     ) {
-        let Some(session) = self.conns.session(conn) else {
+        let Some(client) = self.conns.client(conn) else {
             return;
         };
+        let session = &mut client.session;
+        session.error = why;
         let frontend = session.frontend as usize;
         let proxy = cx.running.proxy(frontend);
         if proxy.log.is_empty() || (silent && proxy.options.dontlognull) {
@@ -129,7 +131,7 @@ impl Core {
             severity: severity(proxy.options.log_separate_errors),
             text: match &proxy.error_log_format {
                 Some(format) => Text::Format(format),
-                None => Text::Failed(why),
+                None => Text::Failed(why.text()),
             },
             profile: None,
         };

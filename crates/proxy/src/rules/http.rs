@@ -3,7 +3,7 @@
 
 use config::model::{HttpAction, HttpRule};
 use net::Driver;
-use sample::{Condition, LogOrigin, Waits};
+use sample::{Condition, Waits};
 
 use super::address::Part;
 use super::{Outcome, RuleSet};
@@ -121,10 +121,10 @@ impl Core {
             }
             // Header fields.
             HttpAction::SetHeader { name, value } => {
-                self.put_header(cx, stream, set, name, value, true)
+                self.put_header(cx, stream, set, (name, value), true)
             }
             HttpAction::AddHeader { name, value } => {
-                self.put_header(cx, stream, set, name, value, false)
+                self.put_header(cx, stream, set, (name, value), false)
             }
             HttpAction::DelHeader(names) => {
                 super::headers::remove(stream.head_of(set), names);
@@ -255,16 +255,5 @@ impl Core {
         }
         stream.request_processed(cx.now());
         self.fail(cx, stream, status);
-    }
-}
-
-impl RuleSet {
-    /// What the log says of a line that a rule of this set asked for.
-    fn origin(self) -> LogOrigin {
-        match self {
-            RuleSet::Request | RuleSet::Redirect => LogOrigin::HttpRequest,
-            RuleSet::Response => LogOrigin::HttpResponse,
-            RuleSet::AfterResponse => LogOrigin::HttpAfterResponse,
-        }
     }
 }

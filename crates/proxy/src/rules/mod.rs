@@ -15,11 +15,12 @@ mod waits;
 use config::model::HttpRule;
 use net::{ConnId, Driver};
 use sample::facts::Session;
-use sample::{Condition, LogFormat, Scope};
+use sample::{Condition, LogFormat, LogOrigin, Scope};
 
 use crate::conn::Conns;
 use crate::engine::{Core, Cx};
 use crate::stream::Stream;
+use crate::world::View;
 
 /// The HTTP rule sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +52,15 @@ impl RuleSet {
         }
     }
 
+    /// What the log says of a line that a rule of this set asked for.
+    fn origin(self) -> LogOrigin {
+        match self {
+            RuleSet::Request | RuleSet::Redirect => LogOrigin::HttpRequest,
+            RuleSet::Response => LogOrigin::HttpResponse,
+            RuleSet::AfterResponse => LogOrigin::HttpAfterResponse,
+        }
+    }
+
     fn is_response(self) -> bool {
         matches!(self, RuleSet::Response | RuleSet::AfterResponse)
     }
@@ -59,8 +69,7 @@ impl RuleSet {
 /// Memory of the rules of one worker, kept from one to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    /// Texts of the moment: a computed name, what a rewrite made, a whole target.
-    name: Vec<u8>,
+    /// Texts of the moment: what a rewrite made, a whole target.
     rewritten: Vec<u8>,
     target: Vec<u8>,
     /// A 103 response that further rules go on with; empty between sets.
@@ -118,8 +127,13 @@ impl Core {
         response_data: &[u8],
         work: impl FnOnce(&Scope<'_>) -> R,
     ) -> Option<R> {
-        let view = self.view(cx);
-        let (session, request_data) = self.conns.session_and_input(stream.client?)?;
+        let client = stream.client?;
+        let view = View {
+            client: Some(client),
+            server: stream.server,
+            ..self.view(cx)
+        };
+        let (session, request_data) = self.conns.session_and_input(client)?;
         let scope = Scope {
             now: cx.now(),
             world: &view,
@@ -129,6 +143,7 @@ impl Core {
             response: stream.has_response().then_some(&stream.response),
             request_data,
             response_data,
+            from_server: stream.is_answered(),
             last_chance,
         };
         Some(work(&scope))

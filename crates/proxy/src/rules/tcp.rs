@@ -11,6 +11,7 @@ use crate::engine::{Core, Cx};
 use crate::running::deadline;
 use crate::stream::phases::Step;
 use crate::stream::{Phase, Stream};
+use crate::world::View;
 
 impl Core {
     /// `tcp-request connection`: right after the accept.
@@ -134,6 +135,13 @@ impl Core {
                     stream.txn.last_rule = Some(rule.place);
                     break;
                 }
+                TcpAction::SwitchMode => {
+                    stream.txn.last_rule = Some(rule.place);
+                    if stream.txn.is_http {
+                        break;
+                    }
+                    return self.upgrade(cx, stream);
+                }
                 TcpAction::Reject | TcpAction::Close => {
                     stream.txn.last_rule = Some(rule.place);
                     stream.ended_by(b'P', b'R');
@@ -216,11 +224,11 @@ impl Core {
                     return Answer::Refuse;
                 }
                 TcpAction::Stream(action) => self.stream_action(cx, stream, action, Some(bytes)),
-                TcpAction::DoLog { profile } => {
-                    self.do_log(cx, stream, LogOrigin::TcpResponse, *profile);
-                }
                 TcpAction::Var(assignment) => {
                     self.assign_with_response(cx, stream, assignment, bytes);
+                }
+                TcpAction::DoLog { profile } => {
+                    self.do_log(cx, stream, LogOrigin::TcpResponse, *profile);
                 }
                 _ => debug_assert!(false, "an action without an implementation was accepted"),
             }
@@ -250,7 +258,10 @@ impl Core {
         conn: ConnId,
         work: impl FnOnce(&Scope<'_>) -> R,
     ) -> Option<R> {
-        let view = self.view(cx);
+        let view = View {
+            client: Some(conn),
+            ..self.view(cx)
+        };
         let scope = Scope {
             now: cx.now(),
             world: &view,
@@ -260,6 +271,7 @@ impl Core {
             response: None,
             request_data: self.conns.input(conn),
             response_data: &[],
+            from_server: false,
             last_chance: true,
         };
         Some(work(&scope))

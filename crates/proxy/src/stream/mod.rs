@@ -7,6 +7,7 @@ pub(crate) mod response;
 pub(crate) mod transfer;
 pub(crate) mod tunnel;
 
+use crate::logging::Moments;
 use http::Head;
 use http::h1::{Framing, Parsed, Resume};
 use net::ConnId;
@@ -107,6 +108,8 @@ pub(crate) struct Stream {
     /// The client's end came while the rest of a body was awaited.
     pub body_cut: bool,
     pub logged: bool,
+    /// When its frontend writes a line.
+    pub log_moments: Moments,
     /// The request asked for another protocol (`Upgrade`, CONNECT).
     pub wants_tunnel: bool,
     /// The tunnel's TCP half-closes, in order: client's end seen, server's end seen.
@@ -118,6 +121,8 @@ pub(crate) struct Stream {
     pub response_passed: bool,
     /// What a tarpit ends with.
     pub tarpit: Option<(usize, usize)>,
+    /// Where a TCP stream that became HTTP goes on once its head is read.
+    pub after_head: Option<Phase>,
     /// `pause` waits until `wait_until_ms`.
     pub paused: bool,
     /// `strict-mode off`, in the rule set at hand.
@@ -176,12 +181,14 @@ impl Stream {
             answer_framing,
             body_cut,
             logged,
+            log_moments,
             wants_tunnel,
             client_ended,
             server_ended,
             old_client,
             response_passed,
             tarpit,
+            after_head,
             paused,
             soft_rewrites,
             rules_failed,
@@ -192,7 +199,7 @@ impl Stream {
         } = self;
         *phase = Phase::RequestHead;
         (*client, *server, *target, *avoid, *tarpit) = (None, None, None, None, None);
-        *queued_for = None;
+        (*queued_for, *after_head) = (None, None);
         (*frontend, *backend, *tries, *wait_until_ms) = (0, 0, 0, 0);
         for flag in [
             slot_held,
@@ -226,6 +233,7 @@ impl Stream {
         *labels = net::Labels::default();
         *log_level = None;
         txn.reset();
+        *log_moments = Moments::default();
         request.clear();
         response.clear();
         trailers.clear();
@@ -236,6 +244,17 @@ impl Stream {
         *resume = Resume::default();
         *upload = Transfer::default();
         *download = Transfer::default();
+    }
+
+    /// Its rules are those of the response's way.
+    pub fn is_answered(&self) -> bool {
+        use Phase::{
+            BackendResponse, Done, OpenTunnel, ResponseHead, SendResponse, Transfer, Tunnel,
+        };
+        matches!(
+            self.phase,
+            ResponseHead | BackendResponse | SendResponse | Transfer | OpenTunnel | Tunnel | Done
+        )
     }
 
     /// Marks who ended it and when; the first mark stays.

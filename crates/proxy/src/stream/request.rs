@@ -14,6 +14,7 @@ use super::{Phase, Stream};
 use crate::engine::{Core, Cx};
 use crate::rules::{Outcome, RuleSet};
 use crate::running::deadline;
+use crate::shared::{Count, Pace};
 
 impl Stream {
     /// A request's head was read.
@@ -77,6 +78,7 @@ impl Core {
                 parsed.consumed
             }
             Err(error) => {
+                self.mark(cx, Pace::Requests(stream.frontend));
                 stream.txn.bytes_in = bytes.len() as u64;
                 stream.ended_by(b'P', b'R');
                 self.refuse_request(cx, stream, error.status());
@@ -87,6 +89,7 @@ impl Core {
 
     fn request_read<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
         stream.head_in_parts = false;
+        self.mark(cx, Pace::Requests(stream.frontend));
         self.log_at(cx, stream, LogOrigin::Accept);
         let Stream {
             request,
@@ -95,6 +98,7 @@ impl Core {
             ..
         } = stream;
         txn.method = request.method();
+        txn.request_framing = parsed.framing;
         txn.bytes_in = parsed.consumed as u64;
         let line = &mut txn.request_line;
         line.clear();
@@ -127,7 +131,7 @@ impl Core {
             // While a server works on it the client owes nothing.
             self.set_deadline(client, net::timers::NEVER_MS);
         }
-        stream.phase = Phase::FrontendContent;
+        stream.phase = stream.after_head.take().unwrap_or(Phase::FrontendContent);
         self.run(cx, stream);
     }
 
@@ -186,7 +190,12 @@ impl Core {
 
     /// `use_backend` in order, then `default_backend`; a `listen` serves itself.
     pub fn switch_backend<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
+        if stream.backend_counted {
+            // Chosen before the stream became HTTP.
+            return Step::Go(Phase::BackendContent);
+        }
         let proxy = cx.running.proxy(stream.frontend);
+        let is_http = stream.txn.is_http;
         let mut chosen = None;
         for rule in &proxy.use_backend {
             let holds = match &rule.condition {
@@ -197,18 +206,14 @@ impl Core {
                 chosen = match &rule.target {
                     BackendTarget::Static(backend) => Some(*backend),
                     BackendTarget::Dynamic(format) => {
-                        let mut name = Vec::new();
+                        let mut name = std::mem::take(&mut self.text);
                         self.render(cx, stream, format, &mut name);
-                        let mode = proxy.mode;
-                        let named = |other: &config::model::Proxy| {
-                            other.is_backend
-                                && !other.disabled
-                                && other.mode == mode
-                                && other.name.as_bytes() == name
-                        };
                         // A name that no backend of this mode has falls through (manual §4.2 use_backend); one that is
                         // written out was checked when the configuration was loaded.
-                        cx.running.config.proxies.iter().position(named)
+                        let named = cx.running.backend_named(&name, is_http);
+                        name.clear();
+                        self.text = name;
+                        named
                     }
                 };
                 if chosen.is_some() || matches!(rule.target, BackendTarget::Dynamic(_)) {
@@ -224,11 +229,39 @@ impl Core {
             self.fail(cx, stream, 503);
             return Step::Wait;
         };
+        let backend_is_http = cx.running.is_http(backend);
+        if is_http && !backend_is_http {
+            // Only a TCP frontend may have such a backend, for those of its streams that stay TCP.
+            stream.ended_by(b'I', b'R');
+            self.cut(cx, stream);
+            return Step::Wait;
+        }
         stream.backend = backend;
         stream.txn.backend = Some(backend as u32);
         stream.backend_counted = true;
-        self.count(crate::shared::Count::Backend(backend));
-        Step::Go(Phase::BackendContent)
+        self.count(Count::Backend(backend));
+        self.mark(cx, Pace::Streams(backend));
+        match is_http == backend_is_http {
+            true => Step::Go(Phase::BackendContent),
+            false => self.upgrade(cx, stream),
+        }
+    }
+
+    /// A TCP stream goes on as HTTP (manual §4.4 switch-mode), and so do all later ones of its connection. What came is read
+    /// again as a request; the frontend's HTTP rules are next.
+    pub fn upgrade<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &mut Stream) -> Step {
+        stream.txn.is_http = true;
+        stream.inspecting = false;
+        stream.after_head = Some(Phase::FrontendBody);
+        if let Some(conn) = stream.client {
+            if let Some(client) = self.conns.client(conn) {
+                client.is_http = true;
+            }
+            let timeouts = &cx.running.timeouts[stream.frontend];
+            self.set_deadline(conn, deadline(cx.now(), timeouts.http_request));
+            self.poked.push(conn);
+        }
+        Step::Go(Phase::RequestHead)
     }
 
     /// `option http-buffer-request` of the frontend.
@@ -249,6 +282,7 @@ impl Core {
     }
 
     /// Waits for a request's body, as far as a buffer takes it.
+    #[inline]
     fn buffer_body<D: Driver>(
         &mut self,
         cx: &mut Cx<'_, D>,
@@ -256,19 +290,21 @@ impl Core {
         wanted: bool,
         next: Phase,
     ) -> Step {
-        let time_ms = cx.running.timeouts[stream.frontend].http_request;
-        match wanted && self.awaits_body(cx, stream, time_ms, None) {
-            true => {
-                stream.txn.waits = Some(sample::Waits::Body);
-                Step::Wait
-            }
-            false => {
-                if !stream.body_cut {
-                    stream.txn.waits = None;
-                }
-                Step::Go(next)
-            }
+        if wanted && self.waits_in_buffer(cx, stream) {
+            return Step::Wait;
         }
+        Step::Go(next)
+    }
+
+    fn waits_in_buffer<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> bool {
+        let time_ms = cx.running.timeouts[stream.frontend].http_request;
+        let waits = self.awaits_body(cx, stream, time_ms, None);
+        if waits {
+            stream.txn.waits = Some(sample::Waits::Body);
+        } else if !stream.body_cut {
+            stream.txn.waits = None;
+        }
+        waits
     }
 
     /// `http-request wait-for-body` (manual §4.4): whether it still waits.

@@ -58,6 +58,7 @@ impl Core {
         );
         if stream.upload.done {
             let head = std::mem::take(&mut stream.sent);
+            stream.txn.bytes_to_server += head.len() as u64;
             self.send(cx, server, &head, &[]);
             stream.sent = head;
         } else {
@@ -80,6 +81,7 @@ impl Core {
             && let Some(server) = stream.server
         {
             let head = std::mem::take(&mut stream.sent);
+            stream.txn.bytes_to_server += head.len() as u64;
             self.send(cx, server, &head, &[]);
             stream.sent = head;
         }
@@ -112,6 +114,9 @@ impl Core {
             .upload
             .pump(bytes, &mut stream.trailers, &mut pending, &mut outlet);
         let backlog = outlet.backlog;
+        if stream.server.is_some() {
+            stream.txn.bytes_to_server += outlet.bytes;
+        }
         pending.clear();
         self.scratch = pending;
         match result {
@@ -181,6 +186,7 @@ impl Core {
             Ok(Some(parsed)) => {
                 stream.head_read = parsed.consumed;
                 stream.body_read = framed(parsed.framing, bytes.len() - parsed.consumed);
+                stream.txn.bytes_from_server += parsed.consumed as u64;
                 self.response_read(cx, stream, parsed);
                 parsed.consumed
             }
@@ -236,6 +242,7 @@ impl Core {
             stream.keep_client = false;
         }
         stream.answer_framing = parsed.framing;
+        stream.txn.response_framing = parsed.framing;
         let framing = if tunnel {
             Framing::None
         } else {
@@ -463,6 +470,7 @@ impl Core {
                 bytes.len()
             }
             Ok(used) => {
+                stream.txn.bytes_from_server += used as u64;
                 if backlog && !stream.download.done {
                     self.pause(cx, server);
                     self.set_deadline(server, NEVER_MS);

@@ -33,6 +33,7 @@ impl Core {
             return bytes.len();
         };
         stream.txn.bytes_in += bytes.len() as u64;
+        stream.txn.bytes_to_server += bytes.len() as u64;
         self.tunnel_bytes(cx, stream, client, server, bytes);
         bytes.len()
     }
@@ -59,6 +60,7 @@ impl Core {
             }
         }
         stream.txn.bytes_out += bytes.len() as u64;
+        stream.txn.bytes_from_server += bytes.len() as u64;
         self.tunnel_bytes(cx, stream, server, client, bytes);
         if closes {
             (stream.client_ended, stream.server_ended) = (true, true);
