@@ -1,6 +1,7 @@
 //! Workers: their listening sockets, their threads, the way to tell them things.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -251,10 +252,11 @@ fn open_logs(
     writers: &mut HashMap<WriteTo, Arc<Writer>>,
 ) -> std::io::Result<Vec<LogSink>> {
     let mut written = |to: WriteTo| {
-        if !writers.contains_key(&to) {
-            writers.insert(to, Writer::start(to)?);
-        }
-        Ok(LogSink::Written(Arc::clone(&writers[&to]), Vec::new()))
+        let writer = match writers.entry(to) {
+            Entry::Occupied(there) => Arc::clone(there.get()),
+            Entry::Vacant(place) => Arc::clone(place.insert(Writer::start(to)?)),
+        };
+        Ok(LogSink::Written(writer, Vec::new()))
     };
     let open = |sink: &LogTo| match sink {
         LogTo::Udp(addr) => Ok(LogSink::Datagram(DatagramSink::open(addr)?)),
