@@ -5,6 +5,7 @@ mod answers;
 mod captures;
 mod headers;
 mod http;
+mod patterns;
 mod rewrite;
 mod target;
 pub(crate) mod tcp;

@@ -4,6 +4,7 @@ mod actions;
 mod connections;
 mod failures;
 mod messages;
+mod patterns;
 mod rewrites;
 mod script;
 mod sessions;
