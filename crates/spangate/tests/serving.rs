@@ -154,23 +154,22 @@ fn tcp_passes_each_end_on_by_itself() {
 }
 
 #[test]
-fn a_computed_name_leads_only_to_a_backend_of_the_same_mode() {
-    let origin = Origin::raw(|mut stream| {
-        let mut bytes = Vec::new();
-        let _ = stream.read_to_end(&mut bytes);
-        let _ = stream.write_all(&bytes);
-    });
-    let front = listener();
+fn a_computed_name_leads_from_tcp_to_http_but_not_back() {
+    let origin = Origin::echo();
+    let (tcp, web) = (listener(), listener());
     let config = format!(
-        "{DEFAULTS}\nfrontend f\n mode tcp\n bind \"fd@${{FRONT}}\"\n use_backend %[str(web)]\n default_backend raw\n\
-         backend web\n server s {0}\nbackend raw\n mode tcp\n server s {0}\n",
+        "{DEFAULTS}\nfrontend t\n mode tcp\n bind \"fd@${{TCP}}\"\n use_backend %[str(web)]\nfrontend w\n bind \"fd@${{WEB}}\"\n \
+         use_backend %[str(raw)]\n default_backend web\nbackend web\n http-response set-header x-backend web\n server s {0}\nbackend raw\n \
+         mode tcp\n server s {0}\n",
         origin.at
     );
-    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
-    let mut client = Client::connect(address(&front));
-    client.send("no HTTP at all");
-    client.reader.wire.shutdown(Shutdown::Write).unwrap();
-    assert_eq!(client.reader.everything(), b"no HTTP at all");
+    let proxy = Proxy::start(&config, &[("TCP", &tcp), ("WEB", &web)]);
+    for front in [&tcp, &web] {
+        let mut client = Client::connect(address(front));
+        for path in ["/first", "/second"] {
+            assert_eq!(client.get(path).field("x-backend"), Some("web"));
+        }
+    }
     proxy.stop();
 }
 
