@@ -170,6 +170,9 @@ fn a_computed_name_leads_from_tcp_to_http_but_not_back() {
             assert_eq!(client.get(path).field("x-backend"), Some("web"));
         }
     }
+    let mut client = Client::connect(address(&tcp));
+    client.send("no HTTP at all\r\n\r\n");
+    assert_eq!(client.response().unwrap().status, 400);
     proxy.stop();
 }
 
