@@ -428,6 +428,16 @@ const FRONTEND: &[Case] = &[
         "99",
     ),
     (
+        "http-request return content-type a/b",
+        "content-type 'a/b' ignored by the http reply because neither errorfile nor payload defined.",
+        "a/b",
+    ),
+    (
+        "http-request deny status 404 default-errorfiles hdr x y",
+        "hdr parameters ignored by the http reply when used with an errorfile.",
+        "y",
+    ),
+    (
         "http-request return string x",
         "a content type must be defined when non-empty payload is configured.",
         "x",
