@@ -13,6 +13,7 @@ pub mod global;
 pub mod http_rules;
 pub mod line;
 pub mod log_line;
+pub mod log_profile;
 pub mod logging;
 pub mod names;
 pub mod options;
@@ -73,6 +74,8 @@ pub struct Shared<'a> {
     pub bufsize_bytes: usize,
     /// Error pages of the `http-errors` sections.
     pub http_errors: HashMap<String, Vec<(u16, ErrorPage)>>,
+    /// Names of the `log-profile` sections.
+    pub log_profiles: Vec<String>,
     /// `expose-experimental-directives` and its kin were seen.
     pub flags: Vec<String>,
     /// Pattern sets that actions edit, and where.
@@ -97,6 +100,7 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
         default_path: pages::DefaultPath::default(),
         bufsize_bytes: crate::model::Tune::default().bufsize_bytes,
         http_errors: HashMap::new(),
+        log_profiles: log_profile::names(tree),
         flags: Vec::new(),
         edited_patterns: Vec::new(),
         files: Vec::new(),
@@ -107,12 +111,14 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
     for section in &tree.sections {
         other_section(section, &mut shared);
     }
+    let log_profiles = log_profile::build(tree, &mut shared);
     let proxies = sections::sections(tree, &global, &mut shared);
     let slots = shared.compiler.slots();
     let var_names = shared.compiler.var_names();
     let config = Config {
         global,
         proxies,
+        log_profiles,
         slots,
         patterns: patterns::finish(&mut shared),
         var_names,
@@ -144,7 +150,7 @@ fn other_section(section: &Section, shared: &mut Shared<'_>) {
     let kind = section.kind();
     if matches!(
         kind,
-        "global" | "defaults" | "frontend" | "backend" | "listen"
+        "global" | "defaults" | "frontend" | "backend" | "listen" | "log-profile"
     ) {
         return;
     }

@@ -231,6 +231,67 @@ fn an_anonymous_defaults_starts_afresh() {
 }
 
 #[test]
+fn what_log_lines_name() {
+    use sample::LogOrigin;
+    let config = accepted(
+        "global\n log stdout profile p local0\nfrontend f\n mode http\n log global\n log backend@l sample 1:2 local1\n \
+         log-steps accept,close\n http-request do-log profile q if TRUE\n log-format %ci\n log-format-sd [a]\n\
+         log-profile q\n on http-req drop\n\
+         log-profile p\n log-tag t\n on error format e sd [s]\n on any format a\n on close format c\n on close drop\n\
+         backend l\n mode log\n server s udp@127.0.0.1:514\n",
+    );
+    let proxy = &config.proxies[0];
+    assert_eq!(proxy.log.len(), 2);
+    assert_eq!(
+        (proxy.log[0].profile, &proxy.log[1].to),
+        (Some(1), &LogSink::Backend(1))
+    );
+    assert_eq!(
+        proxy.log_steps,
+        Some(vec![LogOrigin::Accept, LogOrigin::Close])
+    );
+    assert!(proxy.log_format_sd.is_some());
+    assert!(matches!(
+        proxy.http_request[0].action,
+        HttpAction::DoLog { profile: Some(0) }
+    ));
+    let profile = &config.log_profiles[1];
+    assert_eq!(
+        (profile.name.as_str(), profile.tag.as_deref()),
+        ("p", Some("t"))
+    );
+    let says = |origin| {
+        let step = profile.step(origin).expect("a step");
+        let text = |format: &Option<sample::LogFormat>| {
+            let text = format.as_ref().and_then(sample::LogFormat::constant);
+            text.map(|text| String::from_utf8_lossy(text).into_owned())
+        };
+        (step.drop, text(&step.format), text(&step.sd))
+    };
+    assert_eq!(
+        says(LogOrigin::SessionError),
+        (false, Some("e".into()), Some("[s]".into()))
+    );
+    assert_eq!(
+        says(LogOrigin::SessionKilled),
+        says(LogOrigin::SessionError)
+    );
+    assert_eq!(says(LogOrigin::Request), (false, Some("a".into()), None));
+    assert_eq!(says(LogOrigin::Close), (true, Some("c".into()), None));
+    assert!(config.log_profiles[0].step(LogOrigin::Close).is_none());
+}
+
+/// `log global` of `defaults` and of a proxy that starts from it are one.
+#[test]
+fn global_logs_are_taken_once() {
+    let config = accepted(
+        "global\n log stdout local0\ndefaults\n log global\nbackend a\n log global\nbackend b\n no log\n log global\n",
+    );
+    let counts: Vec<usize> = config.proxies.iter().map(|proxy| proxy.log.len()).collect();
+    assert_eq!(counts, [1, 1]);
+}
+
+#[test]
 fn logs_are_inherited_added_and_cancelled() {
     let text = "global\n log stdout local0\ndefaults\n log global\n log stderr local1\nbackend a\nbackend b\n no log\nbackend c\n log stdout local2\n";
     let config = accepted(text);

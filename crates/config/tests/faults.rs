@@ -280,6 +280,47 @@ const FRONTEND: &[Case] = &[
         "'timeout server' will be ignored because frontend 'f' has no backend capability.",
         "server",
     ),
+    (
+        "log stdout profile nope local0",
+        "unknown log-profile 'nope'.",
+        "nope",
+    ),
+    (
+        "log backend@bak local0",
+        "log : uses unknown log backend 'bak'; did you mean 'back' maybe ?.",
+        "backend@bak",
+    ),
+    (
+        "log ring@r local0",
+        "keyword 'log ring@' is known but not implemented yet by this version.",
+        "ring@r",
+    ),
+    (
+        "log tcp@127.0.0.1:514 local0",
+        "keyword 'log tcp@' is known but not implemented yet by this version.",
+        "tcp@127.0.0.1:514",
+    ),
+    (
+        "log-steps accept,clos",
+        "invalid log step name (clos). Expected values are: accept, request, connect, response, close",
+        "accept,clos",
+    ),
+    ("log-format-sd", "log-format-sd expects an argument.", ""),
+    (
+        "http-request do-log profile nope",
+        "unknown log-profile 'nope'.",
+        "nope",
+    ),
+    (
+        "http-request do-log now",
+        "expects 'if', 'unless' or end of line, got 'now'.",
+        "now",
+    ),
+    (
+        "mode log",
+        "mode syslog is only applicable on proxies with backend capability.",
+        "log",
+    ),
     ("option foo", "unknown option 'foo'.", "foo"),
     (
         "option dontlogNull",
@@ -716,6 +757,39 @@ fn of_names() {
             "backend x from\n",
             "'from' expects the name of a defaults section.",
         ),
+        ("log-profile\n", "missing name for log-profile section."),
+        (
+            "log-profile a!b\n",
+            "character '!' is not permitted in 'log-profile' name 'a!b'.",
+        ),
+        (
+            "log-profile p\nlog-profile p\n",
+            "log-profile section 'p' has the same name as another log-profile section declared at t.cfg:1.",
+        ),
+        (
+            "log-profile p\n  of any drop\n",
+            "unknown keyword 'of' in 'log-profile' section",
+        ),
+        (
+            "log-profile p\n  on clos drop\n",
+            "'on' expects a log step: accept, request, connect, response, close,",
+        ),
+        (
+            "log-profile p\n  on close\n",
+            "'on close' expects 'drop', 'format' or 'sd'.",
+        ),
+        (
+            "log-profile p\n  on close format\n",
+            "'on close format' expects a logformat string.",
+        ),
+        (
+            "log-profile p\n  on any format x drop\n",
+            "'on any' expects 'drop', 'format' or 'sd'.",
+        ),
+        (
+            "log-profile p\n  on any format %zz\n",
+            "no such format alias 'zz'.",
+        ),
         (
             "peers p\n",
             "section 'peers' is known but not implemented yet by this version.",
@@ -783,6 +857,26 @@ fn of_the_whole() {
         (
             format!("defaults\n{t}listen f\n  bind :80\n  option http-pretend-keepalive\n"),
             "'option http-pretend-keepalive' ignored for proxy 'f' as it requires HTTP mode.",
+        ),
+        (
+            format!("defaults\n{t}listen f\n  bind :80\n  log backend@f local0\n"),
+            "a log directive uses incompatible log backend 'f'.",
+        ),
+        (
+            "backend l\n  mode log\n  balance leastconn\n".to_owned(),
+            "in backend 'l': \"balance\" only supports 'roundrobin', 'random', 'sticky' and 'log-hash'.",
+        ),
+        (
+            "backend l\n  mode log\n  server s 127.0.0.1:514\n".to_owned(),
+            "log servers over TCP ('127.0.0.1:514') are known but not implemented yet by this version",
+        ),
+        (
+            "backend l\n  mode log\n  balance log-hash hex,nope\n".to_owned(),
+            "unknown converter 'nope'",
+        ),
+        (
+            "backend l\n  mode log\n  tcp-request content accept\n".to_owned(),
+            "Cannot use tcp-request rules with 'mode log' in backend 'l'. They will be ignored.",
         ),
         (
             format!("defaults\n{t}listen f\n  bind :80\n  balance uri\n"),

@@ -81,6 +81,32 @@ impl Core {
         })
     }
 
+    /// The server of a backend in `mode log` that the next message goes to; `key` where its algorithm hashes.
+    pub fn log_server<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        place: usize,
+        key: Option<u32>,
+    ) -> Option<usize> {
+        let Core {
+            backends,
+            shared,
+            random,
+            ..
+        } = self;
+        let backend = &mut backends[place];
+        let usable = &backend.usable;
+        let candidates = Candidates {
+            servers: &cx.running.proxy(place).servers,
+            may: &|server| usable[server],
+            load: &|_| 0,
+            turn: shared.turn(place),
+        };
+        backend
+            .balance
+            .pick(&candidates, key, &mut || next_random(random))
+    }
+
     fn choose<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &Stream) -> Choice {
         let proxy = cx.running.proxy(stream.backend);
         let hashes = self.backends[stream.backend].balance.sticks();

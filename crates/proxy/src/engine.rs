@@ -9,7 +9,7 @@ use net::{Accepted, Close, ConnId, Driver, ListenerId, Now, Sent};
 use crate::backend::Backend;
 use crate::conn::{Conns, Role};
 use crate::running::Running;
-use crate::shared::{Count, Shared};
+use crate::shared::{Count, Pace, Shared};
 use crate::stream::{StreamId, Streams};
 use crate::world::View;
 
@@ -59,7 +59,6 @@ pub(crate) struct Core {
     pub random: Cell<u64>,
     /// Output of the moment; empty between entry points.
     pub scratch: Vec<u8>,
-    pub log_buffer: Vec<u8>,
     /// A rule's text of the moment.
     pub text: Vec<u8>,
     pub rules: crate::rules::Memory,
@@ -112,7 +111,6 @@ impl Engine {
             life: Life::Serving,
             random: Cell::new(seed),
             scratch: Vec::with_capacity(4096),
-            log_buffer: Vec::with_capacity(1024),
             text: Vec::with_capacity(256),
             rules: crate::rules::Memory::default(),
             woken: Vec::new(),
@@ -320,7 +318,7 @@ impl Core {
         self.timers.set(conn.slot, at_ms);
     }
 
-    pub fn view<'a, D: Driver>(&'a self, cx: &Cx<'a, D>) -> View<'a> {
+    pub fn view<'a, D: Driver>(&'a self, cx: &'a Cx<'_, D>) -> View<'a> {
         View {
             running: cx.running,
             shared: &self.shared,
@@ -328,7 +326,16 @@ impl Core {
             stopping: self.life != Life::Serving,
             now_ms: cx.now().ms(),
             random: &self.random,
+            sockets: Some(cx.driver),
+            client: None,
+            server: None,
         }
+    }
+
+    /// One event of a rate.
+    #[inline]
+    pub fn mark<D: Driver>(&self, cx: &Cx<'_, D>, what: Pace) {
+        self.shared.mark(self.worker, what, cx.now().ms());
     }
 
     pub fn count(&self, what: Count) {

@@ -2,19 +2,32 @@
 //!
 //! Immutable and shared by the workers.
 
-use config::model::{BackendTarget, Config, LogTarget, Mode, Proxy, Timeouts};
+use config::model::{
+    BackendTarget, Config, LogSink, LogTarget, Mode, Proxy, ServerAddress, Timeouts,
+};
 use std::cell::Cell;
+use std::collections::HashMap;
 
 use net::Addr;
 use net::timers::NEVER_MS;
 use sample::{Scope, Session};
 
+use crate::logging::Plan;
 use crate::proc_vars::ProcVars;
 use crate::shared::Shared;
 use crate::world::View;
 
 /// A log target's number among all of the configuration: what [`net::Driver::log`] takes.
 pub type LogTargetId = usize;
+
+/// A log target of a proxy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogPlace {
+    /// Where its messages go; of a log backend, the first server's.
+    pub sink: LogTargetId,
+    /// Its number among all targets.
+    pub number: usize,
+}
 
 /// A listener: which bind line of which frontend it is. Its [`net::ListenerId`] is its place in [`Running::listeners`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +45,12 @@ pub struct Running {
     pub config: Config,
     /// Every bind line of every frontend.
     pub listeners: Vec<ListenerInfo>,
-    /// Every log target, in the order of [`Running::log_ids`].
-    pub logs: Vec<LogTarget>,
-    /// By proxy: the numbers of its log targets.
-    pub log_ids: Vec<Vec<LogTargetId>>,
+    /// Every place that log messages go to, by [`LogTargetId`]: the targets, and the servers of log backends.
+    pub logs: Vec<LogSink>,
+    /// By proxy: its log targets.
+    pub(crate) log_places: Vec<Vec<LogPlace>>,
+    /// By proxy: when its lines are written.
+    pub(crate) log_plans: Vec<Plan>,
     /// What the line of a connection that failed early begins with, up to its frontend.
     pub(crate) session_prefix: Option<sample::LogFormat>,
     /// By proxy.
@@ -44,6 +59,8 @@ pub struct Running {
     pub(crate) fullconn: Vec<u32>,
     /// Variables of scope `proc` (`set-var` of `global`).
     pub(crate) proc_vars: ProcVars,
+    /// Enabled backends by name.
+    backends: HashMap<Box<[u8]>, usize>,
     /// `tune.vars` limits what traffic sets.
     pub(crate) limits_vars: bool,
     /// Facts of the process.
@@ -70,16 +87,15 @@ impl Running {
     #[must_use]
     pub fn new(config: Config, process: Process) -> Self {
         let mut listeners = Vec::new();
-        let mut logs = Vec::new();
-        let mut log_ids = Vec::new();
         for (frontend, proxy) in config.proxies.iter().enumerate() {
             if proxy.is_frontend && !proxy.disabled {
                 listeners
                     .extend((0..proxy.binds.len()).map(|bind| ListenerInfo { frontend, bind }));
             }
-            log_ids.push((logs.len()..logs.len() + proxy.log.len()).collect());
-            logs.extend(proxy.log.iter().cloned());
         }
+        let (logs, log_places) = log_sinks(&config);
+        let plan = |proxy| Plan::new(proxy, &config.log_profiles);
+        let log_plans = config.proxies.iter().map(plan).collect();
         let timeouts = config
             .proxies
             .iter()
@@ -89,11 +105,13 @@ impl Running {
         let fullconn = fullconn(&config);
         let mut running = Running {
             proc_vars: ProcVars::new(slots.proc),
+            backends: backends(&config),
             limits_vars: config.global.var_limits.any(),
             config,
             listeners,
             logs,
-            log_ids,
+            log_places,
+            log_plans,
             session_prefix: sample::Compiler::new()
                 .log_format("%ci:%cp [%t] %f", sample::Place::LOG)
                 .ok(),
@@ -103,6 +121,12 @@ impl Running {
         };
         running.set_proc_vars();
         running
+    }
+
+    /// The enabled backend of this name and mode.
+    pub(crate) fn backend_named(&self, name: &[u8], mode: Mode) -> Option<usize> {
+        let backend = *self.backends.get(name)?;
+        (self.proxy(backend).mode == mode).then_some(backend)
     }
 
     /// `set-var` and `set-var-fmt` of `global`, in order: each may read those before it.
@@ -120,6 +144,9 @@ impl Running {
                 stopping: false,
                 now_ms: self.process.started.ms(),
                 random: &random,
+                sockets: None,
+                client: None,
+                server: None,
             };
             let scope = Scope {
                 now: self.process.started,
@@ -130,6 +157,7 @@ impl Running {
                 response: None,
                 request_data: &[],
                 response_data: &[],
+                from_server: false,
                 last_chance: true,
             };
             let change = assignment.eval(&scope, &mut Vec::new());
@@ -157,6 +185,47 @@ impl Running {
             fields_max: tune.http_maxhdr.saturating_sub(1).max(1),
         }
     }
+}
+
+/// Where log messages go, and which of it the targets of each proxy are.
+fn log_sinks(config: &Config) -> (Vec<LogSink>, Vec<Vec<LogPlace>>) {
+    let mut sinks = Vec::new();
+    let mut first_servers = Vec::new();
+    for proxy in &config.proxies {
+        first_servers.push(sinks.len());
+        if proxy.mode == Mode::Log {
+            sinks.extend(
+                proxy
+                    .servers
+                    .iter()
+                    .filter_map(|server| match &server.address {
+                        ServerAddress::Fixed(addr) => Some(LogSink::Udp(addr.clone())),
+                        ServerAddress::PortOffset { .. } => None,
+                    }),
+            );
+        }
+    }
+    let mut number = 0;
+    let mut place = |target: &LogTarget| {
+        number += 1;
+        let sink = match &target.to {
+            LogSink::Backend(backend) => first_servers[*backend],
+            sink => {
+                sinks.push(sink.clone());
+                sinks.len() - 1
+            }
+        };
+        LogPlace {
+            sink,
+            number: number - 1,
+        }
+    };
+    let places = config
+        .proxies
+        .iter()
+        .map(|proxy| proxy.log.iter().map(&mut place).collect())
+        .collect();
+    (sinks, places)
 }
 
 /// `fullconn`, else a tenth of what the frontends before a backend may bring (manual §4.2 fullconn).
@@ -241,4 +310,13 @@ impl TimeoutsMs {
 /// The moment `timeout_ms` from now.
 pub(crate) fn deadline(now: net::Now, timeout_ms: u64) -> u64 {
     now.ms().saturating_add(timeout_ms)
+}
+
+/// The enabled backends by name.
+fn backends(config: &Config) -> HashMap<Box<[u8]>, usize> {
+    let enabled = config.proxies.iter().enumerate();
+    enabled
+        .filter(|(_, proxy)| proxy.is_backend && !proxy.disabled)
+        .map(|(index, proxy)| (proxy.name.as_bytes().into(), index))
+        .collect()
 }

@@ -3,11 +3,12 @@
 use config::model::{SendProxy, ServerAddress};
 use net::timers::NEVER_MS;
 use net::{Addr, Close, ConnId, Connect, ConnectError, Driver, Labels};
+use sample::{ConnError, LogOrigin};
 
 use crate::conn::{Role, Server};
 use crate::engine::{Core, Cx};
 use crate::running::deadline;
-use crate::shared::Count;
+use crate::shared::{Count, Pace};
 use crate::stream::phases::Step;
 use crate::stream::{Phase, Stream};
 
@@ -37,6 +38,7 @@ impl Core {
             stream.on_reused = true;
             stream.txn.server_reused = true;
             stream.txn.timing.connected_ms = Some(now.ms());
+            self.log_at(cx, stream, LogOrigin::Connect);
             return Step::Go(Phase::SendRequest);
         }
         match self.open_server(cx, stream, server) {
@@ -119,7 +121,7 @@ impl Core {
         if !std::mem::replace(&mut stream.server_counted, true) {
             self.count(Count::Server(stream.backend, server));
         }
-        let _ = cx;
+        self.mark(cx, Pace::Server(stream.backend, server));
     }
 
     fn is_private<D: Driver>(&self, cx: &Cx<'_, D>, backend: usize, server: usize) -> bool {
@@ -141,6 +143,8 @@ impl Core {
             return self.close_server(cx, conn);
         };
         stream.txn.timing.connected_ms = Some(cx.now().ms());
+        stream.txn.server_error = ConnError::None;
+        self.log_at(cx, &mut stream, LogOrigin::Connect);
         if !header.is_empty() {
             self.send(cx, conn, &header, &[]);
             if let Some(server) = self.conns.server(conn) {
@@ -285,6 +289,7 @@ impl Core {
 
     /// A stream's server connection failed it: tried again where that is safe, else told to the client.
     fn server_failed<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, why: Close) {
+        stream.txn.server_error = ConnError::Reset;
         match stream.phase {
             Phase::Connect => {
                 self.drop_server(cx, stream);
@@ -345,6 +350,11 @@ impl Core {
         error: ConnectError,
     ) -> Step {
         let backend = cx.running.proxy(stream.backend);
+        stream.txn.server_error = match error {
+            ConnectError::Refused => ConnError::Refused,
+            ConnectError::Resource => ConnError::Socket,
+            ConnectError::Timeout => ConnError::None,
+        };
         stream.tries += 1;
         if stream.tries > backend.retries {
             let who = if error == ConnectError::Timeout {

@@ -118,10 +118,26 @@ impl Expr {
         }
     }
 
+    /// Works with the sample as bytes, as HAProxy casts it to binary; none when there is none.
+    pub fn with_binary<R>(&self, scope: &Scope<'_>, work: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        match cast(self.eval(scope)?, Kind::Bin)? {
+            Value::Bin(bytes) | Value::Str(bytes) => Some(work(&bytes)),
+            _ => None,
+        }
+    }
+
     /// The type of the sample.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.program.kind
+    }
+
+    /// Whether it reads what is there only at the end of a stream.
+    pub(crate) fn needs_end(&self) -> bool {
+        match &self.program.start {
+            Start::Constant(_) => false,
+            Start::Fetch(fetch, _) => fetch.needs_end(),
+        }
     }
 
     /// The value when it depends on nothing; the outer none when it does.

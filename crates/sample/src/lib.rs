@@ -13,6 +13,7 @@
 pub mod acl;
 pub mod bytes;
 pub mod compile;
+mod conn_error;
 pub mod error;
 pub mod expr;
 pub mod facts;
@@ -20,6 +21,7 @@ pub mod logformat;
 pub mod pattern;
 pub mod place;
 pub mod reference;
+pub mod sniff;
 pub mod value;
 pub mod vars;
 
@@ -28,6 +30,7 @@ mod cast;
 mod convert;
 mod fetch;
 mod known;
+mod log_origin;
 mod names;
 mod operator;
 #[cfg(test)]
@@ -51,9 +54,11 @@ pub mod hashes {
 pub use acl::{Acls, Condition, Verdict};
 pub use bytes::{Bytes, SAMPLE_BYTES_MAX};
 pub use compile::{Compiler, Style};
+pub use conn_error::ConnError;
 pub use error::ExprError;
 pub use expr::Expr;
-pub use facts::{LogOrigin, RulePlace, Scope, Session, Timing, Txn, Waits, World};
+pub use facts::{RulePlace, Scope, Session, Timing, Txn, Waits, World};
+pub use log_origin::LogOrigin;
 pub use logformat::LogFormat;
 pub use pattern::{Reference, References, regex};
 pub use place::Place;

@@ -212,7 +212,8 @@ pub fn log(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
             "log : 'global' is not supported for a global syslog server.",
         ));
     }
-    build.global.log.push(log_line::target(line)?);
+    let target = log_line::target(line, build.shared)?;
+    build.global.log.push(target);
     Ok(())
 }
 
@@ -296,7 +297,7 @@ pub fn set_var_fmt(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let var = proc_variable(build, line)?;
     line.need(2, || "'set-var-fmt' expects a format as argument.".into())?;
     line.at_most(2)?;
-    let format = build.shared.log_format(line, 2, Place::CONFIG)?;
+    let format = build.shared.plain_format(line, 2, Place::CONFIG)?;
     build.global.set_var.push(Assignment {
         var,
         when: SetConditions::default(),

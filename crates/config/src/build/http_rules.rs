@@ -7,7 +7,7 @@ pub mod target;
 use super::line::{Cursor, Line, Parse};
 use super::order::{Stage, ends};
 use super::proxy::ProxyBuild;
-use super::{did_you_mean, reply, stream_actions, values};
+use super::{did_you_mean, log_profile, reply, stream_actions, values};
 use crate::keywords::{self, Keyword, actions};
 use crate::model::{Capture, HttpAction, HttpRule, Pause};
 use sample::{ExprError, Place};
@@ -202,6 +202,16 @@ pub fn capture(
     };
     known_slot(build, cursor, word, slot, build.proxy.capture_request.len())?;
     Ok(HttpAction::Capture { expr, slot })
+}
+
+/// `do-log [profile <name>]`
+pub fn do_log(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    _place: Place,
+) -> Parse<HttpAction> {
+    let profile = log_profile::option(cursor, build.shared)?;
+    Ok(HttpAction::DoLog { profile })
 }
 
 /// `capture <sample> id <slot>` of responses

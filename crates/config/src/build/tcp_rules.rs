@@ -3,7 +3,7 @@
 use super::line::{Cursor, Line, Parse};
 use super::order::Stage;
 use super::proxy::ProxyBuild;
-use super::{did_you_mean, stream_actions, values};
+use super::{did_you_mean, log_profile, stream_actions, values};
 use crate::keywords::{self, Keyword, actions};
 use crate::model::{Capture, TcpAction, TcpRule};
 use sample::Place;
@@ -188,6 +188,16 @@ pub fn capture(
     });
     let slot = slots.len() - 1;
     Ok(TcpAction::Capture { expr, slot })
+}
+
+/// `do-log [profile <name>]`
+pub fn do_log(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    _place: Place,
+) -> Parse<TcpAction> {
+    let profile = log_profile::option(cursor, build.shared)?;
+    Ok(TcpAction::DoLog { profile })
 }
 
 /// `expect-proxy layer4`

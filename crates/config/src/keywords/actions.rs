@@ -28,7 +28,7 @@ pub const HTTP_REQUEST: &[Keyword<HttpParser>] = &[
     H::yes("del-map*", S, patterns::del_map, "Removes a key from a map."),
     H::yes("deny", S, http::deny, "Answers with an error."),
     H::not_yet("disable-l7-retry", S, "Never sends this request again."),
-    H::not_yet("do-log", S, "Emits a log line now."),
+    H::yes("do-log", S, http::do_log, "Emits a log line now."),
     H::not_yet("do-resolve*", S, "Resolves a name into a variable."),
     H::yes("early-hint", S, headers::early_hint, "Sends a header of an early hint."),
     H::yes("normalize-uri", S, target::normalize_uri, "Normalises the URI."),
@@ -99,7 +99,7 @@ pub const HTTP_RESPONSE: &[Keyword<HttpParser>] = &[
     H::yes("del-headers-bin", S, headers::del_headers_bin, "Removes headers in binary form."),
     H::yes("del-map*", S, patterns::del_map, "Removes a key from a map."),
     H::yes("deny", S, http::deny_response, "Answers with an error."),
-    H::not_yet("do-log", S, "Emits a log line now."),
+    H::yes("do-log", S, http::do_log, "Emits a log line now."),
     H::yes("pause", S, http::pause, "Waits."),
     H::yes("redirect", S, redirect::response, "Redirects."),
     H::yes("replace-header", S, headers::replace_header, "Rewrites a header by a pattern."),
@@ -144,7 +144,7 @@ pub const HTTP_AFTER_RESPONSE: &[Keyword<HttpParser>] = &[
     H::yes("del-header", S, headers::del_header, "Removes a header."),
     H::yes("del-headers-bin", S, headers::del_headers_bin, "Removes headers in binary form."),
     H::yes("del-map*", S, patterns::del_map, "Removes a key from a map."),
-    H::not_yet("do-log", S, "Emits a log line now."),
+    H::yes("do-log", S, http::do_log, "Emits a log line now."),
     H::yes("replace-header", S, headers::replace_header, "Rewrites a header by a pattern."),
     H::yes("replace-value", S, headers::replace_value, "Rewrites the values of a header by a pattern."),
     H::not_yet("sc-add-gpc*", S, "Adds to a general purpose counter."),
@@ -168,7 +168,7 @@ pub const HTTP_AFTER_RESPONSE: &[Keyword<HttpParser>] = &[
 #[rustfmt::skip]
 pub const TCP_CONNECTION: &[Keyword<TcpParser>] = &[
     T::yes("accept", S, tcp::accept, "Lets the connection pass."),
-    T::not_yet("do-log", S, "Emits a log line now."),
+    T::yes("do-log", S, tcp::do_log, "Emits a log line now."),
     T::not_yet("expect-netscaler-cip", S, "Expects the NetScaler client IP protocol."),
     T::yes("expect-proxy", S, tcp::expect_proxy, "`expect-proxy layer4`: expects a PROXY protocol header."),
     T::yes("reject", S, tcp::reject, "Closes the connection without an answer."),
@@ -198,7 +198,7 @@ pub const TCP_CONNECTION: &[Keyword<TcpParser>] = &[
 pub const TCP_SESSION: &[Keyword<TcpParser>] = &[
     T::yes("accept", S, tcp::accept, "Lets the connection pass."),
     T::not_yet("attach-srv", S, "Gives the connection to a server of reverse HTTP."),
-    T::not_yet("do-log", S, "Emits a log line now."),
+    T::yes("do-log", S, tcp::do_log, "Emits a log line now."),
     T::yes("reject", S, tcp::reject, "Closes the connection without an answer."),
     T::not_yet("sc-add-gpc*", S, "Adds to a general purpose counter."),
     T::not_yet("sc-inc-gpc*", S, "Increments a general purpose counter."),
@@ -226,7 +226,7 @@ pub const TCP_SESSION: &[Keyword<TcpParser>] = &[
 pub const TCP_CONTENT: &[Keyword<TcpParser>] = &[
     T::yes("accept", S, tcp::accept, "Lets the connection pass."),
     T::yes("capture", S, tcp::capture, "Keeps a sample for the logs."),
-    T::not_yet("do-log", S, "Emits a log line now."),
+    T::yes("do-log", S, tcp::do_log, "Emits a log line now."),
     T::not_yet("do-resolve*", S, "Resolves a name into a variable."),
     T::yes("reject", S, tcp::reject, "Closes the connection without an answer."),
     T::not_yet("sc-add-gpc*", S, "Adds to a general purpose counter."),
@@ -266,7 +266,7 @@ pub const TCP_CONTENT: &[Keyword<TcpParser>] = &[
 pub const TCP_RESPONSE: &[Keyword<TcpParser>] = &[
     T::yes("accept", S, tcp::accept, "Lets the connection pass."),
     T::yes("close", S, tcp::close, "Closes the connection to the server."),
-    T::not_yet("do-log", S, "Emits a log line now."),
+    T::yes("do-log", S, tcp::do_log, "Emits a log line now."),
     T::yes("reject", S, tcp::reject, "Closes the connection without an answer."),
     T::not_yet("sc-add-gpc*", S, "Adds to a general purpose counter."),
     T::not_yet("sc-inc-gpc*", S, "Increments a general purpose counter."),

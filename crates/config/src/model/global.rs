@@ -1,6 +1,6 @@
 //! The whole configuration, and section `global` (manual §3).
 
-use super::{Bind, LogTarget, Proxy};
+use super::{Bind, LogProfile, LogTarget, Proxy};
 use std::time::Duration;
 
 /// Everything one run of the process needs.
@@ -10,6 +10,8 @@ pub struct Config {
     pub global: Global,
     /// Frontends, backends and listens in the order of the files. A `listen` is both.
     pub proxies: Vec<Proxy>,
+    /// Sections `log-profile`.
+    pub log_profiles: Vec<LogProfile>,
     /// How many variables of each scope the expressions name.
     pub slots: sample::SlotCounts,
     /// The pattern sets that ACLs, maps and actions name. They can be edited while traffic runs.

@@ -84,6 +84,10 @@ pub enum HttpAction {
         expr: sample::Expr,
         slot: usize,
     },
+    /// With a log profile: its index in [`super::Config::log_profiles`].
+    DoLog {
+        profile: Option<usize>,
+    },
     Return(Reply),
     Deny(Reply),
     Tarpit(Reply),
@@ -338,4 +342,8 @@ pub enum TcpAction {
     /// `set-var`, `set-var-fmt`, `unset-var`.
     Var(sample::Assignment),
     Close,
+    /// As [`HttpAction::DoLog`].
+    DoLog {
+        profile: Option<usize>,
+    },
 }

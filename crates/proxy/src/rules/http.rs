@@ -190,6 +190,10 @@ impl Core {
                 self.stream_action(cx, stream, action, None);
                 true
             }
+            HttpAction::DoLog { profile } => {
+                self.do_log(cx, stream, set.origin(), *profile);
+                true
+            }
             // Waiting.
             HttpAction::WaitForBody { time, at_least } => {
                 let waits = match set.is_response() {

@@ -16,11 +16,12 @@ mod waits;
 use config::model::HttpRule;
 use net::{ConnId, Driver};
 use sample::facts::Session;
-use sample::{Condition, LogFormat, Scope};
+use sample::{Condition, LogFormat, LogOrigin, Scope};
 
 use crate::conn::Conns;
 use crate::engine::{Core, Cx};
 use crate::stream::Stream;
+use crate::world::View;
 
 /// The HTTP rule sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,15 @@ impl RuleSet {
         match self.is_response() {
             false => b'R',
             true => b'H',
+        }
+    }
+
+    /// What the log says of a line that a rule of this set asked for.
+    fn origin(self) -> LogOrigin {
+        match self {
+            RuleSet::Request | RuleSet::Redirect => LogOrigin::HttpRequest,
+            RuleSet::Response => LogOrigin::HttpResponse,
+            RuleSet::AfterResponse => LogOrigin::HttpAfterResponse,
         }
     }
 
@@ -119,8 +129,13 @@ impl Core {
         response_data: &[u8],
         work: impl FnOnce(&Scope<'_>) -> R,
     ) -> Option<R> {
-        let view = self.view(cx);
-        let (session, request_data) = self.conns.session_and_input(stream.client?)?;
+        let client = stream.client?;
+        let view = View {
+            client: Some(client),
+            server: stream.server,
+            ..self.view(cx)
+        };
+        let (session, request_data) = self.conns.session_and_input(client)?;
         let scope = Scope {
             now: cx.now(),
             world: &view,
@@ -130,6 +145,7 @@ impl Core {
             response: stream.has_response().then_some(&stream.response),
             request_data,
             response_data,
+            from_server: stream.is_answered(),
             last_chance,
         };
         Some(work(&scope))

@@ -2,7 +2,7 @@
 
 use config::model::{TcpAction, TcpRule};
 use net::{ConnId, Driver};
-use sample::Scope;
+use sample::{LogOrigin, Scope};
 
 use super::Verdict;
 use super::address::Part;
@@ -11,6 +11,7 @@ use crate::engine::{Core, Cx};
 use crate::running::deadline;
 use crate::stream::phases::Step;
 use crate::stream::{Phase, Stream};
+use crate::world::View;
 
 impl Core {
     /// `tcp-request connection`: right after the accept.
@@ -69,6 +70,13 @@ impl Core {
                     }
                 }
                 TcpAction::Var(assignment) => self.assign_in_session(cx, conn, assignment),
+                TcpAction::DoLog { profile } => {
+                    let origin = match connection {
+                        true => LogOrigin::TcpConnection,
+                        false => LogOrigin::TcpSession,
+                    };
+                    self.do_log_session(cx, conn, origin, *profile);
+                }
                 TcpAction::SetSrc(expr) => {
                     self.set_address(cx, conn, expr, Part::SourceIp, connection)
                 }
@@ -141,6 +149,9 @@ impl Core {
                 TcpAction::Var(assignment) => self.assign(cx, stream, assignment),
                 TcpAction::Capture { expr, slot } => self.capture(cx, stream, false, expr, *slot),
                 TcpAction::Stream(action) => self.stream_action(cx, stream, action, None),
+                TcpAction::DoLog { profile } => {
+                    self.do_log(cx, stream, LogOrigin::TcpRequest, *profile);
+                }
                 TcpAction::SetSrc(expr) => {
                     self.set_stream_address(cx, stream, expr, Part::SourceIp);
                 }
@@ -209,6 +220,9 @@ impl Core {
                 TcpAction::Var(assignment) => {
                     self.assign_with_response(cx, stream, assignment, bytes);
                 }
+                TcpAction::DoLog { profile } => {
+                    self.do_log(cx, stream, LogOrigin::TcpResponse, *profile);
+                }
                 _ => debug_assert!(false, "an action without an implementation was accepted"),
             }
         }
@@ -237,7 +251,10 @@ impl Core {
         conn: ConnId,
         work: impl FnOnce(&Scope<'_>) -> R,
     ) -> Option<R> {
-        let view = self.view(cx);
+        let view = View {
+            client: Some(conn),
+            ..self.view(cx)
+        };
         let scope = Scope {
             now: cx.now(),
             world: &view,
@@ -247,6 +264,7 @@ impl Core {
             response: None,
             request_data: self.conns.input(conn),
             response_data: &[],
+            from_server: false,
             last_chance: true,
         };
         Some(work(&scope))

@@ -7,6 +7,7 @@ pub(crate) mod response;
 pub(crate) mod transfer;
 pub(crate) mod tunnel;
 
+use crate::logging::Moments;
 use http::Head;
 use http::h1::{Framing, Parsed, Resume};
 use net::ConnId;
@@ -107,6 +108,8 @@ pub(crate) struct Stream {
     /// The client's end came while the rest of a body was awaited.
     pub body_cut: bool,
     pub logged: bool,
+    /// When its frontend writes a line.
+    pub log_moments: Moments,
     /// The request asked for another protocol (`Upgrade`, CONNECT).
     pub wants_tunnel: bool,
     /// The tunnel's TCP half-closes, in order: client's end seen, server's end seen.
@@ -176,6 +179,7 @@ impl Stream {
             answer_framing,
             body_cut,
             logged,
+            log_moments,
             wants_tunnel,
             client_ended,
             server_ended,
@@ -226,6 +230,7 @@ impl Stream {
         *labels = net::Labels::default();
         *log_level = None;
         txn.reset();
+        *log_moments = Moments::default();
         request.clear();
         response.clear();
         trailers.clear();
@@ -236,6 +241,17 @@ impl Stream {
         *resume = Resume::default();
         *upload = Transfer::default();
         *download = Transfer::default();
+    }
+
+    /// Its rules are those of the response's way.
+    pub fn is_answered(&self) -> bool {
+        use Phase::{
+            BackendResponse, Done, OpenTunnel, ResponseHead, SendResponse, Transfer, Tunnel,
+        };
+        matches!(
+            self.phase,
+            ResponseHead | BackendResponse | SendResponse | Transfer | OpenTunnel | Tunnel | Done
+        )
     }
 
     /// Marks who ended it and when; the first mark stays.

@@ -6,6 +6,7 @@ use config::model::{BackendTarget, ConnectionMode};
 use http::h1::{self, Framing, Strictness};
 use http::{Method, Version};
 use net::Driver;
+use sample::LogOrigin;
 
 use super::phases::Step;
 use super::transfer::{Coding, Transfer};
@@ -13,6 +14,7 @@ use super::{Phase, Stream};
 use crate::engine::{Core, Cx};
 use crate::rules::{Outcome, RuleSet};
 use crate::running::deadline;
+use crate::shared::{Count, Pace};
 
 impl Stream {
     /// A request's head was read.
@@ -76,6 +78,7 @@ impl Core {
                 parsed.consumed
             }
             Err(error) => {
+                self.mark(cx, Pace::Requests(stream.frontend));
                 stream.txn.bytes_in = bytes.len() as u64;
                 stream.ended_by(b'P', b'R');
                 self.refuse_request(cx, stream, error.status());
@@ -86,6 +89,8 @@ impl Core {
 
     fn request_read<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
         stream.head_in_parts = false;
+        self.mark(cx, Pace::Requests(stream.frontend));
+        self.log_at(cx, stream, LogOrigin::Accept);
         let Stream {
             request,
             txn,
@@ -93,6 +98,7 @@ impl Core {
             ..
         } = stream;
         txn.method = request.method();
+        txn.request_framing = parsed.framing;
         txn.bytes_in = parsed.consumed as u64;
         let line = &mut txn.request_line;
         line.clear();
@@ -135,7 +141,11 @@ impl Core {
         } else {
             Phase::SwitchBackend
         };
-        self.content_rules(cx, stream, stream.frontend, next)
+        let step = self.content_rules(cx, stream, stream.frontend, next);
+        if step == Step::Go(Phase::FrontendBody) {
+            self.log_at(cx, stream, LogOrigin::Request);
+        }
+        step
     }
 
     pub fn backend_content<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
@@ -191,18 +201,14 @@ impl Core {
                 chosen = match &rule.target {
                     BackendTarget::Static(backend) => Some(*backend),
                     BackendTarget::Dynamic(format) => {
-                        let mut name = Vec::new();
+                        let mut name = std::mem::take(&mut self.text);
                         self.render(cx, stream, format, &mut name);
-                        let mode = proxy.mode;
-                        let named = |other: &config::model::Proxy| {
-                            other.is_backend
-                                && !other.disabled
-                                && other.mode == mode
-                                && other.name.as_bytes() == name
-                        };
                         // A name that no backend of this mode has falls through (manual §4.2 use_backend); one that is
                         // written out was checked when the configuration was loaded.
-                        cx.running.config.proxies.iter().position(named)
+                        let named = cx.running.backend_named(&name, proxy.mode);
+                        name.clear();
+                        self.text = name;
+                        named
                     }
                 };
                 if chosen.is_some() || matches!(rule.target, BackendTarget::Dynamic(_)) {
@@ -221,7 +227,8 @@ impl Core {
         stream.backend = backend;
         stream.txn.backend = Some(backend as u32);
         stream.backend_counted = true;
-        self.count(crate::shared::Count::Backend(backend));
+        self.count(Count::Backend(backend));
+        self.mark(cx, Pace::Streams(backend));
         Step::Go(Phase::BackendContent)
     }
 
@@ -243,6 +250,7 @@ impl Core {
     }
 
     /// Waits for a request's body, as far as a buffer takes it.
+    #[inline]
     fn buffer_body<D: Driver>(
         &mut self,
         cx: &mut Cx<'_, D>,
@@ -250,19 +258,21 @@ impl Core {
         wanted: bool,
         next: Phase,
     ) -> Step {
-        let time_ms = cx.running.timeouts[stream.frontend].http_request;
-        match wanted && self.awaits_body(cx, stream, time_ms, None) {
-            true => {
-                stream.txn.waits = Some(sample::Waits::Body);
-                Step::Wait
-            }
-            false => {
-                if !stream.body_cut {
-                    stream.txn.waits = None;
-                }
-                Step::Go(next)
-            }
+        if wanted && self.waits_in_buffer(cx, stream) {
+            return Step::Wait;
         }
+        Step::Go(next)
+    }
+
+    fn waits_in_buffer<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> bool {
+        let time_ms = cx.running.timeouts[stream.frontend].http_request;
+        let waits = self.awaits_body(cx, stream, time_ms, None);
+        if waits {
+            stream.txn.waits = Some(sample::Waits::Body);
+        } else if !stream.body_cut {
+            stream.txn.waits = None;
+        }
+        waits
     }
 
     /// `http-request wait-for-body` (manual §4.4): whether it still waits.

@@ -7,6 +7,7 @@ use http::h1::{self, Framing, Strictness};
 use http::{Method, Version};
 use net::timers::NEVER_MS;
 use net::{ConnId, Driver, Sent};
+use sample::LogOrigin;
 
 use super::finish::phase_letter;
 use super::phases::Step;
@@ -57,6 +58,7 @@ impl Core {
         );
         if stream.upload.done {
             let head = std::mem::take(&mut stream.sent);
+            stream.txn.bytes_to_server += head.len() as u64;
             self.send(cx, server, &head, &[]);
             stream.sent = head;
         } else {
@@ -79,6 +81,7 @@ impl Core {
             && let Some(server) = stream.server
         {
             let head = std::mem::take(&mut stream.sent);
+            stream.txn.bytes_to_server += head.len() as u64;
             self.send(cx, server, &head, &[]);
             stream.sent = head;
         }
@@ -111,6 +114,9 @@ impl Core {
             .upload
             .pump(bytes, &mut stream.trailers, &mut pending, &mut outlet);
         let backlog = outlet.backlog;
+        if stream.server.is_some() {
+            stream.txn.bytes_to_server += outlet.bytes;
+        }
         pending.clear();
         self.scratch = pending;
         match result {
@@ -180,6 +186,7 @@ impl Core {
             Ok(Some(parsed)) => {
                 stream.head_read = parsed.consumed;
                 stream.body_read = framed(parsed.framing, bytes.len() - parsed.consumed);
+                stream.txn.bytes_from_server += parsed.consumed as u64;
                 self.response_read(cx, stream, parsed);
                 parsed.consumed
             }
@@ -235,6 +242,7 @@ impl Core {
             stream.keep_client = false;
         }
         stream.answer_framing = parsed.framing;
+        stream.txn.response_framing = parsed.framing;
         let framing = if tunnel {
             Framing::None
         } else {
@@ -356,6 +364,7 @@ impl Core {
             self.send(cx, client, &head, &[]);
             self.scratch = head;
             self.scratch.clear();
+            self.log_at(cx, stream, LogOrigin::Response);
             return Step::Go(Phase::OpenTunnel);
         }
         if stream.download.done {
@@ -364,10 +373,7 @@ impl Core {
             // The head leaves with the first bytes of the body; `server_data` sees to it that it does not wait for them.
             stream.phase = Phase::Transfer;
         }
-        if cx.running.proxy(stream.frontend).options.logasap {
-            stream.txn.log_early = true;
-            self.log_stream(cx, stream);
-        }
+        self.log_at(cx, stream, LogOrigin::Response);
         Step::Go(Phase::Transfer)
     }
 
@@ -464,6 +470,7 @@ impl Core {
                 bytes.len()
             }
             Ok(used) => {
+                stream.txn.bytes_from_server += used as u64;
                 if backlog && !stream.download.done {
                     self.pause(cx, server);
                     self.set_deadline(server, NEVER_MS);

@@ -4,7 +4,7 @@
 //! that need no declaration; the patterns are those of [`crate::pattern`].
 
 pub(crate) mod compile;
-mod keywords;
+pub(crate) mod keywords;
 mod predefined;
 
 use std::sync::Arc;

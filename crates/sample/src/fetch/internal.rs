@@ -30,7 +30,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Bool,
         &CONSTANT,
         "the boolean of the argument",
-        constant,
+        truth,
     )
     .checked(read_bool),
     fetch(
@@ -208,6 +208,14 @@ pub(crate) const FETCHES: &[Fetch] = &[
         |_, scope, _| Some(Value::Int(scope.world.actconn().into())),
     ),
     fetch(
+        "quic_enabled",
+        NONE,
+        Kind::Bool,
+        &CONSTANT,
+        "whether QUIC is served: it is not, and so there is no value",
+        |_, _, _| None,
+    ),
+    fetch(
         "stopping",
         NONE,
         Kind::Bool,
@@ -244,6 +252,13 @@ fn constant<'a>(args: &'a [Arg], _: &Scope<'a>, _: &mut Cursor) -> Option<Value<
         Arg::Str(text) => Value::text(&**text),
         _ => return None,
     })
+}
+
+fn truth<'a>(args: &'a [Arg], _: &Scope<'a>, _: &mut Cursor) -> Option<Value<'a>> {
+    match args.first()? {
+        Arg::Int(value) => Some(Value::Bool(*value != 0)),
+        _ => None,
+    }
 }
 
 fn binary<'a>(args: &'a [Arg], _: &Scope<'a>, _: &mut Cursor) -> Option<Value<'a>> {

@@ -197,6 +197,7 @@ impl Proxy {
         const READY: &str = "
 frontend ready
     mode http
+    no log
     timeout client 20s
     bind \"fd@${READY}\"
     http-request return status 200
