@@ -10,6 +10,7 @@ use crate::compile::suggest;
 use crate::pattern::inline::Matcher;
 use crate::pattern::method::{METHODS, Method};
 use crate::pattern::{Columns, How, Lookup, ValueKinds, Wanted};
+use crate::raw::bytes_of;
 use crate::text::parse_int;
 use crate::{Compiler, ExprError, Kind, Place, fetch, known};
 
@@ -244,7 +245,7 @@ fn with_id(
         .map_err(|message| at_word(words, word, message))?;
     for (index, pattern) in written.iter().filter(|_| is_new) {
         lookup
-            .add(pattern.as_bytes())
+            .add(&bytes_of(pattern))
             .map_err(|message| at_word(words, *index, message))?;
     }
     Ok(lookup)

@@ -114,7 +114,7 @@ impl Compiler {
             ArgKind::Ipv6 => Arg::Ipv6(text.parse().map_err(|_| invalid())?),
             ArgKind::Mask4 => Arg::Ipv4(mask4(&text).ok_or_else(invalid)?),
             ArgKind::Mask6 => Arg::Ipv6(mask6(&text).ok_or_else(invalid)?),
-            ArgKind::Regex => regex_argument(&text, flags)?,
+            ArgKind::Regex => regex_argument(&written.text, flags)?,
             ArgKind::VarOrNothing if text.is_empty() => Arg::Str(Box::default()),
             ArgKind::Var | ArgKind::VarOrNothing => Arg::Var(self.names.var(&text)?),
             ArgKind::IntOrVar => match parse_int(&text) {
@@ -173,14 +173,14 @@ impl Compiler {
     }
 }
 
-fn regex_argument(pattern: &str, flags: &[u8]) -> Result<Arg, String> {
+fn regex_argument(pattern: &[u8], flags: &[u8]) -> Result<Arg, String> {
     if let Some(other) = flags.iter().find(|flag| !b"ig".contains(flag)) {
         return Err(format!(
             "invalid regex flag '{}', only 'i' and 'g' are supported",
             char::from(*other)
         ));
     }
-    let regex = crate::regex::compile(pattern, flags.contains(&b'i'))?;
+    let regex = crate::regex::compile_bytes(pattern, flags.contains(&b'i'))?;
     Ok(Arg::Regex {
         regex: Box::new(regex),
         global: flags.contains(&b'g'),

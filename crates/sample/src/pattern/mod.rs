@@ -19,6 +19,7 @@ mod index;
 mod networks;
 mod numbers;
 mod parse;
+mod parts;
 mod reference;
 mod registry;
 mod set;

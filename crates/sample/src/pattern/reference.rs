@@ -264,7 +264,8 @@ impl Reference {
     }
 
     /// Puts a content made by [`Reference::draft`] of the same reference in the place of the present one.
-    pub fn commit(&self, draft: Draft) {
+    pub fn commit(&self, mut draft: Draft) {
+        draft.set.seal();
         let old = self.write(|set| std::mem::replace(set, draft.set));
         // What was there is freed when nobody waits any more.
         drop(old);

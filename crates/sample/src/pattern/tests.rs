@@ -185,7 +185,7 @@ fn compiled_sets_answer_as_lists_do() {
                 .expect("a set");
             let set = lookup.reference.clone();
             let mut entries: Vec<(String, String)> = Vec::new();
-            for step in 0..60 {
+            for step in 0..120 {
                 edit(method, &set, &mut entries, step, &mut random);
                 if step % 6 == 5 {
                     compare(how, &lookup, &entries, &mut random);
@@ -250,8 +250,10 @@ fn edit(
             at.map(|at| entries.remove(at));
         }
         _ if step.is_multiple_of(5) => {
-            let mut draft = set.draft(3);
-            entries.truncate(3);
+            // Enough of them for an automaton now and then.
+            let kept = [3, 25][random.below(2)];
+            let mut draft = set.draft(kept);
+            entries.truncate(kept);
             for (key, value) in &*entries {
                 draft.add(key.as_bytes(), value.as_bytes()).expect("added");
             }
