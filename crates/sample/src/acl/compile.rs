@@ -202,9 +202,14 @@ fn line(compiler: &mut Compiler, words: &[&str]) -> Result<Line, ExprError> {
     let written = written_patterns(words, flags.next, method)?;
     let matcher = match flags.id {
         Some(id) => {
-            flags
-                .files
-                .push(with_id(compiler, words, id, how, &written)?);
+            flags.files.push(with_id(
+                compiler,
+                words,
+                id,
+                how,
+                compiled.fetch.name,
+                &written,
+            )?);
             Matcher::new(how, &[])
         }
         None => {
@@ -231,6 +236,7 @@ fn with_id(
     words: &[&str],
     (word, id): (usize, u32),
     how: How,
+    keyword: &str,
     written: &[(usize, String)],
 ) -> Result<Lookup, ExprError> {
     let wanted = Wanted {
@@ -241,7 +247,7 @@ fn with_id(
     let source = compiler.source.clone();
     let (lookup, is_new) = compiler
         .references
-        .with_id(id, wanted, &source)
+        .with_id(id, keyword, wanted, &source)
         .map_err(|message| at_word(words, word, message))?;
     for (index, pattern) in written.iter().filter(|_| is_new) {
         lookup

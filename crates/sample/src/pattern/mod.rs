@@ -37,7 +37,7 @@ use crate::Value;
 use crate::cast::cast;
 
 pub use file::{FileLine, lines};
-pub use reference::{Columns, Draft, EditError, Reference};
+pub use reference::{Columns, Draft, EditError, Reference, Usage};
 pub use registry::References;
 pub(crate) use registry::{Source, Wanted};
 pub(crate) use set::ValueKinds;
