@@ -11,6 +11,8 @@ pub mod expressions;
 pub mod frontend;
 pub mod global;
 pub mod http_rules;
+pub mod inherit;
+pub mod legacy;
 pub mod line;
 pub mod log_line;
 pub mod log_profile;
@@ -114,6 +116,7 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
     let log_profiles = log_profile::build(tree, &mut shared);
     let proxies = sections::sections(tree, &global, &mut shared);
     let slots = shared.compiler.slots();
+    let needs = shared.compiler.needs();
     let var_names = shared.compiler.var_names();
     let config = Config {
         global,
@@ -121,6 +124,7 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
         log_profiles,
         slots,
         patterns: patterns::finish(&mut shared),
+        needs,
         var_names,
         files: std::mem::take(&mut shared.files),
     };
@@ -210,7 +214,13 @@ pub fn parser_of<P: Copy>(
     match keyword.state {
         State::Supported(parser) => Ok(Some(parser)),
         State::NotYet => Err(line.fault(at, not_yet(&word))),
-        State::Removed(instead) => Err(line.fault(at, instead)),
+        State::Removed(instead) => Err(line.fault(
+            at,
+            match legacy::instead(line) {
+                Some(line) => format!("{instead} Here that is: {line}"),
+                None => instead.to_owned(),
+            },
+        )),
         State::NoMeaning(reason) => {
             shared.diagnostics.diag(
                 &line.span(at),

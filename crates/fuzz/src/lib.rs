@@ -13,6 +13,7 @@ pub mod mutate;
 mod normalize;
 mod pattern;
 mod proxy;
+mod sniff;
 
 pub use body::h1_body;
 pub use config::config_text;
@@ -21,6 +22,7 @@ pub use log_format::log_format;
 pub use normalize::normalize_uri;
 pub use pattern::{pattern_file, regex};
 pub use proxy::proxy_protocol;
+pub use sniff::first_bytes;
 
 /// One thing to fuzz.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +66,11 @@ pub const TARGETS: &[Target] = &[
         name: "proxy_protocol",
         run: proxy_protocol,
         words: PROXY_WORDS,
+    },
+    Target {
+        name: "first_bytes",
+        run: first_bytes,
+        words: FIRST_WORDS,
     },
     Target {
         name: "config_text",
@@ -133,6 +140,12 @@ const URI_WORDS: &[&[u8]] = &[
 const PROXY_WORDS: &[&[u8]] = &[
     b"PROXY ", b"TCP4 ", b"TCP6 ", b"UNKNOWN", b"\r\n", b" ", b"1.2.3.4 ", b"::1 ", b"65535 ", b"0",
     b"\r\n\r\n\0\r\nQUIT\n", b"\x21", b"\x20", b"\x11", b"\x31", b"\0\x0c", b"\0\x14", b"\x03\0\x04", b"\x02\0\x01a", b"\x04\0\0",
+];
+
+#[rustfmt::skip]
+const FIRST_WORDS: &[&[u8]] = &[
+    b"\x16\x03\x01", b"\x01\0\0", b"\x03\x03", b"\0\0", b"\0\x10", b"\0\x0a", b"\0\x33", b"\0\x02", b"\0", b"\xff\xff", b"\x80\x2e\x01",
+    b"\x03\0\0", b"Cookie:", b" ", b"mstshash", b"=", b"\r\n", b"\r", b"DIST", b"ARGC", b"ARGV", b"DOTI", b"00000001", b"0000000a", b"ffffffff",
 ];
 
 /// The cuts of an input that are tried: all of a short one, some of a long one.

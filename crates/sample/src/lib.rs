@@ -54,7 +54,7 @@ pub mod hashes {
 
 pub use acl::{Acls, Condition, Verdict};
 pub use bytes::{Bytes, SAMPLE_BYTES_MAX};
-pub use compile::{Compiler, Style};
+pub use compile::{Compiler, Needs, Style};
 pub use conn_error::ConnError;
 pub use error::ExprError;
 pub use expr::Expr;
