@@ -116,6 +116,7 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
     let log_profiles = log_profile::build(tree, &mut shared);
     let proxies = sections::sections(tree, &global, &mut shared);
     let slots = shared.compiler.slots();
+    let needs = shared.compiler.needs();
     let var_names = shared.compiler.var_names();
     let config = Config {
         global,
@@ -123,6 +124,7 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
         log_profiles,
         slots,
         patterns: patterns::finish(&mut shared),
+        needs,
         var_names,
         files: std::mem::take(&mut shared.files),
     };

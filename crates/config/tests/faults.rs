@@ -180,6 +180,11 @@ const FRONTEND: &[Case] = &[
         "9",
     ),
     (
+        "bind :80 tcp-ss 3",
+        "'tcp-ss' : TCP Save SYN option expects an integer argument from 0 to 2.",
+        "3",
+    ),
+    (
         "bind :80 process 1",
         "please use 'thread' instead.",
         "process",
@@ -421,6 +426,16 @@ const FRONTEND: &[Case] = &[
         "http-request return status 99",
         "Unexpected status code '99'.",
         "99",
+    ),
+    (
+        "http-request return content-type a/b",
+        "content-type 'a/b' ignored by the http reply because neither errorfile nor payload defined.",
+        "a/b",
+    ),
+    (
+        "http-request deny status 404 default-errorfiles hdr x y",
+        "hdr parameters ignored by the http reply when used with an errorfile.",
+        "y",
     ),
     (
         "http-request return string x",

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 
 use net::{Addr, CpuOf, Now, TcpInfo};
 
+use crate::captured::{CaptureSlot, Captured};
 pub use crate::vars::Vars;
 use crate::vars::{Assigned, Change, VarLimits, VarNames};
 use crate::{ConnError, LogOrigin, Value};
@@ -176,14 +177,18 @@ pub struct Txn {
     pub captured_request: Vec<Option<Box<[u8]>>>,
     /// Captured response headers, in the order of their slots.
     pub captured_response: Vec<Option<Box<[u8]>>>,
+    /// What converters captured: settled into the slots by [`Txn::settle`].
+    pub captured: Captured,
     /// `capture cookie` of the request (`%CC`).
     pub captured_request_cookie: Option<Box<[u8]>>,
     /// `capture cookie` of the response (`%CS`).
     pub captured_response_cookie: Option<Box<[u8]>>,
     /// The unique id, once it was made (`%ID`, `unique-id`).
     pub unique_id: crate::UniqueId,
-    /// What rules gave this stream instead of its proxies' timeouts.
-    pub own_timeouts: OwnTimeouts,
+    /// What rules set of the stream's timeouts (`set-timeout`).
+    pub timeouts: Timeouts,
+    /// The number of retries that a rule set (`set-retries`), in place of the backend's.
+    pub retries_max: Option<u32>,
     /// How the request's body is framed: what of [`Scope::request_data`] is its body, and in which form.
     pub request_framing: Framing,
     /// The same of the response.
@@ -246,10 +251,12 @@ impl Txn {
             prio_offset,
             captured_request,
             captured_response,
+            captured,
             captured_request_cookie,
             captured_response_cookie,
             unique_id,
-            own_timeouts,
+            timeouts,
+            retries_max,
             request_framing,
             response_framing,
             never_http,
@@ -288,9 +295,11 @@ impl Txn {
         (*prio_class, *prio_offset) = (0, 0);
         captured_request.clear();
         captured_response.clear();
+        captured.settle(|_, _| {});
         (*captured_request_cookie, *captured_response_cookie) = (None, None);
         *unique_id = crate::UniqueId::default();
-        *own_timeouts = OwnTimeouts::default();
+        *timeouts = Timeouts::default();
+        *retries_max = None;
         (*request_framing, *response_framing) = (Framing::default(), Framing::default());
         (*turns, *priority) = (0, (0, 0));
         *timing = Timing::default();
@@ -306,8 +315,25 @@ impl Txn {
         self.req_vars.clear();
     }
 
-    /// Moves what converters assigned into the variables.
+    /// Moves what converters assigned into the variables, and what they captured into the slots.
     pub fn settle(&mut self) {
+        let Txn {
+            captured,
+            captured_request,
+            captured_response,
+            ..
+        } = self;
+        captured.settle(|slot, text| {
+            let slots = if slot.of_response {
+                &mut *captured_response
+            } else {
+                &mut *captured_request
+            };
+            if slots.len() <= slot.index {
+                slots.resize(slot.index + 1, None);
+            }
+            slots[slot.index] = Some(text.into());
+        });
         if !self.assigned.any() {
             return;
         }
@@ -331,6 +357,23 @@ impl Txn {
     pub fn var_bytes(&self) -> usize {
         self.txn_vars.bytes() + self.req_vars.bytes() + self.res_vars.bytes()
     }
+}
+
+/// Timeouts of a stream in place of those of its proxies, in milliseconds; 0 is none at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Inactivity of the client.
+    pub client: Option<u32>,
+    /// A connection to a server.
+    pub connect: Option<u32>,
+    /// A place in a queue.
+    pub queue: Option<u32>,
+    /// Inactivity of the server.
+    pub server: Option<u32>,
+    /// A tarpitted request.
+    pub tarpit: Option<u32>,
+    /// Inactivity of a tunnel.
+    pub tunnel: Option<u32>,
 }
 
 /// Moments of a stream in monotonic milliseconds; none where it did not come that far.
@@ -403,6 +446,15 @@ pub struct ProxyFacts<'a> {
     pub default_backend: &'a str,
 }
 
+/// Which side of a proxy is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProxySide {
+    /// It takes connections.
+    Frontend,
+    /// It has servers.
+    Backend,
+}
+
 /// A bind line as expressions see it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BindFacts<'a> {
@@ -439,7 +491,7 @@ pub enum Side {
 /// The timeouts of a proxy in milliseconds, 0 for none, and its retries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub struct Timeouts {
+pub struct ProxyTimeouts {
     pub client_ms: u64,
     pub connect_ms: u64,
     pub queue_ms: u64,
@@ -447,20 +499,6 @@ pub struct Timeouts {
     pub tarpit_ms: u64,
     pub tunnel_ms: u64,
     pub retries: u32,
-}
-
-/// What rules gave one stream instead of its proxies' timeouts (`set-timeout`) and retries (`set-retries`); none where no
-/// rule did. Milliseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct OwnTimeouts {
-    pub client_ms: Option<u64>,
-    pub connect_ms: Option<u64>,
-    pub queue_ms: Option<u64>,
-    pub server_ms: Option<u64>,
-    pub tarpit_ms: Option<u64>,
-    pub tunnel_ms: Option<u64>,
-    pub retries: Option<u32>,
 }
 
 /// Names and live counters that expressions and logs name (`%f`, `%b`, `%s`, `%ac`, `nbsrv`, …).
@@ -475,6 +513,18 @@ pub trait World {
     /// A proxy's name alone; a log line asks for nothing more of most. Empty for an index that does not exist.
     fn proxy_name(&self, proxy: u32) -> &str {
         self.proxy(proxy).map_or("", |proxy| proxy.name)
+    }
+    /// Bytes that a capture of a frontend has room for; none for a slot that it does not have.
+    fn capture_len(&self, _frontend: u32, _slot: CaptureSlot) -> Option<usize> {
+        None
+    }
+    /// The proxy of this name that has this side (`nbsrv`, `fe_exists`).
+    fn proxy_named(&self, _name: &[u8], _side: ProxySide) -> Option<u32> {
+        None
+    }
+    /// The server of this name in a backend (`srv_is_up`).
+    fn server_named(&self, _backend: u32, _name: &[u8]) -> Option<u32> {
+        None
     }
     /// [`ProxyFacts::frontend_connections`] alone.
     fn frontend_connections(&self, proxy: u32) -> u32 {
@@ -530,7 +580,7 @@ pub trait World {
         0
     }
     /// The timeouts of a proxy; none for an index that does not exist.
-    fn timeouts(&self, _proxy: u32) -> Option<Timeouts> {
+    fn timeouts(&self, _proxy: u32) -> Option<ProxyTimeouts> {
         None
     }
     /// What the kernel knows of a connection of this stream; none without one, and for what is no TCP.

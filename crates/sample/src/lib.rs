@@ -12,6 +12,7 @@
 
 pub mod acl;
 pub mod bytes;
+pub mod captured;
 pub mod compile;
 mod conn_error;
 pub mod error;
@@ -53,7 +54,7 @@ pub mod hashes {
 
 pub use acl::{Acls, Condition, Verdict};
 pub use bytes::{Bytes, SAMPLE_BYTES_MAX};
-pub use compile::{Compiler, Style};
+pub use compile::{Compiler, Needs, Style};
 pub use conn_error::ConnError;
 pub use error::ExprError;
 pub use expr::Expr;

@@ -140,7 +140,7 @@ impl Core {
             world: &view,
             session,
             txn: Some(&stream.txn),
-            request: stream.has_request().then_some(&stream.request),
+            request: (stream.has_request() || stream.http_in_tcp).then_some(&stream.request),
             response: stream.has_response().then_some(&stream.response),
             request_data,
             response_data,

@@ -119,6 +119,8 @@ pub(crate) struct Stream {
     pub old_client: bool,
     /// `tcp-response content` let the server's bytes pass.
     pub response_passed: bool,
+    /// In TCP: the bytes at hand begin with an HTTP request, which `request` holds.
+    pub http_in_tcp: bool,
     /// What a tarpit ends with.
     pub tarpit: Option<(usize, usize)>,
     /// Where a TCP stream that became HTTP goes on once its head is read.
@@ -187,6 +189,7 @@ impl Stream {
             server_ended,
             old_client,
             response_passed,
+            http_in_tcp,
             tarpit,
             after_head,
             paused,
@@ -223,6 +226,7 @@ impl Stream {
             server_ended,
             old_client,
             response_passed,
+            http_in_tcp,
             paused,
             soft_rewrites,
             rules_failed,

@@ -5,10 +5,12 @@
 
 mod arguments;
 pub(crate) mod expression;
+mod needs;
 pub(crate) mod suggest;
 
 pub(crate) use arguments::mask4 as mask4_of;
 pub(crate) use expression::Reading;
+pub use needs::Needs;
 
 use crate::names::Names;
 use crate::pattern::{References, Source};
@@ -36,6 +38,7 @@ pub struct Compiler {
     pub(crate) references: References,
     /// Where what is compiled now is written.
     pub(crate) source: Source,
+    pub(crate) needs: Needs,
     warnings: Vec<ExprError>,
 }
 
@@ -197,6 +200,12 @@ impl Compiler {
     #[must_use]
     pub fn slots(&self) -> SlotCounts {
         self.names.counts()
+    }
+
+    /// What the expressions compiled so far read.
+    #[must_use]
+    pub fn needs(&self) -> Needs {
+        self.needs.clone()
     }
 
     /// The names of all variables; final when everything is compiled.

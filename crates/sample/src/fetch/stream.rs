@@ -1,8 +1,12 @@
 //! Facts of the stream: timers, counters, how it ended, what was captured.
 
-use super::{Fetch, INTERNAL, REQUEST, REQUEST_HEAD, RESPONSE, SERVER_CONNECTION, TOTALS, fetch};
+use super::{
+    Fetch, INTERNAL, REQUEST, REQUEST_HEAD, REQUEST_TOTALS, RESPONSE, SERVER_CONNECTION, TOTALS,
+    TRANSACTION, fetch,
+};
 use crate::args::ArgKind::Int;
 use crate::args::{Arg, NONE, int_at, spec};
+use crate::captured::CaptureSlot;
 use crate::cast::written;
 use crate::timers::Timers;
 use crate::{Kind, RulePlace, Scope, Txn, Value, Waits};
@@ -122,6 +126,14 @@ pub(crate) const FETCHES: &[Fetch] = &[
         },
     ),
     fetch(
+        "term_events",
+        NONE,
+        Kind::Str,
+        &INTERNAL,
+        "events that ended the parts of a stream: none is recorded, which is a dash",
+        |_, _, _| Some(Value::text("{-,-,-,-,-,-,-}")),
+    ),
+    fetch(
         "internal.strm.is_htx",
         NONE,
         Kind::Bool,
@@ -149,7 +161,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "txn.timer.total",
         NONE,
         Kind::Int,
-        &REQUEST,
+        &TRANSACTION,
         "%Ta",
         |_, scope, _| timer(scope, Timers::active),
     ),
@@ -157,7 +169,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "txn.timer.user",
         NONE,
         Kind::Int,
-        &REQUEST,
+        &TRANSACTION,
         "%Tu",
         |_, scope, _| timer(scope, Timers::user),
     ),
@@ -189,7 +201,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "req.timer.queue",
         NONE,
         Kind::Int,
-        &RESPONSE,
+        &SERVER_CONNECTION,
         "%Tw",
         |_, scope, _| timer(scope, Timers::waited),
     ),
@@ -221,7 +233,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "bytes_in",
         NONE,
         Kind::Int,
-        &REQUEST,
+        &REQUEST_TOTALS,
         "bytes from the client (%U)",
         |_, scope, _| Some(Value::Int(scope.txn?.bytes_in as i64)),
     ),
@@ -229,7 +241,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "req.bytes_in",
         NONE,
         Kind::Int,
-        &REQUEST,
+        &REQUEST_TOTALS,
         "bytes from the client (%U)",
         |_, scope, _| Some(Value::Int(scope.txn?.bytes_in as i64)),
     ),
@@ -253,7 +265,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "req.bytes_out",
         NONE,
         Kind::Int,
-        &REQUEST,
+        &REQUEST_TOTALS,
         "bytes to the server",
         |_, scope, _| Some(Value::Int(scope.txn?.bytes_to_server as i64)),
     ),
@@ -287,7 +299,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Str,
         &REQUEST,
         "a captured request header",
-        |args, scope, _| captured(&scope.txn?.captured_request, args),
+        |args, scope, _| captured(args, scope, false),
     ),
     fetch(
         "capture.res.hdr",
@@ -295,7 +307,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Str,
         &RESPONSE,
         "a captured response header",
-        |args, scope, _| captured(&scope.txn?.captured_response, args),
+        |args, scope, _| captured(args, scope, true),
     ),
     fetch(
         "capture.req.method",
@@ -353,9 +365,18 @@ fn timer<'a>(scope: &Scope<'_>, read: impl Fn(&Timers) -> i64) -> Option<Value<'
     Some(Value::Int(read(&Timers::of(scope))))
 }
 
-fn captured<'a>(slots: &'a [Option<Box<[u8]>>], args: &[Arg]) -> Option<Value<'a>> {
-    let slot = usize::try_from(int_at(args, 0)?).ok()?;
-    slots.get(slot)?.as_deref().map(Value::text)
+fn captured<'a>(args: &[Arg], scope: &Scope<'a>, of_response: bool) -> Option<Value<'a>> {
+    let index = usize::try_from(int_at(args, 0)?).ok()?;
+    let txn = scope.txn?;
+    if let Some(text) = txn.captured.get(CaptureSlot { of_response, index }) {
+        return Some(Value::Str(text));
+    }
+    let slots = if of_response {
+        &txn.captured_response
+    } else {
+        &txn.captured_request
+    };
+    slots.get(index)?.as_deref().map(Value::text)
 }
 
 /// Method, URI and version of the request line as received.
@@ -371,14 +392,14 @@ fn request_line(txn: &Txn) -> Option<(&[u8], &[u8], &[u8])> {
     ))
 }
 
-/// Path and query of a request target.
+/// Path and query of a request target; an absolute one may have a query without a path.
 pub(crate) fn path_of(uri: &[u8]) -> Option<&[u8]> {
     if uri.first() == Some(&b'/') {
         return Some(uri);
     }
     let scheme = memchr::memmem::find(uri, b"://")?;
     let authority = &uri[scheme + 3..];
-    memchr::memchr(b'/', authority).map(|slash| &authority[slash..])
+    memchr::memchr2(b'/', b'?', authority).map(|end| &authority[end..])
 }
 
 impl Txn {

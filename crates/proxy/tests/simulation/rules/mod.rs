@@ -2,6 +2,7 @@
 
 mod actions;
 mod connections;
+mod facts;
 mod failures;
 mod messages;
 mod patterns;
