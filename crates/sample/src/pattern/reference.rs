@@ -314,7 +314,7 @@ impl Reference {
         let place = format!("by {what} at file '{file}' line {line}");
         if usage.text.is_empty() {
             usage.text = format!("pattern loaded from file '{written}' used {place}");
-        } else if !usage.text.ends_with(&place) {
+        } else if !usage.text.ends_with(&place) && !usage.text.contains(&format!("{place},")) {
             // A line of `defaults` is compiled for each proxy.
             usage.text.push_str(&format!(", {place}"));
         }
