@@ -9,16 +9,22 @@ mod body;
 mod config;
 mod expression;
 mod head;
+mod log_format;
 pub mod mutate;
 mod normalize;
+mod pattern;
 mod proxy;
+mod sniff;
 
 pub use body::h1_body;
 pub use config::config_text;
 pub use expression::expression;
 pub use head::{h1_request, h1_response};
+pub use log_format::log_format;
 pub use normalize::normalize_uri;
+pub use pattern::{pattern_file, regex};
 pub use proxy::proxy_protocol;
+pub use sniff::first_bytes;
 
 /// One thing to fuzz.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +55,11 @@ pub const TARGETS: &[Target] = &[
         words: CHUNK_WORDS,
     },
     Target {
+        name: "log_format",
+        run: log_format,
+        words: FORMAT_WORDS,
+    },
+    Target {
         name: "normalize_uri",
         run: normalize_uri,
         words: URI_WORDS,
@@ -59,6 +70,11 @@ pub const TARGETS: &[Target] = &[
         words: PROXY_WORDS,
     },
     Target {
+        name: "first_bytes",
+        run: first_bytes,
+        words: FIRST_WORDS,
+    },
+    Target {
         name: "config_text",
         run: config_text,
         words: CONFIG_WORDS,
@@ -67,6 +83,16 @@ pub const TARGETS: &[Target] = &[
         name: "expression",
         run: expression,
         words: EXPRESSION_WORDS,
+    },
+    Target {
+        name: "pattern_file",
+        run: pattern_file,
+        words: PATTERN_WORDS,
+    },
+    Target {
+        name: "regex",
+        run: regex,
+        words: REGEX_WORDS,
     },
 ];
 
@@ -93,6 +119,18 @@ const CONFIG_WORDS: &[&[u8]] = &[
 ];
 
 #[rustfmt::skip]
+const PATTERN_WORDS: &[&[u8]] = &[
+    b"\n", b" ", b"\t", b"\r\n", b"\0", b"#", b"/", b".", b":", b"-", b"a", b"b.c", b"/a/b", b"1", b"1:9", b"-5", b"10.0.0.0/8", b"10.1.0.0/255.0.255.0",
+    b"::1", b"2001:db8::/32", b"::ffff:10.0.0.0/104", b"\xff", b"10.0.0.0/8 net\n", b"1:9 few\n", b"a.b dom\n",
+];
+
+#[rustfmt::skip]
+const REGEX_WORDS: &[&[u8]] = &[
+    b"(", b")", b"[", b"]", b"[^", b"{", b"}", b"{2}", b"{,3}", b"*", b"+", b"?", b"|", b"^", b"$", b".", b"-", b"\\", b"\\d", b"\\W", b"\\b", b"\\x41",
+    b"\\Q", b"\\E", b"\\R", b"\\h", b"\\1", b"(?i)", b"(?x: ", b"(?<n>", b"(?#", b"(?=", b"[[:alpha:]]", b"[:", b"&&", b"a", b"A-Z", b"\xc3\xa9", b" ",
+];
+
+#[rustfmt::skip]
 const HTTP_WORDS: &[&[u8]] = &[
     b"\r\n", b"\n", b"\r", b" ", b"\t", b":", b": ", b",", b"#", b"?", b"@", b"\0", b"\x80", b"\r\n ", b"\r\n\r\n",
     b"GET ", b"CONNECT ", b"OPTIONS ", b"*", b"http://", b"h:80", b"[::1]:443", b" HTTP/1.1\r\n", b" HTTP/1.0\r\n", b"HTTP/1.1 ",
@@ -108,6 +146,13 @@ const CHUNK_WORDS: &[&[u8]] = &[
 ];
 
 #[rustfmt::skip]
+const FORMAT_WORDS: &[&[u8]] = &[
+    b"%", b"%%", b"{", b"}", b"(", b")", b"[", b"]", b":", b",", b" ", b"\n", b"\"", b"\\", b"\0", b"%{+json}o ", b"%{+cbor}o ", b"%{+cbor,+bin}o ", b"%{+Q,+E}o ",
+    b"%{-M}", b"+X", b"+bin", b"%(a)", b"%(a:str)", b"%(b:sint)", b"%(c:bool)", b"%(d:raw)", b"r", b"HU", b"ci", b"cp", b"hr", b"hrl", b"hs", b"ft", b"t", b"ST", b"B",
+    b"[str(x)]", b"[int(5)]", b"[bool(1)]", b"[bin(00ff)]", b"[src]", b"[var(txn.a)]", b"[capture.req.hdr(0)]", b"GET /",
+];
+
+#[rustfmt::skip]
 const URI_WORDS: &[&[u8]] = &[
     b"/", b"//", b"/.", b"/..", b"/../", b"/./", b"%2e", b"%2E%2e", b"%", b"%4", b"%zz", b"%7E", b"?", b"&", b"=", b"a=1", b"b", b"#", b"*", b"\xff",
 ];
@@ -116,6 +161,12 @@ const URI_WORDS: &[&[u8]] = &[
 const PROXY_WORDS: &[&[u8]] = &[
     b"PROXY ", b"TCP4 ", b"TCP6 ", b"UNKNOWN", b"\r\n", b" ", b"1.2.3.4 ", b"::1 ", b"65535 ", b"0",
     b"\r\n\r\n\0\r\nQUIT\n", b"\x21", b"\x20", b"\x11", b"\x31", b"\0\x0c", b"\0\x14", b"\x03\0\x04", b"\x02\0\x01a", b"\x04\0\0",
+];
+
+#[rustfmt::skip]
+const FIRST_WORDS: &[&[u8]] = &[
+    b"\x16\x03\x01", b"\x01\0\0", b"\x03\x03", b"\0\0", b"\0\x10", b"\0\x0a", b"\0\x33", b"\0\x02", b"\0", b"\xff\xff", b"\x80\x2e\x01",
+    b"\x03\0\0", b"Cookie:", b" ", b"mstshash", b"=", b"\r\n", b"\r", b"DIST", b"ARGC", b"ARGV", b"DOTI", b"00000001", b"0000000a", b"ffffffff",
 ];
 
 /// The cuts of an input that are tried: all of a short one, some of a long one.

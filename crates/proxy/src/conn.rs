@@ -24,10 +24,6 @@ pub(crate) struct Conn {
 }
 
 /// Which side of the proxy a connection is on.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly every slot holds a client; in a box it would be one more allocation a connection"
-)]
 #[derive(Debug, Default)]
 pub(crate) enum Role {
     /// No connection lives in this slot.
@@ -48,6 +44,8 @@ pub(crate) struct Client {
     pub stream: Option<StreamId>,
     /// Streams so far.
     pub streams: u32,
+    /// Its streams are HTTP: by the frontend's mode, or since one of them was upgraded.
+    pub is_http: bool,
     /// A server connection that only this client may use again (`http-reuse never`, PROXY protocol).
     pub kept: Option<ConnId>,
     /// Closing, it is read until it has seen our end.

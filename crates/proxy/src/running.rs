@@ -55,6 +55,8 @@ pub struct Running {
     pub(crate) session_prefix: Option<sample::LogFormat>,
     /// By proxy.
     pub(crate) timeouts: Vec<TimeoutsMs>,
+    /// By proxy: in TCP, its expressions look for an HTTP request in the bytes.
+    pub(crate) sniffs_http: Vec<bool>,
     /// By proxy: the load at which servers with a `minconn` reach their `maxconn`.
     pub(crate) fullconn: Vec<u32>,
     /// Variables of scope `proc` (`set-var` of `global`).
@@ -101,6 +103,11 @@ impl Running {
             .iter()
             .map(|proxy| TimeoutsMs::new(&proxy.timeout))
             .collect();
+        let sniffs_http = (0..config.proxies.len())
+            .map(|index| {
+                config.proxies[index].mode == Mode::Tcp && config.needs.http_request(index as u32)
+            })
+            .collect();
         let slots = config.slots;
         let fullconn = fullconn(&config);
         let mut running = Running {
@@ -116,6 +123,7 @@ impl Running {
                 .log_format("%ci:%cp [%t] %f", sample::Place::LOG)
                 .ok(),
             timeouts,
+            sniffs_http,
             fullconn,
             process,
         };
@@ -123,10 +131,10 @@ impl Running {
         running
     }
 
-    /// The enabled backend of this name and mode.
-    pub(crate) fn backend_named(&self, name: &[u8], mode: Mode) -> Option<usize> {
+    /// The enabled backend of this name, if a stream can go there: what is HTTP stays so.
+    pub(crate) fn backend_named(&self, name: &[u8], is_http: bool) -> Option<usize> {
         let backend = *self.backends.get(name)?;
-        (self.proxy(backend).mode == mode).then_some(backend)
+        (!is_http || self.proxy(backend).mode == Mode::Http).then_some(backend)
     }
 
     /// `set-var` and `set-var-fmt` of `global`, in order: each may read those before it.

@@ -2,6 +2,8 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use crate::pattern::method::Method;
+use crate::pattern::{Lookup, Output};
 use crate::vars::SetConditions;
 use crate::{Condition, VarRef};
 
@@ -40,6 +42,8 @@ pub(crate) enum ArgKind {
     Server,
     /// Is not written: the proxy in whose section the expression stands.
     CurrentProxy,
+    /// A map; how it is asked follows from the converter.
+    Map(Method, Output),
     /// Names of ACLs, each may begin with `!`. Takes all arguments that follow.
     Acls,
 }
@@ -57,6 +61,7 @@ impl ArgKind {
             | ArgKind::IntOrVar
             | ArgKind::StrOrVar
             | ArgKind::AclOfWhen
+            | ArgKind::Map(..)
             | ArgKind::Acls => "string",
             ArgKind::FieldNumbers => "Protocol buffers field number",
             ArgKind::Ipv4 => "IPv4 address",
@@ -79,11 +84,20 @@ impl ArgKind {
     /// Whether HAProxy takes it as text first and reads it when the whole list is there: its messages differ.
     pub(crate) fn is_read_later(self) -> bool {
         use ArgKind::{
-            AclOfWhen, Acls, IntOrVar, OtherVar, Regex, StrOrVar, TagVar, Var, VarOrNothing,
+            AclOfWhen, Acls, IntOrVar, Map, OtherVar, Regex, StrOrVar, TagVar, Var, VarOrNothing,
         };
         matches!(
             self,
-            AclOfWhen | Acls | IntOrVar | OtherVar | Regex | StrOrVar | TagVar | Var | VarOrNothing
+            AclOfWhen
+                | Acls
+                | IntOrVar
+                | Map(..)
+                | OtherVar
+                | Regex
+                | StrOrVar
+                | TagVar
+                | Var
+                | VarOrNothing
         )
     }
 }
@@ -122,7 +136,7 @@ pub(crate) enum Arg {
     Ipv4(Ipv4Addr),
     Ipv6(Ipv6Addr),
     Regex {
-        regex: Box<regex::bytes::Regex>,
+        regex: Box<crate::regex::Regex>,
         global: bool,
     },
     Var(VarRef),
@@ -134,6 +148,14 @@ pub(crate) enum Arg {
         server: u32,
     },
     Condition(Condition),
+    Map(Box<MapUse>),
+}
+
+/// A map and what of it is wanted.
+#[derive(Clone, Debug)]
+pub(crate) struct MapUse {
+    pub lookup: Lookup,
+    pub output: Output,
 }
 
 /// The compiled arguments of one call.

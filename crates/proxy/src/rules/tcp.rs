@@ -104,6 +104,9 @@ impl Core {
         proxy: usize,
         next: Phase,
     ) -> Step {
+        if cx.running.sniffs_http[proxy] {
+            self.sniff_http(cx, stream);
+        }
         let rules = &cx.running.proxy(proxy).tcp_request_content;
         if rules.is_empty() {
             return Step::Go(next);
@@ -134,6 +137,13 @@ impl Core {
                 TcpAction::Accept => {
                     stream.txn.last_rule = Some(rule.place);
                     break;
+                }
+                TcpAction::SwitchMode => {
+                    stream.txn.last_rule = Some(rule.place);
+                    if stream.txn.is_http {
+                        break;
+                    }
+                    return self.upgrade(cx, stream);
                 }
                 TcpAction::Reject | TcpAction::Close => {
                     stream.txn.last_rule = Some(rule.place);

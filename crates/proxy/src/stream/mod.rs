@@ -119,8 +119,12 @@ pub(crate) struct Stream {
     pub old_client: bool,
     /// `tcp-response content` let the server's bytes pass.
     pub response_passed: bool,
+    /// In TCP: the bytes at hand begin with an HTTP request, which `request` holds.
+    pub http_in_tcp: bool,
     /// What a tarpit ends with.
     pub tarpit: Option<(usize, usize)>,
+    /// Where a TCP stream that became HTTP goes on once its head is read.
+    pub after_head: Option<Phase>,
     /// `pause` waits until `wait_until_ms`.
     pub paused: bool,
     /// `strict-mode off`, in the rule set at hand.
@@ -185,7 +189,9 @@ impl Stream {
             server_ended,
             old_client,
             response_passed,
+            http_in_tcp,
             tarpit,
+            after_head,
             paused,
             soft_rewrites,
             rules_failed,
@@ -196,7 +202,7 @@ impl Stream {
         } = self;
         *phase = Phase::RequestHead;
         (*client, *server, *target, *avoid, *tarpit) = (None, None, None, None, None);
-        *queued_for = None;
+        (*queued_for, *after_head) = (None, None);
         (*frontend, *backend, *tries, *wait_until_ms) = (0, 0, 0, 0);
         for flag in [
             slot_held,
@@ -220,6 +226,7 @@ impl Stream {
             server_ended,
             old_client,
             response_passed,
+            http_in_tcp,
             paused,
             soft_rewrites,
             rules_failed,

@@ -10,6 +10,7 @@ mod forwarded;
 pub(crate) mod hash;
 mod json_path;
 mod json_query;
+pub(crate) mod map;
 mod mqtt;
 pub(crate) mod number;
 mod packet;
@@ -142,6 +143,7 @@ const FAMILIES: &[&[Convert]] = &[
     binary::CONVERTERS,
     json_query::CONVERTERS,
     hash::CONVERTERS,
+    map::CONVERTERS,
     digest::CONVERTERS,
     aes::CONVERTERS,
     protobuf::CONVERTERS,

@@ -4,9 +4,9 @@ use super::coding::nibble;
 use super::{Convert, convert};
 use crate::args::ArgKind::{Int, IntOrVar, OtherVar, Regex, Str, VarOrNothing};
 use crate::args::{Arg, NONE, int_at, spec, str_at};
-use crate::bytes::Buffer;
 use crate::cast::append_text;
 use crate::operator::int_of as operand;
+use crate::pattern::regex::expand;
 use crate::text::read_ui;
 use crate::{Bytes, Kind, SAMPLE_BYTES_MAX, Scope, Value};
 
@@ -400,23 +400,13 @@ fn regsub<'a>(args: &'a [Arg], value: Value<'a>, _: &Scope<'a>) -> Option<Value<
         return Some(Value::Str(text));
     }
     let template = str_at(args, 1);
-    // Groups take memory from the heap: only a replacement that names some asks for them.
-    let mut groups = names_groups(template).then(|| regex.capture_locations());
     let mut out = Bytes::buffer();
     let mut at = 0;
-    loop {
-        let found = match &mut groups {
-            Some(groups) => regex.captures_read_at(groups, &text, at),
-            None => regex.find_at(&text, at),
-        };
-        let Some(found) = found else { break };
+    while let Some(captures) = regex.captures_at(&text, at) {
+        let Some(found) = captures.get(0) else { break };
         out.extend(&text[at..found.start()]);
-        expand(&mut out, template, |number| match &groups {
-            Some(groups) => groups
-                .get(number)
-                .map_or(b"", |(start, end)| &text[start..end]),
-            None => found.as_bytes(),
-        });
+        // A template that is not whole was refused when it was compiled.
+        expand(&mut out, template, &captures);
         let began = at;
         at = found.end();
         if began == text.len() {
@@ -433,39 +423,6 @@ fn regsub<'a>(args: &'a [Arg], value: Value<'a>, _: &Scope<'a>) -> Option<Value<
     }
     out.extend(&text[at..]);
     Some(Value::Str(Bytes::Owned(out).slice(0, SAMPLE_BYTES_MAX)))
-}
-
-/// Whether a replacement names a group, the whole match aside.
-fn names_groups(template: &[u8]) -> bool {
-    template
-        .windows(2)
-        .any(|pair| pair[0] == b'\\' && matches!(pair[1], b'1'..=b'9'))
-}
-
-/// `\0` to `\9` are groups, `\xHH` a byte, any other byte after a backslash itself.
-fn expand<'t>(out: &mut Buffer, template: &[u8], group: impl Fn(usize) -> &'t [u8]) {
-    let mut rest = template;
-    while let Some(at) = memchr::memchr(b'\\', rest) {
-        out.extend(&rest[..at]);
-        rest = &rest[at + 1..];
-        match rest {
-            [digit @ b'0'..=b'9', after @ ..] => {
-                out.extend(group(usize::from(digit - b'0')));
-                rest = after;
-            }
-            [b'x', high, low, after @ ..] => {
-                // Checked when the expression was compiled.
-                out.push(nibble(*high).unwrap_or(0) << 4 | nibble(*low).unwrap_or(0));
-                rest = after;
-            }
-            [other, after @ ..] => {
-                out.push(*other);
-                rest = after;
-            }
-            [] => {}
-        }
-    }
-    out.extend(rest);
 }
 
 #[cfg(test)]

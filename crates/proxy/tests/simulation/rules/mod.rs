@@ -2,8 +2,10 @@
 
 mod actions;
 mod connections;
+mod facts;
 mod failures;
 mod messages;
+mod patterns;
 mod rewrites;
 mod script;
 mod sessions;
