@@ -130,6 +130,7 @@ impl Core {
                 level: line.severity.max(target.level_min),
                 tag: tag.unwrap_or(DEFAULT_TAG),
                 sd: sd.trim_ascii_end(),
+                steady: profile.is_none().then_some(place.number),
             };
             let now = cx.driver.now();
             let dates = &mut self.logging.dates;

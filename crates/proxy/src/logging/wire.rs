@@ -19,6 +19,16 @@ pub(super) struct Dates {
     bsd: Vec<u8>,
     /// `2026-11-20T13:01:02+00:00`, local time.
     iso: Vec<u8>,
+    /// By the targets' numbers: what went before the last message.
+    heads: Vec<Head>,
+}
+
+/// A head that lasts a second.
+#[derive(Debug, Default)]
+struct Head {
+    second: u64,
+    level: u8,
+    text: Vec<u8>,
 }
 
 /// What goes before a message.
@@ -29,6 +39,8 @@ pub(super) struct Header<'a> {
     pub tag: &'a str,
     /// Structured data; empty for none.
     pub sd: &'a [u8],
+    /// The target's number, where its tag is always the same.
+    pub steady: Option<usize>,
 }
 
 impl Dates {
@@ -43,6 +55,54 @@ impl Dates {
         line: &mut Vec<u8>,
     ) {
         self.refresh(running, now);
+        line.clear();
+        // A head with the time in microseconds is another one each time.
+        let precise = matches!(
+            target.format,
+            LogWire::Rfc5424 | LogWire::Timed | LogWire::Iso
+        );
+        match header.steady.filter(|_| !precise) {
+            Some(number) => self.steady_head(running, target, header, now, number, line),
+            None => self.head(running, target, header, now, line),
+        }
+        let room = target.len.saturating_sub(line.len() + 1);
+        line.extend_from_slice(&text[..text.len().min(room)]);
+        line.push(b'\n');
+    }
+
+    /// The head of a message, from the last one where that is the same.
+    fn steady_head(
+        &mut self,
+        running: &Running,
+        target: &LogTarget,
+        header: &Header<'_>,
+        now: Now,
+        number: usize,
+        line: &mut Vec<u8>,
+    ) {
+        if let Some(head) = self.heads.get(number)
+            && (head.second, head.level) == (self.second, header.level)
+        {
+            return line.extend_from_slice(&head.text);
+        }
+        self.head(running, target, header, now, line);
+        if self.heads.len() <= number {
+            self.heads.resize_with(number + 1, Head::default);
+        }
+        let head = &mut self.heads[number];
+        (head.second, head.level) = (self.second, header.level);
+        head.text.clear();
+        head.text.extend_from_slice(line);
+    }
+
+    fn head(
+        &self,
+        running: &Running,
+        target: &LogTarget,
+        header: &Header<'_>,
+        now: Now,
+        line: &mut Vec<u8>,
+    ) {
         let global = &running.config.global;
         let pid = running.process.pid;
         let level = header.level;
@@ -51,7 +111,6 @@ impl Dates {
             "" => running.process.hostname.as_str(),
             name => name,
         });
-        line.clear();
         let priority = match target.format {
             LogWire::Iso | LogWire::Raw => None,
             LogWire::Short | LogWire::Timed => Some(level.into()),
@@ -102,9 +161,6 @@ impl Dates {
                 line.push(b' ');
             }
         }
-        let room = target.len.saturating_sub(line.len() + 1);
-        line.extend_from_slice(&text[..text.len().min(room)]);
-        line.push(b'\n');
     }
 
     /// `2026-11-20T13:01:02.345678+00:00`

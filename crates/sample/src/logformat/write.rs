@@ -29,6 +29,10 @@ impl Flags {
     pub const HTTP: Flags = Flags(128);
     /// Either encoding.
     pub const ENCODING: Flags = Flags(32 | 64);
+    /// What puts something before and behind a text.
+    const FRAMING: Flags = Flags(2 | 32 | 64);
+    /// What changes a text itself.
+    const ALTERING: Flags = Flags(8 | 32 | 64);
 
     /// Whether it has any of these flags.
     pub fn has(self, flag: Flags) -> bool {
@@ -140,6 +144,7 @@ pub(crate) struct Writer<'o> {
 }
 
 impl<'o> Writer<'o> {
+    #[inline]
     pub fn new(out: &'o mut Vec<u8>, output: Output) -> Writer<'o> {
         let start = out.len();
         Writer {
@@ -152,18 +157,24 @@ impl<'o> Writer<'o> {
     }
 
     /// Nothing was written.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.out.len() == self.start
     }
 
     /// Ends the value: an encoding has a word for none.
+    #[inline]
     pub fn finish(&mut self) {
-        if self.is_empty() && self.flags.has(Flags::ENCODING) {
-            if self.flags.has(Flags::JSON) {
-                self.out.extend_from_slice(b"null");
-            } else {
-                self.cbor().byte(encode::NULL);
-            }
+        if self.flags.has(Flags::ENCODING) && self.is_empty() {
+            self.nothing();
+        }
+    }
+
+    fn nothing(&mut self) {
+        if self.flags.has(Flags::JSON) {
+            self.out.extend_from_slice(b"null");
+        } else {
+            self.cbor().byte(encode::NULL);
         }
     }
 
@@ -175,6 +186,7 @@ impl<'o> Writer<'o> {
     }
 
     /// Text: quoted, escaped, `-` for nothing.
+    #[inline]
     pub fn text(&mut self, text: &[u8]) {
         if self.flags.is_plain() && !text.is_empty() {
             return self.out.extend_from_slice(text);
@@ -191,6 +203,7 @@ impl<'o> Writer<'o> {
     }
 
     /// Text that is never quoted, unless its encoding asks for it.
+    #[inline]
     pub fn raw(&mut self, text: &[u8]) {
         if self.flags.has(Flags::JSON) && !self.in_text {
             self.text(text);
@@ -215,7 +228,16 @@ impl<'o> Writer<'o> {
     }
 
     /// Text without quotes.
+    #[inline]
     fn piece(&mut self, text: &[u8]) {
+        if self.flags.has(Flags::ALTERING) {
+            self.altered(text);
+        } else {
+            self.out.extend_from_slice(text);
+        }
+    }
+
+    fn altered(&mut self, text: &[u8]) {
         match self.flags {
             flags if flags.has(Flags::JSON) => self.escaped(text, &JSON_ESCAPED),
             flags if flags.has(Flags::CBOR) => {
@@ -223,8 +245,7 @@ impl<'o> Writer<'o> {
                     self.cbor().string(encode::TEXT, text);
                 }
             }
-            flags if flags.has(Flags::ESCAPE) => self.escaped(text, &SD_ESCAPED),
-            _ => self.out.extend_from_slice(text),
+            _ => self.escaped(text, &SD_ESCAPED),
         }
     }
 
@@ -239,8 +260,15 @@ impl<'o> Writer<'o> {
     }
 
     /// Begins a text that is made of pieces.
+    #[inline]
     pub fn begin(&mut self) {
         self.in_text = true;
+        if self.flags.has(Flags::FRAMING) {
+            self.open();
+        }
+    }
+
+    fn open(&mut self) {
         if self.flags.has(Flags::CBOR) {
             self.cbor().byte(encode::TEXT | encode::INDEFINITE);
         } else if self.flags.has(Flags::QUOTE.with(Flags::JSON, true)) {
@@ -249,8 +277,15 @@ impl<'o> Writer<'o> {
     }
 
     /// Ends it.
+    #[inline]
     pub fn end(&mut self) {
         self.in_text = false;
+        if self.flags.has(Flags::FRAMING) {
+            self.close();
+        }
+    }
+
+    fn close(&mut self) {
         if self.flags.has(Flags::CBOR) {
             self.cbor().byte(encode::BREAK);
         } else if self.flags.has(Flags::QUOTE.with(Flags::JSON, true)) {
@@ -259,6 +294,7 @@ impl<'o> Writer<'o> {
     }
 
     /// A byte of a text that is made of pieces.
+    #[inline]
     pub fn mark(&mut self, byte: u8) {
         if self.flags.has(Flags::CBOR) {
             self.cbor().string(encode::TEXT, &[byte]);
@@ -268,6 +304,7 @@ impl<'o> Writer<'o> {
     }
 
     /// A sign that is no part of the value: an encoding leaves it out.
+    #[inline]
     pub fn remark(&mut self, byte: u8) {
         if !self.flags.has(Flags::ENCODING) {
             self.out.push(byte);
@@ -293,6 +330,7 @@ impl<'o> Writer<'o> {
     }
 
     /// As [`Writer::piece`], and in CBOR also when it is empty.
+    #[inline]
     fn chunk(&mut self, text: &[u8]) {
         if self.flags.has(Flags::CBOR) {
             self.cbor().string(encode::TEXT, text);
@@ -348,10 +386,17 @@ impl<'o> Writer<'o> {
     }
 
     /// A number.
+    #[inline]
     pub fn int(&mut self, value: i64) {
-        if !self.flags.has(Flags::ENCODING) {
+        if self.flags.has(Flags::ENCODING) {
+            self.encoded_int(value);
+        } else {
             push_int(self.out, value);
-        } else if self.typed == Typed::Bool {
+        }
+    }
+
+    fn encoded_int(&mut self, value: i64) {
+        if self.typed == Typed::Bool {
             self.bool(value != 0);
         } else if self.flags.has(Flags::CBOR) {
             self.cbor().int(value);
@@ -365,9 +410,10 @@ impl<'o> Writer<'o> {
     }
 
     /// A number that is never negative.
+    #[inline]
     pub fn uint(&mut self, value: u64) {
         if self.flags.has(Flags::ENCODING) {
-            self.int(i64::try_from(value).unwrap_or(i64::MAX));
+            self.encoded_int(i64::try_from(value).unwrap_or(i64::MAX));
         } else {
             push_uint(self.out, value);
         }
@@ -398,6 +444,7 @@ impl<'o> Writer<'o> {
     }
 
     /// A number; with `X` in hexadecimal of at least this width.
+    #[inline]
     pub fn hex_or_uint(&mut self, value: u64, width: u32) {
         if self.flags.has(Flags::HEX) {
             self.hex(value, width);
