@@ -158,6 +158,10 @@ pub struct Txn {
     pub captured_response_cookie: Option<Box<[u8]>>,
     /// The unique id, once it was made (`%ID`, `unique-id`).
     pub unique_id: crate::UniqueId,
+    /// What rules set of the stream's timeouts (`set-timeout`).
+    pub timeouts: Timeouts,
+    /// The number of retries that a rule set (`set-retries`), in place of the backend's.
+    pub retries_max: Option<u32>,
     /// Moments of the stream.
     pub timing: Timing,
     /// Variables of scope `txn`.
@@ -203,6 +207,8 @@ impl Txn {
             captured_request_cookie,
             captured_response_cookie,
             unique_id,
+            timeouts,
+            retries_max,
             timing,
             txn_vars,
             req_vars,
@@ -231,11 +237,30 @@ impl Txn {
         captured_response.clear();
         (*captured_request_cookie, *captured_response_cookie) = (None, None);
         *unique_id = crate::UniqueId::default();
+        *timeouts = Timeouts::default();
+        *retries_max = None;
         *timing = Timing::default();
         txn_vars.clear();
         req_vars.clear();
         res_vars.clear();
     }
+}
+
+/// Timeouts of a stream in place of those of its proxies, in milliseconds; 0 is none at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Inactivity of the client.
+    pub client: Option<u32>,
+    /// A connection to a server.
+    pub connect: Option<u32>,
+    /// A place in a queue.
+    pub queue: Option<u32>,
+    /// Inactivity of the server.
+    pub server: Option<u32>,
+    /// A tarpitted request.
+    pub tarpit: Option<u32>,
+    /// Inactivity of a tunnel.
+    pub tunnel: Option<u32>,
 }
 
 /// Moments of a stream in monotonic milliseconds; none where it did not come that far.

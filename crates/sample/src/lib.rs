@@ -46,7 +46,7 @@ pub use bytes::{Bytes, SAMPLE_BYTES_MAX};
 pub use compile::{Compiler, Style};
 pub use error::ExprError;
 pub use expr::Expr;
-pub use facts::{LogOrigin, Scope, Session, Timing, Txn, World};
+pub use facts::{LogOrigin, Scope, Session, Timeouts, Timing, Txn, World};
 pub use logformat::LogFormat;
 pub use place::Place;
 pub use unique_id::UniqueId;

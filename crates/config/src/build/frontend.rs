@@ -105,7 +105,7 @@ pub fn use_backend(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 pub fn capture(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let (side, kind) = (line.arg(1), line.arg(2));
     if side == "cookie" {
-        return Err(line.fault(1, super::not_yet("capture cookie")));
+        return super::cookie::capture(build, line);
     }
     if !matches!(side, "request" | "response") {
         return Err(line.fault(

@@ -391,6 +391,7 @@ pub fn tune(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
                 }
             };
         }
+        "tune.http.cookielen" => tune.http_cookielen_bytes = number(line)?,
         "tune.http.logurilen" => tune.http_logurilen_bytes = number(line)?,
         "tune.maxaccept" => {
             let value: i64 = number(line)?;

@@ -2,6 +2,7 @@
 
 use super::{Keyword, Sections};
 use crate::build::http_rules::{self as http, HttpParser};
+use crate::build::stream_rules as stream;
 use crate::build::tcp_rules::{self as tcp, TcpParser};
 
 type H = Keyword<HttpParser>;
@@ -15,7 +16,7 @@ pub const HTTP_REQUEST: &[Keyword<HttpParser>] = &[
     H::yes("add-header", S, http::add_header, "Adds a header."),
     H::not_yet("add-headers-bin", S, "Adds headers in binary form."),
     H::yes("allow", S, http::allow, "Stops the rules and lets the message pass."),
-    H::not_yet("auth", S, "Asks for user and password."),
+    H::yes("auth", S, stream::auth, "Asks for user and password."),
     H::not_yet("cache-use", S, "Answers from a cache."),
     H::yes("capture", S, http::capture, "Keeps a sample for the logs."),
     H::not_yet("del-acl*", S, "Removes a pattern from an ACL file."),
@@ -23,7 +24,7 @@ pub const HTTP_REQUEST: &[Keyword<HttpParser>] = &[
     H::not_yet("del-headers-bin", S, "Removes headers in binary form."),
     H::not_yet("del-map*", S, "Removes a key from a map."),
     H::yes("deny", S, http::deny, "Answers with an error."),
-    H::not_yet("disable-l7-retry", S, "Never sends this request again."),
+    H::yes("disable-l7-retry", S, stream::DISABLE_L7_RETRY, "Never sends this request again."),
     H::not_yet("do-log", S, "Emits a log line now."),
     H::not_yet("do-resolve*", S, "Resolves a name into a variable."),
     H::not_yet("early-hint", S, "Sends a header of an early hint."),
@@ -63,10 +64,10 @@ pub const HTTP_REQUEST: &[Keyword<HttpParser>] = &[
     H::not_yet("set-priority-class", S, "Sets the class in the queue."),
     H::not_yet("set-priority-offset", S, "Sets the offset in the queue."),
     H::yes("set-query", S, http::set_query, "Sets the query."),
-    H::not_yet("set-retries", S, "Sets the number of retries."),
+    H::yes("set-retries", S, stream::set_retries, "Sets the number of retries."),
     H::yes("set-src", S, http::set_src, "Sets the source address."),
     H::yes("set-src-port", S, http::set_src_port, "Sets the source port."),
-    H::not_yet("set-timeout", S, "Sets a timeout of the stream."),
+    H::yes("set-timeout", S, stream::set_timeout, "Sets a timeout of the stream."),
     H::not_yet("set-tos", S, "Older name of `set-fc-tos`."),
     H::yes("set-uri", S, http::set_uri, "Sets the URI."),
     H::yes("set-var*", S, http::set_var, "Sets a variable to an expression."),
@@ -118,7 +119,7 @@ pub const HTTP_RESPONSE: &[Keyword<HttpParser>] = &[
     H::not_yet("set-mark", S, "Older name of `set-fc-mark`."),
     H::not_yet("set-nice", S, "Sets the priority of the stream."),
     H::yes("set-status", S, http::set_status, "Sets the status code."),
-    H::not_yet("set-timeout", S, "Sets a timeout of the stream."),
+    H::yes("set-timeout", S, stream::set_timeout, "Sets a timeout of the stream."),
     H::not_yet("set-tos", S, "Older name of `set-fc-tos`."),
     H::yes("set-var*", S, http::set_var, "Sets a variable to an expression."),
     H::yes("set-var-fmt*", S, http::set_var_fmt, "Sets a variable to a formatted string."),
@@ -244,7 +245,7 @@ pub const TCP_CONTENT: &[Keyword<TcpParser>] = &[
     T::not_yet("set-nice", S, "Sets the priority of the stream."),
     T::not_yet("set-priority-class", S, "Sets the class in the queue."),
     T::not_yet("set-priority-offset", S, "Sets the offset in the queue."),
-    T::not_yet("set-retries", S, "Sets the number of retries."),
+    T::yes("set-retries", S, stream::set_retries_tcp, "Sets the number of retries."),
     T::yes("set-src", S, tcp::set_src, "Sets the source address."),
     T::yes("set-src-port", S, tcp::set_src_port, "Sets the source port."),
     T::not_yet("set-tos", S, "Older name of `set-fc-tos`."),

@@ -231,7 +231,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     not_yet("tune.h2.max-concurrent-streams", "Streams on one HTTP/2 connection."),
     not_yet("tune.h2.max-frame-size", "Largest HTTP/2 frame."),
     moot("tune.h2.zero-copy-fwd-send", COPY, "Zero-copy sending of HTTP/2."),
-    not_yet("tune.http.cookielen", "Longest captured cookie."),
+    yes("tune.http.cookielen", global::tune, "Longest captured cookie."),
     yes("tune.http.logurilen", global::tune, "Longest request line in a log."),
     yes("tune.http.maxhdr", global::tune, "Most headers in a message."),
     moot("tune.idle-pool.shared", "each worker keeps its own idle connections", "Whether threads may use each other's idle server connections."),

@@ -103,7 +103,7 @@ pub const KEYWORDS: &[Keyword<Setter>] = &[
     not_yet("mysql-check", DB, "MySQL health checks."),
     switch("nolinger", DFB, |o| &mut o.nolinger, "Resets connections instead of closing them."),
     own("originalto", DFB, options::originalto, "Adds the original destination in `X-Original-To`."),
-    not_yet("persist", DB, "Insists on a server that persistence names although it is down."),
+    switch("persist", DB, |o| &mut o.persist, "Insists on a server that persistence names although it is down."),
     not_yet("pgsql-check", DB, "PostgreSQL health checks."),
     http("prefer-last-server", DB, |o| &mut o.prefer_last_server, "Tries to stay on the server of the client's previous request."),
     own("redispatch", DB, options::redispatch, "Retries on another server; with a number, after how many retries."),

@@ -2,7 +2,7 @@
 
 use super::{Keyword, at::*};
 use crate::build::proxy::ProxyParser;
-use crate::build::{backend, frontend, http_rules, logging, pages, proxy, tcp_rules};
+use crate::build::{backend, cookie, frontend, http_rules, logging, pages, persist, proxy, tcp_rules};
 
 type K = Keyword<ProxyParser>;
 
@@ -16,10 +16,10 @@ pub const KEYWORDS: &[K] = &[
     K::gone("appsession", "'appsession' is not supported anymore since HAProxy 1.6. Use 'cookie' or 'stick-table' instead."),
     K::yes("backlog", DF, frontend::backlog, "Length of the kernel's queue of connections to accept."),
     K::yes("balance", DB, backend::balance, "The algorithm that chooses a server."),
-    K::not_yet("be-unpublished", B, "Starts the backend unpublished."),
+    K::yes("be-unpublished", B, persist::unpublished, "Starts the backend unpublished."),
     K::yes("bind", F, frontend::bind, "Addresses to listen on."),
     K::gone("block", "The 'block' directive is not supported anymore since HAProxy 2.1. Use 'http-request deny' which uses the exact same syntax."),
-    K::yes("capture", F, frontend::capture, "`capture request header` and `capture response header`: keeps a header for the logs."),
+    K::yes("capture", F, frontend::capture, "`capture cookie`, `capture request header` and `capture response header`: keeps it for the logs."),
     K::gone("cliexp", "The 'cliexp' directive is not supported anymore since HAProxy 2.1. Use 'http-request replace-path', 'http-request replace-uri' or 'http-request replace-header' instead."),
     K::not_yet("clitcpka-cnt", DF, "Unanswered keep-alive probes after which a client is dead."),
     K::not_yet("clitcpka-idle", DF, "Idle time before the first keep-alive probe to a client."),
@@ -27,7 +27,7 @@ pub const KEYWORDS: &[K] = &[
     K::gone("clitimeout", "the 'clitimeout' directive is not supported anymore since HAProxy 2.1. Use 'timeout client'."),
     K::not_yet("compression", DFB, "Compression of responses and requests."),
     K::gone("contimeout", "the 'contimeout' directive is not supported anymore since HAProxy 2.1. Use 'timeout connect'."),
-    K::not_yet("cookie", DB, "Persistence by a cookie."),
+    K::yes("cookie", DB, cookie::cookie, "Persistence by a cookie."),
     K::not_yet("crt", F, "Certificates of the frontend."),
     K::yes("declare", F, frontend::declare, "`declare capture`: a slot for rules that capture."),
     K::yes("default-server", DB, backend::default_server, "Defaults of the servers that follow."),
@@ -35,7 +35,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("description", FB, proxy::description, "Free text about this proxy."),
     K::yes("disabled", DFB, proxy::disabled, "The proxy is not started."),
     K::gone("dispatch", "support for 'dispatch' was removed in version 3.5. Use a server with the same address instead."),
-    K::not_yet("dynamic-cookie-key", DB, "Key of dynamic cookies."),
+    K::yes("dynamic-cookie-key", DB, cookie::dynamic_key, "Key of dynamic cookies."),
     K::not_yet("email-alert", DFB, MAIL),
     K::yes("enabled", DFB, proxy::enabled, "Cancels an inherited `disabled`."),
     K::yes("error-log-format", DF, logging::error_log_format, "The log format of connections that fail early."),
@@ -47,8 +47,8 @@ pub const KEYWORDS: &[K] = &[
     K::not_yet("external-check", DB, CHECKS),
     K::not_yet("filter", FB, "Adds a filter to the proxy's streams."),
     K::not_yet("filter-sequence", FB, "The order of the filters."),
-    K::not_yet("force-be-switch", F, "Lets a request reach a disabled backend."),
-    K::not_yet("force-persist", B, "Lets a request reach a server that is down."),
+    K::yes("force-be-switch", F, persist::force_be_switch, "Lets a request reach a disabled backend."),
+    K::yes("force-persist", B, persist::force, "Lets a request reach a server that is down."),
     K::gone("grace", "the 'grace' keyword is not supported any more since HAProxy version 2.5. Use 'grace' in the global section."),
     K::yes("fullconn", DB, backend::fullconn, "Load of the backend at which servers reach their `maxconn`."),
     K::not_yet("guid", FB, "A name that identifies the proxy for ever."),
@@ -63,7 +63,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("http-reuse", DB, backend::http_reuse, "When idle server connections are shared."),
     K::not_yet("http-send-name-header", DB, "Adds the server's name to requests."),
     K::yes("id", FB, proxy::id, "The proxy's number in statistics."),
-    K::not_yet("ignore-persist", B, "Ignores persistence on a condition."),
+    K::yes("ignore-persist", B, persist::ignore, "Ignores persistence on a condition."),
     K::not_yet("load-server-state-from-file", DB, "Loads the state of servers at start."),
     K::yes("log", DFB, logging::log, "Where to send the proxy's logs."),
     K::yes("log-format", DF, logging::log_format, "What a log line says."),
@@ -78,7 +78,7 @@ pub const KEYWORDS: &[K] = &[
     K::gone("monitor-net", "'monitor-net' doesn't exist anymore. Please use 'http-request return status 200 if { src ... }' instead."),
     K::yes("monitor-uri", DF, frontend::monitor_uri, "A path that is answered with 200 at once."),
     K::yes("option", DFB, proxy::option, "A switch; see the table of options."),
-    K::not_yet("persist", DB, "Persistence by an RDP cookie."),
+    K::yes("persist", DB, persist::persist, "Persistence by an RDP cookie."),
     K::not_yet("quic-initial", NF, "Rules for new QUIC connections."),
     K::not_yet("rate-limit", DF, "Sessions a second of the frontend."),
     K::yes("redirect", FB, http_rules::redirect_rule, "Redirects on a condition, after the `http-request` rules."),
@@ -98,7 +98,7 @@ pub const KEYWORDS: &[K] = &[
     K::gone("reqrep", "The 'reqrep' directive is not supported anymore since HAProxy 2.1. Use 'http-request replace-path', 'http-request replace-uri' or 'http-request replace-header' instead."),
     K::gone("reqtarpit", "The 'reqtarpit' directive is not supported anymore since HAProxy 2.1. Use 'http-request tarpit' instead."),
     K::yes("retries", DB, backend::retries, "Attempts to connect after the first one."),
-    K::not_yet("retry-on", DB, "What a request is sent again after."),
+    K::yes("retry-on", DB, persist::retry_on, "What a request is sent again after."),
     K::gone("rspadd", "The 'rspadd' directive is not supported anymore since HAProxy 2.1. Use 'http-response add-header' instead."),
     K::gone("rspdel", "The 'rspdel' directive is not supported anymore since HAProxy 2.1. Use 'http-response del-header' instead."),
     K::gone("rspdeny", "The 'rspdeny' directive is not supported anymore since HAProxy 2.1. Use 'http-response deny' instead."),
@@ -127,7 +127,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("unique-id-format", DFB, logging::unique_id_format, "How a request's unique identifier is made."),
     K::yes("unique-id-header", DF, logging::unique_id_header, "The header that carries the unique identifier to servers."),
     K::not_yet("use-fcgi-app", B, "The FastCGI application of the backend."),
-    K::not_yet("use-server", B, "Chooses a server on a condition."),
+    K::yes("use-server", B, persist::use_server, "Chooses a server on a condition."),
     K::yes("use_backend", F, frontend::use_backend, "Chooses a backend on a condition."),
     K::gone("usesrc", "'usesrc' only allowed after a 'source' statement."),
 ];

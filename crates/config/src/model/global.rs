@@ -83,6 +83,8 @@ pub struct Tune {
     pub maxrewrite_bytes: usize,
     /// Most headers in a message.
     pub http_maxhdr: usize,
+    /// Longest captured cookie, name and value.
+    pub http_cookielen_bytes: usize,
     /// Longest request line in a log.
     pub http_logurilen_bytes: usize,
     /// Kernel receive buffer of client connections.
@@ -103,6 +105,7 @@ impl Default for Tune {
             bufsize_bytes: 16384,
             maxrewrite_bytes: 1024,
             http_maxhdr: 101,
+            http_cookielen_bytes: 63,
             http_logurilen_bytes: 1023,
             rcvbuf_client_bytes: None,
             rcvbuf_server_bytes: None,

@@ -1,6 +1,9 @@
 //! Frontends, backends and what is theirs (manual §4).
 
-use super::{Balance, Bind, HashType, HttpRule, LogTarget, Reply, Server, Source, TcpRule};
+use super::{
+    Balance, Bind, CaptureCookie, Cookie, HashType, HttpRule, LogTarget, PersistRule, Reply, RetryOn,
+    Server, Source, TcpRule, UseServer,
+};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -25,6 +28,8 @@ pub struct Proxy {
     pub is_backend: bool,
     /// Not started.
     pub disabled: bool,
+    /// `be-unpublished`: as [`Proxy::disabled`] for those who choose a backend.
+    pub unpublished: bool,
     /// Number in statistics.
     pub id: u32,
     /// Free text.
@@ -48,6 +53,10 @@ pub struct Proxy {
     pub monitor_uri: Option<String>,
     /// `monitor fail`: one that holds makes the monitor's answer 503.
     pub monitor_fail: Vec<sample::Condition>,
+    /// `force-be-switch`: one that holds makes backends that are disabled or unpublished eligible.
+    pub force_be_switch: Vec<sample::Condition>,
+    /// `capture cookie`.
+    pub capture_cookie: Option<CaptureCookie>,
     // ---- backend side
     /// In the order of the file.
     pub servers: Vec<Server>,
@@ -59,6 +68,18 @@ pub struct Proxy {
     pub http_reuse: HttpReuse,
     /// Attempts after the first one; 3 where nothing is said.
     pub retries: u32,
+    /// `retry-on`.
+    pub retry_on: RetryOn,
+    /// `cookie`.
+    pub cookie: Option<Cookie>,
+    /// `dynamic-cookie-key`.
+    pub dynamic_cookie_key: Option<String>,
+    /// Tried in order.
+    pub use_server: Vec<UseServer>,
+    /// `force-persist` and `ignore-persist`: the first that holds counts.
+    pub persist_rules: Vec<PersistRule>,
+    /// `persist rdp-cookie`: the cookie's name.
+    pub rdp_cookie: Option<String>,
     /// Load at which servers reach their `maxconn`.
     pub fullconn: Option<u32>,
     /// Where connections to servers come from.
@@ -121,6 +142,12 @@ impl Proxy {
     #[must_use]
     pub fn aborts_on_close(&self) -> bool {
         self.options.abortonclose.unwrap_or(self.mode == Mode::Http)
+    }
+
+    /// Whether those who choose a backend may have it without being forced.
+    #[must_use]
+    pub fn is_eligible(&self) -> bool {
+        !self.disabled && !self.unpublished
     }
 }
 
@@ -209,6 +236,7 @@ pub struct Options {
     /// `Some(-1)` is the default number: before the last retry.
     pub redispatch: Option<i32>,
     pub nolinger: bool,
+    pub persist: bool,
     pub clitcpka: bool,
     pub srvtcpka: bool,
     pub http_buffer_request: bool,

@@ -1,5 +1,6 @@
 //! Rules and what they do (manual §4.3, §4.4).
 
+use super::{Amount, TimeoutKind};
 use std::time::Duration;
 
 /// One rule of `http-request`, `http-response` or `http-after-response`.
@@ -46,6 +47,16 @@ pub enum HttpAction {
         format: sample::LogFormat,
     },
     UnsetVar(sample::VarRef),
+    SetTimeout {
+        kind: TimeoutKind,
+        amount: Amount,
+    },
+    SetRetries(Amount),
+    DisableL7Retry,
+    /// Asks for user and password: what the header of the challenge says.
+    Auth {
+        challenge: String,
+    },
     /// Until `at_least` bytes or all of the body are here, at most for `time`.
     WaitForBody {
         time: Duration,
@@ -166,5 +177,6 @@ pub enum TcpAction {
         format: sample::LogFormat,
     },
     UnsetVar(sample::VarRef),
+    SetRetries(Amount),
     Close,
 }
