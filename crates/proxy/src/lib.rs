@@ -14,6 +14,7 @@ mod error_pages;
 mod forwarded;
 mod input;
 mod logging;
+mod persist;
 mod pool;
 mod proxy_header;
 mod queue;

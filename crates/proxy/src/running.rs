@@ -39,6 +39,8 @@ pub struct Running {
     pub(crate) session_prefix: Option<sample::LogFormat>,
     /// By proxy.
     pub(crate) timeouts: Vec<TimeoutsMs>,
+    /// By proxy: whether it binds requests to servers before balancing.
+    pub(crate) binds: Vec<bool>,
     /// By proxy: the load at which servers with a `minconn` reach their `maxconn`.
     pub(crate) fullconn: Vec<u32>,
     /// Variables of scope `proc` (`set-var` of `global`).
@@ -84,6 +86,7 @@ impl Running {
             .iter()
             .map(|proxy| TimeoutsMs::new(&proxy.timeout))
             .collect();
+        let binds = config.proxies.iter().map(crate::persist::binds).collect();
         let slots = config.slots;
         let fullconn = fullconn(&config);
         let mut running = Running {
@@ -96,6 +99,7 @@ impl Running {
                 .log_format("%ci:%cp [%t] %f", sample::Place::LOG)
                 .ok(),
             timeouts,
+            binds,
             fullconn,
             process,
             slots,

@@ -9,6 +9,7 @@ use crate::engine::{Core, Cx};
 use crate::running::deadline;
 use crate::shared::Count;
 use crate::stream::phases::Step;
+use crate::stream::retry::Failure;
 use crate::stream::{Phase, Stream};
 
 /// The pause before the same server is tried again (manual §4.2 retries), milliseconds.
@@ -56,10 +57,7 @@ impl Core {
                 );
                 stream.on_reused = false;
                 self.attach(cx, stream, conn, server);
-                self.set_deadline(
-                    conn,
-                    deadline(now, cx.running.timeouts[stream.backend].connect),
-                );
+                self.set_deadline(conn, deadline(now, stream.connect_ms(cx.running)));
                 Step::Wait
             }
             Err(error) => self.connect_failed(cx, stream, error),
@@ -308,16 +306,23 @@ impl Core {
                     stream.fresh_only = true;
                     stream.phase = Phase::Connect;
                     self.run(cx, stream);
-                } else if stream.on_reused {
+                    return;
+                }
+                // Silence is the server's fault, half a head is a bad answer.
+                let began = stream
+                    .server
+                    .is_some_and(|conn| !self.conns.input(conn).is_empty());
+                let failure = if began { Failure::Junk } else { Failure::Empty };
+                let retries = stream.retriable && stream.upload.done;
+                if retries && self.retry(cx, stream, failure) {
+                    return;
+                }
+                if stream.on_reused && !retries {
                     // The server closed its idle connection when this request was under way, and only the client can
                     // tell whether it may go out twice: closed without a word, it tries again (as HAProxy does).
                     stream.ended_by(b'S', b'H');
                     self.cut(cx, stream);
                 } else {
-                    // Silence is the server's fault, half a head is a bad answer.
-                    let began = stream
-                        .server
-                        .is_some_and(|conn| !self.conns.input(conn).is_empty());
                     stream.ended_by(if began { b'P' } else { b'S' }, b'H');
                     self.fail(cx, stream, 502);
                 }
@@ -340,9 +345,9 @@ impl Core {
         stream: &mut Stream,
         error: ConnectError,
     ) -> Step {
-        let backend = cx.running.proxy(stream.backend);
+        let retry_on = &cx.running.proxy(stream.backend).retry_on;
         stream.tries += 1;
-        if stream.tries > backend.retries {
+        if stream.tries > stream.retries_max(cx.running) || !retry_on.conn_failure {
             let who = if error == ConnectError::Timeout {
                 b's'
             } else {
@@ -354,9 +359,7 @@ impl Core {
         }
         stream.txn.retries += 1;
         if self.may_redispatch(cx, stream) {
-            self.release_slot(cx, stream);
-            stream.avoid = stream.target.take();
-            stream.txn.redispatched = true;
+            self.redispatch(cx, stream);
             return Step::Go(Phase::SelectServer);
         }
         // A refusal comes at once: without a pause all tries would fail within the same moment. A time-out was one.
@@ -364,7 +367,7 @@ impl Core {
             return Step::Go(Phase::Connect);
         }
         if let Some(client) = stream.client {
-            let connect_ms = cx.running.timeouts[stream.backend].connect;
+            let connect_ms = stream.connect_ms(cx.running);
             self.set_deadline(client, deadline(cx.now(), TURN_AROUND_MS.min(connect_ms)));
         }
         Step::Go(Phase::TurnAround)
@@ -393,8 +396,11 @@ impl Core {
                 return self.server_data(cx, conn, &[]);
             }
             Phase::ResponseHead | Phase::BackendResponse => {
-                stream.ended_by(b's', b'H');
-                self.fail(cx, &mut stream, 504);
+                let awaited = stream.phase == Phase::ResponseHead;
+                if !awaited || !self.retry(cx, &mut stream, Failure::Timeout) {
+                    stream.ended_by(b's', b'H');
+                    self.fail(cx, &mut stream, 504);
+                }
             }
             _ => {
                 stream.ended_by(b's', b'D');
@@ -423,7 +429,7 @@ impl Core {
     }
 
     /// Closes the stream's server connection and keeps its slot.
-    fn drop_server<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+    pub fn drop_server<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
         if let Some(conn) = stream.server.take() {
             self.close_server(cx, conn);
         }

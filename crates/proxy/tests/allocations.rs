@@ -114,10 +114,22 @@ backend app
     server one 127.0.0.1:81
 ";
 
-fn running() -> Arc<Running> {
+/// Lines of the backend by which requests are bound to servers and sent again.
+const PERSISTENCE: &str = "
+    cookie S insert indirect nocache maxidle 10m maxlife 1h httponly dynamic
+    dynamic-cookie-key k
+    use-server two if { path /two }
+    ignore-persist if { path /three }
+    retry-on all-retryable-errors
+    http-request set-timeout server 5s
+    http-request set-retries int(2)
+    server two 127.0.0.1:82 cookie two
+";
+
+fn running(lines: &str) -> Arc<Running> {
     let input = Input {
         name: "allocations.cfg".into(),
-        text: CONFIG.into(),
+        text: format!("{CONFIG}{lines}").into(),
     };
     let build = BuildInfo::default();
     let options = LoadOptions {
@@ -131,7 +143,12 @@ fn running() -> Arc<Running> {
 
 /// Allocations of 1000 requests after 100 to warm up.
 fn allocations(request: &[u8], response: &[u8]) -> usize {
-    let running = running();
+    allocations_with("", request, response)
+}
+
+/// The same with more lines in the backend.
+fn allocations_with(lines: &str, request: &[u8], response: &[u8]) -> usize {
+    let running = running(lines);
     let shared = Arc::new(Shared::new(&running, 1));
     let mut engine = Engine::new(running, shared, 0, 1);
     let mut sink = Sink::default();
@@ -176,4 +193,29 @@ fn plain_requests_allocate_nothing() {
     assert_eq!(allocations(get, length), 0, "GET, a length");
     assert_eq!(allocations(get, chunked), 0, "GET, chunks");
     assert_eq!(allocations(post, length), 0, "POST");
+}
+
+#[test]
+fn persistence_allocates_nothing() {
+    let cases: &[(&str, &[u8])] = &[
+        ("a new client", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+        (
+            "one that comes back",
+            b"GET / HTTP/1.1\r\nHost: a\r\nCookie: a=1; S=one|ZVPxA|ZVPxA; b=2\r\n\r\n",
+        ),
+        (
+            "a body that is kept",
+            b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello",
+        ),
+    ];
+    let response =
+        b"HTTP/1.1 200 OK\r\nETag: x\r\nSet-Cookie: S=x\r\nContent-Length: 5\r\n\r\nhello";
+    for (name, request) in cases {
+        let count = allocations_with(
+            &format!("    balance first\n{PERSISTENCE}"),
+            request,
+            response,
+        );
+        assert_eq!(count, 0, "{name}");
+    }
 }

@@ -102,7 +102,10 @@ fn seconds(cursor: &mut Cursor<'_>, what: &str) -> Parse<u32> {
 
 fn attribute<'a>(cursor: &mut Cursor<'a>) -> Parse<&'a str> {
     let value = cursor.value("<value>")?;
-    match value.bytes().find(|byte| byte.is_ascii_control() || *byte == b';') {
+    match value
+        .bytes()
+        .find(|byte| byte.is_ascii_control() || *byte == b';')
+    {
         Some(bad) => Err(cursor.fault(format!(
             "character '%x{bad:02X}' is not permitted in attribute value."
         ))),

@@ -100,10 +100,7 @@ pub fn persist(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         ("", _) => RDP_COOKIE,
         (_, Some(name)) if !name.is_empty() => name,
         _ => {
-            return Err(line.fault(
-                1,
-                "persist rdp-cookie(name)' requires an rdp cookie name.",
-            ));
+            return Err(line.fault(1, "persist rdp-cookie(name)' requires an rdp cookie name."));
         }
     };
     line.at_most_after(1, 0)?;
@@ -112,9 +109,7 @@ pub fn persist(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 }
 
 /// Statuses that `retry-on` may name, and those that `all-retryable-errors` stands for.
-const STATUSES: &[u16] = &[
-    401, 403, 404, 408, 421, 425, 429, 500, 501, 502, 503, 504,
-];
+const STATUSES: &[u16] = &[401, 403, 404, 408, 421, 425, 429, 500, 501, 502, 503, 504];
 const RETRYABLE_STATUSES: &[u16] = &[500, 502, 503, 504];
 
 /// `retry-on <event> …`

@@ -2,7 +2,9 @@
 
 use super::{Keyword, at::*};
 use crate::build::proxy::ProxyParser;
-use crate::build::{backend, cookie, frontend, http_rules, logging, pages, persist, proxy, tcp_rules};
+use crate::build::{
+    backend, cookie, frontend, http_rules, logging, pages, persist, proxy, tcp_rules,
+};
 
 type K = Keyword<ProxyParser>;
 

@@ -1,8 +1,8 @@
 //! Frontends, backends and what is theirs (manual §4).
 
 use super::{
-    Balance, Bind, CaptureCookie, Cookie, HashType, HttpRule, LogTarget, PersistRule, Reply, RetryOn,
-    Server, Source, TcpRule, UseServer,
+    Balance, Bind, CaptureCookie, Cookie, HashType, HttpRule, LogTarget, PersistRule, Reply,
+    RetryOn, Server, Source, TcpRule, UseServer,
 };
 use std::net::IpAddr;
 use std::time::Duration;
@@ -237,11 +237,13 @@ pub struct Options {
     pub redispatch: Option<i32>,
     pub nolinger: bool,
     pub persist: bool,
+    pub checkcache: bool,
     pub clitcpka: bool,
     pub srvtcpka: bool,
     pub http_buffer_request: bool,
     pub http_ignore_probes: bool,
     pub http_pretend_keepalive: bool,
+    pub http_use_proxy_header: bool,
     pub accept_unsafe_violations_in_http_request: bool,
     pub accept_unsafe_violations_in_http_response: bool,
     pub prefer_last_server: bool,

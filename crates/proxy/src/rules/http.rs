@@ -132,6 +132,17 @@ impl Core {
                 }
             }
             HttpAction::UnsetVar(var) => self.set_var(stream, *var, None),
+            HttpAction::SetTimeout { kind, amount } => {
+                self.set_timeout(cx, stream, set, (*kind, amount));
+            }
+            HttpAction::SetRetries(amount) => self.set_retries(cx, stream, amount),
+            HttpAction::DisableL7Retry => stream.retried_never = true,
+            HttpAction::Auth { .. } => {
+                stream.ended_by(b'L', set.letter());
+                stream.request_processed(cx.now());
+                self.ask_credentials(cx, stream, place);
+                return Flow::Ended;
+            }
             HttpAction::Return(reply) => {
                 stream.ended_by(b'L', set.letter());
                 stream.request_processed(cx.now());
@@ -139,17 +150,22 @@ impl Core {
                 return Flow::Ended;
             }
             HttpAction::Deny(reply) => {
+                if set == RuleSet::Request {
+                    // Cookies of a refused request are logged all the same.
+                    self.request_cookies(cx, stream);
+                }
                 stream.ended_by(b'P', set.letter());
                 stream.request_processed(cx.now());
                 self.reply(cx, stream, reply);
                 return Flow::Ended;
             }
             HttpAction::Tarpit(_) => {
+                self.request_cookies(cx, stream);
                 stream.tarpit = Some(place);
                 stream.phase = Phase::Tarpit;
                 if let Some(client) = stream.client {
-                    let timeouts = &cx.running.timeouts[place.0];
-                    self.set_deadline(client, deadline(cx.now(), timeouts.tarpit));
+                    let wait_ms = stream.tarpit_ms(cx.running);
+                    self.set_deadline(client, deadline(cx.now(), wait_ms));
                 }
                 return Flow::Ended;
             }

@@ -1,6 +1,7 @@
 //! Rule sets: which rules of a proxy run when, and what they decide.
 
 mod http;
+mod limits;
 pub(crate) mod tcp;
 
 use config::model::HttpRule;

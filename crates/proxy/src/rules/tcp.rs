@@ -164,6 +164,7 @@ impl Core {
                 }
                 TcpAction::SetVarFmt { var, format } => self.set_var_fmt(cx, stream, *var, format),
                 TcpAction::UnsetVar(var) => self.set_var(stream, *var, None),
+                TcpAction::SetRetries(amount) => self.set_retries(cx, stream, amount),
                 TcpAction::SetSrc(expr) => {
                     self.set_stream_address(cx, stream, expr, Part::SourceIp)
                 }

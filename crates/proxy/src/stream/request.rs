@@ -101,6 +101,11 @@ impl Core {
             cx.running.limits(),
             strictness(cx, stream),
         );
+        let frontend = cx.running.proxy(stream.frontend);
+        stream.begin_cookie_state(frontend);
+        stream.txn.is_proxied = frontend.options.http_use_proxy_header
+            && !stream.request.target().starts_with(b"/")
+            && !stream.request.target().starts_with(b"*");
         for capture in &cx.running.proxy(stream.frontend).capture_request {
             let value = stream.request.find(capture.header.as_bytes()).last();
             let value = value.map(|(_, value)| value[..value.len().min(capture.len)].into());
@@ -133,7 +138,7 @@ impl Core {
         let next = if stream.txn.is_http {
             Phase::BackendBody
         } else {
-            Phase::SelectServer
+            Phase::AssignServer
         };
         if stream.backend == stream.frontend {
             return Step::Go(next);
@@ -146,7 +151,7 @@ impl Core {
     }
 
     pub fn backend_request<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
-        let next = Phase::PrepareRequest;
+        let next = Phase::AssignServer;
         if stream.backend == stream.frontend {
             return Step::Go(next);
         }
@@ -173,6 +178,7 @@ impl Core {
     pub fn switch_backend<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
         let proxy = cx.running.proxy(stream.frontend);
         let mut chosen = None;
+        let mut forced = None;
         for rule in &proxy.use_backend {
             let holds = match &rule.condition {
                 Some(condition) => self.holds(cx, stream, condition),
@@ -186,34 +192,64 @@ impl Core {
                         self.render(cx, stream, format, &mut name);
                         let mode = proxy.mode;
                         let named = |other: &config::model::Proxy| {
-                            other.is_backend
-                                && !other.disabled
-                                && other.mode == mode
-                                && other.name.as_bytes() == name
+                            other.is_backend && other.mode == mode && other.name.as_bytes() == name
                         };
                         // A name that no backend of this mode has falls through (manual §4.2 use_backend); one that is
                         // written out was checked when the configuration was loaded.
                         cx.running.config.proxies.iter().position(named)
                     }
                 };
-                if chosen.is_some() || matches!(rule.target, BackendTarget::Dynamic(_)) {
+                // One that is not eligible leaves it to the next rule.
+                let passed_over = chosen.is_some();
+                chosen = chosen.filter(|to| self.may_switch_to(cx, stream, *to, &mut forced));
+                if chosen.is_some() || !passed_over {
                     break;
                 }
             }
         }
+        let default = || {
+            let own = |to: &usize| *to == stream.frontend;
+            let default = proxy.default_backend;
+            default.filter(|to| own(to) || self.may_switch_to(cx, stream, *to, &mut forced))
+        };
         let backend = chosen
-            .or(proxy.default_backend)
+            .or_else(default)
             .or(proxy.is_backend.then_some(stream.frontend));
         let Some(backend) = backend else {
             stream.ended_by(b'S', b'C');
             self.fail(cx, stream, 503);
             return Step::Wait;
         };
+        if backend != stream.frontend {
+            stream.forget_server_limits();
+            stream.begin_cookie_state(cx.running.proxy(backend));
+        }
         stream.backend = backend;
         stream.txn.backend = Some(backend as u32);
         stream.backend_counted = true;
         self.count(crate::shared::Count::Backend(backend));
+        if !cx.running.proxy(backend).persist_rules.is_empty() {
+            self.persist_rules(cx, stream);
+        }
         Step::Go(Phase::BackendContent)
+    }
+
+    /// Whether requests may go to a backend: one that is disabled or unpublished only where a `force-be-switch` holds,
+    /// which is looked up at most once (`forced`).
+    fn may_switch_to<D: Driver>(
+        &self,
+        cx: &Cx<'_, D>,
+        stream: &Stream,
+        backend: usize,
+        forced: &mut Option<bool>,
+    ) -> bool {
+        cx.running.proxy(backend).is_eligible()
+            || *forced.get_or_insert_with(|| {
+                let conditions = &cx.running.proxy(stream.frontend).force_be_switch;
+                conditions
+                    .iter()
+                    .any(|condition| self.holds(cx, stream, condition))
+            })
     }
 
     /// `option http-buffer-request` of the frontend.
@@ -346,6 +382,9 @@ impl Core {
                 _ => {}
             }
         }
+        let retry_on = &backend.retry_on;
+        stream.retriable =
+            retry_on.keeps_requests() && !stream.retried_never && !stream.wants_tunnel;
         Step::Go(Phase::SelectServer)
     }
 }

@@ -11,6 +11,7 @@ use net::{ConnId, Driver, Sent};
 use super::finish::phase_letter;
 use super::phases::Step;
 use super::request::has_body;
+use super::retry::{Failure, Keeper};
 use super::transfer::{Coding, Outlet, Transfer};
 use super::{Phase, Stream};
 use crate::client::is_idempotent;
@@ -25,11 +26,16 @@ pub(crate) struct ToConn<'a, D> {
     pub conn: ConnId,
     pub bytes: u64,
     pub backlog: bool,
+    pub keeper: Option<Keeper<'a>>,
 }
 
 impl<D: Driver> Outlet for ToConn<'_, D> {
     fn send(&mut self, head: &[u8], body: &[u8]) {
         self.bytes += (head.len() + body.len()) as u64;
+        if let Some(keeper) = &mut self.keeper {
+            keeper.take(head);
+            keeper.take(body);
+        }
         self.backlog |= self.driver.send(self.conn, head, body) == Sent::Backlog;
     }
 }
@@ -48,26 +54,18 @@ impl Core {
         };
         stream.sent.clear();
         h1::write_request(&stream.request, &mut stream.sent);
-        stream.resendable = stream.upload.done;
+        stream.resendable = stream.upload.done && stream.kept.is_empty();
         let now = cx.now();
-        self.set_deadline(
-            server,
-            deadline(now, cx.running.timeouts[stream.backend].server),
-        );
+        self.set_deadline(server, deadline(now, stream.server_ms(cx.running)));
         if stream.upload.done {
-            let head = std::mem::take(&mut stream.sent);
-            self.send(cx, server, &head, &[]);
-            stream.sent = head;
+            self.send(cx, server, &stream.sent, &stream.kept);
         } else {
             // The body that is here already leaves with the head: the client's input has its turn before this entry
             // point is over, and sends the head in any case.
             stream.upload.open = true;
             stream.head_waits = true;
             self.poked.push(client);
-            self.set_deadline(
-                client,
-                deadline(now, cx.running.timeouts[stream.frontend].client),
-            );
+            self.set_deadline(client, deadline(now, stream.client_ms(cx.running)));
         }
         Step::Go(Phase::ResponseHead)
     }
@@ -100,16 +98,31 @@ impl Core {
         if std::mem::take(&mut stream.head_waits) {
             pending.extend_from_slice(&stream.sent);
         }
+        let keeper = stream.retriable.then_some(Keeper {
+            kept: Some(&mut stream.kept),
+            head_bytes: pending.len(),
+            bytes_max: cx
+                .running
+                .config
+                .global
+                .tune
+                .bufsize_bytes
+                .saturating_sub(stream.request.wire_bytes()),
+            full: false,
+        });
         let mut outlet = ToConn {
             driver: cx.driver,
             conn: to,
             bytes: 0,
             backlog: false,
+            keeper,
         };
         let result = stream
             .upload
             .pump(bytes, &mut stream.trailers, &mut pending, &mut outlet);
         let backlog = outlet.backlog;
+        let full = outlet.keeper.is_some_and(|keeper| keeper.full);
+        stream.retriable &= !full;
         pending.clear();
         self.scratch = pending;
         match result {
@@ -123,7 +136,7 @@ impl Core {
                 let wait = if stream.upload.done || backlog {
                     NEVER_MS
                 } else {
-                    cx.running.timeouts[stream.frontend].client
+                    stream.client_ms(cx.running)
                 };
                 self.set_deadline(client, deadline(now, wait));
                 if backlog && !stream.upload.done {
@@ -136,10 +149,7 @@ impl Core {
                     }
                     let options = &cx.running.proxy(stream.backend).options;
                     if !options.independent_streams || stream.upload.done {
-                        self.set_deadline(
-                            server,
-                            deadline(now, cx.running.timeouts[stream.backend].server),
-                        );
+                        self.set_deadline(server, deadline(now, stream.server_ms(cx.running)));
                     }
                 }
                 if stream.upload.done && stream.phase == Phase::Transfer {
@@ -181,9 +191,11 @@ impl Core {
                 parsed.consumed
             }
             Err(_) => {
-                stream.ended_by(b'P', b'H');
                 stream.keep_server = false;
-                self.fail(cx, stream, 502);
+                if !self.retry(cx, stream, Failure::Junk) {
+                    stream.ended_by(b'P', b'H');
+                    self.fail(cx, stream, 502);
+                }
                 bytes.len()
             }
         }
@@ -200,7 +212,12 @@ impl Core {
         // From here on the server has seen the request.
         stream.resendable = false;
         if (100..200).contains(&status) && status != 101 {
+            // Its client knows now that a server has the request.
+            stream.retriable = false;
             return self.forward_interim(cx, stream);
+        }
+        if stream.retriable && self.retry(cx, stream, Failure::Status(status)) {
+            return;
         }
         stream.txn.timing.response_start_ms = Some(cx.now().ms());
         stream.txn.status = status;
@@ -288,6 +305,12 @@ impl Core {
                 break;
             }
         }
+        if !self.response_cookies(cx, stream) {
+            stream.ended_by(b'P', b'H');
+            stream.keep_server = false;
+            self.fail(cx, stream, 502);
+            return Step::Wait;
+        }
         Step::Go(Phase::SendResponse)
     }
 
@@ -313,7 +336,7 @@ impl Core {
             || has_body(stream.answer_framing, &entry.input, enough);
         if is_here {
             if std::mem::take(&mut stream.inspecting) {
-                let timeout_ms = cx.running.timeouts[stream.backend].server;
+                let timeout_ms = stream.server_ms(cx.running);
                 self.set_deadline(server, deadline(cx.now(), timeout_ms));
             }
             return false;
@@ -422,6 +445,7 @@ impl Core {
             conn: client,
             bytes: 0,
             backlog: false,
+            keeper: None,
         };
         let result = stream
             .download
@@ -436,10 +460,7 @@ impl Core {
         stream.txn.bytes_out += sent;
         if backlog && let Some(entry) = self.conns.get(client) {
             entry.backlog = true;
-            self.set_deadline(
-                client,
-                deadline(now, cx.running.timeouts[stream.frontend].client),
-            );
+            self.set_deadline(client, deadline(now, stream.client_ms(cx.running)));
         }
         match result {
             Err(_) if head_waits && sent == 0 => {
@@ -459,10 +480,7 @@ impl Core {
                     self.pause(cx, server);
                     self.set_deadline(server, NEVER_MS);
                 } else {
-                    self.set_deadline(
-                        server,
-                        deadline(now, cx.running.timeouts[stream.backend].server),
-                    );
+                    self.set_deadline(server, deadline(now, stream.server_ms(cx.running)));
                 }
                 if stream.download.done {
                     self.run(cx, stream);
@@ -488,10 +506,7 @@ impl Core {
                 self.leave_backend(stream);
                 self.log_stream(cx, stream);
                 if let Some(client) = stream.client {
-                    self.set_deadline(
-                        client,
-                        deadline(cx.now(), cx.running.timeouts[stream.frontend].client),
-                    );
+                    self.set_deadline(client, deadline(cx.now(), stream.client_ms(cx.running)));
                     self.update_client_flow(cx, client);
                 }
                 return Step::Wait;

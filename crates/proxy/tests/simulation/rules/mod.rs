@@ -1,8 +1,10 @@
 //! Message rules, one script each.
 
 mod connections;
+mod cookies;
 mod failures;
 mod messages;
+mod retries;
 mod script;
 mod sessions;
 mod smuggling;
