@@ -26,6 +26,7 @@ pub mod sections;
 pub mod server;
 pub mod stream_rules;
 pub mod tcp_rules;
+pub mod userlist;
 pub mod values;
 mod xxh64;
 
@@ -75,6 +76,8 @@ pub struct Shared<'a> {
     pub bufsize_bytes: usize,
     /// Error pages of the `http-errors` sections.
     pub http_errors: HashMap<String, Vec<(u16, ErrorPage)>>,
+    /// The names of the `userlist` sections.
+    pub userlists: Vec<String>,
     /// `expose-experimental-directives` and its kin were seen.
     pub flags: Vec<String>,
 }
@@ -93,6 +96,7 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
         default_path: pages::DefaultPath::default(),
         bufsize_bytes: crate::model::Tune::default().bufsize_bytes,
         http_errors: HashMap::new(),
+        userlists: Vec::new(),
         flags: Vec::new(),
     };
     let global = global_sections(tree, &mut shared);
@@ -138,6 +142,9 @@ fn other_section(section: &Section, shared: &mut Shared<'_>) {
     }
     if kind == "http-errors" {
         return pages::http_errors_section(section, shared);
+    }
+    if kind == "userlist" {
+        return userlist::section(section, shared);
     }
     let header = Line::new(&section.header);
     let state = keywords::find(other::SECTIONS, kind).map(|known| known.state);

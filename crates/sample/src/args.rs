@@ -27,6 +27,8 @@ pub(crate) enum ArgKind {
     Backend,
     /// `backend/server` or a server of the current backend.
     Server,
+    /// A `userlist`.
+    Userlist,
     /// Names of ACLs, each may begin with `!`. Takes all arguments that follow.
     Acls,
 }
@@ -49,6 +51,7 @@ impl ArgKind {
             ArgKind::Frontend => "frontend",
             ArgKind::Backend => "backend",
             ArgKind::Server => "server",
+            ArgKind::Userlist => "userlist",
         }
     }
 
@@ -100,6 +103,7 @@ pub(crate) enum Arg {
         backend: u32,
         server: u32,
     },
+    Userlist(std::sync::Arc<crate::auth::Userlist>),
     Condition(Condition),
 }
 

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod acl;
+pub mod auth;
 pub mod bytes;
 pub mod compile;
 pub mod error;

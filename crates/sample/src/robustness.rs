@@ -58,6 +58,7 @@ fn arguments(spec: Spec, full: bool) -> String {
         ArgKind::Var | ArgKind::VarOrNothing => "txn.x",
         ArgKind::Frontend | ArgKind::Backend => "www",
         ArgKind::Server => "static/srv1",
+        ArgKind::Userlist => "users",
         ArgKind::Acls => "TRUE",
     });
     let texts: Vec<&str> = texts.collect();

@@ -87,36 +87,37 @@ mod tests {
 
     #[test]
     fn responses() {
-        let etag = ("etag", "x");
-        let cases: &[(Method, &[(&str, &str)], (bool, bool))] = &[
+        type Fields = &'static [(&'static str, &'static str)];
+        const ETAG: (&str, &str) = ("etag", "x");
+        let cases: &[(Method, Fields, (bool, bool))] = &[
             (Method::Get, &[], (false, true)),
-            (Method::Get, &[etag], (true, true)),
+            (Method::Get, &[ETAG], (true, true)),
             (Method::Get, &[("cache-control", "max-age=9")], (true, true)),
-            (Method::Post, &[etag], (false, false)),
+            (Method::Post, &[ETAG], (false, false)),
             (
                 Method::Post,
-                &[etag, ("cache-control", "public")],
+                &[ETAG, ("cache-control", "public")],
                 (true, true),
             ),
-            (Method::Get, &[etag, ("pragma", "no-cache")], (false, false)),
+            (Method::Get, &[ETAG, ("pragma", "no-cache")], (false, false)),
             (
                 Method::Get,
-                &[etag, ("cache-control", "a, no-store")],
+                &[ETAG, ("cache-control", "a, no-store")],
                 (false, false),
             ),
             (
                 Method::Get,
-                &[etag, ("cache-control", "no-cache=\"set-cookie\"")],
+                &[ETAG, ("cache-control", "no-cache=\"set-cookie\"")],
                 (true, false),
             ),
             (
                 Method::Get,
-                &[etag, ("cache-control", "max-age=0, s-maxage=1")],
+                &[ETAG, ("cache-control", "max-age=0, s-maxage=1")],
                 (true, true),
             ),
             (
                 Method::Get,
-                &[etag, ("cache-control", "max-age=0")],
+                &[ETAG, ("cache-control", "max-age=0")],
                 (false, false),
             ),
         ];

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::keywords::{KEYWORDS, Keyword};
 use super::matcher::{METHODS, Matcher, Method};
 use super::{Acl, Acls, Condition, Line, Suite, Term, predefined};
+use crate::auth::Userlist;
 use crate::compile::Reading;
 use crate::compile::expression::{Compiled, name_end};
 use crate::compile::suggest;
@@ -165,6 +166,13 @@ fn line(compiler: &mut Compiler, words: &[&str]) -> Result<Line, ExprError> {
              please use '-m found'. If you wanted to force an int to match as a bool, please use '-m bool'."
         )));
     }
+    if let Some(list) = compiled
+        .expr
+        .userlist()
+        .filter(|_| own_method == Some(method))
+    {
+        groups(list, words, &flags)?;
+    }
     let matcher = patterns(words, &flags, method)?;
     Ok(Line {
         expr: compiled.expr,
@@ -172,6 +180,19 @@ fn line(compiler: &mut Compiler, words: &[&str]) -> Result<Line, ExprError> {
         source: compiled.fetch.source,
         matcher,
     })
+}
+
+/// The patterns of `http_auth_group` are groups of its list.
+fn groups(list: &Userlist, words: &[&str], flags: &Flags) -> Result<(), ExprError> {
+    let written = words.iter().enumerate().skip(flags.next);
+    let loaded = flags.patterns.iter().map(|group| (0, group.as_str()));
+    for (at, group) in loaded.chain(written.map(|(at, group)| (at, *group))) {
+        if !list.has_group(group) {
+            let message = format!("http_auth_group(): invalid group '{group}'");
+            return Err(ExprError::at(at, 0, words[at].len(), message));
+        }
+    }
+    Ok(())
 }
 
 /// The sample of an `acl` line, and the method that an ACL keyword brings.

@@ -129,6 +129,7 @@ impl Compiler {
                 let (backend, server) = self.names.server(&text)?;
                 Arg::Server { backend, server }
             }
+            ArgKind::Userlist => Arg::Userlist(self.names.userlist(&text)?),
             ArgKind::Acls => return Err(invalid()),
         })
     }

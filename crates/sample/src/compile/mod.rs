@@ -49,6 +49,11 @@ impl Compiler {
         self.names.declare_server(proxy, name);
     }
 
+    /// Tells the users of a `userlist`, before an expression that names it (`http_auth(name)`).
+    pub fn declare_userlist(&mut self, name: &str, list: std::sync::Arc<crate::auth::Userlist>) {
+        self.names.declare_userlist(name, list);
+    }
+
     /// The proxy whose section is compiled from now on: what `nbsrv` and `fe_conn` mean without an argument, and whose
     /// ACLs `acl()` names. Those are taken from the last [`Compiler::acl`] or [`Compiler::condition`] of the section.
     pub fn enter_proxy(&mut self, proxy: Option<u32>) {

@@ -194,6 +194,11 @@ fn encode64(bytes: &[u8], alphabet: &[u8; 64], padded: bool, out: &mut Vec<u8>) 
     }
 }
 
+/// Appends what base64 with padding stands for; none for what is no such text.
+pub(crate) fn decode_base64(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    decode64(text, STANDARD, out)
+}
+
 fn decode64(text: &[u8], alphabet: &[u8; 64], out: &mut Vec<u8>) -> Option<()> {
     let padded = alphabet == STANDARD;
     if padded && !text.len().is_multiple_of(4) {

@@ -192,6 +192,7 @@ const FAMILIES: &[&[Fetch]] = &[
     internal::FETCHES,
     proxies::FETCHES,
     http::FETCHES,
+    http::auth::FETCHES,
     http::fields::FETCHES,
     http::cookies::FETCHES,
     l4::FETCHES,

@@ -2,6 +2,7 @@
 
 mod connections;
 mod cookies;
+mod credentials;
 mod failures;
 mod messages;
 mod retries;
