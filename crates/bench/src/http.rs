@@ -143,6 +143,7 @@ impl Bench {
             workers: case.workers,
             connections_max: self.connections_max,
             strict_limits: true,
+            rules: String::new(),
         };
         let running = program.start(&setting, self.workdir.path())?;
         // Not measured: connections to the origin are made and pools grow.
@@ -152,6 +153,7 @@ impl Bench {
             case.connections,
             1,
             case.close,
+            &[],
         )?;
         Ok(running)
     }
@@ -191,6 +193,7 @@ impl Bench {
             case.connections,
             self.options.seconds,
             case.close,
+            &[],
         )?;
         let (cpu_us, user_us) = proxy.process.usage().since(before);
         let resident_bytes = proxy.process.memory().resident;

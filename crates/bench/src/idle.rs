@@ -109,6 +109,7 @@ fn measure(
         workers: options.workers,
         connections_max: options.connections + FILES_SPARE / 2,
         strict_limits,
+        rules: String::new(),
     };
     let proxy = program.start(&setting, workdir.path())?;
     let start = proxy.process.memory();

@@ -101,6 +101,7 @@ fn count(options: &Options, origin: SocketAddr, requests: u64) -> Result<u64, Fa
         workers: 1,
         connections_max: 100,
         strict_limits: true,
+        rules: String::new(),
     };
     let mut command = callgrind(&options.command, &setting, workdir.path())?;
     let (mut proxy, mut stream) =

@@ -11,6 +11,7 @@
 mod cases;
 mod client;
 mod clock;
+mod comparison;
 mod demo;
 mod http;
 mod idle;
@@ -19,8 +20,10 @@ mod origin;
 mod peers;
 mod process;
 mod report;
+mod rules;
 mod sink;
 mod sys;
+mod variables;
 mod workdir;
 mod wrk;
 
@@ -42,6 +45,16 @@ const COMMANDS: &[Command] = &[
         name: "http",
         help: http::HELP,
         run: http::run,
+    },
+    Command {
+        name: "variables",
+        help: variables::HELP,
+        run: variables::run,
+    },
+    Command {
+        name: "rules",
+        help: rules::HELP,
+        run: rules::run,
     },
     Command {
         name: "idle",

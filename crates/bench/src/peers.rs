@@ -45,6 +45,8 @@ pub struct Setting {
     pub connections_max: u32,
     /// HAProxy refuses to start when it may not open two files for each of them.
     pub strict_limits: bool,
+    /// Lines of the frontend in HAProxy's language, for the proxies that read it.
+    pub rules: String,
 }
 
 /// A proxy of the table with its program.
@@ -173,6 +175,7 @@ mod tests {
                 workers: 2,
                 connections_max: 10,
                 strict_limits: log.is_some(),
+                rules: String::new(),
             };
             for peer in ALL {
                 (peer.command)(&program, &setting, dir.path()).unwrap();

@@ -21,7 +21,7 @@ pub struct Outcome {
     pub errors: u64,
 }
 
-/// Loads `path` of `address` for `seconds` over `connections` connections from one thread.
+/// Loads `path` of `address` for `seconds` over `connections` connections from one thread; each of `headers` is `name: value`.
 ///
 /// # Errors
 /// When `wrk` cannot be run, fails, or prints what is not understood.
@@ -31,6 +31,7 @@ pub fn load(
     connections: u32,
     seconds: u32,
     close: bool,
+    headers: &[&str],
 ) -> Result<Outcome, Failure> {
     let mut command = Command::new("wrk");
     command.args([
@@ -41,6 +42,9 @@ pub fn load(
     ]);
     if close {
         command.args(["-H", "Connection: close"]);
+    }
+    for header in headers {
+        command.args(["-H", header]);
     }
     command
         .arg(format!("http://{address}{path}"))

@@ -14,6 +14,7 @@ pub mod global;
 pub mod http_rules;
 pub mod line;
 pub mod log_line;
+pub mod log_profile;
 pub mod logging;
 pub mod names;
 pub mod options;
@@ -24,6 +25,7 @@ pub mod proxy;
 pub mod reply;
 pub mod sections;
 pub mod server;
+pub mod stream_actions;
 pub mod stream_rules;
 pub mod tcp_rules;
 pub mod userlist;
@@ -78,8 +80,14 @@ pub struct Shared<'a> {
     pub http_errors: HashMap<String, Vec<(u16, ErrorPage)>>,
     /// The names of the `userlist` sections.
     pub userlists: Vec<String>,
+    /// Names of the `log-profile` sections.
+    pub log_profiles: Vec<String>,
     /// `expose-experimental-directives` and its kin were seen.
     pub flags: Vec<String>,
+    /// The files that rules stand in.
+    pub files: Vec<String>,
+    /// How many rewrites by a regular expression there are.
+    pub rewrites: usize,
 }
 
 /// Builds the typed configuration. It is whole only when `diagnostics` got no alert.
@@ -97,19 +105,27 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
         bufsize_bytes: crate::model::Tune::default().bufsize_bytes,
         http_errors: HashMap::new(),
         userlists: Vec::new(),
+        log_profiles: log_profile::names(tree),
         flags: Vec::new(),
+        files: Vec::new(),
+        rewrites: 0,
     };
     let global = global_sections(tree, &mut shared);
     shared.bufsize_bytes = global.tune.bufsize_bytes;
     for section in &tree.sections {
         other_section(section, &mut shared);
     }
+    let log_profiles = log_profile::build(tree, &mut shared);
     let proxies = sections::sections(tree, &global, &mut shared);
     let slots = shared.compiler.slots();
+    let var_names = shared.compiler.var_names();
     let config = Config {
         global,
         proxies,
+        log_profiles,
         slots,
+        var_names,
+        files: std::mem::take(&mut shared.files),
     };
     check::whole(&config, &mut shared);
     config
@@ -136,7 +152,7 @@ fn other_section(section: &Section, shared: &mut Shared<'_>) {
     let kind = section.kind();
     if matches!(
         kind,
-        "global" | "defaults" | "frontend" | "backend" | "listen"
+        "global" | "defaults" | "frontend" | "backend" | "listen" | "log-profile"
     ) {
         return;
     }
@@ -216,6 +232,21 @@ pub fn not_yet(word: &str) -> String {
 }
 
 impl Shared<'_> {
+    /// Where a rule stands.
+    pub fn rule_place(&mut self, line: &Line<'_>) -> sample::RulePlace {
+        let span = line.span(0);
+        let name = &span.source.name;
+        let known = self.files.iter().position(|file| file == name);
+        let file = known.unwrap_or_else(|| {
+            self.files.push(name.clone());
+            self.files.len() - 1
+        });
+        sample::RulePlace {
+            file: file as u32,
+            line: span.line,
+        }
+    }
+
     /// Records a parser's fault, unless the same line already gave it: the statements of `defaults` are read again for
     /// every proxy.
     pub fn settle(&mut self, result: Parse) {

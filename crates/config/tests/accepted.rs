@@ -397,7 +397,7 @@ listen l from d
     assert_eq!((config.slots.txn, config.slots.sess), (1, 1));
     assert!(proxy.log_format.is_some() && proxy.unique_id_format.is_some());
     assert!(
-        matches!(proxy.http_request[0].action, HttpAction::SetVar { .. }),
+        matches!(proxy.http_request[0].action, HttpAction::Var(_)),
         "rules of defaults come first"
     );
     assert!(

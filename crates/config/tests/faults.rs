@@ -322,9 +322,9 @@ const FRONTEND: &[Case] = &[
         "",
     ),
     (
-        "http-request replace-uri a b",
-        "keyword 'http-request replace-uri' is known but not implemented yet",
-        "replace-uri",
+        "http-request track-sc0 src",
+        "keyword 'http-request track-sc0' is known but not implemented yet",
+        "track-sc0",
     ),
     (
         "http-request return status 99",

@@ -9,11 +9,13 @@ mod body;
 mod config;
 mod head;
 pub mod mutate;
+mod normalize;
 mod proxy;
 
 pub use body::h1_body;
 pub use config::config_text;
 pub use head::{h1_request, h1_response};
+pub use normalize::normalize_uri;
 pub use proxy::proxy_protocol;
 
 /// One thing to fuzz.
@@ -43,6 +45,11 @@ pub const TARGETS: &[Target] = &[
         name: "h1_body",
         run: h1_body,
         words: CHUNK_WORDS,
+    },
+    Target {
+        name: "normalize_uri",
+        run: normalize_uri,
+        words: URI_WORDS,
     },
     Target {
         name: "proxy_protocol",
@@ -77,6 +84,11 @@ const HTTP_WORDS: &[&[u8]] = &[
 const CHUNK_WORDS: &[&[u8]] = &[
     b"\r\n", b"\n", b"\r", b"0\r\n", b"0\r\n\r\n", b"1\r\na\r\n", b"a", b"F", b"00", b";", b"=", b"\"", b"\\", b" ", b"\t",
     b"fffffffffffff", b"X: y\r\n", b"Content-Length: 1\r\n", b"Host: h\r\n",
+];
+
+#[rustfmt::skip]
+const URI_WORDS: &[&[u8]] = &[
+    b"/", b"//", b"/.", b"/..", b"/../", b"/./", b"%2e", b"%2E%2e", b"%", b"%4", b"%zz", b"%7E", b"?", b"&", b"=", b"a=1", b"b", b"#", b"*", b"\xff",
 ];
 
 #[rustfmt::skip]

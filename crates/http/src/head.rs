@@ -136,6 +136,22 @@ impl Head {
         self.locate_target(span);
     }
 
+    /// Gives the target another authority in the place of the one it has; user information before it stays.
+    pub fn set_authority(&mut self, authority: &[u8]) {
+        let (target, old) = (self.start.target, self.start.authority);
+        if old.len == 0 {
+            return;
+        }
+        let at = self.buf.len();
+        self.buf
+            .extend_from_within(target.at as usize..old.at as usize);
+        self.buf.extend_from_slice(authority);
+        let rest = (old.at + old.len) as usize..(target.at + target.len) as usize;
+        self.buf.extend_from_within(rest);
+        self.start.line = Span::default();
+        self.locate_target(span(at, self.buf.len() - at));
+    }
+
     /// The status code of a response.
     #[must_use]
     pub fn status(&self) -> u16 {
@@ -248,6 +264,20 @@ impl Head {
             .map(|(at, field)| (field_id(at), self.slice(field.value)))
     }
 
+    /// The first live field of a name, given in any case, from place `from` on; for whoever changes fields one after the
+    /// other.
+    #[must_use]
+    pub fn find_from(&self, name: &[u8], from: FieldId) -> Option<(FieldId, &[u8])> {
+        let id = Name::from_any(name);
+        let from = from.0 as usize;
+        if !self.present.contains(id) {
+            return None;
+        }
+        let mut rest = self.fields.get(from..)?.iter().enumerate();
+        rest.find(|(_, field)| self.is_named(field, id, name))
+            .map(|(at, field)| (field_id(from + at), self.slice(field.value)))
+    }
+
     /// Adds a field at the end. The name may be in any case; the caller sees to it that both are valid.
     pub fn append(&mut self, name: &[u8], value: &[u8]) {
         let at = self.buf.len();
@@ -317,6 +347,16 @@ impl Head {
             }
         }
         (before - self.live) as usize
+    }
+
+    /// Removes every field whose name, in lower case, is one of those meant.
+    pub fn remove_where(&mut self, is_meant: impl Fn(&[u8]) -> bool) {
+        for at in 0..self.fields.len() {
+            let field = self.fields[at];
+            if field.live && is_meant(self.slice(field.name)) {
+                self.remove(field_id(at));
+            }
+        }
     }
 
     /// What `write_request`/`write_response` will take on the wire, for the `tune.maxrewrite` check.

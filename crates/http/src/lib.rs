@@ -6,6 +6,7 @@ pub mod h1;
 pub mod head;
 pub mod method;
 pub mod name;
+pub mod normalize;
 mod target;
 
 pub use bytes::is_token;

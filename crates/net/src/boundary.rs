@@ -84,6 +84,17 @@ pub struct Connect<'a> {
     pub interface: Option<&'a str>,
     /// TCP keep-alive probes (`option srvtcpka`).
     pub keepalive: bool,
+    /// What its packets carry.
+    pub labels: Labels,
+}
+
+/// What packets of a connection carry for the routers on their way, as far as the system lets us set it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Labels {
+    /// The mark that the packet filter of this machine sees (`SO_MARK`).
+    pub mark: Option<u32>,
+    /// Type of service of IPv4, traffic class of IPv6 (RFC 2474).
+    pub tos: Option<u8>,
 }
 
 /// An outgoing connection that could not even start: the engine treats it as refused at once.
@@ -114,8 +125,11 @@ pub trait Driver {
     fn close(&mut self, conn: ConnId);
     /// Closes with a RST (`option nolinger`, aborted transfers).
     fn abort(&mut self, conn: ConnId);
-    /// Closes without a word to the peer, as far as the system lets us (`silent-drop`).
-    fn vanish(&mut self, conn: ConnId);
+    /// Closes without a word to the peer, as far as the system lets us (`silent-drop`); with `rst_ttl` by a RST that
+    /// lives for so many hops.
+    fn vanish(&mut self, conn: ConnId, rst_ttl: Option<u8>);
+    /// Labels the connection's packets from now on. What is none stays as it is.
+    fn label(&mut self, conn: ConnId, labels: Labels);
     /// Stops delivering data from this connection.
     fn pause(&mut self, conn: ConnId);
     /// Delivers data again; never from within this call.

@@ -12,7 +12,7 @@ use std::sync::mpsc::Receiver;
 
 use crate::Addr;
 use crate::boundary::{
-    Accepted, Close, ConnId, Connect, ConnectError, Driver, Engine, ListenerId, Now, Sent,
+    Accepted, Close, ConnId, Connect, ConnectError, Driver, Engine, Labels, ListenerId, Now, Sent,
 };
 use crate::logs::{Dropped, LogSink};
 use crate::slots::Slots;
@@ -702,6 +702,7 @@ impl EpollDriver {
             }
         }
         self.set_buffers(raw, self.buffers.server_receive, self.buffers.server_send);
+        sys::label(raw, connect.labels);
         if let Some(interface) = connect.interface {
             sys::bind_to_interface(raw, interface)?;
         }
@@ -806,9 +807,15 @@ impl Driver for EpollDriver {
         }
     }
 
-    fn vanish(&mut self, conn: ConnId) {
+    fn vanish(&mut self, conn: ConnId, rst_ttl: Option<u8>) {
         if let Some(entry) = self.conns.remove(conn) {
-            sys::silence(entry.fd.as_raw_fd());
+            sys::silence(entry.fd.as_raw_fd(), rst_ttl);
+        }
+    }
+
+    fn label(&mut self, conn: ConnId, labels: Labels) {
+        if let Some(entry) = self.conns.get_mut(conn) {
+            sys::label(entry.fd.as_raw_fd(), labels);
         }
     }
 

@@ -15,5 +15,5 @@ pub mod timers;
 
 pub use addr::Addr;
 pub use boundary::{
-    Accepted, Close, ConnId, Connect, ConnectError, Driver, Engine, ListenerId, Now, Sent,
+    Accepted, Close, ConnId, Connect, ConnectError, Driver, Engine, Labels, ListenerId, Now, Sent,
 };

@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use libc::{c_int, c_void, socklen_t};
 
 use crate::Addr;
+use crate::boundary::Labels;
 
 /// Longest path of a UNIX socket, without the terminating NUL.
 pub const UNIX_PATH_BYTES_MAX: usize = 107;
@@ -437,14 +438,26 @@ pub fn set_linger_zero(fd: RawFd) {
 }
 
 /// Makes the close of a TCP socket invisible: in repair mode nothing is sent at all (that takes a privilege);
-/// otherwise the RST is given a hop limit that ends it at the first router.
-pub fn silence(fd: RawFd) {
-    if set_option(fd, libc::IPPROTO_TCP, libc::TCP_REPAIR, 1).is_ok() {
+/// otherwise, or where a hop limit is asked for, the RST is given one, of 1 for the first router.
+pub fn silence(fd: RawFd, rst_ttl: Option<u8>) {
+    if rst_ttl.is_none() && set_option(fd, libc::IPPROTO_TCP, libc::TCP_REPAIR, 1).is_ok() {
         return;
     }
     set_linger_zero(fd);
-    let _ = set_option(fd, libc::IPPROTO_IP, libc::IP_TTL, 1);
-    let _ = set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, 1);
+    let hops = c_int::from(rst_ttl.unwrap_or(1));
+    let _ = set_option(fd, libc::IPPROTO_IP, libc::IP_TTL, hops);
+    let _ = set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS, hops);
+}
+
+/// Labels a socket's packets. A mark takes a privilege; without it nothing happens.
+pub fn label(fd: RawFd, labels: Labels) {
+    if let Some(mark) = labels.mark {
+        let _ = set_option(fd, libc::SOL_SOCKET, libc::SO_MARK, mark as c_int);
+    }
+    if let Some(tos) = labels.tos {
+        let _ = set_option(fd, libc::IPPROTO_IP, libc::IP_TOS, tos.into());
+        let _ = set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, tos.into());
+    }
 }
 
 /// Sends FIN.

@@ -7,7 +7,7 @@ use net::{ConnId, Driver};
 
 use crate::balance::{self, Balance, Candidates};
 use crate::engine::{Core, Cx};
-use crate::queue::{Queue, Waiting};
+use crate::queue::{Queue, Rank, Waiting};
 use crate::running::deadline;
 use crate::shared::{Count, Shared};
 use crate::stream::phases::Step;
@@ -120,6 +120,32 @@ impl Core {
         })
     }
 
+    /// The server of a backend in `mode log` that the next message goes to; `key` where its algorithm hashes.
+    pub fn log_server<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        place: usize,
+        key: Option<u32>,
+    ) -> Option<usize> {
+        let Core {
+            backends,
+            shared,
+            random,
+            ..
+        } = self;
+        let backend = &mut backends[place];
+        let usable = &backend.usable;
+        let candidates = Candidates {
+            servers: &cx.running.proxy(place).servers,
+            may: &|server| usable[server],
+            load: &|_| 0,
+            turn: shared.turn(place),
+        };
+        backend
+            .balance
+            .pick(&candidates, key, &mut || next_random(random))
+    }
+
     fn choose<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &Stream) -> Choice {
         let proxy = cx.running.proxy(stream.backend);
         let hashes = self.backends[stream.backend].balance.sticks();
@@ -221,10 +247,16 @@ impl Core {
             stream: stream.id,
             number: stream.txn.id,
         };
+        let rank = Rank {
+            class: stream.txn.prio_class,
+            time_ms: cx.now().ms() as i64 + i64::from(stream.txn.prio_offset),
+        };
         let live = self.shared.own_count(self.worker, Count::Queued(place)) as usize;
         let streams = &self.streams;
         let queue = &mut self.backends[place].queue;
-        queue.push(waiting, server, live, |waiting| streams.waits(waiting));
+        queue.push(waiting, rank, server, live, |waiting| {
+            streams.waits(waiting)
+        });
         Step::Go(Phase::Queue)
     }
 

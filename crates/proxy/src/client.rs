@@ -4,7 +4,7 @@ use http::Method;
 use net::proxy_protocol;
 use net::timers::NEVER_MS;
 use net::{Accepted, ConnId, Driver, ListenerId};
-use sample::Session;
+use sample::{LogOrigin, Session};
 
 use crate::conn::{Client, Role, Stage};
 use crate::engine::{Core, Cx, DRAIN_IDLE_MS, Life};
@@ -22,14 +22,13 @@ impl Core {
         let listener = accepted.listener.0 as usize;
         let info = cx.running.listeners[listener];
         let now = cx.now();
-        let mut session = Session::new(
+        let session = Session::new(
             now,
             accepted.peer,
             accepted.local,
             info.frontend as u32,
             info.bind as u32,
         );
-        session.vars = sample::Vars::with_slots(cx.running.slots.sess);
         let proxy = cx.running.proxy(info.frontend);
         let stage = if proxy.binds[info.bind].accept_proxy {
             Stage::ProxyHeader
@@ -92,6 +91,7 @@ impl Core {
             self.set_deadline(conn, deadline(now, timeouts.client));
             if let Some(mut stream) = self.begin_stream(cx, conn) {
                 stream.phase = Phase::FrontendContent;
+                self.log_at(cx, &mut stream, LogOrigin::Accept);
                 self.run(cx, &mut stream);
                 self.streams.put(stream);
             }
@@ -595,6 +595,9 @@ impl Core {
                 .is_none_or(|id| self.streams.get(id).is_none())
         );
         self.set_deadline(conn, NEVER_MS);
+        if cx.running.config.global.var_limits.process > 0 {
+            self.shared.var_bytes_change(client.session.vars.bytes(), 0);
+        }
         let bind = cx.running.listeners[client.listener].bind;
         self.uncount(Count::Process);
         self.uncount(Count::Frontend(client.frontend));

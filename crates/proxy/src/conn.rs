@@ -24,6 +24,10 @@ pub(crate) struct Conn {
 }
 
 /// Which side of the proxy a connection is on.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every slot holds a client; in a box it would be one more allocation a connection"
+)]
 #[derive(Debug, Default)]
 pub(crate) enum Role {
     /// No connection lives in this slot.
@@ -84,6 +88,8 @@ pub(crate) struct Server {
     pub keeper: Option<ConnId>,
     /// The PROXY protocol header that it begins with; empty for none.
     pub header: Box<[u8]>,
+    /// What its packets carry. One whose packets carry anything is private.
+    pub labels: net::Labels,
 }
 
 impl Conn {
@@ -156,6 +162,18 @@ impl Conns {
         let entry = self.entries.get(id.slot as usize)?;
         match &entry.role {
             Role::Server(server) if entry.generation == id.generation => Some(server),
+            _ => None,
+        }
+    }
+
+    /// A client's session, and its bytes that nobody has taken yet.
+    #[inline]
+    pub fn session_and_input(&self, id: ConnId) -> Option<(&Session, &[u8])> {
+        let entry = self.entries.get(id.slot as usize)?;
+        match &entry.role {
+            Role::Client(client) if entry.generation == id.generation => {
+                Some((&client.session, &entry.input))
+            }
             _ => None,
         }
     }

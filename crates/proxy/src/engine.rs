@@ -59,9 +59,9 @@ pub(crate) struct Core {
     pub random: Cell<u64>,
     /// Output of the moment; empty between entry points.
     pub scratch: Vec<u8>,
-    pub log_buffer: Vec<u8>,
     /// A rule's text of the moment.
     pub text: Vec<u8>,
+    pub rules: crate::rules::Memory,
     /// Streams that can go on, after the one at hand.
     pub woken: Vec<StreamId>,
     /// Clients whose input may hold their next request.
@@ -111,8 +111,8 @@ impl Engine {
             life: Life::Serving,
             random: Cell::new(seed),
             scratch: Vec::with_capacity(4096),
-            log_buffer: Vec::with_capacity(1024),
             text: Vec::with_capacity(256),
+            rules: crate::rules::Memory::default(),
             woken: Vec::new(),
             poked: Vec::new(),
             full_listeners: Vec::new(),

@@ -101,21 +101,23 @@ pub(crate) fn text(status: u16) -> Option<&'static str> {
         .map(|page| page.text)
 }
 
-/// The reason phrase on a built-in page: where HAProxy's differs from the registry, scripts may look for it.
+/// The reason phrase on a built-in page.
 pub(crate) fn page_reason(status: u16) -> &'static str {
     match status {
         400 => "Bad request",
-        408 => "Request Time-out",
-        504 => "Gateway Time-out",
+        413 => "Payload Too Large",
+        414 => "URI Too Long",
+        502 => "Bad Gateway",
         _ => reason(status),
     }
 }
 
-/// The reason phrase of a status (RFC 9110 §15 and the registry).
+/// The reason phrase of a status: HAProxy's, which scripts may look for, where it differs from the registry's.
 pub(crate) fn reason(status: u16) -> &'static str {
     match status {
         100 => "Continue",
         101 => "Switching Protocols",
+        102 => "Processing",
         103 => "Early Hints",
         200 => "OK",
         201 => "Created",
@@ -124,6 +126,9 @@ pub(crate) fn reason(status: u16) -> &'static str {
         204 => "No Content",
         205 => "Reset Content",
         206 => "Partial Content",
+        207 => "Multi-Status",
+        210 => "Content Different",
+        226 => "IM Used",
         300 => "Multiple Choices",
         301 => "Moved Permanently",
         302 => "Found",
@@ -132,6 +137,7 @@ pub(crate) fn reason(status: u16) -> &'static str {
         305 => "Use Proxy",
         307 => "Temporary Redirect",
         308 => "Permanent Redirect",
+        310 => "Too many Redirects",
         400 => "Bad Request",
         401 => "Unauthorized",
         402 => "Payment Required",
@@ -140,29 +146,49 @@ pub(crate) fn reason(status: u16) -> &'static str {
         405 => "Method Not Allowed",
         406 => "Not Acceptable",
         407 => "Proxy Authentication Required",
-        408 => "Request Timeout",
+        408 => "Request Time-out",
         409 => "Conflict",
         410 => "Gone",
         411 => "Length Required",
         412 => "Precondition Failed",
-        413 => "Payload Too Large",
-        414 => "URI Too Long",
+        413 => "Request Entity Too Large",
+        414 => "Request-URI Too Long",
         415 => "Unsupported Media Type",
-        416 => "Range Not Satisfiable",
-        417 => "Expectation Failed",
+        416 => "Requested range unsatisfiable",
+        417 => "Expectation failed",
+        418 => "I'm a teapot",
         421 => "Misdirected Request",
         422 => "Unprocessable Content",
+        423 => "Locked",
+        424 => "Method failure",
         425 => "Too Early",
         426 => "Upgrade Required",
         428 => "Precondition Required",
         429 => "Too Many Requests",
         431 => "Request Header Fields Too Large",
+        449 => "Retry With",
+        450 => "Blocked by Windows Parental Controls",
+        451 => "Unavailable For Legal Reasons",
+        456 => "Unrecoverable Error",
+        499 => "client has closed connection",
         500 => "Internal Server Error",
         501 => "Not Implemented",
-        502 => "Bad Gateway",
+        502 => "Bad Gateway or Proxy Error",
         503 => "Service Unavailable",
-        504 => "Gateway Timeout",
-        505 => "HTTP Version Not Supported",
+        504 => "Gateway Time-out",
+        505 => "HTTP Version not supported",
+        506 => "Variant also negotiate",
+        507 => "Insufficient storage",
+        508 => "Loop detected",
+        509 => "Bandwidth Limit Exceeded",
+        510 => "Not extended",
+        511 => "Network authentication required",
+        520 => "Web server is returning an unknown error",
+        100..=199 => "Informational",
+        200..=299 => "Success",
+        300..=399 => "Redirection",
+        400..=499 => "Client Error",
+        500..=599 => "Server Error",
         _ => "Other",
     }
 }

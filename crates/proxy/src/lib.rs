@@ -16,6 +16,7 @@ mod input;
 mod logging;
 mod persist;
 mod pool;
+mod proc_vars;
 mod proxy_header;
 mod queue;
 mod reply;

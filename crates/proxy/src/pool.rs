@@ -27,6 +27,9 @@ impl Core {
         if let Some(conn) = self.take_kept(stream, server, header) {
             return Some(conn);
         }
+        if stream.labels != net::Labels::default() {
+            return None;
+        }
         let backend = cx.running.proxy(stream.backend);
         let first = stream.txn.first_request;
         let proven_only = match backend.http_reuse {
@@ -54,7 +57,8 @@ impl Core {
         let client = self.conns.client(stream.client?)?;
         let conn = client.kept?;
         let kept = self.conns.server(conn)?;
-        if kept.backend != stream.backend || kept.server != server || *kept.header != *header {
+        let same_place = kept.backend == stream.backend && kept.server == server;
+        if !same_place || *kept.header != *header || kept.labels != stream.labels {
             return None;
         }
         kept.keeper = None;

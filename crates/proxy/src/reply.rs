@@ -1,6 +1,8 @@
 //! Responses made here: error pages, `return`, `deny`, redirects, the monitor's answer.
 
-use config::model::{ErrorPage, HttpAction, Redirect, RedirectKind, Reply, ReplyBody};
+use config::model::{
+    ErrorPage, HttpAction, Redirect, RedirectKind, RedirectOptions, Reply, ReplyBody,
+};
 use http::h1::{self, Strictness};
 use http::{Head, Method};
 use net::Driver;
@@ -146,19 +148,21 @@ impl Core {
         self.answer(cx, stream, &body);
     }
 
-    /// `redirect` (manual §4.2). Returns whether it applies.
+    /// `redirect` (manual §4.2): whether it applies. `when`: the second letter of the termination state.
     pub fn redirect<D: Driver>(
         &mut self,
         cx: &mut Cx<'_, D>,
         stream: &mut Stream,
         redirect: &Redirect,
+        when: u8,
     ) -> bool {
         let options = &redirect.options;
-        let mut location = Vec::new();
+        let mut location = std::mem::take(&mut self.text);
         match &redirect.kind {
             RedirectKind::Location(format) => {
                 self.render(cx, stream, format, &mut location);
                 if location.is_empty() && options.ignore_empty {
+                    self.text = location;
                     return false;
                 }
                 if options.keep_query {
@@ -167,34 +171,20 @@ impl Core {
             }
             RedirectKind::Prefix(format) => {
                 self.render(cx, stream, format, &mut location);
-                if location.is_empty() && options.ignore_empty {
-                    return false;
-                }
-                if location == b"/" {
-                    location.clear();
-                }
-                append_path(
-                    &stream.request,
-                    options.drop_query,
-                    options.append_slash,
-                    &mut location,
-                );
+                append_path(&stream.request, options, &mut location);
             }
             RedirectKind::Scheme(format) => {
                 self.render(cx, stream, format, &mut location);
-                if location.is_empty() && options.ignore_empty {
-                    return false;
-                }
                 location.extend_from_slice(b"://");
                 location
                     .extend_from_slice(stream.request.get(http::Name::Host).unwrap_or_default());
-                append_path(
-                    &stream.request,
-                    options.drop_query,
-                    options.append_slash,
-                    &mut location,
-                );
+                append_path(&stream.request, options, &mut location);
             }
+        }
+        // The response that it replaces is still seen by what its cookie is made of.
+        let mut cookie = Vec::new();
+        if let Some(format) = &options.set_cookie {
+            self.render(cx, stream, format, &mut cookie);
         }
         begin(&mut stream.response, redirect.code);
         put_length(&mut stream.response, 0);
@@ -202,18 +192,12 @@ impl Core {
         if matches!(redirect.code, 302 | 303 | 307) {
             stream.response.append(b"cache-control", b"no-cache");
         }
-        if let Some(cookie) = &options.set_cookie {
-            stream
-                .response
-                .append(b"set-cookie", format!("{cookie}; path=/;").as_bytes());
+        if options.set_cookie.is_some() {
+            stream.response.append(b"set-cookie", &cookie);
         }
-        if let Some(cookie) = &options.clear_cookie {
-            stream.response.append(
-                b"set-cookie",
-                format!("{cookie}; path=/; Max-Age=0;").as_bytes(),
-            );
-        }
-        stream.ended_by(b'L', b'R');
+        location.clear();
+        self.text = location;
+        stream.ended_by(b'L', when);
         stream.request_processed(cx.now());
         stream.txn.status = redirect.code;
         self.answer(cx, stream, b"");
@@ -287,6 +271,7 @@ impl Core {
         let Some(client) = stream.client else { return };
         self.give_up_queue(cx, stream);
         stream.waiting_rule = None;
+        stream.paused = false;
         stream.wants_tunnel = false;
         stream.keep_server = false;
         self.challenge(cx, stream);
@@ -296,8 +281,12 @@ impl Core {
             stream.keep_client = false;
         }
         // A request that was not read has no stream yet in HAProxy: no rule sees its answer.
-        if stream.phase != Phase::RequestHead {
-            self.after_response_rules(cx, stream);
+        if stream.phase != Phase::RequestHead && !stream.rules_failed {
+            self.respond(cx, stream);
+            (stream.head_read, stream.body_read) = (0, body.len());
+            if !self.after_response_rules(cx, stream) {
+                return self.error_page(cx, stream, 500);
+            }
         }
         self.finish_response_head(cx, stream);
         let mut out = std::mem::take(&mut self.scratch);
@@ -334,12 +323,12 @@ fn begin(response: &mut Head, status: u16) {
 }
 
 /// Responses that never have a body (RFC 9110 §6.4.1).
-fn is_bodiless(status: u16) -> bool {
+pub(crate) fn is_bodiless(status: u16) -> bool {
     status < 200 || status == 204 || status == 304
 }
 
 /// Appends the length of the body, where the status may have one.
-fn put_length(response: &mut Head, bytes: usize) {
+pub(crate) fn put_length(response: &mut Head, bytes: usize) {
     if !is_bodiless(response.status()) {
         let mut digits = [0; 20];
         response.append(
@@ -349,14 +338,14 @@ fn put_length(response: &mut Head, bytes: usize) {
     }
 }
 
-fn append_path(request: &Head, drop_query: bool, append_slash: bool, location: &mut Vec<u8>) {
-    let path = if drop_query {
-        request.path()
-    } else {
-        request.path_and_query()
+fn append_path(request: &Head, options: &RedirectOptions, location: &mut Vec<u8>) {
+    let path = match (request.path_and_query(), options.drop_query) {
+        ([], _) => b"/",
+        (_, true) => request.path(),
+        (path, false) => path,
     };
     location.extend_from_slice(path);
-    if drop_query && append_slash && !path.ends_with(b"/") {
+    if options.append_slash && !location.ends_with(b"/") {
         location.push(b'/');
     }
 }

@@ -2,18 +2,31 @@
 //!
 //! Immutable and shared by the workers.
 
-use config::model::{BackendTarget, Config, LogTarget, Mode, ProcValue, Proxy, Timeouts};
+use config::model::{
+    BackendTarget, Config, LogSink, LogTarget, Mode, Proxy, ServerAddress, Timeouts,
+};
 use std::cell::Cell;
 
 use net::Addr;
 use net::timers::NEVER_MS;
-use sample::{Scope, Session, Value, Vars};
+use sample::{Scope, Session};
 
+use crate::logging::Plan;
+use crate::proc_vars::ProcVars;
 use crate::shared::Shared;
 use crate::world::View;
 
 /// A log target's number among all of the configuration: what [`net::Driver::log`] takes.
 pub type LogTargetId = usize;
+
+/// A log target of a proxy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogPlace {
+    /// Where its messages go; of a log backend, the first server's.
+    pub sink: LogTargetId,
+    /// Its number among all targets.
+    pub number: usize,
+}
 
 /// A listener: which bind line of which frontend it is. Its [`net::ListenerId`] is its place in [`Running::listeners`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,10 +44,12 @@ pub struct Running {
     pub config: Config,
     /// Every bind line of every frontend.
     pub listeners: Vec<ListenerInfo>,
-    /// Every log target, in the order of [`Running::log_ids`].
-    pub logs: Vec<LogTarget>,
-    /// By proxy: the numbers of its log targets.
-    pub log_ids: Vec<Vec<LogTargetId>>,
+    /// Every place that log messages go to, by [`LogTargetId`]: the targets, and the servers of log backends.
+    pub logs: Vec<LogSink>,
+    /// By proxy: its log targets.
+    pub(crate) log_places: Vec<Vec<LogPlace>>,
+    /// By proxy: when its lines are written.
+    pub(crate) log_plans: Vec<Plan>,
     /// What the line of a connection that failed early begins with, up to its frontend.
     pub(crate) session_prefix: Option<sample::LogFormat>,
     /// By proxy.
@@ -44,11 +59,11 @@ pub struct Running {
     /// By proxy: the load at which servers with a `minconn` reach their `maxconn`.
     pub(crate) fullconn: Vec<u32>,
     /// Variables of scope `proc` (`set-var` of `global`).
-    pub(crate) proc_vars: Vars,
+    pub(crate) proc_vars: ProcVars,
+    /// `tune.vars` limits what traffic sets.
+    pub(crate) limits_vars: bool,
     /// Facts of the process.
     pub process: Process,
-    /// How many variables each scope needs.
-    pub slots: sample::SlotCounts,
 }
 
 /// Facts of the process that logs and expressions name.
@@ -71,16 +86,15 @@ impl Running {
     #[must_use]
     pub fn new(config: Config, process: Process) -> Self {
         let mut listeners = Vec::new();
-        let mut logs = Vec::new();
-        let mut log_ids = Vec::new();
         for (frontend, proxy) in config.proxies.iter().enumerate() {
             if proxy.is_frontend && !proxy.disabled {
                 listeners
                     .extend((0..proxy.binds.len()).map(|bind| ListenerInfo { frontend, bind }));
             }
-            log_ids.push((logs.len()..logs.len() + proxy.log.len()).collect());
-            logs.extend(proxy.log.iter().cloned());
         }
+        let (logs, log_places) = log_sinks(&config);
+        let plan = |proxy| Plan::new(proxy, &config.log_profiles);
+        let log_plans = config.proxies.iter().map(plan).collect();
         let timeouts = config
             .proxies
             .iter()
@@ -90,11 +104,13 @@ impl Running {
         let slots = config.slots;
         let fullconn = fullconn(&config);
         let mut running = Running {
-            proc_vars: Vars::with_slots(slots.proc),
+            proc_vars: ProcVars::new(slots.proc),
+            limits_vars: config.global.var_limits.any(),
             config,
             listeners,
             logs,
-            log_ids,
+            log_places,
+            log_plans,
             session_prefix: sample::Compiler::new()
                 .log_format("%ci:%cp [%t] %f", sample::Place::LOG)
                 .ok(),
@@ -102,7 +118,6 @@ impl Running {
             binds,
             fullconn,
             process,
-            slots,
         };
         running.set_proc_vars();
         running
@@ -114,7 +129,7 @@ impl Running {
         let nobody = Addr::Unix(Vec::new().into());
         let session = Session::new(self.process.started, nobody.clone(), nobody, u32::MAX, 0);
         for index in 0..self.config.global.set_var.len() {
-            let (var, source) = &self.config.global.set_var[index];
+            let assignment = &self.config.global.set_var[index];
             let random = Cell::new(self.process.started.wall_ns);
             let view = View {
                 running: self,
@@ -135,18 +150,8 @@ impl Running {
                 response_data: &[],
                 last_chance: true,
             };
-            let value = match source {
-                ProcValue::Expr(expr) => expr.eval(&scope).map(Value::detach),
-                ProcValue::Format(format) => {
-                    let mut text = Vec::new();
-                    format.render(&scope, &mut text);
-                    Some(Value::text(&text[..]).detach())
-                }
-            };
-            let slot = var.slot;
-            if let Some(value) = value {
-                self.proc_vars.set(slot, value);
-            }
+            let change = assignment.eval(&scope, &mut Vec::new());
+            self.proc_vars.change(assignment.var.slot, change);
         }
     }
 
@@ -170,6 +175,47 @@ impl Running {
             fields_max: tune.http_maxhdr.saturating_sub(1).max(1),
         }
     }
+}
+
+/// Where log messages go, and which of it the targets of each proxy are.
+fn log_sinks(config: &Config) -> (Vec<LogSink>, Vec<Vec<LogPlace>>) {
+    let mut sinks = Vec::new();
+    let mut first_servers = Vec::new();
+    for proxy in &config.proxies {
+        first_servers.push(sinks.len());
+        if proxy.mode == Mode::Log {
+            sinks.extend(
+                proxy
+                    .servers
+                    .iter()
+                    .filter_map(|server| match &server.address {
+                        ServerAddress::Fixed(addr) => Some(LogSink::Udp(addr.clone())),
+                        ServerAddress::PortOffset { .. } => None,
+                    }),
+            );
+        }
+    }
+    let mut number = 0;
+    let mut place = |target: &LogTarget| {
+        number += 1;
+        let sink = match &target.to {
+            LogSink::Backend(backend) => first_servers[*backend],
+            sink => {
+                sinks.push(sink.clone());
+                sinks.len() - 1
+            }
+        };
+        LogPlace {
+            sink,
+            number: number - 1,
+        }
+    };
+    let places = config
+        .proxies
+        .iter()
+        .map(|proxy| proxy.log.iter().map(&mut place).collect())
+        .collect();
+    (sinks, places)
 }
 
 /// `fullconn`, else a tenth of what the frontends before a backend may bring (manual §4.2 fullconn).

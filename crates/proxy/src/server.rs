@@ -2,7 +2,8 @@
 
 use config::model::{SendProxy, ServerAddress};
 use net::timers::NEVER_MS;
-use net::{Addr, Close, ConnId, Connect, ConnectError, Driver};
+use net::{Addr, Close, ConnId, Connect, ConnectError, Driver, Labels};
+use sample::LogOrigin;
 
 use crate::conn::{Role, Server};
 use crate::engine::{Core, Cx};
@@ -24,6 +25,7 @@ impl Core {
         let Some(server) = stream.target else {
             return Step::Go(Phase::SelectServer);
         };
+        self.respond(cx, stream);
         let now = cx.now();
         if stream.txn.timing.queued_ms.is_none() {
             stream.txn.timing.queued_ms = Some(now.ms());
@@ -37,6 +39,7 @@ impl Core {
             stream.on_reused = true;
             stream.txn.server_reused = true;
             stream.txn.timing.connected_ms = Some(now.ms());
+            self.log_at(cx, stream, LogOrigin::Connect);
             return Step::Go(Phase::SendRequest);
         }
         match self.open_server(cx, stream, server) {
@@ -49,7 +52,9 @@ impl Core {
                         stream: None,
                         connecting: true,
                         served: 0,
-                        private: self.is_private(cx, stream.backend, server),
+                        private: self.is_private(cx, stream.backend, server)
+                            || stream.labels != Labels::default(),
+                        labels: stream.labels,
                         pool_place: None,
                         keeper: None,
                         header,
@@ -94,6 +99,7 @@ impl Core {
             from,
             interface,
             keepalive: backend.options.srvtcpka,
+            labels: stream.labels,
         })
     }
 
@@ -135,6 +141,7 @@ impl Core {
             return self.close_server(cx, conn);
         };
         stream.txn.timing.connected_ms = Some(cx.now().ms());
+        self.log_at(cx, &mut stream, LogOrigin::Connect);
         if !header.is_empty() {
             self.send(cx, conn, &header, &[]);
             if let Some(server) = self.conns.server(conn) {
@@ -394,6 +401,10 @@ impl Core {
                 stream.wait_until_ms = cx.now().ms();
                 self.streams.put(stream);
                 return self.server_data(cx, conn, &[]);
+            }
+            Phase::BackendResponse if stream.paused => {
+                self.run(cx, &mut stream);
+                self.flush_head(cx, &mut stream);
             }
             Phase::ResponseHead | Phase::BackendResponse => {
                 let awaited = stream.phase == Phase::ResponseHead;

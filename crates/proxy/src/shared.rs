@@ -1,6 +1,6 @@
 //! What the workers share: counters that one worker writes and all read, and the slots of servers with a `maxconn`.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use crate::running::Running;
 
@@ -20,6 +20,8 @@ pub struct Shared {
     full_listeners: AtomicU32,
     /// Streams since the start, all workers together: the source of [`sample::Txn::id`].
     streams: AtomicU64,
+    /// Bytes of all variables; kept only where `tune.vars` limits them for the process.
+    var_bytes: AtomicUsize,
 }
 
 /// A turn that all workers take together. A line of the cache of its own.
@@ -52,6 +54,7 @@ struct Counters {
     servers: Vec<Vec<AtomicU32>>,
     binds: Vec<Vec<AtomicU32>>,
     queued: Vec<AtomicU32>,
+    logged: Vec<AtomicU32>,
 }
 
 /// What is counted.
@@ -64,6 +67,8 @@ pub(crate) enum Count {
     Bind(usize, usize),
     /// Requests in a backend's queue.
     Queued(usize),
+    /// Log lines of a frontend, from the start.
+    Logged(usize),
 }
 
 fn zeros(count: usize) -> Vec<AtomicU32> {
@@ -93,6 +98,7 @@ impl Shared {
                 .map(|proxy| zeros(proxy.binds.len()))
                 .collect(),
             queued: zeros(proxies.len()),
+            logged: zeros(proxies.len()),
         };
         Shared {
             workers: (0..workers).map(|_| counters()).collect(),
@@ -108,6 +114,7 @@ impl Shared {
             waiting: AtomicU32::new(0),
             full_listeners: AtomicU32::new(0),
             streams: AtomicU64::new(0),
+            var_bytes: AtomicUsize::new(0),
         }
     }
 
@@ -120,6 +127,7 @@ impl Shared {
             Count::Server(proxy, server) => &counters.servers[proxy][server],
             Count::Bind(proxy, bind) => &counters.binds[proxy][bind],
             Count::Queued(proxy) => &counters.queued[proxy],
+            Count::Logged(proxy) => &counters.logged[proxy],
         }
     }
 
@@ -202,6 +210,16 @@ impl Shared {
     /// A block of stream numbers for one worker, so that a stream costs no shared write.
     pub(crate) fn stream_ids(&self, block: u64) -> u64 {
         self.streams.fetch_add(block, Relaxed)
+    }
+
+    /// Variables took `before` bytes and take `after` now.
+    pub(crate) fn var_bytes_change(&self, before: usize, after: usize) {
+        self.var_bytes
+            .fetch_add(after.wrapping_sub(before), Relaxed);
+    }
+
+    pub(crate) fn var_bytes(&self) -> usize {
+        self.var_bytes.load(Relaxed)
     }
 
     /// Whether every count is back at zero: nothing leaked.

@@ -3,6 +3,7 @@
 use config::model::Mode;
 use sample::Value;
 use sample::facts::{BindFacts, ProxyFacts, ServerFacts};
+use sample::vars::{Change, VarLimits, VarNames};
 
 use crate::running::Running;
 use crate::shared::{Count, Shared};
@@ -120,6 +121,15 @@ impl sample::World for View<'_> {
         proxy.unique_id_format.as_ref()
     }
 
+    fn file_name(&self, file: u32) -> &str {
+        let file = self.running.config.files.get(file as usize);
+        file.map_or("", String::as_str)
+    }
+
+    fn logged(&self, frontend: u32) -> u32 {
+        self.shared.count(Count::Logged(frontend as usize))
+    }
+
     fn hostname(&self) -> &str {
         &self.running.process.hostname
     }
@@ -159,7 +169,28 @@ impl sample::World for View<'_> {
     }
 
     fn proc_var(&self, slot: u32) -> Option<Value<'static>> {
-        self.running.proc_vars.get(slot).cloned()
+        self.running.proc_vars.get(slot)
+    }
+
+    fn change_proc_var(&self, slot: u32, change: Change) {
+        let bytes = self.running.proc_vars.change(slot, change);
+        if self.running.config.global.var_limits.process > 0 {
+            self.shared.var_bytes_change(bytes.0, bytes.1);
+        }
+    }
+
+    fn var_names(&self) -> Option<&VarNames> {
+        Some(&self.running.config.var_names)
+    }
+
+    fn var_limits(&self) -> Option<&VarLimits> {
+        self.running
+            .limits_vars
+            .then_some(&self.running.config.global.var_limits)
+    }
+
+    fn var_bytes(&self) -> usize {
+        self.shared.var_bytes()
     }
 }
 

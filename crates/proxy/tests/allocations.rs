@@ -9,7 +9,8 @@ use config::environment::Environment;
 use config::load::{LoadOptions, load};
 use config::reader::Input;
 use net::{
-    Accepted, Addr, ConnId, Connect, ConnectError, Driver, Engine as _, ListenerId, Now, Sent,
+    Accepted, Addr, ConnId, Connect, ConnectError, Driver, Engine as _, Labels, ListenerId, Now,
+    Sent,
 };
 use spangate_proxy::{Engine, Process, Running, Shared};
 
@@ -84,7 +85,8 @@ impl Driver for Sink {
     fn shutdown(&mut self, _conn: ConnId) {}
     fn close(&mut self, _conn: ConnId) {}
     fn abort(&mut self, _conn: ConnId) {}
-    fn vanish(&mut self, _conn: ConnId) {}
+    fn vanish(&mut self, _conn: ConnId, _rst_ttl: Option<u8>) {}
+    fn label(&mut self, _conn: ConnId, _labels: Labels) {}
     fn pause(&mut self, _conn: ConnId) {}
     fn resume(&mut self, _conn: ConnId) {}
     fn accepting(&mut self, _listener: ListenerId, _on: bool) {}

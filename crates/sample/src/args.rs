@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use crate::vars::SetConditions;
 use crate::{Condition, VarRef};
 
 /// What an argument must be.
@@ -98,6 +99,8 @@ pub(crate) enum Arg {
         global: bool,
     },
     Var(VarRef),
+    /// What stood behind a variable's name in `set-var`.
+    Conditions(SetConditions),
     Proxy(u32),
     Server {
         backend: u32,

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use crate::args::Args;
 use crate::cast::{append_text, cast};
-use crate::convert::Convert;
+use crate::convert::{Convert, Eval};
 use crate::fetch::{Cursor, Fetch};
+use crate::operator::{self, Operation};
 use crate::{Kind, Scope, Value};
 
 /// A compiled expression. Cheap to clone.
@@ -15,10 +16,16 @@ pub struct Expr {
     program: Arc<Program>,
 }
 
+/// What is done with the value of the fetch.
+enum Stage {
+    Convert(Step),
+    Operate(Box<[Operation]>),
+}
+
 /// What an expression does.
 pub(crate) struct Program {
     pub start: Start,
-    pub steps: Vec<Step>,
+    stages: Vec<Stage>,
     pub kind: Kind,
     /// Converters were written, even if they are folded now.
     pub converted: bool,
@@ -26,7 +33,7 @@ pub(crate) struct Program {
 
 /// Where its value comes from.
 pub(crate) enum Start {
-    /// Known when it was compiled; none when the constant expression has no value.
+    /// Known when it was compiled; none when it has no value.
     Constant(Option<Value<'static>>),
     /// A fetch.
     Fetch(&'static Fetch, Args),
@@ -36,6 +43,47 @@ pub(crate) enum Start {
 pub(crate) struct Step {
     pub convert: &'static Convert,
     pub args: Args,
+}
+
+impl Program {
+    /// From the parts that the compiler found.
+    pub(crate) fn new(start: Start, steps: Vec<Step>, kind: Kind, converted: bool) -> Program {
+        let mut stages: Vec<Stage> = Vec::new();
+        let mut run = Vec::new();
+        for step in steps {
+            match step.operation() {
+                Some(operation) => run.push(operation),
+                None => {
+                    stages.extend(finish_run(&mut run));
+                    stages.push(Stage::Convert(step));
+                }
+            }
+        }
+        stages.extend(finish_run(&mut run));
+        Program {
+            start,
+            stages,
+            kind,
+            converted,
+        }
+    }
+}
+
+#[inline]
+fn operate<'a>(
+    operations: &[Operation],
+    value: Option<Value<'a>>,
+    scope: &Scope<'a>,
+) -> Option<Value<'a>> {
+    let number = match value? {
+        Value::Int(number) => number,
+        value => value.into_int()?,
+    };
+    operator::run(operations, number, scope).map(Value::Int)
+}
+
+fn finish_run(run: &mut Vec<Operation>) -> Option<Stage> {
+    (!run.is_empty()).then(|| Stage::Operate(std::mem::take(run).into()))
 }
 
 impl Expr {
@@ -70,17 +118,33 @@ impl Expr {
         }
     }
 
+    /// Works with the sample as bytes, as HAProxy casts it to binary; none when there is none.
+    pub fn with_binary<R>(&self, scope: &Scope<'_>, work: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        match cast(self.eval(scope)?, Kind::Bin)? {
+            Value::Bin(bytes) | Value::Str(bytes) => Some(work(&bytes)),
+            _ => None,
+        }
+    }
+
     /// The type of the sample.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.program.kind
     }
 
+    /// Whether it reads what is there only at the end of a stream.
+    pub(crate) fn needs_end(&self) -> bool {
+        match &self.program.start {
+            Start::Constant(_) => false,
+            Start::Fetch(fetch, _) => fetch.needs_end(),
+        }
+    }
+
     /// The value when it depends on nothing; the outer none when it does.
     pub(crate) fn constant(&self) -> Option<Option<&Value<'static>>> {
         match &self.program.start {
-            Start::Constant(value) => Some(value.as_ref()),
-            Start::Fetch(..) => None,
+            Start::Constant(value) if self.program.stages.is_empty() => Some(value.as_ref()),
+            _ => None,
         }
     }
 
@@ -104,11 +168,14 @@ impl Expr {
     pub(crate) fn next<'a>(&'a self, scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Value<'a>> {
         let program = &*self.program;
         let mut value = match &program.start {
-            Start::Constant(value) => return value.as_ref().map(Value::borrow),
+            Start::Constant(value) => value.as_ref().map(Value::borrow),
             Start::Fetch(fetch, args) => (fetch.eval)(args, scope, cursor),
         };
-        for step in &program.steps {
-            value = step.run(value, scope);
+        for stage in &program.stages {
+            value = match stage {
+                Stage::Convert(step) => step.run(value, scope),
+                Stage::Operate(operations) => operate(operations, value, scope),
+            };
         }
         value
     }
@@ -128,7 +195,17 @@ impl Step {
         } else {
             cast(value, from)?
         };
-        (self.convert.eval)(&self.args, value, scope)
+        match self.convert.eval {
+            Eval::Fn(eval) => eval(&self.args, value, scope),
+            Eval::Operator(_) => operate(&[self.operation()?], Some(value), scope),
+        }
+    }
+
+    fn operation(&self) -> Option<Operation> {
+        match self.convert.eval {
+            Eval::Operator(operator) => Operation::new(operator, self.args.first()?),
+            Eval::Fn(_) => None,
+        }
     }
 }
 
@@ -138,8 +215,11 @@ impl fmt::Debug for Expr {
             Start::Constant(value) => write!(out, "Expr({value:?})")?,
             Start::Fetch(fetch, args) => write!(out, "Expr({}{args:?})", fetch.name)?,
         }
-        for step in &self.program.steps {
-            write!(out, ",{}{:?}", step.convert.name, step.args)?;
+        for stage in &self.program.stages {
+            match stage {
+                Stage::Convert(step) => write!(out, ",{}{:?}", step.convert.name, step.args)?,
+                Stage::Operate(operations) => write!(out, ",{operations:?}")?,
+            }
         }
         Ok(())
     }

@@ -4,8 +4,9 @@
 use http::Head;
 use net::{Addr, Now};
 
-use crate::Value;
 pub use crate::vars::Vars;
+use crate::vars::{Assigned, Change, VarLimits, VarNames};
+use crate::{LogOrigin, Value};
 
 /// Facts of a client connection, for as long as it lives.
 #[derive(Clone, Debug)]
@@ -34,8 +35,12 @@ pub struct Session {
     pub tls: bool,
     /// TLVs of the PROXY protocol v2 header, as received (type, length, value …); none otherwise.
     pub tlvs: Option<Box<[u8]>>,
+    /// Why a log line is being written (`%OG`).
+    pub log_origin: LogOrigin,
     /// Variables of scope `sess`, by slot.
     pub vars: Vars,
+    /// What converters assigned to them.
+    pub assigned: Assigned,
 }
 
 impl Session {
@@ -55,7 +60,17 @@ impl Session {
             error: 0,
             tls: false,
             tlvs: None,
+            log_origin: LogOrigin::default(),
             vars: Vars::default(),
+            assigned: Assigned::default(),
+        }
+    }
+
+    /// Moves what converters assigned into the variables.
+    pub fn settle(&mut self) {
+        if self.assigned.any() {
+            let Session { assigned, vars, .. } = self;
+            assigned.settle(|var, change| vars.change(var.slot, change));
         }
     }
 
@@ -72,26 +87,22 @@ impl Session {
     }
 }
 
-/// Why a log line is written (`%OG`).
+/// Where a rule stands in the configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LogOrigin {
-    /// Not in a log.
-    #[default]
-    Unspecified,
-    /// The session failed before a stream began.
-    SessionError,
-    /// The session was killed before a stream began.
-    SessionKilled,
-    /// Right after the accept.
-    Accept,
-    /// The request is complete.
-    Request,
-    /// The server connection stands.
-    Connect,
-    /// The response's head is complete.
-    Response,
-    /// The end.
-    Close,
+pub struct RulePlace {
+    /// The file, by its number in [`World::file_name`].
+    pub file: u32,
+    /// The line, counted from 1.
+    pub line: u32,
+}
+
+/// What a stream waits for (`waiting_entity`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// A rule's action goes on later.
+    Rule(RulePlace),
+    /// `option http-buffer-request`.
+    Body,
 }
 
 /// Facts of a stream (one request and its answer, or one TCP session).
@@ -99,10 +110,6 @@ pub enum LogOrigin {
 pub struct Txn {
     /// Since the start of the process, for `%rt` and the default `unique-id`.
     pub id: u64,
-    /// Number of this log line in its frontend (`%lc`).
-    pub log_number: u64,
-    /// Why the log line is being written (`%OG`).
-    pub log_origin: LogOrigin,
     /// The line is written before the end (`option logasap`): `+` before `%Ta`, `%Tt`, `%B`.
     pub log_early: bool,
     /// The frontend or backend works in mode HTTP.
@@ -150,6 +157,14 @@ pub struct Txn {
     pub backend_queue: u32,
     /// The termination state of `%ts`/`%tsc`: who ended it and when, two characters each. NUL bytes are written as `-`.
     pub termination: [u8; 4],
+    /// The final rule that decided last (`last_rule_file`, `last_rule_line`).
+    pub last_rule: Option<RulePlace>,
+    /// What it waits for, or waited for when its time was over.
+    pub waits: Option<Waits>,
+    /// Class in the queues, the lowest first (`prio_class`, `set-priority-class`); from -2047 to 2047.
+    pub prio_class: i16,
+    /// Milliseconds by which it came later, as the queues see it (`prio_offset`); from -524287 to 524287.
+    pub prio_offset: i32,
     /// Captured request headers, in the order of their slots.
     pub captured_request: Vec<Option<Box<[u8]>>>,
     /// Captured response headers, in the order of their slots.
@@ -172,6 +187,11 @@ pub struct Txn {
     pub req_vars: Vars,
     /// Variables of scope `res`.
     pub res_vars: Vars,
+    /// What converters assigned to them.
+    pub assigned: Assigned,
+    /// A server is being connected to, or an answer was made here: from now on there are variables of scope `res` instead
+    /// of `req` ([`Txn::respond`]).
+    pub responding: bool,
 }
 
 impl Txn {
@@ -180,8 +200,6 @@ impl Txn {
     pub fn reset(&mut self) {
         let Txn {
             id,
-            log_number,
-            log_origin,
             log_early,
             is_http,
             is_proxied,
@@ -205,6 +223,10 @@ impl Txn {
             server_queue,
             backend_queue,
             termination,
+            last_rule,
+            waits,
+            prio_class,
+            prio_offset,
             captured_request,
             captured_response,
             captured_request_cookie,
@@ -216,8 +238,10 @@ impl Txn {
             txn_vars,
             req_vars,
             res_vars,
+            assigned,
+            responding,
         } = self;
-        (*id, *log_number, *bytes_out, *bytes_in) = (0, 0, 0, 0);
+        (*id, *bytes_out, *bytes_in) = (0, 0, 0);
         (*retries, *server_queue, *backend_queue) = (0, 0, 0);
         (*status, *server_status) = (0, 0);
         for flag in [
@@ -227,16 +251,18 @@ impl Txn {
             first_request,
             server_reused,
             redispatched,
+            responding,
         ] {
             *flag = false;
         }
-        *log_origin = LogOrigin::default();
         *method = http::Method::default();
         request_line.clear();
         (*backend, *server, *service) = (None, None, None);
         (*src, *dst) = (None, None);
         (*server_src, *server_dst) = (None, None);
         *termination = [0; 4];
+        (*last_rule, *waits) = (None, None);
+        (*prio_class, *prio_offset) = (0, 0);
         captured_request.clear();
         captured_response.clear();
         (*captured_request_cookie, *captured_response_cookie) = (None, None);
@@ -247,6 +273,41 @@ impl Txn {
         txn_vars.clear();
         req_vars.clear();
         res_vars.clear();
+        assigned.settle(|_, _| {});
+    }
+
+    /// The request is done with: variables of scope `req` end, those of `res` begin.
+    pub fn respond(&mut self) {
+        if !std::mem::replace(&mut self.responding, true) {
+            self.settle();
+            self.req_vars.clear();
+        }
+    }
+
+    /// Moves what converters assigned into the variables.
+    pub fn settle(&mut self) {
+        if !self.assigned.any() {
+            return;
+        }
+        let Txn {
+            assigned,
+            txn_vars,
+            req_vars,
+            res_vars,
+            ..
+        } = self;
+        assigned.settle(|var, change| match var.scope {
+            crate::VarScope::Txn => txn_vars.change(var.slot, change),
+            crate::VarScope::Req => req_vars.change(var.slot, change),
+            crate::VarScope::Res => res_vars.change(var.slot, change),
+            _ => {}
+        });
+    }
+
+    /// What the variables of the stream count in [`VarLimits`].
+    #[must_use]
+    pub fn var_bytes(&self) -> usize {
+        self.txn_vars.bytes() + self.req_vars.bytes() + self.res_vars.bytes()
     }
 }
 
@@ -376,6 +437,14 @@ pub trait World {
         self.server(backend, server)
             .map_or(0, |server| server.connections)
     }
+    /// A file of the configuration, by its number in [`RulePlace`]; empty for one that does not exist.
+    fn file_name(&self, _file: u32) -> &str {
+        ""
+    }
+    /// Log lines of a frontend so far (`%lc`).
+    fn logged(&self, _frontend: u32) -> u32 {
+        0
+    }
     /// `hostname`.
     fn hostname(&self) -> &str;
     /// `pid`.
@@ -401,6 +470,20 @@ pub trait World {
     /// A variable of scope `proc`.
     fn proc_var(&self, _slot: u32) -> Option<Value<'static>> {
         None
+    }
+    /// Changes a variable of scope `proc`, for all workers.
+    fn change_proc_var(&self, _slot: u32, _change: Change) {}
+    /// The names of all variables (`dump_all_vars`).
+    fn var_names(&self) -> Option<&VarNames> {
+        None
+    }
+    /// What limits the memory of variables; none for nothing.
+    fn var_limits(&self) -> Option<&VarLimits> {
+        None
+    }
+    /// What the variables of the whole process count in [`VarLimits`]; known when a limit asks for it.
+    fn var_bytes(&self) -> usize {
+        0
     }
 }
 

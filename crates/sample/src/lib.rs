@@ -28,7 +28,9 @@ mod cast;
 mod convert;
 mod fetch;
 mod known;
+mod log_origin;
 mod names;
+mod operator;
 #[cfg(test)]
 mod robustness;
 #[cfg(test)]
@@ -36,6 +38,17 @@ mod testing;
 pub mod text;
 mod timers;
 mod unique_id;
+
+/// Header values as fetches and rules take them apart.
+pub mod values {
+    pub use crate::fetch::http::fields::{trim, value_end};
+}
+
+/// Regular expressions as ACLs, converters and rules have them.
+pub mod regex {
+    pub use crate::acl::matcher::regex as compile;
+    pub use regex::bytes::{CaptureLocations, Regex};
+}
 
 /// The hash functions of converters, for what else hashes as they do.
 pub mod hashes {
@@ -47,9 +60,10 @@ pub use bytes::{Bytes, SAMPLE_BYTES_MAX};
 pub use compile::{Compiler, Style};
 pub use error::ExprError;
 pub use expr::Expr;
-pub use facts::{LogOrigin, Scope, Session, Timeouts, Timing, Txn, World};
+pub use facts::{RulePlace, Scope, Session, Timeouts, Timing, Txn, Waits, World};
+pub use log_origin::LogOrigin;
 pub use logformat::LogFormat;
 pub use place::Place;
 pub use unique_id::UniqueId;
 pub use value::{Kind, Value};
-pub use vars::{SlotCounts, VarRef, VarScope, Vars};
+pub use vars::{Assignment, SlotCounts, VarRef, VarScope, Vars};

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::auth::Userlist;
+use crate::vars::VarNames;
 use crate::{Acls, SlotCounts, VarRef, VarScope};
 
 /// A frontend or backend of the configuration.
@@ -22,24 +23,12 @@ pub(crate) struct Names {
     vars: HashMap<(VarScope, String), u32>,
     counts: SlotCounts,
     userlists: HashMap<String, Arc<Userlist>>,
+    pub var_names: VarNames,
     /// The proxy whose section is being compiled.
     pub current: Option<u32>,
     /// The ACLs that `acl()` can name.
     pub acls: Acls,
 }
-
-/// Scopes by their prefix.
-const SCOPES: &[(&str, VarScope)] = &[
-    ("proc.", VarScope::Proc),
-    ("sess.", VarScope::Sess),
-    ("txn.", VarScope::Txn),
-    ("req.", VarScope::Req),
-    ("res.", VarScope::Res),
-    ("check.", VarScope::Check),
-];
-
-/// Scopes of a parent stream (manual §2.8).
-const PARENT_SCOPES: &[&str] = &["psess.", "ptxn.", "preq.", "pres."];
 
 impl Names {
     pub(crate) fn declare_proxy(&mut self, name: &str, is_frontend: bool, is_backend: bool) -> u32 {
@@ -77,12 +66,7 @@ impl Names {
         if full.is_empty() {
             return Err("Empty variable name cannot be accepted".into());
         }
-        if PARENT_SCOPES.iter().any(|prefix| full.starts_with(prefix)) {
-            return Err(format!(
-                "variable '{full}': the scope of a parent stream is known but not implemented yet"
-            ));
-        }
-        let found = SCOPES.iter().find_map(|(prefix, scope)| {
+        let found = VarScope::PREFIXES.iter().find_map(|(prefix, scope)| {
             full.strip_prefix(prefix)
                 .filter(|name| !name.is_empty())
                 .map(|name| (*scope, name))
@@ -113,14 +97,16 @@ impl Names {
             VarScope::Req => &mut self.counts.req,
             VarScope::Res => &mut self.counts.res,
             VarScope::Check => &mut self.counts.check,
+            VarScope::Parent => return 0,
         };
-        *self
-            .vars
-            .entry((scope, name.to_owned()))
-            .or_insert_with(|| {
-                *count += 1;
-                *count - 1
-            })
+        if let Some(slot) = self.vars.get(&(scope, name.to_owned())) {
+            return *slot;
+        }
+        let slot = *count;
+        *count += 1;
+        self.vars.insert((scope, name.to_owned()), slot);
+        self.var_names.push(VarRef { scope, slot }, name);
+        slot
     }
 
     /// A frontend by name, or the current one.

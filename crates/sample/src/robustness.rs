@@ -81,6 +81,8 @@ const PARTICULAR: &[(&str, &str)] = &[
     ("fc_pp_tlv", "(ALPN)"),
     ("url_enc", "(query)"),
     ("json", "(utf8s)"),
+    ("dump_all_vars", "(txn,a,-)"),
+    ("set-var", "(txn.x,ifset,ifgt)"),
     ("regsub", "([a-c]*,\\0-,g)"),
 ];
 
@@ -170,7 +172,7 @@ fn every_converter_takes_any_value() {
             )),
             _ => Value::text(&bytes[..]),
         };
-        facts.txn.txn_vars.set(var.slot, value);
+        facts.txn.txn_vars.set(var.slot, value.detach());
         facts.last_chance = random.coin();
         for (expr, text) in &exprs {
             if let Some(value) = expr.eval(&facts.scope()) {

@@ -3,11 +3,14 @@
 use net::{Addr, Now};
 
 use crate::facts::{BindFacts, ProxyFacts, ServerFacts, World};
+use crate::vars::{VarLimits, VarNames};
 use crate::{Compiler, Place, Scope, Session, Txn};
 
 /// A small world with a frontend `www` (0) and a backend `static` (1) with the servers `srv1` and `srv2`.
 pub(crate) struct TestWorld {
     pub utc_offset_seconds: i32,
+    pub var_names: VarNames,
+    pub var_limits: Option<VarLimits>,
 }
 
 impl World for TestWorld {
@@ -77,6 +80,12 @@ impl World for TestWorld {
     fn utc_offset_seconds(&self) -> i32 {
         self.utc_offset_seconds
     }
+    fn var_names(&self) -> Option<&VarNames> {
+        Some(&self.var_names)
+    }
+    fn var_limits(&self) -> Option<&VarLimits> {
+        self.var_limits.as_ref()
+    }
     fn random(&self) -> u64 {
         0x0123_4567_89ab_cdef
     }
@@ -118,6 +127,8 @@ impl Facts {
         Facts {
             world: TestWorld {
                 utc_offset_seconds: 0,
+                var_names: VarNames::default(),
+                var_limits: None,
             },
             session: Session::new(
                 at_ms(0),
@@ -154,6 +165,12 @@ impl Facts {
             response_data: &[],
             last_chance: self.last_chance,
         }
+    }
+
+    /// Moves what converters assigned into the variables.
+    pub(crate) fn settle(&mut self) {
+        self.txn.settle();
+        self.session.settle();
     }
 
     /// The text of an expression; none without a value.

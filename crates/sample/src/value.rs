@@ -66,6 +66,16 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// Bytes of its text; 0 for numbers and addresses.
+    #[must_use]
+    #[inline]
+    pub fn text_len(&self) -> usize {
+        match self {
+            Value::Str(bytes) | Value::Bin(bytes) | Value::Method(_, bytes) => bytes.len(),
+            _ => 0,
+        }
+    }
+
     /// The same value, free of what it was borrowed from: to be kept in [`crate::Vars`] or across a change of the facts.
     #[must_use]
     pub fn detach(self) -> Value<'static> {

@@ -1,4 +1,14 @@
 //! Variables: names become slots when the configuration is loaded; at run time a variable is an index.
+//!
+//! [`Vars`] holds the values of one scope. An [`Assignment`] is what `set-var` and its kin do; it computes a [`Change`] from a
+//! scope, and the engine that owns the scope's facts makes it. Converters cannot change what they are lent: what they
+//! assign is kept in [`Assigned`], which reads look at first, until the engine moves it to its place.
+
+mod assigned;
+mod assignment;
+
+pub use assigned::Assigned;
+pub use assignment::{Assignment, Change, SetConditions, Source};
 
 use crate::Value;
 
@@ -17,6 +27,24 @@ pub enum VarScope {
     Res,
     /// A health check.
     Check,
+    /// A parent stream's: nothing here has one, so such a variable is never set.
+    Parent,
+}
+
+impl VarScope {
+    /// Scopes by the prefix that names them.
+    pub const PREFIXES: &'static [(&'static str, VarScope)] = &[
+        ("proc.", VarScope::Proc),
+        ("sess.", VarScope::Sess),
+        ("txn.", VarScope::Txn),
+        ("req.", VarScope::Req),
+        ("res.", VarScope::Res),
+        ("check.", VarScope::Check),
+        ("psess.", VarScope::Parent),
+        ("ptxn.", VarScope::Parent),
+        ("preq.", VarScope::Parent),
+        ("pres.", VarScope::Parent),
+    ];
 }
 
 /// A variable of the configuration.
@@ -28,7 +56,7 @@ pub struct VarRef {
     pub slot: u32,
 }
 
-/// How many variables the configuration names, by scope: what [`Vars::with_slots`] needs.
+/// How many variables the configuration names, by scope.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlotCounts {
     /// Of scope `proc`.
@@ -45,47 +73,170 @@ pub struct SlotCounts {
     pub check: u32,
 }
 
+/// The names of all variables, without their scope, by scope and slot.
+#[derive(Clone, Debug, Default)]
+pub struct VarNames {
+    names: Vec<(VarRef, String)>,
+}
+
+impl VarNames {
+    /// Adds a variable.
+    pub(crate) fn push(&mut self, var: VarRef, name: &str) {
+        self.names.push((var, name.to_owned()));
+    }
+
+    /// Variables of a scope with their names, in the order in which they first stood in the configuration.
+    pub fn of(&self, scope: VarScope) -> impl Iterator<Item = (u32, &str)> {
+        let named = self.names.iter().filter(move |(var, _)| var.scope == scope);
+        named.map(|(var, name)| (var.slot, name.as_str()))
+    }
+}
+
+/// Memory that variables may take in bytes, 0 for no limit (`tune.vars.*-max-size`). A variable counts
+/// [`VAR_BYTES`] and what its value needs beyond; one that finds no room is not set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VarLimits {
+    /// All variables of the process, all workers together: the lower one of `global-max-size` and `proc-max-size`.
+    pub process: u32,
+    /// Of a client connection, its stream included.
+    pub sess: u32,
+    /// Of a stream, scopes `req` and `res` included.
+    pub txn: u32,
+    /// Of scopes `req` and `res` of a stream.
+    pub reqres: u32,
+    /// Of a health check.
+    pub check: u32,
+}
+
+impl VarLimits {
+    /// Whether there is any limit on what traffic sets.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        *self
+            != VarLimits {
+                check: self.check,
+                ..VarLimits::default()
+            }
+    }
+}
+
+/// What a variable counts in [`VarLimits`] besides its text.
+pub const VAR_BYTES: usize = 64;
+
+/// A variable's state. One that was unset differs from one that never was set (`ifexists`).
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Entry {
+    #[default]
+    Absent,
+    Unset,
+    Set(Value<'static>),
+}
+
 /// Values of the variables of one scope, by the slot that the compiler gave each name.
 ///
 /// `clear` keeps the storage; the bytes of old values go back to the thread's recycled buffers.
 #[derive(Clone, Debug, Default)]
 pub struct Vars {
-    values: Vec<Option<Value<'static>>>,
+    entries: Vec<Entry>,
+    bytes: usize,
 }
 
 impl Vars {
-    /// Room for `slots` variables, all unset.
-    #[must_use]
-    pub fn with_slots(slots: u32) -> Vars {
-        Vars {
-            values: vec![None; slots as usize],
-        }
-    }
-
     /// The value of a variable; none when it is not set.
     #[must_use]
+    #[inline]
     pub fn get(&self, slot: u32) -> Option<&Value<'static>> {
-        self.values.get(slot as usize)?.as_ref()
+        match self.entries.get(slot as usize) {
+            Some(Entry::Set(value)) => Some(value),
+            _ => None,
+        }
     }
 
-    /// Sets a variable. The value is detached from what it was borrowed from.
-    pub fn set(&mut self, slot: u32, value: Value<'_>) {
+    /// All, by slot.
+    #[inline]
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Whether it was ever set, even if it was unset since.
+    #[must_use]
+    pub fn exists(&self, slot: u32) -> bool {
+        !matches!(self.entries.get(slot as usize), None | Some(Entry::Absent))
+    }
+
+    /// Sets a variable.
+    #[inline]
+    pub fn set(&mut self, slot: u32, value: Value<'static>) {
         let slot = slot as usize;
-        if slot >= self.values.len() {
-            self.values.resize(slot + 1, None);
+        self.bytes += VAR_BYTES + value.text_len();
+        match self.entries.get_mut(slot) {
+            Some(entry) => {
+                self.bytes -= entry.bytes();
+                *entry = Entry::Set(value);
+            }
+            None => {
+                self.make_room(slot);
+                self.entries.push(Entry::Set(value));
+            }
         }
-        self.values[slot] = Some(value.detach());
+    }
+
+    /// Makes `slot` the next to be pushed.
+    #[inline]
+    fn make_room(&mut self, slot: usize) {
+        if self.entries.len() < slot {
+            self.entries.resize(slot, Entry::Absent);
+        }
     }
 
     /// Unsets a variable.
     pub fn unset(&mut self, slot: u32) {
-        if let Some(value) = self.values.get_mut(slot as usize) {
-            *value = None;
+        if let Some(entry) = self.entries.get_mut(slot as usize)
+            && let Entry::Set(value) = entry
+        {
+            self.bytes -= value.text_len();
+            *entry = Entry::Unset;
         }
     }
 
-    /// Unsets all variables and keeps the storage.
+    /// Makes a change.
+    #[inline]
+    pub fn change(&mut self, slot: u32, change: Change) {
+        match change {
+            Change::Keep => {}
+            Change::Unset => self.unset(slot),
+            Change::Set(value) => self.set(slot, value),
+        }
+    }
+
+    /// Forgets all variables and keeps the storage.
     pub fn clear(&mut self) {
-        self.values.fill(None);
+        self.entries.clear();
+        self.bytes = 0;
+    }
+
+    /// Whether nothing was set since the last `clear`.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// What they count in [`VarLimits`].
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 }
+
+impl Entry {
+    fn bytes(&self) -> usize {
+        match self {
+            Entry::Absent => 0,
+            Entry::Unset => VAR_BYTES,
+            Entry::Set(value) => VAR_BYTES + value.text_len(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

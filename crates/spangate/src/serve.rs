@@ -250,7 +250,7 @@ fn open_logs(
     running: &Running,
     writers: &mut HashMap<i32, Arc<Writer>>,
 ) -> std::io::Result<Vec<LogSink>> {
-    let open = |target: &config::model::LogTarget| match &target.to {
+    let open = |sink: &LogTo| match sink {
         LogTo::Udp(addr) => Ok(LogSink::Datagram(DatagramSink::open(addr)?)),
         LogTo::Fd(fd) => {
             if !writers.contains_key(fd) {
@@ -258,6 +258,8 @@ fn open_logs(
             }
             Ok(LogSink::Fd(Arc::clone(&writers[fd]), Vec::new()))
         }
+        // Its servers are sinks of their own.
+        LogTo::Backend(_) => Err(std::io::ErrorKind::Unsupported.into()),
     };
     running.logs.iter().map(open).collect()
 }

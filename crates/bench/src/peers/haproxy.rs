@@ -44,6 +44,7 @@ pub fn write_config(setting: &Setting, file: &Path) -> io::Result<()> {
             ("origin", &setting.origin),
             ("log", &log),
             ("limits", &limits),
+            ("rules", &setting.rules),
         ],
     );
     fs::write(file, text)

@@ -145,7 +145,17 @@ pub fn balance(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
             line.at_most(next - 1)?;
             Balance::Hash(expr)
         }
-        "rdp-cookie" | "log-hash" | "sticky" | "log-sticky" => {
+        "sticky" => Balance::Sticky,
+        "log-hash" => {
+            let converters =
+                line.need(2, || "balance log-hash requires a converter list.".into())?;
+            line.at_most(2)?;
+            let key = build.shared.compiler.message_key(converters);
+            Balance::LogHash(key.map_err(|error| {
+                line.expr_fault(2, &error, "converter list of 'balance log-hash'")
+            })?)
+        }
+        "rdp-cookie" => {
             return Err(line.fault(1, super::not_yet(&format!("balance {bare}"))));
         }
         _ => {
@@ -157,9 +167,11 @@ pub fn balance(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         }
     };
     match build.proxy.balance {
-        Balance::Uri { .. } | Balance::UrlParam { .. } | Balance::Hdr { .. } | Balance::Hash(_) => {
-            Ok(())
-        }
+        Balance::Uri { .. }
+        | Balance::UrlParam { .. }
+        | Balance::Hdr { .. }
+        | Balance::Hash(_)
+        | Balance::LogHash(_) => Ok(()),
         _ => line.at_most(1),
     }
 }

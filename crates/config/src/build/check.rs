@@ -5,11 +5,12 @@ use super::Shared;
 use crate::diagnostic::Severity;
 use crate::keywords::options::{KEYWORDS, Setter};
 use crate::keywords::{Sections, State};
-use crate::model::{BackendTarget, Balance, Config, Mode, Proxy, ServerAddress};
+use crate::model::{BackendTarget, Balance, Config, LogSink, Mode, Proxy, ServerAddress};
 
 /// Checks a configuration. Where parts of it could not be built, only what is wrong whatever they are is told.
 pub fn whole(config: &Config, shared: &mut Shared<'_>) {
     ids(config, shared);
+    log_targets(config, shared);
     if shared.diagnostics.alerts() > 0 {
         return;
     }
@@ -20,12 +21,67 @@ pub fn whole(config: &Config, shared: &mut Shared<'_>) {
         .filter(|(_, proxy)| !proxy.disabled)
     {
         backends(config, proxy, index, shared);
-        timeouts(proxy, shared);
         frontend(proxy, shared);
         persistence(proxy, shared);
-        if proxy.mode == Mode::Tcp {
-            http_only(proxy, shared);
+        match proxy.mode {
+            Mode::Tcp => {
+                timeouts(proxy, shared);
+                http_only(proxy, shared);
+            }
+            Mode::Http => timeouts(proxy, shared),
+            Mode::Log => log_backend(proxy, shared),
         }
+    }
+}
+
+/// Targets that are backends of another mode.
+fn log_targets(config: &Config, shared: &mut Shared<'_>) {
+    let proxies = config.proxies.iter().flat_map(|proxy| &proxy.log);
+    let mut named: Vec<usize> = proxies
+        .chain(&config.global.log)
+        .filter_map(|target| match target.to {
+            LogSink::Backend(backend) => Some(backend),
+            LogSink::Udp(_) | LogSink::Fd(_) => None,
+        })
+        .collect();
+    named.sort_unstable();
+    named.dedup();
+    for backend in named {
+        let proxy = &config.proxies[backend];
+        if proxy.mode != Mode::Log {
+            let name = &proxy.name;
+            let message = format!("a log directive uses incompatible log backend '{name}'.");
+            shared.diagnostics.add(Severity::Alert, None, message);
+        }
+    }
+}
+
+/// What does not go with `mode log`.
+fn log_backend(proxy: &Proxy, shared: &mut Shared<'_>) {
+    let title = title(proxy);
+    let rules = [
+        (
+            "tcp-request",
+            proxy.tcp_request_connection.len()
+                + proxy.tcp_request_session.len()
+                + proxy.tcp_request_content.len(),
+        ),
+        ("tcp-response", proxy.tcp_response_content.len()),
+    ];
+    for (name, _) in rules.into_iter().filter(|(_, count)| *count > 0) {
+        warn(
+            shared,
+            format!("Cannot use {name} rules with 'mode log' in {title}. They will be ignored."),
+        );
+    }
+    if !matches!(
+        proxy.balance,
+        Balance::RoundRobin | Balance::Random { .. } | Balance::Sticky | Balance::LogHash(_)
+    ) {
+        let message = format!(
+            "in {title}: \"balance\" only supports 'roundrobin', 'random', 'sticky' and 'log-hash'."
+        );
+        shared.diagnostics.add(Severity::Alert, None, message);
     }
 }
 
@@ -62,7 +118,7 @@ fn backends(config: &Config, proxy: &Proxy, index: usize, shared: &mut Shared<'_
                 Mode::Tcp => {
                     "the upgrade of TCP streams to HTTP is known but not implemented yet by this version"
                 }
-                Mode::Http => "see 'mode'",
+                Mode::Http | Mode::Log => "see 'mode'",
             };
             let message = format!(
                 "{} {} ({}) tries to use incompatible {} {} ({}) {how} ({verdict}).",
@@ -92,6 +148,7 @@ fn mode(mode: Mode) -> &'static str {
     match mode {
         Mode::Tcp => "tcp",
         Mode::Http => "http",
+        Mode::Log => "syslog",
     }
 }
 

@@ -3,7 +3,8 @@
 use super::Shared;
 use super::line::{Cursor, Fault, Line, Parse};
 use super::proxy::ProxyBuild;
-use sample::{Acls, Condition, Expr, LogFormat, Place, Style, VarRef};
+use sample::vars::{SetConditions, Source};
+use sample::{Acls, Assignment, Condition, Expr, LogFormat, Place, Style, VarRef};
 
 impl Shared<'_> {
     /// Compiles word `index` as a log format.
@@ -40,45 +41,73 @@ impl Shared<'_> {
         Ok((expr, index + used))
     }
 
-    /// What follows an action `set-var(<name>)`: the variable and its expression.
-    pub fn assignment(&mut self, cursor: &mut Cursor<'_>, place: Place) -> Parse<(VarRef, Expr)> {
-        let var = self.variable(&cursor.line, cursor.at - 1)?;
+    /// `set-var(<name>[,<condition>…]) <expression>`, its name just taken.
+    pub fn set_var(&mut self, cursor: &mut Cursor<'_>, place: Place) -> Parse<Assignment> {
+        let (var, when) = self.variable(&cursor.line, cursor.at - 1)?;
         let (expr, next) = self.expr(&cursor.line, cursor.at, place)?;
         cursor.at = next;
-        Ok((var, expr))
+        Ok(Assignment {
+            var,
+            when,
+            source: Source::Expr(expr),
+        })
     }
 
-    /// What follows an action `set-var-fmt(<name>)`: the variable and its format.
-    pub fn formatted_assignment(
-        &mut self,
-        cursor: &mut Cursor<'_>,
-        place: Place,
-    ) -> Parse<(VarRef, LogFormat)> {
-        let var = self.variable(&cursor.line, cursor.at - 1)?;
+    /// `set-var-fmt(<name>[,<condition>…]) <format>`, its name just taken.
+    pub fn set_var_fmt(&mut self, cursor: &mut Cursor<'_>, place: Place) -> Parse<Assignment> {
+        let (var, when) = self.variable(&cursor.line, cursor.at - 1)?;
         cursor.value("a format")?;
         let format = self.log_format(&cursor.line, cursor.at - 1, place)?;
-        Ok((var, format))
+        Ok(Assignment {
+            var,
+            when,
+            source: Source::Format(format),
+        })
     }
 
-    /// The variable that word `index` names between parentheses, as `set-var(txn.x)`.
-    pub fn variable(&mut self, line: &Line<'_>, index: usize) -> Parse<VarRef> {
+    /// `unset-var(<name>)`, just taken.
+    pub fn unset_var(&mut self, cursor: &mut Cursor<'_>) -> Parse<Assignment> {
+        let (var, when) = self.variable(&cursor.line, cursor.at - 1)?;
+        Ok(Assignment {
+            var,
+            when,
+            source: Source::Nothing,
+        })
+    }
+
+    /// The variable and the conditions that word `index` names between parentheses, as `set-var(txn.x,ifset)`.
+    fn variable(&mut self, line: &Line<'_>, index: usize) -> Parse<(VarRef, SetConditions)> {
+        const EXPECTED: &str =
+            "Expects 'set-var(<var-name>)', 'set-var-fmt(<var-name>)' or 'unset-var(<var-name>)'";
         let word = line.arg(index);
-        let inside = word
-            .split_once('(')
-            .and_then(|(_, rest)| rest.strip_suffix(')'));
-        let Some(inside) = inside else {
-            return Err(line.fault(index, format!("{} : invalid or incomplete action '{word}'. Expects 'set-var(<var-name>)', 'set-var-fmt(<var-name>)' or 'unset-var(<var-name>)'.", in_words(line))));
+        let fault = |message: String| line.fault(index, format!("{} : {message}.", in_words(line)));
+        let Some((name, inside)) = word.split_once('(') else {
+            return Err(fault(format!(
+                "invalid or incomplete action '{word}'. {EXPECTED}"
+            )));
         };
-        // Conditions of set-var follow the name after a comma.
-        if inside.contains(',') {
-            return Err(line.fault(
-                index,
-                "conditions of 'set-var' are known but not implemented yet by this version.",
-            ));
+        let Some(inside) = inside.strip_suffix(')') else {
+            return Err(fault(format!(
+                "incomplete argument after action '{word}'. {EXPECTED}"
+            )));
+        };
+        let mut parts = inside.split(',');
+        let variable = parts.next().unwrap_or_default();
+        let mut when = SetConditions::default();
+        for condition in parts.filter(|condition| !condition.is_empty()) {
+            if name == "unset-var" {
+                return Err(fault(
+                    "unset-var does not expect parameters after the variable name. Only \"set-var\" and \"set-var-fmt\" manage conditions"
+                        .into(),
+                ));
+            }
+            when.add(condition).map_err(fault)?;
         }
-        self.compiler
-            .var(inside)
-            .map_err(|error| line.fault(index, format!("{} : {}.", in_words(line), error.message)))
+        let var = self
+            .compiler
+            .var(variable)
+            .map_err(|error| fault(error.message))?;
+        Ok((var, when))
     }
 
     fn condition(

@@ -3,9 +3,10 @@
 use super::line::{Cursor, Line, Parse};
 use super::{Shared, bind, log_line, pages, unknown, values};
 use crate::keywords::{self, global::KEYWORDS};
-use crate::model::{Global, ProcValue};
+use crate::model::Global;
 use crate::tree::Prefix;
-use sample::Place;
+use sample::vars::{SetConditions, Source};
+use sample::{Assignment, Place};
 use std::time::Duration;
 
 /// Parses one keyword of `global`.
@@ -211,7 +212,8 @@ pub fn log(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
             "log : 'global' is not supported for a global syslog server.",
         ));
     }
-    build.global.log.push(log_line::target(line)?);
+    let target = log_line::target(line, build.shared)?;
+    build.global.log.push(target);
     Ok(())
 }
 
@@ -282,7 +284,11 @@ pub fn set_var(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let var = proc_variable(build, line)?;
     let (expr, next) = build.shared.expr(line, 2, Place::CONFIG)?;
     line.at_most(next - 1)?;
-    build.global.set_var.push((var, ProcValue::Expr(expr)));
+    build.global.set_var.push(Assignment {
+        var,
+        when: SetConditions::default(),
+        source: Source::Expr(expr),
+    });
     Ok(())
 }
 
@@ -292,7 +298,11 @@ pub fn set_var_fmt(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.need(2, || "'set-var-fmt' expects a format as argument.".into())?;
     line.at_most(2)?;
     let format = build.shared.log_format(line, 2, Place::CONFIG)?;
-    build.global.set_var.push((var, ProcValue::Format(format)));
+    build.global.set_var.push(Assignment {
+        var,
+        when: SetConditions::default(),
+        source: Source::Format(format),
+    });
     Ok(())
 }
 
@@ -367,6 +377,35 @@ pub fn unix_bind(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
         }
     }
     Ok(())
+}
+
+/// `tune.vars.*-max-size`: bytes, 0 for no limit.
+pub fn tune_vars(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let limits = &mut build.global.var_limits;
+    let text = line.arg(1);
+    let bytes: u32 = match text {
+        "" => 0,
+        text => text.parse().map_err(|_| {
+            line.fault(
+                1,
+                format!("{}: '{text}' is an invalid size", line.keyword()),
+            )
+        })?,
+    };
+    let lower = |known: u32| match known {
+        0 => bytes,
+        known if bytes == 0 => known,
+        known => known.min(bytes),
+    };
+    match line.keyword() {
+        "tune.vars.sess-max-size" => limits.sess = bytes,
+        "tune.vars.txn-max-size" => limits.txn = bytes,
+        "tune.vars.reqres-max-size" => limits.reqres = bytes,
+        "tune.vars.check-max-size" => limits.check = bytes,
+        // Scope `proc` counts all others, so the two mean the same.
+        _ => limits.process = lower(limits.process),
+    }
+    line.at_most(1)
 }
 
 /// The `tune.*` keywords with a meaning here.

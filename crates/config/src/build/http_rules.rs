@@ -1,12 +1,16 @@
 //! `http-request`, `http-response`, `http-after-response` and `redirect` rules (manual §4.2, §4.4).
 
+pub mod headers;
+pub mod redirect;
+pub mod target;
+
 use super::line::{Cursor, Line, Parse};
 use super::order::{Stage, ends};
 use super::proxy::ProxyBuild;
-use super::{did_you_mean, reply, values};
+use super::{did_you_mean, log_profile, reply, stream_actions, values};
 use crate::keywords::{self, Keyword, actions};
-use crate::model::{Capture, HttpAction, HttpRule, Redirect, RedirectKind, RedirectOptions};
-use sample::Place;
+use crate::model::{Capture, HttpAction, HttpRule, Pause};
+use sample::{ExprError, Place};
 
 /// Parses an action; its name was just taken.
 pub type HttpParser = fn(&mut ProxyBuild<'_, '_>, &mut Cursor<'_>, Place) -> Parse<HttpAction>;
@@ -20,7 +24,11 @@ pub fn request(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         line,
         ends(&build.proxy.http_request, build.inherited_rules[0]),
     );
-    build.proxy.http_request.extend(rule);
+    push(
+        rule,
+        build.inherited_rules[0],
+        &mut build.proxy.http_request,
+    );
     Ok(())
 }
 
@@ -32,7 +40,11 @@ pub fn response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         line,
         ends(&build.proxy.http_response, build.inherited_rules[1]),
     );
-    build.proxy.http_response.extend(rule);
+    push(
+        rule,
+        build.inherited_rules[1],
+        &mut build.proxy.http_response,
+    );
     Ok(())
 }
 
@@ -44,19 +56,26 @@ pub fn after_response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse 
         line,
         ends(&build.proxy.http_after_response, build.inherited_rules[2]),
     );
-    build.proxy.http_after_response.extend(rule);
+    push(
+        rule,
+        build.inherited_rules[2],
+        &mut build.proxy.http_after_response,
+    );
     Ok(())
 }
 
-/// `redirect`
-pub fn redirect_rule(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    let place = build.place(Place::FE_HTTP_REQUEST, Place::BE_HTTP_REQUEST);
-    let mut cursor = Cursor { line: *line, at: 1 };
-    let action = redirect(build, &mut cursor, place)?;
-    let condition = build.condition(line, cursor.at, place)?;
-    build.placed(line, Stage::Redirect, 1);
-    build.proxy.redirects.push(HttpRule { action, condition });
-    Ok(())
+/// Adds a rule. Those of `defaults` leave their `strict-mode` to themselves: a section's own begin in strict mode.
+fn push(rule: Option<HttpRule>, inherited: usize, rules: &mut Vec<HttpRule>) {
+    let Some(rule) = rule else { return };
+    let is_mode = |rule: &HttpRule| matches!(rule.action, HttpAction::StrictMode(_));
+    if inherited > 0 && rules.len() == inherited && rules.iter().any(is_mode) {
+        rules.push(HttpRule {
+            action: HttpAction::StrictMode(true),
+            condition: None,
+            place: rule.place,
+        });
+    }
+    rules.push(rule);
 }
 
 fn response_place(build: &ProxyBuild<'_, '_>) -> Place {
@@ -92,7 +111,11 @@ fn rule(
     };
     let action = parser(build, &mut cursor, place)?;
     let condition = build.condition(line, cursor.at, place)?;
-    Ok(Some(HttpRule { action, condition }))
+    Ok(Some(HttpRule {
+        action,
+        condition,
+        place: Some(build.shared.rule_place(line)),
+    }))
 }
 
 /// Actions that are a word alone.
@@ -109,18 +132,14 @@ plain! {
     reject Reject;
 }
 
-/// `silent-drop`
+/// `silent-drop [rst-ttl <ttl>]`
 pub fn silent_drop(
     _build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     _place: Place,
 ) -> Parse<HttpAction> {
-    match cursor.peek() {
-        "rst-ttl" => Err(cursor
-            .line
-            .fault(cursor.at, super::not_yet("silent-drop rst-ttl"))),
-        _ => Ok(HttpAction::SilentDrop),
-    }
+    let rst_ttl = stream_actions::rst_ttl(cursor)?;
+    Ok(HttpAction::SilentDrop { rst_ttl })
 }
 
 /// Actions with one format.
@@ -183,6 +202,16 @@ pub fn capture(
     };
     known_slot(build, cursor, word, slot, build.proxy.capture_request.len())?;
     Ok(HttpAction::Capture { expr, slot })
+}
+
+/// `do-log [profile <name>]`
+pub fn do_log(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    _place: Place,
+) -> Parse<HttpAction> {
+    let profile = log_profile::option(cursor, build.shared)?;
+    Ok(HttpAction::DoLog { profile })
 }
 
 /// `capture <sample> id <slot>` of responses
@@ -258,66 +287,6 @@ pub fn wait_for_body(
     Ok(HttpAction::WaitForBody { time, at_least })
 }
 
-/// `set-header <name> <format>`
-pub fn set_header(
-    build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    place: Place,
-) -> Parse<HttpAction> {
-    let (name, value) = header(build, cursor, place)?;
-    Ok(HttpAction::SetHeader { name, value })
-}
-
-/// `add-header <name> <format>`
-pub fn add_header(
-    build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    place: Place,
-) -> Parse<HttpAction> {
-    let (name, value) = header(build, cursor, place)?;
-    Ok(HttpAction::AddHeader { name, value })
-}
-
-fn header(
-    build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    place: Place,
-) -> Parse<(sample::LogFormat, sample::LogFormat)> {
-    let action = cursor.last();
-    for at in [cursor.at, cursor.at + 1] {
-        cursor
-            .line
-            .need(at, || format!("'{action}' expects exactly 2 arguments."))?;
-    }
-    let name = build.shared.log_format(&cursor.line, cursor.at, place)?;
-    let value = build
-        .shared
-        .log_format(&cursor.line, cursor.at + 1, place)?;
-    cursor.at += 2;
-    Ok((name, value))
-}
-
-/// `del-header <name> [-m <match>]`
-pub fn del_header(
-    _build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    _place: Place,
-) -> Parse<HttpAction> {
-    let name = cursor.value("at least 1 argument")?.to_owned();
-    if cursor.peek() == "-m" {
-        match cursor.line.arg(cursor.at + 1) {
-            "str" => cursor.at += 2,
-            method => {
-                return Err(cursor.line.fault(
-                    cursor.at,
-                    super::not_yet(&format!("del-header … -m {method}")),
-                ));
-            }
-        }
-    }
-    Ok(HttpAction::DelHeader { name })
-}
-
 /// `set-status <status> [reason <text>]`
 pub fn set_status(
     _build: &mut ProxyBuild<'_, '_>,
@@ -333,24 +302,22 @@ pub fn set_status(
     Ok(HttpAction::SetStatus { status, reason })
 }
 
-/// `set-var(<name>) <expr>`
+/// `set-var(<name>[,<condition>…]) <expr>`
 pub fn set_var(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     place: Place,
 ) -> Parse<HttpAction> {
-    let (var, expr) = build.shared.assignment(cursor, place)?;
-    Ok(HttpAction::SetVar { var, expr })
+    build.shared.set_var(cursor, place).map(HttpAction::Var)
 }
 
-/// `set-var-fmt(<name>) <format>`
+/// `set-var-fmt(<name>[,<condition>…]) <format>`
 pub fn set_var_fmt(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     place: Place,
 ) -> Parse<HttpAction> {
-    let (var, format) = build.shared.formatted_assignment(cursor, place)?;
-    Ok(HttpAction::SetVarFmt { var, format })
+    build.shared.set_var_fmt(cursor, place).map(HttpAction::Var)
 }
 
 /// `unset-var(<name>)`
@@ -359,9 +326,7 @@ pub fn unset_var(
     cursor: &mut Cursor<'_>,
     _place: Place,
 ) -> Parse<HttpAction> {
-    Ok(HttpAction::UnsetVar(
-        build.shared.variable(&cursor.line, cursor.at - 1)?,
-    ))
+    build.shared.unset_var(cursor).map(HttpAction::Var)
 }
 
 /// Actions that answer: what they do, and the status where the rule gives none.
@@ -380,65 +345,53 @@ replies! {
     "`tarpit …`" tarpit Tarpit 500;
 }
 
-/// `redirect location|prefix|scheme <to> [<options>]`
-pub fn redirect(
+/// `strict-mode on|off`
+pub fn strict_mode(
+    _build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    _place: Place,
+) -> Parse<HttpAction> {
+    let word = cursor.value("exactly 1 argument")?;
+    match word.to_ascii_lowercase().as_str() {
+        "on" => Ok(HttpAction::StrictMode(true)),
+        "off" => Ok(HttpAction::StrictMode(false)),
+        _ => Err(cursor.fault(format!(
+            "Unexpected value '{word}'. Only 'on' and 'off' are supported."
+        ))),
+    }
+}
+
+/// `pause <timeout>|<expr>`
+pub fn pause(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     place: Place,
 ) -> Parse<HttpAction> {
-    let mut kind = None;
-    let mut code = 302;
-    let mut options = RedirectOptions::default();
-    loop {
-        match cursor.peek() {
-            "" | "if" | "unless" => break,
-            _ => {}
+    let text = cursor.value("a time or an expression")?;
+    let pause = match values::time(text) {
+        Ok(time) if time.is_zero() => {
+            return Err(cursor.fault("null value is not valid for a 'pause' rule."));
         }
-        match cursor.take() {
-            word @ ("location" | "prefix" | "scheme") => {
-                cursor.value("a destination")?;
-                let to = build
-                    .shared
-                    .log_format(&cursor.line, cursor.at - 1, place)?;
-                kind = Some(match word {
-                    "location" => RedirectKind::Location(to),
-                    "prefix" => RedirectKind::Prefix(to),
-                    _ => RedirectKind::Scheme(to),
-                });
-            }
-            "code" => {
-                let text = cursor.value("a status code")?;
-                code = match text.parse() {
-                    Ok(code @ (301 | 302 | 303 | 307 | 308)) => code,
-                    _ => return Err(cursor.fault(format!("'code': unsupported HTTP code '{text}' (must be one of 301, 302, 303, 307 or 308)."))),
-                };
-            }
-            "drop-query" => options.drop_query = true,
-            "keep-query" => options.keep_query = true,
-            "append-slash" => options.append_slash = true,
-            "ignore-empty" => options.ignore_empty = true,
-            "set-cookie" => options.set_cookie = Some(cursor.value("a cookie")?.to_owned()),
-            "clear-cookie" => options.clear_cookie = Some(cursor.value("a cookie")?.to_owned()),
-            "set-cookie-fmt" => {
-                return Err(cursor.fault(super::not_yet("redirect … set-cookie-fmt")));
-            }
-            word => {
-                return Err(cursor.fault(format!(
-                    "redirect expects 'code', 'prefix', 'location', 'scheme', 'set-cookie', 'clear-cookie', 'drop-query', 'keep-query', \
-                     'ignore-empty' or 'append-slash' (was '{word}')."
-                )));
-            }
+        Ok(time) => Pause::Time(time),
+        Err(values::Bad::Character(_)) => {
+            let (expr, next) = build.shared.expr(&cursor.line, cursor.at - 1, place)?;
+            cursor.at = next;
+            Pause::Computed(expr)
         }
-    }
-    let kind = kind.ok_or_else(|| {
-        cursor.line.fault(
-            cursor.at,
-            "redirect expects 'location', 'prefix' or 'scheme' with a destination.",
-        )
-    })?;
-    Ok(HttpAction::Redirect(Redirect {
-        kind,
-        code,
-        options,
-    }))
+        Err(bad) => return Err(cursor.fault(values::time_message(bad, text, "pause"))),
+    };
+    Ok(HttpAction::Pause(pause))
+}
+
+/// Compiles the regular expression at word `index`.
+fn regex(line: &Line<'_>, index: usize) -> Parse<sample::regex::Regex> {
+    sample::regex::compile(line.arg(index), false).map_err(|message| {
+        let error = ExprError {
+            word: 0,
+            start: 0,
+            end: 0,
+            message: format!("failed to parse the regex : {message}"),
+        };
+        line.expr_fault(index, &error, &super::expressions::in_words(line))
+    })
 }

@@ -2,6 +2,7 @@
 
 use super::address::{self, Parsed, Ports};
 use super::line::{Cursor, Line, Parse};
+use super::{Shared, log_profile};
 use crate::model::{LogSample, LogSink, LogTarget, LogWire};
 use net::Addr;
 use std::net::SocketAddr;
@@ -15,7 +16,8 @@ const FACILITIES: &[&str] = &[
     "ftp", "ntp", "audit", "alert", "cron2", "local0", "local1", "local2", "local3", "local4",
     "local5", "local6", "local7",
 ];
-const LEVELS: &[&str] = &[
+/// The names of the syslog severities, by their number.
+pub const LEVELS: &[&str] = &[
     "emerg", "alert", "crit", "err", "warning", "notice", "info", "debug",
 ];
 const WIRES: &[(&str, LogWire)] = &[
@@ -30,12 +32,12 @@ const WIRES: &[(&str, LogWire)] = &[
 ];
 
 /// Parses what follows `log`, which is not `global`.
-pub fn target(line: &Line<'_>) -> Parse<LogTarget> {
+pub fn target(line: &Line<'_>, shared: &Shared<'_>) -> Parse<LogTarget> {
     let mut cursor = Cursor { line: *line, at: 1 };
     line.need(2, || {
         "log : expects <address> and <facility> as arguments.".into()
     })?;
-    let to = sink(&mut cursor)?;
+    let to = sink(&mut cursor, shared)?;
     let format = if matches!(to, LogSink::Fd(_)) {
         LogWire::Raw
     } else {
@@ -49,6 +51,7 @@ pub fn target(line: &Line<'_>) -> Parse<LogTarget> {
         level_max: 7,
         level_min: 0,
         sample: None,
+        profile: None,
     };
     loop {
         match cursor.take() {
@@ -71,7 +74,10 @@ pub fn target(line: &Line<'_>) -> Parse<LogTarget> {
                     .1;
             }
             "sample" => target.sample = Some(sample(&mut cursor)?),
-            "profile" => return Err(cursor.fault(super::not_yet("log profile"))),
+            "profile" => {
+                cursor.value("a log-profile")?;
+                target.profile = Some(log_profile::resolve(&cursor, shared)?);
+            }
             _ => {
                 cursor.at -= 1;
                 break;
@@ -104,24 +110,25 @@ fn named(cursor: &mut Cursor<'_>, names: &[&str], what: &str) -> Parse<u8> {
         .ok_or_else(|| cursor.fault(format!("log : unknown {what} '{word}'{hint}.")))
 }
 
-fn sink(cursor: &mut Cursor<'_>) -> Parse<LogSink> {
+fn sink(cursor: &mut Cursor<'_>, shared: &Shared<'_>) -> Parse<LogSink> {
     let text = cursor.take();
     match text {
         "stdout" => return Ok(LogSink::Fd(1)),
         "stderr" => return Ok(LogSink::Fd(2)),
         _ => {}
     }
-    // Datagrams are what log targets use anyway.
-    let bare = match text.split_once('@') {
-        Some(("udp" | "udp4", rest)) => format!("ipv4@{rest}"),
-        Some(("udp6", rest)) => format!("ipv6@{rest}"),
-        Some(("uxdg", rest)) => format!("unix@{rest}"),
-        Some((family @ ("ring" | "backend"), _)) => {
-            return Err(cursor.fault(super::not_yet(&format!("log {family}@"))));
-        }
-        _ => text.to_owned(),
-    };
-    match address::parse(&bare).map_err(|message| cursor.fault(format!("log : {message}.")))? {
+    if let Some(name) = text.strip_prefix("backend@") {
+        let backend = shared.names.backend(name);
+        return backend.map(LogSink::Backend).ok_or_else(|| {
+            let hint = super::did_you_mean(name, shared.names.backends());
+            cursor.fault(format!("log : uses unknown log backend '{name}'{hint}."))
+        });
+    }
+    if text.starts_with("ring@") || text.starts_with("tcp") {
+        let family = text.split_once('@').map_or(text, |(family, _)| family);
+        return Err(cursor.fault(super::not_yet(&format!("log {family}@"))));
+    }
+    match datagram(text).map_err(|message| cursor.fault(format!("log : {message}.")))? {
         Parsed::Fd(fd) => Ok(LogSink::Fd(fd)),
         Parsed::Unix(addr) => Ok(LogSink::Udp(addr)),
         Parsed::Inet(ip, Ports::None) => {
@@ -134,6 +141,36 @@ fn sink(cursor: &mut Cursor<'_>) -> Parse<LogSink> {
             "log : port range or offset not allowed here in '{text}'."
         ))),
     }
+}
+
+/// The address of a server of a backend in `mode log`: of datagrams.
+pub fn server(text: &str) -> Result<Addr, String> {
+    if !["udp", "unix@", "uxdg@", "abns@"]
+        .iter()
+        .any(|family| text.starts_with(family))
+    {
+        return Err(format!(
+            "log servers over TCP ('{text}') are known but not implemented yet by this version; 'udp@' and 'uxdg@' are served"
+        ));
+    }
+    match datagram(text)? {
+        Parsed::Unix(addr) => Ok(addr),
+        Parsed::Inet(ip, Ports::Range(low, high)) if low == high => {
+            Ok(Addr::Inet(SocketAddr::new(ip, low)))
+        }
+        _ => Err(format!("missing port number: '{text}'")),
+    }
+}
+
+/// Datagrams are what log targets use anyway.
+fn datagram(text: &str) -> Result<Parsed, String> {
+    let bare = match text.split_once('@') {
+        Some(("udp" | "udp4", rest)) => format!("ipv4@{rest}"),
+        Some(("udp6", rest)) => format!("ipv6@{rest}"),
+        Some(("uxdg", rest)) => format!("unix@{rest}"),
+        _ => text.to_owned(),
+    };
+    address::parse(&bare)
 }
 
 /// `sample <ranges>:<size>`, as `1,3-4:10`.

@@ -1,11 +1,11 @@
 //! Logs of a proxy: targets, formats, identifiers. Formats are compiled at the end, when the proxy's mode is known.
 
 use super::line::{Line, Parse};
-use super::log_line;
 use super::proxy::ProxyBuild;
+use super::{did_you_mean, log_line, log_profile};
 use crate::model::Mode;
 use crate::tree::{Prefix, Statement};
-use sample::{Place, Style};
+use sample::{LogOrigin, Place, Style};
 
 /// The formats that options name (manual §8.2); byte for byte what log parsers expect.
 const HTTP: &str = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc %ac/%fc/%bc/%sc/%rc %sq/%bq %hr %hs %{+Q}r";
@@ -38,8 +38,12 @@ pub enum Source {
 #[derive(Clone, Debug, Default)]
 pub struct Pending {
     format: Option<(Source, Statement)>,
+    /// `log-format-sd`
+    sd: Option<Statement>,
     error_format: Option<Statement>,
     unique_id: Option<Statement>,
+    /// `log global` was taken: a second one adds nothing.
+    took_global: bool,
 }
 
 impl Pending {
@@ -74,13 +78,17 @@ pub fn log(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         line.at_most(0)
             .map_err(|_| line.fault(1, "'no log' does not expect arguments."))?;
         build.proxy.log.clear();
+        build.logging.took_global = false;
         return Ok(());
     }
     if line.arg(1) == "global" && line.count() == 2 {
-        build.proxy.log.extend(build.global.log.iter().cloned());
+        if !std::mem::replace(&mut build.logging.took_global, true) {
+            build.proxy.log.extend(build.global.log.iter().cloned());
+        }
         return Ok(());
     }
-    build.proxy.log.push(log_line::target(line)?);
+    let target = log_line::target(line, build.shared)?;
+    build.proxy.log.push(target);
     Ok(())
 }
 
@@ -96,6 +104,41 @@ pub fn log_tag(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 pub fn log_format(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     only_argument(line)?;
     build.logging.set_format(Source::Written, line);
+    Ok(())
+}
+
+/// `log-format-sd`
+pub fn log_format_sd(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    only_argument(line)?;
+    build.logging.sd = Some(keep(line));
+    Ok(())
+}
+
+/// `log-steps all|<step>[,…]`
+pub fn log_steps(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let names = line.need(1, || {
+        "log-steps: expects 'all' or a list of logging steps separated by commas.".into()
+    })?;
+    line.at_most(1)?;
+    let steps = build.proxy.log_steps.get_or_insert_default();
+    if names == "all" {
+        steps.extend(LogOrigin::STEPS.iter().map(|(_, origin)| *origin));
+        return Ok(());
+    }
+    for name in names.split(',') {
+        let known = || LogOrigin::STEPS.iter().map(|(name, _)| *name);
+        steps.push(log_profile::step(name).ok_or_else(|| {
+            let hint = did_you_mean(name, known());
+            let known: Vec<&str> = known().collect();
+            line.fault(
+                1,
+                format!(
+                    "invalid log step name ({name}). Expected values are: {}{hint}",
+                    known.join(", ")
+                ),
+            )
+        })?);
+    }
     Ok(())
 }
 
@@ -127,7 +170,12 @@ pub fn finish(build: &mut ProxyBuild<'_, '_>) {
     if build.proxy.is_frontend {
         if let Some((source, statement)) = build.logging.format.take() {
             let line = Line::new(&statement);
-            build.proxy.log_format = format(build, source, &line);
+            // An empty one is none, as in HAProxy.
+            build.proxy.log_format =
+                format(build, source, &line).filter(|format| !format.is_empty());
+        }
+        if let Some(statement) = build.logging.sd.take() {
+            build.proxy.log_format_sd = compile(build, &statement, Place::LOG, Style::Log);
         }
         if let Some(statement) = build.logging.error_format.take() {
             build.proxy.error_log_format = compile(build, &statement, Place::LOG, Style::Log);

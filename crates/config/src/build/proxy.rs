@@ -242,9 +242,16 @@ pub fn mode(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most(1)?;
     match line.arg(1) {
         "health" => Err(line.fault(1, "'mode health' doesn't exist anymore. Please use 'http-request return status 200' instead.")),
-        name @ ("log" | "spop" | "haterm") => Err(line.fault(1, super::not_yet(&format!("mode {name}")))),
+        "log" if !build.is_defaults() && build.proxy.is_frontend => match build.proxy.is_backend {
+            true => Err(line.fault(1, super::not_yet("mode log of a listen"))),
+            false => Err(line.fault(
+                1,
+                "mode syslog is only applicable on proxies with backend capability.",
+            )),
+        },
+        name @ ("spop" | "haterm") => Err(line.fault(1, super::not_yet(&format!("mode {name}")))),
         name => {
-            let hint = did_you_mean(name, ["http", "tcp"].into_iter());
+            let hint = did_you_mean(name, ["http", "tcp", "log"].into_iter());
             build.proxy.mode = mode_named(name).ok_or_else(|| line.fault(1, format!("unknown proxy mode '{name}'{hint}.")))?;
             Ok(())
         }
@@ -256,6 +263,7 @@ pub fn mode_named(name: &str) -> Option<Mode> {
     match name {
         "http" => Some(Mode::Http),
         "tcp" => Some(Mode::Tcp),
+        "log" => Some(Mode::Log),
         _ => None,
     }
 }

@@ -2,9 +2,9 @@
 
 use super::line::{Cursor, Line, Parse};
 use super::proxy::ProxyBuild;
-use super::{address, did_you_mean, values};
+use super::{address, did_you_mean, log_line, values};
 use crate::keywords::{self, State, server::KEYWORDS};
-use crate::model::{SendProxy, Server, Source};
+use crate::model::{Mode, SendProxy, Server, ServerAddress, Source};
 use crate::tree::{Prefix, Statement};
 use sample::{Place, Style};
 use std::time::Duration;
@@ -78,7 +78,10 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
     }
     let written = line.need(2, missing)?;
     let title = format!("'server {}/{name}'", build.proxy.name);
-    let address = address::server(written);
+    let address = match build.proxy.mode {
+        Mode::Log => log_line::server(written).map(ServerAddress::Fixed),
+        _ => address::server(written),
+    };
     let draft = options(build, line, 3, build.default_server.clone(), &title);
     let address = address.map_err(|message| line.fault(2, format!("{title} : {message}.")))?;
     let draft = draft?;

@@ -3,9 +3,9 @@
 use super::line::{Cursor, Line, Parse};
 use super::order::Stage;
 use super::proxy::ProxyBuild;
-use super::{did_you_mean, values};
+use super::{did_you_mean, log_profile, stream_actions, values};
 use crate::keywords::{self, Keyword, actions};
-use crate::model::{TcpAction, TcpRule};
+use crate::model::{Capture, TcpAction, TcpRule};
 use sample::Place;
 use std::time::Duration;
 
@@ -134,7 +134,11 @@ fn rule(
     };
     let action = parser(build, &mut cursor, place)?;
     let condition = build.condition(line, cursor.at, place)?;
-    Ok(Some(TcpRule { action, condition }))
+    Ok(Some(TcpRule {
+        action,
+        condition,
+        place: build.shared.rule_place(line),
+    }))
 }
 
 /// Actions that are a word alone.
@@ -152,18 +156,48 @@ plain! {
     close Close;
 }
 
-/// `silent-drop`
+/// `silent-drop [rst-ttl <ttl>]`
 pub fn silent_drop(
     _build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     _place: Place,
 ) -> Parse<TcpAction> {
-    match cursor.peek() {
-        "rst-ttl" => Err(cursor
-            .line
-            .fault(cursor.at, super::not_yet("silent-drop rst-ttl"))),
-        _ => Ok(TcpAction::SilentDrop),
+    let rst_ttl = stream_actions::rst_ttl(cursor)?;
+    Ok(TcpAction::SilentDrop { rst_ttl })
+}
+
+/// `capture <sample> len <length>`
+pub fn capture(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    place: Place,
+) -> Parse<TcpAction> {
+    if !build.proxy.is_frontend {
+        return Err(cursor.fault(format!("{} has no frontend capability.", build.title())));
     }
+    let (expr, next) = build.shared.expr(&cursor.line, cursor.at, place)?;
+    cursor.at = next;
+    if cursor.take() != "len" {
+        return Err(cursor.fault("a positive 'len' argument is mandatory."));
+    }
+    let len = cursor.number(1..=65535)?;
+    let slots = &mut build.proxy.capture_request;
+    slots.push(Capture {
+        header: String::new(),
+        len,
+    });
+    let slot = slots.len() - 1;
+    Ok(TcpAction::Capture { expr, slot })
+}
+
+/// `do-log [profile <name>]`
+pub fn do_log(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    _place: Place,
+) -> Parse<TcpAction> {
+    let profile = log_profile::option(cursor, build.shared)?;
+    Ok(TcpAction::DoLog { profile })
 }
 
 /// `expect-proxy layer4`
@@ -202,24 +236,22 @@ expressions! {
     set_dst_port SetDstPort;
 }
 
-/// `set-var(<name>) <expr>`
+/// `set-var(<name>[,<condition>…]) <expr>`
 pub fn set_var(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     place: Place,
 ) -> Parse<TcpAction> {
-    let (var, expr) = build.shared.assignment(cursor, place)?;
-    Ok(TcpAction::SetVar { var, expr })
+    build.shared.set_var(cursor, place).map(TcpAction::Var)
 }
 
-/// `set-var-fmt(<name>) <format>`
+/// `set-var-fmt(<name>[,<condition>…]) <format>`
 pub fn set_var_fmt(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     place: Place,
 ) -> Parse<TcpAction> {
-    let (var, format) = build.shared.formatted_assignment(cursor, place)?;
-    Ok(TcpAction::SetVarFmt { var, format })
+    build.shared.set_var_fmt(cursor, place).map(TcpAction::Var)
 }
 
 /// `unset-var(<name>)`
@@ -228,7 +260,5 @@ pub fn unset_var(
     cursor: &mut Cursor<'_>,
     _place: Place,
 ) -> Parse<TcpAction> {
-    Ok(TcpAction::UnsetVar(
-        build.shared.variable(&cursor.line, cursor.at - 1)?,
-    ))
+    build.shared.unset_var(cursor).map(TcpAction::Var)
 }

@@ -28,7 +28,7 @@ pub const SECTIONS: &[Known] = &[
     served("http-errors", "Error pages by name."),
     served("listen", "A frontend and a backend in one."),
     k("log-forward", "A relay of logs."),
-    k("log-profile", "Log formats by step."),
+    served("log-profile", "Log formats by step."),
     k("mailers", "Mail servers for alerts."),
     k("namespace_list", "Network namespaces."),
     k("peers", "Processes that share tables."),
@@ -160,8 +160,8 @@ const LOG_FORWARD: &[Known] = &[
 
 #[rustfmt::skip]
 const LOG_PROFILE: &[Known] = &[
-    k("log-tag", "The program's name in syslog headers."),
-    k("on", "What a step logs."),
+    served("log-tag", "The program's name in syslog headers."),
+    served("on", "What a step logs."),
 ];
 
 #[rustfmt::skip]

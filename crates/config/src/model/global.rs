@@ -1,6 +1,6 @@
 //! The whole configuration, and section `global` (manual §3).
 
-use super::{Bind, LogTarget, Proxy};
+use super::{Bind, LogProfile, LogTarget, Proxy};
 use std::time::Duration;
 
 /// Everything one run of the process needs.
@@ -10,8 +10,14 @@ pub struct Config {
     pub global: Global,
     /// Frontends, backends and listens in the order of the files. A `listen` is both.
     pub proxies: Vec<Proxy>,
+    /// Sections `log-profile`.
+    pub log_profiles: Vec<LogProfile>,
     /// How many variables of each scope the expressions name.
     pub slots: sample::SlotCounts,
+    /// The names of variables.
+    pub var_names: sample::vars::VarNames,
+    /// The files that rules stand in: what [`sample::RulePlace`] counts.
+    pub files: Vec<String>,
 }
 
 /// Section `global` (manual §3).
@@ -60,18 +66,11 @@ pub struct Global {
     /// Connections of the runtime interface.
     pub stats_maxconn: Option<u32>,
     /// Variables of scope `proc` to set at start, in order.
-    pub set_var: Vec<(sample::VarRef, ProcValue)>,
+    pub set_var: Vec<sample::Assignment>,
+    /// What variables may take.
+    pub var_limits: sample::vars::VarLimits,
     /// `tune.*`.
     pub tune: Tune,
-}
-
-/// What `set-var` and `set-var-fmt` of `global` set a variable to.
-#[derive(Debug)]
-pub enum ProcValue {
-    /// An expression.
-    Expr(sample::Expr),
-    /// A formatted string.
-    Format(sample::LogFormat),
 }
 
 /// The `tune.*` keywords that mean something here.

@@ -15,6 +15,8 @@ pub enum Mode {
     Tcp,
     /// HTTP.
     Http,
+    /// Log messages: a backend that `log backend@<name>` sends to.
+    Log,
 }
 
 /// A frontend, a backend or both.
@@ -101,6 +103,10 @@ pub struct Proxy {
     pub log: Vec<LogTarget>,
     /// None is HAProxy's default format (manual §8.2.1).
     pub log_format: Option<sample::LogFormat>,
+    /// Structured data of RFC 5424 lines.
+    pub log_format_sd: Option<sample::LogFormat>,
+    /// `log-steps`: the moments of a stream that have a line each. None is one line a stream.
+    pub log_steps: Option<Vec<sample::LogOrigin>>,
     /// For connections that fail before a stream stands.
     pub error_log_format: Option<sample::LogFormat>,
     /// The program's name in syslog headers.

@@ -3,6 +3,9 @@
 use super::{Amount, TimeoutKind};
 use std::time::Duration;
 
+use http::normalize::Normalizer;
+use sample::regex::Regex;
+
 /// One rule of `http-request`, `http-response` or `http-after-response`.
 #[derive(Debug)]
 pub struct HttpRule {
@@ -10,6 +13,8 @@ pub struct HttpRule {
     pub action: HttpAction,
     /// None is always.
     pub condition: Option<sample::Condition>,
+    /// Where it stands; none for the `redirect` keywords, which `last_rule_line` does not name.
+    pub place: Option<sample::RulePlace>,
 }
 
 /// The actions of HTTP rules (manual §4.4).
@@ -26,9 +31,33 @@ pub enum HttpAction {
         name: sample::LogFormat,
         value: sample::LogFormat,
     },
-    DelHeader {
-        name: String,
+    DelHeader(NameMatch),
+    ReplaceHeader(HeaderRewrite),
+    ReplaceTarget {
+        part: TargetPart,
+        with: Rewrite,
     },
+    /// `add-headers-bin`, `set-headers-bin`.
+    HeadersBin {
+        /// Fields of these names are removed first.
+        set: bool,
+        expr: sample::Expr,
+        /// Only names that begin so; in lower case, empty for all.
+        prefix: String,
+    },
+    DelHeadersBin {
+        expr: sample::Expr,
+        method: NameMethod,
+    },
+    NormalizeUri(Normalizer),
+    /// What follows in the set: whether a rewrite that does not fit fails the message.
+    StrictMode(bool),
+    EarlyHint {
+        name: String,
+        value: sample::LogFormat,
+    },
+    Pause(Pause),
+    Stream(StreamAction),
     SetMethod(sample::LogFormat),
     SetPath(sample::LogFormat),
     SetPathq(sample::LogFormat),
@@ -38,15 +67,8 @@ pub enum HttpAction {
         status: u16,
         reason: Option<String>,
     },
-    SetVar {
-        var: sample::VarRef,
-        expr: sample::Expr,
-    },
-    SetVarFmt {
-        var: sample::VarRef,
-        format: sample::LogFormat,
-    },
-    UnsetVar(sample::VarRef),
+    /// `set-var`, `set-var-fmt`, `unset-var`.
+    Var(sample::Assignment),
     SetTimeout {
         kind: TimeoutKind,
         amount: Amount,
@@ -71,12 +93,140 @@ pub enum HttpAction {
         expr: sample::Expr,
         slot: usize,
     },
+    /// With a log profile: its index in [`super::Config::log_profiles`].
+    DoLog {
+        profile: Option<usize>,
+    },
     Return(Reply),
     Deny(Reply),
     Tarpit(Reply),
     Reject,
-    SilentDrop,
+    SilentDrop {
+        rst_ttl: Option<u8>,
+    },
     Redirect(Redirect),
+}
+
+impl HttpAction {
+    /// Whether it may end the evaluation of its set.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        matches!(
+            self,
+            HttpAction::Allow
+                | HttpAction::Return(_)
+                | HttpAction::Deny(_)
+                | HttpAction::Tarpit(_)
+                | HttpAction::Reject
+                | HttpAction::SilentDrop { .. }
+                | HttpAction::Redirect(_)
+        )
+    }
+}
+
+/// What HTTP rules and rules about a stream's content do to a stream.
+#[derive(Debug)]
+#[allow(missing_docs)]
+#[non_exhaustive]
+pub enum StreamAction {
+    SetMark(Side, Number),
+    SetTos(Side, Number),
+    SetLogLevel(LogLevel),
+    /// None of them: the highest and the lowest are -2047 and 2047.
+    SetPriorityClass(sample::Expr),
+    /// Milliseconds.
+    SetPriorityOffset(sample::Expr),
+}
+
+/// A side of the proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The client's connection.
+    Client,
+    /// The server's connection, when it is made.
+    Server,
+}
+
+/// A number that a rule gives.
+#[derive(Debug)]
+pub enum Number {
+    /// Written out.
+    Fixed(u32),
+    /// Computed; nothing happens where it gives no integer.
+    Computed(sample::Expr),
+}
+
+/// The level of a stream's log line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogLevel {
+    /// No line at all.
+    Silent,
+    /// A syslog severity (RFC 5424 §6.2.1).
+    Severity(u8),
+}
+
+/// How long `pause` waits.
+#[derive(Debug)]
+pub enum Pause {
+    /// This long.
+    Time(Duration),
+    /// As many milliseconds; not at all where it gives no integer.
+    Computed(sample::Expr),
+}
+
+/// Which header fields are meant.
+#[derive(Debug)]
+pub enum NameMatch {
+    /// By a text, in lower case.
+    Text(NameMethod, String),
+    /// By a regular expression, case-sensitive about names in lower case.
+    Regex(Regex),
+}
+
+/// How a name is compared with a text (`-m`); case does not matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameMethod {
+    /// `str`: the same.
+    Is,
+    /// `beg`: it begins so.
+    Begins,
+    /// `end`: it ends so.
+    Ends,
+    /// `sub`: it contains it.
+    Contains,
+}
+
+/// `replace-header` and `replace-value`.
+#[derive(Debug)]
+pub struct HeaderRewrite {
+    /// The field's name.
+    pub name: String,
+    /// By comma-separated value instead of by line.
+    pub by_value: bool,
+    /// What is matched, and what stands there then.
+    pub with: Rewrite,
+}
+
+/// A text that is replaced where a regular expression matches.
+#[derive(Debug)]
+pub struct Rewrite {
+    /// A number among all rewrites of the configuration, dense from 0: where a worker keeps what it needs to match.
+    pub id: usize,
+    /// What is looked for.
+    pub regex: Regex,
+    /// What stands there then, with `\0` to `\9` for what was matched.
+    pub format: sample::LogFormat,
+}
+
+/// The part of a request's target that a rule replaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetPart {
+    /// Up to the query.
+    Path,
+    /// With the query.
+    PathAndQuery,
+    /// All of it.
+    Whole,
 }
 
 /// A response made here: `http-request return|deny|tarpit`.
@@ -130,7 +280,7 @@ pub enum RedirectKind {
 }
 
 /// Options of a redirect.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct RedirectOptions {
     /// Without the query.
     pub drop_query: bool,
@@ -140,10 +290,8 @@ pub struct RedirectOptions {
     pub append_slash: bool,
     /// Nothing happens when the place is empty.
     pub ignore_empty: bool,
-    /// A cookie to set, `name[=value]`.
-    pub set_cookie: Option<String>,
-    /// A cookie to clear.
-    pub clear_cookie: Option<String>,
+    /// The value of a `Set-Cookie` field.
+    pub set_cookie: Option<sample::LogFormat>,
 }
 
 /// One rule of the `tcp-request` and `tcp-response` sets.
@@ -153,6 +301,8 @@ pub struct TcpRule {
     pub action: TcpAction,
     /// None is always.
     pub condition: Option<sample::Condition>,
+    /// Where it stands.
+    pub place: sample::RulePlace,
 }
 
 /// The actions of TCP rules (manual §4.4).
@@ -162,21 +312,26 @@ pub struct TcpRule {
 pub enum TcpAction {
     Accept,
     Reject,
-    SilentDrop,
+    SilentDrop {
+        rst_ttl: Option<u8>,
+    },
     ExpectProxy,
+    /// Into a slot of [`super::Proxy::capture_request`].
+    Capture {
+        expr: sample::Expr,
+        slot: usize,
+    },
+    Stream(StreamAction),
     SetSrc(sample::Expr),
     SetSrcPort(sample::Expr),
     SetDst(sample::Expr),
     SetDstPort(sample::Expr),
-    SetVar {
-        var: sample::VarRef,
-        expr: sample::Expr,
-    },
-    SetVarFmt {
-        var: sample::VarRef,
-        format: sample::LogFormat,
-    },
-    UnsetVar(sample::VarRef),
+    /// `set-var`, `set-var-fmt`, `unset-var`.
+    Var(sample::Assignment),
     SetRetries(Amount),
     Close,
+    /// As [`HttpAction::DoLog`].
+    DoLog {
+        profile: Option<usize>,
+    },
 }

@@ -48,6 +48,10 @@ pub enum Balance {
     },
     /// A hash of an expression.
     Hash(sample::Expr),
+    /// `mode log`: always the same server, as long as there is it.
+    Sticky,
+    /// `mode log`: a hash of what converters make of a message.
+    LogHash(sample::Expr),
 }
 
 /// `hash-type`. `consistent` is later work and refused with that answer.

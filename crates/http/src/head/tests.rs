@@ -132,3 +132,32 @@ fn clear_forgets_everything() {
     );
     assert_eq!(head.get(Name::Host), None);
 }
+
+#[test]
+fn another_authority_in_the_target() {
+    let mut head = Head::default();
+    head.set_target(b"http://me@old:80/path?q");
+    head.set_authority(b"new.example");
+    assert_eq!(head.target(), b"http://me@new.example/path?q");
+    assert_eq!(head.authority(), Some(&b"new.example"[..]));
+    assert_eq!(head.path(), b"/path");
+    head.set_target(b"/path");
+    head.set_authority(b"new.example");
+    assert_eq!(head.target(), b"/path");
+}
+
+#[test]
+fn fields_one_after_the_other() {
+    let mut head = Head::default();
+    for (name, value) in [("A", "1"), ("X-B", "2"), ("x-b", "3"), ("x-c", "4")] {
+        head.append(name.as_bytes(), value.as_bytes());
+    }
+    let (first, _) = head.find_from(b"x-b", FieldId(0)).expect("the first");
+    head.set_value(first, b"changed");
+    let second = head.find_from(b"X-B", FieldId(first.0 + 1));
+    assert_eq!(second, Some((FieldId(2), &b"3"[..])));
+    assert_eq!(head.find_from(b"x-b", FieldId(3)), None);
+    assert_eq!(head.find_from(b"x-b", FieldId(9)), None);
+    head.remove_where(|name| name.starts_with(b"x-"));
+    assert_eq!(head.field_count(), 1);
+}

@@ -65,7 +65,7 @@ pub(crate) fn key(
 }
 
 /// `hash-type … <function> [avalanche]` over bytes (manual §4.2).
-fn hash(bytes: &[u8], how: HashType) -> u32 {
+pub(crate) fn hash(bytes: &[u8], how: HashType) -> u32 {
     let function = match how.function {
         HashFunction::Sdbm => hashes::sdbm,
         HashFunction::Djb2 => hashes::djb2,

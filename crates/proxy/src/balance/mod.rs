@@ -7,6 +7,7 @@ mod leastconn;
 mod random;
 mod roundrobin;
 mod static_rr;
+mod sticky;
 
 use std::fmt::Debug;
 
@@ -14,7 +15,7 @@ use config::model::{Balance as Configured, Proxy, Server};
 
 use crate::shared::Turn;
 
-pub(crate) use key::key;
+pub(crate) use key::{hash, key};
 
 /// The servers at the moment of a choice.
 pub(crate) struct Candidates<'a> {
@@ -53,11 +54,13 @@ pub(crate) fn new(proxy: &Proxy, worker: usize) -> Box<dyn Balance> {
         Configured::LeastConn => Box::new(leastconn::LeastConn::new(worker)),
         Configured::First => Box::new(first::First),
         Configured::Random { draws } => Box::new(random::Random { draws: *draws }),
+        Configured::Sticky => Box::new(sticky::Sticky::default()),
         Configured::Source
         | Configured::Uri { .. }
         | Configured::UrlParam { .. }
         | Configured::Hdr { .. }
-        | Configured::Hash(_) => Box::new(hash::Hash::new(proxy)),
+        | Configured::Hash(_)
+        | Configured::LogHash(_) => Box::new(hash::Hash::new(proxy)),
     }
 }
 

@@ -1,15 +1,28 @@
-//! `http-request`, `http-response` and `http-after-response` rules (manual §4.3).
+//! `http-request`, `http-response` and `http-after-response` rules (manual §4.3): which run, and what each came to. What an
+//! action does is written in the file of its family.
 
-use config::model::{HttpAction, HttpRule, Reply};
-use http::Head;
+use config::model::{HttpAction, HttpRule};
 use net::Driver;
-use sample::{Condition, LogFormat};
+use sample::{Condition, Waits};
 
-use super::tcp::Part;
+use super::address::Part;
 use super::{Outcome, RuleSet};
 use crate::engine::{Core, Cx};
-use crate::running::deadline;
-use crate::stream::{Phase, Stream};
+use crate::stream::Stream;
+
+/// What an action came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flow {
+    Next,
+    /// `allow`: the rest of the set is passed over.
+    Stop,
+    /// It answered, refused or closed.
+    Ended,
+    /// The same rule is next, once what it waits for has come.
+    Wait,
+    /// It could not be done, and the message with it: the status that says so.
+    Failed(u16),
+}
 
 impl Core {
     /// Runs a rule set of a proxy. Most are empty, and cost a look.
@@ -38,17 +51,34 @@ impl Core {
         // A rule that waited is next again; its condition has held.
         let resumed = stream.waiting_rule.take_if(|(of, _)| *of == proxy);
         let from = resumed.map_or(0, |(_, place)| place);
+        match resumed {
+            // What a client that has left was waited for with stays known (`waiting_entity`).
+            Some(_) if !stream.body_cut => stream.txn.waits = None,
+            Some(_) => {}
+            None => stream.soft_rewrites = false,
+        }
         for (place, rule) in rules.iter().enumerate().skip(from) {
             let holds = |condition: &Condition| self.holds(cx, stream, condition);
             if resumed != Some((proxy, place)) && !rule.condition.as_ref().is_none_or(holds) {
                 continue;
             }
-            match self.http_action(cx, stream, rule, set, (proxy, place)) {
-                Flow::Next => {}
+            // A log line that the action writes names it already.
+            let decided = stream.txn.last_rule;
+            if rule.action.is_final() && rule.place.is_some() {
+                stream.txn.last_rule = rule.place;
+            }
+            match self.http_action(cx, stream, &rules[place..], set, (proxy, place)) {
+                Flow::Next => stream.txn.last_rule = decided,
                 Flow::Stop => return Outcome::Continue,
                 Flow::Ended => return Outcome::Ended,
+                Flow::Failed(status) => {
+                    stream.txn.last_rule = rule.place;
+                    self.rule_failed(cx, stream, set, status);
+                    return Outcome::Ended;
+                }
                 Flow::Wait => {
                     stream.waiting_rule = Some((proxy, place));
+                    stream.txn.waits = rule.place.map(Waits::Rule);
                     return Outcome::Wait;
                 }
             }
@@ -56,61 +86,88 @@ impl Core {
         Outcome::Continue
     }
 
-    /// `http-after-response` of the backend, then of the frontend; it sees every response, our own too.
-    pub fn after_response_rules<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+    /// `http-after-response` of the backend, then of the frontend; it sees every response, our own too. False: one of them
+    /// failed, and this response must not leave.
+    pub fn after_response_rules<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+    ) -> bool {
         for proxy in [stream.backend, stream.frontend] {
-            self.http_rules(cx, stream, proxy, RuleSet::AfterResponse);
+            if self.http_rules(cx, stream, proxy, RuleSet::AfterResponse) == Outcome::Ended {
+                return false;
+            }
             if stream.backend == stream.frontend {
-                return;
+                break;
             }
         }
+        true
     }
 
+    /// Does what the first of `rules` says.
     fn http_action<D: Driver>(
         &mut self,
         cx: &mut Cx<'_, D>,
         stream: &mut Stream,
-        rule: &HttpRule,
+        rules: &[HttpRule],
         set: RuleSet,
         place: (usize, usize),
     ) -> Flow {
-        match &rule.action {
+        let rewritten = match &rules[0].action {
             HttpAction::Allow => return Flow::Stop,
+            HttpAction::StrictMode(on) => {
+                stream.soft_rewrites = !on;
+                true
+            }
+            // Header fields.
             HttpAction::SetHeader { name, value } => {
-                self.edit_header(cx, stream, set, name, value, true)
+                self.put_header(cx, stream, set, name, value, true)
             }
             HttpAction::AddHeader { name, value } => {
-                self.edit_header(cx, stream, set, name, value, false)
+                self.put_header(cx, stream, set, name, value, false)
             }
-            HttpAction::DelHeader { name } => {
-                head(stream, set).remove_all(name.as_bytes());
+            HttpAction::DelHeader(names) => {
+                super::headers::remove(stream.head_of(set), names);
+                true
             }
-            HttpAction::SetMethod(format) => {
-                self.edit(cx, stream, format, |head, method| head.set_method(method))
+            HttpAction::ReplaceHeader(rewrite) => self.replace_header(cx, stream, set, rewrite),
+            HttpAction::HeadersBin {
+                set: sets,
+                expr,
+                prefix,
+            } => {
+                return self.put_binary_headers(cx, stream, set, (*sets, expr, prefix));
             }
-            HttpAction::SetUri(format) => {
-                self.edit(cx, stream, format, |head, uri| head.set_target(uri))
+            HttpAction::DelHeadersBin { expr, method } => {
+                return self.remove_binary_headers(cx, stream, set, expr, *method);
             }
-            HttpAction::SetPath(format) => self.edit(cx, stream, format, set_path),
-            HttpAction::SetPathq(format) => self.edit(cx, stream, format, set_path_and_query),
-            HttpAction::SetQuery(format) => self.edit(cx, stream, format, set_query),
+            HttpAction::EarlyHint { name, value } => {
+                self.early_hint(cx, stream, name, value, rules.get(1));
+                true
+            }
+            // The start line.
+            HttpAction::SetMethod(format) => self.set_method(cx, stream, format),
+            HttpAction::SetUri(format) => self.set_uri(cx, stream, format),
+            HttpAction::SetPath(format) => self.set_path(cx, stream, format),
+            HttpAction::SetPathq(format) => self.set_path_and_query(cx, stream, format),
+            HttpAction::SetQuery(format) => self.set_query(cx, stream, format),
+            HttpAction::ReplaceTarget { part, with } => {
+                self.replace_target(cx, stream, *part, with)
+            }
+            HttpAction::NormalizeUri(step) => return self.normalize(cx, stream, *step),
             HttpAction::SetStatus { status, reason } => {
                 let reason = reason
                     .as_deref()
                     .unwrap_or_else(|| crate::error_pages::reason(*status));
                 stream.response.set_status(*status, reason.as_bytes());
                 stream.txn.status = *status;
+                true
             }
-            HttpAction::SetVar { var, expr } => {
-                let value = self.with_scope(cx, stream, true, |scope| {
-                    expr.eval(scope).map(sample::Value::detach)
-                });
-                // An expression without a value leaves the variable as it was (manual §4.4 set-var).
-                if let Some(Some(value)) = value {
-                    self.set_var(stream, *var, Some(value));
-                }
+            // The stream.
+            HttpAction::Var(assignment) => {
+                self.assign(cx, stream, assignment);
+                true
             }
-            HttpAction::SetVarFmt { var, format } => self.set_var_fmt(cx, stream, *var, format),
             HttpAction::SetSrc(expr) => self.set_stream_address(cx, stream, expr, Part::SourceIp),
             HttpAction::SetSrcPort(expr) => {
                 self.set_stream_address(cx, stream, expr, Part::SourcePort)
@@ -121,22 +178,40 @@ impl Core {
             HttpAction::SetDstPort(expr) => {
                 self.set_stream_address(cx, stream, expr, Part::DestinationPort)
             }
-            HttpAction::Capture { expr, slot } => self.capture(cx, stream, set, expr, *slot),
-            HttpAction::WaitForBody { time, at_least } => {
-                let waits = match set {
-                    RuleSet::Request => self.waits_for_request_body(cx, stream, *time, *at_least),
-                    _ => self.waits_for_response_body(cx, stream, *time, *at_least),
-                };
-                if waits {
-                    return Flow::Wait;
-                }
+            HttpAction::Capture { expr, slot } => {
+                self.capture(cx, stream, set.is_response(), expr, *slot);
+                true
             }
-            HttpAction::UnsetVar(var) => self.set_var(stream, *var, None),
             HttpAction::SetTimeout { kind, amount } => {
                 self.set_timeout(cx, stream, set, (*kind, amount));
+                true
             }
-            HttpAction::SetRetries(amount) => self.set_retries(cx, stream, amount),
-            HttpAction::DisableL7Retry => stream.retried_never = true,
+            HttpAction::SetRetries(amount) => {
+                self.set_retries(cx, stream, amount);
+                true
+            }
+            HttpAction::DisableL7Retry => {
+                stream.retried_never = true;
+                true
+            }
+            HttpAction::Stream(action) => {
+                self.stream_action(cx, stream, action, None);
+                true
+            }
+            HttpAction::DoLog { profile } => {
+                self.do_log(cx, stream, set.origin(), *profile);
+                true
+            }
+            // Waiting.
+            HttpAction::WaitForBody { time, at_least } => {
+                let waits = match set.is_response() {
+                    false => self.waits_for_request_body(cx, stream, *time, *at_least),
+                    true => self.waits_for_response_body(cx, stream, *time, *at_least),
+                };
+                return if waits { Flow::Wait } else { Flow::Next };
+            }
+            HttpAction::Pause(pause) => return self.pause_rules(cx, stream, set, pause),
+            // Answers.
             HttpAction::Auth { .. } => {
                 stream.ended_by(b'L', set.letter());
                 stream.request_processed(cx.now());
@@ -144,9 +219,7 @@ impl Core {
                 return Flow::Ended;
             }
             HttpAction::Return(reply) => {
-                stream.ended_by(b'L', set.letter());
-                stream.request_processed(cx.now());
-                self.reply(cx, stream, reply);
+                self.answer_rule(cx, stream, reply, [b'L', set.letter()]);
                 return Flow::Ended;
             }
             HttpAction::Deny(reply) => {
@@ -154,19 +227,12 @@ impl Core {
                     // Cookies of a refused request are logged all the same.
                     self.request_cookies(cx, stream);
                 }
-                stream.ended_by(b'P', set.letter());
-                stream.request_processed(cx.now());
-                self.reply(cx, stream, reply);
+                self.answer_rule(cx, stream, reply, [b'P', set.letter()]);
                 return Flow::Ended;
             }
             HttpAction::Tarpit(_) => {
                 self.request_cookies(cx, stream);
-                stream.tarpit = Some(place);
-                stream.phase = Phase::Tarpit;
-                if let Some(client) = stream.client {
-                    let wait_ms = stream.tarpit_ms(cx.running);
-                    self.set_deadline(client, deadline(cx.now(), wait_ms));
-                }
+                self.tarpit(cx, stream, place);
                 return Flow::Ended;
             }
             HttpAction::Reject => {
@@ -174,168 +240,43 @@ impl Core {
                 self.cut(cx, stream);
                 return Flow::Ended;
             }
-            HttpAction::SilentDrop => {
-                stream.ended_by(b'P', b'R');
-                if let Some(client) = stream.client {
-                    cx.driver.vanish(client);
-                }
-                self.cut(cx, stream);
+            HttpAction::SilentDrop { rst_ttl } => {
+                self.vanish(cx, stream, *rst_ttl, [b'P', b'R']);
                 return Flow::Ended;
             }
             HttpAction::Redirect(redirect) => {
-                if self.redirect(cx, stream, redirect) {
-                    return Flow::Ended;
-                }
+                return match self.redirect(cx, stream, redirect, set.letter()) {
+                    true => Flow::Ended,
+                    false => Flow::Next,
+                };
             }
             // Every action that the configuration accepts is above; the enum may grow beside it.
-            _ => debug_assert!(false, "an action without an implementation was accepted"),
+            _ => {
+                debug_assert!(false, "an action without an implementation was accepted");
+                true
+            }
+        };
+        match rewritten || stream.soft_rewrites {
+            true => Flow::Next,
+            false => Flow::Failed(500),
         }
-        Flow::Next
     }
 
-    /// Keeps a sample for the logs, as far as its slot has room.
-    fn capture<D: Driver>(
+    /// A rule could not do what it had to: the message fails with it.
+    fn rule_failed<D: Driver>(
         &mut self,
-        cx: &Cx<'_, D>,
+        cx: &mut Cx<'_, D>,
         stream: &mut Stream,
         set: RuleSet,
-        expr: &sample::Expr,
-        slot: usize,
+        status: u16,
     ) {
-        let frontend = cx.running.proxy(stream.frontend);
-        let (lines, of_response) = match set {
-            RuleSet::Request | RuleSet::Redirect => (&frontend.capture_request, false),
-            RuleSet::Response | RuleSet::AfterResponse => (&frontend.capture_response, true),
-        };
-        // A rule of a backend may name a slot that this frontend does not have (manual §4.4 capture).
-        let Some(line) = lines.get(slot) else { return };
-        let mut text = std::mem::take(&mut self.text);
-        let found = self.with_scope(cx, stream, true, |scope| {
-            let value = expr.eval(scope).is_some();
-            expr.append_text(scope, &mut text);
-            value
-        });
-        if found == Some(true) {
-            let kept = text[..text.len().min(line.len)].into();
-            let slots = match of_response {
-                true => &mut stream.txn.captured_response,
-                false => &mut stream.txn.captured_request,
-            };
-            if slots.len() <= slot {
-                slots.resize(slot + 1, None);
-            }
-            slots[slot] = Some(kept);
-        }
-        text.clear();
-        self.text = text;
-    }
-
-    /// Answers a tarpitted request with what its rule says.
-    pub fn answer_tarpit<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
-        let Some((proxy, place)) = stream.tarpit else {
+        stream.ended_by(b'P', set.letter());
+        if set == RuleSet::AfterResponse {
+            // Whoever sends the response sends another one.
+            stream.rules_failed = true;
             return;
-        };
-        stream.ended_by(b'P', b'T');
-        stream.txn.timing.queued_ms = Some(cx.now().ms());
-        if let HttpAction::Tarpit(reply) = &cx.running.proxy(proxy).http_request[place].action {
-            let reply: &Reply = reply;
-            self.reply(cx, stream, reply);
         }
+        stream.request_processed(cx.now());
+        self.fail(cx, stream, status);
     }
-
-    fn edit_header<D: Driver>(
-        &mut self,
-        cx: &Cx<'_, D>,
-        stream: &mut Stream,
-        set: RuleSet,
-        name: &LogFormat,
-        value: &LogFormat,
-        replace: bool,
-    ) {
-        let mut text = std::mem::take(&mut self.text);
-        let mut name_text = Vec::new();
-        // A name is nearly always written out.
-        let name = match name.constant() {
-            Some(name) => name,
-            None => {
-                self.render(cx, stream, name, &mut name_text);
-                &name_text
-            }
-        };
-        self.render(cx, stream, value, &mut text);
-        let head = head(stream, set);
-        if replace {
-            head.remove_all(name);
-        }
-        head.append(name, &text);
-        text.clear();
-        self.text = text;
-    }
-
-    fn edit<D: Driver>(
-        &mut self,
-        cx: &Cx<'_, D>,
-        stream: &mut Stream,
-        format: &LogFormat,
-        set: impl Fn(&mut Head, &[u8]),
-    ) {
-        let mut text = std::mem::take(&mut self.text);
-        self.render(cx, stream, format, &mut text);
-        set(&mut stream.request, &text);
-        text.clear();
-        self.text = text;
-    }
-}
-
-impl RuleSet {
-    /// When a rule of this set ends a stream (manual §8.5).
-    fn letter(self) -> u8 {
-        match self {
-            RuleSet::Request | RuleSet::Redirect => b'R',
-            RuleSet::Response | RuleSet::AfterResponse => b'H',
-        }
-    }
-}
-
-enum Flow {
-    Next,
-    /// `allow`: the rest of the set is passed over.
-    Stop,
-    Ended,
-    /// The same rule is next, once there are more bytes.
-    Wait,
-}
-
-fn head(stream: &mut Stream, set: RuleSet) -> &mut Head {
-    match set {
-        RuleSet::Request | RuleSet::Redirect => &mut stream.request,
-        RuleSet::Response | RuleSet::AfterResponse => &mut stream.response,
-    }
-}
-
-/// Puts a new path and query after the scheme and authority of the target, if it has them.
-fn set_path_and_query(head: &mut Head, path: &[u8]) {
-    let kept = head.target().len() - head.path_and_query().len();
-    let mut target = head.target()[..kept].to_vec();
-    target.extend_from_slice(path);
-    head.set_target(&target);
-}
-
-fn set_path(head: &mut Head, path: &[u8]) {
-    let mut whole = path.to_vec();
-    if let Some(query) = head.query() {
-        whole.push(b'?');
-        whole.extend_from_slice(query);
-    }
-    set_path_and_query(head, &whole);
-}
-
-fn set_query(head: &mut Head, query: &[u8]) {
-    let mut whole = head.path().to_vec();
-    let query = query.strip_prefix(b"?").unwrap_or(query);
-    if !query.is_empty() {
-        whole.push(b'?');
-        whole.extend_from_slice(query);
-    }
-    set_path_and_query(head, &whole);
 }

@@ -1,18 +1,26 @@
 //! Rule sets: which rules of a proxy run when, and what they decide.
 
+mod address;
+mod answers;
+mod captures;
+mod headers;
 mod http;
 mod limits;
+mod rewrite;
+mod target;
 pub(crate) mod tcp;
+mod traffic;
+mod variables;
+mod waits;
 
 use config::model::HttpRule;
-use net::timers::NEVER_MS;
 use net::{ConnId, Driver};
 use sample::facts::Session;
-use sample::{Condition, LogFormat, Scope, Value, VarRef, VarScope};
+use sample::{Condition, LogFormat, LogOrigin, Scope};
 
 use crate::conn::Conns;
 use crate::engine::{Core, Cx};
-use crate::stream::{Phase, Stream};
+use crate::stream::Stream;
 
 /// The HTTP rule sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +41,43 @@ impl RuleSet {
             RuleSet::AfterResponse => &proxy.http_after_response,
         }
     }
+}
+
+impl RuleSet {
+    /// When a rule of this set ends a stream (manual §8.5).
+    fn letter(self) -> u8 {
+        match self.is_response() {
+            false => b'R',
+            true => b'H',
+        }
+    }
+
+    /// What the log says of a line that a rule of this set asked for.
+    fn origin(self) -> LogOrigin {
+        match self {
+            RuleSet::Request | RuleSet::Redirect => LogOrigin::HttpRequest,
+            RuleSet::Response => LogOrigin::HttpResponse,
+            RuleSet::AfterResponse => LogOrigin::HttpAfterResponse,
+        }
+    }
+
+    fn is_response(self) -> bool {
+        matches!(self, RuleSet::Response | RuleSet::AfterResponse)
+    }
+}
+
+/// Memory of the rules of one worker, kept from one to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// Texts of the moment: a computed name, what a rewrite made, a whole target.
+    name: Vec<u8>,
+    rewritten: Vec<u8>,
+    target: Vec<u8>,
+    /// A 103 response that further rules go on with; empty between sets.
+    hints: Vec<u8>,
+    /// By rewrite ([`config::model::Rewrite::id`]): what it matches with.
+    matchers: Vec<Option<rewrite::Matcher>>,
+    normalized: ::http::normalize::Normalized,
 }
 
 /// What a rule set of a stream came to.
@@ -59,6 +104,7 @@ impl Core {
     }
 
     /// Evaluates with a scope of a stream. `last_chance`: what is missing now stays missing.
+    #[inline]
     pub fn with_scope<D: Driver, R>(
         &self,
         cx: &Cx<'_, D>,
@@ -73,6 +119,7 @@ impl Core {
     }
 
     /// As [`Core::with_scope`], with bytes of a server that are no HTTP.
+    #[inline]
     pub fn with_response_scope<D: Driver, R>(
         &self,
         cx: &Cx<'_, D>,
@@ -82,15 +129,15 @@ impl Core {
         work: impl FnOnce(&Scope<'_>) -> R,
     ) -> Option<R> {
         let view = self.view(cx);
-        let client = stream.client?;
+        let (session, request_data) = self.conns.session_and_input(stream.client?)?;
         let scope = Scope {
             now: cx.now(),
             world: &view,
-            session: self.conns.session(client)?,
+            session,
             txn: Some(&stream.txn),
             request: stream.has_request().then_some(&stream.request),
             response: stream.has_response().then_some(&stream.response),
-            request_data: self.conns.input(client),
+            request_data,
             response_data,
             last_chance,
         };
@@ -123,49 +170,6 @@ impl Core {
             .as_ref()?;
         let id = &stream.txn.unique_id;
         id.get_or_make(|out| self.render(cx, stream, format, out))
-    }
-
-    /// Sets a variable of any scope; none unsets it.
-    pub fn set_var(&mut self, stream: &mut Stream, var: VarRef, value: Option<Value<'static>>) {
-        let vars = match var.scope {
-            VarScope::Sess => match stream.client.and_then(|client| self.conns.client(client)) {
-                Some(client) => &mut client.session.vars,
-                None => return,
-            },
-            VarScope::Txn => &mut stream.txn.txn_vars,
-            VarScope::Req => &mut stream.txn.req_vars,
-            VarScope::Res => &mut stream.txn.res_vars,
-            // Nothing writes them from traffic yet: the configuration refuses such a rule.
-            VarScope::Proc | VarScope::Check => return,
-        };
-        match value {
-            Some(value) => vars.set(var.slot, value),
-            None => vars.unset(var.slot),
-        }
-    }
-
-    /// Sets a variable to a format's text.
-    pub fn set_var_fmt<D: Driver>(
-        &mut self,
-        cx: &Cx<'_, D>,
-        stream: &mut Stream,
-        var: VarRef,
-        format: &LogFormat,
-    ) {
-        let mut text = std::mem::take(&mut self.text);
-        self.render(cx, stream, format, &mut text);
-        self.set_var(stream, var, Some(Value::text(&text[..]).detach()));
-        text.clear();
-        self.text = text;
-    }
-
-    /// A tarpitted client has waited long enough.
-    pub fn end_tarpit<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
-        if let Some(client) = stream.client {
-            self.set_deadline(client, NEVER_MS);
-        }
-        stream.phase = Phase::Transfer;
-        self.answer_tarpit(cx, stream);
     }
 }
 

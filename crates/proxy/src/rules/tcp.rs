@@ -1,12 +1,11 @@
 //! `tcp-request` and `tcp-response` rules (manual §4.3): of a connection, a session, a stream's content.
 
-use std::net::SocketAddr;
-
 use config::model::{TcpAction, TcpRule};
-use net::{Addr, ConnId, Driver};
-use sample::{Expr, Scope, Value};
+use net::{ConnId, Driver};
+use sample::{LogOrigin, Scope};
 
 use super::Verdict;
+use super::address::Part;
 use crate::conn::Stage;
 use crate::engine::{Core, Cx};
 use crate::running::deadline;
@@ -60,8 +59,8 @@ impl Core {
             match &rule.action {
                 TcpAction::Accept => return Verdict::Continue,
                 TcpAction::Reject | TcpAction::Close => return Verdict::Close,
-                TcpAction::SilentDrop => {
-                    cx.driver.vanish(conn);
+                TcpAction::SilentDrop { rst_ttl } => {
+                    cx.driver.vanish(conn, *rst_ttl);
                     return Verdict::Close;
                 }
                 TcpAction::ExpectProxy => {
@@ -69,25 +68,13 @@ impl Core {
                         client.stage = Stage::ProxyHeader;
                     }
                 }
-                TcpAction::SetVar { var, expr } => {
-                    let value = self
-                        .with_session(cx, conn, |scope| expr.eval(scope).map(Value::detach))
-                        .flatten();
-                    if let (Some(value), Some(client)) = (value, self.conns.client(conn)) {
-                        client.session.vars.set(var.slot, value);
-                    }
-                }
-                TcpAction::SetVarFmt { var, format } => {
-                    let mut text = Vec::new();
-                    self.with_session(cx, conn, |scope| format.render(scope, &mut text));
-                    if let Some(client) = self.conns.client(conn) {
-                        client.session.vars.set(var.slot, Value::text(&text[..]));
-                    }
-                }
-                TcpAction::UnsetVar(var) => {
-                    if let Some(client) = self.conns.client(conn) {
-                        client.session.vars.unset(var.slot);
-                    }
+                TcpAction::Var(assignment) => self.assign_in_session(cx, conn, assignment),
+                TcpAction::DoLog { profile } => {
+                    let origin = match connection {
+                        true => LogOrigin::TcpConnection,
+                        false => LogOrigin::TcpSession,
+                    };
+                    self.do_log_session(cx, conn, origin, *profile);
                 }
                 TcpAction::SetSrc(expr) => {
                     self.set_address(cx, conn, expr, Part::SourceIp, connection)
@@ -101,6 +88,7 @@ impl Core {
                 TcpAction::SetDstPort(expr) => {
                     self.set_address(cx, conn, expr, Part::DestinationPort, connection)
                 }
+                TcpAction::Stream(action) => self.connection_action(cx, conn, action),
                 _ => debug_assert!(false, "an action without an implementation was accepted"),
             }
         }
@@ -142,40 +130,39 @@ impl Core {
                 _ => continue,
             }
             match &rule.action {
-                TcpAction::Accept => break,
+                TcpAction::Accept => {
+                    stream.txn.last_rule = Some(rule.place);
+                    break;
+                }
                 TcpAction::Reject | TcpAction::Close => {
+                    stream.txn.last_rule = Some(rule.place);
                     stream.ended_by(b'P', b'R');
                     self.cut(cx, stream);
                     return Step::Wait;
                 }
-                TcpAction::SilentDrop => {
-                    stream.ended_by(b'P', b'R');
-                    cx.driver.vanish(client);
-                    self.cut(cx, stream);
+                TcpAction::SilentDrop { rst_ttl } => {
+                    stream.txn.last_rule = Some(rule.place);
+                    self.vanish(cx, stream, *rst_ttl, [b'P', b'R']);
                     return Step::Wait;
                 }
-                TcpAction::SetVar { var, expr } => {
-                    let value = self.with_scope(cx, stream, true, |scope| {
-                        expr.eval(scope).map(Value::detach)
-                    });
-                    if let Some(Some(value)) = value {
-                        self.set_var(stream, *var, Some(value));
-                    }
+                TcpAction::Var(assignment) => self.assign(cx, stream, assignment),
+                TcpAction::Capture { expr, slot } => self.capture(cx, stream, false, expr, *slot),
+                TcpAction::Stream(action) => self.stream_action(cx, stream, action, None),
+                TcpAction::DoLog { profile } => {
+                    self.do_log(cx, stream, LogOrigin::TcpRequest, *profile);
                 }
-                TcpAction::SetVarFmt { var, format } => self.set_var_fmt(cx, stream, *var, format),
-                TcpAction::UnsetVar(var) => self.set_var(stream, *var, None),
                 TcpAction::SetRetries(amount) => self.set_retries(cx, stream, amount),
                 TcpAction::SetSrc(expr) => {
-                    self.set_stream_address(cx, stream, expr, Part::SourceIp)
+                    self.set_stream_address(cx, stream, expr, Part::SourceIp);
                 }
                 TcpAction::SetSrcPort(expr) => {
-                    self.set_stream_address(cx, stream, expr, Part::SourcePort)
+                    self.set_stream_address(cx, stream, expr, Part::SourcePort);
                 }
                 TcpAction::SetDst(expr) => {
-                    self.set_stream_address(cx, stream, expr, Part::DestinationIp)
+                    self.set_stream_address(cx, stream, expr, Part::DestinationIp);
                 }
                 TcpAction::SetDstPort(expr) => {
-                    self.set_stream_address(cx, stream, expr, Part::DestinationPort)
+                    self.set_stream_address(cx, stream, expr, Part::DestinationPort);
                 }
                 _ => debug_assert!(false, "an action without an implementation was accepted"),
             }
@@ -208,35 +195,34 @@ impl Core {
                 _ => continue,
             }
             match &rule.action {
-                TcpAction::Accept => break,
-                TcpAction::Close => return Answer::Close,
+                TcpAction::Accept => {
+                    stream.txn.last_rule = Some(rule.place);
+                    break;
+                }
+                TcpAction::Close => {
+                    stream.txn.last_rule = Some(rule.place);
+                    return Answer::Close;
+                }
                 TcpAction::Reject => {
+                    stream.txn.last_rule = Some(rule.place);
                     stream.ended_by(b'P', b'D');
                     return Answer::Refuse;
                 }
-                TcpAction::SilentDrop => {
+                TcpAction::SilentDrop { rst_ttl } => {
+                    stream.txn.last_rule = Some(rule.place);
                     stream.ended_by(b'P', b'D');
                     if let Some(client) = stream.client {
-                        cx.driver.vanish(client);
+                        cx.driver.vanish(client, *rst_ttl);
                     }
                     return Answer::Refuse;
                 }
-                TcpAction::SetVar { var, expr } => {
-                    let value = self.with_response_scope(cx, stream, true, bytes, |scope| {
-                        expr.eval(scope).map(Value::detach)
-                    });
-                    if let Some(Some(value)) = value {
-                        self.set_var(stream, *var, Some(value));
-                    }
+                TcpAction::Stream(action) => self.stream_action(cx, stream, action, Some(bytes)),
+                TcpAction::Var(assignment) => {
+                    self.assign_with_response(cx, stream, assignment, bytes);
                 }
-                TcpAction::SetVarFmt { var, format } => {
-                    let mut text = Vec::new();
-                    self.with_response_scope(cx, stream, true, bytes, |scope| {
-                        format.render(scope, &mut text);
-                    });
-                    self.set_var(stream, *var, Some(Value::text(&text[..]).detach()));
+                TcpAction::DoLog { profile } => {
+                    self.do_log(cx, stream, LogOrigin::TcpResponse, *profile);
                 }
-                TcpAction::UnsetVar(var) => self.set_var(stream, *var, None),
                 _ => debug_assert!(false, "an action without an implementation was accepted"),
             }
         }
@@ -279,54 +265,6 @@ impl Core {
         };
         Some(work(&scope))
     }
-
-    /// `set-src` and its kin before any stream. `connection`: it is the connection's own address from here on; else the
-    /// connection keeps it, and the session has another.
-    fn set_address<D: Driver>(
-        &mut self,
-        cx: &Cx<'_, D>,
-        conn: ConnId,
-        expr: &Expr,
-        part: Part,
-        connection: bool,
-    ) {
-        let value = self.with_session(cx, conn, |scope| {
-            let value = expr.eval(scope)?;
-            part.change(value, &scope.session.src, &scope.session.dst)
-        });
-        let (Some(Some(addr)), Some(client)) = (value, self.conns.client(conn)) else {
-            return;
-        };
-        let session = &mut client.session;
-        let (place, original) = if part.is_source() {
-            (&mut session.src, &mut session.connection_src)
-        } else {
-            (&mut session.dst, &mut session.connection_dst)
-        };
-        let old = std::mem::replace(place, addr);
-        if !connection {
-            original.get_or_insert(old);
-        }
-    }
-
-    /// `set-src` and its kin of a stream's rules: for that stream alone.
-    pub fn set_stream_address<D: Driver>(
-        &mut self,
-        cx: &Cx<'_, D>,
-        stream: &mut Stream,
-        expr: &Expr,
-        part: Part,
-    ) {
-        let value = self.with_scope(cx, stream, true, |scope| {
-            let value = expr.eval(scope)?;
-            part.change(value, scope.src(), scope.dst())
-        });
-        match (value.flatten(), part.is_source()) {
-            (Some(addr), true) => stream.txn.src = Some(addr),
-            (Some(addr), false) => stream.txn.dst = Some(addr),
-            (None, _) => {}
-        }
-    }
 }
 
 /// What `tcp-response content` rules came to.
@@ -338,31 +276,4 @@ pub(crate) enum Answer {
     /// The bytes that are here pass, then the connection to the server closes.
     Close,
     Refuse,
-}
-
-/// The part of a session's addresses that a rule sets.
-#[derive(Clone, Copy)]
-pub(crate) enum Part {
-    SourceIp,
-    SourcePort,
-    DestinationIp,
-    DestinationPort,
-}
-
-impl Part {
-    fn is_source(self) -> bool {
-        matches!(self, Part::SourceIp | Part::SourcePort)
-    }
-
-    /// The address with this part replaced by a rule's value; none for a value that is no such part.
-    fn change(self, value: Value<'_>, src: &Addr, dst: &Addr) -> Option<Addr> {
-        let addr = if self.is_source() { src } else { dst };
-        let (ip, port) = match self {
-            Part::SourceIp | Part::DestinationIp => (value.into_ip()?, addr.port()),
-            Part::SourcePort | Part::DestinationPort => {
-                (addr.ip()?, u16::try_from(value.into_int()?).ok()?)
-            }
-        };
-        Some(Addr::Inet(SocketAddr::new(ip, port)))
-    }
 }

@@ -24,6 +24,7 @@ impl Core {
         self.leave_backend(stream);
         // The line's counters name who else is there: `fc` still has this client, `bc` and `sc` no longer this stream.
         self.log_stream(cx, stream);
+        self.forget_vars(cx, stream);
         stream.phase = Phase::Done;
         let Some(client) = stream.client.take() else {
             return;
@@ -75,6 +76,12 @@ impl Core {
             Phase::RequestHead => {
                 stream.ended_by(b'C', b'R');
                 self.refuse_request(cx, stream, 400);
+            }
+            // Nobody waits for the end of the pause.
+            _ if stream.request_paused() => {
+                if !has_input && cx.running.proxy(stream.backend).aborts_on_close() {
+                    self.client_aborted(cx, stream);
+                }
             }
             // The rules still see what came, as in HAProxy; `prepare_request` ends it.
             _ if stream.awaits_upload() => {
@@ -164,6 +171,7 @@ impl Core {
                 stream.ended_by(b'c', b'D');
                 self.cut(cx, stream);
             }
+            _ if stream.request_paused() => self.run(cx, stream),
             _ if stream.awaits_upload() => {
                 stream.ended_by(b'c', b'R');
                 self.refuse_request(cx, stream, 408);

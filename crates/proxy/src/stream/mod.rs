@@ -131,6 +131,19 @@ pub(crate) struct Stream {
     pub tarpit: Option<(usize, usize)>,
     /// The rule that asks for credentials: its proxy and its place in the set.
     pub challenge: Option<(usize, usize)>,
+    /// `pause` waits until `wait_until_ms`.
+    pub paused: bool,
+    /// `strict-mode off`, in the rule set at hand.
+    pub soft_rewrites: bool,
+    /// `http-after-response` rules failed: no more of them run.
+    pub rules_failed: bool,
+    /// What the head being ruled took, and how much of its body came with it.
+    pub head_read: usize,
+    pub body_read: usize,
+    /// What packets to the server carry.
+    pub labels: net::Labels,
+    /// The log line's level, where a rule set it.
+    pub log_level: Option<config::model::LogLevel>,
 }
 
 impl Stream {
@@ -187,6 +200,13 @@ impl Stream {
             response_passed,
             tarpit,
             challenge,
+            paused,
+            soft_rewrites,
+            rules_failed,
+            head_read,
+            body_read,
+            labels,
+            log_level,
         } = self;
         *phase = Phase::RequestHead;
         (*client, *server, *target, *avoid, *tarpit) = (None, None, None, None, None);
@@ -217,9 +237,15 @@ impl Stream {
             server_ended,
             old_client,
             response_passed,
+            paused,
+            soft_rewrites,
+            rules_failed,
         ] {
             *flag = false;
         }
+        (*head_read, *body_read) = (0, 0);
+        *labels = net::Labels::default();
+        *log_level = None;
         txn.reset();
         request.clear();
         response.clear();

@@ -6,6 +6,7 @@ use config::model::{BackendTarget, ConnectionMode};
 use http::h1::{self, Framing, Strictness};
 use http::{Method, Version};
 use net::Driver;
+use sample::LogOrigin;
 
 use super::phases::Step;
 use super::transfer::{Coding, Transfer};
@@ -30,9 +31,16 @@ impl Stream {
     pub fn awaits_upload(&self) -> bool {
         match self.phase {
             Phase::FrontendBody | Phase::BackendBody => true,
-            Phase::FrontendRequest | Phase::BackendRequest => self.waiting_rule.is_some(),
+            Phase::FrontendRequest | Phase::BackendRequest => {
+                self.waiting_rule.is_some() && !self.paused
+            }
             _ => false,
         }
+    }
+
+    /// `pause` holds the request.
+    pub fn request_paused(&self) -> bool {
+        self.paused && matches!(self.phase, Phase::FrontendRequest | Phase::BackendRequest)
     }
 
     /// A response's head is there: the server's or our own.
@@ -63,6 +71,8 @@ impl Core {
             }
             Ok(Some(parsed)) => {
                 stream.parsed = parsed;
+                stream.head_read = parsed.consumed;
+                stream.body_read = framed(parsed.framing, bytes.len() - parsed.consumed);
                 self.request_read(cx, stream);
                 parsed.consumed
             }
@@ -77,6 +87,7 @@ impl Core {
 
     fn request_read<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
         stream.head_in_parts = false;
+        self.log_at(cx, stream, LogOrigin::Accept);
         let Stream {
             request,
             txn,
@@ -131,7 +142,11 @@ impl Core {
         } else {
             Phase::SwitchBackend
         };
-        self.content_rules(cx, stream, stream.frontend, next)
+        let step = self.content_rules(cx, stream, stream.frontend, next);
+        if step == Step::Go(Phase::FrontendBody) {
+            self.log_at(cx, stream, LogOrigin::Request);
+        }
+        step
     }
 
     pub fn backend_content<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
@@ -279,8 +294,16 @@ impl Core {
     ) -> Step {
         let time_ms = cx.running.timeouts[stream.frontend].http_request;
         match wanted && self.awaits_body(cx, stream, time_ms, None) {
-            true => Step::Wait,
-            false => Step::Go(next),
+            true => {
+                stream.txn.waits = Some(sample::Waits::Body);
+                Step::Wait
+            }
+            false => {
+                if !stream.body_cut {
+                    stream.txn.waits = None;
+                }
+                Step::Go(next)
+            }
         }
     }
 
@@ -404,6 +427,15 @@ fn strictness<D>(cx: &Cx<'_, D>, stream: &Stream) -> Strictness {
     {
         true => Strictness::Relaxed,
         false => Strictness::Strict,
+    }
+}
+
+/// How much of `bytes` behind a head can be its body.
+pub(super) fn framed(framing: Framing, bytes: usize) -> usize {
+    match framing {
+        Framing::None => 0,
+        Framing::Length(length) => bytes.min(usize::try_from(length).unwrap_or(usize::MAX)),
+        Framing::Chunked | Framing::UntilClose => bytes,
     }
 }
 

@@ -7,15 +7,17 @@ use http::h1::{self, Framing, Strictness};
 use http::{Method, Version};
 use net::timers::NEVER_MS;
 use net::{ConnId, Driver, Sent};
+use sample::LogOrigin;
 
 use super::finish::phase_letter;
 use super::phases::Step;
-use super::request::has_body;
+use super::request::{framed, has_body};
 use super::retry::{Failure, Keeper};
 use super::transfer::{Coding, Outlet, Transfer};
 use super::{Phase, Stream};
 use crate::client::is_idempotent;
 use crate::engine::{Core, Cx, Life};
+use crate::reply::{is_bodiless, put_length};
 use crate::rules::tcp::Answer;
 use crate::rules::{Outcome, RuleSet};
 use crate::running::deadline;
@@ -187,6 +189,8 @@ impl Core {
                 0
             }
             Ok(Some(parsed)) => {
+                stream.head_read = parsed.consumed;
+                stream.body_read = framed(parsed.framing, bytes.len() - parsed.consumed);
                 self.response_read(cx, stream, parsed);
                 parsed.consumed
             }
@@ -352,7 +356,13 @@ impl Core {
         let Some(client) = stream.client else {
             return Step::Wait;
         };
-        self.after_response_rules(cx, stream);
+        if !self.after_response_rules(cx, stream) {
+            self.fail(cx, stream, 500);
+            return Step::Wait;
+        }
+        if stream.response.status() != stream.txn.server_status {
+            stream.reframe();
+        }
         self.finish_response_head(cx, stream);
         h1::write_response(&stream.response, &mut self.scratch);
         stream.answered = true;
@@ -370,6 +380,7 @@ impl Core {
             self.send(cx, client, &head, &[]);
             self.scratch = head;
             self.scratch.clear();
+            self.log_at(cx, stream, LogOrigin::Response);
             return Step::Go(Phase::OpenTunnel);
         }
         if stream.download.done {
@@ -378,10 +389,7 @@ impl Core {
             // The head leaves with the first bytes of the body; `server_data` sees to it that it does not wait for them.
             stream.phase = Phase::Transfer;
         }
-        if cx.running.proxy(stream.frontend).options.logasap {
-            stream.txn.log_early = true;
-            self.log_stream(cx, stream);
-        }
+        self.log_at(cx, stream, LogOrigin::Response);
         Step::Go(Phase::Transfer)
     }
 
@@ -540,6 +548,31 @@ fn strictness<D>(cx: &Cx<'_, D>, stream: &Stream) -> Strictness {
 }
 
 impl Stream {
+    /// A rule gave the response a status which may say that it has no body, or that it has one (RFC 9112 §6.3): nobody may
+    /// take what follows for something else.
+    fn reframe(&mut self) {
+        if self.wants_tunnel || self.txn.method == Method::Head {
+            return;
+        }
+        let status = self.response.status();
+        // To the client a response below 200 is not the last one.
+        self.keep_client &= status >= 200;
+        match (is_bodiless(self.txn.server_status), is_bodiless(status)) {
+            (false, true) => {
+                self.response.remove_all(b"transfer-encoding");
+                if status == 204 {
+                    self.response.remove_all(b"content-length");
+                }
+                self.download.coding = Coding::Discard;
+            }
+            (true, false) => {
+                self.response.remove_all(b"content-length");
+                put_length(&mut self.response, 0);
+            }
+            _ => {}
+        }
+    }
+
     /// The version of the client's request.
     pub fn request_version(&self) -> Version {
         if self.old_client {

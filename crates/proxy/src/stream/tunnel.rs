@@ -18,10 +18,6 @@ impl Core {
         stream.phase = Phase::Tunnel;
         stream.upload.done = true;
         self.tunnel_deadlines(cx, stream);
-        if cx.running.proxy(stream.frontend).options.logasap && !stream.logged {
-            stream.txn.log_early = true;
-            self.log_stream(cx, stream);
-        }
         self.unpause(cx, client);
         self.poked.push(client);
         Step::Go(Phase::Tunnel)

@@ -7,7 +7,7 @@
 use std::fmt::Arguments;
 
 use net::slots::Slots;
-use net::{Addr, ConnId, Connect, ConnectError, Driver, ListenerId, Now, Sent};
+use net::{Addr, ConnId, Connect, ConnectError, Driver, Labels, ListenerId, Now, Sent};
 
 use super::queue::Queue;
 
@@ -46,6 +46,8 @@ pub struct Pipe {
     pub reset: bool,
     /// A send found it dead: the engine is told from the loop.
     pub broken: bool,
+    /// What its packets carry.
+    pub labels: Labels,
 }
 
 impl Pipe {
@@ -253,6 +255,7 @@ impl Driver for SimDriver {
         let pipe = &mut self.pipes[place];
         pipe.connecting = true;
         pipe.to = Some(connect.to.clone());
+        pipe.labels = connect.labels;
         Ok(conn)
     }
 
@@ -278,9 +281,17 @@ impl Driver for SimDriver {
         }
     }
 
-    fn vanish(&mut self, conn: ConnId) {
+    fn vanish(&mut self, conn: ConnId, _rst_ttl: Option<u8>) {
         self.say_of(conn, "vanish");
         self.forget(conn);
+    }
+
+    fn label(&mut self, conn: ConnId, labels: Labels) {
+        self.say_of(conn, "label");
+        if let Some(pipe) = self.pipe(conn) {
+            pipe.labels.mark = labels.mark.or(pipe.labels.mark);
+            pipe.labels.tos = labels.tos.or(pipe.labels.tos);
+        }
     }
 
     fn pause(&mut self, conn: ConnId) {

@@ -328,7 +328,7 @@ fn each<T>(
 ///
 /// # Errors
 /// What the regular expression library has against it.
-pub(crate) fn regex(pattern: &str, ignore_case: bool) -> Result<Regex, String> {
+pub fn regex(pattern: &str, ignore_case: bool) -> Result<Regex, String> {
     RegexBuilder::new(pattern)
         .unicode(false)
         .case_insensitive(ignore_case)

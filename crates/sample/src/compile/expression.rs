@@ -97,12 +97,7 @@ impl Compiler {
         let converted = !steps.is_empty();
         let (start, steps) = fold(fetch, args, steps);
         Ok(Compiled {
-            expr: Expr::new(Program {
-                start,
-                steps,
-                kind,
-                converted,
-            }),
+            expr: Expr::new(Program::new(start, steps, kind, converted)),
             fetch,
             words: at.0 + 1,
             end: at.1,
@@ -224,9 +219,9 @@ pub(crate) fn name_end(word: &str, at: usize) -> usize {
         .count()
 }
 
-/// Computes now what depends on nothing: a constant and the pure converters after it.
-fn fold(fetch: &'static Fetch, args: Box<[Arg]>, steps: Vec<Step>) -> (Start, Vec<Step>) {
-    if !fetch::internal::is_constant(fetch) || !steps.iter().all(is_pure) {
+/// Computes now what depends on nothing: a constant and the pure converters right after it.
+fn fold(fetch: &'static Fetch, args: Box<[Arg]>, mut steps: Vec<Step>) -> (Start, Vec<Step>) {
+    if !fetch::internal::is_constant(fetch) {
         return (Start::Fetch(fetch, args), steps);
     }
     let session = Session::new(
@@ -248,10 +243,12 @@ fn fold(fetch: &'static Fetch, args: Box<[Arg]>, steps: Vec<Step>) -> (Start, Ve
         last_chance: true,
     };
     let mut value = (fetch.eval)(&args, &scope, &mut Cursor::default());
-    for step in &steps {
-        value = step.run(value, &scope);
+    let pure = steps.iter().take_while(|step| is_pure(step)).count();
+    for step in steps.drain(..pure) {
+        // A result may borrow from the converter's arguments, which end here.
+        value = step.run(value, &scope).map(Value::detach);
     }
-    (Start::Constant(value.map(Value::detach)), Vec::new())
+    (Start::Constant(value.map(Value::detach)), steps)
 }
 
 fn is_pure(step: &Step) -> bool {

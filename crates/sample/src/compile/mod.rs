@@ -22,6 +22,8 @@ pub enum Style {
     Http,
     /// `unique-id-format`: as [`Style::Http`], spaces merged.
     UniqueId,
+    /// Text for a variable, a name, a body: nothing for what is empty, bytes as they are.
+    Plain,
 }
 
 /// Compiles the expressions of one configuration.
@@ -69,6 +71,31 @@ impl Compiler {
     pub fn expr(&mut self, words: &[&str], place: Place) -> Result<(Expr, usize), ExprError> {
         let compiled = self.expression(words, place, Reading::Words)?;
         Ok((compiled.expr, compiled.words))
+    }
+
+    /// Compiles the converters of `balance log-hash`. The expression finds the message in [`crate::Scope::request_data`].
+    ///
+    /// # Errors
+    /// As [`Compiler::expr`]; and a result that has no bytes.
+    pub fn message_key(&mut self, converters: &str) -> Result<Expr, ExprError> {
+        let text = format!(",{converters}");
+        let compiled = self.call(&[&text], &crate::fetch::MESSAGE, 0, Reading::Word);
+        let expr = compiled
+            .map_err(|mut error| {
+                error.start = error.start.saturating_sub(1);
+                error.end = error.end.saturating_sub(1);
+                error
+            })?
+            .expr;
+        match crate::cast::cast_of(expr.kind(), crate::Kind::Bin) {
+            crate::cast::Cast::Never => Err(ExprError::at(
+                0,
+                0,
+                converters.len(),
+                "invalid output type at the end of converter list for \"balance log-hash\" directive",
+            )),
+            _ => Ok(expr),
+        }
     }
 
     /// Compiles a log format (manual §8.2.6); the style follows from the place: [`Style::Log`] in logs, else [`Style::Http`].
@@ -145,6 +172,12 @@ impl Compiler {
     #[must_use]
     pub fn slots(&self) -> SlotCounts {
         self.names.counts()
+    }
+
+    /// The names of all variables; final when everything is compiled.
+    #[must_use]
+    pub fn var_names(&self) -> crate::vars::VarNames {
+        self.names.var_names.clone()
     }
 
     /// What was accepted but will not do what its author thinks, since the last call.

@@ -188,7 +188,7 @@ fn variables_have_a_slot_for_each_name() {
             ..SlotCounts::default()
         }
     );
-    for name in ["", "txn", "txn.", "foo.x", "txn.a b", "ptxn.x"] {
+    for name in ["", "txn", "txn.", "foo.x", "txn.a b"] {
         assert!(compiler.var(name).is_err(), "{name}");
     }
 

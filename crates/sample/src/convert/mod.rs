@@ -4,9 +4,12 @@ pub(crate) mod coding;
 pub(crate) mod hash;
 pub(crate) mod number;
 pub(crate) mod string;
+mod variable;
 
-use crate::args::{Arg, Spec};
+use crate::args::ArgKind::IntOrVar;
+use crate::args::{Arg, Spec, spec};
 use crate::fetch::CheckFn;
+use crate::operator::Operator;
 use crate::{Kind, Scope, Value};
 
 /// A converter.
@@ -22,11 +25,20 @@ pub(crate) struct Convert {
     /// One line for the reference.
     pub doc: &'static str,
     /// Converts.
-    pub eval: ConvertFn,
+    pub eval: Eval,
     /// Looks at the arguments when they are compiled; may replace them.
     pub check: CheckFn,
     /// The result depends on nothing but the input and constant arguments.
     pub pure: bool,
+}
+
+/// How an entry converts.
+#[derive(Clone, Copy)]
+pub(crate) enum Eval {
+    /// By a function.
+    Fn(ConvertFn),
+    /// It is an operator on integers, of which runs are made.
+    Operator(Operator),
 }
 
 /// Converts a value of the entry's type; none when there is no result.
@@ -47,7 +59,21 @@ pub(crate) const fn convert(
         from,
         to,
         doc,
-        eval,
+        eval: Eval::Fn(eval),
+        check: accept,
+        pure: true,
+    }
+}
+
+/// An operator on integers.
+pub(crate) const fn operator(name: &'static str, doc: &'static str, operator: Operator) -> Convert {
+    Convert {
+        name,
+        args: spec(1, &[IntOrVar]),
+        from: Kind::Int,
+        to: Kind::Int,
+        doc,
+        eval: Eval::Operator(operator),
         check: accept,
         pure: true,
     }
@@ -77,6 +103,7 @@ const FAMILIES: &[&[Convert]] = &[
     string::CONVERTERS,
     coding::CONVERTERS,
     hash::CONVERTERS,
+    variable::CONVERTERS,
 ];
 
 /// Every entry.

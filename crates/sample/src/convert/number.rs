@@ -1,90 +1,29 @@
 //! Arithmetic, bit and boolean operators, dates, address masks.
 
-use super::{Convert, convert};
-use crate::args::ArgKind::{Int, IntOrVar, Mask4, Mask6, Str};
+use super::{Convert, convert, operator};
+use crate::args::ArgKind::{Int, Mask4, Mask6, Str};
 use crate::args::{Arg, NONE, int_at, spec, str_at};
-use crate::cast::{cast, embedded_ipv4};
-use crate::fetch::internal::var_value;
+use crate::cast::embedded_ipv4;
+use crate::operator::Operator;
 use crate::text::{Date, MONTHS, push_int, push_padded, push_zone};
 use crate::{Kind, SAMPLE_BYTES_MAX, Scope, Value};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-const ONE: crate::args::Spec = spec(1, &[IntOrVar]);
 const DATE: crate::args::Spec = spec(1, &[Str, Int]);
 
 pub(crate) const CONVERTERS: &[Convert] = &[
-    convert(
-        "add",
-        ONE,
-        Kind::Int,
-        Kind::Int,
-        "adds, saturating",
-        |args, value, scope| operate(args, value, scope, i64::saturating_add),
-    ),
-    convert(
-        "sub",
-        ONE,
-        Kind::Int,
-        Kind::Int,
-        "subtracts, saturating",
-        |args, value, scope| operate(args, value, scope, i64::saturating_sub),
-    ),
-    convert(
-        "mul",
-        ONE,
-        Kind::Int,
-        Kind::Int,
-        "multiplies, saturating",
-        |args, value, scope| operate(args, value, scope, i64::saturating_mul),
-    ),
-    convert(
+    operator("add", "adds, saturating", Operator::Add),
+    operator("sub", "subtracts, saturating", Operator::Sub),
+    operator("mul", "multiplies, saturating", Operator::Mul),
+    operator(
         "div",
-        ONE,
-        Kind::Int,
-        Kind::Int,
         "divides; by 0 it gives the largest integer",
-        |args, value, scope| {
-            operate(args, value, scope, |left, right| {
-                left.checked_div(right).unwrap_or(i64::MAX)
-            })
-        },
+        Operator::Div,
     ),
-    convert(
-        "mod",
-        ONE,
-        Kind::Int,
-        Kind::Int,
-        "the remainder; by 0 it gives 0",
-        |args, value, scope| {
-            operate(args, value, scope, |left, right| {
-                left.checked_rem(right).unwrap_or(0)
-            })
-        },
-    ),
-    convert(
-        "and",
-        ONE,
-        Kind::Int,
-        Kind::Int,
-        "bitwise and",
-        |args, value, scope| operate(args, value, scope, |l, r| l & r),
-    ),
-    convert(
-        "or",
-        ONE,
-        Kind::Int,
-        Kind::Int,
-        "bitwise or",
-        |args, value, scope| operate(args, value, scope, |l, r| l | r),
-    ),
-    convert(
-        "xor",
-        ONE,
-        Kind::Int,
-        Kind::Int,
-        "bitwise exclusive or",
-        |args, value, scope| operate(args, value, scope, |l, r| l ^ r),
-    ),
+    operator("mod", "the remainder; by 0 it gives 0", Operator::Mod),
+    operator("and", "bitwise and", Operator::And),
+    operator("or", "bitwise or", Operator::Or),
+    operator("xor", "bitwise exclusive or", Operator::Xor),
     convert(
         "cpl",
         NONE,
@@ -208,28 +147,6 @@ pub(crate) const CONVERTERS: &[Convert] = &[
 fn map<'a>(value: Value<'_>, with: impl Fn(i64) -> Value<'a>) -> Option<Value<'a>> {
     match value {
         Value::Int(int) => Some(with(int)),
-        _ => None,
-    }
-}
-
-fn operate<'a>(
-    args: &[Arg],
-    value: Value<'a>,
-    scope: &Scope<'a>,
-    with: impl Fn(i64, i64) -> i64,
-) -> Option<Value<'a>> {
-    let operand = operand(args.first()?, scope)?;
-    map(value, |int| Value::Int(with(int, operand)))
-}
-
-/// An integer argument, or a variable's value as one.
-pub(super) fn operand(arg: &Arg, scope: &Scope<'_>) -> Option<i64> {
-    match arg {
-        Arg::Int(value) => Some(*value),
-        Arg::Var(var) => match cast(var_value(*var, scope)?, Kind::Int)? {
-            Value::Int(value) => Some(value),
-            _ => None,
-        },
         _ => None,
     }
 }

@@ -1,13 +1,12 @@
 //! Text: case, parts, trimming, joining, comparing, replacing.
 
 use super::coding::nibble;
-use super::number::operand;
 use super::{Convert, convert};
 use crate::args::ArgKind::{Int, IntOrVar, Regex, Str, Var, VarOrNothing};
 use crate::args::{Arg, NONE, int_at, spec, str_at};
 use crate::bytes::Buffer;
 use crate::cast::append_text;
-use crate::fetch::internal::var_value;
+use crate::operator::int_of as operand;
 use crate::{Bytes, Kind, SAMPLE_BYTES_MAX, Scope, Value};
 
 const PART: crate::args::Spec = spec(2, &[Int, Str, Int]);
@@ -304,7 +303,7 @@ fn concat<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Option<Va
     let mut buffer = text(value)?.into_buffer();
     buffer.extend(str_at(args, 0));
     if let Some(Arg::Var(var)) = args.get(1)
-        && let Some(value) = var_value(*var, scope)
+        && let Some(value) = scope.var(*var)
     {
         append_text(&value, buffer.as_vec());
     }
@@ -316,7 +315,7 @@ fn strcmp<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Option<Va
     let Some(Arg::Var(var)) = args.first() else {
         return None;
     };
-    let other = text(crate::cast::cast(var_value(*var, scope)?, Kind::Str)?)?;
+    let other = text(crate::cast::cast(scope.var(*var)?, Kind::Str)?)?;
     let text = text(value)?;
     let common = text.len().min(other.len());
     let differing = text[..common]

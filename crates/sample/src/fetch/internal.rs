@@ -5,7 +5,7 @@ use crate::args::ArgKind::{Acls, Int, Ipv4, Ipv6, Str, Var};
 use crate::args::{Arg, NONE, int_at, spec, str_at};
 use crate::cast::{method_of, written};
 use crate::text::push_hex;
-use crate::{Bytes, Kind, Scope, Value, VarRef, VarScope, Verdict};
+use crate::{Bytes, Kind, Scope, Value, Verdict};
 
 pub(crate) const FETCHES: &[Fetch] = &[
     fetch(
@@ -30,7 +30,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Bool,
         &CONSTANT,
         "the boolean of the argument",
-        constant,
+        truth,
     )
     .checked(read_bool),
     fetch(
@@ -246,6 +246,13 @@ fn constant<'a>(args: &'a [Arg], _: &Scope<'a>, _: &mut Cursor) -> Option<Value<
     })
 }
 
+fn truth<'a>(args: &'a [Arg], _: &Scope<'a>, _: &mut Cursor) -> Option<Value<'a>> {
+    match args.first()? {
+        Arg::Int(value) => Some(Value::Bool(*value != 0)),
+        _ => None,
+    }
+}
+
 fn binary<'a>(args: &'a [Arg], _: &Scope<'a>, _: &mut Cursor) -> Option<Value<'a>> {
     Some(Value::Bin(Bytes::Borrowed(str_at(args, 0))))
 }
@@ -283,23 +290,10 @@ fn var<'a>(args: &'a [Arg], scope: &Scope<'a>, _: &mut Cursor) -> Option<Value<'
     let Some(Arg::Var(var)) = args.first() else {
         return None;
     };
-    var_value(*var, scope).or_else(|| match args.get(1) {
+    scope.var(*var).or_else(|| match args.get(1) {
         Some(Arg::Str(default)) => Some(Value::text(&**default)),
         _ => None,
     })
-}
-
-/// The value of a variable.
-pub(crate) fn var_value<'a>(var: VarRef, scope: &Scope<'a>) -> Option<Value<'a>> {
-    let vars = match var.scope {
-        VarScope::Proc => return scope.world.proc_var(var.slot),
-        VarScope::Sess => &scope.session.vars,
-        VarScope::Txn => &scope.txn?.txn_vars,
-        VarScope::Req => &scope.txn?.req_vars,
-        VarScope::Res => &scope.txn?.res_vars,
-        VarScope::Check => return None,
-    };
-    vars.get(var.slot).map(Value::borrow)
 }
 
 fn date<'a>(args: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Value<'a>> {

@@ -7,8 +7,9 @@ pub(crate) mod l5;
 pub(crate) mod payload;
 pub(crate) mod proxies;
 pub(crate) mod stream;
+mod variables;
 
-use crate::args::{Arg, Spec};
+use crate::args::{Arg, Spec, spec};
 use crate::{Kind, Place, Scope, Value};
 
 /// A sample fetch.
@@ -175,7 +176,22 @@ pub(crate) const fn fetch(
     }
 }
 
+/// The log message that a server is chosen for: what the converters of `balance log-hash` begin with. It has no name.
+pub(crate) static MESSAGE: Fetch = fetch(
+    "message",
+    spec(0, &[]),
+    Kind::Str,
+    &CONSTANT,
+    "the log message",
+    |_, scope, _| Some(Value::text(scope.request_data)),
+);
+
 impl Fetch {
+    /// Whether its value is final only at the end of a stream.
+    pub(crate) fn needs_end(&self) -> bool {
+        self.source.places == TOTALS.places
+    }
+
     /// The same with a check of its arguments.
     pub(crate) const fn checked(mut self, check: CheckFn) -> Fetch {
         self.check = check;
@@ -199,6 +215,7 @@ const FAMILIES: &[&[Fetch]] = &[
     l5::FETCHES,
     stream::FETCHES,
     payload::FETCHES,
+    variables::FETCHES,
 ];
 
 /// Every entry.

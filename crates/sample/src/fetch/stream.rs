@@ -5,7 +5,7 @@ use crate::args::ArgKind::Int;
 use crate::args::{Arg, NONE, int_at, spec};
 use crate::cast::written;
 use crate::timers::Timers;
-use crate::{Kind, Scope, Txn, Value};
+use crate::{Kind, RulePlace, Scope, Txn, Value, Waits};
 
 pub(crate) const FETCHES: &[Fetch] = &[
     fetch(
@@ -79,6 +79,46 @@ pub(crate) const FETCHES: &[Fetch] = &[
             Some(Value::Str(written(|out| {
                 out.extend_from_slice(&txn.termination_text()[..2])
             })))
+        },
+    ),
+    fetch(
+        "last_rule_file",
+        NONE,
+        Kind::Str,
+        &INTERNAL,
+        "the file of the final rule that decided last",
+        |_, scope, _| {
+            let rule = scope.txn?.last_rule?;
+            Some(Value::text(scope.world.file_name(rule.file)))
+        },
+    ),
+    fetch(
+        "last_rule_line",
+        NONE,
+        Kind::Int,
+        &INTERNAL,
+        "the line of the final rule that decided last",
+        |_, scope, _| Some(Value::Int(scope.txn?.last_rule?.line.into())),
+    ),
+    fetch(
+        "last_entity",
+        NONE,
+        Kind::Str,
+        &INTERNAL,
+        "file and line of the final rule that decided last",
+        |_, scope, _| Some(place(scope, scope.txn?.last_rule?)),
+    ),
+    fetch(
+        "waiting_entity",
+        NONE,
+        Kind::Str,
+        &INTERNAL,
+        "what the stream waited for when its time was over",
+        |_, scope, _| {
+            Some(match scope.txn?.waits? {
+                Waits::Rule(rule) => place(scope, rule),
+                Waits::Body => Value::text("http-buffer-request"),
+            })
         },
     ),
     fetch(
@@ -258,6 +298,15 @@ pub(crate) const FETCHES: &[Fetch] = &[
         },
     ),
 ];
+
+/// `file:line`
+fn place<'a>(scope: &Scope<'a>, rule: RulePlace) -> Value<'a> {
+    Value::Str(written(|out| {
+        out.extend_from_slice(scope.world.file_name(rule.file).as_bytes());
+        out.push(b':');
+        crate::text::push_uint(out, rule.line.into());
+    }))
+}
 
 fn timer<'a>(scope: &Scope<'_>, read: impl Fn(&Timers) -> i64) -> Option<Value<'a>> {
     scope.txn?;

@@ -3,10 +3,9 @@
 use net::Now;
 
 use super::write::{Flags, HEADER_UNSAFE, URL_UNSAFE, Writer};
-use crate::facts::LogOrigin;
 use crate::fetch::proxies::backend;
 use crate::fetch::stream::path_of;
-use crate::text::{push_hex_number, push_log_date, push_padded, push_zone};
+use crate::text::{push_log_date, push_padded, push_zone};
 use crate::timers::Timers;
 use crate::{Scope, Txn};
 
@@ -18,6 +17,20 @@ pub(crate) struct Alias {
     pub doc: &'static str,
     /// Writes its value.
     pub write: fn(&Scope<'_>, &mut Writer<'_>),
+}
+
+/// What is final only at the end: a format with one of these is written then. As in HAProxy, and `%tsc`, which says how it
+/// ended as `%ts` does.
+const FINAL: &[&str] = &[
+    "B", "ID", "Ta", "Tc", "Td", "Th", "Ti", "TR", "Tq", "Tr", "Tt", "Tu", "Tw", "U", "ac", "bc",
+    "bq", "fc", "rc", "sc", "sq", "ts", "tsc",
+];
+
+impl Alias {
+    /// Whether its value is final only at the end.
+    pub fn is_final(&self) -> bool {
+        FINAL.contains(&self.name)
+    }
 }
 
 const fn alias(
@@ -47,9 +60,9 @@ pub(crate) const ALIASES: &[Alias] = &[
     alias("ms", "milliseconds of the accept date", |scope, writer| {
         let ms = accepted(scope).wall_ns / 1_000_000 % 1_000;
         if writer.flags.has(Flags::HEX) {
-            push_hex_number(writer.out, ms, 2);
+            writer.hex(ms, 2);
         } else {
-            push_padded(writer.out, ms, 3);
+            writer.padded(ms, 3);
         }
     }),
     alias(
@@ -143,12 +156,12 @@ pub(crate) const ALIASES: &[Alias] = &[
         writer.text(proxy_name(scope, scope.session.frontend))
     }),
     alias("ft", "frontend's name, with ~ for TLS", |scope, writer| {
-        writer.quote();
+        writer.begin();
         writer.raw(proxy_name(scope, scope.session.frontend));
         if scope.session.tls {
-            writer.out.push(b'~');
+            writer.mark(b'~');
         }
-        writer.quote();
+        writer.end();
     }),
     alias("b", "backend's name", |scope, writer| {
         writer.text(proxy_name(scope, backend(scope)))
@@ -168,13 +181,7 @@ pub(crate) const ALIASES: &[Alias] = &[
         writer.text(crate::unique_id::unique_id(scope).unwrap_or_default());
     }),
     alias("OG", "why the line is written", |scope, writer| {
-        writer.text(
-            scope
-                .txn
-                .map_or(LogOrigin::default(), |txn| txn.log_origin)
-                .name()
-                .as_bytes(),
-        );
+        writer.text(scope.session.log_origin.name().as_bytes());
     }),
     alias("sslc", "TLS cipher", |_, writer| writer.text(b"")),
     alias("sslv", "TLS version", |_, writer| writer.text(b"")),
@@ -186,7 +193,7 @@ pub(crate) const ALIASES: &[Alias] = &[
         writer.hex_or_uint(scope.txn.map_or(0, |txn| txn.id & 0xffff_ffff), 4);
     }),
     alias("lc", "number of the line", |scope, writer| {
-        writer.hex_or_uint(scope.txn.map_or(0, |txn| txn.log_number), 4);
+        writer.hex_or_uint(scope.world.logged(scope.session.frontend).into(), 4);
     }),
     alias("ac", "connections of the process", |scope, writer| {
         writer.uint(scope.world.actconn().into())
@@ -211,7 +218,7 @@ pub(crate) const ALIASES: &[Alias] = &[
     }),
     alias("rc", "retries, + after a redispatch", |scope, writer| {
         if scope.txn.is_some_and(|txn| txn.redispatched) {
-            writer.out.push(b'+');
+            writer.remark(b'+');
         }
         writer.uint(scope.txn.map_or(0, |txn| txn.retries).into());
     }),
@@ -222,9 +229,9 @@ pub(crate) const ALIASES: &[Alias] = &[
         writer.uint(scope.txn.map_or(0, |txn| txn.backend_queue).into());
     }),
     alias("ST", "status", |scope, writer| {
-        // A request that got no answer has none; what is not HTTP has 0.
+        // A request that got no answer has none; what is not HTTP, or not read yet, has 0.
         let status = |txn: &Txn| match txn.status {
-            0 if txn.is_http => -1,
+            0 if txn.is_http && !txn.request_line.is_empty() => -1,
             status => i64::from(status),
         };
         writer.int(scope.txn.map_or(0, status))
@@ -320,21 +327,6 @@ pub(crate) const ALIASES: &[Alias] = &[
 /// What stands for a request that was not understood.
 const BAD_REQUEST: &[u8] = b"<BADREQ>";
 
-impl LogOrigin {
-    fn name(self) -> &'static str {
-        match self {
-            LogOrigin::Unspecified => "unspec",
-            LogOrigin::SessionError => "sess_error",
-            LogOrigin::SessionKilled => "sess_killed",
-            LogOrigin::Accept => "txn_accept",
-            LogOrigin::Request => "txn_request",
-            LogOrigin::Connect => "txn_connect",
-            LogOrigin::Response => "txn_response",
-            LogOrigin::Close => "txn_close",
-        }
-    }
-}
-
 // ---- dates
 
 /// On a kept-alive connection, when the stream began.
@@ -360,22 +352,26 @@ fn zone(scope: &Scope<'_>) -> i32 {
 }
 
 fn date_ms(at: Now, scope: &Scope<'_>, writer: &mut Writer<'_>) {
-    push_log_date(writer.out, seconds(at) as i64 + i64::from(zone(scope)));
-    writer.out.push(b'.');
-    push_padded(writer.out, at.wall_ns / 1_000_000 % 1_000, 3);
+    writer.short(|out| {
+        push_log_date(out, seconds(at) as i64 + i64::from(zone(scope)));
+        out.push(b'.');
+        push_padded(out, at.wall_ns / 1_000_000 % 1_000, 3);
+    });
 }
 
 fn date_zone(at: Now, zone_seconds: i32, writer: &mut Writer<'_>) {
-    push_log_date(writer.out, seconds(at) as i64 + i64::from(zone_seconds));
-    writer.out.push(b' ');
-    push_zone(writer.out, zone_seconds);
+    writer.short(|out| {
+        push_log_date(out, seconds(at) as i64 + i64::from(zone_seconds));
+        out.push(b' ');
+        push_zone(out, zone_seconds);
+    });
 }
 
 // ---- values that may still grow
 
 fn plus_if_early(scope: &Scope<'_>, writer: &mut Writer<'_>) {
     if scope.txn.is_some_and(|txn| txn.log_early) {
-        writer.out.push(b'+');
+        writer.remark(b'+');
     }
 }
 
@@ -408,29 +404,36 @@ fn captures(slots: &[Option<Box<[u8]>>], writer: &mut Writer<'_>) {
     if slots.is_empty() {
         return;
     }
-    writer.quote();
-    writer.out.push(b'{');
+    writer.begin();
+    writer.mark(b'{');
     for (index, slot) in slots.iter().enumerate() {
         if index > 0 {
-            writer.out.push(b'|');
+            writer.mark(b'|');
         }
         writer.encoded(slot.as_deref().unwrap_or_default(), b'#', &HEADER_UNSAFE);
     }
-    writer.out.push(b'}');
-    writer.quote();
+    writer.mark(b'}');
+    writer.end();
 }
 
-/// `a b -`.
+/// `a b -`; nothing when nothing is captured by configuration.
 fn capture_list(slots: &[Option<Box<[u8]>>], writer: &mut Writer<'_>) {
+    if slots.is_empty() {
+        return;
+    }
+    writer.begin_list();
     for (index, slot) in slots.iter().enumerate() {
         if index > 0 {
-            writer.out.push(b' ');
+            writer.next();
         }
+        writer.begin();
         match slot {
-            None if !writer.flags.has(Flags::QUOTE) => writer.out.push(b'-'),
-            slot => writer.quoted_encoded(slot.as_deref().unwrap_or_default(), &HEADER_UNSAFE),
+            None if !writer.flags.has(Flags::QUOTE) => writer.mark(b'-'),
+            slot => writer.encoded(slot.as_deref().unwrap_or_default(), b'#', &HEADER_UNSAFE),
         }
+        writer.end();
     }
+    writer.end_list();
 }
 
 // ---- the request line

@@ -1,24 +1,30 @@
 //! Reads log formats: `%alias`, `%{+Q}alias`, `%(name:type)alias`, `%[expression]`, `%%` and text.
 
 use super::alias::ALIASES;
-use super::write::Flags;
+use super::encode::{self, Cbor};
+use super::write::{Flags, Output, Typed};
 use super::{Item, LogFormat};
 use crate::compile::Reading;
 use crate::{Compiler, ExprError, Place, Style};
 
-/// Flags by name; those without a bit are known but not served yet.
-const FLAGS: &[(&str, Option<Flags>)] = &[
-    ("M", Some(Flags::MANDATORY)),
-    ("Q", Some(Flags::QUOTE)),
-    ("X", Some(Flags::HEX)),
-    ("E", Some(Flags::ESCAPE)),
-    ("bin", Some(Flags::BIN)),
-    ("json", None),
-    ("cbor", None),
+/// Flags by name.
+const FLAGS: &[(&str, Flags)] = &[
+    ("M", Flags::MANDATORY),
+    ("Q", Flags::QUOTE),
+    ("X", Flags::HEX),
+    ("E", Flags::ESCAPE),
+    ("bin", Flags::BIN),
+    ("json", Flags::JSON),
+    ("cbor", Flags::CBOR),
 ];
 
 /// Output types that an item's name may give.
-const TYPES: &[&str] = &["str", "sint", "bool", "raw"];
+const TYPES: &[(&str, Typed)] = &[
+    ("str", Typed::Str),
+    ("sint", Typed::Int),
+    ("bool", Typed::Bool),
+    ("raw", Typed::Raw),
+];
 
 /// Compiles a log format.
 pub(crate) fn compile(
@@ -27,20 +33,132 @@ pub(crate) fn compile(
     place: Place,
     style: Style,
 ) -> Result<LogFormat, ExprError> {
-    let base = Flags::default().with(Flags::MANDATORY, style == Style::Log);
+    let base = match style {
+        Style::Log => Flags::MANDATORY,
+        Style::Http | Style::UniqueId => Flags::HTTP,
+        Style::Plain => Flags::default(),
+    };
     let mut reader = Reader {
         compiler,
         text,
         at: 0,
         place,
-        merges_spaces: style != Style::Http,
+        merges_spaces: matches!(style, Style::Log | Style::UniqueId),
         flags: base,
+        global: None,
         items: Vec::new(),
     };
     while reader.at < text.len() {
         reader.item()?;
     }
-    Ok(LogFormat::new(reader.items, style))
+    let global = without_encoding_in_http(reader.global.unwrap_or_default());
+    Ok(LogFormat::new(settle(reader.items, global)))
+}
+
+fn without_encoding_in_http(flags: Flags) -> Flags {
+    match flags.has(Flags::HTTP) {
+        true => flags.with(Flags::ENCODING, false),
+        false => flags,
+    }
+}
+
+/// Brings the flags of the items in accord with those that hold for all of the format, and puts names before the items
+/// of an encoded one.
+fn settle(items: Vec<Named>, global: Flags) -> Vec<Item> {
+    let encoded = global.has(Flags::ENCODING);
+    let mut frame = Frame::new(global);
+    let mut settled = Vec::new();
+    for Named { name, mut item } in items {
+        if let Item::Alias(_, output) | Item::Expr(_, output) = &mut item {
+            output.flags = item_flags(output.flags, global);
+        } else if encoded {
+            continue;
+        }
+        if encoded {
+            if name.is_empty() {
+                continue;
+            }
+            settled.push(frame.key(&name));
+        }
+        settled.push(item);
+    }
+    if encoded {
+        settled.push(frame.end());
+    }
+    settled
+}
+
+/// An encoding of all of the format holds for every item; `bin` counts only when it is set for all.
+fn item_flags(flags: Flags, global: Flags) -> Flags {
+    let flags = match global.has(Flags::ENCODING) {
+        true => flags.taking(Flags::ENCODING.with(Flags::BIN, true), global),
+        false => flags.taking(Flags::BIN, global),
+    };
+    let flags = without_encoding_in_http(flags);
+    match flags.has(Flags::ENCODING) {
+        true => flags.with(Flags::ESCAPE, false),
+        false => flags,
+    }
+}
+
+/// What stands around the values of an encoded format.
+struct Frame {
+    flags: Flags,
+    /// Since the last value.
+    text: Vec<u8>,
+}
+
+impl Frame {
+    fn new(flags: Flags) -> Frame {
+        let mut frame = Frame {
+            flags,
+            text: Vec::new(),
+        };
+        match flags.has(Flags::JSON) {
+            true => frame.text.push(b'{'),
+            false => frame.cbor().byte(encode::MAP),
+        }
+        frame
+    }
+
+    fn cbor(&mut self) -> Cbor<'_> {
+        Cbor {
+            binary: self.flags.has(Flags::BIN),
+            out: &mut self.text,
+        }
+    }
+
+    fn key(&mut self, name: &str) -> Item {
+        if self.flags.has(Flags::JSON) {
+            self.text
+                .extend_from_slice(format!("\"{name}\": ").as_bytes());
+        } else {
+            self.cbor().string(encode::TEXT, name.as_bytes());
+        }
+        let next = if self.flags.has(Flags::JSON) {
+            &b", "[..]
+        } else {
+            b""
+        };
+        Item::Text(std::mem::replace(&mut self.text, next.to_vec()).into())
+    }
+
+    fn end(mut self) -> Item {
+        if self.flags.has(Flags::JSON) {
+            // Of the comma after the last value, nothing is left.
+            self.text.retain(|byte| *byte == b'{');
+            self.text.push(b'}');
+        } else {
+            self.cbor().byte(encode::BREAK);
+        }
+        Item::Text(self.text.into())
+    }
+}
+
+/// An item with the name that an encoding gives it; empty for none.
+struct Named {
+    name: Box<str>,
+    item: Item,
 }
 
 struct Reader<'c, 't> {
@@ -51,10 +169,12 @@ struct Reader<'c, 't> {
     merges_spaces: bool,
     /// Of the items that follow; `%{...}o` changes them.
     flags: Flags,
-    items: Vec<Item>,
+    /// Those that every `%{...}o` has set; none before the first one.
+    global: Option<Flags>,
+    items: Vec<Named>,
 }
 
-impl Reader<'_, '_> {
+impl<'t> Reader<'_, 't> {
     fn byte(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
@@ -73,7 +193,7 @@ impl Reader<'_, '_> {
             Some(b'%') => self.percent(),
             Some(b' ') if self.merges_spaces => {
                 self.at += 1;
-                self.items.push(Item::Space);
+                self.push("", Item::Space);
                 Ok(())
             }
             _ => {
@@ -89,11 +209,22 @@ impl Reader<'_, '_> {
     }
 
     fn push_text(&mut self, text: &[u8]) {
-        if let Some(Item::Text(last)) = self.items.last_mut() {
+        if let Some(Named {
+            item: Item::Text(last),
+            ..
+        }) = self.items.last_mut()
+        {
             *last = [last, text].concat().into_boxed_slice();
         } else {
-            self.items.push(Item::Text(text.into()));
+            self.push("", Item::Text(text.into()));
         }
+    }
+
+    fn push(&mut self, name: &str, item: Item) {
+        self.items.push(Named {
+            name: name.into(),
+            item,
+        });
     }
 
     /// What begins with a percent sign.
@@ -116,23 +247,26 @@ impl Reader<'_, '_> {
             }
             _ => {}
         }
-        if self.byte() == Some(b'(') {
-            self.name()?;
-        }
-        let flags = if self.byte() == Some(b'{') {
+        let (name, typed) = match self.byte() {
+            Some(b'(') => self.name()?,
+            _ => ("", Typed::Same),
+        };
+        let has_flags = self.byte() == Some(b'{');
+        let flags = if has_flags {
             self.item_flags()?
         } else {
             self.flags
         };
+        let output = Output { flags, typed };
         match self.byte() {
-            Some(b'[') => self.expression(start, flags),
-            Some(byte) if byte.is_ascii_alphanumeric() => self.alias(start, flags),
+            Some(b'[') => self.expression(start, name, output),
+            Some(byte) if byte.is_ascii_alphanumeric() => self.alias(start, name, output),
             None => {
                 let written = &self.text[start..];
                 Err(self.fault(start, format!("truncated line after '{written}'")))
             }
             // Another byte after a lone percent sign: both stand for themselves, as in HAProxy the byte does.
-            Some(_) if self.at == start + 1 => Ok(()),
+            Some(_) if !has_flags => Ok(()),
             Some(_) => {
                 let written = self.text[start..self.at].trim_end_matches('}');
                 Err(self.fault(
@@ -143,34 +277,44 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// `(name:type)`: only of use with an encoding, checked here and then left out.
-    fn name(&mut self) -> Result<(), ExprError> {
+    /// `(name:type)`: of use with an encoding.
+    fn name(&mut self) -> Result<(&'t str, Typed), ExprError> {
         let start = self.at;
-        let Some(length) = self.text[start..].find(')') else {
-            self.at = self.text.len();
+        let text = self.text;
+        let Some(length) = text[start..].find(')') else {
+            self.at = text.len();
+            return Err(self.fault(start, "truncated line after '%'"));
+        };
+        let inner = &text[start + 1..start + length];
+        self.at = start + length + 1;
+        let (name, kind) = match inner.split_once(':') {
+            Some((name, kind)) => (name, Some(kind)),
+            None => (inner, None),
+        };
+        let is_odd = |c: &char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-');
+        let mut letters = name.char_indices().chain(
+            kind.into_iter()
+                .flat_map(|kind| kind.char_indices().map(|(at, c)| (at + name.len() + 1, c))),
+        );
+        if let Some((at, odd)) = letters.find(|(_, c)| is_odd(c)) {
             return Err(self.fault(
                 start,
-                format!("truncated line after '{}'", &self.text[start - 1..]),
+                format!(
+                    "invalid character in custom name near '{odd}' at position {} line : '{text}'",
+                    start + 1 + at
+                ),
             ));
+        }
+        let Some(kind) = kind else {
+            return Ok((name, Typed::Same));
         };
-        let inner = &self.text[start + 1..start + length];
-        self.at = start + length + 1;
-        let (name, kind) = inner.split_once(':').unwrap_or((inner, "str"));
-        if let Some(other) = name
-            .chars()
-            .find(|c| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-'))
-        {
-            return Err(self.fault(start, format!(
-                "invalid character in custom name near '{other}' at position {start} line : '{}'", self.text
-            )));
+        match TYPES.iter().find(|(known, _)| *known == kind) {
+            Some((_, typed)) => Ok((name, *typed)),
+            None => Err(self.fault(start, format!(
+                "unexpected output type '{kind}' at position {} line : '{text}'. Supported types are: str, sint, bool, raw",
+                start + 2 + name.len()
+            ))),
         }
-        if !TYPES.contains(&kind) {
-            return Err(self.fault(start, format!(
-                "unexpected output type '{kind}' at position {} line : '{}'. Supported types are: str, sint, bool, raw",
-                start + 2 + name.len(), self.text
-            )));
-        }
-        Ok(())
     }
 
     /// `{+Q,-E}`. What is no flag is left out, as HAProxy does, with a warning.
@@ -180,27 +324,23 @@ impl Reader<'_, '_> {
             self.at = self.text.len();
             return Err(self.fault(
                 start,
-                format!("truncated line after '{}'", &self.text[start..]),
+                format!("truncated line after '{}'", &self.text[start + 1..]),
             ));
         };
         let inner = &self.text[start + 1..start + length];
         self.at = start + length + 1;
         let mut flags = self.flags;
         for word in inner.split(',') {
-            let (on, name) = match word.split_at_checked(1) {
-                Some(("+", name)) => (true, name),
-                Some(("-", name)) => (false, name),
-                _ => (true, ""),
+            // Of several signs in a word, the last one counts.
+            let (on, name) = match word.rfind(['+', '-']) {
+                Some(at) => (word.as_bytes()[at] == b'+', &word[at + 1..]),
+                None => (true, ""),
             };
             match FLAGS.iter().find(|(known, _)| *known == name) {
-                Some((_, Some(flag))) => flags = flags.with(*flag, on),
-                Some((_, None)) if !on => {}
-                Some((name, None)) => {
-                    return Err(self.fault(
-                        start,
-                        format!("log format flag '{name}' is known but not implemented yet"),
-                    ));
-                }
+                // The first encoding stays.
+                Some((_, flag))
+                    if on && flag.has(Flags::ENCODING) && flags.has(Flags::ENCODING) => {}
+                Some((_, flag)) => flags = flags.with(*flag, on),
                 None => {
                     let warning = self.fault(
                         start,
@@ -213,13 +353,15 @@ impl Reader<'_, '_> {
         Ok(flags)
     }
 
-    fn alias(&mut self, start: usize, flags: Flags) -> Result<(), ExprError> {
+    fn alias(&mut self, start: usize, name_given: &str, output: Output) -> Result<(), ExprError> {
         let rest = &self.text[self.at..];
         let length = rest.bytes().take_while(u8::is_ascii_alphanumeric).count();
         let name = &rest[..length];
         self.at += length;
         if name == "o" {
-            self.flags = flags;
+            self.flags = output.flags;
+            let global = self.global.unwrap_or(output.flags);
+            self.global = Some(global.and(output.flags));
             return Ok(());
         }
         let Some(alias) = ALIASES.iter().find(|alias| alias.name == name) else {
@@ -227,12 +369,11 @@ impl Reader<'_, '_> {
                 "no such format alias '{name}'. If you wanted to emit the '%' character verbatim, you need to use '%%'"
             )));
         };
-        // `bin` counts only when it is set for the whole format.
-        self.items.push(Item::Alias(alias, flags));
+        self.push(name_given, Item::Alias(alias, output));
         Ok(())
     }
 
-    fn expression(&mut self, start: usize, flags: Flags) -> Result<(), ExprError> {
+    fn expression(&mut self, start: usize, name: &str, output: Output) -> Result<(), ExprError> {
         self.at += 1;
         let text = &self.text[self.at..];
         let compiled = self
@@ -255,8 +396,7 @@ impl Reader<'_, '_> {
         match self.text[self.at..].chars().next() {
             Some(']') => {
                 self.at += 1;
-                let flags = flags.with(Flags::BIN, self.flags.has(Flags::BIN));
-                self.items.push(Item::Expr(compiled.expr, flags));
+                self.push(name, Item::Expr(compiled.expr, output));
                 Ok(())
             }
             Some(other) => Err(self.fault(

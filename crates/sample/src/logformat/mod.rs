@@ -1,18 +1,19 @@
 //! Log formats: text, aliases and expressions, rendered into a line (manual §8.2).
 //!
-//! `compile` reads them, `alias` holds one entry an alias, `write` the rules of quoting and escaping.
+//! `compile` reads them, `alias` holds one entry an alias, `write` the rules of quoting and escaping, `encode` JSON and CBOR.
 
 pub(crate) mod alias;
 pub(crate) mod compile;
+mod encode;
 mod write;
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::cast::{cast, until_nul};
-use crate::{Expr, Kind, Scope, Style, Value};
+use crate::{Expr, Kind, Scope, Value};
 use alias::Alias;
-use write::{Flags, HTTP_UNSAFE, Writer};
+use write::{Flags, HTTP_UNSAFE, Output, Typed, Writer};
 
 /// Without any option: one line at the accept (manual §8.2.1). `CONNECT_HTTP` in mode HTTP.
 pub const CONNECT: &str = "Connect from %ci:%cp to %fi:%fp (%f/TCP)";
@@ -33,7 +34,6 @@ pub const HTTPS: &str = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC 
 #[derive(Clone)]
 pub struct LogFormat {
     items: Arc<[Item]>,
-    style: Style,
     /// The whole text where nothing depends on the scope.
     constant: Option<Arc<[u8]>>,
 }
@@ -44,19 +44,18 @@ enum Item {
     Text(Box<[u8]>),
     /// A blank; several in a row, also with empty items between, are one.
     Space,
-    Alias(&'static Alias, Flags),
-    Expr(Expr, Flags),
+    Alias(&'static Alias, Output),
+    Expr(Expr, Output),
 }
 
 impl LogFormat {
-    fn new(items: Vec<Item>, style: Style) -> LogFormat {
+    fn new(items: Vec<Item>) -> LogFormat {
         let constant = items
             .iter()
             .all(Item::is_constant)
-            .then(|| Arc::from(constant_text(&items, style)));
+            .then(|| Arc::from(constant_text(&items)));
         LogFormat {
             items: items.into(),
-            style,
             constant,
         }
     }
@@ -84,21 +83,34 @@ impl LogFormat {
                     }
                     after_space = true;
                 }
-                Item::Alias(alias, flags) => {
-                    let before = out.len();
-                    (alias.write)(scope, &mut Writer { out, flags: *flags });
-                    after_space &= out.len() == before;
+                Item::Alias(alias, output) => {
+                    let mut writer = Writer::new(out, *output);
+                    (alias.write)(scope, &mut writer);
+                    writer.finish();
+                    after_space &= writer.is_empty();
                 }
-                Item::Expr(expr, flags) => {
-                    write_sample(
-                        expr.eval(scope),
-                        self.style,
-                        &mut Writer { out, flags: *flags },
-                    );
+                Item::Expr(expr, output) => {
+                    write_sample(expr.eval(scope), &mut Writer::new(out, *output));
                     after_space = false;
                 }
             }
         }
+    }
+
+    /// Whether something in it is known only at the end of a stream; else a line can be written when the response begins.
+    #[must_use]
+    pub fn needs_end(&self) -> bool {
+        self.items.iter().any(|item| match item {
+            Item::Text(_) | Item::Space => false,
+            Item::Alias(alias, _) => alias.is_final(),
+            Item::Expr(expr, _) => expr.needs_end(),
+        })
+    }
+
+    /// Nothing was written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
     }
 
     /// The whole text when it is constant: nothing in it depends on the scope.
@@ -118,7 +130,7 @@ impl Item {
     }
 }
 
-fn constant_text(items: &[Item], style: Style) -> Vec<u8> {
+fn constant_text(items: &[Item]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut after_space = true;
     for item in items {
@@ -127,16 +139,9 @@ fn constant_text(items: &[Item], style: Style) -> Vec<u8> {
             Item::Space if after_space => {}
             Item::Space => out.push(b' '),
             Item::Alias(..) => {}
-            Item::Expr(expr, flags) => {
+            Item::Expr(expr, output) => {
                 let value = expr.constant().flatten().map(Value::borrow);
-                write_sample(
-                    value,
-                    style,
-                    &mut Writer {
-                        out: &mut out,
-                        flags: *flags,
-                    },
-                );
+                write_sample(value, &mut Writer::new(&mut out, *output));
             }
         }
         after_space = matches!(item, Item::Space);
@@ -144,27 +149,53 @@ fn constant_text(items: &[Item], style: Style) -> Vec<u8> {
     out
 }
 
-/// A sample in a line: as text, quoted and escaped as its flags say; in HTTP, what a header may not have as `%XX`.
-fn write_sample(value: Option<Value<'_>>, style: Style, writer: &mut Writer<'_>) {
-    if let Some(Value::Bin(bytes)) = &value
-        && writer.flags.has(Flags::BIN)
-    {
-        match style {
-            Style::Log => writer.out.extend_from_slice(bytes),
-            Style::Http | Style::UniqueId => writer.encoded(bytes, b'%', &HTTP_UNSAFE),
-        }
-        return;
-    }
+/// A sample in a line: as text, quoted and escaped as its flags say, or of its own type in an encoding; in HTTP, what a
+/// header may not have as `%XX`.
+fn write_sample(value: Option<Value<'_>>, writer: &mut Writer<'_>) {
+    let flags = writer.flags;
     // Most samples are text already; numbers and addresses are written straight into the line.
-    match (value, style) {
-        (None, Style::Log) => writer.text(b""),
-        (None, _) => {}
-        (Some(Value::Int(value)), _) if writer.flags.is_plain() => writer.int(value),
-        (Some(value), style) => match (cast(value, Kind::Str), style) {
-            (Some(Value::Str(text)), Style::Log) => writer.text(until_nul(&text)),
-            (Some(Value::Str(text)), _) => writer.encoded(&text, b'%', &HTTP_UNSAFE),
-            _ => {}
-        },
+    if let (Some(Value::Int(value)), true) = (&value, flags.is_plain()) {
+        return writer.int(*value);
+    }
+    let raw = writer.typed == Typed::Raw && flags.has(Flags::ENCODING);
+    if raw {
+        writer.flags = Flags::default();
+    }
+    let value = value.and_then(|value| {
+        let kind = kind_in(writer.typed, flags, &value);
+        cast(value, kind)
+    });
+    match value {
+        None if flags.has(Flags::HTTP) => {}
+        None => writer.text(b""),
+        Some(Value::Bool(value)) => writer.bool(value),
+        Some(Value::Int(value)) => writer.int(value),
+        Some(Value::Str(text) | Value::Bin(text)) if flags.has(Flags::HTTP) => {
+            writer.encoded(&text, b'%', &HTTP_UNSAFE);
+        }
+        Some(Value::Bin(bytes)) => writer.bytes(&bytes),
+        Some(Value::Str(text)) if raw => writer.bytes(&text),
+        Some(Value::Str(text)) => writer.text(until_nul(&text)),
+        Some(_) => {}
+    }
+    writer.finish();
+}
+
+/// The type that a sample is written in.
+fn kind_in(typed: Typed, flags: Flags, value: &Value<'_>) -> Kind {
+    if flags.has(Flags::ENCODING) {
+        match (typed, value) {
+            (Typed::Raw, _) => return Kind::Bin,
+            (Typed::Str, _) => return Kind::Str,
+            (Typed::Int, _) | (Typed::Same, Value::Int(_)) => return Kind::Int,
+            (Typed::Bool, _) | (Typed::Same, Value::Bool(_)) => return Kind::Bool,
+            (Typed::Same, Value::Bin(_)) if flags.has(Flags::CBOR) => return Kind::Bin,
+            (Typed::Same, _) => {}
+        }
+    }
+    match value {
+        Value::Bin(_) if flags.has(Flags::BIN) && typed != Typed::Str => Kind::Bin,
+        _ => Kind::Str,
     }
 }
 

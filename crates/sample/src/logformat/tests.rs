@@ -210,6 +210,122 @@ fn blanks_and_empty_values() {
     }
 }
 
+/// What HAProxy 3.5 writes for the same formats and values.
+#[test]
+fn encodings() {
+    let mut facts = served();
+    facts.txn.request_line = b"GET /a\"\\ HTTP/1.1".to_vec();
+    facts.txn.log_early = true;
+    for (item, json, cbor) in [
+        ("HM", r#""GET""#, "7F63474554FF"),
+        // Unsafe bytes are pieces of their own.
+        ("HP", r#""/a#22\\""#, "7F622F6163233232615CFF"),
+        (
+            "r",
+            r#""GET /a#22\\ HTTP/1.1""#,
+            "7F66474554202F61632332326A5C20485454502F312E31FF",
+        ),
+        ("ci", r#""10.0.1.2""#, "6831302E302E312E32"),
+        ("{+X}ci", r#""0A000102""#, "683041303030313032"),
+        ("{+X}cp", r#""8225""#, "6438323235"),
+        ("cp", "33317", "198225"),
+        ("ST", "200", "18C8"),
+        ("ms", "123", "187B"),
+        // A value that may still grow has no sign before it.
+        ("B", "2750", "190ABE"),
+        ("Tr", "69", "1845"),
+        ("ft", r#""www""#, "7F63777777FF"),
+        ("s", r#""srv1""#, "6473727631"),
+        ("CC", r#""""#, "F6"),
+        ("ts", r#""--""#, "622D2D"),
+        ("hr", r#""{1wt.eu}""#, "7F617B663177742E6575617DFF"),
+        ("hrl", r#"["1wt.eu"]"#, "9F7F663177742E6575FFFF"),
+        ("hsl", r#"["-"]"#, "9F7F612DFFFF"),
+        (
+            "trg",
+            r#""20/Nov/2026:13:01:02 +0000""#,
+            "781A32302F4E6F762F323032363A31333A30313A3032202B30303030",
+        ),
+        (r#"[str('a"b\c]d')]"#, r#""a\"b\\c]d""#, "676122625C635D64"),
+        ("{+E}[str(])]", r#""]""#, "615D"),
+        ("[str()]", r#""""#, "F6"),
+        ("[var(txn.none)]", r#""""#, "F6"),
+        ("[int(-5)]", "-5", "24"),
+        ("[int(70000)]", "70000", "1A00011170"),
+        ("[int(5000000000)]", "5000000000", "1B000000012A05F200"),
+        ("[bool(1)]", "true", "F5"),
+        ("[bin(610062)]", r#""a""#, "5F43610062FF"),
+        ("[src]", r#""10.0.1.2""#, "6831302E302E312E32"),
+        ("(:bool)ST", "true", "F5"),
+        ("(:str)ST", r#""200""#, "18C8"),
+        ("(:str)[int(7)]", r#""7""#, "6137"),
+        ("(:sint)[str(12)]", "12", "0C"),
+        ("(:bool)[str(0)]", "false", "F4"),
+        ("(:sint)[str(x)]", "0", "00"),
+        ("(:raw)[str('a\"')]", "a\"", "a\""),
+    ] {
+        // The encoding of one item: its flags stand behind its name.
+        let with = |flag: &str| {
+            let (name, rest) = match item.strip_prefix('(').and_then(|text| text.split_once(')')) {
+                Some((name, rest)) => (format!("({name})"), rest),
+                None => (String::new(), item),
+            };
+            match rest.strip_prefix('{') {
+                Some(rest) => format!("%{name}{{{flag},{rest}"),
+                None => format!("%{name}{{{flag}}}{rest}"),
+            }
+        };
+        assert_eq!(log(&facts, &with("+json")), json, "{item}");
+        assert_eq!(log(&facts, &with("+cbor")), cbor, "{item}");
+    }
+}
+
+/// As [`encodings`], of whole formats.
+#[test]
+fn encoded_formats() {
+    let facts = served();
+    for (format, wanted) in [
+        (
+            "%{+json}o text %(method)HM more %HU %(one)[int(1)] tail",
+            r#"{"method": "GET", "one": 1}"#,
+        ),
+        (
+            "%(a)HM x %{+json}o %(b){-json}ST %(c)[bool(1)]",
+            r#"{"a": "GET", "b": 200, "c": true}"#,
+        ),
+        ("%{+json}o", "{}"),
+        ("%{+json}o %HM", "{}"),
+        // The encoding that comes first stays, also for the items that ask for another one.
+        ("%{+json,+cbor}o %(a){+cbor}[str(x)]", r#"{"a": "x"}"#),
+        (
+            "%{+cbor}o %(a)HM %(bb)[int(300)]",
+            "BF61617F63474554FF62626219012CFF",
+        ),
+        // Only what every `%o` sets holds for the whole.
+        ("%{+json}o%{-json}o<%(a)HM>", "<GET>"),
+        ("%{+Q,+json}o %(a)s", r#"{"a": "srv1"}"#),
+        ("<%(a)HM>", "<GET>"),
+        ("<%(:str){+json}HM>", r#"<"GET">"#),
+        ("%{Q}s %{+Q+E}s %{x+Q}s", "srv1 srv1 \"srv1\""),
+    ] {
+        assert_eq!(log(&facts, format), wanted, "{format}");
+    }
+    // For HTTP, encodings are left out.
+    assert_eq!(render(&facts, "%{+json}o %(a)HM", Style::Http), " GET");
+    let binary = |format: &str| {
+        let mut out = Vec::new();
+        let format = compiler().log_format_styled(format, Place::ALL, Style::Log);
+        format.expect("a format").render(&facts.scope(), &mut out);
+        out
+    };
+    assert_eq!(
+        binary("%{+cbor,+bin}o %(a)[bin(00ff)]"),
+        b"\xbfaa_B\x00\xff\xff\xff"
+    );
+    assert_eq!(binary("%{+bin}o%[bin(00ff22)]"), b"\x00\xff\"");
+    assert_eq!(binary("%{+bin}[bin(410042)]"), b"A");
+}
+
 #[test]
 fn constant_formats_are_known_as_such() {
     let mut compiler = compiler();
@@ -246,11 +362,22 @@ fn faults_are_told_where_they_are() {
             "no such format alias 'zz'. If you wanted to emit the '%' character verbatim, you need to use '%%'",
         ),
         ("%", 0..1, "truncated line after '%'"),
-        ("%{+Q", 1..4, "truncated line after '{+Q'"),
+        ("%{+Q", 1..4, "truncated line after '+Q'"),
         (
             "%{+Q} x",
             0..5,
             "parse argument modifier without alias name near '%{+Q}'",
+        ),
+        ("%(a", 1..3, "truncated line after '%'"),
+        (
+            "%(a.b)HM",
+            1..6,
+            "invalid character in custom name near '.' at position 3 line : '%(a.b)HM'",
+        ),
+        (
+            "%(a:ip)HM",
+            1..7,
+            "unexpected output type 'ip' at position 4 line : '%(a:ip)HM'. Supported types are: str, sint, bool, raw",
         ),
         ("%[src", 0..5, "missing ']' after 'src'"),
         (
@@ -262,11 +389,6 @@ fn faults_are_told_where_they_are() {
             "x%[nope_x]",
             3..9,
             "failed to parse sample expression <nope_x> : unknown fetch method 'nope_x'",
-        ),
-        (
-            "%{+json}o",
-            1..8,
-            "log format flag 'json' is known but not implemented yet",
         ),
         (
             "%[status]",

@@ -182,16 +182,29 @@ impl Proxy {
         listeners: &[(&str, &TcpListener)],
         arguments: &[&str],
     ) -> Proxy {
+        let program = Path::new(env!("CARGO_BIN_EXE_spangate"));
+        Proxy::start_program(program, folder, config, listeners, arguments)
+    }
+
+    /// Starts any program that takes HAProxy's arguments.
+    pub fn start_program(
+        program: &Path,
+        folder: Folder,
+        config: &str,
+        listeners: &[(&str, &TcpListener)],
+        arguments: &[&str],
+    ) -> Proxy {
         const READY: &str = "
 frontend ready
     mode http
+    no log
     timeout client 20s
     bind \"fd@${READY}\"
     http-request return status 200
 ";
         let ready = listener();
         let file = folder.write("spangate.cfg", format!("{config}\n{READY}"));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_spangate"));
+        let mut command = Command::new(program);
         command
             .args(["-db", "-f", &file])
             .args(arguments)

@@ -9,6 +9,7 @@
 //! c1 fin, c1 rst                   the peer's end, its reset
 //! c1 end, c1 reset, c1 open        the proxy has ended, reset, not ended this connection
 //! s2 none                          the proxy has opened no second connection
+//! c1 labels 5 32                   mark and type of service of its packets (`-`: none)
 //! drainprocess 0 5000              drain: milliseconds of grace, and until the hard stop
 //! full c1, drain c1                the peer's kernel takes nothing, takes all
 //! wait 1000                        milliseconds pass
@@ -165,6 +166,19 @@ impl Play {
             ("open", _) => self.state(place, |pipe| {
                 !pipe.ended && !pipe.reset && pipe.conn.is_some()
             }),
+            ("labels", _) => {
+                let labels = self.driver.pipes[place].labels;
+                let shown = |number: Option<u32>| number.map_or("-".into(), |n| n.to_string());
+                let found = format!(
+                    "{} {}",
+                    shown(labels.mark),
+                    shown(labels.tos.map(u32::from))
+                );
+                match found == text {
+                    true => Ok(()),
+                    false => Err(format!("found {found:?}")),
+                }
+            }
             ("gone", _) => self.state(place, |pipe| pipe.conn.is_none()),
             (_, None) => Err("the proxy has closed it".into()),
             (">", Some(_)) => {

@@ -255,7 +255,9 @@ pub(super) fn lines<'a>(head: &'a Head, name: &'a [u8]) -> impl Iterator<Item = 
         .map(trim)
 }
 
-pub(super) fn trim(mut value: &[u8]) -> &[u8] {
+/// A value without the blanks around it.
+#[must_use]
+pub fn trim(mut value: &[u8]) -> &[u8] {
     while let [b' ' | b'\t' | b'\r' | b'\n', rest @ ..] = value {
         value = rest;
     }
@@ -290,7 +292,8 @@ impl<'a> Iterator for Values<'a> {
 }
 
 /// Where a value ends: the first comma outside quotes, or the end.
-fn value_end(bytes: &[u8]) -> usize {
+#[must_use]
+pub fn value_end(bytes: &[u8]) -> usize {
     let Some(first) = memchr::memchr2(b',', b'"', bytes) else {
         return bytes.len();
     };

@@ -1,0 +1,178 @@
+//! Actions that add, remove and rewrite header fields (manual §4.4).
+
+use super::super::line::{Cursor, Parse};
+use super::super::proxy::ProxyBuild;
+use crate::model::{HeaderRewrite, HttpAction, NameMatch, NameMethod};
+use sample::Place;
+
+/// `set-header <name> <format>`
+pub fn set_header(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    place: Place,
+) -> Parse<HttpAction> {
+    let (name, value) = header(build, cursor, place)?;
+    Ok(HttpAction::SetHeader { name, value })
+}
+
+/// `add-header <name> <format>`
+pub fn add_header(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    place: Place,
+) -> Parse<HttpAction> {
+    let (name, value) = header(build, cursor, place)?;
+    Ok(HttpAction::AddHeader { name, value })
+}
+
+fn header(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    place: Place,
+) -> Parse<(sample::LogFormat, sample::LogFormat)> {
+    let action = cursor.last();
+    for at in [cursor.at, cursor.at + 1] {
+        cursor
+            .line
+            .need(at, || format!("'{action}' expects exactly 2 arguments."))?;
+    }
+    let name = build.shared.log_format(&cursor.line, cursor.at, place)?;
+    let value = build
+        .shared
+        .log_format(&cursor.line, cursor.at + 1, place)?;
+    cursor.at += 2;
+    Ok((name, value))
+}
+
+/// `del-header <name> [-m <method>]`
+pub fn del_header(
+    _build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    _place: Place,
+) -> Parse<HttpAction> {
+    let name = cursor.value("at least 1 argument")?.to_owned();
+    let at = cursor.at - 1;
+    let names = match method(cursor)? {
+        "reg" => NameMatch::Regex(super::regex(&cursor.line, at)?),
+        word => NameMatch::Text(text_method(cursor, word)?, name.to_ascii_lowercase()),
+    };
+    Ok(HttpAction::DelHeader(names))
+}
+
+/// `del-headers-bin <expr> [-m <method>]`
+pub fn del_headers_bin(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    place: Place,
+) -> Parse<HttpAction> {
+    let (expr, next) = build.shared.expr(&cursor.line, cursor.at, place)?;
+    cursor.at = next;
+    let method = match method(cursor)? {
+        "reg" => {
+            return Err(cursor
+                .fault("-m reg is unsupported with del-headers-bin due to performance reasons."));
+        }
+        word => text_method(cursor, word)?,
+    };
+    Ok(HttpAction::DelHeadersBin { expr, method })
+}
+
+/// What follows `-m`, `str` where nothing does.
+fn method<'a>(cursor: &mut Cursor<'a>) -> Parse<&'a str> {
+    if cursor.peek() != "-m" {
+        return Ok("str");
+    }
+    cursor.take();
+    cursor
+        .line
+        .need(cursor.at, || "-m flag expects exactly 1 argument.".into())?;
+    Ok(cursor.take())
+}
+
+fn text_method(cursor: &Cursor<'_>, word: &str) -> Parse<NameMethod> {
+    match word {
+        "str" => Ok(NameMethod::Is),
+        "beg" => Ok(NameMethod::Begins),
+        "end" => Ok(NameMethod::Ends),
+        "sub" => Ok(NameMethod::Contains),
+        _ => Err(cursor.fault(format!("-m with unsupported matching method '{word}'."))),
+    }
+}
+
+/// Actions that put the fields of a binary list into a message: what they do, and whether they replace others.
+macro_rules! binary {
+    ($($doc:literal $name:ident $set:literal;)*) => {$(
+        #[doc = $doc]
+        pub fn $name(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<HttpAction> {
+            headers_bin(build, cursor, place, $set)
+        }
+    )*};
+}
+binary! {
+    "`add-headers-bin <expr> [prefix <text>]`" add_headers_bin false;
+    "`set-headers-bin <expr> [prefix <text>]`" set_headers_bin true;
+}
+
+fn headers_bin(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    place: Place,
+    set: bool,
+) -> Parse<HttpAction> {
+    let (expr, next) = build.shared.expr(&cursor.line, cursor.at, place)?;
+    cursor.at = next;
+    let mut prefix = String::new();
+    if cursor.peek() == "prefix" {
+        cursor.take();
+        prefix = cursor.value("a prefix")?.to_owned();
+    }
+    Ok(HttpAction::HeadersBin { set, expr, prefix })
+}
+
+/// Actions that rewrite a header: what they do, and whether value by value.
+macro_rules! rewrites {
+    ($($doc:literal $name:ident $by_value:literal;)*) => {$(
+        #[doc = $doc]
+        pub fn $name(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<HttpAction> {
+            replace(build, cursor, place, $by_value)
+        }
+    )*};
+}
+rewrites! {
+    "`replace-header <name> <regex> <format>`" replace_header false;
+    "`replace-value <name> <regex> <format>`" replace_value true;
+}
+
+fn replace(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    place: Place,
+    by_value: bool,
+) -> Parse<HttpAction> {
+    let action = cursor.last();
+    cursor.line.need(cursor.at, || {
+        format!("'{action}' expects exactly 3 arguments.")
+    })?;
+    let name = cursor.take().to_owned();
+    let with = super::target::rewrite(build, cursor, place)?;
+    Ok(HttpAction::ReplaceHeader(HeaderRewrite {
+        name,
+        by_value,
+        with,
+    }))
+}
+
+/// `early-hint <name> <format>`
+pub fn early_hint(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    place: Place,
+) -> Parse<HttpAction> {
+    let name = cursor.value("exactly 2 arguments")?.to_owned();
+    cursor.line.need(cursor.at, || {
+        "'early-hint' expects exactly 2 arguments.".into()
+    })?;
+    let value = build.shared.log_format(&cursor.line, cursor.at, place)?;
+    cursor.at += 1;
+    Ok(HttpAction::EarlyHint { name, value })
+}

@@ -1,0 +1,43 @@
+//! Variables of scope `proc`: all workers read them, any may set one. A read takes no lock and waits for nobody.
+
+use arc_swap::ArcSwapOption;
+use sample::Value;
+use sample::vars::{Change, VAR_BYTES};
+
+/// By slot; none is unset.
+#[derive(Debug, Default)]
+pub(crate) struct ProcVars {
+    values: Vec<ArcSwapOption<Value<'static>>>,
+}
+
+impl ProcVars {
+    /// Room for all that the configuration names; none is set.
+    pub fn new(slots: u32) -> ProcVars {
+        ProcVars {
+            values: (0..slots).map(|_| ArcSwapOption::empty()).collect(),
+        }
+    }
+
+    /// A copy of a variable's value.
+    pub fn get(&self, slot: u32) -> Option<Value<'static>> {
+        let value = self.values.get(slot as usize)?.load();
+        value.as_deref().cloned()
+    }
+
+    /// Changes a variable. Gives what it counted before and what it counts now (see [`sample::vars::VarLimits`]).
+    pub fn change(&self, slot: u32, change: Change) -> (usize, usize) {
+        let new = match change {
+            Change::Keep => return (0, 0),
+            Change::Unset => None,
+            Change::Set(value) => Some(std::sync::Arc::new(value)),
+        };
+        let Some(cell) = self.values.get(slot as usize) else {
+            return (0, 0);
+        };
+        let bytes =
+            |value: Option<&Value<'_>>| value.map_or(0, |value| VAR_BYTES + value.text_len());
+        let after = bytes(new.as_deref());
+        let old = cell.swap(new);
+        (bytes(old.as_deref()), after)
+    }
+}

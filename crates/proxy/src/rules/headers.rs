@@ -1,0 +1,411 @@
+//! Actions on header fields (manual §4.4): added, set, removed, rewritten by a regular expression, taken from a binary list.
+
+use config::model::{HeaderRewrite, NameMatch, NameMethod};
+use http::{FieldId, Head, Name};
+use net::Driver;
+use sample::{Expr, LogFormat};
+
+use super::RuleSet;
+use super::http::Flow;
+use super::rewrite::expand;
+use crate::engine::{Core, Cx};
+use crate::stream::Stream;
+
+/// What a field takes beside its name and value: `: ` and CRLF.
+const FRAME_BYTES: usize = 4;
+
+impl Stream {
+    /// The message that a rule set is about.
+    pub(super) fn head_of(&mut self, set: RuleSet) -> &mut Head {
+        match set.is_response() {
+            false => &mut self.request,
+            true => &mut self.response,
+        }
+    }
+}
+
+impl Core {
+    /// Whether the head of a message may become so many bytes more: what of its body is here takes the rest of the buffer,
+    /// but for `tune.maxrewrite` bytes (manual §3.2).
+    pub(super) fn has_room<D: Driver>(
+        &self,
+        cx: &Cx<'_, D>,
+        stream: &Stream,
+        set: RuleSet,
+        more: usize,
+    ) -> bool {
+        let tune = &cx.running.config.global.tune;
+        let (head, conn) = match set.is_response() {
+            false => (
+                &stream.request,
+                stream.client.filter(|_| !stream.upload.done),
+            ),
+            true => (
+                &stream.response,
+                stream.server.filter(|_| !stream.download.done),
+            ),
+        };
+        let waiting = conn.map_or(0, |conn| self.conns.input(conn).len());
+        let body_max = tune
+            .bufsize_bytes
+            .saturating_sub(tune.maxrewrite_bytes + stream.head_read);
+        let body = stream.body_read.max(waiting).min(body_max);
+        head.wire_bytes() + more <= tune.bufsize_bytes - body
+    }
+
+    /// `set-header`, `add-header`. False where it does not fit.
+    pub(super) fn put_header<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        set: RuleSet,
+        name: &LogFormat,
+        value: &LogFormat,
+        replace: bool,
+    ) -> bool {
+        let mut text = std::mem::take(&mut self.text);
+        let mut name_text = std::mem::take(&mut self.rules.name);
+        // A name is nearly always written out.
+        let name = match name.constant() {
+            Some(name) => name,
+            None => {
+                self.render(cx, stream, name, &mut name_text);
+                &name_text
+            }
+        };
+        self.render(cx, stream, value, &mut text);
+        let fits = self.put_field(cx, stream, set, (name, &text), replace);
+        text.clear();
+        self.text = text;
+        name_text.clear();
+        self.rules.name = name_text;
+        fits
+    }
+
+    fn put_field<D: Driver>(
+        &self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        set: RuleSet,
+        (name, value): (&[u8], &[u8]),
+        replace: bool,
+    ) -> bool {
+        if replace {
+            stream.head_of(set).remove_all(name);
+        }
+        if !self.has_room(cx, stream, set, name.len() + value.len() + FRAME_BYTES) {
+            return false;
+        }
+        stream.head_of(set).append(name, value);
+        if !set.is_response() {
+            follow_host(&mut stream.request, name, value);
+        }
+        true
+    }
+
+    /// `replace-header`, `replace-value`. False where a rewritten value does not fit, or the replacement is none.
+    pub(super) fn replace_header<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        set: RuleSet,
+        rewrite: &HeaderRewrite,
+    ) -> bool {
+        let name = rewrite.name.as_bytes();
+        if stream.head_of(set).find_from(name, FieldId(0)).is_none() {
+            return true;
+        }
+        let mut template = std::mem::take(&mut self.text);
+        let mut out = std::mem::take(&mut self.rules.rewritten);
+        self.render(cx, stream, &rewrite.with.format, &mut template);
+        let mut matcher = self.take_matcher(&rewrite.with);
+        let bytes_max = cx.running.config.global.tune.bufsize_bytes;
+        let mut from = FieldId(0);
+        let mut fits = true;
+        while fits && let Some((field, value)) = stream.head_of(set).find_from(name, from) {
+            from = FieldId(field.0 + 1);
+            out.clear();
+            let rewritten = match rewrite.by_value {
+                false => matcher
+                    .find(value)
+                    .then(|| expand(&template, value, &matcher, &mut out, bytes_max)),
+                true => each_value(value, &mut out, |value, out| {
+                    matcher
+                        .find(value)
+                        .then(|| expand(&template, value, &matcher, out, bytes_max))
+                }),
+            };
+            let before = value.len();
+            fits = match rewritten {
+                None => continue,
+                Some(whole) => {
+                    whole && self.has_room(cx, stream, set, out.len().saturating_sub(before))
+                }
+            };
+            if fits {
+                stream.head_of(set).set_value(field, &out);
+                if !set.is_response() {
+                    follow_host(&mut stream.request, name, &out);
+                }
+            }
+        }
+        self.put_matcher(&rewrite.with, matcher);
+        template.clear();
+        self.text = template;
+        out.clear();
+        self.rules.rewritten = out;
+        fits
+    }
+
+    /// `set-headers-bin`, `add-headers-bin`: a list of names and values, each behind its length, ended by an empty name and
+    /// an empty value (what `req.hdrs_bin` gives).
+    pub(super) fn put_binary_headers<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        set: RuleSet,
+        (replace, expr, prefix): (bool, &Expr, &str),
+    ) -> Flow {
+        let mut list = std::mem::take(&mut self.text);
+        let found = self.binary(cx, stream, expr, &mut list);
+        let flow = match found {
+            false => Flow::Next,
+            true => self.put_listed(cx, stream, set, (replace, prefix), &list),
+        };
+        list.clear();
+        self.text = list;
+        flow
+    }
+
+    fn put_listed<D: Driver>(
+        &self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        set: RuleSet,
+        (replace, prefix): (bool, &str),
+        list: &[u8],
+    ) -> Flow {
+        let failed = |stream: &Stream| match stream.soft_rewrites {
+            true => Flow::Next,
+            false => Flow::Failed(500),
+        };
+        let fields_max = cx.running.limits().fields_max;
+        let mut rest = list;
+        while !rest.is_empty() {
+            let Some(name) = counted(&mut rest) else {
+                return failed(stream);
+            };
+            let Some(value) = counted(&mut rest) else {
+                return failed(stream);
+            };
+            if name.is_empty() {
+                return if value.is_empty() {
+                    Flow::Next
+                } else {
+                    failed(stream)
+                };
+            }
+            if !name.starts_with(prefix.as_bytes()) || is_framing(name) {
+                continue;
+            }
+            // What is no field would be read as something else by the next one (RFC 9110 §5.5, §11.1).
+            let is_field =
+                http::is_token(name) && !value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0));
+            let fits = is_field
+                && stream.head_of(set).field_count() < fields_max
+                && self.put_field(cx, stream, set, (name, value), replace);
+            if !fits {
+                return failed(stream);
+            }
+        }
+        // A list without its end is none, and that is no matter of room.
+        Flow::Failed(500)
+    }
+
+    /// `del-headers-bin`: a list of names, each behind its length, ended by an empty one.
+    pub(super) fn remove_binary_headers<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        set: RuleSet,
+        expr: &Expr,
+        method: NameMethod,
+    ) -> Flow {
+        let mut list = std::mem::take(&mut self.text);
+        let found = self.binary(cx, stream, expr, &mut list);
+        let mut flow = if found { Flow::Failed(500) } else { Flow::Next };
+        let mut rest = &list[..];
+        while found && !rest.is_empty() {
+            match counted(&mut rest) {
+                None if stream.soft_rewrites => flow = Flow::Next,
+                None => {}
+                Some([]) => flow = Flow::Next,
+                Some(name) if is_framing(name) => continue,
+                Some(name) => {
+                    remove_named(stream.head_of(set), method, name);
+                    continue;
+                }
+            }
+            break;
+        }
+        list.clear();
+        self.text = list;
+        flow
+    }
+
+    /// Appends an expression's bytes; whether it has a value.
+    fn binary<D: Driver>(
+        &self,
+        cx: &Cx<'_, D>,
+        stream: &Stream,
+        expr: &Expr,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        self.with_scope(cx, stream, true, |scope| expr.append_binary(scope, out))
+            .unwrap_or(false)
+    }
+}
+
+/// `del-header`
+pub(super) fn remove(head: &mut Head, names: &NameMatch) {
+    match names {
+        NameMatch::Text(method, text) => remove_named(head, *method, text.as_bytes()),
+        NameMatch::Regex(regex) => head.remove_where(|name| regex.is_match(name)),
+    }
+}
+
+fn remove_named(head: &mut Head, method: NameMethod, text: &[u8]) {
+    // Names are kept in lower case; what comes from a list may not be.
+    let same = |part: &[u8]| part.eq_ignore_ascii_case(text);
+    match method {
+        NameMethod::Is => {
+            head.remove_all(text);
+        }
+        NameMethod::Begins => head.remove_where(|name| name.get(..text.len()).is_some_and(same)),
+        NameMethod::Ends => head.remove_where(|name| {
+            let at = name.len().checked_sub(text.len());
+            at.is_some_and(|at| same(&name[at..]))
+        }),
+        NameMethod::Contains => {
+            head.remove_where(|name| text.is_empty() || name.windows(text.len()).any(same))
+        }
+    }
+}
+
+/// An absolute target names the host as well: it follows (RFC 9112 §3.2.2).
+fn follow_host(request: &mut Head, name: &[u8], value: &[u8]) {
+    if request.authority().is_some() && Name::from_any(name) == Name::Host {
+        request.set_authority(value);
+    }
+}
+
+/// Copies a comma-separated line with the values that `rewrite` takes, which gives whether what it wrote is whole. None
+/// where it took none. The blanks around a rewritten value go with it.
+fn each_value(
+    line: &[u8],
+    out: &mut Vec<u8>,
+    mut rewrite: impl FnMut(&[u8], &mut Vec<u8>) -> Option<bool>,
+) -> Option<bool> {
+    let mut rest = line;
+    let mut result = None;
+    loop {
+        let (part, left) = rest.split_at(sample::values::value_end(rest));
+        match rewrite(sample::values::trim(part), out) {
+            None => out.extend_from_slice(part),
+            Some(false) => return Some(false),
+            Some(true) => result = Some(true),
+        }
+        let Some((comma, left)) = left.split_first() else {
+            return result;
+        };
+        out.push(*comma);
+        rest = left;
+    }
+}
+
+/// Takes bytes behind their length off a list; none where it is cut.
+fn counted<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = usize::try_from(varint(rest)?).ok()?;
+    let (bytes, left) = rest.split_at_checked(length)?;
+    *rest = left;
+    Some(bytes)
+}
+
+/// Takes a number off a list in HAProxy's form: a byte below 240, or one above and then seven bits a byte, the lowest
+/// first, of what is above that. None where it is cut, or too large for any length.
+fn varint(rest: &mut &[u8]) -> Option<u64> {
+    let (first, left) = rest.split_first()?;
+    *rest = left;
+    let mut number = u64::from(*first);
+    if *first < 240 {
+        return Some(number);
+    }
+    for shift in (4..39).step_by(7) {
+        let (byte, left) = rest.split_first()?;
+        *rest = left;
+        number += u64::from(*byte) << shift;
+        if *byte < 128 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+/// Fields that say where a message ends or how its connection goes on: no list changes them, as in HAProxy.
+fn is_framing(name: &[u8]) -> bool {
+    const NAMES: &[&[u8]] = &[
+        b"connection",
+        b"content-length",
+        b"expect",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+    ];
+    NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(mut list: &[u8]) -> Vec<Option<u64>> {
+        let mut found = Vec::new();
+        while !list.is_empty() {
+            found.push(varint(&mut list));
+        }
+        found
+    }
+
+    #[test]
+    fn numbers_of_a_list() {
+        assert_eq!(numbers(&[0, 5, 239]), [Some(0), Some(5), Some(239)]);
+        assert_eq!(numbers(&[240, 0, 255, 0]), [Some(240), Some(255)]);
+        assert_eq!(numbers(&[240, 1, 255, 127]), [Some(256), Some(2287)]);
+        assert_eq!(numbers(&[240, 128, 0]), [Some(2288)]);
+        assert_eq!(numbers(&[240]), [None]);
+        assert_eq!(numbers(&[255; 6]), [None]);
+    }
+
+    #[test]
+    fn values_of_a_line() {
+        let rewritten = |line: &str| {
+            let mut out = Vec::new();
+            let result = each_value(line.as_bytes(), &mut out, |value, out| {
+                (value == b"a")
+                    .then(|| out.extend_from_slice(b"NEW"))
+                    .map(|()| true)
+            });
+            result.map(|whole| (whole, String::from_utf8(out).expect("text")))
+        };
+        let new = |line: &str| Some((true, line.to_string()));
+        assert_eq!(rewritten("a"), new("NEW"));
+        assert_eq!(rewritten("b, a ,c,a"), new("b,NEW,c,NEW"));
+        assert_eq!(rewritten("\"x,a,y\", a"), new("\"x,a,y\",NEW"));
+        assert_eq!(rewritten("b,,c"), None);
+        assert_eq!(rewritten(""), None);
+    }
+}

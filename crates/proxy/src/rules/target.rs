@@ -1,0 +1,233 @@
+//! Actions on a request's start line (manual §4.4): method, path, query, URI; by a regular expression; `normalize-uri`.
+
+use config::model::{Rewrite, TargetPart};
+use http::normalize::Normalizer;
+use http::{Head, Name};
+use net::Driver;
+use sample::LogFormat;
+
+use super::RuleSet;
+use super::http::Flow;
+use super::rewrite::expand;
+use crate::engine::{Core, Cx};
+use crate::stream::Stream;
+
+impl Core {
+    /// `set-method`. This and all others here: false where it does not fit.
+    pub(super) fn set_method<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        format: &LogFormat,
+    ) -> bool {
+        let mut text = std::mem::take(&mut self.text);
+        self.render(cx, stream, format, &mut text);
+        let old = stream.request.method_bytes().len();
+        let fits = self.has_room(cx, stream, RuleSet::Request, text.len().saturating_sub(old));
+        if fits {
+            stream.request.set_method(&text);
+        }
+        text.clear();
+        self.text = text;
+        fits
+    }
+
+    /// `set-uri`: the whole target; the `Host` field follows an authority in it.
+    pub(super) fn set_uri<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        format: &LogFormat,
+    ) -> bool {
+        self.set_target_part(cx, stream, format, TargetPart::Whole)
+    }
+
+    /// `set-path`: up to the query.
+    pub(super) fn set_path<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        format: &LogFormat,
+    ) -> bool {
+        self.set_target_part(cx, stream, format, TargetPart::Path)
+    }
+
+    /// `set-pathq`: with the query.
+    pub(super) fn set_path_and_query<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        format: &LogFormat,
+    ) -> bool {
+        self.set_target_part(cx, stream, format, TargetPart::PathAndQuery)
+    }
+
+    fn set_target_part<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        format: &LogFormat,
+        part: TargetPart,
+    ) -> bool {
+        let mut text = std::mem::take(&mut self.text);
+        self.render(cx, stream, format, &mut text);
+        let fits = self.put_target(cx, stream, part, &text);
+        text.clear();
+        self.text = text;
+        fits
+    }
+
+    /// `set-query`: what follows the question mark, which stays once it is there.
+    pub(super) fn set_query<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        format: &LogFormat,
+    ) -> bool {
+        let mut text = std::mem::take(&mut self.text);
+        let target = stream.request.target();
+        let mark = target.iter().position(|byte| *byte == b'?');
+        text.extend_from_slice(&target[..mark.unwrap_or(target.len())]);
+        let before = text.len();
+        text.push(b'?');
+        self.render(cx, stream, format, &mut text);
+        if mark.is_none() && text.len() == before + 1 {
+            text.clear();
+            self.text = text;
+            return true;
+        }
+        let fits = self.put_target(cx, stream, TargetPart::Whole, &text);
+        text.clear();
+        self.text = text;
+        fits
+    }
+
+    /// `replace-path`, `replace-pathq`, `replace-uri`.
+    pub(super) fn replace_target<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        part: TargetPart,
+        rewrite: &Rewrite,
+    ) -> bool {
+        let mut matcher = self.take_matcher(rewrite);
+        let subject = subject(&stream.request, part);
+        let found = !subject.is_empty() && matcher.find(subject);
+        let mut fits = true;
+        if found {
+            let mut template = std::mem::take(&mut self.text);
+            let mut out = std::mem::take(&mut self.rules.rewritten);
+            self.render(cx, stream, &rewrite.format, &mut template);
+            let bytes_max = cx.running.config.global.tune.bufsize_bytes;
+            fits = expand(&template, subject, &matcher, &mut out, bytes_max)
+                && self.put_target(cx, stream, part, &out);
+            template.clear();
+            self.text = template;
+            out.clear();
+            self.rules.rewritten = out;
+        }
+        self.put_matcher(rewrite, matcher);
+        fits
+    }
+
+    /// `normalize-uri`
+    pub(super) fn normalize<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        step: Normalizer,
+    ) -> Flow {
+        if stream.request.path_and_query().is_empty() {
+            return Flow::Next;
+        }
+        let mut normalized = std::mem::take(&mut self.rules.normalized);
+        let flow = match step.apply(stream.request.path_and_query(), &mut normalized) {
+            Err(_) => Flow::Failed(400),
+            Ok(()) => {
+                let part = TargetPart::PathAndQuery;
+                match self.put_target(cx, stream, part, &normalized.text) || stream.soft_rewrites {
+                    true => Flow::Next,
+                    false => Flow::Failed(500),
+                }
+            }
+        };
+        self.rules.normalized = normalized;
+        flow
+    }
+
+    /// Puts a text in the place of a part of the target. A target without a path (`*`) is replaced.
+    fn put_target<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        part: TargetPart,
+        text: &[u8],
+    ) -> bool {
+        let request = &stream.request;
+        let target = request.target();
+        let path_and_query = match request.path_and_query() {
+            [] => target,
+            path => path,
+        };
+        let before = match part {
+            TargetPart::Whole => &[][..],
+            _ => &target[..target.len() - path_and_query.len()],
+        };
+        let after = match part {
+            TargetPart::Path => {
+                let query = memchr(b'?', path_and_query);
+                &path_and_query[query.unwrap_or(path_and_query.len())..]
+            }
+            _ => &[][..],
+        };
+        let len = before.len() + text.len() + after.len();
+        if !self.has_room(
+            cx,
+            stream,
+            RuleSet::Request,
+            len.saturating_sub(target.len()),
+        ) {
+            return false;
+        }
+        let mut whole = std::mem::take(&mut self.rules.target);
+        for piece in [before, text, after] {
+            whole.extend_from_slice(piece);
+        }
+        if *stream.request.target() != *whole {
+            stream.request.set_target(&whole);
+            if part == TargetPart::Whole {
+                follow_authority(&mut stream.request, &mut whole);
+            }
+        }
+        whole.clear();
+        self.rules.target = whole;
+        true
+    }
+}
+
+/// What a rewrite of this part looks at; empty where there is none.
+fn subject(request: &Head, part: TargetPart) -> &[u8] {
+    match part {
+        TargetPart::Path => request.path(),
+        TargetPart::PathAndQuery => request.path_and_query(),
+        TargetPart::Whole => request.target(),
+    }
+}
+
+/// The `Host` field says the same as the authority of the target (RFC 9112 §3.2.2). `text` is used and left in any state.
+fn follow_authority(request: &mut Head, text: &mut Vec<u8>) {
+    let Some(authority) = request.authority() else {
+        return;
+    };
+    text.clear();
+    text.extend_from_slice(authority);
+    let host = request.get_all(Name::Host).next();
+    match host.map(|(field, value)| (field, value == text.as_slice())) {
+        Some((_, true)) | None => {}
+        Some((field, false)) => request.set_value(field, text),
+    }
+}
+
+fn memchr(wanted: u8, bytes: &[u8]) -> Option<usize> {
+    bytes.iter().position(|byte| *byte == wanted)
+}

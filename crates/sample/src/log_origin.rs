@@ -1,0 +1,83 @@
+//! The moments at which log lines are written: the steps of `log-profile` and `log-steps`, and what `%OG` says.
+
+/// Why a log line is written (manual §8.2.6 `%OG`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogOrigin {
+    /// Not in a log.
+    #[default]
+    Unspecified,
+    /// The session failed before a stream began.
+    SessionError,
+    /// The session was killed before it was one.
+    SessionKilled,
+    /// A stream began.
+    Accept,
+    /// The request's head is complete.
+    Request,
+    /// The server connection stands.
+    Connect,
+    /// The response's head is complete.
+    Response,
+    /// The end.
+    Close,
+    /// `tcp-request connection do-log`
+    TcpConnection,
+    /// `tcp-request session do-log`
+    TcpSession,
+    /// `tcp-request content do-log`
+    TcpRequest,
+    /// `tcp-response content do-log`
+    TcpResponse,
+    /// `http-request do-log`
+    HttpRequest,
+    /// `http-response do-log`
+    HttpResponse,
+    /// `http-after-response do-log`
+    HttpAfterResponse,
+}
+
+impl LogOrigin {
+    /// How many there are.
+    pub const COUNT: usize = LogOrigin::HttpAfterResponse as usize + 1;
+
+    /// The steps that `on` of `log-profile` and `log-steps` name, but `error` and `any`.
+    pub const STEPS: &[(&'static str, LogOrigin)] = &[
+        ("accept", LogOrigin::Accept),
+        ("request", LogOrigin::Request),
+        ("connect", LogOrigin::Connect),
+        ("response", LogOrigin::Response),
+        ("close", LogOrigin::Close),
+        ("tcp-req-conn", LogOrigin::TcpConnection),
+        ("tcp-req-sess", LogOrigin::TcpSession),
+        ("tcp-req-cont", LogOrigin::TcpRequest),
+        ("tcp-res-cont", LogOrigin::TcpResponse),
+        ("http-req", LogOrigin::HttpRequest),
+        ("http-res", LogOrigin::HttpResponse),
+        ("http-after-res", LogOrigin::HttpAfterResponse),
+    ];
+
+    /// What `%OG` says.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            LogOrigin::Unspecified => "unspec",
+            LogOrigin::SessionError => "sess_error",
+            LogOrigin::SessionKilled => "sess_killed",
+            LogOrigin::Accept => "txn_accept",
+            LogOrigin::Request => "txn_request",
+            LogOrigin::Connect => "txn_connect",
+            LogOrigin::Response => "txn_response",
+            LogOrigin::Close => "txn_close",
+            rule => LogOrigin::STEPS
+                .iter()
+                .find(|(_, step)| *step == rule)
+                .map_or("unspec", |(name, _)| name),
+        }
+    }
+
+    /// The line tells of an error: the step `error` of a profile.
+    #[must_use]
+    pub fn is_error(self) -> bool {
+        matches!(self, LogOrigin::SessionError | LogOrigin::SessionKilled)
+    }
+}

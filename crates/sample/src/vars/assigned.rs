@@ -1,0 +1,65 @@
+//! What converters assign while an expression is evaluated.
+
+use std::cell::{OnceCell, RefCell};
+
+use super::{Change, VarRef};
+use crate::Value;
+
+/// Changes that wait for the owner of the variables, of a stream or of a session. Bounded by the number of variables.
+#[derive(Clone, Debug, Default)]
+pub struct Assigned {
+    /// Made at the first use: a connection at rest is to be small.
+    changes: OnceCell<Box<Changes>>,
+}
+
+type Changes = RefCell<Vec<(VarRef, Change)>>;
+
+impl Assigned {
+    /// Whether changes wait. Nearly always not.
+    #[must_use]
+    #[inline]
+    pub fn any(&self) -> bool {
+        self.changes
+            .get()
+            .is_some_and(|changes| !changes.borrow().is_empty())
+    }
+
+    /// Puts a change in the place of an earlier one of that variable.
+    pub(crate) fn put(&self, var: VarRef, change: Change) {
+        let mut changes = self.changes.get_or_init(Box::default).borrow_mut();
+        changes.retain(|(known, _)| *known != var);
+        changes.push((var, change));
+    }
+
+    /// The value that waits for a variable: the outer none when nothing does, the inner when it is to be unset.
+    pub(crate) fn get(&self, var: VarRef) -> Option<Option<Value<'static>>> {
+        let changes = self.changes.get()?.borrow();
+        let (_, change) = changes.iter().find(|(known, _)| *known == var)?;
+        match change {
+            Change::Keep => None,
+            Change::Unset => Some(None),
+            Change::Set(value) => Some(Some(value.clone())),
+        }
+    }
+
+    /// Bytes of the values that wait.
+    pub(crate) fn bytes(&self) -> usize {
+        let Some(changes) = self.changes.get() else {
+            return 0;
+        };
+        let bytes = |(_, change): &(VarRef, Change)| match change {
+            Change::Set(value) => super::VAR_BYTES + value.text_len(),
+            _ => 0,
+        };
+        changes.borrow().iter().map(bytes).sum()
+    }
+
+    /// Gives every change, oldest first, to `make`.
+    pub(crate) fn settle(&mut self, mut make: impl FnMut(VarRef, Change)) {
+        if let Some(changes) = self.changes.get_mut() {
+            for (var, change) in changes.get_mut().drain(..) {
+                make(var, change);
+            }
+        }
+    }
+}
