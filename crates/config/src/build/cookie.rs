@@ -88,16 +88,17 @@ fn domain<'a>(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'a>) -> Parse<
 fn seconds(cursor: &mut Cursor<'_>, what: &str) -> Parse<u32> {
     let name = cursor.last();
     let text = cursor.value(&format!("{what} in seconds"))?;
-    let time = values::time_in(text, "s", 1_000_000);
-    time.map(|time| time.as_secs() as u32).map_err(|bad| cursor.fault(match bad {
-        Bad::Overflow => format!(
+    match values::time_in(text, "s", 1_000_000) {
+        Ok(time) => Ok(time.as_secs() as u32),
+        // Rounded up.
+        Err(Bad::Underflow) => Ok(1),
+        Err(Bad::Overflow) => Err(cursor.fault(format!(
             "timer overflow in argument <{text}> to <{name}>, maximum value is 2147483647 s (~68 years)."
-        ),
-        Bad::Underflow => format!(
-            "timer underflow in argument <{text}> to <{name}>, minimum non-null value is 1 s."
-        ),
-        Bad::Character(bad) => format!("unexpected character '{bad}' in argument to <{name}>."),
-    }))
+        ))),
+        Err(Bad::Character(bad)) => Err(cursor.fault(format!(
+            "unexpected character '{bad}' in argument to <{name}>."
+        ))),
+    }
 }
 
 fn attribute<'a>(cursor: &mut Cursor<'a>) -> Parse<&'a str> {
@@ -115,7 +116,9 @@ fn attribute<'a>(cursor: &mut Cursor<'a>) -> Parse<&'a str> {
 
 /// `dynamic-cookie-key <key>`
 pub fn dynamic_key(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    let key = line.need(1, || "'dynamic-cookie-key' expects argument.".into())?;
+    let key = line.need(1, || {
+        "'dynamic-cookie-key' expects <secret_key> as argument.".into()
+    })?;
     build.proxy.dynamic_cookie_key = Some(key.to_owned());
     line.at_most(1)
 }
