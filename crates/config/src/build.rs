@@ -11,6 +11,7 @@ pub mod cookie;
 pub mod expressions;
 pub mod frontend;
 pub mod global;
+pub mod h1_case;
 pub mod http_rules;
 pub mod line;
 pub mod log_line;

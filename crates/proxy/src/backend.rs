@@ -162,6 +162,15 @@ impl Core {
             if max == 0 || self.shared.take_slot(stream.backend, server, max) {
                 return Choice::Server(server);
             }
+            // It is worth a wait, if not too many wait there already.
+            let (queued, line) = (
+                self.shared.queued_for(stream.backend, server),
+                &proxy.servers[server],
+            );
+            let worth_it = proxy.max_keep_alive_queue.is_none_or(|max| queued < max);
+            if worth_it && (line.maxqueue == 0 || queued < line.maxqueue) {
+                return Choice::Full(Some(server));
+            }
         }
         let Core {
             backends,

@@ -105,6 +105,7 @@ pub(crate) fn text(status: u16) -> Option<&'static str> {
 pub(crate) fn page_reason(status: u16) -> &'static str {
     match status {
         400 => "Bad request",
+        407 => "Unauthorized",
         413 => "Payload Too Large",
         414 => "URI Too Long",
         502 => "Bad Gateway",

@@ -14,6 +14,7 @@ mod error_pages;
 mod forwarded;
 mod input;
 mod logging;
+mod names;
 mod persist;
 mod pool;
 mod proc_vars;

@@ -292,6 +292,9 @@ impl Core {
         let mut out = std::mem::take(&mut self.scratch);
         out.clear();
         h1::write_response(&stream.response, &mut out);
+        let options = &cx.running.proxy(stream.frontend).options;
+        let bogus = options.h1_case_adjust_bogus_client;
+        crate::names::adjust_case(cx.running, bogus, &mut out);
         let body = if is_bodiless(status) || stream.txn.method == Method::Head {
             &[][..]
         } else {

@@ -16,7 +16,7 @@ pub type GlobalParser = fn(&mut GlobalBuild<'_, '_>, &Line<'_>) -> Parse;
 pub struct GlobalBuild<'a, 'd> {
     /// What all sections share.
     pub shared: &'a mut Shared<'d>,
-    global: Global,
+    pub(super) global: Global,
     maxrewrite_set: bool,
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Keyword, Sections, State};
 use crate::build::global::{self, GlobalParser};
+use crate::build::h1_case;
 
 const fn yes(name: &'static str, parser: GlobalParser, doc: &'static str) -> Keyword<GlobalParser> {
     Keyword::yes(name, Sections::NONE, parser, doc)
@@ -81,8 +82,8 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     yes("grace", global::grace, "Time between a soft stop's signal and the closing of the listeners."),
     yes("group", global::group, "Group to run as, by name."),
     not_yet("h1-accept-payload-with-any-method", "Accepts bodies in HTTP/1.0 GET, HEAD and DELETE requests."),
-    not_yet("h1-case-adjust", "A header name in the case that bogus peers want."),
-    not_yet("h1-case-adjust-file", "A file of header names in the case that bogus peers want."),
+    yes("h1-case-adjust", h1_case::adjust, "A header name in the case that bogus peers want."),
+    yes("h1-case-adjust-file", h1_case::adjust_file, "A file of header names in the case that bogus peers want."),
     not_yet("h1-do-not-close-on-insecure-transfer-encoding", "Keeps connections open after a request with both length headers."),
     not_yet("h2-workaround-bogus-websocket-clients", "Does not announce RFC 8441 to HTTP/2 clients."),
     yes("hard-stop-after", global::hard_stop_after, "Longest time that a soft stop may take."),

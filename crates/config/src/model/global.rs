@@ -69,6 +69,8 @@ pub struct Global {
     pub set_var: Vec<sample::Assignment>,
     /// What variables may take.
     pub var_limits: sample::vars::VarLimits,
+    /// `h1-case-adjust`: by names in lower case, what they are sent as.
+    pub h1_case: std::collections::HashMap<Box<[u8]>, Box<[u8]>>,
     /// `tune.*`.
     pub tune: Tune,
 }

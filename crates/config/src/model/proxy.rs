@@ -82,6 +82,10 @@ pub struct Proxy {
     pub persist_rules: Vec<PersistRule>,
     /// `persist rdp-cookie`: the cookie's name.
     pub rdp_cookie: Option<String>,
+    /// `http-send-name-header`: the header that tells a server its name.
+    pub send_name_header: Option<String>,
+    /// Requests that may wait for the server of the client's last one; none is any number (`max-keep-alive-queue`).
+    pub max_keep_alive_queue: Option<u32>,
     /// Load at which servers reach their `maxconn`.
     pub fullconn: Option<u32>,
     /// Where connections to servers come from.
@@ -250,10 +254,28 @@ pub struct Options {
     pub http_ignore_probes: bool,
     pub http_pretend_keepalive: bool,
     pub http_use_proxy_header: bool,
+    pub http_drop_request_trailers: bool,
+    pub http_drop_response_trailers: bool,
+    pub http_restrict_req_hdr_names: NamePolicy,
+    pub h1_case_adjust_bogus_client: bool,
+    pub h1_case_adjust_bogus_server: bool,
     pub accept_unsafe_violations_in_http_request: bool,
     pub accept_unsafe_violations_in_http_response: bool,
     pub prefer_last_server: bool,
     pub allbackups: bool,
+}
+
+/// `option http-restrict-req-hdr-names`: what becomes of request headers whose names have other characters than letters,
+/// digits and hyphens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NamePolicy {
+    /// They pass.
+    #[default]
+    Preserve,
+    /// They are removed.
+    Delete,
+    /// Their request is refused.
+    Reject,
 }
 
 /// What happens to connections after a response.

@@ -180,6 +180,9 @@ impl Core {
         proxy: usize,
         next: Phase,
     ) -> Step {
+        if !self.restrict_names(cx, stream, proxy) {
+            return Step::Wait;
+        }
         for set in [RuleSet::Request, RuleSet::Redirect] {
             match self.http_rules(cx, stream, proxy, set) {
                 Outcome::Continue => {}
@@ -405,6 +408,7 @@ impl Core {
                 _ => {}
             }
         }
+        stream.upload.drops_trailers = backend.options.http_drop_request_trailers;
         let retry_on = &backend.retry_on;
         stream.retriable =
             retry_on.keeps_requests() && !stream.retried_never && !stream.wants_tunnel;

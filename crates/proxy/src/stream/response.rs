@@ -17,6 +17,7 @@ use super::transfer::{Coding, Outlet, Transfer};
 use super::{Phase, Stream};
 use crate::client::is_idempotent;
 use crate::engine::{Core, Cx, Life};
+use crate::names::{adjust_case, tell_server_name};
 use crate::reply::{is_bodiless, put_length};
 use crate::rules::tcp::Answer;
 use crate::rules::{Outcome, RuleSet};
@@ -55,7 +56,11 @@ impl Core {
             Coding::Plain
         };
         stream.sent.clear();
+        let backend = cx.running.proxy(stream.backend);
+        tell_server_name(backend, stream);
         h1::write_request(&stream.request, &mut stream.sent);
+        let bogus = backend.options.h1_case_adjust_bogus_server;
+        adjust_case(cx.running, bogus, &mut stream.sent);
         stream.resendable = stream.upload.done && stream.kept.is_empty();
         let now = cx.now();
         self.set_deadline(server, deadline(now, stream.server_ms(cx.running)));
@@ -276,6 +281,8 @@ impl Core {
         {
             let mut out = std::mem::take(&mut self.scratch);
             h1::write_response(&stream.response, &mut out);
+            let options = &cx.running.proxy(stream.frontend).options;
+            adjust_case(cx.running, options.h1_case_adjust_bogus_client, &mut out);
             stream.txn.bytes_out += out.len() as u64;
             self.send(cx, client, &out, &[]);
             out.clear();
@@ -364,7 +371,11 @@ impl Core {
             stream.reframe();
         }
         self.finish_response_head(cx, stream);
+        let options = &cx.running.proxy(stream.frontend).options;
+        let bogus = options.h1_case_adjust_bogus_client;
+        stream.download.drops_trailers = options.http_drop_response_trailers;
         h1::write_response(&stream.response, &mut self.scratch);
+        adjust_case(cx.running, bogus, &mut self.scratch);
         stream.answered = true;
         stream.download.open = true;
         // Bytes that came while a rule waited have their turn, and so does the end behind them.

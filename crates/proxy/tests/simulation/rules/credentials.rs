@@ -82,12 +82,12 @@ fn challenges() {
         &format!("{page}\nhttp-request auth realm \"my place\" if {{ path / }}"),
         &format!("{}\n{}", ask("/", ""), said("my place")),
     );
-    let proxied = "option http-use-proxy-header\nhttp-error status 407\nhttp-request auth";
+    let proxied = "option http-use-proxy-header\nhttp-error status 407 hdr a b\nhttp-request auth";
     play(
         "as a proxy",
         proxied,
         &format!(
-            "{}\nc1 < HTTP/1.1 407 Proxy Authentication Required|content-length: 0|proxy-authenticate: Basic realm=\"rules\"||\nlog 407 LR--",
+            "{}\nc1 < HTTP/1.1 407 Proxy Authentication Required|a: b|content-length: 0|proxy-authenticate: Basic realm=\"rules\"||\nlog 407 LR--",
             ask("http://a/", "")
         ),
     );

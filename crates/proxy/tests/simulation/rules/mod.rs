@@ -6,6 +6,7 @@ mod cookies;
 mod credentials;
 mod failures;
 mod messages;
+mod names;
 mod retries;
 mod rewrites;
 mod script;
