@@ -8,7 +8,7 @@
 //!   driver ignores every request for it.
 //! - A driver delivers nothing for a paused connection but [`Engine::on_drained`] and a fatal [`Engine::on_close`].
 
-use crate::Addr;
+use crate::{Addr, Sockets};
 
 /// A connection's name, shared by driver and engine: a slot and the generation of what lives in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -109,7 +109,7 @@ pub enum ConnectError {
 }
 
 /// What the engine asks of its driver. Calls of a dead connection do nothing.
-pub trait Driver {
+pub trait Driver: Sockets {
     /// The time of this round.
     fn now(&self) -> Now;
     /// Sends `head` and then `body`, in one segment where they fit.

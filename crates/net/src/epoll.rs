@@ -4,6 +4,8 @@
 //! report the next bytes as a new edge. A connection that was paused, or had its turn, with bytes left is kept in a
 //! ready list and served before the next wait.
 
+mod asked;
+
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -111,6 +113,8 @@ pub struct EpollDriver {
     out: Vec<u8>,
     /// Closed connections whose last bytes the kernel did not take yet, by the moment they are given up.
     orphans: VecDeque<(u64, ConnId)>,
+    thread_cpu: asked::CpuMeter,
+    process_cpu: asked::CpuMeter,
 }
 
 #[derive(Debug)]
@@ -171,6 +175,7 @@ impl EpollDriver {
     pub fn new(setup: Setup) -> io::Result<Self> {
         let epoll = sys::Epoll::new()?;
         epoll.add(setup.wake.as_raw_fd(), libc::EPOLLIN as u32, TOKEN_WAKE)?;
+        let now = sys::now();
         let mut driver = EpollDriver {
             epoll,
             conns: Slots::default(),
@@ -183,11 +188,13 @@ impl EpollDriver {
             conns_max: setup.conns_max,
             accepts_a_turn_max: setup.accepts_a_turn_max.max(1),
             buffers: setup.buffers,
-            now: sys::now(),
+            now,
             retry_accept_ms: None,
             outbox: Vec::new(),
             out: Vec::new(),
             orphans: VecDeque::new(),
+            thread_cpu: asked::CpuMeter::new(now, 0),
+            process_cpu: asked::CpuMeter::new(now, sys::process_cpu_ns()),
         };
         for listener in setup.listeners {
             let wildcard = sys::is_wildcard(&listener.local);

@@ -10,6 +10,7 @@ pub mod listen;
 pub mod logs;
 pub mod proxy_protocol;
 pub mod slots;
+pub mod sockets;
 pub mod sys;
 pub mod timers;
 
@@ -17,3 +18,4 @@ pub use addr::Addr;
 pub use boundary::{
     Accepted, Close, ConnId, Connect, ConnectError, Driver, Engine, Labels, ListenerId, Now, Sent,
 };
+pub use sockets::{CpuOf, Sockets, TcpInfo};

@@ -47,6 +47,17 @@ impl<T> Slots<T> {
     }
 
     /// The value, if the name is still its own.
+    #[must_use]
+    pub fn get(&self, id: ConnId) -> Option<&T> {
+        let entry = self.entries.get(id.slot as usize)?;
+        if entry.generation == id.generation {
+            entry.value.as_ref()
+        } else {
+            None
+        }
+    }
+
+    /// The value, to be changed, if the name is still its own.
     pub fn get_mut(&mut self, id: ConnId) -> Option<&mut T> {
         let entry = self.entries.get_mut(id.slot as usize)?;
         if entry.generation == id.generation {

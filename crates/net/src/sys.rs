@@ -9,8 +9,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use libc::{c_int, c_void, socklen_t};
 
-use crate::Addr;
 use crate::boundary::Labels;
+use crate::{Addr, TcpInfo};
 
 /// Longest path of a UNIX socket, without the terminating NUL.
 pub const UNIX_PATH_BYTES_MAX: usize = 107;
@@ -734,9 +734,9 @@ pub fn is_wildcard(addr: &Addr) -> bool {
     }
 }
 
-/// Kernel facts of a TCP connection (`TCP_INFO`), microseconds.
+/// Kernel facts of a TCP connection (`TCP_INFO`).
 #[must_use]
-pub fn tcp_rtt_us(fd: RawFd) -> Option<(u32, u32)> {
+pub fn tcp_info(fd: RawFd) -> Option<TcpInfo> {
     // SAFETY: an all-zero tcp_info is valid.
     let mut info: libc::tcp_info = unsafe { zeroed() };
     let mut len = size_of::<libc::tcp_info>() as socklen_t;
@@ -750,5 +750,62 @@ pub fn tcp_rtt_us(fd: RawFd) -> Option<(u32, u32)> {
             &mut len,
         )
     };
-    (rc == 0).then_some((info.tcpi_rtt, info.tcpi_rttvar))
+    (rc == 0).then_some(TcpInfo {
+        rtt_us: info.tcpi_rtt,
+        rttvar_us: info.tcpi_rttvar,
+        unacked: info.tcpi_unacked,
+        sacked: info.tcpi_sacked,
+        lost: info.tcpi_lost,
+        retrans: info.tcpi_retrans,
+        fackets: info.tcpi_fackets,
+        reordering: info.tcpi_reordering,
+    })
+}
+
+/// The largest packet that [`saved_syn`] gives: one of 60 bytes of link, 60 of IP and 60 of TCP header at the most.
+const SAVED_SYN_BYTES_MAX: usize = 256;
+
+/// Appends the packet that opened an accepted connection (`TCP_SAVED_SYN`); false when the system refuses to tell.
+pub fn saved_syn(fd: RawFd, out: &mut Vec<u8>) -> bool {
+    let mut packet = [0_u8; SAVED_SYN_BYTES_MAX];
+    let mut len = packet.len() as socklen_t;
+    // SAFETY: the pointers describe `packet` and `len`.
+    let rc = unsafe {
+        libc::getsockopt(
+            fd,
+            libc::IPPROTO_TCP,
+            libc::TCP_SAVED_SYN,
+            packet.as_mut_ptr().cast(),
+            &mut len,
+        )
+    };
+    if rc == 0 {
+        out.extend_from_slice(&packet[..packet.len().min(len as usize)]);
+    }
+    rc == 0
+}
+
+/// Whether an address is one of this machine's: a datagram socket can be bound to those alone, and can reach itself there
+/// (a multicast group, for one, can be bound but not reached). None when the system does not say.
+#[must_use]
+pub fn is_local(ip: IpAddr) -> Option<bool> {
+    let addr = Addr::Inet(SocketAddr::new(ip, 0));
+    let fd = datagram_socket(&addr).ok()?;
+    match bind(&fd, &addr) {
+        Ok(()) => Some(connect(fd.as_raw_fd(), &addr).is_ok()),
+        Err(error) if error.raw_os_error() == Some(libc::EADDRNOTAVAIL) => Some(false),
+        Err(_) => None,
+    }
+}
+
+/// Nanoseconds of processor time that this thread has used.
+#[must_use]
+pub fn thread_cpu_ns() -> u64 {
+    clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// Nanoseconds of processor time that all threads of the process have used.
+#[must_use]
+pub fn process_cpu_ns() -> u64 {
+    clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }

@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use spangate_net::epoll::{EpollDriver, Listener, Setup, SocketBuffers};
-use spangate_net::{Accepted, Addr, Close, ConnId, Driver, Engine, ListenerId, Sent};
+use spangate_net::{Accepted, Addr, Close, ConnId, Driver, Engine, ListenerId, Sent, TcpInfo};
 
 /// How long anything may take.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -41,6 +41,13 @@ impl Flood {
     }
 }
 
+/// Asks the driver about its first connection, and closes it.
+#[derive(Default)]
+struct Asks {
+    peer: Option<Addr>,
+    answers: Option<(TcpInfo, Addr, Option<bool>, Option<bool>)>,
+}
+
 fn message(number: usize) -> Vec<u8> {
     (0..MESSAGE_BYTES)
         .map(|at| (number * 7 + at) as u8)
@@ -70,6 +77,36 @@ impl<D: Driver> Engine<D> for Flood {
     }
     fn is_finished(&self) -> bool {
         self.over
+    }
+}
+
+impl<D: Driver> Engine<D> for Asks {
+    type Message = ();
+
+    fn on_accept(&mut self, driver: &mut D, conn: ConnId, accepted: Accepted) {
+        let foreign = "192.0.2.1".parse().expect("an address");
+        let own = accepted.peer.ip().expect("an address");
+        let local = driver.local_addr(conn).expect("a local address");
+        let info = driver.tcp_info(conn).expect("a TCP connection");
+        let places = (driver.is_local(own), driver.is_local(foreign));
+        self.peer = Some(accepted.peer);
+        self.answers = Some((info, local, places.0, places.1));
+        driver.close(conn);
+        assert_eq!(driver.tcp_info(conn), None, "it is gone");
+    }
+    fn on_connected(&mut self, _: &mut D, _: ConnId) {}
+    fn on_data(&mut self, _: &mut D, _: ConnId, _: &[u8]) {}
+    fn on_drained(&mut self, _: &mut D, _: ConnId) {}
+    fn on_eof(&mut self, _: &mut D, _: ConnId) {}
+    fn on_close(&mut self, _: &mut D, _: ConnId, _: Close) {}
+    fn on_timer(&mut self, _: &mut D) {}
+    fn next_deadline_ms(&mut self) -> Option<u64> {
+        None
+    }
+    fn on_round_end(&mut self, _: &mut D) {}
+    fn on_message(&mut self, _: &mut D, (): ()) {}
+    fn is_finished(&self) -> bool {
+        self.answers.is_some()
     }
 }
 
@@ -125,4 +162,21 @@ fn what_was_sent_before_a_close_arrives_whole_and_in_order() {
     for (number, bytes) in all.chunks(MESSAGE_BYTES).enumerate() {
         assert_eq!(bytes, message(number), "message {number}");
     }
+}
+
+#[test]
+fn a_driver_tells_what_the_kernel_knows() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let to = listener.local_addr().expect("an address");
+    let (mut driver, _wake) = driver(listener);
+    let stream = TcpStream::connect(to).expect("a connection");
+    let (_sender, messages) = mpsc::channel();
+    let mut engine = Asks::default();
+    driver.run(&mut engine, &messages).expect("it ran");
+    let (info, local, own, foreign) = engine.answers.expect("answers");
+    assert_eq!(local, Addr::Inet(to));
+    let peer = stream.local_addr().expect("an address");
+    assert_eq!(engine.peer, Some(Addr::Inet(peer)));
+    assert!(info.reordering > 0, "{info:?}");
+    assert_eq!((own, foreign), (Some(true), Some(false)));
 }

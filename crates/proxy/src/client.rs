@@ -4,13 +4,13 @@ use http::Method;
 use net::proxy_protocol;
 use net::timers::NEVER_MS;
 use net::{Accepted, ConnId, Driver, ListenerId};
-use sample::{LogOrigin, Session};
+use sample::{ConnError, LogOrigin, Session};
 
 use crate::conn::{Client, Role, Stage};
 use crate::engine::{Core, Cx, DRAIN_IDLE_MS, Life};
 use crate::rules::Verdict;
 use crate::running::deadline;
-use crate::shared::Count;
+use crate::shared::{Count, Pace};
 use crate::stream::{Phase, Stream};
 
 /// How long a client that was told of the end is listened to.
@@ -84,6 +84,7 @@ impl Core {
                 Verdict::Close => return self.close_client(cx, conn),
             }
         }
+        self.mark(cx, Pace::Sessions(frontend));
         let timeouts = &cx.running.timeouts[frontend];
         if cx.running.is_http(frontend) {
             self.set_deadline(conn, deadline(now, timeouts.http_request));
@@ -294,13 +295,9 @@ impl Core {
             }
             Err(error) => {
                 let why = match error {
-                    proxy_protocol::Error::NotProxy => {
-                        "Received something which does not look like a PROXY protocol header"
-                    }
-                    proxy_protocol::Error::UnknownProtocol => {
-                        "Received an unhandled protocol in the PROXY protocol header"
-                    }
-                    _ => "Received an invalid PROXY protocol header",
+                    proxy_protocol::Error::NotProxy => ConnError::ProxyNone,
+                    proxy_protocol::Error::UnknownProtocol => ConnError::ProxyUnknown,
+                    _ => ConnError::ProxyBad,
                 };
                 self.fail_session(cx, conn, why, false);
                 bytes.len()
@@ -313,7 +310,7 @@ impl Core {
         &mut self,
         cx: &mut Cx<'_, D>,
         conn: ConnId,
-        why: &str,
+        why: ConnError,
         silent: bool,
     ) {
         self.log_failed_session(cx, conn, why, silent);
@@ -383,11 +380,11 @@ impl Core {
             // What it has not taken yet goes first.
             (Stage::Ready, None) if backlog => {}
             (Stage::ProxyHeader, None) if has_input => {
-                let why = "Truncated PROXY protocol header received";
+                let why = ConnError::ProxyTruncated;
                 self.fail_session(cx, conn, why, false)
             }
             (Stage::ProxyHeader, None) => {
-                let why = "Connection closed while waiting for PROXY protocol header";
+                let why = ConnError::ProxyEmpty;
                 self.fail_session(cx, conn, why, true)
             }
             (_, None) => self.close_client(cx, conn),
@@ -424,7 +421,7 @@ impl Core {
         let (ready, frontend) = (client.stage == Stage::Ready, client.frontend);
         let silent = ready && client.streams == 0 && cx.running.is_http(frontend);
         if client.stage == Stage::ProxyHeader {
-            let why = "Connection error while waiting for PROXY protocol header";
+            let why = ConnError::ProxyAbort;
             self.log_failed_session(cx, conn, why, true);
             return self.forget_client(cx, conn);
         }
@@ -455,8 +452,8 @@ impl Core {
             }
             (Stage::ProxyHeader, None) => {
                 let why = match self.conns.input(conn) {
-                    [] => "Timeout while waiting for PROXY protocol header",
-                    _ => "Truncated PROXY protocol header received",
+                    [] => ConnError::ProxyTimeout,
+                    _ => ConnError::ProxyTruncated,
                 };
                 self.fail_session(cx, conn, why, false)
             }

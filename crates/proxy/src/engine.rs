@@ -9,7 +9,7 @@ use net::{Accepted, Close, ConnId, Driver, ListenerId, Now, Sent};
 use crate::backend::Backend;
 use crate::conn::{Conns, Role};
 use crate::running::Running;
-use crate::shared::{Count, Shared};
+use crate::shared::{Count, Pace, Shared};
 use crate::stream::{StreamId, Streams};
 use crate::world::View;
 
@@ -318,7 +318,7 @@ impl Core {
         self.timers.set(conn.slot, at_ms);
     }
 
-    pub fn view<'a, D: Driver>(&'a self, cx: &Cx<'a, D>) -> View<'a> {
+    pub fn view<'a, D: Driver>(&'a self, cx: &'a Cx<'_, D>) -> View<'a> {
         View {
             running: cx.running,
             shared: &self.shared,
@@ -326,7 +326,15 @@ impl Core {
             stopping: self.life != Life::Serving,
             now_ms: cx.now().ms(),
             random: &self.random,
+            sockets: Some(cx.driver),
+            client: None,
+            server: None,
         }
+    }
+
+    /// One event of a rate.
+    pub fn mark<D: Driver>(&self, cx: &Cx<'_, D>, what: Pace) {
+        self.shared.mark(self.worker, what, cx.now().ms());
     }
 
     pub fn count(&self, what: Count) {

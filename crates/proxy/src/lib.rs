@@ -20,6 +20,7 @@ mod pool;
 mod proc_vars;
 mod proxy_header;
 mod queue;
+mod rates;
 mod reply;
 mod rules;
 mod running;

@@ -138,6 +138,9 @@ impl Running {
                 stopping: false,
                 now_ms: self.process.started.ms(),
                 random: &random,
+                sockets: None,
+                client: None,
+                server: None,
             };
             let scope = Scope {
                 now: self.process.started,
@@ -148,6 +151,7 @@ impl Running {
                 response: None,
                 request_data: &[],
                 response_data: &[],
+                from_server: false,
                 last_chance: true,
             };
             let change = assignment.eval(&scope, &mut Vec::new());

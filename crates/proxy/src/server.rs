@@ -3,12 +3,12 @@
 use config::model::{SendProxy, ServerAddress};
 use net::timers::NEVER_MS;
 use net::{Addr, Close, ConnId, Connect, ConnectError, Driver, Labels};
-use sample::LogOrigin;
+use sample::{ConnError, LogOrigin};
 
 use crate::conn::{Role, Server};
 use crate::engine::{Core, Cx};
 use crate::running::deadline;
-use crate::shared::Count;
+use crate::shared::{Count, Pace};
 use crate::stream::phases::Step;
 use crate::stream::retry::Failure;
 use crate::stream::{Phase, Stream};
@@ -119,7 +119,7 @@ impl Core {
         if !std::mem::replace(&mut stream.server_counted, true) {
             self.count(Count::Server(stream.backend, server));
         }
-        let _ = cx;
+        self.mark(cx, Pace::Server(stream.backend, server));
     }
 
     fn is_private<D: Driver>(&self, cx: &Cx<'_, D>, backend: usize, server: usize) -> bool {
@@ -141,6 +141,7 @@ impl Core {
             return self.close_server(cx, conn);
         };
         stream.txn.timing.connected_ms = Some(cx.now().ms());
+        stream.txn.server_error = ConnError::None;
         self.log_at(cx, &mut stream, LogOrigin::Connect);
         if !header.is_empty() {
             self.send(cx, conn, &header, &[]);
@@ -286,6 +287,7 @@ impl Core {
 
     /// A stream's server connection failed it: tried again where that is safe, else told to the client.
     fn server_failed<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, why: Close) {
+        stream.txn.server_error = ConnError::Reset;
         match stream.phase {
             Phase::Connect => {
                 self.drop_server(cx, stream);
@@ -353,6 +355,11 @@ impl Core {
         error: ConnectError,
     ) -> Step {
         let retry_on = &cx.running.proxy(stream.backend).retry_on;
+        stream.txn.server_error = match error {
+            ConnectError::Refused => ConnError::Refused,
+            ConnectError::Resource => ConnError::Socket,
+            ConnectError::Timeout => ConnError::None,
+        };
         stream.tries += 1;
         if stream.tries > stream.retries_max(cx.running) || !retry_on.conn_failure {
             let who = if error == ConnectError::Timeout {

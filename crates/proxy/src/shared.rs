@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+use crate::rates::{Meter, Reading};
 use crate::running::Running;
 
 /// See the module. Everything is atomic; nothing is locked.
@@ -55,6 +56,30 @@ struct Counters {
     binds: Vec<Vec<AtomicU32>>,
     queued: Vec<AtomicU32>,
     logged: Vec<AtomicU32>,
+    /// By proxy.
+    rates: Vec<ProxyRates>,
+}
+
+/// What is measured of a proxy, by one worker.
+#[derive(Debug)]
+struct ProxyRates {
+    sessions: Meter,
+    requests: Meter,
+    streams: Meter,
+    servers: Vec<Meter>,
+}
+
+/// What is measured over the last second.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pace {
+    /// Connections of a frontend.
+    Sessions(usize),
+    /// HTTP requests of a frontend.
+    Requests(usize),
+    /// Streams that a backend was given.
+    Streams(usize),
+    /// Streams that a server was given.
+    Server(usize, usize),
 }
 
 /// What is counted.
@@ -99,6 +124,15 @@ impl Shared {
                 .collect(),
             queued: zeros(proxies.len()),
             logged: zeros(proxies.len()),
+            rates: proxies
+                .iter()
+                .map(|proxy| ProxyRates {
+                    sessions: Meter::default(),
+                    requests: Meter::default(),
+                    streams: Meter::default(),
+                    servers: proxy.servers.iter().map(|_| Meter::default()).collect(),
+                })
+                .collect(),
         };
         Shared {
             workers: (0..workers).map(|_| counters()).collect(),
@@ -148,6 +182,30 @@ impl Shared {
         (0..self.workers.len()).fold(0, |sum, worker| {
             sum.wrapping_add(self.cell(worker, what).load(Relaxed))
         })
+    }
+
+    fn meter(&self, worker: usize, what: Pace) -> &Meter {
+        let rates = &self.workers[worker].rates;
+        match what {
+            Pace::Sessions(proxy) => &rates[proxy].sessions,
+            Pace::Requests(proxy) => &rates[proxy].requests,
+            Pace::Streams(proxy) => &rates[proxy].streams,
+            Pace::Server(proxy, server) => &rates[proxy].servers[server],
+        }
+    }
+
+    /// One event of a rate.
+    pub(crate) fn mark(&self, worker: usize, what: Pace, now_ms: u64) {
+        self.meter(worker, what).count(now_ms);
+    }
+
+    /// Events of the last second, all workers together.
+    pub(crate) fn rate(&self, what: Pace, now_ms: u64) -> u32 {
+        let mut sum = Reading::default();
+        for worker in 0..self.workers.len() {
+            self.meter(worker, what).read(now_ms, &mut sum);
+        }
+        sum.per_second()
     }
 
     /// One worker's part of a count.

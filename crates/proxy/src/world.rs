@@ -1,12 +1,16 @@
 //! The engine's answers to what expressions ask of the world: names and live counts.
 
-use config::model::Mode;
+use config::model::{Mode, Proxy, Server};
 use sample::Value;
-use sample::facts::{BindFacts, ProxyFacts, ServerFacts};
+use std::net::IpAddr;
+
+use net::timers::NEVER_MS;
+use net::{Addr, ConnId, CpuOf, Sockets, TcpInfo};
+use sample::facts::{BindFacts, ProxyFacts, Rate, ServerFacts, Side, Timeouts};
 use sample::vars::{Change, VarLimits, VarNames};
 
 use crate::running::Running;
-use crate::shared::{Count, Shared};
+use crate::shared::{Count, Pace, Shared};
 
 /// Borrowed for one evaluation.
 pub(crate) struct View<'a> {
@@ -17,17 +21,26 @@ pub(crate) struct View<'a> {
     pub now_ms: u64,
     /// The random number of this evaluation's moment.
     pub random: &'a std::cell::Cell<u64>,
+    /// The driver, for what only it can tell; none where there is none.
+    pub sockets: Option<&'a dyn Sockets>,
+    /// The connections that it is asked about.
+    pub client: Option<ConnId>,
+    pub server: Option<ConnId>,
+}
+
+impl View<'_> {
+    fn conn(&self, side: Side) -> Option<ConnId> {
+        match side {
+            Side::Client => self.client,
+            Side::Server => self.server,
+        }
+    }
 }
 
 impl sample::World for View<'_> {
     fn proxy(&self, proxy: u32) -> Option<ProxyFacts<'_>> {
         let index = proxy as usize;
         let proxy = self.running.config.proxies.get(index)?;
-        let usable = proxy
-            .servers
-            .iter()
-            .filter(|server| !server.disabled)
-            .count();
         Some(ProxyFacts {
             name: &proxy.name,
             id: proxy.id,
@@ -35,7 +48,7 @@ impl sample::World for View<'_> {
             frontend_connections: self.shared.count(Count::Frontend(index)),
             backend_connections: self.shared.count(Count::Backend(index)),
             queue: self.shared.count(Count::Queued(index)),
-            usable_servers: usable as u32,
+            usable_servers: usable_servers(proxy),
             servers: proxy.servers.len() as u32,
             default_backend: proxy
                 .default_backend
@@ -62,13 +75,8 @@ impl sample::World for View<'_> {
     }
 
     fn server(&self, backend: u32, server: u32) -> Option<ServerFacts<'_>> {
-        let line = self
-            .running
-            .config
-            .proxies
-            .get(backend as usize)?
-            .servers
-            .get(server as usize)?;
+        let proxy = self.running.config.proxies.get(backend as usize)?;
+        let line = proxy.servers.get(server as usize)?;
         Some(ServerFacts {
             name: &line.name,
             id: line.id,
@@ -79,6 +87,8 @@ impl sample::World for View<'_> {
             queue: self.shared.queued_for(backend as usize, server as usize),
             maxqueue: line.maxqueue,
             is_up: !line.disabled,
+            takes_traffic: takes_traffic(proxy, server as usize),
+            user_weight: line.weight,
             weight: line.weight,
             initial_weight: line.weight,
         })
@@ -164,6 +174,66 @@ impl sample::World for View<'_> {
         self.running.process.utc_offset_seconds
     }
 
+    fn rate(&self, of: Rate) -> u32 {
+        let proxies = &self.running.config.proxies;
+        let known = |proxy: u32| (proxy as usize) < proxies.len();
+        let pace = match of {
+            Rate::FrontendSessions(proxy) if known(proxy) => Pace::Sessions(proxy as usize),
+            Rate::FrontendRequests(proxy) if known(proxy) => Pace::Requests(proxy as usize),
+            Rate::BackendSessions(proxy) if known(proxy) => Pace::Streams(proxy as usize),
+            Rate::ServerSessions(proxy, server)
+                if known(proxy) && (server as usize) < proxies[proxy as usize].servers.len() =>
+            {
+                Pace::Server(proxy as usize, server as usize)
+            }
+            _ => return 0,
+        };
+        self.shared.rate(pace, self.now_ms)
+    }
+
+    fn timeouts(&self, proxy: u32) -> Option<Timeouts> {
+        let ms = &self.running.timeouts.get(proxy as usize)?;
+        let own = self.running.config.proxies.get(proxy as usize)?;
+        let or_none = |ms: u64| if ms == NEVER_MS { 0 } else { ms };
+        Some(Timeouts {
+            client_ms: or_none(ms.client),
+            connect_ms: or_none(ms.connect),
+            queue_ms: or_none(ms.queue),
+            server_ms: or_none(ms.server),
+            tarpit_ms: or_none(ms.tarpit),
+            tunnel_ms: or_none(ms.tunnel),
+            retries: own.retries,
+        })
+    }
+
+    fn tcp_info(&self, side: Side) -> Option<TcpInfo> {
+        self.sockets?.tcp_info(self.conn(side)?)
+    }
+
+    fn saved_syn(&self, out: &mut Vec<u8>) -> bool {
+        match (self.sockets, self.client) {
+            (Some(sockets), Some(client)) => sockets.saved_syn(client, out),
+            _ => false,
+        }
+    }
+
+    fn local_addr(&self, side: Side) -> Option<Addr> {
+        self.sockets?.local_addr(self.conn(side)?)
+    }
+
+    fn is_local(&self, ip: IpAddr) -> Option<bool> {
+        self.sockets?.is_local(ip)
+    }
+
+    fn cpu_usage(&self, of: CpuOf) -> u32 {
+        let usage = self.sockets.map_or(0, |sockets| sockets.cpu_usage(of));
+        let threads = match of {
+            CpuOf::Thread => 1,
+            CpuOf::Process => self.running.process.nbthread.max(1),
+        };
+        (usage / threads).min(100)
+    }
+
     fn random(&self) -> u64 {
         next_random(self.random)
     }
@@ -192,6 +262,35 @@ impl sample::World for View<'_> {
     fn var_bytes(&self) -> usize {
         self.shared.var_bytes()
     }
+}
+
+fn is_usable(line: &&Server) -> bool {
+    !line.disabled && line.weight > 0
+}
+
+/// Servers that are chosen from: backups only where there is no other, and of those the first alone, unless
+/// `option allbackups` takes them all.
+fn usable_servers(proxy: &Proxy) -> u32 {
+    let usable = || proxy.servers.iter().filter(is_usable);
+    let first = usable().filter(|line| !line.backup).count();
+    let backups = usable().count() - first;
+    let count = match (first, proxy.options.allbackups) {
+        (0, true) => backups,
+        (0, false) => backups.min(1),
+        _ => first,
+    };
+    count as u32
+}
+
+/// Whether a server is one of [`usable_servers`].
+fn takes_traffic(proxy: &Proxy, server: usize) -> bool {
+    let line = &proxy.servers[server];
+    if !is_usable(&line) || !line.backup {
+        return is_usable(&line);
+    }
+    let mut usable = proxy.servers.iter().filter(is_usable);
+    let chosen = |first: &Server| proxy.options.allbackups || std::ptr::eq(first, line);
+    usable.clone().all(|line| line.backup) && usable.next().is_some_and(chosen)
 }
 
 /// SplitMix64: the engine's randomness is a seed that its driver's owner gives.

@@ -10,7 +10,7 @@ use config::load::{LoadOptions, load};
 use config::reader::Input;
 use net::{
     Accepted, Addr, ConnId, Connect, ConnectError, Driver, Engine as _, Labels, ListenerId, Now,
-    Sent,
+    Sent, Sockets,
 };
 use spangate_proxy::{Engine, Process, Running, Shared};
 
@@ -67,6 +67,8 @@ impl Sink {
         }
     }
 }
+
+impl Sockets for Sink {}
 
 impl Driver for Sink {
     fn now(&self) -> Now {

@@ -2,11 +2,14 @@
 //! to each evaluation. A moment that a fact is not known yet at (no response, no server) is `None` or an empty value.
 
 use http::Head;
-use net::{Addr, Now};
+use http::h1::Framing;
+use std::net::IpAddr;
+
+use net::{Addr, CpuOf, Now, TcpInfo};
 
 pub use crate::vars::Vars;
 use crate::vars::{Assigned, Change, VarLimits, VarNames};
-use crate::{LogOrigin, Value};
+use crate::{ConnError, LogOrigin, Value};
 
 /// Facts of a client connection, for as long as it lives.
 #[derive(Clone, Debug)]
@@ -29,8 +32,8 @@ pub struct Session {
     pub received_proxy: bool,
     /// Milliseconds that the handshakes took (PROXY, TLS): `%Th`.
     pub handshake_ms: u32,
-    /// What `fc_err` says: 0 unless the connection failed before its first stream.
-    pub error: u32,
+    /// What `fc_err` says: none unless the connection failed before its first stream.
+    pub error: ConnError,
     /// The connection is encrypted: `~` after the frontend in `%ft`.
     pub tls: bool,
     /// TLVs of the PROXY protocol v2 header, as received (type, length, value …); none otherwise.
@@ -57,7 +60,7 @@ impl Session {
             bind,
             received_proxy: false,
             handshake_ms: 0,
-            error: 0,
+            error: ConnError::None,
             tls: false,
             tlvs: None,
             log_origin: LogOrigin::default(),
@@ -143,10 +146,16 @@ pub struct Txn {
     pub server_dst: Option<Addr>,
     /// The server connection was a reused one (`bc_reused`).
     pub server_reused: bool,
+    /// Why the last attempt to connect failed (`bc_err`).
+    pub server_error: ConnError,
     /// Bytes to the client (`%B`).
     pub bytes_out: u64,
     /// Bytes from the client (`%U`).
     pub bytes_in: u64,
+    /// Bytes sent to the server (`req.bytes_out`).
+    pub bytes_to_server: u64,
+    /// Bytes received from the server (`res.bytes_in`).
+    pub bytes_from_server: u64,
     /// Connection retries.
     pub retries: u32,
     /// Another server was taken after the retries: `+` before `%rc`.
@@ -175,10 +184,18 @@ pub struct Txn {
     pub captured_response_cookie: Option<Box<[u8]>>,
     /// The unique id, once it was made (`%ID`, `unique-id`).
     pub unique_id: crate::UniqueId,
-    /// What rules set of the stream's timeouts (`set-timeout`).
-    pub timeouts: Timeouts,
-    /// The number of retries that a rule set (`set-retries`), in place of the backend's.
-    pub retries_max: Option<u32>,
+    /// What rules gave this stream instead of its proxies' timeouts.
+    pub own_timeouts: OwnTimeouts,
+    /// How the request's body is framed: what of [`Scope::request_data`] is its body, and in which form.
+    pub request_framing: Framing,
+    /// The same of the response.
+    pub response_framing: Framing,
+    /// In TCP: the bytes at hand are no HTTP request, and no more of them will make one.
+    pub never_http: bool,
+    /// Times that the engine has worked on this stream (`cpu_calls`).
+    pub turns: u32,
+    /// `set-priority-class` and `set-priority-offset`.
+    pub priority: (i32, i32),
     /// Moments of the stream.
     pub timing: Timing,
     /// Variables of scope `txn`.
@@ -216,8 +233,11 @@ impl Txn {
             dst,
             server_dst,
             server_reused,
+            server_error,
             bytes_out,
             bytes_in,
+            bytes_to_server,
+            bytes_from_server,
             retries,
             redispatched,
             server_queue,
@@ -232,8 +252,12 @@ impl Txn {
             captured_request_cookie,
             captured_response_cookie,
             unique_id,
-            timeouts,
-            retries_max,
+            own_timeouts,
+            request_framing,
+            response_framing,
+            never_http,
+            turns,
+            priority,
             timing,
             txn_vars,
             req_vars,
@@ -242,6 +266,7 @@ impl Txn {
             responding,
         } = self;
         (*id, *bytes_out, *bytes_in) = (0, 0, 0);
+        (*bytes_to_server, *bytes_from_server) = (0, 0);
         (*retries, *server_queue, *backend_queue) = (0, 0, 0);
         (*status, *server_status) = (0, 0);
         for flag in [
@@ -252,6 +277,7 @@ impl Txn {
             server_reused,
             redispatched,
             responding,
+            never_http,
         ] {
             *flag = false;
         }
@@ -260,6 +286,7 @@ impl Txn {
         (*backend, *server, *service) = (None, None, None);
         (*src, *dst) = (None, None);
         (*server_src, *server_dst) = (None, None);
+        *server_error = ConnError::None;
         *termination = [0; 4];
         (*last_rule, *waits) = (None, None);
         (*prio_class, *prio_offset) = (0, 0);
@@ -267,8 +294,9 @@ impl Txn {
         captured_response.clear();
         (*captured_request_cookie, *captured_response_cookie) = (None, None);
         *unique_id = crate::UniqueId::default();
-        *timeouts = Timeouts::default();
-        *retries_max = None;
+        *own_timeouts = OwnTimeouts::default();
+        (*request_framing, *response_framing) = (Framing::default(), Framing::default());
+        (*turns, *priority) = (0, (0, 0));
         *timing = Timing::default();
         txn_vars.clear();
         req_vars.clear();
@@ -311,23 +339,6 @@ impl Txn {
     }
 }
 
-/// Timeouts of a stream in place of those of its proxies, in milliseconds; 0 is none at all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Timeouts {
-    /// Inactivity of the client.
-    pub client: Option<u32>,
-    /// A connection to a server.
-    pub connect: Option<u32>,
-    /// A place in a queue.
-    pub queue: Option<u32>,
-    /// Inactivity of the server.
-    pub server: Option<u32>,
-    /// A tarpitted request.
-    pub tarpit: Option<u32>,
-    /// Inactivity of a tunnel.
-    pub tunnel: Option<u32>,
-}
-
 /// Moments of a stream in monotonic milliseconds; none where it did not come that far.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Timing {
@@ -365,6 +376,10 @@ pub struct ServerFacts<'a> {
     pub maxqueue: u32,
     /// It can take traffic.
     pub is_up: bool,
+    /// It is given traffic now: a backup server only where no other is up.
+    pub takes_traffic: bool,
+    /// The weight that its user set last (`srv_uweight`).
+    pub user_weight: u32,
     /// Current weight (`srv_weight`).
     pub weight: u32,
     /// Configured weight (`srv_iweight`).
@@ -403,6 +418,55 @@ pub struct BindFacts<'a> {
     pub id: u32,
     /// Connections on it (`dst_conn`).
     pub connections: u32,
+}
+
+/// How often something happened in the last second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    /// Connections of a frontend (`fe_sess_rate`).
+    FrontendSessions(u32),
+    /// HTTP requests of a frontend (`fe_req_rate`).
+    FrontendRequests(u32),
+    /// Streams that a backend was given (`be_sess_rate`).
+    BackendSessions(u32),
+    /// Streams that a server of a backend was given (`srv_sess_rate`).
+    ServerSessions(u32, u32),
+}
+
+/// One of the two connections of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The client's.
+    Client,
+    /// The server's.
+    Server,
+}
+
+/// The timeouts of a proxy in milliseconds, 0 for none, and its retries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Timeouts {
+    pub client_ms: u64,
+    pub connect_ms: u64,
+    pub queue_ms: u64,
+    pub server_ms: u64,
+    pub tarpit_ms: u64,
+    pub tunnel_ms: u64,
+    pub retries: u32,
+}
+
+/// What rules gave one stream instead of its proxies' timeouts (`set-timeout`) and retries (`set-retries`); none where no
+/// rule did. Milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct OwnTimeouts {
+    pub client_ms: Option<u64>,
+    pub connect_ms: Option<u64>,
+    pub queue_ms: Option<u64>,
+    pub server_ms: Option<u64>,
+    pub tarpit_ms: Option<u64>,
+    pub tunnel_ms: Option<u64>,
+    pub retries: Option<u32>,
 }
 
 /// Names and live counters that expressions and logs name (`%f`, `%b`, `%s`, `%ac`, `nbsrv`, …).
@@ -467,6 +531,34 @@ pub trait World {
     fn unique_id_format(&self, _frontend: u32) -> Option<&crate::LogFormat> {
         None
     }
+    /// A rate; the reading sums what the workers count.
+    fn rate(&self, _of: Rate) -> u32 {
+        0
+    }
+    /// The timeouts of a proxy; none for an index that does not exist.
+    fn timeouts(&self, _proxy: u32) -> Option<Timeouts> {
+        None
+    }
+    /// What the kernel knows of a connection of this stream; none without one, and for what is no TCP.
+    fn tcp_info(&self, _side: Side) -> Option<TcpInfo> {
+        None
+    }
+    /// Appends the packet that opened the client's connection; whether its connection is one that may have it.
+    fn saved_syn(&self, _out: &mut Vec<u8>) -> bool {
+        false
+    }
+    /// The address that a connection of this stream has on this machine.
+    fn local_addr(&self, _side: Side) -> Option<Addr> {
+        None
+    }
+    /// Whether an address is one of this machine's; none when the system does not say.
+    fn is_local(&self, _ip: IpAddr) -> Option<bool> {
+        None
+    }
+    /// Processor time in percent, between 0 and 100, on average of the threads.
+    fn cpu_usage(&self, _of: CpuOf) -> u32 {
+        0
+    }
     /// A variable of scope `proc`.
     fn proc_var(&self, _slot: u32) -> Option<Value<'static>> {
         None
@@ -520,6 +612,8 @@ pub struct Scope<'a> {
     pub request_data: &'a [u8],
     /// The same of the response channel.
     pub response_data: &'a [u8],
+    /// The expression stands on the response's way: what `hdr` and `payload` mean without saying it.
+    pub from_server: bool,
     /// No more data will come before the rule must decide: what is missing now stays missing
     /// (`wait_end`; [`crate::Condition::test`] then never answers `Wait`).
     pub last_chance: bool,

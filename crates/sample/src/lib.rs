@@ -14,12 +14,14 @@ pub mod acl;
 pub mod auth;
 pub mod bytes;
 pub mod compile;
+mod conn_error;
 pub mod error;
 pub mod expr;
 pub mod facts;
 pub mod logformat;
 pub mod place;
 pub mod reference;
+pub mod sniff;
 pub mod value;
 pub mod vars;
 
@@ -58,9 +60,10 @@ pub mod hashes {
 pub use acl::{Acls, Condition, Verdict};
 pub use bytes::{Bytes, SAMPLE_BYTES_MAX};
 pub use compile::{Compiler, Style};
+pub use conn_error::ConnError;
 pub use error::ExprError;
 pub use expr::Expr;
-pub use facts::{RulePlace, Scope, Session, Timeouts, Timing, Txn, Waits, World};
+pub use facts::{RulePlace, Scope, Session, Timing, Txn, Waits, World};
 pub use log_origin::LogOrigin;
 pub use logformat::LogFormat;
 pub use place::Place;

@@ -79,6 +79,15 @@ const PARTICULAR: &[(&str, &str)] = &[
     ("accept_date", "(ms)"),
     ("request_date", "(us)"),
     ("fc_pp_tlv", "(ALPN)"),
+    ("payload_lv", "(0,1,+1)"),
+    ("req.payload_lv", "(1,2,-1)"),
+    ("res.payload_lv", "(1,4)"),
+    ("distcc_param", "(DOTI,2)"),
+    ("distcc_body", "(DOTI)"),
+    ("fc_rtt", "(us)"),
+    ("fc_rttvar", "(ms)"),
+    ("bc_rtt", "(us)"),
+    ("bc_rttvar", "(ms)"),
     ("url_enc", "(query)"),
     ("json", "(utf8s)"),
     ("dump_all_vars", "(txn,a,-)"),
@@ -132,6 +141,9 @@ fn every_fetch_takes_any_request() {
         facts.txn.request_line = random.bytes(30);
         facts.txn.is_http = random.coin();
         facts.request_data = random.bytes(30);
+        facts.response_data = random.bytes(30);
+        facts.from_server = random.coin();
+        facts.txn.request_framing = http::h1::Framing::Chunked;
         facts.last_chance = random.coin();
         for (expr, text) in &exprs {
             if let Some(value) = expr.eval(&facts.scope()) {

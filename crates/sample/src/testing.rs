@@ -1,10 +1,12 @@
 //! What the tests of this crate share: a world, a session, a stream.
 
-use net::{Addr, Now};
+use std::net::IpAddr;
 
-use crate::facts::{BindFacts, ProxyFacts, ServerFacts, World};
+use net::{Addr, CpuOf, Now, TcpInfo};
+
+use crate::facts::{BindFacts, ProxyFacts, Rate, ServerFacts, Side, Timeouts, World};
 use crate::vars::{VarLimits, VarNames};
-use crate::{Compiler, Place, Scope, Session, Txn};
+use crate::{Acls, Compiler, Place, Scope, Session, Txn, Verdict};
 
 /// A small world with a frontend `www` (0) and a backend `static` (1) with the servers `srv1` and `srv2`.
 pub(crate) struct TestWorld {
@@ -51,6 +53,8 @@ impl World for TestWorld {
             maxconn: 10,
             maxqueue: 5,
             is_up: true,
+            takes_traffic: true,
+            user_weight: 9,
             weight: 7,
             initial_weight: 8,
             queue: 0,
@@ -86,6 +90,50 @@ impl World for TestWorld {
     fn var_limits(&self) -> Option<&VarLimits> {
         self.var_limits.as_ref()
     }
+    fn rate(&self, of: Rate) -> u32 {
+        match of {
+            Rate::FrontendSessions(proxy) => 10 + proxy,
+            Rate::FrontendRequests(proxy) => 20 + proxy,
+            Rate::BackendSessions(proxy) => 30 + proxy,
+            Rate::ServerSessions(_, server) => 41 + server,
+        }
+    }
+    fn timeouts(&self, proxy: u32) -> Option<Timeouts> {
+        let client = Timeouts {
+            client_ms: 1000,
+            ..Timeouts::default()
+        };
+        let server = Timeouts {
+            connect_ms: 2000,
+            server_ms: 3000,
+            queue_ms: 4000,
+            tarpit_ms: 5000,
+            retries: 3,
+            ..Timeouts::default()
+        };
+        [client, server].get(proxy as usize).copied()
+    }
+    fn tcp_info(&self, side: Side) -> Option<TcpInfo> {
+        (side == Side::Client).then_some(TcpInfo {
+            rtt_us: 1500,
+            rttvar_us: 499,
+            reordering: 3,
+            ..TcpInfo::default()
+        })
+    }
+    fn saved_syn(&self, out: &mut Vec<u8>) -> bool {
+        out.extend_from_slice(&[0x45, 0]);
+        true
+    }
+    fn is_local(&self, ip: IpAddr) -> Option<bool> {
+        Some(ip.to_string() == "10.0.3.31")
+    }
+    fn cpu_usage(&self, of: CpuOf) -> u32 {
+        match of {
+            CpuOf::Thread => 25,
+            CpuOf::Process => 12,
+        }
+    }
     fn random(&self) -> u64 {
         0x0123_4567_89ab_cdef
     }
@@ -99,6 +147,8 @@ pub(crate) struct Facts {
     pub request: Option<http::Head>,
     pub response: Option<http::Head>,
     pub request_data: Vec<u8>,
+    pub response_data: Vec<u8>,
+    pub from_server: bool,
     pub last_chance: bool,
 }
 
@@ -141,6 +191,8 @@ impl Facts {
             request: None,
             response: None,
             request_data: Vec::new(),
+            response_data: Vec::new(),
+            from_server: false,
             last_chance: true,
         }
     }
@@ -162,7 +214,8 @@ impl Facts {
             request: self.request.as_ref(),
             response: self.response.as_ref(),
             request_data: &self.request_data,
-            response_data: &[],
+            response_data: &self.response_data,
+            from_server: self.from_server,
             last_chance: self.last_chance,
         }
     }
@@ -171,6 +224,19 @@ impl Facts {
     pub(crate) fn settle(&mut self) {
         self.txn.settle();
         self.session.settle();
+    }
+
+    /// What an anonymous ACL of these words comes to.
+    pub(crate) fn verdict(&self, words: &str) -> Verdict {
+        let words: Vec<&str> = ["{"]
+            .into_iter()
+            .chain(words.split(' '))
+            .chain(["}"])
+            .collect();
+        compiler()
+            .condition(&Acls::default(), &words, false, Place::ALL)
+            .unwrap_or_else(|error| panic!("{words:?}: {error}"))
+            .test(&self.scope())
     }
 
     /// The text of an expression; none without a value.
@@ -241,6 +307,14 @@ pub(crate) fn convert_text(expr: &str) -> String {
     Facts::new()
         .text(expr)
         .unwrap_or_else(|| panic!("{expr} has no value"))
+}
+
+/// Why an expression is refused.
+pub(crate) fn fails(expr: &str) -> String {
+    match compiler().expr(&[expr], Place::ALL) {
+        Ok(_) => panic!("{expr} was accepted"),
+        Err(error) => error.message,
+    }
 }
 
 /// Checks that an expression has no value.

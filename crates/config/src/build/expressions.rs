@@ -57,7 +57,8 @@ impl Shared<'_> {
     pub fn set_var_fmt(&mut self, cursor: &mut Cursor<'_>, place: Place) -> Parse<Assignment> {
         let (var, when) = self.variable(&cursor.line, cursor.at - 1)?;
         cursor.value("a format")?;
-        let format = self.log_format(&cursor.line, cursor.at - 1, place)?;
+        let (line, at) = (cursor.line, cursor.at - 1);
+        let format = self.styled(&line, at, line.arg(at), place, Style::Plain)?;
         Ok(Assignment {
             var,
             when,

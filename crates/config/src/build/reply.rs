@@ -117,7 +117,7 @@ fn body(
                 at,
                 &text,
                 place,
-                Style::Http,
+                Style::Plain,
             )?))
         }
         _ => Given::Body(ReplyBody::Format(shared.styled(
@@ -125,7 +125,7 @@ fn body(
             at,
             value,
             place,
-            Style::Http,
+            Style::Plain,
         )?)),
     })
 }

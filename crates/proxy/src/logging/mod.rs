@@ -8,7 +8,7 @@ mod wire;
 
 use config::model::LogLevel;
 use net::{ConnId, Driver};
-use sample::LogOrigin;
+use sample::{ConnError, LogOrigin};
 
 use crate::engine::{Core, Cx};
 use crate::shared::Count;
@@ -114,12 +114,14 @@ impl Core {
         &mut self,
         cx: &mut Cx<'_, D>,
         conn: ConnId,
-        why: &str,
+        why: ConnError,
         silent: bool,
     ) {
-        let Some(session) = self.conns.session(conn) else {
+        let Some(client) = self.conns.client(conn) else {
             return;
         };
+        let session = &mut client.session;
+        session.error = why;
         let frontend = session.frontend as usize;
         let proxy = cx.running.proxy(frontend);
         if proxy.log.is_empty() || (silent && proxy.options.dontlognull) {
@@ -130,7 +132,7 @@ impl Core {
             severity: severity(proxy.options.log_separate_errors),
             text: match &proxy.error_log_format {
                 Some(format) => Text::Format(format),
-                None => Text::Failed(why),
+                None => Text::Failed(why.text()),
             },
             profile: None,
         };

@@ -180,6 +180,7 @@ impl Core {
             response: None,
             request_data: text,
             response_data: &[],
+            from_server: false,
             last_chance: true,
         };
         key.with_binary(&scope, |bytes| balance::hash(bytes, backend.hash_type))

@@ -50,7 +50,7 @@ impl Core {
             }
         };
         if retries.is_some() {
-            stream.txn.retries_max = retries;
+            stream.txn.own_timeouts.retries = retries;
         }
     }
 

@@ -21,6 +21,7 @@ use sample::{Condition, LogFormat, LogOrigin, Scope};
 use crate::conn::Conns;
 use crate::engine::{Core, Cx};
 use crate::stream::Stream;
+use crate::world::View;
 
 /// The HTTP rule sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,8 +129,13 @@ impl Core {
         response_data: &[u8],
         work: impl FnOnce(&Scope<'_>) -> R,
     ) -> Option<R> {
-        let view = self.view(cx);
-        let (session, request_data) = self.conns.session_and_input(stream.client?)?;
+        let client = stream.client?;
+        let view = View {
+            client: Some(client),
+            server: stream.server,
+            ..self.view(cx)
+        };
+        let (session, request_data) = self.conns.session_and_input(client)?;
         let scope = Scope {
             now: cx.now(),
             world: &view,
@@ -139,6 +145,7 @@ impl Core {
             response: stream.has_response().then_some(&stream.response),
             request_data,
             response_data,
+            from_server: stream.is_answered(),
             last_chance,
         };
         Some(work(&scope))

@@ -11,6 +11,7 @@ use crate::engine::{Core, Cx};
 use crate::running::deadline;
 use crate::stream::phases::Step;
 use crate::stream::{Phase, Stream};
+use crate::world::View;
 
 impl Core {
     /// `tcp-request connection`: right after the accept.
@@ -251,7 +252,10 @@ impl Core {
         conn: ConnId,
         work: impl FnOnce(&Scope<'_>) -> R,
     ) -> Option<R> {
-        let view = self.view(cx);
+        let view = View {
+            client: Some(conn),
+            ..self.view(cx)
+        };
         let scope = Scope {
             now: cx.now(),
             world: &view,
@@ -261,6 +265,7 @@ impl Core {
             response: None,
             request_data: self.conns.input(conn),
             response_data: &[],
+            from_server: false,
             last_chance: true,
         };
         Some(work(&scope))

@@ -261,6 +261,17 @@ impl Stream {
         *download = Transfer::default();
     }
 
+    /// Its rules are those of the response's way.
+    pub fn is_answered(&self) -> bool {
+        use Phase::{
+            BackendResponse, Done, OpenTunnel, ResponseHead, SendResponse, Transfer, Tunnel,
+        };
+        matches!(
+            self.phase,
+            ResponseHead | BackendResponse | SendResponse | Transfer | OpenTunnel | Tunnel | Done
+        )
+    }
+
     /// Marks who ended it and when; the first mark stays.
     pub fn ended_by(&mut self, who: u8, when: u8) {
         if self.txn.termination[0] == 0 {

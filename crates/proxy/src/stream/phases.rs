@@ -20,6 +20,7 @@ pub(crate) enum Step {
 impl Core {
     /// Runs a stream as far as it goes.
     pub fn run<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        stream.txn.turns = stream.txn.turns.wrapping_add(1);
         loop {
             let step = match stream.phase {
                 // The head of the request: waits for the client's bytes, at most `timeout http-request`.

@@ -14,6 +14,7 @@ use super::{Phase, Stream};
 use crate::engine::{Core, Cx};
 use crate::rules::{Outcome, RuleSet};
 use crate::running::deadline;
+use crate::shared::{Count, Pace};
 
 impl Stream {
     /// A request's head was read.
@@ -77,6 +78,7 @@ impl Core {
                 parsed.consumed
             }
             Err(error) => {
+                self.mark(cx, Pace::Requests(stream.frontend));
                 stream.txn.bytes_in = bytes.len() as u64;
                 stream.ended_by(b'P', b'R');
                 self.refuse_request(cx, stream, error.status());
@@ -87,6 +89,7 @@ impl Core {
 
     fn request_read<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
         stream.head_in_parts = false;
+        self.mark(cx, Pace::Requests(stream.frontend));
         self.log_at(cx, stream, LogOrigin::Accept);
         let Stream {
             request,
@@ -95,6 +98,7 @@ impl Core {
             ..
         } = stream;
         txn.method = request.method();
+        txn.request_framing = parsed.framing;
         txn.bytes_in = parsed.consumed as u64;
         let line = &mut txn.request_line;
         line.clear();
@@ -245,7 +249,8 @@ impl Core {
         stream.backend = backend;
         stream.txn.backend = Some(backend as u32);
         stream.backend_counted = true;
-        self.count(crate::shared::Count::Backend(backend));
+        self.count(Count::Backend(backend));
+        self.mark(cx, Pace::Streams(backend));
         if !cx.running.proxy(backend).persist_rules.is_empty() {
             self.persist_rules(cx, stream);
         }

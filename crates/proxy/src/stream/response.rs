@@ -65,6 +65,7 @@ impl Core {
         let now = cx.now();
         self.set_deadline(server, deadline(now, stream.server_ms(cx.running)));
         if stream.upload.done {
+            stream.txn.bytes_to_server += (stream.sent.len() + stream.kept.len()) as u64;
             self.send(cx, server, &stream.sent, &stream.kept);
         } else {
             // The body that is here already leaves with the head: the client's input has its turn before this entry
@@ -83,6 +84,7 @@ impl Core {
             && let Some(server) = stream.server
         {
             let head = std::mem::take(&mut stream.sent);
+            stream.txn.bytes_to_server += head.len() as u64;
             self.send(cx, server, &head, &[]);
             stream.sent = head;
         }
@@ -128,8 +130,14 @@ impl Core {
             .upload
             .pump(bytes, &mut stream.trailers, &mut pending, &mut outlet);
         let backlog = outlet.backlog;
-        let full = outlet.keeper.is_some_and(|keeper| keeper.full);
+        let (full, sent) = (
+            outlet.keeper.is_some_and(|keeper| keeper.full),
+            outlet.bytes,
+        );
         stream.retriable &= !full;
+        if stream.server.is_some() {
+            stream.txn.bytes_to_server += sent;
+        }
         pending.clear();
         self.scratch = pending;
         match result {
@@ -196,6 +204,7 @@ impl Core {
             Ok(Some(parsed)) => {
                 stream.head_read = parsed.consumed;
                 stream.body_read = framed(parsed.framing, bytes.len() - parsed.consumed);
+                stream.txn.bytes_from_server += parsed.consumed as u64;
                 self.response_read(cx, stream, parsed);
                 parsed.consumed
             }
@@ -258,6 +267,7 @@ impl Core {
             stream.keep_client = false;
         }
         stream.answer_framing = parsed.framing;
+        stream.txn.response_framing = parsed.framing;
         let framing = if tunnel {
             Framing::None
         } else {
@@ -495,6 +505,7 @@ impl Core {
                 bytes.len()
             }
             Ok(used) => {
+                stream.txn.bytes_from_server += used as u64;
                 if backlog && !stream.download.done {
                     self.pause(cx, server);
                     self.set_deadline(server, NEVER_MS);

@@ -33,6 +33,7 @@ impl Core {
             return bytes.len();
         };
         stream.txn.bytes_in += bytes.len() as u64;
+        stream.txn.bytes_to_server += bytes.len() as u64;
         self.tunnel_bytes(cx, stream, client, server, bytes);
         bytes.len()
     }
@@ -64,6 +65,7 @@ impl Core {
             .response_start_ms
             .get_or_insert(cx.driver.now().ms());
         stream.txn.bytes_out += bytes.len() as u64;
+        stream.txn.bytes_from_server += bytes.len() as u64;
         self.tunnel_bytes(cx, stream, server, client, bytes);
         if closes {
             (stream.client_ended, stream.server_ended) = (true, true);

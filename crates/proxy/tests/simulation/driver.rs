@@ -5,9 +5,12 @@
 //! one ([`SimDriver::faults`]).
 
 use std::fmt::Arguments;
+use std::net::IpAddr;
 
 use net::slots::Slots;
-use net::{Addr, ConnId, Connect, ConnectError, Driver, Labels, ListenerId, Now, Sent};
+use net::{
+    Addr, ConnId, Connect, ConnectError, Driver, Labels, ListenerId, Now, Sent, Sockets, TcpInfo,
+};
 
 use super::queue::Queue;
 
@@ -182,6 +185,23 @@ impl SimDriver {
             let place = self.place(conn);
             self.say(format_args!("    {place} <- {what}"));
         }
+    }
+}
+
+/// Round trips of the simulated network, microseconds.
+pub const RTT_US: u32 = 1_500;
+
+impl Sockets for SimDriver {
+    fn tcp_info(&self, conn: ConnId) -> Option<TcpInfo> {
+        self.names.get(conn).map(|_| TcpInfo {
+            rtt_us: RTT_US,
+            rttvar_us: RTT_US / 2,
+            ..TcpInfo::default()
+        })
+    }
+
+    fn is_local(&self, ip: IpAddr) -> Option<bool> {
+        Some(ip.is_loopback())
     }
 }
 

@@ -266,9 +266,9 @@ fn faults_are_told_where_they_are() {
             "matching method must be specified first (using '-m') when using a sample fetch of this type ('var')",
         ),
         (
-            "{ req_ssl_sni x }",
+            "{ ssl_fc_sni_end x }",
             1,
-            "ACL keyword 'req_ssl_sni' is known but not implemented yet",
+            "ACL keyword 'ssl_fc_sni_end' is known but not implemented yet",
         ),
     ] {
         let error = compiler()

@@ -240,6 +240,7 @@ fn fold(fetch: &'static Fetch, args: Box<[Arg]>, mut steps: Vec<Step>) -> (Start
         response: None,
         request_data: &[],
         response_data: &[],
+        from_server: false,
         last_chance: true,
     };
     let mut value = (fetch.eval)(&args, &scope, &mut Cursor::default());

@@ -21,11 +21,11 @@ fn faults_are_told_where_they_are() {
             "unknown fetch method 'req.hdrr', did you mean 'req.hdr'?",
         ),
         (
-            &["quic_enabled"],
+            &["res.cache_hit"],
             Place::ALL,
             0,
-            0..12,
-            "fetch method 'quic_enabled' is known but not implemented yet",
+            0..13,
+            "fetch method 'res.cache_hit' is known but not implemented yet",
         ),
         (
             &["src,nope"],

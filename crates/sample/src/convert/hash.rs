@@ -126,7 +126,12 @@ pub fn djb2(bytes: &[u8]) -> u32 {
 /// The hash of the sdbm library.
 #[must_use]
 pub fn sdbm(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0, |hash: u32, byte| {
+    sdbm_from(0, bytes)
+}
+
+/// The same, going on from the hash of what stands before.
+pub(crate) fn sdbm_from(hash: u32, bytes: &[u8]) -> u32 {
+    bytes.iter().fold(hash, |hash, byte| {
         hash.wrapping_mul(65_599).wrapping_add(u32::from(*byte))
     })
 }

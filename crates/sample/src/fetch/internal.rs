@@ -208,6 +208,14 @@ pub(crate) const FETCHES: &[Fetch] = &[
         |_, scope, _| Some(Value::Int(scope.world.actconn().into())),
     ),
     fetch(
+        "quic_enabled",
+        NONE,
+        Kind::Bool,
+        &CONSTANT,
+        "whether QUIC is served: it is not, and so there is no value",
+        |_, _, _| None,
+    ),
+    fetch(
         "stopping",
         NONE,
         Kind::Bool,

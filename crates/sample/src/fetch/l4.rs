@@ -7,6 +7,7 @@ use super::{
 };
 use crate::args::ArgKind::Str;
 use crate::args::{Arg, NONE, int_at, spec, str_at};
+use crate::facts::Side;
 use crate::{Kind, Scope, Session, Value};
 
 pub(crate) const FETCHES: &[Fetch] = &[
@@ -121,7 +122,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Addr,
         &SERVER_CONNECTION,
         "the server connection's source",
-        |_, scope, _| ip(scope.txn?.server_src.as_ref()?),
+        |_, scope, _| ip(&server_src(scope)?),
     ),
     fetch(
         "bc_src_port",
@@ -129,7 +130,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Int,
         &SERVER_CONNECTION,
         "its port",
-        |_, scope, _| port(scope.txn?.server_src.as_ref()?),
+        |_, scope, _| port(&server_src(scope)?),
     ),
     fetch(
         "bc_dst",
@@ -224,11 +225,20 @@ fn port<'a>(addr: &Addr) -> Option<Value<'a>> {
     }
 }
 
-fn fc_src(session: &Session) -> &Addr {
+/// What the connection was bound to, else what the system chose.
+fn server_src(scope: &Scope<'_>) -> Option<Addr> {
+    let bound = scope.txn?.server_src.as_ref();
+    match bound.filter(|addr| addr.port() != 0) {
+        Some(addr) => Some(addr.clone()),
+        None => scope.world.local_addr(Side::Server).or(bound.cloned()),
+    }
+}
+
+pub(super) fn fc_src(session: &Session) -> &Addr {
     session.connection_src.as_ref().unwrap_or(&session.src)
 }
 
-fn fc_dst(session: &Session) -> &Addr {
+pub(super) fn fc_dst(session: &Session) -> &Addr {
     session.connection_dst.as_ref().unwrap_or(&session.dst)
 }
 

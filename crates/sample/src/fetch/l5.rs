@@ -1,19 +1,11 @@
 //! The client connection's transport (manual §7.3.4), as far as a clear connection can tell: what only TLS has is false
 //! or has no value. The facts of TLS come with TLS itself.
 
-use super::{CLIENT, CLIENT_CONNECTION, Cursor, Fetch, fetch};
+use super::{CLIENT_CONNECTION, Cursor, Fetch, fetch};
 use crate::args::{Arg, NONE};
 use crate::{Kind, Scope, Value};
 
 pub(crate) const FETCHES: &[Fetch] = &[
-    fetch(
-        "fc_err",
-        NONE,
-        Kind::Int,
-        &CLIENT,
-        "the client connection's error, 0 for none",
-        |_, scope, _| Some(Value::Int(scope.session.error.into())),
-    ),
     fetch(
         "ssl_fc",
         NONE,

@@ -1,16 +1,22 @@
 //! Sample fetches: one static entry each, by family.
 
+pub(crate) mod connections;
+pub(crate) mod hello;
 pub(crate) mod http;
 pub(crate) mod internal;
 pub(crate) mod l4;
 pub(crate) mod l5;
+pub(crate) mod load;
 pub(crate) mod payload;
+pub(crate) mod protocols;
 pub(crate) mod proxies;
 pub(crate) mod stream;
+pub(crate) mod timeouts;
 mod variables;
 
 use crate::args::{Arg, Spec, spec};
-use crate::{Kind, Place, Scope, Value};
+use crate::sniff::Sniffed;
+use crate::{Kind, Place, Scope, Txn, Value};
 
 /// A sample fetch.
 pub(crate) struct Fetch {
@@ -150,6 +156,21 @@ pub(crate) const ANY_HEAD: Source = Source {
     places: ANY_BUFFER.places,
     needs: "HTTP request headers",
 };
+/// Either buffer, by its protocol.
+pub(crate) const DISTCC: Source = Source {
+    places: ANY_BUFFER.places,
+    needs: "request buffer",
+};
+/// The server connection, above its addresses.
+pub(crate) const SERVER_SIDE: Source = Source {
+    places: SERVER_CONNECTION.places,
+    needs: "server-side connection",
+};
+/// The frontend, or the backend once there is one.
+pub(crate) const PROXY: Source = Source {
+    places: FRONTEND.places.with(BACKEND.places),
+    needs: "frontend",
+};
 /// Counters of the response's bytes, complete at its end.
 pub(crate) const TOTALS: Source = Source {
     places: Place::span(Place::BE_USE_SERVER, Place::LOG),
@@ -209,14 +230,65 @@ const FAMILIES: &[&[Fetch]] = &[
     proxies::FETCHES,
     http::FETCHES,
     http::auth::FETCHES,
-    http::fields::FETCHES,
+    http::bodies::FETCHES,
     http::cookies::FETCHES,
+    http::fields::FETCHES,
+    http::urls::FETCHES,
     l4::FETCHES,
     l5::FETCHES,
     stream::FETCHES,
     payload::FETCHES,
+    hello::FETCHES,
+    protocols::FETCHES,
+    connections::FETCHES,
+    timeouts::FETCHES,
+    load::FETCHES,
     variables::FETCHES,
 ];
+
+/// The stream that the expression is evaluated for.
+fn stream_of<'a>(scope: &Scope<'a>) -> Option<&'a Txn> {
+    scope.txn
+}
+
+/// Bytes of the buffer that is inspected.
+fn at_hand<'a>(scope: &Scope<'a>) -> &'a [u8] {
+    match scope.from_server {
+        true => scope.response_data,
+        false => scope.request_data,
+    }
+}
+
+/// Bytes of the request as they came, which have no meaning in HTTP (manual §7.3.5).
+fn raw_request<'a>(scope: &Scope<'a>) -> Sniffed<&'a [u8]> {
+    raw(scope, scope.request_data)
+}
+
+/// The same of the response.
+fn raw_response<'a>(scope: &Scope<'a>) -> Sniffed<&'a [u8]> {
+    raw(scope, scope.response_data)
+}
+
+/// The same of the buffer that is inspected.
+fn raw_buffer<'a>(scope: &Scope<'a>) -> Sniffed<&'a [u8]> {
+    raw(scope, at_hand(scope))
+}
+
+fn raw<'a>(scope: &Scope<'_>, bytes: &'a [u8]) -> Sniffed<&'a [u8]> {
+    match scope.txn {
+        Some(txn) if !txn.is_http => Sniffed::Found(bytes),
+        _ => Sniffed::No,
+    }
+}
+
+/// What was found; tells the cursor when it may still be.
+fn sniffed<T>(found: Sniffed<T>, cursor: &mut Cursor) -> Option<T> {
+    cursor.may_change = matches!(found, Sniffed::More);
+    match found {
+        Sniffed::Found(found) => Some(found),
+        Sniffed::More | Sniffed::No => None,
+    }
+}
 
 /// Every entry.
 pub(crate) fn all() -> impl Iterator<Item = &'static Fetch> {

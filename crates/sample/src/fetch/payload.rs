@@ -1,12 +1,10 @@
-//! Bytes of the request and response buffers (manual §7.3.5), and bodies (§7.3.6).
+//! Bytes of the request and response buffers (manual §7.3.5).
 
-use super::{
-    ANY_BUFFER, Cursor, Fetch, INTERNAL, REQUEST_BODY, REQUEST_BUFFER, RESPONSE_BODY,
-    RESPONSE_BUFFER, fetch,
-};
-use crate::args::ArgKind::Int;
-use crate::args::{Arg, NONE, int_at, spec};
-use crate::{Bytes, Kind, SAMPLE_BYTES_MAX, Scope, Value};
+use super::{ANY_BUFFER, Cursor, Fetch, INTERNAL, REQUEST_BUFFER, RESPONSE_BUFFER, at_hand, fetch};
+use crate::args::ArgKind::{Int, Str};
+use crate::args::{Arg, NONE, int_at, spec, str_at};
+use crate::text::read_int;
+use crate::{Kind, SAMPLE_BYTES_MAX, Scope, Value};
 
 pub(crate) const FETCHES: &[Fetch] = &[
     fetch(
@@ -66,53 +64,35 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Bin,
         &ANY_BUFFER,
         "bytes of the buffer that is inspected",
-        |args, scope, cursor| {
-            let data = if scope.request_data.is_empty() {
-                scope.response_data
-            } else {
-                scope.request_data
-            };
-            payload(args, scope, data, cursor)
-        },
+        |args, scope, cursor| payload(args, scope, at_hand(scope), cursor),
     ),
     fetch(
-        "req.body",
-        NONE,
+        "req.payload_lv",
+        LENGTH_VALUE,
         Kind::Bin,
-        &REQUEST_BODY,
-        "the request's body as far as it is here",
-        |_, scope, cursor| body(scope.request.is_some(), scope.request_data, cursor),
-    ),
+        &REQUEST_BUFFER,
+        "bytes whose length stands in the request buffer",
+        |args, scope, cursor| payload_lv(args, scope, scope.request_data, cursor),
+    )
+    .checked(length_value),
     fetch(
-        "req.body_len",
-        NONE,
-        Kind::Int,
-        &REQUEST_BODY,
-        "its length",
-        |_, scope, cursor| {
-            scope.request?;
-            len(scope.request_data, cursor)
-        },
-    ),
-    fetch(
-        "res.body",
-        NONE,
+        "res.payload_lv",
+        LENGTH_VALUE,
         Kind::Bin,
-        &RESPONSE_BODY,
-        "the response's body as far as it is here",
-        |_, scope, cursor| body(scope.response.is_some(), scope.response_data, cursor),
-    ),
+        &RESPONSE_BUFFER,
+        "bytes whose length stands in the response buffer",
+        |args, scope, cursor| payload_lv(args, scope, scope.response_data, cursor),
+    )
+    .checked(length_value),
     fetch(
-        "res.body_len",
-        NONE,
-        Kind::Int,
-        &RESPONSE_BODY,
-        "its length",
-        |_, scope, cursor| {
-            scope.response?;
-            len(scope.response_data, cursor)
-        },
-    ),
+        "payload_lv",
+        LENGTH_VALUE,
+        Kind::Bin,
+        &ANY_BUFFER,
+        "the same of the buffer that is inspected",
+        |args, scope, cursor| payload_lv(args, scope, at_hand(scope), cursor),
+    )
+    .checked(length_value),
 ];
 
 fn len<'a>(data: &[u8], cursor: &mut Cursor) -> Option<Value<'a>> {
@@ -120,9 +100,66 @@ fn len<'a>(data: &[u8], cursor: &mut Cursor) -> Option<Value<'a>> {
     Some(Value::Int(data.len() as i64))
 }
 
-fn body<'a>(is_there: bool, data: &'a [u8], cursor: &mut Cursor) -> Option<Value<'a>> {
-    cursor.may_change = true;
-    is_there.then_some(Value::Bin(Bytes::Borrowed(data)))
+/// Where the length stands, how many bytes it has, and where the value begins: right behind, at a position, or with a sign
+/// so far from behind the length.
+const LENGTH_VALUE: crate::args::Spec = spec(2, &[Int, Int, Str]);
+
+/// Replaces the third argument by the position of the value.
+fn length_value(args: &mut [Arg]) -> Result<(), String> {
+    let (at, size) = (int_at(args, 0).unwrap_or(0), int_at(args, 1).unwrap_or(0));
+    if at < 0 {
+        return Err("payload offset1 must be positive".into());
+    }
+    if size <= 0 {
+        return Err("payload length must be > 0".into());
+    }
+    let text = str_at(args, 2);
+    if text.is_empty() {
+        return Ok(());
+    }
+    let (offset, used) = read_int(text);
+    if used != text.len() {
+        return Err("payload offset2 is not a number".into());
+    }
+    let behind = at.saturating_add(size);
+    if behind.saturating_add(offset) < 0 {
+        return Err("payload offset2 too negative".into());
+    }
+    let is_relative = matches!(text[0], b'+' | b'-');
+    args[2] = Arg::Int(if is_relative { behind + offset } else { offset });
+    Ok(())
+}
+
+/// A length that can never be here is no match at once; one that is not here yet may come.
+fn payload_lv<'a>(
+    args: &'a [Arg],
+    scope: &Scope<'a>,
+    data: &'a [u8],
+    cursor: &mut Cursor,
+) -> Option<Value<'a>> {
+    if scope.txn.is_none_or(|txn| txn.is_http) {
+        return None;
+    }
+    let at = usize::try_from(int_at(args, 0)?).ok()?;
+    let size = usize::try_from(int_at(args, 1)?).ok()?;
+    let behind = at.checked_add(size)?;
+    let Some(digits) = data.get(at..behind) else {
+        cursor.may_change = true;
+        return None;
+    };
+    let length = digits
+        .iter()
+        .fold(0_u32, |length, byte| length << 8 | u32::from(*byte)) as usize;
+    let start = match int_at(args, 2) {
+        Some(start) => usize::try_from(start).ok()?,
+        None => behind,
+    };
+    if length == 0 || length > SAMPLE_BYTES_MAX || start > SAMPLE_BYTES_MAX - length {
+        return None;
+    }
+    let bytes = data.get(start..start + length);
+    cursor.may_change = bytes.is_none();
+    bytes.map(|bytes| Value::Bin(bytes.into()))
 }
 
 /// Raw bytes have no meaning in HTTP: nothing there, as in HAProxy.
@@ -147,4 +184,68 @@ fn payload<'a>(
     let bytes = data.get(offset..offset + size);
     cursor.may_change = bytes.is_none();
     bytes.map(|bytes| Value::Bin(bytes.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Verdict::{False, True, Wait};
+    use crate::testing::{Facts, fails};
+
+    fn tcp(bytes: &[u8]) -> Facts {
+        let mut facts = Facts::new();
+        facts.txn.is_http = false;
+        facts.request_data = bytes.to_vec();
+        facts
+    }
+
+    #[test]
+    fn lengths_and_values() {
+        let facts = tcp(b"xx\x00\x03abcdef");
+        for (expr, wanted) in [
+            ("req.payload(0,2),hex", Some("7878")),
+            ("req.payload(4,0)", Some("abcdef")),
+            ("req.payload_lv(2,2)", Some("abc")),
+            ("payload_lv(2,2,+1)", Some("bcd")),
+            ("payload_lv(2,2,-1),hex", Some("036162")),
+            ("payload_lv(2,2,7)", Some("def")),
+            ("payload_lv(2,2,8)", None),
+            ("payload_lv(2,1)", None),
+            ("payload_lv(3,1)", Some("abc")),
+            ("res.payload_lv(3,1)", None),
+            ("req.len", Some("10")),
+        ] {
+            assert_eq!(facts.text(expr).as_deref(), wanted, "{expr}");
+        }
+    }
+
+    #[test]
+    fn arguments_that_make_no_sense() {
+        for (expr, why) in [
+            ("payload_lv(-1,2)", "payload offset1 must be positive"),
+            ("payload_lv(1,0)", "payload length must be > 0"),
+            ("payload_lv(1,2,x)", "payload offset2 is not a number"),
+            ("payload_lv(1,2,-9)", "payload offset2 too negative"),
+        ] {
+            assert!(fails(expr).ends_with(why), "{expr}: {}", fails(expr));
+        }
+    }
+
+    #[test]
+    fn verdicts_wait_for_what_may_come() {
+        for (words, bytes, wanted) in [
+            ("req.payload(0,3) -m str abc", &b"ab"[..], Wait),
+            ("req.payload(0,3) -m str abc", b"abc", True),
+            ("req.payload(0,3) -m str abc", b"abd", False),
+            ("req.payload(0,20000) -m found", b"abc", False),
+            ("req.payload_lv(0,1) -m str ab", b"\x02a", Wait),
+            ("req.payload_lv(0,1) -m str ab", b"\x02ab", True),
+            ("req.payload_lv(0,2) -m found", b"\xff\xff", False),
+            ("req.len gt 3", b"abc", Wait),
+            ("req.len gt 3", b"abcd", True),
+        ] {
+            let mut facts = tcp(bytes);
+            facts.last_chance = false;
+            assert_eq!(facts.verdict(words), wanted, "{words}");
+        }
+    }
 }

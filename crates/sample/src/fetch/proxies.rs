@@ -100,6 +100,28 @@ pub(crate) const FETCHES: &[Fetch] = &[
         |args, scope, _| Some(Value::Int(proxy(args, scope)?.queue.into())),
     ),
     fetch(
+        "avg_queue",
+        spec(1, &[Backend]),
+        Kind::Int,
+        &INTERNAL,
+        "requests in all queues of a backend for each usable server",
+        |args, scope, _| {
+            let backend = proxy(args, scope)?;
+            Some(Value::Int(match backend.usable_servers {
+                0 => i64::from(backend.queue) * 2,
+                servers => backend.queue.div_ceil(servers).into(),
+            }))
+        },
+    ),
+    fetch(
+        "be_conn_free",
+        spec(1, &[Backend]),
+        Kind::Int,
+        &INTERNAL,
+        "free connections of a backend's usable servers",
+        conn_free,
+    ),
+    fetch(
         "connslots",
         spec(1, &[Backend]),
         Kind::Int,
@@ -194,6 +216,14 @@ pub(crate) const FETCHES: &[Fetch] = &[
         |args, scope, _| Some(Value::Int(named_server(args, scope)?.weight.into())),
     ),
     fetch(
+        "srv_uweight",
+        spec(1, &[Server]),
+        Kind::Int,
+        &INTERNAL,
+        "a server's weight as its user set it",
+        |args, scope, _| Some(Value::Int(named_server(args, scope)?.user_weight.into())),
+    ),
+    fetch(
         "srv_iweight",
         spec(1, &[Server]),
         Kind::Int,
@@ -231,6 +261,25 @@ fn named_server<'a>(args: &[Arg], scope: &Scope<'a>) -> Option<ServerFacts<'a>> 
         Some(Arg::Server { backend, server }) => scope.world.server(*backend, *server),
         _ => None,
     }
+}
+
+/// -1 when one of the servers that take traffic has no limit.
+fn conn_free<'a>(args: &'a [Arg], scope: &Scope<'a>, _: &mut Cursor) -> Option<Value<'a>> {
+    let Some(Arg::Proxy(backend)) = args.first() else {
+        return None;
+    };
+    let mut free = 0_i64;
+    for index in 0..scope.world.proxy(*backend)?.servers {
+        let server = scope.world.server(*backend, index);
+        let Some(server) = server.filter(|server| server.takes_traffic) else {
+            continue;
+        };
+        if server.maxconn == 0 {
+            return Some(Value::Int(-1));
+        }
+        free += i64::from(server.maxconn.saturating_sub(server.connections));
+    }
+    Some(Value::Int(free))
 }
 
 fn connslots<'a>(args: &'a [Arg], scope: &Scope<'a>, _: &mut Cursor) -> Option<Value<'a>> {

@@ -6,8 +6,9 @@ use super::fields::{as_number, lines, trim};
 use super::{request, response};
 use crate::args::ArgKind::Str;
 use crate::args::{Arg, spec, str_at};
-use crate::fetch::{Cursor, Fetch, REQUEST_HEAD, RESPONSE_HEAD, fetch};
-use crate::{Kind, Scope, Value};
+use crate::bytes::Buffer;
+use crate::fetch::{ANY_HEAD, Cursor, Fetch, REQUEST_HEAD, RESPONSE_HEAD, fetch};
+use crate::{Bytes, Kind, Scope, Value};
 
 pub(crate) const FETCHES: &[Fetch] = &[
     fetch(
@@ -25,6 +26,17 @@ pub(crate) const FETCHES: &[Fetch] = &[
         &REQUEST_HEAD,
         "a cookie's value",
         request_cookie,
+    ),
+    fetch(
+        "cookie",
+        COUNT,
+        Kind::Str,
+        &ANY_HEAD,
+        "as req.cook, on the response's way as res.cook",
+        |args, scope, cursor| match scope.from_server {
+            true => response_cookie(args, scope, cursor),
+            false => request_cookie(args, scope, cursor),
+        },
     ),
     fetch(
         "cook_val",
@@ -75,12 +87,52 @@ pub(crate) const FETCHES: &[Fetch] = &[
         response_cookie,
     ),
     fetch(
+        "scook_val",
+        COUNT,
+        Kind::Int,
+        &RESPONSE_HEAD,
+        "as res.cook_val",
+        response_cookie_number,
+    ),
+    fetch(
+        "res.cook_val",
+        COUNT,
+        Kind::Int,
+        &RESPONSE_HEAD,
+        "the value of a cookie that is set, as a number",
+        response_cookie_number,
+    ),
+    fetch(
+        "scook_cnt",
+        COUNT,
+        Kind::Int,
+        &RESPONSE_HEAD,
+        "as res.cook_cnt",
+        response_cookie_count,
+    ),
+    fetch(
         "res.cook_cnt",
         COUNT,
         Kind::Int,
         &RESPONSE_HEAD,
         "how often a cookie is set",
-        |args, scope, cursor| cookie_count(response(scope, cursor)?, str_at(args, 0), false),
+        response_cookie_count,
+    ),
+    fetch(
+        "req.cook_names",
+        COUNT,
+        Kind::Str,
+        &REQUEST_HEAD,
+        "the names of all cookies",
+        |args, scope, cursor| names(args, request(scope, cursor)?, true),
+    ),
+    fetch(
+        "res.cook_names",
+        COUNT,
+        Kind::Str,
+        &RESPONSE_HEAD,
+        "the names of all cookies that are set",
+        |args, scope, cursor| names(args, response(scope, cursor)?, false),
     ),
 ];
 
@@ -243,4 +295,37 @@ fn request_cookie_count<'a>(
     cursor: &mut Cursor,
 ) -> Option<Value<'a>> {
     cookie_count(request(scope, cursor)?, str_at(args, 0), true)
+}
+
+fn response_cookie_number<'a>(
+    args: &'a [Arg],
+    scope: &Scope<'a>,
+    cursor: &mut Cursor,
+) -> Option<Value<'a>> {
+    as_number(response_cookie(args, scope, cursor)?)
+}
+
+fn response_cookie_count<'a>(
+    args: &'a [Arg],
+    scope: &Scope<'a>,
+    cursor: &mut Cursor,
+) -> Option<Value<'a>> {
+    cookie_count(response(scope, cursor)?, str_at(args, 0), false)
+}
+
+fn names<'a>(args: &[Arg], head: &Head, is_request: bool) -> Option<Value<'a>> {
+    let delimiter = str_at(args, 0).first().copied().unwrap_or(b',');
+    let mut text: Buffer = Bytes::buffer();
+    let cookies = cookie_lines(head, is_request).flat_map(|line| Cookies {
+        line,
+        at: 0,
+        is_request,
+    });
+    for (name, _) in cookies {
+        if !text.is_empty() {
+            text.push(delimiter);
+        }
+        text.extend(name);
+    }
+    (!text.too_long()).then(|| Value::Str(text.into()))
 }

@@ -17,8 +17,11 @@ pub(crate) const FETCHES: &[Fetch] = &[
         FIELD,
         Kind::Str,
         &ANY_HEAD,
-        "as req.hdr",
-        request_value,
+        "as req.hdr, on the response's way as res.hdr",
+        |args, scope, cursor| match scope.from_server {
+            true => response_value(args, scope, cursor),
+            false => request_value(args, scope, cursor),
+        },
     )
     .checked(occurrence),
     fetch(
@@ -118,6 +121,14 @@ pub(crate) const FETCHES: &[Fetch] = &[
         &REQUEST_HEAD,
         "all fields as text",
         |_, scope, cursor| all(request(scope, cursor)?),
+    ),
+    fetch(
+        "req.hdrs_bin",
+        NONE,
+        Kind::Bin,
+        &REQUEST_HEAD,
+        "all fields, each name and value behind its length",
+        |_, scope, cursor| all_sized(request(scope, cursor)?),
     ),
     fetch(
         "shdr",
@@ -225,6 +236,14 @@ pub(crate) const FETCHES: &[Fetch] = &[
         &RESPONSE_HEAD,
         "all fields as text",
         |_, scope, cursor| all(response(scope, cursor)?),
+    ),
+    fetch(
+        "res.hdrs_bin",
+        NONE,
+        Kind::Bin,
+        &RESPONSE_HEAD,
+        "all fields, each name and value behind its length",
+        |_, scope, cursor| all_sized(response(scope, cursor)?),
     ),
 ];
 
@@ -497,4 +516,33 @@ fn all<'a>(head: &Head) -> Option<Value<'a>> {
     }
     text.extend(b"\r\n");
     (!text.too_long()).then(|| Value::Bin(text.into()))
+}
+
+/// Names and values behind their lengths, two empty ones at the end (manual §7.3.6 req.hdrs_bin).
+fn all_sized<'a>(head: &Head) -> Option<Value<'a>> {
+    let mut out: Buffer = Bytes::buffer();
+    for (_, _, name, value) in head.fields() {
+        for part in [name, value] {
+            push_varint(out.as_vec(), part.len() as u64);
+            out.extend(part);
+        }
+    }
+    out.extend(&[0, 0]);
+    (!out.too_long()).then(|| Value::Bin(out.into()))
+}
+
+/// A number as SPOE writes it: below 240 one byte; else 240 and the low four bits, then seven bits a byte, of what is left
+/// each time.
+fn push_varint(out: &mut Vec<u8>, mut number: u64) {
+    if number < 240 {
+        out.push(number as u8);
+        return;
+    }
+    out.push(number as u8 | 240);
+    number = (number - 240) >> 4;
+    while number >= 128 {
+        out.push(number as u8 | 128);
+        number = (number - 128) >> 7;
+    }
+    out.push(number as u8);
 }

@@ -1,10 +1,14 @@
-//! The HTTP request and response (manual §7.3.6): the start line here, `fields` and `cookies` beside it.
+//! The HTTP request and response (manual §7.3.6): the start line here, the rest beside it.
 //!
 //! A fetch whose head is not there yet may have a value later: it says so to the cursor.
 
 pub(crate) mod auth;
+pub(crate) mod bodies;
 pub(crate) mod cookies;
 pub(crate) mod fields;
+pub(crate) mod urls;
+
+use std::ops::Range;
 
 use ::http::{Head, Version};
 
@@ -162,12 +166,13 @@ pub(crate) const FETCHES: &[Fetch] = &[
 const URL_PARAM: crate::args::Spec = spec(0, &[Str, Str, Str]);
 
 pub(super) fn request<'a>(scope: &Scope<'a>, cursor: &mut Cursor) -> Option<&'a Head> {
-    cursor.may_change = scope.request.is_none();
+    let may_come = scope.txn.is_some_and(|txn| !txn.never_http) && !scope.from_server;
+    cursor.may_change = scope.request.is_none() && may_come;
     scope.request
 }
 
 pub(super) fn response<'a>(scope: &Scope<'a>, cursor: &mut Cursor) -> Option<&'a Head> {
-    cursor.may_change = scope.response.is_none();
+    cursor.may_change = scope.response.is_none() && scope.txn.is_some_and(|txn| txn.is_http);
     scope.response
 }
 
@@ -267,20 +272,20 @@ fn url_param<'a>(args: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Opt
     let delimiter = str_at(args, 1).first().copied().unwrap_or(b'?');
     let ignore_case = str_at(args, 2).first() == Some(&b'i');
     let list = &target[memchr::memchr(delimiter, target)? + 1..];
-    let (value, end) = next_param(list, cursor.offset, str_at(args, 0), delimiter, ignore_case)?;
-    cursor.offset = end;
-    cursor.more = end < list.len();
-    Some(Value::text(value))
+    let found = next_param(list, cursor.offset, str_at(args, 0), delimiter, ignore_case)?;
+    cursor.offset = found.end;
+    cursor.more = found.end < list.len();
+    Some(Value::text(&list[found]))
 }
 
-/// The value of the next parameter of this name (any for none) from a position on, and where it ends.
-fn next_param<'a>(
-    list: &'a [u8],
+/// Where the value of the next parameter of this name (any for none) stands, from a position on.
+pub(super) fn next_param(
+    list: &[u8],
     from: usize,
     name: &[u8],
     delimiter: u8,
     ignore_case: bool,
-) -> Option<(&'a [u8], usize)> {
+) -> Option<Range<usize>> {
     let is_delimiter = |byte: &u8| matches!(*byte, b'&' | b';') || *byte == delimiter;
     let mut at = from;
     while at < list.len() {
@@ -295,7 +300,7 @@ fn next_param<'a>(
                 || found == name
                 || (ignore_case && found.eq_ignore_ascii_case(name));
             if is_it {
-                return Some((&pair[equal + 1..], at + length));
+                return Some(at + equal + 1..at + length);
             }
         }
         at += length + 1;

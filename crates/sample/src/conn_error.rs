@@ -1,0 +1,58 @@
+//! Why a connection failed, as HAProxy numbers, names and words it (`fc_err`, `fc_err_name`, `fc_err_str` and their `bc_`
+//! forms).
+
+/// One row: the variant, HAProxy's number, its name and its words.
+macro_rules! errors {
+    ($($variant:ident $number:literal $name:literal $text:literal;)*) => {
+        /// Why a connection failed.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub enum ConnError {
+            /// It did not.
+            #[default]
+            None,
+            $(#[doc = concat!($text, ".")] $variant,)*
+        }
+
+        impl ConnError {
+            /// HAProxy's number, 0 for none.
+            #[must_use]
+            pub fn number(self) -> i64 {
+                match self {
+                    ConnError::None => 0,
+                    $(ConnError::$variant => $number,)*
+                }
+            }
+
+            /// Its name, empty for none.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    ConnError::None => "",
+                    $(ConnError::$variant => $name,)*
+                }
+            }
+
+            /// Its words.
+            #[must_use]
+            pub fn text(self) -> &'static str {
+                match self {
+                    ConnError::None => "Success",
+                    $(ConnError::$variant => $text,)*
+                }
+            }
+        }
+    };
+}
+
+errors! {
+    Socket 6 "SOCK_ERR" "General socket error";
+    ProxyEmpty 11 "PRX_EMPTY" "Connection closed while waiting for PROXY protocol header";
+    ProxyAbort 12 "PRX_ABORT" "Connection error while waiting for PROXY protocol header";
+    ProxyTimeout 13 "PRX_TIMEOUT" "Timeout while waiting for PROXY protocol header";
+    ProxyTruncated 14 "PRX_TRUNCATED" "Truncated PROXY protocol header received";
+    ProxyNone 15 "PRX_NOT_HDR" "Received something which does not look like a PROXY protocol header";
+    ProxyBad 16 "PRX_BAD_HDR" "Received an invalid PROXY protocol header";
+    ProxyUnknown 17 "PRX_BAD_PROTO" "Received an unhandled protocol in the PROXY protocol header";
+    Refused 47 "EREFUSED" "ECONNREFUSED returned by OS";
+    Reset 48 "ERESET" "ECONNRESET returned by OS";
+}

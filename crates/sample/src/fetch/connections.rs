@@ -1,0 +1,426 @@
+//! The two connections of a stream: how they fail, what the kernel and their multiplexers know of them (manual §7.3.3,
+//! §7.3.4).
+//!
+//! A connection carries one stream at a time, in HTTP/1 as in TCP; what only HTTP/2 has (resets, stream numbers) is 0 or
+//! has no value, as in HAProxy.
+
+use net::{Addr, TcpInfo};
+
+use super::{
+    CLIENT, CLIENT_CONNECTION, Cursor, Fetch, SERVER_CONNECTION, SERVER_SIDE, fetch, stream_of,
+};
+use crate::args::ArgKind::{Int, Str};
+use crate::args::{Arg, NONE, int_at, spec, str_at};
+use crate::cast::written;
+use crate::facts::Side;
+use crate::text::push_int;
+use crate::{ConnError, Kind, Scope, Value};
+
+/// A counter of `TCP_INFO` on the client's side.
+macro_rules! counter {
+    ($name:literal, $field:ident, $doc:literal) => {
+        fetch($name, COUNTER, Kind::Int, &CLIENT, $doc, |_, scope, _| {
+            info(scope, Side::Client, |info| info.$field)
+        })
+    };
+}
+
+/// A time of `TCP_INFO`.
+macro_rules! time {
+    ($name:literal, $side:ident, $field:ident, $doc:literal) => {
+        fetch($name, UNIT, Kind::Int, &CLIENT, $doc, |args, scope, _| {
+            let us = info(scope, Side::$side, |info| info.$field)?;
+            Some(in_unit(args, us))
+        })
+        .checked(unit)
+    };
+}
+
+pub(crate) const FETCHES: &[Fetch] = &[
+    fetch(
+        "fc_err",
+        NONE,
+        Kind::Int,
+        &CLIENT,
+        "why the client connection failed, 0 for not at all",
+        |_, scope, _| Some(Value::Int(scope.session.error.number())),
+    ),
+    fetch(
+        "fc_err_name",
+        NONE,
+        Kind::Str,
+        &CLIENT,
+        "the name of that",
+        |_, scope, _| Some(Value::text(scope.session.error.name())),
+    ),
+    fetch(
+        "fc_err_str",
+        NONE,
+        Kind::Str,
+        &CLIENT,
+        "the words for that",
+        |_, scope, _| Some(Value::text(scope.session.error.text())),
+    ),
+    fetch(
+        "bc_err",
+        NONE,
+        Kind::Int,
+        &SERVER_CONNECTION,
+        "why the server connection failed, 0 for not at all",
+        |_, scope, _| Some(Value::Int(server_error(scope)?.number())),
+    ),
+    fetch(
+        "bc_err_name",
+        NONE,
+        Kind::Str,
+        &SERVER_CONNECTION,
+        "the name of that",
+        |_, scope, _| Some(Value::text(server_error(scope)?.name())),
+    ),
+    fetch(
+        "bc_err_str",
+        NONE,
+        Kind::Str,
+        &SERVER_CONNECTION,
+        "the words for that",
+        |_, scope, _| Some(Value::text(server_error(scope)?.text())),
+    ),
+    time!("fc_rtt", Client, rtt_us, "round-trip time to the client"),
+    time!("fc_rttvar", Client, rttvar_us, "variance of that"),
+    time!("bc_rtt", Server, rtt_us, "round-trip time to the server"),
+    time!("bc_rttvar", Server, rttvar_us, "variance of that"),
+    counter!("fc_unacked", unacked, "segments not acknowledged"),
+    counter!("fc_sacked", sacked, "segments acknowledged selectively"),
+    counter!("fc_retrans", retrans, "segments sent again"),
+    counter!(
+        "fc_fackets",
+        fackets,
+        "segments in the forward acknowledgement"
+    ),
+    counter!("fc_lost", lost, "segments thought lost"),
+    counter!("fc_reordering", reordering, "reordering that is expected"),
+    fetch(
+        "fc_saved_syn",
+        NONE,
+        Kind::Bin,
+        &CLIENT,
+        "the client's SYN packet, where tcp-ss keeps it",
+        |_, scope, _| {
+            let mut out = crate::Bytes::buffer();
+            let found = scope.world.saved_syn(out.as_vec());
+            found.then(|| Value::Bin(out.into()))
+        },
+    ),
+    fetch(
+        "src_is_local",
+        NONE,
+        Kind::Bool,
+        &CLIENT,
+        "whether the client's address is this machine's",
+        |_, scope, _| is_local(scope.src(), scope),
+    ),
+    fetch(
+        "dst_is_local",
+        NONE,
+        Kind::Bool,
+        &CLIENT,
+        "whether the address that was connected to is this machine's",
+        |_, scope, _| is_local(scope.dst(), scope),
+    ),
+    fetch(
+        "fc_src_is_local",
+        NONE,
+        Kind::Bool,
+        &CLIENT,
+        "the same of the connection's source",
+        |_, scope, _| is_local(super::l4::fc_src(scope.session), scope),
+    ),
+    fetch(
+        "fc_dst_is_local",
+        NONE,
+        Kind::Bool,
+        &CLIENT,
+        "the same of the connection's destination",
+        |_, scope, _| is_local(super::l4::fc_dst(scope.session), scope),
+    ),
+    fetch(
+        "fc_glitches",
+        NONE,
+        Kind::Int,
+        &CLIENT,
+        "oddities of the client's protocol: HTTP/1 counts none",
+        |_, scope, _| stream_of(scope)?.is_http.then_some(Value::Int(0)),
+    ),
+    fetch(
+        "bc_glitches",
+        NONE,
+        Kind::Int,
+        &SERVER_CONNECTION,
+        "oddities of the server's protocol: HTTP/1 counts none",
+        |_, scope, _| to_server(scope)?.is_http.then_some(Value::Int(0)),
+    ),
+    fetch(
+        "fc_nb_streams",
+        NONE,
+        Kind::Int,
+        &CLIENT,
+        "streams on the client connection",
+        |_, scope, _| stream_of(scope).map(|_| Value::Int(1)),
+    ),
+    fetch(
+        "bc_nb_streams",
+        NONE,
+        Kind::Int,
+        &SERVER_SIDE,
+        "streams on the server connection",
+        |_, scope, _| to_server(scope).map(|_| Value::Int(1)),
+    ),
+    fetch(
+        "fc_settings_streams_limit",
+        NONE,
+        Kind::Int,
+        &CLIENT_CONNECTION,
+        "streams that the client connection allows",
+        |_, scope, _| stream_of(scope).map(|_| Value::Int(1)),
+    ),
+    fetch(
+        "bc_settings_streams_limit",
+        NONE,
+        Kind::Int,
+        &SERVER_SIDE,
+        "streams that the server connection allows",
+        |_, scope, _| to_server(scope).map(|_| Value::Int(1)),
+    ),
+    fetch(
+        "fs.id",
+        NONE,
+        Kind::Int,
+        &CLIENT_CONNECTION,
+        "the client's number of the stream: HTTP/1 has none",
+        |_, scope, _| stream_of(scope).map(|_| Value::Int(0)),
+    ),
+    fetch(
+        "bs.id",
+        NONE,
+        Kind::Int,
+        &SERVER_SIDE,
+        "the server's number of the stream: HTTP/1 has none",
+        |_, scope, _| to_server(scope).map(|_| Value::Int(0)),
+    ),
+    fetch(
+        "fs.aborted",
+        NONE,
+        Kind::Bool,
+        &CLIENT_CONNECTION,
+        "whether the client reset the stream alone: HTTP/1 cannot",
+        |_, scope, _| stream_of(scope).map(|_| Value::Bool(false)),
+    ),
+    fetch(
+        "bs.aborted",
+        NONE,
+        Kind::Bool,
+        &SERVER_SIDE,
+        "whether the server reset the stream alone: HTTP/1 cannot",
+        |_, scope, _| stream_of(scope).map(|_| Value::Bool(false)),
+    ),
+    fetch(
+        "fs.rst_code",
+        NONE,
+        Kind::Int,
+        &CLIENT_CONNECTION,
+        "the code of the client's reset",
+        no_reset,
+    ),
+    fetch(
+        "bs.rst_code",
+        NONE,
+        Kind::Int,
+        &SERVER_SIDE,
+        "the code of the server's reset",
+        no_reset,
+    ),
+    fetch(
+        "fs.debug_str",
+        spec(0, &[Int]),
+        Kind::Str,
+        &CLIENT_CONNECTION,
+        "the client's side of the stream, for debugging",
+        |_, scope, _| debug_text(scope, Side::Client),
+    ),
+    fetch(
+        "bs.debug_str",
+        spec(0, &[Int]),
+        Kind::Str,
+        &SERVER_SIDE,
+        "the server's side of the stream, for debugging",
+        |_, scope, _| debug_text(scope, Side::Server),
+    ),
+];
+
+/// An argument is passed over, as in HAProxy.
+const COUNTER: crate::args::Spec = spec(0, &[Str]);
+const UNIT: crate::args::Spec = spec(0, &[Str]);
+
+fn unit(args: &mut [Arg]) -> Result<(), String> {
+    if args.is_empty() {
+        return Ok(());
+    }
+    let us_a_unit = match str_at(args, 0) {
+        b"us" => 1,
+        b"ms" => 1000,
+        other => {
+            let other = String::from_utf8_lossy(other);
+            return Err(format!("expects 'us' or 'ms', got '{other}'"));
+        }
+    };
+    args[0] = Arg::Int(us_a_unit);
+    Ok(())
+}
+
+/// Microseconds in the unit asked for, milliseconds for none, rounded.
+fn in_unit<'a>(args: &[Arg], us: Value<'_>) -> Value<'a> {
+    let Value::Int(us) = us else {
+        return Value::Int(0);
+    };
+    let us_a_unit = int_at(args, 0).unwrap_or(1000);
+    Value::Int((us + us_a_unit / 2) / us_a_unit)
+}
+
+fn info<'a>(scope: &Scope<'_>, side: Side, read: impl Fn(TcpInfo) -> u32) -> Option<Value<'a>> {
+    scope
+        .world
+        .tcp_info(side)
+        .map(|info| Value::Int(read(info).into()))
+}
+
+fn is_local<'a>(addr: &Addr, scope: &Scope<'_>) -> Option<Value<'a>> {
+    match addr.ip() {
+        Some(ip) => scope.world.is_local(ip).map(Value::Bool),
+        // A UNIX socket cannot be far.
+        None => Some(Value::Bool(true)),
+    }
+}
+
+/// The stream, once a server connection was tried.
+fn to_server<'a>(scope: &Scope<'a>) -> Option<&'a crate::Txn> {
+    scope.txn.filter(|txn| txn.server_dst.is_some())
+}
+
+fn server_error(scope: &Scope<'_>) -> Option<ConnError> {
+    to_server(scope).map(|txn| txn.server_error)
+}
+
+fn no_reset<'a>(_: &'a [Arg], _: &Scope<'a>, _: &mut Cursor) -> Option<Value<'a>> {
+    None
+}
+
+fn debug_text<'a>(scope: &Scope<'a>, side: Side) -> Option<Value<'a>> {
+    let txn = scope.txn?;
+    let framing = match side {
+        Side::Client => txn.request_framing,
+        Side::Server => {
+            to_server(scope)?;
+            txn.response_framing
+        }
+    };
+    let numbers = [
+        (&b"stream="[..], txn.id),
+        (b" turns=", txn.turns.into()),
+        (b" in=", txn.bytes_in),
+        (b" out=", txn.bytes_out),
+        (b" retries=", txn.retries.into()),
+        (b" reused=", txn.server_reused.into()),
+    ];
+    Some(Value::Str(written(|out| {
+        for (name, number) in numbers {
+            out.extend_from_slice(name);
+            push_int(out, number as i64);
+        }
+        out.extend_from_slice(match framing {
+            http::h1::Framing::None => b" body=none",
+            http::h1::Framing::Length(_) => b" body=length",
+            http::h1::Framing::Chunked => b" body=chunked",
+            http::h1::Framing::UntilClose => b" body=close",
+        });
+    })))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ConnError;
+    use crate::testing::{Facts, addr};
+
+    fn check(facts: &Facts, cases: &[(&str, Option<&str>)]) {
+        for (expr, wanted) in cases {
+            assert_eq!(facts.text(expr).as_deref(), *wanted, "{expr}");
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_knows() {
+        let cases = [
+            ("fc_rtt", Some("2")),
+            ("fc_rtt(ms)", Some("2")),
+            ("fc_rtt(us)", Some("1500")),
+            ("fc_rttvar(us)", Some("499")),
+            ("fc_rttvar", Some("0")),
+            ("bc_rtt(us)", None),
+            ("fc_reordering", Some("3")),
+            ("fc_lost(what)", Some("0")),
+            ("fc_saved_syn,hex", Some("4500")),
+            ("src_is_local", Some("0")),
+            ("dst_is_local", Some("1")),
+            ("fc_dst_is_local", Some("1")),
+        ];
+        check(&Facts::new(), &cases);
+        assert!(crate::testing::fails("fc_rtt(s)").contains("expects 'us' or 'ms', got 's'"));
+    }
+
+    #[test]
+    fn errors_have_a_number_a_name_and_words() {
+        let mut facts = Facts::new();
+        check(
+            &facts,
+            &[
+                ("fc_err", Some("0")),
+                ("fc_err_name", Some("")),
+                ("fc_err_str", Some("Success")),
+                ("bc_err", None),
+            ],
+        );
+        facts.session.error = ConnError::ProxyNone;
+        facts.txn.server_dst = Some(addr("10.0.0.9:80"));
+        facts.txn.server_error = ConnError::Refused;
+        check(
+            &facts,
+            &[
+                ("fc_err", Some("15")),
+                ("fc_err_name", Some("PRX_NOT_HDR")),
+                ("bc_err", Some("47")),
+                ("bc_err_name", Some("EREFUSED")),
+                ("bc_err_str", Some("ECONNREFUSED returned by OS")),
+            ],
+        );
+    }
+
+    #[test]
+    fn one_stream_a_connection() {
+        let mut facts = Facts::new();
+        facts.txn.server_dst = Some(addr("10.0.0.9:80"));
+        for expr in [
+            "fc_nb_streams",
+            "bc_nb_streams",
+            "fc_settings_streams_limit",
+        ] {
+            assert_eq!(facts.text(expr).as_deref(), Some("1"), "{expr}");
+        }
+        for expr in ["fc_glitches", "bc_glitches", "fs.id", "bs.id", "fs.aborted"] {
+            assert_eq!(facts.text(expr).as_deref(), Some("0"), "{expr}");
+        }
+        assert_eq!(facts.text("fs.rst_code"), None);
+        facts.txn.is_http = false;
+        assert_eq!(facts.text("fc_glitches"), None);
+        let debug = facts.text("fs.debug_str(1)").expect("a text");
+        assert!(debug.starts_with("stream=0 turns=0 in=0"), "{debug}");
+    }
+}

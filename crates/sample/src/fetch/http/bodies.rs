@@ -1,0 +1,265 @@
+//! Bodies of requests and responses, as far as they are at hand (manual §7.3.6).
+//!
+//! `option http-buffer-request` and `wait-for-body` make them wait; without, it is what came along with the head.
+
+use ::http::Head;
+use ::http::h1::Framing;
+use ::http::h1::body::{BodyDecoder, Piece};
+
+use super::{next_param, request, response};
+use crate::args::ArgKind::Str;
+use crate::args::{Arg, NONE, spec, str_at};
+use crate::fetch::{
+    Cursor, Fetch, REQUEST_BODY, REQUEST_HEAD, RESPONSE_BODY, RESPONSE_HEAD, fetch,
+};
+use crate::{Bytes, Kind, Scope, Value};
+
+pub(crate) const FETCHES: &[Fetch] = &[
+    fetch(
+        "req.body",
+        NONE,
+        Kind::Bin,
+        &REQUEST_BODY,
+        "the request's body as far as it is here",
+        |_, scope, cursor| Some(Value::Bin(of_request(scope, cursor)?.bytes)),
+    ),
+    fetch(
+        "req.body_len",
+        NONE,
+        Kind::Int,
+        &REQUEST_BODY,
+        "its length",
+        |_, scope, cursor| length(of_request(scope, cursor)?),
+    ),
+    fetch(
+        "req.body_size",
+        NONE,
+        Kind::Int,
+        &REQUEST_BODY,
+        "the length that was announced, else what is here",
+        |_, scope, cursor| {
+            let framing = scope.txn?.request_framing;
+            size(of_request(scope, cursor)?, framing)
+        },
+    ),
+    fetch(
+        "req.body_param",
+        spec(0, &[Str, Str]),
+        Kind::Str,
+        &REQUEST_HEAD,
+        "a parameter of a body that is URL-encoded",
+        param,
+    ),
+    fetch(
+        "res.body",
+        NONE,
+        Kind::Bin,
+        &RESPONSE_BODY,
+        "the response's body as far as it is here",
+        |_, scope, cursor| Some(Value::Bin(of_response(scope, cursor)?.bytes)),
+    ),
+    fetch(
+        "res.body_len",
+        NONE,
+        Kind::Int,
+        &RESPONSE_BODY,
+        "its length",
+        |_, scope, cursor| length(of_response(scope, cursor)?),
+    ),
+    fetch(
+        "res.body_size",
+        NONE,
+        Kind::Int,
+        &RESPONSE_HEAD,
+        "the length that was announced, else what is here",
+        |_, scope, cursor| {
+            let framing = scope.txn?.response_framing;
+            size(of_response(scope, cursor)?, framing)
+        },
+    ),
+];
+
+/// What is at hand of a body.
+struct Body<'a> {
+    bytes: Bytes<'a>,
+    is_whole: bool,
+}
+
+fn of_request<'a>(scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Body<'a>> {
+    request(scope, cursor)?;
+    Some(body(scope.txn?.request_framing, scope.request_data, cursor))
+}
+
+fn of_response<'a>(scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Body<'a>> {
+    response(scope, cursor)?;
+    Some(body(
+        scope.txn?.response_framing,
+        scope.response_data,
+        cursor,
+    ))
+}
+
+fn body<'a>(framing: Framing, data: &'a [u8], cursor: &mut Cursor) -> Body<'a> {
+    let body = match framing {
+        Framing::None => Body {
+            bytes: Bytes::Borrowed(&[]),
+            is_whole: true,
+        },
+        Framing::Length(length) => {
+            let length = usize::try_from(length).unwrap_or(usize::MAX);
+            Body {
+                bytes: data[..length.min(data.len())].into(),
+                is_whole: length <= data.len(),
+            }
+        }
+        Framing::UntilClose => Body {
+            bytes: data.into(),
+            is_whole: false,
+        },
+        Framing::Chunked => joined(data),
+    };
+    cursor.may_change = !body.is_whole;
+    body
+}
+
+/// The payload of chunks. It is lent where one chunk has it all.
+fn joined(data: &[u8]) -> Body<'_> {
+    let mut decoder = BodyDecoder::new(Framing::Chunked);
+    let mut trailers = Head::default();
+    let mut rest = data;
+    let mut bytes = Bytes::Borrowed(&[][..]);
+    let is_whole = loop {
+        match decoder.next(rest, &mut trailers) {
+            Ok((used, Piece::Data(piece))) => {
+                rest = &rest[used..];
+                if bytes.is_empty() {
+                    bytes = piece.into();
+                } else {
+                    let mut buffer = bytes.into_buffer();
+                    buffer.extend(piece);
+                    bytes = buffer.into();
+                }
+            }
+            Ok((_, Piece::More)) => break false,
+            // Nothing behind a fault will be understood.
+            Ok((_, Piece::End)) | Err(_) => break true,
+        }
+    };
+    Body { bytes, is_whole }
+}
+
+fn length<'a>(body: Body<'_>) -> Option<Value<'a>> {
+    Some(Value::Int(body.bytes.len() as i64))
+}
+
+fn size<'a>(body: Body<'_>, framing: Framing) -> Option<Value<'a>> {
+    match framing {
+        Framing::Length(length) => Some(Value::Int(i64::try_from(length).unwrap_or(i64::MAX))),
+        _ => self::length(body),
+    }
+}
+
+fn param<'a>(args: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Value<'a>> {
+    let body = of_request(scope, cursor)?.bytes;
+    let ignore_case = str_at(args, 1).first() == Some(&b'i');
+    let found = next_param(&body, cursor.offset, str_at(args, 0), b'&', ignore_case)?;
+    cursor.offset = found.end;
+    cursor.more = found.end < body.len();
+    Some(Value::Str(body.slice(found.start, found.end)))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Facts, response};
+    use http::h1::Framing;
+
+    fn post(framing: Framing, body: &str) -> Facts {
+        let mut facts = Facts::with_request("POST / HTTP/1.1\nHost: h\nContent-Length: 40\n\n");
+        facts.txn.request_framing = framing;
+        facts.request_data = body.into();
+        facts
+    }
+
+    fn check(facts: &Facts, cases: &[(&str, Option<&str>)]) {
+        for (expr, wanted) in cases {
+            assert_eq!(facts.text(expr).as_deref(), *wanted, "{expr}");
+        }
+    }
+
+    #[test]
+    fn a_body_ends_where_its_framing_says() {
+        check(
+            &post(Framing::Length(5), "a=1&bGET / HTTP/1.1"),
+            &[
+                ("req.body", Some("a=1&b")),
+                ("req.body_len", Some("5")),
+                ("req.body_size", Some("5")),
+            ],
+        );
+        check(
+            &post(Framing::Length(40), "a=1"),
+            &[("req.body_len", Some("3")), ("req.body_size", Some("40"))],
+        );
+        check(
+            &post(Framing::None, "GET / HTTP/1.1"),
+            &[("req.body", Some("")), ("req.body_size", Some("0"))],
+        );
+    }
+
+    #[test]
+    fn chunks_are_put_together() {
+        let whole = "3\r\na=1\r\n5;x=y\r\n&b=23\r\n0\r\n\r\nGET /";
+        check(
+            &post(Framing::Chunked, whole),
+            &[
+                ("req.body", Some("a=1&b=23")),
+                ("req.body_len", Some("8")),
+                ("req.body_size", Some("8")),
+                ("req.body_param(b)", Some("23")),
+            ],
+        );
+        for cut in 0..whole.len() {
+            let text = post(Framing::Chunked, &whole[..cut]).text("req.body");
+            assert!("a=1&b=23".starts_with(&text.expect("a body")), "{cut}");
+        }
+        assert_eq!(
+            post(Framing::Chunked, "3\r\na=1\r\nx")
+                .text("req.body")
+                .as_deref(),
+            Some("a=1")
+        );
+    }
+
+    #[test]
+    fn parameters_of_a_form() {
+        check(
+            &post(Framing::Length(17), "a=1&B=x%20y&c=&a=2"),
+            &[
+                ("req.body_param(a)", Some("1")),
+                ("req.body_param", Some("1")),
+                ("req.body_param(B),url_dec", Some("x y")),
+                ("req.body_param(b)", None),
+                ("req.body_param(b,i)", Some("x%20y")),
+                ("req.body_param(c)", Some("")),
+                ("req.body_param(d)", None),
+            ],
+        );
+        let facts = post(Framing::Length(18), "a=1&B=x%20y&c=&a=2");
+        assert_eq!(facts.verdict("req.body_param(a) 2"), crate::Verdict::True);
+    }
+
+    #[test]
+    fn bodies_of_responses() {
+        let mut facts = Facts::new();
+        facts.response = Some(response("HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n"));
+        facts.txn.response_framing = Framing::Chunked;
+        facts.response_data = b"2\r\nok\r\n".to_vec();
+        check(
+            &facts,
+            &[("res.body", Some("ok")), ("res.body_size", Some("2"))],
+        );
+        facts.txn.response_framing = Framing::UntilClose;
+        check(&facts, &[("res.body_len", Some("7"))]);
+        check(&Facts::new(), &[("res.body", None), ("req.body_len", None)]);
+    }
+}

@@ -1,0 +1,180 @@
+//! Timeouts and retries: those of the proxies, and those that hold for one stream (manual §7.3.3). Milliseconds, 0 for none.
+
+use super::proxies::backend;
+use super::{BACKEND, FRONTEND, Fetch, PROXY, fetch};
+use crate::args::NONE;
+use crate::facts::{OwnTimeouts, Timeouts};
+use crate::{Kind, Scope, Value};
+
+/// A timeout of the proxy that the expression means.
+macro_rules! of_proxy {
+    ($name:literal, $source:ident, $proxy:ident, $field:ident, $doc:literal) => {
+        fetch($name, NONE, Kind::Int, &$source, $doc, |_, scope, _| {
+            let value = scope.world.timeouts($proxy(scope)?)?.$field;
+            Some(Value::Int(value as i64))
+        })
+    };
+}
+
+/// What holds for the stream.
+macro_rules! current {
+    ($name:literal, $source:ident, $proxy:ident, $field:ident, $doc:literal) => {
+        fetch($name, NONE, Kind::Int, &$source, $doc, |_, scope, _| {
+            let (of_proxy, own) = both(scope, $proxy(scope)?)?;
+            let value = own.$field.unwrap_or(of_proxy.$field);
+            Some(Value::Int(value as i64))
+        })
+    };
+}
+
+pub(crate) const FETCHES: &[Fetch] = &[
+    of_proxy!(
+        "fe_client_timeout",
+        FRONTEND,
+        front,
+        client_ms,
+        "the frontend's timeout client"
+    ),
+    of_proxy!(
+        "fe_tarpit_timeout",
+        FRONTEND,
+        front,
+        tarpit_ms,
+        "the frontend's timeout tarpit"
+    ),
+    of_proxy!(
+        "be_connect_timeout",
+        BACKEND,
+        back,
+        connect_ms,
+        "the backend's timeout connect"
+    ),
+    of_proxy!(
+        "be_max_retries",
+        BACKEND,
+        back,
+        retries,
+        "the backend's retries"
+    ),
+    of_proxy!(
+        "be_queue_timeout",
+        BACKEND,
+        back,
+        queue_ms,
+        "the backend's timeout queue"
+    ),
+    of_proxy!(
+        "be_server_timeout",
+        BACKEND,
+        back,
+        server_ms,
+        "the backend's timeout server"
+    ),
+    of_proxy!(
+        "be_tarpit_timeout",
+        BACKEND,
+        back,
+        tarpit_ms,
+        "the backend's timeout tarpit"
+    ),
+    of_proxy!(
+        "be_tunnel_timeout",
+        BACKEND,
+        back,
+        tunnel_ms,
+        "the backend's timeout tunnel"
+    ),
+    current!(
+        "cur_client_timeout",
+        FRONTEND,
+        front,
+        client_ms,
+        "the stream's timeout client"
+    ),
+    current!(
+        "cur_connect_timeout",
+        BACKEND,
+        back,
+        connect_ms,
+        "the stream's timeout connect"
+    ),
+    current!(
+        "cur_max_retries",
+        BACKEND,
+        back,
+        retries,
+        "the stream's retries"
+    ),
+    current!(
+        "cur_queue_timeout",
+        BACKEND,
+        back,
+        queue_ms,
+        "the stream's timeout queue"
+    ),
+    current!(
+        "cur_server_timeout",
+        BACKEND,
+        back,
+        server_ms,
+        "the stream's timeout server"
+    ),
+    current!(
+        "cur_tarpit_timeout",
+        PROXY,
+        back,
+        tarpit_ms,
+        "the stream's timeout tarpit"
+    ),
+    current!(
+        "cur_tunnel_timeout",
+        BACKEND,
+        back,
+        tunnel_ms,
+        "the stream's timeout tunnel"
+    ),
+];
+
+fn front(scope: &Scope<'_>) -> Option<u32> {
+    Some(scope.session.frontend)
+}
+
+fn back(scope: &Scope<'_>) -> Option<u32> {
+    scope.txn.map(|_| backend(scope))
+}
+
+fn both(scope: &Scope<'_>, proxy: u32) -> Option<(Timeouts, OwnTimeouts)> {
+    Some((scope.world.timeouts(proxy)?, scope.txn?.own_timeouts))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Facts;
+
+    #[test]
+    fn of_the_proxies_and_of_the_stream() {
+        let mut facts = Facts::new();
+        facts.txn.backend = Some(1);
+        for (expr, wanted) in [
+            ("fe_client_timeout", "1000"),
+            ("fe_tarpit_timeout", "0"),
+            ("be_connect_timeout", "2000"),
+            ("be_server_timeout", "3000"),
+            ("be_queue_timeout", "4000"),
+            ("be_tarpit_timeout", "5000"),
+            ("be_tunnel_timeout", "0"),
+            ("be_max_retries", "3"),
+            ("cur_client_timeout", "1000"),
+            ("cur_server_timeout", "3000"),
+            ("cur_tarpit_timeout", "5000"),
+            ("cur_max_retries", "3"),
+        ] {
+            assert_eq!(facts.text(expr).as_deref(), Some(wanted), "{expr}");
+        }
+        facts.txn.own_timeouts.server_ms = Some(7);
+        facts.txn.own_timeouts.retries = Some(0);
+        assert_eq!(facts.text("cur_server_timeout").as_deref(), Some("7"));
+        assert_eq!(facts.text("be_server_timeout").as_deref(), Some("3000"));
+        assert_eq!(facts.text("cur_max_retries").as_deref(), Some("0"));
+    }
+}
