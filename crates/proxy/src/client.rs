@@ -331,6 +331,7 @@ impl Core {
         client.streams += 1;
         stream.client = Some(conn);
         stream.frontend = client.frontend;
+        stream.log_moments = cx.running.log_plans[client.frontend].moments;
         stream.backend = client.frontend;
         let txn = &mut stream.txn;
         txn.id = number;

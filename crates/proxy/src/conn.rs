@@ -24,10 +24,6 @@ pub(crate) struct Conn {
 }
 
 /// Which side of the proxy a connection is on.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly every slot holds a client; in a box it would be one more allocation a connection"
-)]
 #[derive(Debug, Default)]
 pub(crate) enum Role {
     /// No connection lives in this slot.

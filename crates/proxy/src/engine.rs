@@ -333,6 +333,7 @@ impl Core {
     }
 
     /// One event of a rate.
+    #[inline]
     pub fn mark<D: Driver>(&self, cx: &Cx<'_, D>, what: Pace) {
         self.shared.mark(self.worker, what, cx.now().ms());
     }

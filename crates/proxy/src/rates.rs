@@ -34,6 +34,7 @@ pub(crate) struct Reading {
 
 impl Meter {
     /// One event. Only one thread may call this.
+    #[inline]
     pub fn count(&self, now_ms: u64) {
         let began_ms = self.began_ms.load(Ordering::Relaxed);
         let current = self.current.load(Ordering::Relaxed);

@@ -6,6 +6,7 @@ use config::model::{
     BackendTarget, Config, LogSink, LogTarget, Mode, Proxy, ServerAddress, Timeouts,
 };
 use std::cell::Cell;
+use std::collections::HashMap;
 
 use net::Addr;
 use net::timers::NEVER_MS;
@@ -60,6 +61,8 @@ pub struct Running {
     pub(crate) fullconn: Vec<u32>,
     /// Variables of scope `proc` (`set-var` of `global`).
     pub(crate) proc_vars: ProcVars,
+    /// Enabled backends by name.
+    backends: HashMap<Box<[u8]>, usize>,
     /// `tune.vars` limits what traffic sets.
     pub(crate) limits_vars: bool,
     /// Facts of the process.
@@ -105,6 +108,7 @@ impl Running {
         let fullconn = fullconn(&config);
         let mut running = Running {
             proc_vars: ProcVars::new(slots.proc),
+            backends: backends(&config),
             limits_vars: config.global.var_limits.any(),
             config,
             listeners,
@@ -121,6 +125,12 @@ impl Running {
         };
         running.set_proc_vars();
         running
+    }
+
+    /// The backend of this name and mode.
+    pub(crate) fn backend_named(&self, name: &[u8], mode: Mode) -> Option<usize> {
+        let backend = *self.backends.get(name)?;
+        (self.proxy(backend).mode == mode).then_some(backend)
     }
 
     /// `set-var` and `set-var-fmt` of `global`, in order: each may read those before it.
@@ -304,4 +314,13 @@ impl TimeoutsMs {
 /// The moment `timeout_ms` from now.
 pub(crate) fn deadline(now: net::Now, timeout_ms: u64) -> u64 {
     now.ms().saturating_add(timeout_ms)
+}
+
+/// The backends by name.
+fn backends(config: &Config) -> HashMap<Box<[u8]>, usize> {
+    let proxies = config.proxies.iter().enumerate();
+    proxies
+        .filter(|(_, proxy)| proxy.is_backend)
+        .map(|(index, proxy)| (proxy.name.as_bytes().into(), index))
+        .collect()
 }

@@ -184,6 +184,7 @@ impl Shared {
         })
     }
 
+    #[inline]
     fn meter(&self, worker: usize, what: Pace) -> &Meter {
         let rates = &self.workers[worker].rates;
         match what {
@@ -195,6 +196,7 @@ impl Shared {
     }
 
     /// One event of a rate.
+    #[inline]
     pub(crate) fn mark(&self, worker: usize, what: Pace, now_ms: u64) {
         self.meter(worker, what).count(now_ms);
     }

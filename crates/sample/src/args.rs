@@ -58,8 +58,8 @@ impl ArgKind {
 
     /// Whether it cannot be empty.
     pub(crate) fn needs_text(self) -> bool {
-        use ArgKind::{Int, Ipv4, Ipv6, Mask4, Mask6};
-        matches!(self, Int | Ipv4 | Ipv6 | Mask4 | Mask6)
+        use ArgKind::{Int, Ipv4, Ipv6, Mask4, Mask6, Userlist};
+        matches!(self, Int | Ipv4 | Ipv6 | Mask4 | Mask6 | Userlist)
     }
 
     /// Whether HAProxy takes it as text first and reads it when the whole list is there: its messages differ.

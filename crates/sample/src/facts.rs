@@ -207,7 +207,7 @@ pub struct Txn {
     /// What converters assigned to them.
     pub assigned: Assigned,
     /// A server is being connected to, or an answer was made here: from now on there are variables of scope `res` instead
-    /// of `req` ([`Txn::respond`]).
+    /// of `req` ([`Txn::end_request_vars`]).
     pub responding: bool,
 }
 
@@ -304,12 +304,10 @@ impl Txn {
         assigned.settle(|_, _| {});
     }
 
-    /// The request is done with: variables of scope `req` end, those of `res` begin.
-    pub fn respond(&mut self) {
-        if !std::mem::replace(&mut self.responding, true) {
-            self.settle();
-            self.req_vars.clear();
-        }
+    /// Variables of scope `req` end. Set [`Txn::responding`] with it.
+    pub fn end_request_vars(&mut self) {
+        self.settle();
+        self.req_vars.clear();
     }
 
     /// Moves what converters assigned into the variables.

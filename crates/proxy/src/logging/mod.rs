@@ -13,7 +13,7 @@ use sample::{ConnError, LogOrigin};
 use crate::engine::{Core, Cx};
 use crate::shared::Count;
 use crate::stream::Stream;
-pub(crate) use plan::Plan;
+pub(crate) use plan::{Moments, Plan};
 pub(crate) use send::Logging;
 use send::{Line, Text, Whose};
 
@@ -25,7 +25,7 @@ impl Core {
     /// A stream comes to a moment that may have a line: most have none.
     #[inline]
     pub fn log_at<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, at: LogOrigin) {
-        if cx.running.log_plans[stream.frontend].has(at) {
+        if stream.log_moments.has(at) {
             self.log_due(cx, stream, at);
         }
     }

@@ -6,8 +6,8 @@ use sample::{Compiler, LogFormat, LogOrigin, Place, logformat};
 /// When a frontend's lines are due.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
-    /// A bit for each [`LogOrigin`].
-    at: u32,
+    /// When.
+    pub moments: Moments,
     /// Every moment has its line (`log-steps`); else the first of them that comes has the only one.
     pub repeats: bool,
     /// Without any format: a line that says who came (manual §8.2.1).
@@ -29,14 +29,14 @@ impl Plan {
         }
         if let Some(steps) = &proxy.log_steps {
             return Plan {
-                at: bits(steps),
+                moments: Moments::of(steps),
                 repeats: true,
                 connect: None,
             };
         }
         let Some(format) = &proxy.log_format else {
             return Plan {
-                at: bits(&[LogOrigin::Accept]),
+                moments: Moments::of(&[LogOrigin::Accept]),
                 repeats: false,
                 connect: connect(proxy.mode),
             };
@@ -53,24 +53,30 @@ impl Plan {
             Mode::Tcp | Mode::Log => LogOrigin::Connect,
         };
         Plan {
-            at: match early {
-                true => bits(&[first, LogOrigin::Close]),
-                false => bits(&[LogOrigin::Close]),
+            moments: match early {
+                true => Moments::of(&[first, LogOrigin::Close]),
+                false => Moments::of(&[LogOrigin::Close]),
             },
             ..Plan::default()
         }
     }
-
-    /// Whether a line is due at a moment.
-    pub fn has(&self, at: LogOrigin) -> bool {
-        self.at & (1 << at as u32) != 0
-    }
 }
 
-fn bits(origins: &[LogOrigin]) -> u32 {
-    origins
-        .iter()
-        .fold(0, |bits, origin| bits | 1 << *origin as u32)
+/// A set of moments: a bit for each [`LogOrigin`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Moments(u32);
+
+impl Moments {
+    fn of(origins: &[LogOrigin]) -> Moments {
+        let bits = origins.iter().map(|origin| 1 << *origin as u32);
+        Moments(bits.fold(0, |all, bit| all | bit))
+    }
+
+    /// Whether a line is due at a moment.
+    #[inline]
+    pub fn has(self, at: LogOrigin) -> bool {
+        self.0 & (1 << at as u32) != 0
+    }
 }
 
 fn connect(mode: Mode) -> Option<Connect> {

@@ -113,12 +113,22 @@ impl Core {
     }
 
     /// The request is done with: its variables end, those of the response begin.
+    #[inline]
     pub fn respond<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &mut Stream) {
-        if !stream.txn.responding {
-            let before = self.ledger_start(cx, stream);
-            stream.txn.respond();
-            self.ledger_end(stream, before);
+        let txn = &mut stream.txn;
+        if std::mem::replace(&mut txn.responding, true)
+            || (txn.req_vars.is_empty() && !txn.assigned.any())
+        {
+            return;
         }
+        self.end_request_vars(cx, stream);
+    }
+
+    #[cold]
+    fn end_request_vars<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &mut Stream) {
+        let before = self.ledger_start(cx, stream);
+        stream.txn.end_request_vars();
+        self.ledger_end(stream, before);
     }
 
     /// The variables of a stream that ends are counted out.

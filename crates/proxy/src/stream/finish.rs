@@ -79,7 +79,8 @@ impl Core {
             }
             // Nobody waits for the end of the pause.
             _ if stream.request_paused() => {
-                if !has_input && cx.running.proxy(stream.backend).aborts_on_close() {
+                let aborts = cx.running.proxy(stream.backend).aborts_on_close();
+                if !has_input && aborts {
                     self.client_aborted(cx, stream);
                 }
             }

@@ -9,6 +9,7 @@ pub(crate) mod retry;
 pub(crate) mod transfer;
 pub(crate) mod tunnel;
 
+use crate::logging::Moments;
 use http::Head;
 use http::h1::{Framing, Parsed, Resume};
 use net::ConnId;
@@ -118,6 +119,8 @@ pub(crate) struct Stream {
     /// The client's end came while the rest of a body was awaited.
     pub body_cut: bool,
     pub logged: bool,
+    /// When its frontend writes a line.
+    pub log_moments: Moments,
     /// The request asked for another protocol (`Upgrade`, CONNECT).
     pub wants_tunnel: bool,
     /// The tunnel's TCP half-closes, in order: client's end seen, server's end seen.
@@ -193,6 +196,7 @@ impl Stream {
             answer_framing,
             body_cut,
             logged,
+            log_moments,
             wants_tunnel,
             client_ended,
             server_ended,
@@ -247,6 +251,7 @@ impl Stream {
         *labels = net::Labels::default();
         *log_level = None;
         txn.reset();
+        *log_moments = Moments::default();
         request.clear();
         response.clear();
         trailers.clear();

@@ -210,15 +210,14 @@ impl Core {
                 chosen = match &rule.target {
                     BackendTarget::Static(backend) => Some(*backend),
                     BackendTarget::Dynamic(format) => {
-                        let mut name = Vec::new();
+                        let mut name = std::mem::take(&mut self.text);
                         self.render(cx, stream, format, &mut name);
-                        let mode = proxy.mode;
-                        let named = |other: &config::model::Proxy| {
-                            other.is_backend && other.mode == mode && other.name.as_bytes() == name
-                        };
                         // A name that no backend of this mode has falls through (manual §4.2 use_backend); one that is
                         // written out was checked when the configuration was loaded.
-                        cx.running.config.proxies.iter().position(named)
+                        let named = cx.running.backend_named(&name, proxy.mode);
+                        name.clear();
+                        self.text = name;
+                        named
                     }
                 };
                 // One that is not eligible leaves it to the next rule.
@@ -293,6 +292,7 @@ impl Core {
     }
 
     /// Waits for a request's body, as far as a buffer takes it.
+    #[inline]
     fn buffer_body<D: Driver>(
         &mut self,
         cx: &mut Cx<'_, D>,
@@ -300,19 +300,21 @@ impl Core {
         wanted: bool,
         next: Phase,
     ) -> Step {
-        let time_ms = cx.running.timeouts[stream.frontend].http_request;
-        match wanted && self.awaits_body(cx, stream, time_ms, None) {
-            true => {
-                stream.txn.waits = Some(sample::Waits::Body);
-                Step::Wait
-            }
-            false => {
-                if !stream.body_cut {
-                    stream.txn.waits = None;
-                }
-                Step::Go(next)
-            }
+        if wanted && self.waits_in_buffer(cx, stream) {
+            return Step::Wait;
         }
+        Step::Go(next)
+    }
+
+    fn waits_in_buffer<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> bool {
+        let time_ms = cx.running.timeouts[stream.frontend].http_request;
+        let waits = self.awaits_body(cx, stream, time_ms, None);
+        if waits {
+            stream.txn.waits = Some(sample::Waits::Body);
+        } else if !stream.body_cut {
+            stream.txn.waits = None;
+        }
+        waits
     }
 
     /// `http-request wait-for-body` (manual §4.4): whether it still waits.

@@ -82,7 +82,8 @@ fn request_variables_end_where_response_variables_begin() {
     assert!(set(&mut facts, "int(1),set-var(req.a)"));
     assert!(!set(&mut facts, "int(1),set-var(res.a)"));
     assert!(set(&mut facts, "var(req.a)"));
-    facts.txn.respond();
+    facts.txn.responding = true;
+    facts.txn.end_request_vars();
     assert!(!set(&mut facts, "var(req.a)"));
     assert!(!set(&mut facts, "int(1),set-var(req.a)"));
     assert!(set(&mut facts, "int(1),set-var(res.a)"));
