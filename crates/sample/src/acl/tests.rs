@@ -266,9 +266,9 @@ fn faults_are_told_where_they_are() {
             "matching method must be specified first (using '-m') when using a sample fetch of this type ('var')",
         ),
         (
-            "{ ssl_fc_sni_end x }",
+            "{ http_auth_group x }",
             1,
-            "ACL keyword 'ssl_fc_sni_end' is known but not implemented yet",
+            "ACL keyword 'http_auth_group' : fetch method 'http_auth_group' : expected type 'userlist' at position 1, but got nothing",
         ),
     ] {
         let error = compiler()
