@@ -200,6 +200,30 @@ const FAULTS: &[(&str, &str)] = &[
         "http-request set-retries 101",
         "expects an expression or an integer between 1 and 100.",
     ),
+    (
+        "http-send-name-header",
+        "'http-send-name-header' requires a header string.",
+    ),
+    (
+        "http-send-name-header Host",
+        "'Host' cannot be used as header name for 'http-send-name-header' directive.",
+    ),
+    (
+        "option http-restrict-req-hdr-names",
+        "missing parameter. option 'http-restrict-req-hdr-names' expects",
+    ),
+    (
+        "option http-restrict-req-hdr-names drop",
+        "invalid parameter 'drop'. option 'http-restrict-req-hdr-names' expects",
+    ),
+    (
+        "rate-limit requests 3",
+        "'rate-limit' only supports 'sessions' (got 'requests').",
+    ),
+    (
+        "max-keep-alive-queue -2",
+        "'max-keep-alive-queue' expects a number from -1 to",
+    ),
     ("http-request auth realm", "missing realm value."),
     (
         "http-request auth if { http_auth(x) }",
@@ -318,6 +342,43 @@ fn faults_of_places() {
     ];
     for (text, message) in cases {
         let shown = report(&format!("{DEFAULTS}{text}"));
+        assert_eq!(shown.matches(message).count(), 1, "'{message}' in\n{shown}");
+    }
+}
+
+#[test]
+fn cases_of_names() {
+    let config = accepted(
+        "global\n    h1-case-adjust x-a X-A\n    h1-case-adjust host HOST\n    maxconnrate 5\n    maxsessrate 0\n",
+    );
+    let names = &config.global.h1_case;
+    assert_eq!(
+        names.get(&b"x-a"[..]).map(|name| &**name),
+        Some(&b"X-A"[..])
+    );
+    assert_eq!(
+        (config.global.maxconnrate, config.global.maxsessrate),
+        (Some(5), None)
+    );
+    for (lines, message) in [
+        (
+            "h1-case-adjust x",
+            "'h1-case-adjust' expects <from> and <to> as arguments.",
+        ),
+        (
+            "h1-case-adjust x y",
+            "<from> and <to> must not differ except the case.",
+        ),
+        (
+            "h1-case-adjust x X\n    h1-case-adjust x X",
+            "duplicate entry 'x'.",
+        ),
+        (
+            "h1-case-adjust-file /no/file",
+            "h1-headers-case-adjust-file '/no/file' : failed to open file.",
+        ),
+    ] {
+        let shown = report(&format!("global\n    {lines}\n"));
         assert_eq!(shown.matches(message).count(), 1, "'{message}' in\n{shown}");
     }
 }

@@ -15,6 +15,7 @@ mod forwarded;
 mod input;
 mod logging;
 mod names;
+mod pace;
 mod persist;
 mod pool;
 mod proc_vars;

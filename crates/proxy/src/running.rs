@@ -55,6 +55,8 @@ pub struct Running {
     pub(crate) session_prefix: Option<sample::LogFormat>,
     /// By proxy.
     pub(crate) timeouts: Vec<TimeoutsMs>,
+    /// Some rate is limited.
+    pub(crate) paces: bool,
     /// By proxy: whether it binds requests to servers before balancing.
     pub(crate) binds: Vec<bool>,
     /// By proxy: the load at which servers with a `minconn` reach their `maxconn`.
@@ -105,6 +107,7 @@ impl Running {
             .collect();
         let binds = config.proxies.iter().map(crate::persist::binds).collect();
         let slots = config.slots;
+        let paces = crate::pace::is_limited(&config);
         let fullconn = fullconn(&config);
         let mut running = Running {
             proc_vars: ProcVars::new(slots.proc),
@@ -119,6 +122,7 @@ impl Running {
                 .log_format("%ci:%cp [%t] %f", sample::Place::LOG)
                 .ok(),
             timeouts,
+            paces,
             binds,
             fullconn,
             process,

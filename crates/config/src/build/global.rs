@@ -238,6 +238,20 @@ pub fn maxconn(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     set_once(&mut build.global.maxconn, line, value)
 }
 
+/// `maxconnrate` and `maxsessrate`
+pub fn rate(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let value: u32 = number(line)?;
+    let field = match line.keyword() {
+        "maxconnrate" => &mut build.global.maxconnrate,
+        _ => &mut build.global.maxsessrate,
+    };
+    // 0 is no limit.
+    match value {
+        0 => Ok(()),
+        value => set_once(field, line, value),
+    }
+}
+
 /// `nbthread`
 pub fn nbthread(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     /// As many as HAProxy has.

@@ -82,7 +82,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("option", DFB, proxy::option, "A switch; see the table of options."),
     K::yes("persist", DB, persist::persist, "Persistence by an RDP cookie."),
     K::not_yet("quic-initial", NF, "Rules for new QUIC connections."),
-    K::not_yet("rate-limit", DF, "Sessions a second of the frontend."),
+    K::yes("rate-limit", DF, frontend::rate_limit, "Sessions a second of the frontend."),
     K::yes("redirect", FB, http_rules::redirect::rule, "Redirects on a condition, after the `http-request` rules."),
     K::gone("redisp", "keyword 'redisp' directive is not supported anymore since HAProxy 2.1. Use 'option redispatch'."),
     K::gone("redispatch", "keyword 'redispatch' directive is not supported anymore since HAProxy 2.1. Use 'option redispatch'."),

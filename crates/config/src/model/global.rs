@@ -27,6 +27,10 @@ pub struct Global {
     pub nbthread: Option<u16>,
     /// Connections of the whole process.
     pub maxconn: Option<u32>,
+    /// Connections a second of the whole process.
+    pub maxconnrate: Option<u32>,
+    /// Sessions a second of the whole process.
+    pub maxsessrate: Option<u32>,
     /// What `log global` stands for.
     pub log: Vec<LogTarget>,
     /// The program's name in syslog headers.

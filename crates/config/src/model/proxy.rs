@@ -45,6 +45,8 @@ pub struct Proxy {
     pub binds: Vec<Bind>,
     /// Connections of the frontend.
     pub maxconn: Option<u32>,
+    /// `rate-limit sessions`: new connections a second.
+    pub rate_limit_sessions: Option<u32>,
     /// Length of the kernel's accept queue.
     pub backlog: Option<u32>,
     /// Tried in order.

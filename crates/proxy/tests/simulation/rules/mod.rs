@@ -7,6 +7,7 @@ mod credentials;
 mod failures;
 mod messages;
 mod names;
+mod pace;
 mod retries;
 mod rewrites;
 mod script;

@@ -14,6 +14,7 @@
 //! full c1, drain c1                the peer's kernel takes nothing, takes all
 //! wait 1000                        milliseconds pass
 //! log 200 ----                     the next log line
+//! accepts, refrains                new connections are accepted, are not
 //! quiet                            no stream is left
 //! ```
 
@@ -130,6 +131,10 @@ impl Play {
                 self.engine.on_message(&mut self.driver, Message::Stop);
                 Ok(())
             }
+            "accepts" | "refrains" => match self.driver.accepting[0] == (first == "accepts") {
+                true => Ok(()),
+                false => Err("it is not so".into()),
+            },
             "listens" => match self.driver.unlistened[0] {
                 true => Err("the listener is closed".into()),
                 false => Ok(()),
