@@ -239,3 +239,71 @@ fn read_dates(text: &[u8], stream: &mut Stream) {
         stream.persist.first_s = first_s;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use config::model::CaptureCookie;
+
+    use super::*;
+
+    /// Small texts of what matters in a field, made from a number.
+    fn line(mut number: u64) -> Vec<u8> {
+        const PARTS: [&[u8]; 16] = [
+            b"S", b"=", b";", b",", b" ", b"\"", b"\\", b"$", b"S=a", b"b=1", b"|", b"~", b"a",
+            b"\t", b"\xff", b"; ",
+        ];
+        let mut line = Vec::new();
+        while number > 0 {
+            line.extend_from_slice(PARTS[(number % 16) as usize]);
+            number /= 16;
+        }
+        line
+    }
+
+    fn backend(mode: CookieMode, indirect: bool) -> Proxy {
+        Proxy {
+            cookie: Some(Cookie {
+                name: "S".into(),
+                mode,
+                indirect,
+                maxidle_s: 10,
+                ..Cookie::default()
+            }),
+            capture_cookie: Some(CaptureCookie {
+                prefix: "b".into(),
+                len: 2,
+            }),
+            ..Proxy::default()
+        }
+    }
+
+    #[test]
+    fn any_field_can_be_read() {
+        for (mode, indirect) in [
+            (CookieMode::Insert, true),
+            (CookieMode::Insert, false),
+            (CookieMode::Prefix, false),
+            (CookieMode::Rewrite, false),
+        ] {
+            let proxy = backend(mode, indirect);
+            for round in 0..60_000_u64 {
+                let line = line(round.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (round % 48));
+                let mut stream = Stream::default();
+                let mut out = Vec::new();
+                let left = one_line(&line, (&proxy, &proxy), &mut stream, 1000, &mut out);
+                let text = String::from_utf8_lossy(&line).into_owned();
+                assert!(out.len() <= line.len() + 1, "{text}");
+                if mode == CookieMode::Insert && indirect {
+                    let rest: &[u8] = match left {
+                        Left::Same => &line,
+                        Left::Changed => &out,
+                        Left::Nothing => b"",
+                    };
+                    let ours =
+                        |pair: Pair| pair.has_value && rest[pair.name.0..pair.name.1] == *b"S";
+                    assert!(!Pairs::of_request(rest).any(ours), "{text}");
+                }
+            }
+        }
+    }
+}
