@@ -13,6 +13,8 @@ pub mod frontend;
 pub mod global;
 pub mod h1_case;
 pub mod http_rules;
+pub mod inherit;
+pub mod legacy;
 pub mod line;
 pub mod log_line;
 pub mod log_profile;
@@ -216,7 +218,13 @@ pub fn parser_of<P: Copy>(
     match keyword.state {
         State::Supported(parser) => Ok(Some(parser)),
         State::NotYet => Err(line.fault(at, not_yet(&word))),
-        State::Removed(instead) => Err(line.fault(at, instead)),
+        State::Removed(instead) => Err(line.fault(
+            at,
+            match legacy::instead(line) {
+                Some(line) => format!("{instead} Here that is: {line}"),
+                None => instead.to_owned(),
+            },
+        )),
         State::NoMeaning(reason) => {
             shared.diagnostics.diag(
                 &line.span(at),

@@ -1,6 +1,7 @@
 //! The reference of the language, generated from the keyword table.
 
 use crate::keywords::{Group, Row, Sections, State, groups};
+use sample::reference::{self, Entry, kind_name};
 use std::fmt::Write as _;
 
 /// The text of `docs/configuration.md`.
@@ -8,9 +9,13 @@ use std::fmt::Write as _;
 pub fn configuration_markdown() -> String {
     let mut out = String::from(HEADER);
     let groups = groups();
-    summary(&mut out, &groups);
+    let expressions = expressions();
+    summary(&mut out, &groups, &expressions);
     for group in &groups {
         table(&mut out, group);
+    }
+    for part in &expressions {
+        part.write(&mut out);
     }
     out
 }
@@ -18,10 +23,10 @@ pub fn configuration_markdown() -> String {
 const HEADER: &str = "\
 # Configuration
 
-<!-- Generated from the keyword table of crates/config. Do not edit: run `UPDATE_DOCS=1 cargo test -p spangate-config --test docs`. -->
+<!-- Generated from the keyword tables of crates/config and crates/sample. Do not edit: run `UPDATE_DOCS=1 cargo test -p spangate-config --test docs`. -->
 
 Spangate reads HAProxy 3.5's configuration language. Every keyword of it is in the tables below, with what a use of it
-means here:
+means here. `-dKall` lists the same for programs, in HAProxy's form.
 
 | state | meaning |
 |---|---|
@@ -34,7 +39,112 @@ A word that is in no table is an error, with the nearest keyword as a suggestion
 
 ";
 
-fn summary(out: &mut String, groups: &[Group]) {
+/// A table of the expression language: rows of cells, of which the state is one.
+struct Part {
+    title: &'static str,
+    columns: &'static str,
+    rows: Vec<(bool, String)>,
+}
+
+impl Part {
+    fn write(&self, out: &mut String) {
+        let columns = self.columns.matches('|').count() - 1;
+        let _ = writeln!(
+            out,
+            "\n## {}\n\n{}\n{}|",
+            self.title,
+            self.columns,
+            "|---".repeat(columns)
+        );
+        for (_, row) in &self.rows {
+            let _ = writeln!(out, "{row}");
+        }
+    }
+}
+
+fn yes_or_not(is_served: bool) -> &'static str {
+    if is_served { "yes" } else { "not yet" }
+}
+
+/// Sample fetches, converters, ACL keywords and log aliases.
+fn expressions() -> Vec<Part> {
+    let call = |entry: &Entry| match entry.args.as_str() {
+        "" => entry.name.to_owned(),
+        args => format!("{}({args})", entry.name),
+    };
+    let cell = |text: &str| text.replace('|', "\\|");
+    let sorted = |mut rows: Vec<(&'static str, bool, String)>| {
+        rows.sort();
+        rows.into_iter()
+            .map(|(_, is_served, row)| (is_served, row))
+            .collect()
+    };
+    let mut fetches: Vec<(&str, bool, String)> = reference::fetches()
+        .map(|entry| {
+            let (name, kind) = (call(&entry), kind_name(entry.to));
+            let row = format!("| `{name}` | {kind} | yes | {} |", cell(entry.doc));
+            (entry.name, true, row)
+        })
+        .collect();
+    fetches.extend(
+        reference::missing_fetches()
+            .map(|name| (name, false, format!("| `{name}` | | not yet | |"))),
+    );
+    let mut converters: Vec<(&str, bool, String)> = reference::converters()
+        .map(|entry| {
+            let (from, to) = (entry.from.map_or("", kind_name), kind_name(entry.to));
+            let row = format!(
+                "| `{}` | {from} | {to} | yes | {} |",
+                call(&entry),
+                cell(entry.doc)
+            );
+            (entry.name, true, row)
+        })
+        .collect();
+    converters.extend(
+        reference::missing_converters()
+            .map(|name| (name, false, format!("| `{name}` | | | not yet | |"))),
+    );
+    let acls = reference::acl_keywords().map(|keyword| {
+        let state = yes_or_not(keyword.is_served);
+        let row = format!(
+            "| `{}` | {state} | `{} -m {}` |",
+            keyword.name, keyword.fetch, keyword.method
+        );
+        (keyword.name, keyword.is_served, row)
+    });
+    let aliases = reference::aliases()
+        .map(|(name, doc)| (name, true, format!("| `%{name}` | yes | {} |", cell(doc))))
+        .chain([(
+            "o",
+            true,
+            "| `%o` | yes | flags of all items that follow |".to_owned(),
+        )]);
+    vec![
+        Part {
+            title: "Sample fetches",
+            columns: "| fetch | type | state | |",
+            rows: sorted(fetches),
+        },
+        Part {
+            title: "Converters",
+            columns: "| converter | takes | gives | state | |",
+            rows: sorted(converters),
+        },
+        Part {
+            title: "ACL keywords",
+            columns: "| keyword | state | stands for |",
+            rows: sorted(acls.collect()),
+        },
+        Part {
+            title: "Aliases of log formats",
+            columns: "| alias | state | |",
+            rows: sorted(aliases.collect()),
+        },
+    ]
+}
+
+fn summary(out: &mut String, groups: &[Group], expressions: &[Part]) {
     let _ = writeln!(
         out,
         "| part | yes | not yet | no effect | removed |\n|---|---|---|---|---|"
@@ -53,6 +163,11 @@ fn summary(out: &mut String, groups: &[Group]) {
             "| {} | {yes} | {not_yet} | {moot} | {removed} |",
             group.title
         );
+    }
+    for part in expressions {
+        let yes = part.rows.iter().filter(|(is_served, _)| *is_served).count();
+        let not_yet = part.rows.len() - yes;
+        let _ = writeln!(out, "| {} | {yes} | {not_yet} | 0 | 0 |", part.title);
     }
 }
 

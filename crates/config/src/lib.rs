@@ -4,6 +4,7 @@ pub mod condition;
 pub mod diagnostic;
 mod directive;
 pub mod docs;
+pub mod dump;
 pub mod environment;
 pub mod keywords;
 pub mod lexer;

@@ -198,6 +198,67 @@ fn an_anonymous_defaults_starts_afresh() {
 }
 
 #[test]
+fn what_log_lines_name() {
+    use sample::LogOrigin;
+    let config = accepted(
+        "global\n log stdout profile p local0\nfrontend f\n mode http\n log global\n log backend@l sample 1:2 local1\n \
+         log-steps accept,close\n http-request do-log profile q if TRUE\n log-format %ci\n log-format-sd [a]\n\
+         log-profile q\n on http-req drop\n\
+         log-profile p\n log-tag t\n on error format e sd [s]\n on any format a\n on close format c\n on close drop\n\
+         backend l\n mode log\n server s udp@127.0.0.1:514\n",
+    );
+    let proxy = &config.proxies[0];
+    assert_eq!(proxy.log.len(), 2);
+    assert_eq!(
+        (proxy.log[0].profile, &proxy.log[1].to),
+        (Some(1), &LogSink::Backend(1))
+    );
+    assert_eq!(
+        proxy.log_steps,
+        Some(vec![LogOrigin::Accept, LogOrigin::Close])
+    );
+    assert!(proxy.log_format_sd.is_some());
+    assert!(matches!(
+        proxy.http_request[0].action,
+        HttpAction::DoLog { profile: Some(0) }
+    ));
+    let profile = &config.log_profiles[1];
+    assert_eq!(
+        (profile.name.as_str(), profile.tag.as_deref()),
+        ("p", Some("t"))
+    );
+    let says = |origin| {
+        let step = profile.step(origin).expect("a step");
+        let text = |format: &Option<sample::LogFormat>| {
+            let text = format.as_ref().and_then(sample::LogFormat::constant);
+            text.map(|text| String::from_utf8_lossy(text).into_owned())
+        };
+        (step.drop, text(&step.format), text(&step.sd))
+    };
+    assert_eq!(
+        says(LogOrigin::SessionError),
+        (false, Some("e".into()), Some("[s]".into()))
+    );
+    assert_eq!(
+        says(LogOrigin::SessionKilled),
+        says(LogOrigin::SessionError)
+    );
+    assert_eq!(says(LogOrigin::Request), (false, Some("a".into()), None));
+    assert_eq!(says(LogOrigin::Close), (true, Some("c".into()), None));
+    assert!(config.log_profiles[0].step(LogOrigin::Close).is_none());
+}
+
+/// `log global` of `defaults` and of a proxy that starts from it are one.
+#[test]
+fn global_logs_are_taken_once() {
+    let config = accepted(
+        "global\n log stdout local0\ndefaults\n log global\nbackend a\n log global\nbackend b\n no log\n log global\n",
+    );
+    let counts: Vec<usize> = config.proxies.iter().map(|proxy| proxy.log.len()).collect();
+    assert_eq!(counts, [1, 1]);
+}
+
+#[test]
 fn logs_are_inherited_added_and_cancelled() {
     let text = "global\n log stdout local0\ndefaults\n log global\n log stderr local1\nbackend a\nbackend b\n no log\nbackend c\n log stdout local2\n";
     let config = accepted(text);
@@ -377,7 +438,7 @@ fn expressions_conditions_and_variables() {
     mode http
 {TIMEOUTS}    acl local src 127.0.0.1
     http-request set-var(txn.a) str(x) if local
-listen l from d
+frontend l from d
     bind :80
     log stdout local0
     log-format \"%ci %[var(txn.a)]\"
@@ -387,8 +448,11 @@ listen l from d
     http-request capture req.hdr(Host) len 40
     http-request return status 200 content-type text/plain lf-string \"%[src]\" hdr X-B %[dst] unless local
     tcp-request content set-var(sess.b) src
-    balance hash req.hdr(Host)
     use_backend %[req.hdr(Host)] if {{ hdr(Host) -m found }}
+defaults e
+    mode http
+{TIMEOUTS}backend b
+    balance hash req.hdr(Host)
     server s 127.0.0.1:80 send-proxy-v2 set-proxy-v2-tlv-fmt(0xE1) %[src]
 "
     );
@@ -423,8 +487,72 @@ listen l from d
         proxy.use_backend[0].target,
         BackendTarget::Dynamic(_)
     ));
-    assert!(matches!(proxy.balance, Balance::Hash(_)));
+    let backend = &config.proxies[1];
+    assert!(matches!(backend.balance, Balance::Hash(_)));
     assert!(
-        matches!(&proxy.servers[0].send_proxy, SendProxy::V2 { tlvs, .. } if tlvs.len() == 1 && tlvs[0].0 == 0xE1)
+        matches!(&backend.servers[0].send_proxy, SendProxy::V2 { tlvs, .. } if tlvs.len() == 1 && tlvs[0].0 == 0xE1)
     );
+}
+
+#[test]
+fn rule_actions() {
+    let text = format!(
+        "global
+    expose-experimental-directives
+defaults d
+    mode http
+{TIMEOUTS}
+    http-request strict-mode off
+    http-request early-hint Link x
+frontend l from d
+    bind :80
+    tcp-request connection set-mark 0x10
+    tcp-request content capture src len 15
+    tcp-request content set-priority-class int(3)
+    http-request del-header x- -m beg if TRUE
+    http-request replace-value x-a ^a(.) \\1b unless FALSE
+    http-request replace-path /a(.*) \\1
+    http-request add-headers-bin var(txn.h) prefix x-
+    http-request normalize-uri path-strip-dotdot full if TRUE
+    http-request normalize-uri percent-to-uppercase
+    http-request pause 10ms
+    http-request pause hdr(x),mul(2) if TRUE
+    http-request set-log-level silent
+    http-request set-bc-tos 010
+    http-request set-nice 10
+    http-request wait-for-handshake
+    http-request silent-drop rst-ttl 64
+    redirect prefix / set-cookie A
+"
+    );
+    let config = accepted(&text);
+    let proxy = &config.proxies[0];
+    let rules = &proxy.http_request;
+    // The section's own rules begin in strict mode; what is without effect here is no rule.
+    assert_eq!(rules.len(), 2 + 1 + 11);
+    assert!(matches!(rules[2].action, HttpAction::StrictMode(true)));
+    let HttpAction::DelHeader(NameMatch::Text(NameMethod::Begins, name)) = &rules[3].action else {
+        panic!("{:?}", rules[3]);
+    };
+    assert_eq!(name, "x-");
+    let HttpAction::ReplaceHeader(rewrite) = &rules[4].action else {
+        panic!("{:?}", rules[4]);
+    };
+    assert!(rewrite.by_value && rewrite.with.id == 0);
+    let HttpAction::ReplaceTarget { part, with } = &rules[5].action else {
+        panic!("{:?}", rules[5]);
+    };
+    assert_eq!((*part, with.id), (TargetPart::Path, 1));
+    assert_eq!(with.format.constant(), Some(&b"\\1"[..]));
+    let tos = rules.iter().find_map(|rule| match &rule.action {
+        HttpAction::Stream(StreamAction::SetTos(Side::Server, Number::Fixed(tos))) => Some(*tos),
+        _ => None,
+    });
+    assert_eq!(tos, Some(8), "octal");
+    let last = rules[rules.len() - 1].place.expect("a place");
+    let file = &config.files[last.file as usize];
+    assert_eq!((file.as_str(), last.line), ("t.cfg", 28));
+    assert_eq!(proxy.capture_request[0].len, 15);
+    assert_eq!(proxy.redirects.len(), 1);
+    assert_eq!(proxy.redirects[0].place, None);
 }

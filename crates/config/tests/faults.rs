@@ -280,6 +280,47 @@ const FRONTEND: &[Case] = &[
         "'timeout server' will be ignored because frontend 'f' has no backend capability.",
         "server",
     ),
+    (
+        "log stdout profile nope local0",
+        "unknown log-profile 'nope'.",
+        "nope",
+    ),
+    (
+        "log backend@bak local0",
+        "log : uses unknown log backend 'bak'; did you mean 'back' maybe ?.",
+        "backend@bak",
+    ),
+    (
+        "log ring@r local0",
+        "keyword 'log ring@' is known but not implemented yet by this version.",
+        "ring@r",
+    ),
+    (
+        "log tcp@127.0.0.1:514 local0",
+        "keyword 'log tcp@' is known but not implemented yet by this version.",
+        "tcp@127.0.0.1:514",
+    ),
+    (
+        "log-steps accept,clos",
+        "invalid log step name (clos). Expected values are: accept, request, connect, response, close",
+        "accept,clos",
+    ),
+    ("log-format-sd", "log-format-sd expects an argument.", ""),
+    (
+        "http-request do-log profile nope",
+        "unknown log-profile 'nope'.",
+        "nope",
+    ),
+    (
+        "http-request do-log now",
+        "expects 'if', 'unless' or end of line, got 'now'.",
+        "now",
+    ),
+    (
+        "mode log",
+        "mode syslog is only applicable on proxies with backend capability.",
+        "log",
+    ),
     ("option foo", "unknown option 'foo'.", "foo"),
     (
         "option dontlogNull",
@@ -319,6 +360,61 @@ const FRONTEND: &[Case] = &[
     (
         "http-request set-header X",
         "'set-header' expects exactly 2 arguments.",
+        "",
+    ),
+    (
+        "http-request replace-path a",
+        "'replace-path' expects <match-regex> and <replace-format> as arguments.",
+        "",
+    ),
+    (
+        "http-request replace-header x ( b",
+        "failed to parse the regex : regex '(' is invalid",
+        "(",
+    ),
+    (
+        "http-request del-header x -m len",
+        "-m with unsupported matching method 'len'.",
+        "len",
+    ),
+    (
+        "http-request del-headers-bin bin(00) -m reg",
+        "-m reg is unsupported with del-headers-bin",
+        "reg",
+    ),
+    (
+        "http-request normalize-uri fragment-strip",
+        "'normalize-uri' action is experimental, must be allowed via a global 'expose-experimental-directives'.",
+        "normalize-uri",
+    ),
+    (
+        "http-request strict-mode maybe",
+        "Unexpected value 'maybe'. Only 'on' and 'off' are supported.",
+        "maybe",
+    ),
+    (
+        "http-request pause 0",
+        "null value is not valid for a 'pause' rule.",
+        "0",
+    ),
+    (
+        "http-request set-log-level loud",
+        "'set-log-level' expects exactly 1 argument (log level name or 'silent').",
+        "loud",
+    ),
+    (
+        "http-request silent-drop rst-ttl 0",
+        "valid rst-ttl values are [1-255].",
+        "0",
+    ),
+    (
+        "http-response redirect prefix /x",
+        "response only supports redirect type 'location'.",
+        "prefix",
+    ),
+    (
+        "tcp-request content capture src",
+        "a positive 'len' argument is mandatory.",
         "",
     ),
     (
@@ -716,6 +812,39 @@ fn of_names() {
             "backend x from\n",
             "'from' expects the name of a defaults section.",
         ),
+        ("log-profile\n", "missing name for log-profile section."),
+        (
+            "log-profile a!b\n",
+            "character '!' is not permitted in 'log-profile' name 'a!b'.",
+        ),
+        (
+            "log-profile p\nlog-profile p\n",
+            "log-profile section 'p' has the same name as another log-profile section declared at t.cfg:1.",
+        ),
+        (
+            "log-profile p\n  of any drop\n",
+            "unknown keyword 'of' in 'log-profile' section",
+        ),
+        (
+            "log-profile p\n  on clos drop\n",
+            "'on' expects a log step: accept, request, connect, response, close,",
+        ),
+        (
+            "log-profile p\n  on close\n",
+            "'on close' expects 'drop', 'format' or 'sd'.",
+        ),
+        (
+            "log-profile p\n  on close format\n",
+            "'on close format' expects a logformat string.",
+        ),
+        (
+            "log-profile p\n  on any format x drop\n",
+            "'on any' expects 'drop', 'format' or 'sd'.",
+        ),
+        (
+            "log-profile p\n  on any format %zz\n",
+            "no such format alias 'zz'.",
+        ),
         (
             "peers p\n",
             "section 'peers' is known but not implemented yet by this version.",
@@ -761,6 +890,30 @@ fn of_the_whole() {
         ),
         ("backend b\n".to_owned(), ""),
         (
+            format!("defaults d\n{t}  http-request deny\nlisten l from d\n"),
+            "a listen section cannot inherit from a defaults section defining TCP/HTTP rules.",
+        ),
+        (
+            format!("defaults d\n{t}  tcp-request content accept\ndefaults e from d\n"),
+            "a defaults section cannot inherit from a defaults section defining TCP/HTTP rules (defaults section at t.cfg:1).",
+        ),
+        (
+            format!("defaults d\n{t}  http-request deny\nfrontend f from d\nbackend b from d\n"),
+            "frontends and backends cannot inherit from the same defaults section if it defines TCP/HTTP rules (defaults section at t.cfg:1).",
+        ),
+        (
+            format!("defaults d\n{t}  tcp-request session accept\nbackend b from d\n"),
+            "a backend section cannot inherit from a defaults section defining 'tcp-request connection' or 'tcp-request session' rules (defaults section at t.cfg:1).",
+        ),
+        (
+            format!("defaults d\n{t}  tcp-response content accept\nfrontend f from d\n"),
+            "a frontend section cannot inherit from a defaults section defining 'tcp-response content' rules (defaults section at t.cfg:1).",
+        ),
+        (
+            format!("defaults d\n{t}frontend f\n  bind :80\n  http-request add-header a: b\n"),
+            "header name 'a:' contains forbidden character ':'.",
+        ),
+        (
             format!("defaults\n{t}frontend f\n"),
             "frontend 'f' has no 'bind' directive.",
         ),
@@ -785,6 +938,26 @@ fn of_the_whole() {
             "'option http-pretend-keepalive' ignored for proxy 'f' as it requires HTTP mode.",
         ),
         (
+            format!("defaults\n{t}listen f\n  bind :80\n  log backend@f local0\n"),
+            "a log directive uses incompatible log backend 'f'.",
+        ),
+        (
+            "backend l\n  mode log\n  balance leastconn\n".to_owned(),
+            "in backend 'l': \"balance\" only supports 'roundrobin', 'random', 'sticky' and 'log-hash'.",
+        ),
+        (
+            "backend l\n  mode log\n  server s 127.0.0.1:514\n".to_owned(),
+            "log servers over TCP ('127.0.0.1:514') are known but not implemented yet by this version",
+        ),
+        (
+            "backend l\n  mode log\n  balance log-hash hex,nope\n".to_owned(),
+            "unknown converter 'nope'",
+        ),
+        (
+            "backend l\n  mode log\n  tcp-request content accept\n".to_owned(),
+            "Cannot use tcp-request rules with 'mode log' in backend 'l'. They will be ignored.",
+        ),
+        (
             format!("defaults\n{t}listen f\n  bind :80\n  balance uri\n"),
             "Layer 7 hash not possible for proxy 'f' (needs 'mode http').",
         ),
@@ -796,9 +969,9 @@ fn of_the_whole() {
         ),
         (
             format!(
-                "defaults\n{t}backend b\n  mode http\nfrontend f\n  bind :80\n  use_backend b\n"
+                "defaults\n{t}listen f\n  bind :80\n  server s :80\n  tcp-request content switch-mode http\n  http-request deny\n"
             ),
-            "the upgrade of TCP streams to HTTP is known but not implemented yet",
+            "Proxy 'f' : 'switch-mode http' configured for a tcp proxy with no backend. Incoming connections upgraded to HTTP cannot be routed to TCP servers",
         ),
         (
             format!(

@@ -8,6 +8,7 @@
 mod body;
 mod config;
 mod head;
+mod log_format;
 pub mod mutate;
 mod normalize;
 mod proxy;
@@ -15,6 +16,7 @@ mod proxy;
 pub use body::h1_body;
 pub use config::config_text;
 pub use head::{h1_request, h1_response};
+pub use log_format::log_format;
 pub use normalize::normalize_uri;
 pub use proxy::proxy_protocol;
 
@@ -45,6 +47,11 @@ pub const TARGETS: &[Target] = &[
         name: "h1_body",
         run: h1_body,
         words: CHUNK_WORDS,
+    },
+    Target {
+        name: "log_format",
+        run: log_format,
+        words: FORMAT_WORDS,
     },
     Target {
         name: "normalize_uri",
@@ -84,6 +91,13 @@ const HTTP_WORDS: &[&[u8]] = &[
 const CHUNK_WORDS: &[&[u8]] = &[
     b"\r\n", b"\n", b"\r", b"0\r\n", b"0\r\n\r\n", b"1\r\na\r\n", b"a", b"F", b"00", b";", b"=", b"\"", b"\\", b" ", b"\t",
     b"fffffffffffff", b"X: y\r\n", b"Content-Length: 1\r\n", b"Host: h\r\n",
+];
+
+#[rustfmt::skip]
+const FORMAT_WORDS: &[&[u8]] = &[
+    b"%", b"%%", b"{", b"}", b"(", b")", b"[", b"]", b":", b",", b" ", b"\n", b"\"", b"\\", b"\0", b"%{+json}o ", b"%{+cbor}o ", b"%{+cbor,+bin}o ", b"%{+Q,+E}o ",
+    b"%{-M}", b"+X", b"+bin", b"%(a)", b"%(a:str)", b"%(b:sint)", b"%(c:bool)", b"%(d:raw)", b"r", b"HU", b"ci", b"cp", b"hr", b"hrl", b"hs", b"ft", b"t", b"ST", b"B",
+    b"[str(x)]", b"[int(5)]", b"[bool(1)]", b"[bin(00ff)]", b"[src]", b"[var(txn.a)]", b"[capture.req.hdr(0)]", b"GET /",
 ];
 
 #[rustfmt::skip]

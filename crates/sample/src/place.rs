@@ -62,6 +62,11 @@ impl Place {
         self.0 & other.0 != 0
     }
 
+    /// Each moment with its name in HAProxy's listings, in their order.
+    pub fn moments() -> impl ExactSizeIterator<Item = (Place, &'static str)> {
+        Place::NAMES.iter().copied()
+    }
+
     /// The first moment's name in HAProxy's messages.
     #[must_use]
     pub fn name(self) -> &'static str {

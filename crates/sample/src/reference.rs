@@ -1,7 +1,9 @@
 //! What the tables hold, for the generated reference and for completeness counts.
 
+use crate::acl::keywords::KEYWORDS;
+use crate::acl::matcher::Method;
 use crate::args::Spec;
-use crate::{Kind, convert, fetch, known, logformat};
+use crate::{Kind, Place, convert, fetch, known, logformat};
 
 /// A fetch or a converter of the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +16,8 @@ pub struct Entry {
     pub from: Option<Kind>,
     /// The type it gives.
     pub to: Kind,
+    /// Where it may stand.
+    pub places: Place,
     /// One line that says what it is.
     pub doc: &'static str,
 }
@@ -25,6 +29,7 @@ pub fn fetches() -> impl Iterator<Item = Entry> {
         args: signature(fetch.args),
         from: None,
         to: fetch.out,
+        places: fetch.source.places,
         doc: fetch.doc,
     })
 }
@@ -36,6 +41,7 @@ pub fn converters() -> impl Iterator<Item = Entry> {
         args: signature(convert.args),
         from: Some(convert.from),
         to: convert.to,
+        places: Place::ALL,
         doc: convert.doc,
     })
 }
@@ -47,15 +53,73 @@ pub fn aliases() -> impl Iterator<Item = (&'static str, &'static str)> {
         .map(|alias| (alias.name, alias.doc))
 }
 
-/// The fetches and converters that HAProxy 3.5 has and that are not served yet.
-pub fn missing() -> impl Iterator<Item = &'static str> {
-    let fetches = known::FETCHES
-        .iter()
-        .filter(|name| fetch::find(name).is_none());
-    let converters = known::CONVERTERS
-        .iter()
-        .filter(|name| convert::find(name).is_none());
-    fetches.chain(converters).copied()
+/// An ACL keyword that is not a fetch's name alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AclKeyword {
+    /// The name in the configuration.
+    pub name: &'static str,
+    /// The fetch it stands for.
+    pub fetch: &'static str,
+    /// How it matches, as after `-m`.
+    pub method: &'static str,
+    /// Its fetch is served.
+    pub is_served: bool,
+}
+
+/// Every ACL keyword of HAProxy's table (manual §7.1).
+pub fn acl_keywords() -> impl Iterator<Item = AclKeyword> {
+    KEYWORDS.iter().map(|keyword| AclKeyword {
+        name: keyword.name,
+        fetch: keyword.fetch,
+        method: method_name(keyword.method),
+        is_served: fetch::find(keyword.fetch).is_some(),
+    })
+}
+
+/// The fetches that HAProxy 3.5 has and that are not served yet.
+pub fn missing_fetches() -> impl Iterator<Item = &'static str> {
+    let names = known::FETCHES.iter().copied();
+    names.filter(|name| fetch::find(name).is_none())
+}
+
+/// The converters, likewise.
+pub fn missing_converters() -> impl Iterator<Item = &'static str> {
+    let names = known::CONVERTERS.iter().copied();
+    names.filter(|name| convert::find(name).is_none())
+}
+
+/// A type's name in HAProxy's listings.
+#[must_use]
+pub fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Any => "any",
+        Kind::Bool => "bool",
+        Kind::Int => "sint",
+        Kind::Addr => "addr",
+        Kind::Ipv4 => "ipv4",
+        Kind::Ipv6 => "ipv6",
+        Kind::Str => "str",
+        Kind::Bin => "bin",
+        Kind::Method => "meth",
+    }
+}
+
+fn method_name(method: Method) -> &'static str {
+    match method {
+        Method::Found => "found",
+        Method::Bool => "bool",
+        Method::Int | Method::Version => "int",
+        Method::Ip => "ip",
+        Method::Bin => "bin",
+        Method::Len => "len",
+        Method::Str | Method::Verb => "str",
+        Method::Beg => "beg",
+        Method::Sub => "sub",
+        Method::Dir => "dir",
+        Method::Dom => "dom",
+        Method::End => "end",
+        Method::Reg => "reg",
+    }
 }
 
 fn signature(spec: Spec) -> String {
@@ -95,7 +159,7 @@ mod tests {
         }
         let served = fetches().count() + converters().count();
         assert_eq!(
-            missing().count() + served,
+            missing_fetches().count() + missing_converters().count() + served,
             known::FETCHES.len() + known::CONVERTERS.len()
         );
     }

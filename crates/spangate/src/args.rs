@@ -14,6 +14,7 @@ Usage : spangate [-f <cfgfile|cfgdir>]* [ -vdVD ] [ -n <maxconn> ] [ -N <maxpcon
         -d stays in the foreground ; -db only disables background mode.
         -dM[<byte>,...], -de, -dp, -dS, -dF, -dZ, -dT and -dI are accepted: what they turn off does not exist here.
         -dW fails on a configuration warning ; -dD shows remarks too.
+        -dK{class[,...]} lists the known keywords (use 'help' for the classes)
         -dr ignores server address resolution failures
         -q quiet mode : don't display messages
         -D goes daemon
@@ -75,6 +76,8 @@ pub(crate) struct Args {
     pub daemon: bool,
     pub warnings_are_errors: bool,
     pub remarks: bool,
+    /// `-dK`: the classes of keywords to list once the files are read.
+    pub keywords: Option<String>,
     pub ignore_resolution_failures: bool,
     pub pidfile: Option<String>,
     pub maxconn: Option<u32>,
@@ -97,7 +100,6 @@ const LATER: &[(&str, &str)] = &[
     ("-dA", "collection of libraries"),
     ("-dC", "display of the configuration"),
     ("-dG", "resolution without getaddrinfo()"),
-    ("-dK", "dump of keywords"),
     ("-dL", "dump of loaded libraries"),
     ("-dR", "listening without SO_REUSEPORT"),
     ("-dV", "TLS without verification"),
@@ -139,6 +141,7 @@ impl Args {
                 "-dr" => args.ignore_resolution_failures = true,
                 "-vq" => args.command = Command::BareVersion { branch: false },
                 "-vqs" | "-vqb" => args.command = Command::BareVersion { branch: true },
+                _ if word.starts_with("-dK") => args.keywords = Some(word[3..].to_owned()),
                 _ if MOOT.contains(&word.as_str()) => {}
                 _ if word.starts_with("-dM") => {}
                 "-p" => args.pidfile = Some(value("file name")?),

@@ -55,6 +55,16 @@ const COMMANDS: &[Command] = &[
     },
 ];
 
+/// The commands as `-dKcli` lists them.
+pub(crate) fn listing() -> String {
+    let mut words: Vec<&str> = COMMANDS.iter().map(|command| command.words).collect();
+    words.sort_unstable();
+    words
+        .into_iter()
+        .map(|words| format!("{words} [WORKER] \n"))
+        .collect()
+}
+
 /// The sockets, opened before privileges are dropped.
 pub(crate) struct Control {
     sockets: Vec<(Socket, bool)>,

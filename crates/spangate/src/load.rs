@@ -69,6 +69,9 @@ pub(crate) fn load(args: &Args) -> Result<Config, Refused> {
             if args.command == Command::Check && !args.quiet && diagnostics.warnings() > 0 {
                 say("Warnings were found.\n");
             }
+            if let Some(classes) = &args.keywords {
+                say(&config::dump::keywords(classes, &crate::cli::listing()));
+            }
             Ok(config)
         }
         _ => {

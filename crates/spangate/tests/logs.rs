@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::net::UdpSocket;
+use std::net::{TcpStream, UdpSocket};
 
 use common::http::Client;
 use common::{DEADLINE, DEFAULTS, Proxy, address, listener};
@@ -175,4 +175,240 @@ frontend f
         hidden.recv(&mut [0; 100]).is_err(),
         "a line below the level"
     );
+}
+
+fn at(sink: &UdpSocket) -> std::net::SocketAddr {
+    sink.local_addr().expect("an address")
+}
+
+/// The order and the texts are HAProxy 3.5's.
+#[test]
+fn steps_and_profiles() {
+    let (every, some, own) = (sink(), sink(), sink());
+    let front = listener();
+    let config = format!(
+        "{DEFAULTS}
+log-profile every
+    on accept format \"accept %OG %ST %HM\"
+    on any format \"%OG %ST %HM\"
+log-profile some
+    log-tag other
+    on close drop
+    on request drop
+    on response sd \"[a@1 st=\\\"%ST\\\"]\"
+frontend f
+    bind \"fd@${{FRONT}}\"
+    log-format \"%(x)HU %OG\"
+    log-steps all
+    log {} format raw profile every local0
+    log {} format rfc5424 profile some local0
+    log {} format raw local0
+    http-request return status 200 if {{ path /own }}
+    default_backend b
+backend b
+    server s {}
+",
+        at(&every),
+        at(&some),
+        at(&own),
+        common::origin::Origin::echo().at,
+    );
+    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+    let mut client = Client::connect(address(&front));
+    client.get("/x");
+    for line in [
+        "accept txn_accept 0 <BADREQ>",
+        "txn_request -1 GET",
+        "txn_connect -1 GET",
+        "txn_response 200 GET",
+        "txn_close 200 GET",
+    ] {
+        assert_eq!(receive(&every), format!("{line}\n"));
+    }
+    for (sd, text) in [
+        ("-", "<BADREQ> txn_accept"),
+        ("-", "/x txn_connect"),
+        ("[a@1 st=\"200\"]", "/x txn_response"),
+    ] {
+        let line = undated(&receive(&some), 7, true);
+        let pid = proxy.running.pid();
+        assert_eq!(line, format!("<134>1 DATE - other {pid} - {sd} {text}\n"));
+    }
+    // A response made here has no server and is none of a server.
+    client.get("/own");
+    for line in [
+        "accept txn_accept 0 <BADREQ>",
+        "txn_request -1 GET",
+        "txn_close 200 GET",
+    ] {
+        assert_eq!(receive(&every), format!("{line}\n"));
+    }
+    proxy.stop();
+}
+
+#[test]
+fn rules_that_log() {
+    let log = sink();
+    let front = listener();
+    let config = format!(
+        "{DEFAULTS}
+log-profile here
+    on http-req format \"here %OG %HM\"
+    on error drop
+frontend f
+    bind \"fd@${{FRONT}}\"
+    log-format \"%OG %tsc\"
+    option dontlog-normal
+    log {} format raw local0
+    tcp-request connection do-log
+    tcp-request session do-log
+    tcp-request content do-log
+    http-request do-log profile here
+    http-request do-log if FALSE
+    http-response do-log
+    http-after-response do-log if {{ status 200 }}
+    http-request set-log-level silent if {{ path /quiet }}
+    default_backend b
+backend b
+    server s {}
+",
+        at(&log),
+        common::origin::Origin::echo().at,
+    );
+    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+    let mut client = Client::connect(address(&front));
+    client.get("/x");
+    for line in [
+        "tcp-req-conn PR--",
+        "tcp-req-sess PR--",
+        "tcp-req-cont ----",
+        "here http-req GET",
+        "http-res ----",
+        "http-after-res ----",
+    ] {
+        assert_eq!(receive(&log), format!("{line}\n"));
+    }
+    // Silenced from that rule on.
+    client.get("/quiet");
+    assert_eq!(receive(&log), "tcp-req-cont ----\n");
+    assert_eq!(receive(&log), "here http-req GET\n");
+    proxy.stop();
+    log.set_nonblocking(true).expect("an option");
+    assert!(log.recv(&mut [0; 100]).is_err(), "a line too many");
+}
+
+#[test]
+fn log_backends() {
+    let (first, second, third) = (sink(), sink(), sink());
+    let front = listener();
+    let config = format!(
+        "global
+    nbthread 1
+{DEFAULTS}
+frontend f
+    bind \"fd@${{FRONT}}\"
+    log-format \"%HU\"
+    log backend@turns format raw local0
+    log backend@hashed format raw local0
+    log backend@one format short local0
+    http-request return status 200
+backend turns
+    mode log
+    balance roundrobin
+    server a udp@{first}
+    server b udp@{second}
+backend hashed
+    mode log
+    balance log-hash 'field(2,/)'
+    hash-type map-based none
+    server a udp@{first}
+    server b udp@{second}
+backend one
+    mode log
+    balance sticky
+    server off udp@{first} disabled
+    server c udp@{third}
+    server d udp@{second} backup
+",
+        first = at(&first),
+        second = at(&second),
+        third = at(&third),
+    );
+    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+    let mut client = Client::connect(address(&front));
+    for path in ["/1", "/2", "/3", "/4"] {
+        client.get(path);
+    }
+    // By turns, and odd numbers at the second server.
+    let lines = |sink: &UdpSocket, count| -> Vec<String> {
+        (0..count)
+            .map(|_| receive(sink).trim_end().to_owned())
+            .collect()
+    };
+    assert_eq!(lines(&first, 4), ["/1", "/2", "/3", "/4"]);
+    assert_eq!(lines(&second, 4), ["/1", "/2", "/3", "/4"]);
+    assert_eq!(lines(&third, 4), ["<6>/1", "<6>/2", "<6>/3", "<6>/4"]);
+    client.get("/5");
+    assert_eq!(lines(&first, 1), ["/5"]);
+    assert_eq!(lines(&second, 1), ["/5"]);
+    proxy.stop();
+}
+
+/// Without a format (manual §8.2.1), in structured data, and in JSON.
+#[test]
+fn who_came_and_what_is_known_of_it() {
+    let (plain, structured, json) = (sink(), sink(), sink());
+    let (one, two, three) = (listener(), listener(), listener());
+    let config = format!(
+        "{DEFAULTS}
+frontend one
+    bind \"fd@${{ONE}}\"
+    log {} format raw local0
+    http-request return status 200
+frontend two
+    bind \"fd@${{TWO}}\"
+    log {} format rfc5424 local0
+    log-format-sd \"%{{+Q,+E}}o [x@1 path=%HU]\"
+    log-format %ST
+    http-request return status 200
+frontend three
+    bind \"fd@${{THREE}}\"
+    log {} format raw local0
+    log-format \"%{{+json}}o left %(path)HU out %(status)ST %(tls)[ssl_fc] %(count)lc\"
+    http-request return status 200
+",
+        at(&plain),
+        at(&structured),
+        at(&json)
+    );
+    let listeners = [("ONE", &one), ("TWO", &two), ("THREE", &three)];
+    let proxy = Proxy::start(&config, &listeners);
+    let stream = TcpStream::connect(address(&one)).expect("a connection");
+    let from = stream.local_addr().expect("an address");
+    let mut client = Client::on(stream);
+    client.get("/");
+    let to = address(&one);
+    assert_eq!(
+        receive(&plain),
+        format!("Connect from {from} to {to} (one/HTTP)\n")
+    );
+    Client::connect(address(&two)).get("/a]b");
+    let line = undated(&receive(&structured), 7, true);
+    let pid = proxy.running.pid();
+    assert_eq!(
+        line,
+        format!("<134>1 DATE - haproxy {pid} - [x@1 path=\"/a\\]b\"] 200\n")
+    );
+    let mut client = Client::connect(address(&three));
+    client.get("/a\\b");
+    client.get("/c");
+    assert_eq!(
+        receive(&json),
+        "{\"path\": \"/a\\\\b\", \"status\": 200, \"tls\": false, \"count\": 0}\n"
+    );
+    assert_eq!(
+        receive(&json),
+        "{\"path\": \"/c\", \"status\": 200, \"tls\": false, \"count\": 1}\n"
+    );
+    proxy.stop();
 }

@@ -14,6 +14,16 @@ impl Shared<'_> {
         result.map_err(|error| line.expr_fault(index, &error, &in_words(line)))
     }
 
+    /// Compiles word `index` as a log format whose text goes into no header: bytes stay as they are.
+    pub fn plain_format(
+        &mut self,
+        line: &Line<'_>,
+        index: usize,
+        place: Place,
+    ) -> Parse<LogFormat> {
+        self.styled(line, index, line.arg(index), place, Style::Plain)
+    }
+
     /// Compiles `text`, which stands at word `index`, as a log format of a given style.
     pub fn styled(
         &mut self,
@@ -57,8 +67,7 @@ impl Shared<'_> {
     pub fn set_var_fmt(&mut self, cursor: &mut Cursor<'_>, place: Place) -> Parse<Assignment> {
         let (var, when) = self.variable(&cursor.line, cursor.at - 1)?;
         cursor.value("a format")?;
-        let (line, at) = (cursor.line, cursor.at - 1);
-        let format = self.styled(&line, at, line.arg(at), place, Style::Plain)?;
+        let format = self.plain_format(&cursor.line, cursor.at - 1, place)?;
         Ok(Assignment {
             var,
             when,

@@ -99,13 +99,7 @@ pub fn use_backend(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         return Err(line.fault(2, format!("unexpected keyword '{word}' after switching rule, only 'if' and 'unless' are allowed.")));
     }
     let target = if name.contains('%') {
-        BackendTarget::Dynamic(build.shared.styled(
-            line,
-            1,
-            line.arg(1),
-            Place::FE_USE_BACKEND,
-            sample::Style::Plain,
-        )?)
+        BackendTarget::Dynamic(build.shared.plain_format(line, 1, Place::FE_USE_BACKEND)?)
     } else {
         let found = backend(build, line, "use_backend", name);
         // The condition has its own faults to tell.

@@ -6,7 +6,7 @@ use crate::keywords::{self, global::KEYWORDS};
 use crate::model::Global;
 use crate::tree::Prefix;
 use sample::vars::{SetConditions, Source};
-use sample::{Assignment, Place, Style};
+use sample::{Assignment, Place};
 use std::time::Duration;
 
 /// Parses one keyword of `global`.
@@ -311,9 +311,7 @@ pub fn set_var_fmt(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let var = proc_variable(build, line)?;
     line.need(2, || "'set-var-fmt' expects a format as argument.".into())?;
     line.at_most(2)?;
-    let format = build
-        .shared
-        .styled(line, 2, line.arg(2), Place::CONFIG, Style::Plain)?;
+    let format = build.shared.plain_format(line, 2, Place::CONFIG)?;
     build.global.set_var.push(Assignment {
         var,
         when: SetConditions::default(),

@@ -124,6 +124,7 @@ fn on(profile: &mut LogProfile, line: &Line<'_>, shared: &mut Shared<'_>) -> Par
         })?),
     };
     let step = profile.step_mut(name);
+    let nothing = format!("'on {word}' expects 'drop', 'format' or 'sd'.");
     let mut cursor = Cursor { line: *line, at: 2 };
     while !cursor.peek().is_empty() {
         let option = cursor.take();
@@ -134,7 +135,7 @@ fn on(profile: &mut LogProfile, line: &Line<'_>, shared: &mut Shared<'_>) -> Par
             }
             "format" => &mut step.format,
             "sd" => &mut step.sd,
-            _ => break,
+            _ => return Err(cursor.fault(nothing)),
         };
         step.drop = false;
         let text = line.need(cursor.at, || {
@@ -143,12 +144,9 @@ fn on(profile: &mut LogProfile, line: &Line<'_>, shared: &mut Shared<'_>) -> Par
         *target = Some(shared.styled(line, cursor.at, text, Place::LOG, Style::Log)?);
         cursor.at += 1;
     }
-    match cursor.at > 2 && cursor.at >= line.count() {
-        true => Ok(()),
-        false => {
-            let at = cursor.at.saturating_sub(1).max(2);
-            Err(line.fault(at, format!("'on {word}' expects 'drop', 'format' or 'sd'.")))
-        }
+    match cursor.at {
+        2 => Err(line.fault(2, nothing)),
+        _ => Ok(()),
     }
 }
 

@@ -175,7 +175,7 @@ fn send_proxy_of(build: &mut ProxyBuild<'_, '_>, draft: &Draft) -> Parse<SendPro
                     *kind,
                     build
                         .shared
-                        .styled(&line, *word, line.arg(*word), place, Style::Http)?,
+                        .styled(&line, *word, line.arg(*word), place, Style::Plain)?,
                 ));
             }
             let V2Options {

@@ -255,7 +255,7 @@ pub const TCP_CONTENT: &[Keyword<TcpParser>] = &[
     T::yes("set-var*", S, tcp::set_var, "Sets a variable to an expression."),
     T::yes("set-var-fmt*", S, tcp::set_var_fmt, "Sets a variable to a formatted string."),
     T::yes("silent-drop", S, tcp::silent_drop, "Forgets the connection without telling the client."),
-    T::not_yet("switch-mode", S, "Goes over from TCP to HTTP."),
+    T::yes("switch-mode", S, tcp::switch_mode, "Goes over from TCP to HTTP."),
     T::not_yet("track-sc*", S, "Tracks a key in a stick table."),
     T::yes("unset-var*", S, tcp::unset_var, "Removes a variable."),
     T::not_yet("use-service", S, "Answers with an internal service."),

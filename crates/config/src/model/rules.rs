@@ -24,11 +24,11 @@ pub struct HttpRule {
 pub enum HttpAction {
     Allow,
     SetHeader {
-        name: sample::LogFormat,
+        name: String,
         value: sample::LogFormat,
     },
     AddHeader {
-        name: sample::LogFormat,
+        name: String,
         value: sample::LogFormat,
     },
     DelHeader(NameMatch),
@@ -322,6 +322,8 @@ pub enum TcpAction {
         slot: usize,
     },
     Stream(StreamAction),
+    /// `switch-mode http`: the stream goes on as HTTP.
+    SwitchMode,
     SetSrc(sample::Expr),
     SetSrcPort(sample::Expr),
     SetDst(sample::Expr),

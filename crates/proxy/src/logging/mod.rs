@@ -74,10 +74,9 @@ impl Core {
         if proxy.options.dontlog_normal && !is_error {
             return;
         }
-        let severity = match stream.log_level {
-            Some(LogLevel::Silent) => return,
-            Some(LogLevel::Severity(severity)) => severity,
-            None => severity(is_error && proxy.options.log_separate_errors),
+        let severe = is_error && proxy.options.log_separate_errors;
+        let Some(severity) = level(stream, severe) else {
+            return;
         };
         stream.txn.log_early = proxy.options.logasap;
         let line = Line {
@@ -148,7 +147,10 @@ impl Core {
         origin: LogOrigin,
         profile: Option<usize>,
     ) {
-        self.emit_now(cx, Whose::Stream(stream), stream.frontend, origin, profile);
+        if let Some(severity) = level(stream, false) {
+            let whose = (Whose::Stream(stream), stream.frontend);
+            self.emit_now(cx, whose, severity, origin, profile);
+        }
     }
 
     /// `do-log` of a connection's rules.
@@ -161,7 +163,8 @@ impl Core {
     ) {
         if let Some(session) = self.conns.session(conn) {
             let frontend = session.frontend as usize;
-            self.emit_now(cx, Whose::Connection(conn), frontend, origin, profile);
+            let whose = (Whose::Connection(conn), frontend);
+            self.emit_now(cx, whose, INFO, origin, profile);
         }
     }
 
@@ -169,19 +172,28 @@ impl Core {
     fn emit_now<D: Driver>(
         &mut self,
         cx: &mut Cx<'_, D>,
-        whose: Whose<'_>,
-        frontend: usize,
+        (whose, frontend): (Whose<'_>, usize),
+        severity: u8,
         origin: LogOrigin,
         profile: Option<usize>,
     ) {
         let format = cx.running.proxy(frontend).log_format.as_ref();
         let line = Line {
             origin,
-            severity: INFO,
+            severity,
             text: format.map_or(Text::None, Text::Format),
             profile,
         };
         self.emit(cx, whose, frontend, &line);
+    }
+}
+
+/// The severity of a stream's lines; none where `set-log-level` silences it.
+fn level(stream: &Stream, error: bool) -> Option<u8> {
+    match stream.log_level {
+        Some(LogLevel::Silent) => None,
+        Some(LogLevel::Severity(severity)) => Some(severity),
+        None => Some(severity(error)),
     }
 }
 

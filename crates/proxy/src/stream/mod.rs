@@ -134,6 +134,8 @@ pub(crate) struct Stream {
     pub tarpit: Option<(usize, usize)>,
     /// The rule that asks for credentials: its proxy and its place in the set.
     pub challenge: Option<(usize, usize)>,
+    /// Where a TCP stream that became HTTP goes on once its head is read.
+    pub after_head: Option<Phase>,
     /// `pause` waits until `wait_until_ms`.
     pub paused: bool,
     /// `strict-mode off`, in the rule set at hand.
@@ -204,6 +206,7 @@ impl Stream {
             response_passed,
             tarpit,
             challenge,
+            after_head,
             paused,
             soft_rewrites,
             rules_failed,
@@ -214,8 +217,7 @@ impl Stream {
         } = self;
         *phase = Phase::RequestHead;
         (*client, *server, *target, *avoid, *tarpit) = (None, None, None, None, None);
-        *queued_for = None;
-        *challenge = None;
+        (*queued_for, *after_head, *challenge) = (None, None, None);
         (*frontend, *backend, *tries, *wait_until_ms) = (0, 0, 0, 0);
         for flag in [
             slot_held,

@@ -117,7 +117,7 @@ impl Core {
             strictness(cx, stream),
         );
         let frontend = cx.running.proxy(stream.frontend);
-        stream.begin_cookie_state(frontend);
+        stream.begin_cookie_state(cx.running.proxy(stream.backend));
         stream.txn.is_proxied = frontend.options.http_use_proxy_header
             && !stream.request.target().starts_with(b"/")
             && !stream.request.target().starts_with(b"*");
@@ -136,7 +136,7 @@ impl Core {
             // While a server works on it the client owes nothing.
             self.set_deadline(client, net::timers::NEVER_MS);
         }
-        stream.phase = Phase::FrontendContent;
+        stream.phase = stream.after_head.take().unwrap_or(Phase::FrontendContent);
         self.run(cx, stream);
     }
 
@@ -198,7 +198,12 @@ impl Core {
 
     /// `use_backend` in order, then `default_backend`; a `listen` serves itself.
     pub fn switch_backend<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
+        if stream.backend_counted {
+            // Chosen before the stream became HTTP.
+            return self.backend_chosen(cx, stream);
+        }
         let proxy = cx.running.proxy(stream.frontend);
+        let is_http = stream.txn.is_http;
         let mut chosen = None;
         let mut forced = None;
         for rule in &proxy.use_backend {
@@ -214,7 +219,7 @@ impl Core {
                         self.render(cx, stream, format, &mut name);
                         // A name that no backend of this mode has falls through (manual §4.2 use_backend); one that is
                         // written out was checked when the configuration was loaded.
-                        let named = cx.running.backend_named(&name, proxy.mode);
+                        let named = cx.running.backend_named(&name, is_http);
                         name.clear();
                         self.text = name;
                         named
@@ -241,6 +246,13 @@ impl Core {
             self.fail(cx, stream, 503);
             return Step::Wait;
         };
+        let backend_is_http = cx.running.is_http(backend);
+        if is_http && !backend_is_http {
+            // Only a TCP frontend may have such a backend, for those of its streams that stay TCP.
+            stream.ended_by(b'I', b'R');
+            self.cut(cx, stream);
+            return Step::Wait;
+        }
         if backend != stream.frontend {
             stream.forget_server_limits();
             stream.begin_cookie_state(cx.running.proxy(backend));
@@ -250,10 +262,35 @@ impl Core {
         stream.backend_counted = true;
         self.count(Count::Backend(backend));
         self.mark(cx, Pace::Streams(backend));
-        if !cx.running.proxy(backend).persist_rules.is_empty() {
+        match is_http == backend_is_http {
+            true => self.backend_chosen(cx, stream),
+            false => self.upgrade(cx, stream),
+        }
+    }
+
+    fn backend_chosen<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
+        let backend = cx.running.proxy(stream.backend);
+        if !backend.persist_rules.is_empty() {
             self.persist_rules(cx, stream);
         }
         Step::Go(Phase::BackendContent)
+    }
+
+    /// A TCP stream goes on as HTTP (manual §4.4 switch-mode), and so do all later ones of its connection. What came is read
+    /// again as a request; the frontend's HTTP rules are next.
+    pub fn upgrade<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &mut Stream) -> Step {
+        stream.txn.is_http = true;
+        stream.inspecting = false;
+        stream.after_head = Some(Phase::FrontendBody);
+        if let Some(conn) = stream.client {
+            if let Some(client) = self.conns.client(conn) {
+                client.is_http = true;
+            }
+            let timeouts = &cx.running.timeouts[stream.frontend];
+            self.set_deadline(conn, deadline(cx.now(), timeouts.http_request));
+            self.poked.push(conn);
+        }
+        Step::Go(Phase::RequestHead)
     }
 
     /// Whether requests may go to a backend: one that is disabled or unpublished only where a `force-be-switch` holds,

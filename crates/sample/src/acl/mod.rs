@@ -4,7 +4,7 @@
 //! that need no declaration, `matcher` holds the patterns.
 
 pub(crate) mod compile;
-mod keywords;
+pub(crate) mod keywords;
 pub(crate) mod matcher;
 mod predefined;
 

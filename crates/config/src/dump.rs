@@ -1,0 +1,242 @@
+//! `-dK<class>[,…]`: the keywords that are served, in the form of HAProxy's listings (management guide §3, `-dK`).
+//!
+//! What HAProxy has and this version does not is listed in its place behind [`NOT_YET`], so that tools which leave comments
+//! out see what can be used.
+
+use crate::keywords::{Keyword, State, actions, bind, global, options, proxy, server};
+use sample::Place;
+use sample::reference::{self, kind_name};
+use std::fmt::Write as _;
+
+/// Before what is known and not served.
+const NOT_YET: &str = "# not yet: ";
+
+/// A class, what it holds, and its lines where they are made here.
+type Class = (&'static str, &'static str, Option<fn() -> String>);
+
+/// The classes in HAProxy's order.
+const CLASSES: &[Class] = &[
+    ("acl", "ACL keywords", Some(acl)),
+    ("cfg", "configuration keywords", Some(cfg)),
+    ("cli", "CLI keywords", None),
+    ("cnv", "sample converter keywords", Some(cnv)),
+    ("flt", "filter names", Some(String::new)),
+    ("smp", "sample fetch functions", Some(smp)),
+    ("svc", "service names", Some(String::new)),
+];
+
+/// The listing of classes as `acl,smp`, `all` or `help`. `commands` are the lines of the runtime interface. A class that
+/// does not exist lists nothing, as in HAProxy.
+#[must_use]
+pub fn keywords(classes: &str, commands: &str) -> String {
+    let mut out = String::new();
+    let mut all = false;
+    for wanted in classes.split(',') {
+        all |= wanted == "all";
+        if wanted == "help" {
+            out.push_str("# List of supported keyword classes:\nall: list all keywords\n");
+            for (name, what, _) in CLASSES {
+                let _ = writeln!(out, "{name}: {what}");
+            }
+            continue;
+        }
+        for (name, what, lines) in CLASSES {
+            if !all && *name != wanted {
+                continue;
+            }
+            let what = match *name {
+                "cnv" => "sample converter functions",
+                _ => what,
+            };
+            let _ = writeln!(out, "# List of registered {what}:");
+            match lines {
+                Some(lines) => out.push_str(&lines()),
+                None => out.push_str(commands),
+            }
+        }
+    }
+    out
+}
+
+/// Lines by their names, in order.
+struct Sorted {
+    indent: &'static str,
+    lines: Vec<(String, bool)>,
+}
+
+impl Sorted {
+    fn new(indent: &'static str) -> Sorted {
+        Sorted {
+            indent,
+            lines: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, line: impl Into<String>, is_served: bool) {
+        self.lines.push((line.into(), is_served));
+    }
+
+    fn write(mut self, out: &mut String) {
+        self.lines.sort();
+        for (line, is_served) in self.lines {
+            let mark = if is_served { "" } else { NOT_YET };
+            let _ = writeln!(out, "{}{mark}{line}", self.indent);
+        }
+    }
+}
+
+fn acl() -> String {
+    let (mut out, mut lines) = (String::new(), Sorted::new(""));
+    for keyword in reference::acl_keywords() {
+        let line = format!("{} = {} -m {}", keyword.name, keyword.fetch, keyword.method);
+        lines.add(line, keyword.is_served);
+    }
+    lines.write(&mut out);
+    out
+}
+
+fn cnv() -> String {
+    let (mut out, mut lines) = (String::new(), Sorted::new(""));
+    for entry in reference::converters() {
+        let from = kind_name(entry.from.unwrap_or(entry.to));
+        let to = kind_name(entry.to);
+        lines.add(
+            format!("{}{}: {to} => {from}", entry.name, args(&entry)),
+            true,
+        );
+    }
+    for name in reference::missing_converters() {
+        lines.add(name, false);
+    }
+    lines.write(&mut out);
+    out
+}
+
+fn smp() -> String {
+    let mut out = places_legend();
+    let mut lines = Vec::new();
+    for entry in reference::fetches() {
+        let mut line = String::from("[ ");
+        for (place, _) in Place::moments() {
+            line.push_str(if entry.places.meets(place) {
+                "Y "
+            } else {
+                ". "
+            });
+        }
+        let _ = writeln!(
+            line,
+            "] {}{}: {}",
+            entry.name,
+            args(&entry),
+            kind_name(entry.to)
+        );
+        lines.push((entry.name, line));
+    }
+    for name in reference::missing_fetches() {
+        lines.push((name, format!("{NOT_YET}{name}\n")));
+    }
+    lines.sort();
+    out.extend(lines.into_iter().map(|(_, line)| line));
+    out
+}
+
+/// What the columns of [`smp`] stand for.
+fn places_legend() -> String {
+    let mut out = String::new();
+    let count = Place::moments().len();
+    for (index, (_, name)) in Place::moments().enumerate() {
+        let (before, after) = ("/ ".repeat(index), "-".repeat(count - index));
+        let _ = writeln!(
+            out,
+            "#{:width$}{before}_.{after} {name}",
+            "",
+            width = count + 1 - index
+        );
+    }
+    let _ = writeln!(out, "# {} ", "/ ".repeat(count));
+    let _ = writeln!(out, "#{} ", " |".repeat(count));
+    out
+}
+
+fn args(entry: &reference::Entry) -> String {
+    match entry.args.as_str() {
+        "" => String::new(),
+        args => format!("({args})"),
+    }
+}
+
+fn cfg() -> String {
+    let mut out = String::from("global\n");
+    table(&mut out, "", global::KEYWORDS);
+    out.push_str("listen\n");
+    table(&mut out, "", proxy::KEYWORDS);
+    table(&mut out, "bind <addr> ", bind::KEYWORDS);
+    table(&mut out, "server <name> <addr> ", server::KEYWORDS);
+    table(&mut out, "option ", options::KEYWORDS);
+    table(&mut out, "tcp-request connection ", actions::TCP_CONNECTION);
+    table(&mut out, "tcp-request session ", actions::TCP_SESSION);
+    table(&mut out, "tcp-request content ", actions::TCP_CONTENT);
+    table(&mut out, "tcp-response content ", actions::TCP_RESPONSE);
+    table(&mut out, "http-request ", actions::HTTP_REQUEST);
+    table(&mut out, "http-response ", actions::HTTP_RESPONSE);
+    table(
+        &mut out,
+        "http-after-response ",
+        actions::HTTP_AFTER_RESPONSE,
+    );
+    out
+}
+
+/// A table's keywords; those that HAProxy removed are none.
+fn table<P>(out: &mut String, prefix: &str, table: &[Keyword<P>]) {
+    let mut lines = Sorted::new("\t");
+    for keyword in table {
+        let is_served = match keyword.state {
+            State::Supported(_) | State::NoMeaning(_) => true,
+            State::NotYet => false,
+            State::Removed(_) => continue,
+        };
+        let more = match keyword.args {
+            0 => String::new(),
+            args => format!(" +{args}"),
+        };
+        lines.add(format!("{prefix}{}{more}", keyword.name), is_served);
+    }
+    lines.write(out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listings_have_haproxys_form() {
+        let smp = keywords("smp", "");
+        let lines: Vec<&str> = smp.lines().collect();
+        assert_eq!(
+            lines[1],
+            "#                       _.---------------------- frontend tcp-request connection rule"
+        );
+        assert_eq!(
+            lines[22],
+            "#  / / / / / / / / / / / / / / / / / / / / / _.- CLI parser"
+        );
+        assert_eq!(lines[24], "# | | | | | | | | | | | | | | | | | | | | | | ");
+        let src = "[ Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y Y . . ] src: addr";
+        assert!(lines.contains(&src), "{smp}");
+        let all = keywords("all", "show info [WORKER]\n");
+        for line in [
+            "base_beg = base -m beg",
+            "add(string): sint => sint",
+            "\tbind <addr> name +1",
+            "\thttp-request set-var*",
+            "show info [WORKER]",
+            "# List of registered service names:",
+        ] {
+            assert!(all.lines().any(|found| found == line), "{line}");
+        }
+        assert!(keywords("help", "").contains("\nsmp: sample fetch functions\n"));
+        assert_eq!(keywords("nope", ""), "");
+    }
+}
