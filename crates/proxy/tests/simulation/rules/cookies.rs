@@ -297,6 +297,32 @@ fn use_server() {
 }
 
 #[test]
+fn rdp_cookies() {
+    let servers = "server one 127.0.0.1:81\nserver two 127.0.0.1:82";
+    let wait = "mode tcp\ntcp-request inspect-delay 1s\ntcp-request content accept if { req.len gt 20 }\npersist rdp-cookie";
+    // Address and port as a terminal server writes them, in the order of little-endian machines.
+    let cookie = "c1 > 0123456789aCookie: msts=16777343.20992.0000|";
+    for (name, servers, port) in [
+        ("found", servers.to_owned(), 82),
+        ("of nobody", servers.replace("82", "83"), 81),
+        ("down", format!("{servers} disabled"), 81),
+        (
+            "down, but asked for",
+            format!("option persist\n{servers} disabled"),
+            82,
+        ),
+        (
+            "not before use-server",
+            format!("use-server one if TRUE\n{servers}"),
+            81,
+        ),
+    ] {
+        let lines = format!("{wait}\n{servers}");
+        play(name, &lines, &format!("{cookie}\ns1 to 127.0.0.1:{port}"));
+    }
+}
+
+#[test]
 fn captured() {
     let lines = "capture cookie a len 5\nlog-format \"%CC %CS %ST\"";
     play(
