@@ -23,6 +23,7 @@ pub mod names;
 pub mod options;
 pub mod order;
 pub mod pages;
+pub mod patterns;
 pub mod persist;
 pub mod proxy;
 pub mod reply;
@@ -39,7 +40,7 @@ use crate::diagnostic::Diagnostics;
 use crate::keywords::{self, Keyword, State, other};
 use crate::model::{Bind, Config, ErrorPage, Global};
 use crate::suggest::closest;
-use crate::tree::{Section, Tree};
+use crate::tree::{Section, Span, Tree};
 use line::{Fault, Line, Parse};
 use names::Names;
 use sample::Compiler;
@@ -87,6 +88,8 @@ pub struct Shared<'a> {
     pub log_profiles: Vec<String>,
     /// `expose-experimental-directives` and its kin were seen.
     pub flags: Vec<String>,
+    /// Pattern sets that actions edit, and where.
+    pub edited_patterns: Vec<(String, Span)>,
     /// The files that rules stand in.
     pub files: Vec<String>,
     /// How many rewrites by a regular expression there are.
@@ -110,6 +113,7 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
         userlists: Vec::new(),
         log_profiles: log_profile::names(tree),
         flags: Vec::new(),
+        edited_patterns: Vec::new(),
         files: Vec::new(),
         rewrites: 0,
     };
@@ -121,12 +125,15 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
     let log_profiles = log_profile::build(tree, &mut shared);
     let proxies = sections::sections(tree, &global, &mut shared);
     let slots = shared.compiler.slots();
+    let needs = shared.compiler.needs();
     let var_names = shared.compiler.var_names();
     let config = Config {
         global,
         proxies,
         log_profiles,
         slots,
+        patterns: patterns::finish(&mut shared),
+        needs,
         var_names,
         files: std::mem::take(&mut shared.files),
     };
@@ -143,6 +150,7 @@ fn global_sections(tree: &Tree, shared: &mut Shared<'_>) -> Global {
     {
         for statement in &section.statements {
             let line = Line::new(statement);
+            build.shared.enter_line(&line);
             let result = global::statement(&mut build, &line);
             build.shared.settle(result);
         }

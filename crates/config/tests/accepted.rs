@@ -9,6 +9,39 @@ use std::time::Duration;
 const TIMEOUTS: &str = "    timeout client 1s\n    timeout server 2s\n    timeout connect 3s\n";
 
 #[test]
+fn pattern_sets() {
+    let text = "defaults
+    mode http
+    timeout client 1s
+frontend f
+    bind :80
+    http-request set-map(virt@seen) %[src] %[date] if { src,map_ip(virt@seen) -m found }
+    http-request deny if { src -u 7 10.0.0.0/8 192.168.0.0/16 }
+    http-response add-acl(virt@bad) %[src]
+    http-after-response del-acl(virt@bad) %[src] if { src -f virt@bad }
+    http-request del-map(opt@none) x
+";
+    let (config, diagnostics) = read(text).unwrap_or_else(|all| panic!("{all:?}"));
+    let sets = &config.patterns;
+    let listed: Vec<_> = sets.iter().map(|set| (set.id(), set.name())).collect();
+    let wanted = [(0, Some("virt@seen")), (1, Some("virt@bad")), (7, None)];
+    assert_eq!(listed, wanted);
+    let rules = &config.proxies[0];
+    let HttpAction::EditPatterns(edit) = &rules.http_request[0].action else {
+        panic!("{:?}", rules.http_request[0]);
+    };
+    assert!(matches!(edit.change, PatternChange::Set(_)));
+    edit.set.add(b"10.0.0.1", b"now").expect("added");
+    assert_eq!(sets.find("virt@seen").map(|set| set.len()), Some(1));
+    assert_eq!(sets.find("#7").map(|set| set.len()), Some(2));
+    let told: Vec<&str> = diagnostics.iter().map(|item| &*item.message).collect();
+    assert_eq!(
+        told,
+        ["no ACL and no map reads 'opt@none': this action has no effect."]
+    );
+}
+
+#[test]
 fn a_whole_file() {
     let text = format!(
         "global

@@ -180,6 +180,11 @@ const FRONTEND: &[Case] = &[
         "9",
     ),
     (
+        "bind :80 tcp-ss 3",
+        "'tcp-ss' : TCP Save SYN option expects an integer argument from 0 to 2.",
+        "3",
+    ),
+    (
         "bind :80 process 1",
         "please use 'thread' instead.",
         "process",

@@ -11,14 +11,18 @@ mod head;
 mod log_format;
 pub mod mutate;
 mod normalize;
+mod pattern;
 mod proxy;
+mod sniff;
 
 pub use body::h1_body;
 pub use config::config_text;
 pub use head::{h1_request, h1_response};
 pub use log_format::log_format;
 pub use normalize::normalize_uri;
+pub use pattern::{pattern_file, regex};
 pub use proxy::proxy_protocol;
+pub use sniff::first_bytes;
 
 /// One thing to fuzz.
 #[derive(Clone, Copy, Debug)]
@@ -64,9 +68,24 @@ pub const TARGETS: &[Target] = &[
         words: PROXY_WORDS,
     },
     Target {
+        name: "first_bytes",
+        run: first_bytes,
+        words: FIRST_WORDS,
+    },
+    Target {
         name: "config_text",
         run: config_text,
         words: CONFIG_WORDS,
+    },
+    Target {
+        name: "pattern_file",
+        run: pattern_file,
+        words: PATTERN_WORDS,
+    },
+    Target {
+        name: "regex",
+        run: regex,
+        words: REGEX_WORDS,
     },
 ];
 
@@ -76,6 +95,18 @@ const CONFIG_WORDS: &[&[u8]] = &[
     b"${.LINE}", b"${.SECTION}", b"\\x41", b"\\x", b"\xff", b"\xc3\xa9", b"global\n", b"defaults d\n", b"frontend f\n", b"backend b from d\n", b"no ",
     b"default ", b".if ", b".elif ", b".else\n", b".endif\n", b".notice \"a\"\n", b".diag", b".alert", b"defined(SET)", b"!", b"&&", b"||", b"(", b")",
     b"streq(a,b)", b"feature(EPOLL)", b"version_atleast(2.0)", b"setenv A b\n", b"unsetenv A\n", b"resetenv SET\n", b"presetenv A c\n", b"macro",
+];
+
+#[rustfmt::skip]
+const PATTERN_WORDS: &[&[u8]] = &[
+    b"\n", b" ", b"\t", b"\r\n", b"\0", b"#", b"/", b".", b":", b"-", b"a", b"b.c", b"/a/b", b"1", b"1:9", b"-5", b"10.0.0.0/8", b"10.1.0.0/255.0.255.0",
+    b"::1", b"2001:db8::/32", b"::ffff:10.0.0.0/104", b"\xff", b"10.0.0.0/8 net\n", b"1:9 few\n", b"a.b dom\n",
+];
+
+#[rustfmt::skip]
+const REGEX_WORDS: &[&[u8]] = &[
+    b"(", b")", b"[", b"]", b"[^", b"{", b"}", b"{2}", b"{,3}", b"*", b"+", b"?", b"|", b"^", b"$", b".", b"-", b"\\", b"\\d", b"\\W", b"\\b", b"\\x41",
+    b"\\Q", b"\\E", b"\\R", b"\\h", b"\\1", b"(?i)", b"(?x: ", b"(?<n>", b"(?#", b"(?=", b"[[:alpha:]]", b"[:", b"&&", b"a", b"A-Z", b"\xc3\xa9", b" ",
 ];
 
 #[rustfmt::skip]
@@ -109,6 +140,12 @@ const URI_WORDS: &[&[u8]] = &[
 const PROXY_WORDS: &[&[u8]] = &[
     b"PROXY ", b"TCP4 ", b"TCP6 ", b"UNKNOWN", b"\r\n", b" ", b"1.2.3.4 ", b"::1 ", b"65535 ", b"0",
     b"\r\n\r\n\0\r\nQUIT\n", b"\x21", b"\x20", b"\x11", b"\x31", b"\0\x0c", b"\0\x14", b"\x03\0\x04", b"\x02\0\x01a", b"\x04\0\0",
+];
+
+#[rustfmt::skip]
+const FIRST_WORDS: &[&[u8]] = &[
+    b"\x16\x03\x01", b"\x01\0\0", b"\x03\x03", b"\0\0", b"\0\x10", b"\0\x0a", b"\0\x33", b"\0\x02", b"\0", b"\xff\xff", b"\x80\x2e\x01",
+    b"\x03\0\0", b"Cookie:", b" ", b"mstshash", b"=", b"\r\n", b"\r", b"DIST", b"ARGC", b"ARGV", b"DOTI", b"00000001", b"0000000a", b"ffffffff",
 ];
 
 /// The cuts of an input that are tried: all of a short one, some of a long one.

@@ -29,6 +29,8 @@ pub struct ListenOptions {
     pub defer_accept: bool,
     /// Largest segment; negative: that much less than the kernel's.
     pub mss: Option<i32>,
+    /// Keep the SYN packet of connections (`tcp-ss`): 0, 1, or 2 with its link header.
+    pub save_syn: u8,
     /// TCP keep-alive probes on accepted connections (`option clitcpka`).
     pub keepalive: bool,
     /// Permissions of a UNIX socket.
@@ -123,6 +125,11 @@ fn tcp_options(raw: RawFd, options: &ListenOptions) -> io::Result<()> {
         let mss = (default + mss).max(1);
         sys::set_option(raw, libc::IPPROTO_TCP, libc::TCP_MAXSEG, mss)
             .map_err(|error| step("cannot set MSS", error))?;
+    }
+    if options.save_syn > 0 {
+        let mode = i32::from(options.save_syn);
+        sys::set_option(raw, libc::IPPROTO_TCP, sys::TCP_SAVE_SYN, mode)
+            .map_err(|error| step("cannot set TCP Save SYN", error))?;
     }
     if options.keepalive {
         sys::set_option(raw, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;

@@ -762,6 +762,10 @@ pub fn tcp_info(fd: RawFd) -> Option<TcpInfo> {
     })
 }
 
+/// Makes a listener keep the SYN packets of its connections (Linux, `include/uapi/linux/tcp.h`).
+pub const TCP_SAVE_SYN: c_int = 27;
+const TCP_SAVED_SYN: c_int = 28;
+
 /// The largest packet that [`saved_syn`] gives: one of 60 bytes of link, 60 of IP and 60 of TCP header at the most.
 const SAVED_SYN_BYTES_MAX: usize = 256;
 
@@ -774,7 +778,7 @@ pub fn saved_syn(fd: RawFd, out: &mut Vec<u8>) -> bool {
         libc::getsockopt(
             fd,
             libc::IPPROTO_TCP,
-            libc::TCP_SAVED_SYN,
+            TCP_SAVED_SYN,
             packet.as_mut_ptr().cast(),
             &mut len,
         )

@@ -208,3 +208,33 @@ fn packets_are_labelled() {
     spangate_net::sys::silence(socket.as_raw_fd(), Some(9));
     assert_eq!(of_service(libc::IP_TTL).expect("an option"), 9);
 }
+
+#[test]
+fn a_listener_keeps_the_packets_that_open_its_connections() {
+    use spangate_net::listen::{ListenAddr, ListenOptions, open};
+
+    let any = Addr::Inet("127.0.0.1:0".parse().expect("an address"));
+    let options = ListenOptions {
+        backlog: 1,
+        save_syn: 1,
+        ..ListenOptions::default()
+    };
+    let fd = open(&ListenAddr::Bind(any), &options).expect("a listener");
+    let listener = TcpListener::from(fd);
+    listener.set_nonblocking(false).expect("a flag");
+    let to = listener.local_addr().expect("an address");
+    let client = TcpStream::connect(to).expect("a connection");
+    let (server, from) = listener.accept().expect("a connection");
+    assert_eq!(Ok(from), client.local_addr().map_err(drop));
+    let mut packet = Vec::new();
+    assert!(spangate_net::sys::saved_syn(
+        server.as_raw_fd(),
+        &mut packet
+    ));
+    // IPv4 and TCP heads: both ports, and the SYN flag alone.
+    assert_eq!(packet.first().map(|byte| byte >> 4), Some(4));
+    let tcp = &packet[usize::from(packet[0] & 15) * 4..];
+    assert_eq!(tcp[..2], from.port().to_be_bytes());
+    assert_eq!(tcp[2..4], to.port().to_be_bytes());
+    assert_eq!(tcp[13] & 0x3f, 2);
+}

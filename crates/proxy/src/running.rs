@@ -59,6 +59,8 @@ pub struct Running {
     pub(crate) paces: bool,
     /// By proxy: whether it binds requests to servers before balancing.
     pub(crate) binds: Vec<bool>,
+    /// By proxy: in TCP, its expressions look for an HTTP request in the bytes.
+    pub(crate) sniffs_http: Vec<bool>,
     /// By proxy: the load at which servers with a `minconn` reach their `maxconn`.
     pub(crate) fullconn: Vec<u32>,
     /// Variables of scope `proc` (`set-var` of `global`).
@@ -106,6 +108,11 @@ impl Running {
             .map(|proxy| TimeoutsMs::new(&proxy.timeout))
             .collect();
         let binds = config.proxies.iter().map(crate::persist::binds).collect();
+        let sniffs_http = (0..config.proxies.len())
+            .map(|index| {
+                config.proxies[index].mode == Mode::Tcp && config.needs.http_request(index as u32)
+            })
+            .collect();
         let slots = config.slots;
         let paces = crate::pace::is_limited(&config);
         let fullconn = fullconn(&config);
@@ -124,6 +131,7 @@ impl Running {
             timeouts,
             paces,
             binds,
+            sniffs_http,
             fullconn,
             process,
         };

@@ -120,6 +120,9 @@ impl Core {
             self.count(Count::Server(stream.backend, server));
         }
         self.mark(cx, Pace::Server(stream.backend, server));
+        if cx.running.config.needs.server_source {
+            stream.txn.server_src = cx.driver.local_addr(conn);
+        }
     }
 
     fn is_private<D: Driver>(&self, cx: &Cx<'_, D>, backend: usize, server: usize) -> bool {

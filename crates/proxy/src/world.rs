@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use net::timers::NEVER_MS;
 use net::{Addr, ConnId, CpuOf, Sockets, TcpInfo};
-use sample::facts::{BindFacts, ProxyFacts, Rate, ServerFacts, Side, Timeouts};
+use sample::facts::{BindFacts, ProxyFacts, ProxyTimeouts, Rate, ServerFacts, Side};
 use sample::vars::{Change, VarLimits, VarNames};
 
 use crate::running::Running;
@@ -191,11 +191,11 @@ impl sample::World for View<'_> {
         self.shared.rate(pace, self.now_ms)
     }
 
-    fn timeouts(&self, proxy: u32) -> Option<Timeouts> {
+    fn timeouts(&self, proxy: u32) -> Option<ProxyTimeouts> {
         let ms = &self.running.timeouts.get(proxy as usize)?;
         let own = self.running.config.proxies.get(proxy as usize)?;
         let or_none = |ms: u64| if ms == NEVER_MS { 0 } else { ms };
-        Some(Timeouts {
+        Some(ProxyTimeouts {
             client_ms: or_none(ms.client),
             connect_ms: or_none(ms.connect),
             queue_ms: or_none(ms.queue),

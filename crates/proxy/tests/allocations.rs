@@ -112,6 +112,11 @@ frontend web
     bind 127.0.0.1:80
     option forwardfor
     http-request set-header X-Tier gold
+    http-request set-map(virt@paths) /index tier
+    http-request set-map(virt@nets) 10.0.0.0/8 7
+    http-request set-map(virt@hosts) ^(.*)\\.org$ \\1
+    http-request set-header X-Map %[path,map_beg(virt@paths)],%[src,map_ip_int(virt@nets)],%[hdr(host),map_regm(virt@hosts)]
+    http-request deny if { path -i -m dir -f virt@blocked }
     default_backend app
 backend app
     http-reuse always

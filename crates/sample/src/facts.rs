@@ -184,8 +184,10 @@ pub struct Txn {
     pub captured_response_cookie: Option<Box<[u8]>>,
     /// The unique id, once it was made (`%ID`, `unique-id`).
     pub unique_id: crate::UniqueId,
-    /// What rules gave this stream instead of its proxies' timeouts.
-    pub own_timeouts: OwnTimeouts,
+    /// What rules set of the stream's timeouts (`set-timeout`).
+    pub timeouts: Timeouts,
+    /// The number of retries that a rule set (`set-retries`), in place of the backend's.
+    pub retries_max: Option<u32>,
     /// How the request's body is framed: what of [`Scope::request_data`] is its body, and in which form.
     pub request_framing: Framing,
     /// The same of the response.
@@ -252,7 +254,8 @@ impl Txn {
             captured_request_cookie,
             captured_response_cookie,
             unique_id,
-            own_timeouts,
+            timeouts,
+            retries_max,
             request_framing,
             response_framing,
             never_http,
@@ -294,7 +297,8 @@ impl Txn {
         captured_response.clear();
         (*captured_request_cookie, *captured_response_cookie) = (None, None);
         *unique_id = crate::UniqueId::default();
-        *own_timeouts = OwnTimeouts::default();
+        *timeouts = Timeouts::default();
+        *retries_max = None;
         (*request_framing, *response_framing) = (Framing::default(), Framing::default());
         (*turns, *priority) = (0, (0, 0));
         *timing = Timing::default();
@@ -335,6 +339,23 @@ impl Txn {
     pub fn var_bytes(&self) -> usize {
         self.txn_vars.bytes() + self.req_vars.bytes() + self.res_vars.bytes()
     }
+}
+
+/// Timeouts of a stream in place of those of its proxies, in milliseconds; 0 is none at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Inactivity of the client.
+    pub client: Option<u32>,
+    /// A connection to a server.
+    pub connect: Option<u32>,
+    /// A place in a queue.
+    pub queue: Option<u32>,
+    /// Inactivity of the server.
+    pub server: Option<u32>,
+    /// A tarpitted request.
+    pub tarpit: Option<u32>,
+    /// Inactivity of a tunnel.
+    pub tunnel: Option<u32>,
 }
 
 /// Moments of a stream in monotonic milliseconds; none where it did not come that far.
@@ -443,7 +464,7 @@ pub enum Side {
 /// The timeouts of a proxy in milliseconds, 0 for none, and its retries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub struct Timeouts {
+pub struct ProxyTimeouts {
     pub client_ms: u64,
     pub connect_ms: u64,
     pub queue_ms: u64,
@@ -451,20 +472,6 @@ pub struct Timeouts {
     pub tarpit_ms: u64,
     pub tunnel_ms: u64,
     pub retries: u32,
-}
-
-/// What rules gave one stream instead of its proxies' timeouts (`set-timeout`) and retries (`set-retries`); none where no
-/// rule did. Milliseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct OwnTimeouts {
-    pub client_ms: Option<u64>,
-    pub connect_ms: Option<u64>,
-    pub queue_ms: Option<u64>,
-    pub server_ms: Option<u64>,
-    pub tarpit_ms: Option<u64>,
-    pub tunnel_ms: Option<u64>,
-    pub retries: Option<u32>,
 }
 
 /// Names and live counters that expressions and logs name (`%f`, `%b`, `%s`, `%ac`, `nbsrv`, …).
@@ -534,7 +541,7 @@ pub trait World {
         0
     }
     /// The timeouts of a proxy; none for an index that does not exist.
-    fn timeouts(&self, _proxy: u32) -> Option<Timeouts> {
+    fn timeouts(&self, _proxy: u32) -> Option<ProxyTimeouts> {
         None
     }
     /// What the kernel knows of a connection of this stream; none without one, and for what is no TCP.

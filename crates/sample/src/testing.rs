@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use net::{Addr, CpuOf, Now, TcpInfo};
 
-use crate::facts::{BindFacts, ProxyFacts, Rate, ServerFacts, Side, Timeouts, World};
+use crate::facts::{BindFacts, ProxyFacts, ProxyTimeouts, Rate, ServerFacts, Side, World};
 use crate::vars::{VarLimits, VarNames};
 use crate::{Acls, Compiler, Place, Scope, Session, Txn, Verdict};
 
@@ -98,18 +98,18 @@ impl World for TestWorld {
             Rate::ServerSessions(_, server) => 41 + server,
         }
     }
-    fn timeouts(&self, proxy: u32) -> Option<Timeouts> {
-        let client = Timeouts {
+    fn timeouts(&self, proxy: u32) -> Option<ProxyTimeouts> {
+        let client = ProxyTimeouts {
             client_ms: 1000,
-            ..Timeouts::default()
+            ..ProxyTimeouts::default()
         };
-        let server = Timeouts {
+        let server = ProxyTimeouts {
             connect_ms: 2000,
             server_ms: 3000,
             queue_ms: 4000,
             tarpit_ms: 5000,
             retries: 3,
-            ..Timeouts::default()
+            ..ProxyTimeouts::default()
         };
         [client, server].get(proxy as usize).copied()
     }

@@ -100,6 +100,7 @@ fn open_bind(
         tfo: bind.tfo,
         defer_accept: bind.defer_accept,
         mss: bind.mss,
+        save_syn: bind.tcp_ss,
         keepalive: proxy.options.clitcpka,
         unix_mode: bind.mode,
         unix_uid: bind.uid,

@@ -72,6 +72,7 @@ pub fn blank() -> Bind {
         tfo: false,
         defer_accept: false,
         mss: None,
+        tcp_ss: 0,
         mode: None,
         uid: None,
         gid: None,
@@ -191,6 +192,15 @@ pub fn severity_output(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
             );
         }
     }
+    Ok(())
+}
+
+/// `tcp-ss`
+pub fn tcp_ss(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    let mode = cursor.take().parse().ok().filter(|mode| *mode <= 2);
+    bind.tcp_ss = mode.ok_or_else(|| {
+        cursor.fault("'tcp-ss' : TCP Save SYN option expects an integer argument from 0 to 2.")
+    })?;
     Ok(())
 }
 

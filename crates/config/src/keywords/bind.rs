@@ -100,7 +100,7 @@ pub const KEYWORDS: &[Keyword<BindParser>] = &[
     not_yet("ssl-min-ver", 1, TLS),
     not_yet("strict-sni", 0, TLS),
     not_yet("tcp-md5sig", 1, "TCP MD5 signatures."),
-    not_yet("tcp-ss", 1, "TCP SYN saving."),
+    yes("tcp-ss", 1, bind::tcp_ss, "Keeps the SYN packet of connections for fc_saved_syn: 1, or 2 with its link header."),
     not_yet("tcp-ut", 1, "TCP user timeout."),
     yes("tfo", 0, bind::tfo, "TCP Fast Open."),
     moot("thread", 1, "every worker has its own listeners", "Threads that serve the listener."),

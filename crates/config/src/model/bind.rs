@@ -29,6 +29,8 @@ pub struct Bind {
     pub defer_accept: bool,
     /// Largest TCP segment.
     pub mss: Option<i32>,
+    /// Whether SYN packets are kept: 0, 1, or 2 with their link headers.
+    pub tcp_ss: u8,
     /// Rights of a UNIX socket's file.
     pub mode: Option<u32>,
     /// Owner of a UNIX socket's file.

@@ -79,6 +79,8 @@ pub enum HttpAction {
     Auth {
         challenge: String,
     },
+    /// `add-acl`, `del-acl`, `set-map`, `del-map`.
+    EditPatterns(PatternEdit),
     /// Until `at_least` bytes or all of the body are here, at most for `time`.
     WaitForBody {
         time: Duration,
@@ -227,6 +229,28 @@ pub enum TargetPart {
     PathAndQuery,
     /// All of it.
     Whole,
+}
+
+/// A change of a pattern set (`set-map` and its kin).
+#[derive(Debug)]
+pub struct PatternEdit {
+    /// What changes.
+    pub set: std::sync::Arc<sample::Reference>,
+    /// The entry's key.
+    pub key: sample::LogFormat,
+    /// What is done with it.
+    pub change: PatternChange,
+}
+
+/// What a [`PatternEdit`] does.
+#[derive(Debug)]
+pub enum PatternChange {
+    /// `add-acl`: the key is there afterwards.
+    Add,
+    /// `set-map`: the key is there afterwards, with this value.
+    Set(sample::LogFormat),
+    /// `del-acl`, `del-map`: the first entry of this key is gone.
+    Remove,
 }
 
 /// A response made here: `http-request return|deny|tarpit`.

@@ -130,6 +130,15 @@ impl BodyDecoder {
         self.state == State::Done
     }
 
+    /// Payload bytes that were announced and did not come yet: of the whole body, or of the chunk at hand.
+    #[must_use]
+    pub fn announced(&self) -> u64 {
+        match self.state {
+            State::Length(left) | State::Chunk(left) => left,
+            _ => 0,
+        }
+    }
+
     /// Whether the message is complete if the connection ends here.
     #[must_use]
     pub fn is_done_at_close(&self) -> bool {

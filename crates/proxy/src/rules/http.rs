@@ -168,6 +168,10 @@ impl Core {
                 self.assign(cx, stream, assignment);
                 true
             }
+            HttpAction::EditPatterns(edit) => {
+                self.edit_patterns(cx, stream, edit);
+                true
+            }
             HttpAction::SetSrc(expr) => self.set_stream_address(cx, stream, expr, Part::SourceIp),
             HttpAction::SetSrcPort(expr) => {
                 self.set_stream_address(cx, stream, expr, Part::SourcePort)

@@ -50,7 +50,7 @@ impl Core {
             }
         };
         if retries.is_some() {
-            stream.txn.own_timeouts.retries = retries;
+            stream.txn.retries_max = retries;
         }
     }
 

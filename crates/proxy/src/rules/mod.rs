@@ -6,6 +6,7 @@ mod captures;
 mod headers;
 mod http;
 mod limits;
+mod patterns;
 mod rewrite;
 mod target;
 pub(crate) mod tcp;
@@ -140,7 +141,7 @@ impl Core {
             world: &view,
             session,
             txn: Some(&stream.txn),
-            request: stream.has_request().then_some(&stream.request),
+            request: (stream.has_request() || stream.http_in_tcp).then_some(&stream.request),
             response: stream.has_response().then_some(&stream.response),
             request_data,
             response_data,

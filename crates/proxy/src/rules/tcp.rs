@@ -104,6 +104,9 @@ impl Core {
         proxy: usize,
         next: Phase,
     ) -> Step {
+        if cx.running.sniffs_http[proxy] {
+            self.sniff_http(cx, stream);
+        }
         let rules = &cx.running.proxy(proxy).tcp_request_content;
         if rules.is_empty() {
             return Step::Go(next);

@@ -2,8 +2,7 @@
 
 use config::model::TimeoutKind;
 use net::timers::NEVER_MS;
-
-use sample::facts::OwnTimeouts;
+use sample::facts::Timeouts;
 
 use super::Stream;
 use crate::running::Running;
@@ -14,10 +13,10 @@ macro_rules! timeouts {
         impl Stream {$(
             #[doc = $doc]
             pub fn $name(&self, running: &Running) -> u64 {
-                match self.txn.own_timeouts.$name {
+                match self.txn.timeouts.$field {
                     None => running.timeouts[self.$proxy].$field,
                     Some(0) => NEVER_MS,
-                    Some(ms) => ms,
+                    Some(ms) => u64::from(ms),
                 }
             }
         )*}
@@ -35,34 +34,32 @@ timeouts! {
 impl Stream {
     /// `set-timeout`.
     pub fn set_timeout(&mut self, kind: TimeoutKind, ms: u32) {
-        let timeouts = &mut self.txn.own_timeouts;
+        let timeouts = &mut self.txn.timeouts;
         let field = match kind {
-            TimeoutKind::Client => &mut timeouts.client_ms,
-            TimeoutKind::Connect => &mut timeouts.connect_ms,
-            TimeoutKind::Queue => &mut timeouts.queue_ms,
-            TimeoutKind::Server => &mut timeouts.server_ms,
-            TimeoutKind::Tarpit => &mut timeouts.tarpit_ms,
-            TimeoutKind::Tunnel => &mut timeouts.tunnel_ms,
+            TimeoutKind::Client => &mut timeouts.client,
+            TimeoutKind::Connect => &mut timeouts.connect,
+            TimeoutKind::Queue => &mut timeouts.queue,
+            TimeoutKind::Server => &mut timeouts.server,
+            TimeoutKind::Tarpit => &mut timeouts.tarpit,
+            TimeoutKind::Tunnel => &mut timeouts.tunnel,
         };
-        *field = Some(ms.into());
+        *field = Some(ms);
     }
 
     /// Tries after the first one.
     pub fn retries_max(&self, running: &Running) -> u32 {
         let configured = running.proxy(self.backend).retries;
-        self.txn.own_timeouts.retries.unwrap_or(configured)
+        self.txn.retries_max.unwrap_or(configured)
     }
 
     /// Another backend took over: what its predecessor said of servers does not count (manual §4.4 set-timeout, set-retries).
     pub fn forget_server_limits(&mut self) {
-        let (client_ms, tarpit_ms) = (
-            self.txn.own_timeouts.client_ms,
-            self.txn.own_timeouts.tarpit_ms,
-        );
-        self.txn.own_timeouts = OwnTimeouts {
-            client_ms,
-            tarpit_ms,
-            ..OwnTimeouts::default()
+        self.txn.retries_max = None;
+        let Timeouts { client, tarpit, .. } = self.txn.timeouts;
+        self.txn.timeouts = Timeouts {
+            client,
+            tarpit,
+            ..Timeouts::default()
         };
     }
 }

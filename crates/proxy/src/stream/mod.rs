@@ -130,6 +130,8 @@ pub(crate) struct Stream {
     pub old_client: bool,
     /// `tcp-response content` let the server's bytes pass.
     pub response_passed: bool,
+    /// In TCP: the bytes at hand begin with an HTTP request, which `request` holds.
+    pub http_in_tcp: bool,
     /// What a tarpit ends with.
     pub tarpit: Option<(usize, usize)>,
     /// The rule that asks for credentials: its proxy and its place in the set.
@@ -204,6 +206,7 @@ impl Stream {
             server_ended,
             old_client,
             response_passed,
+            http_in_tcp,
             tarpit,
             challenge,
             after_head,
@@ -243,6 +246,7 @@ impl Stream {
             server_ended,
             old_client,
             response_passed,
+            http_in_tcp,
             paused,
             soft_rewrites,
             rules_failed,

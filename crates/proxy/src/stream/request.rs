@@ -74,7 +74,7 @@ impl Core {
                 stream.parsed = parsed;
                 stream.head_read = parsed.consumed;
                 stream.body_read = framed(parsed.framing, bytes.len() - parsed.consumed);
-                self.request_read(cx, stream);
+                self.request_read(cx, stream, bytes.len() > parsed.consumed);
                 parsed.consumed
             }
             Err(error) => {
@@ -87,7 +87,13 @@ impl Core {
         }
     }
 
-    fn request_read<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+    /// The head is whole. `more_at_hand`: bytes came along behind it.
+    fn request_read<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        more_at_hand: bool,
+    ) {
         stream.head_in_parts = false;
         self.mark(cx, Pace::Requests(stream.frontend));
         self.log_at(cx, stream, LogOrigin::Accept);
@@ -137,7 +143,30 @@ impl Core {
             self.set_deadline(client, net::timers::NEVER_MS);
         }
         stream.phase = stream.after_head.take().unwrap_or(Phase::FrontendContent);
-        self.run(cx, stream);
+        // An expression looks at bodies: what came along is put where it can be seen, and then the stream has its turn.
+        let body_at_hand = more_at_hand && !stream.upload.done;
+        if !(body_at_hand && cx.running.config.needs.request_body) {
+            self.run(cx, stream);
+        }
+    }
+
+    /// Looks for an HTTP request in the bytes of a TCP stream, for its rules (manual §7.3.5 req.proto_http).
+    pub fn sniff_http<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &mut Stream) {
+        if stream.http_in_tcp || stream.txn.never_http {
+            return;
+        }
+        let limits = cx.running.limits();
+        let bytes = stream
+            .client
+            .map_or(&[][..], |client| self.conns.input(client));
+        if bytes.is_empty() || !stream.resume.is_worth_it(bytes, limits) {
+            return;
+        }
+        match h1::parse_request(bytes, limits, strictness(cx, stream), &mut stream.request) {
+            Ok(Some(_)) => stream.http_in_tcp = true,
+            Ok(None) => {}
+            Err(_) => stream.txn.never_http = true,
+        }
     }
 
     pub fn frontend_content<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
@@ -201,6 +230,9 @@ impl Core {
         if stream.backend_counted {
             // Chosen before the stream became HTTP.
             return self.backend_chosen(cx, stream);
+        }
+        if cx.running.sniffs_http[stream.frontend] {
+            self.sniff_http(cx, stream);
         }
         let proxy = cx.running.proxy(stream.frontend);
         let is_http = stream.txn.is_http;

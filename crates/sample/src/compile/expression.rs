@@ -83,6 +83,7 @@ impl Compiler {
                     format!("{what} '{}' : {}", fetch.name, fault.message),
                 )
             })?;
+        self.needs.note(fetch, self.names.current);
         let mut chain = Chain {
             words,
             at: (0, end),

@@ -5,13 +5,18 @@
 
 mod arguments;
 pub(crate) mod expression;
+mod needs;
 pub(crate) mod suggest;
 
 pub(crate) use arguments::mask4 as mask4_of;
 pub(crate) use expression::Reading;
+pub use needs::Needs;
 
 use crate::names::Names;
-use crate::{Acls, Condition, Expr, ExprError, LogFormat, Place, SlotCounts, VarRef};
+use crate::pattern::{References, Source};
+use crate::{Acls, Condition, Expr, ExprError, LogFormat, Place, Reference, SlotCounts, VarRef};
+use std::path::Path;
+use std::sync::Arc;
 
 /// How a log format writes what it writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +35,10 @@ pub enum Style {
 #[derive(Debug, Default)]
 pub struct Compiler {
     pub(crate) names: Names,
+    pub(crate) references: References,
+    /// Where what is compiled now is written.
+    pub(crate) source: Source,
+    pub(crate) needs: Needs,
     warnings: Vec<ExprError>,
 }
 
@@ -54,6 +63,30 @@ impl Compiler {
     /// Tells the users of a `userlist`, before an expression that names it (`http_auth(name)`).
     pub fn declare_userlist(&mut self, name: &str, list: std::sync::Arc<crate::auth::Userlist>) {
         self.names.declare_userlist(name, list);
+    }
+
+    /// Where what is compiled from now on is written, and the folder that names of pattern files are relative to.
+    pub fn enter_line(&mut self, file: &str, line: usize, directory: &Path) {
+        if self.source.file != file {
+            file.clone_into(&mut self.source.file);
+        }
+        if self.source.directory != directory {
+            self.source.directory = directory.to_owned();
+        }
+        self.source.line = line;
+    }
+
+    /// The pattern set of a name (manual §2.7), for an action that edits it. It may be read by what is compiled later.
+    pub fn reference(&mut self, name: &str) -> Arc<Reference> {
+        self.references.named(name)
+    }
+
+    /// The pattern sets of the configuration, once everything is compiled, and the names of those that are edited but that
+    /// nothing reads.
+    pub fn take_references(&mut self) -> (References, Vec<String>) {
+        let mut references = std::mem::take(&mut self.references);
+        let unread = references.finish();
+        (references, unread)
     }
 
     /// The proxy whose section is compiled from now on: what `nbsrv` and `fe_conn` mean without an argument, and whose
@@ -172,6 +205,12 @@ impl Compiler {
     #[must_use]
     pub fn slots(&self) -> SlotCounts {
         self.names.counts()
+    }
+
+    /// What the expressions compiled so far read.
+    #[must_use]
+    pub fn needs(&self) -> Needs {
+        self.needs.clone()
     }
 
     /// The names of all variables; final when everything is compiled.

@@ -101,11 +101,6 @@ pub(crate) const REQUEST_HEAD: Source = Source {
     places: REQUEST_BUFFER.places,
     needs: "HTTP request headers",
 };
-/// The request's body.
-pub(crate) const REQUEST_BODY: Source = Source {
-    places: REQUEST_BUFFER.places,
-    needs: "HTTP request body",
-};
 /// What is kept of the request to the end.
 pub(crate) const REQUEST: Source = Source {
     places: Place::span(Place::FE_TCP_REQUEST, Place::LOG),
@@ -136,11 +131,6 @@ pub(crate) const RESPONSE_HEAD: Source = Source {
     places: RESPONSE_BUFFER.places,
     needs: "HTTP response headers",
 };
-/// The response's body.
-pub(crate) const RESPONSE_BODY: Source = Source {
-    places: RESPONSE_BUFFER.places,
-    needs: "HTTP response body",
-};
 /// What is kept of the response to the end.
 pub(crate) const RESPONSE: Source = Source {
     places: Place::span(Place::BE_TCP_RESPONSE, Place::CHECK),
@@ -149,17 +139,12 @@ pub(crate) const RESPONSE: Source = Source {
 /// Either buffer, as the rule stands.
 pub(crate) const ANY_BUFFER: Source = Source {
     places: REQUEST_BUFFER.places.with(RESPONSE_BUFFER.places),
-    needs: "request buffer",
+    needs: "request buffer,response buffer",
 };
 /// Either head, as the rule stands.
 pub(crate) const ANY_HEAD: Source = Source {
     places: ANY_BUFFER.places,
-    needs: "HTTP request headers",
-};
-/// Either buffer, by its protocol.
-pub(crate) const DISTCC: Source = Source {
-    places: ANY_BUFFER.places,
-    needs: "request buffer",
+    needs: "HTTP request headers,HTTP response headers",
 };
 /// The server connection, above its addresses.
 pub(crate) const SERVER_SIDE: Source = Source {
@@ -170,6 +155,16 @@ pub(crate) const SERVER_SIDE: Source = Source {
 pub(crate) const PROXY: Source = Source {
     places: FRONTEND.places.with(BACKEND.places),
     needs: "frontend",
+};
+/// Counters of the request's bytes.
+pub(crate) const REQUEST_TOTALS: Source = Source {
+    places: REQUEST.places,
+    needs: "request buffer statistics",
+};
+/// What a transaction came to.
+pub(crate) const TRANSACTION: Source = Source {
+    places: REQUEST.places,
+    needs: "transaction statistics",
 };
 /// Counters of the response's bytes, complete at its end.
 pub(crate) const TOTALS: Source = Source {

@@ -1,6 +1,6 @@
 //! Protocols that are known by their first bytes: RDP, distcc (manual §7.3.5). In HTTP there are none.
 
-use super::{Cursor, DISTCC, Fetch, REQUEST_BUFFER, fetch};
+use super::{ANY_BUFFER, Cursor, Fetch, REQUEST_BUFFER, fetch};
 use super::{raw_buffer, raw_request, sniffed};
 use crate::args::ArgKind::{Int, Str};
 use crate::args::{Arg, int_at, spec, str_at};
@@ -45,7 +45,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "distcc_param",
         TOKEN,
         Kind::Int,
-        &DISTCC,
+        &ANY_BUFFER,
         "the parameter of a token of distcc",
         |args, scope, cursor| Some(Value::Int(token(args, scope, cursor)?.parameter.into())),
     )
@@ -54,7 +54,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "distcc_body",
         TOKEN,
         Kind::Bin,
-        &DISTCC,
+        &ANY_BUFFER,
         "the bytes behind a token of distcc",
         |args, scope, cursor| {
             let token = token(args, scope, cursor)?;

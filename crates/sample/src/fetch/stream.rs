@@ -1,6 +1,9 @@
 //! Facts of the stream: timers, counters, how it ended, what was captured.
 
-use super::{Fetch, INTERNAL, REQUEST, REQUEST_HEAD, RESPONSE, SERVER_CONNECTION, TOTALS, fetch};
+use super::{
+    Fetch, INTERNAL, REQUEST, REQUEST_HEAD, REQUEST_TOTALS, RESPONSE, SERVER_CONNECTION, TOTALS,
+    TRANSACTION, fetch,
+};
 use crate::args::ArgKind::Int;
 use crate::args::{Arg, NONE, int_at, spec};
 use crate::cast::written;
@@ -122,6 +125,14 @@ pub(crate) const FETCHES: &[Fetch] = &[
         },
     ),
     fetch(
+        "term_events",
+        NONE,
+        Kind::Str,
+        &INTERNAL,
+        "events that ended the parts of a stream: none is recorded, which is a dash",
+        |_, _, _| Some(Value::text("{-,-,-,-,-,-,-}")),
+    ),
+    fetch(
         "internal.strm.is_htx",
         NONE,
         Kind::Bool,
@@ -149,7 +160,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "txn.timer.total",
         NONE,
         Kind::Int,
-        &REQUEST,
+        &TRANSACTION,
         "%Ta",
         |_, scope, _| timer(scope, Timers::active),
     ),
@@ -157,7 +168,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "txn.timer.user",
         NONE,
         Kind::Int,
-        &REQUEST,
+        &TRANSACTION,
         "%Tu",
         |_, scope, _| timer(scope, Timers::user),
     ),
@@ -189,7 +200,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "req.timer.queue",
         NONE,
         Kind::Int,
-        &RESPONSE,
+        &SERVER_CONNECTION,
         "%Tw",
         |_, scope, _| timer(scope, Timers::waited),
     ),
@@ -221,7 +232,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "bytes_in",
         NONE,
         Kind::Int,
-        &REQUEST,
+        &REQUEST_TOTALS,
         "bytes from the client (%U)",
         |_, scope, _| Some(Value::Int(scope.txn?.bytes_in as i64)),
     ),
@@ -229,7 +240,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "req.bytes_in",
         NONE,
         Kind::Int,
-        &REQUEST,
+        &REQUEST_TOTALS,
         "bytes from the client (%U)",
         |_, scope, _| Some(Value::Int(scope.txn?.bytes_in as i64)),
     ),
@@ -253,7 +264,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "req.bytes_out",
         NONE,
         Kind::Int,
-        &REQUEST,
+        &REQUEST_TOTALS,
         "bytes to the server",
         |_, scope, _| Some(Value::Int(scope.txn?.bytes_to_server as i64)),
     ),
@@ -371,14 +382,14 @@ fn request_line(txn: &Txn) -> Option<(&[u8], &[u8], &[u8])> {
     ))
 }
 
-/// Path and query of a request target.
+/// Path and query of a request target; an absolute one may have a query without a path.
 pub(crate) fn path_of(uri: &[u8]) -> Option<&[u8]> {
     if uri.first() == Some(&b'/') {
         return Some(uri);
     }
     let scheme = memchr::memmem::find(uri, b"://")?;
     let authority = &uri[scheme + 3..];
-    memchr::memchr(b'/', authority).map(|slash| &authority[slash..])
+    memchr::memchr2(b'/', b'?', authority).map(|end| &authority[end..])
 }
 
 impl Txn {

@@ -3,7 +3,6 @@
 use super::proxies::backend;
 use super::{BACKEND, FRONTEND, Fetch, PROXY, fetch};
 use crate::args::NONE;
-use crate::facts::{OwnTimeouts, Timeouts};
 use crate::{Kind, Scope, Value};
 
 /// A timeout of the proxy that the expression means.
@@ -18,11 +17,11 @@ macro_rules! of_proxy {
 
 /// What holds for the stream.
 macro_rules! current {
-    ($name:literal, $source:ident, $proxy:ident, $field:ident, $doc:literal) => {
+    ($name:literal, $source:ident, $proxy:ident, $field:ident, $own:ident, $doc:literal) => {
         fetch($name, NONE, Kind::Int, &$source, $doc, |_, scope, _| {
-            let (of_proxy, own) = both(scope, $proxy(scope)?)?;
-            let value = own.$field.unwrap_or(of_proxy.$field);
-            Some(Value::Int(value as i64))
+            let own = scope.txn?.timeouts.$own.map(i64::from);
+            let of_proxy = scope.world.timeouts($proxy(scope)?)?.$field as i64;
+            Some(Value::Int(own.unwrap_or(of_proxy)))
         })
     };
 }
@@ -89,6 +88,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         FRONTEND,
         front,
         client_ms,
+        client,
         "the stream's timeout client"
     ),
     current!(
@@ -96,20 +96,27 @@ pub(crate) const FETCHES: &[Fetch] = &[
         BACKEND,
         back,
         connect_ms,
+        connect,
         "the stream's timeout connect"
     ),
-    current!(
+    fetch(
         "cur_max_retries",
-        BACKEND,
-        back,
-        retries,
-        "the stream's retries"
+        NONE,
+        Kind::Int,
+        &BACKEND,
+        "the stream's retries",
+        |_, scope, _| {
+            let own = scope.txn?.retries_max;
+            let of_backend = scope.world.timeouts(back(scope)?)?.retries;
+            Some(Value::Int(own.unwrap_or(of_backend).into()))
+        },
     ),
     current!(
         "cur_queue_timeout",
         BACKEND,
         back,
         queue_ms,
+        queue,
         "the stream's timeout queue"
     ),
     current!(
@@ -117,6 +124,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         BACKEND,
         back,
         server_ms,
+        server,
         "the stream's timeout server"
     ),
     current!(
@@ -124,6 +132,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         PROXY,
         back,
         tarpit_ms,
+        tarpit,
         "the stream's timeout tarpit"
     ),
     current!(
@@ -131,6 +140,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         BACKEND,
         back,
         tunnel_ms,
+        tunnel,
         "the stream's timeout tunnel"
     ),
 ];
@@ -141,10 +151,6 @@ fn front(scope: &Scope<'_>) -> Option<u32> {
 
 fn back(scope: &Scope<'_>) -> Option<u32> {
     scope.txn.map(|_| backend(scope))
-}
-
-fn both(scope: &Scope<'_>, proxy: u32) -> Option<(Timeouts, OwnTimeouts)> {
-    Some((scope.world.timeouts(proxy)?, scope.txn?.own_timeouts))
 }
 
 #[cfg(test)]
@@ -171,8 +177,8 @@ mod tests {
         ] {
             assert_eq!(facts.text(expr).as_deref(), Some(wanted), "{expr}");
         }
-        facts.txn.own_timeouts.server_ms = Some(7);
-        facts.txn.own_timeouts.retries = Some(0);
+        facts.txn.timeouts.server = Some(7);
+        facts.txn.retries_max = Some(0);
         assert_eq!(facts.text("cur_server_timeout").as_deref(), Some("7"));
         assert_eq!(facts.text("be_server_timeout").as_deref(), Some("3000"));
         assert_eq!(facts.text("cur_max_retries").as_deref(), Some("0"));

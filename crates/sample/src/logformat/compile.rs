@@ -369,6 +369,7 @@ impl<'t> Reader<'_, 't> {
                 "no such format alias '{name}'. If you wanted to emit the '%' character verbatim, you need to use '%%'"
             )));
         };
+        self.compiler.needs.note_alias(name);
         self.push(name_given, Item::Alias(alias, output));
         Ok(())
     }

@@ -9,9 +9,7 @@ use ::http::h1::body::{BodyDecoder, Piece};
 use super::{next_param, request, response};
 use crate::args::ArgKind::Str;
 use crate::args::{Arg, NONE, spec, str_at};
-use crate::fetch::{
-    Cursor, Fetch, REQUEST_BODY, REQUEST_HEAD, RESPONSE_BODY, RESPONSE_HEAD, fetch,
-};
+use crate::fetch::{Cursor, Fetch, REQUEST_HEAD, RESPONSE_HEAD, fetch};
 use crate::{Bytes, Kind, Scope, Value};
 
 pub(crate) const FETCHES: &[Fetch] = &[
@@ -19,7 +17,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "req.body",
         NONE,
         Kind::Bin,
-        &REQUEST_BODY,
+        &REQUEST_HEAD,
         "the request's body as far as it is here",
         |_, scope, cursor| Some(Value::Bin(of_request(scope, cursor)?.bytes)),
     ),
@@ -27,7 +25,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "req.body_len",
         NONE,
         Kind::Int,
-        &REQUEST_BODY,
+        &REQUEST_HEAD,
         "its length",
         |_, scope, cursor| length(of_request(scope, cursor)?),
     ),
@@ -35,12 +33,9 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "req.body_size",
         NONE,
         Kind::Int,
-        &REQUEST_BODY,
+        &REQUEST_HEAD,
         "the length that was announced, else what is here",
-        |_, scope, cursor| {
-            let framing = scope.txn?.request_framing;
-            size(of_request(scope, cursor)?, framing)
-        },
+        |_, scope, cursor| size(of_request(scope, cursor)?),
     ),
     fetch(
         "req.body_param",
@@ -54,7 +49,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "res.body",
         NONE,
         Kind::Bin,
-        &RESPONSE_BODY,
+        &RESPONSE_HEAD,
         "the response's body as far as it is here",
         |_, scope, cursor| Some(Value::Bin(of_response(scope, cursor)?.bytes)),
     ),
@@ -62,7 +57,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "res.body_len",
         NONE,
         Kind::Int,
-        &RESPONSE_BODY,
+        &RESPONSE_HEAD,
         "its length",
         |_, scope, cursor| length(of_response(scope, cursor)?),
     ),
@@ -72,16 +67,15 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Int,
         &RESPONSE_HEAD,
         "the length that was announced, else what is here",
-        |_, scope, cursor| {
-            let framing = scope.txn?.response_framing;
-            size(of_response(scope, cursor)?, framing)
-        },
+        |_, scope, cursor| size(of_response(scope, cursor)?),
     ),
 ];
 
 /// What is at hand of a body.
 struct Body<'a> {
     bytes: Bytes<'a>,
+    /// How long it is, as far as was announced.
+    size: u64,
     is_whole: bool,
 }
 
@@ -103,17 +97,20 @@ fn body<'a>(framing: Framing, data: &'a [u8], cursor: &mut Cursor) -> Body<'a> {
     let body = match framing {
         Framing::None => Body {
             bytes: Bytes::Borrowed(&[]),
+            size: 0,
             is_whole: true,
         },
         Framing::Length(length) => {
-            let length = usize::try_from(length).unwrap_or(usize::MAX);
+            let here = usize::try_from(length).unwrap_or(usize::MAX);
             Body {
-                bytes: data[..length.min(data.len())].into(),
-                is_whole: length <= data.len(),
+                bytes: data[..here.min(data.len())].into(),
+                size: length,
+                is_whole: here <= data.len(),
             }
         }
         Framing::UntilClose => Body {
             bytes: data.into(),
+            size: data.len() as u64,
             is_whole: false,
         },
         Framing::Chunked => joined(data),
@@ -145,18 +142,19 @@ fn joined(data: &[u8]) -> Body<'_> {
             Ok((_, Piece::End)) | Err(_) => break true,
         }
     };
-    Body { bytes, is_whole }
+    Body {
+        size: bytes.len() as u64 + decoder.announced(),
+        bytes,
+        is_whole,
+    }
 }
 
 fn length<'a>(body: Body<'_>) -> Option<Value<'a>> {
     Some(Value::Int(body.bytes.len() as i64))
 }
 
-fn size<'a>(body: Body<'_>, framing: Framing) -> Option<Value<'a>> {
-    match framing {
-        Framing::Length(length) => Some(Value::Int(i64::try_from(length).unwrap_or(i64::MAX))),
-        _ => self::length(body),
-    }
+fn size<'a>(body: Body<'_>) -> Option<Value<'a>> {
+    Some(Value::Int(i64::try_from(body.size).unwrap_or(i64::MAX)))
 }
 
 fn param<'a>(args: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Value<'a>> {

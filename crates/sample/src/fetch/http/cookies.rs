@@ -238,11 +238,11 @@ impl<'a> Iterator for Cookies<'a> {
             } else {
                 value_at
             };
-            if !self.is_request {
-                // Only the first pair is the cookie.
-                self.at = self.line.len();
-            }
             if has_value && name.first() != Some(&b'$') {
+                if !self.is_request {
+                    // What follows describes the cookie.
+                    self.at = self.line.len();
+                }
                 return Some((name, trim(&rest[value_at..value_at + length])));
             }
         }

@@ -1,12 +1,13 @@
 //! Fields of requests and responses: by line (`fhdr`) or by comma-separated value (`hdr`).
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use ::http::Head;
 
 use super::{request, response};
 use crate::args::ArgKind::{Int, Str};
 use crate::args::{Arg, NONE, int_at, spec, str_at};
 use crate::bytes::Buffer;
-use crate::cast::ip_of;
 use crate::fetch::{ANY_HEAD, Cursor, Fetch, REQUEST_HEAD, RESPONSE_HEAD, fetch};
 use crate::text::read_int;
 use crate::{Bytes, Kind, Scope, Value};
@@ -459,7 +460,7 @@ fn as_address<'a>(
         let Value::Str(text) = next(cursor)? else {
             return None;
         };
-        if let Some(ip) = ip_of(host_of(&text)) {
+        if let Some(ip) = address(&text) {
             return Some(ip.into());
         }
         if !cursor.more {
@@ -468,19 +469,37 @@ fn as_address<'a>(
     }
 }
 
-fn host_of(text: &[u8]) -> &[u8] {
-    if let [b'[', inner @ .., b']'] = text {
-        return inner;
-    }
-    match memchr::memchr(b':', text) {
-        // One colon only: a port follows. With more it is an IPv6 address.
-        Some(colon)
-            if memchr::memrchr(b':', text) == Some(colon) && is_port(&text[colon + 1..]) =>
-        {
-            &text[..colon]
+fn address(text: &[u8]) -> Option<IpAddr> {
+    match ipv4_prefix(text) {
+        Some((ip, used)) => {
+            let rest = &text[used..];
+            let has_port = rest.strip_prefix(b":").is_some_and(is_port);
+            (rest.is_empty() || has_port).then_some(ip.into())
         }
-        _ => text,
+        None => {
+            let inner = text
+                .strip_prefix(b"[")
+                .and_then(|text| text.strip_suffix(b"]"));
+            let text = std::str::from_utf8(inner.unwrap_or(text)).ok()?;
+            text.parse().ok().map(IpAddr::V6)
+        }
     }
+}
+
+/// The IPv4 address that a text begins with, and its length: four numbers, leading zeros mean nothing.
+pub(super) fn ipv4_prefix(text: &[u8]) -> Option<(Ipv4Addr, usize)> {
+    let is_end = |byte: &u8| !(byte.is_ascii_digit() || *byte == b'.');
+    let end = text.iter().position(is_end).unwrap_or(text.len());
+    let mut octets = [0_u8; 4];
+    let mut count = 0;
+    for part in text[..end].split(|byte| *byte == b'.') {
+        let number = part.iter().try_fold(0_u8, |number, digit| {
+            number.checked_mul(10)?.checked_add(digit - b'0')
+        });
+        *octets.get_mut(count)? = number.filter(|_| !part.is_empty())?;
+        count += 1;
+    }
+    (count == 4).then_some((octets.into(), end))
 }
 
 fn is_port(text: &[u8]) -> bool {

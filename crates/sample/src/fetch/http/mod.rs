@@ -267,7 +267,8 @@ fn query<'a>(args: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Option<
 }
 
 fn base<'a>(head: &'a Head, with_query: bool) -> Option<Value<'a>> {
-    let path = path_of(head.target()).map(|pathq| {
+    let path = path_of(head.target()).filter(|path| path.starts_with(b"/"));
+    let path = path.map(|pathq| {
         let end = if with_query {
             None
         } else {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use ::http::Head;
 
-use super::fields::{Values, lines};
+use super::fields::{Values, ipv4_prefix, lines};
 use super::{path_and_query, request};
 use crate::args::NONE;
 use crate::cast::written;
@@ -79,6 +79,7 @@ fn url32(head: &Head) -> u32 {
 }
 
 fn hash(host: Option<&[u8]>, path: Option<&[u8]>) -> u32 {
+    let path = path.filter(|path| path.starts_with(b"/"));
     let parts = [host.unwrap_or_default(), path.unwrap_or_default()];
     full_avalanche(parts.into_iter().fold(0, sdbm_from))
 }
@@ -104,9 +105,7 @@ fn authority(scope: &Scope<'_>, cursor: &mut Cursor) -> Option<(Ipv4Addr, u16)> 
         _ => return None,
     };
     let rest = &target[scheme + 3..];
-    let is_end = |byte: &u8| !(byte.is_ascii_digit() || *byte == b'.');
-    let end = rest.iter().position(is_end).unwrap_or(rest.len());
-    let ip = std::str::from_utf8(&rest[..end]).ok()?.parse().ok()?;
+    let (ip, end) = ipv4_prefix(rest)?;
     let port = match rest[end..].strip_prefix(b":") {
         Some(port) => read_int(port).0 as u16,
         None => default_port,

@@ -1,0 +1,65 @@
+//! What the expressions of a configuration read that is not at hand where nothing reads it.
+
+use crate::fetch::Fetch;
+
+/// See the module. The engine does the work for what is set, and only then.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Bodies of requests: what came along with a head is looked at with it (`req.body`).
+    pub request_body: bool,
+    /// The local address of server connections (`bc_src`, `%bi`).
+    pub server_source: bool,
+    /// Proxies whose expressions read HTTP requests.
+    http: Vec<u32>,
+    /// Expressions outside of proxies do.
+    http_anywhere: bool,
+}
+
+impl Needs {
+    /// Whether an expression of this proxy reads HTTP requests: in TCP they are looked for in its bytes.
+    #[must_use]
+    pub fn http_request(&self, proxy: u32) -> bool {
+        self.http_anywhere || self.http.contains(&proxy)
+    }
+
+    pub(crate) fn note(&mut self, fetch: &Fetch, proxy: Option<u32>) {
+        self.server_source |= matches!(fetch.name, "bc_src" | "bc_src_port");
+        self.request_body |= fetch.name.starts_with("req.body");
+        if !fetch.source.needs.starts_with("HTTP request") {
+            return;
+        }
+        match proxy {
+            Some(proxy) if !self.http.contains(&proxy) => self.http.push(proxy),
+            Some(_) => {}
+            None => self.http_anywhere = true,
+        }
+    }
+
+    pub(crate) fn note_alias(&mut self, name: &str) {
+        self.server_source |= matches!(name, "bi" | "bp");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Place;
+    use crate::testing::compiler;
+
+    #[test]
+    fn what_is_read_is_noted() {
+        let mut compiler = compiler();
+        let _ = compiler.expr(&["src"], Place::ALL);
+        assert_eq!(compiler.needs(), super::Needs::default());
+        let _ = compiler.expr(&["req.body_param(a),lower"], Place::ALL);
+        let _ = compiler.log_format("%bi %[res.hdr(a)]", Place::BE_HTTP_RESPONSE);
+        let needs = compiler.needs();
+        assert!(needs.request_body && needs.server_source);
+        assert_eq!(
+            (needs.http_request(0), needs.http_request(1)),
+            (true, false)
+        );
+        compiler.enter_proxy(Some(1));
+        let _ = compiler.expr(&["path"], Place::ALL);
+        assert!(compiler.needs().http_request(1));
+    }
+}
