@@ -34,7 +34,6 @@ pub mod stream_rules;
 pub mod tcp_rules;
 pub mod userlist;
 pub mod values;
-mod xxh64;
 
 use crate::diagnostic::Diagnostics;
 use crate::keywords::{self, Keyword, State, other};

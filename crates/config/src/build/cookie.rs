@@ -3,9 +3,9 @@
 use super::line::{Cursor, Line, Parse};
 use super::proxy::ProxyBuild;
 use super::values::{self, Bad};
-use super::xxh64::xxh64;
 use crate::model::{CaptureCookie, Cookie, CookieMode, Server, ServerAddress};
 use net::Addr;
+use sample::hashes::xxh64;
 use std::net::IpAddr;
 
 /// `cookie <name> [<options>]`

@@ -7,7 +7,7 @@ use crate::args::ArgKind::{Str, Userlist};
 use crate::args::{Arg, NONE, Spec, spec, str_at};
 use crate::auth::User;
 use crate::cast::until_nul;
-use crate::convert::coding::decode_base64;
+use crate::convert::coding::decode64;
 use crate::fetch::{Cursor, Fetch, REQUEST_HEAD, fetch};
 use crate::{Bytes, Kind, Scope, Value};
 
@@ -90,7 +90,7 @@ impl Credentials {
             return None;
         }
         let mut buffer = Bytes::buffer();
-        decode_base64(coded, buffer.as_vec())?;
+        decode64(coded, buffer.as_vec())?;
         let length = until_nul(buffer.as_vec()).len();
         buffer.as_vec().truncate(length);
         let colon = memchr::memchr(b':', buffer.as_vec())?;
