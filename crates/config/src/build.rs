@@ -7,9 +7,11 @@ pub mod address;
 pub mod backend;
 pub mod bind;
 pub mod check;
+pub mod cookie;
 pub mod expressions;
 pub mod frontend;
 pub mod global;
+pub mod h1_case;
 pub mod http_rules;
 pub mod inherit;
 pub mod legacy;
@@ -22,12 +24,15 @@ pub mod options;
 pub mod order;
 pub mod pages;
 pub mod patterns;
+pub mod persist;
 pub mod proxy;
 pub mod reply;
 pub mod sections;
 pub mod server;
 pub mod stream_actions;
+pub mod stream_rules;
 pub mod tcp_rules;
+pub mod userlist;
 pub mod values;
 
 use crate::diagnostic::Diagnostics;
@@ -76,6 +81,8 @@ pub struct Shared<'a> {
     pub bufsize_bytes: usize,
     /// Error pages of the `http-errors` sections.
     pub http_errors: HashMap<String, Vec<(u16, ErrorPage)>>,
+    /// The names of the `userlist` sections.
+    pub userlists: Vec<String>,
     /// Names of the `log-profile` sections.
     pub log_profiles: Vec<String>,
     /// `expose-experimental-directives` and its kin were seen.
@@ -102,6 +109,7 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
         default_path: pages::DefaultPath::default(),
         bufsize_bytes: crate::model::Tune::default().bufsize_bytes,
         http_errors: HashMap::new(),
+        userlists: Vec::new(),
         log_profiles: log_profile::names(tree),
         flags: Vec::new(),
         edited_patterns: Vec::new(),
@@ -160,6 +168,9 @@ fn other_section(section: &Section, shared: &mut Shared<'_>) {
     }
     if kind == "http-errors" {
         return pages::http_errors_section(section, shared);
+    }
+    if kind == "userlist" {
+        return userlist::section(section, shared);
     }
     let header = Line::new(&section.header);
     let state = keywords::find(other::SECTIONS, kind).map(|known| known.state);

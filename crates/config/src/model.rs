@@ -4,6 +4,7 @@
 mod bind;
 mod global;
 mod log;
+mod persist;
 mod proxy;
 mod rules;
 mod server;
@@ -11,6 +12,7 @@ mod server;
 pub use bind::*;
 pub use global::*;
 pub use log::*;
+pub use persist::*;
 pub use proxy::*;
 pub use rules::*;
 pub use server::*;

@@ -1,6 +1,7 @@
 //! A backend as one worker serves it: which server takes a request, and who waits when all are full.
 
 use config::model::{HashFunction, Proxy};
+use http::Method;
 use net::timers::NEVER_MS;
 use net::{ConnId, Driver};
 
@@ -41,7 +42,11 @@ impl Core {
     pub fn select_server<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
         let proxy = cx.running.proxy(stream.backend);
         if stream.target.is_none() || !stream.slot_held {
-            let chosen = self.choose(cx, stream);
+            let bound = stream.target.filter(|_| stream.persist.direct);
+            let chosen = match bound {
+                Some(server) => self.choose_bound(cx, stream, server),
+                None => self.choose(cx, stream),
+            };
             match chosen {
                 Choice::Server(server) => stream.target = Some(server),
                 Choice::Full(server) => return self.enqueue(cx, stream, server),
@@ -59,8 +64,42 @@ impl Core {
             stream.slot_held = stream
                 .target
                 .is_some_and(|server| proxy.servers[server].maxconn > 0);
+            if let Some(server) = stream.target
+                && let Some(prefix) = &proxy.servers[server].redir
+                && matches!(stream.txn.method, Method::Get | Method::Head)
+            {
+                stream.txn.server = Some(server as u32);
+                self.redirect_to_server(cx, stream, prefix);
+                return Step::Wait;
+            }
         }
         Step::Go(Phase::Connect)
+    }
+
+    /// The server that the request is bound to: its slot is waited for, unless its queue is full and another one will do.
+    fn choose_bound<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        server: usize,
+    ) -> Choice {
+        let place = stream.backend;
+        let max = limit(cx, &self.shared, place, server);
+        if max == 0 || self.shared.take_slot(place, server, max) {
+            return Choice::Server(server);
+        }
+        let proxy = cx.running.proxy(place);
+        let most = proxy.servers[server].maxqueue;
+        if most == 0 || self.shared.queued_for(place, server) < most {
+            return Choice::Full(Some(server));
+        }
+        if proxy.options.redispatch.is_none() || stream.persist.forced {
+            return Choice::QueueFull;
+        }
+        stream.unbind();
+        stream.target = None;
+        stream.txn.redispatched = true;
+        self.choose(cx, stream)
     }
 
     /// The hash of what binds this request to a server.
@@ -122,6 +161,15 @@ impl Core {
             let max = limit(cx, &self.shared, stream.backend, server);
             if max == 0 || self.shared.take_slot(stream.backend, server, max) {
                 return Choice::Server(server);
+            }
+            // It is worth a wait, if not too many wait there already.
+            let (queued, line) = (
+                self.shared.queued_for(stream.backend, server),
+                &proxy.servers[server],
+            );
+            let worth_it = proxy.max_keep_alive_queue.is_none_or(|max| queued < max);
+            if worth_it && (line.maxqueue == 0 || queued < line.maxqueue) {
+                return Choice::Full(Some(server));
             }
         }
         let Core {
@@ -201,7 +249,7 @@ impl Core {
                 self.shared.queue_for(place, server);
             }
             if let Some(client) = stream.client {
-                self.set_deadline(client, deadline(cx.now(), cx.running.timeouts[place].queue));
+                self.set_deadline(client, deadline(cx.now(), stream.queue_ms(cx.running)));
             }
         }
         let waiting = Waiting {
@@ -284,24 +332,38 @@ impl Core {
         self.woken.push(id);
     }
 
-    /// Whether the next try goes to another server (manual §4.2 option redispatch): after every try, or only for the last.
+    /// Whether the next try may go to another server (manual §4.2 option redispatch): after every so many tries, or only
+    /// for the last; at once where nothing binds the request to this one, or where it is down.
     pub fn may_redispatch<D: Driver>(&self, cx: &Cx<'_, D>, stream: &Stream) -> bool {
         let proxy = cx.running.proxy(stream.backend);
         let Some(interval) = proxy.options.redispatch else {
             return false;
         };
-        let left = i64::from(proxy.retries) - i64::from(stream.tries);
-        let due = match i64::from(interval) {
-            0 => false,
-            every if every > 0 => i64::from(stream.tries) % every == 0,
-            before_last => left == -before_last - 1,
+        let backend = &self.backends[stream.backend];
+        let others = || {
+            let mut usable = backend.usable.iter().enumerate();
+            usable.any(|(server, usable)| *usable && stream.target != Some(server))
         };
-        due && self.backends[stream.backend]
-            .usable
-            .iter()
-            .filter(|usable| **usable)
-            .count()
-            > 1
+        if stream.persist.forced || !others() {
+            return false;
+        }
+        let is_down = stream
+            .target
+            .is_some_and(|server| proxy.servers[server].disabled);
+        let every = match i64::from(interval) {
+            every if every > 0 => every,
+            before_last => i64::from(stream.retries_max(cx.running)) + 1 + before_last,
+        };
+        let due = every > 0 && i64::from(stream.tries) % every == 0;
+        is_down || due || (!stream.persist.direct && !backend.balance.sticks())
+    }
+
+    /// Lets the next try find another server.
+    pub fn redispatch<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        self.release_slot(cx, stream);
+        stream.avoid = stream.target.take();
+        stream.unbind();
+        stream.txn.redispatched = true;
     }
 }
 

@@ -51,6 +51,7 @@ impl Core {
         self.count(Count::Process);
         self.count(Count::Frontend(info.frontend));
         self.count(Count::Bind(info.frontend, info.bind));
+        self.pace_connection(cx);
         self.close_full_listener(cx, listener);
         if !proxy.tcp_request_connection.is_empty() {
             match self.connection_rules(cx, conn) {
@@ -77,7 +78,7 @@ impl Core {
         };
         client.stage = Stage::Ready;
         client.idle_since = now;
-        let frontend = client.frontend;
+        let (frontend, listener) = (client.frontend, client.listener);
         client.session.handshake_ms = (now.ms() - client.session.accepted.ms()) as u32;
         if !cx.running.proxy(frontend).tcp_request_session.is_empty() {
             match self.session_rules(cx, conn) {
@@ -86,6 +87,7 @@ impl Core {
             }
         }
         self.mark(cx, Pace::Sessions(frontend));
+        self.pace_session(cx, listener);
         let timeouts = &cx.running.timeouts[frontend];
         if cx.running.is_http(frontend) {
             self.set_deadline(conn, deadline(now, timeouts.http_request));
@@ -612,8 +614,9 @@ impl Core {
     }
 
     /// Stops accepting where a `maxconn` is reached.
-    fn close_full_listener<D: Driver>(&mut self, cx: &mut Cx<'_, D>, listener: usize) {
-        if self.is_full(cx, listener) {
+    pub fn close_full_listener<D: Driver>(&mut self, cx: &mut Cx<'_, D>, listener: usize) {
+        let is_closed = |closed: &(ListenerId, usize)| closed.1 == listener;
+        if self.is_full(cx, listener) && !self.full_listeners.iter().any(is_closed) {
             let id = ListenerId(listener as u32);
             cx.driver.accepting(id, false);
             self.full_listeners.push((id, listener));
@@ -636,7 +639,7 @@ impl Core {
         }
     }
 
-    fn is_full<D: Driver>(&self, cx: &Cx<'_, D>, listener: usize) -> bool {
+    fn is_full<D: Driver>(&mut self, cx: &Cx<'_, D>, listener: usize) -> bool {
         let info = cx.running.listeners[listener];
         let proxy = cx.running.proxy(info.frontend);
         let reached =
@@ -647,6 +650,7 @@ impl Core {
                 Count::Bind(info.frontend, info.bind),
             )
             || reached(cx.running.config.global.maxconn, Count::Process)
+            || self.is_too_fast(cx, info.frontend)
     }
 }
 

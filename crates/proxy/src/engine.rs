@@ -68,6 +68,8 @@ pub(crate) struct Core {
     pub poked: Vec<ConnId>,
     /// Listeners stopped because their frontend is full.
     pub full_listeners: Vec<(ListenerId, usize)>,
+    /// When a listener that was too fast is looked at again.
+    pub room_at_ms: u64,
     pub next_stream: std::ops::Range<u64>,
     pub logging: crate::logging::Logging,
 }
@@ -116,6 +118,7 @@ impl Engine {
             woken: Vec::new(),
             poked: Vec::new(),
             full_listeners: Vec::new(),
+            room_at_ms: NEVER_MS,
             next_stream: 0..0,
             logging: crate::logging::Logging::default(),
         };
@@ -193,6 +196,7 @@ impl<D: Driver> net::Engine<D> for Engine {
         self.enter(driver, |core, cx| {
             let now_ms = cx.now().ms();
             core.advance_life(cx);
+            core.look_for_room(cx);
             while let Some(slot) = core.timers.expired(now_ms) {
                 let Some(conn) = core.conns.in_slot(slot) else {
                     continue;
@@ -217,10 +221,9 @@ impl<D: Driver> net::Engine<D> for Engine {
             Life::Draining { cut_at_ms, .. } if cut_at_ms != NEVER_MS => Some(cut_at_ms),
             _ => None,
         };
-        match (self.core.timers.next_ms(), life) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        }
+        let room = Some(self.core.room_at_ms).filter(|at_ms| *at_ms != NEVER_MS);
+        let moments = [self.core.timers.next_ms(), life, room];
+        moments.into_iter().flatten().min()
     }
 
     fn on_round_end(&mut self, driver: &mut D) {

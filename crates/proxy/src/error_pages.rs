@@ -105,6 +105,7 @@ pub(crate) fn text(status: u16) -> Option<&'static str> {
 pub(crate) fn page_reason(status: u16) -> &'static str {
     match status {
         400 => "Bad request",
+        407 => "Unauthorized",
         413 => "Payload Too Large",
         414 => "URI Too Long",
         502 => "Bad Gateway",
@@ -113,6 +114,7 @@ pub(crate) fn page_reason(status: u16) -> &'static str {
 }
 
 /// The reason phrase of a status: HAProxy's, which scripts may look for, where it differs from the registry's.
+#[allow(clippy::match_overlapping_arm)] // what has no phrase of its own has that of its class
 pub(crate) fn reason(status: u16) -> &'static str {
     match status {
         100 => "Continue",

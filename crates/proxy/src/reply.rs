@@ -1,6 +1,8 @@
 //! Responses made here: error pages, `return`, `deny`, redirects, the monitor's answer.
 
-use config::model::{ErrorPage, Redirect, RedirectKind, RedirectOptions, Reply, ReplyBody};
+use config::model::{
+    ErrorPage, HttpAction, Redirect, RedirectKind, RedirectOptions, Reply, ReplyBody,
+};
 use http::h1::{self, Strictness};
 use http::{Head, Method};
 use net::Driver;
@@ -202,6 +204,58 @@ impl Core {
         true
     }
 
+    /// `auth`: 401, or 407 to one that takes us for its proxy, with the challenge of the rule at `place`.
+    pub fn ask_credentials<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        place: (usize, usize),
+    ) {
+        stream.challenge = Some(place);
+        let status = if stream.txn.is_proxied { 407 } else { 401 };
+        self.error_page(cx, stream, status);
+    }
+
+    /// Puts the challenge of `auth` into the page that is about to leave, in place of the page's own.
+    fn challenge<D: Driver>(&self, cx: &Cx<'_, D>, stream: &mut Stream) {
+        let Some((proxy, place)) = stream.challenge.take() else {
+            return;
+        };
+        let rule = &cx.running.proxy(proxy).http_request[place];
+        if let HttpAction::Auth { challenge } = &rule.action {
+            let name: &[u8] = match stream.txn.is_proxied {
+                true => b"proxy-authenticate",
+                false => b"www-authenticate",
+            };
+            stream.response.remove_all(name);
+            stream.response.append(name, challenge.as_bytes());
+        }
+    }
+
+    /// The redirect of a server with `redir`: to its prefix, with the request's path and query.
+    pub fn redirect_to_server<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        prefix: &str,
+    ) {
+        let mut location = std::mem::take(&mut self.text);
+        // A lone slash leaves the place as it is.
+        if prefix != "/" {
+            location.extend_from_slice(prefix.as_bytes());
+        }
+        location.extend_from_slice(stream.request.path_and_query());
+        begin(&mut stream.response, 302);
+        stream.response.append(b"cache-control", b"no-cache");
+        put_length(&mut stream.response, 0);
+        stream.response.append(b"location", &location);
+        location.clear();
+        self.text = location;
+        stream.ended_by(b'L', b'C');
+        stream.txn.status = 302;
+        self.answer(cx, stream, b"");
+    }
+
     /// `monitor-uri`, `monitor fail`: answered before any rule, not counted as traffic.
     pub fn monitor<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
         stream.logged = true;
@@ -220,6 +274,7 @@ impl Core {
         stream.paused = false;
         stream.wants_tunnel = false;
         stream.keep_server = false;
+        self.challenge(cx, stream);
         let status = stream.response.status();
         if stream.parsed.expect_continue && !stream.upload.done {
             // The client still waits to be asked for its body: it may as well never send it.
@@ -237,6 +292,9 @@ impl Core {
         let mut out = std::mem::take(&mut self.scratch);
         out.clear();
         h1::write_response(&stream.response, &mut out);
+        let options = &cx.running.proxy(stream.frontend).options;
+        let bogus = options.h1_case_adjust_bogus_client;
+        crate::names::adjust_case(cx.running, bogus, &mut out);
         let body = if is_bodiless(status) || stream.txn.method == Method::Head {
             &[][..]
         } else {

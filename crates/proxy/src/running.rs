@@ -55,6 +55,10 @@ pub struct Running {
     pub(crate) session_prefix: Option<sample::LogFormat>,
     /// By proxy.
     pub(crate) timeouts: Vec<TimeoutsMs>,
+    /// Some rate is limited.
+    pub(crate) paces: bool,
+    /// By proxy: whether it binds requests to servers before balancing.
+    pub(crate) binds: Vec<bool>,
     /// By proxy: in TCP, its expressions look for an HTTP request in the bytes.
     pub(crate) sniffs_http: Vec<bool>,
     /// By proxy: the load at which servers with a `minconn` reach their `maxconn`.
@@ -103,12 +107,14 @@ impl Running {
             .iter()
             .map(|proxy| TimeoutsMs::new(&proxy.timeout))
             .collect();
+        let binds = config.proxies.iter().map(crate::persist::binds).collect();
         let sniffs_http = (0..config.proxies.len())
             .map(|index| {
                 config.proxies[index].mode == Mode::Tcp && config.needs.http_request(index as u32)
             })
             .collect();
         let slots = config.slots;
+        let paces = crate::pace::is_limited(&config);
         let fullconn = fullconn(&config);
         let mut running = Running {
             proc_vars: ProcVars::new(slots.proc),
@@ -123,6 +129,8 @@ impl Running {
                 .log_format("%ci:%cp [%t] %f", sample::Place::LOG)
                 .ok(),
             timeouts,
+            paces,
+            binds,
             sniffs_http,
             fullconn,
             process,
@@ -131,7 +139,7 @@ impl Running {
         running
     }
 
-    /// The enabled backend of this name, if a stream can go there: what is HTTP stays so.
+    /// The backend of this name, if a stream can go there: what is HTTP stays so.
     pub(crate) fn backend_named(&self, name: &[u8], is_http: bool) -> Option<usize> {
         let backend = *self.backends.get(name)?;
         (!is_http || self.proxy(backend).mode == Mode::Http).then_some(backend)
@@ -322,11 +330,11 @@ pub(crate) fn deadline(now: net::Now, timeout_ms: u64) -> u64 {
     now.ms().saturating_add(timeout_ms)
 }
 
-/// The enabled backends by name.
+/// The backends by name.
 fn backends(config: &Config) -> HashMap<Box<[u8]>, usize> {
-    let enabled = config.proxies.iter().enumerate();
-    enabled
-        .filter(|(_, proxy)| proxy.is_backend && !proxy.disabled)
+    let proxies = config.proxies.iter().enumerate();
+    proxies
+        .filter(|(_, proxy)| proxy.is_backend)
         .map(|(index, proxy)| (proxy.name.as_bytes().into(), index))
         .collect()
 }

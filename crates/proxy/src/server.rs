@@ -10,6 +10,7 @@ use crate::engine::{Core, Cx};
 use crate::running::deadline;
 use crate::shared::{Count, Pace};
 use crate::stream::phases::Step;
+use crate::stream::retry::Failure;
 use crate::stream::{Phase, Stream};
 
 /// The pause before the same server is tried again (manual §4.2 retries), milliseconds.
@@ -61,10 +62,7 @@ impl Core {
                 );
                 stream.on_reused = false;
                 self.attach(cx, stream, conn, server);
-                self.set_deadline(
-                    conn,
-                    deadline(now, cx.running.timeouts[stream.backend].connect),
-                );
+                self.set_deadline(conn, deadline(now, stream.connect_ms(cx.running)));
                 Step::Wait
             }
             Err(error) => self.connect_failed(cx, stream, error),
@@ -320,16 +318,23 @@ impl Core {
                     stream.fresh_only = true;
                     stream.phase = Phase::Connect;
                     self.run(cx, stream);
-                } else if stream.on_reused {
+                    return;
+                }
+                // Silence is the server's fault, half a head is a bad answer.
+                let began = stream
+                    .server
+                    .is_some_and(|conn| !self.conns.input(conn).is_empty());
+                let failure = if began { Failure::Junk } else { Failure::Empty };
+                let retries = stream.retriable && stream.upload.done;
+                if retries && self.retry(cx, stream, failure) {
+                    return;
+                }
+                if stream.on_reused && !retries {
                     // The server closed its idle connection when this request was under way, and only the client can
                     // tell whether it may go out twice: closed without a word, it tries again (as HAProxy does).
                     stream.ended_by(b'S', b'H');
                     self.cut(cx, stream);
                 } else {
-                    // Silence is the server's fault, half a head is a bad answer.
-                    let began = stream
-                        .server
-                        .is_some_and(|conn| !self.conns.input(conn).is_empty());
                     stream.ended_by(if began { b'P' } else { b'S' }, b'H');
                     self.fail(cx, stream, 502);
                 }
@@ -352,14 +357,14 @@ impl Core {
         stream: &mut Stream,
         error: ConnectError,
     ) -> Step {
-        let backend = cx.running.proxy(stream.backend);
+        let retry_on = &cx.running.proxy(stream.backend).retry_on;
         stream.txn.server_error = match error {
             ConnectError::Refused => ConnError::Refused,
             ConnectError::Resource => ConnError::Socket,
             ConnectError::Timeout => ConnError::None,
         };
         stream.tries += 1;
-        if stream.tries > backend.retries {
+        if stream.tries > stream.retries_max(cx.running) || !retry_on.conn_failure {
             let who = if error == ConnectError::Timeout {
                 b's'
             } else {
@@ -371,9 +376,7 @@ impl Core {
         }
         stream.txn.retries += 1;
         if self.may_redispatch(cx, stream) {
-            self.release_slot(cx, stream);
-            stream.avoid = stream.target.take();
-            stream.txn.redispatched = true;
+            self.redispatch(cx, stream);
             return Step::Go(Phase::SelectServer);
         }
         // A refusal comes at once: without a pause all tries would fail within the same moment. A time-out was one.
@@ -381,7 +384,7 @@ impl Core {
             return Step::Go(Phase::Connect);
         }
         if let Some(client) = stream.client {
-            let connect_ms = cx.running.timeouts[stream.backend].connect;
+            let connect_ms = stream.connect_ms(cx.running);
             self.set_deadline(client, deadline(cx.now(), TURN_AROUND_MS.min(connect_ms)));
         }
         Step::Go(Phase::TurnAround)
@@ -414,8 +417,11 @@ impl Core {
                 self.flush_head(cx, &mut stream);
             }
             Phase::ResponseHead | Phase::BackendResponse => {
-                stream.ended_by(b's', b'H');
-                self.fail(cx, &mut stream, 504);
+                let awaited = stream.phase == Phase::ResponseHead;
+                if !awaited || !self.retry(cx, &mut stream, Failure::Timeout) {
+                    stream.ended_by(b's', b'H');
+                    self.fail(cx, &mut stream, 504);
+                }
             }
             _ => {
                 stream.ended_by(b's', b'D');
@@ -444,7 +450,7 @@ impl Core {
     }
 
     /// Closes the stream's server connection and keeps its slot.
-    fn drop_server<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+    pub fn drop_server<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
         if let Some(conn) = stream.server.take() {
             self.close_server(cx, conn);
         }

@@ -56,6 +56,8 @@ struct Counters {
     binds: Vec<Vec<AtomicU32>>,
     queued: Vec<AtomicU32>,
     logged: Vec<AtomicU32>,
+    connection_rate: Meter,
+    session_rate: Meter,
     /// By proxy.
     rates: Vec<ProxyRates>,
 }
@@ -80,6 +82,10 @@ pub(crate) enum Pace {
     Streams(usize),
     /// Streams that a server was given.
     Server(usize, usize),
+    /// Connections of all frontends; measured where one of the rates is limited.
+    ProcessConnections,
+    /// Likewise, those that became sessions.
+    ProcessSessions,
 }
 
 /// What is counted.
@@ -124,6 +130,8 @@ impl Shared {
                 .collect(),
             queued: zeros(proxies.len()),
             logged: zeros(proxies.len()),
+            connection_rate: Meter::default(),
+            session_rate: Meter::default(),
             rates: proxies
                 .iter()
                 .map(|proxy| ProxyRates {
@@ -186,8 +194,11 @@ impl Shared {
 
     #[inline]
     fn meter(&self, worker: usize, what: Pace) -> &Meter {
-        let rates = &self.workers[worker].rates;
+        let counters = &self.workers[worker];
+        let rates = &counters.rates;
         match what {
+            Pace::ProcessConnections => &counters.connection_rate,
+            Pace::ProcessSessions => &counters.session_rate,
             Pace::Sessions(proxy) => &rates[proxy].sessions,
             Pace::Requests(proxy) => &rates[proxy].requests,
             Pace::Streams(proxy) => &rates[proxy].streams,

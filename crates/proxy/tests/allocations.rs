@@ -123,6 +123,18 @@ backend app
     server one 127.0.0.1:81
 ";
 
+/// Lines of the backend by which requests are bound to servers and sent again.
+const PERSISTENCE: &str = "
+    cookie S insert indirect nocache maxidle 10m maxlife 1h httponly dynamic
+    dynamic-cookie-key k
+    use-server two if { path /two }
+    ignore-persist if { path /three }
+    retry-on all-retryable-errors
+    http-request set-timeout server 5s
+    http-request set-retries int(2)
+    server two 127.0.0.1:82 cookie two
+";
+
 /// Lines in JSON, in CBOR with structured data by a profile, and by way of a log backend.
 const ENCODED: &str = "
 log-profile own
@@ -265,4 +277,26 @@ fn requests_that_rules_rewrite_allocate_nothing() {
     let get = b"GET /static//index.html?b=2&a=1 HTTP/1.1\r\nHost: example.org\r\nUser-Agent: test/1.0\r\nAccept: text/html, */*\r\nAccept-Language: en\r\nX-My-Internal: 1\r\n\r\n";
     let length = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello";
     assert_eq!(allocations(&with_rules(RULES), 1, get, length), 0);
+}
+
+#[test]
+fn persistence_allocates_nothing() {
+    let cases: &[(&str, &[u8])] = &[
+        ("a new client", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+        (
+            "one that comes back",
+            b"GET / HTTP/1.1\r\nHost: a\r\nCookie: a=1; S=one|ZVPxA|ZVPxA; b=2\r\n\r\n",
+        ),
+        (
+            "a body that is kept",
+            b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello",
+        ),
+    ];
+    let response =
+        b"HTTP/1.1 200 OK\r\nETag: x\r\nSet-Cookie: S=x\r\nContent-Length: 5\r\n\r\nhello";
+    for (name, request) in cases {
+        let config = format!("{CONFIG}    balance first\n{PERSISTENCE}");
+        let count = allocations(&config, 1, request, response);
+        assert_eq!(count, 0, "{name}");
+    }
 }

@@ -41,6 +41,8 @@ pub(crate) enum ArgKind {
     Backend,
     /// `backend/server` or a server of the current backend.
     Server,
+    /// A `userlist`.
+    Userlist,
     /// A map; how it is asked follows from the converter.
     Map(Method, Output),
     /// Is not written: the proxy in whose section the expression stands.
@@ -73,13 +75,17 @@ impl ArgKind {
             ArgKind::Frontend => "frontend",
             ArgKind::Backend | ArgKind::CurrentProxy => "backend",
             ArgKind::Server => "server",
+            ArgKind::Userlist => "userlist",
         }
     }
 
     /// Whether it cannot be empty.
     pub(crate) fn needs_text(self) -> bool {
-        use ArgKind::{FieldNumbers, Int, Ipv4, Ipv6, Mask4, Mask6};
-        matches!(self, FieldNumbers | Int | Ipv4 | Ipv6 | Mask4 | Mask6)
+        use ArgKind::{FieldNumbers, Int, Ipv4, Ipv6, Mask4, Mask6, Userlist};
+        matches!(
+            self,
+            FieldNumbers | Int | Ipv4 | Ipv6 | Mask4 | Mask6 | Userlist
+        )
     }
 
     /// Whether HAProxy takes it as text first and reads it when the whole list is there: its messages differ.
@@ -148,6 +154,7 @@ pub(crate) enum Arg {
         backend: u32,
         server: u32,
     },
+    Userlist(std::sync::Arc<crate::auth::Userlist>),
     Condition(Condition),
     Map(Box<MapUse>),
 }

@@ -148,6 +148,17 @@ impl Expr {
         }
     }
 
+    /// The list that `http_auth_group` looks its users up in.
+    pub(crate) fn userlist(&self) -> Option<&crate::auth::Userlist> {
+        match &self.program.start {
+            Start::Fetch(fetch, args) if fetch.name == "http_auth_group" => match args.first() {
+                Some(crate::args::Arg::Userlist(list)) => Some(list),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// Whether something follows the fetch.
     pub(crate) fn has_converters(&self) -> bool {
         self.program.converted

@@ -118,6 +118,8 @@ pub struct Txn {
     pub log_early: bool,
     /// The frontend or backend works in mode HTTP.
     pub is_http: bool,
+    /// The request takes us for a proxy, and `option http-use-proxy-header` heeds it: credentials are those for a proxy.
+    pub is_proxied: bool,
     /// First request of its client connection (`http_first_req`).
     pub first_request: bool,
     /// Method of the request line as received.
@@ -222,6 +224,7 @@ impl Txn {
             id,
             log_early,
             is_http,
+            is_proxied,
             first_request,
             method,
             request_line,
@@ -276,6 +279,7 @@ impl Txn {
         for flag in [
             log_early,
             is_http,
+            is_proxied,
             first_request,
             server_reused,
             redispatched,

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod acl;
+pub mod auth;
 pub mod bytes;
 pub mod captured;
 pub mod compile;
@@ -51,6 +52,7 @@ pub mod values {
 /// The hash functions of converters, for what else hashes as they do.
 pub mod hashes {
     pub use crate::convert::hash::{crc32_ieee, djb2, full_avalanche, sdbm, wt6};
+    pub use xxhash_rust::xxh64::xxh64;
 }
 
 pub use acl::{Acls, Condition, Verdict};

@@ -1,7 +1,9 @@
 //! The names that expressions refer to: variables, proxies, servers, ACLs.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use crate::auth::Userlist;
 use crate::vars::VarNames;
 use crate::{Acls, SlotCounts, VarRef, VarScope};
 
@@ -20,6 +22,7 @@ pub(crate) struct Names {
     proxies: Vec<ProxyName>,
     vars: HashMap<(VarScope, String), u32>,
     counts: SlotCounts,
+    userlists: HashMap<String, Arc<Userlist>>,
     pub var_names: VarNames,
     /// The proxy whose section is being compiled.
     pub current: Option<u32>,
@@ -54,6 +57,16 @@ impl Names {
         if let Some(proxy) = self.proxies.get_mut(proxy as usize) {
             proxy.servers.push(name.into());
         }
+    }
+
+    pub(crate) fn declare_userlist(&mut self, name: &str, list: Arc<Userlist>) {
+        self.userlists.insert(name.into(), list);
+    }
+
+    /// A list of users by name.
+    pub(crate) fn userlist(&self, name: &str) -> Result<Arc<Userlist>, String> {
+        let list = self.userlists.get(name).cloned();
+        list.ok_or_else(|| format!("unable to find userlist '{name}'"))
     }
 
     pub(crate) fn counts(&self) -> SlotCounts {

@@ -61,6 +61,7 @@ fn arguments(spec: Spec, full: bool) -> String {
         ArgKind::Var | ArgKind::VarOrNothing | ArgKind::OtherVar | ArgKind::TagVar => "txn.x",
         ArgKind::Frontend | ArgKind::Backend => "www",
         ArgKind::Server => "static/srv1",
+        ArgKind::Userlist => "users",
         ArgKind::Map(..) => "virt@map",
         ArgKind::StrOrVar => "txn.x",
         ArgKind::FieldNumbers => "1.2",

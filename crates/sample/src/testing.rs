@@ -314,6 +314,8 @@ pub(crate) fn compiler() -> Compiler {
     let backend = compiler.declare_proxy("static", false, true);
     compiler.declare_server(backend, "srv1");
     compiler.declare_server(backend, "srv2");
+    let nobody = crate::auth::Userlist::new(Vec::new(), Vec::new());
+    compiler.declare_userlist("users", std::sync::Arc::new(nobody));
     compiler.enter_proxy(Some(0));
     compiler
 }

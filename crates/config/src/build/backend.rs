@@ -44,6 +44,31 @@ pub fn fullconn(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most(1)
 }
 
+/// `http-send-name-header`
+pub fn send_name_header(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    const RESERVED: &[&str] = &["host", "content-length", "transfer-encoding", "connection"];
+    let name = line.need(1, || {
+        "'http-send-name-header' requires a header string.".into()
+    })?;
+    let name = name.to_ascii_lowercase();
+    if RESERVED.contains(&name.as_str()) {
+        let message = format!(
+            "'{}' cannot be used as header name for 'http-send-name-header' directive.",
+            line.arg(1)
+        );
+        return Err(line.fault(1, message));
+    }
+    build.proxy.send_name_header = Some(name);
+    line.at_most(1)
+}
+
+/// `max-keep-alive-queue`
+pub fn max_keep_alive_queue(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let value: i32 = Cursor { line: *line, at: 1 }.number(-1..=i32::MAX)?;
+    build.proxy.max_keep_alive_queue = u32::try_from(value).ok();
+    line.at_most(1)
+}
+
 /// `retries`
 pub fn retries(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     build.proxy.retries = Cursor { line: *line, at: 1 }.number(0..=i32::MAX as u32)?;

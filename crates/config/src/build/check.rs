@@ -5,7 +5,9 @@ use super::Shared;
 use crate::diagnostic::Severity;
 use crate::keywords::options::{KEYWORDS, Setter};
 use crate::keywords::{Sections, State};
-use crate::model::{BackendTarget, Balance, Config, LogSink, Mode, Proxy, TcpAction, TcpRule};
+use crate::model::{
+    BackendTarget, Balance, Config, LogSink, Mode, Proxy, ServerAddress, TcpAction, TcpRule,
+};
 
 /// Checks a configuration. Where parts of it could not be built, only what is wrong whatever they are is told.
 pub fn whole(config: &Config, shared: &mut Shared<'_>) {
@@ -22,6 +24,7 @@ pub fn whole(config: &Config, shared: &mut Shared<'_>) {
     {
         backends(config, proxy, index, shared);
         frontend(proxy, shared);
+        persistence(proxy, shared);
         match proxy.mode {
             Mode::Tcp => {
                 timeouts(proxy, shared);
@@ -197,6 +200,38 @@ fn frontend(proxy: &Proxy, shared: &mut Shared<'_>) {
                 title(proxy)
             ),
         );
+    }
+}
+
+/// What binds requests to servers and cannot in this mode.
+fn persistence(proxy: &Proxy, shared: &mut Shared<'_>) {
+    let title = title(proxy);
+    let is_tcp = proxy.mode == Mode::Tcp;
+    if proxy.cookie.is_some() && is_tcp {
+        let message = format!("cookie will be ignored for {title} (needs 'mode http').");
+        warn(shared, message);
+    }
+    for server in &proxy.servers {
+        if server.redir.is_some() && is_tcp {
+            let message =
+                format!("{title} : server cannot have cookie or redirect prefix in non-HTTP mode.");
+            shared.diagnostics.add(Severity::Alert, None, message);
+        }
+        if server.cookie.is_some() && is_tcp {
+            let message = format!(
+                "{title} : ignoring cookie for server '{}' as HTTP mode is disabled.",
+                server.name
+            );
+            warn(shared, message);
+        }
+        if proxy.rdp_cookie.is_some() && matches!(server.address, ServerAddress::PortOffset { .. })
+        {
+            let message = format!(
+                "{title} : RDP cookie persistence will not work for server '{}' because it lacks an explicit port number.",
+                server.name
+            );
+            warn(shared, message);
+        }
     }
 }
 

@@ -20,6 +20,20 @@ pub fn maxconn(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most(1)
 }
 
+/// `rate-limit sessions <rate>`
+pub fn rate_limit(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    if line.arg(1) != "sessions" {
+        let word = line.arg(1);
+        return Err(line.fault(
+            1,
+            format!("'rate-limit' only supports 'sessions' (got '{word}')."),
+        ));
+    }
+    let value: u32 = Cursor { line: *line, at: 2 }.number(0..=i32::MAX as u32)?;
+    build.proxy.rate_limit_sessions = (value > 0).then_some(value);
+    line.at_most_after(1, 1)
+}
+
 /// `bind`
 pub fn bind(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.need(1, || {
@@ -105,7 +119,7 @@ pub fn use_backend(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 pub fn capture(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let (side, kind) = (line.arg(1), line.arg(2));
     if side == "cookie" {
-        return Err(line.fault(1, super::not_yet("capture cookie")));
+        return super::cookie::capture(build, line);
     }
     if !matches!(side, "request" | "response") {
         return Err(line.fault(

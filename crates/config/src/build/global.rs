@@ -16,7 +16,7 @@ pub type GlobalParser = fn(&mut GlobalBuild<'_, '_>, &Line<'_>) -> Parse;
 pub struct GlobalBuild<'a, 'd> {
     /// What all sections share.
     pub shared: &'a mut Shared<'d>,
-    global: Global,
+    pub(super) global: Global,
     maxrewrite_set: bool,
 }
 
@@ -238,6 +238,20 @@ pub fn maxconn(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     set_once(&mut build.global.maxconn, line, value)
 }
 
+/// `maxconnrate` and `maxsessrate`
+pub fn rate(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let value: u32 = number(line)?;
+    let field = match line.keyword() {
+        "maxconnrate" => &mut build.global.maxconnrate,
+        _ => &mut build.global.maxsessrate,
+    };
+    // 0 is no limit.
+    match value {
+        0 => Ok(()),
+        value => set_once(field, line, value),
+    }
+}
+
 /// `nbthread`
 pub fn nbthread(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     /// As many as HAProxy has.
@@ -430,6 +444,7 @@ pub fn tune(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
                 }
             };
         }
+        "tune.http.cookielen" => tune.http_cookielen_bytes = number(line)?,
         "tune.http.logurilen" => tune.http_logurilen_bytes = number(line)?,
         "tune.maxaccept" => {
             let value: i64 = number(line)?;

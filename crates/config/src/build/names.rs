@@ -13,6 +13,7 @@ struct Known {
     kind: String,
     is_backend: bool,
     place: String,
+    servers: Vec<String>,
 }
 
 /// Proxies by name; the index is the one in [`crate::model::Config::proxies`].
@@ -30,6 +31,12 @@ impl Names {
             .get(name)
             .filter(|known| known.is_backend)
             .map(|known| known.index)
+    }
+
+    /// The names of a proxy's servers, by their index.
+    pub fn servers(&self, proxy: &str) -> &[String] {
+        let known = self.proxies.get(proxy);
+        known.map_or(&[], |known| known.servers.as_slice())
     }
 
     /// The names that [`Names::backend`] knows.
@@ -59,12 +66,14 @@ pub fn collect(tree: &Tree, compiler: &mut Compiler, diagnostics: &mut Diagnosti
         let (is_frontend, is_backend) = (kind != "backend", kind != "frontend");
         let name = section.name().map_or("", |word| word.text.as_str());
         let proxy = compiler.declare_proxy(name, is_frontend, is_backend);
+        let mut servers = Vec::new();
         for statement in section
             .statements
             .iter()
             .filter(|s| s.keyword() == "server")
         {
             compiler.declare_server(proxy, statement.arg(1));
+            servers.push(statement.arg(1).to_owned());
         }
         let Some(word) = section.name() else {
             diagnostics.alert(
@@ -84,6 +93,7 @@ pub fn collect(tree: &Tree, compiler: &mut Compiler, diagnostics: &mut Diagnosti
             kind: kind.to_owned(),
             is_backend,
             place: word.span.place(),
+            servers,
         };
         if let Some(first) = names.proxies.get(name) {
             diagnostics.alert(

@@ -5,7 +5,9 @@ use super::line::{Cursor, Line, Parse};
 use super::logging::Source;
 use super::proxy::ProxyBuild;
 use crate::keywords::options::Setter;
-use crate::model::{ConnectionMode, ForwardFor, Forwarded, ForwardedHost, ForwardedNode, Options};
+use crate::model::{
+    ConnectionMode, ForwardFor, Forwarded, ForwardedHost, ForwardedNode, NamePolicy, Options,
+};
 use crate::tree::Prefix;
 use sample::Place;
 
@@ -87,6 +89,22 @@ pub fn tcpka(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most_after(1, 0)?;
     build.proxy.options.clitcpka |= build.proxy.is_frontend;
     build.proxy.options.srvtcpka |= build.proxy.is_backend;
+    Ok(())
+}
+
+/// `option http-restrict-req-hdr-names preserve|delete|reject`
+pub fn restrict_names(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    const EXPECTED: &str =
+        "option 'http-restrict-req-hdr-names' expects 'preserve', 'reject' or 'delete' option.";
+    no_prefix(line)?;
+    line.at_most_after(1, 1)?;
+    let word = line.need(2, || format!("missing parameter. {EXPECTED}"))?;
+    build.proxy.options.http_restrict_req_hdr_names = match word {
+        "preserve" => NamePolicy::Preserve,
+        "delete" => NamePolicy::Delete,
+        "reject" => NamePolicy::Reject,
+        _ => return Err(line.fault(2, format!("invalid parameter '{word}'. {EXPECTED}"))),
+    };
     Ok(())
 }
 

@@ -71,6 +71,7 @@ pub fn ends(rules: &[HttpRule], inherited: usize) -> bool {
         let last = matches!(
             rule.action,
             HttpAction::Allow
+                | HttpAction::Auth { .. }
                 | HttpAction::Deny(_)
                 | HttpAction::Tarpit(_)
                 | HttpAction::Return(_)

@@ -155,6 +155,14 @@ impl ProxyBuild<'_, '_> {
         };
         Some(match (name, self.inherited) {
             (_, true) => Ok(()),
+            ("retry-on", _) => {
+                let message = format!("'{name}' only available in backend or listen section.");
+                Err(line.fault(0, message))
+            }
+            ("force-be-switch", _) => {
+                let message = format!("'{name}' only available in frontend or listen section.");
+                Err(line.fault(0, message))
+            }
             ("server" | "server-template", _) => Err(line.fault(
                 0,
                 format!(

@@ -4,7 +4,7 @@ use super::inherit::Rules;
 use super::line::Line;
 use super::names::is_proxy;
 use super::proxy::{ProxyBuild, mode_named, statement};
-use super::{Shared, did_you_mean, logging, order, server};
+use super::{Shared, cookie, did_you_mean, logging, order, server};
 use crate::keywords::Sections;
 use crate::model::{Global, Proxy};
 use crate::tree::{Section, Tree, Word};
@@ -235,6 +235,11 @@ fn proxy(
     own(&mut build, section);
     logging::finish(&mut build);
     let mut proxy = build.proxy;
+    if proxy.cookie.as_ref().is_some_and(|cookie| cookie.dynamic)
+        && let Some(key) = &proxy.dynamic_cookie_key
+    {
+        cookie::give_dynamic_values(&mut proxy.servers, key);
+    }
     if proxy.is_frontend && proxy.is_backend && proxy.default_backend.is_none() {
         proxy.default_backend = Some(index);
     }

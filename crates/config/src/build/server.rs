@@ -20,6 +20,8 @@ pub struct Draft {
     maxconn: u32,
     minconn: u32,
     maxqueue: u32,
+    cookie: Option<String>,
+    redir: Option<String>,
     backup: bool,
     disabled: bool,
     v1: bool,
@@ -48,6 +50,8 @@ impl Default for Draft {
             maxconn: 0,
             minconn: 0,
             maxqueue: 0,
+            cookie: None,
+            redir: None,
             backup: false,
             disabled: false,
             v1: false,
@@ -96,6 +100,8 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
             0
         },
         maxqueue: draft.maxqueue,
+        cookie: draft.cookie,
+        redir: draft.redir,
         backup: draft.backup,
         disabled: draft.disabled,
         send_proxy,
@@ -236,6 +242,18 @@ numbers! {
 fn or_unlimited(cursor: &mut Cursor<'_>) -> Parse<Option<u32>> {
     let number: i32 = cursor.number(-1..=i32::MAX)?;
     Ok(u32::try_from(number).ok())
+}
+
+/// `cookie`
+pub fn cookie(draft: &mut Draft, cursor: &mut Cursor<'_>) -> Parse {
+    draft.cookie = Some(cursor.value("<value>")?.to_owned());
+    Ok(())
+}
+
+/// `redir`
+pub fn redir(draft: &mut Draft, cursor: &mut Cursor<'_>) -> Parse {
+    draft.redir = Some(cursor.value("<prefix>")?.to_owned());
+    Ok(())
 }
 
 /// `max-reuse`

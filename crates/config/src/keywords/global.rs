@@ -2,6 +2,7 @@
 
 use super::{Keyword, Sections, State};
 use crate::build::global::{self, GlobalParser};
+use crate::build::h1_case;
 
 const fn yes(name: &'static str, parser: GlobalParser, doc: &'static str) -> Keyword<GlobalParser> {
     Keyword::yes(name, Sections::NONE, parser, doc)
@@ -81,8 +82,8 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     yes("grace", global::grace, "Time between a soft stop's signal and the closing of the listeners."),
     yes("group", global::group, "Group to run as, by name."),
     not_yet("h1-accept-payload-with-any-method", "Accepts bodies in HTTP/1.0 GET, HEAD and DELETE requests."),
-    not_yet("h1-case-adjust", "A header name in the case that bogus peers want."),
-    not_yet("h1-case-adjust-file", "A file of header names in the case that bogus peers want."),
+    yes("h1-case-adjust", h1_case::adjust, "A header name in the case that bogus peers want."),
+    yes("h1-case-adjust-file", h1_case::adjust_file, "A file of header names in the case that bogus peers want."),
     not_yet("h1-do-not-close-on-insecure-transfer-encoding", "Keeps connections open after a request with both length headers."),
     not_yet("h2-workaround-bogus-websocket-clients", "Does not announce RFC 8441 to HTTP/2 clients."),
     yes("hard-stop-after", global::hard_stop_after, "Longest time that a soft stop may take."),
@@ -117,9 +118,9 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     moot("maxcompcpuusage", "there is no compression here to limit", "CPU usage above which compression stops."),
     moot("maxcomprate", "there is no compression here to limit", "Rate of compressed input."),
     yes("maxconn", global::maxconn, "Connections of the whole process."),
-    not_yet("maxconnrate", "Connections a second of the whole process."),
+    yes("maxconnrate", global::rate, "Connections a second of the whole process."),
     moot("maxpipes", "data is not spliced through pipes here", "Pipes for splicing."),
-    not_yet("maxsessrate", "Sessions a second of the whole process."),
+    yes("maxsessrate", global::rate, "Sessions a second of the whole process."),
     not_yet("maxsslconn", "TLS connections of the whole process."),
     not_yet("maxsslrate", "TLS handshakes a second of the whole process."),
     moot("maxzlibmem", "there is no compression here to limit", "Memory of the compression library."),
@@ -231,7 +232,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     not_yet("tune.h2.max-concurrent-streams", "Streams on one HTTP/2 connection."),
     not_yet("tune.h2.max-frame-size", "Largest HTTP/2 frame."),
     moot("tune.h2.zero-copy-fwd-send", COPY, "Zero-copy sending of HTTP/2."),
-    not_yet("tune.http.cookielen", "Longest captured cookie."),
+    yes("tune.http.cookielen", global::tune, "Longest captured cookie."),
     yes("tune.http.logurilen", global::tune, "Longest request line in a log."),
     yes("tune.http.maxhdr", global::tune, "Most headers in a message."),
     moot("tune.idle-pool.shared", "each worker keeps its own idle connections", "Whether threads may use each other's idle server connections."),

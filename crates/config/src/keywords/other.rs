@@ -39,7 +39,7 @@ pub const SECTIONS: &[Known] = &[
     k("spoe-group", "Messages to an agent."),
     k("spoe-message", "A message to an agent."),
     k("traces", "What is traced."),
-    k("userlist", "Users and groups."),
+    served("userlist", "Users and groups."),
 ];
 
 /// The keywords of the sections that have a table here, by title and by section name.
@@ -236,6 +236,6 @@ const TRACES: &[Known] = &[k("trace", "A trace.")];
 
 #[rustfmt::skip]
 const USERLIST: &[Known] = &[
-    k("group", "A group of users."),
-    k("user", "A user with a password."),
+    served("group", "A group of users."),
+    served("user", "A user with a password."),
 ];

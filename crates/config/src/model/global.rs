@@ -31,6 +31,10 @@ pub struct Global {
     pub nbthread: Option<u16>,
     /// Connections of the whole process.
     pub maxconn: Option<u32>,
+    /// Connections a second of the whole process.
+    pub maxconnrate: Option<u32>,
+    /// Sessions a second of the whole process.
+    pub maxsessrate: Option<u32>,
     /// What `log global` stands for.
     pub log: Vec<LogTarget>,
     /// The program's name in syslog headers.
@@ -73,6 +77,8 @@ pub struct Global {
     pub set_var: Vec<sample::Assignment>,
     /// What variables may take.
     pub var_limits: sample::vars::VarLimits,
+    /// `h1-case-adjust`: by names in lower case, what they are sent as.
+    pub h1_case: std::collections::HashMap<Box<[u8]>, Box<[u8]>>,
     /// `tune.*`.
     pub tune: Tune,
 }
@@ -86,6 +92,8 @@ pub struct Tune {
     pub maxrewrite_bytes: usize,
     /// Most headers in a message.
     pub http_maxhdr: usize,
+    /// Longest captured cookie, name and value.
+    pub http_cookielen_bytes: usize,
     /// Longest request line in a log.
     pub http_logurilen_bytes: usize,
     /// Kernel receive buffer of client connections.
@@ -106,6 +114,7 @@ impl Default for Tune {
             bufsize_bytes: 16384,
             maxrewrite_bytes: 1024,
             http_maxhdr: 101,
+            http_cookielen_bytes: 63,
             http_logurilen_bytes: 1023,
             rcvbuf_client_bytes: None,
             rcvbuf_server_bytes: None,

@@ -1,6 +1,9 @@
 //! Frontends, backends and what is theirs (manual §4).
 
-use super::{Balance, Bind, HashType, HttpRule, LogTarget, Reply, Server, Source, TcpRule};
+use super::{
+    Balance, Bind, CaptureCookie, Cookie, HashType, HttpRule, LogTarget, PersistRule, Reply,
+    RetryOn, Server, Source, TcpRule, UseServer,
+};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -27,6 +30,8 @@ pub struct Proxy {
     pub is_backend: bool,
     /// Not started.
     pub disabled: bool,
+    /// `be-unpublished`: as [`Proxy::disabled`] for those who choose a backend.
+    pub unpublished: bool,
     /// Number in statistics.
     pub id: u32,
     /// Free text.
@@ -40,6 +45,8 @@ pub struct Proxy {
     pub binds: Vec<Bind>,
     /// Connections of the frontend.
     pub maxconn: Option<u32>,
+    /// `rate-limit sessions`: new connections a second.
+    pub rate_limit_sessions: Option<u32>,
     /// Length of the kernel's accept queue.
     pub backlog: Option<u32>,
     /// Tried in order.
@@ -50,6 +57,10 @@ pub struct Proxy {
     pub monitor_uri: Option<String>,
     /// `monitor fail`: one that holds makes the monitor's answer 503.
     pub monitor_fail: Vec<sample::Condition>,
+    /// `force-be-switch`: one that holds makes backends that are disabled or unpublished eligible.
+    pub force_be_switch: Vec<sample::Condition>,
+    /// `capture cookie`.
+    pub capture_cookie: Option<CaptureCookie>,
     // ---- backend side
     /// In the order of the file.
     pub servers: Vec<Server>,
@@ -61,6 +72,22 @@ pub struct Proxy {
     pub http_reuse: HttpReuse,
     /// Attempts after the first one; 3 where nothing is said.
     pub retries: u32,
+    /// `retry-on`.
+    pub retry_on: RetryOn,
+    /// `cookie`.
+    pub cookie: Option<Cookie>,
+    /// `dynamic-cookie-key`.
+    pub dynamic_cookie_key: Option<String>,
+    /// Tried in order.
+    pub use_server: Vec<UseServer>,
+    /// `force-persist` and `ignore-persist`: the first that holds counts.
+    pub persist_rules: Vec<PersistRule>,
+    /// `persist rdp-cookie`: the cookie's name.
+    pub rdp_cookie: Option<String>,
+    /// `http-send-name-header`: the header that tells a server its name.
+    pub send_name_header: Option<String>,
+    /// Requests that may wait for the server of the client's last one; none is any number (`max-keep-alive-queue`).
+    pub max_keep_alive_queue: Option<u32>,
     /// Load at which servers reach their `maxconn`.
     pub fullconn: Option<u32>,
     /// Where connections to servers come from.
@@ -127,6 +154,12 @@ impl Proxy {
     #[must_use]
     pub fn aborts_on_close(&self) -> bool {
         self.options.abortonclose.unwrap_or(self.mode == Mode::Http)
+    }
+
+    /// Whether those who choose a backend may have it without being forced.
+    #[must_use]
+    pub fn is_eligible(&self) -> bool {
+        !self.disabled && !self.unpublished
     }
 }
 
@@ -215,15 +248,36 @@ pub struct Options {
     /// `Some(-1)` is the default number: before the last retry.
     pub redispatch: Option<i32>,
     pub nolinger: bool,
+    pub persist: bool,
+    pub checkcache: bool,
     pub clitcpka: bool,
     pub srvtcpka: bool,
     pub http_buffer_request: bool,
     pub http_ignore_probes: bool,
     pub http_pretend_keepalive: bool,
+    pub http_use_proxy_header: bool,
+    pub http_drop_request_trailers: bool,
+    pub http_drop_response_trailers: bool,
+    pub http_restrict_req_hdr_names: NamePolicy,
+    pub h1_case_adjust_bogus_client: bool,
+    pub h1_case_adjust_bogus_server: bool,
     pub accept_unsafe_violations_in_http_request: bool,
     pub accept_unsafe_violations_in_http_response: bool,
     pub prefer_last_server: bool,
     pub allbackups: bool,
+}
+
+/// `option http-restrict-req-hdr-names`: what becomes of request headers whose names have other characters than letters,
+/// digits and hyphens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NamePolicy {
+    /// They pass.
+    #[default]
+    Preserve,
+    /// They are removed.
+    Delete,
+    /// Their request is refused.
+    Reject,
 }
 
 /// What happens to connections after a response.

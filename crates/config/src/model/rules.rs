@@ -1,5 +1,6 @@
 //! Rules and what they do (manual §4.3, §4.4).
 
+use super::{Amount, TimeoutKind};
 use std::time::Duration;
 
 use http::normalize::Normalizer;
@@ -68,6 +69,16 @@ pub enum HttpAction {
     },
     /// `set-var`, `set-var-fmt`, `unset-var`.
     Var(sample::Assignment),
+    SetTimeout {
+        kind: TimeoutKind,
+        amount: Amount,
+    },
+    SetRetries(Amount),
+    DisableL7Retry,
+    /// Asks for user and password: what the header of the challenge says.
+    Auth {
+        challenge: String,
+    },
     /// `add-acl`, `del-acl`, `set-map`, `del-map`.
     EditPatterns(PatternEdit),
     /// Until `at_least` bytes or all of the body are here, at most for `time`.
@@ -343,6 +354,7 @@ pub enum TcpAction {
     SetDstPort(sample::Expr),
     /// `set-var`, `set-var-fmt`, `unset-var`.
     Var(sample::Assignment),
+    SetRetries(Amount),
     Close,
     /// As [`HttpAction::DoLog`].
     DoLog {

@@ -98,6 +98,10 @@ pub struct Server {
     pub minconn: u32,
     /// Length of the queue; 0 is unlimited.
     pub maxqueue: u32,
+    /// Its value of the persistence cookie.
+    pub cookie: Option<String>,
+    /// GET and HEAD are answered with a redirect to this place, before the request's path.
+    pub redir: Option<String>,
     /// Used only when no other server is.
     pub backup: bool,
     /// In maintenance.

@@ -49,8 +49,8 @@ impl Core {
         stream.tarpit = Some(place);
         stream.phase = Phase::Tarpit;
         if let Some(client) = stream.client {
-            let timeouts = &cx.running.timeouts[place.0];
-            self.set_deadline(client, deadline(cx.now(), timeouts.tarpit));
+            let wait_ms = stream.tarpit_ms(cx.running);
+            self.set_deadline(client, deadline(cx.now(), wait_ms));
         }
     }
 

@@ -186,6 +186,18 @@ impl Core {
                 self.capture(cx, stream, set.is_response(), expr, *slot);
                 true
             }
+            HttpAction::SetTimeout { kind, amount } => {
+                self.set_timeout(cx, stream, set, (*kind, amount));
+                true
+            }
+            HttpAction::SetRetries(amount) => {
+                self.set_retries(cx, stream, amount);
+                true
+            }
+            HttpAction::DisableL7Retry => {
+                stream.retried_never = true;
+                true
+            }
             HttpAction::Stream(action) => {
                 self.stream_action(cx, stream, action, None);
                 true
@@ -204,15 +216,26 @@ impl Core {
             }
             HttpAction::Pause(pause) => return self.pause_rules(cx, stream, set, pause),
             // Answers.
+            HttpAction::Auth { .. } => {
+                stream.ended_by(b'L', set.letter());
+                stream.request_processed(cx.now());
+                self.ask_credentials(cx, stream, place);
+                return Flow::Ended;
+            }
             HttpAction::Return(reply) => {
                 self.answer_rule(cx, stream, reply, [b'L', set.letter()]);
                 return Flow::Ended;
             }
             HttpAction::Deny(reply) => {
+                if set == RuleSet::Request {
+                    // Cookies of a refused request are logged all the same.
+                    self.request_cookies(cx, stream);
+                }
                 self.answer_rule(cx, stream, reply, [b'P', set.letter()]);
                 return Flow::Ended;
             }
             HttpAction::Tarpit(_) => {
+                self.request_cookies(cx, stream);
                 self.tarpit(cx, stream, place);
                 return Flow::Ended;
             }

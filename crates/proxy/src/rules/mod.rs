@@ -5,6 +5,7 @@ mod answers;
 mod captures;
 mod headers;
 mod http;
+mod limits;
 mod patterns;
 mod rewrite;
 mod target;

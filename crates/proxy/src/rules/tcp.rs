@@ -162,6 +162,7 @@ impl Core {
                 TcpAction::DoLog { profile } => {
                     self.do_log(cx, stream, LogOrigin::TcpRequest, *profile);
                 }
+                TcpAction::SetRetries(amount) => self.set_retries(cx, stream, amount),
                 TcpAction::SetSrc(expr) => {
                     self.set_stream_address(cx, stream, expr, Part::SourceIp);
                 }

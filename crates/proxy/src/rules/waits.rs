@@ -45,7 +45,7 @@ impl Core {
         stream.paused = false;
         if set.is_response() {
             self.unpause(cx, conn);
-            let timeout_ms = cx.running.timeouts[stream.backend].server;
+            let timeout_ms = stream.server_ms(cx.running);
             self.set_deadline(conn, deadline(cx.now(), timeout_ms));
         } else {
             self.set_deadline(conn, NEVER_MS);

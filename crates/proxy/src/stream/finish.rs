@@ -197,7 +197,7 @@ impl Core {
             (backlog(self, stream.client), backlog(self, stream.server));
         let uploads = stream.upload.open && !stream.upload.done && !server_full;
         if let Some(client) = stream.client.filter(|_| !client_full) {
-            let timeout = cx.running.timeouts[stream.frontend].client;
+            let timeout = stream.client_ms(cx.running);
             let owed = if uploads {
                 deadline(now, timeout)
             } else {
@@ -206,7 +206,7 @@ impl Core {
             self.set_deadline(client, owed);
         }
         if let Some(server) = stream.server.filter(|_| !client_full) {
-            let timeout = cx.running.timeouts[stream.backend].server;
+            let timeout = stream.server_ms(cx.running);
             self.set_deadline(server, deadline(now, timeout));
         }
     }
@@ -260,6 +260,7 @@ pub(crate) fn phase_letter(stream: &Stream) -> u8 {
         | Phase::BackendRequest
         | Phase::FrontendBody
         | Phase::BackendBody
+        | Phase::AssignServer
         | Phase::PrepareRequest => b'R',
         Phase::SelectServer | Phase::Queue => b'Q',
         Phase::TurnAround | Phase::Connect | Phase::SendRequest => b'C',

@@ -1,9 +1,11 @@
 //! A stream: one request and its answer, or one TCP session.
 
 pub(crate) mod finish;
+mod limits;
 pub(crate) mod phases;
 pub(crate) mod request;
 pub(crate) mod response;
+pub(crate) mod retry;
 pub(crate) mod transfer;
 pub(crate) mod tunnel;
 
@@ -13,6 +15,7 @@ use http::h1::{Framing, Parsed, Resume};
 use net::ConnId;
 use sample::Txn;
 
+use crate::persist::Persist;
 use transfer::Transfer;
 
 /// A stream's place in [`Streams`].
@@ -30,6 +33,7 @@ pub(crate) enum Phase {
     BackendContent,
     BackendBody,
     BackendRequest,
+    AssignServer,
     PrepareRequest,
     SelectServer,
     Queue,
@@ -64,6 +68,8 @@ pub(crate) struct Stream {
     pub queued: bool,
     /// The only server that it waits for.
     pub queued_for: Option<usize>,
+    /// What binds it to its server.
+    pub persist: Persist,
     /// A server that the next choice passes over (redispatch).
     pub avoid: Option<usize>,
     pub txn: Txn,
@@ -89,6 +95,11 @@ pub(crate) struct Stream {
     pub head_waits: bool,
     /// All of the request is in `sent`.
     pub resendable: bool,
+    /// `retry-on` may send the request again: its body is in `kept`, as it left.
+    pub retriable: bool,
+    pub kept: Vec<u8>,
+    /// `disable-l7-retry`.
+    pub retried_never: bool,
     pub upload: Transfer,
     pub download: Transfer,
     /// The client connection outlives this stream.
@@ -123,6 +134,8 @@ pub(crate) struct Stream {
     pub http_in_tcp: bool,
     /// What a tarpit ends with.
     pub tarpit: Option<(usize, usize)>,
+    /// The rule that asks for credentials: its proxy and its place in the set.
+    pub challenge: Option<(usize, usize)>,
     /// Where a TCP stream that became HTTP goes on once its head is read.
     pub after_head: Option<Phase>,
     /// `pause` waits until `wait_until_ms`.
@@ -157,6 +170,7 @@ impl Stream {
             backend_counted,
             queued,
             queued_for,
+            persist,
             avoid,
             txn,
             request,
@@ -172,6 +186,9 @@ impl Stream {
             sent,
             head_waits,
             resendable,
+            retriable,
+            kept,
+            retried_never,
             upload,
             download,
             keep_client,
@@ -191,6 +208,7 @@ impl Stream {
             response_passed,
             http_in_tcp,
             tarpit,
+            challenge,
             after_head,
             paused,
             soft_rewrites,
@@ -202,7 +220,7 @@ impl Stream {
         } = self;
         *phase = Phase::RequestHead;
         (*client, *server, *target, *avoid, *tarpit) = (None, None, None, None, None);
-        (*queued_for, *after_head) = (None, None);
+        (*queued_for, *after_head, *challenge) = (None, None, None);
         (*frontend, *backend, *tries, *wait_until_ms) = (0, 0, 0, 0);
         for flag in [
             slot_held,
@@ -215,6 +233,8 @@ impl Stream {
             answered,
             head_waits,
             resendable,
+            retriable,
+            retried_never,
             keep_client,
             lingers,
             keep_server,
@@ -242,6 +262,8 @@ impl Stream {
         response.clear();
         trailers.clear();
         sent.clear();
+        kept.clear();
+        *persist = Persist::default();
         *waiting_rule = None;
         *answer_framing = Framing::default();
         *parsed = Parsed::default();

@@ -39,6 +39,8 @@ impl Core {
                 Phase::BackendBody => self.backend_body(cx, stream),
                 // `http-request` of the backend.
                 Phase::BackendRequest => self.backend_request(cx, stream),
+                // `use-server`, persistence cookies.
+                Phase::AssignServer => self.assign_server(cx, stream),
                 // Forwarding headers, connection handling.
                 Phase::PrepareRequest => self.prepare_request(cx, stream),
                 // Balancing; a slot of the server.

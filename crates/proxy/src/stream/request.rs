@@ -122,6 +122,11 @@ impl Core {
             cx.running.limits(),
             strictness(cx, stream),
         );
+        let frontend = cx.running.proxy(stream.frontend);
+        stream.begin_cookie_state(cx.running.proxy(stream.backend));
+        stream.txn.is_proxied = frontend.options.http_use_proxy_header
+            && !stream.request.target().starts_with(b"/")
+            && !stream.request.target().starts_with(b"*");
         for capture in &cx.running.proxy(stream.frontend).capture_request {
             let value = stream.request.find(capture.header.as_bytes()).last();
             let value = value.map(|(_, value)| value[..value.len().min(capture.len)].into());
@@ -181,7 +186,7 @@ impl Core {
         let next = if stream.txn.is_http {
             Phase::BackendBody
         } else {
-            Phase::SelectServer
+            Phase::AssignServer
         };
         if stream.backend == stream.frontend {
             return Step::Go(next);
@@ -194,7 +199,7 @@ impl Core {
     }
 
     pub fn backend_request<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
-        let next = Phase::PrepareRequest;
+        let next = Phase::AssignServer;
         if stream.backend == stream.frontend {
             return Step::Go(next);
         }
@@ -208,6 +213,9 @@ impl Core {
         proxy: usize,
         next: Phase,
     ) -> Step {
+        if !self.restrict_names(cx, stream, proxy) {
+            return Step::Wait;
+        }
         for set in [RuleSet::Request, RuleSet::Redirect] {
             match self.http_rules(cx, stream, proxy, set) {
                 Outcome::Continue => {}
@@ -221,7 +229,7 @@ impl Core {
     pub fn switch_backend<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
         if stream.backend_counted {
             // Chosen before the stream became HTTP.
-            return Step::Go(Phase::BackendContent);
+            return self.backend_chosen(cx, stream);
         }
         if cx.running.sniffs_http[stream.frontend] {
             self.sniff_http(cx, stream);
@@ -229,6 +237,7 @@ impl Core {
         let proxy = cx.running.proxy(stream.frontend);
         let is_http = stream.txn.is_http;
         let mut chosen = None;
+        let mut forced = None;
         for rule in &proxy.use_backend {
             let holds = match &rule.condition {
                 Some(condition) => self.holds(cx, stream, condition),
@@ -248,13 +257,21 @@ impl Core {
                         named
                     }
                 };
-                if chosen.is_some() || matches!(rule.target, BackendTarget::Dynamic(_)) {
+                // One that is not eligible leaves it to the next rule.
+                let passed_over = chosen.is_some();
+                chosen = chosen.filter(|to| self.may_switch_to(cx, stream, *to, &mut forced));
+                if chosen.is_some() || !passed_over {
                     break;
                 }
             }
         }
+        let default = || {
+            let own = |to: &usize| *to == stream.frontend;
+            let default = proxy.default_backend;
+            default.filter(|to| own(to) || self.may_switch_to(cx, stream, *to, &mut forced))
+        };
         let backend = chosen
-            .or(proxy.default_backend)
+            .or_else(default)
             .or(proxy.is_backend.then_some(stream.frontend));
         let Some(backend) = backend else {
             stream.ended_by(b'S', b'C');
@@ -268,15 +285,27 @@ impl Core {
             self.cut(cx, stream);
             return Step::Wait;
         }
+        if backend != stream.frontend {
+            stream.forget_server_limits();
+            stream.begin_cookie_state(cx.running.proxy(backend));
+        }
         stream.backend = backend;
         stream.txn.backend = Some(backend as u32);
         stream.backend_counted = true;
         self.count(Count::Backend(backend));
         self.mark(cx, Pace::Streams(backend));
         match is_http == backend_is_http {
-            true => Step::Go(Phase::BackendContent),
+            true => self.backend_chosen(cx, stream),
             false => self.upgrade(cx, stream),
         }
+    }
+
+    fn backend_chosen<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
+        let backend = cx.running.proxy(stream.backend);
+        if !backend.persist_rules.is_empty() {
+            self.persist_rules(cx, stream);
+        }
+        Step::Go(Phase::BackendContent)
     }
 
     /// A TCP stream goes on as HTTP (manual §4.4 switch-mode), and so do all later ones of its connection. What came is read
@@ -294,6 +323,24 @@ impl Core {
             self.poked.push(conn);
         }
         Step::Go(Phase::RequestHead)
+    }
+
+    /// Whether requests may go to a backend: one that is disabled or unpublished only where a `force-be-switch` holds,
+    /// which is looked up at most once (`forced`).
+    fn may_switch_to<D: Driver>(
+        &self,
+        cx: &Cx<'_, D>,
+        stream: &Stream,
+        backend: usize,
+        forced: &mut Option<bool>,
+    ) -> bool {
+        cx.running.proxy(backend).is_eligible()
+            || *forced.get_or_insert_with(|| {
+                let conditions = &cx.running.proxy(stream.frontend).force_be_switch;
+                conditions
+                    .iter()
+                    .any(|condition| self.holds(cx, stream, condition))
+            })
     }
 
     /// `option http-buffer-request` of the frontend.
@@ -437,6 +484,10 @@ impl Core {
                 _ => {}
             }
         }
+        stream.upload.drops_trailers = backend.options.http_drop_request_trailers;
+        let retry_on = &backend.retry_on;
+        stream.retriable =
+            retry_on.keeps_requests() && !stream.retried_never && !stream.wants_tunnel;
         Step::Go(Phase::SelectServer)
     }
 }

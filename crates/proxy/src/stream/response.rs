@@ -12,10 +12,12 @@ use sample::LogOrigin;
 use super::finish::phase_letter;
 use super::phases::Step;
 use super::request::{framed, has_body};
+use super::retry::{Failure, Keeper};
 use super::transfer::{Coding, Outlet, Transfer};
 use super::{Phase, Stream};
 use crate::client::is_idempotent;
 use crate::engine::{Core, Cx, Life};
+use crate::names::{adjust_case, tell_server_name};
 use crate::reply::{is_bodiless, put_length};
 use crate::rules::tcp::Answer;
 use crate::rules::{Outcome, RuleSet};
@@ -27,11 +29,16 @@ pub(crate) struct ToConn<'a, D> {
     pub conn: ConnId,
     pub bytes: u64,
     pub backlog: bool,
+    pub keeper: Option<Keeper<'a>>,
 }
 
 impl<D: Driver> Outlet for ToConn<'_, D> {
     fn send(&mut self, head: &[u8], body: &[u8]) {
         self.bytes += (head.len() + body.len()) as u64;
+        if let Some(keeper) = &mut self.keeper {
+            keeper.take(head);
+            keeper.take(body);
+        }
         self.backlog |= self.driver.send(self.conn, head, body) == Sent::Backlog;
     }
 }
@@ -49,28 +56,24 @@ impl Core {
             Coding::Plain
         };
         stream.sent.clear();
+        let backend = cx.running.proxy(stream.backend);
+        tell_server_name(backend, stream);
         h1::write_request(&stream.request, &mut stream.sent);
-        stream.resendable = stream.upload.done;
+        let bogus = backend.options.h1_case_adjust_bogus_server;
+        adjust_case(cx.running, bogus, &mut stream.sent);
+        stream.resendable = stream.upload.done && stream.kept.is_empty();
         let now = cx.now();
-        self.set_deadline(
-            server,
-            deadline(now, cx.running.timeouts[stream.backend].server),
-        );
+        self.set_deadline(server, deadline(now, stream.server_ms(cx.running)));
         if stream.upload.done {
-            let head = std::mem::take(&mut stream.sent);
-            stream.txn.bytes_to_server += head.len() as u64;
-            self.send(cx, server, &head, &[]);
-            stream.sent = head;
+            stream.txn.bytes_to_server += (stream.sent.len() + stream.kept.len()) as u64;
+            self.send(cx, server, &stream.sent, &stream.kept);
         } else {
             // The body that is here already leaves with the head: the client's input has its turn before this entry
             // point is over, and sends the head in any case.
             stream.upload.open = true;
             stream.head_waits = true;
             self.poked.push(client);
-            self.set_deadline(
-                client,
-                deadline(now, cx.running.timeouts[stream.frontend].client),
-            );
+            self.set_deadline(client, deadline(now, stream.client_ms(cx.running)));
         }
         Step::Go(Phase::ResponseHead)
     }
@@ -104,18 +107,36 @@ impl Core {
         if std::mem::take(&mut stream.head_waits) {
             pending.extend_from_slice(&stream.sent);
         }
+        let keeper = stream.retriable.then_some(Keeper {
+            kept: Some(&mut stream.kept),
+            head_bytes: pending.len(),
+            bytes_max: cx
+                .running
+                .config
+                .global
+                .tune
+                .bufsize_bytes
+                .saturating_sub(stream.request.wire_bytes()),
+            full: false,
+        });
         let mut outlet = ToConn {
             driver: cx.driver,
             conn: to,
             bytes: 0,
             backlog: false,
+            keeper,
         };
         let result = stream
             .upload
             .pump(bytes, &mut stream.trailers, &mut pending, &mut outlet);
         let backlog = outlet.backlog;
+        let (full, sent) = (
+            outlet.keeper.is_some_and(|keeper| keeper.full),
+            outlet.bytes,
+        );
+        stream.retriable &= !full;
         if stream.server.is_some() {
-            stream.txn.bytes_to_server += outlet.bytes;
+            stream.txn.bytes_to_server += sent;
         }
         pending.clear();
         self.scratch = pending;
@@ -130,7 +151,7 @@ impl Core {
                 let wait = if stream.upload.done || backlog {
                     NEVER_MS
                 } else {
-                    cx.running.timeouts[stream.frontend].client
+                    stream.client_ms(cx.running)
                 };
                 self.set_deadline(client, deadline(now, wait));
                 if backlog && !stream.upload.done {
@@ -143,10 +164,7 @@ impl Core {
                     }
                     let options = &cx.running.proxy(stream.backend).options;
                     if !options.independent_streams || stream.upload.done {
-                        self.set_deadline(
-                            server,
-                            deadline(now, cx.running.timeouts[stream.backend].server),
-                        );
+                        self.set_deadline(server, deadline(now, stream.server_ms(cx.running)));
                     }
                 }
                 if stream.upload.done && stream.phase == Phase::Transfer {
@@ -191,9 +209,11 @@ impl Core {
                 parsed.consumed
             }
             Err(_) => {
-                stream.ended_by(b'P', b'H');
                 stream.keep_server = false;
-                self.fail(cx, stream, 502);
+                if !self.retry(cx, stream, Failure::Junk) {
+                    stream.ended_by(b'P', b'H');
+                    self.fail(cx, stream, 502);
+                }
                 bytes.len()
             }
         }
@@ -210,7 +230,12 @@ impl Core {
         // From here on the server has seen the request.
         stream.resendable = false;
         if (100..200).contains(&status) && status != 101 {
+            // Its client knows now that a server has the request.
+            stream.retriable = false;
             return self.forward_interim(cx, stream);
+        }
+        if stream.retriable && self.retry(cx, stream, Failure::Status(status)) {
+            return;
         }
         stream.txn.timing.response_start_ms = Some(cx.now().ms());
         stream.txn.status = status;
@@ -269,6 +294,8 @@ impl Core {
         {
             let mut out = std::mem::take(&mut self.scratch);
             h1::write_response(&stream.response, &mut out);
+            let options = &cx.running.proxy(stream.frontend).options;
+            adjust_case(cx.running, options.h1_case_adjust_bogus_client, &mut out);
             stream.txn.bytes_out += out.len() as u64;
             self.send(cx, client, &out, &[]);
             out.clear();
@@ -302,6 +329,12 @@ impl Core {
                 break;
             }
         }
+        if !self.response_cookies(cx, stream) {
+            stream.ended_by(b'P', b'H');
+            stream.keep_server = false;
+            self.fail(cx, stream, 502);
+            return Step::Wait;
+        }
         Step::Go(Phase::SendResponse)
     }
 
@@ -327,7 +360,7 @@ impl Core {
             || has_body(stream.answer_framing, &entry.input, enough);
         if is_here {
             if std::mem::take(&mut stream.inspecting) {
-                let timeout_ms = cx.running.timeouts[stream.backend].server;
+                let timeout_ms = stream.server_ms(cx.running);
                 self.set_deadline(server, deadline(cx.now(), timeout_ms));
             }
             return false;
@@ -351,7 +384,11 @@ impl Core {
             stream.reframe();
         }
         self.finish_response_head(cx, stream);
+        let options = &cx.running.proxy(stream.frontend).options;
+        let bogus = options.h1_case_adjust_bogus_client;
+        stream.download.drops_trailers = options.http_drop_response_trailers;
         h1::write_response(&stream.response, &mut self.scratch);
+        adjust_case(cx.running, bogus, &mut self.scratch);
         stream.answered = true;
         stream.download.open = true;
         // Bytes that came while a rule waited have their turn, and so does the end behind them.
@@ -440,6 +477,7 @@ impl Core {
             conn: client,
             bytes: 0,
             backlog: false,
+            keeper: None,
         };
         let result = stream
             .download
@@ -454,10 +492,7 @@ impl Core {
         stream.txn.bytes_out += sent;
         if backlog && let Some(entry) = self.conns.get(client) {
             entry.backlog = true;
-            self.set_deadline(
-                client,
-                deadline(now, cx.running.timeouts[stream.frontend].client),
-            );
+            self.set_deadline(client, deadline(now, stream.client_ms(cx.running)));
         }
         match result {
             Err(_) if head_waits && sent == 0 => {
@@ -478,10 +513,7 @@ impl Core {
                     self.pause(cx, server);
                     self.set_deadline(server, NEVER_MS);
                 } else {
-                    self.set_deadline(
-                        server,
-                        deadline(now, cx.running.timeouts[stream.backend].server),
-                    );
+                    self.set_deadline(server, deadline(now, stream.server_ms(cx.running)));
                 }
                 if stream.download.done {
                     self.run(cx, stream);
@@ -507,10 +539,7 @@ impl Core {
                 self.leave_backend(stream);
                 self.log_stream(cx, stream);
                 if let Some(client) = stream.client {
-                    self.set_deadline(
-                        client,
-                        deadline(cx.now(), cx.running.timeouts[stream.frontend].client),
-                    );
+                    self.set_deadline(client, deadline(cx.now(), stream.client_ms(cx.running)));
                     self.update_client_flow(cx, client);
                 }
                 return Step::Wait;

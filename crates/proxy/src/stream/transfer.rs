@@ -34,6 +34,8 @@ pub(crate) struct Transfer {
     pub done: bool,
     /// The end of the connection is the end of this body.
     pub until_close: bool,
+    /// Trailers do not leave.
+    pub drops_trailers: bool,
 }
 
 /// Where the pieces of a body go, with the bytes that must stand before them.
@@ -51,6 +53,7 @@ impl Transfer {
             coding,
             open: false,
             until_close: framing == Framing::UntilClose,
+            drops_trailers: false,
         }
     }
 
@@ -83,6 +86,9 @@ impl Transfer {
                 Piece::More => break,
                 Piece::End => {
                     self.done = true;
+                    if self.drops_trailers {
+                        trailers.clear();
+                    }
                     if self.coding == Coding::Chunked {
                         write_last_chunk(trailers, pending);
                     }

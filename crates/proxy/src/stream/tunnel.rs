@@ -144,11 +144,8 @@ impl Core {
         let front = &cx.running.timeouts[stream.frontend];
         let back = &cx.running.timeouts[stream.backend];
         let both = stream.txn.is_http || (stream.txn.bytes_in > 0 && stream.txn.bytes_out > 0);
-        let tunnel = if both && back.tunnel != NEVER_MS {
-            Some(back.tunnel)
-        } else {
-            None
-        };
+        let tunnel_ms = stream.tunnel_ms(cx.running);
+        let tunnel = (both && tunnel_ms != NEVER_MS).then_some(tunnel_ms);
         let half = stream.client_ended || stream.server_ended;
         let pick = |plain: u64, fin: u64| {
             if half && fin != NEVER_MS {
@@ -158,10 +155,16 @@ impl Core {
             }
         };
         if let Some(client) = stream.client.filter(|_| of_client) {
-            self.set_deadline(client, deadline(now, pick(front.client, front.client_fin)));
+            self.set_deadline(
+                client,
+                deadline(now, pick(stream.client_ms(cx.running), front.client_fin)),
+            );
         }
         if let Some(server) = stream.server.filter(|_| of_server) {
-            self.set_deadline(server, deadline(now, pick(back.server, back.server_fin)));
+            self.set_deadline(
+                server,
+                deadline(now, pick(stream.server_ms(cx.running), back.server_fin)),
+            );
         }
     }
 

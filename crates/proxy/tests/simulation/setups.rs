@@ -23,6 +23,8 @@ pub struct Setup {
     pub logs_paths: bool,
     /// Requests whose path ends with `/1` are refused with 403.
     pub denies: bool,
+    /// Requests go out again after failures, at most so often.
+    pub sent_again_max: u32,
     /// A client's end aborts its request.
     pub aborts: bool,
     pub accepts_proxy: bool,
@@ -87,6 +89,14 @@ const TEXTS: &[(&str, &str)] = &[
     (
         "two full servers",
         "balance random\n default-server maxconn 1\n retries 2\n option redispatch\n\ttwo",
+    ),
+    (
+        "cookies",
+        "cookie S insert indirect nocache maxidle 10s\n default-server maxconn 1 cookie a\n retries 2\n option redispatch\n\ttwo",
+    ),
+    (
+        "sent again",
+        "retry-on all-retryable-errors 404\n retries 2\n option redispatch 1\n default-server maxconn 2\n\ttwo",
     ),
     ("buffer", "option http-buffer-request"),
     ("accept-proxy", "\taccept-proxy"),
@@ -186,6 +196,10 @@ fn setup(name: &'static str, lines: &str) -> Setup {
             .http_request
             .iter()
             .any(|rule| matches!(rule.action, HttpAction::Deny(_))),
+        sent_again_max: match back.retry_on.keeps_requests() {
+            true => back.retries,
+            false => 0,
+        },
         aborts: proxy.aborts_on_close(),
         accepts_proxy: proxy.binds[0].accept_proxy,
         sends_proxy: !matches!(back.servers[0].send_proxy, SendProxy::No),

@@ -43,6 +43,9 @@ impl<'a> Stage<'a> {
     }
 }
 
+/// How often a request goes out again because its connection was stale.
+const RESENT_MAX: u32 = 1;
+
 impl Stage<'_> {
     pub fn fault(&mut self, text: String) {
         self.faults.push(text);
@@ -56,7 +59,10 @@ impl Stage<'_> {
         }
         self.seen[client][number] += 1;
         let times = self.seen[client][number];
-        if times > 1 && (!exchange.is_idempotent() || self.mood.calm && !self.mood.stale) {
+        // Once more on a fresh connection, where the first was stale.
+        let may_resend = exchange.is_idempotent() && (!self.mood.calm || self.mood.stale);
+        let times_max = 1 + u32::from(may_resend) * RESENT_MAX + self.setup.sent_again_max;
+        if times > times_max {
             self.fault(format!(
                 "request {client}/{number} reached servers {times} times"
             ));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::keywords::{KEYWORDS, Keyword};
 use super::{Acl, Acls, Condition, Line, Suite, Term, predefined};
+use crate::auth::Userlist;
 use crate::compile::Reading;
 use crate::compile::expression::{Compiled, name_end};
 use crate::compile::suggest;
@@ -198,6 +199,10 @@ fn line(compiler: &mut Compiler, words: &[&str]) -> Result<Line, ExprError> {
             ),
         ));
     }
+    let is_default = flags.method.is_none_or(|method| default == Some(method));
+    if let Some(list) = compiled.expr.userlist().filter(|_| is_default) {
+        groups(list, words, flags.next)?;
+    }
     let how = flags.how(method);
     let written = written_patterns(words, flags.next, method)?;
     let matcher = match flags.id {
@@ -228,6 +233,17 @@ fn line(compiler: &mut Compiler, words: &[&str]) -> Result<Line, ExprError> {
         files: flags.files.into(),
         matcher,
     })
+}
+
+/// The patterns of `http_auth_group` are groups of its list.
+fn groups(list: &Userlist, words: &[&str], first: usize) -> Result<(), ExprError> {
+    for (at, group) in words.iter().enumerate().skip(first) {
+        if !list.has_group(group) {
+            let message = format!("http_auth_group(): invalid group '{group}'");
+            return Err(at_word(words, at, message));
+        }
+    }
+    Ok(())
 }
 
 /// Patterns that can be edited because they have a number.

@@ -273,7 +273,7 @@ fn faults_are_told_where_they_are() {
         (
             "{ http_auth_group x }",
             1,
-            "ACL keyword 'http_auth_group' is known but not implemented yet",
+            "ACL keyword 'http_auth_group' : fetch method 'http_auth_group' : expected type 'userlist' at position 1, but got nothing",
         ),
     ] {
         let error = compiler()

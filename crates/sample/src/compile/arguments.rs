@@ -176,6 +176,7 @@ impl Compiler {
                 let (backend, server) = self.names.server(&text)?;
                 Arg::Server { backend, server }
             }
+            ArgKind::Userlist => Arg::Userlist(self.names.userlist(&text)?),
             ArgKind::Map(method, output) => self.map_argument(&text, method, output)?,
             ArgKind::Acls | ArgKind::CurrentProxy => return Err(invalid()),
         })

@@ -60,6 +60,11 @@ impl Compiler {
         self.names.declare_server(proxy, name);
     }
 
+    /// Tells the users of a `userlist`, before an expression that names it (`http_auth(name)`).
+    pub fn declare_userlist(&mut self, name: &str, list: std::sync::Arc<crate::auth::Userlist>) {
+        self.names.declare_userlist(name, list);
+    }
+
     /// Where what is compiled from now on is written, and the folder that names of pattern files are relative to.
     pub fn enter_line(&mut self, file: &str, line: usize, directory: &Path) {
         if self.source.file != file {

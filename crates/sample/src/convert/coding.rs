@@ -200,7 +200,7 @@ fn encode_in(bytes: &[u8], alphabet: &[u8; 64], padded: bool, out: &mut Vec<u8>)
 }
 
 /// Decodes base64 as HAProxy does: padding may end any group of four, and bits beyond the last byte are dropped.
-pub(super) fn decode64(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
+pub(crate) fn decode64(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let (groups, []) = text.as_chunks::<4>() else {
         return None;
     };

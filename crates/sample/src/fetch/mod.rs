@@ -224,6 +224,7 @@ const FAMILIES: &[&[Fetch]] = &[
     internal::FETCHES,
     proxies::FETCHES,
     http::FETCHES,
+    http::auth::FETCHES,
     http::bodies::FETCHES,
     http::cookies::FETCHES,
     http::fields::FETCHES,

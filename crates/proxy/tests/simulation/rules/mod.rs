@@ -2,10 +2,15 @@
 
 mod actions;
 mod connections;
+mod cookies;
+mod credentials;
 mod facts;
 mod failures;
 mod messages;
+mod names;
+mod pace;
 mod patterns;
+mod retries;
 mod rewrites;
 mod script;
 mod sessions;

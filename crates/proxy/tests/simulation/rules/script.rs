@@ -1,8 +1,9 @@
 //! A test as a list of lines between scripted peers, without chance:
 //!
 //! ```text
-//! c1 > GET / HTTP/1.1|host: a||    client 1 sends (`|` is CRLF); it connects when first named
+//! c1 > GET / HTTP/1.1|host: a||    client 1 sends (`|` is CRLF, `¦` a bar); it connects when first named
 //! s1 ok                            the first connection that the proxy opened stands (`refuse`: it is refused)
+//! s1 to 127.0.0.1:81               it was opened to this address
 //! s1 < GET / HTTP/1.1|host: a||    exactly this has come
 //! s1 <~ GET /                      what has come starts so
 //! c1 fin, c1 rst                   the peer's end, its reset
@@ -13,6 +14,7 @@
 //! full c1, drain c1                the peer's kernel takes nothing, takes all
 //! wait 1000                        milliseconds pass
 //! log 200 ----                     the next log line
+//! accepts, refrains                new connections are accepted, are not
 //! quiet                            no stream is left
 //! ```
 
@@ -89,7 +91,7 @@ pub fn play(name: &str, lines: &str, script: &str) {
 
 /// Bytes as a script writes them.
 pub fn bytes(text: &str) -> Vec<u8> {
-    text.replace('|', "\r\n").into_bytes()
+    text.replace('|', "\r\n").replace('¦', "|").into_bytes()
 }
 
 fn shown(bytes: &[u8]) -> String {
@@ -129,6 +131,10 @@ impl Play {
                 self.engine.on_message(&mut self.driver, Message::Stop);
                 Ok(())
             }
+            "accepts" | "refrains" => match self.driver.accepting[0] == (first == "accepts") {
+                true => Ok(()),
+                false => Err("it is not so".into()),
+            },
             "listens" => match self.driver.unlistened[0] {
                 true => Err("the listener is closed".into()),
                 false => Ok(()),
@@ -156,6 +162,10 @@ impl Play {
         match (verb, conn) {
             ("<", _) => self.expect(place, text, true),
             ("<~", _) => self.expect(place, text, false),
+            ("to", _) => {
+                let wanted = text.parse().map_err(|_| "no address")?;
+                self.state(place, |pipe| pipe.to == Some(Addr::Inet(wanted)))
+            }
             ("end", _) => self.state(place, |pipe| pipe.ended),
             ("reset", _) => self.state(place, |pipe| pipe.reset),
             ("open", _) => self.state(place, |pipe| {

@@ -2,6 +2,7 @@
 //!
 //! A fetch whose head is not there yet may have a value later: it says so to the cursor.
 
+pub(crate) mod auth;
 pub(crate) mod bodies;
 pub(crate) mod cookies;
 pub(crate) mod fields;

@@ -1,0 +1,166 @@
+//! `cookie`, `dynamic-cookie-key` and `capture cookie` (manual §4.2).
+
+use super::line::{Cursor, Line, Parse};
+use super::proxy::ProxyBuild;
+use super::values::{self, Bad};
+use crate::model::{CaptureCookie, Cookie, CookieMode, Server, ServerAddress};
+use net::Addr;
+use sample::hashes::xxh64;
+use std::net::IpAddr;
+
+/// `cookie <name> [<options>]`
+pub fn cookie(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let name = line.need(1, || "'cookie' expects <cookie_name> as argument.".into())?;
+    let mut cookie = Cookie {
+        name: name.to_owned(),
+        ..Cookie::default()
+    };
+    let (mut modes, mut domains, mut rest) = (Vec::new(), String::new(), String::new());
+    let (mut httponly, mut secure) = (false, false);
+    let mut cursor = Cursor { line: *line, at: 2 };
+    while !cursor.peek().is_empty() {
+        match cursor.take() {
+            "rewrite" => modes.push(CookieMode::Rewrite),
+            "insert" => modes.push(CookieMode::Insert),
+            "prefix" => modes.push(CookieMode::Prefix),
+            "indirect" => cookie.indirect = true,
+            "nocache" => cookie.nocache = true,
+            "postonly" => cookie.postonly = true,
+            "preserve" => cookie.preserve = true,
+            "httponly" => httponly = true,
+            "secure" => secure = true,
+            "dynamic" => cookie.dynamic = true,
+            "domain" => {
+                domains += "; domain=";
+                domains += domain(build, &mut cursor)?;
+            }
+            "maxidle" => cookie.maxidle_s = seconds(&mut cursor, "<idletime>")?,
+            "maxlife" => cookie.maxlife_s = seconds(&mut cursor, "<lifetime>")?,
+            "attr" => {
+                rest += "; ";
+                rest += attribute(&mut cursor)?;
+            }
+            _ => {
+                return Err(cursor.fault(
+                    "'cookie' supports 'rewrite', 'insert', 'prefix', 'indirect', 'nocache', 'postonly', 'domain', \
+                     'maxidle', 'dynamic', 'maxlife' and 'attr' options.",
+                ));
+            }
+        }
+    }
+    cookie.attributes = domains;
+    cookie.attributes += if httponly { "; HttpOnly" } else { "" };
+    cookie.attributes += if secure { "; Secure" } else { "" };
+    cookie.attributes += &rest;
+    cookie.mode = modes.first().copied().unwrap_or_default();
+    let fault = |message: &str| Err(line.fault(0, message));
+    if cookie.indirect && modes.contains(&CookieMode::Rewrite) {
+        return fault("cookie 'rewrite' and 'indirect' modes are incompatible.");
+    }
+    if modes.iter().any(|mode| *mode != cookie.mode) {
+        return fault("cookie 'rewrite', 'insert' and 'prefix' modes are incompatible.");
+    }
+    if cookie.preserve && !cookie.indirect && cookie.mode != CookieMode::Insert {
+        return fault("cookie 'preserve' requires at least 'insert' or 'indirect'.");
+    }
+    build.proxy.cookie = Some(cookie);
+    Ok(())
+}
+
+fn domain<'a>(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'a>) -> Parse<&'a str> {
+    let domain = cursor.value("<domain>")?;
+    let allowed = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if let Some(bad) = domain.chars().find(|c| !allowed(c)) {
+        return Err(cursor.fault(format!(
+            "character '{bad}' is not permitted in domain name '{domain}'."
+        )));
+    }
+    if !domain.contains('.') {
+        let message = format!(
+            "domain '{domain}' contains no embedded dot, this configuration may not work properly (see RFC6265#5.2.3)."
+        );
+        let fault = cursor.fault(message).as_warning();
+        build.shared.settle(Err(fault));
+    }
+    Ok(domain)
+}
+
+fn seconds(cursor: &mut Cursor<'_>, what: &str) -> Parse<u32> {
+    let name = cursor.last();
+    let text = cursor.value(&format!("{what} in seconds"))?;
+    match values::time_in(text, "s", 1_000_000) {
+        Ok(time) => Ok(time.as_secs() as u32),
+        // Rounded up.
+        Err(Bad::Underflow) => Ok(1),
+        Err(Bad::Overflow) => Err(cursor.fault(format!(
+            "timer overflow in argument <{text}> to <{name}>, maximum value is 2147483647 s (~68 years)."
+        ))),
+        Err(Bad::Character(bad)) => Err(cursor.fault(format!(
+            "unexpected character '{bad}' in argument to <{name}>."
+        ))),
+    }
+}
+
+fn attribute<'a>(cursor: &mut Cursor<'a>) -> Parse<&'a str> {
+    let value = cursor.value("<value>")?;
+    match value
+        .bytes()
+        .find(|byte| byte.is_ascii_control() || *byte == b';')
+    {
+        Some(bad) => Err(cursor.fault(format!(
+            "character '%x{bad:02X}' is not permitted in attribute value."
+        ))),
+        None => Ok(value),
+    }
+}
+
+/// `dynamic-cookie-key <key>`
+pub fn dynamic_key(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let key = line.need(1, || {
+        "'dynamic-cookie-key' expects <secret_key> as argument.".into()
+    })?;
+    build.proxy.dynamic_cookie_key = Some(key.to_owned());
+    line.at_most(1)
+}
+
+/// `capture cookie <name> len <length>`
+pub fn capture(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.at_most_after(1, 3)?;
+    let expected = || "'capture' expects 'cookie' <cookie_name> 'len' <len>.".to_owned();
+    let prefix = line.need(2, expected)?;
+    line.need(4, expected)?;
+    let len = Cursor { line: *line, at: 4 }.number(1..=65535usize)?;
+    let most = build.global.tune.http_cookielen_bytes;
+    if len > most {
+        let message = format!(
+            "truncating capture length to {most} bytes for {}.",
+            build.title()
+        );
+        let fault = line.fault(4, message).as_warning();
+        build.shared.settle(Err(fault));
+    }
+    build.proxy.capture_cookie = Some(CaptureCookie {
+        prefix: prefix.to_owned(),
+        len: len.min(most),
+    });
+    Ok(())
+}
+
+/// The value of a server that has none of its own, with `cookie … dynamic`: a hash of the key, the address and the port,
+/// the same in every proxy with the same key.
+pub fn give_dynamic_values(servers: &mut [Server], key: &str) {
+    for server in servers.iter_mut().filter(|server| server.cookie.is_none()) {
+        let (ip, port) = match &server.address {
+            ServerAddress::Fixed(Addr::Inet(addr)) => (addr.ip(), addr.port()),
+            ServerAddress::PortOffset { ip, .. } => (*ip, 0),
+            ServerAddress::Fixed(_) => continue,
+        };
+        let mut text = key.as_bytes().to_vec();
+        match ip {
+            IpAddr::V4(ip) => text.extend_from_slice(&ip.octets()),
+            IpAddr::V6(ip) => text.extend_from_slice(&ip.octets()),
+        }
+        text.extend_from_slice(&u32::from(port).to_be_bytes());
+        server.cookie = Some(format!("{:016x}", xxh64(&text, 0)));
+    }
+}

@@ -1,0 +1,64 @@
+//! `h1-case-adjust` and `h1-case-adjust-file` (manual §3.1): header names in the case that bogus peers want.
+
+use super::global::GlobalBuild;
+use super::line::{Line, Parse};
+use std::collections::HashMap;
+use std::io::Read;
+
+/// The largest file that is read.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// `h1-case-adjust <from> <to>`
+pub fn adjust(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    for at in [1, 2] {
+        line.need(at, || {
+            "'h1-case-adjust' expects <from> and <to> as arguments.".into()
+        })?;
+    }
+    line.at_most(2)?;
+    let result = add(&mut build.global.h1_case, line.arg(1), line.arg(2));
+    result.map_err(|what| line.fault(1, format!("'h1-case-adjust' : {what}.")))
+}
+
+/// `h1-case-adjust-file <file>`
+pub fn adjust_file(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let name = line.need(1, || {
+        "'h1-case-adjust-file' expects <file> as argument.".into()
+    })?;
+    line.at_most(1)?;
+    let fault =
+        |what: String| line.fault(1, format!("h1-headers-case-adjust-file '{name}' : {what}."));
+    let from = &line.span(1).source.name;
+    let path = build.shared.default_path.resolve(name, from);
+    let mut text = String::new();
+    std::fs::File::open(&path)
+        .map_err(|_| fault("failed to open file".into()))?
+        .take(FILE_BYTES_MAX)
+        .read_to_string(&mut text)
+        .map_err(|_| fault("failed to read file".into()))?;
+    for (number, entry) in text.lines().enumerate() {
+        let entry = entry.trim_matches([' ', '\t', '\r']);
+        if entry.is_empty() || entry.starts_with('#') {
+            continue;
+        }
+        let (from, to) = entry.split_once([' ', '\t']).unwrap_or((entry, ""));
+        let to = to.trim_start_matches([' ', '\t']);
+        let result = add(&mut build.global.h1_case, from, to);
+        result.map_err(|what| fault(format!("{what} at line {}", number + 1)))?;
+    }
+    Ok(())
+}
+
+fn add(names: &mut HashMap<Box<[u8]>, Box<[u8]>>, from: &str, to: &str) -> Result<(), String> {
+    if to.is_empty() {
+        return Err("expect <to>".into());
+    }
+    if !from.eq_ignore_ascii_case(to) {
+        return Err("<from> and <to> must not differ except the case".into());
+    }
+    let key: Box<[u8]> = from.as_bytes().into();
+    match names.insert(key, to.as_bytes().into()) {
+        Some(_) => Err(format!("duplicate entry '{from}'")),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,309 @@
+//! Cookies of requests: the server that the persistence cookie names, the cookie hidden from that server, and `capture
+//! cookie`.
+
+use config::model::{Cookie, CookieMode, Proxy};
+use http::Name;
+use net::Driver;
+
+use super::pairs::{Pair, Pairs, is_blank};
+use super::{OF_CLIENT, dates, may_bind, next_field};
+use crate::engine::{Core, Cx};
+use crate::stream::Stream;
+
+/// What stands between a server's value and the application's in mode `prefix`.
+pub(super) const PREFIX_END: u8 = b'~';
+/// What stands before each date.
+pub(super) const DATE_START: u8 = b'|';
+/// How far in the future a date may be, for clocks that were wrong.
+const FUTURE_S: u64 = 86_400;
+
+impl Core {
+    /// Reads the cookies of a request, and changes them as its backend's `cookie` says.
+    pub fn request_cookies<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &mut Stream) {
+        let (frontend, backend) = (
+            cx.running.proxy(stream.frontend),
+            cx.running.proxy(stream.backend),
+        );
+        let watched = backend.cookie.is_some() || frontend.capture_cookie.is_some();
+        if !watched || !stream.has_request() || !stream.request.has(Name::Cookie) {
+            return;
+        }
+        let mut request = std::mem::take(&mut stream.request);
+        let mut out = std::mem::take(&mut self.text);
+        let now_s = cx.now().wall_ns / 1_000_000_000;
+        let mut from = None;
+        while let Some(field) = next_field(&request, Name::Cookie, from) {
+            from = Some(field);
+            let line = request.field(field).map_or(&[][..], |(_, value)| value);
+            let left = one_line(line, (frontend, backend), stream, now_s, &mut out);
+            match left {
+                Left::Same => {}
+                Left::Nothing => request.remove(field),
+                Left::Changed => request.set_value(field, &out),
+            }
+            out.clear();
+        }
+        self.text = out;
+        stream.request = request;
+    }
+}
+
+/// What is left of a field.
+enum Left {
+    Same,
+    Changed,
+    Nothing,
+}
+
+/// Reads one field. What it becomes is in `out`, where it changes.
+fn one_line(
+    line: &[u8],
+    (frontend, backend): (&Proxy, &Proxy),
+    stream: &mut Stream,
+    now_s: u64,
+    out: &mut Vec<u8>,
+) -> Left {
+    let mut edit = Edit { copied: 0, out };
+    // Where a cookie begins that is to go, with all that belongs to it.
+    let mut hidden: Option<usize> = None;
+    let mut others = false;
+    for pair in Pairs::of_request(line) {
+        // RFC 2109's attributes of the cookie before.
+        if line.get(pair.name.0) == Some(&b'$') {
+            continue;
+        }
+        if pair.has_value {
+            capture(line, &pair, frontend, stream);
+        }
+        let cookie = backend.cookie.as_ref().filter(|cookie| {
+            pair.has_value && line[pair.name.0..pair.name.1] == *cookie.name.as_bytes()
+        });
+        let Some(cookie) = cookie else {
+            others = true;
+            edit.hide(line, hidden.take(), pair.from);
+            edit.tighten(line, &pair);
+            continue;
+        };
+        let delimiter = read(line, &pair, cookie, backend, stream, now_s);
+        match cookie.mode {
+            CookieMode::Prefix if delimiter < pair.value.1 => {
+                others = true;
+                edit.tighten(line, &pair);
+                edit.cut(line, pair.value.0, delimiter + 1);
+                hidden = None;
+            }
+            CookieMode::Insert if cookie.indirect => {
+                hidden.get_or_insert(pair.from);
+            }
+            _ => edit.tighten(line, &pair),
+        }
+    }
+    match hidden {
+        Some(_) if !others => return Left::Nothing,
+        Some(at) => edit.cut(line, at, line.len()),
+        None => {}
+    }
+    match edit.copied {
+        0 => Left::Same,
+        _ => {
+            edit.out.extend_from_slice(&line[edit.copied..]);
+            if edit.out.is_empty() {
+                return Left::Nothing;
+            }
+            Left::Changed
+        }
+    }
+}
+
+/// A line that is copied without some of its parts.
+struct Edit<'a> {
+    /// Up to here the line was copied or cut; 0 where nothing was.
+    copied: usize,
+    out: &'a mut Vec<u8>,
+}
+
+impl Edit<'_> {
+    fn cut(&mut self, line: &[u8], from: usize, to: usize) {
+        self.out.extend_from_slice(&line[self.copied..from]);
+        self.copied = to;
+    }
+
+    /// Takes out the blanks beside the equal sign.
+    fn tighten(&mut self, line: &[u8], pair: &Pair) {
+        if pair.is_loose() {
+            self.cut(line, pair.name.1, pair.equal);
+            self.cut(line, pair.equal + 1, pair.value.0);
+        }
+    }
+
+    /// Cuts what begins at a delimiter, up to the next one that stays, and sets one blank behind that. At the line's start
+    /// the delimiter goes too.
+    fn hide(&mut self, line: &[u8], from: Option<usize>, to: usize) {
+        let Some(from) = from else { return };
+        let blanks = line[to + 1..].iter().take_while(|byte| is_blank(**byte));
+        let rest = to + 1 + blanks.count();
+        if from == 0 {
+            return self.cut(line, 0, rest);
+        }
+        let blanks = line[self.copied..from].iter().rev();
+        let blanks = blanks.take_while(|byte| is_blank(**byte));
+        self.cut(line, from - blanks.count(), rest);
+        self.out.extend_from_slice(&[line[to], b' ']);
+    }
+}
+
+/// `capture cookie`: the first whose name begins so.
+fn capture(line: &[u8], pair: &Pair, frontend: &Proxy, stream: &mut Stream) {
+    let Some(capture) = &frontend.capture_cookie else {
+        return;
+    };
+    let text = &line[pair.name.0..pair.value.1];
+    let slot = &mut stream.txn.captured_request_cookie;
+    if slot.is_none() && text.starts_with(capture.prefix.as_bytes()) {
+        *slot = Some(text[..text.len().min(capture.len)].into());
+    }
+}
+
+/// Reads the persistence cookie: binds the stream to the server it names, and marks what it was worth. Gives the end of the
+/// server's part of the value.
+fn read(
+    line: &[u8],
+    pair: &Pair,
+    cookie: &Cookie,
+    proxy: &Proxy,
+    stream: &mut Stream,
+    now_s: u64,
+) -> usize {
+    let (begin, end) = pair.value;
+    let value = &line[begin..end];
+    let find = |wanted: u8| value.iter().position(|byte| *byte == wanted);
+    let mut length = value.len();
+    if cookie.mode == CookieMode::Prefix {
+        length = find(PREFIX_END).unwrap_or(length);
+    } else if let Some(bar) = find(DATE_START) {
+        length = bar;
+        read_dates(&value[bar + 1..], stream);
+    }
+    let delimiter = begin + length;
+    let persist = &mut stream.persist;
+    let is_old = |date_s: u64, age_s: u32| {
+        let (date, limit) = (date_s, u64::from(age_s));
+        date > 0
+            && limit > 0
+            && (now_s.saturating_sub(date) > limit || date.saturating_sub(now_s) > FUTURE_S)
+    };
+    let expired = if is_old(persist.first_s, cookie.maxlife_s) {
+        Some(b'O')
+    } else if is_old(persist.last_s, cookie.maxidle_s) {
+        Some(b'E')
+    } else {
+        None
+    };
+    if let Some(state) = expired {
+        (persist.first_s, persist.last_s) = (0, 0);
+        stream.mark_cookie(OF_CLIENT, state);
+        return end;
+    }
+    // The server may be known already, by `use-server` or an earlier cookie.
+    let passed_over = persist.ignored || stream.target.is_some();
+    let server = &value[..length];
+    let mut state = if passed_over { b'U' } else { b'I' };
+    if !server.is_empty() && !passed_over {
+        for (index, line) in proxy.servers.iter().enumerate() {
+            if line.cookie.as_deref().map(str::as_bytes) != Some(server) {
+                continue;
+            }
+            state = if line.disabled { b'D' } else { b'V' };
+            if may_bind(proxy, stream, index, true) {
+                stream.bind(index);
+                break;
+            }
+        }
+    }
+    // What binds, or names a server that is down, says more than what came before; the rest does not.
+    if matches!(state, b'V' | b'D') || stream.txn.termination[OF_CLIENT] == b'N' {
+        stream.mark_cookie(OF_CLIENT, state);
+    }
+    delimiter
+}
+
+/// `<last seen>[|<first seen>]`
+fn read_dates(text: &[u8], stream: &mut Stream) {
+    if let Some(last_s) = dates::read(text) {
+        stream.persist.last_s = last_s;
+    }
+    let second = text.iter().position(|byte| *byte == DATE_START);
+    if let Some(bar) = second
+        && let Some(first_s) = dates::read(&text[bar + 1..])
+    {
+        stream.persist.first_s = first_s;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use config::model::CaptureCookie;
+
+    use super::*;
+
+    /// Small texts of what matters in a field, made from a number.
+    fn line(mut number: u64) -> Vec<u8> {
+        const PARTS: [&[u8]; 16] = [
+            b"S", b"=", b";", b",", b" ", b"\"", b"\\", b"$", b"S=a", b"b=1", b"|", b"~", b"a",
+            b"\t", b"\xff", b"; ",
+        ];
+        let mut line = Vec::new();
+        while number > 0 {
+            line.extend_from_slice(PARTS[(number % 16) as usize]);
+            number /= 16;
+        }
+        line
+    }
+
+    fn backend(mode: CookieMode, indirect: bool) -> Proxy {
+        Proxy {
+            cookie: Some(Cookie {
+                name: "S".into(),
+                mode,
+                indirect,
+                maxidle_s: 10,
+                ..Cookie::default()
+            }),
+            capture_cookie: Some(CaptureCookie {
+                prefix: "b".into(),
+                len: 2,
+            }),
+            ..Proxy::default()
+        }
+    }
+
+    #[test]
+    fn any_field_can_be_read() {
+        for (mode, indirect) in [
+            (CookieMode::Insert, true),
+            (CookieMode::Insert, false),
+            (CookieMode::Prefix, false),
+            (CookieMode::Rewrite, false),
+        ] {
+            let proxy = backend(mode, indirect);
+            for round in 0..60_000_u64 {
+                let line = line(round.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (round % 48));
+                let mut stream = Stream::default();
+                let mut out = Vec::new();
+                let left = one_line(&line, (&proxy, &proxy), &mut stream, 1000, &mut out);
+                let text = String::from_utf8_lossy(&line).into_owned();
+                assert!(out.len() <= line.len() + 1, "{text}");
+                if mode == CookieMode::Insert && indirect {
+                    let rest: &[u8] = match left {
+                        Left::Same => &line,
+                        Left::Changed => &out,
+                        Left::Nothing => b"",
+                    };
+                    let ours =
+                        |pair: Pair| pair.has_value && rest[pair.name.0..pair.name.1] == *b"S";
+                    assert!(!Pairs::of_request(rest).any(ours), "{text}");
+                }
+            }
+        }
+    }
+}

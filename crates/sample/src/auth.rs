@@ -1,0 +1,126 @@
+//! Users, their groups and passwords (`userlist`, manual §12.2), and whether a password is a user's.
+//!
+//! Hashes of passwords are slow by design, milliseconds each, and a client sends its password with every request. So each
+//! thread remembers what it found right ([`verified`]); a wrong password is hashed every time.
+
+mod crypt;
+mod verified;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use ctutils::CtEq;
+
+pub use crypt::Hash;
+
+/// The longest password that is compared with a hash, as in libxcrypt: hashing takes time by its length.
+pub const PASSWORD_BYTES_MAX: usize = 512;
+
+/// Users by name.
+#[derive(Debug)]
+pub struct Userlist {
+    /// Tells this list from every other of the process' life.
+    id: u64,
+    users: Vec<User>,
+    by_name: HashMap<Box<[u8]>, usize>,
+    groups: Vec<String>,
+}
+
+/// A user.
+#[derive(Debug)]
+pub struct User {
+    /// As the client sends it.
+    pub name: String,
+    /// What it must be able to tell.
+    pub password: Password,
+    /// The groups it is in.
+    pub groups: Vec<String>,
+}
+
+/// What a password is compared with.
+#[derive(Debug)]
+pub enum Password {
+    /// None is right.
+    Never,
+    /// This one (`insecure-password`).
+    Plain(String),
+    /// One with this hash (`password`).
+    Hash(Hash),
+}
+
+impl Userlist {
+    /// A list of users with different names, and of all groups.
+    #[must_use]
+    pub fn new(users: Vec<User>, groups: Vec<String>) -> Userlist {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let names = users.iter().enumerate();
+        let by_name = names
+            .map(|(index, user)| (user.name.as_bytes().into(), index))
+            .collect();
+        Userlist {
+            id: NEXT.fetch_add(1, Relaxed),
+            users,
+            by_name,
+            groups,
+        }
+    }
+
+    /// Whether it has a group of this name.
+    #[must_use]
+    pub fn has_group(&self, name: &str) -> bool {
+        self.groups.iter().any(|group| group == name)
+    }
+
+    /// The user of this name, if the password is right.
+    #[must_use]
+    pub fn verify(&self, name: &[u8], password: &[u8]) -> Option<&User> {
+        let index = *self.by_name.get(name)?;
+        let user = &self.users[index];
+        let right = match &user.password {
+            Password::Never => false,
+            Password::Plain(plain) => same(plain.as_bytes(), password),
+            Password::Hash(_) if password.len() > PASSWORD_BYTES_MAX => false,
+            Password::Hash(hash) => {
+                verified::once((self.id, index), password, || hash.is_of(password))
+            }
+        };
+        right.then_some(user)
+    }
+}
+
+/// Whether two texts are the same, in a time that tells only of their lengths.
+fn same(one: &[u8], other: &[u8]) -> bool {
+    one.ct_eq(other).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_and_passwords() {
+        let user = |name: &str, password| User {
+            name: name.into(),
+            password,
+            groups: Vec::new(),
+        };
+        let hash = "$5$rounds=1000$saltstring$S2dlplsLzofRuJ/frAjtaYev58CdqEN6fUby2laILG1";
+        let list = Userlist::new(
+            vec![
+                user("never", Password::Never),
+                user("plain", Password::Plain("secret".into())),
+                user("hash", Password::Hash(Hash::parse(hash).expect("a hash"))),
+            ],
+            Vec::new(),
+        );
+        let is = |name: &str, password: &str| {
+            list.verify(name.as_bytes(), password.as_bytes()).is_some()
+        };
+        assert!(is("plain", "secret") && !is("plain", "secre") && !is("plain", ""));
+        assert!(!is("never", "") && !is("nobody", ""));
+        for _ in 0..3 {
+            assert!(is("hash", "password") && !is("hash", "passwork"));
+        }
+        assert!(!is("hash", &"x".repeat(PASSWORD_BYTES_MAX + 1)));
+    }
+}

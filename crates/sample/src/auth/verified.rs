@@ -1,0 +1,76 @@
+//! Passwords that a thread found right: a keyed digest of each, none of the passwords.
+//!
+//! The memory is bounded: a digest's first byte is its place, a newer one takes it over. A list has an id of its own, so
+//! that no list of another configuration finds its users here.
+
+use std::cell::RefCell;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+
+use sha2::{Digest, Sha256};
+
+/// Places for digests.
+const ENTRIES: usize = 256;
+
+type Digest32 = [u8; 32];
+
+#[derive(Default)]
+struct Verified {
+    /// Not known outside, so that nobody can make two passwords with one digest.
+    key: [u8; 32],
+    /// Empty until the first password was found right.
+    entries: Vec<Digest32>,
+}
+
+thread_local! {
+    static VERIFIED: RefCell<Verified> = RefCell::default();
+}
+
+/// Whether this password of a user of a list is right: remembered, or found out with `verify`.
+pub(super) fn once(user: (u64, usize), password: &[u8], verify: impl FnOnce() -> bool) -> bool {
+    VERIFIED.with_borrow_mut(|verified| {
+        let digest = verified.digest(user, password);
+        if verified
+            .entries
+            .get(place(&digest))
+            .is_some_and(|known| super::same(known, &digest))
+        {
+            return true;
+        }
+        let right = verify();
+        if right {
+            verified.remember(digest);
+        }
+        right
+    })
+}
+
+fn place(digest: &Digest32) -> usize {
+    usize::from(digest[0]) % ENTRIES
+}
+
+impl Verified {
+    fn digest(&self, (list, user): (u64, usize), password: &[u8]) -> Digest32 {
+        let mut hasher = Sha256::new();
+        hasher.update(self.key);
+        hasher.update(list.to_le_bytes());
+        hasher.update((user as u64).to_le_bytes());
+        hasher.update(password);
+        hasher.finalize().into()
+    }
+
+    fn remember(&mut self, mut digest: Digest32) {
+        if self.entries.is_empty() {
+            self.entries = vec![[0; 32]; ENTRIES];
+            // The first digest was made without a key: it is not kept.
+            let random = RandomState::new();
+            for (word, chunk) in self.key.chunks_mut(8).enumerate() {
+                let mut hasher = random.build_hasher();
+                hasher.write_usize(word);
+                chunk.copy_from_slice(&hasher.finish().to_le_bytes());
+            }
+            digest = [0; 32];
+        }
+        self.entries[place(&digest)] = digest;
+    }
+}
