@@ -80,11 +80,6 @@ pub const TARGETS: &[Target] = &[
         words: CONFIG_WORDS,
     },
     Target {
-        name: "expression",
-        run: expression,
-        words: EXPRESSION_WORDS,
-    },
-    Target {
         name: "pattern_file",
         run: pattern_file,
         words: PATTERN_WORDS,
@@ -93,6 +88,11 @@ pub const TARGETS: &[Target] = &[
         name: "regex",
         run: regex,
         words: REGEX_WORDS,
+    },
+    Target {
+        name: "expression",
+        run: expression,
+        words: EXPRESSION_WORDS,
     },
 ];
 

@@ -40,10 +40,10 @@ pub(crate) enum ArgKind {
     Backend,
     /// `backend/server` or a server of the current backend.
     Server,
-    /// Is not written: the proxy in whose section the expression stands.
-    CurrentProxy,
     /// A map; how it is asked follows from the converter.
     Map(Method, Output),
+    /// Is not written: the proxy in whose section the expression stands.
+    CurrentProxy,
     /// Names of ACLs, each may begin with `!`. Takes all arguments that follow.
     Acls,
 }
@@ -59,9 +59,9 @@ impl ArgKind {
             | ArgKind::OtherVar
             | ArgKind::TagVar
             | ArgKind::IntOrVar
+            | ArgKind::Map(..)
             | ArgKind::StrOrVar
             | ArgKind::AclOfWhen
-            | ArgKind::Map(..)
             | ArgKind::Acls => "string",
             ArgKind::FieldNumbers => "Protocol buffers field number",
             ArgKind::Ipv4 => "IPv4 address",

@@ -402,10 +402,10 @@ fn regsub<'a>(args: &'a [Arg], value: Value<'a>, _: &Scope<'a>) -> Option<Value<
     let template = str_at(args, 1);
     let mut out = Bytes::buffer();
     let mut at = 0;
-    while let Some(captures) = regex.captures_at(&text, at) {
-        let Some(found) = captures.get(0) else { break };
+    while let Some(captures) = regex.captures_at(&text, at)
+        && let Some(found) = captures.get(0)
+    {
         out.extend(&text[at..found.start()]);
-        // A template that is not whole was refused when it was compiled.
         expand(&mut out, template, &captures);
         let began = at;
         at = found.end();
