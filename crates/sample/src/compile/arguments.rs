@@ -17,7 +17,15 @@ impl Compiler {
         check: CheckFn,
     ) -> Result<(Args, usize), ListError> {
         if spec.kinds.is_empty() {
-            return Ok((Args::default(), at));
+            let list = word.get(at..).unwrap_or_default();
+            return match list.strip_prefix('(') {
+                None => Ok((Args::default(), at)),
+                Some(rest) if rest.starts_with(')') => Ok((Args::default(), at + 2)),
+                Some(rest) => {
+                    let message = format!("expected ')' before '{rest}'");
+                    Err(ListError::in_arg(0, at + 1, word.len(), message))
+                }
+            };
         }
         let (mut written, end) = split(word, at)?;
         if written.len() == 1 && written[0].text.is_empty() && spec.kinds[0] != ArgKind::Str {
