@@ -17,6 +17,7 @@ mod http;
 mod idle;
 mod instructions;
 mod origin;
+mod patterns;
 mod peers;
 mod process;
 mod report;
@@ -55,6 +56,11 @@ const COMMANDS: &[Command] = &[
         name: "rules",
         help: rules::HELP,
         run: rules::run,
+    },
+    Command {
+        name: "patterns",
+        help: patterns::HELP,
+        run: patterns::run,
     },
     Command {
         name: "idle",

@@ -83,6 +83,17 @@ pub fn raise_open_files(wanted: u64) -> u64 {
     limit.rlim_cur
 }
 
+/// What this thread has had of a core since it began: a busy machine does not show in it.
+pub fn thread_time() -> Duration {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the kernel writes one `timespec`, which lives for the call.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 /// How many clock ticks `/proc/PID/stat` counts in a second.
 pub fn ticks_per_second() -> u64 {
     // SAFETY: takes an integer.

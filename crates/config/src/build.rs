@@ -11,6 +11,8 @@ pub mod expressions;
 pub mod frontend;
 pub mod global;
 pub mod http_rules;
+pub mod inherit;
+pub mod legacy;
 pub mod line;
 pub mod log_line;
 pub mod log_profile;
@@ -19,6 +21,7 @@ pub mod names;
 pub mod options;
 pub mod order;
 pub mod pages;
+pub mod patterns;
 pub mod proxy;
 pub mod reply;
 pub mod sections;
@@ -31,7 +34,7 @@ use crate::diagnostic::Diagnostics;
 use crate::keywords::{self, Keyword, State, other};
 use crate::model::{Bind, Config, ErrorPage, Global};
 use crate::suggest::closest;
-use crate::tree::{Section, Tree};
+use crate::tree::{Section, Span, Tree};
 use line::{Fault, Line, Parse};
 use names::Names;
 use sample::Compiler;
@@ -77,6 +80,8 @@ pub struct Shared<'a> {
     pub log_profiles: Vec<String>,
     /// `expose-experimental-directives` and its kin were seen.
     pub flags: Vec<String>,
+    /// Pattern sets that actions edit, and where.
+    pub edited_patterns: Vec<(String, Span)>,
     /// The files that rules stand in.
     pub files: Vec<String>,
     /// How many rewrites by a regular expression there are.
@@ -99,6 +104,7 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
         http_errors: HashMap::new(),
         log_profiles: log_profile::names(tree),
         flags: Vec::new(),
+        edited_patterns: Vec::new(),
         files: Vec::new(),
         rewrites: 0,
     };
@@ -118,6 +124,7 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
         log_profiles,
         slots,
         needs,
+        patterns: patterns::finish(&mut shared),
         var_names,
         files: std::mem::take(&mut shared.files),
     };
@@ -134,6 +141,7 @@ fn global_sections(tree: &Tree, shared: &mut Shared<'_>) -> Global {
     {
         for statement in &section.statements {
             let line = Line::new(statement);
+            build.shared.enter_line(&line);
             let result = global::statement(&mut build, &line);
             build.shared.settle(result);
         }
@@ -206,7 +214,13 @@ pub fn parser_of<P: Copy>(
     match keyword.state {
         State::Supported(parser) => Ok(Some(parser)),
         State::NotYet => Err(line.fault(at, not_yet(&word))),
-        State::Removed(instead) => Err(line.fault(at, instead)),
+        State::Removed(instead) => Err(line.fault(
+            at,
+            match legacy::instead(line) {
+                Some(line) => format!("{instead} Here that is: {line}"),
+                None => instead.to_owned(),
+            },
+        )),
         State::NoMeaning(reason) => {
             shared.diagnostics.diag(
                 &line.span(at),

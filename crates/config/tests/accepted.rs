@@ -9,6 +9,39 @@ use std::time::Duration;
 const TIMEOUTS: &str = "    timeout client 1s\n    timeout server 2s\n    timeout connect 3s\n";
 
 #[test]
+fn pattern_sets() {
+    let text = "defaults
+    mode http
+    timeout client 1s
+frontend f
+    bind :80
+    http-request set-map(virt@seen) %[src] %[date] if { src,map_ip(virt@seen) -m found }
+    http-request deny if { src -u 7 10.0.0.0/8 192.168.0.0/16 }
+    http-response add-acl(virt@bad) %[src]
+    http-after-response del-acl(virt@bad) %[src] if { src -f virt@bad }
+    http-request del-map(opt@none) x
+";
+    let (config, diagnostics) = read(text).unwrap_or_else(|all| panic!("{all:?}"));
+    let sets = &config.patterns;
+    let listed: Vec<_> = sets.iter().map(|set| (set.id(), set.name())).collect();
+    let wanted = [(0, Some("virt@seen")), (1, Some("virt@bad")), (7, None)];
+    assert_eq!(listed, wanted);
+    let rules = &config.proxies[0];
+    let HttpAction::EditPatterns(edit) = &rules.http_request[0].action else {
+        panic!("{:?}", rules.http_request[0]);
+    };
+    assert!(matches!(edit.change, PatternChange::Set(_)));
+    edit.set.add(b"10.0.0.1", b"now").expect("added");
+    assert_eq!(sets.find("virt@seen").map(|set| set.len()), Some(1));
+    assert_eq!(sets.find("#7").map(|set| set.len()), Some(2));
+    let told: Vec<&str> = diagnostics.iter().map(|item| &*item.message).collect();
+    assert_eq!(
+        told,
+        ["no ACL and no map reads 'opt@none': this action has no effect."]
+    );
+}
+
+#[test]
 fn a_whole_file() {
     let text = format!(
         "global
@@ -438,7 +471,7 @@ fn expressions_conditions_and_variables() {
     mode http
 {TIMEOUTS}    acl local src 127.0.0.1
     http-request set-var(txn.a) str(x) if local
-listen l from d
+frontend l from d
     bind :80
     log stdout local0
     log-format \"%ci %[var(txn.a)]\"
@@ -448,8 +481,11 @@ listen l from d
     http-request capture req.hdr(Host) len 40
     http-request return status 200 content-type text/plain lf-string \"%[src]\" hdr X-B %[dst] unless local
     tcp-request content set-var(sess.b) src
-    balance hash req.hdr(Host)
     use_backend %[req.hdr(Host)] if {{ hdr(Host) -m found }}
+defaults e
+    mode http
+{TIMEOUTS}backend b
+    balance hash req.hdr(Host)
     server s 127.0.0.1:80 send-proxy-v2 set-proxy-v2-tlv-fmt(0xE1) %[src]
 "
     );
@@ -484,8 +520,72 @@ listen l from d
         proxy.use_backend[0].target,
         BackendTarget::Dynamic(_)
     ));
-    assert!(matches!(proxy.balance, Balance::Hash(_)));
+    let backend = &config.proxies[1];
+    assert!(matches!(backend.balance, Balance::Hash(_)));
     assert!(
-        matches!(&proxy.servers[0].send_proxy, SendProxy::V2 { tlvs, .. } if tlvs.len() == 1 && tlvs[0].0 == 0xE1)
+        matches!(&backend.servers[0].send_proxy, SendProxy::V2 { tlvs, .. } if tlvs.len() == 1 && tlvs[0].0 == 0xE1)
     );
+}
+
+#[test]
+fn rule_actions() {
+    let text = format!(
+        "global
+    expose-experimental-directives
+defaults d
+    mode http
+{TIMEOUTS}
+    http-request strict-mode off
+    http-request early-hint Link x
+frontend l from d
+    bind :80
+    tcp-request connection set-mark 0x10
+    tcp-request content capture src len 15
+    tcp-request content set-priority-class int(3)
+    http-request del-header x- -m beg if TRUE
+    http-request replace-value x-a ^a(.) \\1b unless FALSE
+    http-request replace-path /a(.*) \\1
+    http-request add-headers-bin var(txn.h) prefix x-
+    http-request normalize-uri path-strip-dotdot full if TRUE
+    http-request normalize-uri percent-to-uppercase
+    http-request pause 10ms
+    http-request pause hdr(x),mul(2) if TRUE
+    http-request set-log-level silent
+    http-request set-bc-tos 010
+    http-request set-nice 10
+    http-request wait-for-handshake
+    http-request silent-drop rst-ttl 64
+    redirect prefix / set-cookie A
+"
+    );
+    let config = accepted(&text);
+    let proxy = &config.proxies[0];
+    let rules = &proxy.http_request;
+    // The section's own rules begin in strict mode; what is without effect here is no rule.
+    assert_eq!(rules.len(), 2 + 1 + 11);
+    assert!(matches!(rules[2].action, HttpAction::StrictMode(true)));
+    let HttpAction::DelHeader(NameMatch::Text(NameMethod::Begins, name)) = &rules[3].action else {
+        panic!("{:?}", rules[3]);
+    };
+    assert_eq!(name, "x-");
+    let HttpAction::ReplaceHeader(rewrite) = &rules[4].action else {
+        panic!("{:?}", rules[4]);
+    };
+    assert!(rewrite.by_value && rewrite.with.id == 0);
+    let HttpAction::ReplaceTarget { part, with } = &rules[5].action else {
+        panic!("{:?}", rules[5]);
+    };
+    assert_eq!((*part, with.id), (TargetPart::Path, 1));
+    assert_eq!(with.format.constant(), Some(&b"\\1"[..]));
+    let tos = rules.iter().find_map(|rule| match &rule.action {
+        HttpAction::Stream(StreamAction::SetTos(Side::Server, Number::Fixed(tos))) => Some(*tos),
+        _ => None,
+    });
+    assert_eq!(tos, Some(8), "octal");
+    let last = rules[rules.len() - 1].place.expect("a place");
+    let file = &config.files[last.file as usize];
+    assert_eq!((file.as_str(), last.line), ("t.cfg", 28));
+    assert_eq!(proxy.capture_request[0].len, 15);
+    assert_eq!(proxy.redirects.len(), 1);
+    assert_eq!(proxy.redirects[0].place, None);
 }

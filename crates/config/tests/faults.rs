@@ -368,6 +368,61 @@ const FRONTEND: &[Case] = &[
         "",
     ),
     (
+        "http-request replace-path a",
+        "'replace-path' expects <match-regex> and <replace-format> as arguments.",
+        "",
+    ),
+    (
+        "http-request replace-header x ( b",
+        "failed to parse the regex : regex '(' is invalid",
+        "(",
+    ),
+    (
+        "http-request del-header x -m len",
+        "-m with unsupported matching method 'len'.",
+        "len",
+    ),
+    (
+        "http-request del-headers-bin bin(00) -m reg",
+        "-m reg is unsupported with del-headers-bin",
+        "reg",
+    ),
+    (
+        "http-request normalize-uri fragment-strip",
+        "'normalize-uri' action is experimental, must be allowed via a global 'expose-experimental-directives'.",
+        "normalize-uri",
+    ),
+    (
+        "http-request strict-mode maybe",
+        "Unexpected value 'maybe'. Only 'on' and 'off' are supported.",
+        "maybe",
+    ),
+    (
+        "http-request pause 0",
+        "null value is not valid for a 'pause' rule.",
+        "0",
+    ),
+    (
+        "http-request set-log-level loud",
+        "'set-log-level' expects exactly 1 argument (log level name or 'silent').",
+        "loud",
+    ),
+    (
+        "http-request silent-drop rst-ttl 0",
+        "valid rst-ttl values are [1-255].",
+        "0",
+    ),
+    (
+        "http-response redirect prefix /x",
+        "response only supports redirect type 'location'.",
+        "prefix",
+    ),
+    (
+        "tcp-request content capture src",
+        "a positive 'len' argument is mandatory.",
+        "",
+    ),
+    (
         "http-request track-sc0 src",
         "keyword 'http-request track-sc0' is known but not implemented yet",
         "track-sc0",
@@ -840,6 +895,30 @@ fn of_the_whole() {
         ),
         ("backend b\n".to_owned(), ""),
         (
+            format!("defaults d\n{t}  http-request deny\nlisten l from d\n"),
+            "a listen section cannot inherit from a defaults section defining TCP/HTTP rules.",
+        ),
+        (
+            format!("defaults d\n{t}  tcp-request content accept\ndefaults e from d\n"),
+            "a defaults section cannot inherit from a defaults section defining TCP/HTTP rules (defaults section at t.cfg:1).",
+        ),
+        (
+            format!("defaults d\n{t}  http-request deny\nfrontend f from d\nbackend b from d\n"),
+            "frontends and backends cannot inherit from the same defaults section if it defines TCP/HTTP rules (defaults section at t.cfg:1).",
+        ),
+        (
+            format!("defaults d\n{t}  tcp-request session accept\nbackend b from d\n"),
+            "a backend section cannot inherit from a defaults section defining 'tcp-request connection' or 'tcp-request session' rules (defaults section at t.cfg:1).",
+        ),
+        (
+            format!("defaults d\n{t}  tcp-response content accept\nfrontend f from d\n"),
+            "a frontend section cannot inherit from a defaults section defining 'tcp-response content' rules (defaults section at t.cfg:1).",
+        ),
+        (
+            format!("defaults d\n{t}frontend f\n  bind :80\n  http-request add-header a: b\n"),
+            "header name 'a:' contains forbidden character ':'.",
+        ),
+        (
             format!("defaults\n{t}frontend f\n"),
             "frontend 'f' has no 'bind' directive.",
         ),
@@ -895,9 +974,9 @@ fn of_the_whole() {
         ),
         (
             format!(
-                "defaults\n{t}backend b\n  mode http\nfrontend f\n  bind :80\n  use_backend b\n"
+                "defaults\n{t}listen f\n  bind :80\n  server s :80\n  tcp-request content switch-mode http\n  http-request deny\n"
             ),
-            "the upgrade of TCP streams to HTTP is known but not implemented yet",
+            "Proxy 'f' : 'switch-mode http' configured for a tcp proxy with no backend. Incoming connections upgraded to HTTP cannot be routed to TCP servers",
         ),
         (
             format!(

@@ -11,6 +11,7 @@ mod head;
 mod log_format;
 pub mod mutate;
 mod normalize;
+mod pattern;
 mod proxy;
 mod sniff;
 
@@ -19,6 +20,7 @@ pub use config::config_text;
 pub use head::{h1_request, h1_response};
 pub use log_format::log_format;
 pub use normalize::normalize_uri;
+pub use pattern::{pattern_file, regex};
 pub use proxy::proxy_protocol;
 pub use sniff::first_bytes;
 
@@ -75,6 +77,16 @@ pub const TARGETS: &[Target] = &[
         run: config_text,
         words: CONFIG_WORDS,
     },
+    Target {
+        name: "pattern_file",
+        run: pattern_file,
+        words: PATTERN_WORDS,
+    },
+    Target {
+        name: "regex",
+        run: regex,
+        words: REGEX_WORDS,
+    },
 ];
 
 #[rustfmt::skip]
@@ -83,6 +95,18 @@ const CONFIG_WORDS: &[&[u8]] = &[
     b"${.LINE}", b"${.SECTION}", b"\\x41", b"\\x", b"\xff", b"\xc3\xa9", b"global\n", b"defaults d\n", b"frontend f\n", b"backend b from d\n", b"no ",
     b"default ", b".if ", b".elif ", b".else\n", b".endif\n", b".notice \"a\"\n", b".diag", b".alert", b"defined(SET)", b"!", b"&&", b"||", b"(", b")",
     b"streq(a,b)", b"feature(EPOLL)", b"version_atleast(2.0)", b"setenv A b\n", b"unsetenv A\n", b"resetenv SET\n", b"presetenv A c\n", b"macro",
+];
+
+#[rustfmt::skip]
+const PATTERN_WORDS: &[&[u8]] = &[
+    b"\n", b" ", b"\t", b"\r\n", b"\0", b"#", b"/", b".", b":", b"-", b"a", b"b.c", b"/a/b", b"1", b"1:9", b"-5", b"10.0.0.0/8", b"10.1.0.0/255.0.255.0",
+    b"::1", b"2001:db8::/32", b"::ffff:10.0.0.0/104", b"\xff", b"10.0.0.0/8 net\n", b"1:9 few\n", b"a.b dom\n",
+];
+
+#[rustfmt::skip]
+const REGEX_WORDS: &[&[u8]] = &[
+    b"(", b")", b"[", b"]", b"[^", b"{", b"}", b"{2}", b"{,3}", b"*", b"+", b"?", b"|", b"^", b"$", b".", b"-", b"\\", b"\\d", b"\\W", b"\\b", b"\\x41",
+    b"\\Q", b"\\E", b"\\R", b"\\h", b"\\1", b"(?i)", b"(?x: ", b"(?<n>", b"(?#", b"(?=", b"[[:alpha:]]", b"[:", b"&&", b"a", b"A-Z", b"\xc3\xa9", b" ",
 ];
 
 #[rustfmt::skip]

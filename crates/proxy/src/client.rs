@@ -42,6 +42,7 @@ impl Core {
             stage,
             stream: None,
             streams: 0,
+            is_http: cx.running.is_http(info.frontend),
             kept: None,
             lingers: false,
             idle_since: now,
@@ -336,7 +337,7 @@ impl Core {
         let txn = &mut stream.txn;
         txn.id = number;
         txn.first_request = client.streams == 1;
-        txn.is_http = cx.running.is_http(client.frontend);
+        txn.is_http = client.is_http;
         txn.timing.start = client.idle_since;
         txn.timing.request_start = Some(now);
         if client.streams > 1 && txn.is_http {
@@ -375,7 +376,7 @@ impl Core {
                     self.streams.put(stream);
                 }
             }
-            (Stage::Ready, None) if client.streams == 0 && cx.running.is_http(client.frontend) => {
+            (Stage::Ready, None) if client.streams == 0 && client.is_http => {
                 self.refuse_silent_client(cx, conn, b'C');
             }
             // What it has not taken yet goes first.
@@ -419,8 +420,8 @@ impl Core {
         let Some(client) = self.conns.client(conn) else {
             return;
         };
-        let (ready, frontend) = (client.stage == Stage::Ready, client.frontend);
-        let silent = ready && client.streams == 0 && cx.running.is_http(frontend);
+        let ready = client.stage == Stage::Ready;
+        let silent = ready && client.streams == 0 && client.is_http;
         if client.stage == Stage::ProxyHeader {
             let why = ConnError::ProxyAbort;
             self.log_failed_session(cx, conn, why, true);

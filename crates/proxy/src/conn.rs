@@ -44,6 +44,8 @@ pub(crate) struct Client {
     pub stream: Option<StreamId>,
     /// Streams so far.
     pub streams: u32,
+    /// Its streams are HTTP: by the frontend's mode, or since one of them was upgraded.
+    pub is_http: bool,
     /// A server connection that only this client may use again (`http-reuse never`, PROXY protocol).
     pub kept: Option<ConnId>,
     /// Closing, it is read until it has seen our end.

@@ -184,18 +184,13 @@ pub(crate) fn reason(status: u16) -> &'static str {
         510 => "Not extended",
         511 => "Network authentication required",
         520 => "Web server is returning an unknown error",
-        _ => class(status),
-    }
-}
-
-/// The name of a class of statuses.
-fn class(status: u16) -> &'static str {
-    match status / 100 {
-        1 => "Informational",
-        2 => "Success",
-        3 => "Redirection",
-        4 => "Client Error",
-        5 => "Server Error",
-        _ => "Other",
+        _ => match status / 100 {
+            1 => "Informational",
+            2 => "Success",
+            3 => "Redirection",
+            4 => "Client Error",
+            5 => "Server Error",
+            _ => "Other",
+        },
     }
 }

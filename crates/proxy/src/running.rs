@@ -131,10 +131,10 @@ impl Running {
         running
     }
 
-    /// The enabled backend of this name and mode.
-    pub(crate) fn backend_named(&self, name: &[u8], mode: Mode) -> Option<usize> {
+    /// The enabled backend of this name, if a stream can go there: what is HTTP stays so.
+    pub(crate) fn backend_named(&self, name: &[u8], is_http: bool) -> Option<usize> {
         let backend = *self.backends.get(name)?;
-        (self.proxy(backend).mode == mode).then_some(backend)
+        (!is_http || self.proxy(backend).mode == Mode::Http).then_some(backend)
     }
 
     /// `set-var` and `set-var-fmt` of `global`, in order: each may read those before it.

@@ -112,6 +112,11 @@ frontend web
     bind 127.0.0.1:80
     option forwardfor
     http-request set-header X-Tier gold
+    http-request set-map(virt@paths) /index tier
+    http-request set-map(virt@nets) 10.0.0.0/8 7
+    http-request set-map(virt@hosts) ^(.*)\\.org$ \\1
+    http-request set-header X-Map %[path,map_beg(virt@paths)],%[src,map_ip_int(virt@nets)],%[hdr(host),map_regm(virt@hosts)]
+    http-request deny if { path -i -m dir -f virt@blocked }
     default_backend app
 backend app
     http-reuse always
@@ -145,6 +150,40 @@ backend turns
     server a udp@127.0.0.1:514
     server b udp@127.0.0.1:515
 ";
+
+/// Beside the lines above: what rules rewrite, decide and mark.
+const RULES: &str = "
+    http-request normalize-uri path-merge-slashes
+    http-request normalize-uri query-sort-by-name
+    http-request replace-path /static/(.*) /files/\\1
+    http-request replace-header User-Agent (.*)/(.*) \\2:%[src]
+    http-request replace-value Accept ^\\*/(.) text/\\1
+    http-request replace-uri ^/(.) /%[method]/\\1
+    http-request set-path /x%[path]
+    http-request set-query %[query]&x=1
+    http-request strict-mode off
+    http-request del-header x-.*-internal -m reg
+    http-request del-header accept- -m beg
+    http-request set-headers-bin bin(03782d610231320000)
+    http-request early-hint Link </a.css>
+    http-request early-hint Link </b.css>
+    http-request set-log-level notice
+    http-request set-priority-class int(2)
+    http-request set-fc-tos 8
+    http-response replace-header Content-Type (.*) \\1;\\1
+    http-response set-status 202 reason Fine
+    http-after-response set-header X-After %[res.fhdr(content-type)]
+    http-after-response allow
+";
+
+/// [`CONFIG`] with these rules in its frontend.
+fn with_rules(rules: &str) -> String {
+    let text = CONFIG.replace(
+        "    default_backend app\n",
+        &format!("{rules}    default_backend app\n"),
+    );
+    format!("global\n    expose-experimental-directives\n{text}")
+}
 
 fn running(config: &str) -> Arc<Running> {
     let input = Input {
@@ -219,4 +258,11 @@ fn plain_requests_allocate_nothing() {
         1000,
         "a header captured"
     );
+}
+
+#[test]
+fn requests_that_rules_rewrite_allocate_nothing() {
+    let get = b"GET /static//index.html?b=2&a=1 HTTP/1.1\r\nHost: example.org\r\nUser-Agent: test/1.0\r\nAccept: text/html, */*\r\nAccept-Language: en\r\nX-My-Internal: 1\r\n\r\n";
+    let length = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello";
+    assert_eq!(allocations(&with_rules(RULES), 1, get, length), 0);
 }

@@ -2,6 +2,8 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use crate::pattern::method::Method;
+use crate::pattern::{Lookup, Output};
 use crate::vars::SetConditions;
 use crate::{Condition, VarRef};
 
@@ -28,6 +30,8 @@ pub(crate) enum ArgKind {
     Backend,
     /// `backend/server` or a server of the current backend.
     Server,
+    /// A map; how it is asked follows from the converter.
+    Map(Method, Output),
     /// Names of ACLs, each may begin with `!`. Takes all arguments that follow.
     Acls,
 }
@@ -41,6 +45,7 @@ impl ArgKind {
             | ArgKind::Var
             | ArgKind::VarOrNothing
             | ArgKind::IntOrVar
+            | ArgKind::Map(..)
             | ArgKind::Acls => "string",
             ArgKind::Ipv4 => "IPv4 address",
             ArgKind::Ipv6 => "IPv6 address",
@@ -61,8 +66,8 @@ impl ArgKind {
 
     /// Whether HAProxy takes it as text first and reads it when the whole list is there: its messages differ.
     pub(crate) fn is_read_later(self) -> bool {
-        use ArgKind::{Acls, IntOrVar, Regex, Var, VarOrNothing};
-        matches!(self, Acls | IntOrVar | Regex | Var | VarOrNothing)
+        use ArgKind::{Acls, IntOrVar, Map, Regex, Var, VarOrNothing};
+        matches!(self, Acls | IntOrVar | Map(..) | Regex | Var | VarOrNothing)
     }
 }
 
@@ -92,7 +97,7 @@ pub(crate) enum Arg {
     Ipv4(Ipv4Addr),
     Ipv6(Ipv6Addr),
     Regex {
-        regex: Box<regex::bytes::Regex>,
+        regex: Box<crate::regex::Regex>,
         global: bool,
     },
     Var(VarRef),
@@ -104,6 +109,14 @@ pub(crate) enum Arg {
         server: u32,
     },
     Condition(Condition),
+    Map(Box<MapUse>),
+}
+
+/// A map and what of it is wanted.
+#[derive(Clone, Debug)]
+pub(crate) struct MapUse {
+    pub lookup: Lookup,
+    pub output: Output,
 }
 
 /// The compiled arguments of one call.

@@ -18,6 +18,7 @@ pub mod error;
 pub mod expr;
 pub mod facts;
 pub mod logformat;
+pub mod pattern;
 pub mod place;
 pub mod reference;
 pub mod sniff;
@@ -45,12 +46,6 @@ pub mod values {
     pub use crate::fetch::http::fields::{trim, value_end};
 }
 
-/// Regular expressions as ACLs, converters and rules have them.
-pub mod regex {
-    pub use crate::acl::matcher::regex as compile;
-    pub use regex::bytes::{CaptureLocations, Regex};
-}
-
 /// The hash functions of converters, for what else hashes as they do.
 pub mod hashes {
     pub use crate::convert::hash::{crc32_ieee, djb2, full_avalanche, sdbm, wt6};
@@ -65,6 +60,7 @@ pub use expr::Expr;
 pub use facts::{RulePlace, Scope, Session, Timing, Txn, Waits, World};
 pub use log_origin::LogOrigin;
 pub use logformat::LogFormat;
+pub use pattern::{Reference, References, regex};
 pub use place::Place;
 pub use unique_id::UniqueId;
 pub use value::{Kind, Value};

@@ -1,8 +1,8 @@
 //! What the tables hold, for the generated reference and for completeness counts.
 
 use crate::acl::keywords::KEYWORDS;
-use crate::acl::matcher::Method;
 use crate::args::Spec;
+use crate::pattern::method::Method;
 use crate::{Kind, Place, convert, fetch, known, logformat};
 
 /// A fetch or a converter of the tables.

@@ -1,6 +1,7 @@
 //! No request makes an expression panic, loop, or make more than its bound: every entry of the tables against odd bytes.
 
 use crate::args::{ArgKind, Spec};
+use crate::pattern::Output;
 use crate::testing::{Facts, compiler};
 use crate::{Acls, Kind, Place, SAMPLE_BYTES_MAX, Value, convert, fetch};
 
@@ -49,6 +50,8 @@ fn arguments(spec: Spec, full: bool) -> String {
     };
     let texts = spec.kinds.iter().take(count).map(|kind| match kind {
         ArgKind::Int | ArgKind::IntOrVar => "2",
+        // The default of a map of addresses is an address.
+        ArgKind::Str if matches!(spec.kinds[0], ArgKind::Map(_, Output::Ip)) => "::1",
         ArgKind::Str => "a",
         ArgKind::Ipv4 => "10.0.0.1",
         ArgKind::Ipv6 => "::1",
@@ -58,6 +61,7 @@ fn arguments(spec: Spec, full: bool) -> String {
         ArgKind::Var | ArgKind::VarOrNothing => "txn.x",
         ArgKind::Frontend | ArgKind::Backend => "www",
         ArgKind::Server => "static/srv1",
+        ArgKind::Map(..) => "virt@map",
         ArgKind::Acls => "TRUE",
     });
     let texts: Vec<&str> = texts.collect();

@@ -4,6 +4,11 @@ use config::condition::BuildInfo;
 
 /// The HAProxy version whose configuration language is spoken.
 const COMPATIBLE: &str = "3.5-dev5";
+/// What takes regular expressions (cargo feature `pcre2`).
+const REGEX: &str = match cfg!(feature = "pcre2") {
+    true => "linear time; PCRE2 for look-around and back-references",
+    false => "linear time, without look-around and back-references (PCRE2 was not built in)",
+};
 /// Features with `+` where they are there and `-` where they are not, by HAProxy's names.
 const FEATURES: &str = "+ACCEPT4 +CPU_AFFINITY +EPOLL +GETADDRINFO -FCGI -H2 -KQUEUE -LINUX_SPLICE -LINUX_TPROXY -LUA -NS \
                         -OBSOLETE_LINKER -OPENSSL -OPENSSL_AWSLC -OPENSSL_WOLFSSL -OT -PCRE -PCRE2 -PROMEX -QUIC \
@@ -13,7 +18,7 @@ const FEATURES: &str = "+ACCEPT4 +CPU_AFFINITY +EPOLL +GETADDRINFO -FCGI -H2 -KQ
 pub(crate) fn info() -> BuildInfo {
     BuildInfo {
         version: COMPATIBLE.to_owned(),
-        features: FEATURES.to_owned(),
+        features: features(),
         openssl_version: None,
         ssllib_name: None,
         awslc_api: None,
@@ -21,6 +26,13 @@ pub(crate) fn info() -> BuildInfo {
             .map(str::to_owned)
             .to_vec(),
         fips_mode: false,
+    }
+}
+
+fn features() -> String {
+    match cfg!(feature = "pcre2") {
+        true => FEATURES.replace("-PCRE2", "+PCRE2"),
+        false => FEATURES.to_owned(),
     }
 }
 
@@ -41,9 +53,9 @@ pub(crate) fn version_text(details: bool) -> String {
     if details {
         let bufsize = config::model::Tune::default();
         text.push_str(&format!(
-            "Build options :\n  TARGET  = linux-glibc\n\nFeature list : {FEATURES}\n\nDefault settings :\n  bufsize = {}, maxrewrite = {}\n\n\
+            "Build options :\n  TARGET  = linux-glibc\n\nFeature list : {}\n\nRegular expressions : {REGEX}\n\nDefault settings :\n  bufsize = {}, maxrewrite = {}\n\n\
              Available polling systems :\n      epoll : pref=300,  test result OK\nTotal: 1 (1 usable), will use epoll.\n",
-            bufsize.bufsize_bytes, bufsize.maxrewrite_bytes
+            features(), bufsize.bufsize_bytes, bufsize.maxrewrite_bytes
         ));
     }
     text

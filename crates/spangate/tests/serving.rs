@@ -154,12 +154,8 @@ fn tcp_passes_each_end_on_by_itself() {
 }
 
 #[test]
-fn a_computed_name_leads_only_to_a_backend_of_the_same_mode() {
-    let origin = Origin::raw(|mut stream| {
-        let mut bytes = Vec::new();
-        let _ = stream.read_to_end(&mut bytes);
-        let _ = stream.write_all(&bytes);
-    });
+fn a_computed_name_may_make_http_of_tcp() {
+    let origin = Origin::echo();
     let front = listener();
     let config = format!(
         "{DEFAULTS}\nfrontend f\n mode tcp\n bind \"fd@${{FRONT}}\"\n use_backend %[str(web)]\n default_backend raw\n\
@@ -167,10 +163,11 @@ fn a_computed_name_leads_only_to_a_backend_of_the_same_mode() {
         origin.at
     );
     let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+    let answer = Client::connect(address(&front)).get("/x");
+    assert!(answer.text().starts_with("GET /x "), "{}", answer.text());
     let mut client = Client::connect(address(&front));
-    client.send("no HTTP at all");
-    client.reader.wire.shutdown(Shutdown::Write).unwrap();
-    assert_eq!(client.reader.everything(), b"no HTTP at all");
+    client.send("no HTTP at all\r\n\r\n");
+    assert_eq!(client.response().unwrap().status, 400);
     proxy.stop();
 }
 

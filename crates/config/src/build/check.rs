@@ -5,7 +5,7 @@ use super::Shared;
 use crate::diagnostic::Severity;
 use crate::keywords::options::{KEYWORDS, Setter};
 use crate::keywords::{Sections, State};
-use crate::model::{BackendTarget, Balance, Config, LogSink, Mode, Proxy};
+use crate::model::{BackendTarget, Balance, Config, LogSink, Mode, Proxy, TcpAction, TcpRule};
 
 /// Checks a configuration. Where parts of it could not be built, only what is wrong whatever they are is told.
 pub fn whole(config: &Config, shared: &mut Shared<'_>) {
@@ -25,7 +25,10 @@ pub fn whole(config: &Config, shared: &mut Shared<'_>) {
         match proxy.mode {
             Mode::Tcp => {
                 timeouts(proxy, shared);
-                http_only(proxy, shared);
+                match may_upgrade(config, proxy) {
+                    true => upgrade(proxy, index, shared),
+                    false => http_only(proxy, shared),
+                }
             }
             Mode::Http => timeouts(proxy, shared),
             Mode::Log => log_backend(proxy, shared),
@@ -111,16 +114,12 @@ fn backends(config: &Config, proxy: &Proxy, index: usize, shared: &mut Shared<'_
         });
     for (target, how) in default.into_iter().chain(rules) {
         let backend = &config.proxies[target];
-        if proxy.is_frontend && backend.mode != proxy.mode {
-            // HAProxy upgrades a TCP stream that comes to an HTTP backend.
-            let verdict = match proxy.mode {
-                Mode::Tcp => {
-                    "the upgrade of TCP streams to HTTP is known but not implemented yet by this version"
-                }
-                Mode::Http | Mode::Log => "see 'mode'",
-            };
+        // A TCP stream that comes to an HTTP backend goes on as HTTP.
+        let fits =
+            backend.mode == proxy.mode || (proxy.mode, backend.mode) == (Mode::Tcp, Mode::Http);
+        if proxy.is_frontend && !fits {
             let message = format!(
-                "{} {} ({}) tries to use incompatible {} {} ({}) {how} ({verdict}).",
+                "{} {} ({}) tries to use incompatible {} {} ({}) {how} (see 'mode').",
                 mode(proxy.mode),
                 title(proxy),
                 proxy.origin,
@@ -190,6 +189,37 @@ fn frontend(proxy: &Proxy, shared: &mut Shared<'_>) {
     }
 }
 
+/// Whether streams of a TCP proxy may go on as HTTP: by a rule, or by their backend.
+fn may_upgrade(config: &Config, proxy: &Proxy) -> bool {
+    let is_http = |backend: usize| config.proxies[backend].mode == Mode::Http;
+    let by_rule = |rule: &TcpRule| matches!(rule.action, TcpAction::SwitchMode);
+    proxy.tcp_request_content.iter().any(by_rule)
+        || proxy.default_backend.is_some_and(is_http)
+        || proxy.use_backend.iter().any(|rule| match rule.target {
+            BackendTarget::Static(backend) => is_http(backend),
+            BackendTarget::Dynamic(_) => true,
+        })
+}
+
+/// Warns of streams that become HTTP and have only the TCP servers of their own proxy.
+fn upgrade(proxy: &Proxy, index: usize, shared: &mut Shared<'_>) {
+    let elsewhere = proxy
+        .default_backend
+        .is_some_and(|backend| backend != index);
+    if !elsewhere && proxy.use_backend.is_empty() && !proxy.servers.is_empty() {
+        let kind = if proxy.is_frontend {
+            "proxy"
+        } else {
+            "backend"
+        };
+        let message = format!(
+            "Proxy '{}' : 'switch-mode http' configured for a tcp {kind} with no backend. Incoming connections upgraded to HTTP cannot be routed to TCP servers.",
+            proxy.name
+        );
+        warn(shared, message);
+    }
+}
+
 /// What is written in a TCP proxy and works only in HTTP.
 fn http_only(proxy: &Proxy, shared: &mut Shared<'_>) {
     let title = title(proxy);
@@ -203,12 +233,6 @@ fn http_only(proxy: &Proxy, shared: &mut Shared<'_>) {
             format!(
                 "Layer 7 hash not possible for {title} (needs 'mode http'). Falling back to round robin."
             ),
-        );
-    }
-    if !proxy.capture_request.is_empty() || !proxy.capture_response.is_empty() {
-        warn(
-            shared,
-            format!("'capture' statement ignored for {title} as it requires HTTP mode."),
         );
     }
     if proxy.monitor_uri.is_some() {

@@ -109,6 +109,7 @@ impl ProxyBuild<'_, '_> {
 
 /// Takes one line in.
 pub fn statement(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    build.shared.enter_line(line);
     let name = line.keyword();
     let Some(keyword) = keywords::find(KEYWORDS, name) else {
         return Err(unknown(line, build.kind, KEYWORDS.iter().map(|k| k.name)));

@@ -1,5 +1,6 @@
 //! The proxies of a tree: which `defaults` each starts from, and the fold of their statements.
 
+use super::inherit::Rules;
 use super::line::Line;
 use super::names::is_proxy;
 use super::proxy::{ProxyBuild, mode_named, statement};
@@ -23,7 +24,7 @@ pub fn sections(tree: &Tree, global: &Global, shared: &mut Shared<'_>) -> Vec<Pr
             open_defaults(section, &mut defaults, global, shared);
         } else if is_proxy(section) {
             shared.compiler.enter_proxy(Some(proxies.len() as u32));
-            let chain = inherited(section, &defaults, shared);
+            let chain = inherited(section, &mut defaults, shared);
             proxies.push(proxy(section, &chain, proxies.len(), global, shared));
         }
     }
@@ -36,6 +37,7 @@ pub fn sections(tree: &Tree, global: &Global, shared: &mut Shared<'_>) -> Vec<Pr
 struct Defaults<'t> {
     section: &'t Section,
     parents: Vec<&'t Section>,
+    rules: Rules,
 }
 
 impl Defaults<'_> {
@@ -52,14 +54,30 @@ fn open_defaults<'t>(
 ) {
     header(section, shared);
     shared.compiler.enter_proxy(Some(shared.names.stand_in));
-    let parents =
-        from(section, defaults, shared).map_or_else(Vec::new, |parent| chain_of(&defaults[parent]));
+    let parents = from(section, defaults, shared).map_or_else(Vec::new, |parent| {
+        chain_for(section, &mut defaults[parent], shared)
+    });
     let mut build = open(section, "defaults", global, shared);
     for parent in &parents {
         inherit(&mut build, parent);
     }
     own(&mut build, section);
-    defaults.push(Defaults { section, parents });
+    let rules = Rules::of(&build.proxy);
+    defaults.push(Defaults {
+        section,
+        parents,
+        rules,
+    });
+}
+
+/// The chain that a section starts from, its newest part being `defaults`.
+fn chain_for<'t>(
+    section: &Section,
+    defaults: &mut Defaults<'t>,
+    shared: &mut Shared<'_>,
+) -> Vec<&'t Section> {
+    defaults.rules.used_by(section, defaults.section, shared);
+    chain_of(defaults)
 }
 
 fn chain_of<'t>(defaults: &Defaults<'t>) -> Vec<&'t Section> {
@@ -71,7 +89,7 @@ fn chain_of<'t>(defaults: &Defaults<'t>) -> Vec<&'t Section> {
 /// The `defaults` that a proxy starts from: the one it names, else the last one before it.
 fn inherited<'t>(
     section: &Section,
-    defaults: &[Defaults<'t>],
+    defaults: &mut [Defaults<'t>],
     shared: &mut Shared<'_>,
 ) -> Vec<&'t Section> {
     header(section, shared);
@@ -80,7 +98,9 @@ fn inherited<'t>(
     } else {
         defaults.len().checked_sub(1)
     };
-    index.map_or_else(Vec::new, |index| chain_of(&defaults[index]))
+    index.map_or_else(Vec::new, |index| {
+        chain_for(section, &mut defaults[index], shared)
+    })
 }
 
 /// Where the words `from <name>` of a header are; a `defaults` may have no name before them.

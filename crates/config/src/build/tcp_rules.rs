@@ -190,6 +190,41 @@ pub fn capture(
     Ok(TcpAction::Capture { expr, slot })
 }
 
+/// `switch-mode http [proto <name>]`
+pub fn switch_mode(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    _place: Place,
+) -> Parse<TcpAction> {
+    if !build.proxy.is_frontend {
+        return Err(cursor.fault(format!(
+            "'tcp-request switch-mode' not allowed because {} has no frontend capability.",
+            build.title()
+        )));
+    }
+    let mode = cursor.value("a mode")?;
+    if mode != "http" {
+        return Err(cursor.fault(format!(
+            "'tcp-request switch-mode' expects a valid mode (got '{mode}')."
+        )));
+    }
+    if cursor.peek() == "proto" {
+        cursor.take();
+        match cursor.value("a protocol")? {
+            "h1" => {}
+            name @ "h2" => {
+                return Err(cursor.fault(super::not_yet(&format!("switch-mode http proto {name}"))));
+            }
+            name => {
+                return Err(cursor.fault(format!(
+                    "'tcp-request switch-mode': 'proto' expects a valid MUX protocol, if specified (got '{name}')."
+                )));
+            }
+        }
+    }
+    Ok(TcpAction::SwitchMode)
+}
+
 /// `do-log [profile <name>]`
 pub fn do_log(
     build: &mut ProxyBuild<'_, '_>,

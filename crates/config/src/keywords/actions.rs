@@ -2,6 +2,7 @@
 
 use super::{Keyword, Sections};
 use crate::build::http_rules::{self as http, HttpParser, headers, redirect, target};
+use crate::build::patterns;
 use crate::build::stream_actions::{http as http_stream, tcp as tcp_stream};
 use crate::build::tcp_rules::{self as tcp, TcpParser};
 
@@ -14,17 +15,17 @@ const EARLY_DATA: &str = "no request is accepted before the end of the handshake
 /// Actions of `http-request`.
 #[rustfmt::skip]
 pub const HTTP_REQUEST: &[Keyword<HttpParser>] = &[
-    H::not_yet("add-acl*", S, "Adds a pattern to an ACL file."),
+    H::yes("add-acl*", S, patterns::add_acl, "Adds a pattern to an ACL file."),
     H::yes("add-header", S, headers::add_header, "Adds a header."),
     H::yes("add-headers-bin", S, headers::add_headers_bin, "Adds headers in binary form."),
     H::yes("allow", S, http::allow, "Stops the rules and lets the message pass."),
     H::not_yet("auth", S, "Asks for user and password."),
     H::not_yet("cache-use", S, "Answers from a cache."),
     H::yes("capture", S, http::capture, "Keeps a sample for the logs."),
-    H::not_yet("del-acl*", S, "Removes a pattern from an ACL file."),
+    H::yes("del-acl*", S, patterns::del_acl, "Removes a pattern from an ACL file."),
     H::yes("del-header", S, headers::del_header, "Removes a header."),
     H::yes("del-headers-bin", S, headers::del_headers_bin, "Removes headers in binary form."),
-    H::not_yet("del-map*", S, "Removes a key from a map."),
+    H::yes("del-map*", S, patterns::del_map, "Removes a key from a map."),
     H::yes("deny", S, http::deny, "Answers with an error."),
     H::not_yet("disable-l7-retry", S, "Never sends this request again."),
     H::yes("do-log", S, http::do_log, "Emits a log line now."),
@@ -57,7 +58,7 @@ pub const HTTP_REQUEST: &[Keyword<HttpParser>] = &[
     H::yes("set-header", S, headers::set_header, "Sets a header."),
     H::yes("set-headers-bin", S, headers::set_headers_bin, "Sets headers in binary form."),
     H::yes("set-log-level", S, http_stream::set_log_level, "Sets the level of the log line."),
-    H::not_yet("set-map*", S, "Sets a key in a map."),
+    H::yes("set-map*", S, patterns::set_map, "Sets a key in a map."),
     H::yes("set-mark", S, http_stream::set_fc_mark, "Older name of `set-fc-mark`."),
     H::yes("set-method", S, http::set_method, "Sets the method."),
     H::moot("set-nice", S, NICE, "Sets the priority of the stream."),
@@ -87,16 +88,16 @@ pub const HTTP_REQUEST: &[Keyword<HttpParser>] = &[
 /// Actions of `http-response`.
 #[rustfmt::skip]
 pub const HTTP_RESPONSE: &[Keyword<HttpParser>] = &[
-    H::not_yet("add-acl*", S, "Adds a pattern to an ACL file."),
+    H::yes("add-acl*", S, patterns::add_acl, "Adds a pattern to an ACL file."),
     H::yes("add-header", S, headers::add_header, "Adds a header."),
     H::yes("add-headers-bin", S, headers::add_headers_bin, "Adds headers in binary form."),
     H::yes("allow", S, http::allow, "Stops the rules and lets the message pass."),
     H::not_yet("cache-store", S, "Stores the response in a cache."),
     H::yes("capture", S, http::capture_response, "Keeps a sample for the logs."),
-    H::not_yet("del-acl*", S, "Removes a pattern from an ACL file."),
+    H::yes("del-acl*", S, patterns::del_acl, "Removes a pattern from an ACL file."),
     H::yes("del-header", S, headers::del_header, "Removes a header."),
     H::yes("del-headers-bin", S, headers::del_headers_bin, "Removes headers in binary form."),
-    H::not_yet("del-map*", S, "Removes a key from a map."),
+    H::yes("del-map*", S, patterns::del_map, "Removes a key from a map."),
     H::yes("deny", S, http::deny_response, "Answers with an error."),
     H::yes("do-log", S, http::do_log, "Emits a log line now."),
     H::yes("pause", S, http::pause, "Waits."),
@@ -117,7 +118,7 @@ pub const HTTP_RESPONSE: &[Keyword<HttpParser>] = &[
     H::yes("set-header", S, headers::set_header, "Sets a header."),
     H::yes("set-headers-bin", S, headers::set_headers_bin, "Sets headers in binary form."),
     H::yes("set-log-level", S, http_stream::set_log_level, "Sets the level of the log line."),
-    H::not_yet("set-map*", S, "Sets a key in a map."),
+    H::yes("set-map*", S, patterns::set_map, "Sets a key in a map."),
     H::yes("set-mark", S, http_stream::set_fc_mark, "Older name of `set-fc-mark`."),
     H::moot("set-nice", S, NICE, "Sets the priority of the stream."),
     H::yes("set-status", S, http::set_status, "Sets the status code."),
@@ -139,10 +140,10 @@ pub const HTTP_AFTER_RESPONSE: &[Keyword<HttpParser>] = &[
     H::yes("add-headers-bin", S, headers::add_headers_bin, "Adds headers in binary form."),
     H::yes("allow", S, http::allow, "Stops the rules and lets the message pass."),
     H::yes("capture", S, http::capture_response, "Keeps a sample for the logs."),
-    H::not_yet("del-acl*", S, "Removes a pattern from an ACL file."),
+    H::yes("del-acl*", S, patterns::del_acl, "Removes a pattern from an ACL file."),
     H::yes("del-header", S, headers::del_header, "Removes a header."),
     H::yes("del-headers-bin", S, headers::del_headers_bin, "Removes headers in binary form."),
-    H::not_yet("del-map*", S, "Removes a key from a map."),
+    H::yes("del-map*", S, patterns::del_map, "Removes a key from a map."),
     H::yes("do-log", S, http::do_log, "Emits a log line now."),
     H::yes("replace-header", S, headers::replace_header, "Rewrites a header by a pattern."),
     H::yes("replace-value", S, headers::replace_value, "Rewrites the values of a header by a pattern."),
@@ -155,7 +156,7 @@ pub const HTTP_AFTER_RESPONSE: &[Keyword<HttpParser>] = &[
     H::yes("set-header", S, headers::set_header, "Sets a header."),
     H::yes("set-headers-bin", S, headers::set_headers_bin, "Sets headers in binary form."),
     H::yes("set-log-level", S, http_stream::set_log_level, "Sets the level of the log line."),
-    H::not_yet("set-map*", S, "Sets a key in a map."),
+    H::yes("set-map*", S, patterns::set_map, "Sets a key in a map."),
     H::yes("set-status", S, http::set_status, "Sets the status code."),
     H::yes("set-var*", S, http::set_var, "Sets a variable to an expression."),
     H::yes("set-var-fmt*", S, http::set_var_fmt, "Sets a variable to a formatted string."),
@@ -254,7 +255,7 @@ pub const TCP_CONTENT: &[Keyword<TcpParser>] = &[
     T::yes("set-var*", S, tcp::set_var, "Sets a variable to an expression."),
     T::yes("set-var-fmt*", S, tcp::set_var_fmt, "Sets a variable to a formatted string."),
     T::yes("silent-drop", S, tcp::silent_drop, "Forgets the connection without telling the client."),
-    T::not_yet("switch-mode", S, "Goes over from TCP to HTTP."),
+    T::yes("switch-mode", S, tcp::switch_mode, "Goes over from TCP to HTTP."),
     T::not_yet("track-sc*", S, "Tracks a key in a stick table."),
     T::yes("unset-var*", S, tcp::unset_var, "Removes a variable."),
     T::not_yet("use-service", S, "Answers with an internal service."),

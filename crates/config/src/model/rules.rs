@@ -23,11 +23,11 @@ pub struct HttpRule {
 pub enum HttpAction {
     Allow,
     SetHeader {
-        name: sample::LogFormat,
+        name: String,
         value: sample::LogFormat,
     },
     AddHeader {
-        name: sample::LogFormat,
+        name: String,
         value: sample::LogFormat,
     },
     DelHeader(NameMatch),
@@ -68,6 +68,8 @@ pub enum HttpAction {
     },
     /// `set-var`, `set-var-fmt`, `unset-var`.
     Var(sample::Assignment),
+    /// `add-acl`, `del-acl`, `set-map`, `del-map`.
+    EditPatterns(PatternEdit),
     /// Until `at_least` bytes or all of the body are here, at most for `time`.
     WaitForBody {
         time: Duration,
@@ -218,6 +220,28 @@ pub enum TargetPart {
     Whole,
 }
 
+/// A change of a pattern set (`set-map` and its kin).
+#[derive(Debug)]
+pub struct PatternEdit {
+    /// What changes.
+    pub set: std::sync::Arc<sample::Reference>,
+    /// The entry's key.
+    pub key: sample::LogFormat,
+    /// What is done with it.
+    pub change: PatternChange,
+}
+
+/// What a [`PatternEdit`] does.
+#[derive(Debug)]
+pub enum PatternChange {
+    /// `add-acl`: the key is there afterwards.
+    Add,
+    /// `set-map`: the key is there afterwards, with this value.
+    Set(sample::LogFormat),
+    /// `del-acl`, `del-map`: the first entry of this key is gone.
+    Remove,
+}
+
 /// A response made here: `http-request return|deny|tarpit`.
 #[derive(Debug)]
 pub struct Reply {
@@ -311,6 +335,8 @@ pub enum TcpAction {
         slot: usize,
     },
     Stream(StreamAction),
+    /// `switch-mode http`: the stream goes on as HTTP.
+    SwitchMode,
     SetSrc(sample::Expr),
     SetSrcPort(sample::Expr),
     SetDst(sample::Expr),

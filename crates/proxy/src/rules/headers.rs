@@ -59,26 +59,14 @@ impl Core {
         cx: &Cx<'_, D>,
         stream: &mut Stream,
         set: RuleSet,
-        name: &LogFormat,
-        value: &LogFormat,
+        (name, value): (&str, &LogFormat),
         replace: bool,
     ) -> bool {
         let mut text = std::mem::take(&mut self.text);
-        let mut name_text = std::mem::take(&mut self.rules.name);
-        // A name is nearly always written out.
-        let name = match name.constant() {
-            Some(name) => name,
-            None => {
-                self.render(cx, stream, name, &mut name_text);
-                &name_text
-            }
-        };
         self.render(cx, stream, value, &mut text);
-        let fits = self.put_field(cx, stream, set, (name, &text), replace);
+        let fits = self.put_field(cx, stream, set, (name.as_bytes(), &text), replace);
         text.clear();
         self.text = text;
-        name_text.clear();
-        self.rules.name = name_text;
         fits
     }
 

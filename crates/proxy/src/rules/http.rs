@@ -121,10 +121,10 @@ impl Core {
             }
             // Header fields.
             HttpAction::SetHeader { name, value } => {
-                self.put_header(cx, stream, set, name, value, true)
+                self.put_header(cx, stream, set, (name, value), true)
             }
             HttpAction::AddHeader { name, value } => {
-                self.put_header(cx, stream, set, name, value, false)
+                self.put_header(cx, stream, set, (name, value), false)
             }
             HttpAction::DelHeader(names) => {
                 super::headers::remove(stream.head_of(set), names);
@@ -166,6 +166,10 @@ impl Core {
             // The stream.
             HttpAction::Var(assignment) => {
                 self.assign(cx, stream, assignment);
+                true
+            }
+            HttpAction::EditPatterns(edit) => {
+                self.edit_patterns(cx, stream, edit);
                 true
             }
             HttpAction::SetSrc(expr) => self.set_stream_address(cx, stream, expr, Part::SourceIp),

@@ -5,6 +5,7 @@ mod answers;
 mod captures;
 mod headers;
 mod http;
+mod patterns;
 mod rewrite;
 mod target;
 pub(crate) mod tcp;
@@ -69,8 +70,7 @@ impl RuleSet {
 /// Memory of the rules of one worker, kept from one to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    /// Texts of the moment: a computed name, what a rewrite made, a whole target.
-    name: Vec<u8>,
+    /// Texts of the moment: what a rewrite made, a whole target.
     rewritten: Vec<u8>,
     target: Vec<u8>,
     /// A 103 response that further rules go on with; empty between sets.

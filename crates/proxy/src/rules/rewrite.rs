@@ -1,7 +1,7 @@
 //! Texts that are replaced where a regular expression matches: the matching, and the replacement with its references.
 
 use config::model::Rewrite;
-use sample::regex::{CaptureLocations, Regex};
+use sample::regex::{Groups, Regex};
 
 use crate::engine::Core;
 
@@ -9,13 +9,15 @@ use crate::engine::Core;
 #[derive(Debug)]
 pub(super) struct Matcher {
     regex: Regex,
-    found: CaptureLocations,
+    found: Groups,
 }
 
 impl Matcher {
     /// Whether the text matches; remembers where.
     pub fn find(&mut self, text: &[u8]) -> bool {
-        self.regex.captures_read(&mut self.found, text).is_some()
+        let found = self.regex.groups(text);
+        self.found = found.unwrap_or_default();
+        found.is_some()
     }
 }
 
@@ -26,12 +28,9 @@ impl Core {
         if matchers.len() <= rewrite.id {
             matchers.resize_with(rewrite.id + 1, || None);
         }
-        matchers[rewrite.id].take().unwrap_or_else(|| {
-            let regex = rewrite.regex.clone();
-            Matcher {
-                found: regex.capture_locations(),
-                regex,
-            }
+        matchers[rewrite.id].take().unwrap_or_else(|| Matcher {
+            regex: rewrite.regex.clone(),
+            found: Groups::default(),
         })
     }
 
@@ -95,8 +94,8 @@ mod tests {
     fn replaced(pattern: &str, template: &str, subject: &str) -> Option<String> {
         let regex = sample::regex::compile(pattern, false).expect("a pattern");
         let mut matcher = Matcher {
-            found: regex.capture_locations(),
             regex,
+            found: Groups::default(),
         };
         assert!(matcher.find(subject.as_bytes()), "{pattern} {subject}");
         let mut out = Vec::new();

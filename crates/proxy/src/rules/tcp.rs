@@ -138,6 +138,13 @@ impl Core {
                     stream.txn.last_rule = Some(rule.place);
                     break;
                 }
+                TcpAction::SwitchMode => {
+                    stream.txn.last_rule = Some(rule.place);
+                    if stream.txn.is_http {
+                        break;
+                    }
+                    return self.upgrade(cx, stream);
+                }
                 TcpAction::Reject | TcpAction::Close => {
                     stream.txn.last_rule = Some(rule.place);
                     stream.ended_by(b'P', b'R');

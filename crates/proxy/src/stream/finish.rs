@@ -78,12 +78,13 @@ impl Core {
                 self.refuse_request(cx, stream, 400);
             }
             // Nobody waits for the end of the pause.
-            _ if stream.request_paused() => {
-                let aborts = cx.running.proxy(stream.backend).aborts_on_close();
-                if aborts && !has_input {
-                    self.client_aborted(cx, stream);
-                }
+            _ if stream.request_paused()
+                && !has_input
+                && cx.running.proxy(stream.backend).aborts_on_close() =>
+            {
+                self.client_aborted(cx, stream)
             }
+            _ if stream.request_paused() => {}
             // The rules still see what came, as in HAProxy; `prepare_request` ends it.
             _ if stream.awaits_upload() => {
                 stream.body_cut = !self.body_is_here(cx, stream, None);

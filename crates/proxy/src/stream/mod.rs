@@ -123,6 +123,8 @@ pub(crate) struct Stream {
     pub http_in_tcp: bool,
     /// What a tarpit ends with.
     pub tarpit: Option<(usize, usize)>,
+    /// Where a TCP stream that became HTTP goes on once its head is read.
+    pub after_head: Option<Phase>,
     /// `pause` waits until `wait_until_ms`.
     pub paused: bool,
     /// `strict-mode off`, in the rule set at hand.
@@ -189,6 +191,7 @@ impl Stream {
             response_passed,
             http_in_tcp,
             tarpit,
+            after_head,
             paused,
             soft_rewrites,
             rules_failed,
@@ -199,7 +202,7 @@ impl Stream {
         } = self;
         *phase = Phase::RequestHead;
         (*client, *server, *target, *avoid, *tarpit) = (None, None, None, None, None);
-        *queued_for = None;
+        (*queued_for, *after_head) = (None, None);
         (*frontend, *backend, *tries, *wait_until_ms) = (0, 0, 0, 0);
         for flag in [
             slot_held,

@@ -137,7 +137,7 @@ impl Core {
             // While a server works on it the client owes nothing.
             self.set_deadline(client, net::timers::NEVER_MS);
         }
-        stream.phase = Phase::FrontendContent;
+        stream.phase = stream.after_head.take().unwrap_or(Phase::FrontendContent);
         // An expression looks at bodies: what came along is put where it can be seen, and then the stream has its turn.
         let body_at_hand = more_at_hand && !stream.upload.done;
         if !(body_at_hand && cx.running.config.needs.request_body) {
@@ -147,7 +147,7 @@ impl Core {
 
     /// Looks for an HTTP request in the bytes of a TCP stream, for its rules (manual §7.3.5 req.proto_http).
     pub fn sniff_http<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &mut Stream) {
-        if stream.http_in_tcp || stream.txn.never_http {
+        if stream.txn.is_http || stream.http_in_tcp || stream.txn.never_http {
             return;
         }
         let limits = cx.running.limits();
@@ -219,10 +219,15 @@ impl Core {
 
     /// `use_backend` in order, then `default_backend`; a `listen` serves itself.
     pub fn switch_backend<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
+        if stream.backend_counted {
+            // Chosen before the stream became HTTP.
+            return Step::Go(Phase::BackendContent);
+        }
         if cx.running.sniffs_http[stream.frontend] {
             self.sniff_http(cx, stream);
         }
         let proxy = cx.running.proxy(stream.frontend);
+        let is_http = stream.txn.is_http;
         let mut chosen = None;
         for rule in &proxy.use_backend {
             let holds = match &rule.condition {
@@ -237,7 +242,7 @@ impl Core {
                         self.render(cx, stream, format, &mut name);
                         // A name that no backend of this mode has falls through (manual §4.2 use_backend); one that is
                         // written out was checked when the configuration was loaded.
-                        let named = cx.running.backend_named(&name, proxy.mode);
+                        let named = cx.running.backend_named(&name, is_http);
                         name.clear();
                         self.text = name;
                         named
@@ -256,12 +261,40 @@ impl Core {
             self.fail(cx, stream, 503);
             return Step::Wait;
         };
+        let backend_is_http = cx.running.is_http(backend);
+        if is_http && !backend_is_http {
+            // Only a TCP frontend may have such a backend, for those of its streams that stay TCP.
+            stream.ended_by(b'I', b'R');
+            self.cut(cx, stream);
+            return Step::Wait;
+        }
         stream.backend = backend;
         stream.txn.backend = Some(backend as u32);
         stream.backend_counted = true;
         self.count(Count::Backend(backend));
         self.mark(cx, Pace::Streams(backend));
-        Step::Go(Phase::BackendContent)
+        match is_http == backend_is_http {
+            true => Step::Go(Phase::BackendContent),
+            false => self.upgrade(cx, stream),
+        }
+    }
+
+    /// A TCP stream goes on as HTTP (manual §4.4 switch-mode), and so do all later ones of its connection. What came is read
+    /// again as a request; the frontend's HTTP rules are next.
+    pub fn upgrade<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &mut Stream) -> Step {
+        stream.txn.is_http = true;
+        (stream.http_in_tcp, stream.txn.never_http) = (false, false);
+        stream.inspecting = false;
+        stream.after_head = Some(Phase::FrontendBody);
+        if let Some(conn) = stream.client {
+            if let Some(client) = self.conns.client(conn) {
+                client.is_http = true;
+            }
+            let timeouts = &cx.running.timeouts[stream.frontend];
+            self.set_deadline(conn, deadline(cx.now(), timeouts.http_request));
+            self.poked.push(conn);
+        }
+        Step::Go(Phase::RequestHead)
     }
 
     /// `option http-buffer-request` of the frontend.

@@ -6,7 +6,7 @@ use config::build::Settings;
 use config::condition::BuildInfo;
 use config::environment::Environment;
 use config::load::{LoadOptions, load};
-use config::model::{HttpReuse, Mode, SendProxy};
+use config::model::{HttpAction, HttpReuse, Mode, SendProxy};
 use config::reader::Input;
 use spangate_proxy::Running;
 
@@ -117,6 +117,18 @@ const TEXTS: &[(&str, &str)] = &[
     ),
     ("deny", "http-request deny if { path_end /1 }"),
     (
+        "pauses and rewrites",
+        "http-request pause 70 if { rand(2) eq 0 }\n http-request replace-path ^/(.*) /r/\\1 if FALSE\n http-request set-header x-rule %[path]\n http-response pause rand(2),mul(90)\n http-after-response set-header x-rule %[status]",
+    ),
+    (
+        "queues by class",
+        "http-reuse always\n default-server maxconn 1\n http-request set-priority-class rand(3)\n http-request set-priority-offset rand(500)",
+    ),
+    (
+        "tcp to http",
+        "mode tcp\ndefault_backend app\nbackend app\nmode http\n http-reuse always",
+    ),
+    (
         "inspect",
         "tcp-request inspect-delay 2s\n tcp-request content accept if { req.len ge 0 }",
     ),
@@ -170,7 +182,10 @@ fn setup(name: &'static str, lines: &str) -> Setup {
         reuse: back.http_reuse,
         logs_early: proxy.options.logasap,
         logs_paths: proxy.mode == Mode::Http,
-        denies: !proxy.http_request.is_empty(),
+        denies: proxy
+            .http_request
+            .iter()
+            .any(|rule| matches!(rule.action, HttpAction::Deny(_))),
         aborts: proxy.aborts_on_close(),
         accepts_proxy: proxy.binds[0].accept_proxy,
         sends_proxy: !matches!(back.servers[0].send_proxy, SendProxy::No),

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use super::keywords::{KEYWORDS, Keyword};
-use super::matcher::{METHODS, Matcher, Method};
 use super::{Acl, Acls, Condition, Line, Suite, Term, predefined};
 use crate::compile::Reading;
 use crate::compile::expression::{Compiled, name_end};
 use crate::compile::suggest;
+use crate::pattern::inline::Matcher;
+use crate::pattern::method::{METHODS, Method};
+use crate::pattern::{Columns, How, Lookup, ValueKinds, Wanted};
 use crate::text::parse_int;
 use crate::{Compiler, ExprError, Kind, Place, fetch, known};
 
@@ -139,18 +141,35 @@ fn warn_misplaced(compiler: &mut Compiler, acl: &Acl, index: usize, word: &str, 
 struct Flags {
     method: Option<Method>,
     ignore_case: bool,
-    patterns: Vec<String>,
+    strict_addresses: bool,
+    /// `-M`: files have values.
+    with_values: bool,
+    /// `-u`: its word and the number.
+    id: Option<(usize, u32)>,
+    files: Vec<Lookup>,
     /// Where the patterns begin.
     next: usize,
+}
+
+impl Flags {
+    fn how(&self, method: Method) -> How {
+        How {
+            method,
+            ignore_case: self.ignore_case && method.may_ignore_case(),
+            strict_addresses: self.strict_addresses && method == Method::Ip,
+        }
+    }
 }
 
 /// Compiles a fetch or an ACL keyword, flags and patterns.
 fn line(compiler: &mut Compiler, words: &[&str]) -> Result<Line, ExprError> {
     let first = words.first().copied().unwrap_or("");
-    let (compiled, own_method) = sample(compiler, first)?;
+    let (compiled, keyword, converted) = sample(compiler, first)?;
+    // A converter after it changes the type, and with it the method.
+    let own_method = keyword.filter(|_| !converted).map(|keyword| keyword.method);
     let kind = compiled.expr.kind();
     let default = own_method.or_else(|| Method::default_of(kind));
-    let flags = flags(words, kind, default, compiled.fetch.name)?;
+    let mut flags = flags(compiler, words, kind, default, compiled.fetch.name)?;
     let method = flags.method.or(default).ok_or_else(|| {
         let message = format!(
             "matching method must be specified first (using '-m') when using a sample fetch of this type ('{}')",
@@ -165,17 +184,82 @@ fn line(compiler: &mut Compiler, words: &[&str]) -> Result<Line, ExprError> {
              please use '-m found'. If you wanted to force an int to match as a bool, please use '-m bool'."
         )));
     }
-    let matcher = patterns(words, &flags, method)?;
+    if let Some(keyword) =
+        keyword.filter(|keyword| keyword.names_method() && keyword.method != method)
+    {
+        compiler.warn(ExprError::at(
+            0,
+            0,
+            first.len(),
+            format!(
+                "original matching method '{}' was overwritten and will not be applied as expected",
+                keyword.name
+            ),
+        ));
+    }
+    let how = flags.how(method);
+    let written = written_patterns(words, flags.next, method)?;
+    let matcher = match flags.id {
+        Some(id) => {
+            flags
+                .files
+                .push(with_id(compiler, words, id, how, &written)?);
+            Matcher::new(how, &[])
+        }
+        None => {
+            let texts: Vec<String> = written.iter().map(|(_, text)| text.clone()).collect();
+            Matcher::new(how, &texts)
+        }
+    };
+    let matcher = matcher.map_err(|(at, message)| {
+        let index = written.get(at).map_or(0, |(index, _)| *index);
+        at_word(words, index, message)
+    })?;
     Ok(Line {
         expr: compiled.expr,
         keyword: compiled.fetch.name,
         source: compiled.fetch.source,
+        files: flags.files.into(),
         matcher,
     })
 }
 
-/// The sample of an `acl` line, and the method that an ACL keyword brings.
-fn sample(compiler: &mut Compiler, word: &str) -> Result<(Compiled, Option<Method>), ExprError> {
+/// Patterns that can be edited because they have a number.
+fn with_id(
+    compiler: &mut Compiler,
+    words: &[&str],
+    (word, id): (usize, u32),
+    how: How,
+    written: &[(usize, String)],
+) -> Result<Lookup, ExprError> {
+    let wanted = Wanted {
+        columns: Columns::Keys,
+        how,
+        values: ValueKinds::default(),
+    };
+    let source = compiler.source.clone();
+    let (lookup, is_new) = compiler
+        .references
+        .with_id(id, wanted, &source)
+        .map_err(|message| at_word(words, word, message))?;
+    for (index, pattern) in written.iter().filter(|_| is_new) {
+        lookup
+            .add(pattern.as_bytes())
+            .map_err(|message| at_word(words, *index, message))?;
+    }
+    Ok(lookup)
+}
+
+fn at_word(words: &[&str], index: usize, message: String) -> ExprError {
+    let length = words.get(index).map_or(0, |word| word.len());
+    ExprError::at(index, 0, length, message)
+}
+
+/// The sample of an `acl` line, the ACL keyword if it is one, and whether converters follow it.
+fn sample(
+    compiler: &mut Compiler,
+    word: &str,
+) -> Result<(Compiled, Option<&'static Keyword>, bool), ExprError> {
     let end = name_end(word, 0);
     let Some(keyword) = KEYWORDS.iter().find(|keyword| keyword.name == &word[..end]) else {
         let compiled = compiler
@@ -184,12 +268,12 @@ fn sample(compiler: &mut Compiler, word: &str) -> Result<(Compiled, Option<Metho
                 error.message = format!("{} in ACL expression '{word}'", error.message);
                 error
             })?;
-        return Ok((compiled, None));
+        return Ok((compiled, None, false));
     };
     let Keyword {
         name,
         fetch: behind,
-        method,
+        ..
     } = keyword;
     let Some(fetch) = fetch::find(behind) else {
         let names = fetch::all().map(|fetch| fetch.name);
@@ -207,12 +291,12 @@ fn sample(compiler: &mut Compiler, word: &str) -> Result<(Compiled, Option<Metho
             error.message = format!("ACL keyword '{name}' : {}", error.message);
             error
         })?;
-    // A converter after it changes the type, and with it the method.
     let converted = compiled.expr.has_converters();
-    Ok((compiled, (!converted).then_some(*method)))
+    Ok((compiled, Some(keyword), converted))
 }
 
 fn flags(
+    compiler: &mut Compiler,
     words: &[&str],
     kind: Kind,
     default: Option<Method>,
@@ -221,7 +305,10 @@ fn flags(
     let mut flags = Flags {
         method: None,
         ignore_case: false,
-        patterns: Vec::new(),
+        strict_addresses: false,
+        with_values: false,
+        id: None,
+        files: Vec::new(),
         next: 1,
     };
     let mut loaded = false;
@@ -234,12 +321,13 @@ fn flags(
         match *word {
             "--" => break,
             "-i" => flags.ignore_case = true,
-            // Names are never resolved here: an address is an address.
-            "-n" => {}
+            // Names are never resolved here; what is left are addresses that are cut short.
+            "-n" => flags.strict_addresses = true,
+            "-M" => flags.with_values = true,
             "-u" => {
-                let id = value.ok_or_else(missing)?;
-                parse_int(id)
-                    .ok_or_else(|| fault("the argument of -u must be an integer".into()))?;
+                let id = value.ok_or_else(missing)?.parse();
+                let id = id.map_err(|_| fault("the argument of -u must be an integer".into()))?;
+                flags.id = Some((at + 1, id));
                 flags.next += 1;
             }
             "-m" => {
@@ -261,16 +349,26 @@ fn flags(
             }
             "-f" => {
                 let path = value.ok_or_else(missing)?;
-                if flags.method.or(default).is_none() {
+                let Some(method) = flags.method.or(default) else {
                     return Err(fault(format!(
                         "matching method must be specified first (using '-m') when using a sample fetch of this type ('{fetch}')"
                     )));
-                }
-                flags.patterns.extend(read_patterns(path).map_err(fault)?);
+                };
+                let wanted = Wanted {
+                    columns: match flags.with_values {
+                        true => Columns::KeysAndValues,
+                        false => Columns::Keys,
+                    },
+                    how: flags.how(method),
+                    values: ValueKinds::default(),
+                };
+                let source = &compiler.source;
+                let file = compiler.references.lookup(path, wanted, source);
+                let file = file.map_err(|message| at_word(words, at + 1, message))?;
+                flags.files.push(file);
                 loaded = true;
                 flags.next += 1;
             }
-            "-M" => return Err(fault("'-M' is known but not implemented yet".into())),
             _ => {
                 return Err(fault(format!(
                     "'{word}' is not a valid ACL option. Please use '--' before any pattern beginning with a '-'"
@@ -296,67 +394,28 @@ fn method_named(name: &str, kind: Kind, fetch: &str) -> Result<Method, String> {
     }
 }
 
-/// Patterns of a file: one a line, without blanks before it; lines that begin with `#` and empty ones are left out.
-fn read_patterns(path: &str) -> Result<Vec<String>, String> {
-    for prefix in ["virt@", "opt@"] {
-        if path.starts_with(prefix) {
-            return Err(format!(
-                "pattern file <{path}>: '{prefix}' is known but not implemented yet"
-            ));
+/// The patterns among the words from `first` on and where each stands. Operators are worked into those that follow.
+fn written_patterns(
+    words: &[&str],
+    first: usize,
+    method: Method,
+) -> Result<Vec<(usize, String)>, ExprError> {
+    let mut patterns = Vec::new();
+    let mut operator = Operator::Eq;
+    for (index, word) in words.iter().enumerate().skip(first) {
+        if !method.takes_operators() {
+            patterns.push((index, (*word).to_owned()));
+        } else if let Some(named) = Operator::named(word) {
+            operator = named;
+        } else if operator == Operator::Eq || word.contains([':', '-']) {
+            patterns.push((index, (*word).to_owned()));
+        } else {
+            let range = operator.range(word, method);
+            let range = range.map_err(|message| at_word(words, index, message))?;
+            patterns.push((index, range));
         }
     }
-    let path = path.strip_prefix("file@").unwrap_or(path);
-    let bytes = std::fs::read(path).map_err(|_| format!("failed to open pattern file <{path}>"))?;
-    let text =
-        String::from_utf8(bytes).map_err(|_| format!("pattern file <{path}> is not UTF-8 text"))?;
-    let lines = text.split('\n').filter(|line| !line.starts_with('#'));
-    let patterns = lines.map(|line| {
-        line.trim_start_matches([' ', '\t'])
-            .split('\r')
-            .next()
-            .unwrap_or("")
-    });
-    Ok(patterns
-        .filter(|pattern| !pattern.is_empty())
-        .map(str::to_owned)
-        .collect())
-}
-
-/// The matcher of the patterns in files and words.
-fn patterns(words: &[&str], flags: &Flags, method: Method) -> Result<Matcher, ExprError> {
-    let mut patterns = flags.patterns.clone();
-    let mut places = vec![flags.next.saturating_sub(1); patterns.len()];
-    let mut operator = None;
-    for (index, word) in words.iter().enumerate().skip(flags.next) {
-        if method.takes_operators() {
-            if let Some(named) = Operator::named(word) {
-                operator = Some(named);
-                continue;
-            }
-            if let Some(operator) =
-                operator.filter(|operator| *operator != Operator::Eq && !word.contains([':', '-']))
-            {
-                let range = operator.range(word, method).ok_or_else(|| {
-                    let message = format!("'{word}' is neither a number nor a supported operator");
-                    ExprError::at(index, 0, word.len(), message)
-                })?;
-                patterns.push(range);
-                places.push(index);
-                continue;
-            }
-        }
-        patterns.push((*word).to_owned());
-        places.push(index);
-    }
-    Matcher::new(method, flags.ignore_case, &patterns).map_err(|(pattern, message)| {
-        let index = places.get(pattern).copied().unwrap_or(0);
-        ExprError::at(
-            index,
-            0,
-            words.get(index).map_or(0, |word| word.len()),
-            message,
-        )
-    })
+    Ok(patterns)
 }
 
 /// An operator before a number.
@@ -382,24 +441,31 @@ impl Operator {
     }
 
     /// The range of an operator and its number, as a pattern.
-    fn range(self, word: &str, method: Method) -> Option<String> {
+    fn range(self, word: &str, method: Method) -> Result<String, String> {
+        let neither = || format!("'{word}' is neither a number nor a supported operator");
         let number = match method {
             Method::Version => {
                 let (major, minor) = word.split_once('.').unwrap_or((word, "0"));
-                i64::from(major.parse::<u16>().ok()?) << 16 | i64::from(minor.parse::<u16>().ok()?)
+                let part = |text: &str, what| match parse_int(text) {
+                    Some(value) => u16::try_from(value)
+                        .map_err(|_| format!("'{word}' contains too large a {what} value")),
+                    None => Err(neither()),
+                };
+                let (major, minor) = (part(major, "major")?, part(minor, "minor")?);
+                i64::from(major) << 16 | i64::from(minor)
             }
-            _ => parse_int(word)?,
+            _ => parse_int(word).ok_or_else(neither)?,
         };
         let number = match self {
-            Operator::Gt => number.checked_add(1)?,
-            Operator::Lt => number.checked_sub(1)?,
+            Operator::Gt => number.checked_add(1).ok_or_else(neither)?,
+            Operator::Lt => number.checked_sub(1).ok_or_else(neither)?,
             Operator::Eq | Operator::Ge | Operator::Le => number,
         };
         let text = match method {
             Method::Version => format!("{}.{}", number >> 16, number & 0xffff),
             _ => number.to_string(),
         };
-        Some(match self {
+        Ok(match self {
             Operator::Eq => text,
             Operator::Ge | Operator::Gt => format!("{text}:"),
             Operator::Le | Operator::Lt => format!(":{text}"),

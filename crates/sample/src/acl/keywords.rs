@@ -1,6 +1,6 @@
 //! ACL keywords: a name that stands for a fetch together with its matching method (manual §7.1).
 
-use super::matcher::Method::{self, *};
+use crate::pattern::method::Method::{self, *};
 
 /// A keyword, the fetch it stands for and how it matches.
 pub(crate) struct Keyword {
@@ -10,6 +10,13 @@ pub(crate) struct Keyword {
     pub fetch: &'static str,
     /// Its matching method.
     pub method: Method,
+}
+
+impl Keyword {
+    /// Whether its name says how it matches, so that another method (`-m`) is a surprise.
+    pub(crate) fn names_method(&self) -> bool {
+        !matches!(self.method, Str | Int | Bin)
+    }
 }
 
 const fn word(name: &'static str, fetch: &'static str, method: Method) -> Keyword {

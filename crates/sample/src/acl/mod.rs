@@ -1,18 +1,19 @@
 //! ACLs and the conditions made of them (manual §7.1, §7.2).
 //!
 //! `compile` reads them, `keywords` lists the names that stand for a fetch with a matching method, `predefined` those
-//! that need no declaration, `matcher` holds the patterns.
+//! that need no declaration; the patterns are those of [`crate::pattern`].
 
 pub(crate) mod compile;
 pub(crate) mod keywords;
-pub(crate) mod matcher;
 mod predefined;
 
 use std::sync::Arc;
 
+use crate::cast::cast;
 use crate::fetch::{Cursor, Source};
-use crate::{Expr, Scope};
-use matcher::Matcher;
+use crate::pattern::Lookup;
+use crate::pattern::inline::Matcher;
+use crate::{Expr, Scope, Value};
 
 /// The named ACLs of one section. Compile every `acl` line of a section before the conditions that use them.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +46,9 @@ struct Line {
     /// The fetch's name, for messages.
     keyword: &'static str,
     source: &'static Source,
+    /// The sets that it shares with others.
+    files: Box<[Lookup]>,
+    /// The patterns that are written out.
     matcher: Matcher,
 }
 
@@ -153,7 +157,7 @@ impl Line {
         loop {
             cursor.more = false;
             let value = self.expr.next(scope, &mut cursor);
-            if value.is_some_and(|value| self.matcher.matches(value)) {
+            if value.is_some_and(|value| self.matches(value)) {
                 return Verdict::True;
             }
             if !cursor.more {
@@ -165,6 +169,12 @@ impl Line {
         } else {
             Verdict::False
         }
+    }
+
+    fn matches(&self, value: Value<'_>) -> bool {
+        cast(value, self.matcher.kind()).is_some_and(|value| {
+            self.matcher.matches(&value) || self.files.iter().any(|file| file.matches(&value))
+        })
     }
 }
 

@@ -220,7 +220,7 @@ fn pattern_files() {
         error.message,
         format!("failed to open pattern file <{file}>")
     );
-    assert_eq!(error.word, 2);
+    assert_eq!(error.word, 3);
 }
 
 #[test]

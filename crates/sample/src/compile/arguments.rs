@@ -3,8 +3,10 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::Compiler;
-use crate::args::{Arg, ArgKind, Args, ListError, Spec, Written, split};
+use crate::args::{Arg, ArgKind, Args, ListError, MapUse, Spec, Written, split};
 use crate::fetch::CheckFn;
+use crate::pattern::method::Method;
+use crate::pattern::{Columns, How, Output, ValueKinds, Wanted};
 use crate::text::{parse_int, read_int};
 
 impl Compiler {
@@ -137,8 +139,26 @@ impl Compiler {
                 let (backend, server) = self.names.server(&text)?;
                 Arg::Server { backend, server }
             }
+            ArgKind::Map(method, output) => self.map_argument(&text, method, output)?,
             ArgKind::Acls => return Err(invalid()),
         })
+    }
+
+    fn map_argument(&mut self, name: &str, method: Method, output: Output) -> Result<Arg, String> {
+        let wanted = Wanted {
+            columns: Columns::KeysAndValues,
+            how: How {
+                method,
+                ignore_case: false,
+                strict_addresses: method == Method::Ip,
+            },
+            values: ValueKinds {
+                int: output == Output::Int,
+                ip: output == Output::Ip,
+            },
+        };
+        let lookup = self.references.lookup(name, wanted, &self.source)?;
+        Ok(Arg::Map(Box::new(MapUse { lookup, output })))
     }
 
     fn acls_argument(&mut self, written: &[Written]) -> Result<Arg, String> {
@@ -168,7 +188,7 @@ fn regex_argument(pattern: &str, flags: &[u8]) -> Result<Arg, String> {
             char::from(*other)
         ));
     }
-    let regex = crate::acl::matcher::regex(pattern, flags.contains(&b'i'))?;
+    let regex = crate::regex::compile(pattern, flags.contains(&b'i'))?;
     Ok(Arg::Regex {
         regex: Box::new(regex),
         global: flags.contains(&b'g'),

@@ -13,7 +13,10 @@ pub(crate) use expression::Reading;
 pub use needs::Needs;
 
 use crate::names::Names;
-use crate::{Acls, Condition, Expr, ExprError, LogFormat, Place, SlotCounts, VarRef};
+use crate::pattern::{References, Source};
+use crate::{Acls, Condition, Expr, ExprError, LogFormat, Place, Reference, SlotCounts, VarRef};
+use std::path::Path;
+use std::sync::Arc;
 
 /// How a log format writes what it writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +36,9 @@ pub enum Style {
 pub struct Compiler {
     pub(crate) names: Names,
     pub(crate) needs: Needs,
+    pub(crate) references: References,
+    /// Where what is compiled now is written.
+    pub(crate) source: Source,
     warnings: Vec<ExprError>,
 }
 
@@ -52,6 +58,30 @@ impl Compiler {
     /// Tells the name of a server of that proxy, in the order of their indexes.
     pub fn declare_server(&mut self, proxy: u32, name: &str) {
         self.names.declare_server(proxy, name);
+    }
+
+    /// Where what is compiled from now on is written, and the folder that names of pattern files are relative to.
+    pub fn enter_line(&mut self, file: &str, line: usize, directory: &Path) {
+        if self.source.file != file {
+            file.clone_into(&mut self.source.file);
+        }
+        if self.source.directory != directory {
+            self.source.directory = directory.to_owned();
+        }
+        self.source.line = line;
+    }
+
+    /// The pattern set of a name (manual §2.7), for an action that edits it. It may be read by what is compiled later.
+    pub fn reference(&mut self, name: &str) -> Arc<Reference> {
+        self.references.named(name)
+    }
+
+    /// The pattern sets of the configuration, once everything is compiled, and the names of those that are edited but that
+    /// nothing reads.
+    pub fn take_references(&mut self) -> (References, Vec<String>) {
+        let mut references = std::mem::take(&mut self.references);
+        let unread = references.finish();
+        (references, unread)
     }
 
     /// The proxy whose section is compiled from now on: what `nbsrv` and `fe_conn` mean without an argument, and whose

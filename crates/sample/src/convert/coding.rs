@@ -157,7 +157,7 @@ fn as_bin(value: Value<'_>) -> Option<Value<'_>> {
     }
 }
 
-pub(super) fn nibble(digit: u8) -> Option<u8> {
+pub(crate) fn nibble(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
 

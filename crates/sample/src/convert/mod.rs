@@ -2,6 +2,7 @@
 
 pub(crate) mod coding;
 pub(crate) mod hash;
+pub(crate) mod map;
 pub(crate) mod number;
 pub(crate) mod string;
 mod variable;
@@ -103,6 +104,7 @@ const FAMILIES: &[&[Convert]] = &[
     string::CONVERTERS,
     coding::CONVERTERS,
     hash::CONVERTERS,
+    map::CONVERTERS,
     variable::CONVERTERS,
 ];
 

@@ -4,9 +4,9 @@ use super::coding::nibble;
 use super::{Convert, convert};
 use crate::args::ArgKind::{Int, IntOrVar, Regex, Str, Var, VarOrNothing};
 use crate::args::{Arg, NONE, int_at, spec, str_at};
-use crate::bytes::Buffer;
 use crate::cast::append_text;
 use crate::operator::int_of as operand;
+use crate::pattern::regex::expand;
 use crate::{Bytes, Kind, SAMPLE_BYTES_MAX, Scope, Value};
 
 const PART: crate::args::Spec = spec(2, &[Int, Str, Int]);
@@ -375,36 +375,6 @@ fn regsub<'a>(args: &'a [Arg], value: Value<'a>, _: &Scope<'a>) -> Option<Value<
     }
     out.extend(&text[copied..]);
     Some(Value::Str(Bytes::Owned(out).slice(0, SAMPLE_BYTES_MAX)))
-}
-
-/// `\0` to `\9` are groups, `\xHH` a byte, any other byte after a backslash itself.
-fn expand(out: &mut Buffer, template: &[u8], captures: &regex::bytes::Captures<'_>) {
-    let mut rest = template;
-    while let Some(at) = memchr::memchr(b'\\', rest) {
-        out.extend(&rest[..at]);
-        rest = &rest[at + 1..];
-        match rest {
-            [digit @ b'0'..=b'9', after @ ..] => {
-                out.extend(
-                    captures
-                        .get(usize::from(digit - b'0'))
-                        .map_or(b"", |group| group.as_bytes()),
-                );
-                rest = after;
-            }
-            [b'x', high, low, after @ ..] => {
-                // Checked when the expression was compiled.
-                out.push(nibble(*high).unwrap_or(0) << 4 | nibble(*low).unwrap_or(0));
-                rest = after;
-            }
-            [other, after @ ..] => {
-                out.push(*other);
-                rest = after;
-            }
-            [] => {}
-        }
-    }
-    out.extend(rest);
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::super::line::{Cursor, Parse};
 use super::super::proxy::ProxyBuild;
 use crate::model::{HeaderRewrite, HttpAction, NameMatch, NameMethod};
-use sample::Place;
+use sample::{LogFormat, Place};
 
 /// `set-header <name> <format>`
 pub fn set_header(
@@ -29,19 +29,28 @@ fn header(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     place: Place,
-) -> Parse<(sample::LogFormat, sample::LogFormat)> {
+) -> Parse<(String, LogFormat)> {
     let action = cursor.last();
     for at in [cursor.at, cursor.at + 1] {
         cursor
             .line
             .need(at, || format!("'{action}' expects exactly 2 arguments."))?;
     }
-    let name = build.shared.log_format(&cursor.line, cursor.at, place)?;
-    let value = build
-        .shared
-        .log_format(&cursor.line, cursor.at + 1, place)?;
-    cursor.at += 2;
+    let name = cursor.take().to_owned();
+    // Sent all the same, as HAProxy does; a colon before a name is that of HTTP/2.
+    let rest = name.strip_prefix(':').unwrap_or(&name);
+    if let Some(bad) = rest.chars().find(|letter| !is_token(*letter)) {
+        let message = format!("header name '{name}' contains forbidden character '{bad}'.");
+        let warning = cursor.fault(message).as_warning();
+        build.shared.settle(Err(warning));
+    }
+    let value = build.shared.log_format(&cursor.line, cursor.at, place)?;
+    cursor.at += 1;
     Ok((name, value))
+}
+
+fn is_token(letter: char) -> bool {
+    letter.is_ascii() && http::is_token(&[letter as u8])
 }
 
 /// `del-header <name> [-m <method>]`
@@ -168,11 +177,6 @@ pub fn early_hint(
     cursor: &mut Cursor<'_>,
     place: Place,
 ) -> Parse<HttpAction> {
-    let name = cursor.value("exactly 2 arguments")?.to_owned();
-    cursor.line.need(cursor.at, || {
-        "'early-hint' expects exactly 2 arguments.".into()
-    })?;
-    let value = build.shared.log_format(&cursor.line, cursor.at, place)?;
-    cursor.at += 1;
+    let (name, value) = header(build, cursor, place)?;
     Ok(HttpAction::EarlyHint { name, value })
 }

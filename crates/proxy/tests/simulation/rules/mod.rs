@@ -5,6 +5,7 @@ mod connections;
 mod facts;
 mod failures;
 mod messages;
+mod patterns;
 mod rewrites;
 mod script;
 mod sessions;

@@ -131,3 +131,54 @@ fn responses_are_inspected() {
         "c1 connects\ns1 ok\ns1 > bye\nc1 < bye\nc1 end\nlog 0 ----\nquiet",
     );
 }
+
+#[test]
+fn from_tcp_to_http() {
+    let backend = "default_backend be\nbackend be\nhttp-reuse always\nhttp-request set-header x-be 1\nserver one 127.0.0.1:81";
+    let rules = format!(
+        "mode tcp\ntcp-request inspect-delay 1s\ntcp-request content switch-mode http if HTTP\ntcp-request content reject if WAIT_END\nhttp-request set-header x-fe 1\nlog-format \"%ST %tsc %[last_rule_line]\"\n{backend}"
+    );
+    let answer = "HTTP/1.1 200 OK|content-length: 0||";
+    let forwarded = |path: &str| format!("GET {path} HTTP/1.1|host: a|x-fe: 1|x-be: 1||");
+    play(
+        "by a rule, and what follows on the connection",
+        &rules,
+        &format!(
+            "c1 > GET /1 HTTP/1.1|ho\nwait 10\ns1 none\nc1 > st: a||\ns1 ok\ns1 < {}\ns1 > {answer}\nc1 < {answer}\nlog 200 ---- 19\nc1 open\nc1 > GET /2 HTTP/1.1|host: a||\ns1 < {}\ns1 > {answer}\nc1 < {answer}\nlog 200 ---- 19\nquiet",
+            forwarded("/1"),
+            forwarded("/2")
+        ),
+    );
+    play(
+        "no request",
+        &rules,
+        "c1 > hello\nwait 1000\nc1 end\nlog 0 PR-- 20\nquiet",
+    );
+    play(
+        "by the backend",
+        &format!("mode tcp\nhttp-request set-header x-fe 1\n{backend}"),
+        &format!(
+            "c1 > POST / HTTP/1.1|host: a|content-length: 2||hi\ns1 ok\ns1 < POST / HTTP/1.1|host: a|content-length: 2|x-fe: 1|x-be: 1||hi\ns1 > {answer}\nc1 < {answer}\nlog 200 ----\nquiet"
+        ),
+    );
+    play(
+        "by the backend, without a request",
+        &format!("mode tcp\n{backend}"),
+        "c1 > GET / BAD||\nc1 <~ HTTP/1.1 400 Bad request\nc1 end\nlog 400 PR--\nquiet",
+    );
+    play(
+        "by the backend, and nothing comes",
+        &format!("mode tcp\n{backend}"),
+        "c1 connects\nwait 5000\nc1 <~ HTTP/1.1 408\nc1 end\nlog 408 cR--\nquiet",
+    );
+    play(
+        "to TCP servers it cannot",
+        "mode tcp\ntcp-request content switch-mode http",
+        "c1 > GET / HTTP/1.1|host: a||\nc1 end\ns1 none\nlog -1 IR--\nquiet",
+    );
+    play(
+        "by a computed name",
+        "mode tcp\ntcp-request inspect-delay 1s\ntcp-request content set-var(sess.b) str(web) if { req.len gt 0 }\nuse_backend %[var(sess.b)]\nbackend web\nserver one 127.0.0.1:81",
+        "c1 > GET / HTTP/1.1|host: a||\ns1 ok\ns1 <~ GET / HTTP/1.1|host: a|",
+    );
+}

@@ -209,7 +209,29 @@ fn response_version<'a>(_: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) ->
 }
 
 fn proto_http<'a>(_: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Value<'a>> {
-    request(scope, cursor).map(|_| Value::Bool(true))
+    if scope.txn.is_some_and(|txn| txn.is_http) {
+        return request(scope, cursor).map(|_| Value::Bool(true));
+    }
+    // Bytes of a TCP stream may be a request as well.
+    thread_local! {
+        static HEAD: std::cell::RefCell<Head> = std::cell::RefCell::default();
+    }
+    let parsed = HEAD.with_borrow_mut(|head| {
+        ::http::h1::parse_request(
+            scope.request_data,
+            ::http::h1::Limits::default(),
+            ::http::h1::Strictness::Relaxed,
+            head,
+        )
+    });
+    match parsed {
+        Ok(None) => {
+            cursor.may_change = true;
+            None
+        }
+        Ok(Some(_)) => Some(Value::Bool(true)),
+        Err(_) => Some(Value::Bool(false)),
+    }
 }
 
 fn path_and_query(head: &Head) -> Option<(&[u8], Option<&[u8]>)> {

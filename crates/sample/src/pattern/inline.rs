@@ -1,0 +1,285 @@
+//! Patterns that are written out in the configuration: compiled once for their method, never changed.
+//!
+//! There are mostly few of them, which are compared faster than a table is asked; many exact texts are hashed, many
+//! regular expressions or parts of texts are one automaton.
+
+use std::collections::HashSet;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::method::Method;
+use super::parse::{Network, Range, length_of, prefix6};
+use super::regex::{Regex, any_of};
+use super::texts::{DIR_DELIMITERS, DOM_DELIMITERS, trimmed};
+use super::uses::{How, bad_hex};
+use crate::cast::{embedded_ipv4, method_of};
+use crate::convert::coding::from_hex;
+use crate::{Bytes, Kind, Value};
+
+/// Patterns, ready to be compared with.
+#[derive(Debug)]
+pub(crate) struct Matcher {
+    kind: Kind,
+    folds: bool,
+    ignore_case: bool,
+    patterns: Patterns,
+}
+
+#[derive(Debug)]
+enum Patterns {
+    Found,
+    NotZero,
+    Ranges(Vec<Range>),
+    Lengths(Vec<Range>),
+    Networks(Networks),
+    Exact(Exact),
+    Parts(Part, Vec<Box<[u8]>>),
+    Regexes(Vec<Regex>),
+    Methods(Vec<Box<[u8]>>),
+}
+
+/// Texts to be equal to. A few are compared faster than one is hashed.
+#[derive(Debug)]
+enum Exact {
+    Few(Vec<Box<[u8]>>),
+    Many(HashSet<Box<[u8]>>),
+}
+
+/// Up to this many texts are compared one by one.
+const FEW_MAX: usize = 8;
+
+impl Exact {
+    fn new(texts: Vec<Box<[u8]>>) -> Exact {
+        if texts.len() <= FEW_MAX {
+            Exact::Few(texts)
+        } else {
+            Exact::Many(texts.into_iter().collect())
+        }
+    }
+
+    fn contains(&self, text: &[u8]) -> bool {
+        match self {
+            Exact::Few(texts) => texts.iter().any(|known| **known == *text),
+            Exact::Many(texts) => texts.contains(text),
+        }
+    }
+}
+
+/// Which part of a text a pattern is compared with.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    Beginning,
+    End,
+    Anywhere,
+    /// Between these bytes.
+    Between(&'static [u8]),
+}
+
+impl Matcher {
+    /// Makes the matcher of a method's patterns.
+    ///
+    /// # Errors
+    /// The index of the faulty pattern and what is wrong with it.
+    pub(crate) fn new(how: How, patterns: &[String]) -> Result<Matcher, (usize, String)> {
+        let folded = || texts(patterns, how.ignore_case);
+        let compiled = match how.method {
+            Method::Found => Patterns::Found,
+            Method::Bool => Patterns::NotZero,
+            Method::Int => Patterns::Ranges(each(patterns, Range::parse)?),
+            Method::Version => Patterns::Ranges(each(patterns, Range::parse_version)?),
+            Method::Len => Patterns::Lengths(each(patterns, Range::parse)?),
+            Method::Ip => {
+                let network = |text: &str| Network::parse(text, !how.strict_addresses);
+                Patterns::Networks(Networks::new(&each(patterns, network)?))
+            }
+            Method::Bin => Patterns::Exact(Exact::new(each(patterns, |text| {
+                from_hex(text.as_bytes())
+                    .map(Vec::into_boxed_slice)
+                    .ok_or_else(|| bad_hex(text.as_bytes()))
+            })?)),
+            Method::Str => Patterns::Exact(Exact::new(folded())),
+            Method::Beg => Patterns::Parts(Part::Beginning, folded()),
+            Method::End => Patterns::Parts(Part::End, folded()),
+            Method::Sub => Patterns::Parts(Part::Anywhere, folded()),
+            Method::Dir => between(DIR_DELIMITERS, folded()),
+            Method::Dom => between(DOM_DELIMITERS, folded()),
+            Method::Reg => Patterns::Regexes(any_of(patterns, how.ignore_case)?),
+            Method::Verb => Patterns::Methods(texts(patterns, false)),
+        };
+        Ok(Matcher {
+            kind: how.method.kind(),
+            folds: how.folds(),
+            ignore_case: how.ignore_case,
+            patterns: compiled,
+        })
+    }
+
+    /// The type that it compares.
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Whether a sample, cast to [`Matcher::kind`], matches one of the patterns.
+    pub(crate) fn matches(&self, value: &Value<'_>) -> bool {
+        let folded = folded(value, self.folds);
+        match (&self.patterns, folded.as_ref().unwrap_or(value)) {
+            (Patterns::Found, _) => true,
+            (Patterns::NotZero, value) => is_true(value),
+            (Patterns::Ranges(ranges), Value::Int(value)) => {
+                ranges.iter().any(|range| range.contains(*value))
+            }
+            (Patterns::Lengths(ranges), Value::Str(text)) => {
+                ranges.iter().any(|range| range.contains(text.len() as i64))
+            }
+            (Patterns::Networks(networks), Value::Ipv4(ip)) => {
+                networks.contain4(*ip) || networks.contain6(ip.to_ipv6_mapped())
+            }
+            (Patterns::Networks(networks), Value::Ipv6(ip)) => {
+                networks.contain6(*ip) || embedded_ipv4(*ip).is_some_and(|ip| networks.contain4(ip))
+            }
+            (Patterns::Exact(set), Value::Str(text) | Value::Bin(text)) => set.contains(text),
+            (Patterns::Parts(part, patterns), Value::Str(text)) => {
+                patterns.iter().any(|pattern| part.of(text, pattern))
+            }
+            (Patterns::Regexes(all), Value::Str(text)) => {
+                all.iter().any(|regex| regex.is_match(text))
+            }
+            (Patterns::Methods(names), Value::Method(method, name)) => names.iter().any(|known| {
+                **known == **name
+                    || (*method == http::Method::Other
+                        && self.ignore_case
+                        && known.eq_ignore_ascii_case(name))
+                    || (*method != http::Method::Other && method_of(known) == *method)
+            }),
+            _ => false,
+        }
+    }
+}
+
+/// Whether a number is not 0.
+pub(super) fn is_true(value: &Value<'_>) -> bool {
+    matches!(value, Value::Bool(true)) || matches!(value, Value::Int(number) if *number != 0)
+}
+
+/// A text in lower case, where it is to be and is not yet.
+pub(super) fn folded<'a>(value: &Value<'_>, ignore_case: bool) -> Option<Value<'a>> {
+    match value {
+        Value::Str(text) if ignore_case && text.iter().any(u8::is_ascii_uppercase) => {
+            let mut buffer = Bytes::buffer();
+            buffer.extend(text);
+            buffer.bytes_mut().make_ascii_lowercase();
+            Some(Value::Str(buffer.into()))
+        }
+        _ => None,
+    }
+}
+
+impl Part {
+    fn of(self, text: &[u8], pattern: &[u8]) -> bool {
+        match self {
+            Part::Beginning => text.starts_with(pattern),
+            Part::End => text.ends_with(pattern),
+            Part::Anywhere => memchr::memmem::find(text, pattern).is_some(),
+            Part::Between(delimiters) => is_between(text, pattern, delimiters),
+        }
+    }
+}
+
+/// Whether the pattern stands in the text with delimiters or the text's ends on both sides.
+fn is_between(text: &[u8], pattern: &[u8], delimiters: &[u8]) -> bool {
+    if pattern.is_empty() {
+        return false;
+    }
+    let mut after_delimiters =
+        (0..text.len()).filter(|at| *at == 0 || delimiters.contains(&text[at - 1]));
+    after_delimiters.any(|at| {
+        let closing = text.get(at + pattern.len());
+        text[at..].starts_with(pattern) && closing.is_none_or(|byte| delimiters.contains(byte))
+    })
+}
+
+/// Delimiters around a pattern mean nothing.
+fn between(delimiters: &'static [u8], texts: Vec<Box<[u8]>>) -> Patterns {
+    let texts = texts.iter().map(|text| trimmed(text, delimiters).into());
+    Patterns::Parts(Part::Between(delimiters), texts.collect())
+}
+
+fn texts(patterns: &[String], ignore_case: bool) -> Vec<Box<[u8]>> {
+    let fold = |text: &String| {
+        if ignore_case {
+            text.to_ascii_lowercase()
+        } else {
+            text.clone()
+        }
+    };
+    patterns
+        .iter()
+        .map(|text| fold(text).into_bytes().into_boxed_slice())
+        .collect()
+}
+
+fn each<T>(
+    patterns: &[String],
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Vec<T>, (usize, String)> {
+    let parsed = patterns
+        .iter()
+        .enumerate()
+        .map(|(index, text)| parse(text).map_err(|message| (index, message)));
+    parsed.collect()
+}
+
+/// Networks as sorted ranges that do not overlap; masks with holes are compared one by one.
+#[derive(Debug, Default)]
+struct Networks {
+    v4: Vec<(u32, u32)>,
+    v6: Vec<(u128, u128)>,
+    holed: Vec<(u32, u32)>,
+}
+
+impl Networks {
+    fn new(networks: &[Network]) -> Networks {
+        let mut set = Networks::default();
+        for network in networks {
+            match *network {
+                Network::V4 { address, mask } if length_of(mask).is_some() => {
+                    set.v4.push((address, address | !mask));
+                }
+                Network::V4 { address, mask } => set.holed.push((address, mask)),
+                Network::V6 { address, bits } => set.v6.push((address, address | !prefix6(bits))),
+            }
+        }
+        set.v4 = merged(set.v4);
+        set.v6 = merged(set.v6);
+        set
+    }
+
+    fn contain4(&self, ip: Ipv4Addr) -> bool {
+        let ip = u32::from(ip);
+        contains(&self.v4, ip)
+            || self
+                .holed
+                .iter()
+                .any(|(address, mask)| ip & mask == *address)
+    }
+
+    fn contain6(&self, ip: Ipv6Addr) -> bool {
+        contains(&self.v6, u128::from(ip))
+    }
+}
+
+fn merged<T: Ord + Copy>(mut ranges: Vec<(T, T)>) -> Vec<(T, T)> {
+    ranges.sort_unstable();
+    let mut out: Vec<(T, T)> = Vec::with_capacity(ranges.len());
+    for (min, max) in ranges {
+        match out.last_mut() {
+            Some(last) if min <= last.1 => last.1 = last.1.max(max),
+            _ => out.push((min, max)),
+        }
+    }
+    out
+}
+
+fn contains<T: Ord + Copy>(ranges: &[(T, T)], value: T) -> bool {
+    let after = ranges.partition_point(|(min, _)| *min <= value);
+    after > 0 && value <= ranges[after - 1].1
+}

@@ -1,0 +1,95 @@
+//! Patterns: what ACLs and maps compare samples with.
+//!
+//! Patterns written out in the configuration are compiled for one use and never change ([`inline`]). Those of files,
+//! `virt@` sets and ACLs with an id are a [`Reference`]: loaded once, shared by all that name it, edited while traffic
+//! runs. A reference keeps its entries (`store`) and a compiled form for each way they are used (`uses`): hash tables
+//! (`index`) for texts, beginnings, ends, words (`texts`), networks and numbers, lists for the rest. All of it follows
+//! each edit in a time that does not depend on its size.
+//!
+//! Invariants: what a set contains was checked by all of its uses, so a search never meets a faulty pattern; a search
+//! takes nothing from the heap.
+
+pub(crate) mod inline;
+pub(crate) mod method;
+pub mod regex;
+
+mod file;
+mod hash;
+mod index;
+mod networks;
+mod numbers;
+mod parse;
+mod reference;
+mod registry;
+mod set;
+mod store;
+mod texts;
+mod twins;
+mod uses;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use crate::Value;
+use crate::cast::cast;
+
+pub use file::{FileLine, lines};
+pub use reference::{Columns, Draft, EditError, Reference};
+pub use registry::References;
+pub(crate) use registry::{Source, Wanted};
+pub(crate) use set::ValueKinds;
+pub(crate) use uses::How;
+
+/// A way to look values up in a reference.
+#[derive(Clone, Debug)]
+pub(crate) struct Lookup {
+    reference: Arc<Reference>,
+    /// The use in its set.
+    number: usize,
+    how: How,
+}
+
+/// What a lookup gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// The value.
+    Str,
+    /// The value as a number.
+    Int,
+    /// The value as an address.
+    Ip,
+    /// The key.
+    Key,
+    /// The value, in which `\0` to `\9` stand for what the groups of the key's regular expression matched.
+    Groups,
+}
+
+impl Lookup {
+    /// Whether a pattern matches; the value was cast to the method's type.
+    pub(crate) fn matches(&self, value: &Value<'_>) -> bool {
+        match self.how.method {
+            method::Method::Found => true,
+            method::Method::Bool => inline::is_true(value),
+            _ => match inline::folded(value, self.how.folds()) {
+                Some(folded) => self.reference.matches(self, &folded),
+                None => self.reference.matches(self, value),
+            },
+        }
+    }
+
+    /// Adds a pattern, when the configuration is loaded.
+    pub(crate) fn add(&self, pattern: &[u8]) -> Result<(), String> {
+        match self.reference.add(pattern, b"") {
+            Err(EditError::Refused(message)) => Err(message),
+            Err(EditError::NotFound) | Ok(()) => Ok(()),
+        }
+    }
+
+    /// What the entry says that decides for a value: none when no entry matches, none inside when it has no such output.
+    pub(crate) fn output<'a>(&self, output: Output, value: Value<'_>) -> Option<Option<Value<'a>>> {
+        let value = cast(value, self.how.method.kind())?;
+        self.reference.output(self, output, &value)
+    }
+}

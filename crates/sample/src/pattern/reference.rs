@@ -1,0 +1,384 @@
+//! A set of patterns that the configuration names, shared by all that use it and edited while they do.
+//!
+//! Readers take a lock that each thread has its own part of, so they do not meet. An edit prepares what it can while
+//! readers go on, then waits for those that are in the set and holds the others up for the time of one insertion.
+
+use std::sync::OnceLock;
+
+use crossbeam_utils::sync::ShardedLock;
+
+use super::registry::Source;
+use super::set::{Set, ValueKinds, int_of};
+use super::uses::How;
+use super::{Lookup, Output, inline};
+use crate::bytes::SAMPLE_BYTES_MAX;
+use crate::cast::{cast, ip_of};
+use crate::{Bytes, Value};
+
+/// Entries that are looked at while the lock is held once, when all are listed.
+const LISTED_AT_ONCE: u32 = 1024;
+
+/// Whether entries have values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Columns {
+    /// Patterns of ACLs: keys alone.
+    Keys,
+    /// Keys and values.
+    KeysAndValues,
+}
+
+/// A pattern file, a virtual one, or the patterns of an ACL with an id. See the module.
+#[derive(Debug)]
+pub struct Reference {
+    name: Option<Box<str>>,
+    id: OnceLock<u32>,
+    /// Of an ACL with an id: where it is.
+    source: Source,
+    /// Not set as long as nothing reads it.
+    columns: OnceLock<Columns>,
+    set: ShardedLock<Set>,
+}
+
+/// The next content of a reference, filled while the present one is in use.
+#[derive(Debug)]
+pub struct Draft {
+    set: Set,
+}
+
+/// An edit that was not done, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EditError {
+    /// The text is not a pattern or a value of this set.
+    Refused(String),
+    /// There is no entry of this key.
+    NotFound,
+}
+
+impl From<String> for EditError {
+    fn from(message: String) -> Self {
+        EditError::Refused(message)
+    }
+}
+
+impl Reference {
+    pub(super) fn new(name: Option<&str>) -> Reference {
+        Reference {
+            name: name.map(Into::into),
+            id: OnceLock::new(),
+            source: Source::default(),
+            columns: OnceLock::new(),
+            set: ShardedLock::new(Set::with_room(0)),
+        }
+    }
+
+    pub(super) fn with_id(id: u32, source: Source) -> Reference {
+        let mut reference = Reference::new(None);
+        reference.source = source;
+        reference.set_id(id);
+        reference
+    }
+
+    /// Whether it is that of an ACL at this place, which is known.
+    pub(super) fn is_of(&self, source: &Source) -> bool {
+        source.line > 0 && self.source == *source
+    }
+
+    /// Its name: the file's without prefix, `virt@…`, or none for the patterns of an ACL with an id (`-u`).
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Its number, by which it can be named as `#<id>` (`-u`, else counted).
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.id.get().copied().unwrap_or(u32::MAX)
+    }
+
+    /// Whether its entries have values.
+    #[must_use]
+    pub fn columns(&self) -> Columns {
+        self.columns.get().copied().unwrap_or(Columns::Keys)
+    }
+
+    /// How many entries it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.read(|set| set.store().len())
+    }
+
+    /// Whether it has no entry.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of memory that entries and tables take, without compiled regular expressions.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.read(Set::bytes)
+    }
+
+    /// The value of the first entry of this key, empty where entries have none; not what matches it but what is named so.
+    #[must_use]
+    pub fn value_of(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.read(|set| Some(set.store().value(set.find_key(key)?).to_vec()))
+    }
+
+    /// Calls `each` with key and value of every entry, in their order. The set is not locked meanwhile: what is edited at
+    /// the same time may be seen or not.
+    pub fn for_each(&self, mut each: impl FnMut(&[u8], &[u8])) {
+        let mut all = Vec::new();
+        let mut from = 0;
+        while let Some(some) = self.read(|set| set.store().numbers(from, LISTED_AT_ONCE)) {
+            all.extend(some);
+            from += LISTED_AT_ONCE;
+        }
+        all.sort_unstable();
+        let (mut texts, mut ends) = (Vec::new(), Vec::new());
+        for some in all.chunks(LISTED_AT_ONCE as usize) {
+            texts.clear();
+            ends.clear();
+            self.read(|set| {
+                let store = set.store();
+                for (order, number) in some.iter().filter(|(order, at)| store.is(*at, *order)) {
+                    debug_assert_eq!(store.order(*number), *order);
+                    texts.extend_from_slice(store.key(*number));
+                    ends.push(texts.len());
+                    texts.extend_from_slice(store.value(*number));
+                    ends.push(texts.len());
+                }
+            });
+            let mut start = 0;
+            for end in ends.chunks_exact(2) {
+                each(&texts[start..end[0]], &texts[end[0]..end[1]]);
+                start = end[1];
+            }
+        }
+    }
+
+    /// In how many ways its entries are compared: one for each matching method and its flags.
+    #[must_use]
+    pub fn ways(&self) -> usize {
+        self.read(Set::ways)
+    }
+
+    /// Calls `found` with key and value of the entry that decides for a sample, in one of the [`Reference::ways`]; whether
+    /// there is one.
+    pub fn look_up(&self, way: usize, value: Value<'_>, found: impl FnOnce(&[u8], &[u8])) -> bool {
+        self.read(|set| {
+            let Some(how) = set.how(way) else {
+                return false;
+            };
+            let Some(value) = cast(value, how.method.kind()) else {
+                return false;
+            };
+            let folded = inline::folded(&value, how.folds());
+            let Some(number) = set.find(way, folded.as_ref().unwrap_or(&value)) else {
+                return false;
+            };
+            found(set.store().key(number), set.store().value(number));
+            true
+        })
+    }
+
+    /// Adds an entry at the end, also when there is one of the same key.
+    ///
+    /// # Errors
+    /// A key that is no pattern of a method in use, a value that a converter in use cannot give, too long a text.
+    pub fn add(&self, key: &[u8], value: &[u8]) -> Result<(), EditError> {
+        let prepared = self.read(|set| set.prepare(key, value))?;
+        Ok(self.write(|set| set.add(prepared, false))?)
+    }
+
+    /// Changes the value of all entries of this key.
+    ///
+    /// # Errors
+    /// No such entry, a value that a converter in use cannot give.
+    pub fn set(&self, key: &[u8], value: &[u8]) -> Result<(), EditError> {
+        match self.write(|set| set.set(key, value))? {
+            true => Ok(()),
+            false => Err(EditError::NotFound),
+        }
+    }
+
+    /// Changes the value of all entries of this key, or adds one (`http-request set-map`).
+    ///
+    /// # Errors
+    /// As [`Reference::add`].
+    pub fn set_or_add(&self, key: &[u8], value: &[u8]) -> Result<(), EditError> {
+        // Traffic mostly sets what is set already: that needs no edit.
+        let known = self.read(|set| set.find_key(key).map(|at| set.store().value(at) == value));
+        match known {
+            Some(true) => Ok(()),
+            Some(false) => match self.set(key, value) {
+                Err(EditError::NotFound) => self.add_if_new(key, value),
+                done => done,
+            },
+            None => self.add_if_new(key, value),
+        }
+    }
+
+    /// Adds an entry unless there is one of this key (`http-request add-acl`).
+    ///
+    /// # Errors
+    /// As [`Reference::add`].
+    pub fn add_if_new(&self, key: &[u8], value: &[u8]) -> Result<(), EditError> {
+        if self.read(|set| set.find_key(key).is_some()) {
+            return Ok(());
+        }
+        let prepared = self.read(|set| set.prepare(key, value))?;
+        Ok(self.write(|set| match set.find_key(key) {
+            Some(_) => Ok(()),
+            None => set.add(prepared, false),
+        })?)
+    }
+
+    /// Takes out the first entry of this key.
+    ///
+    /// # Errors
+    /// No such entry.
+    pub fn remove(&self, key: &[u8]) -> Result<(), EditError> {
+        if self.read(|set| set.find_key(key).is_none()) {
+            return Err(EditError::NotFound);
+        }
+        match self.write(|set| set.remove(key)) {
+            true => Ok(()),
+            false => Err(EditError::NotFound),
+        }
+    }
+
+    /// Takes out all entries.
+    pub fn clear(&self) {
+        let draft = self.draft(0);
+        self.commit(draft);
+    }
+
+    /// An empty content, for about so many entries. It is filled while the present one is in use, and takes its place at
+    /// once with [`Reference::commit`].
+    #[must_use]
+    pub fn draft(&self, entries: usize) -> Draft {
+        Draft {
+            set: self.read(|set| set.emptied(entries)),
+        }
+    }
+
+    /// Puts a content made by [`Reference::draft`] of the same reference in the place of the present one.
+    pub fn commit(&self, draft: Draft) {
+        let old = self.write(|set| std::mem::replace(set, draft.set));
+        // What was there is freed when nobody waits any more.
+        drop(old);
+    }
+
+    pub(super) fn set_id(&self, id: u32) {
+        // Given once, when the configuration is whole.
+        let _ = self.id.set(id);
+    }
+
+    pub(super) fn given_id(&self) -> Option<u32> {
+        self.id.get().copied()
+    }
+
+    /// Says what its entries are, and whether they are that.
+    pub(super) fn claim(&self, columns: Columns) -> bool {
+        *self.columns.get_or_init(|| columns) == columns
+    }
+
+    /// Whether something reads it.
+    pub(super) fn is_read(&self) -> bool {
+        self.columns.get().is_some()
+    }
+
+    /// The use of this kind. See [`Set::use_for`].
+    pub(super) fn use_for(&self, how: How, values: ValueKinds) -> Result<usize, (u64, String)> {
+        self.write(|set| {
+            let one = set.use_for(how)?;
+            set.require(values)?;
+            Ok(one)
+        })
+    }
+
+    /// Whether an entry matches a value that was cast to the method's type.
+    pub(super) fn matches(&self, lookup: &Lookup, value: &Value<'_>) -> bool {
+        self.read(|set| set.find(lookup.number, value).is_some())
+    }
+
+    /// What the entry that decides for a value says; the outer none when there is no such entry.
+    pub(super) fn output<'a>(
+        &self,
+        lookup: &Lookup,
+        output: Output,
+        value: &Value<'_>,
+    ) -> Option<Option<Value<'a>>> {
+        self.read(|set| {
+            let number = set.find(lookup.number, value)?;
+            let text = set.store().value(number);
+            Some(match output {
+                Output::Key => Some(copied(set.store().key(number))),
+                Output::Str => Some(copied(text)),
+                Output::Int => int_of(text).map(Value::Int),
+                Output::Ip => ip_of(text).map(Value::from),
+                Output::Groups => {
+                    let Value::Str(subject) = value else {
+                        return Some(None);
+                    };
+                    let regex = set.one(lookup.number).regex(set.store(), number)?;
+                    let groups = regex.captures(subject)?;
+                    let mut out = Bytes::buffer();
+                    let whole = super::regex::expand(&mut out, text, &groups);
+                    (whole && !out.too_long()).then(|| Value::Str(out.into()))
+                }
+            })
+        })
+    }
+
+    #[inline]
+    fn read<R>(&self, work: impl FnOnce(&Set) -> R) -> R {
+        // A thread that panicked in here left nothing half done that a reader could meet: a release build has ended.
+        work(
+            &self
+                .set
+                .read()
+                .unwrap_or_else(|poisoned| poisoned.into_inner()),
+        )
+    }
+
+    fn write<R>(&self, work: impl FnOnce(&mut Set) -> R) -> R {
+        work(
+            &mut self
+                .set
+                .write()
+                .unwrap_or_else(|poisoned| poisoned.into_inner()),
+        )
+    }
+}
+
+impl Draft {
+    /// Adds an entry at the end.
+    ///
+    /// # Errors
+    /// As [`Reference::add`].
+    pub fn add(&mut self, key: &[u8], value: &[u8]) -> Result<(), EditError> {
+        let prepared = self.set.prepare(key, value)?;
+        Ok(self.set.add(prepared, true)?)
+    }
+
+    /// How many entries it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.set.store().len()
+    }
+
+    /// Whether it has no entry.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A text of the set in a recycled buffer.
+fn copied<'a>(text: &[u8]) -> Value<'a> {
+    let mut buffer = Bytes::buffer();
+    buffer.extend(&text[..text.len().min(SAMPLE_BYTES_MAX)]);
+    Value::Str(buffer.into())
+}

@@ -1,0 +1,330 @@
+//! Regular expressions: HAProxy's (PCRE's) syntax, on bytes, in linear time.
+//!
+//! A pattern is translated to what the automata of the `regex` family read ([`translate`]), then compiled. What no
+//! automaton can do (look-around, back-references, possessive and atomic groups) is refused by name; a program built with
+//! the feature `pcre2` hands such patterns to PCRE2, with a bound on its work.
+//!
+//! Of PCRE's meanings one is left out: `$` and `\Z` match at the end only, not also before a line feed that ends the text.
+
+mod translate;
+
+use regex_automata::meta;
+use regex_automata::util::primitives::NonMaxUsize;
+use regex_automata::{Input, util::syntax};
+
+use crate::bytes::Buffer;
+use crate::convert::coding::nibble;
+
+/// Groups that can be referred to, the whole match included: `\0` to `\9`.
+pub const GROUPS: usize = 10;
+
+/// Memory that the program of one pattern may take.
+const PROGRAM_BYTES_MAX: usize = 10 << 20;
+
+/// Steps that PCRE2 may take for one match.
+#[cfg(feature = "pcre2")]
+const MATCH_LIMIT: u32 = 100_000;
+
+/// A compiled regular expression. Cheap to clone; a search takes no memory from the heap once each thread has searched.
+#[derive(Clone, Debug)]
+pub struct Regex {
+    engine: Engine,
+}
+
+#[derive(Clone, Debug)]
+enum Engine {
+    Linear(meta::Regex),
+    #[cfg(feature = "pcre2")]
+    Backtracking(std::sync::Arc<pcre2::bytes::Regex>),
+}
+
+/// Compiles a pattern.
+///
+/// # Errors
+/// HAProxy's message for an invalid one: what is wrong and where.
+pub fn compile(pattern: &str, ignore_case: bool) -> Result<Regex, String> {
+    compile_bytes(pattern.as_bytes(), ignore_case)
+}
+
+/// Up to this many patterns are tried one by one: each has its own way to pass over text that cannot match.
+const FEW_MAX: usize = 4;
+
+/// Regular expressions of which one matches where one of the patterns does.
+///
+/// # Errors
+/// The index of the faulty pattern and what is wrong with it.
+pub(crate) fn any_of(
+    patterns: &[String],
+    ignore_case: bool,
+) -> Result<Vec<Regex>, (usize, String)> {
+    let each = patterns.iter().enumerate().map(|(at, pattern)| {
+        compile_bytes(pattern.as_bytes(), ignore_case).map_err(|message| (at, message))
+    });
+    let each: Vec<Regex> = each.collect::<Result<_, _>>()?;
+    if each.len() <= FEW_MAX {
+        return Ok(each);
+    }
+    let translated = patterns
+        .iter()
+        .map(|pattern| translate::translate(pattern.as_bytes()));
+    let Ok(translated) = translated.collect::<Result<Vec<_>, _>>() else {
+        return Ok(each);
+    };
+    // Too big together: one by one, then.
+    Ok(builder(ignore_case)
+        .build_many(&translated)
+        .map_or(each, |regex| {
+            vec![Regex {
+                engine: Engine::Linear(regex),
+            }]
+        }))
+}
+
+fn builder(ignore_case: bool) -> meta::Builder {
+    let config = meta::Config::new()
+        .utf8_empty(false)
+        .nfa_size_limit(Some(PROGRAM_BYTES_MAX));
+    let syntax = syntax::Config::new()
+        .unicode(false)
+        .utf8(false)
+        .case_insensitive(ignore_case);
+    let mut builder = meta::Builder::new();
+    builder.configure(config).syntax(syntax);
+    builder
+}
+
+/// Appends a template in which `\0` to `\9` are groups, `\xHH` is a byte and any other byte after a backslash itself.
+/// Whether the template was whole.
+pub fn expand(out: &mut Buffer, template: &[u8], captures: &Captures<'_>) -> bool {
+    let mut rest = template;
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        out.extend(&rest[..at]);
+        rest = match &rest[at + 1..] {
+            [digit @ b'0'..=b'9', after @ ..] => {
+                if let Some(group) = captures.get(usize::from(digit - b'0')) {
+                    out.extend(group.as_bytes());
+                }
+                after
+            }
+            [b'x', after @ ..] => match after {
+                [high, low, after @ ..] if nibble(*high).is_some() && nibble(*low).is_some() => {
+                    out.push(nibble(*high).unwrap_or(0) << 4 | nibble(*low).unwrap_or(0));
+                    after
+                }
+                _ => return false,
+            },
+            [other, after @ ..] => {
+                out.push(*other);
+                after
+            }
+            [] => return false,
+        };
+    }
+    out.extend(rest);
+    true
+}
+
+/// As [`compile`], with a pattern of any bytes.
+pub(crate) fn compile_bytes(pattern: &[u8], ignore_case: bool) -> Result<Regex, String> {
+    let invalid = |error: &str, at: usize| {
+        let pattern = String::from_utf8_lossy(pattern);
+        format!("regex '{pattern}' is invalid (error={error}, erroffset={at})")
+    };
+    let translated = match translate::translate(pattern) {
+        Ok(translated) => translated,
+        Err(translate::Fault::Invalid(error, at)) => return Err(invalid(&error, at)),
+        #[cfg(feature = "pcre2")]
+        Err(translate::Fault::Unsupported(..)) => {
+            let text = std::str::from_utf8(pattern)
+                .map_err(|_| invalid("a pattern for PCRE2 must be UTF-8", 0))?;
+            let bounded = format!("(*LIMIT_MATCH={MATCH_LIMIT})(*LIMIT_DEPTH={MATCH_LIMIT}){text}");
+            let compiled = pcre2::bytes::RegexBuilder::new()
+                .caseless(ignore_case)
+                .jit_if_available(true)
+                .build(&bounded);
+            let before = bounded.len() - text.len();
+            return compiled
+                .map(|regex| Regex {
+                    engine: Engine::Backtracking(std::sync::Arc::new(regex)),
+                })
+                .map_err(|error| {
+                    let at = error.offset().unwrap_or(0).saturating_sub(before);
+                    let text = error.to_string();
+                    invalid(text.rsplit(": ").next().unwrap_or(&text), at)
+                });
+        }
+        #[cfg(not(feature = "pcre2"))]
+        Err(translate::Fault::Unsupported(what, at)) => {
+            return Err(invalid(
+                &format!("{what}: this needs PCRE2, which was not built in"),
+                at,
+            ));
+        }
+    };
+    builder(ignore_case)
+        .build(&translated)
+        .map(|regex| Regex {
+            engine: Engine::Linear(regex),
+        })
+        .map_err(|error| {
+            let text = match error.syntax_error() {
+                Some(error) => error.to_string(),
+                None => error.to_string(),
+            };
+            let last = text.lines().last().unwrap_or("");
+            invalid(last.trim_start_matches("error: "), pattern.len())
+        })
+}
+
+impl Regex {
+    /// Whether it matches anywhere in the text.
+    #[must_use]
+    #[inline]
+    pub fn is_match(&self, text: &[u8]) -> bool {
+        match &self.engine {
+            Engine::Linear(regex) => regex.is_match(text),
+            // A match that takes too many steps is none, as in HAProxy.
+            #[cfg(feature = "pcre2")]
+            Engine::Backtracking(regex) => regex.is_match(text).unwrap_or(false),
+        }
+    }
+
+    /// The first match.
+    #[must_use]
+    pub fn captures<'t>(&self, text: &'t [u8]) -> Option<Captures<'t>> {
+        self.captures_at(text, 0)
+    }
+
+    /// The first match that begins at `start` or later; what is before is looked at by `^` and `\b`.
+    #[must_use]
+    pub fn captures_at<'t>(&self, text: &'t [u8], start: usize) -> Option<Captures<'t>> {
+        let groups = self.groups_at(text, start)?;
+        Some(Captures { text, groups })
+    }
+
+    /// Where the groups of the first match are.
+    #[must_use]
+    pub fn groups(&self, text: &[u8]) -> Option<Groups> {
+        self.groups_at(text, 0)
+    }
+
+    fn groups_at(&self, text: &[u8], start: usize) -> Option<Groups> {
+        if start > text.len() {
+            return None;
+        }
+        match &self.engine {
+            Engine::Linear(regex) => {
+                let mut slots = [None::<NonMaxUsize>; 2 * GROUPS];
+                regex.search_slots(&Input::new(text).range(start..), &mut slots)?;
+                let end = |slot: Option<NonMaxUsize>| slot.map(NonMaxUsize::get);
+                let group = |at: usize| Some((end(slots[2 * at])?, end(slots[2 * at + 1])?));
+                Some(Groups(std::array::from_fn(group)))
+            }
+            #[cfg(feature = "pcre2")]
+            Engine::Backtracking(regex) => {
+                let mut places = regex.capture_locations();
+                regex.captures_read_at(&mut places, text, start).ok()??;
+                Some(Groups(std::array::from_fn(|at| places.get(at))))
+            }
+        }
+    }
+
+    /// All matches that do not overlap, from left to right.
+    pub fn captures_iter<'r, 't>(&'r self, text: &'t [u8]) -> CapturesIter<'r, 't> {
+        CapturesIter {
+            regex: self,
+            text,
+            next: 0,
+            last_end: None,
+        }
+    }
+}
+
+/// Where the groups of a match are, of which the first [`GROUPS`] are kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Groups([Option<(usize, usize)>; GROUPS]);
+
+impl Groups {
+    /// First byte and end of a group; 0 is the whole match. None where it took no part.
+    #[must_use]
+    pub fn get(&self, group: usize) -> Option<(usize, usize)> {
+        *self.0.get(group)?
+    }
+}
+
+/// A match and its text.
+#[derive(Clone, Copy, Debug)]
+pub struct Captures<'t> {
+    text: &'t [u8],
+    groups: Groups,
+}
+
+impl<'t> Captures<'t> {
+    /// A group; 0 is the whole match. None where it took no part.
+    #[must_use]
+    pub fn get(&self, group: usize) -> Option<Match<'t>> {
+        let (start, end) = self.groups.get(group)?;
+        Some(Match {
+            start,
+            bytes: self.text.get(start..end)?,
+        })
+    }
+}
+
+/// A part of a text that matched.
+#[derive(Clone, Copy, Debug)]
+pub struct Match<'t> {
+    start: usize,
+    bytes: &'t [u8],
+}
+
+impl<'t> Match<'t> {
+    /// Where it begins.
+    #[must_use]
+    pub fn start(&self) -> usize {
+        self.start
+    }
+
+    /// The position after it.
+    #[must_use]
+    pub fn end(&self) -> usize {
+        self.start + self.bytes.len()
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &'t [u8] {
+        self.bytes
+    }
+}
+
+/// See [`Regex::captures_iter`].
+#[derive(Debug)]
+pub struct CapturesIter<'r, 't> {
+    regex: &'r Regex,
+    text: &'t [u8],
+    next: usize,
+    last_end: Option<usize>,
+}
+
+impl<'t> Iterator for CapturesIter<'_, 't> {
+    type Item = Captures<'t>;
+
+    fn next(&mut self) -> Option<Captures<'t>> {
+        loop {
+            let captures = self.regex.captures_at(self.text, self.next)?;
+            let (start, end) = captures.groups.get(0)?;
+            if start == end && self.last_end == Some(end) {
+                // Nothing where the last match ended: it was part of that one.
+                self.next = end + 1;
+                continue;
+            }
+            self.next = end.max(self.next);
+            self.last_end = Some(end);
+            return Some(captures);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

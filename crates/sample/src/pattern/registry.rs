@@ -1,0 +1,231 @@
+//! All references of a configuration: made while it is compiled, found by name and number afterwards.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::file;
+use super::reference::{Columns, Reference};
+use super::set::ValueKinds;
+use super::store::TEXT_BYTES_MAX;
+use super::uses::How;
+use super::{EditError, Lookup};
+
+/// A list that is read when the configuration is loaded and edited while it runs. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct References {
+    list: Vec<Arc<Reference>>,
+}
+
+/// Where in the configuration something is compiled.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Source {
+    pub file: String,
+    pub line: usize,
+    /// What names of files are relative to.
+    pub directory: PathBuf,
+}
+
+/// What a use wants of a reference.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub columns: Columns,
+    pub how: How,
+    pub values: ValueKinds,
+}
+
+/// How a name says where its entries come from (manual §2.7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    File,
+    OptionalFile,
+    Nowhere,
+}
+
+impl References {
+    /// All of them, in the order of their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Reference>> {
+        self.list.iter()
+    }
+
+    /// The one of this name, as the runtime interface takes it: with or without `file@` and `opt@`, or `#<id>`.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&Arc<Reference>> {
+        match name.strip_prefix('#') {
+            Some(id) => {
+                let id: u32 = id.parse().ok()?;
+                self.list.iter().find(|reference| reference.id() == id)
+            }
+            None => {
+                let (_, name) = origin(name);
+                self.list.iter().find(|known| known.name() == Some(name))
+            }
+        }
+    }
+
+    /// The reference of a name, which is empty and read by nobody when it is new.
+    pub(crate) fn named(&mut self, written: &str) -> Arc<Reference> {
+        if let Some(known) = self.find_name(written) {
+            return known.clone();
+        }
+        let (_, name) = origin(written);
+        let reference = Arc::new(Reference::new(Some(name)));
+        self.list.push(reference.clone());
+        reference
+    }
+
+    /// A use of the reference of a name; its file is read when this is the first one.
+    ///
+    /// # Errors
+    /// HAProxy's message about the file or the faulty entry.
+    pub(crate) fn lookup(
+        &mut self,
+        written: &str,
+        wanted: Wanted,
+        source: &Source,
+    ) -> Result<Lookup, String> {
+        let reference = self.named(written);
+        let first = !reference.is_read();
+        if !reference.claim(wanted.columns) {
+            let (is, not) = match wanted.columns {
+                Columns::Keys => ("two", "one"),
+                Columns::KeysAndValues => ("one", "two"),
+            };
+            return Err(format!(
+                "The file \"{written}\" is already used as {is} column file and cannot be used by as {not} column file."
+            ));
+        }
+        if first {
+            load(&reference, written, wanted.columns, source)?;
+        }
+        let number = reference
+            .use_for(wanted.how, wanted.values)
+            .map_err(|(order, message)| {
+                // Only now the line is asked for: the order of an entry that came with the file is its place there.
+                let text = read(written, source).unwrap_or_default();
+                let entry = file::lines(&text, wanted.columns).nth(order as usize);
+                at_line(&message, entry.map_or(0, |entry| entry.line), written)
+            })?;
+        Ok(Lookup {
+            reference,
+            number,
+            how: wanted.how,
+        })
+    }
+
+    /// A use of a reference for the patterns of an ACL with a number of its own (`-u`), and whether it is new: a line of
+    /// `defaults` is compiled for each proxy.
+    ///
+    /// # Errors
+    /// The number is taken.
+    pub(crate) fn with_id(
+        &mut self,
+        id: u32,
+        wanted: Wanted,
+        source: &Source,
+    ) -> Result<(Lookup, bool), String> {
+        let known = self.list.iter().find(|known| known.given_id() == Some(id));
+        let (reference, is_new) = match known {
+            Some(known) if known.is_of(source) => (known.clone(), false),
+            Some(_) => return Err("the id is already used".into()),
+            None => (Arc::new(Reference::with_id(id, source.clone())), true),
+        };
+        if is_new {
+            self.list.push(reference.clone());
+        }
+        reference.claim(wanted.columns);
+        let number = reference
+            .use_for(wanted.how, wanted.values)
+            .map_err(|(_, message)| message)?;
+        let lookup = Lookup {
+            reference,
+            number,
+            how: wanted.how,
+        };
+        Ok((lookup, is_new))
+    }
+
+    /// Gives numbers to those that have none, and leaves out those that nobody reads, whose names it gives.
+    pub(crate) fn finish(&mut self) -> Vec<String> {
+        let unread = self.list.iter().filter(|known| !known.is_read());
+        let unread = unread.filter_map(|known| known.name().map(str::to_owned));
+        let unread = unread.collect();
+        self.list.retain(|known| known.is_read());
+        let taken: Vec<u32> = self
+            .list
+            .iter()
+            .filter_map(|known| known.given_id())
+            .collect();
+        let mut free = (0..).filter(|id| !taken.contains(id));
+        for reference in self.list.iter().filter(|known| known.given_id().is_none()) {
+            reference.set_id(free.next().unwrap_or(u32::MAX));
+        }
+        self.list.sort_by_key(|reference| reference.id());
+        unread
+    }
+
+    fn find_name(&self, written: &str) -> Option<&Arc<Reference>> {
+        let (_, name) = origin(written);
+        self.list.iter().find(|known| known.name() == Some(name))
+    }
+}
+
+/// Fills a reference from its file.
+fn load(
+    reference: &Reference,
+    written: &str,
+    columns: Columns,
+    source: &Source,
+) -> Result<(), String> {
+    let text = read(written, source)?;
+    let mut draft = reference.draft(memchr::memchr_iter(b'\n', &text).count());
+    for line in file::lines(&text, columns) {
+        if let Err(EditError::Refused(message)) = draft.add(line.key, line.value) {
+            return Err(at_line(&message, line.line, written));
+        }
+    }
+    reference.commit(draft);
+    Ok(())
+}
+
+fn at_line(message: &str, line: usize, written: &str) -> String {
+    format!("{message} at line {line} of file '{written}'")
+}
+
+/// The text that a reference begins with.
+fn read(written: &str, source: &Source) -> Result<Vec<u8>, String> {
+    let (origin, name) = origin(written);
+    if origin == Origin::Nowhere {
+        return Ok(Vec::new());
+    }
+    let unopened = || format!("failed to open pattern file <{name}>");
+    if name.is_empty() {
+        return Err(unopened());
+    }
+    let file = match File::open(source.directory.join(name)) {
+        Ok(file) => file,
+        Err(_) if origin == Origin::OptionalFile => return Ok(Vec::new()),
+        Err(_) => return Err(unopened()),
+    };
+    let mut text = Vec::new();
+    // A device may have no end.
+    let read = file.take(TEXT_BYTES_MAX as u64).read_to_end(&mut text);
+    read.map_err(|error| format!("error encountered while reading  <{name}> : {error}"))?;
+    Ok(text)
+}
+
+/// Where the entries of a name come from, and the name that stays.
+fn origin(written: &str) -> (Origin, &str) {
+    let after = |prefix| {
+        written
+            .strip_prefix(prefix)
+            .filter(|name: &&str| !name.is_empty())
+    };
+    match (after("file@"), after("opt@"), after("virt@")) {
+        (Some(name), ..) => (Origin::File, name),
+        (_, Some(name), _) => (Origin::OptionalFile, name),
+        (.., Some(_)) => (Origin::Nowhere, written),
+        _ => (Origin::File, written),
+    }
+}

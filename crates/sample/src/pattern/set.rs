@@ -1,0 +1,212 @@
+//! A pattern set: its entries, the table of its keys, and its uses, which follow every edit.
+
+use super::hash::Direction;
+use super::store::{Store, check_lengths};
+use super::texts::{Texts, View};
+use super::uses::{Checked, How, Use};
+use crate::text::read_int;
+use crate::{Value, cast};
+
+/// What values must be, for the converters that give them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ValueKinds {
+    pub int: bool,
+    pub ip: bool,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Set {
+    store: Store,
+    keys: Texts,
+    uses: Vec<Use>,
+    values: ValueKinds,
+}
+
+/// An entry that suits all uses of a set.
+pub(super) struct Prepared<'t> {
+    key: &'t [u8],
+    value: &'t [u8],
+    checked: Vec<Checked>,
+}
+
+impl Set {
+    /// An empty set with room for so many entries.
+    pub(super) fn with_room(room: usize) -> Set {
+        Set {
+            store: Store::default(),
+            keys: Texts::new(View::Whole, false, Direction::Forward, room),
+            uses: Vec::new(),
+            values: ValueKinds::default(),
+        }
+    }
+
+    /// An empty set with the same uses.
+    pub(super) fn emptied(&self, room: usize) -> Set {
+        Set {
+            uses: self
+                .uses
+                .iter()
+                .map(|one| Use::new(one.how, room))
+                .collect(),
+            values: self.values,
+            ..Set::with_room(room)
+        }
+    }
+
+    /// The use of this kind, which is made when there is none yet.
+    ///
+    /// # Errors
+    /// The order of the first entry that does not suit it, and why.
+    pub(super) fn use_for(&mut self, how: How) -> Result<usize, (u64, String)> {
+        if let Some(at) = self.uses.iter().position(|one| one.how == how) {
+            return Ok(at);
+        }
+        let mut one = Use::new(how, self.store.len());
+        for (order, number) in self.in_order() {
+            let checked = how.check(self.store.key(number));
+            let checked = checked.map_err(|message| (order, message))?;
+            one.insert(&self.store, number, checked);
+        }
+        self.uses.push(one);
+        Ok(self.uses.len() - 1)
+    }
+
+    /// From now on, values must be these, too.
+    ///
+    /// # Errors
+    /// As [`Set::use_for`].
+    pub(super) fn require(&mut self, values: ValueKinds) -> Result<(), (u64, String)> {
+        for (order, number) in self.in_order() {
+            let checked = check_value(values, self.store.value(number));
+            checked.map_err(|message| (order, message))?;
+        }
+        self.values.int |= values.int;
+        self.values.ip |= values.ip;
+        Ok(())
+    }
+
+    /// Looks whether an entry could be added.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn prepare<'t>(
+        &self,
+        key: &'t [u8],
+        value: &'t [u8],
+    ) -> Result<Prepared<'t>, String> {
+        check_lengths(key, value)?;
+        check_value(self.values, value)?;
+        let checked = self.uses.iter().map(|one| one.how.check(key));
+        Ok(Prepared {
+            key,
+            value,
+            checked: checked.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Adds an entry at the end; `of_file` tells that it came with many others.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub(super) fn add(&mut self, entry: Prepared<'_>, of_file: bool) -> Result<(), String> {
+        let number = self.store.push(entry.key, entry.value, of_file)?;
+        self.keys.insert(&self.store, number);
+        for (one, checked) in self.uses.iter_mut().zip(entry.checked) {
+            one.insert(&self.store, number, checked);
+        }
+        Ok(())
+    }
+
+    /// Changes the value of all entries of a key; whether there are some.
+    ///
+    /// # Errors
+    /// A value that a converter cannot give.
+    pub(super) fn set(&mut self, key: &[u8], value: &[u8]) -> Result<bool, String> {
+        check_lengths(key, value)?;
+        check_value(self.values, value)?;
+        let Some(first) = self.find_key(key) else {
+            return Ok(false);
+        };
+        let twins: Vec<u32> = self.keys.twins_of(first).collect();
+        for number in [first].into_iter().chain(twins) {
+            self.store.set_value(number, value);
+        }
+        Ok(true)
+    }
+
+    /// Takes out the first entry of a key; whether there is one.
+    pub(super) fn remove(&mut self, key: &[u8]) -> bool {
+        let Some(number) = self.find_key(key) else {
+            return false;
+        };
+        for one in &mut self.uses {
+            one.remove(&self.store, number);
+        }
+        self.keys.remove(&self.store, number);
+        self.store.remove(number);
+        true
+    }
+
+    /// The first entry of a key.
+    pub(super) fn find_key(&self, key: &[u8]) -> Option<u32> {
+        self.keys.find(&self.store, key)
+    }
+
+    /// The entry that decides for a value, by a use of the set.
+    #[inline]
+    pub(super) fn find(&self, one: usize, value: &Value<'_>) -> Option<u32> {
+        self.uses.get(one)?.find(&self.keys, &self.store, value)
+    }
+
+    /// A use.
+    pub(super) fn one(&self, one: usize) -> &Use {
+        &self.uses[one]
+    }
+
+    /// How many uses there are.
+    pub(super) fn ways(&self) -> usize {
+        self.uses.len()
+    }
+
+    /// How a use compares.
+    pub(super) fn how(&self, one: usize) -> Option<How> {
+        self.uses.get(one).map(|one| one.how)
+    }
+
+    /// The entries.
+    pub(super) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Bytes of memory, without what regular expressions take.
+    pub(super) fn bytes(&self) -> usize {
+        let uses: usize = self.uses.iter().map(Use::bytes).sum();
+        self.store.bytes() + self.keys.bytes() + uses
+    }
+
+    fn in_order(&self) -> Vec<(u64, u32)> {
+        let mut all = self.store.numbers(0, u32::MAX).unwrap_or_default();
+        all.sort_unstable();
+        all
+    }
+}
+
+/// A number or an address as the converters read it.
+fn check_value(kinds: ValueKinds, value: &[u8]) -> Result<(), String> {
+    let is_int = !kinds.int || int_of(value).is_some();
+    let is_ip = !kinds.ip || cast::ip_of(value).is_some();
+    match is_int && is_ip {
+        true => Ok(()),
+        false => Err(format!(
+            "unable to parse '{}'",
+            String::from_utf8_lossy(value)
+        )),
+    }
+}
+
+/// The whole text as a number; 0 when there is no text.
+pub(super) fn int_of(text: &[u8]) -> Option<i64> {
+    let (value, used) = read_int(text);
+    (used == text.len()).then_some(value)
+}
