@@ -47,34 +47,24 @@ impl Compiler {
                 .map_err(|message| ListError::check(at, end, message))?;
             return Ok((Box::new([arg]), end));
         }
-        if let Some(extra) = written.get(spec.kinds.len()) {
-            let message = format!(
-                "expected ')' before '{}'",
-                &word[extra.start.saturating_sub(1)..]
-            );
-            return Err(ListError::in_arg(
-                spec.kinds.len() - 1,
-                extra.start,
-                extra.end,
-                message,
-            ));
-        }
-        if let Some(missing) = spec
-            .kinds
-            .get(written.len())
-            .filter(|_| written.len() < spec.required)
-        {
-            let message = format!(
-                "missing arguments (got {}/{}), type '{}' expected",
-                written.len(),
-                spec.required,
-                missing.name()
-            );
-            return Err(ListError::in_arg(written.len(), at, end, message));
-        }
+        let extra = written.get(spec.kinds.len());
+        let too_many = extra.map(|extra| unexpected(word, spec.kinds.len() - 1, extra));
+        let (early, late) = match spec.kinds.iter().any(|kind| kind.needs_text()) {
+            true => (None, too_many),
+            // Names are looked up once the list is whole.
+            false => (too_many, None),
+        };
+        early.map_or(Ok(()), Err)?;
         let flags = written.get(2).map_or(&b""[..], |flags| &flags.text);
         let mut args = Vec::with_capacity(written.len());
         for (index, (kind, one)) in spec.kinds.iter().zip(&written).enumerate() {
+            // Where nothing must stand, an empty number or address ends the list.
+            if one.text.is_empty() && kind.needs_text() && index >= spec.required {
+                match written.get(index + 1) {
+                    None => break,
+                    Some(next) => return Err(unexpected(word, index, next)),
+                }
+            }
             let arg = self.argument(*kind, index, one, flags).map_err(|message| {
                 if kind.is_read_later() {
                     ListError::check(one.start, one.end, message)
@@ -84,6 +74,20 @@ impl Compiler {
             })?;
             args.push(arg);
         }
+        if let Some(missing) = spec
+            .kinds
+            .get(args.len())
+            .filter(|_| args.len() < spec.required)
+        {
+            let message = format!(
+                "missing arguments (got {}/{}), type '{}' expected",
+                args.len(),
+                spec.required,
+                missing.name()
+            );
+            return Err(ListError::in_arg(args.len(), at, end, message));
+        }
+        late.map_or(Ok(()), Err)?;
         check(&mut args).map_err(|message| ListError::check(at, end, message))?;
         Ok((args.into_boxed_slice(), end))
     }
@@ -170,15 +174,25 @@ impl Compiler {
             .iter()
             .any(|word| word.trim_start_matches('!').is_empty() || word.contains(['{', '|']))
         {
-            return Err("expected the names of ACLs".into());
+            return Err(format!("ACL '{}' not found", words[0]));
         }
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let acls = self.names.acls.clone();
         // What the ACLs read is checked by who uses the whole expression.
         crate::acl::compile::condition(self, &acls, &words, false, crate::Place::ALL)
             .map(Arg::Condition)
-            .map_err(|error| error.message)
+            .map_err(|error| match error.message.strip_prefix("no such ACL : ") {
+                Some(name) => format!("ACL {name} not found"),
+                None => error.message,
+            })
     }
+}
+
+/// An argument too many, behind the one at `index`.
+fn unexpected(word: &str, index: usize, extra: &Written) -> ListError {
+    let rest = &word[extra.start.saturating_sub(1)..];
+    let message = format!("expected ')' before '{rest}'");
+    ListError::in_arg(index, extra.start, extra.end, message)
 }
 
 fn regex_argument(pattern: &str, flags: &[u8]) -> Result<Arg, String> {

@@ -299,7 +299,8 @@ pub(crate) const FETCHES: &[Fetch] = &[
         &REQUEST,
         "a captured request header",
         |args, scope, _| captured(&scope.txn?.captured_request, args),
-    ),
+    )
+    .checked(capture_slot),
     fetch(
         "capture.res.hdr",
         spec(1, &[Int]),
@@ -307,7 +308,8 @@ pub(crate) const FETCHES: &[Fetch] = &[
         &RESPONSE,
         "a captured response header",
         |args, scope, _| captured(&scope.txn?.captured_response, args),
-    ),
+    )
+    .checked(capture_slot),
     fetch(
         "capture.req.method",
         NONE,
@@ -362,6 +364,13 @@ fn place<'a>(scope: &Scope<'a>, rule: RulePlace) -> Value<'a> {
 fn timer<'a>(scope: &Scope<'_>, read: impl Fn(&Timers) -> i64) -> Option<Value<'a>> {
     scope.txn?;
     Some(Value::Int(read(&Timers::of(scope))))
+}
+
+fn capture_slot(args: &mut [Arg]) -> Result<(), String> {
+    match int_at(args, 0) {
+        Some(..0) => Err("capture identifier must be >= 0".into()),
+        _ => Ok(()),
+    }
 }
 
 fn captured<'a>(slots: &'a [Option<Box<[u8]>>], args: &[Arg]) -> Option<Value<'a>> {
