@@ -123,8 +123,8 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
         proxies,
         log_profiles,
         slots,
-        needs,
         patterns: patterns::finish(&mut shared),
+        needs,
         var_names,
         files: std::mem::take(&mut shared.files),
     };

@@ -184,6 +184,32 @@ fn a_driver_tells_what_the_kernel_knows() {
 }
 
 #[test]
+fn packets_are_labelled() {
+    let socket =
+        spangate_net::sys::stream_socket(&Addr::Inet("127.0.0.1:1".parse().expect("an address")));
+    let socket = socket.expect("a socket");
+    let of_service = |name| spangate_net::sys::option(socket.as_raw_fd(), libc::IPPROTO_IP, name);
+    let labels = Labels {
+        mark: None,
+        tos: Some(0x20),
+    };
+    spangate_net::sys::label(socket.as_raw_fd(), labels);
+    assert_eq!(of_service(libc::IP_TOS).expect("an option"), 0x20);
+    // What is none stays; a mark takes a privilege that may be missing.
+    spangate_net::sys::label(
+        socket.as_raw_fd(),
+        Labels {
+            mark: Some(7),
+            tos: None,
+        },
+    );
+    assert_eq!(of_service(libc::IP_TOS).expect("an option"), 0x20);
+    // A RST that is to live long enough has its hops, and no repair mode.
+    spangate_net::sys::silence(socket.as_raw_fd(), Some(9));
+    assert_eq!(of_service(libc::IP_TTL).expect("an option"), 9);
+}
+
+#[test]
 fn a_listener_keeps_the_packets_that_open_its_connections() {
     use spangate_net::listen::{ListenAddr, ListenOptions, open};
 
@@ -211,30 +237,4 @@ fn a_listener_keeps_the_packets_that_open_its_connections() {
     assert_eq!(tcp[..2], from.port().to_be_bytes());
     assert_eq!(tcp[2..4], to.port().to_be_bytes());
     assert_eq!(tcp[13] & 0x3f, 2);
-}
-
-#[test]
-fn packets_are_labelled() {
-    let socket =
-        spangate_net::sys::stream_socket(&Addr::Inet("127.0.0.1:1".parse().expect("an address")));
-    let socket = socket.expect("a socket");
-    let of_service = |name| spangate_net::sys::option(socket.as_raw_fd(), libc::IPPROTO_IP, name);
-    let labels = Labels {
-        mark: None,
-        tos: Some(0x20),
-    };
-    spangate_net::sys::label(socket.as_raw_fd(), labels);
-    assert_eq!(of_service(libc::IP_TOS).expect("an option"), 0x20);
-    // What is none stays; a mark takes a privilege that may be missing.
-    spangate_net::sys::label(
-        socket.as_raw_fd(),
-        Labels {
-            mark: Some(7),
-            tos: None,
-        },
-    );
-    assert_eq!(of_service(libc::IP_TOS).expect("an option"), 0x20);
-    // A RST that is to live long enough has its hops, and no repair mode.
-    spangate_net::sys::silence(socket.as_raw_fd(), Some(9));
-    assert_eq!(of_service(libc::IP_TTL).expect("an option"), 9);
 }

@@ -14,10 +14,10 @@ pub struct Config {
     pub log_profiles: Vec<LogProfile>,
     /// How many variables of each scope the expressions name.
     pub slots: sample::SlotCounts,
-    /// What they read that is not at hand otherwise.
-    pub needs: sample::Needs,
     /// The pattern sets that ACLs, maps and actions name. They can be edited while traffic runs.
     pub patterns: sample::References,
+    /// What they read that is not at hand otherwise.
+    pub needs: sample::Needs,
     /// The names of variables.
     pub var_names: sample::vars::VarNames,
     /// The files that rules stand in: what [`sample::RulePlace`] counts.

@@ -35,10 +35,10 @@ pub enum Style {
 #[derive(Debug, Default)]
 pub struct Compiler {
     pub(crate) names: Names,
-    pub(crate) needs: Needs,
     pub(crate) references: References,
     /// Where what is compiled now is written.
     pub(crate) source: Source,
+    pub(crate) needs: Needs,
     warnings: Vec<ExprError>,
 }
 

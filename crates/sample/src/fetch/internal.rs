@@ -359,7 +359,7 @@ fn read_bool(args: &mut [Arg]) -> Result<(), String> {
 /// Replaces hexadecimal digits by their bytes.
 fn read_hex(args: &mut [Arg]) -> Result<(), String> {
     let text = str_at(args, 0);
-    if text.is_empty() || text.len() % 2 != 0 {
+    if text.is_empty() || !text.len().is_multiple_of(2) {
         return Err("an even number of hex digit is expected".into());
     }
     let other = text.iter().find(|byte| !byte.is_ascii_hexdigit());
