@@ -301,11 +301,6 @@ const FRONTEND: &[Case] = &[
         "ring@r",
     ),
     (
-        "log tcp@127.0.0.1:514 local0",
-        "keyword 'log tcp@' is known but not implemented yet by this version.",
-        "tcp@127.0.0.1:514",
-    ),
-    (
         "log-steps accept,clos",
         "invalid log step name (clos). Expected values are: accept, request, connect, response, close",
         "accept,clos",
@@ -431,6 +426,16 @@ const FRONTEND: &[Case] = &[
         "http-request return status 99",
         "Unexpected status code '99'.",
         "99",
+    ),
+    (
+        "http-request return content-type a/b",
+        "content-type 'a/b' ignored by the http reply because neither errorfile nor payload defined.",
+        "a/b",
+    ),
+    (
+        "http-request deny status 404 default-errorfiles hdr x y",
+        "hdr parameters ignored by the http reply when used with an errorfile.",
+        "y",
     ),
     (
         "http-request return string x",
@@ -951,8 +956,9 @@ fn of_the_whole() {
             "in backend 'l': \"balance\" only supports 'roundrobin', 'random', 'sticky' and 'log-hash'.",
         ),
         (
-            "backend l\n  mode log\n  server s 127.0.0.1:514\n".to_owned(),
-            "log servers over TCP ('127.0.0.1:514') are known but not implemented yet by this version",
+            "backend l\n  mode log\n  server s 127.0.0.1:514\n  server t udp@127.0.0.1:514\n"
+                .to_owned(),
+            "cannot mix server types within a log backend, 't' srv's network type differs from previous server.",
         ),
         (
             "backend l\n  mode log\n  balance log-hash hex,nope\n".to_owned(),

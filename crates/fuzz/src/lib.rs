@@ -7,6 +7,7 @@
 
 mod body;
 mod config;
+mod expression;
 mod head;
 mod log_format;
 pub mod mutate;
@@ -17,6 +18,7 @@ mod sniff;
 
 pub use body::h1_body;
 pub use config::config_text;
+pub use expression::expression;
 pub use head::{h1_request, h1_response};
 pub use log_format::log_format;
 pub use normalize::normalize_uri;
@@ -87,6 +89,25 @@ pub const TARGETS: &[Target] = &[
         run: regex,
         words: REGEX_WORDS,
     },
+    Target {
+        name: "expression",
+        run: expression,
+        words: EXPRESSION_WORDS,
+    },
+];
+
+#[rustfmt::skip]
+const EXPRESSION_WORDS: &[&[u8]] = &[
+    b"\n", b" ", b",", b"(", b")", b"\"", b"'", b"\\", b"%[", b"]", b"%{", b"}", b"{ ", b" }", b"!", b" or ", b"-m ", b"-i ", b"-n ", b"-- ", b"%ci", b"%{+Q}o",
+    b"str(a)", b"int(5)", b"bin(00ff)", b"req.body", b"req.payload(0,0)", b"req.hdr(host)", b"url", b"var(txn.a)", b"src", b"date", b"path",
+    b",set-var(txn.a)", b",lower", b",hex", b",base64", b",b64dec", b",ub64dec", b",url_dec(1)", b",json(utf8ps)", b",field(-2,.,3)", b",word(2,/,0)",
+    b",bytes(1,txn.a)", b",regsub(a*,\\0b,g)", b",concat(a,txn.a,b)", b",add_item(;,txn.a)", b",ipmask(24,64)", b",utime(%c%5Y%N)", b",us_ltime(%9N%%N)",
+    b",http_date(1,ms)", b",be2dec(:,8)", b",be2hex(:,2,1)", b",has_ctl", b",param(a)", b",language(en;fr)", b",json_query($.a[1].b)", b",jwt_payload_query($.a,int)",
+    b",jwt_verify(HS256,k)", b",digest(md5)", b",hmac(sha1,YQ==)", b",aes_cbc_enc(128,YQ==,AAECAwQFBgcICQoLDA0ODw==)", b",protobuf(1.2,sint64)", b",ungrpc(1)",
+    b",fix_is_valid", b",fix_tag_value(35)", b",mqtt_is_valid", b",mqtt_field_value(1,17)", b",eth.data", b",ip.fp(7)", b",ip.data", b",tcp.options_list",
+    b",rfc7239_field(for)", b",rfc7239_n2nn", b",when(!acl,TRUE)", b",capture-req(0)", b",xxh3", b",sub(9223372036854775807)", b",div(0)", b",neg", b",iif(a,b)", b",debug",
+    b"GET /a?b=c HTTP/1.1\r\n", b"Host: a\r\n", b"Forwarded: for=\"[::1]:80\";by=_x\r\n", b"\r\n\r\n", b"{\"a\":[1,{\"b\":\"c\"}]}", b"\x08\x96\x01", b"8=FIX.4.2\x019=5\x01",
+    b"\x10\x0d\0\x04MQTT\x05\x02\0\x3c\0", b"\x45\0\0\x3c", b"\x60\0\0\0", b"HTTP/1.1 200 OK\r\n",
 ];
 
 #[rustfmt::skip]

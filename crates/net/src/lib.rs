@@ -7,6 +7,7 @@ pub mod addr;
 pub mod boundary;
 pub mod epoll;
 pub mod listen;
+mod log_stream;
 pub mod logs;
 pub mod proxy_protocol;
 pub mod slots;

@@ -1,37 +1,33 @@
 //! Log targets: where finished messages go without ever blocking the data path.
 //!
 //! Datagrams are batched and sent at the end of a round, in one system call for many. What goes to a file
-//! descriptor is handed to a writer thread, since a pipe or a terminal may block. Both are bounded; what does
+//! descriptor or over TCP is handed to a writer thread, since a pipe, a terminal or a server may block. Both are bounded; what does
 //! not fit is dropped and counted.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
+use crate::log_stream::LogStream;
 use crate::{Addr, sys};
 
-/// Bytes that may wait for one descriptor.
+/// How long a writer waits before it tries a server again.
+const RETRY_TIME: Duration = Duration::from_secs(1);
+/// Bytes that may wait for one descriptor or server.
 pub const WRITER_PENDING_BYTES_MAX: usize = 1 << 20;
 /// Bytes of datagrams gathered before they are sent within a round.
 const BATCH_BYTES_MAX: usize = 64 << 10;
 
-/// Where a log target's messages go.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LogTo {
-    /// A UDP or UNIX datagram socket.
-    Datagram(Addr),
-    /// A descriptor of this process; each message ends in a newline.
-    Fd(RawFd),
-}
-
 /// One worker's end of a log target.
 #[derive(Debug)]
 pub enum LogSink {
-    /// See [`LogTo::Datagram`].
+    /// A UDP or UNIX datagram socket.
     Datagram(DatagramSink),
-    /// See [`LogTo::Fd`].
-    Fd(Arc<Writer>, Vec<u8>),
+    /// See [`WriteTo`].
+    Written(Arc<Writer>, Vec<u8>),
 }
 
 /// Messages dropped since the start of the process, all targets together.
@@ -55,7 +51,7 @@ impl LogSink {
     pub fn push(&mut self, message: &[u8], dropped: &Dropped) {
         match self {
             LogSink::Datagram(sink) => sink.push(message, dropped),
-            LogSink::Fd(_, batch) => batch.extend_from_slice(message),
+            LogSink::Written(_, batch) => batch.extend_from_slice(message),
         }
     }
 
@@ -63,7 +59,7 @@ impl LogSink {
     pub fn flush(&mut self, dropped: &Dropped) {
         match self {
             LogSink::Datagram(sink) => sink.flush(dropped),
-            LogSink::Fd(writer, batch) => {
+            LogSink::Written(writer, batch) => {
                 if !batch.is_empty() {
                     writer.push(batch, dropped);
                     batch.clear();
@@ -126,10 +122,19 @@ impl DatagramSink {
     }
 }
 
-/// A descriptor's writer thread and what waits for it; shared by the workers.
+/// What a writer thread writes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WriteTo {
+    /// A descriptor of this process; each message ends in a newline.
+    Fd(RawFd),
+    /// A server over TCP, likewise.
+    Tcp(SocketAddr),
+}
+
+/// A writer thread and what waits for it; shared by the workers.
 #[derive(Debug)]
 pub struct Writer {
-    fd: RawFd,
+    to: WriteTo,
     pending: Mutex<Pending>,
     wake: Condvar,
 }
@@ -146,15 +151,18 @@ impl Writer {
     ///
     /// # Errors
     /// No thread could be made.
-    pub fn start(fd: RawFd) -> io::Result<Arc<Self>> {
+    pub fn start(to: WriteTo) -> io::Result<Arc<Self>> {
         let writer = Arc::new(Writer {
-            fd,
+            to,
             pending: Mutex::default(),
             wake: Condvar::new(),
         });
         let own = Arc::clone(&writer);
         std::thread::Builder::new()
-            .name(format!("log-fd{fd}"))
+            .name(match to {
+                WriteTo::Fd(fd) => format!("log-fd{fd}"),
+                WriteTo::Tcp(_) => "log-tcp".to_owned(),
+            })
             .spawn(move || own.run())?;
         Ok(writer)
     }
@@ -183,7 +191,7 @@ impl Writer {
         };
         pending.closed = true;
         self.wake.notify_all();
-        let limit = std::time::Duration::from_secs(1);
+        let limit = Duration::from_secs(1);
         let waited = self
             .wake
             .wait_timeout_while(pending, limit, |now| now.writing || !now.bytes.is_empty());
@@ -192,6 +200,10 @@ impl Writer {
 
     fn run(&self) {
         let mut batch = Vec::new();
+        let mut server = match self.to {
+            WriteTo::Fd(fd) => Err(fd),
+            WriteTo::Tcp(to) => Ok(LogStream::new(to)),
+        };
         loop {
             {
                 let Ok(mut pending) = self.pending.lock() else {
@@ -211,23 +223,37 @@ impl Writer {
                 std::mem::swap(&mut pending.bytes, &mut batch);
                 pending.writing = true;
             }
-            self.write_all(&batch);
+            match &mut server {
+                Ok(server) => server.send(&batch, || self.goes_on()),
+                Err(fd) => write_all(*fd, &batch),
+            }
             batch.clear();
         }
     }
 
-    fn write_all(&self, mut bytes: &[u8]) {
-        /// How long a descriptor that someone made non-blocking is waited for at a time.
-        const POLL_MS: i32 = 1000;
-        while !bytes.is_empty() {
-            match sys::write(self.fd, bytes) {
-                Ok(written) => bytes = &bytes[written..],
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    sys::wait_writable(self.fd, POLL_MS)
-                }
-                Err(_) => return, // nobody reads it any more
+    /// Waits before a server is tried again; false once the process ends.
+    fn goes_on(&self) -> bool {
+        let Ok(pending) = self.pending.lock() else {
+            return false;
+        };
+        let waited = self
+            .wake
+            .wait_timeout_while(pending, RETRY_TIME, |now| !now.closed);
+        waited.is_ok_and(|(pending, _)| !pending.closed)
+    }
+}
+
+fn write_all(fd: RawFd, mut bytes: &[u8]) {
+    /// How long a descriptor that someone made non-blocking is waited for at a time.
+    const POLL_MS: i32 = 1000;
+    while !bytes.is_empty() {
+        match sys::write(fd, bytes) {
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                sys::wait_writable(fd, POLL_MS)
             }
+            Err(_) => return, // nobody reads it any more
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Immutable and shared by the workers.
 
 use config::model::{
-    BackendTarget, Config, LogSink, LogTarget, Mode, Proxy, ServerAddress, Timeouts,
+    BackendTarget, Config, LogSink, LogTarget, Mode, Proxy, Server, ServerAddress, Timeouts,
 };
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -202,15 +202,7 @@ fn log_sinks(config: &Config) -> (Vec<LogSink>, Vec<Vec<LogPlace>>) {
     for proxy in &config.proxies {
         first_servers.push(sinks.len());
         if proxy.mode == Mode::Log {
-            sinks.extend(
-                proxy
-                    .servers
-                    .iter()
-                    .filter_map(|server| match &server.address {
-                        ServerAddress::Fixed(addr) => Some(LogSink::Udp(addr.clone())),
-                        ServerAddress::PortOffset { .. } => None,
-                    }),
-            );
+            sinks.extend(proxy.servers.iter().filter_map(server_sink));
         }
     }
     let mut number = 0;
@@ -234,6 +226,16 @@ fn log_sinks(config: &Config) -> (Vec<LogSink>, Vec<Vec<LogPlace>>) {
         .map(|proxy| proxy.log.iter().map(&mut place).collect())
         .collect();
     (sinks, places)
+}
+
+/// Where the messages for a server of a log backend go.
+fn server_sink(server: &Server) -> Option<LogSink> {
+    match (&server.address, server.takes_datagrams) {
+        (ServerAddress::Fixed(addr), true) => Some(LogSink::Udp(addr.clone())),
+        (ServerAddress::Fixed(Addr::Inet(addr)), false) => Some(LogSink::Tcp(*addr)),
+        // The configuration has none such.
+        (ServerAddress::Fixed(_) | ServerAddress::PortOffset { .. }, _) => None,
+    }
 }
 
 /// `fullconn`, else a tenth of what the frontends before a backend may bring (manual §4.2 fullconn).

@@ -6,7 +6,8 @@ use std::net::IpAddr;
 
 use net::timers::NEVER_MS;
 use net::{Addr, ConnId, CpuOf, Sockets, TcpInfo};
-use sample::facts::{BindFacts, ProxyFacts, ProxyTimeouts, Rate, ServerFacts, Side};
+use sample::captured::CaptureSlot;
+use sample::facts::{BindFacts, ProxyFacts, ProxySide, ProxyTimeouts, Rate, ServerFacts, Side};
 use sample::vars::{Change, VarLimits, VarNames};
 
 use crate::running::Running;
@@ -100,6 +101,44 @@ impl sample::World for View<'_> {
             .proxies
             .get(proxy as usize)
             .map_or("", |proxy| &proxy.name)
+    }
+
+    fn capture_len(&self, frontend: u32, slot: CaptureSlot) -> Option<usize> {
+        let frontend = self.running.config.proxies.get(frontend as usize)?;
+        let lines = if slot.of_response {
+            &frontend.capture_response
+        } else {
+            &frontend.capture_request
+        };
+        lines.get(slot.index).map(|line| line.len)
+    }
+
+    fn proxy_named(&self, name: &[u8], side: ProxySide) -> Option<u32> {
+        let has_side = |proxy: &config::model::Proxy| match side {
+            ProxySide::Frontend => proxy.is_frontend,
+            ProxySide::Backend => proxy.is_backend,
+        };
+        // `#3` is the one with this id.
+        let id: Option<u32> = name
+            .strip_prefix(b"#")
+            .and_then(|id| std::str::from_utf8(id).ok()?.parse().ok());
+        let is = |proxy: &config::model::Proxy| match id {
+            Some(id) => proxy.id == id,
+            None => proxy.name.as_bytes() == name,
+        };
+        let proxies = &self.running.config.proxies;
+        let named = proxies
+            .iter()
+            .position(|proxy| is(proxy) && has_side(proxy))?;
+        u32::try_from(named).ok()
+    }
+
+    fn server_named(&self, backend: u32, name: &[u8]) -> Option<u32> {
+        let servers = &self.running.config.proxies.get(backend as usize)?.servers;
+        let named = servers
+            .iter()
+            .position(|server| server.name.as_bytes() == name)?;
+        u32::try_from(named).ok()
     }
 
     fn frontend_connections(&self, proxy: u32) -> u32 {

@@ -22,8 +22,18 @@ pub(crate) enum ArgKind {
     Var,
     /// A variable's name, or nothing.
     VarOrNothing,
+    /// The name of a variable to compare with.
+    OtherVar,
+    /// The name of the variable for a tag.
+    TagVar,
     /// An integer or a variable's name.
     IntOrVar,
+    /// A text or a variable's name; what looks like one is one.
+    StrOrVar,
+    /// Numbers of nested protobuf fields, with dots between.
+    FieldNumbers,
+    /// An ACL's name after the word `acl` or `!acl`; after another word, anything.
+    AclOfWhen,
     /// A frontend; the current one when it is not given.
     Frontend,
     /// A backend; the current one when it is not given.
@@ -32,6 +42,8 @@ pub(crate) enum ArgKind {
     Server,
     /// A map; how it is asked follows from the converter.
     Map(Method, Output),
+    /// Is not written: the proxy in whose section the expression stands.
+    CurrentProxy,
     /// Names of ACLs, each may begin with `!`. Takes all arguments that follow.
     Acls,
 }
@@ -44,30 +56,49 @@ impl ArgKind {
             ArgKind::Str
             | ArgKind::Var
             | ArgKind::VarOrNothing
+            | ArgKind::OtherVar
+            | ArgKind::TagVar
             | ArgKind::IntOrVar
             | ArgKind::Map(..)
+            | ArgKind::StrOrVar
+            | ArgKind::AclOfWhen
             | ArgKind::Acls => "string",
+            ArgKind::FieldNumbers => "Protocol buffers field number",
             ArgKind::Ipv4 => "IPv4 address",
             ArgKind::Ipv6 => "IPv6 address",
             ArgKind::Mask4 => "IPv4 mask",
             ArgKind::Mask6 => "IPv6 mask",
             ArgKind::Regex => "regex",
             ArgKind::Frontend => "frontend",
-            ArgKind::Backend => "backend",
+            ArgKind::Backend | ArgKind::CurrentProxy => "backend",
             ArgKind::Server => "server",
         }
     }
 
     /// Whether it cannot be empty.
     pub(crate) fn needs_text(self) -> bool {
-        use ArgKind::{Int, Ipv4, Ipv6, Mask4, Mask6};
-        matches!(self, Int | Ipv4 | Ipv6 | Mask4 | Mask6)
+        use ArgKind::{FieldNumbers, Int, Ipv4, Ipv6, Mask4, Mask6};
+        matches!(self, FieldNumbers | Int | Ipv4 | Ipv6 | Mask4 | Mask6)
     }
 
     /// Whether HAProxy takes it as text first and reads it when the whole list is there: its messages differ.
     pub(crate) fn is_read_later(self) -> bool {
-        use ArgKind::{Acls, IntOrVar, Map, Regex, Var, VarOrNothing};
-        matches!(self, Acls | IntOrVar | Map(..) | Regex | Var | VarOrNothing)
+        use ArgKind::{
+            AclOfWhen, Acls, IntOrVar, Map, OtherVar, Regex, StrOrVar, TagVar, Var, VarOrNothing,
+        };
+        matches!(
+            self,
+            AclOfWhen
+                | Acls
+                | IntOrVar
+                | Map(..)
+                | OtherVar
+                | Regex
+                | StrOrVar
+                | TagVar
+                | Var
+                | VarOrNothing
+        )
     }
 }
 
@@ -76,6 +107,13 @@ impl ArgKind {
 pub(crate) struct Spec {
     pub required: usize,
     pub kinds: &'static [ArgKind],
+}
+
+impl Spec {
+    /// Whether nothing can be written between parentheses.
+    pub(crate) fn takes_none(self) -> bool {
+        matches!(self.kinds, [] | [ArgKind::CurrentProxy])
+    }
 }
 
 /// No arguments.
@@ -94,6 +132,7 @@ pub(crate) const fn spec(required: usize, kinds: &'static [ArgKind]) -> Spec {
 pub(crate) enum Arg {
     Int(i64),
     Str(Box<[u8]>),
+    Numbers(Box<[u32]>),
     Ipv4(Ipv4Addr),
     Ipv6(Ipv6Addr),
     Regex {

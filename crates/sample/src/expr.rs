@@ -162,7 +162,13 @@ impl Expr {
         };
         for stage in &program.stages {
             value = match stage {
-                Stage::Convert(step) => step.run(value, scope),
+                Stage::Convert(step) => {
+                    let value = step.run(value, scope);
+                    if step.convert.settles && value.is_some() {
+                        cursor.may_change = false;
+                    }
+                    value
+                }
                 Stage::Operate(operations) => operate(operations, value, scope),
             };
         }

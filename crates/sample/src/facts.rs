@@ -7,6 +7,7 @@ use std::net::IpAddr;
 
 use net::{Addr, CpuOf, Now, TcpInfo};
 
+use crate::captured::{CaptureSlot, Captured};
 pub use crate::vars::Vars;
 use crate::vars::{Assigned, Change, VarLimits, VarNames};
 use crate::{ConnError, LogOrigin, Value};
@@ -176,6 +177,8 @@ pub struct Txn {
     pub captured_request: Vec<Option<Box<[u8]>>>,
     /// Captured response headers, in the order of their slots.
     pub captured_response: Vec<Option<Box<[u8]>>>,
+    /// What converters captured: settled into the slots by [`Txn::settle`].
+    pub captured: Captured,
     /// `capture cookie` of the request (`%CC`).
     pub captured_request_cookie: Option<Box<[u8]>>,
     /// `capture cookie` of the response (`%CS`).
@@ -248,6 +251,7 @@ impl Txn {
             prio_offset,
             captured_request,
             captured_response,
+            captured,
             captured_request_cookie,
             captured_response_cookie,
             unique_id,
@@ -291,6 +295,7 @@ impl Txn {
         (*prio_class, *prio_offset) = (0, 0);
         captured_request.clear();
         captured_response.clear();
+        captured.settle(|_, _| {});
         (*captured_request_cookie, *captured_response_cookie) = (None, None);
         *unique_id = crate::UniqueId::default();
         *timeouts = Timeouts::default();
@@ -310,8 +315,25 @@ impl Txn {
         self.req_vars.clear();
     }
 
-    /// Moves what converters assigned into the variables.
+    /// Moves what converters assigned into the variables, and what they captured into the slots.
     pub fn settle(&mut self) {
+        let Txn {
+            captured,
+            captured_request,
+            captured_response,
+            ..
+        } = self;
+        captured.settle(|slot, text| {
+            let slots = if slot.of_response {
+                &mut *captured_response
+            } else {
+                &mut *captured_request
+            };
+            if slots.len() <= slot.index {
+                slots.resize(slot.index + 1, None);
+            }
+            slots[slot.index] = Some(text.into());
+        });
         if !self.assigned.any() {
             return;
         }
@@ -424,6 +446,15 @@ pub struct ProxyFacts<'a> {
     pub default_backend: &'a str,
 }
 
+/// Which side of a proxy is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProxySide {
+    /// It takes connections.
+    Frontend,
+    /// It has servers.
+    Backend,
+}
+
 /// A bind line as expressions see it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BindFacts<'a> {
@@ -482,6 +513,18 @@ pub trait World {
     /// A proxy's name alone; a log line asks for nothing more of most. Empty for an index that does not exist.
     fn proxy_name(&self, proxy: u32) -> &str {
         self.proxy(proxy).map_or("", |proxy| proxy.name)
+    }
+    /// Bytes that a capture of a frontend has room for; none for a slot that it does not have.
+    fn capture_len(&self, _frontend: u32, _slot: CaptureSlot) -> Option<usize> {
+        None
+    }
+    /// The proxy of this name that has this side (`nbsrv`, `fe_exists`).
+    fn proxy_named(&self, _name: &[u8], _side: ProxySide) -> Option<u32> {
+        None
+    }
+    /// The server of this name in a backend (`srv_is_up`).
+    fn server_named(&self, _backend: u32, _name: &[u8]) -> Option<u32> {
+        None
     }
     /// [`ProxyFacts::frontend_connections`] alone.
     fn frontend_connections(&self, proxy: u32) -> u32 {

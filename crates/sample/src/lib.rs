@@ -12,6 +12,7 @@
 
 pub mod acl;
 pub mod bytes;
+pub mod captured;
 pub mod compile;
 mod conn_error;
 pub mod error;

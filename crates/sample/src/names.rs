@@ -27,6 +27,18 @@ pub(crate) struct Names {
     pub acls: Acls,
 }
 
+/// Whether a text that may be a variable is one: it begins with a scope and goes on as a name does.
+pub(crate) fn names_variable(text: &str) -> bool {
+    VarScope::PREFIXES
+        .iter()
+        .find_map(|(prefix, _)| text.strip_prefix(prefix))
+        .is_some_and(|name| !name.is_empty() && name.chars().all(is_name))
+}
+
+fn is_name(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.')
+}
+
 impl Names {
     pub(crate) fn declare_proxy(&mut self, name: &str, is_frontend: bool, is_backend: bool) -> u32 {
         self.proxies.push(ProxyName {
@@ -64,10 +76,7 @@ impl Names {
                  The scope can be 'proc', '(p)sess', '(p)txn', '(p)req', '(p)res' or 'check'"
             ));
         };
-        if let Some(other) = name
-            .chars()
-            .find(|c| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '.'))
-        {
+        if let Some(other) = name.chars().find(|letter| !is_name(*letter)) {
             return Err(format!("invalid syntax at char '{other}'"));
         }
         Ok(VarRef {

@@ -4,7 +4,10 @@ use std::net::IpAddr;
 
 use net::{Addr, CpuOf, Now, TcpInfo};
 
-use crate::facts::{BindFacts, ProxyFacts, ProxyTimeouts, Rate, ServerFacts, Side, World};
+use crate::captured::CaptureSlot;
+use crate::facts::{
+    BindFacts, ProxyFacts, ProxySide, ProxyTimeouts, Rate, ServerFacts, Side, World,
+};
 use crate::vars::{VarLimits, VarNames};
 use crate::{Acls, Compiler, Place, Scope, Session, Txn, Verdict};
 
@@ -59,6 +62,21 @@ impl World for TestWorld {
             initial_weight: 8,
             queue: 0,
         })
+    }
+    fn capture_len(&self, _frontend: u32, slot: CaptureSlot) -> Option<usize> {
+        (slot.index < 2).then_some(5)
+    }
+    fn proxy_named(&self, name: &[u8], side: ProxySide) -> Option<u32> {
+        match (name, side) {
+            (b"www", _) => Some(0),
+            (b"static", ProxySide::Backend) => Some(1),
+            _ => None,
+        }
+    }
+    fn server_named(&self, backend: u32, name: &[u8]) -> Option<u32> {
+        let names: [&[u8]; 2] = [b"srv1", b"srv2"];
+        let index = names.iter().position(|known| *known == name)?;
+        (backend == 1).then_some(index as u32)
     }
     fn hostname(&self) -> &str {
         "host.test"

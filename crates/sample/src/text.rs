@@ -80,8 +80,15 @@ pub(crate) fn push_hex_number(out: &mut Vec<u8>, number: u64, width: u32) {
 pub fn push_ip(out: &mut Vec<u8>, ip: IpAddr) {
     match ip {
         IpAddr::V4(ip) => push_ipv4(out, ip),
-        // Writing to a vector cannot fail.
-        IpAddr::V6(ip) => drop(write!(out, "{ip}")),
+        IpAddr::V6(ip) => match ip.segments() {
+            // As C's inet_ntop, which writes a compatible address (RFC 4291 §2.5.5.1) like a mapped one.
+            [0, 0, 0, 0, 0, 0, high, _] if high != 0 => {
+                out.extend_from_slice(b"::");
+                push_ipv4(out, Ipv4Addr::from(u128::from(ip) as u32));
+            }
+            // Writing to a vector cannot fail.
+            _ => drop(write!(out, "{ip}")),
+        },
     }
 }
 
@@ -117,9 +124,43 @@ pub(crate) fn read_int(bytes: &[u8]) -> (i64, usize) {
     (value, if at == start { 0 } else { at })
 }
 
+/// Reads all bytes as decimal digits, whatever they are, as HAProxy does where it trusts them; wraps.
+pub(crate) fn read_ui(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0_u32, |sum, byte| {
+        let digit = u32::from(*byte).wrapping_sub(u32::from(b'0'));
+        sum.wrapping_mul(10).wrapping_add(digit)
+    })
+}
+
 /// Reads a whole text as a number; none when it is not one, or does not fit.
 pub(crate) fn parse_int(text: &str) -> Option<i64> {
     text.parse().ok()
+}
+
+/// Reads an integer as C's `strtoll` does with base 0: `0x` begins hexadecimal digits, another `0` octal ones; saturates.
+/// Gives it and the number of bytes it took, 0 without any digit.
+pub(crate) fn read_c_int(bytes: &[u8]) -> (i64, usize) {
+    let sign = usize::from(matches!(bytes.first(), Some(b'-' | b'+')));
+    let (base, start) = match &bytes[sign..] {
+        [b'0', b'x' | b'X', digit, ..] if digit.is_ascii_hexdigit() => (16, sign + 2),
+        [b'0', ..] => (8, sign),
+        _ => (10, sign),
+    };
+    let mut value = 0_i64;
+    let mut at = start;
+    while let Some(digit) = bytes
+        .get(at)
+        .and_then(|byte| char::from(*byte).to_digit(base))
+    {
+        value = value.saturating_mul(base.into());
+        value = if bytes[0] == b'-' {
+            value.saturating_sub(digit.into())
+        } else {
+            value.saturating_add(digit.into())
+        };
+        at += 1;
+    }
+    (value, if at == start { 0 } else { at })
 }
 
 /// A broken-down date (proleptic Gregorian).
@@ -256,6 +297,9 @@ mod tests {
             text(|out| push_ip(out, "2001:db8::1".parse().expect("ip"))),
             "2001:db8::1"
         );
+        for ip in ["::1.2.3.4", "::ffff:1.2.3.4", "::1", "::", "::1:0:0"] {
+            assert_eq!(text(|out| push_ip(out, ip.parse().expect("ip"))), ip);
+        }
     }
 
     #[test]
@@ -271,6 +315,22 @@ mod tests {
             ("-99999999999999999999", i64::MIN, 21),
         ] {
             assert_eq!(read_int(bytes.as_bytes()), (value, used), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn numbers_as_c_reads_them() {
+        for (bytes, value, used) in [
+            ("12", 12, 2),
+            ("-012x", -10, 4),
+            ("0x1fg", 31, 4),
+            ("0x", 0, 1),
+            ("-0X10", -16, 5),
+            ("", 0, 0),
+            ("x", 0, 0),
+            ("0xffffffffffffffffffff", i64::MAX, 22),
+        ] {
+            assert_eq!(read_c_int(bytes.as_bytes()), (value, used), "{bytes}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! Workers: their listening sockets, their threads, the way to tell them things.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +11,7 @@ use std::thread::JoinHandle;
 use config::model::{Bind, BindAddress, Config, LogSink as LogTo, Proxy};
 use net::epoll::{ACCEPTS_A_TURN_DEFAULT, EpollDriver, Listener, Setup, SocketBuffers};
 use net::listen::{self, ListenAddr, ListenOptions};
-use net::logs::{DatagramSink, Dropped, LogSink, Writer};
+use net::logs::{DatagramSink, Dropped, LogSink, WriteTo, Writer};
 use net::{Addr, ListenerId};
 use proxy::{Engine, Message, Running, Shared};
 
@@ -249,16 +250,19 @@ impl Workers {
 
 fn open_logs(
     running: &Running,
-    writers: &mut HashMap<i32, Arc<Writer>>,
+    writers: &mut HashMap<WriteTo, Arc<Writer>>,
 ) -> std::io::Result<Vec<LogSink>> {
+    let mut written = |to: WriteTo| {
+        let writer = match writers.entry(to) {
+            Entry::Occupied(there) => Arc::clone(there.get()),
+            Entry::Vacant(place) => Arc::clone(place.insert(Writer::start(to)?)),
+        };
+        Ok(LogSink::Written(writer, Vec::new()))
+    };
     let open = |sink: &LogTo| match sink {
         LogTo::Udp(addr) => Ok(LogSink::Datagram(DatagramSink::open(addr)?)),
-        LogTo::Fd(fd) => {
-            if !writers.contains_key(fd) {
-                writers.insert(*fd, Writer::start(*fd)?);
-            }
-            Ok(LogSink::Fd(Arc::clone(&writers[fd]), Vec::new()))
-        }
+        LogTo::Tcp(addr) => written(WriteTo::Tcp(*addr)),
+        LogTo::Fd(fd) => written(WriteTo::Fd(*fd)),
         // Its servers are sinks of their own.
         LogTo::Backend(_) => Err(std::io::ErrorKind::Unsupported.into()),
     };

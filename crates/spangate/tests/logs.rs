@@ -2,7 +2,8 @@
 
 mod common;
 
-use std::net::{TcpStream, UdpSocket};
+use std::io::{BufRead, BufReader};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 
 use common::http::Client;
 use common::{DEADLINE, DEFAULTS, Proxy, address, listener};
@@ -351,6 +352,54 @@ backend one
     client.get("/5");
     assert_eq!(lines(&first, 1), ["/5"]);
     assert_eq!(lines(&second, 1), ["/5"]);
+    proxy.stop();
+}
+
+/// A server that goes and comes again misses nothing that was not sent to it.
+#[test]
+fn logs_over_tcp() {
+    let server = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let to = server.local_addr().expect("an address");
+    let front = listener();
+    let config = format!(
+        "global
+    nbthread 1
+{DEFAULTS}
+frontend f
+    bind \"fd@${{FRONT}}\"
+    log-format \"%HU\"
+    log tcp@{to} format short local0
+    log backend@b format raw local0
+    http-request return status 200
+backend b
+    mode log
+    server s {to}
+"
+    );
+    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+    let mut client = Client::connect(address(&front));
+    let accepted = || {
+        let (stream, _) = server.accept().expect("a connection");
+        stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
+        BufReader::new(stream)
+    };
+    // Both targets name one place, which has one connection; in which order they come to it is nobody's.
+    let lines = |reader: &mut BufReader<TcpStream>| {
+        let mut lines = [String::new(), String::new()];
+        for line in &mut lines {
+            reader.read_line(line).expect("a line");
+        }
+        lines.sort();
+        lines
+    };
+    client.get("/1");
+    let mut reader = accepted();
+    assert_eq!(lines(&mut reader), ["/1\n", "<6>/1\n"]);
+    client.get("/2");
+    assert_eq!(lines(&mut reader), ["/2\n", "<6>/2\n"]);
+    drop(reader);
+    client.get("/3");
+    assert_eq!(lines(&mut accepted()), ["/3\n", "<6>/3\n"]);
     proxy.stop();
 }
 

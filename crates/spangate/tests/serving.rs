@@ -154,18 +154,23 @@ fn tcp_passes_each_end_on_by_itself() {
 }
 
 #[test]
-fn a_computed_name_may_make_http_of_tcp() {
+fn a_computed_name_leads_from_tcp_to_http_but_not_back() {
     let origin = Origin::echo();
-    let front = listener();
+    let (tcp, web) = (listener(), listener());
     let config = format!(
-        "{DEFAULTS}\nfrontend f\n mode tcp\n bind \"fd@${{FRONT}}\"\n use_backend %[str(web)]\n default_backend raw\n\
-         backend web\n server s {0}\nbackend raw\n mode tcp\n server s {0}\n",
+        "{DEFAULTS}\nfrontend t\n mode tcp\n bind \"fd@${{TCP}}\"\n use_backend %[str(web)]\nfrontend w\n bind \"fd@${{WEB}}\"\n \
+         use_backend %[str(raw)]\n default_backend web\nbackend web\n http-response set-header x-backend web\n server s {0}\nbackend raw\n \
+         mode tcp\n server s {0}\n",
         origin.at
     );
-    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
-    let answer = Client::connect(address(&front)).get("/x");
-    assert!(answer.text().starts_with("GET /x "), "{}", answer.text());
-    let mut client = Client::connect(address(&front));
+    let proxy = Proxy::start(&config, &[("TCP", &tcp), ("WEB", &web)]);
+    for front in [&tcp, &web] {
+        let mut client = Client::connect(address(front));
+        for path in ["/first", "/second"] {
+            assert_eq!(client.get(path).field("x-backend"), Some("web"));
+        }
+    }
+    let mut client = Client::connect(address(&tcp));
     client.send("no HTTP at all\r\n\r\n");
     assert_eq!(client.response().unwrap().status, 400);
     proxy.stop();

@@ -43,7 +43,7 @@ fn log_targets(config: &Config, shared: &mut Shared<'_>) {
         .chain(&config.global.log)
         .filter_map(|target| match target.to {
             LogSink::Backend(backend) => Some(backend),
-            LogSink::Udp(_) | LogSink::Fd(_) => None,
+            LogSink::Udp(_) | LogSink::Tcp(_) | LogSink::Fd(_) => None,
         })
         .collect();
     named.sort_unstable();
@@ -75,6 +75,17 @@ fn log_backend(proxy: &Proxy, shared: &mut Shared<'_>) {
             shared,
             format!("Cannot use {name} rules with 'mode log' in {title}. They will be ignored."),
         );
+    }
+    let mixed = proxy
+        .servers
+        .windows(2)
+        .find(|pair| pair[0].takes_datagrams != pair[1].takes_datagrams);
+    if let Some([_, server]) = mixed {
+        let message = format!(
+            "log backend '{}': failed to initialize: cannot mix server types within a log backend, '{}' srv's network type differs from previous server.",
+            proxy.name, server.name
+        );
+        shared.diagnostics.add(Severity::Alert, None, message);
     }
     if !matches!(
         proxy.balance,

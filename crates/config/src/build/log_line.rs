@@ -3,7 +3,7 @@
 use super::address::{self, Parsed, Ports};
 use super::line::{Cursor, Line, Parse};
 use super::{Shared, log_profile};
-use crate::model::{LogSample, LogSink, LogTarget, LogWire};
+use crate::model::{LogSample, LogSink, LogTarget, LogWire, ServerAddress};
 use net::Addr;
 use std::net::SocketAddr;
 
@@ -124,39 +124,41 @@ fn sink(cursor: &mut Cursor<'_>, shared: &Shared<'_>) -> Parse<LogSink> {
             cursor.fault(format!("log : uses unknown log backend '{name}'{hint}."))
         });
     }
-    if text.starts_with("ring@") || text.starts_with("tcp") {
-        let family = text.split_once('@').map_or(text, |(family, _)| family);
-        return Err(cursor.fault(super::not_yet(&format!("log {family}@"))));
+    if text.starts_with("ring@") {
+        return Err(cursor.fault(super::not_yet("log ring@")));
     }
-    match datagram(text).map_err(|message| cursor.fault(format!("log : {message}.")))? {
-        Parsed::Fd(fd) => Ok(LogSink::Fd(fd)),
-        Parsed::Unix(addr) => Ok(LogSink::Udp(addr)),
-        Parsed::Inet(ip, Ports::None) => {
-            Ok(LogSink::Udp(Addr::Inet(SocketAddr::new(ip, SYSLOG_PORT))))
+    let parsed = datagram(text).map_err(|message| cursor.fault(format!("log : {message}.")))?;
+    let (ip, port) = match parsed {
+        Parsed::Fd(fd) => return Ok(LogSink::Fd(fd)),
+        Parsed::Unix(addr) => return Ok(LogSink::Udp(addr)),
+        Parsed::Inet(ip, Ports::None) => (ip, SYSLOG_PORT),
+        Parsed::Inet(ip, Ports::Range(low, high)) if low == high => (ip, low),
+        Parsed::Inet(..) => {
+            return Err(cursor.fault(format!(
+                "log : port range or offset not allowed here in '{text}'."
+            )));
         }
-        Parsed::Inet(ip, Ports::Range(low, high)) if low == high => {
-            Ok(LogSink::Udp(Addr::Inet(SocketAddr::new(ip, low))))
-        }
-        Parsed::Inet(..) => Err(cursor.fault(format!(
-            "log : port range or offset not allowed here in '{text}'."
-        ))),
-    }
+    };
+    let addr = SocketAddr::new(ip, port);
+    Ok(match text.starts_with("tcp") {
+        true => LogSink::Tcp(addr),
+        false => LogSink::Udp(Addr::Inet(addr)),
+    })
 }
 
-/// The address of a server of a backend in `mode log`: of datagrams.
-pub fn server(text: &str) -> Result<Addr, String> {
-    if !["udp", "unix@", "uxdg@", "abns@"]
+/// Whether a server of a backend in `mode log` takes datagrams.
+pub fn is_datagram(text: &str) -> bool {
+    ["udp", "unix@", "uxdg@", "abns@"]
         .iter()
         .any(|family| text.starts_with(family))
-    {
-        return Err(format!(
-            "log servers over TCP ('{text}') are known but not implemented yet by this version; 'udp@' and 'uxdg@' are served"
-        ));
-    }
+}
+
+/// The address of a server of a backend in `mode log`.
+pub fn server(text: &str) -> Result<ServerAddress, String> {
     match datagram(text)? {
-        Parsed::Unix(addr) => Ok(addr),
+        Parsed::Unix(addr) if is_datagram(text) => Ok(ServerAddress::Fixed(addr)),
         Parsed::Inet(ip, Ports::Range(low, high)) if low == high => {
-            Ok(Addr::Inet(SocketAddr::new(ip, low)))
+            Ok(ServerAddress::Fixed(Addr::Inet(SocketAddr::new(ip, low))))
         }
         _ => Err(format!("missing port number: '{text}'")),
     }

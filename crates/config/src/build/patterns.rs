@@ -70,7 +70,7 @@ fn edit<const FORMATS: usize>(
         cursor.line.need(at, || {
             format!("'{word}' expects exactly {FORMATS} arguments.")
         })?;
-        formats.push(build.shared.log_format(&cursor.line, at, place)?);
+        formats.push(build.shared.plain_format(&cursor.line, at, place)?);
     }
     let span = cursor.line.span(cursor.at - 1);
     build.shared.edited_patterns.push((name.to_owned(), span));

@@ -131,7 +131,7 @@ fn body(
 }
 
 fn finish(
-    shared: &Shared<'_>,
+    shared: &mut Shared<'_>,
     cursor: &Cursor<'_>,
     mut reply: Reply,
     given: Given,
@@ -171,6 +171,7 @@ fn finish(
         }
         Given::Body(body) => body,
     };
+    unused(shared, cursor, &mut reply);
     let payload = match &reply.body {
         ReplyBody::Fixed(bytes) => !bytes.is_empty(),
         ReplyBody::Format(_) => true,
@@ -185,4 +186,24 @@ fn finish(
         );
     }
     Ok(reply)
+}
+
+/// Warns of what says nothing about such a body, and forgets it.
+fn unused(shared: &mut Shared<'_>, cursor: &Cursor<'_>, reply: &mut Reply) {
+    let why = match &reply.body {
+        ReplyBody::Empty => "because neither errorfile nor payload defined",
+        ReplyBody::Default | ReplyBody::Raw(_) => "when used with an errorfile",
+        ReplyBody::Fixed(bytes) if bytes.is_empty() => "when used with an empty payload",
+        ReplyBody::Fixed(_) | ReplyBody::Format(_) => return,
+    };
+    if let Some(kind) = reply.content_type.take() {
+        let message = format!("content-type '{kind}' ignored by the http reply {why}.");
+        shared.settle(Err(cursor.fault(message).as_warning()));
+    }
+    let is_page = matches!(reply.body, ReplyBody::Default | ReplyBody::Raw(_));
+    if is_page && !reply.headers.is_empty() {
+        reply.headers.clear();
+        let message = format!("hdr parameters ignored by the http reply {why}.");
+        shared.settle(Err(cursor.fault(message).as_warning()));
+    }
 }

@@ -4,7 +4,7 @@ use super::line::{Cursor, Line, Parse};
 use super::proxy::ProxyBuild;
 use super::{address, did_you_mean, log_line, values};
 use crate::keywords::{self, State, server::KEYWORDS};
-use crate::model::{Mode, SendProxy, Server, ServerAddress, Source};
+use crate::model::{Mode, SendProxy, Server, Source};
 use crate::tree::{Prefix, Statement};
 use sample::{Place, Style};
 use std::time::Duration;
@@ -75,7 +75,7 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
     let written = line.need(2, missing)?;
     let title = format!("'server {}/{name}'", build.proxy.name);
     let address = match build.proxy.mode {
-        Mode::Log => log_line::server(written).map(ServerAddress::Fixed),
+        Mode::Log => log_line::server(written),
         _ => address::server(written),
     };
     let draft = options(build, line, 3, build.default_server.clone(), &title);
@@ -86,6 +86,7 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
         name: name.to_owned(),
         id: draft.id,
         address,
+        takes_datagrams: build.proxy.mode == Mode::Log && log_line::is_datagram(written),
         weight: draft.weight,
         // As HAProxy: a lower bound that is not below the upper one replaces it.
         maxconn: draft.maxconn.max(draft.minconn),

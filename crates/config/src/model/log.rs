@@ -2,6 +2,7 @@
 
 use net::Addr;
 use sample::{LogFormat, LogOrigin};
+use std::net::SocketAddr;
 
 /// A `log` line.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +39,8 @@ pub struct LogSample {
 pub enum LogSink {
     /// A datagram socket, UDP or UNIX.
     Udp(Addr),
+    /// A server over TCP.
+    Tcp(SocketAddr),
     /// A descriptor.
     Fd(i32),
     /// A server of a backend in `mode log`: its index in [`super::Config::proxies`].

@@ -88,6 +88,8 @@ pub struct Server {
     pub id: u32,
     /// Where it is.
     pub address: ServerAddress,
+    /// Of a backend in `mode log`: takes messages as datagrams; else over TCP.
+    pub takes_datagrams: bool,
     /// Share of the load, 0 to 256.
     pub weight: u32,
     /// Connections; 0 is unlimited.

@@ -69,6 +69,8 @@ impl Core {
             return self.emit(cx, Whose::Stream(stream), stream.frontend, &line);
         }
         stream.logged = !plan.repeats;
+        // Captures of converters may still wait.
+        self.settle_vars(cx, stream);
         let proxy = cx.running.proxy(stream.frontend);
         let is_error = is_error(stream);
         if proxy.options.dontlog_normal && !is_error {

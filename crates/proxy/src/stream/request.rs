@@ -442,9 +442,9 @@ impl Core {
     }
 }
 
-/// manual §4.2 monitor-uri: a path is compared with the request's path, anything else with its whole target.
+/// manual §4.2 monitor-uri: a path is compared with the request's path and query, anything else with its whole target.
 fn is_monitored(uri: &[u8], request: &http::Head) -> bool {
-    uri == request.target() || (uri.starts_with(b"/") && uri == request.path())
+    uri == request.target() || (uri.starts_with(b"/") && uri == request.path_and_query())
 }
 
 /// How strict this stream's client is read.

@@ -168,7 +168,7 @@ impl Core {
         if stream.head_in_parts && !stream.resume.is_worth_it(bytes, limits) {
             return 0;
         }
-        let to = stream.txn.method;
+        let to = stream.sent_method();
         match h1::parse_response(
             bytes,
             to,
@@ -250,6 +250,9 @@ impl Core {
         };
         stream.download =
             Transfer::new(framing, coding, cx.running.limits(), strictness(cx, stream));
+        if stream.sent_method() != stream.txn.method {
+            stream.answer_as_asked();
+        }
         for capture in &cx.running.proxy(stream.frontend).capture_response {
             let value = stream.response.find(capture.header.as_bytes()).last();
             let value = value.map(|(_, value)| value[..value.len().min(capture.len)].into());
@@ -559,6 +562,27 @@ impl Stream {
                 self.download.coding = Coding::Discard;
             }
             (true, false) => {
+                self.response.remove_all(b"content-length");
+                put_length(&mut self.response, 0);
+            }
+            _ => {}
+        }
+    }
+
+    /// The method that the server got, which a rule may have set. It does not change what becomes a tunnel.
+    fn sent_method(&self) -> Method {
+        match (self.txn.method, self.request.method()) {
+            (Method::Connect, _) | (_, Method::Connect) => self.txn.method,
+            (_, sent) => sent,
+        }
+    }
+
+    /// An answer to another method than the client's: to HEAD it has no body, to others it has one (RFC 9110 §9.3.2).
+    fn answer_as_asked(&mut self) {
+        match (self.txn.method, self.sent_method()) {
+            (Method::Head, _) => self.download.coding = Coding::Discard,
+            (_, Method::Head) if !is_bodiless(self.response.status()) => {
+                self.response.remove_all(b"transfer-encoding");
                 self.response.remove_all(b"content-length");
                 put_length(&mut self.response, 0);
             }

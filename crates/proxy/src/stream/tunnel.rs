@@ -59,11 +59,6 @@ impl Core {
                 }
             }
         }
-        stream
-            .txn
-            .timing
-            .response_start_ms
-            .get_or_insert(cx.driver.now().ms());
         stream.txn.bytes_out += bytes.len() as u64;
         stream.txn.bytes_from_server += bytes.len() as u64;
         self.tunnel_bytes(cx, stream, server, client, bytes);

@@ -5,9 +5,10 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use super::Compiler;
 use crate::args::{Arg, ArgKind, Args, ListError, MapUse, Spec, Written, split};
 use crate::fetch::CheckFn;
+use crate::names::names_variable;
 use crate::pattern::method::Method;
 use crate::pattern::{Columns, How, Output, ValueKinds, Wanted};
-use crate::text::{parse_int, read_int};
+use crate::text::{read_int, read_ui};
 
 impl Compiler {
     /// Compiles the argument list at `at`. Gives the arguments and the position after the list.
@@ -29,6 +30,10 @@ impl Compiler {
                 }
             };
         }
+        if spec.kinds == [ArgKind::CurrentProxy] {
+            let current = self.names.current.map(Arg::Proxy);
+            return Ok((current.into_iter().collect(), at));
+        }
         let (mut written, end) = split(word, at)?;
         if written.len() == 1 && written[0].text.is_empty() && spec.kinds[0] != ArgKind::Str {
             written.clear();
@@ -48,14 +53,30 @@ impl Compiler {
             return Ok((Box::new([arg]), end));
         }
         let extra = written.get(spec.kinds.len());
-        let too_many = extra.map(|extra| unexpected(word, spec.kinds.len() - 1, extra));
+        // HAProxy counts so.
+        let last = spec.kinds.len().max(2) - 1;
+        let too_many = extra.map(|extra| unexpected(word, last, extra));
         let (early, late) = match spec.kinds.iter().any(|kind| kind.needs_text()) {
             true => (None, too_many),
             // Names are looked up once the list is whole.
             false => (too_many, None),
         };
         early.map_or(Ok(()), Err)?;
-        let flags = written.get(2).map_or(&b""[..], |flags| &flags.text);
+        // What is wrong in those that are there is told before that some are missing.
+        if written.len() < spec.required {
+            for (index, (kind, one)) in spec.kinds.iter().zip(&written).enumerate() {
+                if !kind.is_read_later() {
+                    self.listed_argument(*kind, index, one, &written)?;
+                }
+            }
+            let missing = spec.kinds.get(written.len()).map_or("", |kind| kind.name());
+            let message = format!(
+                "missing arguments (got {}/{}), type '{missing}' expected",
+                written.len(),
+                spec.required,
+            );
+            return Err(ListError::in_arg(written.len(), at, end, message));
+        }
         let mut args = Vec::with_capacity(written.len());
         for (index, (kind, one)) in spec.kinds.iter().zip(&written).enumerate() {
             // Where nothing must stand, an empty number or address ends the list.
@@ -65,31 +86,28 @@ impl Compiler {
                     Some(next) => return Err(unexpected(word, index, next)),
                 }
             }
-            let arg = self.argument(*kind, index, one, flags).map_err(|message| {
-                if kind.is_read_later() {
-                    ListError::check(one.start, one.end, message)
-                } else {
-                    ListError::in_arg(index, one.start, one.end, message)
-                }
-            })?;
-            args.push(arg);
-        }
-        if let Some(missing) = spec
-            .kinds
-            .get(args.len())
-            .filter(|_| args.len() < spec.required)
-        {
-            let message = format!(
-                "missing arguments (got {}/{}), type '{}' expected",
-                args.len(),
-                spec.required,
-                missing.name()
-            );
-            return Err(ListError::in_arg(args.len(), at, end, message));
+            args.push(self.listed_argument(*kind, index, one, &written)?);
         }
         late.map_or(Ok(()), Err)?;
         check(&mut args).map_err(|message| ListError::check(at, end, message))?;
         Ok((args.into_boxed_slice(), end))
+    }
+
+    /// An argument, or where the fault is in the list.
+    fn listed_argument(
+        &mut self,
+        kind: ArgKind,
+        index: usize,
+        written: &Written,
+        all: &[Written],
+    ) -> Result<Arg, ListError> {
+        self.argument(kind, index, written, all).map_err(|message| {
+            if kind.is_read_later() {
+                ListError::check(written.start, written.end, message)
+            } else {
+                ListError::in_arg(index, written.start, written.end, message)
+            }
+        })
     }
 
     fn argument(
@@ -97,7 +115,7 @@ impl Compiler {
         kind: ArgKind,
         index: usize,
         written: &Written,
-        flags: &[u8],
+        all: &[Written],
     ) -> Result<Arg, String> {
         let text = String::from_utf8_lossy(&written.text);
         let position = index + 1;
@@ -126,12 +144,33 @@ impl Compiler {
             ArgKind::Ipv6 => Arg::Ipv6(text.parse().map_err(|_| invalid())?),
             ArgKind::Mask4 => Arg::Ipv4(mask4(&text).ok_or_else(invalid)?),
             ArgKind::Mask6 => Arg::Ipv6(mask6(&text).ok_or_else(invalid)?),
-            ArgKind::Regex => regex_argument(&text, flags)?,
+            ArgKind::Regex => {
+                let flags = all.get(2).map_or(&b""[..], |flags| &flags.text);
+                regex_argument(&text, flags)?
+            }
+            ArgKind::StrOrVar if !names_variable(&text) => {
+                Arg::Str(written.text.clone().into_boxed_slice())
+            }
+            ArgKind::StrOrVar => Arg::Var(self.names.var(&text)?),
+            ArgKind::FieldNumbers => Arg::Numbers(field_numbers(&text).ok_or_else(invalid)?),
+            ArgKind::AclOfWhen if !is_acl(&all[0].text) => Arg::Str(Box::default()),
+            ArgKind::AclOfWhen => self
+                .acls_argument(std::slice::from_ref(written))
+                .map_err(|_| format!("ACL '{text}' not found"))?,
             ArgKind::VarOrNothing if text.is_empty() => Arg::Str(Box::default()),
-            ArgKind::Var | ArgKind::VarOrNothing => Arg::Var(self.names.var(&text)?),
-            ArgKind::IntOrVar => match parse_int(&text) {
-                Some(value) => Arg::Int(value),
-                None => Arg::Var(
+            ArgKind::OtherVar if text.is_empty() => return Err("missing variable name".into()),
+            ArgKind::OtherVar | ArgKind::VarOrNothing => {
+                let var = self.names.var(&text);
+                Arg::Var(var.map_err(|_| format!("failed to register variable name '{text}'"))?)
+            }
+            ArgKind::TagVar => {
+                let var = self.names.var(&text);
+                Arg::Var(var.map_err(|what| format!("failed to parse aead_tag : {what}"))?)
+            }
+            ArgKind::Var => Arg::Var(self.names.var(&text)?),
+            ArgKind::IntOrVar => match read_int(&written.text) {
+                (value, used) if used == written.text.len() => Arg::Int(value),
+                _ => Arg::Var(
                     self.names
                         .var(&text)
                         .map_err(|_| "expects an integer or a variable name".to_owned())?,
@@ -144,7 +183,7 @@ impl Compiler {
                 Arg::Server { backend, server }
             }
             ArgKind::Map(method, output) => self.map_argument(&text, method, output)?,
-            ArgKind::Acls => return Err(invalid()),
+            ArgKind::Acls | ArgKind::CurrentProxy => return Err(invalid()),
         })
     }
 
@@ -207,6 +246,26 @@ fn regex_argument(pattern: &str, flags: &[u8]) -> Result<Arg, String> {
         regex: Box::new(regex),
         global: flags.contains(&b'g'),
     })
+}
+
+/// Whether the condition of `when` names an ACL.
+fn is_acl(condition: &[u8]) -> bool {
+    condition.strip_prefix(b"!").unwrap_or(condition) == b"acl"
+}
+
+/// Field numbers with dots between. As HAProxy reads them: no digits are 0, none may be missing at the end only.
+fn field_numbers(text: &str) -> Option<Box<[u32]>> {
+    if text.ends_with('.') {
+        return None;
+    }
+    let number = |digits: &str| {
+        let digits = digits.as_bytes();
+        digits
+            .iter()
+            .all(u8::is_ascii_digit)
+            .then(|| read_ui(digits))
+    };
+    text.split('.').map(number).collect()
 }
 
 /// An IPv4 mask: a length or an address with ones before zeros.

@@ -167,13 +167,16 @@ impl Compiler {
                 format!("converter '{name}' cannot be applied"),
             ));
         }
-        if convert.args.kinds.is_empty() && word.as_bytes().get(end) == Some(&b'(') {
-            return Err(ExprError::at(
-                index,
-                end,
-                word.len(),
-                format!("converter '{name}' does not support any args"),
-            ));
+        let mut end = end;
+        if convert.args.takes_none() && word.as_bytes().get(end) == Some(&b'(') {
+            if word.as_bytes().get(end + 1) != Some(&b')') {
+                let message = format!(
+                    "invalid arg 1 in converter '{name}' : expected ')' before '{}'",
+                    &word[end + 1..]
+                );
+                return Err(ExprError::at(index, end, word.len(), message));
+            }
+            end += b"()".len();
         }
         let (args, end) = self
             .arguments(word, end, convert.args, convert.check)
@@ -184,7 +187,9 @@ impl Compiler {
                 let message = format!("invalid {args} in converter '{name}' : {}", fault.message);
                 ExprError::at(index, fault.start, fault.end, message)
             })?;
-        chain.kind = convert.to;
+        if !convert.keeps_kind {
+            chain.kind = convert.to;
+        }
         chain.steps.push(Step { convert, args });
         chain.last = Some(name);
         chain.at = (index, end);

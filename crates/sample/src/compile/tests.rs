@@ -35,11 +35,11 @@ fn faults_are_told_where_they_are() {
             "unknown converter 'nope'",
         ),
         (
-            &["str(a),sha2"],
+            &["src,table_idle"],
             Place::ALL,
             0,
-            7..11,
-            "converter 'sha2' is known but not implemented yet",
+            4..14,
+            "converter 'table_idle' is known but not implemented yet",
         ),
         (
             &["str(a),lower,upperr"],
@@ -74,7 +74,7 @@ fn faults_are_told_where_they_are() {
             Place::ALL,
             0,
             12..15,
-            "converter 'lower' does not support any args",
+            "invalid arg 1 in converter 'lower' : expected ')' before '1)'",
         ),
         (
             &["int(x)"],

@@ -4,7 +4,7 @@ use super::{Convert, convert};
 use crate::args::ArgKind::{Int, Str};
 use crate::args::{Arg, NONE, int_at, spec, str_at};
 use crate::text::push_hex;
-use crate::{Bytes, Kind, Value};
+use crate::{Bytes, Kind, SAMPLE_BYTES_MAX, Value};
 
 pub(crate) const CONVERTERS: &[Convert] = &[
     convert(
@@ -44,7 +44,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         "base64 (RFC 4648 §4)",
         |_, value, _| {
             coded(&value, |bytes, out| {
-                encode64(bytes, STANDARD, true, out);
+                encode64(bytes, out);
                 Some(())
             })
         },
@@ -57,7 +57,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         "base64 for URLs, without padding (RFC 4648 §5)",
         |_, value, _| {
             coded(&value, |bytes, out| {
-                encode64(bytes, URL, false, out);
+                encode_in(bytes, URL, false, out);
                 Some(())
             })
         },
@@ -69,7 +69,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         Kind::Bin,
         "decodes base64",
         |_, value, _| {
-            let decoded = coded(&value, |bytes, out| decode64(bytes, STANDARD, out))?;
+            let decoded = coded(&value, decode64)?;
             as_bin(decoded)
         },
     ),
@@ -80,7 +80,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         Kind::Bin,
         "decodes base64 for URLs",
         |_, value, _| {
-            let decoded = coded(&value, |bytes, out| decode64(bytes, URL, out))?;
+            let decoded = coded(&value, decode_url64)?;
             as_bin(decoded)
         },
     ),
@@ -126,7 +126,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         Kind::Str,
         "escaped for a JSON string",
         |args, value, _| {
-            let input = Input::ALL[int_at(args, 0)? as usize];
+            let input = *INPUTS.get(usize::try_from(int_at(args, 0)?).ok()?)?;
             coded(&value, |bytes, out| json(bytes, input, out))
         },
     )
@@ -176,7 +176,12 @@ pub(crate) fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-fn encode64(bytes: &[u8], alphabet: &[u8; 64], padded: bool, out: &mut Vec<u8>) {
+/// Base64 with its padding.
+pub(super) fn encode64(bytes: &[u8], out: &mut Vec<u8>) {
+    encode_in(bytes, STANDARD, true, out);
+}
+
+fn encode_in(bytes: &[u8], alphabet: &[u8; 64], padded: bool, out: &mut Vec<u8>) {
     for chunk in bytes.chunks(3) {
         let [a, b, c] = [
             chunk[0],
@@ -194,30 +199,65 @@ fn encode64(bytes: &[u8], alphabet: &[u8; 64], padded: bool, out: &mut Vec<u8>) 
     }
 }
 
-fn decode64(text: &[u8], alphabet: &[u8; 64], out: &mut Vec<u8>) -> Option<()> {
-    let padded = alphabet == STANDARD;
-    if padded && !text.len().is_multiple_of(4) {
+/// Decodes base64 as HAProxy does: padding may end any group of four, and bits beyond the last byte are dropped.
+pub(super) fn decode64(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    let (groups, []) = text.as_chunks::<4>() else {
         return None;
-    }
-    let padding = text.iter().rev().take_while(|byte| **byte == b'=').count();
-    if padding > 2 {
-        return None;
-    }
-    for chunk in text[..text.len() - padding].chunks(4) {
-        if chunk.len() == 1 {
+    };
+    for group in groups {
+        let padding = group.iter().rev().take_while(|byte| **byte == b'=').count();
+        if padding == 4 {
             return None;
         }
-        let mut bits = 0_u32;
-        for position in 0..4 {
-            let value = match chunk.get(position) {
-                Some(letter) => alphabet.iter().position(|other| other == letter)? as u32,
-                None => 0,
-            };
-            bits = bits << 6 | value;
-        }
-        out.extend_from_slice(&bits.to_be_bytes()[1..chunk.len()]);
+        push_group(group, 4 - padding, &STANDARD_VALUES, out)?;
     }
     Some(())
+}
+
+/// Decodes base64 for URLs, which has no padding: a `=` counts as the last letter, as it does in HAProxy.
+pub(super) fn decode_url64(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    for group in text.chunks(4) {
+        if group.len() == 1 {
+            return None;
+        }
+        push_group(group, group.len(), &URL_VALUES, out)?;
+    }
+    Some(())
+}
+
+/// The bytes of the first `count` letters of a group.
+fn push_group(group: &[u8], count: usize, values: &[u8; 256], out: &mut Vec<u8>) -> Option<()> {
+    let mut bits = 0_u32;
+    for position in 0..4 {
+        let value = match group[..count].get(position) {
+            Some(letter) => values[usize::from(*letter)],
+            None => 0,
+        };
+        if value == NO_LETTER {
+            return None;
+        }
+        bits = bits << 6 | u32::from(value);
+    }
+    out.extend_from_slice(&bits.to_be_bytes()[1..count.max(1)]);
+    Some(())
+}
+
+const NO_LETTER: u8 = 255;
+static STANDARD_VALUES: [u8; 256] = values(STANDARD);
+static URL_VALUES: [u8; 256] = values(URL);
+
+/// The place of each byte in an alphabet.
+const fn values(alphabet: &[u8; 64]) -> [u8; 256] {
+    let mut values = [NO_LETTER; 256];
+    let mut place = 0;
+    while place < 64 {
+        values[alphabet[place] as usize] = place as u8;
+        place += 1;
+    }
+    if alphabet[63] == b'_' {
+        values[b'=' as usize] = 63;
+    }
+    values
 }
 
 /// A `+` is a space in a form, and after the first `?`. A bad escape makes it fail; a NUL byte ends the text.
@@ -251,56 +291,120 @@ fn url_enc_kind(args: &mut [Arg]) -> Result<(), String> {
     }
 }
 
-/// How `json` reads its input.
+/// How `json` reads its input (manual §7.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Input {
-    Ascii,
-    /// Fails at invalid sequences.
-    Utf8,
-    /// Leaves them out.
-    Utf8Skipping,
+struct Input {
+    name: &'static str,
+    /// As UTF-8; else each byte is a code point.
+    utf8: bool,
+    /// More bytes than a code point needs are no fault.
+    permissive: bool,
+    /// What is wrong is left out; else it fails.
+    skipping: bool,
 }
 
-impl Input {
-    const ALL: [Input; 3] = [Input::Ascii, Input::Utf8, Input::Utf8Skipping];
+const fn input(name: &'static str, utf8: bool, permissive: bool, skipping: bool) -> Input {
+    Input {
+        name,
+        utf8,
+        permissive,
+        skipping,
+    }
 }
+
+const INPUTS: [Input; 5] = [
+    input("ascii", false, false, false),
+    input("utf8", true, false, false),
+    input("utf8s", true, false, true),
+    input("utf8p", true, true, false),
+    input("utf8ps", true, true, true),
+];
 
 fn json_input(args: &mut [Arg]) -> Result<(), String> {
-    let index = match str_at(args, 0) {
-        b"" | b"ascii" => 0,
-        b"utf8" | b"utf8p" => 1,
-        b"utf8s" | b"utf8ps" => 2,
-        _ => {
-            return Err(
-                "Unexpected input code type. Allowed value are 'ascii', 'utf8', 'utf8s', 'utf8p' and 'utf8ps'".into()
-            );
-        }
+    let name = str_at(args, 0);
+    let named = INPUTS
+        .iter()
+        .position(|input| input.name.as_bytes() == name);
+    let Some(place) = named.or(name.is_empty().then_some(0)) else {
+        return Err(
+            "Unexpected input code type. Allowed value are 'ascii', 'utf8', 'utf8s', 'utf8p' and 'utf8ps'".into()
+        );
     };
-    args[0] = Arg::Int(index);
+    args[0] = Arg::Int(place as i64);
     Ok(())
 }
 
 fn json(bytes: &[u8], input: Input, out: &mut Vec<u8>) -> Option<()> {
-    if input == Input::Ascii {
-        for byte in bytes {
-            json_char(u32::from(*byte), out);
+    let mut rest = bytes;
+    while let [first, after @ ..] = rest {
+        if !input.utf8 {
+            json_char(u32::from(*first), out);
+            rest = after;
+            continue;
         }
-        return Some(());
-    }
-    for chunk in bytes.utf8_chunks() {
-        for letter in chunk.valid().chars() {
-            match u32::from(letter) {
-                code @ ..=0xffff => json_char(code, out),
-                // What four digits cannot say.
-                _ if input == Input::Utf8 => return None,
-                _ => {}
-            }
+        let point = code_point(rest);
+        rest = &rest[point.len..];
+        match point.code {
+            // Four digits cannot say more.
+            Some(code @ ..=0xffff) if !point.overlong || input.permissive => json_char(code, out),
+            _ if input.skipping => {}
+            _ => return None,
         }
-        if !chunk.invalid().is_empty() && input == Input::Utf8 {
+        if out.len() > SAMPLE_BYTES_MAX {
             return None;
         }
     }
     Some(())
+}
+
+/// What the bytes of a sequence of UTF-8 say; of the old form, which had up to six of them.
+struct CodePoint {
+    /// None for a broken sequence and for what is no character.
+    code: Option<u32>,
+    /// More bytes than it needs.
+    overlong: bool,
+    /// Bytes that it took.
+    len: usize,
+}
+
+/// Reads the sequence at the beginning of bytes that are not empty.
+fn code_point(bytes: &[u8]) -> CodePoint {
+    let first = bytes[0];
+    let len = match first.leading_ones() {
+        0 => 1,
+        count @ 2..=6 => count as usize,
+        _ => 0,
+    };
+    let broken = |len| CodePoint {
+        code: None,
+        overlong: false,
+        len,
+    };
+    if len == 0 || len > bytes.len() {
+        return broken(1);
+    }
+    let mut code = match len {
+        1 => u32::from(first),
+        _ => u32::from(first & (0x7f >> len)),
+    };
+    for (at, byte) in bytes[..len].iter().enumerate().skip(1) {
+        if byte & 0xc0 != 0x80 {
+            return broken(at);
+        }
+        code = code << 6 | u32::from(byte & 0x3f);
+    }
+    let needed = match code {
+        0..0x80 => 1,
+        0x80..0x800 => 2,
+        0x800..0x1_0000 => 3,
+        0x1_0000..0x20_0000 => 4,
+        _ => len,
+    };
+    CodePoint {
+        code: (!matches!(code, 0xd800..=0xdfff | 0xfffe | 0xffff)).then_some(code),
+        overlong: len > needed,
+        len,
+    }
 }
 
 fn json_char(code: u32, out: &mut Vec<u8>) {
@@ -358,7 +462,7 @@ mod tests {
         for expr in [
             "str(1fzz),hex2i",
             "str(TWE),b64dec",
-            "str(T===),b64dec",
+            "str(====),b64dec",
             "str(a%2),url_dec",
             "str(a%zz),url_dec",
             "bin(ff),json(utf8)",

@@ -1,4 +1,5 @@
-//! Hashes that are not cryptographic. With an argument other than 0 they are followed by a full avalanche.
+//! Hashes that are not cryptographic. The old ones are followed by a full avalanche with an argument other than 0, those
+//! of the xxHash family take a seed.
 
 use super::{Convert, convert};
 use crate::args::ArgKind::Int;
@@ -6,6 +7,7 @@ use crate::args::{Arg, int_at, spec};
 use crate::{Kind, Value};
 
 const AVALANCHE: crate::args::Spec = spec(0, &[Int]);
+const SEED: crate::args::Spec = spec(0, &[Int]);
 
 pub(crate) const CONVERTERS: &[Convert] = &[
     convert(
@@ -48,6 +50,42 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         "WT6",
         |args, value, _| hash(args, &value, wt6),
     ),
+    convert(
+        "xxh3",
+        SEED,
+        Kind::Bin,
+        Kind::Int,
+        "XXH3 of 64 bits, with a seed",
+        |args, value, _| {
+            seeded(args, &value, |bytes, seed| {
+                xxhash_rust::xxh3::xxh3_64_with_seed(bytes, seed as u64) as i64
+            })
+        },
+    ),
+    convert(
+        "xxh32",
+        SEED,
+        Kind::Bin,
+        Kind::Int,
+        "XXH32, with a seed",
+        |args, value, _| {
+            seeded(args, &value, |bytes, seed| {
+                xxhash_rust::xxh32::xxh32(bytes, seed as u32).into()
+            })
+        },
+    ),
+    convert(
+        "xxh64",
+        SEED,
+        Kind::Bin,
+        Kind::Int,
+        "XXH64, with a seed",
+        |args, value, _| {
+            seeded(args, &value, |bytes, seed| {
+                xxhash_rust::xxh64::xxh64(bytes, seed as u64) as i64
+            })
+        },
+    ),
 ];
 
 fn hash<'a>(args: &[Arg], value: &Value<'_>, with: impl Fn(&[u8]) -> u32) -> Option<Value<'a>> {
@@ -59,6 +97,17 @@ fn hash<'a>(args: &[Arg], value: &Value<'_>, with: impl Fn(&[u8]) -> u32) -> Opt
         hash = avalanche(hash).wrapping_mul(AVALANCHE_FACTOR);
     }
     Some(Value::Int(hash.into()))
+}
+
+fn seeded<'a>(
+    args: &[Arg],
+    value: &Value<'_>,
+    with: impl Fn(&[u8], i64) -> i64,
+) -> Option<Value<'a>> {
+    let (Value::Str(bytes) | Value::Bin(bytes)) = value else {
+        return None;
+    };
+    Some(Value::Int(with(bytes, int_at(args, 0).unwrap_or(0))))
 }
 
 /// Multiplied after the avalanche: a prime near three quarters of the 32-bit space.
@@ -163,6 +212,10 @@ mod tests {
             ("str(123456789),crc32c", "3808858755"),
             ("str(hello),djb2", "261238937"),
             ("str(hello),sdbm", "684824882"),
+            // xxHash's own values of the empty input and its specification's.
+            ("str(),xxh32", "46947589"),
+            ("str(),xxh64", "-1205034819632174695"),
+            ("str(),xxh3", "3244421341483603138"),
             ("str(hello),wt6", "3538347703"),
             ("str(hello),wt6(1)", "140457739"),
             ("str(hello),djb2(1)", "1119739105"),

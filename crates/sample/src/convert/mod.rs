@@ -1,17 +1,32 @@
 //! Converters: one static entry each, by family.
 
+mod aes;
+mod binary;
 pub(crate) mod coding;
+mod date;
+mod digest;
+mod fix;
+mod forwarded;
 pub(crate) mod hash;
+mod json_path;
+mod json_query;
 pub(crate) mod map;
+mod mqtt;
 pub(crate) mod number;
+mod packet;
+mod pick;
+mod protobuf;
+mod state;
+mod strftime;
 pub(crate) mod string;
 mod variable;
+mod x509;
 
 use crate::args::ArgKind::IntOrVar;
 use crate::args::{Arg, Spec, spec};
 use crate::fetch::CheckFn;
 use crate::operator::Operator;
-use crate::{Kind, Scope, Value};
+use crate::{Bytes, Kind, Scope, Value};
 
 /// A converter.
 pub(crate) struct Convert {
@@ -31,6 +46,10 @@ pub(crate) struct Convert {
     pub check: CheckFn,
     /// The result depends on nothing but the input and constant arguments.
     pub pure: bool,
+    /// The result has the type that the input had before it was cast.
+    pub keeps_kind: bool,
+    /// More data does not change a result that it gave: a rule need not wait for it.
+    pub settles: bool,
 }
 
 /// How an entry converts.
@@ -63,6 +82,8 @@ pub(crate) const fn convert(
         eval: Eval::Fn(eval),
         check: accept,
         pure: true,
+        keeps_kind: false,
+        settles: false,
     }
 }
 
@@ -77,6 +98,8 @@ pub(crate) const fn operator(name: &'static str, doc: &'static str, operator: Op
         eval: Eval::Operator(operator),
         check: accept,
         pure: true,
+        keeps_kind: false,
+        settles: false,
     }
 }
 
@@ -92,6 +115,18 @@ impl Convert {
         self.pure = false;
         self
     }
+
+    /// The same, whose result has its input's type.
+    pub(crate) const fn kind_kept(mut self) -> Convert {
+        self.keeps_kind = true;
+        self
+    }
+
+    /// The same, whose result is final.
+    pub(crate) const fn settling(mut self) -> Convert {
+        self.settles = true;
+        self
+    }
 }
 
 fn accept(_args: &mut [Arg]) -> Result<(), String> {
@@ -101,12 +136,40 @@ fn accept(_args: &mut [Arg]) -> Result<(), String> {
 /// All families.
 const FAMILIES: &[&[Convert]] = &[
     number::CONVERTERS,
+    date::CONVERTERS,
     string::CONVERTERS,
+    pick::CONVERTERS,
     coding::CONVERTERS,
+    binary::CONVERTERS,
+    json_query::CONVERTERS,
     hash::CONVERTERS,
     map::CONVERTERS,
+    digest::CONVERTERS,
+    aes::CONVERTERS,
+    protobuf::CONVERTERS,
+    fix::CONVERTERS,
+    mqtt::CONVERTERS,
+    packet::CONVERTERS,
+    forwarded::CONVERTERS,
+    state::CONVERTERS,
     variable::CONVERTERS,
+    x509::CONVERTERS,
 ];
+
+/// The bytes of a text or of binary data.
+fn bytes_of(value: Value<'_>) -> Option<Bytes<'_>> {
+    match value {
+        Value::Str(bytes) | Value::Bin(bytes) => Some(bytes),
+        _ => None,
+    }
+}
+
+/// What `write` puts into a recycled buffer; none where it fails or makes too much.
+fn written<'a>(write: impl FnOnce(&mut Vec<u8>) -> Option<()>) -> Option<Bytes<'a>> {
+    let mut out = Bytes::buffer();
+    write(out.as_vec())?;
+    (!out.too_long()).then(|| out.into())
+}
 
 /// Every entry.
 pub(crate) fn all() -> impl Iterator<Item = &'static Convert> {

@@ -2,11 +2,12 @@
 
 use super::coding::nibble;
 use super::{Convert, convert};
-use crate::args::ArgKind::{Int, IntOrVar, Regex, Str, Var, VarOrNothing};
+use crate::args::ArgKind::{Int, IntOrVar, OtherVar, Regex, Str, VarOrNothing};
 use crate::args::{Arg, NONE, int_at, spec, str_at};
 use crate::cast::append_text;
 use crate::operator::int_of as operand;
 use crate::pattern::regex::expand;
+use crate::text::read_ui;
 use crate::{Bytes, Kind, SAMPLE_BYTES_MAX, Scope, Value};
 
 const PART: crate::args::Spec = spec(2, &[Int, Str, Int]);
@@ -69,7 +70,12 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         Kind::Bin,
         "bytes from an offset on",
         bytes,
-    ),
+    )
+    .checked(|args| match (int_at(args, 0), int_at(args, 1)) {
+        (Some(..0), _) => Err("expects a non-negative integer".into()),
+        (_, Some(..=0)) => Err("expects a positive integer".into()),
+        _ => Ok(()),
+    }),
     convert(
         "ltrim",
         spec(1, &[Str]),
@@ -123,8 +129,20 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         concat,
     ),
     convert(
+        "add_item",
+        spec(2, &[Str, VarOrNothing, Str]),
+        Kind::Str,
+        Kind::Str,
+        "followed by a delimiter, where that makes sense, a variable and a text",
+        add_item,
+    )
+    .checked(|args| match (args.get(1), str_at(args, 2)) {
+        (Some(Arg::Var(_)), _) | (_, [_, ..]) => Ok(()),
+        _ => Err("one of the optional arguments has to be nonempty".into()),
+    }),
+    convert(
         "strcmp",
-        spec(1, &[Var]),
+        spec(1, &[OtherVar]),
         Kind::Str,
         Kind::Int,
         "compared with a variable: negative, 0, positive",
@@ -144,11 +162,11 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         NONE,
         Kind::Str,
         Kind::Str,
-        "a Host without its port",
+        "a Host without its port, in lower case",
         |_, value, _| {
             let text = text(value)?;
             let end = port_colon(&text).unwrap_or(text.len());
-            Some(Value::Str(text.slice(0, end)))
+            change(Value::Str(text.slice(0, end)), <[u8]>::make_ascii_lowercase)
         },
     ),
     convert(
@@ -159,9 +177,8 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         "the port of a Host, 0 without one",
         |_, value, _| {
             let text = text(value)?;
-            let port =
-                port_colon(&text).map_or(0, |colon| crate::text::read_int(&text[colon + 1..]).0);
-            Some(Value::Int(port))
+            let port = port_colon(&text).map_or(0, |colon| read_ui(&text[colon + 1..]));
+            Some(Value::Int(port.into()))
         },
     ),
 ];
@@ -311,6 +328,26 @@ fn concat<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Option<Va
     Some(Value::Str(Bytes::Owned(buffer).slice(0, SAMPLE_BYTES_MAX)))
 }
 
+/// As `concat`, the delimiter only between two texts that are not empty.
+fn add_item<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Option<Value<'a>> {
+    let mut buffer = text(value)?.into_buffer();
+    let variable = match args.get(1) {
+        Some(Arg::Var(var)) => scope.var(*var),
+        _ => None,
+    };
+    let mut item = Bytes::buffer();
+    if let Some(value) = variable {
+        append_text(&value, item.as_vec());
+    }
+    item.extend(str_at(args, 2));
+    if !buffer.is_empty() && !item.is_empty() {
+        buffer.extend(str_at(args, 0));
+    }
+    buffer.extend(&item);
+    Some(Value::Str(Bytes::Owned(buffer).slice(0, SAMPLE_BYTES_MAX)))
+}
+
+/// As C compares texts: what follows a NUL byte in both counts by its length only.
 fn strcmp<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Option<Value<'a>> {
     let Some(Arg::Var(var)) = args.first() else {
         return None;
@@ -321,10 +358,10 @@ fn strcmp<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Option<Va
     let differing = text[..common]
         .iter()
         .zip(&other[..common])
-        .find(|(left, right)| left != right);
+        .find(|(left, right)| left != right || **left == 0);
     Some(Value::Int(match differing {
-        Some((left, right)) => i64::from(*left) - i64::from(*right),
-        None => text.len().cmp(&other.len()) as i64,
+        Some((left, right)) if left != right => i64::from(*left) - i64::from(*right),
+        _ => text.len().cmp(&other.len()) as i64,
     }))
 }
 
@@ -362,18 +399,29 @@ fn regsub<'a>(args: &'a [Arg], value: Value<'a>, _: &Scope<'a>) -> Option<Value<
     if !regex.is_match(&text) {
         return Some(Value::Str(text));
     }
+    let template = str_at(args, 1);
     let mut out = Bytes::buffer();
-    let mut copied = 0;
-    for captures in regex.captures_iter(&text) {
-        let Some(found) = captures.get(0) else { break };
-        out.extend(&text[copied..found.start()]);
-        expand(&mut out, str_at(args, 1), &captures);
-        copied = found.end();
+    let mut at = 0;
+    while let Some(captures) = regex.captures_at(&text, at)
+        && let Some(found) = captures.get(0)
+    {
+        out.extend(&text[at..found.start()]);
+        expand(&mut out, template, &captures);
+        let began = at;
+        at = found.end();
+        if began == text.len() {
+            break;
+        }
+        // Nothing was taken: the next search begins behind the next byte.
+        if at == began {
+            out.push(text[at]);
+            at += 1;
+        }
         if !global || out.too_long() {
             break;
         }
     }
-    out.extend(&text[copied..]);
+    out.extend(&text[at..]);
     Some(Value::Str(Bytes::Owned(out).slice(0, SAMPLE_BYTES_MAX)))
 }
 
@@ -405,7 +453,6 @@ mod tests {
         }
         none("str(f1_f2),field(3,_)");
         none("str(f1_f2),word(3,_)");
-        none("str(f1_f2),bytes(-1)");
     }
 
     #[test]
@@ -419,11 +466,18 @@ mod tests {
             ("str(aaa),rtrim(a)", ""),
             ("str(a),concat(b)", "ab"),
             ("str(a),concat(b,,c)", "abc"),
+            ("str(a),add_item(;,,c)", "a;c"),
+            ("str(),add_item(;,,c)", "c"),
+            ("str(a),add_item(;,txn.unset)", "a"),
             ("str(www.example.com:80),host_only", "www.example.com"),
             ("str([::1]:80),port_only", "80"),
             ("str([::1]),host_only", "[::1]"),
-            ("str(a:b),host_only", "a"),
+            ("str(A:b),host_only", "a"),
+            ("str(a:b),port_only", "50"),
             ("str(banana),regsub(x*,-,g)", "-b-a-n-a-n-a-"),
+            (r"str(abc),regsub(b*,[\\0],g)", "[]a[b][]c[]"),
+            ("str(abc),regsub($,x,g)", "abcxx"),
+            ("str(aaa),regsub(^a,x,g)", "xaa"),
             ("str(),length", "0"),
             (r#"str(/foo/bar),regsub("^/([^/]*)",/\1x)"#, "/foox/bar"),
             ("str(banana),regsub(a,o)", "bonana"),

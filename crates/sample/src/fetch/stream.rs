@@ -6,6 +6,7 @@ use super::{
 };
 use crate::args::ArgKind::Int;
 use crate::args::{Arg, NONE, int_at, spec};
+use crate::captured::CaptureSlot;
 use crate::cast::written;
 use crate::timers::Timers;
 use crate::{Kind, RulePlace, Scope, Txn, Value, Waits};
@@ -298,7 +299,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Str,
         &REQUEST,
         "a captured request header",
-        |args, scope, _| captured(&scope.txn?.captured_request, args),
+        |args, scope, _| captured(args, scope, false),
     )
     .checked(capture_slot),
     fetch(
@@ -307,7 +308,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Str,
         &RESPONSE,
         "a captured response header",
-        |args, scope, _| captured(&scope.txn?.captured_response, args),
+        |args, scope, _| captured(args, scope, true),
     )
     .checked(capture_slot),
     fetch(
@@ -373,9 +374,18 @@ fn capture_slot(args: &mut [Arg]) -> Result<(), String> {
     }
 }
 
-fn captured<'a>(slots: &'a [Option<Box<[u8]>>], args: &[Arg]) -> Option<Value<'a>> {
-    let slot = usize::try_from(int_at(args, 0)?).ok()?;
-    slots.get(slot)?.as_deref().map(Value::text)
+fn captured<'a>(args: &[Arg], scope: &Scope<'a>, of_response: bool) -> Option<Value<'a>> {
+    let index = usize::try_from(int_at(args, 0)?).ok()?;
+    let txn = scope.txn?;
+    if let Some(text) = txn.captured.get(CaptureSlot { of_response, index }) {
+        return Some(Value::Str(text));
+    }
+    let slots = if of_response {
+        &txn.captured_response
+    } else {
+        &txn.captured_request
+    };
+    slots.get(index)?.as_deref().map(Value::text)
 }
 
 /// Method, URI and version of the request line as received.

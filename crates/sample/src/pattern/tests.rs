@@ -438,7 +438,7 @@ fn faults_of_files_are_told_with_their_lines() {
         ),
         (
             "str(a),map_str_key(virt@v,x)",
-            "invalid arg 1 in converter 'map_str_key' : expected ')' before ',x)'",
+            "invalid arg 2 in converter 'map_str_key' : expected ')' before ',x)'",
         ),
         (
             "str(a),map(missing)",

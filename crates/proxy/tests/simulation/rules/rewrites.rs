@@ -311,6 +311,25 @@ fn a_status_that_frames_otherwise() {
 }
 
 #[test]
+fn an_answer_to_another_method() {
+    let answer = "HTTP/1.1 200 OK|content-length: 2||";
+    play(
+        "HEAD for the client, GET for the server: its body is dropped",
+        "http-request set-method GET if { path / }",
+        &format!(
+            "c1 > HEAD / HTTP/1.1|host: a||\ns1 ok\ns1 < GET / HTTP/1.1|host: a||\ns1 > {answer}\nc1 < {answer}\ns1 > hi\nc1 < \nc1 > GET /2 HTTP/1.1|host: a||\ns1 < GET /2 HTTP/1.1|host: a||\ns1 > {answer}hi\nc1 < {answer}hi\nquiet"
+        ),
+    );
+    play(
+        "GET for the client, HEAD for the server: there is none",
+        "http-request set-method HEAD",
+        &format!(
+            "c1 > GET / HTTP/1.1|host: a||\ns1 ok\ns1 < HEAD / HTTP/1.1|host: a||\ns1 > {answer}\nc1 < HTTP/1.1 200 OK|content-length: 0||\nc1 open\nlog 200 ----\nquiet"
+        ),
+    );
+}
+
+#[test]
 fn host_and_authority_stay_the_same() {
     let absolute = "GET http://a/x HTTP/1.1|host: a||";
     request(

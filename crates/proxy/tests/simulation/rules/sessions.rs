@@ -113,8 +113,13 @@ fn the_monitor() {
         ("up", "GET /up HTTP/1.1|host: a||", "200 OK"),
         (
             "by its path",
-            "GET http://a/up?x HTTP/1.1|host: a||",
+            "GET http://a/up HTTP/1.1|host: a||",
             "200 OK",
+        ),
+        (
+            "not with a query",
+            "GET /up?x HTTP/1.1|host: a||",
+            "403 Forbidden",
         ),
         (
             "down",

@@ -1,0 +1,128 @@
+//! Log lines over TCP: one connection of a writer thread, made again when it is lost.
+//!
+//! Each line ends in a line feed (RFC 6587 §3.4.2, HAProxy's `log-proto legacy`). What a server had not taken when it went is
+//! sent again from the beginning of the line it was in.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// How long a connection may take to stand.
+const CONNECT_TIME: Duration = Duration::from_secs(1);
+/// How long a server that takes nothing is waited for at a time.
+const WRITE_TIME: Duration = Duration::from_secs(1);
+
+/// A server and the connection to it.
+#[derive(Debug)]
+pub(crate) struct LogStream {
+    to: SocketAddr,
+    stream: Option<TcpStream>,
+}
+
+impl LogStream {
+    /// Without a connection yet.
+    pub fn new(to: SocketAddr) -> LogStream {
+        LogStream { to, stream: None }
+    }
+
+    /// Sends whole lines. After each failure `goes_on` waits a while and says whether to try again.
+    pub fn send(&mut self, mut lines: &[u8], goes_on: impl Fn() -> bool) {
+        loop {
+            let sent = self.try_send(lines, &goes_on);
+            lines = &lines[sent..];
+            if lines.is_empty() || !goes_on() {
+                return;
+            }
+        }
+    }
+
+    /// Sends what can be sent now; gives the bytes of the whole lines that were.
+    fn try_send(&mut self, lines: &[u8], goes_on: impl Fn() -> bool) -> usize {
+        let stream = self.stream.take().filter(is_open);
+        let Ok(mut stream) = stream.map_or_else(|| connect(self.to), Ok) else {
+            return 0;
+        };
+        let mut sent = 0;
+        while sent < lines.len() {
+            match stream.write(&lines[sent..]) {
+                Ok(count) if count > 0 => sent += count,
+                Err(error) if is_pause(&error) && goes_on() => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                _ => {
+                    let whole = lines[..sent].iter().rposition(|byte| *byte == b'\n');
+                    return whole.map_or(0, |end| end + 1);
+                }
+            }
+        }
+        self.stream = Some(stream);
+        sent
+    }
+}
+
+fn connect(to: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&to, CONNECT_TIME)?;
+    stream.set_write_timeout(Some(WRITE_TIME))?;
+    Ok(stream)
+}
+
+/// A log server says nothing; what can be read is its end.
+fn is_open(stream: &TcpStream) -> bool {
+    let mut said = [0; 512];
+    let is_open = stream.set_nonblocking(true).is_ok()
+        && match (&*stream).read(&mut said) {
+            Ok(count) => count > 0,
+            Err(error) => error.kind() == ErrorKind::WouldBlock,
+        };
+    is_open && stream.set_nonblocking(false).is_ok()
+}
+
+fn is_pause(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader};
+    use std::net::TcpListener;
+
+    fn accepted(listener: &TcpListener) -> BufReader<TcpStream> {
+        let (stream, _) = listener.accept().expect("a connection");
+        let limit = Some(Duration::from_secs(10));
+        stream.set_read_timeout(limit).expect("an option");
+        BufReader::new(stream)
+    }
+
+    fn line(reader: &mut impl BufRead) -> String {
+        let mut line = String::new();
+        reader.read_line(&mut line).expect("a line");
+        line
+    }
+
+    #[test]
+    fn a_lost_connection_is_made_again() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mut stream = LogStream::new(listener.local_addr().expect("an address"));
+        stream.send(b"one\ntwo\n", || false);
+        let mut server = accepted(&listener);
+        assert_eq!(
+            (line(&mut server), line(&mut server)),
+            ("one\n".into(), "two\n".into())
+        );
+        drop(server);
+        stream.send(b"three\n", || false);
+        assert_eq!(line(&mut accepted(&listener)), "three\n");
+    }
+
+    #[test]
+    fn nobody_there_is_no_end() {
+        let to = TcpListener::bind("127.0.0.1:0").and_then(|gone| gone.local_addr());
+        let mut stream = LogStream::new(to.expect("an address"));
+        let tries = std::cell::Cell::new(0);
+        stream.send(b"lost\n", || {
+            tries.set(tries.get() + 1);
+            tries.get() < 3
+        });
+        assert_eq!(tries.get(), 3);
+    }
+}

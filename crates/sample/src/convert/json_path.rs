@@ -1,0 +1,395 @@
+//! Finds one value in a JSON text by its path, without building anything: one pass, a fixed depth, no recursion.
+//!
+//! It reads as the mjson library does, which HAProxy asks: the first value that the path leads to counts, what follows it
+//! is not looked at, and an array's elements are counted by their commas.
+
+/// What was found: where it stands in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// As far as it reads as a number.
+    Number(usize, usize),
+    True,
+    False,
+    /// Between the quotes, escapes as they are.
+    Text(usize, usize),
+    /// With its brackets.
+    Array(usize, usize),
+    /// `null`, or an object.
+    Other,
+}
+
+/// Nested arrays and objects that are followed.
+const DEPTH_MAX: usize = 20;
+
+/// The value at a path (`$.name.other[3]`; a backslash before a dot or bracket of a name); none without one, and where
+/// the text before it is no JSON.
+pub(super) fn find(text: &[u8], path: &[u8]) -> Option<Found> {
+    if path.first() != Some(&b'$') {
+        return None;
+    }
+    let mut search = Search {
+        path,
+        path_at: 1,
+        depth: 0,
+        matched: 0,
+        index: 0,
+        wanted: 0,
+        opened: None,
+    };
+    scan(text, |token| search.step(text, &token))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Open(u8),
+    Close(u8),
+    Comma,
+    Colon,
+    Key,
+    Text,
+    Number,
+    True,
+    False,
+    Null,
+}
+
+/// A token and its range.
+struct Token {
+    kind: Kind,
+    start: usize,
+    end: usize,
+}
+
+enum Verdict {
+    Continue,
+    Stop(Option<Found>),
+}
+
+#[derive(Clone, Copy)]
+enum Expect {
+    Value,
+    Key,
+    Colon,
+    CommaOrEnd,
+}
+
+/// Hands out tokens until the receiver has enough, the first value ends, or something is wrong.
+fn scan(text: &[u8], mut step: impl FnMut(Token) -> Verdict) -> Option<Found> {
+    let mut nesting = [0_u8; DEPTH_MAX];
+    let mut depth = 0;
+    let mut expect = Expect::Value;
+    let mut at = 0;
+    while let Some(&byte) = text.get(at) {
+        if matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
+            at += 1;
+            continue;
+        }
+        let rest = &text[at..];
+        let (kind, len) = match (expect, byte) {
+            (Expect::Value, b'{' | b'[') => (Kind::Open(byte), 1),
+            (Expect::Value, b']') if depth > 0 => (Kind::Close(byte), 1),
+            (Expect::Value, b't') if rest.starts_with(b"true") => (Kind::True, 4),
+            (Expect::Value, b'n') if rest.starts_with(b"null") => (Kind::Null, 4),
+            (Expect::Value, b'f') if rest.starts_with(b"false") => (Kind::False, 5),
+            (Expect::Value, b'-' | b'0'..=b'9') => (Kind::Number, number(rest).1),
+            (Expect::Value, b'"') => (Kind::Text, quoted(rest)?),
+            (Expect::Key, b'"') => (Kind::Key, quoted(rest)?),
+            (Expect::Key, b'}') => (Kind::Close(byte), 1),
+            (Expect::Colon, b':') => (Kind::Colon, 1),
+            (Expect::CommaOrEnd, b',') => (Kind::Comma, 1),
+            (Expect::CommaOrEnd, b']' | b'}') => (Kind::Close(byte), 1),
+            _ => return None,
+        };
+        match kind {
+            Kind::Open(byte) => {
+                *nesting.get_mut(depth)? = byte;
+                depth += 1;
+            }
+            Kind::Close(byte) => {
+                // In ASCII a closing bracket stands two behind its opening one.
+                if depth == 0 || nesting[depth - 1] + 2 != byte {
+                    return None;
+                }
+                depth -= 1;
+            }
+            _ => {}
+        }
+        let end = at + len;
+        let token = Token {
+            kind,
+            start: at,
+            end,
+        };
+        if let Verdict::Stop(found) = step(token) {
+            return found;
+        }
+        if depth == 0 {
+            return None;
+        }
+        expect = match kind {
+            Kind::Open(b'{') => Expect::Key,
+            Kind::Open(_) | Kind::Colon => Expect::Value,
+            Kind::Key => Expect::Colon,
+            Kind::Comma if nesting[depth - 1] == b'{' => Expect::Key,
+            Kind::Comma => Expect::Value,
+            _ => Expect::CommaOrEnd,
+        };
+        at = end;
+    }
+    None
+}
+
+/// Bytes of a quoted text at the beginning. Only a backslash or a quote can be escaped, and a few raw control characters.
+fn quoted(text: &[u8]) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        match *text.get(at)? {
+            b'"' => return Some(at + 1),
+            0 => return None,
+            b'\\' => {
+                let escapes = matches!(
+                    text.get(at + 1),
+                    Some(b'\\' | b'"' | 0x08 | 0x0c | b'\n' | b'\r' | b'\t')
+                );
+                at += 1 + usize::from(escapes);
+            }
+            _ => at += 1,
+        }
+    }
+}
+
+/// Reads a number: what it is, and its bytes; 0 bytes where it does not end as one. Computed with the same steps as
+/// mjson's, so that what is printed is the same.
+pub(super) fn number(text: &[u8]) -> (f64, usize) {
+    let digit = |at: usize| {
+        text.get(at)
+            .filter(|byte| byte.is_ascii_digit())
+            .map(|byte| f64::from(byte - b'0'))
+    };
+    let sign = if text.first() == Some(&b'-') {
+        -1.0
+    } else {
+        1.0
+    };
+    let mut at = usize::from(matches!(text.first(), Some(b'-' | b'+')));
+    let (mut number, mut len) = (0.0, 0);
+    if digit(at).is_some() {
+        while let Some(digit) = digit(at) {
+            number = number * 10.0 + digit;
+            at += 1;
+        }
+        len = at;
+    } else if text.get(at) != Some(&b'.') {
+        return (0.0, 0);
+    }
+    number *= sign;
+    if text.get(at) == Some(&b'.') {
+        at += 1;
+        let (mut fraction, mut place) = (0.0, 0.1);
+        while let Some(digit) = digit(at) {
+            fraction += place * digit;
+            place /= 10.0;
+            at += 1;
+        }
+        number += fraction * sign;
+        len = at;
+    }
+    if matches!(text.get(at), Some(b'e' | b'E')) {
+        at += 1;
+        let negative = text.get(at) == Some(&b'-');
+        at += usize::from(negative);
+        at += usize::from(text.get(at) == Some(&b'+'));
+        let mut exponent = 0_u32;
+        while let Some(digit) = digit(at) {
+            exponent = exponent.saturating_mul(10).saturating_add(digit as u32);
+            at += 1;
+        }
+        let factor = power_of_ten(exponent.min(i32::MAX as u32));
+        match (exponent, negative) {
+            (0, _) => {}
+            (_, false) => number *= factor,
+            (_, true) => number /= factor,
+        }
+        return (number, at);
+    }
+    let ends_with_digit = at > 0 && text[at - 1].is_ascii_digit();
+    (number, if ends_with_digit { len } else { 0 })
+}
+
+fn power_of_ten(mut exponent: u32) -> f64 {
+    let (mut power, mut factor) = (10.0, 1.0);
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            factor *= power;
+        }
+        power *= power;
+        exponent >>= 1;
+    }
+    factor
+}
+
+/// How far the path was followed.
+struct Search<'p> {
+    path: &'p [u8],
+    path_at: usize,
+    /// Of the tokens.
+    depth: usize,
+    /// Parts of the path that were found.
+    matched: usize,
+    /// Commas seen in the array that is counted, and how many to see.
+    index: i64,
+    wanted: i64,
+    /// Where the array or object that is looked for begins.
+    opened: Option<usize>,
+}
+
+impl Search<'_> {
+    fn step(&mut self, text: &[u8], token: &Token) -> Verdict {
+        match token.kind {
+            Kind::Open(bracket) => {
+                if bracket == b'[' && self.depth == self.matched && self.next_is(b'[') {
+                    self.index = 0;
+                    self.wanted = number(&self.path[self.path_at + 1..]).0 as i64;
+                    if self.wanted == 0 {
+                        self.matched += 1;
+                        self.path_at += b"[0]".len();
+                    }
+                }
+                if self.is_there() {
+                    self.opened = Some(token.start);
+                }
+                self.depth += 1;
+            }
+            Kind::Close(bracket) => {
+                self.depth = self.depth.saturating_sub(1);
+                if let Some(start) = self.opened.filter(|_| self.is_there()) {
+                    return Verdict::Stop(Some(match bracket {
+                        b']' => Found::Array(start, token.end),
+                        _ => Found::Other,
+                    }));
+                }
+            }
+            Kind::Comma if self.depth == self.matched + 1 => {
+                self.index += 1;
+                if self.index == self.wanted {
+                    let rest = self.path.get(self.path_at..).unwrap_or_default();
+                    let Some(bracket) = memchr::memchr(b']', rest) else {
+                        return Verdict::Stop(None);
+                    };
+                    self.path_at += bracket + 1;
+                    self.matched += 1;
+                }
+            }
+            Kind::Key if self.depth == self.matched + 1 => {
+                if let Some(len) = self.names(&text[token.start + 1..token.end - 1]) {
+                    self.matched += 1;
+                    self.path_at += len;
+                }
+            }
+            // The object that was entered has no such key before it ends.
+            Kind::Key if self.depth == self.matched => return Verdict::Stop(None),
+            Kind::Comma | Kind::Colon | Kind::Key => {}
+            value => {
+                if self.is_there() {
+                    return Verdict::Stop(Some(match value {
+                        Kind::Text => Found::Text(token.start + 1, token.end - 1),
+                        Kind::Number => Found::Number(token.start, token.end),
+                        Kind::True => Found::True,
+                        Kind::False => Found::False,
+                        _ => Found::Other,
+                    }));
+                }
+            }
+        }
+        Verdict::Continue
+    }
+
+    fn next_is(&self, byte: u8) -> bool {
+        self.path.get(self.path_at) == Some(&byte)
+    }
+
+    /// Whether the whole path was followed to here.
+    fn is_there(&self) -> bool {
+        self.path_at >= self.path.len() && self.depth == self.matched
+    }
+
+    /// Whether the path goes on with a dot and this key: how many bytes of the path that is.
+    fn names(&self, key: &[u8]) -> Option<usize> {
+        let rest = self.path.get(self.path_at..)?.strip_prefix(b".")?;
+        let (mut at, mut key) = (0, key.iter());
+        loop {
+            match rest.get(at) {
+                None | Some(b'.' | b'[') => return key.next().is_none().then_some(at + 1),
+                Some(b'\\') => at += 1,
+                Some(_) => {}
+            }
+            if key.next() != rest.get(at) {
+                return None;
+            }
+            at += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found<'t>(text: &'t str, path: &str) -> Option<&'t str> {
+        Some(match find(text.as_bytes(), path.as_bytes())? {
+            Found::Number(start, end) | Found::Text(start, end) | Found::Array(start, end) => {
+                &text[start..end]
+            }
+            Found::True => "true",
+            Found::False => "false",
+            Found::Other => "other",
+        })
+    }
+
+    #[test]
+    fn paths_lead_to_the_first_value() {
+        let text = r#"{"a": 1, "b": {"c": [10, {"d": "x"}, [1, 2]], "e.f": "dot"}, "a": 2, "t": true, "n": null}"#;
+        for (path, wanted) in [
+            ("$.a", Some("1")),
+            ("$.b.c", Some(r#"[10, {"d": "x"}, [1, 2]]"#)),
+            ("$.b.c[0]", Some("10")),
+            ("$.b.c[1].d", Some("x")),
+            ("$.b.c[2]", Some("[1, 2]")),
+            ("$.b.c[2][1]", Some("2")),
+            (r"$.b.e\.f", Some("dot")),
+            ("$.b", Some("other")),
+            ("$.t", Some("true")),
+            ("$.n", Some("other")),
+            ("$.b.c[3]", None),
+            ("$.b.c[1", None),
+            ("$.x", None),
+            ("a", None),
+            ("", None),
+        ] {
+            assert_eq!(found(text, path), wanted, "{path}");
+        }
+        assert_eq!(found("\"x\"", "$"), Some("x"));
+        assert_eq!(found("[1, 2]", "$"), Some("[1, 2]"));
+        assert_eq!(found(r#"{"a":[]}"#, "$.a"), Some("[]"));
+    }
+
+    #[test]
+    fn what_is_no_json_ends_the_search() {
+        for text in [
+            "",
+            "{",
+            "{a:1}",
+            r#"{"a" 1}"#,
+            r#"{"b":1 "a":1}"#,
+            r#"{"b":]}"#,
+            r#"["a":1]"#,
+            "{\"b\0\":1}",
+        ] {
+            assert_eq!(found(text, "$.a"), None, "{text}");
+        }
+        // But not behind what is found.
+        assert_eq!(found(r#"{"a":1 garbage"#, "$.a"), Some("1"));
+        let deep = format!("{}1", "[".repeat(DEPTH_MAX + 1));
+        assert_eq!(found(&deep, "$.a"), None);
+    }
+}
