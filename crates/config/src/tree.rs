@@ -9,8 +9,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-/// First of the 256 characters that stand for a raw byte (the end of the last private-use plane).
-const RAW_BYTE_BASE: u32 = 0x10_ff00;
+pub use sample::raw::bytes_of;
+use sample::raw::{RAW_BYTE_BASE, is_raw};
 
 /// A source file, text given in memory, or the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,28 +165,8 @@ pub fn text_of(bytes: &[u8]) -> String {
     text
 }
 
-/// The exact bytes written for `text`, which is a word of the tree or any part of one.
-pub fn bytes_of(text: &str) -> Cow<'_, [u8]> {
-    // Only planes 4-16 start with these bytes; ordinary text takes this way out.
-    if !text.contains(is_raw) {
-        return Cow::Borrowed(text.as_bytes());
-    }
-    let mut bytes = Vec::with_capacity(text.len());
-    for c in text.chars() {
-        match is_raw(c) {
-            true => bytes.push((c as u32 - RAW_BYTE_BASE) as u8),
-            false => bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
-        }
-    }
-    Cow::Owned(bytes)
-}
-
 fn raw(byte: u8) -> char {
     char::from_u32(RAW_BYTE_BASE + u32::from(byte)).unwrap_or(char::REPLACEMENT_CHARACTER)
-}
-
-fn is_raw(c: char) -> bool {
-    c as u32 >= RAW_BYTE_BASE
 }
 
 #[cfg(test)]

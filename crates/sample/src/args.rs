@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::pattern::method::Method;
 use crate::pattern::{Lookup, Output};
+use crate::raw::undone;
 use crate::vars::SetConditions;
 use crate::{Condition, VarRef};
 
@@ -232,7 +233,8 @@ pub(crate) fn split(word: &str, at: usize) -> Result<(Vec<Written>, usize), List
     let mut list = Vec::new();
     let mut position = at + 1;
     loop {
-        let (argument, end) = cut(bytes, position)?;
+        let (mut argument, end) = cut(bytes, position)?;
+        argument.text = undone(argument.text);
         list.push(argument);
         position = end + 1;
         match bytes.get(end) {

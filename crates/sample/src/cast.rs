@@ -106,12 +106,12 @@ pub(crate) fn cast(value: Value<'_>, to: Kind) -> Option<Value<'_>> {
         (Value::Str(text), Kind::Bin) => Value::Bin(text),
         (Value::Str(text), Kind::Int) => Value::Int(int_of(&text)?),
         (Value::Str(text), Kind::Bool) => Value::Bool(int_of(&text)? != 0),
-        (Value::Str(text), Kind::Addr) => ip_of(&text)?.into(),
-        (Value::Str(text), Kind::Ipv4) => match ip_of(&text)? {
+        (Value::Str(text), Kind::Addr) => leading_ip(&text)?.into(),
+        (Value::Str(text), Kind::Ipv4) => match leading_ip(&text)? {
             IpAddr::V4(ip) => Value::Ipv4(ip),
             IpAddr::V6(_) => return None,
         },
-        (Value::Str(text), Kind::Ipv6) => match ip_of(&text)? {
+        (Value::Str(text), Kind::Ipv6) => match leading_ip(&text)? {
             IpAddr::V6(ip) => Value::Ipv6(ip),
             IpAddr::V4(_) => return None,
         },
@@ -167,6 +167,28 @@ fn int_of(text: &[u8]) -> Option<i64> {
     } else {
         Some(read_int(text).0)
     }
+}
+
+/// An IPv4 address that a text begins with, whatever follows but a digit or a dot (a port, another address), or an IPv6
+/// address written alone: as HAProxy casts.
+fn leading_ip(text: &[u8]) -> Option<IpAddr> {
+    leading_ipv4(text).map(IpAddr::V4).or_else(|| ip_of(text))
+}
+
+fn leading_ipv4(text: &[u8]) -> Option<Ipv4Addr> {
+    let len = text
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit() || **byte == b'.')
+        .count();
+    let mut parts = text[..len].split(|byte| *byte == b'.');
+    let mut octets = [0_u8; 4];
+    for octet in &mut octets {
+        let digits = parts.next().filter(|digits| !digits.is_empty())?;
+        *octet = digits.iter().try_fold(0_u8, |sum, digit| {
+            sum.checked_mul(10)?.checked_add(digit - b'0')
+        })?;
+    }
+    parts.next().is_none().then(|| octets.into())
 }
 
 /// An IP address written alone.
@@ -266,6 +288,18 @@ mod tests {
             cast(Value::text("10.0.0.1"), Kind::Addr),
             Some(Value::Ipv4(Ipv4Addr::new(10, 0, 0, 1)))
         );
+        for (text, wanted) in [
+            ("10.0.0.1:80", Some([10, 0, 0, 1])),
+            ("010.0.0.001, 10.0.0.2", Some([10, 0, 0, 1])),
+            ("10.0.0.1.", None),
+            ("10.0..1", None),
+            ("10.0.0", None),
+            ("10.0.0.256", None),
+            (".10.0.0.1", None),
+        ] {
+            let wanted = wanted.map(|octets| Value::Ipv4(octets.into()));
+            assert_eq!(cast(Value::text(text), Kind::Addr), wanted, "{text}");
+        }
         assert_eq!(cast(Value::text("10.0.0.1"), Kind::Ipv6), None);
         assert_eq!(cast(Value::text("nowhere"), Kind::Addr), None);
     }

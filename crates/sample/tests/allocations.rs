@@ -93,7 +93,7 @@ const CHAINS: &[(&[u8], &[&str])] = &[
             "base64,b64dec,ub64enc,ub64dec,url_enc,url_dec(1)",
             "json(utf8ps),cut_crlf,ltrim(W),rtrim(0)",
             "field(-2,.),concat(a,txn.v,b),add_item(;,txn.v)",
-            "word(2,.,0),bytes(1,5),regsub([a-z]*,<\\0>,g),strcmp(txn.v)",
+            "word(2,.,0),bytes(1,5),regsub('[a-z](.)',<\\1>,g),strcmp(txn.v)",
             "sha1,sha2(512),digest(md5),hmac(sha256,YQ==),secure_memcmp(txn.v)",
             "aes_cbc_enc(128,YQ==,AAECAwQFBgcICQoLDA0ODw==),aes_cbc_dec(128,YQ==,AAECAwQFBgcICQoLDA0ODw==)",
             "crc32,xxh3,xxh32,xxh64(3),sdbm(1),wt6,x509_v_err_str",

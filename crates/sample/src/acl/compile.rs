@@ -10,6 +10,7 @@ use crate::compile::suggest;
 use crate::pattern::inline::Matcher;
 use crate::pattern::method::{METHODS, Method};
 use crate::pattern::{Columns, How, Lookup, ValueKinds, Wanted};
+use crate::raw::bytes_of;
 use crate::text::parse_int;
 use crate::{Compiler, ExprError, Kind, Place, fetch, known};
 
@@ -201,9 +202,14 @@ fn line(compiler: &mut Compiler, words: &[&str]) -> Result<Line, ExprError> {
     let written = written_patterns(words, flags.next, method)?;
     let matcher = match flags.id {
         Some(id) => {
-            flags
-                .files
-                .push(with_id(compiler, words, id, how, &written)?);
+            flags.files.push(with_id(
+                compiler,
+                words,
+                id,
+                how,
+                compiled.fetch.name,
+                &written,
+            )?);
             Matcher::new(how, &[])
         }
         None => {
@@ -230,6 +236,7 @@ fn with_id(
     words: &[&str],
     (word, id): (usize, u32),
     how: How,
+    keyword: &str,
     written: &[(usize, String)],
 ) -> Result<Lookup, ExprError> {
     let wanted = Wanted {
@@ -240,11 +247,11 @@ fn with_id(
     let source = compiler.source.clone();
     let (lookup, is_new) = compiler
         .references
-        .with_id(id, wanted, &source)
+        .with_id(id, keyword, wanted, &source)
         .map_err(|message| at_word(words, word, message))?;
     for (index, pattern) in written.iter().filter(|_| is_new) {
         lookup
-            .add(pattern.as_bytes())
+            .add(&bytes_of(pattern))
             .map_err(|message| at_word(words, *index, message))?;
     }
     Ok(lookup)

@@ -146,7 +146,7 @@ impl Compiler {
             ArgKind::Mask6 => Arg::Ipv6(mask6(&text).ok_or_else(invalid)?),
             ArgKind::Regex => {
                 let flags = all.get(2).map_or(&b""[..], |flags| &flags.text);
-                regex_argument(&text, flags)?
+                regex_argument(&written.text, flags)?
             }
             ArgKind::StrOrVar if !names_variable(&text) => {
                 Arg::Str(written.text.clone().into_boxed_slice())
@@ -234,14 +234,14 @@ fn unexpected(word: &str, index: usize, extra: &Written) -> ListError {
     ListError::in_arg(index, extra.start, extra.end, message)
 }
 
-fn regex_argument(pattern: &str, flags: &[u8]) -> Result<Arg, String> {
+fn regex_argument(pattern: &[u8], flags: &[u8]) -> Result<Arg, String> {
     if let Some(other) = flags.iter().find(|flag| !b"ig".contains(flag)) {
         return Err(format!(
             "invalid regex flag '{}', only 'i' and 'g' are supported",
             char::from(*other)
         ));
     }
-    let regex = crate::regex::compile(pattern, flags.contains(&b'i'))?;
+    let regex = crate::regex::compile_bytes(pattern, flags.contains(&b'i'))?;
     Ok(Arg::Regex {
         regex: Box::new(regex),
         global: flags.contains(&b'g'),

@@ -1,10 +1,12 @@
 //! Log formats: text, aliases and expressions, rendered into a line (manual §8.2).
 //!
-//! `compile` reads them, `alias` holds one entry an alias, `write` the rules of quoting and escaping, `encode` JSON and CBOR.
+//! `compile` reads them, `alias` holds one entry an alias, `write` the rules of quoting and escaping, `encode` JSON and CBOR,
+//! `settle` what is known when all of a format is read.
 
 pub(crate) mod alias;
 pub(crate) mod compile;
 mod encode;
+mod settle;
 mod write;
 
 use std::fmt;

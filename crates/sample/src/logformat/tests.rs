@@ -326,6 +326,24 @@ fn encoded_formats() {
     assert_eq!(binary("%{+bin}[bin(410042)]"), b"A");
 }
 
+/// As HAProxy's, whose line of a format without anything that ends comes when the response begins.
+#[test]
+fn what_waits_for_the_end() {
+    for (format, waits) in [
+        (HTTP, true),
+        (TCP, true),
+        ("%ci:%cp %r %ST %[src] %[var(txn.x)] %hr %t", false),
+        ("%ST %B", true),
+        ("%[res.bytes_in]", true),
+        ("%ts", true),
+        ("%ID", true),
+        ("", false),
+    ] {
+        let format = compiler().log_format(format, Place::LOG).expect(format);
+        assert_eq!(format.needs_end(), waits, "{format:?}");
+    }
+}
+
 #[test]
 fn constant_formats_are_known_as_such() {
     let mut compiler = compiler();

@@ -6,6 +6,8 @@
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use aho_corasick::AhoCorasick;
+
 use super::method::Method;
 use super::parse::{Network, Range, length_of, prefix6};
 use super::regex::{Regex, any_of};
@@ -13,6 +15,7 @@ use super::texts::{DIR_DELIMITERS, DOM_DELIMITERS, trimmed};
 use super::uses::{How, bad_hex};
 use crate::cast::{embedded_ipv4, method_of};
 use crate::convert::coding::from_hex;
+use crate::raw::bytes_of;
 use crate::{Bytes, Kind, Value};
 
 /// Patterns, ready to be compared with.
@@ -33,6 +36,7 @@ enum Patterns {
     Networks(Networks),
     Exact(Exact),
     Parts(Part, Vec<Box<[u8]>>),
+    AnyPart(Box<AhoCorasick>),
     Regexes(Vec<Regex>),
     Methods(Vec<Box<[u8]>>),
 }
@@ -44,7 +48,7 @@ enum Exact {
     Many(HashSet<Box<[u8]>>),
 }
 
-/// Up to this many texts are compared one by one.
+/// Up to this many texts are compared or looked for one by one.
 const FEW_MAX: usize = 8;
 
 impl Exact {
@@ -99,7 +103,7 @@ impl Matcher {
             Method::Str => Patterns::Exact(Exact::new(folded())),
             Method::Beg => Patterns::Parts(Part::Beginning, folded()),
             Method::End => Patterns::Parts(Part::End, folded()),
-            Method::Sub => Patterns::Parts(Part::Anywhere, folded()),
+            Method::Sub => anywhere(folded()),
             Method::Dir => between(DIR_DELIMITERS, folded()),
             Method::Dom => between(DOM_DELIMITERS, folded()),
             Method::Reg => Patterns::Regexes(any_of(patterns, how.ignore_case)?),
@@ -140,6 +144,7 @@ impl Matcher {
             (Patterns::Parts(part, patterns), Value::Str(text)) => {
                 patterns.iter().any(|pattern| part.of(text, pattern))
             }
+            (Patterns::AnyPart(automaton), Value::Str(text)) => automaton.is_match(&**text),
             (Patterns::Regexes(all), Value::Str(text)) => {
                 all.iter().any(|regex| regex.is_match(text))
             }
@@ -197,6 +202,14 @@ fn is_between(text: &[u8], pattern: &[u8], delimiters: &[u8]) -> bool {
     })
 }
 
+/// Many texts are looked for at once.
+fn anywhere(texts: Vec<Box<[u8]>>) -> Patterns {
+    match AhoCorasick::new(&texts) {
+        Ok(automaton) if texts.len() > FEW_MAX => Patterns::AnyPart(Box::new(automaton)),
+        _ => Patterns::Parts(Part::Anywhere, texts),
+    }
+}
+
 /// Delimiters around a pattern mean nothing.
 fn between(delimiters: &'static [u8], texts: Vec<Box<[u8]>>) -> Patterns {
     let texts = texts.iter().map(|text| trimmed(text, delimiters).into());
@@ -205,16 +218,13 @@ fn between(delimiters: &'static [u8], texts: Vec<Box<[u8]>>) -> Patterns {
 
 fn texts(patterns: &[String], ignore_case: bool) -> Vec<Box<[u8]>> {
     let fold = |text: &String| {
+        let mut bytes = bytes_of(text).into_owned();
         if ignore_case {
-            text.to_ascii_lowercase()
-        } else {
-            text.clone()
+            bytes.make_ascii_lowercase();
         }
+        bytes.into_boxed_slice()
     };
-    patterns
-        .iter()
-        .map(|text| fold(text).into_bytes().into_boxed_slice())
-        .collect()
+    patterns.iter().map(fold).collect()
 }
 
 fn each<T>(

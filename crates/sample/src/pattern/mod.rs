@@ -19,6 +19,7 @@ mod index;
 mod networks;
 mod numbers;
 mod parse;
+mod parts;
 mod reference;
 mod registry;
 mod set;
@@ -36,7 +37,7 @@ use crate::Value;
 use crate::cast::cast;
 
 pub use file::{FileLine, lines};
-pub use reference::{Columns, Draft, EditError, Reference};
+pub use reference::{Columns, Draft, EditError, Reference, Usage};
 pub use registry::References;
 pub(crate) use registry::{Source, Wanted};
 pub(crate) use set::ValueKinds;

@@ -3,7 +3,7 @@
 //! Readers take a lock that each thread has its own part of, so they do not meet. An edit prepares what it can while
 //! readers go on, then waits for those that are in the set and holds the others up for the time of one insertion.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crossbeam_utils::sync::ShardedLock;
 
@@ -34,9 +34,21 @@ pub struct Reference {
     id: OnceLock<u32>,
     /// Of an ACL with an id: where it is.
     source: Source,
+    usage: Mutex<Usage>,
     /// Not set as long as nothing reads it.
     columns: OnceLock<Columns>,
     set: ShardedLock<Set>,
+}
+
+/// What uses a reference.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// An ACL reads it.
+    pub acl: bool,
+    /// A map does, or an ACL with `-M`.
+    pub map: bool,
+    /// Where, as `show map` and `show acl` tell it.
+    pub text: String,
 }
 
 /// The next content of a reference, filled while the present one is in use.
@@ -66,6 +78,7 @@ impl Reference {
             name: name.map(Into::into),
             id: OnceLock::new(),
             source: Source::default(),
+            usage: Mutex::default(),
             columns: OnceLock::new(),
             set: ShardedLock::new(Set::with_room(0)),
         }
@@ -99,6 +112,12 @@ impl Reference {
     #[must_use]
     pub fn columns(&self) -> Columns {
         self.columns.get().copied().unwrap_or(Columns::Keys)
+    }
+
+    /// What uses it, and where.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        lock(&self.usage).clone()
     }
 
     /// How many entries it has.
@@ -264,7 +283,8 @@ impl Reference {
     }
 
     /// Puts a content made by [`Reference::draft`] of the same reference in the place of the present one.
-    pub fn commit(&self, draft: Draft) {
+    pub fn commit(&self, mut draft: Draft) {
+        draft.set.seal();
         let old = self.write(|set| std::mem::replace(set, draft.set));
         // What was there is freed when nobody waits any more.
         drop(old);
@@ -282,6 +302,32 @@ impl Reference {
     /// Says what its entries are, and whether they are that.
     pub(super) fn claim(&self, columns: Columns) -> bool {
         *self.columns.get_or_init(|| columns) == columns
+    }
+
+    /// Notes that an ACL or a map uses it under this name.
+    pub(super) fn used(&self, written: &str, by_map: bool, source: &Source) {
+        let mut usage = lock(&self.usage);
+        let what = if by_map { "map" } else { "acl" };
+        usage.map |= by_map;
+        usage.acl |= !by_map;
+        let (file, line) = (&source.file, source.line);
+        let place = format!("by {what} at file '{file}' line {line}");
+        if usage.text.is_empty() {
+            usage.text = format!("pattern loaded from file '{written}' used {place}");
+        } else if !usage.text.ends_with(&place) && !usage.text.contains(&format!("{place},")) {
+            // A line of `defaults` is compiled for each proxy.
+            usage.text.push_str(&format!(", {place}"));
+        }
+    }
+
+    /// Notes which ACL's patterns it has.
+    pub(super) fn owned(&self, keyword: &str, source: &Source) {
+        let (file, line) = (&source.file, source.line);
+        *lock(&self.usage) = Usage {
+            acl: true,
+            map: false,
+            text: format!("acl '{keyword}' file '{file}' line {line}"),
+        };
     }
 
     /// Whether something reads it.
@@ -374,6 +420,10 @@ impl Draft {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+fn lock(usage: &Mutex<Usage>) -> MutexGuard<'_, Usage> {
+    usage.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A text of the set in a recycled buffer.

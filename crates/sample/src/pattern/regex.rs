@@ -14,6 +14,7 @@ use regex_automata::{Input, util::syntax};
 
 use crate::bytes::Buffer;
 use crate::convert::coding::nibble;
+use crate::raw::bytes_of;
 
 /// Groups that can be referred to, the whole match included: `\0` to `\9`.
 pub const GROUPS: usize = 10;
@@ -38,12 +39,12 @@ enum Engine {
     Backtracking(std::sync::Arc<pcre2::bytes::Regex>),
 }
 
-/// Compiles a pattern.
+/// Compiles a pattern, which is a word of the configuration.
 ///
 /// # Errors
 /// HAProxy's message for an invalid one: what is wrong and where.
 pub fn compile(pattern: &str, ignore_case: bool) -> Result<Regex, String> {
-    compile_bytes(pattern.as_bytes(), ignore_case)
+    compile_bytes(&bytes_of(pattern), ignore_case)
 }
 
 /// Up to this many patterns are tried one by one: each has its own way to pass over text that cannot match.
@@ -57,16 +58,17 @@ pub(crate) fn any_of(
     patterns: &[String],
     ignore_case: bool,
 ) -> Result<Vec<Regex>, (usize, String)> {
-    let each = patterns.iter().enumerate().map(|(at, pattern)| {
-        compile_bytes(pattern.as_bytes(), ignore_case).map_err(|message| (at, message))
-    });
+    let each = patterns
+        .iter()
+        .enumerate()
+        .map(|(at, pattern)| compile(pattern, ignore_case).map_err(|message| (at, message)));
     let each: Vec<Regex> = each.collect::<Result<_, _>>()?;
     if each.len() <= FEW_MAX {
         return Ok(each);
     }
     let translated = patterns
         .iter()
-        .map(|pattern| translate::translate(pattern.as_bytes()));
+        .map(|pattern| translate::translate(&bytes_of(pattern)));
     let Ok(translated) = translated.collect::<Result<Vec<_>, _>>() else {
         return Ok(each);
     };

@@ -96,6 +96,7 @@ impl References {
                 "The file \"{written}\" is already used as {is} column file and cannot be used by as {not} column file."
             ));
         }
+        reference.used(written, wanted.columns == Columns::KeysAndValues, source);
         if first {
             load(&reference, written, wanted.columns, source)?;
         }
@@ -122,6 +123,7 @@ impl References {
     pub(crate) fn with_id(
         &mut self,
         id: u32,
+        keyword: &str,
         wanted: Wanted,
         source: &Source,
     ) -> Result<(Lookup, bool), String> {
@@ -132,6 +134,7 @@ impl References {
             None => (Arc::new(Reference::with_id(id, source.clone())), true),
         };
         if is_new {
+            reference.owned(keyword, source);
             self.list.push(reference.clone());
         }
         reference.claim(wanted.columns);

@@ -68,8 +68,14 @@ impl Set {
             let checked = checked.map_err(|message| (order, message))?;
             one.insert(&self.store, number, checked);
         }
+        one.seal();
         self.uses.push(one);
         Ok(self.uses.len() - 1)
+    }
+
+    /// All entries that come together are in.
+    pub(super) fn seal(&mut self) {
+        self.uses.iter_mut().for_each(Use::seal);
     }
 
     /// From now on, values must be these, too.

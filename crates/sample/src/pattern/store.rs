@@ -6,6 +6,8 @@
 //!
 //! Nothing here moves more than a block at once: an edit takes the same short time in a set of any size.
 
+use std::ops::{Index, IndexMut};
+
 /// The longest key. A line of a file or a command that is longer is refused.
 pub(super) const KEY_BYTES_MAX: usize = 16 * 1024;
 /// The longest value.
@@ -16,7 +18,8 @@ pub(super) const ENTRIES_MAX: usize = 1 << 28;
 pub(super) const TEXT_BYTES_MAX: usize = 1 << 31;
 
 const BLOCK_BYTES: usize = 1 << 18;
-const CHUNK_ENTRIES: usize = 1 << 12;
+/// Items of a chunk.
+const CHUNK: usize = 1 << 12;
 /// Set in the place of a text that is an allocation of its own.
 const SINGLE: u32 = 1 << 31;
 /// The order of a number that stands for no entry.
@@ -25,10 +28,10 @@ const FREE: u64 = u64::MAX;
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Store {
-    /// By number, in chunks.
-    entries: Vec<Vec<Entry>>,
+    /// By number.
+    entries: Chunked<Entry>,
     blocks: Vec<Vec<u8>>,
-    singles: Vec<Box<[u8]>>,
+    singles: Chunked<Box<[u8]>>,
     free_numbers: Vec<u32>,
     free_singles: Vec<u32>,
     live: usize,
@@ -71,21 +74,8 @@ impl Store {
             *self.entry_mut(number) = entry;
             return Ok(number);
         }
-        if self
-            .entries
-            .last()
-            .is_none_or(|chunk| chunk.len() == CHUNK_ENTRIES)
-        {
-            // The first one grows, so that small sets are small.
-            self.entries.push(match self.entries.is_empty() {
-                true => Vec::new(),
-                false => Vec::with_capacity(CHUNK_ENTRIES),
-            });
-        }
-        let before = (self.entries.len() - 1) * CHUNK_ENTRIES;
-        let chunk = &mut self.entries[before / CHUNK_ENTRIES];
-        chunk.push(entry);
-        Ok((before + chunk.len() - 1) as u32)
+        self.entries.push(entry);
+        Ok(self.entries.len() as u32 - 1)
     }
 
     /// Takes an entry out.
@@ -134,7 +124,7 @@ impl Store {
 
     /// The entries among so many numbers from `from` on, with their orders; none after the last number.
     pub(super) fn numbers(&self, from: u32, count: u32) -> Option<Vec<(u64, u32)>> {
-        let end = self.entries.last()?.len() + (self.entries.len() - 1) * CHUNK_ENTRIES;
+        let end = self.entries.len();
         let last = (from as usize + count as usize).min(end) as u32;
         (from < last).then(|| {
             (from..last)
@@ -146,35 +136,34 @@ impl Store {
 
     /// Whether this number still stands for the entry of that order.
     pub(super) fn is(&self, number: u32, order: u64) -> bool {
-        let chunk = self.entries.get(number as usize / CHUNK_ENTRIES);
-        let entry = chunk.and_then(|chunk| chunk.get(number as usize % CHUNK_ENTRIES));
+        let entry = self.entries.get(number);
         entry.is_some_and(|entry| entry.order == order)
     }
 
     /// Bytes of memory.
     pub(super) fn bytes(&self) -> usize {
-        let entries = self.entries.iter().map(|chunk| chunk.capacity());
         let blocks = self.blocks.iter().map(|block| block.capacity());
-        let singles = self.singles.iter().map(|text| text.len() + 24);
-        entries.sum::<usize>() * size_of::<Entry>()
+        let singles = self.singles.iter().map(|text| text.len());
+        (self.entries.room() * size_of::<Entry>())
             + blocks.sum::<usize>()
+            + self.singles.room() * size_of::<Box<[u8]>>()
             + singles.sum::<usize>()
             + (self.free_numbers.capacity() + self.free_singles.capacity()) * 4
     }
 
     #[inline]
     fn entry(&self, number: u32) -> &Entry {
-        &self.entries[number as usize / CHUNK_ENTRIES][number as usize % CHUNK_ENTRIES]
+        &self.entries[number]
     }
 
     fn entry_mut(&mut self, number: u32) -> &mut Entry {
-        &mut self.entries[number as usize / CHUNK_ENTRIES][number as usize % CHUNK_ENTRIES]
+        &mut self.entries[number]
     }
 
     #[inline]
     fn text(&self, entry: &Entry) -> &[u8] {
         if entry.place & SINGLE != 0 {
-            return &self.singles[(entry.place & !SINGLE) as usize];
+            return &self.singles[entry.place & !SINGLE];
         }
         let (block, at) = (
             entry.place as usize / BLOCK_BYTES,
@@ -212,7 +201,7 @@ impl Store {
         let text = [key, value].concat().into_boxed_slice();
         let number = match self.free_singles.pop() {
             Some(number) => {
-                self.singles[number as usize] = text;
+                self.singles[number] = text;
                 number
             }
             None => {
@@ -226,9 +215,71 @@ impl Store {
     fn free_text(&mut self, place: u32) {
         if place & SINGLE != 0 {
             let number = place & !SINGLE;
-            self.singles[number as usize] = Box::default();
+            self.singles[number] = Box::default();
             self.free_singles.push(number);
         }
+    }
+}
+
+/// A vector in pieces, so that none is ever moved when it grows.
+#[derive(Debug)]
+struct Chunked<T> {
+    chunks: Vec<Vec<T>>,
+}
+
+impl<T> Default for Chunked<T> {
+    fn default() -> Self {
+        Chunked { chunks: Vec::new() }
+    }
+}
+
+impl<T> Chunked<T> {
+    fn push(&mut self, item: T) {
+        if self.chunks.last().is_none_or(|chunk| chunk.len() == CHUNK) {
+            // The first one grows, so that small sets are small.
+            self.chunks.push(match self.chunks.is_empty() {
+                true => Vec::new(),
+                false => Vec::with_capacity(CHUNK),
+            });
+        }
+        if let Some(chunk) = self.chunks.last_mut() {
+            chunk.push(item);
+        }
+    }
+
+    fn len(&self) -> usize {
+        let last = self.chunks.last().map_or(0, Vec::len);
+        self.chunks.len().saturating_sub(1) * CHUNK + last
+    }
+
+    /// Items that there is memory for.
+    fn room(&self) -> usize {
+        self.chunks.iter().map(Vec::capacity).sum()
+    }
+
+    fn get(&self, at: u32) -> Option<&T> {
+        self.chunks
+            .get(at as usize / CHUNK)?
+            .get(at as usize % CHUNK)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &T> {
+        self.chunks.iter().flatten()
+    }
+}
+
+impl<T> Index<u32> for Chunked<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, at: u32) -> &T {
+        &self.chunks[at as usize / CHUNK][at as usize % CHUNK]
+    }
+}
+
+impl<T> IndexMut<u32> for Chunked<T> {
+    fn index_mut(&mut self, at: u32) -> &mut T {
+        &mut self.chunks[at as usize / CHUNK][at as usize % CHUNK]
     }
 }
 

@@ -98,8 +98,7 @@ fn value(method: Method, random: &mut Random) -> Value<'static> {
 use crate::Bytes;
 
 /// Whether one pattern alone matches, and how good it is where the best decides, not the first.
-fn fits(how: How, key: &str, value: &Value<'_>) -> Option<u64> {
-    let one = inline::Matcher::new(how, &[key.to_owned()]).expect("a pattern");
+fn fits(how: How, one: &inline::Matcher, key: &str, value: &Value<'_>) -> Option<u64> {
     if how.method != Method::Ip {
         let quality = match how.method {
             Method::Beg if !how.ignore_case => key.len() as u64,
@@ -135,10 +134,15 @@ fn fits(how: How, key: &str, value: &Value<'_>) -> Option<u64> {
 }
 
 /// The value of the entry that decides, found the long way.
-fn naive(how: How, entries: &[(String, String)], value: &Value<'_>) -> Option<String> {
+fn naive(
+    how: How,
+    singles: &[inline::Matcher],
+    entries: &[(String, String)],
+    value: &Value<'_>,
+) -> Option<String> {
     let mut best: Option<(u64, &str)> = None;
-    for (key, found) in entries {
-        if let Some(quality) = fits(how, key, value)
+    for ((key, found), one) in entries.iter().zip(singles) {
+        if let Some(quality) = fits(how, one, key, value)
             && best.is_none_or(|(known, _)| quality > known)
         {
             best = Some((quality, found));
@@ -148,6 +152,10 @@ fn naive(how: How, entries: &[(String, String)], value: &Value<'_>) -> Option<St
 }
 
 fn compare(how: How, lookup: &Lookup, entries: &[(String, String)], random: &mut Random) {
+    let single = |(key, _): &(String, String)| {
+        inline::Matcher::new(how, std::slice::from_ref(key)).expect("a pattern")
+    };
+    let singles: Vec<_> = entries.iter().map(single).collect();
     for _ in 0..40 {
         let value = value(how.method, random);
         let folded = inline::folded(&value, how.folds()).unwrap_or(value.clone());
@@ -156,7 +164,7 @@ fn compare(how: How, lookup: &Lookup, entries: &[(String, String)], random: &mut
             Some(Value::Str(text)) => String::from_utf8_lossy(&text).into_owned(),
             other => panic!("{other:?}"),
         });
-        let wanted = naive(how, entries, &value);
+        let wanted = naive(how, &singles, entries, &value);
         assert_eq!(found, wanted, "{how:?} {value:?} in {entries:?}");
         assert_eq!(lookup.matches(&value), wanted.is_some());
     }
@@ -185,7 +193,7 @@ fn compiled_sets_answer_as_lists_do() {
                 .expect("a set");
             let set = lookup.reference.clone();
             let mut entries: Vec<(String, String)> = Vec::new();
-            for step in 0..60 {
+            for step in 0..120 {
                 edit(method, &set, &mut entries, step, &mut random);
                 if step % 6 == 5 {
                     compare(how, &lookup, &entries, &mut random);
@@ -250,8 +258,10 @@ fn edit(
             at.map(|at| entries.remove(at));
         }
         _ if step.is_multiple_of(5) => {
-            let mut draft = set.draft(3);
-            entries.truncate(3);
+            // Enough of them for an automaton now and then.
+            let kept = [3, 25][random.below(2)];
+            let mut draft = set.draft(kept);
+            entries.truncate(kept);
             for (key, value) in &*entries {
                 draft.add(key.as_bytes(), value.as_bytes()).expect("added");
             }
@@ -516,6 +526,16 @@ fn references_are_listed_by_number_and_found_by_name() {
             (4, Some("virt@nets"), 0, Columns::Keys),
         ]
     );
+    let usages: Vec<_> = references
+        .iter()
+        .map(|reference| reference.usage())
+        .collect();
+    assert!(usages[0].acl && !usages[0].map && !usages[1].map && usages[3].map);
+    assert_eq!(
+        usages[0].text,
+        "pattern loaded from file 'one' used by acl at file 'test.cfg' line 1, by acl at file 'test.cfg' line 2"
+    );
+    assert_eq!(usages[1].text, "acl 'path' file 'test.cfg' line 3");
     let name = |written: &str| references.find(written).map(|found| found.id());
     assert_eq!(
         [name("#1"), name("opt@one"), name("virt@nets")],

@@ -8,6 +8,7 @@ use super::method::Method;
 use super::networks::Networks;
 use super::numbers::Numbers;
 use super::parse::{Network, Range};
+use super::parts::Parts;
 use super::regex::Regex;
 use super::store::Store;
 use super::texts::{DIR_DELIMITERS, DOM_DELIMITERS, Prefer, Texts, View};
@@ -40,8 +41,9 @@ enum Patterns {
     /// The set's own table of keys does it.
     Keys,
     Texts(Texts),
-    /// By the entries' order, in lower case where case is ignored.
-    List(BTreeMap<u64, (u32, Box<[u8]>)>),
+    Parts(Parts),
+    /// Names of HTTP methods, by the entries' order.
+    Methods(BTreeMap<u64, (u32, Box<[u8]>)>),
     Numbers(Numbers),
     Networks(Box<Networks>),
     /// By the entries' order.
@@ -108,7 +110,8 @@ impl Use {
             Method::Dir => texts(View::Without(DIR_DELIMITERS), Direction::Forward),
             Method::Dom => texts(View::Without(DOM_DELIMITERS), Direction::Forward),
             Method::Bin => Patterns::Texts(Texts::new(View::Hex, false, Direction::Forward, room)),
-            Method::Sub | Method::Verb => Patterns::List(BTreeMap::new()),
+            Method::Sub => Patterns::Parts(Parts::default()),
+            Method::Verb => Patterns::Methods(BTreeMap::new()),
             Method::Int | Method::Len => Patterns::Numbers(Numbers::new(Range::parse, room)),
             Method::Version => Patterns::Numbers(Numbers::new(Range::parse_version, room)),
             Method::Ip => Patterns::Networks(Box::new(Networks::new(!how.strict_addresses, room))),
@@ -122,9 +125,11 @@ impl Use {
         match &mut self.patterns {
             Patterns::Nothing | Patterns::Keys => {}
             Patterns::Texts(texts) => texts.insert(store, number),
-            Patterns::List(list) => {
-                let text = self.how.folded(store.key(number));
-                list.insert(store.order(number), (number, text));
+            Patterns::Parts(parts) => {
+                parts.insert(store, number, self.how.folded(store.key(number)));
+            }
+            Patterns::Methods(names) => {
+                names.insert(store.order(number), (number, store.key(number).into()));
             }
             Patterns::Numbers(numbers) => numbers.insert(store, number),
             Patterns::Networks(networks) => networks.insert(store, number),
@@ -136,12 +141,20 @@ impl Use {
         }
     }
 
+    /// All entries of a file are in.
+    pub(super) fn seal(&mut self) {
+        if let Patterns::Parts(parts) = &mut self.patterns {
+            parts.seal();
+        }
+    }
+
     /// Forgets an entry, which is still in the store.
     pub(super) fn remove(&mut self, store: &Store, number: u32) {
         match &mut self.patterns {
             Patterns::Nothing | Patterns::Keys => {}
             Patterns::Texts(texts) => texts.remove(store, number),
-            Patterns::List(list) => drop(list.remove(&store.order(number))),
+            Patterns::Parts(parts) => parts.remove(store, number),
+            Patterns::Methods(names) => drop(names.remove(&store.order(number))),
             Patterns::Numbers(numbers) => numbers.remove(store, number),
             Patterns::Networks(networks) => networks.remove(store, number),
             Patterns::Regexes(regexes) => drop(regexes.remove(&store.order(number))),
@@ -163,15 +176,15 @@ impl Use {
                     _ => texts.find(store, text),
                 }
             }
-            (Patterns::List(list), Value::Str(text)) => {
-                first(list, |part| memchr::memmem::find(text, part).is_some())
-            }
-            (Patterns::List(list), Value::Method(method, name)) => {
-                first(list, |known| match (method, self.how.ignore_case) {
+            (Patterns::Parts(parts), Value::Str(text)) => parts.find(text),
+            (Patterns::Methods(names), Value::Method(method, name)) => {
+                let is = |known: &[u8]| match (method, self.how.ignore_case) {
                     (http::Method::Other, true) => known.eq_ignore_ascii_case(name),
                     (http::Method::Other, false) => *known == **name,
                     (method, _) => method_of(known) == *method,
-                })
+                };
+                let mut all = names.values();
+                all.find(|(_, known)| is(known)).map(|(number, _)| *number)
             }
             (Patterns::Numbers(numbers), Value::Int(value)) => numbers.find(store, *value),
             (Patterns::Numbers(numbers), Value::Str(text)) => {
@@ -205,15 +218,10 @@ impl Use {
         match &self.patterns {
             Patterns::Nothing | Patterns::Keys | Patterns::Regexes(_) => 0,
             Patterns::Texts(texts) => texts.bytes(),
-            Patterns::List(list) => list.values().map(|(_, text)| text.len() + 40).sum(),
+            Patterns::Parts(parts) => parts.bytes(),
+            Patterns::Methods(names) => names.values().map(|(_, name)| name.len() + 40).sum(),
             Patterns::Numbers(numbers) => numbers.bytes(),
             Patterns::Networks(networks) => networks.bytes(),
         }
     }
-}
-
-/// The first of a list whose text is right.
-fn first(list: &BTreeMap<u64, (u32, Box<[u8]>)>, is: impl Fn(&[u8]) -> bool) -> Option<u32> {
-    let mut all = list.values();
-    all.find(|(_, text)| is(text)).map(|(number, _)| *number)
 }
