@@ -152,7 +152,7 @@ impl Core {
 
     /// Looks for an HTTP request in the bytes of a TCP stream, for its rules (manual §7.3.5 req.proto_http).
     pub fn sniff_http<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &mut Stream) {
-        if stream.http_in_tcp || stream.txn.never_http {
+        if stream.txn.is_http || stream.http_in_tcp || stream.txn.never_http {
             return;
         }
         let limits = cx.running.limits();
@@ -312,6 +312,7 @@ impl Core {
     /// again as a request; the frontend's HTTP rules are next.
     pub fn upgrade<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &mut Stream) -> Step {
         stream.txn.is_http = true;
+        (stream.http_in_tcp, stream.txn.never_http) = (false, false);
         stream.inspecting = false;
         stream.after_head = Some(Phase::FrontendBody);
         if let Some(conn) = stream.client {

@@ -20,7 +20,15 @@ impl Compiler {
         check: CheckFn,
     ) -> Result<(Args, usize), ListError> {
         if spec.kinds.is_empty() {
-            return Ok((Args::default(), at));
+            let list = word.get(at..).unwrap_or_default();
+            return match list.strip_prefix('(') {
+                None => Ok((Args::default(), at)),
+                Some(rest) if rest.starts_with(')') => Ok((Args::default(), at + 2)),
+                Some(rest) => {
+                    let message = format!("expected ')' before '{rest}'");
+                    Err(ListError::in_arg(0, at + 1, word.len(), message))
+                }
+            };
         }
         if spec.kinds == [ArgKind::CurrentProxy] {
             let current = self.names.current.map(Arg::Proxy);
@@ -44,45 +52,43 @@ impl Compiler {
                 .map_err(|message| ListError::check(at, end, message))?;
             return Ok((Box::new([arg]), end));
         }
-        if let Some(extra) = written.get(spec.kinds.len()) {
-            let message = format!(
-                "expected ')' before '{}'",
-                &word[extra.start.saturating_sub(1)..]
-            );
-            return Err(ListError::in_arg(
-                // HAProxy counts so.
-                spec.kinds.len().max(2) - 1,
-                extra.start,
-                extra.end,
-                message,
-            ));
-        }
+        let extra = written.get(spec.kinds.len());
+        // HAProxy counts so.
+        let last = spec.kinds.len().max(2) - 1;
+        let too_many = extra.map(|extra| unexpected(word, last, extra));
+        let (early, late) = match spec.kinds.iter().any(|kind| kind.needs_text()) {
+            true => (None, too_many),
+            // Names are looked up once the list is whole.
+            false => (too_many, None),
+        };
+        early.map_or(Ok(()), Err)?;
         // What is wrong in those that are there is told before that some are missing.
-        let mut args = Vec::with_capacity(written.len());
         if written.len() < spec.required {
             for (index, (kind, one)) in spec.kinds.iter().zip(&written).enumerate() {
                 if !kind.is_read_later() {
-                    args.push(self.listed_argument(*kind, index, one, &written)?);
+                    self.listed_argument(*kind, index, one, &written)?;
                 }
             }
-            args.clear();
-        }
-        if let Some(missing) = spec
-            .kinds
-            .get(written.len())
-            .filter(|_| written.len() < spec.required)
-        {
+            let missing = spec.kinds.get(written.len()).map_or("", |kind| kind.name());
             let message = format!(
-                "missing arguments (got {}/{}), type '{}' expected",
+                "missing arguments (got {}/{}), type '{missing}' expected",
                 written.len(),
                 spec.required,
-                missing.name()
             );
             return Err(ListError::in_arg(written.len(), at, end, message));
         }
+        let mut args = Vec::with_capacity(written.len());
         for (index, (kind, one)) in spec.kinds.iter().zip(&written).enumerate() {
+            // Where nothing must stand, an empty number or address ends the list.
+            if one.text.is_empty() && kind.needs_text() && index >= spec.required {
+                match written.get(index + 1) {
+                    None => break,
+                    Some(next) => return Err(unexpected(word, index, next)),
+                }
+            }
             args.push(self.listed_argument(*kind, index, one, &written)?);
         }
+        late.map_or(Ok(()), Err)?;
         check(&mut args).map_err(|message| ListError::check(at, end, message))?;
         Ok((args.into_boxed_slice(), end))
     }
@@ -208,15 +214,25 @@ impl Compiler {
             .iter()
             .any(|word| word.trim_start_matches('!').is_empty() || word.contains(['{', '|']))
         {
-            return Err("expected the names of ACLs".into());
+            return Err(format!("ACL '{}' not found", words[0]));
         }
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let acls = self.names.acls.clone();
         // What the ACLs read is checked by who uses the whole expression.
         crate::acl::compile::condition(self, &acls, &words, false, crate::Place::ALL)
             .map(Arg::Condition)
-            .map_err(|error| error.message)
+            .map_err(|error| match error.message.strip_prefix("no such ACL : ") {
+                Some(name) => format!("ACL {name} not found"),
+                None => error.message,
+            })
     }
+}
+
+/// An argument too many, behind the one at `index`.
+fn unexpected(word: &str, index: usize, extra: &Written) -> ListError {
+    let rest = &word[extra.start.saturating_sub(1)..];
+    let message = format!("expected ')' before '{rest}'");
+    ListError::in_arg(index, extra.start, extra.end, message)
 }
 
 fn regex_argument(pattern: &[u8], flags: &[u8]) -> Result<Arg, String> {

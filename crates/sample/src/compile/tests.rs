@@ -268,3 +268,38 @@ fn tlvs_of_the_proxy_protocol() {
     }
     assert_eq!(facts.text("fc_rcvd_proxy").as_deref(), Some("1"));
 }
+
+#[test]
+fn argument_lists_end_where_haproxy_ends_them() {
+    for word in [
+        "act_conn",
+        "act_conn()",
+        "src(),ipmask(8)",
+        "hdr(a,)",
+        "rand()",
+        "date()",
+    ] {
+        assert!(compiler().expr(&[word], Place::ALL).is_ok(), "{word}");
+    }
+    for (word, message) in [
+        ("act_conn(1)", "expected ')' before '1)'"),
+        ("date(,)", "expected ')' before ',)'"),
+        (
+            "payload",
+            "expected type 'integer' at position 1, but got nothing",
+        ),
+        (
+            "payload(x)",
+            "failed to parse 'x' as type 'integer' at position 1",
+        ),
+        (
+            "payload(1)",
+            "missing arguments (got 1/2), type 'integer' expected",
+        ),
+        ("payload(1,2,3)", "expected ')' before ',3)'"),
+        ("nbsrv(nowhere,2)", "expected ')' before ',2)'"),
+    ] {
+        let error = compiler().expr(&[word], Place::ALL).expect_err(word);
+        assert!(error.message.ends_with(message), "{word}: {error}");
+    }
+}

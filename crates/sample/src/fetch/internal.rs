@@ -336,6 +336,9 @@ fn read_unit(args: &mut [Arg], index: usize) -> Result<(), String> {
 
 /// The unit is the first argument.
 pub(super) fn unit_first(args: &mut [Arg]) -> Result<(), String> {
+    if !args.is_empty() && str_at(args, 0).is_empty() {
+        return Err("expects 's', 'ms' or 'us', got ''".into());
+    }
     read_unit(args, 0)
 }
 
@@ -347,7 +350,7 @@ fn read_bool(args: &mut [Arg]) -> Result<(), String> {
     let value = match str_at(args, 0).to_ascii_lowercase().as_slice() {
         b"true" | b"1" | b"yes" | b"on" => 1,
         b"false" | b"0" | b"no" | b"off" => 0,
-        _ => return Err("boolean value expected".into()),
+        _ => return Err("Expects 'true', 'false', '0' or '1'".into()),
     };
     args[0] = Arg::Int(value);
     Ok(())
@@ -355,7 +358,15 @@ fn read_bool(args: &mut [Arg]) -> Result<(), String> {
 
 /// Replaces hexadecimal digits by their bytes.
 fn read_hex(args: &mut [Arg]) -> Result<(), String> {
-    let bytes = crate::convert::coding::from_hex(str_at(args, 0)).ok_or("bad hexadecimal value")?;
+    let text = str_at(args, 0);
+    if text.is_empty() || !text.len().is_multiple_of(2) {
+        return Err("an even number of hex digit is expected".into());
+    }
+    let other = text.iter().find(|byte| !byte.is_ascii_hexdigit());
+    let bytes = crate::convert::coding::from_hex(text).ok_or_else(|| {
+        let other = char::from(*other.unwrap_or(&b' '));
+        format!("an hex digit is expected (found '{other}')")
+    })?;
     args[0] = Arg::Str(bytes.into_boxed_slice());
     Ok(())
 }
@@ -372,7 +383,7 @@ fn rand<'a>(args: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Option<V
 fn uuid_version(args: &mut [Arg]) -> Result<(), String> {
     match int_at(args, 0) {
         None | Some(4 | 7) => Ok(()),
-        Some(_) => Err("Unsupported UUID version".into()),
+        Some(other) => Err(format!("Unsupported UUID version: '{other}'")),
     }
 }
 

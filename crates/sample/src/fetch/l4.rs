@@ -273,7 +273,7 @@ fn tlv_kind(args: &mut [Arg]) -> Result<(), String> {
     };
     let kind = named
         .or_else(number)
-        .ok_or_else(|| format!("invalid TLV type '{text}'"))?;
+        .ok_or_else(|| format!("Could not convert type '{text}'"))?;
     args[0] = Arg::Int(kind.into());
     Ok(())
 }

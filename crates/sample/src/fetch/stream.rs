@@ -300,7 +300,8 @@ pub(crate) const FETCHES: &[Fetch] = &[
         &REQUEST,
         "a captured request header",
         |args, scope, _| captured(args, scope, false),
-    ),
+    )
+    .checked(capture_slot),
     fetch(
         "capture.res.hdr",
         spec(1, &[Int]),
@@ -308,7 +309,8 @@ pub(crate) const FETCHES: &[Fetch] = &[
         &RESPONSE,
         "a captured response header",
         |args, scope, _| captured(args, scope, true),
-    ),
+    )
+    .checked(capture_slot),
     fetch(
         "capture.req.method",
         NONE,
@@ -363,6 +365,13 @@ fn place<'a>(scope: &Scope<'a>, rule: RulePlace) -> Value<'a> {
 fn timer<'a>(scope: &Scope<'_>, read: impl Fn(&Timers) -> i64) -> Option<Value<'a>> {
     scope.txn?;
     Some(Value::Int(read(&Timers::of(scope))))
+}
+
+fn capture_slot(args: &mut [Arg]) -> Result<(), String> {
+    match int_at(args, 0) {
+        Some(..0) => Err("capture identifier must be >= 0".into()),
+        _ => Ok(()),
+    }
 }
 
 fn captured<'a>(args: &[Arg], scope: &Scope<'a>, of_response: bool) -> Option<Value<'a>> {

@@ -250,10 +250,7 @@ fn query_options(args: &mut [Arg]) -> Result<(), String> {
             args[0] = Arg::Int(1);
             Ok(())
         }
-        other => Err(format!(
-            "'query' only supports 'with_qm' option, got '{}'",
-            String::from_utf8_lossy(other)
-        )),
+        _ => Err("supported options are: 'with_qm'".into()),
     }
 }
 
