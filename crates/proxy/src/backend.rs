@@ -146,6 +146,7 @@ impl Core {
             .pick(&candidates, key, &mut || next_random(random))
     }
 
+    #[inline]
     fn choose<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &Stream) -> Choice {
         let proxy = cx.running.proxy(stream.backend);
         let hashes = self.backends[stream.backend].balance.sticks();

@@ -212,18 +212,18 @@ impl<D: Driver> net::Engine<D> for Engine {
     }
 
     fn next_deadline_ms(&mut self) -> Option<u64> {
-        let life = match self.core.life {
+        let life_ms = match self.core.life {
             Life::Draining {
                 close_at_ms,
                 closed: false,
                 ..
-            } => Some(close_at_ms),
-            Life::Draining { cut_at_ms, .. } if cut_at_ms != NEVER_MS => Some(cut_at_ms),
-            _ => None,
+            } => close_at_ms,
+            Life::Draining { cut_at_ms, .. } => cut_at_ms,
+            _ => NEVER_MS,
         };
-        let room = Some(self.core.room_at_ms).filter(|at_ms| *at_ms != NEVER_MS);
-        let moments = [self.core.timers.next_ms(), life, room];
-        moments.into_iter().flatten().min()
+        let timer_ms = self.core.timers.next_ms().unwrap_or(NEVER_MS);
+        let next_ms = timer_ms.min(life_ms).min(self.core.room_at_ms);
+        (next_ms != NEVER_MS).then_some(next_ms)
     }
 
     fn on_round_end(&mut self, driver: &mut D) {
@@ -336,7 +336,7 @@ impl Core {
     }
 
     /// One event of a rate.
-    #[inline]
+    #[inline(always)]
     pub fn mark<D: Driver>(&self, cx: &Cx<'_, D>, what: Pace) {
         self.shared.mark(self.worker, what, cx.now().ms());
     }

@@ -11,6 +11,7 @@ use crate::stream::Stream;
 
 impl Core {
     /// What a proxy does with request headers whose names have other characters. Returns whether the request goes on.
+    #[inline]
     pub fn restrict_names<D: Driver>(
         &mut self,
         cx: &mut Cx<'_, D>,
@@ -18,9 +19,15 @@ impl Core {
         proxy: usize,
     ) -> bool {
         let policy = cx.running.proxy(proxy).options.http_restrict_req_hdr_names;
-        if policy == NamePolicy::Preserve {
-            return true;
-        }
+        policy == NamePolicy::Preserve || self.enforce_names(cx, stream, policy)
+    }
+
+    fn enforce_names<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        policy: NamePolicy,
+    ) -> bool {
         while let Some(field) = odd_name(&stream.request) {
             if policy == NamePolicy::Reject {
                 self.request_cookies(cx, stream);

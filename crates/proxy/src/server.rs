@@ -104,6 +104,7 @@ impl Core {
     }
 
     /// Ties a connection to a stream and counts it.
+    #[inline]
     fn attach<D: Driver>(
         &mut self,
         cx: &mut Cx<'_, D>,

@@ -192,7 +192,7 @@ impl Shared {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     fn meter(&self, worker: usize, what: Pace) -> &Meter {
         let counters = &self.workers[worker];
         let rates = &counters.rates;
@@ -207,7 +207,7 @@ impl Shared {
     }
 
     /// One event of a rate.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn mark(&self, worker: usize, what: Pace, now_ms: u64) {
         self.meter(worker, what).count(now_ms);
     }

@@ -19,13 +19,23 @@ const FUTURE_S: u64 = 86_400;
 
 impl Core {
     /// Reads the cookies of a request, and changes them as its backend's `cookie` says.
+    #[inline]
     pub fn request_cookies<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &mut Stream) {
-        let (frontend, backend) = (
-            cx.running.proxy(stream.frontend),
-            cx.running.proxy(stream.backend),
-        );
-        let watched = backend.cookie.is_some() || frontend.capture_cookie.is_some();
-        if !watched || !stream.has_request() || !stream.request.has(Name::Cookie) {
+        let frontend = cx.running.proxy(stream.frontend);
+        let backend = cx.running.proxy(stream.backend);
+        if backend.cookie.is_some() || frontend.capture_cookie.is_some() {
+            self.watch_request(cx, stream, frontend, backend);
+        }
+    }
+
+    fn watch_request<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        frontend: &Proxy,
+        backend: &Proxy,
+    ) {
+        if !stream.has_request() || !stream.request.has(Name::Cookie) {
             return;
         }
         let mut request = std::mem::take(&mut stream.request);

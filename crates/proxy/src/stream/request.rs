@@ -206,6 +206,7 @@ impl Core {
         self.request_rules(cx, stream, stream.backend, next)
     }
 
+    #[inline]
     fn request_rules<D: Driver>(
         &mut self,
         cx: &mut Cx<'_, D>,
