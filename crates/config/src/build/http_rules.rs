@@ -7,7 +7,7 @@ pub mod target;
 use super::line::{Cursor, Line, Parse};
 use super::order::{Stage, ends};
 use super::proxy::ProxyBuild;
-use super::{did_you_mean, log_profile, reply, stream_actions, values};
+use super::{did_you_mean, reply, values};
 use crate::keywords::{self, Keyword, actions};
 use crate::model::{Capture, HttpAction, HttpRule, Pause};
 use sample::{ExprError, Place};
@@ -132,16 +132,6 @@ plain! {
     reject Reject;
 }
 
-/// `silent-drop [rst-ttl <ttl>]`
-pub fn silent_drop(
-    _build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    _place: Place,
-) -> Parse<HttpAction> {
-    let rst_ttl = stream_actions::rst_ttl(cursor)?;
-    Ok(HttpAction::SilentDrop { rst_ttl })
-}
-
 /// Actions with one format.
 macro_rules! formats {
     ($($name:ident $action:ident;)*) => {$(
@@ -160,32 +150,13 @@ formats! {
     set_uri SetUri;
 }
 
-/// Actions with an expression.
-macro_rules! expressions {
-    ($($name:ident $action:ident;)*) => {$(
-        #[doc = concat!("`", stringify!($name), "`, with `-` for `_`.")]
-        pub fn $name(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<HttpAction> {
-            let (expr, next) = build.shared.expr(&cursor.line, cursor.at, place)?;
-            cursor.at = next;
-            Ok(HttpAction::$action(expr))
-        }
-    )*};
-}
-expressions! {
-    set_src SetSrc;
-    set_src_port SetSrcPort;
-    set_dst SetDst;
-    set_dst_port SetDstPort;
-}
-
 /// `capture <sample> len <length>|id <slot>` of requests
 pub fn capture(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     place: Place,
 ) -> Parse<HttpAction> {
-    let (expr, next) = build.shared.expr(&cursor.line, cursor.at, place)?;
-    cursor.at = next;
+    let expr = build.shared.next_expr(cursor, place)?;
     let word = cursor.take();
     let slot = match word {
         "len" if build.proxy.is_frontend => {
@@ -204,24 +175,13 @@ pub fn capture(
     Ok(HttpAction::Capture { expr, slot })
 }
 
-/// `do-log [profile <name>]`
-pub fn do_log(
-    build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    _place: Place,
-) -> Parse<HttpAction> {
-    let profile = log_profile::option(cursor, build.shared)?;
-    Ok(HttpAction::DoLog { profile })
-}
-
 /// `capture <sample> id <slot>` of responses
 pub fn capture_response(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     place: Place,
 ) -> Parse<HttpAction> {
-    let (expr, next) = build.shared.expr(&cursor.line, cursor.at, place)?;
-    cursor.at = next;
+    let expr = build.shared.next_expr(cursor, place)?;
     let word = cursor.take();
     if word != "id" {
         return Err(cursor.fault("expects 'id'."));
@@ -302,33 +262,6 @@ pub fn set_status(
     Ok(HttpAction::SetStatus { status, reason })
 }
 
-/// `set-var(<name>[,<condition>…]) <expr>`
-pub fn set_var(
-    build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    place: Place,
-) -> Parse<HttpAction> {
-    build.shared.set_var(cursor, place).map(HttpAction::Var)
-}
-
-/// `set-var-fmt(<name>[,<condition>…]) <format>`
-pub fn set_var_fmt(
-    build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    place: Place,
-) -> Parse<HttpAction> {
-    build.shared.set_var_fmt(cursor, place).map(HttpAction::Var)
-}
-
-/// `unset-var(<name>)`
-pub fn unset_var(
-    build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    _place: Place,
-) -> Parse<HttpAction> {
-    build.shared.unset_var(cursor).map(HttpAction::Var)
-}
-
 /// Actions that answer: what they do, and the status where the rule gives none.
 macro_rules! replies {
     ($($doc:literal $name:ident $action:ident $status:literal;)*) => {$(
@@ -374,9 +307,8 @@ pub fn pause(
         }
         Ok(time) => Pause::Time(time),
         Err(values::Bad::Character(_)) => {
-            let (expr, next) = build.shared.expr(&cursor.line, cursor.at - 1, place)?;
-            cursor.at = next;
-            Pause::Computed(expr)
+            cursor.at -= 1;
+            Pause::Computed(build.shared.next_expr(cursor, place)?)
         }
         Err(bad) => return Err(cursor.fault(values::time_message(bad, text, "pause"))),
     };

@@ -70,19 +70,9 @@ pub fn set_timeout(
             );
             return Err(cursor.line.fault(cursor.at, message));
         }
-        Err(Bad::Character(_)) => expression(build, cursor, place)?,
+        Err(Bad::Character(_)) => Amount::Expr(build.shared.next_expr(cursor, place)?),
     };
     Ok(HttpAction::SetTimeout { kind, amount })
-}
-
-fn expression(
-    build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    place: Place,
-) -> Parse<Amount> {
-    let (expr, next) = build.shared.expr(&cursor.line, cursor.at, place)?;
-    cursor.at = next;
-    Ok(Amount::Expr(expr))
 }
 
 /// `set-retries <number>|<expr>` of `http-request`
@@ -125,7 +115,7 @@ fn retries(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place
             }
             _ => Err(cursor.line.fault(cursor.at, EXPECTED)),
         },
-        Err(_) => expression(build, cursor, place),
+        Err(_) => build.shared.next_expr(cursor, place).map(Amount::Expr),
     }
 }
 
