@@ -9,7 +9,7 @@ pub mod name;
 pub mod normalize;
 mod target;
 
-pub use bytes::is_token;
+pub use bytes::{hex_byte, hex_digit, is_token};
 pub use head::{FieldId, Head};
 pub use method::Method;
 pub use name::Name;

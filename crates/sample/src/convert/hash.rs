@@ -1,7 +1,7 @@
 //! Hashes that are not cryptographic. The old ones are followed by a full avalanche with an argument other than 0, those
 //! of the xxHash family take a seed.
 
-use super::{Convert, convert};
+use super::{Convert, bytes_in, convert};
 use crate::args::ArgKind::Int;
 use crate::args::{Arg, int_at, spec};
 use crate::{Kind, Value};
@@ -89,9 +89,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
 ];
 
 fn hash<'a>(args: &[Arg], value: &Value<'_>, with: impl Fn(&[u8]) -> u32) -> Option<Value<'a>> {
-    let (Value::Str(bytes) | Value::Bin(bytes)) = value else {
-        return None;
-    };
+    let bytes = bytes_in(value)?;
     let mut hash = with(bytes);
     if int_at(args, 0).is_some_and(|flag| flag != 0) {
         hash = avalanche(hash).wrapping_mul(AVALANCHE_FACTOR);
@@ -104,9 +102,7 @@ fn seeded<'a>(
     value: &Value<'_>,
     with: impl Fn(&[u8], i64) -> i64,
 ) -> Option<Value<'a>> {
-    let (Value::Str(bytes) | Value::Bin(bytes)) = value else {
-        return None;
-    };
+    let bytes = bytes_in(value)?;
     Some(Value::Int(with(bytes, int_at(args, 0).unwrap_or(0))))
 }
 

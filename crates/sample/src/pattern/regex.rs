@@ -13,7 +13,6 @@ use regex_automata::util::primitives::NonMaxUsize;
 use regex_automata::{Input, util::syntax};
 
 use crate::bytes::Buffer;
-use crate::convert::coding::nibble;
 use crate::raw::bytes_of;
 
 /// Groups that can be referred to, the whole match included: `\0` to `\9`.
@@ -109,8 +108,11 @@ pub fn expand(out: &mut Buffer, template: &[u8], captures: &Captures<'_>) -> boo
                 after
             }
             [b'x', after @ ..] => match after {
-                [high, low, after @ ..] if nibble(*high).is_some() && nibble(*low).is_some() => {
-                    out.push(nibble(*high).unwrap_or(0) << 4 | nibble(*low).unwrap_or(0));
+                [high, low, after @ ..] => {
+                    let Some(byte) = http::hex_byte(*high, *low) else {
+                        return false;
+                    };
+                    out.push(byte);
                     after
                 }
                 _ => return false,

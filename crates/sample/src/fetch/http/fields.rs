@@ -1,6 +1,6 @@
 //! Fields of requests and responses: by line (`fhdr`) or by comma-separated value (`hdr`).
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use ::http::Head;
 
@@ -9,7 +9,7 @@ use crate::args::ArgKind::{Int, Str};
 use crate::args::{Arg, NONE, int_at, spec, str_at};
 use crate::bytes::Buffer;
 use crate::fetch::{ANY_HEAD, Cursor, Fetch, REQUEST_HEAD, RESPONSE_HEAD, fetch};
-use crate::text::read_int;
+use crate::text::{ipv4_prefix, read_int};
 use crate::{Bytes, Kind, Scope, Value};
 
 pub(crate) const FETCHES: &[Fetch] = &[
@@ -484,22 +484,6 @@ fn address(text: &[u8]) -> Option<IpAddr> {
             text.parse().ok().map(IpAddr::V6)
         }
     }
-}
-
-/// The IPv4 address that a text begins with, and its length: four numbers, leading zeros mean nothing.
-pub(super) fn ipv4_prefix(text: &[u8]) -> Option<(Ipv4Addr, usize)> {
-    let is_end = |byte: &u8| !(byte.is_ascii_digit() || *byte == b'.');
-    let end = text.iter().position(is_end).unwrap_or(text.len());
-    let mut octets = [0_u8; 4];
-    let mut count = 0;
-    for part in text[..end].split(|byte| *byte == b'.') {
-        let number = part.iter().try_fold(0_u8, |number, digit| {
-            number.checked_mul(10)?.checked_add(digit - b'0')
-        });
-        *octets.get_mut(count)? = number.filter(|_| !part.is_empty())?;
-        count += 1;
-    }
-    (count == 4).then_some((octets.into(), end))
 }
 
 fn is_port(text: &[u8]) -> bool {
