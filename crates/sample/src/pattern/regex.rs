@@ -1,6 +1,6 @@
 //! Regular expressions: HAProxy's (PCRE's) syntax, on bytes, in linear time.
 //!
-//! A pattern is translated to what the automata of the `regex` family read ([`translate`]), then compiled. What no
+//! A pattern is translated to what the automata of the `regex` family read (`translate`), then compiled. What no
 //! automaton can do (look-around, back-references, possessive and atomic groups) is refused by name; a program built with
 //! the feature `pcre2` hands such patterns to PCRE2, with a bound on its work.
 //!
