@@ -1,4 +1,4 @@
-//! Writing numbers, addresses and dates into byte vectors without the formatting machinery.
+//! Numbers, addresses and dates read from bytes and written into byte vectors, without the formatting machinery.
 
 use std::cell::Cell;
 use std::io::Write as _;

@@ -278,6 +278,28 @@ replies! {
     "`tarpit …`" tarpit Tarpit 500;
 }
 
+/// `auth [realm <realm>]`
+pub fn auth(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    _place: Place,
+) -> Parse<HttpAction> {
+    let realm = match cursor.peek() {
+        "realm" => {
+            cursor.take();
+            let realm = cursor
+                .line
+                .need(cursor.at, || "missing realm value.".into())?;
+            cursor.take();
+            realm
+        }
+        _ => &build.proxy.name,
+    };
+    Ok(HttpAction::Auth {
+        challenge: format!("Basic realm=\"{realm}\""),
+    })
+}
+
 /// `strict-mode on|off`
 pub fn strict_mode(
     _build: &mut ProxyBuild<'_, '_>,

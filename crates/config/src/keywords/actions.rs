@@ -2,10 +2,9 @@
 
 use super::{Keyword, Sections};
 use crate::build::http_rules::{self as http, HttpParser, headers, redirect, target};
-use crate::build::patterns;
 use crate::build::stream_actions::{http as http_stream, tcp as tcp_stream};
-use crate::build::stream_rules as stream;
 use crate::build::tcp_rules::{self as tcp, TcpParser};
+use crate::build::{limits, patterns};
 
 type H = Keyword<HttpParser>;
 type T = Keyword<TcpParser>;
@@ -20,7 +19,7 @@ pub const HTTP_REQUEST: &[Keyword<HttpParser>] = &[
     H::yes("add-header", S, headers::add_header, "Adds a header."),
     H::yes("add-headers-bin", S, headers::add_headers_bin, "Adds headers in binary form."),
     H::yes("allow", S, http::allow, "Stops the rules and lets the message pass."),
-    H::yes("auth", S, stream::auth, "Asks for user and password."),
+    H::yes("auth", S, http::auth, "Asks for user and password."),
     H::not_yet("cache-use", S, "Answers from a cache."),
     H::yes("capture", S, http::capture, "Keeps a sample for the logs."),
     H::yes("del-acl*", S, patterns::del_acl, "Removes a pattern from an ACL file."),
@@ -28,7 +27,7 @@ pub const HTTP_REQUEST: &[Keyword<HttpParser>] = &[
     H::yes("del-headers-bin", S, headers::del_headers_bin, "Removes headers in binary form."),
     H::yes("del-map*", S, patterns::del_map, "Removes a key from a map."),
     H::yes("deny", S, http::deny, "Answers with an error."),
-    H::yes("disable-l7-retry", S, stream::DISABLE_L7_RETRY, "Never sends this request again."),
+    H::yes("disable-l7-retry", S, limits::DISABLE_L7_RETRY, "Never sends this request again."),
     H::yes("do-log", S, http_stream::do_log, "Emits a log line now."),
     H::not_yet("do-resolve*", S, "Resolves a name into a variable."),
     H::yes("early-hint", S, headers::early_hint, "Sends a header of an early hint."),
@@ -68,10 +67,10 @@ pub const HTTP_REQUEST: &[Keyword<HttpParser>] = &[
     H::yes("set-priority-class", S, http_stream::set_priority_class, "Sets the class in the queue."),
     H::yes("set-priority-offset", S, http_stream::set_priority_offset, "Sets the offset in the queue."),
     H::yes("set-query", S, http::set_query, "Sets the query."),
-    H::yes("set-retries", S, stream::set_retries, "Sets the number of retries."),
+    H::yes("set-retries", S, limits::set_retries, "Sets the number of retries."),
     H::yes("set-src", S, http_stream::set_src, "Sets the source address."),
     H::yes("set-src-port", S, http_stream::set_src_port, "Sets the source port."),
-    H::yes("set-timeout", S, stream::set_timeout, "Sets a timeout of the stream."),
+    H::yes("set-timeout", S, limits::set_timeout, "Sets a timeout of the stream."),
     H::yes("set-tos", S, http_stream::set_fc_tos, "Older name of `set-fc-tos`."),
     H::yes("set-uri", S, http::set_uri, "Sets the URI."),
     H::yes("set-var*", S, http_stream::set_var, "Sets a variable to an expression."),
@@ -123,7 +122,7 @@ pub const HTTP_RESPONSE: &[Keyword<HttpParser>] = &[
     H::yes("set-mark", S, http_stream::set_fc_mark, "Older name of `set-fc-mark`."),
     H::moot("set-nice", S, NICE, "Sets the priority of the stream."),
     H::yes("set-status", S, http::set_status, "Sets the status code."),
-    H::yes("set-timeout", S, stream::set_timeout, "Sets a timeout of the stream."),
+    H::yes("set-timeout", S, limits::set_timeout, "Sets a timeout of the stream."),
     H::yes("set-tos", S, http_stream::set_fc_tos, "Older name of `set-fc-tos`."),
     H::yes("set-var*", S, http_stream::set_var, "Sets a variable to an expression."),
     H::yes("set-var-fmt*", S, http_stream::set_var_fmt, "Sets a variable to a formatted string."),
@@ -249,7 +248,7 @@ pub const TCP_CONTENT: &[Keyword<TcpParser>] = &[
     T::moot("set-nice", S, NICE, "Sets the priority of the stream."),
     T::yes("set-priority-class", S, tcp_stream::set_priority_class, "Sets the class in the queue."),
     T::yes("set-priority-offset", S, tcp_stream::set_priority_offset, "Sets the offset in the queue."),
-    T::yes("set-retries", S, stream::set_retries_tcp, "Sets the number of retries."),
+    T::yes("set-retries", S, limits::set_retries_tcp, "Sets the number of retries."),
     T::yes("set-src", S, tcp_stream::set_src, "Sets the source address."),
     T::yes("set-src-port", S, tcp_stream::set_src_port, "Sets the source port."),
     T::yes("set-tos", S, tcp_stream::set_fc_tos, "Older name of `set-fc-tos`."),

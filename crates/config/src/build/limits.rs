@@ -1,4 +1,4 @@
-//! Actions that change how a stream goes on: its timeouts, its tries (manual §4.4); and `auth`, which ends it.
+//! Actions that change how long a stream waits and how often it is tried (manual §4.4).
 
 use super::http_rules::HttpParser;
 use super::line::{Cursor, Parse};
@@ -121,25 +121,3 @@ fn retries(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place
 
 /// `disable-l7-retry`
 pub const DISABLE_L7_RETRY: HttpParser = |_, _, _| Ok(HttpAction::DisableL7Retry);
-
-/// `auth [realm <realm>]`
-pub fn auth(
-    build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    _place: Place,
-) -> Parse<HttpAction> {
-    let realm = match cursor.peek() {
-        "realm" => {
-            cursor.take();
-            let realm = cursor
-                .line
-                .need(cursor.at, || "missing realm value.".into())?;
-            cursor.take();
-            realm
-        }
-        _ => &build.proxy.name,
-    };
-    Ok(HttpAction::Auth {
-        challenge: format!("Basic realm=\"{realm}\""),
-    })
-}
