@@ -6,6 +6,7 @@
 //! second), `logging` (who is told).
 #![forbid(unsafe_code)]
 
+mod accept;
 mod audit;
 mod backend;
 mod balance;

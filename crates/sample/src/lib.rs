@@ -48,7 +48,7 @@ mod unique_id;
 
 /// Header values as fetches and rules take them apart.
 pub mod values {
-    pub use crate::fetch::http::fields::{trim, value_end};
+    pub use crate::fetch::http::values::{trim, value_end};
 }
 
 /// The hash functions of converters, for what else hashes as they do.

@@ -11,7 +11,6 @@ use super::phases::Step;
 use super::retry::Failure;
 use super::transfer::{Coding, Transfer};
 use super::{Phase, Stream};
-use crate::client::is_idempotent;
 use crate::engine::{Core, Cx, Life};
 use crate::names::{adjust_case, tell_server_name};
 use crate::reply::{is_bodiless, put_length};
@@ -322,7 +321,7 @@ impl Core {
         stream.on_reused
             && stream.resendable
             && !stream.answered
-            && is_idempotent(stream.txn.method)
+            && stream.txn.method.is_idempotent()
     }
 }
 

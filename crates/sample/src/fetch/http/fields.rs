@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use ::http::Head;
 
+use super::values::{Values, lines};
 use super::{request, response};
 use crate::args::ArgKind::{Int, Str};
 use crate::args::{Arg, NONE, int_at, spec, str_at};
@@ -261,77 +262,6 @@ fn occurrence(args: &mut [Arg]) -> Result<(), String> {
         )),
         _ => Ok(()),
     }
-}
-
-/// Whole values of the fields of this name, without the blanks around them; all fields for no name.
-pub(super) fn lines<'a>(head: &'a Head, name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
-    let all = name
-        .is_empty()
-        .then(|| head.fields().map(|(_, _, _, value)| value));
-    let named = (!name.is_empty()).then(|| head.find(name).map(|(_, value)| value));
-    all.into_iter()
-        .flatten()
-        .chain(named.into_iter().flatten())
-        .map(trim)
-}
-
-/// A value without the blanks around it.
-#[must_use]
-pub fn trim(mut value: &[u8]) -> &[u8] {
-    while let [b' ' | b'\t' | b'\r' | b'\n', rest @ ..] = value {
-        value = rest;
-    }
-    while let [rest @ .., b' ' | b'\t' | b'\r' | b'\n'] = value {
-        value = rest;
-    }
-    value
-}
-
-/// The comma-separated values of a field; commas in quoted strings do not separate (RFC 9110 §5.6.1).
-pub(super) struct Values<'a> {
-    line: &'a [u8],
-    /// Where the next one begins; beyond the end when there is none.
-    at: usize,
-}
-
-impl<'a> Values<'a> {
-    pub(super) fn new(line: &'a [u8]) -> Values<'a> {
-        Values { line, at: 0 }
-    }
-}
-
-impl<'a> Iterator for Values<'a> {
-    type Item = &'a [u8];
-
-    fn next(&mut self) -> Option<&'a [u8]> {
-        let rest = self.line.get(self.at..)?;
-        let length = value_end(rest);
-        self.at += length + 1;
-        Some(trim(&rest[..length]))
-    }
-}
-
-/// Where a value ends: the first comma outside quotes, or the end.
-#[must_use]
-pub fn value_end(bytes: &[u8]) -> usize {
-    let Some(first) = memchr::memchr2(b',', b'"', bytes) else {
-        return bytes.len();
-    };
-    if bytes[first] == b',' {
-        return first;
-    }
-    let mut quoted = false;
-    let mut escaped = false;
-    for (index, byte) in bytes.iter().enumerate() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if quoted => escaped = true,
-            b'"' => quoted = !quoted,
-            b',' if !quoted => return index,
-            _ => {}
-        }
-    }
-    bytes.len()
 }
 
 /// A value of a field by its occurrence: counted from 1, from the end when negative; 0 is every one in turn for those

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use ::http::Head;
 
-use super::fields::{Values, lines};
+use super::values::{Values, lines};
 use super::{path_and_query, request};
 use crate::args::NONE;
 use crate::cast::written;
