@@ -9,7 +9,7 @@ use super::order::{Stage, ends};
 use super::proxy::ProxyBuild;
 use super::{did_you_mean, reply, values};
 use crate::keywords::{self, Keyword, actions};
-use crate::model::{Capture, HttpAction, HttpRule, Pause};
+use crate::model::{Capture, HttpAction, HttpRule, Pause, Proxy};
 use sample::{ExprError, Place};
 
 /// Parses an action; its name was just taken.
@@ -20,15 +20,7 @@ pub fn request(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let place = build.place(Place::FE_HTTP_REQUEST, Place::BE_HTTP_REQUEST);
     let rule = rule(build, line, actions::HTTP_REQUEST, place)?;
     build.placed(line, Stage::HttpRequest, 1);
-    build.unreachable(
-        line,
-        ends(&build.proxy.http_request, build.inherited_rules[0]),
-    );
-    push(
-        rule,
-        build.inherited_rules[0],
-        &mut build.proxy.http_request,
-    );
+    add(build, line, rule, 0, |proxy| &mut proxy.http_request);
     Ok(())
 }
 
@@ -36,15 +28,7 @@ pub fn request(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 pub fn response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let place = response_place(build);
     let rule = rule(build, line, actions::HTTP_RESPONSE, place)?;
-    build.unreachable(
-        line,
-        ends(&build.proxy.http_response, build.inherited_rules[1]),
-    );
-    push(
-        rule,
-        build.inherited_rules[1],
-        &mut build.proxy.http_response,
-    );
+    add(build, line, rule, 1, |proxy| &mut proxy.http_response);
     Ok(())
 }
 
@@ -52,16 +36,22 @@ pub fn response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 pub fn after_response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let place = response_place(build);
     let rule = rule(build, line, actions::HTTP_AFTER_RESPONSE, place)?;
-    build.unreachable(
-        line,
-        ends(&build.proxy.http_after_response, build.inherited_rules[2]),
-    );
-    push(
-        rule,
-        build.inherited_rules[2],
-        &mut build.proxy.http_after_response,
-    );
+    add(build, line, rule, 2, |proxy| &mut proxy.http_after_response);
     Ok(())
+}
+
+/// Adds a rule to a set, `set` by its place among the numbers of inherited rules; warns where it is never reached.
+fn add(
+    build: &mut ProxyBuild<'_, '_>,
+    line: &Line<'_>,
+    rule: Option<HttpRule>,
+    set: usize,
+    rules: impl Fn(&mut Proxy) -> &mut Vec<HttpRule>,
+) {
+    let inherited = build.inherited_rules[set];
+    let ends = ends(rules(&mut build.proxy), inherited);
+    build.unreachable(line, ends);
+    push(rule, inherited, rules(&mut build.proxy));
 }
 
 /// Adds a rule. Those of `defaults` leave their `strict-mode` to themselves: a section's own begin in strict mode.
