@@ -280,7 +280,7 @@ impl Core {
         }
         for capture in &cx.running.proxy(stream.frontend).capture_response {
             let value = stream.response.find(capture.header.as_bytes()).last();
-            let value = value.map(|(_, value)| value[..value.len().min(capture.len)].into());
+            let value = value.map(|(_, value)| &value[..value.len().min(capture.len)]);
             stream.txn.captured_response.push(value);
         }
         stream.phase = Phase::BackendResponse;
