@@ -22,7 +22,7 @@ pub fn log_format(data: &[u8]) {
     let txn = Txn {
         is_http: true,
         request_line: request.to_vec(),
-        captured_request: vec![Some(request.into()), None],
+        captured_request: [Some(request), None].into_iter().collect(),
         ..Txn::default()
     };
     let scope = Scope {

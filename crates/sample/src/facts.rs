@@ -8,7 +8,7 @@ use http::h1::Framing;
 
 use net::{Addr, Now};
 
-use crate::captured::Captured;
+use crate::captured::{Capture, CaptureSlots, Captured};
 use crate::vars::Assigned;
 pub use crate::vars::Vars;
 use crate::{ConnError, LogOrigin};
@@ -180,15 +180,15 @@ pub struct Txn {
     /// Milliseconds by which it came later, as the queues see it (`prio_offset`); from -524287 to 524287.
     pub prio_offset: i32,
     /// Captured request headers, in the order of their slots.
-    pub captured_request: Vec<Option<Box<[u8]>>>,
+    pub captured_request: CaptureSlots,
     /// Captured response headers, in the order of their slots.
-    pub captured_response: Vec<Option<Box<[u8]>>>,
+    pub captured_response: CaptureSlots,
     /// What converters captured: settled into the slots by [`Txn::settle`].
     pub captured: Captured,
     /// `capture cookie` of the request (`%CC`).
-    pub captured_request_cookie: Option<Box<[u8]>>,
+    pub captured_request_cookie: Capture,
     /// `capture cookie` of the response (`%CS`).
-    pub captured_response_cookie: Option<Box<[u8]>>,
+    pub captured_response_cookie: Capture,
     /// The unique id, once it was made (`%ID`, `unique-id`).
     pub unique_id: crate::UniqueId,
     /// What rules set of the stream's timeouts (`set-timeout`).
@@ -304,7 +304,8 @@ impl Txn {
         captured_request.clear();
         captured_response.clear();
         captured.settle(|_, _| {});
-        (*captured_request_cookie, *captured_response_cookie) = (None, None);
+        captured_request_cookie.clear();
+        captured_response_cookie.clear();
         *unique_id = crate::UniqueId::default();
         *timeouts = Timeouts::default();
         *retries_max = None;
@@ -337,10 +338,7 @@ impl Txn {
             } else {
                 &mut *captured_request
             };
-            if slots.len() <= slot.index {
-                slots.resize(slot.index + 1, None);
-            }
-            slots[slot.index] = Some(text.into());
+            slots.set(slot.index, text);
         });
         if !self.assigned.any() {
             return;

@@ -3,7 +3,7 @@
 //! One thread a socket and one a connection, off the data path, which has no part in them. A command that does not exist yet is answered as an unknown one, with the list
 //! of those that do.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -263,20 +263,23 @@ fn serve<T: Talk>(served: &Served, accept: impl Fn() -> io::Result<T>) {
 
 /// One line of commands, parted by semicolons, and its answers; then the connection closes, as HAProxy's does without `prompt`.
 fn converse(mut stream: impl Read + Write, served: &Served) -> io::Result<()> {
-    let mut line = Vec::new();
-    let mut chunk = [0; 1024];
-    while !line.contains(&b'\n') && line.len() < COMMAND_BYTES_MAX {
-        match stream.read(&mut chunk)? {
-            0 => break,
-            count => line.extend_from_slice(&chunk[..count]),
-        }
-    }
+    let line = read_line(&mut stream)?;
     let text = String::from_utf8_lossy(&line);
     for command in text.lines().next().unwrap_or_default().split(';') {
         stream.write_all(answer(command.trim(), served).as_bytes())?;
         stream.write_all(b"\n")?;
     }
     stream.flush()
+}
+
+/// What comes up to the first line's end, as far as a line may go. A signal that the process ignores, or its stop and going
+/// on, ends no read of the standard library's `read_until`, as it would one of the system with a deadline (signal(7)).
+fn read_line(stream: &mut impl Read) -> io::Result<Vec<u8>> {
+    const CHUNK_BYTES: usize = 1024;
+    let limited = stream.take(COMMAND_BYTES_MAX as u64);
+    let mut line = Vec::new();
+    BufReader::with_capacity(CHUNK_BYTES, limited).read_until(b'\n', &mut line)?;
+    Ok(line)
 }
 
 fn answer(line: &str, served: &Served) -> String {
@@ -330,4 +333,41 @@ fn show_info(running: &Running) -> String {
             .as_deref()
             .unwrap_or_default(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes that come in parts; none is a signal.
+    struct Parts<'a>(&'a [&'a str]);
+
+    impl Read for Parts<'_> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let Some((part, rest)) = self.0.split_first() else {
+                return Ok(0);
+            };
+            self.0 = rest;
+            match part.as_bytes() {
+                [] => Err(io::ErrorKind::Interrupted.into()),
+                bytes => {
+                    into[..bytes.len()].copy_from_slice(bytes);
+                    Ok(bytes.len())
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_is_read_to_its_end() {
+        let line = |parts: &[&str]| {
+            let line = read_line(&mut Parts(parts)).expect("a line");
+            String::from_utf8(line).expect("text")
+        };
+        assert_eq!(line(&["show ", "", "info\n", "later"]), "show info\n");
+        assert_eq!(line(&["show info"]), "show info");
+        assert_eq!(line(&[]), "");
+        let part = "x".repeat(1024);
+        assert_eq!(line(&[&*part; 20]).len(), COMMAND_BYTES_MAX);
+    }
 }

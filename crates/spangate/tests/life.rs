@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 
 use common::http::Client;
 use common::origin::{Origin, ok};
-use common::{DEFAULTS, Proxy, address, free_port, join, listener, spawn};
+use common::{DEFAULTS, Proxy, address, free_port, join, listener, spawn, uninterrupted};
 
 /// Sends requests until it is told to stop, on one connection as long as that is kept; how many were answered.
 /// Every one must be.
@@ -96,7 +96,7 @@ fn silent() -> (Origin, std::net::TcpListener) {
     let asked = listener();
     let at = address(&asked);
     let origin = Origin::raw(move |mut stream| {
-        let _ = stream.read(&mut [0; 100]);
+        let _ = uninterrupted(|| stream.read(&mut [0; 100]));
         drop(TcpStream::connect(at));
         let _ = stream.read_to_end(&mut Vec::new());
     });

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 
 use common::http::Client;
-use common::{DEADLINE, DEFAULTS, Proxy, address, listener};
+use common::{DEADLINE, DEFAULTS, Proxy, address, listener, uninterrupted};
 
 fn sink() -> UdpSocket {
     let sink = UdpSocket::bind("127.0.0.1:0").expect("a port");
@@ -16,7 +16,7 @@ fn sink() -> UdpSocket {
 
 fn receive(sink: &UdpSocket) -> String {
     let mut buffer = [0; 4096];
-    let count = sink.recv(&mut buffer).expect("a log line");
+    let count = uninterrupted(|| sink.recv(&mut buffer)).expect("a log line");
     String::from_utf8_lossy(&buffer[..count]).into_owned()
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Instant;
 
-use common::{DEADLINE, Folder, address, free_port, listener};
+use common::{DEADLINE, Folder, address, free_port, listener, uninterrupted};
 
 /// A running master, ended with the test.
 struct Master {
@@ -114,7 +114,7 @@ fn a_reload_changes_what_is_served_and_a_bad_one_nothing() {
         .expect("a deadline");
     let told = |what: &str| {
         let mut message = [0; 512];
-        let len = manager.recv(&mut message).expect("the manager is told");
+        let len = uninterrupted(|| manager.recv(&mut message)).expect("the manager is told");
         let text = String::from_utf8_lossy(&message[..len]).into_owned();
         assert!(text.contains(what), "{what}: {text}");
     };

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::http::{Client, Reader, Wire};
 use common::origin::{Origin, ok, on_unix};
-use common::{DEADLINE, DEFAULTS, Folder, Proxy, address, join, listener, spawn};
+use common::{DEADLINE, DEFAULTS, Folder, Proxy, address, join, listener, spawn, uninterrupted};
 
 /// A body that shows a byte out of place.
 fn pattern(len: usize) -> Vec<u8> {
@@ -183,7 +183,7 @@ fn tcp_responses_are_inspected() {
         stream.read_exact(&mut name).unwrap();
         stream.write_all(&name[..1]).unwrap();
         stream.write_all(&name[1..]).unwrap();
-        let _ = stream.read(&mut name);
+        let _ = uninterrupted(|| stream.read(&mut name));
     });
     let extra = " mode tcp\n tcp-response inspect-delay 10s\n";
     let config = format!(
@@ -271,7 +271,7 @@ backend plain
     let proxy = Proxy::start(&config, &[("FRONT", &front), ("TCP", &tcp)]);
     let receive = || {
         let mut buffer = [0; 4096];
-        let count = sink.recv(&mut buffer).expect("a log line");
+        let count = uninterrupted(|| sink.recv(&mut buffer)).expect("a log line");
         String::from_utf8_lossy(&buffer[..count]).into_owned()
     };
     let mut client = Client::connect(address(&front));

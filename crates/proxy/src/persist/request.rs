@@ -169,8 +169,8 @@ fn capture(line: &[u8], pair: &Pair, frontend: &Proxy, stream: &mut Stream) {
     };
     let text = &line[pair.name.0..pair.value.1];
     let slot = &mut stream.txn.captured_request_cookie;
-    if slot.is_none() && text.starts_with(capture.prefix.as_bytes()) {
-        *slot = Some(text[..text.len().min(capture.len)].into());
+    if slot.get().is_none() && text.starts_with(capture.prefix.as_bytes()) {
+        slot.set(&text[..text.len().min(capture.len)]);
     }
 }
 

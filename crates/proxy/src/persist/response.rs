@@ -89,11 +89,12 @@ fn each_cookie(
             .field(field)
             .map_or(&[][..], |(_, line)| line);
         if let Some(capture) = &frontend.capture_cookie
-            && stream.txn.captured_response_cookie.is_none()
+            && stream.txn.captured_response_cookie.get().is_none()
             && line[pair.name.0..pair.value.1].starts_with(capture.prefix.as_bytes())
         {
             let kept = &line[pair.name.0..pair.value.1];
-            stream.txn.captured_response_cookie = Some(kept[..kept.len().min(capture.len)].into());
+            let kept = &kept[..kept.len().min(capture.len)];
+            stream.txn.captured_response_cookie.set(kept);
         }
         let ours = backend.cookie.as_ref().filter(|cookie| {
             !stream.persist.ignored && line[pair.name.0..pair.name.1] == *cookie.name.as_bytes()

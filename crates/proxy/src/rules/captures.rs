@@ -29,15 +29,12 @@ impl Core {
             value
         });
         if found == Some(true) {
-            let kept = text[..text.len().min(line.len)].into();
+            let kept = &text[..text.len().min(line.len)];
             let slots = match of_response {
                 true => &mut stream.txn.captured_response,
                 false => &mut stream.txn.captured_request,
             };
-            if slots.len() <= slot {
-                slots.resize(slot + 1, None);
-            }
-            slots[slot] = Some(kept);
+            slots.set(slot, kept);
         }
         text.clear();
         self.text = text;

@@ -237,8 +237,11 @@ impl Core {
             self.transfer_deadlines(cx, &stream);
         }
         let (client, server) = (stream.client, stream.server);
+        // A rule holds the response for longer than that.
+        let held = stream.paused;
         self.streams.put(stream);
         match (client, server) {
+            (Some(client), Some(_)) if client == conn && held => {}
             (Some(client), Some(server)) if client == conn => self.unpause(cx, server),
             (Some(client), _) => {
                 self.update_client_flow(cx, client);

@@ -128,7 +128,7 @@ impl Core {
             && !stream.request.target().starts_with(b"*");
         for capture in &cx.running.proxy(stream.frontend).capture_request {
             let value = stream.request.find(capture.header.as_bytes()).last();
-            let value = value.map(|(_, value)| value[..value.len().min(capture.len)].into());
+            let value = value.map(|(_, value)| &value[..value.len().min(capture.len)]);
             stream.txn.captured_request.push(value);
         }
         let monitored = cx.running.proxy(stream.frontend).monitor_uri.as_deref();

@@ -3,7 +3,8 @@
 use config::model::ConnectionMode;
 use http::h1::{self, Framing, Strictness};
 use http::{Method, Version};
-use net::Driver;
+use net::timers::NEVER_MS;
+use net::{Driver, Sent};
 use sample::LogOrigin;
 
 use super::buffering::framed;
@@ -170,7 +171,7 @@ impl Core {
         }
         for capture in &cx.running.proxy(stream.frontend).capture_response {
             let value = stream.response.find(capture.header.as_bytes()).last();
-            let value = value.map(|(_, value)| value[..value.len().min(capture.len)].into());
+            let value = value.map(|(_, value)| &value[..value.len().min(capture.len)]);
             stream.txn.captured_response.push(value);
         }
         stream.phase = Phase::BackendResponse;
@@ -187,9 +188,18 @@ impl Core {
             let options = &cx.running.proxy(stream.frontend).options;
             adjust_case(cx.running, options.h1_case_adjust_bogus_client, &mut out);
             stream.txn.bytes_out += out.len() as u64;
-            self.send(cx, client, &out, &[]);
+            let sent = self.send(cx, client, &out, &[]);
             out.clear();
             self.scratch = out;
+            if sent == Sent::Backlog
+                && let Some(server) = stream.server
+            {
+                // However many there are, they wait until the client takes them.
+                self.pause(cx, server);
+                self.set_deadline(server, NEVER_MS);
+                let timeout_ms = stream.client_ms(cx.running);
+                self.set_deadline(client, deadline(cx.now(), timeout_ms));
+            }
         }
         stream.response.clear();
     }

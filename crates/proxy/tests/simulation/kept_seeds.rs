@@ -30,4 +30,9 @@ pub const KEPT: &[(&str, u64, &str)] = &[
         5,
         "draining hurried clients that had not asked yet",
     ),
+    (
+        "pauses and rewrites",
+        173175,
+        "a response that a rule holds was read on when its client had taken an interim one",
+    ),
 ];

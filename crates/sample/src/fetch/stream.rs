@@ -385,7 +385,7 @@ fn captured<'a>(args: &[Arg], scope: &Scope<'a>, of_response: bool) -> Option<Va
     } else {
         &txn.captured_request
     };
-    slots.get(index)?.as_deref().map(Value::text)
+    slots.get(index).map(Value::text)
 }
 
 /// Method, URI and version of the request line as received.

@@ -3,6 +3,7 @@
 use net::Now;
 
 use super::write::{Flags, HEADER_UNSAFE, URL_UNSAFE, Writer};
+use crate::captured::CaptureSlots;
 use crate::fetch::proxies::backend;
 use crate::fetch::stream::path_of;
 use crate::text::{push_log_date, push_padded, push_zone};
@@ -255,7 +256,7 @@ pub(crate) const ALIASES: &[Alias] = &[
         writer.text(
             scope
                 .txn
-                .and_then(|txn| txn.captured_request_cookie.as_deref())
+                .and_then(|txn| txn.captured_request_cookie.get())
                 .unwrap_or_default(),
         );
     }),
@@ -263,28 +264,28 @@ pub(crate) const ALIASES: &[Alias] = &[
         writer.text(
             scope
                 .txn
-                .and_then(|txn| txn.captured_response_cookie.as_deref())
+                .and_then(|txn| txn.captured_response_cookie.get())
                 .unwrap_or_default(),
         );
     }),
     alias("hr", "captured request headers", |scope, writer| {
-        captures(scope.txn.map_or(&[], |txn| &txn.captured_request), writer);
+        captures(scope.txn.map(|txn| &txn.captured_request), writer);
     }),
     alias("hs", "captured response headers", |scope, writer| {
-        captures(scope.txn.map_or(&[], |txn| &txn.captured_response), writer);
+        captures(scope.txn.map(|txn| &txn.captured_response), writer);
     }),
     alias(
         "hrl",
         "captured request headers, one by one",
         |scope, writer| {
-            capture_list(scope.txn.map_or(&[], |txn| &txn.captured_request), writer);
+            capture_list(scope.txn.map(|txn| &txn.captured_request), writer);
         },
     ),
     alias(
         "hsl",
         "captured response headers, one by one",
         |scope, writer| {
-            capture_list(scope.txn.map_or(&[], |txn| &txn.captured_response), writer);
+            capture_list(scope.txn.map(|txn| &txn.captured_response), writer);
         },
     ),
     // ---- the request line as received
@@ -400,27 +401,27 @@ fn termination(scope: &Scope<'_>) -> [u8; 4] {
 // ---- captures
 
 /// `{a|b}`; nothing when nothing is captured by configuration.
-fn captures(slots: &[Option<Box<[u8]>>], writer: &mut Writer<'_>) {
-    if slots.is_empty() {
+fn captures(slots: Option<&CaptureSlots>, writer: &mut Writer<'_>) {
+    let Some(slots) = slots.filter(|slots| !slots.is_empty()) else {
         return;
-    }
+    };
     writer.begin();
     writer.mark(b'{');
     for (index, slot) in slots.iter().enumerate() {
         if index > 0 {
             writer.mark(b'|');
         }
-        writer.encoded(slot.as_deref().unwrap_or_default(), b'#', &HEADER_UNSAFE);
+        writer.encoded(slot.unwrap_or_default(), b'#', &HEADER_UNSAFE);
     }
     writer.mark(b'}');
     writer.end();
 }
 
 /// `a b -`; nothing when nothing is captured by configuration.
-fn capture_list(slots: &[Option<Box<[u8]>>], writer: &mut Writer<'_>) {
-    if slots.is_empty() {
+fn capture_list(slots: Option<&CaptureSlots>, writer: &mut Writer<'_>) {
+    let Some(slots) = slots.filter(|slots| !slots.is_empty()) else {
         return;
-    }
+    };
     writer.begin_list();
     for (index, slot) in slots.iter().enumerate() {
         if index > 0 {
@@ -429,7 +430,7 @@ fn capture_list(slots: &[Option<Box<[u8]>>], writer: &mut Writer<'_>) {
         writer.begin();
         match slot {
             None if !writer.flags.has(Flags::QUOTE) => writer.mark(b'-'),
-            slot => writer.encoded(slot.as_deref().unwrap_or_default(), b'#', &HEADER_UNSAFE),
+            slot => writer.encoded(slot.unwrap_or_default(), b'#', &HEADER_UNSAFE),
         }
         writer.end();
     }

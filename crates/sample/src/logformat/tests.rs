@@ -34,8 +34,8 @@ fn served() -> Facts {
     txn.bytes_in = 90;
     txn.server_src = Some(addr("10.0.9.1:40000"));
     txn.server_dst = Some(addr("10.0.9.2:80"));
-    txn.captured_request = vec![Some(b"1wt.eu".as_slice().into())];
-    txn.captured_response = vec![None];
+    txn.captured_request = [Some(&b"1wt.eu"[..])].into_iter().collect();
+    txn.captured_response = [None].into_iter().collect();
     facts
 }
 
@@ -175,11 +175,9 @@ fn every_alias() {
 fn unsafe_bytes_are_written_in_hexadecimal() {
     let mut facts = served();
     facts.txn.request_line = b"GET /\"#\x01\xff{} HTTP/1.1".to_vec();
-    facts.txn.captured_request = vec![
-        Some(b"a|{\"\xe9".as_slice().into()),
-        None,
-        Some(b"b".as_slice().into()),
-    ];
+    facts.txn.captured_request = [Some(&b"a|{\"\xe9"[..]), None, Some(b"b")]
+        .into_iter()
+        .collect();
     assert_eq!(log(&facts, "%r"), "GET /#22#23#01#FF{} HTTP/1.1");
     assert_eq!(log(&facts, "%hr"), "{a#7C#7B#22#E9||b}");
     assert_eq!(log(&facts, "%{+E}[str('a\"b]\\')]"), r#"a\"b\]\\"#);

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 
-use super::DEADLINE;
+use super::{DEADLINE, uninterrupted};
 
 /// Any connection.
 pub trait Wire: Read + Write + Send {
@@ -59,7 +59,7 @@ impl<W: Read> Reader<W> {
     /// Reads once more; whether anything came.
     fn more(&mut self) -> bool {
         let mut chunk = [0; 16 << 10];
-        match self.wire.read(&mut chunk) {
+        match uninterrupted(|| self.wire.read(&mut chunk)) {
             Ok(count) => {
                 self.rest.extend_from_slice(&chunk[..count]);
                 count > 0

@@ -7,7 +7,7 @@ pub mod origin;
 pub mod sys;
 
 use std::fs;
-use std::io::Read;
+use std::io::{self, ErrorKind, Read};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -79,6 +79,17 @@ pub fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Re
     let builder = std::thread::Builder::new().name("test".into());
     builder.spawn(work).expect("a thread");
     receiver
+}
+
+/// Reads with a deadline, for as long as it is no signal that ends it: one that the process ignores, as of its children,
+/// is enough to (signal(7)).
+pub fn uninterrupted<T>(mut read: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match read() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
 }
 
 /// What a thread made of [`spawn`] came to.

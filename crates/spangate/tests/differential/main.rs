@@ -4,6 +4,8 @@
 //! Runs where a HAProxy is installed (`HAPROXY=…` names another one); says so where there is none. A case that its version
 //! did differently names the version that it asks for; one that it does not know is left out.
 
+#![allow(clippy::print_stdout, reason = "what was compared is told")]
+
 #[path = "../common/mod.rs"]
 mod common;
 

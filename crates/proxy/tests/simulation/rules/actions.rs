@@ -85,6 +85,13 @@ fn pauses() {
         ),
     );
     play(
+        "nor when its client has taken what came before",
+        "http-response pause 1s",
+        &format!(
+            "{GET}\nfull c1\ns1 ok\ns1 > HTTP/1.1 103 Early Hints||{OK}\ns1 held\ndrain c1\nc1 < HTTP/1.1 103 Early Hints||\ns1 held\nwait 999\ns1 held\nwait 1\nc1 < {OK}\ns1 heard\nlog 200 ----\nquiet"
+        ),
+    );
+    play(
         "two pauses",
         "http-response pause 1s\nhttp-response pause 1s",
         &format!("{GET}\ns1 ok\ns1 > {OK}\nwait 1999\nc1 < \nwait 1\nc1 < {OK}\nquiet"),

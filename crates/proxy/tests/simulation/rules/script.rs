@@ -8,6 +8,7 @@
 //! s1 <~ GET /                      what has come starts so
 //! c1 fin, c1 rst                   the peer's end, its reset
 //! c1 end, c1 reset, c1 open        the proxy has ended, reset, not ended this connection
+//! s1 held, s1 heard                nothing is read of what it sends, it is read
 //! s2 none                          the proxy has opened no second connection
 //! c1 labels 5 32                   mark and type of service of its packets (`-`: none)
 //! drainprocess 0 5000              drain: milliseconds of grace, and until the hard stop
@@ -184,6 +185,8 @@ impl Play {
                     false => Err(format!("found {found:?}")),
                 }
             }
+            ("held", _) => self.state(place, |pipe| pipe.paused),
+            ("heard", _) => self.state(place, |pipe| !pipe.paused),
             ("gone", _) => self.state(place, |pipe| pipe.conn.is_none()),
             (_, None) => Err("the proxy has closed it".into()),
             (">", Some(_)) => {

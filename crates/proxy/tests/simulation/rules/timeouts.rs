@@ -94,6 +94,31 @@ fn a_slow_peer_is_not_the_others_fault() {
          s1 > y
          c1 open",
     );
+    let interim = "c1 > GET / HTTP/1.1|host: a||
+         full c1
+         s1 ok
+         s1 > HTTP/1.1 103 Early Hints||
+         s1 held";
+    play(
+        "nor is it read while its interim responses are not",
+        "timeout server 1s",
+        &format!(
+            "{interim}
+             wait 9000
+             s1 open
+             drain c1
+             s1 heard
+             wait 999
+             s1 > HTTP/1.1 204 No Content||
+             c1 < HTTP/1.1 103 Early Hints||HTTP/1.1 204 No Content||
+             log 204 ----"
+        ),
+    );
+    play(
+        "a client that does not take an interim response in its time",
+        "",
+        &format!("{interim}\nwait 9999\nc1 open\nwait 1\nc1 gone\nlog 400 cH--\ns1 end"),
+    );
 }
 
 #[test]

@@ -11,7 +11,7 @@ pub(crate) mod values;
 
 use std::ops::Range;
 
-use ::http::{Head, Version};
+use ::http::{Head, Name, Version};
 
 use super::{Cursor, Fetch, REQUEST, REQUEST_HEAD, RESPONSE, fetch};
 use crate::args::ArgKind::Str;
@@ -275,7 +275,7 @@ fn base<'a>(head: &'a Head, with_query: bool) -> Option<Value<'a>> {
         };
         &pathq[..end.unwrap_or(pathq.len())]
     });
-    let host = lines(head, b"host")
+    let host = lines(head, Name::Host)
         .next()
         .and_then(|line| Values::new(line).next())
         .filter(|host| !host.is_empty());

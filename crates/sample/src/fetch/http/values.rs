@@ -1,17 +1,10 @@
 //! Fields taken apart: their lines, and the comma-separated values in them (RFC 9110 §5.6.1).
 
-use ::http::Head;
+use ::http::{Head, Name};
 
-/// Whole values of the fields of this name, without the blanks around them; all fields for no name.
-pub(super) fn lines<'a>(head: &'a Head, name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
-    let all = name
-        .is_empty()
-        .then(|| head.fields().map(|(_, _, _, value)| value));
-    let named = (!name.is_empty()).then(|| head.find(name).map(|(_, value)| value));
-    all.into_iter()
-        .flatten()
-        .chain(named.into_iter().flatten())
-        .map(trim)
+/// Whole values of the fields of an interned name, without the blanks around them.
+pub(super) fn lines(head: &Head, name: Name) -> impl Iterator<Item = &[u8]> {
+    head.get_all(name).map(|(_, value)| trim(value))
 }
 
 /// A value without the blanks around it.
