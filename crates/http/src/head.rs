@@ -4,8 +4,9 @@
 //! the buffer just as it goes on the wire (`name: value CRLF`), so that runs of such fields are written in one copy.
 
 use crate::bytes::trim;
+use crate::field_name;
 use crate::name::NameSet;
-use crate::{Method, Name, Version, target};
+use crate::{FieldName, Method, Name, Version, target};
 
 /// The position of a field in a [`Head`]; stays valid while fields are only appended or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct Head {
     pub(crate) start: StartLine,
     /// The names of all fields that were ever added: a clear bit answers a search at once.
     present: NameSet,
+    /// The marks of names without an entry.
+    others: u64,
     live: u32,
     /// What the live fields take on the wire.
     fields_bytes: usize,
@@ -69,6 +72,7 @@ impl Head {
         self.fields.clear();
         self.start = StartLine::default();
         self.present = NameSet::default();
+        self.others = 0;
         self.live = 0;
         self.fields_bytes = 0;
     }
@@ -278,22 +282,79 @@ impl Head {
             .map(|(at, field)| (field_id(from + at), self.slice(field.value)))
     }
 
+    /// As [`Head::find_from`], for a name that was looked up before.
+    #[must_use]
+    #[inline]
+    pub fn next_named(&self, name: &FieldName, from: usize) -> Option<(usize, &[u8])> {
+        let may_be = match name.id() {
+            Name::Other => self.others & name.mark() != 0,
+            id => self.present.contains(id),
+        };
+        if !may_be {
+            return None;
+        }
+        let mut rest = self.fields.get(from..)?.iter().enumerate();
+        let is_named = |field: &Field| {
+            field.id == name.id()
+                && field.live
+                && (field.id != Name::Other || self.slice(field.name) == name.as_bytes())
+        };
+        rest.find(|(_, field)| is_named(field))
+            .map(|(at, field)| (from + at, self.slice(field.value)))
+    }
+
+    /// The first live field from place `from` on.
+    #[must_use]
+    pub fn next_live(&self, from: usize) -> Option<(usize, &[u8])> {
+        let mut rest = self.fields.get(from..)?.iter().enumerate();
+        rest.find(|(_, field)| field.live)
+            .map(|(at, field)| (from + at, self.slice(field.value)))
+    }
+
+    /// Removes every field of a name that was looked up before.
+    pub fn remove_named(&mut self, name: &FieldName) {
+        let mut from = 0;
+        while let Some((at, _)) = self.next_named(name, from) {
+            self.remove(field_id(at));
+            from = at + 1;
+        }
+    }
+
+    /// As [`Head::append`], of a name that was looked up before.
+    pub fn append_named(&mut self, name: &FieldName, value: &[u8]) {
+        let at = self.buf.len();
+        self.buf.extend_from_slice(name.as_bytes());
+        self.append_value(at, name.id(), value);
+    }
+
     /// Adds a field at the end. The name may be in any case; the caller sees to it that both are valid.
     pub fn append(&mut self, name: &[u8], value: &[u8]) {
         let at = self.buf.len();
         self.buf.extend_from_slice(name);
         self.buf[at..].make_ascii_lowercase();
         let id = Name::from_lower(&self.buf[at..]);
+        self.append_value(at, id, value);
+    }
+
+    /// Completes a field whose name is the end of the buffer, from `at` on.
+    #[inline]
+    fn append_value(&mut self, at: usize, id: Name, value: &[u8]) {
+        let name = span(at, self.buf.len() - at);
         self.buf.extend_from_slice(b": ");
         let value = self.push(value);
         self.buf.extend_from_slice(b"\r\n");
-        self.push_field(Field {
-            name: span(at, name.len()),
+        let field = Field {
+            name,
             value,
             id,
             live: true,
             line: true,
-        });
+        };
+        let name = name.at as usize..(name.at + name.len) as usize;
+        if id == Name::Other {
+            self.others |= field_name::mark(&self.buf[name]);
+        }
+        self.count_in(field);
     }
 
     /// Gives a live field another value; nothing happens to a removed one.
@@ -394,7 +455,15 @@ impl Head {
 
     /// Adds a field whose bytes stand in the buffer already.
     #[inline]
-    pub(crate) fn push_field(&mut self, field: Field) {
+    pub(crate) fn push_field(&mut self, field: Field, name: &[u8]) {
+        if field.id == Name::Other {
+            self.others |= field_name::mark(name);
+        }
+        self.count_in(field);
+    }
+
+    #[inline]
+    fn count_in(&mut self, field: Field) {
         self.present.insert(field.id);
         self.live += 1;
         self.fields_bytes += field.wire_bytes();

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+mod field_name;
 pub mod h1;
 pub mod head;
 pub mod method;
@@ -10,6 +11,7 @@ pub mod normalize;
 mod target;
 
 pub use bytes::is_token;
+pub use field_name::FieldName;
 pub use head::{FieldId, Head};
 pub use method::Method;
 pub use name::Name;

@@ -147,6 +147,8 @@ pub(crate) enum Arg {
         global: bool,
     },
     Var(VarRef),
+    /// A header field's name.
+    Field(http::FieldName),
     /// What stood behind a variable's name in `set-var`.
     Conditions(SetConditions),
     Proxy(u32),

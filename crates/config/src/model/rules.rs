@@ -24,11 +24,11 @@ pub struct HttpRule {
 pub enum HttpAction {
     Allow,
     SetHeader {
-        name: String,
+        name: http::FieldName,
         value: sample::LogFormat,
     },
     AddHeader {
-        name: String,
+        name: http::FieldName,
         value: sample::LogFormat,
     },
     DelHeader(NameMatch),
@@ -53,7 +53,7 @@ pub enum HttpAction {
     /// What follows in the set: whether a rewrite that does not fit fails the message.
     StrictMode(bool),
     EarlyHint {
-        name: String,
+        name: http::FieldName,
         value: sample::LogFormat,
     },
     Pause(Pause),
@@ -179,7 +179,9 @@ pub enum Pause {
 /// Which header fields are meant.
 #[derive(Debug)]
 pub enum NameMatch {
-    /// By a text, in lower case.
+    /// This name.
+    Name(http::FieldName),
+    /// By a part of it, in lower case.
     Text(NameMethod, String),
     /// By a regular expression, case-sensitive about names in lower case.
     Regex(Regex),

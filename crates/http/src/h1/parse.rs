@@ -278,7 +278,8 @@ impl<'a> Parser<'a> {
         if self.head.fields.len() >= self.fields_max {
             return Err(ParseError::TooManyFields.into());
         }
-        self.head.push_field(field);
+        let name = field.name.at as usize..(field.name.at + field.name.len) as usize;
+        self.head.push_field(field, &buf[name]);
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 //! `silent-drop`, `early-hint`. Redirects are put together in [`crate::reply`].
 
 use config::model::{HttpAction, HttpRule, Reply};
+use http::FieldName;
 use net::Driver;
 use net::timers::NEVER_MS;
 use sample::LogFormat;
@@ -82,7 +83,7 @@ impl Core {
         &mut self,
         cx: &mut Cx<'_, D>,
         stream: &mut Stream,
-        name: &str,
+        name: &FieldName,
         value: &LogFormat,
         next: Option<&HttpRule>,
     ) {
@@ -93,7 +94,7 @@ impl Core {
         if hints.is_empty() {
             hints.extend_from_slice(b"HTTP/1.1 103 Early Hints\r\n");
         }
-        hints.extend(name.bytes().map(|byte| byte.to_ascii_lowercase()));
+        hints.extend_from_slice(name.as_bytes());
         hints.extend_from_slice(b": ");
         self.render(cx, stream, value, &mut hints);
         hints.extend_from_slice(b"\r\n");

@@ -1,7 +1,7 @@
 //! Actions on header fields (manual §4.4): added, set, removed, rewritten by a regular expression, taken from a binary list.
 
 use config::model::{HeaderRewrite, NameMatch, NameMethod};
-use http::{FieldId, Head, Name};
+use http::{FieldId, FieldName, Head, Name};
 use net::Driver;
 use sample::{Expr, LogFormat};
 
@@ -59,15 +59,37 @@ impl Core {
         cx: &Cx<'_, D>,
         stream: &mut Stream,
         set: RuleSet,
-        (name, value): (&str, &LogFormat),
+        (name, value): (&FieldName, &LogFormat),
         replace: bool,
     ) -> bool {
         let mut text = std::mem::take(&mut self.text);
         self.render(cx, stream, value, &mut text);
-        let fits = self.put_field(cx, stream, set, (name.as_bytes(), &text), replace);
+        let fits = self.put_named(cx, stream, set, (name, &text), replace);
         text.clear();
         self.text = text;
         fits
+    }
+
+    fn put_named<D: Driver>(
+        &self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        set: RuleSet,
+        (name, value): (&FieldName, &[u8]),
+        replace: bool,
+    ) -> bool {
+        if replace {
+            stream.head_of(set).remove_named(name);
+        }
+        let bytes = name.as_bytes();
+        if !self.has_room(cx, stream, set, bytes.len() + value.len() + FRAME_BYTES) {
+            return false;
+        }
+        stream.head_of(set).append_named(name, value);
+        if name.id() == Name::Host && !set.is_response() {
+            follow_host(&mut stream.request, bytes, value);
+        }
+        true
     }
 
     fn put_field<D: Driver>(
@@ -257,6 +279,7 @@ impl Core {
 /// `del-header`
 pub(super) fn remove(head: &mut Head, names: &NameMatch) {
     match names {
+        NameMatch::Name(name) => head.remove_named(name),
         NameMatch::Text(method, text) => remove_named(head, *method, text.as_bytes()),
         NameMatch::Regex(regex) => head.remove_where(|name| regex.is_match(name)),
     }

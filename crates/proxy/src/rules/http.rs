@@ -3,7 +3,7 @@
 
 use config::model::{HttpAction, HttpRule};
 use net::Driver;
-use sample::{Condition, Waits};
+use sample::Waits;
 
 use super::address::Part;
 use super::{Outcome, RuleSet};
@@ -57,11 +57,18 @@ impl Core {
             Some(_) => {}
             None => stream.soft_rewrites = false,
         }
-        for (place, rule) in rules.iter().enumerate().skip(from) {
-            let holds = |condition: &Condition| self.holds(cx, stream, condition);
-            if resumed != Some((proxy, place)) && !rule.condition.as_ref().is_none_or(holds) {
-                continue;
-            }
+        let mut next = from;
+        while next < rules.len() {
+            // The condition of a rule that waited has held before.
+            let place = match resumed == Some((proxy, next)) {
+                true => next,
+                false => match self.first_that_holds(cx, stream, rules, next) {
+                    Some(place) => place,
+                    None => break,
+                },
+            };
+            let rule = &rules[place];
+            next = place + 1;
             // A log line that the action writes names it already.
             let decided = stream.txn.last_rule;
             if rule.action.is_final() && rule.place.is_some() {
@@ -84,6 +91,30 @@ impl Core {
             }
         }
         Outcome::Continue
+    }
+
+    /// The first rule from place `from` on whose condition holds. Nothing changes between the conditions of rules that
+    /// do not apply, so that they share one view of the facts.
+    #[inline]
+    fn first_that_holds<D: Driver>(
+        &self,
+        cx: &Cx<'_, D>,
+        stream: &Stream,
+        rules: &[HttpRule],
+        from: usize,
+    ) -> Option<usize> {
+        if rules[from].condition.is_none() {
+            return Some(from);
+        }
+        self.with_scope(cx, stream, true, |scope| {
+            let holds = |rule: &HttpRule| {
+                rule.condition
+                    .as_ref()
+                    .is_none_or(|condition| condition.matches(scope))
+            };
+            rules[from..].iter().position(holds)
+        })?
+        .map(|place| from + place)
     }
 
     /// `http-after-response` of the backend, then of the frontend; it sees every response, our own too. False: one of them

@@ -13,7 +13,7 @@ use crate::cast::cast;
 use crate::fetch::{Cursor, Source};
 use crate::pattern::Lookup;
 use crate::pattern::inline::Matcher;
-use crate::{Expr, Scope, Value};
+use crate::{Expr, Kind, Scope, Value};
 
 /// The named ACLs of one section. Compile every `acl` line of a section before the conditions that use them.
 #[derive(Clone, Debug, Default)]
@@ -171,8 +171,13 @@ impl Line {
         }
     }
 
+    #[inline]
     fn matches(&self, value: Value<'_>) -> bool {
-        cast(value, self.matcher.kind()).is_some_and(|value| {
+        let kind = self.matcher.kind();
+        if self.files.is_empty() && (kind == Kind::Any || value.kind() == kind) {
+            return self.matcher.matches(&value);
+        }
+        cast(value, kind).is_some_and(|value| {
             self.matcher.matches(&value) || self.files.iter().any(|file| file.matches(&value))
         })
     }

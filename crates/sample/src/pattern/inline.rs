@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use aho_corasick::AhoCorasick;
+use memchr::memmem::Finder;
 
 use super::method::Method;
 use super::parse::{Network, Range, length_of, prefix6};
@@ -35,7 +36,12 @@ enum Patterns {
     Lengths(Vec<Range>),
     Networks(Networks),
     Exact(Exact),
-    Parts(Part, Vec<Box<[u8]>>),
+    /// Beginnings or ends, in any case where the flag is set.
+    Edges(Edge, Vec<Box<[u8]>>, bool),
+    /// Texts anywhere, each with what was learnt about it to find it fast.
+    Anywhere(Vec<Finder<'static>>),
+    /// Texts between these bytes.
+    Between(&'static [u8], Vec<Box<[u8]>>),
     AnyPart(Box<AhoCorasick>),
     Regexes(Vec<Regex>),
     Methods(Vec<Box<[u8]>>),
@@ -70,12 +76,9 @@ impl Exact {
 
 /// Which part of a text a pattern is compared with.
 #[derive(Clone, Copy, Debug)]
-enum Part {
+enum Edge {
     Beginning,
     End,
-    Anywhere,
-    /// Between these bytes.
-    Between(&'static [u8]),
 }
 
 impl Matcher {
@@ -101,8 +104,8 @@ impl Matcher {
                     .ok_or_else(|| bad_hex(text.as_bytes()))
             })?)),
             Method::Str => Patterns::Exact(Exact::new(folded())),
-            Method::Beg => Patterns::Parts(Part::Beginning, folded()),
-            Method::End => Patterns::Parts(Part::End, folded()),
+            Method::Beg => Patterns::Edges(Edge::Beginning, folded(), how.folds()),
+            Method::End => Patterns::Edges(Edge::End, folded(), how.folds()),
             Method::Sub => anywhere(folded()),
             Method::Dir => between(DIR_DELIMITERS, folded()),
             Method::Dom => between(DOM_DELIMITERS, folded()),
@@ -111,7 +114,8 @@ impl Matcher {
         };
         Ok(Matcher {
             kind: how.method.kind(),
-            folds: how.folds(),
+            // Edges are compared where they stand.
+            folds: how.folds() && !matches!(compiled, Patterns::Edges(..)),
             ignore_case: how.ignore_case,
             patterns: compiled,
         })
@@ -124,8 +128,17 @@ impl Matcher {
 
     /// Whether a sample, cast to [`Matcher::kind`], matches one of the patterns.
     pub(crate) fn matches(&self, value: &Value<'_>) -> bool {
-        let folded = folded(value, self.folds);
-        match (&self.patterns, folded.as_ref().unwrap_or(value)) {
+        if self.folds
+            && let Some(folded) = folded(value, true)
+        {
+            return self.matches_folded(&folded);
+        }
+        self.matches_folded(value)
+    }
+
+    #[inline]
+    fn matches_folded(&self, value: &Value<'_>) -> bool {
+        match (&self.patterns, value) {
             (Patterns::Found, _) => true,
             (Patterns::NotZero, value) => is_true(value),
             (Patterns::Ranges(ranges), Value::Int(value)) => {
@@ -141,9 +154,15 @@ impl Matcher {
                 networks.contain6(*ip) || embedded_ipv4(*ip).is_some_and(|ip| networks.contain4(ip))
             }
             (Patterns::Exact(set), Value::Str(text) | Value::Bin(text)) => set.contains(text),
-            (Patterns::Parts(part, patterns), Value::Str(text)) => {
-                patterns.iter().any(|pattern| part.of(text, pattern))
+            (Patterns::Edges(edge, patterns, any_case), Value::Str(text)) => patterns
+                .iter()
+                .any(|pattern| edge.of(text, pattern, *any_case)),
+            (Patterns::Anywhere(finders), Value::Str(text)) => {
+                finders.iter().any(|finder| finder.find(text).is_some())
             }
+            (Patterns::Between(delimiters, patterns), Value::Str(text)) => patterns
+                .iter()
+                .any(|pattern| is_between(text, pattern, delimiters)),
             (Patterns::AnyPart(automaton), Value::Str(text)) => automaton.is_match(&**text),
             (Patterns::Regexes(all), Value::Str(text)) => {
                 all.iter().any(|regex| regex.is_match(text))
@@ -178,13 +197,19 @@ pub(super) fn folded<'a>(value: &Value<'_>, ignore_case: bool) -> Option<Value<'
     }
 }
 
-impl Part {
-    fn of(self, text: &[u8], pattern: &[u8]) -> bool {
-        match self {
-            Part::Beginning => text.starts_with(pattern),
-            Part::End => text.ends_with(pattern),
-            Part::Anywhere => memchr::memmem::find(text, pattern).is_some(),
-            Part::Between(delimiters) => is_between(text, pattern, delimiters),
+impl Edge {
+    #[inline]
+    fn of(self, text: &[u8], pattern: &[u8], any_case: bool) -> bool {
+        let Some(rest) = text.len().checked_sub(pattern.len()) else {
+            return false;
+        };
+        let part = match self {
+            Edge::Beginning => &text[..pattern.len()],
+            Edge::End => &text[rest..],
+        };
+        match any_case {
+            true => part.eq_ignore_ascii_case(pattern),
+            false => part == pattern,
         }
     }
 }
@@ -206,14 +231,19 @@ fn is_between(text: &[u8], pattern: &[u8], delimiters: &[u8]) -> bool {
 fn anywhere(texts: Vec<Box<[u8]>>) -> Patterns {
     match AhoCorasick::new(&texts) {
         Ok(automaton) if texts.len() > FEW_MAX => Patterns::AnyPart(Box::new(automaton)),
-        _ => Patterns::Parts(Part::Anywhere, texts),
+        _ => Patterns::Anywhere(
+            texts
+                .iter()
+                .map(|text| Finder::new(text).into_owned())
+                .collect(),
+        ),
     }
 }
 
 /// Delimiters around a pattern mean nothing.
 fn between(delimiters: &'static [u8], texts: Vec<Box<[u8]>>) -> Patterns {
     let texts = texts.iter().map(|text| trimmed(text, delimiters).into());
-    Patterns::Parts(Part::Between(delimiters), texts.collect())
+    Patterns::Between(delimiters, texts.collect())
 }
 
 fn texts(patterns: &[String], ignore_case: bool) -> Vec<Box<[u8]>> {

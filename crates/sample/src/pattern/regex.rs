@@ -83,7 +83,9 @@ pub(crate) fn any_of(
 }
 
 fn builder(ignore_case: bool) -> meta::Builder {
+    // Words in any case make so many literals that looking for those first takes longer than the automaton itself.
     let config = meta::Config::new()
+        .auto_prefilter(!ignore_case)
         .utf8_empty(false)
         .nfa_size_limit(Some(PROGRAM_BYTES_MAX));
     let syntax = syntax::Config::new()

@@ -4,6 +4,8 @@
 //! Runs where a HAProxy is installed (`HAPROXY=…` names another one); says so where there is none. A case that its version
 //! did differently names the version that it asks for; one that it does not know is left out.
 
+#![allow(clippy::print_stdout, reason = "what was compared is told")]
+
 #[path = "../common/mod.rs"]
 mod common;
 
@@ -236,7 +238,7 @@ fn play(program: &Path, rules: &str, cases: usize) -> Vec<String> {
         for request in REQUESTS {
             let mut client = Client::connect(address(&front));
             let Request { start, head, body } = request;
-            client.send(&format!("{start}\r\n{head}x-case: {case}\r\n\r\n{body}"));
+            client.send(format!("{start}\r\n{head}x-case: {case}\r\n\r\n{body}"));
             answers.push(match client.response() {
                 Some(answer) => format!("{} {}", answer.status, answer.text().escape_debug()),
                 None => "closed".into(),

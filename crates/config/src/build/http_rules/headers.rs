@@ -3,6 +3,7 @@
 use super::super::line::{Cursor, Parse};
 use super::super::proxy::ProxyBuild;
 use crate::model::{HeaderRewrite, HttpAction, NameMatch, NameMethod};
+use http::FieldName;
 use sample::{LogFormat, Place};
 
 /// `set-header <name> <format>`
@@ -29,16 +30,16 @@ fn header(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     place: Place,
-) -> Parse<(String, LogFormat)> {
+) -> Parse<(FieldName, LogFormat)> {
     let action = cursor.last();
     for at in [cursor.at, cursor.at + 1] {
         cursor
             .line
             .need(at, || format!("'{action}' expects exactly 2 arguments."))?;
     }
-    let name = cursor.take().to_owned();
+    let name = cursor.take();
     // Sent all the same, as HAProxy does; a colon before a name is that of HTTP/2.
-    let rest = name.strip_prefix(':').unwrap_or(&name);
+    let rest = name.strip_prefix(':').unwrap_or(name);
     if let Some(bad) = rest.chars().find(|letter| !is_token(*letter)) {
         let message = format!("header name '{name}' contains forbidden character '{bad}'.");
         let warning = cursor.fault(message).as_warning();
@@ -46,7 +47,7 @@ fn header(
     }
     let value = build.shared.log_format(&cursor.line, cursor.at, place)?;
     cursor.at += 1;
-    Ok((name, value))
+    Ok((FieldName::new(name.as_bytes()), value))
 }
 
 fn is_token(letter: char) -> bool {
@@ -63,7 +64,10 @@ pub fn del_header(
     let at = cursor.at - 1;
     let names = match method(cursor)? {
         "reg" => NameMatch::Regex(super::regex(&cursor.line, at)?),
-        word => NameMatch::Text(text_method(cursor, word)?, name.to_ascii_lowercase()),
+        word => match text_method(cursor, word)? {
+            NameMethod::Is => NameMatch::Name(FieldName::new(name.as_bytes())),
+            method => NameMatch::Text(method, name.to_ascii_lowercase()),
+        },
     };
     Ok(HttpAction::DelHeader(names))
 }

@@ -1,6 +1,6 @@
 //! Cookies of requests and responses (RFC 6265 §4).
 
-use ::http::Head;
+use ::http::{Head, Name};
 
 use super::fields::{as_number, lines, trim};
 use super::{request, response};
@@ -191,7 +191,11 @@ fn next_cookie<'a>(
 }
 
 fn cookie_lines(head: &Head, is_request: bool) -> impl Iterator<Item = &[u8]> {
-    lines(head, if is_request { b"cookie" } else { b"set-cookie" })
+    let name = match is_request {
+        true => Name::Cookie,
+        false => Name::SetCookie,
+    };
+    lines(head, name)
 }
 
 fn cookie_count<'a>(head: &Head, name: &[u8], is_request: bool) -> Option<Value<'a>> {

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use ::http::Head;
+use ::http::{FieldName, Head, Name};
 
 use super::{request, response};
 use crate::args::ArgKind::{Int, Str};
@@ -24,7 +24,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
             false => request_value(args, scope, cursor),
         },
     )
-    .checked(occurrence),
+    .checked(name_and_occurrence),
     fetch(
         "req.hdr",
         FIELD,
@@ -33,7 +33,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "a comma-separated value of a field",
         request_value,
     )
-    .checked(occurrence),
+    .checked(name_and_occurrence),
     fetch(
         "req.fhdr",
         FIELD,
@@ -42,7 +42,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "a field's whole value",
         |args, scope, cursor| field(args, request(scope, cursor)?, cursor),
     )
-    .checked(occurrence),
+    .checked(name_and_occurrence),
     fetch(
         "hdr_cnt",
         COUNT,
@@ -50,7 +50,8 @@ pub(crate) const FETCHES: &[Fetch] = &[
         &REQUEST_HEAD,
         "as req.hdr_cnt",
         request_value_count,
-    ),
+    )
+    .checked(field_name),
     fetch(
         "req.hdr_cnt",
         COUNT,
@@ -58,7 +59,8 @@ pub(crate) const FETCHES: &[Fetch] = &[
         &REQUEST_HEAD,
         "how many values a field has",
         request_value_count,
-    ),
+    )
+    .checked(field_name),
     fetch(
         "req.fhdr_cnt",
         COUNT,
@@ -67,10 +69,11 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "how often a field comes",
         |args, scope, cursor| {
             Some(Value::Int(
-                lines(request(scope, cursor)?, str_at(args, 0)).count() as i64,
+                Lines::of(args, request(scope, cursor)?).count() as i64
             ))
         },
-    ),
+    )
+    .checked(field_name),
     fetch(
         "hdr_ip",
         FIELD,
@@ -79,7 +82,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "as req.hdr_ip",
         request_ip,
     )
-    .checked(occurrence),
+    .checked(name_and_occurrence),
     fetch(
         "req.hdr_ip",
         FIELD,
@@ -88,7 +91,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "a value as an address",
         request_ip,
     )
-    .checked(occurrence),
+    .checked(name_and_occurrence),
     fetch(
         "hdr_val",
         FIELD,
@@ -97,7 +100,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "as req.hdr_val",
         request_number,
     )
-    .checked(occurrence),
+    .checked(name_and_occurrence),
     fetch(
         "req.hdr_val",
         FIELD,
@@ -106,7 +109,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "a value as a number",
         request_number,
     )
-    .checked(occurrence),
+    .checked(name_and_occurrence),
     fetch(
         "req.hdr_names",
         COUNT,
@@ -139,7 +142,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "as res.hdr",
         response_value,
     )
-    .checked(occurrence),
+    .checked(name_and_occurrence),
     fetch(
         "res.hdr",
         FIELD,
@@ -148,7 +151,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "a comma-separated value of a field",
         response_value,
     )
-    .checked(occurrence),
+    .checked(name_and_occurrence),
     fetch(
         "res.fhdr",
         FIELD,
@@ -157,7 +160,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "a field's whole value",
         |args, scope, cursor| field(args, response(scope, cursor)?, cursor),
     )
-    .checked(occurrence),
+    .checked(name_and_occurrence),
     fetch(
         "shdr_cnt",
         COUNT,
@@ -165,7 +168,8 @@ pub(crate) const FETCHES: &[Fetch] = &[
         &RESPONSE_HEAD,
         "as res.hdr_cnt",
         response_value_count,
-    ),
+    )
+    .checked(field_name),
     fetch(
         "res.hdr_cnt",
         COUNT,
@@ -173,7 +177,8 @@ pub(crate) const FETCHES: &[Fetch] = &[
         &RESPONSE_HEAD,
         "how many values a field has",
         response_value_count,
-    ),
+    )
+    .checked(field_name),
     fetch(
         "res.fhdr_cnt",
         COUNT,
@@ -182,10 +187,11 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "how often a field comes",
         |args, scope, cursor| {
             Some(Value::Int(
-                lines(response(scope, cursor)?, str_at(args, 0)).count() as i64,
+                Lines::of(args, response(scope, cursor)?).count() as i64,
             ))
         },
-    ),
+    )
+    .checked(field_name),
     fetch(
         "shdr_ip",
         FIELD,
@@ -194,7 +200,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "as res.hdr_ip",
         response_ip,
     )
-    .checked(occurrence),
+    .checked(name_and_occurrence),
     fetch(
         "res.hdr_ip",
         FIELD,
@@ -203,7 +209,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "a value as an address",
         response_ip,
     )
-    .checked(occurrence),
+    .checked(name_and_occurrence),
     fetch(
         "shdr_val",
         FIELD,
@@ -212,7 +218,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "as res.hdr_val",
         response_number,
     )
-    .checked(occurrence),
+    .checked(name_and_occurrence),
     fetch(
         "res.hdr_val",
         FIELD,
@@ -221,7 +227,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "a value as a number",
         response_number,
     )
-    .checked(occurrence),
+    .checked(name_and_occurrence),
     fetch(
         "res.hdr_names",
         COUNT,
@@ -263,16 +269,62 @@ fn occurrence(args: &mut [Arg]) -> Result<(), String> {
     }
 }
 
-/// Whole values of the fields of this name, without the blanks around them; all fields for no name.
-pub(super) fn lines<'a>(head: &'a Head, name: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
-    let all = name
-        .is_empty()
-        .then(|| head.fields().map(|(_, _, _, value)| value));
-    let named = (!name.is_empty()).then(|| head.find(name).map(|(_, value)| value));
-    all.into_iter()
-        .flatten()
-        .chain(named.into_iter().flatten())
-        .map(trim)
+/// The name in the first argument becomes one that need not be looked up again; none of nothing.
+fn field_name(args: &mut [Arg]) -> Result<(), String> {
+    if let Some(first) = args.first_mut()
+        && let Arg::Str(name) = first
+        && !name.is_empty()
+    {
+        *first = Arg::Field(FieldName::new(name));
+    }
+    Ok(())
+}
+
+fn name_and_occurrence(args: &mut [Arg]) -> Result<(), String> {
+    field_name(args)?;
+    occurrence(args)
+}
+
+/// Values of fields of a name, or of all fields.
+#[derive(Clone)]
+struct Lines<'a> {
+    head: &'a Head,
+    name: Option<&'a FieldName>,
+    /// The place of the field that is looked at next.
+    from: usize,
+}
+
+impl<'a> Lines<'a> {
+    fn of(args: &'a [Arg], head: &'a Head) -> Lines<'a> {
+        let name = match args.first() {
+            Some(Arg::Field(name)) => Some(name),
+            _ => None,
+        };
+        Lines {
+            head,
+            name,
+            from: 0,
+        }
+    }
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let (at, value) = match self.name {
+            Some(name) => self.head.next_named(name, self.from)?,
+            None => self.head.next_live(self.from)?,
+        };
+        self.from = at + 1;
+        Some(trim(value))
+    }
+}
+
+/// Whole values of the fields of an interned name, without the blanks around them.
+pub(super) fn lines(head: &Head, name: Name) -> impl Iterator<Item = &[u8]> {
+    head.get_all(name).map(|(_, value)| trim(value))
 }
 
 /// A value without the blanks around it.
@@ -337,28 +389,28 @@ pub fn value_end(bytes: &[u8]) -> usize {
 /// A value of a field by its occurrence: counted from 1, from the end when negative; 0 is every one in turn for those
 /// who iterate, the last one for others.
 fn value<'a>(args: &'a [Arg], head: &'a Head, cursor: &mut Cursor) -> Option<Value<'a>> {
-    let name = str_at(args, 0);
+    let lines = Lines::of(args, head);
     let occurrence = int_at(args, 1).unwrap_or(0);
     if occurrence == 0 && cursor.iterate {
-        return next_value(name, head, cursor).map(Value::text);
+        return next_value(lines, cursor).map(Value::text);
     }
-    let values = lines(head, name).flat_map(Values::new);
-    pick(values, occurrence).map(Value::text)
+    pick(lines.flat_map(Values::new), occurrence).map(Value::text)
 }
 
-/// The next of all values: `index` counts the lines, `offset` stands in one.
-fn next_value<'a>(name: &'a [u8], head: &'a Head, cursor: &mut Cursor) -> Option<&'a [u8]> {
-    for line in lines(head, name).skip(cursor.index) {
+/// The next of all values: `index` is the place of the line's field, `offset` stands in the line.
+fn next_value<'a>(mut lines: Lines<'a>, cursor: &mut Cursor) -> Option<&'a [u8]> {
+    lines.from = cursor.index;
+    while let Some(line) = lines.next() {
         let mut values = Values {
             line,
             at: cursor.offset,
         };
         if let Some(value) = values.next() {
+            cursor.index = lines.from - 1;
             cursor.offset = values.at;
             cursor.more = true;
             return Some(value);
         }
-        cursor.index += 1;
         cursor.offset = 0;
     }
     None
@@ -366,15 +418,16 @@ fn next_value<'a>(name: &'a [u8], head: &'a Head, cursor: &mut Cursor) -> Option
 
 /// As [`value`], of whole lines.
 fn field<'a>(args: &'a [Arg], head: &'a Head, cursor: &mut Cursor) -> Option<Value<'a>> {
-    let name = str_at(args, 0);
+    let mut lines = Lines::of(args, head);
     let occurrence = int_at(args, 1).unwrap_or(0);
     if occurrence == 0 && cursor.iterate {
-        let line = lines(head, name).nth(cursor.index)?;
-        cursor.index += 1;
+        lines.from = cursor.index;
+        let line = lines.next()?;
+        cursor.index = lines.from;
         cursor.more = true;
         return Some(Value::text(line));
     }
-    pick(lines(head, name), occurrence).map(Value::text)
+    pick(lines, occurrence).map(Value::text)
 }
 
 fn pick<'a>(mut values: impl Iterator<Item = &'a [u8]>, occurrence: i64) -> Option<&'a [u8]> {
@@ -407,7 +460,7 @@ fn response_value<'a>(
 
 fn count<'a>(args: &[Arg], head: &Head) -> Option<Value<'a>> {
     Some(Value::Int(
-        lines(head, str_at(args, 0)).flat_map(Values::new).count() as i64,
+        Lines::of(args, head).flat_map(Values::new).count() as i64,
     ))
 }
 

@@ -10,7 +10,7 @@ pub(crate) mod urls;
 
 use std::ops::Range;
 
-use ::http::{Head, Version};
+use ::http::{Head, Name, Version};
 
 use super::{Cursor, Fetch, REQUEST, REQUEST_HEAD, RESPONSE, fetch};
 use crate::args::ArgKind::Str;
@@ -273,7 +273,7 @@ fn base<'a>(head: &'a Head, with_query: bool) -> Option<Value<'a>> {
         };
         &pathq[..end.unwrap_or(pathq.len())]
     });
-    let host = lines(head, b"host")
+    let host = lines(head, Name::Host)
         .next()
         .and_then(|line| Values::new(line).next())
         .filter(|host| !host.is_empty());

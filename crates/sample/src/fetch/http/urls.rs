@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use ::http::Head;
+use ::http::{Head, Name};
 
 use super::fields::{Values, ipv4_prefix, lines};
 use super::{path_and_query, request};
@@ -67,7 +67,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
 
 /// The first value of the first Host, and the path without the query.
 fn base32(head: &Head) -> u32 {
-    let host = lines(head, b"host").next();
+    let host = lines(head, Name::Host).next();
     let host = host.and_then(|line| Values::new(line).next());
     let path = path_and_query(head).map(|(path, _)| path);
     hash(host, path)
@@ -75,7 +75,7 @@ fn base32(head: &Head) -> u32 {
 
 /// The whole first Host, and path and query.
 fn url32(head: &Head) -> u32 {
-    hash(lines(head, b"host").next(), path_of(head.target()))
+    hash(lines(head, Name::Host).next(), path_of(head.target()))
 }
 
 fn hash(host: Option<&[u8]>, path: Option<&[u8]>) -> u32 {
