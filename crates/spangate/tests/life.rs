@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 
 use common::http::Client;
 use common::origin::{Origin, ok};
-use common::{DEFAULTS, Proxy, accept, address, free_port, join, listener, spawn, uninterrupted};
+use common::{DEFAULTS, Port, Proxy, accept, address, join, listener, spawn, uninterrupted};
 
 /// Sends requests until it is told to stop, on one connection as long as that is kept; how many were answered.
 /// Every one must be.
@@ -46,7 +46,8 @@ fn a_second_process_takes_over_without_a_lost_request() {
         }
         ok(&request.line)
     });
-    let port = free_port();
+    let reserved = Port::reserve();
+    let port = reserved.number;
     let to = SocketAddr::from(([127, 0, 0, 1], port));
     let config = format!(
         "{DEFAULTS}\nlisten l\n bind 127.0.0.1:{port}\n server s {}\n",
@@ -131,7 +132,8 @@ fn a_drain_has_an_end() {
 
 #[test]
 fn with_grace_it_still_accepts() {
-    let port = free_port();
+    let reserved = Port::reserve();
+    let port = reserved.number;
     let to = SocketAddr::from(([127, 0, 0, 1], port));
     let config = format!(
         "global\n grace 1500ms\n{DEFAULTS}\nfrontend f\n bind 127.0.0.1:{port}\n http-request return status 200\n"

@@ -73,9 +73,20 @@ pub fn address(listener: &TcpListener) -> SocketAddr {
     listener.local_addr().expect("an address")
 }
 
-/// A port that nobody has now.
-pub fn free_port() -> u16 {
-    address(&listener()).port()
+/// A port that nobody else is given; the program may listen there.
+pub struct Port {
+    pub number: u16,
+    _held: TcpListener,
+}
+
+impl Port {
+    pub fn reserve() -> Port {
+        let held = TcpListener::from(sys::reserve_port().expect("a free port"));
+        Port {
+            number: address(&held).port(),
+            _held: held,
+        }
+    }
 }
 
 pub fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Receiver<T> {
