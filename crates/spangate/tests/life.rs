@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 
 use common::http::Client;
 use common::origin::{Origin, ok};
-use common::{DEFAULTS, Proxy, address, free_port, join, listener, spawn, uninterrupted};
+use common::{DEFAULTS, Port, Proxy, accept, address, join, listener, spawn, uninterrupted};
 
 /// Sends requests until it is told to stop, on one connection as long as that is kept; how many were answered.
 /// Every one must be.
@@ -38,7 +38,8 @@ fn a_second_process_takes_over_without_a_lost_request() {
     const CLIENTS: usize = 4;
     const REQUESTS: u32 = 200;
     let (origin, held, release) = Origin::holding(|request| ok(&request.line));
-    let port = free_port();
+    let reserved = Port::reserve();
+    let port = reserved.number;
     let to = SocketAddr::from(([127, 0, 0, 1], port));
     let config = format!(
         "{DEFAULTS}\nlisten l\n bind 127.0.0.1:{port}\n server s {}\n",
@@ -71,12 +72,12 @@ fn a_second_process_takes_over_without_a_lost_request() {
     wait_for(REQUESTS);
     let mut slow = Client::connect(to);
     slow.send("GET /hold HTTP/1.1\r\nhost: x\r\n\r\n");
-    held.accept().expect("it is being served");
+    accept(&held, "it is being served");
     let new = Proxy::start(&config, &[]);
     wait_for(REQUESTS);
     old.running.signal(libc::SIGUSR1);
     wait_for(REQUESTS);
-    drop(release.accept());
+    drop(accept(&release, "it waits for the word"));
     let answer = slow.response().expect("an answer");
     assert_eq!(answer.text(), "GET /hold HTTP/1.1");
     let output = old.running.end();
@@ -114,7 +115,7 @@ fn a_drain_has_an_end() {
     let proxy = Proxy::start(&config, &[("FRONT", &front)]);
     let mut client = Client::connect(address(&front));
     client.send("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
-    asked.accept().expect("it is being served");
+    accept(&asked, "it is being served");
     proxy.running.signal(libc::SIGUSR1);
     let output = proxy.running.end();
     assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
@@ -123,7 +124,8 @@ fn a_drain_has_an_end() {
 
 #[test]
 fn with_grace_it_still_accepts() {
-    let port = free_port();
+    let reserved = Port::reserve();
+    let port = reserved.number;
     let to = SocketAddr::from(([127, 0, 0, 1], port));
     let config = format!(
         "global\n grace 1500ms\n{DEFAULTS}\nfrontend f\n bind 127.0.0.1:{port}\n http-request return status 200\n"

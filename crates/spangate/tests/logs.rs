@@ -3,10 +3,10 @@
 mod common;
 
 use std::io::{BufRead, BufReader};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 
 use common::http::Client;
-use common::{DEADLINE, DEFAULTS, Proxy, address, listener, uninterrupted};
+use common::{DEADLINE, DEFAULTS, Proxy, accept, address, listener, uninterrupted};
 
 fn sink() -> UdpSocket {
     let sink = UdpSocket::bind("127.0.0.1:0").expect("a port");
@@ -379,7 +379,7 @@ backend b
     let proxy = Proxy::start(&config, &[("FRONT", &front)]);
     let mut client = Client::connect(address(&front));
     let accepted = || {
-        let (stream, _) = server.accept().expect("a connection");
+        let stream = accept(&server, "a connection of the logs");
         stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
         BufReader::new(stream)
     };
@@ -397,7 +397,9 @@ backend b
     assert_eq!(lines(&mut reader), ["/1\n", "<6>/1\n"]);
     client.get("/2");
     assert_eq!(lines(&mut reader), ["/2\n", "<6>/2\n"]);
-    drop(reader);
+    // It is not enough to drop it: a program that another test starts now has a copy until it runs.
+    let stream = reader.into_inner();
+    stream.shutdown(Shutdown::Both).expect("its end");
     client.get("/3");
     assert_eq!(lines(&mut accepted()), ["/3\n", "<6>/3\n"]);
     proxy.stop();

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Instant;
 
-use common::{DEADLINE, Folder, address, free_port, listener, uninterrupted};
+use common::{DEADLINE, Folder, Port, address, listener, uninterrupted};
 
 /// A running master, ended with the test.
 struct Master {
@@ -39,6 +39,16 @@ impl Master {
         }
     }
 
+    /// One that tells a manager.
+    fn managed(dir: &Folder) -> (Self, UnixDatagram) {
+        let path = dir.path("notify");
+        let manager = UnixDatagram::bind(&path).expect("a manager's socket");
+        manager
+            .set_read_timeout(Some(DEADLINE))
+            .expect("a deadline");
+        (Master::start(dir, "-Ws", Some(&path)), manager)
+    }
+
     fn signal(&self, name: &str) {
         signal(name, &self.child.id().to_string());
     }
@@ -48,6 +58,14 @@ impl Master {
             self.child.try_wait().expect("a child")
         })
     }
+}
+
+/// Waits for the next word to a manager, which is about this.
+fn told(manager: &UnixDatagram, what: &str) {
+    let mut message = [0; 512];
+    let len = uninterrupted(|| manager.recv(&mut message)).expect("the manager is told");
+    let text = String::from_utf8_lossy(&message[..len]).into_owned();
+    assert!(text.contains(what), "{what}: {text}");
 }
 
 fn signal(name: &str, pid: &str) {
@@ -107,19 +125,11 @@ fn served(port: u16, body: &str) {
 
 #[test]
 fn a_reload_changes_what_is_served_and_a_bad_one_nothing() {
-    let (dir, port) = (Folder::new(), free_port());
-    let manager = UnixDatagram::bind(dir.path("notify")).expect("a manager's socket");
-    manager
-        .set_read_timeout(Some(DEADLINE))
-        .expect("a deadline");
-    let told = |what: &str| {
-        let mut message = [0; 512];
-        let len = uninterrupted(|| manager.recv(&mut message)).expect("the manager is told");
-        let text = String::from_utf8_lossy(&message[..len]).into_owned();
-        assert!(text.contains(what), "{what}: {text}");
-    };
+    let (dir, reserved) = (Folder::new(), Port::reserve());
+    let port = reserved.number;
     configure(&dir, port, &answer("one"));
-    let mut master = Master::start(&dir, "-Ws", Some(&dir.path("notify")));
+    let (mut master, manager) = Master::managed(&dir);
+    let told = |what: &str| told(&manager, what);
     told("READY=1");
     let pid = std::fs::read_to_string(dir.path("pid")).expect("a pidfile");
     assert_eq!(pid.trim(), master.child.id().to_string());
@@ -155,10 +165,12 @@ fn a_first_worker_that_does_not_start_ends_the_master() {
 
 #[test]
 fn a_worker_that_dies_ends_the_master_with_its_code() {
-    let (dir, port) = (Folder::new(), free_port());
-    configure(&dir, port, &answer("one"));
-    let mut master = Master::start(&dir, "-W", None);
-    served(port, "one");
+    let (dir, reserved) = (Folder::new(), Port::reserve());
+    configure(&dir, reserved.number, &answer("one"));
+    let (mut master, manager) = Master::managed(&dir);
+    // One that serves is not yet one whose start the master knows of.
+    told(&manager, "READY=1");
+    served(reserved.number, "one");
     let children = format!("/proc/{0}/task/{0}/children", master.child.id());
     let worker = std::fs::read_to_string(children).expect("the master's children");
     signal("KILL", worker.trim());

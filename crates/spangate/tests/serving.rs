@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use common::http::{Client, Reader, Wire};
 use common::origin::{Origin, ok, on_unix};
-use common::{DEADLINE, DEFAULTS, Folder, Proxy, address, join, listener, spawn, uninterrupted};
+use common::{
+    DEADLINE, DEFAULTS, Folder, Proxy, accept, address, join, listener, spawn, uninterrupted,
+};
 
 /// A body that shows a byte out of place.
 fn pattern(len: usize) -> Vec<u8> {
@@ -480,12 +482,12 @@ fn a_full_server_keeps_its_requests_waiting() {
     let proxy = Proxy::start(&config, &[("FRONT", &front)]);
     let mut first = Client::connect(address(&front));
     first.send("GET /hold HTTP/1.1\r\nhost: x\r\n\r\n");
-    held.accept().expect("the first is being served");
+    accept(&held, "the first is being served");
     let mut second = Client::connect(address(&front));
     second.send("GET /second HTTP/1.1\r\nhost: x\r\n\r\n");
     let mut probe = Client::connect(address(&front));
     while probe.get("/queue").field("queue") != Some("1") {}
-    drop(release.accept());
+    drop(accept(&release, "it waits for the word"));
     assert_eq!(first.response().unwrap().text(), "GET /hold HTTP/1.1");
     assert_eq!(second.response().unwrap().text(), "GET /second HTTP/1.1");
     proxy.stop();
@@ -509,7 +511,7 @@ fn a_hash_with_a_full_queue_is_refused() {
     let proxy = Proxy::start(&config, &[("FRONT", &front)]);
     let mut first = Client::connect(address(&front));
     first.send("GET /a HTTP/1.1\r\nhost: x\r\n\r\n");
-    let first_at_origin = held.accept().expect("the first is being served");
+    let first_at_origin = accept(&held, "the first is being served");
     let mut second = Client::connect(address(&front));
     second.send("GET /a HTTP/1.1\r\nhost: x\r\n\r\n");
     let mut probe = Client::connect(address(&front));
@@ -517,10 +519,10 @@ fn a_hash_with_a_full_queue_is_refused() {
     let mut third = Client::connect(address(&front));
     assert_eq!(third.get("/a").status, 503, "the queue is full");
     drop(first_at_origin);
-    drop(release.accept());
+    drop(accept(&release, "it waits for the word"));
     assert_eq!(first.response().unwrap().status, 200);
-    held.accept().expect("the second is being served");
-    drop(release.accept());
+    accept(&held, "the second is being served");
+    drop(accept(&release, "it waits for the word"));
     assert_eq!(second.response().unwrap().status, 200);
     proxy.stop();
 }
@@ -649,7 +651,7 @@ fn nothing_waits_for_a_client_that_left_the_queue() {
     let proxy = Proxy::start(&config, &[("FRONT", &front)]);
     let mut first = Client::connect(address(&front));
     first.send("GET /hold HTTP/1.1\r\nhost: x\r\n\r\n");
-    held.accept().expect("the first is being served");
+    accept(&held, "the first is being served");
     let mut left = Client::connect(address(&front));
     left.send("GET /left HTTP/1.1\r\nhost: x\r\n\r\n");
     let mut probe = Client::connect(address(&front));
@@ -658,7 +660,7 @@ fn nothing_waits_for_a_client_that_left_the_queue() {
     left.reader.wire.close_write();
     assert!(left.is_closed(), "who left gets no answer");
     while probe.get("/queue").field("queue") != Some("0") {}
-    drop(release.accept());
+    drop(accept(&release, "it waits for the word"));
     assert_eq!(first.response().unwrap().status, 200);
     assert_eq!(first.get("/next").status, 200);
     proxy.stop();
@@ -689,14 +691,14 @@ fn a_dynamic_limit_grows_with_the_load() {
     let mut probe = Client::connect(address(&front));
     let mut queue_is = |wanted: &str| while probe.get("/queue").field("queue") != Some(wanted) {};
     let mut clients = vec![ask()];
-    held.accept().expect("the first is being served");
+    accept(&held, "the first is being served");
     // Up to three the limit is 1; with the fourth it is 2.
     for queued in ["1", "2"] {
         clients.push(ask());
         queue_is(queued);
     }
     clients.push(ask());
-    held.accept().expect("a second is served beside it");
+    accept(&held, "a second is served beside it");
     queue_is("2");
     drop(front);
     let released = spawn(move || {

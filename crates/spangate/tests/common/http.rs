@@ -1,6 +1,6 @@
 //! A small HTTP/1.1 client, and the reading of messages for both sides.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 
@@ -194,6 +194,12 @@ impl<W: Wire> Client<W> {
 
     /// Whether the other side has closed, and sent nothing before that.
     pub fn is_closed(&mut self) -> bool {
-        self.reader.everything().is_empty()
+        let end = uninterrupted(|| self.reader.wire.read(&mut [0]));
+        let closed = match end {
+            Ok(count) => count == 0,
+            // Not the end of its time.
+            Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+        };
+        closed && self.reader.rest.is_empty()
     }
 }

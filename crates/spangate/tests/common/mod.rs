@@ -7,7 +7,7 @@ pub mod origin;
 pub mod sys;
 
 use std::fs;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -62,13 +62,31 @@ pub fn listener() -> TcpListener {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port")
 }
 
+/// The next connection to a listener.
+pub fn accept(listener: &TcpListener, what: &str) -> TcpStream {
+    let listener = listener.try_clone().expect("a descriptor");
+    let accepted = join(&spawn(move || listener.accept()), what);
+    accepted.expect(what).0
+}
+
 pub fn address(listener: &TcpListener) -> SocketAddr {
     listener.local_addr().expect("an address")
 }
 
-/// A port that nobody has now.
-pub fn free_port() -> u16 {
-    address(&listener()).port()
+/// A port that nobody else is given; the program may listen there.
+pub struct Port {
+    pub number: u16,
+    _held: TcpListener,
+}
+
+impl Port {
+    pub fn reserve() -> Port {
+        let held = TcpListener::from(sys::reserve_port().expect("a free port"));
+        Port {
+            number: address(&held).port(),
+            _held: held,
+        }
+    }
 }
 
 pub fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Receiver<T> {
@@ -231,10 +249,7 @@ frontend ready
         let at = address(&ready);
         // Only the child has it now: if that dies, so does the connection.
         drop(ready);
-        let answer = TcpStream::connect(at)
-            .ok()
-            .and_then(|stream| Client::on(stream).try_get("/"));
-        if answer.is_none_or(|answer| answer.status != 200) {
+        if !serves(at) {
             let _ = running.child.kill();
             panic!(
                 "the program does not serve:\n{}",
@@ -256,6 +271,18 @@ frontend ready
         );
         output.stdout
     }
+}
+
+/// Whether a request is answered. Its connection is gone then: a test may count its own.
+fn serves(at: SocketAddr) -> bool {
+    let Ok(stream) = TcpStream::connect(at) else {
+        return false;
+    };
+    let mut client = Client::on(stream);
+    let request = b"GET / HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n";
+    let asked = client.reader.wire.write_all(request).is_ok();
+    let answer = client.response().filter(|_| asked);
+    answer.is_some_and(|answer| answer.status == 200) && client.is_closed()
 }
 
 /// Settings that most configurations begin with.

@@ -1,7 +1,8 @@
 //! The system calls of the tests that the standard library has no function for.
 
 use std::io;
-use std::os::fd::RawFd;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -24,6 +25,34 @@ pub fn inherit(command: &mut Command, fds: Vec<RawFd>) {
 pub fn signal(pid: u32, signal: i32) -> bool {
     // SAFETY: no pointers.
     unsafe { libc::kill(pid as i32, signal) == 0 }
+}
+
+/// A TCP socket that is bound to a free port of the loopback and does not listen. Other sockets of this user with
+/// `SO_REUSEPORT` may be bound to that port by its number; the system gives it to none that did not ask for it.
+pub fn reserve_port() -> io::Result<OwnedFd> {
+    let check = |rc| match rc {
+        ..0 => Err(io::Error::last_os_error()),
+        _ => Ok(rc),
+    };
+    let on: libc::c_int = 1;
+    // SAFETY: an all-zero address is valid; each pointer describes what it points to, and the descriptor is ours alone.
+    unsafe {
+        let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+        let socket = OwnedFd::from_raw_fd(check(libc::socket(libc::AF_INET, kind, 0))?);
+        check(libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_REUSEPORT,
+            (&raw const on).cast(),
+            size_of_val(&on) as libc::socklen_t,
+        ))?;
+        let mut to: libc::sockaddr_in = std::mem::zeroed();
+        to.sin_family = libc::AF_INET as _;
+        to.sin_addr.s_addr = u32::from(Ipv4Addr::LOCALHOST).to_be();
+        let len = size_of_val(&to) as libc::socklen_t;
+        check(libc::bind(socket.as_raw_fd(), (&raw const to).cast(), len))?;
+        Ok(socket)
+    }
 }
 
 /// Asks for this many descriptors; how many there are now.
