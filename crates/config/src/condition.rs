@@ -13,8 +13,6 @@ mod version;
 use crate::environment::Environment;
 use crate::lexer::{self, Context};
 
-pub use predicate::predicate_names;
-
 /// Parentheses inside each other; HAProxy's own bound is about this many.
 pub const MAX_CONDITION_DEPTH: usize = 340;
 

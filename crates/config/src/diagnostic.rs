@@ -71,7 +71,6 @@ pub struct Diagnostics {
     alerts: usize,
     warnings: usize,
     left_out: usize,
-    failed_files: Vec<String>,
 }
 
 impl Diagnostics {
@@ -146,14 +145,6 @@ impl Diagnostics {
             } else {
                 self.items.push(item)
             }
-        }
-        self.failed_files.extend(other.failed_files);
-    }
-
-    /// Notes that a file cannot be used; [`Self::render_closing`] names it. The reader does so for what it finds itself.
-    pub fn fail_file(&mut self, name: &str) {
-        if !self.failed_files.iter().any(|known| known == name) {
-            self.failed_files.push(name.to_owned());
         }
     }
 
@@ -244,10 +235,7 @@ impl Diagnostics {
             .filter(|item| item.severity == Severity::Alert)
             .filter_map(|item| item.span.as_ref());
         let mut names: Vec<&str> = Vec::new();
-        for name in with_alert
-            .map(|span| span.source.name.as_str())
-            .chain(self.failed_files.iter().map(String::as_str))
-        {
+        for name in with_alert.map(|span| span.source.name.as_str()) {
             if !names.contains(&name) {
                 names.push(name);
             }

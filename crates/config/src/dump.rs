@@ -1,6 +1,6 @@
 //! `-dK<class>[,…]`: the keywords that are served, in the form of HAProxy's listings (management guide §3, `-dK`).
 //!
-//! What HAProxy has and this version does not is listed in its place behind [`NOT_YET`], so that tools which leave comments
+//! What HAProxy has and this version does not is listed in its place behind `NOT_YET`, so that tools which leave comments
 //! out see what can be used.
 
 use crate::keywords::{Keyword, State, actions, bind, global, options, proxy, server};

@@ -292,9 +292,9 @@ impl Lexer<'_> {
             b't' => (b'\t', 2),
             b'n' => (b'\n', 2),
             b'r' => (b'\r', 2),
-            b'x' => match (hex(self.peek(2)), hex(self.peek(3))) {
-                (Some(high), Some(low)) => (high << 4 | low, 4),
-                _ => return self.error(LexErrorKind::Hex, from),
+            b'x' => match http::hex_byte(self.peek(2), self.peek(3)) {
+                Some(byte) => (byte, 4),
+                None => return self.error(LexErrorKind::Hex, from),
             },
             _ => (b'\\', 1),
         };
@@ -403,8 +403,4 @@ fn lookup<'a>(
         [b'.', ..] => return Err(LexErrorKind::VariableName),
         _ => context.environment.get(name).map(Into::into),
     })
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    (digit as char).to_digit(16).map(|value| value as u8)
 }

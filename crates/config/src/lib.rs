@@ -1,4 +1,7 @@
 //! The configuration language: words → spanned tree → typed configuration, with every error of every file in one run.
+//!
+//! [`lexer`] and [`reader`] make the tree, [`condition`] and [`environment`] decide what of the files counts, [`keywords`] says
+//! what words there are, [`build`] parses them, [`model`] is the result.
 pub mod build;
 pub mod condition;
 pub mod diagnostic;

@@ -1,8 +1,8 @@
 //! Log formats: read, and written about a request of any bytes.
 
 use net::{Addr, Now};
-use sample::facts::{BindFacts, ProxyFacts, ServerFacts};
-use sample::{Compiler, LogFormat, Place, Scope, Session, Style, Txn, World};
+use sample::facts::Nowhere;
+use sample::{Compiler, LogFormat, Place, Scope, Session, Style, Txn};
 
 /// The first line is a format, the rest what a client sent. Whatever a format is, reading it ends in a format or in a fault
 /// within it; whatever it is written about, the text is the same each time, and one that is encoded is whole.
@@ -27,7 +27,7 @@ pub fn log_format(data: &[u8]) {
     };
     let scope = Scope {
         now: Now::default(),
-        world: &Nothing,
+        world: &Nowhere,
         session: &session,
         txn: Some(&txn),
         request: None,
@@ -89,46 +89,4 @@ fn strings_end(json: &[u8]) -> bool {
         }
     }
     !inside
-}
-
-/// A world without proxies.
-struct Nothing;
-
-impl World for Nothing {
-    fn proxy(&self, _: u32) -> Option<ProxyFacts<'_>> {
-        None
-    }
-    fn bind(&self, _: u32, _: u32) -> Option<BindFacts<'_>> {
-        None
-    }
-    fn server(&self, _: u32, _: u32) -> Option<ServerFacts<'_>> {
-        None
-    }
-    fn hostname(&self) -> &str {
-        "host"
-    }
-    fn pid(&self) -> u32 {
-        1
-    }
-    fn thread(&self) -> u32 {
-        0
-    }
-    fn nbthread(&self) -> u32 {
-        1
-    }
-    fn actconn(&self) -> u32 {
-        1
-    }
-    fn stopping(&self) -> bool {
-        false
-    }
-    fn uptime_seconds(&self) -> u64 {
-        0
-    }
-    fn utc_offset_seconds(&self) -> i32 {
-        0
-    }
-    fn random(&self) -> u64 {
-        7
-    }
 }

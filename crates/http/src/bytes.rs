@@ -18,6 +18,18 @@ pub fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&byte| TOKEN_LOWER[byte as usize] != 0)
 }
 
+/// The value of a hexadecimal digit of either case.
+#[must_use]
+pub fn hex_digit(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).map(|value| value as u8)
+}
+
+/// The byte that two hexadecimal digits spell.
+#[must_use]
+pub fn hex_byte(high: u8, low: u8) -> Option<u8> {
+    Some(hex_digit(high)? << 4 | hex_digit(low)?)
+}
+
 /// The first byte from `at` on that is a control character (below 0x20, or DEL); `buf` is padded.
 #[inline]
 pub(crate) fn skip_text(buf: &[u8], mut at: usize) -> usize {

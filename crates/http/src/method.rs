@@ -43,6 +43,15 @@ methods! {
     Patch = "PATCH",
 }
 
+impl Method {
+    /// Whether a request may be sent twice without harm (RFC 9110 §9.2.2).
+    #[must_use]
+    pub const fn is_idempotent(self) -> bool {
+        use Method::{Delete, Get, Head, Options, Put, Trace};
+        matches!(self, Get | Head | Put | Delete | Options | Trace)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::Method;

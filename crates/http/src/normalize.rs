@@ -3,6 +3,7 @@
 //! Pure text: path and query in, path and query out. Every step takes time by the length of its input (sorting: by
 //! n log n of the parameters) and never makes it longer, but for `#`, which becomes three characters.
 
+use crate::bytes::hex_byte;
 use std::ops::Range;
 
 /// One step of `normalize-uri`.
@@ -111,7 +112,7 @@ fn escapes(
         out.extend_from_slice(&rest[..at]);
         rest = &rest[at + 1..];
         let digits = rest.first_chunk::<2>().copied();
-        match digits.and_then(|digits| Some((digits, hex(digits[0])? << 4 | hex(digits[1])?))) {
+        match digits.and_then(|digits| Some((digits, hex_byte(digits[0], digits[1])?))) {
             Some((digits, value)) => {
                 write(digits, value, out);
                 rest = &rest[2..];
@@ -134,12 +135,6 @@ fn decode_unreserved(digits: [u8; 2], value: u8, out: &mut Vec<u8>) {
 fn upper_case(digits: [u8; 2], _value: u8, out: &mut Vec<u8>) {
     let [high, low] = digits.map(|digit| digit.to_ascii_uppercase());
     out.extend_from_slice(&[b'%', high, low]);
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    char::from(digit)
-        .to_digit(16)
-        .and_then(|value| u8::try_from(value).ok())
 }
 
 fn merge_slashes(path: &[u8], out: &mut Vec<u8>) {

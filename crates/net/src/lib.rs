@@ -5,6 +5,7 @@
 
 pub mod addr;
 pub mod boundary;
+pub mod crc;
 pub mod epoll;
 pub mod listen;
 mod log_stream;

@@ -1,9 +1,12 @@
 //! The engine: connections, streams and their phases, rules, backends, balancing and logs.
 //!
 //! Pure state: no system call, no clock, no thread and no randomness. It stands behind the boundary of crate `net` and does
-//! what a driver tells it. The way of a request is `stream::phases`, top to bottom.
+//! what a driver tells it. The way of a request is `stream::phases`, top to bottom. Beside it: `rules` (what actions do),
+//! `persist` (what binds a request to a server), `backend` and `balance` (which server), `pace` and `rates` (how many a
+//! second), `logging` (who is told).
 #![forbid(unsafe_code)]
 
+mod accept;
 mod audit;
 mod backend;
 mod balance;

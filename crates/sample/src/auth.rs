@@ -1,7 +1,7 @@
 //! Users, their groups and passwords (`userlist`, manual §12.2), and whether a password is a user's.
 //!
 //! Hashes of passwords are slow by design, milliseconds each, and a client sends its password with every request. So each
-//! thread remembers what it found right ([`verified`]); a wrong password is hashed every time.
+//! thread remembers what it found right (`verified`); a wrong password is hashed every time.
 
 mod crypt;
 mod verified;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::bytes::Bytes;
-use crate::text::{push_int, push_ip, read_int};
+use crate::text::{ipv4_prefix, push_int, push_ip, read_int};
 use crate::{Kind, Value};
 
 /// What casting one type to another takes.
@@ -172,23 +172,9 @@ fn int_of(text: &[u8]) -> Option<i64> {
 /// An IPv4 address that a text begins with, whatever follows but a digit or a dot (a port, another address), or an IPv6
 /// address written alone: as HAProxy casts.
 fn leading_ip(text: &[u8]) -> Option<IpAddr> {
-    leading_ipv4(text).map(IpAddr::V4).or_else(|| ip_of(text))
-}
-
-fn leading_ipv4(text: &[u8]) -> Option<Ipv4Addr> {
-    let len = text
-        .iter()
-        .take_while(|byte| byte.is_ascii_digit() || **byte == b'.')
-        .count();
-    let mut parts = text[..len].split(|byte| *byte == b'.');
-    let mut octets = [0_u8; 4];
-    for octet in &mut octets {
-        let digits = parts.next().filter(|digits| !digits.is_empty())?;
-        *octet = digits.iter().try_fold(0_u8, |sum, digit| {
-            sum.checked_mul(10)?.checked_add(digit - b'0')
-        })?;
-    }
-    parts.next().is_none().then(|| octets.into())
+    ipv4_prefix(text)
+        .map(|(ip, _)| IpAddr::V4(ip))
+        .or_else(|| ip_of(text))
 }
 
 /// An IP address written alone.

@@ -165,6 +165,7 @@ impl Expr {
     }
 
     /// One value of an expression that may have several: as [`Expr::eval`], with what the cursor asks and tells.
+    #[inline]
     pub(crate) fn next<'a>(&'a self, scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Value<'a>> {
         let program = &*self.program;
         let mut value = match &program.start {

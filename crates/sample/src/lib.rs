@@ -3,7 +3,9 @@
 //!
 //! The way of an expression: words → [`Compiler`] (names, arguments, types, places are checked here, once) →
 //! [`Expr`], [`LogFormat`] or [`Condition`] → evaluated against a [`Scope`] of plain facts, as often as requests come.
-//! What a name means stands in static tables, one entry a name: `fetch/*`, `convert/*`, `acl/*`, `logformat/*`.
+//! What a name means stands in static tables, one entry a name: `fetch/*`, `convert/*`, `acl/*`, `logformat/*`. What an
+//! evaluation sees is [`facts`]; what ACLs and maps compare with is [`pattern`]; variables are slots ([`vars`]); the first
+//! bytes of a connection are read by [`sniff`]; passwords by [`auth`].
 //!
 //! Invariants: an evaluation never panics, its work is bounded by the bytes it looks at, and a value it makes is at
 //! most [`SAMPLE_BYTES_MAX`] long. In the steady state it takes no memory from the heap: bytes that a converter makes
@@ -46,7 +48,7 @@ mod unique_id;
 
 /// Header values as fetches and rules take them apart.
 pub mod values {
-    pub use crate::fetch::http::fields::{trim, value_end};
+    pub use crate::fetch::http::values::{trim, value_end};
 }
 
 /// The hash functions of converters, for what else hashes as they do.

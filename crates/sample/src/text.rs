@@ -1,4 +1,4 @@
-//! Writing numbers, addresses and dates into byte vectors without the formatting machinery.
+//! Numbers, addresses and dates read from bytes and written into byte vectors, without the formatting machinery.
 
 use std::cell::Cell;
 use std::io::Write as _;
@@ -60,12 +60,28 @@ pub fn push_padded(out: &mut Vec<u8>, number: u64, width: u32) {
     }
 }
 
+/// Bytes of hexadecimal digits; none for an odd number of them or another byte.
+pub(crate) fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
+    let (pairs, rest) = text.as_chunks::<2>();
+    if !rest.is_empty() {
+        return None;
+    }
+    pairs
+        .iter()
+        .map(|[high, low]| http::hex_byte(*high, *low))
+        .collect()
+}
+
 const HEX_UPPER: &[u8; 16] = b"0123456789ABCDEF";
+
+/// The two hexadecimal digits of a byte, in upper case.
+pub(crate) fn hex_digits(byte: u8) -> [u8; 2] {
+    [byte >> 4, byte & 15].map(|digit| HEX_UPPER[usize::from(digit)])
+}
 
 /// Appends a byte as two hexadecimal digits in upper case.
 pub(crate) fn push_hex(out: &mut Vec<u8>, byte: u8) {
-    out.push(HEX_UPPER[usize::from(byte >> 4)]);
-    out.push(HEX_UPPER[usize::from(byte & 15)]);
+    out.extend_from_slice(&hex_digits(byte));
 }
 
 /// Appends a number in upper-case hexadecimal, at least `width` digits wide.
@@ -122,6 +138,23 @@ pub(crate) fn read_int(bytes: &[u8]) -> (i64, usize) {
         at += 1;
     }
     (value, if at == start { 0 } else { at })
+}
+
+/// The IPv4 address that a text begins with, and its length: four numbers, leading zeros mean nothing, and neither a digit
+/// nor a dot follows.
+pub(crate) fn ipv4_prefix(text: &[u8]) -> Option<(Ipv4Addr, usize)> {
+    let is_end = |byte: &u8| !(byte.is_ascii_digit() || *byte == b'.');
+    let end = text.iter().position(is_end).unwrap_or(text.len());
+    let mut octets = [0_u8; 4];
+    let mut count = 0;
+    for part in text[..end].split(|byte| *byte == b'.') {
+        let number = part.iter().try_fold(0_u8, |number, digit| {
+            number.checked_mul(10)?.checked_add(digit - b'0')
+        });
+        *octets.get_mut(count)? = number.filter(|_| !part.is_empty())?;
+        count += 1;
+    }
+    (count == 4).then_some((octets.into(), end))
 }
 
 /// Reads all bytes as decimal digits, whatever they are, as HAProxy does where it trusts them; wraps.
@@ -187,6 +220,17 @@ pub struct Date {
 /// Short names of the months, as logs and HTTP write them.
 pub const MONTHS: [&str; 12] = [
     "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+];
+
+/// Names of the days of the week; the short ones are their first three letters.
+pub(crate) const WEEKDAYS: [&str; 7] = [
+    "Sunday",
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
 ];
 
 impl Date {

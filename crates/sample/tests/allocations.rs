@@ -4,8 +4,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use net::{Addr, Now};
-use spangate_sample::facts::{BindFacts, ProxyFacts, ServerFacts};
-use spangate_sample::{Compiler, Place, Scope, Session, Txn, Value, World};
+use spangate_sample::facts::Nowhere;
+use spangate_sample::{Compiler, Place, Scope, Session, Txn, Value};
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
@@ -41,47 +41,6 @@ unsafe impl GlobalAlloc for Counting {
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-struct Nowhere;
-
-impl World for Nowhere {
-    fn proxy(&self, _: u32) -> Option<ProxyFacts<'_>> {
-        None
-    }
-    fn bind(&self, _: u32, _: u32) -> Option<BindFacts<'_>> {
-        None
-    }
-    fn server(&self, _: u32, _: u32) -> Option<ServerFacts<'_>> {
-        None
-    }
-    fn hostname(&self) -> &str {
-        ""
-    }
-    fn pid(&self) -> u32 {
-        1
-    }
-    fn thread(&self) -> u32 {
-        0
-    }
-    fn nbthread(&self) -> u32 {
-        1
-    }
-    fn actconn(&self) -> u32 {
-        0
-    }
-    fn stopping(&self) -> bool {
-        false
-    }
-    fn uptime_seconds(&self) -> u64 {
-        0
-    }
-    fn utc_offset_seconds(&self) -> i32 {
-        3600
-    }
-    fn random(&self) -> u64 {
-        4
-    }
-}
 
 /// Inputs and the chains of converters that are given them.
 const CHAINS: &[(&[u8], &[&str])] = &[

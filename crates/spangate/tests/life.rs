@@ -37,15 +37,7 @@ fn keep_asking(to: SocketAddr, stop: &AtomicBool, answered: &AtomicU32) -> Resul
 fn a_second_process_takes_over_without_a_lost_request() {
     const CLIENTS: usize = 4;
     const REQUESTS: u32 = 200;
-    let (held, release) = (listener(), listener());
-    let (at_held, at_release) = (address(&held), address(&release));
-    let origin = Origin::start(move |request| {
-        if request.line.starts_with("GET /hold") {
-            drop(TcpStream::connect(at_held));
-            let _ = TcpStream::connect(at_release).unwrap().read(&mut [0]);
-        }
-        ok(&request.line)
-    });
+    let (origin, held, release) = Origin::holding(|request| ok(&request.line));
     let reserved = Port::reserve();
     let port = reserved.number;
     let to = SocketAddr::from(([127, 0, 0, 1], port));

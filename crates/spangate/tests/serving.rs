@@ -473,15 +473,7 @@ fn timeouts_answer_in_time() {
 #[test]
 fn a_full_server_keeps_its_requests_waiting() {
     // The server says how many it had at once; the first waits for a word.
-    let (held, release) = (listener(), listener());
-    let (at_held, at_release) = (address(&held), address(&release));
-    let origin = Origin::start(move |request| {
-        if request.line.starts_with("GET /hold") {
-            drop(TcpStream::connect(at_held));
-            let _ = TcpStream::connect(at_release).unwrap().read(&mut [0]);
-        }
-        ok(&request.line)
-    });
+    let (origin, held, release) = Origin::holding(|request| ok(&request.line));
     let front = listener();
     let config = format!(
         "{DEFAULTS} timeout queue 10s\nlisten l\n bind \"fd@${{FRONT}}\"\n http-request return status 200 hdr queue %[queue(l)] if {{ path /queue }}\n server s {} maxconn 1\n",
@@ -644,17 +636,11 @@ fn redirects_variables_and_queries() {
 
 #[test]
 fn nothing_waits_for_a_client_that_left_the_queue() {
-    let (held, release) = (listener(), listener());
-    let (at_held, at_release) = (address(&held), address(&release));
-    let origin = Origin::start(move |request| {
+    let (origin, held, release) = Origin::holding(|request| {
         assert!(
             !request.line.contains("/left"),
             "a request that was given up reached the server"
         );
-        if request.line.starts_with("GET /hold") {
-            drop(TcpStream::connect(at_held));
-            let _ = TcpStream::connect(at_release).unwrap().read(&mut [0]);
-        }
         ok(&request.line)
     });
     let front = listener();

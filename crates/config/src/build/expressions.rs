@@ -51,16 +51,18 @@ impl Shared<'_> {
         Ok((expr, index + used))
     }
 
+    /// Takes the expression that comes next.
+    pub fn next_expr(&mut self, cursor: &mut Cursor<'_>, place: Place) -> Parse<Expr> {
+        let (expr, next) = self.expr(&cursor.line, cursor.at, place)?;
+        cursor.at = next;
+        Ok(expr)
+    }
+
     /// `set-var(<name>[,<condition>…]) <expression>`, its name just taken.
     pub fn set_var(&mut self, cursor: &mut Cursor<'_>, place: Place) -> Parse<Assignment> {
         let (var, when) = self.variable(&cursor.line, cursor.at - 1)?;
-        let (expr, next) = self.expr(&cursor.line, cursor.at, place)?;
-        cursor.at = next;
-        Ok(Assignment {
-            var,
-            when,
-            source: Source::Expr(expr),
-        })
+        let source = Source::Expr(self.next_expr(cursor, place)?);
+        Ok(Assignment { var, when, source })
     }
 
     /// `set-var-fmt(<name>[,<condition>…]) <format>`, its name just taken.

@@ -7,9 +7,9 @@ pub mod target;
 use super::line::{Cursor, Line, Parse};
 use super::order::{Stage, ends};
 use super::proxy::ProxyBuild;
-use super::{did_you_mean, log_profile, reply, stream_actions, values};
+use super::{did_you_mean, reply, values};
 use crate::keywords::{self, Keyword, actions};
-use crate::model::{Capture, HttpAction, HttpRule, Pause};
+use crate::model::{Capture, HttpAction, HttpRule, Pause, Proxy};
 use sample::{ExprError, Place};
 
 /// Parses an action; its name was just taken.
@@ -20,15 +20,7 @@ pub fn request(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let place = build.place(Place::FE_HTTP_REQUEST, Place::BE_HTTP_REQUEST);
     let rule = rule(build, line, actions::HTTP_REQUEST, place)?;
     build.placed(line, Stage::HttpRequest, 1);
-    build.unreachable(
-        line,
-        ends(&build.proxy.http_request, build.inherited_rules[0]),
-    );
-    push(
-        rule,
-        build.inherited_rules[0],
-        &mut build.proxy.http_request,
-    );
+    add(build, line, rule, 0, |proxy| &mut proxy.http_request);
     Ok(())
 }
 
@@ -36,15 +28,7 @@ pub fn request(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 pub fn response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let place = response_place(build);
     let rule = rule(build, line, actions::HTTP_RESPONSE, place)?;
-    build.unreachable(
-        line,
-        ends(&build.proxy.http_response, build.inherited_rules[1]),
-    );
-    push(
-        rule,
-        build.inherited_rules[1],
-        &mut build.proxy.http_response,
-    );
+    add(build, line, rule, 1, |proxy| &mut proxy.http_response);
     Ok(())
 }
 
@@ -52,16 +36,22 @@ pub fn response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 pub fn after_response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let place = response_place(build);
     let rule = rule(build, line, actions::HTTP_AFTER_RESPONSE, place)?;
-    build.unreachable(
-        line,
-        ends(&build.proxy.http_after_response, build.inherited_rules[2]),
-    );
-    push(
-        rule,
-        build.inherited_rules[2],
-        &mut build.proxy.http_after_response,
-    );
+    add(build, line, rule, 2, |proxy| &mut proxy.http_after_response);
     Ok(())
+}
+
+/// Adds a rule to a set, `set` by its place among the numbers of inherited rules; warns where it is never reached.
+fn add(
+    build: &mut ProxyBuild<'_, '_>,
+    line: &Line<'_>,
+    rule: Option<HttpRule>,
+    set: usize,
+    rules: impl Fn(&mut Proxy) -> &mut Vec<HttpRule>,
+) {
+    let inherited = build.inherited_rules[set];
+    let ends = ends(rules(&mut build.proxy), inherited);
+    build.unreachable(line, ends);
+    push(rule, inherited, rules(&mut build.proxy));
 }
 
 /// Adds a rule. Those of `defaults` leave their `strict-mode` to themselves: a section's own begin in strict mode.
@@ -132,16 +122,6 @@ plain! {
     reject Reject;
 }
 
-/// `silent-drop [rst-ttl <ttl>]`
-pub fn silent_drop(
-    _build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    _place: Place,
-) -> Parse<HttpAction> {
-    let rst_ttl = stream_actions::rst_ttl(cursor)?;
-    Ok(HttpAction::SilentDrop { rst_ttl })
-}
-
 /// Actions with one format.
 macro_rules! formats {
     ($($name:ident $action:ident;)*) => {$(
@@ -160,32 +140,13 @@ formats! {
     set_uri SetUri;
 }
 
-/// Actions with an expression.
-macro_rules! expressions {
-    ($($name:ident $action:ident;)*) => {$(
-        #[doc = concat!("`", stringify!($name), "`, with `-` for `_`.")]
-        pub fn $name(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<HttpAction> {
-            let (expr, next) = build.shared.expr(&cursor.line, cursor.at, place)?;
-            cursor.at = next;
-            Ok(HttpAction::$action(expr))
-        }
-    )*};
-}
-expressions! {
-    set_src SetSrc;
-    set_src_port SetSrcPort;
-    set_dst SetDst;
-    set_dst_port SetDstPort;
-}
-
 /// `capture <sample> len <length>|id <slot>` of requests
 pub fn capture(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     place: Place,
 ) -> Parse<HttpAction> {
-    let (expr, next) = build.shared.expr(&cursor.line, cursor.at, place)?;
-    cursor.at = next;
+    let expr = build.shared.next_expr(cursor, place)?;
     let word = cursor.take();
     let slot = match word {
         "len" if build.proxy.is_frontend => {
@@ -204,24 +165,13 @@ pub fn capture(
     Ok(HttpAction::Capture { expr, slot })
 }
 
-/// `do-log [profile <name>]`
-pub fn do_log(
-    build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    _place: Place,
-) -> Parse<HttpAction> {
-    let profile = log_profile::option(cursor, build.shared)?;
-    Ok(HttpAction::DoLog { profile })
-}
-
 /// `capture <sample> id <slot>` of responses
 pub fn capture_response(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     place: Place,
 ) -> Parse<HttpAction> {
-    let (expr, next) = build.shared.expr(&cursor.line, cursor.at, place)?;
-    cursor.at = next;
+    let expr = build.shared.next_expr(cursor, place)?;
     let word = cursor.take();
     if word != "id" {
         return Err(cursor.fault("expects 'id'."));
@@ -302,33 +252,6 @@ pub fn set_status(
     Ok(HttpAction::SetStatus { status, reason })
 }
 
-/// `set-var(<name>[,<condition>…]) <expr>`
-pub fn set_var(
-    build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    place: Place,
-) -> Parse<HttpAction> {
-    build.shared.set_var(cursor, place).map(HttpAction::Var)
-}
-
-/// `set-var-fmt(<name>[,<condition>…]) <format>`
-pub fn set_var_fmt(
-    build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    place: Place,
-) -> Parse<HttpAction> {
-    build.shared.set_var_fmt(cursor, place).map(HttpAction::Var)
-}
-
-/// `unset-var(<name>)`
-pub fn unset_var(
-    build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    _place: Place,
-) -> Parse<HttpAction> {
-    build.shared.unset_var(cursor).map(HttpAction::Var)
-}
-
 /// Actions that answer: what they do, and the status where the rule gives none.
 macro_rules! replies {
     ($($doc:literal $name:ident $action:ident $status:literal;)*) => {$(
@@ -343,6 +266,28 @@ replies! {
     "`deny …` of a request" deny Deny 403;
     "`deny …` of a response" deny_response Deny 502;
     "`tarpit …`" tarpit Tarpit 500;
+}
+
+/// `auth [realm <realm>]`
+pub fn auth(
+    build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    _place: Place,
+) -> Parse<HttpAction> {
+    let realm = match cursor.peek() {
+        "realm" => {
+            cursor.take();
+            let realm = cursor
+                .line
+                .need(cursor.at, || "missing realm value.".into())?;
+            cursor.take();
+            realm
+        }
+        _ => &build.proxy.name,
+    };
+    Ok(HttpAction::Auth {
+        challenge: format!("Basic realm=\"{realm}\""),
+    })
 }
 
 /// `strict-mode on|off`
@@ -374,9 +319,8 @@ pub fn pause(
         }
         Ok(time) => Pause::Time(time),
         Err(values::Bad::Character(_)) => {
-            let (expr, next) = build.shared.expr(&cursor.line, cursor.at - 1, place)?;
-            cursor.at = next;
-            Pause::Computed(expr)
+            cursor.at -= 1;
+            Pause::Computed(build.shared.next_expr(cursor, place)?)
         }
         Err(bad) => return Err(cursor.fault(values::time_message(bad, text, "pause"))),
     };

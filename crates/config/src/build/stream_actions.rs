@@ -1,23 +1,24 @@
-//! Actions that HTTP rules and TCP rules have in common: marks, log level, place in the queues (manual §4.4).
+//! Actions that HTTP rules and TCP rules have in common: addresses, marks, variables, log level, place in the queues
+//! (manual §4.4).
 
-use super::Shared;
 use super::line::{Cursor, Parse};
 use super::log_line::LEVELS;
+use super::{Shared, log_profile};
 use crate::model::{LogLevel, Number, Side, StreamAction};
 use sample::Place;
 
-/// The actions as parsers of both kinds of rules.
+/// The actions as parsers of both kinds of rules: what reads the words, and what `Action` of the set it becomes.
 macro_rules! actions {
-    ($($doc:literal $name:ident $parse:expr;)*) => {
+    ($($doc:literal $name:ident $parse:expr => $action:expr;)*) => {
         /// For `http-request` and its kin.
         pub mod http {
             use super::*;
             use super::super::proxy::ProxyBuild;
-            use crate::model::HttpAction;
+            use crate::model::HttpAction as Action;
             $(
                 #[doc = $doc]
-                pub fn $name(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<HttpAction> {
-                    $parse(build.shared, cursor, place).map(HttpAction::Stream)
+                pub fn $name(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<Action> {
+                    $parse(build.shared, cursor, place).map($action)
                 }
             )*
         }
@@ -26,28 +27,37 @@ macro_rules! actions {
         pub mod tcp {
             use super::*;
             use super::super::proxy::ProxyBuild;
-            use crate::model::TcpAction;
+            use crate::model::TcpAction as Action;
             $(
                 #[doc = $doc]
-                pub fn $name(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<TcpAction> {
-                    $parse(build.shared, cursor, place).map(TcpAction::Stream)
+                pub fn $name(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<Action> {
+                    $parse(build.shared, cursor, place).map($action)
                 }
             )*
         }
     };
 }
 actions! {
-    "`set-fc-mark <mark>|<expr>`" set_fc_mark |shared, cursor, place| Ok(StreamAction::SetMark(Side::Client, number(shared, cursor, place)?));
-    "`set-bc-mark <mark>|<expr>`" set_bc_mark |shared, cursor, place| Ok(StreamAction::SetMark(Side::Server, number(shared, cursor, place)?));
-    "`set-fc-tos <tos>|<expr>`" set_fc_tos |shared, cursor, place| Ok(StreamAction::SetTos(Side::Client, number(shared, cursor, place)?));
-    "`set-bc-tos <tos>|<expr>`" set_bc_tos |shared, cursor, place| Ok(StreamAction::SetTos(Side::Server, number(shared, cursor, place)?));
-    "`set-log-level <level>|silent`" set_log_level |_: &mut Shared<'_>, cursor, _: Place| log_level(cursor).map(StreamAction::SetLogLevel);
-    "`set-priority-class <expr>`" set_priority_class |shared, cursor, place| expr(shared, cursor, place).map(StreamAction::SetPriorityClass);
-    "`set-priority-offset <expr>`" set_priority_offset |shared, cursor, place| expr(shared, cursor, place).map(StreamAction::SetPriorityOffset);
+    "`do-log [profile <name>]`" do_log |shared: &mut Shared<'_>, cursor, _: Place| log_profile::option(cursor, shared) => |profile| Action::DoLog { profile };
+    "`set-fc-mark <mark>|<expr>`" set_fc_mark number => |mark| Action::Stream(StreamAction::SetMark(Side::Client, mark));
+    "`set-bc-mark <mark>|<expr>`" set_bc_mark number => |mark| Action::Stream(StreamAction::SetMark(Side::Server, mark));
+    "`set-fc-tos <tos>|<expr>`" set_fc_tos number => |tos| Action::Stream(StreamAction::SetTos(Side::Client, tos));
+    "`set-bc-tos <tos>|<expr>`" set_bc_tos number => |tos| Action::Stream(StreamAction::SetTos(Side::Server, tos));
+    "`set-dst <expr>`" set_dst Shared::next_expr => Action::SetDst;
+    "`set-dst-port <expr>`" set_dst_port Shared::next_expr => Action::SetDstPort;
+    "`set-src <expr>`" set_src Shared::next_expr => Action::SetSrc;
+    "`set-src-port <expr>`" set_src_port Shared::next_expr => Action::SetSrcPort;
+    "`set-log-level <level>|silent`" set_log_level |_: &mut Shared<'_>, cursor, _: Place| log_level(cursor) => |level| Action::Stream(StreamAction::SetLogLevel(level));
+    "`set-priority-class <expr>`" set_priority_class Shared::next_expr => |expr| Action::Stream(StreamAction::SetPriorityClass(expr));
+    "`set-priority-offset <expr>`" set_priority_offset Shared::next_expr => |expr| Action::Stream(StreamAction::SetPriorityOffset(expr));
+    "`set-var(<name>[,<condition>…]) <expr>`" set_var Shared::set_var => Action::Var;
+    "`set-var-fmt(<name>[,<condition>…]) <format>`" set_var_fmt Shared::set_var_fmt => Action::Var;
+    "`unset-var(<name>)`" unset_var |shared: &mut Shared<'_>, cursor, _: Place| shared.unset_var(cursor) => Action::Var;
+    "`silent-drop [rst-ttl <ttl>]`" silent_drop |_: &mut Shared<'_>, cursor, _: Place| rst_ttl(cursor) => |rst_ttl| Action::SilentDrop { rst_ttl };
 }
 
 /// What may follow `silent-drop`.
-pub fn rst_ttl(cursor: &mut Cursor<'_>) -> Parse<Option<u8>> {
+fn rst_ttl(cursor: &mut Cursor<'_>) -> Parse<Option<u8>> {
     if cursor.peek() != "rst-ttl" {
         return Ok(None);
     }
@@ -59,19 +69,13 @@ pub fn rst_ttl(cursor: &mut Cursor<'_>) -> Parse<Option<u8>> {
     }
 }
 
-fn expr(shared: &mut Shared<'_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<sample::Expr> {
-    let (expr, next) = shared.expr(&cursor.line, cursor.at, place)?;
-    cursor.at = next;
-    Ok(expr)
-}
-
 fn number(shared: &mut Shared<'_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<Number> {
     match integer(cursor.peek()) {
         Some(number) => {
             cursor.take();
             Ok(Number::Fixed(number))
         }
-        None => expr(shared, cursor, place).map(Number::Computed),
+        None => shared.next_expr(cursor, place).map(Number::Computed),
     }
 }
 

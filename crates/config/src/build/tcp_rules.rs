@@ -3,7 +3,7 @@
 use super::line::{Cursor, Line, Parse};
 use super::order::Stage;
 use super::proxy::ProxyBuild;
-use super::{did_you_mean, log_profile, stream_actions, values};
+use super::{did_you_mean, values};
 use crate::keywords::{self, Keyword, actions};
 use crate::model::{Capture, TcpAction, TcpRule};
 use sample::Place;
@@ -156,16 +156,6 @@ plain! {
     close Close;
 }
 
-/// `silent-drop [rst-ttl <ttl>]`
-pub fn silent_drop(
-    _build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    _place: Place,
-) -> Parse<TcpAction> {
-    let rst_ttl = stream_actions::rst_ttl(cursor)?;
-    Ok(TcpAction::SilentDrop { rst_ttl })
-}
-
 /// `capture <sample> len <length>`
 pub fn capture(
     build: &mut ProxyBuild<'_, '_>,
@@ -175,8 +165,7 @@ pub fn capture(
     if !build.proxy.is_frontend {
         return Err(cursor.fault(format!("{} has no frontend capability.", build.title())));
     }
-    let (expr, next) = build.shared.expr(&cursor.line, cursor.at, place)?;
-    cursor.at = next;
+    let expr = build.shared.next_expr(cursor, place)?;
     if cursor.take() != "len" {
         return Err(cursor.fault("a positive 'len' argument is mandatory."));
     }
@@ -225,16 +214,6 @@ pub fn switch_mode(
     Ok(TcpAction::SwitchMode)
 }
 
-/// `do-log [profile <name>]`
-pub fn do_log(
-    build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    _place: Place,
-) -> Parse<TcpAction> {
-    let profile = log_profile::option(cursor, build.shared)?;
-    Ok(TcpAction::DoLog { profile })
-}
-
 /// `expect-proxy layer4`
 pub fn expect_proxy(
     build: &mut ProxyBuild<'_, '_>,
@@ -251,49 +230,4 @@ pub fn expect_proxy(
             Err(cursor.fault(message))
         }
     }
-}
-
-/// Actions with an expression.
-macro_rules! expressions {
-    ($($name:ident $action:ident;)*) => {$(
-        #[doc = concat!("`", stringify!($name), "`, with `-` for `_`.")]
-        pub fn $name(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<TcpAction> {
-            let (expr, next) = build.shared.expr(&cursor.line, cursor.at, place)?;
-            cursor.at = next;
-            Ok(TcpAction::$action(expr))
-        }
-    )*};
-}
-expressions! {
-    set_src SetSrc;
-    set_src_port SetSrcPort;
-    set_dst SetDst;
-    set_dst_port SetDstPort;
-}
-
-/// `set-var(<name>[,<condition>…]) <expr>`
-pub fn set_var(
-    build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    place: Place,
-) -> Parse<TcpAction> {
-    build.shared.set_var(cursor, place).map(TcpAction::Var)
-}
-
-/// `set-var-fmt(<name>[,<condition>…]) <format>`
-pub fn set_var_fmt(
-    build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    place: Place,
-) -> Parse<TcpAction> {
-    build.shared.set_var_fmt(cursor, place).map(TcpAction::Var)
-}
-
-/// `unset-var(<name>)`
-pub fn unset_var(
-    build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    _place: Place,
-) -> Parse<TcpAction> {
-    build.shared.unset_var(cursor).map(TcpAction::Var)
 }

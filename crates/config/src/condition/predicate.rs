@@ -117,11 +117,6 @@ pub(super) fn find(name: &str) -> Option<&'static Predicate> {
     PREDICATES.iter().find(|predicate| predicate.name == name)
 }
 
-/// The names of all predicates.
-pub fn predicate_names() -> impl Iterator<Item = &'static str> {
-    PREDICATES.iter().map(|predicate| predicate.name)
-}
-
 /// Whether `name` stands in the list with a `+`.
 fn feature(list: &str, name: &str) -> bool {
     list.split_ascii_whitespace()

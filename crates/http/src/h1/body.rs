@@ -139,12 +139,6 @@ impl BodyDecoder {
         }
     }
 
-    /// Whether the message is complete if the connection ends here.
-    #[must_use]
-    pub fn is_done_at_close(&self) -> bool {
-        matches!(self.state, State::Done | State::UntilClose)
-    }
-
     fn after_data(&self, left: u64) -> State {
         match (self.state, left) {
             (State::Length(_), 0) => State::Done,

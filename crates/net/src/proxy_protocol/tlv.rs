@@ -1,6 +1,7 @@
-//! The type-length-value list behind the addresses of version 2 (`proxy-protocol.txt` §2.2), and its checksum.
+//! The type-length-value list behind the addresses of version 2 (`proxy-protocol.txt` §2.2).
 
 use super::Error;
+use crate::crc::CASTAGNOLI;
 
 /// One entry of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +56,7 @@ pub(super) fn check(list: &[u8], header: &[u8]) -> Result<(), Error> {
             checksums += 1;
             let given: [u8; 4] = tlv.value.try_into().map_err(|_| Error::BadTlv)?;
             let (before, _) = header.split_at(header.len() - behind.len() - given.len());
-            let computed = crc32c(&[before, &[0; 4], behind]);
+            let computed = CASTAGNOLI.of(&[before, &[0; 4], behind]);
             if checksums > 1 || computed != u32::from_be_bytes(given) {
                 return Err(Error::BadChecksum);
             }
@@ -80,46 +81,4 @@ fn split(list: &[u8]) -> Option<(Tlv<'_>, &[u8])> {
     let (&[kind, high, low], rest) = list.split_first_chunk()?;
     let (value, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes([high, low])))?;
     Some((Tlv { kind, value }, rest))
-}
-
-/// The CRC-32C (RFC 9260 Appendix A) of the parts in a row.
-pub(super) fn crc32c(parts: &[&[u8]]) -> u32 {
-    let bytes = parts.iter().flat_map(|part| part.iter());
-    !bytes.fold(!0u32, |crc, &byte| {
-        CRC32C[usize::from(crc as u8 ^ byte)] ^ crc >> 8
-    })
-}
-
-static CRC32C: [u32; 256] = {
-    /// The polynomial, bits reversed.
-    const POLYNOMIAL: u32 = 0x82f6_3b78;
-    let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let mut crc = byte as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            crc = if crc & 1 == 1 {
-                crc >> 1 ^ POLYNOMIAL
-            } else {
-                crc >> 1
-            };
-            bit += 1;
-        }
-        table[byte] = crc;
-        byte += 1;
-    }
-    table
-};
-
-#[cfg(test)]
-mod tests {
-    use super::crc32c;
-
-    #[test]
-    fn known_checksums() {
-        assert_eq!(crc32c(&[]), 0);
-        assert_eq!(crc32c(&[b"1234", b"56789"]), 0xe306_9283);
-        assert_eq!(crc32c(&[&[0; 32]]), 0x8a91_36aa);
-    }
 }

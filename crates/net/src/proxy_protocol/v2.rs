@@ -3,6 +3,7 @@
 use super::tlv::{self, Tlv, kind};
 use super::{Addresses, Error, Header};
 use crate::Addr;
+use crate::crc::CASTAGNOLI;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The longest header accepted: what one receive buffer holds (`tune.bufsize`'s default).
@@ -113,7 +114,7 @@ pub fn write_v2(
     };
     out[start + 14..start + FIXED_BYTES].copy_from_slice(&len.to_be_bytes());
     if let Some(at) = checksum_at {
-        let checksum = tlv::crc32c(&[&out[start..]]);
+        let checksum = CASTAGNOLI.of(&[&out[start..]]);
         out[at..at + 4].copy_from_slice(&checksum.to_be_bytes());
     }
     Ok(())

@@ -82,9 +82,7 @@ pub(super) fn expand(
 /// The byte that two digits stand for, and what follows them.
 fn from_hex(text: &[u8]) -> Option<(u8, &[u8])> {
     let (digits, left) = text.split_at_checked(2)?;
-    let value = |digit: u8| char::from(digit).to_digit(16);
-    let byte = value(digits[0])? << 4 | value(digits[1])?;
-    Some((byte as u8, left))
+    Some((http::hex_byte(digits[0], digits[1])?, left))
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! A stream: one request and its answer, or one TCP session.
 
+mod bodies;
+mod buffering;
 pub(crate) mod finish;
 mod limits;
 pub(crate) mod phases;

@@ -1,47 +1,23 @@
-//! The request leaves, the response comes back: its head read, its rules run, sent on.
-
-use std::time::Duration;
+//! The head of the request leaves, that of the response comes back: read, its rules run, sent on.
 
 use config::model::ConnectionMode;
 use http::h1::{self, Framing, Strictness};
 use http::{Method, Version};
 use net::timers::NEVER_MS;
-use net::{ConnId, Driver, Sent};
+use net::{Driver, Sent};
 use sample::LogOrigin;
 
-use super::finish::phase_letter;
+use super::buffering::framed;
 use super::phases::Step;
-use super::request::{framed, has_body};
-use super::retry::{Failure, Keeper};
-use super::transfer::{Coding, Outlet, Transfer};
+use super::retry::Failure;
+use super::transfer::{Coding, Transfer};
 use super::{Phase, Stream};
-use crate::client::is_idempotent;
 use crate::engine::{Core, Cx, Life};
 use crate::names::{adjust_case, tell_server_name};
 use crate::reply::{is_bodiless, put_length};
 use crate::rules::tcp::Answer;
 use crate::rules::{Outcome, RuleSet};
 use crate::running::deadline;
-
-/// Sends the pieces of a body to a connection and counts them.
-pub(crate) struct ToConn<'a, D> {
-    pub driver: &'a mut D,
-    pub conn: ConnId,
-    pub bytes: u64,
-    pub backlog: bool,
-    pub keeper: Option<Keeper<'a>>,
-}
-
-impl<D: Driver> Outlet for ToConn<'_, D> {
-    fn send(&mut self, head: &[u8], body: &[u8]) {
-        self.bytes += (head.len() + body.len()) as u64;
-        if let Some(keeper) = &mut self.keeper {
-            keeper.take(head);
-            keeper.take(body);
-        }
-        self.backlog |= self.driver.send(self.conn, head, body) == Sent::Backlog;
-    }
-}
 
 impl Core {
     /// The request's head leaves for the server.
@@ -87,91 +63,6 @@ impl Core {
             stream.txn.bytes_to_server += head.len() as u64;
             self.send(cx, server, &head, &[]);
             stream.sent = head;
-        }
-    }
-
-    /// Bytes of the request's body; how many were used.
-    pub fn upload<D: Driver>(
-        &mut self,
-        cx: &mut Cx<'_, D>,
-        stream: &mut Stream,
-        bytes: &[u8],
-    ) -> usize {
-        let Some(client) = stream.client else {
-            return bytes.len();
-        };
-        let now = cx.now();
-        let to = stream.server.unwrap_or(client);
-        debug_assert!(stream.server.is_some() || stream.upload.coding == Coding::Discard);
-        let mut pending = std::mem::take(&mut self.scratch);
-        if std::mem::take(&mut stream.head_waits) {
-            pending.extend_from_slice(&stream.sent);
-        }
-        let keeper = stream.retriable.then_some(Keeper {
-            kept: Some(&mut stream.kept),
-            head_bytes: pending.len(),
-            bytes_max: cx
-                .running
-                .config
-                .global
-                .tune
-                .bufsize_bytes
-                .saturating_sub(stream.request.wire_bytes()),
-            full: false,
-        });
-        let mut outlet = ToConn {
-            driver: cx.driver,
-            conn: to,
-            bytes: 0,
-            backlog: false,
-            keeper,
-        };
-        let result = stream
-            .upload
-            .pump(bytes, &mut stream.trailers, &mut pending, &mut outlet);
-        let backlog = outlet.backlog;
-        let (full, sent) = (
-            outlet.keeper.is_some_and(|keeper| keeper.full),
-            outlet.bytes,
-        );
-        stream.retriable &= !full;
-        if stream.server.is_some() {
-            stream.txn.bytes_to_server += sent;
-        }
-        pending.clear();
-        self.scratch = pending;
-        match result {
-            Err(error) => {
-                stream.ended_by(b'P', phase_letter(stream));
-                self.refuse_request(cx, stream, error.status());
-                bytes.len()
-            }
-            Ok(used) => {
-                stream.txn.bytes_in += used as u64;
-                let wait = if stream.upload.done || backlog {
-                    NEVER_MS
-                } else {
-                    stream.client_ms(cx.running)
-                };
-                self.set_deadline(client, deadline(now, wait));
-                if backlog && !stream.upload.done {
-                    // The server is the slow one: the client waits, and its time with it.
-                    self.pause(cx, client);
-                }
-                if let Some(server) = stream.server {
-                    if backlog && let Some(entry) = self.conns.get(server) {
-                        entry.backlog = true;
-                    }
-                    let options = &cx.running.proxy(stream.backend).options;
-                    if !options.independent_streams || stream.upload.done {
-                        self.set_deadline(server, deadline(now, stream.server_ms(cx.running)));
-                    }
-                }
-                if stream.upload.done && stream.phase == Phase::Transfer {
-                    self.run(cx, stream);
-                }
-                used
-            }
         }
     }
 
@@ -347,39 +238,6 @@ impl Core {
         Step::Go(Phase::SendResponse)
     }
 
-    /// `http-response wait-for-body` (manual §4.4): whether it still waits. What comes meanwhile stays with the connection.
-    pub fn waits_for_response_body<D: Driver>(
-        &mut self,
-        cx: &mut Cx<'_, D>,
-        stream: &mut Stream,
-        time: Duration,
-        enough: Option<usize>,
-    ) -> bool {
-        let bufsize = cx.running.config.global.tune.bufsize_bytes;
-        let room = bufsize.saturating_sub(stream.response.wire_bytes());
-        let Some(server) = stream.server else {
-            return false;
-        };
-        let Some(entry) = self.conns.get(server) else {
-            return false;
-        };
-        let is_here = stream.download.done
-            || entry.eof
-            || entry.input.len() >= room
-            || has_body(stream.answer_framing, &entry.input, enough);
-        if is_here {
-            if std::mem::take(&mut stream.inspecting) {
-                let timeout_ms = stream.server_ms(cx.running);
-                self.set_deadline(server, deadline(cx.now(), timeout_ms));
-            }
-            return false;
-        }
-        if !std::mem::replace(&mut stream.inspecting, true) {
-            self.set_deadline(server, deadline(cx.now(), time.as_millis() as u64));
-        }
-        true
-    }
-
     /// The response's head leaves for the client.
     pub fn send_response<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
         let Some(client) = stream.client else {
@@ -468,103 +326,12 @@ impl Core {
         }
     }
 
-    /// Bytes of the response's body; how many were used.
-    pub fn download<D: Driver>(
-        &mut self,
-        cx: &mut Cx<'_, D>,
-        stream: &mut Stream,
-        bytes: &[u8],
-    ) -> usize {
-        let (Some(client), Some(server)) = (stream.client, stream.server) else {
-            return bytes.len();
-        };
-        let now = cx.now();
-        let mut pending = std::mem::take(&mut self.scratch);
-        let head_waits = !pending.is_empty();
-        let mut outlet = ToConn {
-            driver: cx.driver,
-            conn: client,
-            bytes: 0,
-            backlog: false,
-            keeper: None,
-        };
-        let result = stream
-            .download
-            .pump(bytes, &mut stream.trailers, &mut pending, &mut outlet);
-        let ToConn {
-            bytes: sent,
-            backlog,
-            ..
-        } = outlet;
-        pending.clear();
-        self.scratch = pending;
-        stream.txn.bytes_out += sent;
-        if backlog && let Some(entry) = self.conns.get(client) {
-            entry.backlog = true;
-            self.set_deadline(client, deadline(now, stream.client_ms(cx.running)));
-        }
-        match result {
-            Err(_) if head_waits && sent == 0 => {
-                // Nothing of this response has left: another one may.
-                stream.answered = false;
-                stream.ended_by(b'P', b'H');
-                self.fail(cx, stream, 502);
-                bytes.len()
-            }
-            Err(_) => {
-                stream.ended_by(b'P', b'D');
-                self.cut(cx, stream);
-                bytes.len()
-            }
-            Ok(used) => {
-                stream.txn.bytes_from_server += used as u64;
-                if backlog && !stream.download.done {
-                    self.pause(cx, server);
-                    self.set_deadline(server, NEVER_MS);
-                } else {
-                    self.set_deadline(server, deadline(now, stream.server_ms(cx.running)));
-                }
-                if stream.download.done {
-                    self.run(cx, stream);
-                }
-                used
-            }
-        }
-    }
-
-    /// Both bodies to their ends. A response that ended before its request: the rest of that is thrown away.
-    pub fn transfer<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
-        if !stream.download.done {
-            return Step::Wait;
-        }
-        if !stream.upload.done {
-            if stream.upload.coding != Coding::Discard {
-                stream.upload.coding = Coding::Discard;
-                stream.keep_server = false;
-                self.release_server(cx, stream);
-            }
-            if stream.keep_client {
-                // The rest of the request may be long in coming.
-                self.leave_backend(stream);
-                self.log_stream(cx, stream);
-                if let Some(client) = stream.client {
-                    self.set_deadline(client, deadline(cx.now(), stream.client_ms(cx.running)));
-                    self.update_client_flow(cx, client);
-                }
-                return Step::Wait;
-            }
-        }
-        stream.txn.timing.data_end_ms = Some(cx.now().ms());
-        self.finish(cx, stream);
-        Step::Wait
-    }
-
     /// The server failed before its first byte: whether the request may go out again on another connection.
     pub fn may_resend(&self, stream: &Stream) -> bool {
         stream.on_reused
             && stream.resendable
             && !stream.answered
-            && is_idempotent(stream.txn.method)
+            && stream.txn.method.is_idempotent()
     }
 }
 

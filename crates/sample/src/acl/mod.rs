@@ -98,8 +98,22 @@ impl Verdict {
 impl Condition {
     /// Whether the rule applies; data that is missing counts as no match.
     #[must_use]
+    #[inline]
     pub fn matches(&self, scope: &Scope<'_>) -> bool {
-        (self.evaluate(scope) == Verdict::True) != self.unless
+        let holds = match scope.last_chance {
+            true => self.holds(scope),
+            false => self.evaluate(scope) == Verdict::True,
+        };
+        holds != self.unless
+    }
+
+    /// The terms alone, where none can be left undecided.
+    #[inline]
+    fn holds(&self, scope: &Scope<'_>) -> bool {
+        let term_holds =
+            |term: &Term| term.acl.iter().any(|line| line.holds(scope)) != term.negated;
+        let suite_holds = |suite: &Suite| suite.iter().all(term_holds);
+        self.suites.iter().any(suite_holds)
     }
 
     /// Whether the rule applies, or must wait.
@@ -148,26 +162,34 @@ fn evaluate_acl(acl: &[Arc<Line>], scope: &Scope<'_>) -> Verdict {
 }
 
 impl Line {
-    /// Compares every value that the fetch has.
     fn evaluate(&self, scope: &Scope<'_>) -> Verdict {
-        let mut cursor = Cursor {
-            iterate: true,
-            ..Cursor::default()
-        };
-        loop {
-            cursor.more = false;
-            let value = self.expr.next(scope, &mut cursor);
-            if value.is_some_and(|value| self.matches(value)) {
-                return Verdict::True;
-            }
-            if !cursor.more {
-                break;
-            }
-        }
-        if cursor.may_change && !scope.last_chance {
+        let mut cursor = Cursor::every();
+        if self.any_matches(scope, &mut cursor) {
+            Verdict::True
+        } else if cursor.may_change && !scope.last_chance {
             Verdict::Wait
         } else {
             Verdict::False
+        }
+    }
+
+    /// Whether it matches what is known now.
+    #[inline]
+    fn holds(&self, scope: &Scope<'_>) -> bool {
+        self.any_matches(scope, &mut Cursor::every())
+    }
+
+    /// Compares every value that the fetch has.
+    #[inline]
+    fn any_matches(&self, scope: &Scope<'_>, cursor: &mut Cursor) -> bool {
+        loop {
+            let value = self.expr.next(scope, cursor);
+            if value.is_some_and(|value| self.matches(value)) {
+                return true;
+            }
+            if !std::mem::take(&mut cursor.more) {
+                return false;
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use super::{Compiler, suggest};
 use crate::args::Arg;
 use crate::cast::{Cast, cast_of};
 use crate::expr::{Program, Start, Step};
-use crate::facts::{Scope, Session, World};
+use crate::facts::{Nowhere, Scope, Session};
 use crate::fetch::{self, Cursor, Fetch};
 use crate::{Expr, ExprError, Kind, Place, Value, convert, known};
 
@@ -260,46 +260,4 @@ fn fold(fetch: &'static Fetch, args: Box<[Arg]>, mut steps: Vec<Step>) -> (Start
 
 fn is_pure(step: &Step) -> bool {
     step.convert.pure && !step.args.iter().any(|arg| matches!(arg, Arg::Var(_)))
-}
-
-/// The world before there is one: constants do not look at it.
-struct Nowhere;
-
-impl World for Nowhere {
-    fn proxy(&self, _: u32) -> Option<crate::facts::ProxyFacts<'_>> {
-        None
-    }
-    fn bind(&self, _: u32, _: u32) -> Option<crate::facts::BindFacts<'_>> {
-        None
-    }
-    fn server(&self, _: u32, _: u32) -> Option<crate::facts::ServerFacts<'_>> {
-        None
-    }
-    fn hostname(&self) -> &str {
-        ""
-    }
-    fn pid(&self) -> u32 {
-        0
-    }
-    fn thread(&self) -> u32 {
-        0
-    }
-    fn nbthread(&self) -> u32 {
-        1
-    }
-    fn actconn(&self) -> u32 {
-        0
-    }
-    fn stopping(&self) -> bool {
-        false
-    }
-    fn uptime_seconds(&self) -> u64 {
-        0
-    }
-    fn utc_offset_seconds(&self) -> i32 {
-        0
-    }
-    fn random(&self) -> u64 {
-        0
-    }
 }

@@ -1,10 +1,10 @@
 //! Codings: hexadecimal, base64, URL, JSON.
 
-use super::{Convert, convert};
+use super::{Convert, bytes_in, convert, written};
 use crate::args::ArgKind::{Int, Str};
 use crate::args::{Arg, NONE, int_at, spec, str_at};
 use crate::text::push_hex;
-use crate::{Bytes, Kind, SAMPLE_BYTES_MAX, Value};
+use crate::{Kind, SAMPLE_BYTES_MAX, Value};
 
 pub(crate) const CONVERTERS: &[Convert] = &[
     convert(
@@ -29,9 +29,9 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         Kind::Int,
         "hexadecimal digits as an integer",
         |_, value, _| {
-            let digits = bytes_of(&value)?;
+            let digits = bytes_in(&value)?;
             let value = digits.iter().try_fold(0_u64, |sum, digit| {
-                Some((sum << 4) | u64::from(nibble(*digit)?))
+                Some((sum << 4) | u64::from(http::hex_digit(*digit)?))
             })?;
             Some(Value::Int(value as i64))
         },
@@ -133,21 +133,13 @@ pub(crate) const CONVERTERS: &[Convert] = &[
     .checked(json_input),
 ];
 
-fn bytes_of<'v>(value: &'v Value<'_>) -> Option<&'v [u8]> {
-    match value {
-        Value::Str(bytes) | Value::Bin(bytes) => Some(bytes),
-        _ => None,
-    }
-}
-
 /// What `write` makes of the bytes; none where it fails or makes too much.
 fn coded<'a>(
     value: &Value<'_>,
     write: impl FnOnce(&[u8], &mut Vec<u8>) -> Option<()>,
 ) -> Option<Value<'a>> {
-    let mut out = Bytes::buffer();
-    write(bytes_of(value)?, out.as_vec())?;
-    (!out.too_long()).then(|| Value::Str(out.into()))
+    let bytes = bytes_in(value)?;
+    written(|out| write(bytes, out)).map(Value::Str)
 }
 
 fn as_bin(value: Value<'_>) -> Option<Value<'_>> {
@@ -155,22 +147,6 @@ fn as_bin(value: Value<'_>) -> Option<Value<'_>> {
         Value::Str(bytes) => Some(Value::Bin(bytes)),
         _ => None,
     }
-}
-
-pub(crate) fn nibble(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).map(|value| value as u8)
-}
-
-/// Bytes of hexadecimal digits; none for an odd number of them or another byte.
-pub(crate) fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
-    let (pairs, rest) = text.as_chunks::<2>();
-    if !rest.is_empty() {
-        return None;
-    }
-    pairs
-        .iter()
-        .map(|[high, low]| Some(nibble(*high)? << 4 | nibble(*low)?))
-        .collect()
 }
 
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -267,7 +243,7 @@ fn url_decode(text: &[u8], mut in_form: bool, out: &mut Vec<u8>) -> Option<()> {
         match rest {
             [] => return Some(()),
             [b'%', high, low, after @ ..] => {
-                out.push(nibble(*high)? << 4 | nibble(*low)?);
+                out.push(http::hex_byte(*high, *low)?);
                 rest = after;
             }
             [b'%', ..] => return None,

@@ -4,7 +4,7 @@ use super::strftime::{Moment, format};
 use super::{Convert, bytes_of, convert, written};
 use crate::args::ArgKind::{Int, Str};
 use crate::args::{Arg, NONE, int_at, spec, str_at};
-use crate::text::{Date, MONTHS, push_int, push_padded};
+use crate::text::{Date, MONTHS, WEEKDAYS, push_int, push_padded};
 use crate::{Bytes, Kind, Scope, Value};
 
 const FORMAT: crate::args::Spec = spec(1, &[Str, Int]);
@@ -274,22 +274,12 @@ fn imf_fixdate(reader: &mut Reader<'_>) -> Option<i64> {
     Some(seconds_of(year, month, day) + time)
 }
 
-const LONG_DAYS: [&str; 7] = [
-    "Sunday",
-    "Monday",
-    "Tuesday",
-    "Wednesday",
-    "Thursday",
-    "Friday",
-    "Saturday",
-];
-
 /// Two digits above it are a year of the last century.
 const PIVOT_YEAR: i64 = 60;
 
 /// `Sunday, 06-Nov-94 08:49:37 GMT`; the year may have four digits.
 fn rfc850_date(reader: &mut Reader<'_>) -> Option<i64> {
-    reader.name(&LONG_DAYS)?;
+    reader.name(&WEEKDAYS)?;
     reader.expect(b", ")?;
     let day = reader.digits(2)?;
     reader.expect(b"-")?;

@@ -1,7 +1,9 @@
 //! Hashes that are not cryptographic. The old ones are followed by a full avalanche with an argument other than 0, those
 //! of the xxHash family take a seed.
 
-use super::{Convert, convert};
+use net::crc;
+
+use super::{Convert, bytes_in, convert};
 use crate::args::ArgKind::Int;
 use crate::args::{Arg, int_at, spec};
 use crate::{Kind, Value};
@@ -16,7 +18,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         Kind::Bin,
         Kind::Int,
         "CRC-32 (IEEE)",
-        |args, value, _| hash(args, &value, |bytes| crc32(bytes, &CRC32)),
+        |args, value, _| hash(args, &value, crc32_ieee),
     ),
     convert(
         "crc32c",
@@ -24,7 +26,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         Kind::Bin,
         Kind::Int,
         "CRC-32 (Castagnoli)",
-        |args, value, _| hash(args, &value, |bytes| crc32(bytes, &CRC32C)),
+        |args, value, _| hash(args, &value, |bytes| crc::CASTAGNOLI.of(&[bytes])),
     ),
     convert(
         "djb2",
@@ -89,9 +91,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
 ];
 
 fn hash<'a>(args: &[Arg], value: &Value<'_>, with: impl Fn(&[u8]) -> u32) -> Option<Value<'a>> {
-    let (Value::Str(bytes) | Value::Bin(bytes)) = value else {
-        return None;
-    };
+    let bytes = bytes_in(value)?;
     let mut hash = with(bytes);
     if int_at(args, 0).is_some_and(|flag| flag != 0) {
         hash = avalanche(hash).wrapping_mul(AVALANCHE_FACTOR);
@@ -104,9 +104,7 @@ fn seeded<'a>(
     value: &Value<'_>,
     with: impl Fn(&[u8], i64) -> i64,
 ) -> Option<Value<'a>> {
-    let (Value::Str(bytes) | Value::Bin(bytes)) = value else {
-        return None;
-    };
+    let bytes = bytes_in(value)?;
     Some(Value::Int(with(bytes, int_at(args, 0).unwrap_or(0))))
 }
 
@@ -132,36 +130,7 @@ pub fn full_avalanche(hash: u32) -> u32 {
 /// CRC-32 of IEEE 802.3.
 #[must_use]
 pub fn crc32_ieee(bytes: &[u8]) -> u32 {
-    crc32(bytes, &CRC32)
-}
-
-static CRC32: [u32; 256] = crc_table(0xedb8_8320);
-static CRC32C: [u32; 256] = crc_table(0x82f6_3b78);
-
-const fn crc_table(polynomial: u32) -> [u32; 256] {
-    let mut table = [0; 256];
-    let mut index = 0;
-    while index < 256 {
-        let mut crc = index as u32;
-        let mut bit = 0;
-        while bit < 8 {
-            crc = if crc & 1 == 1 {
-                (crc >> 1) ^ polynomial
-            } else {
-                crc >> 1
-            };
-            bit += 1;
-        }
-        table[index] = crc;
-        index += 1;
-    }
-    table
-}
-
-fn crc32(bytes: &[u8], table: &[u32; 256]) -> u32 {
-    !bytes.iter().fold(u32::MAX, |crc, byte| {
-        (crc >> 8) ^ table[usize::from(crc as u8 ^ byte)]
-    })
+    crc::IEEE.of(&[bytes])
 }
 
 /// Daniel J. Bernstein's hash.

@@ -164,6 +164,14 @@ fn bytes_of(value: Value<'_>) -> Option<Bytes<'_>> {
     }
 }
 
+/// The same of a value that stays.
+fn bytes_in<'v>(value: &'v Value<'_>) -> Option<&'v [u8]> {
+    match value {
+        Value::Str(bytes) | Value::Bin(bytes) => Some(bytes),
+        _ => None,
+    }
+}
+
 /// What `write` puts into a recycled buffer; none where it fails or makes too much.
 fn written<'a>(write: impl FnOnce(&mut Vec<u8>) -> Option<()>) -> Option<Bytes<'a>> {
     let mut out = Bytes::buffer();

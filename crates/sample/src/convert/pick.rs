@@ -40,9 +40,7 @@ fn delimiter(args: &mut [Arg]) -> Result<(), String> {
     };
     let byte = match &**text {
         [byte] => Some(*byte),
-        [b'0', b'x', high, low] => super::coding::nibble(*high)
-            .zip(super::coding::nibble(*low))
-            .map(|(high, low)| high << 4 | low),
+        [b'0', b'x', high, low] => http::hex_byte(*high, *low),
         _ => None,
     };
     let byte =

@@ -1,7 +1,7 @@
 //! `strftime` of the GNU C library in the C locale, its flags and widths included.
 
 use crate::SAMPLE_BYTES_MAX;
-use crate::text::{Date, MONTHS, push_int};
+use crate::text::{Date, MONTHS, WEEKDAYS, push_int};
 
 /// A moment in a zone.
 pub(super) struct Moment {
@@ -226,16 +226,6 @@ fn iso_week(date: &Date) -> (i64, u32) {
     }
     (date.year, (thursday / 7 + 1) as u32)
 }
-
-const WEEKDAYS: [&str; 7] = [
-    "Sunday",
-    "Monday",
-    "Tuesday",
-    "Wednesday",
-    "Thursday",
-    "Friday",
-    "Saturday",
-];
 
 const LONG_MONTHS: [&str; 12] = [
     "January",

@@ -1,7 +1,6 @@
 //! Text: case, parts, trimming, joining, comparing, replacing.
 
-use super::coding::nibble;
-use super::{Convert, convert};
+use super::{Convert, bytes_of, convert};
 use crate::args::ArgKind::{Int, IntOrVar, OtherVar, Regex, Str, VarOrNothing};
 use crate::args::{Arg, NONE, int_at, spec, str_at};
 use crate::cast::append_text;
@@ -43,7 +42,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         Kind::Str,
         Kind::Int,
         "the number of bytes",
-        |_, value, _| Some(Value::Int(text(value)?.len() as i64)),
+        |_, value, _| Some(Value::Int(bytes_of(value)?.len() as i64)),
     ),
     convert(
         "field",
@@ -83,7 +82,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         Kind::Str,
         "without these bytes at its beginning",
         |args, value, _| {
-            let text = text(value)?;
+            let text = bytes_of(value)?;
             let start = text
                 .iter()
                 .take_while(|byte| str_at(args, 0).contains(byte))
@@ -98,7 +97,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         Kind::Str,
         "without these bytes at its end",
         |args, value, _| {
-            let text = text(value)?;
+            let text = bytes_of(value)?;
             let trimmed = text
                 .iter()
                 .rev()
@@ -115,7 +114,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         Kind::Str,
         "up to the first CR or LF",
         |_, value, _| {
-            let text = text(value)?;
+            let text = bytes_of(value)?;
             let end = memchr::memchr2(b'\r', b'\n', &text).unwrap_or(text.len());
             Some(Value::Str(text.slice(0, end)))
         },
@@ -164,7 +163,7 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         Kind::Str,
         "a Host without its port, in lower case",
         |_, value, _| {
-            let text = text(value)?;
+            let text = bytes_of(value)?;
             let end = port_colon(&text).unwrap_or(text.len());
             change(Value::Str(text.slice(0, end)), <[u8]>::make_ascii_lowercase)
         },
@@ -176,22 +175,15 @@ pub(crate) const CONVERTERS: &[Convert] = &[
         Kind::Int,
         "the port of a Host, 0 without one",
         |_, value, _| {
-            let text = text(value)?;
+            let text = bytes_of(value)?;
             let port = port_colon(&text).map_or(0, |colon| read_ui(&text[colon + 1..]));
             Some(Value::Int(port.into()))
         },
     ),
 ];
 
-fn text(value: Value<'_>) -> Option<Bytes<'_>> {
-    match value {
-        Value::Str(bytes) | Value::Bin(bytes) => Some(bytes),
-        _ => None,
-    }
-}
-
 fn change<'a>(value: Value<'a>, with: impl Fn(&mut [u8])) -> Option<Value<'a>> {
-    let mut buffer = text(value)?.into_buffer();
+    let mut buffer = bytes_of(value)?.into_buffer();
     with(buffer.bytes_mut());
     Some(Value::Str(buffer.into()))
 }
@@ -230,7 +222,7 @@ fn part_range(text: &[u8], args: &[Arg], find: FindPart) -> Option<(usize, usize
 }
 
 fn field<'a>(args: &'a [Arg], value: Value<'a>, _: &Scope<'a>) -> Option<Value<'a>> {
-    let text = text(value)?;
+    let text = bytes_of(value)?;
     let (start, end) = part_range(&text, args, find_field)?;
     Some(Value::Str(text.slice(start, end)))
 }
@@ -262,7 +254,7 @@ fn find_field(
 }
 
 fn word<'a>(args: &'a [Arg], value: Value<'a>, _: &Scope<'a>) -> Option<Value<'a>> {
-    let text = text(value)?;
+    let text = bytes_of(value)?;
     let (start, end) = part_range(&text, args, find_word)?;
     Some(Value::Str(text.slice(start, end)))
 }
@@ -300,7 +292,7 @@ fn find_word(
 }
 
 fn bytes<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Option<Value<'a>> {
-    let bytes = text(value)?;
+    let bytes = bytes_of(value)?;
     let start = usize::try_from(operand(args.first()?, scope)?).ok()?;
     if start >= bytes.len() {
         return scope.last_chance.then_some(Value::Bin(Bytes::from("")));
@@ -317,7 +309,7 @@ fn bytes<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Option<Val
 
 /// Too long a result is cut, as HAProxy does here.
 fn concat<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Option<Value<'a>> {
-    let mut buffer = text(value)?.into_buffer();
+    let mut buffer = bytes_of(value)?.into_buffer();
     buffer.extend(str_at(args, 0));
     if let Some(Arg::Var(var)) = args.get(1)
         && let Some(value) = scope.var(*var)
@@ -330,7 +322,7 @@ fn concat<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Option<Va
 
 /// As `concat`, the delimiter only between two texts that are not empty.
 fn add_item<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Option<Value<'a>> {
-    let mut buffer = text(value)?.into_buffer();
+    let mut buffer = bytes_of(value)?.into_buffer();
     let variable = match args.get(1) {
         Some(Arg::Var(var)) => scope.var(*var),
         _ => None,
@@ -352,8 +344,8 @@ fn strcmp<'a>(args: &'a [Arg], value: Value<'a>, scope: &Scope<'a>) -> Option<Va
     let Some(Arg::Var(var)) = args.first() else {
         return None;
     };
-    let other = text(crate::cast::cast(scope.var(*var)?, Kind::Str)?)?;
-    let text = text(value)?;
+    let other = bytes_of(crate::cast::cast(scope.var(*var)?, Kind::Str)?)?;
+    let text = bytes_of(value)?;
     let common = text.len().min(other.len());
     let differing = text[..common]
         .iter()
@@ -377,9 +369,7 @@ fn replacement(args: &mut [Arg]) -> Result<(), String> {
     let mut rest = str_at(args, 1);
     while let Some(at) = memchr::memchr(b'\\', rest) {
         rest = match &rest[at + 1..] {
-            [b'x', high, low, after @ ..] if nibble(*high).is_some() && nibble(*low).is_some() => {
-                after
-            }
+            [b'x', high, low, after @ ..] if http::hex_byte(*high, *low).is_some() => after,
             [b'x', ..] => {
                 return Err("'\\x' in the replacement needs two hexadecimal digits".into());
             }
@@ -395,7 +385,7 @@ fn regsub<'a>(args: &'a [Arg], value: Value<'a>, _: &Scope<'a>) -> Option<Value<
     let Some(Arg::Regex { regex, global }) = args.first() else {
         return None;
     };
-    let text = text(value)?;
+    let text = bytes_of(value)?;
     if !regex.is_match(&text) {
         return Some(Value::Str(text));
     }

@@ -57,6 +57,17 @@ pub(crate) struct Cursor {
     pub offset: usize,
 }
 
+impl Cursor {
+    /// For who wants every value.
+    #[inline]
+    pub(crate) fn every() -> Cursor {
+        Cursor {
+            iterate: true,
+            ..Cursor::default()
+        }
+    }
+}
+
 /// What a fetch reads: the places where that is there, and its name in messages.
 #[derive(Debug)]
 pub(crate) struct Source {

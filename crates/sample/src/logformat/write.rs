@@ -4,7 +4,9 @@ use net::Addr;
 use std::net::IpAddr;
 
 use super::encode::{self, Cbor};
-use crate::text::{push_hex, push_hex_number, push_int, push_ip, push_padded, push_uint};
+use crate::text::{
+    hex_digits, push_hex, push_hex_number, push_int, push_ip, push_padded, push_uint,
+};
 
 /// Flags of an item (manual §8.2.6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -483,11 +485,3 @@ impl<'o> Writer<'o> {
 
 /// The longest value that [`Writer::short`] takes: an IPv6 address.
 const SHORT_BYTES_MAX: usize = 46;
-
-fn hex_digits(byte: u8) -> [u8; 2] {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    [
-        DIGITS[usize::from(byte >> 4)],
-        DIGITS[usize::from(byte & 15)],
-    ]
-}

@@ -15,8 +15,8 @@ use super::regex::{Regex, any_of};
 use super::texts::{DIR_DELIMITERS, DOM_DELIMITERS, trimmed};
 use super::uses::{How, bad_hex};
 use crate::cast::{embedded_ipv4, method_of};
-use crate::convert::coding::from_hex;
 use crate::raw::bytes_of;
+use crate::text::from_hex;
 use crate::{Bytes, Kind, Value};
 
 /// Patterns, ready to be compared with.

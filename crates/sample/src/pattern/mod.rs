@@ -1,6 +1,6 @@
 //! Patterns: what ACLs and maps compare samples with.
 //!
-//! Patterns written out in the configuration are compiled for one use and never change ([`inline`]). Those of files,
+//! Patterns written out in the configuration are compiled for one use and never change (`inline`). Those of files,
 //! `virt@` sets and ACLs with an id are a [`Reference`]: loaded once, shared by all that name it, edited while traffic
 //! runs. A reference keeps its entries (`store`) and a compiled form for each way they are used (`uses`): hash tables
 //! (`index`) for texts, beginnings, ends, words (`texts`), networks and numbers, lists for the rest. All of it follows

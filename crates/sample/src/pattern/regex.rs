@@ -1,6 +1,6 @@
 //! Regular expressions: HAProxy's (PCRE's) syntax, on bytes, in linear time.
 //!
-//! A pattern is translated to what the automata of the `regex` family read ([`translate`]), then compiled. What no
+//! A pattern is translated to what the automata of the `regex` family read (`translate`), then compiled. What no
 //! automaton can do (look-around, back-references, possessive and atomic groups) is refused by name; a program built with
 //! the feature `pcre2` hands such patterns to PCRE2, with a bound on its work.
 //!
@@ -13,7 +13,6 @@ use regex_automata::util::primitives::NonMaxUsize;
 use regex_automata::{Input, util::syntax};
 
 use crate::bytes::Buffer;
-use crate::convert::coding::nibble;
 use crate::raw::bytes_of;
 
 /// Groups that can be referred to, the whole match included: `\0` to `\9`.
@@ -111,8 +110,11 @@ pub fn expand(out: &mut Buffer, template: &[u8], captures: &Captures<'_>) -> boo
                 after
             }
             [b'x', after @ ..] => match after {
-                [high, low, after @ ..] if nibble(*high).is_some() && nibble(*low).is_some() => {
-                    out.push(nibble(*high).unwrap_or(0) << 4 | nibble(*low).unwrap_or(0));
+                [high, low, after @ ..] => {
+                    let Some(byte) = http::hex_byte(*high, *low) else {
+                        return false;
+                    };
+                    out.push(byte);
                     after
                 }
                 _ => return false,

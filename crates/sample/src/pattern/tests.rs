@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::method::Method;
 use super::*;
-use crate::convert::coding::from_hex;
 use crate::testing::{Facts, compiler};
+use crate::text::from_hex;
 use crate::{Compiler, Place};
 
 /// Numbers that are the same in every run.

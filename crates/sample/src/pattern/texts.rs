@@ -7,7 +7,7 @@ use super::hash::{Direction, Parts, hash, hash_folded};
 use super::index::Index;
 use super::store::Store;
 use super::twins::Twins;
-use crate::convert::coding::{from_hex, nibble};
+use crate::text::from_hex;
 
 /// Delimiters of the method `dir`.
 pub(crate) const DIR_DELIMITERS: &[u8] = b"/?";
@@ -199,7 +199,7 @@ fn same(left: &[u8], right: &[u8], ignore_case: bool) -> bool {
 /// Whether hexadecimal digits spell these bytes.
 fn spells(digits: &[u8], bytes: &[u8]) -> bool {
     let pairs = digits.chunks(2).map(|pair| match pair {
-        [high, low] => Some(nibble(*high)? << 4 | nibble(*low)?),
+        [high, low] => http::hex_byte(*high, *low),
         _ => None,
     });
     digits.len() == 2 * bytes.len() && pairs.zip(bytes).all(|(pair, byte)| pair == Some(*byte))

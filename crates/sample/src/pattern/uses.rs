@@ -14,7 +14,7 @@ use super::store::Store;
 use super::texts::{DIR_DELIMITERS, DOM_DELIMITERS, Prefer, Texts, View};
 use crate::Value;
 use crate::cast::method_of;
-use crate::convert::coding::from_hex;
+use crate::text::from_hex;
 
 /// How keys are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Scripted servers behind the program: a thread a connection.
 
-use std::net::{SocketAddr, TcpStream};
+use std::io::Read as _;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 
@@ -27,6 +28,23 @@ impl Origin {
             work,
         );
         Origin { at }
+    }
+
+    /// Answers as [`Origin::start`] does, but keeps a request for `/hold`: connects to the first listener when it has one,
+    /// and to the second one, whose word it waits for.
+    pub fn holding(
+        answer: impl Fn(&Message) -> Vec<u8> + Send + Sync + 'static,
+    ) -> (Origin, TcpListener, TcpListener) {
+        let (held, release) = (listener(), listener());
+        let (at_held, at_release) = (address(&held), address(&release));
+        let origin = Origin::start(move |request| {
+            if request.line.starts_with("GET /hold") {
+                drop(TcpStream::connect(at_held));
+                let _ = TcpStream::connect(at_release).unwrap().read(&mut [0]);
+            }
+            answer(request)
+        });
+        (origin, held, release)
     }
 
     /// Says what it was asked for: the request's line, its fields and the length of its body.

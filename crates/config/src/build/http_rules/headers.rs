@@ -78,8 +78,7 @@ pub fn del_headers_bin(
     cursor: &mut Cursor<'_>,
     place: Place,
 ) -> Parse<HttpAction> {
-    let (expr, next) = build.shared.expr(&cursor.line, cursor.at, place)?;
-    cursor.at = next;
+    let expr = build.shared.next_expr(cursor, place)?;
     let method = match method(cursor)? {
         "reg" => {
             return Err(cursor
@@ -132,8 +131,7 @@ fn headers_bin(
     place: Place,
     set: bool,
 ) -> Parse<HttpAction> {
-    let (expr, next) = build.shared.expr(&cursor.line, cursor.at, place)?;
-    cursor.at = next;
+    let expr = build.shared.next_expr(cursor, place)?;
     let mut prefix = String::new();
     if cursor.peek() == "prefix" {
         cursor.take();

@@ -2,7 +2,8 @@
 
 use ::http::{Head, Name};
 
-use super::fields::{as_number, lines, trim};
+use super::fields::as_number;
+use super::values::{lines, trim};
 use super::{request, response};
 use crate::args::ArgKind::Str;
 use crate::args::{Arg, spec, str_at};

@@ -1,15 +1,16 @@
 //! Fields of requests and responses: by line (`fhdr`) or by comma-separated value (`hdr`).
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
-use ::http::{FieldName, Head, Name};
+use ::http::{FieldName, Head};
 
+use super::values::{Values, trim};
 use super::{request, response};
 use crate::args::ArgKind::{Int, Str};
 use crate::args::{Arg, NONE, int_at, spec, str_at};
 use crate::bytes::Buffer;
 use crate::fetch::{ANY_HEAD, Cursor, Fetch, REQUEST_HEAD, RESPONSE_HEAD, fetch};
-use crate::text::read_int;
+use crate::text::{ipv4_prefix, read_int};
 use crate::{Bytes, Kind, Scope, Value};
 
 pub(crate) const FETCHES: &[Fetch] = &[
@@ -322,70 +323,6 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-/// Whole values of the fields of an interned name, without the blanks around them.
-pub(super) fn lines(head: &Head, name: Name) -> impl Iterator<Item = &[u8]> {
-    head.get_all(name).map(|(_, value)| trim(value))
-}
-
-/// A value without the blanks around it.
-#[must_use]
-pub fn trim(mut value: &[u8]) -> &[u8] {
-    while let [b' ' | b'\t' | b'\r' | b'\n', rest @ ..] = value {
-        value = rest;
-    }
-    while let [rest @ .., b' ' | b'\t' | b'\r' | b'\n'] = value {
-        value = rest;
-    }
-    value
-}
-
-/// The comma-separated values of a field; commas in quoted strings do not separate (RFC 9110 §5.6.1).
-pub(super) struct Values<'a> {
-    line: &'a [u8],
-    /// Where the next one begins; beyond the end when there is none.
-    at: usize,
-}
-
-impl<'a> Values<'a> {
-    pub(super) fn new(line: &'a [u8]) -> Values<'a> {
-        Values { line, at: 0 }
-    }
-}
-
-impl<'a> Iterator for Values<'a> {
-    type Item = &'a [u8];
-
-    fn next(&mut self) -> Option<&'a [u8]> {
-        let rest = self.line.get(self.at..)?;
-        let length = value_end(rest);
-        self.at += length + 1;
-        Some(trim(&rest[..length]))
-    }
-}
-
-/// Where a value ends: the first comma outside quotes, or the end.
-#[must_use]
-pub fn value_end(bytes: &[u8]) -> usize {
-    let Some(first) = memchr::memchr2(b',', b'"', bytes) else {
-        return bytes.len();
-    };
-    if bytes[first] == b',' {
-        return first;
-    }
-    let mut quoted = false;
-    let mut escaped = false;
-    for (index, byte) in bytes.iter().enumerate() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if quoted => escaped = true,
-            b'"' => quoted = !quoted,
-            b',' if !quoted => return index,
-            _ => {}
-        }
-    }
-    bytes.len()
-}
-
 /// A value of a field by its occurrence: counted from 1, from the end when negative; 0 is every one in turn for those
 /// who iterate, the last one for others.
 fn value<'a>(args: &'a [Arg], head: &'a Head, cursor: &mut Cursor) -> Option<Value<'a>> {
@@ -537,22 +474,6 @@ fn address(text: &[u8]) -> Option<IpAddr> {
             text.parse().ok().map(IpAddr::V6)
         }
     }
-}
-
-/// The IPv4 address that a text begins with, and its length: four numbers, leading zeros mean nothing.
-pub(super) fn ipv4_prefix(text: &[u8]) -> Option<(Ipv4Addr, usize)> {
-    let is_end = |byte: &u8| !(byte.is_ascii_digit() || *byte == b'.');
-    let end = text.iter().position(is_end).unwrap_or(text.len());
-    let mut octets = [0_u8; 4];
-    let mut count = 0;
-    for part in text[..end].split(|byte| *byte == b'.') {
-        let number = part.iter().try_fold(0_u8, |number, digit| {
-            number.checked_mul(10)?.checked_add(digit - b'0')
-        });
-        *octets.get_mut(count)? = number.filter(|_| !part.is_empty())?;
-        count += 1;
-    }
-    (count == 4).then_some((octets.into(), end))
 }
 
 fn is_port(text: &[u8]) -> bool {

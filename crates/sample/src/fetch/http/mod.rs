@@ -7,6 +7,7 @@ pub(crate) mod bodies;
 pub(crate) mod cookies;
 pub(crate) mod fields;
 pub(crate) mod urls;
+pub(crate) mod values;
 
 use std::ops::Range;
 
@@ -18,7 +19,8 @@ use crate::args::{Arg, NONE, int_at, spec, str_at};
 use crate::cast::{method_of, written};
 use crate::fetch::stream::path_of;
 use crate::{Kind, Scope, Value};
-use fields::{Values, as_number, lines};
+use fields::as_number;
+use values::{Values, lines};
 
 pub(crate) const FETCHES: &[Fetch] = &[
     fetch(

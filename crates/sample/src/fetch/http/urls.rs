@@ -4,14 +4,14 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use ::http::{Head, Name};
 
-use super::fields::{Values, ipv4_prefix, lines};
+use super::values::{Values, lines};
 use super::{path_and_query, request};
 use crate::args::NONE;
 use crate::cast::written;
 use crate::convert::hash::{full_avalanche, sdbm_from};
 use crate::fetch::stream::path_of;
 use crate::fetch::{Cursor, Fetch, REQUEST_HEAD, fetch};
-use crate::text::read_int;
+use crate::text::{ipv4_prefix, read_int};
 use crate::{Kind, Scope, Value};
 
 pub(crate) const FETCHES: &[Fetch] = &[

@@ -1,4 +1,4 @@
-//! Actions that change how a stream goes on: its timeouts, its tries (manual §4.4); and `auth`, which ends it.
+//! Actions that change how long a stream waits and how often it is tried (manual §4.4).
 
 use super::http_rules::HttpParser;
 use super::line::{Cursor, Parse};
@@ -70,19 +70,9 @@ pub fn set_timeout(
             );
             return Err(cursor.line.fault(cursor.at, message));
         }
-        Err(Bad::Character(_)) => expression(build, cursor, place)?,
+        Err(Bad::Character(_)) => Amount::Expr(build.shared.next_expr(cursor, place)?),
     };
     Ok(HttpAction::SetTimeout { kind, amount })
-}
-
-fn expression(
-    build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    place: Place,
-) -> Parse<Amount> {
-    let (expr, next) = build.shared.expr(&cursor.line, cursor.at, place)?;
-    cursor.at = next;
-    Ok(Amount::Expr(expr))
 }
 
 /// `set-retries <number>|<expr>` of `http-request`
@@ -125,31 +115,9 @@ fn retries(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place
             }
             _ => Err(cursor.line.fault(cursor.at, EXPECTED)),
         },
-        Err(_) => expression(build, cursor, place),
+        Err(_) => build.shared.next_expr(cursor, place).map(Amount::Expr),
     }
 }
 
 /// `disable-l7-retry`
 pub const DISABLE_L7_RETRY: HttpParser = |_, _, _| Ok(HttpAction::DisableL7Retry);
-
-/// `auth [realm <realm>]`
-pub fn auth(
-    build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    _place: Place,
-) -> Parse<HttpAction> {
-    let realm = match cursor.peek() {
-        "realm" => {
-            cursor.take();
-            let realm = cursor
-                .line
-                .need(cursor.at, || "missing realm value.".into())?;
-            cursor.take();
-            realm
-        }
-        _ => &build.proxy.name,
-    };
-    Ok(HttpAction::Auth {
-        challenge: format!("Basic realm=\"{realm}\""),
-    })
-}
