@@ -95,7 +95,7 @@ impl Matcher {
             Method::Version => Patterns::Ranges(each(patterns, Range::parse_version)?),
             Method::Len => Patterns::Lengths(each(patterns, Range::parse)?),
             Method::Ip => {
-                let network = |text: &str| Network::parse(text, !how.strict_addresses);
+                let network = |text: &str| Network::resolve(text, !how.strict_addresses);
                 Patterns::Networks(Networks::new(&each(patterns, network)?))
             }
             Method::Bin => Patterns::Exact(Exact::new(each(patterns, |text| {

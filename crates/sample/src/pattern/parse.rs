@@ -1,6 +1,6 @@
 //! Reads what patterns spell: numbers, versions, networks.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
 
 use crate::compile::mask4_of;
 use crate::text::parse_int;
@@ -88,6 +88,24 @@ impl Network {
     pub(crate) fn parse(text: &str, lenient: bool) -> Result<Network, String> {
         Network::read(text, lenient)
             .ok_or_else(|| format!("'{text}' is not a valid IPv4 or IPv6 address"))
+    }
+
+    /// As [`Network::parse`], and a host's name may stand for its first IPv4 address. Asks the system's resolver and waits
+    /// for it: for the time when the configuration is loaded.
+    pub(super) fn resolve(text: &str, lenient: bool) -> Result<Network, String> {
+        let unknown = match Network::parse(text, lenient) {
+            Err(message) if lenient => message,
+            parsed => return parsed,
+        };
+        let (host, mask) = text.split_once('/').unwrap_or((text, "32"));
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        if host.is_empty() || !host.bytes().all(is_name) {
+            return Err(unknown);
+        }
+        let addresses = (host, 0).to_socket_addrs().into_iter().flatten();
+        let ipv4 = addresses.map(|address| address.ip()).find(IpAddr::is_ipv4);
+        let ip = ipv4.ok_or_else(|| unknown.clone())?;
+        Network::parse(&format!("{ip}/{mask}"), false).map_err(|_| unknown)
     }
 
     /// As [`Network::parse`], for what was parsed before.
@@ -214,6 +232,19 @@ mod tests {
             address: 0x2001_0db8 << 96,
             bits: 32,
         };
+        let loopback = Network::V4 {
+            address: 127 << 24,
+            mask: 255 << 24,
+        };
+        assert_eq!(Network::resolve("localhost/8", true), Ok(loopback));
+        for (text, lenient) in [
+            ("localhost", false),
+            ("a b", true),
+            ("", true),
+            ("localhost/x", true),
+        ] {
+            assert!(Network::resolve(text, lenient).is_err(), "{text}");
+        }
         assert_eq!(Network::read("2001:db8::1/32", false), Some(v6));
         for (text, wanted) in [
             ("10", Some([0, 0, 0, 10])),
