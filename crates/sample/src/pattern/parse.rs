@@ -236,7 +236,13 @@ mod tests {
             address: 127 << 24,
             mask: 255 << 24,
         };
-        assert_eq!(Network::resolve("localhost/8", true), Ok(loopback));
+        // A system that knows no names at all has none to resolve.
+        if ("localhost", 0)
+            .to_socket_addrs()
+            .is_ok_and(|mut all| all.any(|one| one.is_ipv4()))
+        {
+            assert_eq!(Network::resolve("localhost/8", true), Ok(loopback));
+        }
         for (text, lenient) in [
             ("localhost", false),
             ("a b", true),
