@@ -3,11 +3,11 @@
 use config::model::{HeaderRewrite, NameMatch, NameMethod};
 use http::{FieldId, FieldName, Head, Name};
 use net::Driver;
+use sample::regex::expand;
 use sample::{Expr, LogFormat};
 
 use super::RuleSet;
 use super::http::Flow;
-use super::rewrite::expand;
 use crate::engine::{Core, Cx};
 use crate::stream::Stream;
 
@@ -128,22 +128,20 @@ impl Core {
         let mut template = std::mem::take(&mut self.text);
         let mut out = std::mem::take(&mut self.rules.rewritten);
         self.render(cx, stream, &rewrite.with.format, &mut template);
-        let mut matcher = self.take_matcher(&rewrite.with);
+        let matcher = self.take_matcher(&rewrite.with);
         let bytes_max = cx.running.config.global.tune.bufsize_bytes;
+        let replace = |value: &[u8], out: &mut Vec<u8>| {
+            let found = matcher.captures(value)?;
+            Some(expand(&template, &found, out, bytes_max))
+        };
         let mut from = FieldId(0);
         let mut fits = true;
         while fits && let Some((field, value)) = stream.head_of(set).find_from(name, from) {
             from = FieldId(field.0 + 1);
             out.clear();
             let rewritten = match rewrite.by_value {
-                false => matcher
-                    .find(value)
-                    .then(|| expand(&template, value, &matcher, &mut out, bytes_max)),
-                true => each_value(value, &mut out, |value, out| {
-                    matcher
-                        .find(value)
-                        .then(|| expand(&template, value, &matcher, out, bytes_max))
-                }),
+                false => replace(value, &mut out),
+                true => each_value(value, &mut out, replace),
             };
             let before = value.len();
             fits = match rewritten {
@@ -315,7 +313,7 @@ fn follow_host(request: &mut Head, name: &[u8], value: &[u8]) {
 fn each_value(
     line: &[u8],
     out: &mut Vec<u8>,
-    mut rewrite: impl FnMut(&[u8], &mut Vec<u8>) -> Option<bool>,
+    rewrite: impl Fn(&[u8], &mut Vec<u8>) -> Option<bool>,
 ) -> Option<bool> {
     let mut rest = line;
     let mut result = None;

@@ -77,7 +77,7 @@ pub(crate) struct Memory {
     /// A 103 response that further rules go on with; empty between sets.
     hints: Vec<u8>,
     /// By rewrite ([`config::model::Rewrite::id`]): what it matches with.
-    matchers: Vec<Option<rewrite::Matcher>>,
+    matchers: Vec<Option<sample::regex::Regex>>,
     normalized: ::http::normalize::Normalized,
 }
 

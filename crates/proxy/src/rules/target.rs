@@ -5,10 +5,10 @@ use http::normalize::Normalizer;
 use http::{Head, Name};
 use net::Driver;
 use sample::LogFormat;
+use sample::regex::expand;
 
 use super::RuleSet;
 use super::http::Flow;
-use super::rewrite::expand;
 use crate::engine::{Core, Cx};
 use crate::stream::Stream;
 
@@ -110,16 +110,17 @@ impl Core {
         part: TargetPart,
         rewrite: &Rewrite,
     ) -> bool {
-        let mut matcher = self.take_matcher(rewrite);
+        let matcher = self.take_matcher(rewrite);
         let subject = subject(&stream.request, part);
-        let found = !subject.is_empty() && matcher.find(subject);
         let mut fits = true;
-        if found {
+        if !subject.is_empty()
+            && let Some(found) = matcher.captures(subject)
+        {
             let mut template = std::mem::take(&mut self.text);
             let mut out = std::mem::take(&mut self.rules.rewritten);
             self.render(cx, stream, &rewrite.format, &mut template);
             let bytes_max = cx.running.config.global.tune.bufsize_bytes;
-            fits = expand(&template, subject, &matcher, &mut out, bytes_max)
+            fits = expand(&template, &found, &mut out, bytes_max)
                 && self.put_target(cx, stream, part, &out);
             template.clear();
             self.text = template;

@@ -396,7 +396,8 @@ fn regsub<'a>(args: &'a [Arg], value: Value<'a>, _: &Scope<'a>) -> Option<Value<
         && let Some(found) = captures.get(0)
     {
         out.extend(&text[at..found.start()]);
-        expand(&mut out, template, &captures);
+        // Its template is whole: that was checked when it was read.
+        expand(template, &captures, out.as_vec(), SAMPLE_BYTES_MAX);
         let began = at;
         at = found.end();
         if began == text.len() {

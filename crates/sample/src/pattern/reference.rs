@@ -371,8 +371,8 @@ impl Reference {
                     let regex = set.one(lookup.number).regex(set.store(), number)?;
                     let groups = regex.captures(subject)?;
                     let mut out = Bytes::buffer();
-                    let whole = super::regex::expand(&mut out, text, &groups);
-                    (whole && !out.too_long()).then(|| Value::Str(out.into()))
+                    super::regex::expand(text, &groups, out.as_vec(), SAMPLE_BYTES_MAX)
+                        .then(|| Value::Str(out.into()))
                 }
             })
         })

@@ -12,7 +12,6 @@ use regex_automata::meta;
 use regex_automata::util::primitives::NonMaxUsize;
 use regex_automata::{Input, util::syntax};
 
-use crate::bytes::Buffer;
 use crate::raw::bytes_of;
 
 /// Groups that can be referred to, the whole match included: `\0` to `\9`.
@@ -97,15 +96,20 @@ fn builder(ignore_case: bool) -> meta::Builder {
 }
 
 /// Appends a template in which `\0` to `\9` are groups, `\xHH` is a byte and any other byte after a backslash itself.
-/// Whether the template was whole.
-pub fn expand(out: &mut Buffer, template: &[u8], captures: &Captures<'_>) -> bool {
+/// False where it ends in the middle of such a sequence, or where `out` has grown longer than `bytes_max`.
+pub fn expand(
+    template: &[u8],
+    captures: &Captures<'_>,
+    out: &mut Vec<u8>,
+    bytes_max: usize,
+) -> bool {
     let mut rest = template;
     while let Some(at) = memchr::memchr(b'\\', rest) {
-        out.extend(&rest[..at]);
+        out.extend_from_slice(&rest[..at]);
         rest = match &rest[at + 1..] {
             [digit @ b'0'..=b'9', after @ ..] => {
                 if let Some(group) = captures.get(usize::from(digit - b'0')) {
-                    out.extend(group.as_bytes());
+                    out.extend_from_slice(group.as_bytes());
                 }
                 after
             }
@@ -125,9 +129,12 @@ pub fn expand(out: &mut Buffer, template: &[u8], captures: &Captures<'_>) -> boo
             }
             [] => return false,
         };
+        if out.len() > bytes_max {
+            return false;
+        }
     }
-    out.extend(rest);
-    true
+    out.extend_from_slice(rest);
+    out.len() <= bytes_max
 }
 
 /// As [`compile`], with a pattern of any bytes.
@@ -204,35 +211,25 @@ impl Regex {
     /// The first match that begins at `start` or later; what is before is looked at by `^` and `\b`.
     #[must_use]
     pub fn captures_at<'t>(&self, text: &'t [u8], start: usize) -> Option<Captures<'t>> {
-        let groups = self.groups_at(text, start)?;
-        Some(Captures { text, groups })
-    }
-
-    /// Where the groups of the first match are.
-    #[must_use]
-    pub fn groups(&self, text: &[u8]) -> Option<Groups> {
-        self.groups_at(text, 0)
-    }
-
-    fn groups_at(&self, text: &[u8], start: usize) -> Option<Groups> {
         if start > text.len() {
             return None;
         }
-        match &self.engine {
+        let groups = match &self.engine {
             Engine::Linear(regex) => {
                 let mut slots = [None::<NonMaxUsize>; 2 * GROUPS];
                 regex.search_slots(&Input::new(text).range(start..), &mut slots)?;
                 let end = |slot: Option<NonMaxUsize>| slot.map(NonMaxUsize::get);
                 let group = |at: usize| Some((end(slots[2 * at])?, end(slots[2 * at + 1])?));
-                Some(Groups(std::array::from_fn(group)))
+                std::array::from_fn(group)
             }
             #[cfg(feature = "pcre2")]
             Engine::Backtracking(regex) => {
                 let mut places = regex.capture_locations();
                 regex.captures_read_at(&mut places, text, start).ok()??;
-                Some(Groups(std::array::from_fn(|at| places.get(at))))
+                std::array::from_fn(|at| places.get(at))
             }
-        }
+        };
+        Some(Captures { text, groups })
     }
 
     /// All matches that do not overlap, from left to right.
@@ -246,30 +243,18 @@ impl Regex {
     }
 }
 
-/// Where the groups of a match are, of which the first [`GROUPS`] are kept.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Groups([Option<(usize, usize)>; GROUPS]);
-
-impl Groups {
-    /// First byte and end of a group; 0 is the whole match. None where it took no part.
-    #[must_use]
-    pub fn get(&self, group: usize) -> Option<(usize, usize)> {
-        *self.0.get(group)?
-    }
-}
-
-/// A match and its text.
+/// A match and its text, with where its groups are: first byte and end of the first [`GROUPS`] ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Captures<'t> {
     text: &'t [u8],
-    groups: Groups,
+    groups: [Option<(usize, usize)>; GROUPS],
 }
 
 impl<'t> Captures<'t> {
     /// A group; 0 is the whole match. None where it took no part.
     #[must_use]
     pub fn get(&self, group: usize) -> Option<Match<'t>> {
-        let (start, end) = self.groups.get(group)?;
+        let (start, end) = (*self.groups.get(group)?)?;
         Some(Match {
             start,
             bytes: self.text.get(start..end)?,
@@ -319,7 +304,7 @@ impl<'t> Iterator for CapturesIter<'_, 't> {
     fn next(&mut self) -> Option<Captures<'t>> {
         loop {
             let captures = self.regex.captures_at(self.text, self.next)?;
-            let (start, end) = captures.groups.get(0)?;
+            let (start, end) = captures.groups[0]?;
             if start == end && self.last_end == Some(end) {
                 // Nothing where the last match ended: it was part of that one.
                 self.next = end + 1;

@@ -184,3 +184,26 @@ fn groups_and_all_matches() {
     assert_eq!(starts("^a", b"aaa"), [0]);
     assert_eq!(starts("", b"ab"), [0, 1, 2]);
 }
+
+#[test]
+fn references_and_escapes_of_templates() {
+    let cases = [
+        ("(a)(b)", r"\2\1\0", "xab", Some("baab")),
+        ("(a)|(b)", r"[\1\2]", "b", Some("[b]")),
+        ("a", r"\7", "a", Some("")),
+        ("a", r"\x41\\\.", "a", Some(r"A\.")),
+        ("a", r"x\", "a", None),
+        ("a", r"\x4", "a", None),
+        ("a", r"\xzz", "a", None),
+        ("a*", r"\0\0\0", "aaaaaaaa", None),
+        ("a", "plain", "a", Some("plain")),
+    ];
+    for (pattern, template, subject, wanted) in cases {
+        let regex = compile(pattern, false).expect("a pattern");
+        let found = regex.captures(subject.as_bytes()).expect("a match");
+        let mut out = Vec::new();
+        let whole = expand(template.as_bytes(), &found, &mut out, 20);
+        let text = whole.then(|| String::from_utf8(out).expect("text"));
+        assert_eq!(text.as_deref(), wanted, "{pattern} {template}");
+    }
+}
