@@ -4,9 +4,7 @@ use std::net::Ipv4Addr;
 
 use config::model::{Server, ServerAddress};
 use net::Addr;
-
-/// The bytes of TPKT and X.224 before the cookie.
-const HEADERS_BYTES: usize = 11;
+use sample::sniff::{Sniffed, rdp};
 
 /// The usable server that the cookie of a connection's first bytes names.
 pub(crate) fn server(
@@ -15,7 +13,7 @@ pub(crate) fn server(
     servers: &[Server],
     usable: impl Fn(usize) -> bool,
 ) -> Option<usize> {
-    let (ip, port) = address(value(input, name.as_bytes())?)?;
+    let (ip, port) = named(input, name.as_bytes())?;
     servers.iter().enumerate().position(|(index, server)| {
         let ServerAddress::Fixed(Addr::Inet(addr)) = &server.address else {
             return false;
@@ -24,22 +22,12 @@ pub(crate) fn server(
     })
 }
 
-/// The value of the cookie, which ends with its line.
-fn value<'a>(input: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    let rest = without(input.get(HEADERS_BYTES..)?, b"Cookie:")?.trim_ascii_start();
-    let rest = without(rest, name)?.strip_prefix(b"=")?;
-    let end = memchr(rest, b'\r')?;
-    rest[end..].starts_with(b"\r\n").then_some(&rest[..end])
-}
-
-fn memchr(bytes: &[u8], wanted: u8) -> Option<usize> {
-    bytes.iter().position(|byte| *byte == wanted)
-}
-
-/// `bytes` without a beginning in any case.
-fn without<'a>(bytes: &'a [u8], start: &[u8]) -> Option<&'a [u8]> {
-    let (head, rest) = bytes.split_at_checked(start.len())?;
-    head.eq_ignore_ascii_case(start).then_some(rest)
+/// The address in the cookie of this name.
+fn named(input: &[u8], name: &[u8]) -> Option<(Ipv4Addr, u16)> {
+    match rdp::cookie(input, name) {
+        Sniffed::Found(value) => address(value),
+        Sniffed::More | Sniffed::No => None,
+    }
 }
 
 /// Both are numbers in network order, read as if they were in the machine's.
@@ -59,8 +47,8 @@ mod tests {
     #[test]
     fn cookies() {
         let of = |text: &[u8]| {
-            let input = [&[0; HEADERS_BYTES][..], text].concat();
-            value(&input, b"msts").and_then(address)
+            let input = [&[0; 11][..], text].concat();
+            named(&input, b"msts")
         };
         let address = (Ipv4Addr::new(127, 0, 0, 1), 3389);
         // As a terminal server writes 127.0.0.1:3389.
