@@ -9,7 +9,7 @@ use super::order::{Stage, ends};
 use super::proxy::ProxyBuild;
 use super::{did_you_mean, reply, values};
 use crate::keywords::{self, Keyword, actions};
-use crate::model::{Capture, HttpAction, HttpRule, Pause, Proxy};
+use crate::model::{Capture, HttpAction, HttpRule, Pause, Proxy, TargetPart};
 use sample::{ExprError, Place};
 
 /// Parses an action; its name was just taken.
@@ -124,20 +124,20 @@ plain! {
 
 /// Actions with one format.
 macro_rules! formats {
-    ($($name:ident $action:ident;)*) => {$(
+    ($($name:ident $action:expr;)*) => {$(
         #[doc = concat!("`", stringify!($name), "`, with `-` for `_`.")]
         pub fn $name(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<HttpAction> {
             cursor.value("exactly 1 argument <format>")?;
-            Ok(HttpAction::$action(build.shared.log_format(&cursor.line, cursor.at - 1, place)?))
+            build.shared.log_format(&cursor.line, cursor.at - 1, place).map($action)
         }
     )*};
 }
 formats! {
-    set_method SetMethod;
-    set_path SetPath;
-    set_pathq SetPathq;
-    set_query SetQuery;
-    set_uri SetUri;
+    set_method HttpAction::SetMethod;
+    set_path |format| HttpAction::SetTarget { part: TargetPart::Path, format };
+    set_pathq |format| HttpAction::SetTarget { part: TargetPart::PathAndQuery, format };
+    set_query HttpAction::SetQuery;
+    set_uri |format| HttpAction::SetTarget { part: TargetPart::Whole, format };
 }
 
 /// `capture <sample> len <length>|id <slot>` of requests

@@ -59,10 +59,12 @@ pub enum HttpAction {
     Pause(Pause),
     Stream(StreamAction),
     SetMethod(sample::LogFormat),
-    SetPath(sample::LogFormat),
-    SetPathq(sample::LogFormat),
     SetQuery(sample::LogFormat),
-    SetUri(sample::LogFormat),
+    /// `set-path`, `set-pathq`, `set-uri`.
+    SetTarget {
+        part: TargetPart,
+        format: sample::LogFormat,
+    },
     SetStatus {
         status: u16,
         reason: Option<String>,

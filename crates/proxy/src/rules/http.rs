@@ -178,9 +178,7 @@ impl Core {
             }
             // The start line.
             HttpAction::SetMethod(format) => self.set_method(cx, stream, format),
-            HttpAction::SetUri(format) => self.set_uri(cx, stream, format),
-            HttpAction::SetPath(format) => self.set_path(cx, stream, format),
-            HttpAction::SetPathq(format) => self.set_path_and_query(cx, stream, format),
+            HttpAction::SetTarget { part, format } => self.set_target(cx, stream, *part, format),
             HttpAction::SetQuery(format) => self.set_query(cx, stream, format),
             HttpAction::ReplaceTarget { part, with } => {
                 self.replace_target(cx, stream, *part, with)

@@ -32,42 +32,13 @@ impl Core {
         fits
     }
 
-    /// `set-uri`: the whole target; the `Host` field follows an authority in it.
-    pub(super) fn set_uri<D: Driver>(
+    /// `set-uri`, `set-path`, `set-pathq`; the `Host` field follows an authority in a whole target.
+    pub(super) fn set_target<D: Driver>(
         &mut self,
         cx: &Cx<'_, D>,
         stream: &mut Stream,
-        format: &LogFormat,
-    ) -> bool {
-        self.set_target_part(cx, stream, format, TargetPart::Whole)
-    }
-
-    /// `set-path`: up to the query.
-    pub(super) fn set_path<D: Driver>(
-        &mut self,
-        cx: &Cx<'_, D>,
-        stream: &mut Stream,
-        format: &LogFormat,
-    ) -> bool {
-        self.set_target_part(cx, stream, format, TargetPart::Path)
-    }
-
-    /// `set-pathq`: with the query.
-    pub(super) fn set_path_and_query<D: Driver>(
-        &mut self,
-        cx: &Cx<'_, D>,
-        stream: &mut Stream,
-        format: &LogFormat,
-    ) -> bool {
-        self.set_target_part(cx, stream, format, TargetPart::PathAndQuery)
-    }
-
-    fn set_target_part<D: Driver>(
-        &mut self,
-        cx: &Cx<'_, D>,
-        stream: &mut Stream,
-        format: &LogFormat,
         part: TargetPart,
+        format: &LogFormat,
     ) -> bool {
         let mut text = std::mem::take(&mut self.text);
         self.render(cx, stream, format, &mut text);
@@ -176,7 +147,7 @@ impl Core {
         };
         let after = match part {
             TargetPart::Path => {
-                let query = memchr(b'?', path_and_query);
+                let query = path_and_query.iter().position(|byte| *byte == b'?');
                 &path_and_query[query.unwrap_or(path_and_query.len())..]
             }
             _ => &[][..],
@@ -227,8 +198,4 @@ fn follow_authority(request: &mut Head, text: &mut Vec<u8>) {
         Some((_, true)) | None => {}
         Some((field, false)) => request.set_value(field, text),
     }
-}
-
-fn memchr(wanted: u8, bytes: &[u8]) -> Option<usize> {
-    bytes.iter().position(|byte| *byte == wanted)
 }
