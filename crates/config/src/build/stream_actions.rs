@@ -4,7 +4,7 @@
 use super::line::{Cursor, Parse};
 use super::log_line::LEVELS;
 use super::{Shared, log_profile};
-use crate::model::{LogLevel, Number, Side, StreamAction};
+use crate::model::{AddressPart, LogLevel, Number, Side, StreamAction};
 use sample::Place;
 
 /// The actions as parsers of both kinds of rules: what reads the words, and what `Action` of the set it becomes.
@@ -43,10 +43,10 @@ actions! {
     "`set-bc-mark <mark>|<expr>`" set_bc_mark number => |mark| Action::Stream(StreamAction::SetMark(Side::Server, mark));
     "`set-fc-tos <tos>|<expr>`" set_fc_tos number => |tos| Action::Stream(StreamAction::SetTos(Side::Client, tos));
     "`set-bc-tos <tos>|<expr>`" set_bc_tos number => |tos| Action::Stream(StreamAction::SetTos(Side::Server, tos));
-    "`set-dst <expr>`" set_dst Shared::next_expr => Action::SetDst;
-    "`set-dst-port <expr>`" set_dst_port Shared::next_expr => Action::SetDstPort;
-    "`set-src <expr>`" set_src Shared::next_expr => Action::SetSrc;
-    "`set-src-port <expr>`" set_src_port Shared::next_expr => Action::SetSrcPort;
+    "`set-dst <expr>`" set_dst Shared::next_expr => |expr| Action::Stream(StreamAction::SetAddress(AddressPart::DestinationIp, expr));
+    "`set-dst-port <expr>`" set_dst_port Shared::next_expr => |expr| Action::Stream(StreamAction::SetAddress(AddressPart::DestinationPort, expr));
+    "`set-src <expr>`" set_src Shared::next_expr => |expr| Action::Stream(StreamAction::SetAddress(AddressPart::SourceIp, expr));
+    "`set-src-port <expr>`" set_src_port Shared::next_expr => |expr| Action::Stream(StreamAction::SetAddress(AddressPart::SourcePort, expr));
     "`set-log-level <level>|silent`" set_log_level |_: &mut Shared<'_>, cursor, _: Place| log_level(cursor) => |level| Action::Stream(StreamAction::SetLogLevel(level));
     "`set-priority-class <expr>`" set_priority_class Shared::next_expr => |expr| Action::Stream(StreamAction::SetPriorityClass(expr));
     "`set-priority-offset <expr>`" set_priority_offset Shared::next_expr => |expr| Action::Stream(StreamAction::SetPriorityOffset(expr));

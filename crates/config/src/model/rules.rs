@@ -88,10 +88,6 @@ pub enum HttpAction {
         time: Duration,
         at_least: Option<usize>,
     },
-    SetSrc(sample::Expr),
-    SetSrcPort(sample::Expr),
-    SetDst(sample::Expr),
-    SetDstPort(sample::Expr),
     /// Into a slot of [`super::Proxy::capture_request`] in `http-request`, else of [`super::Proxy::capture_response`].
     Capture {
         expr: sample::Expr,
@@ -128,7 +124,7 @@ impl HttpAction {
     }
 }
 
-/// What HTTP rules and rules about a stream's content do to a stream.
+/// What HTTP rules and TCP rules do to a stream, or to a connection before it has one.
 #[derive(Debug)]
 #[allow(missing_docs)]
 #[non_exhaustive]
@@ -140,6 +136,18 @@ pub enum StreamAction {
     SetPriorityClass(sample::Expr),
     /// Milliseconds.
     SetPriorityOffset(sample::Expr),
+    /// `set-src`, `set-src-port`, `set-dst`, `set-dst-port`.
+    SetAddress(AddressPart, sample::Expr),
+}
+
+/// The part of the addresses of a client's connection that a rule sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum AddressPart {
+    SourceIp,
+    SourcePort,
+    DestinationIp,
+    DestinationPort,
 }
 
 /// A side of the proxy.
@@ -352,10 +360,6 @@ pub enum TcpAction {
     Stream(StreamAction),
     /// `switch-mode http`: the stream goes on as HTTP.
     SwitchMode,
-    SetSrc(sample::Expr),
-    SetSrcPort(sample::Expr),
-    SetDst(sample::Expr),
-    SetDstPort(sample::Expr),
     /// `set-var`, `set-var-fmt`, `unset-var`.
     Var(sample::Assignment),
     SetRetries(Amount),

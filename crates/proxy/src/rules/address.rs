@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use config::model::AddressPart;
 use net::{Addr, ConnId, Driver};
 use sample::{Expr, Value};
 
@@ -15,19 +16,19 @@ impl Core {
         &mut self,
         cx: &Cx<'_, D>,
         conn: ConnId,
+        part: AddressPart,
         expr: &Expr,
-        part: Part,
         connection: bool,
     ) {
         let value = self.with_session(cx, conn, |scope| {
             let value = expr.eval(scope)?;
-            part.change(value, &scope.session.src, &scope.session.dst)
+            changed(part, value, &scope.session.src, &scope.session.dst)
         });
         let (Some(Some(addr)), Some(client)) = (value, self.conns.client(conn)) else {
             return;
         };
         let session = &mut client.session;
-        let (place, original) = if part.is_source() {
+        let (place, original) = if is_source(part) {
             (&mut session.src, &mut session.connection_src)
         } else {
             (&mut session.dst, &mut session.connection_dst)
@@ -38,50 +39,38 @@ impl Core {
         }
     }
 
-    /// `set-src` and its kin of a stream's rules: for that stream alone. Always true: it cannot fail.
+    /// `set-src` and its kin of a stream's rules: for that stream alone.
     pub(super) fn set_stream_address<D: Driver>(
         &mut self,
         cx: &Cx<'_, D>,
         stream: &mut Stream,
+        part: AddressPart,
         expr: &Expr,
-        part: Part,
-    ) -> bool {
+    ) {
         let value = self.with_scope(cx, stream, true, |scope| {
             let value = expr.eval(scope)?;
-            part.change(value, scope.src(), scope.dst())
+            changed(part, value, scope.src(), scope.dst())
         });
-        match (value.flatten(), part.is_source()) {
+        match (value.flatten(), is_source(part)) {
             (Some(addr), true) => stream.txn.src = Some(addr),
             (Some(addr), false) => stream.txn.dst = Some(addr),
             (None, _) => {}
         }
-        true
     }
 }
 
-/// The part of a session's addresses that a rule sets.
-#[derive(Clone, Copy)]
-pub(super) enum Part {
-    SourceIp,
-    SourcePort,
-    DestinationIp,
-    DestinationPort,
+fn is_source(part: AddressPart) -> bool {
+    matches!(part, AddressPart::SourceIp | AddressPart::SourcePort)
 }
 
-impl Part {
-    fn is_source(self) -> bool {
-        matches!(self, Part::SourceIp | Part::SourcePort)
-    }
-
-    /// The address with this part replaced by a rule's value; none for a value that is no such part.
-    fn change(self, value: Value<'_>, src: &Addr, dst: &Addr) -> Option<Addr> {
-        let addr = if self.is_source() { src } else { dst };
-        let (ip, port) = match self {
-            Part::SourceIp | Part::DestinationIp => (value.into_ip()?, addr.port()),
-            Part::SourcePort | Part::DestinationPort => {
-                (addr.ip()?, u16::try_from(value.into_int()?).ok()?)
-            }
-        };
-        Some(Addr::Inet(SocketAddr::new(ip, port)))
-    }
+/// The address with this part replaced by a rule's value; none for a value that is no such part.
+fn changed(part: AddressPart, value: Value<'_>, src: &Addr, dst: &Addr) -> Option<Addr> {
+    let addr = if is_source(part) { src } else { dst };
+    let (ip, port) = match part {
+        AddressPart::SourceIp | AddressPart::DestinationIp => (value.into_ip()?, addr.port()),
+        AddressPart::SourcePort | AddressPart::DestinationPort => {
+            (addr.ip()?, u16::try_from(value.into_int()?).ok()?)
+        }
+    };
+    Some(Addr::Inet(SocketAddr::new(ip, port)))
 }

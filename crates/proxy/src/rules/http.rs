@@ -5,7 +5,6 @@ use config::model::{HttpAction, HttpRule};
 use net::Driver;
 use sample::Waits;
 
-use super::address::Part;
 use super::{Outcome, RuleSet};
 use crate::engine::{Core, Cx};
 use crate::stream::Stream;
@@ -200,16 +199,6 @@ impl Core {
             HttpAction::EditPatterns(edit) => {
                 self.edit_patterns(cx, stream, edit);
                 true
-            }
-            HttpAction::SetSrc(expr) => self.set_stream_address(cx, stream, expr, Part::SourceIp),
-            HttpAction::SetSrcPort(expr) => {
-                self.set_stream_address(cx, stream, expr, Part::SourcePort)
-            }
-            HttpAction::SetDst(expr) => {
-                self.set_stream_address(cx, stream, expr, Part::DestinationIp)
-            }
-            HttpAction::SetDstPort(expr) => {
-                self.set_stream_address(cx, stream, expr, Part::DestinationPort)
             }
             HttpAction::Capture { expr, slot } => {
                 self.capture(cx, stream, set.is_response(), expr, *slot);

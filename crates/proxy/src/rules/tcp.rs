@@ -5,7 +5,6 @@ use net::{ConnId, Driver};
 use sample::{LogOrigin, Scope};
 
 use super::Verdict;
-use super::address::Part;
 use crate::conn::Stage;
 use crate::engine::{Core, Cx};
 use crate::running::deadline;
@@ -77,19 +76,9 @@ impl Core {
                     };
                     self.do_log_session(cx, conn, origin, *profile);
                 }
-                TcpAction::SetSrc(expr) => {
-                    self.set_address(cx, conn, expr, Part::SourceIp, connection)
+                TcpAction::Stream(action) => {
+                    self.connection_action(cx, conn, action, connection);
                 }
-                TcpAction::SetSrcPort(expr) => {
-                    self.set_address(cx, conn, expr, Part::SourcePort, connection)
-                }
-                TcpAction::SetDst(expr) => {
-                    self.set_address(cx, conn, expr, Part::DestinationIp, connection)
-                }
-                TcpAction::SetDstPort(expr) => {
-                    self.set_address(cx, conn, expr, Part::DestinationPort, connection)
-                }
-                TcpAction::Stream(action) => self.connection_action(cx, conn, action),
                 _ => debug_assert!(false, "an action without an implementation was accepted"),
             }
         }
@@ -163,18 +152,6 @@ impl Core {
                     self.do_log(cx, stream, LogOrigin::TcpRequest, *profile);
                 }
                 TcpAction::SetRetries(amount) => self.set_retries(cx, stream, amount),
-                TcpAction::SetSrc(expr) => {
-                    self.set_stream_address(cx, stream, expr, Part::SourceIp);
-                }
-                TcpAction::SetSrcPort(expr) => {
-                    self.set_stream_address(cx, stream, expr, Part::SourcePort);
-                }
-                TcpAction::SetDst(expr) => {
-                    self.set_stream_address(cx, stream, expr, Part::DestinationIp);
-                }
-                TcpAction::SetDstPort(expr) => {
-                    self.set_stream_address(cx, stream, expr, Part::DestinationPort);
-                }
                 _ => debug_assert!(false, "an action without an implementation was accepted"),
             }
         }

@@ -1,5 +1,5 @@
-//! Actions on how a stream's traffic is treated (manual §4.4): marks on its packets, the level of its log line, its place in
-//! the queues.
+//! Actions that HTTP rules and TCP rules share (manual §4.4): marks on packets, the level of a stream's log line, its place
+//! in the queues; addresses are in `address`.
 
 use config::model::{Number, Side, StreamAction};
 use net::{ConnId, Driver, Labels};
@@ -38,6 +38,9 @@ impl Core {
                 let labels = of_service(number, value);
                 self.label(cx, stream, *side, labels);
             }
+            StreamAction::SetAddress(part, expr) => {
+                self.set_stream_address(cx, stream, *part, expr);
+            }
             StreamAction::SetLogLevel(level) => stream.log_level = Some(*level),
             StreamAction::SetPriorityClass(expr) => {
                 if let Some(class) = value(expr) {
@@ -53,12 +56,13 @@ impl Core {
         }
     }
 
-    /// The same of a connection that has no stream yet: its marks.
+    /// The same of a connection that has no stream yet: its marks, its addresses. `connection`: as in `set_address`.
     pub(super) fn connection_action<D: Driver>(
         &mut self,
         cx: &mut Cx<'_, D>,
         conn: ConnId,
         action: &StreamAction,
+        connection: bool,
     ) {
         let value = |expr: &Expr| {
             let eval = |scope: &Scope<'_>| expr.eval(scope).and_then(Value::into_int);
@@ -67,6 +71,9 @@ impl Core {
         let labels = match action {
             StreamAction::SetMark(_, number) => marked(number, value),
             StreamAction::SetTos(_, number) => of_service(number, value),
+            StreamAction::SetAddress(part, expr) => {
+                return self.set_address(cx, conn, *part, expr, connection);
+            }
             _ => return debug_assert!(false, "an action of streams was accepted"),
         };
         cx.driver.label(conn, labels);
