@@ -369,3 +369,18 @@ pub enum TcpAction {
         profile: Option<usize>,
     },
 }
+
+impl TcpAction {
+    /// Whether it ends the evaluation of its set.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        matches!(
+            self,
+            TcpAction::Accept
+                | TcpAction::Reject
+                | TcpAction::SilentDrop { .. }
+                | TcpAction::SwitchMode
+                | TcpAction::Close
+        )
+    }
+}

@@ -122,26 +122,23 @@ impl Core {
                 }
                 _ => continue,
             }
+            if rule.action.is_final() {
+                stream.txn.last_rule = Some(rule.place);
+            }
             match &rule.action {
-                TcpAction::Accept => {
-                    stream.txn.last_rule = Some(rule.place);
-                    break;
-                }
+                TcpAction::Accept => break,
                 TcpAction::SwitchMode => {
-                    stream.txn.last_rule = Some(rule.place);
                     if stream.txn.is_http {
                         break;
                     }
                     return self.upgrade(cx, stream);
                 }
                 TcpAction::Reject | TcpAction::Close => {
-                    stream.txn.last_rule = Some(rule.place);
                     stream.ended_by(b'P', b'R');
                     self.cut(cx, stream);
                     return Step::Wait;
                 }
                 TcpAction::SilentDrop { rst_ttl } => {
-                    stream.txn.last_rule = Some(rule.place);
                     self.vanish(cx, stream, *rst_ttl, [b'P', b'R']);
                     return Step::Wait;
                 }
@@ -182,22 +179,17 @@ impl Core {
                 Some(sample::Verdict::Wait) if !last_chance => return Answer::Wait,
                 _ => continue,
             }
+            if rule.action.is_final() {
+                stream.txn.last_rule = Some(rule.place);
+            }
             match &rule.action {
-                TcpAction::Accept => {
-                    stream.txn.last_rule = Some(rule.place);
-                    break;
-                }
-                TcpAction::Close => {
-                    stream.txn.last_rule = Some(rule.place);
-                    return Answer::Close;
-                }
+                TcpAction::Accept => break,
+                TcpAction::Close => return Answer::Close,
                 TcpAction::Reject => {
-                    stream.txn.last_rule = Some(rule.place);
                     stream.ended_by(b'P', b'D');
                     return Answer::Refuse;
                 }
                 TcpAction::SilentDrop { rst_ttl } => {
-                    stream.txn.last_rule = Some(rule.place);
                     stream.ended_by(b'P', b'D');
                     if let Some(client) = stream.client {
                         cx.driver.vanish(client, *rst_ttl);
