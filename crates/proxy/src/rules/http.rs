@@ -193,7 +193,7 @@ impl Core {
             }
             // The stream.
             HttpAction::Var(assignment) => {
-                self.assign(cx, stream, assignment);
+                self.assign(cx, stream, assignment, None);
                 true
             }
             HttpAction::EditPatterns(edit) => {

@@ -23,7 +23,7 @@ impl Core {
         let ms = match amount {
             Amount::Fixed(ms) => Some(*ms),
             Amount::Expr(expr) => {
-                let value = self.number(cx, stream, expr);
+                let value = self.int(cx, stream, expr);
                 value.and_then(|value| u32::try_from(value).ok())
             }
         };
@@ -44,7 +44,7 @@ impl Core {
         let retries = match amount {
             Amount::Fixed(retries) => Some(*retries),
             Amount::Expr(expr) => {
-                let value = self.number(cx, stream, expr);
+                let value = self.int(cx, stream, expr);
                 let value = value.filter(|value| (0..=RETRIES_MAX).contains(value));
                 value.map(|value| value as u32)
             }
@@ -52,15 +52,5 @@ impl Core {
         if retries.is_some() {
             stream.txn.retries_max = retries;
         }
-    }
-
-    fn number<D: Driver>(
-        &self,
-        cx: &Cx<'_, D>,
-        stream: &Stream,
-        expr: &sample::Expr,
-    ) -> Option<i64> {
-        let value = self.with_scope(cx, stream, true, |scope| expr.eval(scope)?.into_int());
-        value.flatten()
     }
 }

@@ -17,7 +17,7 @@ mod waits;
 use config::model::HttpRule;
 use net::{ConnId, Driver};
 use sample::facts::Session;
-use sample::{Condition, LogFormat, LogOrigin, Scope};
+use sample::{Condition, Expr, LogFormat, LogOrigin, Scope};
 
 use crate::conn::Conns;
 use crate::engine::{Core, Cx};
@@ -113,20 +113,17 @@ impl Core {
         last_chance: bool,
         work: impl FnOnce(&Scope<'_>) -> R,
     ) -> Option<R> {
-        // What a rule waited for of the response's body.
-        let server = stream.server.filter(|_| stream.has_response());
-        let body = server.map_or(&[][..], |server| self.conns.input(server));
-        self.with_response_scope(cx, stream, last_chance, body, work)
+        self.with_answer_scope(cx, stream, last_chance, None, work)
     }
 
-    /// As [`Core::with_scope`], with bytes of a server that are no HTTP.
+    /// As [`Core::with_scope`]. `answer`: bytes of a server that are no HTTP, where rules about those run.
     #[inline]
-    pub fn with_response_scope<D: Driver, R>(
+    pub fn with_answer_scope<D: Driver, R>(
         &self,
         cx: &Cx<'_, D>,
         stream: &Stream,
         last_chance: bool,
-        response_data: &[u8],
+        answer: Option<&[u8]>,
         work: impl FnOnce(&Scope<'_>) -> R,
     ) -> Option<R> {
         let client = stream.client?;
@@ -144,11 +141,21 @@ impl Core {
             request: (stream.has_request() || stream.http_in_tcp).then_some(&stream.request),
             response: stream.has_response().then_some(&stream.response),
             request_data,
-            response_data,
+            response_data: answer.unwrap_or_else(|| {
+                // What a rule waited for of the response's body.
+                let server = stream.server.filter(|_| stream.has_response());
+                server.map_or(&[][..], |server| self.conns.input(server))
+            }),
             from_server: stream.is_answered(),
             last_chance,
         };
         Some(work(&scope))
+    }
+
+    /// An expression of a rule as a number, with what is known now.
+    fn int<D: Driver>(&self, cx: &Cx<'_, D>, stream: &Stream, expr: &Expr) -> Option<i64> {
+        self.with_scope(cx, stream, true, |scope| expr.eval(scope)?.into_int())
+            .flatten()
     }
 
     /// Whether a condition holds, with what is known now.

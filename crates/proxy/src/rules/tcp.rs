@@ -142,7 +142,7 @@ impl Core {
                     self.vanish(cx, stream, *rst_ttl, [b'P', b'R']);
                     return Step::Wait;
                 }
-                TcpAction::Var(assignment) => self.assign(cx, stream, assignment),
+                TcpAction::Var(assignment) => self.assign(cx, stream, assignment, None),
                 TcpAction::Capture { expr, slot } => self.capture(cx, stream, false, expr, *slot),
                 TcpAction::Stream(action) => self.stream_action(cx, stream, action, None),
                 TcpAction::DoLog { profile } => {
@@ -168,7 +168,7 @@ impl Core {
         for rule in &cx.running.proxy(stream.backend).tcp_response_content {
             let verdict = match &rule.condition {
                 Some(condition) => {
-                    self.with_response_scope(cx, stream, last_chance, bytes, |scope| {
+                    self.with_answer_scope(cx, stream, last_chance, Some(bytes), |scope| {
                         condition.test(scope)
                     })
                 }
@@ -197,9 +197,7 @@ impl Core {
                     return Answer::Refuse;
                 }
                 TcpAction::Stream(action) => self.stream_action(cx, stream, action, Some(bytes)),
-                TcpAction::Var(assignment) => {
-                    self.assign_with_response(cx, stream, assignment, bytes);
-                }
+                TcpAction::Var(assignment) => self.assign(cx, stream, assignment, Some(bytes)),
                 TcpAction::DoLog { profile } => {
                     self.do_log(cx, stream, LogOrigin::TcpResponse, *profile);
                 }

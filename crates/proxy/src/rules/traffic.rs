@@ -3,7 +3,7 @@
 
 use config::model::{Number, Side, StreamAction};
 use net::{ConnId, Driver, Labels};
-use sample::{Expr, Scope, Value};
+use sample::{Expr, Scope};
 
 use crate::engine::{Core, Cx};
 use crate::stream::Stream;
@@ -22,12 +22,9 @@ impl Core {
         answer: Option<&[u8]>,
     ) {
         let value = |expr: &Expr| {
-            let eval = |scope: &Scope<'_>| expr.eval(scope).and_then(Value::into_int);
-            match answer {
-                None => self.with_scope(cx, stream, true, eval),
-                Some(bytes) => self.with_response_scope(cx, stream, true, bytes, eval),
-            }
-            .flatten()
+            let eval = |scope: &Scope<'_>| expr.eval(scope)?.into_int();
+            self.with_answer_scope(cx, stream, true, answer, eval)
+                .flatten()
         };
         match action {
             StreamAction::SetMark(side, number) => {
@@ -65,7 +62,7 @@ impl Core {
         connection: bool,
     ) {
         let value = |expr: &Expr| {
-            let eval = |scope: &Scope<'_>| expr.eval(scope).and_then(Value::into_int);
+            let eval = |scope: &Scope<'_>| expr.eval(scope)?.into_int();
             self.with_session(cx, conn, eval).flatten()
         };
         let labels = match action {

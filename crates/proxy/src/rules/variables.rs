@@ -8,29 +8,16 @@ use crate::engine::{Core, Cx};
 use crate::stream::Stream;
 
 impl Core {
-    /// `set-var` and its kin in a rule of a stream.
+    /// `set-var` and its kin in a rule of a stream. `answer`: as in [`Core::with_answer_scope`].
     pub fn assign<D: Driver>(
         &mut self,
         cx: &Cx<'_, D>,
         stream: &mut Stream,
         assignment: &Assignment,
+        answer: Option<&[u8]>,
     ) {
         let mut text = std::mem::take(&mut self.text);
-        let change = self.with_scope(cx, stream, true, |scope| assignment.eval(scope, &mut text));
-        self.text = text;
-        self.change(cx, stream, assignment.var, change);
-    }
-
-    /// The same, with bytes of a server that are no HTTP.
-    pub fn assign_with_response<D: Driver>(
-        &mut self,
-        cx: &Cx<'_, D>,
-        stream: &mut Stream,
-        assignment: &Assignment,
-        bytes: &[u8],
-    ) {
-        let mut text = std::mem::take(&mut self.text);
-        let change = self.with_response_scope(cx, stream, true, bytes, |scope| {
+        let change = self.with_answer_scope(cx, stream, true, answer, |scope| {
             assignment.eval(scope, &mut text)
         });
         self.text = text;

@@ -57,10 +57,7 @@ impl Core {
         match pause {
             Pause::Time(time) => Some(time.as_millis() as u64),
             Pause::Computed(expr) => {
-                let value = self.with_scope(cx, stream, true, |scope| {
-                    expr.eval(scope).and_then(sample::Value::into_int)
-                });
-                let ms = value.flatten().filter(|ms| *ms > 0)?;
+                let ms = self.int(cx, stream, expr).filter(|ms| *ms > 0)?;
                 Some(ms.min(PAUSE_MS_MAX) as u64)
             }
         }
