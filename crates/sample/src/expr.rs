@@ -99,11 +99,13 @@ impl Expr {
         self.next(scope, &mut Cursor::default())
     }
 
-    /// Appends the sample as text, as HAProxy casts it to a string; nothing when there is none.
-    pub fn append_text(&self, scope: &Scope<'_>, out: &mut Vec<u8>) {
-        if let Some(value) = self.eval(scope) {
-            append_text(&value, out);
+    /// Appends the sample as text, as HAProxy casts it to a string; whether there is one.
+    pub fn append_text(&self, scope: &Scope<'_>, out: &mut Vec<u8>) -> bool {
+        let value = self.eval(scope);
+        if let Some(value) = &value {
+            append_text(value, out);
         }
+        value.is_some()
     }
 
     /// Appends the sample as bytes, as HAProxy casts it to binary; whether there is one.

@@ -263,11 +263,9 @@ impl Facts {
         let (expr, _) = compiler
             .expr(&[expr], Place::ALL)
             .unwrap_or_else(|error| panic!("{expr}: {error}"));
-        let scope = self.scope();
-        expr.eval(&scope)?;
         let mut out = Vec::new();
-        expr.append_text(&scope, &mut out);
-        Some(String::from_utf8_lossy(&out).into_owned())
+        expr.append_text(&self.scope(), &mut out)
+            .then(|| String::from_utf8_lossy(&out).into_owned())
     }
 }
 

@@ -23,11 +23,7 @@ impl Core {
         // A rule of a backend may name a slot that this frontend does not have (manual §4.4 capture).
         let Some(line) = lines.get(slot) else { return };
         let mut text = std::mem::take(&mut self.text);
-        let found = self.with_scope(cx, stream, true, |scope| {
-            let value = expr.eval(scope).is_some();
-            expr.append_text(scope, &mut text);
-            value
-        });
+        let found = self.with_scope(cx, stream, true, |scope| expr.append_text(scope, &mut text));
         if found == Some(true) {
             let kept = &text[..text.len().min(line.len)];
             let slots = match of_response {
