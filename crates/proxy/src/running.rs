@@ -65,7 +65,7 @@ pub struct Running {
     pub(crate) fullconn: Vec<u32>,
     /// Variables of scope `proc` (`set-var` of `global`).
     pub(crate) proc_vars: ProcVars,
-    /// Enabled backends by name.
+    /// Backends by name.
     backends: HashMap<Box<[u8]>, usize>,
     /// `tune.vars` limits what traffic sets.
     pub(crate) limits_vars: bool,

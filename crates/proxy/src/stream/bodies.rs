@@ -39,7 +39,6 @@ impl Core {
                 .tune
                 .bufsize_bytes
                 .saturating_sub(stream.request.wire_bytes()),
-            full: false,
         });
         let mut outlet = ToConn {
             driver: cx.driver,
@@ -52,11 +51,8 @@ impl Core {
             .upload
             .pump(bytes, &mut stream.trailers, &mut pending, &mut outlet);
         let backlog = outlet.backlog;
-        let (full, sent) = (
-            outlet.keeper.is_some_and(|keeper| keeper.full),
-            outlet.bytes,
-        );
-        stream.retriable &= !full;
+        let sent = outlet.bytes;
+        stream.retriable = outlet.keeper.is_some_and(|keeper| keeper.kept.is_some());
         if stream.server.is_some() {
             stream.txn.bytes_to_server += sent;
         }

@@ -17,13 +17,11 @@ pub(crate) enum Failure {
 
 /// Keeps the body of a request as it leaves, behind a head that leaves with it.
 pub(crate) struct Keeper<'a> {
-    /// None where nothing is kept.
+    /// None once it was too much.
     pub kept: Option<&'a mut Vec<u8>>,
     /// Bytes of the head that are still to leave.
     pub head_bytes: usize,
     pub bytes_max: usize,
-    /// It was too much.
-    pub full: bool,
 }
 
 impl Keeper<'_> {
@@ -36,7 +34,6 @@ impl Keeper<'_> {
         if kept.len() + body.len() > self.bytes_max {
             kept.clear();
             self.kept = None;
-            self.full = true;
         } else {
             kept.extend_from_slice(body);
         }
