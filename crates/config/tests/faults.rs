@@ -1033,6 +1033,14 @@ fn of_the_order_of_rules() {
             "previous 'http-request' action is final and has no condition attached, further entries are NOOP.",
         ),
         (
+            "http-request auth\n  http-request allow",
+            "previous 'http-request' action is final and has no condition attached, further entries are NOOP.",
+        ),
+        (
+            "http-request redirect location %[var(txn.a)] ignore-empty\n  http-request allow",
+            "",
+        ),
+        (
             "http-request deny if TRUE\n  http-request reject\n  redirect location /\n  use_backend b",
             "",
         ),

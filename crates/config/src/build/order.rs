@@ -68,15 +68,12 @@ impl ProxyBuild<'_, '_> {
 pub fn ends(rules: &[HttpRule], inherited: usize) -> bool {
     let own = rules.get(inherited..).unwrap_or_default();
     own.last().is_some_and(|rule| {
-        let last = matches!(
-            rule.action,
-            HttpAction::Allow
-                | HttpAction::Auth { .. }
-                | HttpAction::Deny(_)
-                | HttpAction::Tarpit(_)
-                | HttpAction::Return(_)
-                | HttpAction::Redirect(_)
-        );
+        let last = match &rule.action {
+            // HAProxy says nothing behind these.
+            HttpAction::Reject | HttpAction::SilentDrop { .. } => false,
+            HttpAction::Redirect(redirect) => !redirect.options.ignore_empty,
+            action => action.is_final(),
+        };
         last && rule.condition.is_none()
     })
 }

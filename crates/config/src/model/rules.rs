@@ -114,6 +114,7 @@ impl HttpAction {
         matches!(
             self,
             HttpAction::Allow
+                | HttpAction::Auth { .. }
                 | HttpAction::Return(_)
                 | HttpAction::Deny(_)
                 | HttpAction::Tarpit(_)

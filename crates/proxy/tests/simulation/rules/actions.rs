@@ -208,6 +208,7 @@ fn which_rule_decided() {
         ),
         ("http-request return status 200", at(18)),
         ("http-request redirect location /x", at(18)),
+        ("http-request auth", at(18)),
         (
             "http-request redirect location %[var(txn.none)] ignore-empty",
             "-:-/-/-".into(),
