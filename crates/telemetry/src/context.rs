@@ -1,0 +1,33 @@
+//! What one process tells the next about a span.
+
+use crate::{SpanId, TraceId};
+
+/// The identity of a span (W3C Trace Context §3.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpanContext {
+    /// The trace it belongs to.
+    pub trace_id: TraceId,
+    /// The span.
+    pub span_id: SpanId,
+    /// `trace-flags`.
+    pub flags: u8,
+    /// It came from another process.
+    pub remote: bool,
+}
+
+/// The flag of a span that is recorded (W3C Trace Context §3.2.2.5.1).
+pub const SAMPLED: u8 = 1;
+
+impl SpanContext {
+    /// Whether it names a span.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.trace_id.is_valid() && self.span_id.is_valid()
+    }
+
+    /// Whether whoever made it records the trace.
+    #[must_use]
+    pub fn is_sampled(&self) -> bool {
+        self.flags & SAMPLED != 0
+    }
+}

@@ -1,0 +1,15 @@
+//! Telemetry of the proxy: spans, log records and metrics, recorded while a stream lives, sampled when it ends, and encoded
+//! straight into OTLP.
+//!
+//! Nothing here does I/O or reads a clock. What is encoded goes into bounded queues ([`queue`]) that the exporters, on a
+//! thread of their own, empty; every record is counted ([`account`]).
+#![forbid(unsafe_code)]
+
+pub mod account;
+pub mod context;
+pub mod id;
+pub mod proto;
+pub mod queue;
+
+pub use context::SpanContext;
+pub use id::{Ids, SpanId, TraceId};

@@ -1,0 +1,88 @@
+//! Writing protobuf: just what encoders of OTLP need.
+//!
+//! Every function appends to a buffer. A message inside another is written with [`message`], which puts its length before it
+//! afterwards; lengths are minimal varints, so the bytes are those that every other encoder makes.
+
+/// Bytes that a varint takes.
+#[must_use]
+#[inline]
+pub fn varint_len(value: u64) -> usize {
+    // 7 bits a byte, at least one.
+    (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
+}
+
+/// A varint.
+#[inline]
+pub fn varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// The key of a field: its number and wire type 0 (varint), 1 (64 bits), 2 (bytes) or 5 (32 bits).
+#[inline]
+pub fn key(out: &mut Vec<u8>, field: u32, wire: u32) {
+    varint(out, u64::from(field << 3 | wire));
+}
+
+/// A field of type `uint*`, `int*`, `bool` or an enum.
+#[inline]
+pub fn uint(out: &mut Vec<u8>, field: u32, value: u64) {
+    key(out, field, 0);
+    varint(out, value);
+}
+
+/// A field of type `fixed64` or `sfixed64`.
+#[inline]
+pub fn fixed64(out: &mut Vec<u8>, field: u32, value: u64) {
+    key(out, field, 1);
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+/// A field of type `double`.
+#[inline]
+pub fn double(out: &mut Vec<u8>, field: u32, value: f64) {
+    fixed64(out, field, value.to_bits());
+}
+
+/// A field of type `fixed32`.
+#[inline]
+pub fn fixed32(out: &mut Vec<u8>, field: u32, value: u32) {
+    key(out, field, 5);
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+/// A field of type `bytes` or `string`.
+#[inline]
+pub fn bytes(out: &mut Vec<u8>, field: u32, value: &[u8]) {
+    key(out, field, 2);
+    varint(out, value.len() as u64);
+    out.extend_from_slice(value);
+}
+
+/// A field that is a message, which `write` appends.
+#[inline]
+pub fn message(out: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec<u8>)) {
+    key(out, field, 2);
+    // Room for the length that most have; the rest is moved.
+    let start = out.len();
+    out.push(0);
+    write(out);
+    let len = out.len() - start - 1;
+    if len < 0x80 {
+        out[start] = len as u8;
+        return;
+    }
+    let more = varint_len(len as u64) - 1;
+    let end = out.len();
+    out.resize(end + more, 0);
+    out.copy_within(start + 1..end, start + 1 + more);
+    let mut rest = len as u64;
+    for place in &mut out[start..start + more] {
+        *place = rest as u8 | 0x80;
+        rest >>= 7;
+    }
+    out[start + more] = rest as u8;
+}
