@@ -13,6 +13,7 @@ mod log_format;
 pub mod mutate;
 mod normalize;
 mod pattern;
+mod propagation;
 mod proxy;
 mod sniff;
 
@@ -23,6 +24,7 @@ pub use head::{h1_request, h1_response};
 pub use log_format::log_format;
 pub use normalize::normalize_uri;
 pub use pattern::{pattern_file, regex};
+pub use propagation::{b3, baggage, traceparent, tracestate};
 pub use proxy::proxy_protocol;
 pub use sniff::first_bytes;
 
@@ -93,6 +95,26 @@ pub const TARGETS: &[Target] = &[
         name: "expression",
         run: expression,
         words: EXPRESSION_WORDS,
+    },
+    Target {
+        name: "traceparent",
+        run: traceparent,
+        words: CONTEXT_WORDS,
+    },
+    Target {
+        name: "tracestate",
+        run: tracestate,
+        words: CONTEXT_WORDS,
+    },
+    Target {
+        name: "baggage",
+        run: baggage,
+        words: CONTEXT_WORDS,
+    },
+    Target {
+        name: "b3",
+        run: b3,
+        words: CONTEXT_WORDS,
     },
 ];
 
@@ -167,6 +189,13 @@ const PROXY_WORDS: &[&[u8]] = &[
 const FIRST_WORDS: &[&[u8]] = &[
     b"\x16\x03\x01", b"\x01\0\0", b"\x03\x03", b"\0\0", b"\0\x10", b"\0\x0a", b"\0\x33", b"\0\x02", b"\0", b"\xff\xff", b"\x80\x2e\x01",
     b"\x03\0\0", b"Cookie:", b" ", b"mstshash", b"=", b"\r\n", b"\r", b"DIST", b"ARGC", b"ARGV", b"DOTI", b"00000001", b"0000000a", b"ffffffff",
+];
+
+#[rustfmt::skip]
+const CONTEXT_WORDS: &[&[u8]] = &[
+    b"00-", b"01-", b"ff-", b"-00", b"-01", b"-d", b"-", b":", b"%3A", b"0000000000000000", b"4bf92f3577b34da6a3ce929d0e0e4736", b"00f067aa0ba902b7",
+    b" ", b"\t", b"\n", b",", b"=", b";", b"a=1", b"ot=", b"th:", b"th:c;", b"rv:0123456789abcd", b"k@t=v", b"key=", b"key=v;p=q", b"%2C", b"%ff", b"%", b"\"", b"\\",
+    b"true", b"false", b"1\n", b"0", b"1",
 ];
 
 /// The cuts of an input that are tried: all of a short one, some of a long one.
