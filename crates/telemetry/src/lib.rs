@@ -11,6 +11,7 @@ pub mod id;
 pub mod propagation;
 pub mod proto;
 pub mod queue;
+pub mod sampler;
 
 pub use context::SpanContext;
 pub use id::{Ids, SpanId, TraceId};

@@ -1,0 +1,221 @@
+//! The samplers that decide when a span begins (OpenTelemetry: Trace SDK, Sampling).
+//!
+//! A decision depends on nothing but its arguments, so every process that is given the same trace decides alike.
+
+use crate::propagation::tracestate;
+use crate::{SpanContext, TraceId};
+
+/// Decides whether spans are recorded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Sampler {
+    /// All.
+    AlwaysOn,
+    /// None.
+    AlwaysOff,
+    /// A share of all traces.
+    TraceIdRatio(Ratio),
+    /// As the parent was.
+    ParentBased(ParentBased),
+    /// A share of all traces that is told to others in `tracestate`.
+    Composite(Composite),
+}
+
+/// What [`Sampler::ParentBased`] asks, by the kind of the parent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ParentBased {
+    /// Where there is no parent.
+    pub root: Simple,
+    /// The parent came from elsewhere and is recorded.
+    pub remote_sampled: Simple,
+    /// The parent came from elsewhere and is not recorded.
+    pub remote_not_sampled: Simple,
+    /// The parent is a span of this process and is recorded.
+    pub local_sampled: Simple,
+    /// The parent is a span of this process and is not recorded.
+    pub local_not_sampled: Simple,
+}
+
+/// A sampler that asks no other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Simple {
+    /// All.
+    AlwaysOn,
+    /// None.
+    AlwaysOff,
+    /// A share of all traces.
+    TraceIdRatio(Ratio),
+}
+
+/// A share of all traces, by their identifiers' last 8 bytes: their first 63 bits are below `share * 2^63`. That is what the
+/// SDKs for Go and Rust do, so they agree; it is not the threshold of [`Composite`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ratio {
+    bound: u64,
+}
+
+/// Consistent probability sampling (OpenTelemetry: TraceState, Probability Sampling): a trace is kept if its 56 random bits
+/// (`rv` of its state, or the end of its identifier) are at least a threshold, and the threshold goes along as `th`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Composite {
+    /// With this threshold, whatever the parent's ([`tracestate::threshold_of`]): 0 keeps every trace, nothing none.
+    Probability(Option<u64>),
+    /// With the parent's threshold; without a parent, with this one.
+    ParentThreshold(Option<u64>),
+}
+
+/// What a sampler says of a span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// It is recorded.
+    pub sampled: bool,
+    /// The threshold that it was kept with, for its `tracestate`. See [`Sampler::writes_threshold`].
+    pub threshold: Option<u64>,
+}
+
+impl Default for ParentBased {
+    /// As the parent, and all without one.
+    fn default() -> ParentBased {
+        ParentBased {
+            root: Simple::AlwaysOn,
+            remote_sampled: Simple::AlwaysOn,
+            remote_not_sampled: Simple::AlwaysOff,
+            local_sampled: Simple::AlwaysOn,
+            local_not_sampled: Simple::AlwaysOff,
+        }
+    }
+}
+
+impl Ratio {
+    /// A share from 0 to 1; what is no number is 1.
+    #[must_use]
+    pub fn new(share: f64) -> Ratio {
+        let share = if share.is_nan() {
+            1.0
+        } else {
+            share.clamp(0.0, 1.0)
+        };
+        Ratio {
+            bound: (share * (1_u64 << 63) as f64) as u64,
+        }
+    }
+
+    #[inline]
+    fn keeps(self, trace: TraceId) -> bool {
+        let [.., a, b, c, d, e, f, g, h] = trace.0;
+        u64::from_be_bytes([a, b, c, d, e, f, g, h]) >> 1 < self.bound
+    }
+}
+
+impl Sampler {
+    /// Decides on a span of this trace. `parent` is its parent and `parent_state` the parent's `tracestate`; a parent that is
+    /// not valid is none.
+    #[must_use]
+    #[inline]
+    pub fn decide(
+        &self,
+        parent: Option<&SpanContext>,
+        parent_state: &[u8],
+        trace: TraceId,
+    ) -> Decision {
+        let parent = parent.filter(|parent| parent.is_valid());
+        match self {
+            Sampler::AlwaysOn => Decision::of(true),
+            Sampler::AlwaysOff => Decision::of(false),
+            Sampler::TraceIdRatio(ratio) => Decision::of(ratio.keeps(trace)),
+            Sampler::ParentBased(samplers) => Decision::of(samplers.of(parent).keeps(trace)),
+            Sampler::Composite(composite) => composite.decide(parent, parent_state, trace),
+        }
+    }
+
+    /// Whether a span's `tracestate` gets the decision's threshold, where none means that there is to be none
+    /// ([`tracestate::set_threshold`]). Otherwise the parent's state is passed on as it is.
+    #[must_use]
+    pub fn writes_threshold(&self) -> bool {
+        matches!(self, Sampler::Composite(_))
+    }
+}
+
+impl ParentBased {
+    #[inline]
+    fn of(&self, parent: Option<&SpanContext>) -> Simple {
+        let Some(parent) = parent else {
+            return self.root;
+        };
+        match (parent.remote, parent.is_sampled()) {
+            (true, true) => self.remote_sampled,
+            (true, false) => self.remote_not_sampled,
+            (false, true) => self.local_sampled,
+            (false, false) => self.local_not_sampled,
+        }
+    }
+}
+
+impl Simple {
+    #[inline]
+    fn keeps(self, trace: TraceId) -> bool {
+        match self {
+            Simple::AlwaysOn => true,
+            Simple::AlwaysOff => false,
+            Simple::TraceIdRatio(ratio) => ratio.keeps(trace),
+        }
+    }
+}
+
+impl From<Simple> for Sampler {
+    fn from(simple: Simple) -> Sampler {
+        match simple {
+            Simple::AlwaysOn => Sampler::AlwaysOn,
+            Simple::AlwaysOff => Sampler::AlwaysOff,
+            Simple::TraceIdRatio(ratio) => Sampler::TraceIdRatio(ratio),
+        }
+    }
+}
+
+impl Composite {
+    fn decide(self, parent: Option<&SpanContext>, state: &[u8], trace: TraceId) -> Decision {
+        let randomness = || tracestate::randomness(state).unwrap_or_else(|| trace.randomness());
+        match (self, parent) {
+            (Composite::Probability(threshold), None)
+            | (Composite::ParentThreshold(threshold), None) => {
+                // Whatever state there is belongs to no parent.
+                Decision::by_threshold(threshold, trace.randomness())
+            }
+            (Composite::Probability(threshold), Some(_)) => {
+                Decision::by_threshold(threshold, randomness())
+            }
+            (Composite::ParentThreshold(_), Some(parent)) => {
+                let sampled = parent.is_sampled();
+                let threshold = tracestate::threshold(state);
+                // One that contradicts the parent's flag is wrong, and so is erased.
+                let agrees =
+                    threshold.is_some_and(|threshold| (randomness() >= threshold) == sampled);
+                Decision {
+                    sampled,
+                    threshold: threshold.filter(|_| sampled && agrees),
+                }
+            }
+        }
+    }
+}
+
+impl Decision {
+    #[inline]
+    fn of(sampled: bool) -> Decision {
+        Decision {
+            sampled,
+            threshold: None,
+        }
+    }
+
+    #[inline]
+    fn by_threshold(threshold: Option<u64>, randomness: u64) -> Decision {
+        let threshold = threshold.filter(|threshold| randomness >= *threshold);
+        Decision {
+            sampled: threshold.is_some(),
+            threshold,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
