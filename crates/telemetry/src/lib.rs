@@ -8,6 +8,7 @@
 pub mod account;
 pub mod context;
 pub mod id;
+pub mod metrics;
 pub mod propagation;
 pub mod proto;
 pub mod queue;

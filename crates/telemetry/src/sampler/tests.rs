@@ -1,4 +1,3 @@
-
 use super::*;
 use crate::context::SAMPLED;
 use crate::propagation::tracestate::threshold_of;
