@@ -23,6 +23,7 @@ pub mod logging;
 pub mod names;
 pub mod options;
 pub mod order;
+pub mod otel;
 pub mod pages;
 pub mod patterns;
 pub mod persist;
@@ -37,7 +38,7 @@ pub mod values;
 
 use crate::diagnostic::Diagnostics;
 use crate::keywords::{self, Keyword, State, other};
-use crate::model::{Bind, Config, ErrorPage, Global};
+use crate::model::{Bind, Config, ErrorPage, Global, OtelFilter};
 use crate::suggest::closest;
 use crate::tree::{Section, Span, Tree};
 use line::{Fault, Line, Parse};
@@ -93,10 +94,19 @@ pub struct Shared<'a> {
     pub files: Vec<String>,
     /// How many rewrites by a regular expression there are.
     pub rewrites: usize,
+    /// What the files of filters hold.
+    pub filter_files: otel::Files,
+    /// The filters of all proxies so far.
+    pub otel: Vec<OtelFilter>,
 }
 
 /// Builds the typed configuration. It is whole only when `diagnostics` got no alert.
-pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> Config {
+pub fn build(
+    tree: &Tree,
+    settings: Settings,
+    filter_files: otel::Files,
+    diagnostics: &mut Diagnostics,
+) -> Config {
     let mut compiler = Compiler::new();
     let names = names::collect(tree, &mut compiler, diagnostics);
     let mut shared = Shared {
@@ -115,6 +125,8 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
         edited_patterns: Vec::new(),
         files: Vec::new(),
         rewrites: 0,
+        filter_files,
+        otel: Vec::new(),
     };
     let global = global_sections(tree, &mut shared);
     shared.bufsize_bytes = global.tune.bufsize_bytes;
@@ -135,6 +147,7 @@ pub fn build(tree: &Tree, settings: Settings, diagnostics: &mut Diagnostics) -> 
         needs,
         var_names,
         files: std::mem::take(&mut shared.files),
+        otel: std::mem::take(&mut shared.otel),
     };
     check::whole(&config, &mut shared);
     config

@@ -231,6 +231,16 @@ pub fn groups() -> Vec<Group> {
         group("Actions of `quic-initial`", false, actions::QUIC_INITIAL),
         group("Section names", false, other::SECTIONS),
     ];
+    groups.push(group(
+        "Section `otel-instrumentation` of a filter's file",
+        false,
+        crate::build::otel::instrumentation_keywords(),
+    ));
+    groups.push(group(
+        "Section `otel-scope` of a filter's file",
+        false,
+        crate::build::otel::scope_keywords(),
+    ));
     groups.extend(
         other::TABLES
             .iter()

@@ -35,7 +35,9 @@ pub fn load(
         build: options.build,
     };
     let (tree, mut diagnostics) = reader::read(inputs, &reading, environment);
-    let config = build::build(&tree, options.settings, &mut diagnostics);
+    let filter_files =
+        build::otel::files::read(&tree, options.build, environment, &mut diagnostics);
+    let config = build::build(&tree, options.settings, filter_files, &mut diagnostics);
     match diagnostics.refuses(options.zero_warning || config.global.zero_warning) {
         true => Err(diagnostics),
         false => Ok((config, diagnostics)),

@@ -4,6 +4,7 @@
 mod bind;
 mod global;
 mod log;
+mod otel;
 mod persist;
 mod proxy;
 mod rules;
@@ -12,6 +13,7 @@ mod server;
 pub use bind::*;
 pub use global::*;
 pub use log::*;
+pub use otel::*;
 pub use persist::*;
 pub use proxy::*;
 pub use rules::*;

@@ -112,6 +112,10 @@ pub enum ConnectError {
 pub trait Driver: Sockets {
     /// The time of this round.
     fn now(&self) -> Now;
+    /// The time of this moment, for what is measured within a round.
+    fn clock(&self) -> Now {
+        self.now()
+    }
     /// Sends `head` and then `body`, in one segment where they fit.
     fn send(&mut self, conn: ConnId, head: &[u8], body: &[u8]) -> Sent;
     /// Starts an outgoing connection; [`Engine::on_connected`] or [`Engine::on_close`] follows from the loop.

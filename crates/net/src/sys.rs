@@ -724,6 +724,12 @@ pub fn now() -> crate::Now {
     }
 }
 
+/// The monotonic clock alone, in nanoseconds.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    clock(libc::CLOCK_MONOTONIC)
+}
+
 /// Whether an address is the wildcard of its family, so that a connection's local address must be asked for.
 #[must_use]
 pub fn is_wildcard(addr: &Addr) -> bool {

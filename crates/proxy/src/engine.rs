@@ -72,6 +72,7 @@ pub(crate) struct Core {
     pub room_at_ms: u64,
     pub next_stream: std::ops::Range<u64>,
     pub logging: crate::logging::Logging,
+    pub tracing: crate::tracing::Worker,
 }
 
 /// Where the worker stands in its life.
@@ -121,6 +122,7 @@ impl Engine {
             room_at_ms: NEVER_MS,
             next_stream: 0..0,
             logging: crate::logging::Logging::default(),
+            tracing: crate::tracing::Worker::new(&running, worker, seed),
         };
         Engine { running, core }
     }
@@ -129,6 +131,11 @@ impl Engine {
     #[must_use]
     pub fn streams_in_use(&self) -> usize {
         self.core.streams.in_use()
+    }
+
+    /// The worker ends: what it has recorded and not yet handed over goes now.
+    pub fn finish(&mut self) {
+        self.core.flush_records(&self.running);
     }
 
     pub(crate) fn core(&self) -> &Core {
@@ -197,6 +204,7 @@ impl<D: Driver> net::Engine<D> for Engine {
             let now_ms = cx.now().ms();
             core.advance_life(cx);
             core.look_for_room(cx);
+            core.trace_timers(cx);
             while let Some(slot) = core.timers.expired(now_ms) {
                 let Some(conn) = core.conns.in_slot(slot) else {
                     continue;
@@ -223,6 +231,7 @@ impl<D: Driver> net::Engine<D> for Engine {
         };
         let timer_ms = self.core.timers.next_ms().unwrap_or(NEVER_MS);
         let next_ms = timer_ms.min(life_ms).min(self.core.room_at_ms);
+        let next_ms = next_ms.min(self.core.tracing.next_ms());
         (next_ms != NEVER_MS).then_some(next_ms)
     }
 

@@ -31,8 +31,10 @@ mod running;
 mod server;
 mod shared;
 mod stream;
+mod tracing;
 mod world;
 
 pub use engine::{Engine, Message};
 pub use running::{ListenerInfo, LogTargetId, Process, Running};
 pub use shared::Shared;
+pub use tracing::{Filter, FilterExport, Switches};

@@ -6,6 +6,7 @@ use config::model::{
 use http::h1::{self, Strictness};
 use http::{Head, Method};
 use net::Driver;
+use telemetry::Event;
 
 use crate::engine::{Core, Cx};
 use crate::error_pages;
@@ -283,6 +284,7 @@ impl Core {
         // A request that was not read has no stream yet in HAProxy: no rule sees its answer.
         if stream.phase != Phase::RequestHead && !stream.rules_failed {
             self.respond(cx, stream);
+            self.trace(cx, stream, Event::HttpReply);
             (stream.head_read, stream.body_read) = (0, body.len());
             if !self.after_response_rules(cx, stream) {
                 return self.error_page(cx, stream, 500);

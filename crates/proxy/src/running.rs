@@ -69,6 +69,8 @@ pub struct Running {
     backends: HashMap<Box<[u8]>, usize>,
     /// `tune.vars` limits what traffic sets.
     pub(crate) limits_vars: bool,
+    /// Filters `opentelemetry`.
+    pub(crate) tracing: crate::tracing::Filters,
     /// Facts of the process.
     pub process: Process,
 }
@@ -86,6 +88,8 @@ pub struct Process {
     pub utc_offset_seconds: i32,
     /// When the process started.
     pub started: net::Now,
+    /// Random numbers: what identifiers of traces begin with.
+    pub trace_seed: [u64; 2],
 }
 
 impl Running {
@@ -116,7 +120,9 @@ impl Running {
         let slots = config.slots;
         let paces = crate::pace::is_limited(&config);
         let fullconn = fullconn(&config);
+        let tracing = crate::tracing::Filters::new(&config, process.trace_seed[0]);
         let mut running = Running {
+            tracing,
             proc_vars: ProcVars::new(slots.proc),
             backends: backends(&config),
             limits_vars: config.global.var_limits.any(),
@@ -137,6 +143,17 @@ impl Running {
         };
         running.set_proc_vars();
         running
+    }
+
+    /// The filters, by the index in [`Config::otel`].
+    #[must_use]
+    pub fn filters(&self) -> &[crate::Filter] {
+        &self.tracing.filters
+    }
+
+    /// Says where a filter's records go; until then they are dropped.
+    pub fn export_filter(&mut self, filter: usize, export: crate::FilterExport) {
+        self.tracing.filters[filter].export = export;
     }
 
     /// The backend of this name, if a stream can go there: what is HTTP stays so.

@@ -150,6 +150,15 @@ impl Expr {
         }
     }
 
+    /// The text that it is whatever comes; none where it depends on something or is no text.
+    #[must_use]
+    pub fn constant_text(&self) -> Option<&[u8]> {
+        match self.constant() {
+            Some(Some(Value::Str(text))) => Some(text),
+            _ => None,
+        }
+    }
+
     /// The list that `http_auth_group` looks its users up in.
     pub(crate) fn userlist(&self) -> Option<&crate::auth::Userlist> {
         match &self.program.start {

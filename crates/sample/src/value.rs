@@ -52,6 +52,11 @@ impl<'a> Value<'a> {
         Value::Str(bytes.into())
     }
 
+    /// Appends it as text, as HAProxy casts it to a string.
+    pub fn append_text(&self, out: &mut Vec<u8>) {
+        crate::cast::append_text(self, out);
+    }
+
     /// The type of this value; never [`Kind::Any`] or [`Kind::Addr`].
     #[must_use]
     pub fn kind(&self) -> Kind {

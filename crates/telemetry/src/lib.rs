@@ -9,10 +9,15 @@ pub mod account;
 pub mod context;
 pub mod id;
 pub mod metrics;
+pub mod program;
 pub mod propagation;
 pub mod proto;
 pub mod queue;
+pub mod record;
 pub mod sampler;
+pub mod sampling;
 
 pub use context::SpanContext;
 pub use id::{Ids, SpanId, TraceId};
+pub use program::{Event, Program};
+pub use record::Trace;

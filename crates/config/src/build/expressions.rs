@@ -122,7 +122,8 @@ impl Shared<'_> {
         Ok((var, when))
     }
 
-    fn condition(
+    /// The words from `index` on: nothing, or a condition of these ACLs.
+    pub fn condition(
         &mut self,
         acls: &Acls,
         line: &Line<'_>,

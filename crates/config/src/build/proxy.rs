@@ -3,7 +3,7 @@
 
 use super::line::{Fault, Line, Parse};
 use super::{
-    Shared, did_you_mean, logging, options as option_parsers, order, server, unknown, values,
+    Shared, did_you_mean, logging, options as option_parsers, order, otel, server, unknown, values,
 };
 use crate::keywords::{self, Sections, State, options, proxy::KEYWORDS, timeouts};
 use crate::model::{Global, Mode, Proxy};
@@ -38,6 +38,8 @@ pub struct ProxyBuild<'a, 'd> {
     pub sections: Sections,
     /// The statements are those of `defaults`, read for a proxy that starts from it.
     pub inherited: bool,
+    /// Its filters, as they were declared.
+    pub filters: Vec<otel::Declared>,
 }
 
 impl ProxyBuild<'_, '_> {
@@ -186,6 +188,18 @@ impl ProxyBuild<'_, '_> {
 
 /// `acl`
 pub fn acl(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let result = named_acl(build.shared, &mut build.acls, line);
+    result.inspect_err(|fault| {
+        if !line.arg(2).is_empty() {
+            build
+                .broken_acls
+                .push((line.arg(1).to_owned(), fault.clone()));
+        }
+    })
+}
+
+/// An `acl` line of any section, into the conditions of that section.
+pub fn named_acl(shared: &mut Shared<'_>, acls: &mut Acls, line: &Line<'_>) -> Parse {
     let name = line.need(1, || {
         "'acl' expects a name and a condition as arguments.".into()
     })?;
@@ -204,16 +218,9 @@ pub fn acl(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let context = format!("error detected while parsing ACL '{name}'");
     line.need(2, || format!("{context} : missing fetch method."))?;
     let words = line.texts(2);
-    let result = build
-        .shared
-        .compiler
-        .acl(&mut build.acls, name, &words, Place::ALL);
-    build.shared.warnings(line, 2);
-    result.map_err(|error| {
-        let fault = line.expr_fault(2, &error, &context);
-        build.broken_acls.push((name.to_owned(), fault.clone()));
-        fault
-    })
+    let result = shared.compiler.acl(acls, name, &words, Place::ALL);
+    shared.warnings(line, 2);
+    result.map_err(|error| line.expr_fault(2, &error, &context))
 }
 
 /// `description`

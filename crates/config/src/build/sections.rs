@@ -4,7 +4,7 @@ use super::inherit::Rules;
 use super::line::Line;
 use super::names::is_proxy;
 use super::proxy::{ProxyBuild, mode_named, statement};
-use super::{Shared, cookie, did_you_mean, logging, order, server};
+use super::{Shared, cookie, did_you_mean, logging, order, otel, server};
 use crate::keywords::Sections;
 use crate::model::{Global, Proxy};
 use crate::tree::{Section, Tree, Word};
@@ -211,6 +211,7 @@ fn open<'a, 'd>(
         kind,
         sections,
         inherited: false,
+        filters: Vec::new(),
     }
 }
 
@@ -227,6 +228,8 @@ fn proxy(
         _ => "listen",
     };
     let mut build = open(section, kind, global, shared);
+    let sections = chain.iter().copied().chain([section]);
+    build.open_filters(sections.flat_map(|section| &section.statements));
     for parent in chain {
         inherit(&mut build, parent);
     }
@@ -234,6 +237,7 @@ fn proxy(
     set_mode_first(&mut build, section);
     own(&mut build, section);
     logging::finish(&mut build);
+    finish_filters(&mut build, index);
     let mut proxy = build.proxy;
     if proxy.cookie.as_ref().is_some_and(|cookie| cookie.dynamic)
         && let Some(key) = &proxy.dynamic_cookie_key
@@ -244,6 +248,16 @@ fn proxy(
         proxy.default_backend = Some(index);
     }
     proxy
+}
+
+/// Compiles the filters of a proxy: all of its conditions are known.
+fn finish_filters(build: &mut ProxyBuild<'_, '_>, proxy: usize) {
+    for declared in std::mem::take(&mut build.filters) {
+        let mut filter = otel::compile(build, &declared).unwrap_or_default();
+        filter.proxy = proxy;
+        build.proxy.otel.push(build.shared.otel.len());
+        build.shared.otel.push(filter);
+    }
 }
 
 fn set_mode_first(build: &mut ProxyBuild<'_, '_>, section: &Section) {

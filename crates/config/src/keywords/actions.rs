@@ -4,7 +4,7 @@ use super::{Keyword, Sections};
 use crate::build::http_rules::{self as http, HttpParser, headers, redirect, target};
 use crate::build::stream_actions::{http as http_stream, tcp as tcp_stream};
 use crate::build::tcp_rules::{self as tcp, TcpParser};
-use crate::build::{limits, patterns};
+use crate::build::{limits, otel, patterns};
 
 type H = Keyword<HttpParser>;
 type T = Keyword<TcpParser>;
@@ -32,6 +32,7 @@ pub const HTTP_REQUEST: &[Keyword<HttpParser>] = &[
     H::not_yet("do-resolve*", S, "Resolves a name into a variable."),
     H::yes("early-hint", S, headers::early_hint, "Sends a header of an early hint."),
     H::yes("normalize-uri", S, target::normalize_uri, "Normalises the URI."),
+    H::yes("otel-group", S, otel::http_group, "Runs a group of scopes of a filter `opentelemetry`."),
     H::yes("pause", S, http::pause, "Waits."),
     H::yes("redirect", S, redirect::request, "Redirects."),
     H::yes("reject", S, http::reject, "Closes the connection without an answer."),
@@ -100,6 +101,7 @@ pub const HTTP_RESPONSE: &[Keyword<HttpParser>] = &[
     H::yes("del-map*", S, patterns::del_map, "Removes a key from a map."),
     H::yes("deny", S, http::deny_response, "Answers with an error."),
     H::yes("do-log", S, http_stream::do_log, "Emits a log line now."),
+    H::yes("otel-group", S, otel::http_group, "Runs a group of scopes of a filter `opentelemetry`."),
     H::yes("pause", S, http::pause, "Waits."),
     H::yes("redirect", S, redirect::response, "Redirects."),
     H::yes("replace-header", S, headers::replace_header, "Rewrites a header by a pattern."),
@@ -145,6 +147,7 @@ pub const HTTP_AFTER_RESPONSE: &[Keyword<HttpParser>] = &[
     H::yes("del-headers-bin", S, headers::del_headers_bin, "Removes headers in binary form."),
     H::yes("del-map*", S, patterns::del_map, "Removes a key from a map."),
     H::yes("do-log", S, http_stream::do_log, "Emits a log line now."),
+    H::yes("otel-group", S, otel::http_group, "Runs a group of scopes of a filter `opentelemetry`."),
     H::yes("replace-header", S, headers::replace_header, "Rewrites a header by a pattern."),
     H::yes("replace-value", S, headers::replace_value, "Rewrites the values of a header by a pattern."),
     H::not_yet("sc-add-gpc*", S, "Adds to a general purpose counter."),
@@ -228,6 +231,7 @@ pub const TCP_CONTENT: &[Keyword<TcpParser>] = &[
     T::yes("capture", S, tcp::capture, "Keeps a sample for the logs."),
     T::yes("do-log", S, tcp_stream::do_log, "Emits a log line now."),
     T::not_yet("do-resolve*", S, "Resolves a name into a variable."),
+    T::yes("otel-group", S, otel::tcp_group, "Runs a group of scopes of a filter `opentelemetry`."),
     T::yes("reject", S, tcp::reject, "Closes the connection without an answer."),
     T::not_yet("sc-add-gpc*", S, "Adds to a general purpose counter."),
     T::not_yet("sc-inc-gpc*", S, "Increments a general purpose counter."),
@@ -267,6 +271,7 @@ pub const TCP_RESPONSE: &[Keyword<TcpParser>] = &[
     T::yes("accept", S, tcp::accept, "Lets the connection pass."),
     T::yes("close", S, tcp::close, "Closes the connection to the server."),
     T::yes("do-log", S, tcp_stream::do_log, "Emits a log line now."),
+    T::yes("otel-group", S, otel::tcp_group, "Runs a group of scopes of a filter `opentelemetry`."),
     T::yes("reject", S, tcp::reject, "Closes the connection without an answer."),
     T::not_yet("sc-add-gpc*", S, "Adds to a general purpose counter."),
     T::not_yet("sc-inc-gpc*", S, "Increments a general purpose counter."),

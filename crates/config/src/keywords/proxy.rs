@@ -3,7 +3,7 @@
 use super::{Keyword, at::*};
 use crate::build::proxy::ProxyParser;
 use crate::build::{
-    backend, cookie, frontend, http_rules, logging, pages, persist, proxy, tcp_rules,
+    backend, cookie, frontend, http_rules, logging, otel, pages, persist, proxy, tcp_rules,
 };
 
 type K = Keyword<ProxyParser>;
@@ -47,7 +47,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("errorloc302", DFB, pages::errorloc302, "The same as `errorloc`."),
     K::yes("errorloc303", DFB, pages::errorloc303, "`errorloc` with status 303."),
     K::not_yet("external-check", DB, CHECKS),
-    K::not_yet("filter", FB, "Adds a filter to the proxy's streams."),
+    K::yes("filter", DFB, otel::statement, "Adds a filter to the proxy's streams: `opentelemetry`."),
     K::not_yet("filter-sequence", FB, "The order of the filters."),
     K::yes("force-be-switch", F, persist::force_be_switch, "Lets a request reach a disabled backend."),
     K::yes("force-persist", B, persist::force, "Lets a request reach a server that is down."),

@@ -22,6 +22,8 @@ pub struct Config {
     pub var_names: sample::vars::VarNames,
     /// The files that rules stand in: what [`sample::RulePlace`] counts.
     pub files: Vec<String>,
+    /// Filters `opentelemetry` of all proxies.
+    pub otel: Vec<super::OtelFilter>,
 }
 
 /// Section `global` (manual §3).

@@ -123,6 +123,8 @@ pub struct Proxy {
     pub unique_id_header: Option<String>,
     /// By status code: the whole response, or the redirect of `errorloc*`.
     pub error_pages: Vec<(u16, ErrorPage)>,
+    /// Filters `opentelemetry`: the indices in [`super::Config::otel`].
+    pub otel: Vec<usize>,
     /// In order.
     pub http_request: Vec<HttpRule>,
     /// In order.

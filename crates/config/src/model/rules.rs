@@ -1,6 +1,6 @@
 //! Rules and what they do (manual §4.3, §4.4).
 
-use super::{Amount, TimeoutKind};
+use super::{Amount, OtelGroup, TimeoutKind};
 use std::time::Duration;
 
 use http::normalize::Normalizer;
@@ -97,6 +97,8 @@ pub enum HttpAction {
     DoLog {
         profile: Option<usize>,
     },
+    /// `otel-group`
+    OtelGroup(OtelGroup),
     Return(Reply),
     Deny(Reply),
     Tarpit(Reply),
@@ -369,6 +371,8 @@ pub enum TcpAction {
     DoLog {
         profile: Option<usize>,
     },
+    /// `otel-group`
+    OtelGroup(OtelGroup),
 }
 
 impl TcpAction {

@@ -14,6 +14,7 @@ mod response;
 use config::model::{Mode, Proxy, ServerTarget};
 use http::{FieldId, Head, Name};
 use net::Driver;
+use telemetry::Event;
 
 use crate::engine::{Core, Cx};
 use crate::stream::phases::Step;
@@ -87,6 +88,7 @@ impl Core {
 
     /// `use-server`, then cookies.
     pub fn assign_server<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
+        self.trace(cx, stream, Event::ProcessServerRulesRequest);
         if cx.running.binds[stream.backend] {
             self.use_server(cx, stream);
             let proxy = cx.running.proxy(stream.backend);
@@ -103,10 +105,12 @@ impl Core {
             }
         }
         self.request_cookies(cx, stream);
-        Step::Go(match stream.txn.is_http {
-            true => Phase::PrepareRequest,
-            false => Phase::SelectServer,
-        })
+        if stream.txn.is_http {
+            return Step::Go(Phase::PrepareRequest);
+        }
+        self.trace(cx, stream, Event::TcpRdpCookieRequest);
+        self.trace(cx, stream, Event::ProcessStickingRulesRequest);
+        Step::Go(Phase::SelectServer)
     }
 
     fn use_server<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &mut Stream) {

@@ -6,6 +6,7 @@ use http::FieldName;
 use net::Driver;
 use net::timers::NEVER_MS;
 use sample::LogFormat;
+use telemetry::Event;
 
 use crate::engine::{Core, Cx};
 use crate::running::deadline;
@@ -47,6 +48,7 @@ impl Core {
         stream: &mut Stream,
         place: (usize, usize),
     ) {
+        self.trace(cx, stream, Event::HttpTarpitRequest);
         stream.tarpit = Some(place);
         stream.phase = Phase::Tarpit;
         if let Some(client) = stream.client {

@@ -4,6 +4,7 @@
 use config::model::{HttpAction, HttpRule};
 use net::Driver;
 use sample::Waits;
+use telemetry::program::Direction;
 
 use super::{Outcome, RuleSet};
 use crate::engine::{Core, Cx};
@@ -218,6 +219,14 @@ impl Core {
             }
             HttpAction::Stream(action) => {
                 self.stream_action(cx, stream, action, None);
+                true
+            }
+            HttpAction::OtelGroup(group) => {
+                let direction = match set.is_response() {
+                    false => Direction::Request,
+                    true => Direction::Response,
+                };
+                self.trace_group(cx, stream, (place.0, *group), direction);
                 true
             }
             HttpAction::DoLog { profile } => {

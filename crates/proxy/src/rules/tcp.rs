@@ -3,6 +3,7 @@
 use config::model::{TcpAction, TcpRule};
 use net::{ConnId, Driver};
 use sample::{LogOrigin, Scope};
+use telemetry::program::Direction;
 
 use super::Verdict;
 use crate::conn::Stage;
@@ -148,6 +149,9 @@ impl Core {
                 TcpAction::DoLog { profile } => {
                     self.do_log(cx, stream, LogOrigin::TcpRequest, *profile);
                 }
+                TcpAction::OtelGroup(group) => {
+                    self.trace_group(cx, stream, (proxy, *group), Direction::Request);
+                }
                 TcpAction::SetRetries(amount) => self.set_retries(cx, stream, amount),
                 _ => debug_assert!(false, "an action without an implementation was accepted"),
             }
@@ -200,6 +204,10 @@ impl Core {
                 TcpAction::Var(assignment) => self.assign(cx, stream, assignment, Some(bytes)),
                 TcpAction::DoLog { profile } => {
                     self.do_log(cx, stream, LogOrigin::TcpResponse, *profile);
+                }
+                TcpAction::OtelGroup(group) => {
+                    let of = (stream.backend, *group);
+                    self.trace_group(cx, stream, of, Direction::Response);
                 }
                 _ => debug_assert!(false, "an action without an implementation was accepted"),
             }

@@ -44,7 +44,8 @@ impl Core {
         }
     }
 
-    fn change<D: Driver>(
+    /// Changes a variable that a stream can reach.
+    pub fn change<D: Driver>(
         &mut self,
         cx: &Cx<'_, D>,
         stream: &mut Stream,

@@ -2,6 +2,7 @@
 
 use net::timers::NEVER_MS;
 use net::{ConnId, Driver, Sent};
+use telemetry::Event;
 
 use super::finish::phase_letter;
 use super::phases::Step;
@@ -66,6 +67,9 @@ impl Core {
             }
             Ok(used) => {
                 stream.txn.bytes_in += used as u64;
+                if stream.upload.done && stream.server.is_some() {
+                    self.trace(cx, stream, Event::HttpEndRequest);
+                }
                 let wait = if stream.upload.done || backlog {
                     NEVER_MS
                 } else {
@@ -161,6 +165,9 @@ impl Core {
     pub fn transfer<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
         if !stream.download.done {
             return Step::Wait;
+        }
+        if stream.txn.server_status != 0 {
+            self.trace(cx, stream, Event::HttpEndResponse);
         }
         if !stream.upload.done {
             if stream.upload.coding != Coding::Discard {

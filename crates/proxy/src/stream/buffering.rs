@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::h1::{self, Framing};
 use net::Driver;
+use telemetry::Event;
 
 use super::phases::Step;
 use super::{Phase, Stream};
@@ -13,6 +14,8 @@ use crate::running::deadline;
 impl Core {
     /// `option http-buffer-request` of the frontend.
     pub fn frontend_body<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
+        self.trace(cx, stream, Event::HttpWaitRequest);
+        self.trace(cx, stream, Event::HttpBodyRequest);
         let wanted = cx
             .running
             .proxy(stream.frontend)

@@ -23,6 +23,7 @@ impl Core {
         self.release_server(cx, stream);
         self.leave_backend(stream);
         // The line's counters name who else is there: `fc` still has this client, `bc` and `sc` no longer this stream.
+        self.trace_end(cx, stream);
         self.log_stream(cx, stream);
         self.forget_vars(cx, stream);
         stream.phase = Phase::Done;

@@ -153,6 +153,8 @@ pub(crate) struct Stream {
     pub labels: net::Labels,
     /// The log line's level, where a rule set it.
     pub log_level: Option<config::model::LogLevel>,
+    /// What filters record of it.
+    pub tracing: crate::tracing::Tracing,
 }
 
 impl Stream {
@@ -219,6 +221,7 @@ impl Stream {
             body_read,
             labels,
             log_level,
+            tracing,
         } = self;
         *phase = Phase::RequestHead;
         (*client, *server, *target, *avoid, *tarpit) = (None, None, None, None, None);
@@ -258,6 +261,7 @@ impl Stream {
         (*head_read, *body_read) = (0, 0);
         *labels = net::Labels::default();
         *log_level = None;
+        tracing.reset();
         txn.reset();
         *log_moments = Moments::default();
         request.clear();

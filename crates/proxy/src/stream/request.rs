@@ -5,6 +5,7 @@ use http::h1::{self, Framing, Strictness};
 use http::{Method, Version};
 use net::Driver;
 use sample::LogOrigin;
+use telemetry::Event;
 
 use super::buffering::framed;
 use super::phases::Step;
@@ -169,6 +170,8 @@ impl Core {
     }
 
     pub fn frontend_content<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
+        self.trace_begin(cx, stream);
+        self.trace(cx, stream, Event::FrontendTcpRequest);
         let next = if stream.txn.is_http {
             Phase::FrontendBody
         } else {
@@ -190,10 +193,12 @@ impl Core {
         if stream.backend == stream.frontend {
             return Step::Go(next);
         }
+        self.trace(cx, stream, Event::BackendTcpRequest);
         self.content_rules(cx, stream, stream.backend, next)
     }
 
     pub fn frontend_request<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
+        self.trace(cx, stream, Event::FrontendHttpRequest);
         self.request_rules(cx, stream, stream.frontend, Phase::SwitchBackend)
     }
 
@@ -202,6 +207,7 @@ impl Core {
         if stream.backend == stream.frontend {
             return Step::Go(next);
         }
+        self.trace(cx, stream, Event::BackendHttpRequest);
         self.request_rules(cx, stream, stream.backend, next)
     }
 
@@ -227,6 +233,7 @@ impl Core {
 
     /// `use_backend` in order, then `default_backend`; a `listen` serves itself.
     pub fn switch_backend<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
+        self.trace(cx, stream, Event::SwitchingRulesRequest);
         if stream.backend_counted {
             // Chosen before the stream became HTTP.
             return self.backend_chosen(cx, stream);
@@ -294,6 +301,7 @@ impl Core {
         stream.backend_counted = true;
         self.count(Count::Backend(backend));
         self.mark(cx, Pace::Streams(backend));
+        self.trace_backend(cx, stream);
         match is_http == backend_is_http {
             true => self.backend_chosen(cx, stream),
             false => self.upgrade(cx, stream),
@@ -346,6 +354,7 @@ impl Core {
 
     /// What the proxy itself changes of a request: who it comes from, and how its connection goes on.
     pub fn prepare_request<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
+        self.trace(cx, stream, Event::HttpProcessRequest);
         stream.request_processed(cx.now());
         if stream.body_cut {
             self.client_aborted(cx, stream);
@@ -382,6 +391,9 @@ impl Core {
         let retry_on = &backend.retry_on;
         stream.retriable =
             retry_on.keeps_requests() && !stream.retried_never && !stream.wants_tunnel;
+        self.trace(cx, stream, Event::TcpRdpCookieRequest);
+        self.trace(cx, stream, Event::ProcessStickingRulesRequest);
+        self.trace(cx, stream, Event::HttpHeadersRequest);
         Step::Go(Phase::SelectServer)
     }
 }

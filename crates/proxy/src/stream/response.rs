@@ -6,6 +6,7 @@ use http::{Method, Version};
 use net::timers::NEVER_MS;
 use net::{Driver, Sent};
 use sample::LogOrigin;
+use telemetry::Event;
 
 use super::buffering::framed;
 use super::phases::Step;
@@ -25,6 +26,7 @@ impl Core {
         let (Some(server), Some(client)) = (stream.server, stream.client) else {
             return Step::Wait;
         };
+        self.trace_server(cx, stream);
         let chunked = stream.parsed.framing == Framing::Chunked;
         stream.upload.coding = if chunked {
             Coding::Chunked
@@ -43,6 +45,7 @@ impl Core {
         if stream.upload.done {
             stream.txn.bytes_to_server += (stream.sent.len() + stream.kept.len()) as u64;
             self.send(cx, server, &stream.sent, &stream.kept);
+            self.trace(cx, stream, Event::HttpEndRequest);
         } else {
             // The body that is here already leaves with the head: the client's input has its turn before this entry
             // point is over, and sends the head in any case.
@@ -206,6 +209,9 @@ impl Core {
 
     /// `http-response` of the backend, then of the frontend.
     pub fn response_rules<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
+        self.trace(cx, stream, Event::HttpWaitResponse);
+        self.trace(cx, stream, Event::ProcessStoreRulesResponse);
+        self.trace(cx, stream, Event::HttpResponse);
         let resumed = stream.waiting_rule.map(|(proxy, _)| proxy);
         let content = &cx.running.proxy(stream.backend).tcp_response_content;
         if !content.is_empty() && resumed.is_none() {
@@ -247,6 +253,7 @@ impl Core {
             self.fail(cx, stream, 500);
             return Step::Wait;
         }
+        self.trace(cx, stream, Event::HttpHeadersResponse);
         if stream.response.status() != stream.txn.server_status {
             stream.reframe();
         }

@@ -15,6 +15,7 @@ impl Core {
         let Some(client) = stream.client else {
             return Step::Wait;
         };
+        self.trace_server(cx, stream);
         stream.phase = Phase::Tunnel;
         stream.upload.done = true;
         self.tunnel_deadlines(cx, stream);

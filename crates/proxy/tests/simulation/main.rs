@@ -17,6 +17,7 @@ mod server;
 mod setups;
 mod stage;
 mod tcp;
+mod traces;
 mod worker;
 
 use setups::Setup;

@@ -211,8 +211,13 @@ fn setup(name: &'static str, lines: &str) -> Setup {
     }
 }
 
-/// Loads a configuration.
+/// Loads a configuration to be shared.
 pub fn running(text: &str) -> Arc<Running> {
+    Arc::new(load_running(text))
+}
+
+/// Loads a configuration.
+pub fn load_running(text: &str) -> Running {
     let input = Input {
         name: "sim.cfg".into(),
         text: text.as_bytes().to_vec(),
@@ -224,7 +229,7 @@ pub fn running(text: &str) -> Arc<Running> {
         zero_warning: false,
     };
     match load(&[input], options, &mut Environment::new()) {
-        Ok((config, _)) => Arc::new(Running::new(config, spangate_proxy::Process::default())),
+        Ok((config, _)) => Running::new(config, spangate_proxy::Process::default()),
         Err(diagnostics) => panic!("{text}\n{diagnostics:?}"),
     }
 }

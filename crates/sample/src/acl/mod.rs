@@ -28,6 +28,15 @@ impl Acls {
         self.find(name).is_some()
     }
 
+    /// These and those of `over`, which stand in place of these where names are the same.
+    #[must_use]
+    pub fn overlaid(&self, over: &Acls) -> Acls {
+        let own = self.list.iter().filter(|(name, _)| !over.contains(name));
+        Acls {
+            list: own.chain(&over.list).cloned().collect(),
+        }
+    }
+
     fn find(&self, name: &str) -> Option<&Acl> {
         self.list
             .iter()

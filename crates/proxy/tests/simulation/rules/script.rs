@@ -23,12 +23,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use net::{Accepted, Addr, Close, Engine as _, ListenerId};
-use spangate_proxy::{Engine, Message, Shared};
+use spangate_proxy::{Engine, Message, Running, Shared};
 
 use crate::driver::SimDriver;
 use crate::setups::running;
 
-const DEFAULTS: &str = "
+pub const DEFAULTS: &str = "
 defaults
     mode http
     timeout client 10s
@@ -60,7 +60,15 @@ pub fn play(name: &str, lines: &str, script: &str) {
     } else {
         "    server one 127.0.0.1:81\n"
     };
-    let running = running(&format!("{DEFAULTS}{lines}\n{server}"));
+    play_running(
+        name,
+        running(&format!("{DEFAULTS}{lines}\n{server}")),
+        script,
+    );
+}
+
+/// Plays a script with a configuration; gives the engine back as it is then.
+pub fn play_running(name: &str, running: Arc<Running>, script: &str) -> Engine {
     let shared = Arc::new(Shared::new(&running, 1));
     let engine = Engine::new(running.clone(), shared.clone(), 0, 1);
     let mut driver = SimDriver::new(running.listeners.len());
@@ -88,6 +96,7 @@ pub fn play(name: &str, lines: &str, script: &str) {
             .or_else(|| play.driver.faults.first().cloned());
         assert!(checks.is_none(), "{name}: after `{line}`: {checks:?}");
     }
+    play.engine
 }
 
 /// Bytes as a script writes them.

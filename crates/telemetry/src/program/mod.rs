@@ -1,0 +1,390 @@
+//! What an `otel.cfg` compiles to: names are numbers, keys are encoded, expressions are programs.
+//!
+//! Made once by the configuration; run by the engine at the events of a stream. Every list is bounded by the file it came
+//! from.
+
+mod event;
+mod value;
+
+pub use event::{Direction, Event};
+pub use value::{Evaluated, Value, int};
+
+use http::FieldName;
+use sample::{Assignment, Condition, Expr, VarRef};
+
+use crate::propagation::{Format, tracestate};
+use crate::sampling::Policy;
+
+/// A name of a span in [`Program::spans`]: a stream has one open span of a name at most.
+pub type SpanSlot = u16;
+/// A name of an extracted context in [`Program::contexts`].
+pub type ContextSlot = u16;
+/// An interned text in [`Program::texts`].
+pub type TextId = u16;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Program {
+    /// Names of spans.
+    pub spans: Vec<Box<str>>,
+    /// Names of contexts, and where each was carried.
+    pub contexts: Vec<ContextName>,
+    /// Keys of attributes, names of events: as protobuf fields number 1, with their keys and lengths.
+    pub texts: Vec<Box<[u8]>>,
+    /// In the order of the file.
+    pub scopes: Vec<Scope>,
+    /// In the order of the file.
+    pub groups: Vec<Group>,
+    /// By event: scopes that run then, in the order of the file.
+    pub by_event: Vec<Vec<u32>>,
+    /// The events with scopes ([`Event::bit`]).
+    pub events: u32,
+    /// What updates record.
+    pub instruments: Vec<crate::metrics::Instrument>,
+    /// The period of `on-idle-timeout` in milliseconds.
+    pub idle_ms: Option<u64>,
+    /// Decides at the end of a stream; none is all that its sampler took.
+    pub policies: Vec<Policy>,
+    /// A sampled parent from elsewhere is kept whatever the policies say.
+    pub honours_parent: bool,
+    /// `option require-context`.
+    pub require_context: bool,
+    /// `exception`, `exception.type`, `exception.message`.
+    pub exception_texts: [TextId; 3],
+}
+
+/// A context that scopes extract.
+#[derive(Debug)]
+pub struct ContextName {
+    /// As written.
+    pub name: Box<str>,
+    /// What its end removes from the message: fields that begin with this.
+    pub header_prefix: Option<Box<str>>,
+    /// What its end unsets.
+    pub vars: Option<[VarRef; 3]>,
+}
+
+/// A list of scopes that a rule runs.
+#[derive(Debug)]
+pub struct Group {
+    /// As written.
+    pub name: Box<str>,
+    /// In the order of the `scopes` lines.
+    pub scopes: Vec<u32>,
+}
+
+/// An `otel-scope`.
+#[derive(Debug, Default)]
+pub struct Scope {
+    /// As written.
+    pub name: Box<str>,
+    /// When it runs by itself.
+    pub event: Option<Event>,
+    /// None is always.
+    pub condition: Option<Condition>,
+    /// `idle-timeout`.
+    pub idle_ms: Option<u64>,
+    /// In order.
+    pub extracts: Vec<Extract>,
+    /// `set-var`, by variable.
+    pub set_vars: Vec<FirstMatch<VarRef, Assignment>>,
+    /// In order.
+    pub spans: Vec<SpanLine>,
+    /// `set-var-ctx`, by variable.
+    pub set_var_ctx: Vec<FirstMatch<VarRef, ContextField>>,
+    /// `instrument update`.
+    pub updates: Vec<Update>,
+    /// In order.
+    pub logs: Vec<LogLine>,
+    /// `unset-var`, by variable.
+    pub unset_vars: Vec<FirstMatch<VarRef, ()>>,
+    /// Spans and contexts that end with it.
+    pub finish: Finish,
+    /// `otel-stop`: one that holds ends all.
+    pub stop: Vec<Option<Condition>>,
+}
+
+/// Lines about one thing: the first whose condition holds counts.
+#[derive(Debug)]
+pub struct FirstMatch<K, V> {
+    /// What they are about.
+    pub key: K,
+    /// In order; a condition of none always holds.
+    pub lines: Vec<(Option<Condition>, V)>,
+}
+
+impl<K, V> FirstMatch<K, V> {
+    /// The line that counts.
+    #[inline]
+    pub fn matching(&self, scope: &sample::Scope<'_>) -> Option<&V> {
+        let holds = |condition: &Option<Condition>| {
+            condition
+                .as_ref()
+                .is_none_or(|condition| condition.matches(scope))
+        };
+        self.lines
+            .iter()
+            .find(|(condition, _)| holds(condition))
+            .map(|(_, value)| value)
+    }
+}
+
+/// Where a context is read from or written to.
+#[derive(Debug)]
+pub struct Carrier {
+    /// Fields of W3C, under a prefix: `traceparent`, `tracestate`, `baggage`.
+    pub headers: Option<[FieldName; 3]>,
+    /// Fields with the names that everyone knows; the first of which there is one is read, all are written.
+    pub formats: Vec<Format>,
+    /// Variables: `traceparent`, `tracestate`, `baggage`.
+    pub vars: Option<[VarRef; 3]>,
+}
+
+/// `extract`
+#[derive(Debug)]
+pub struct Extract {
+    /// What it is called.
+    pub context: ContextSlot,
+    /// Where it comes from.
+    pub from: Carrier,
+}
+
+/// A reference to a span, or to an extracted context where no such span is open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ref {
+    /// The span of that name.
+    pub span: Option<SpanSlot>,
+    /// The context of that name.
+    pub context: Option<ContextSlot>,
+}
+
+/// What a span is to its trace (`SpanKind` of OTLP).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub enum SpanKind {
+    Internal = 1,
+    #[default]
+    Server = 2,
+    Client = 3,
+    Producer = 4,
+    Consumer = 5,
+}
+
+/// A `span` line and what belongs to it.
+#[derive(Debug, Default)]
+pub struct SpanLine {
+    /// Its name.
+    pub name: SpanSlot,
+    /// None starts a trace.
+    pub parent: Option<Ref>,
+    /// `root`: said for the reader of the file.
+    pub is_root: bool,
+    /// See there.
+    pub kind: SpanKind,
+    /// The span is defined here (a parent, a link, a kind, `root`): one that is open may only be named by others.
+    pub defines: bool,
+    /// Applied all.
+    pub links: Vec<Link>,
+    /// By key.
+    pub attributes: Vec<FirstMatch<TextId, Value>>,
+    /// In the order of the first line of each name.
+    pub events: Vec<EventLines>,
+    /// By key: names of baggage.
+    pub baggage: Vec<FirstMatch<Box<[u8]>, Value>>,
+    /// The first that holds.
+    pub status: Option<FirstMatch<(), Status>>,
+    /// Applied all.
+    pub exceptions: Vec<Exception>,
+    /// Where its context goes.
+    pub inject: Option<Carrier>,
+}
+
+impl SpanLine {
+    /// Nothing is evaluated for it.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.attributes.is_empty()
+            && self.events.is_empty()
+            && self.baggage.is_empty()
+            && self.status.is_none()
+            && self.exceptions.is_empty()
+            && self
+                .links
+                .iter()
+                .all(|link| link.condition.is_none() && link.attributes.is_empty())
+    }
+}
+
+/// `link`
+#[derive(Debug)]
+pub struct Link {
+    /// What is linked; what is not there is passed over.
+    pub to: Vec<Ref>,
+    /// Of the link.
+    pub attributes: Vec<(TextId, Value)>,
+    /// None is always.
+    pub condition: Option<Condition>,
+}
+
+/// The `event` lines of one name: one event of the span.
+#[derive(Debug)]
+pub struct EventLines {
+    /// The event's name.
+    pub name: TextId,
+    /// `time`, of the first line that says one.
+    pub time: Option<Time>,
+    /// By key.
+    pub attributes: Vec<FirstMatch<TextId, Value>>,
+}
+
+/// A moment that a sample tells.
+#[derive(Debug)]
+pub struct Time {
+    /// Nanoseconds of its unit.
+    pub unit_ns: u64,
+    /// Since the UNIX epoch.
+    pub value: Value,
+}
+
+/// `status`
+#[derive(Debug)]
+pub struct Status {
+    /// See there; none leaves the span as it is (`ignore`).
+    pub code: Option<StatusCode>,
+    /// What is said about it.
+    pub description: Option<Value>,
+}
+
+/// `Status.StatusCode` of OTLP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub enum StatusCode {
+    #[default]
+    Unset = 0,
+    Ok = 1,
+    Error = 2,
+}
+
+/// `exception`
+#[derive(Debug)]
+pub struct Exception {
+    /// `exception.type`.
+    pub kind: Value,
+    /// `exception.message`.
+    pub message: Option<Value>,
+    /// Further ones.
+    pub attributes: Vec<(TextId, Value)>,
+    /// None is always.
+    pub condition: Option<Condition>,
+}
+
+/// What `set-var-ctx` reads of a span or a context.
+#[derive(Debug)]
+pub struct ContextField {
+    /// Whose.
+    pub of: Ref,
+    /// Which.
+    pub field: Field,
+}
+
+/// A field of a context.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub enum Field {
+    TraceId,
+    SpanId,
+    TraceFlags,
+    Traceparent,
+    Sampled,
+    Valid,
+    Remote,
+    /// All of it, or one member.
+    Baggage(Option<Box<[u8]>>),
+    /// All of it, or one member.
+    Tracestate(Option<Box<[u8]>>),
+}
+
+/// `instrument update`
+#[derive(Debug)]
+pub struct Update {
+    /// Its place in [`Program::instruments`].
+    pub instrument: u32,
+    /// What is recorded: of the `instrument` line of this scope, else of the first.
+    pub value: Expr,
+    /// In the order of the file.
+    pub attributes: Vec<(TextId, Value)>,
+    /// None is always.
+    pub condition: Option<Condition>,
+}
+
+/// `log-record`
+#[derive(Debug)]
+pub struct LogLine {
+    /// `SeverityNumber` of OTLP: 1 to 24.
+    pub severity: u8,
+    /// `event`.
+    pub event: Option<Box<str>>,
+    /// Whose it is, where that is open.
+    pub span: Option<SpanSlot>,
+    /// When it happened; none is now.
+    pub time: Option<Time>,
+    /// In the order of the file.
+    pub attributes: Vec<(TextId, Value)>,
+    /// Its text.
+    pub body: Value,
+    /// None is always.
+    pub condition: Option<Condition>,
+}
+
+/// `finish`
+#[derive(Debug, Default)]
+pub struct Finish {
+    /// `*`
+    pub all: bool,
+    /// `*req*`
+    pub requests: bool,
+    /// `*res*`
+    pub responses: bool,
+    /// By name.
+    pub spans: Vec<SpanSlot>,
+    /// By name.
+    pub contexts: Vec<ContextSlot>,
+}
+
+impl Finish {
+    /// It names nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        !self.all
+            && !self.requests
+            && !self.responses
+            && self.spans.is_empty()
+            && self.contexts.is_empty()
+    }
+}
+
+impl Program {
+    /// The least threshold of its draws: what a trace's flag says before its end. None where no policy decides.
+    #[must_use]
+    pub fn outcome(&self) -> Option<u64> {
+        if self.policies.is_empty() {
+            return None;
+        }
+        let draws = self.policies.iter().filter_map(|policy| match policy.rule {
+            // A draw that a condition may forbid promises nothing.
+            crate::sampling::Rule::Probability(threshold) if policy.condition.is_none() => {
+                Some(threshold)
+            }
+            _ => None,
+        });
+        Some(draws.min().unwrap_or(tracestate::THRESHOLD_MAX))
+    }
+
+    /// The scopes of an event.
+    #[must_use]
+    pub fn scopes_of(&self, event: Event) -> &[u32] {
+        self.by_event.get(event as usize).map_or(&[], Vec::as_slice)
+    }
+}

@@ -1,0 +1,93 @@
+//! Texts of one stream, one behind the other.
+
+use super::TEXT_BYTES_MAX;
+
+/// A text of an [`Arena`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Text {
+    start: u32,
+    len: u32,
+}
+
+impl Text {
+    /// No bytes.
+    pub const EMPTY: Text = Text { start: 0, len: 0 };
+
+    /// Whether it has no bytes.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn len(self) -> usize {
+        self.len as usize
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Arena {
+    bytes: Vec<u8>,
+}
+
+/// Memory that an arena keeps between streams at most, in bytes.
+const KEPT_BYTES_MAX: usize = 64 * 1024;
+
+impl Arena {
+    /// Forgets all texts.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        if self.bytes.capacity() > KEPT_BYTES_MAX {
+            self.bytes = Vec::new();
+        }
+    }
+
+    /// A text's bytes.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, text: Text) -> &[u8] {
+        let start = text.start as usize;
+        self.bytes
+            .get(start..start + text.len())
+            .unwrap_or_default()
+    }
+
+    /// Keeps a text; one that is too much is empty.
+    #[inline]
+    pub fn text(&mut self, text: &[u8]) -> Text {
+        if self.bytes.len() + text.len() > TEXT_BYTES_MAX {
+            return Text::EMPTY;
+        }
+        let start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(text);
+        Text {
+            start,
+            len: text.len() as u32,
+        }
+    }
+
+    /// Keeps what `write` appends; what is too much is empty.
+    #[inline]
+    pub fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Text {
+        let start = self.bytes.len();
+        write(&mut self.bytes);
+        let len = self.bytes.len().saturating_sub(start);
+        if self.bytes.len() > TEXT_BYTES_MAX {
+            self.bytes.truncate(start);
+            return Text::EMPTY;
+        }
+        Text {
+            start: start as u32,
+            len: len as u32,
+        }
+    }
+
+    /// Keeps what `write` makes of an old text.
+    pub fn edit(&mut self, old: Text, write: impl FnOnce(&[u8], &mut Vec<u8>)) -> Text {
+        // The old one is read while the new one is written behind it.
+        let before = self.get(old).to_vec();
+        self.write(|out| write(&before, out))
+    }
+}

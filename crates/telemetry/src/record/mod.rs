@@ -1,0 +1,488 @@
+//! A stream's records: spans and log records as plain data, until the stream's end decides whether they are encoded.
+//!
+//! Everything lies in a few vectors that are used again for the next stream; texts lie in one buffer ([`Arena`]). What a
+//! stream may hold is bounded, and what does not fit is counted.
+
+mod arena;
+mod encode;
+mod log;
+mod outbox;
+
+pub use arena::{Arena, Text};
+pub use encode::{Kept, key_value};
+pub use log::Log;
+pub use outbox::{Counts, Outbox};
+
+use net::Now;
+
+use crate::program::{
+    ContextSlot, Direction, Evaluated, Program, SpanKind, SpanSlot, StatusCode, TextId,
+};
+use crate::sampler::Sampler;
+use crate::{Ids, SpanContext, SpanId, TraceId, context::SAMPLED};
+
+/// Spans that one stream may record; more are dropped.
+pub const SPANS_MAX: usize = 1024;
+/// Attributes, events, links and log records together that one stream may record; more are dropped.
+pub const DETAILS_MAX: usize = 16 * 1024;
+/// Bytes of texts that one stream may record; longer ones are cut to nothing.
+pub const TEXT_BYTES_MAX: usize = 1 << 20;
+
+/// The place of the next one in a list of a stream's records, plus one; 0 is none.
+type Next = u32;
+
+/// A span of this stream.
+pub type SpanIndex = usize;
+
+/// A span as it is recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// Its name.
+    pub name: SpanSlot,
+    /// What it is to its trace.
+    pub kind: SpanKind,
+    /// `status`.
+    pub status: StatusCode,
+    /// The event that made it belongs to this side.
+    pub direction: Direction,
+    /// Its identity, as others see it.
+    pub context: SpanContext,
+    /// The span that it is a part of; invalid for the first of a trace.
+    pub parent: SpanId,
+    /// The parent is in another process.
+    pub parent_is_remote: bool,
+    /// It is encoded when its stream is kept.
+    pub is_recorded: bool,
+    /// When it began.
+    pub start: Now,
+    /// When it ended, monotonic; 0 while it is open.
+    pub end_mono_ns: u64,
+    /// What `status` says.
+    pub status_text: Text,
+    /// `tracestate`.
+    pub state: Text,
+    /// `baggage`.
+    pub baggage: Text,
+    first_attribute: Next,
+    last_attribute: Next,
+    first_event: Next,
+    last_event: Next,
+    first_link: Next,
+    last_link: Next,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Attribute {
+    next: Next,
+    key: TextId,
+    value: Evaluated,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct SpanEvent {
+    next: Next,
+    name: TextId,
+    wall_ns: u64,
+    first_attribute: Next,
+    last_attribute: Next,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct SpanLink {
+    next: Next,
+    to: SpanContext,
+    state: Text,
+    first_attribute: Next,
+    last_attribute: Next,
+}
+
+/// A context that came from elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub struct Extracted {
+    /// The span that it names; invalid where none was understood.
+    pub context: SpanContext,
+    /// `tracestate`.
+    pub state: Text,
+    /// `baggage`.
+    pub baggage: Text,
+    /// The event that extracted it belongs to this side.
+    pub direction: Direction,
+}
+
+/// What a new span belongs to.
+#[derive(Clone, Copy, Debug)]
+pub struct Parent {
+    /// Its identity.
+    pub context: SpanContext,
+    /// `tracestate`.
+    pub state: Text,
+    /// `baggage`.
+    pub baggage: Text,
+}
+
+/// How a span's flag of being sampled is found.
+#[derive(Clone, Copy, Debug)]
+pub struct Head<'a> {
+    /// Decides when a span begins, where nothing decides later.
+    pub sampler: &'a Sampler,
+    /// The threshold of the draw at the end of the stream ([`Program::outcome`]): all is recorded until then.
+    pub outcome: Option<u64>,
+    /// A parent's flag is passed on.
+    pub honours_parent: bool,
+}
+
+/// Whose attributes: the place of a span, or of something of it.
+#[derive(Clone, Copy, Debug)]
+pub enum Owner {
+    /// A span.
+    Span(SpanIndex),
+    /// An event, as [`Trace::event`] gave it.
+    Event(u32),
+    /// A link, as [`Trace::link`] gave it.
+    Link(u32),
+    /// A log record, as [`Trace::log`] gave it.
+    Log(u32),
+}
+
+/// The records of one stream for one filter.
+#[derive(Debug, Default)]
+pub struct Trace {
+    /// Texts.
+    pub arena: Arena,
+    spans: Vec<Span>,
+    attributes: Vec<Attribute>,
+    events: Vec<SpanEvent>,
+    links: Vec<SpanLink>,
+    logs: Vec<Log>,
+    /// By name: the place of the open span, plus one.
+    open: Vec<u16>,
+    contexts: Vec<Option<Extracted>>,
+    /// Spans that were not recorded because there were too many.
+    pub spans_dropped: u32,
+    /// Log records likewise.
+    pub logs_dropped: u32,
+}
+
+impl Trace {
+    /// Forgets everything and keeps the memory; ready for a stream of this program.
+    pub fn begin(&mut self, program: &Program) {
+        self.arena.clear();
+        self.spans.clear();
+        self.attributes.clear();
+        self.events.clear();
+        self.links.clear();
+        self.logs.clear();
+        self.open.clear();
+        self.open.resize(program.spans.len(), 0);
+        self.contexts.clear();
+        self.contexts.resize(program.contexts.len(), None);
+        (self.spans_dropped, self.logs_dropped) = (0, 0);
+    }
+
+    /// Its spans, in the order in which they began.
+    #[must_use]
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// How many log records there are.
+    #[must_use]
+    pub fn log_count(&self) -> usize {
+        self.logs.len()
+    }
+
+    /// A span of this stream.
+    #[must_use]
+    pub fn span(&self, span: SpanIndex) -> &Span {
+        &self.spans[span]
+    }
+
+    /// To change what is not a list.
+    pub fn span_mut(&mut self, span: SpanIndex) -> &mut Span {
+        &mut self.spans[span]
+    }
+
+    /// The open span of a name.
+    #[must_use]
+    #[inline]
+    pub fn open_span(&self, name: SpanSlot) -> Option<SpanIndex> {
+        match self.open.get(usize::from(name)) {
+            Some(0) | None => None,
+            Some(place) => Some(usize::from(*place) - 1),
+        }
+    }
+
+    /// An extracted context.
+    #[must_use]
+    pub fn context(&self, name: ContextSlot) -> Option<&Extracted> {
+        self.contexts.get(usize::from(name))?.as_ref()
+    }
+
+    /// Whether some extracted context names a span.
+    #[must_use]
+    pub fn has_valid_context(&self) -> bool {
+        let contexts = self.contexts.iter().flatten();
+        contexts.into_iter().any(|found| found.context.is_valid())
+    }
+
+    /// Keeps an extracted context.
+    pub fn extracted(&mut self, name: ContextSlot, found: Extracted) {
+        if let Some(place) = self.contexts.get_mut(usize::from(name)) {
+            *place = Some(found);
+        }
+    }
+
+    /// Forgets an extracted context; whether there was one.
+    pub fn forget_context(&mut self, name: ContextSlot) -> bool {
+        let place = self.contexts.get_mut(usize::from(name));
+        place.and_then(Option::take).is_some()
+    }
+
+    /// Begins a span. `parent`: none begins a trace. None is given where the stream has too many.
+    #[inline]
+    pub fn start_span(
+        &mut self,
+        name: SpanSlot,
+        kind: SpanKind,
+        parent: Option<Parent>,
+        direction: Direction,
+        at: Now,
+        (ids, head): (&mut Ids, Head<'_>),
+    ) -> Option<SpanIndex> {
+        if self.spans.len() >= SPANS_MAX {
+            self.spans_dropped += 1;
+            return None;
+        }
+        let valid = parent.filter(|parent| parent.context.is_valid());
+        let trace_id = match &valid {
+            Some(parent) => parent.context.trace_id,
+            None => ids.trace_id(),
+        };
+        // The baggage of a context without a span is inherited all the same.
+        let baggage = parent.map_or(Text::EMPTY, |parent| parent.baggage);
+        let mut state = valid.map_or(Text::EMPTY, |parent| parent.state);
+        let sampled = self.is_sampled(valid.as_ref(), &mut state, trace_id, head);
+        let place = self.spans.len();
+        self.spans.push(Span {
+            name,
+            kind,
+            status: StatusCode::Unset,
+            direction,
+            context: SpanContext {
+                trace_id,
+                span_id: ids.span_id(),
+                flags: if sampled { SAMPLED } else { 0 },
+                remote: false,
+            },
+            parent: valid.map_or_else(SpanId::default, |parent| parent.context.span_id),
+            parent_is_remote: valid.is_some_and(|parent| parent.context.remote),
+            is_recorded: sampled || head.outcome.is_some(),
+            start: at,
+            end_mono_ns: 0,
+            status_text: Text::EMPTY,
+            state,
+            baggage,
+            first_attribute: 0,
+            last_attribute: 0,
+            first_event: 0,
+            last_event: 0,
+            first_link: 0,
+            last_link: 0,
+        });
+        if let Some(open) = self.open.get_mut(usize::from(name)) {
+            *open = place as u16 + 1;
+        }
+        Some(place)
+    }
+
+    #[inline]
+    fn is_sampled(
+        &mut self,
+        parent: Option<&Parent>,
+        state: &mut Text,
+        trace_id: TraceId,
+        head: Head<'_>,
+    ) -> bool {
+        let context = parent.map(|parent| &parent.context);
+        if let Some(threshold) = head.outcome {
+            return match context {
+                Some(context) if !context.remote || head.honours_parent => context.is_sampled(),
+                _ => trace_id.randomness() >= threshold,
+            };
+        }
+        if matches!(head.sampler, Sampler::AlwaysOn) {
+            return true;
+        }
+        let decision = head
+            .sampler
+            .decide(context, self.arena.get(*state), trace_id);
+        if head.sampler.writes_threshold() {
+            *state = self.arena.edit(*state, |old, out| {
+                crate::propagation::tracestate::set_threshold(old, decision.threshold, out);
+            });
+        }
+        decision.sampled
+    }
+
+    /// Sets an attribute; one of the same key is replaced.
+    #[inline]
+    pub fn attribute(&mut self, owner: Owner, key: TextId, value: Evaluated) {
+        let Trace {
+            spans,
+            attributes,
+            events,
+            links,
+            logs,
+            ..
+        } = self;
+        let full = attributes.len() + events.len() + links.len() + logs.len() >= DETAILS_MAX;
+        let (first, last) = match owner {
+            Owner::Span(span) => {
+                let span = &mut spans[span];
+                (&mut span.first_attribute, &mut span.last_attribute)
+            }
+            Owner::Event(event) => {
+                let event = &mut events[event as usize];
+                (&mut event.first_attribute, &mut event.last_attribute)
+            }
+            Owner::Link(link) => {
+                let link = &mut links[link as usize];
+                (&mut link.first_attribute, &mut link.last_attribute)
+            }
+            Owner::Log(log) => {
+                let log = &mut logs[log as usize];
+                (&mut log.first_attribute, &mut log.last_attribute)
+            }
+        };
+        let mut next = *first;
+        while let Some(place) = next.checked_sub(1) {
+            let there = &mut attributes[place as usize];
+            if there.key == key {
+                there.value = value;
+                return;
+            }
+            next = there.next;
+        }
+        if full {
+            return;
+        }
+        attributes.push(Attribute {
+            next: 0,
+            key,
+            value,
+        });
+        let place = attributes.len() as u32;
+        match last.checked_sub(1) {
+            Some(before) => attributes[before as usize].next = place,
+            None => *first = place,
+        }
+        *last = place;
+    }
+
+    fn is_full(&self) -> bool {
+        let details =
+            self.attributes.len() + self.events.len() + self.links.len() + self.logs.len();
+        details >= DETAILS_MAX
+    }
+
+    /// Adds an event to a span.
+    pub fn event(&mut self, span: SpanIndex, name: TextId, wall_ns: u64) -> Option<u32> {
+        if self.is_full() {
+            return None;
+        }
+        self.events.push(SpanEvent {
+            next: 0,
+            name,
+            wall_ns,
+            first_attribute: 0,
+            last_attribute: 0,
+        });
+        let place = self.events.len() as u32;
+        let span = &mut self.spans[span];
+        match span.last_event.checked_sub(1) {
+            Some(before) => self.events[before as usize].next = place,
+            None => span.first_event = place,
+        }
+        span.last_event = place;
+        Some(place - 1)
+    }
+
+    /// Links a span to another one.
+    pub fn link(&mut self, span: SpanIndex, to: SpanContext, state: Text) -> Option<u32> {
+        if self.is_full() {
+            return None;
+        }
+        self.links.push(SpanLink {
+            next: 0,
+            to,
+            state,
+            first_attribute: 0,
+            last_attribute: 0,
+        });
+        let place = self.links.len() as u32;
+        let span = &mut self.spans[span];
+        match span.last_link.checked_sub(1) {
+            Some(before) => self.links[before as usize].next = place,
+            None => span.first_link = place,
+        }
+        span.last_link = place;
+        Some(place - 1)
+    }
+
+    /// Adds a log record.
+    pub fn log(&mut self, log: Log) -> Option<u32> {
+        if self.is_full() {
+            self.logs_dropped += 1;
+            return None;
+        }
+        self.logs.push(log);
+        Some(self.logs.len() as u32 - 1)
+    }
+
+    /// Ends the open span of a name; whether there was one.
+    #[inline]
+    pub fn finish(&mut self, name: SpanSlot, at: Now) -> bool {
+        let Some(place) = self.open_span(name) else {
+            return false;
+        };
+        self.open[usize::from(name)] = 0;
+        self.spans[place].end_mono_ns = at.mono_ns.max(1);
+        true
+    }
+
+    /// Ends every open span of `direction`; of all for none.
+    pub fn finish_where(&mut self, direction: Option<Direction>, at: Now) {
+        for open in &mut self.open {
+            let Some(place) = usize::from(*open).checked_sub(1) else {
+                continue;
+            };
+            let span = &mut self.spans[place];
+            if direction.is_none_or(|direction| span.direction == direction) {
+                span.end_mono_ns = at.mono_ns.max(1);
+                *open = 0;
+            }
+        }
+    }
+
+    /// What a span or, where that is not open, an extracted context is as a parent.
+    #[must_use]
+    pub fn resolve(&self, of: crate::program::Ref) -> Option<Parent> {
+        if let Some(span) = of.span.and_then(|name| self.open_span(name)) {
+            let span = &self.spans[span];
+            return Some(Parent {
+                context: span.context,
+                state: span.state,
+                baggage: span.baggage,
+            });
+        }
+        let found = self.context(of.context?)?;
+        Some(Parent {
+            context: found.context,
+            state: found.state,
+            baggage: found.baggage,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
