@@ -1,0 +1,175 @@
+//! The end of a stream: its last events, the decision, and the records of what is kept.
+
+use net::Driver;
+use sample::Scope;
+use telemetry::program::{Event, Program};
+use telemetry::record::Kept;
+use telemetry::sampling::{Policy, Rule};
+
+use super::Attached;
+use crate::engine::{Core, Cx};
+use crate::stream::Stream;
+
+/// What became of a stream's spans.
+#[derive(Clone, Copy, Debug)]
+enum Decision<'p> {
+    /// As its sampler took them.
+    Sampled,
+    /// A sampled parent elsewhere is honoured.
+    Parent,
+    /// This policy kept all.
+    Policy(&'p Policy),
+    Dropped,
+}
+
+/// What spans say that were kept for the sake of their parent: a `KeyValue`, `tailsampling.policy` = `parent`.
+const PARENT_MARK: &[u8] = b"\x0a\x13tailsampling.policy\x12\x08\x0a\x06parent";
+/// Thresholds have 56 bits; a threshold of 0 keeps all.
+const THRESHOLD_ALL: u64 = 0;
+
+impl Core {
+    /// A stream ends.
+    #[inline(always)]
+    pub fn trace_end<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        if !stream.tracing.attached.is_empty() {
+            self.end_traces(cx, stream);
+        }
+    }
+
+    #[inline(never)]
+    fn end_traces<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        self.trace(cx, stream, Event::ClientSessionEnd);
+        match stream.tracing.server_began {
+            true => self.trace(cx, stream, Event::ServerSessionEnd),
+            false => self.trace(cx, stream, Event::ServerUnavailable),
+        }
+        self.trace(cx, stream, Event::StreamStop);
+        stream.tracing.events = 0;
+        while let Some(attached) = stream.tracing.attached.pop() {
+            self.end_trace(cx, stream, &attached);
+            self.tracing.recycle(attached);
+        }
+    }
+
+    fn end_trace<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &Stream, attached: &Attached) {
+        let program = &cx.running.config.otel[attached.filter].program;
+        let trace = &attached.trace;
+        let decision = match program.policies.is_empty() {
+            true => Decision::Sampled,
+            false => self.decide(cx, stream, program, attached),
+        };
+        let end_mono_ns = cx.driver.clock().mono_ns;
+        let outbox = &mut self.tracing.outboxes[attached.filter];
+        let before = (outbox.spans.records, outbox.logs.records);
+        let kept = match decision {
+            Decision::Dropped => None,
+            Decision::Sampled => Some(Kept::default()),
+            Decision::Parent => Some(Kept {
+                policy: Some(PARENT_MARK),
+                threshold: None,
+            }),
+            Decision::Policy(policy) => Some(Kept {
+                policy: Some(&policy.mark),
+                threshold: Some(match policy.rule {
+                    Rule::Probability(threshold) => threshold,
+                    _ => THRESHOLD_ALL,
+                }),
+            }),
+        };
+        if let Some(kept) = kept {
+            trace.encode(program, kept, end_mono_ns, outbox);
+        }
+        let counts = &mut outbox.counts;
+        let (spans, logs) = (trace.spans().len() as u64, trace.log_count() as u64);
+        let over = (
+            u64::from(trace.spans_dropped),
+            u64::from(trace.logs_dropped),
+        );
+        counts.spans_started += spans + over.0;
+        counts.spans_over_limit += over.0;
+        counts.spans_sampled_out += spans - u64::from(outbox.spans.records - before.0);
+        counts.logs_started += logs + over.1;
+        counts.logs_over_limit += over.1;
+        counts.logs_sampled_out += logs - u64::from(outbox.logs.records - before.1);
+        self.schedule_flush(cx, attached.filter);
+    }
+
+    /// Asks the policies in their order.
+    fn decide<'p, D: Driver>(
+        &self,
+        cx: &Cx<'_, D>,
+        stream: &Stream,
+        program: &'p Program,
+        attached: &Attached,
+    ) -> Decision<'p> {
+        let spans = attached.trace.spans();
+        let remote = spans.iter().find(|span| span.parent_is_remote);
+        // Its spans began with its flag.
+        let follows = remote.is_some_and(|span| span.context.is_sampled());
+        if program.honours_parent && follows {
+            return Decision::Parent;
+        }
+        let Some(first) = spans.first() else {
+            return Decision::Dropped;
+        };
+        let drawn_elsewhere = program.honours_parent && remote.is_some();
+        let randomness = first.context.trace_id.randomness();
+        let chosen = self.with_scope(cx, stream, true, |facts| {
+            let keeps = |policy: &&Policy| {
+                let condition = policy.condition.as_ref();
+                condition.is_none_or(|condition| condition.matches(facts))
+                    && match &policy.rule {
+                        Rule::Probability(threshold) => {
+                            !drawn_elsewhere && randomness >= *threshold
+                        }
+                        rule => holds(rule, stream, facts),
+                    }
+            };
+            program.policies.iter().find(keeps)
+        });
+        match chosen.flatten() {
+            Some(policy) => Decision::Policy(policy),
+            None => Decision::Dropped,
+        }
+    }
+}
+
+/// Whether a rule keeps a stream.
+fn holds(rule: &Rule, stream: &Stream, facts: &Scope<'_>) -> bool {
+    let txn = &stream.txn;
+    let [who, when, ..] = txn.termination;
+    match rule {
+        Rule::Always => true,
+        Rule::Status(ranges) => ranges
+            .iter()
+            .any(|(first, last)| (*first..=*last).contains(&txn.status)),
+        Rule::DurationMs(least_ms) => {
+            let began = txn.timing.request_start.unwrap_or(txn.timing.start);
+            facts.now.ms().saturating_sub(began.ms()) >= *least_ms
+        }
+        Rule::Retry => txn.retries > 0,
+        Rule::Redispatch => txn.redispatched,
+        Rule::Abort => matches!(who, b'C' | b'S' | b'D'),
+        Rule::Timeout => matches!(who, b'c' | b's'),
+        Rule::Termination(patterns) => patterns.iter().any(|pattern| {
+            let fits = |wanted: u8, is: u8| {
+                let is = if is == 0 { b'-' } else { is };
+                wanted == b'*' || wanted == is
+            };
+            fits(pattern[0], who) && fits(pattern[1], when)
+        }),
+        Rule::FirstSeen(key, seen) => seen.is_first(hash(key, facts)),
+        Rule::Rate(key, rates) => {
+            let key = key.as_ref().map_or(0, |key| hash(key, facts));
+            rates.take(key, facts.now.mono_ns)
+        }
+        Rule::Probability(_) => false,
+    }
+}
+
+/// A key's hash.
+fn hash(key: &telemetry::program::Value, facts: &Scope<'_>) -> u64 {
+    let mut buffer = sample::Bytes::buffer();
+    key.append_text(facts, buffer.as_vec());
+    sample::hashes::xxh64(&buffer, 0)
+}

@@ -1,0 +1,188 @@
+//! The filter `opentelemetry`: which streams are traced, and what their scopes do at which moments.
+//!
+//! A stream that no filter follows costs a look at an empty set of events. One that is followed owns an [`Attached`] for each
+//! filter: plain records that its end decides about. `run` is one scope, `carry` brings contexts in and out, `end` decides
+//! and encodes, `worker` is what the worker keeps and hands over.
+
+mod carry;
+mod end;
+mod run;
+mod state;
+mod worker;
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use config::model::OtelGroup;
+use net::{Driver, Now};
+use telemetry::Trace;
+use telemetry::program::{Direction, Event};
+
+use crate::engine::{Core, Cx};
+use crate::stream::Stream;
+use crate::world::next_random;
+pub(crate) use state::Filters;
+pub use state::{Filter, FilterExport, Switches};
+pub(crate) use worker::Worker;
+
+/// What a filter recorded of a stream.
+#[derive(Debug, Default)]
+pub(crate) struct Attached {
+    /// Its index among all filters.
+    pub filter: usize,
+    pub trace: Trace,
+    /// A fault or `otel-stop` ended the filter's work for this stream.
+    pub stopped: bool,
+    /// It began with a backend.
+    pub of_backend: bool,
+}
+
+/// What a stream's filters follow.
+#[derive(Debug, Default)]
+pub(crate) struct Tracing {
+    /// Events with scopes that have not come yet ([`Event::bit`]).
+    pub events: u32,
+    #[expect(
+        clippy::vec_box,
+        reason = "a box moves between here and the worker's spare ones"
+    )]
+    pub attached: Vec<Box<Attached>>,
+    /// The frontend's filters were asked.
+    pub begun: bool,
+    /// The server's side began ([`Event::ServerSessionStart`]).
+    pub server_began: bool,
+}
+
+impl Tracing {
+    /// Back to a fresh state, the memory kept. What was attached was taken at the stream's end.
+    pub fn reset(&mut self) {
+        debug_assert!(self.attached.is_empty());
+        (self.events, self.begun, self.server_began) = (0, false, false);
+    }
+}
+
+impl Core {
+    /// A stream comes to a moment that scopes may be bound to: most have none.
+    #[inline(always)]
+    pub fn trace<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, event: Event) {
+        if stream.tracing.events & event.bit() != 0 {
+            self.trace_event(cx, stream, event);
+        }
+    }
+
+    /// A stream begins: the frontend's filters take it or leave it.
+    #[inline(always)]
+    pub fn trace_begin<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        let filters = &cx.running.tracing.of_frontend[stream.frontend];
+        if !filters.is_empty() && !stream.tracing.begun {
+            stream.tracing.begun = true;
+            self.attach_filters(cx, stream, filters, false);
+            self.trace(cx, stream, Event::StreamStart);
+            self.trace(cx, stream, Event::ClientSessionStart);
+        }
+    }
+
+    /// A stream has its backend, whose filters take it or leave it.
+    #[inline(always)]
+    pub fn trace_backend<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        let filters = &cx.running.tracing.of_backend[stream.backend];
+        let switched = stream.backend != stream.frontend;
+        if !filters.is_empty() && switched {
+            self.attach_filters(cx, stream, filters, true);
+        }
+        self.trace(cx, stream, Event::BackendSet);
+        if switched {
+            self.trace(cx, stream, Event::ClientSessionStart);
+        }
+    }
+
+    /// The server's side stands.
+    #[inline(always)]
+    pub fn trace_server<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        stream.tracing.server_began = true;
+        self.trace(cx, stream, Event::ServerSessionStart);
+        self.trace(cx, stream, Event::TcpResponse);
+    }
+
+    fn attach_filters<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        filters: &[u32],
+        of_backend: bool,
+    ) {
+        for filter in filters {
+            let filter = *filter as usize;
+            let state = &cx.running.tracing.filters[filter];
+            let switches = &state.switches;
+            if switches.disabled.load(Relaxed) {
+                state.counters.attach_disabled.fetch_add(1, Relaxed);
+                continue;
+            }
+            let rate = switches.rate.load(Relaxed);
+            if rate < Switches::ALL && next_random(&self.random) >> 32 >= rate {
+                continue;
+            }
+            let program = &cx.running.config.otel[filter].program;
+            let mut attached = self.tracing.spare.pop().unwrap_or_default();
+            attached.filter = filter;
+            attached.stopped = false;
+            attached.of_backend = of_backend;
+            attached.trace.begin(program);
+            stream.tracing.attached.push(attached);
+            let events = match of_backend {
+                true => program.events & !Event::frontends(),
+                false => program.events,
+            };
+            stream.tracing.events |= events;
+            if let Some(var) = state.uuid {
+                self.set_uuid(cx, stream, var);
+            }
+            if let Some(idle_ms) = program.idle_ms {
+                let at_ms = cx.now().ms().saturating_add(idle_ms);
+                self.tracing.watch(at_ms, stream, filter);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn trace_event<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, event: Event) {
+        if event.is_http() && !stream.txn.is_http {
+            return;
+        }
+        if event != Event::IdleTimeout {
+            stream.tracing.events &= !event.bit();
+        }
+        let at = cx.driver.clock();
+        let mut list = std::mem::take(&mut stream.tracing.attached);
+        for attached in &mut list {
+            if attached.of_backend && event.is_frontends() {
+                continue;
+            }
+            let program = &cx.running.config.otel[attached.filter].program;
+            for scope in program.scopes_of(event) {
+                self.trace_scope(cx, stream, attached, *scope, (event.direction(), at));
+            }
+        }
+        stream.tracing.attached = list;
+    }
+
+    /// `otel-group` of a rule of a proxy.
+    pub fn trace_group<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        (proxy, group): (usize, OtelGroup),
+        direction: Direction,
+    ) {
+        let filter = cx.running.proxy(proxy).otel[group.filter];
+        let program = &cx.running.config.otel[filter].program;
+        let mut list = std::mem::take(&mut stream.tracing.attached);
+        if let Some(attached) = list.iter_mut().find(|attached| attached.filter == filter) {
+            for scope in &program.groups[group.group].scopes {
+                let at: Now = cx.driver.clock();
+                self.trace_scope(cx, stream, attached, *scope, (direction, at));
+            }
+        }
+        stream.tracing.attached = list;
+    }
+}

@@ -1,0 +1,171 @@
+//! What all workers share of a filter: its switches, its counters, and where its records go.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use config::model::Config;
+use sample::{VarRef, VarScope};
+use telemetry::metrics::Instruments;
+use telemetry::queue::Queue;
+use telemetry::sampler::Sampler;
+
+/// What can be changed while the process runs. New streams see a change.
+#[derive(Debug)]
+pub struct Switches {
+    /// `option disabled`
+    pub disabled: AtomicBool,
+    /// The share of streams that are traced, of [`Switches::ALL`].
+    pub rate: AtomicU64,
+    /// `option hard-errors`
+    pub hard_errors: AtomicBool,
+}
+
+impl Switches {
+    /// Every stream is traced.
+    pub const ALL: u64 = 1 << 32;
+
+    /// A share in per cent, as `rate-limit` has it.
+    #[must_use]
+    pub fn share(percent: f64) -> u64 {
+        (percent / 100.0 * Self::ALL as f64) as u64
+    }
+}
+
+/// What happened in a filter, by all workers.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Streams that were not followed because the filter is disabled.
+    pub attach_disabled: AtomicU64,
+    /// Faults that ended the filter's work for a stream.
+    pub hard_errors: AtomicU64,
+    /// Faults that cost an output.
+    pub soft_errors: AtomicU64,
+}
+
+/// Where the records of a filter go.
+#[derive(Debug)]
+pub struct FilterExport {
+    /// Decides at a span's start whether it is recorded.
+    pub sampler: Sampler,
+    /// One a pipeline; none drops everything.
+    pub spans: Vec<Arc<Queue>>,
+    /// Likewise.
+    pub logs: Vec<Arc<Queue>>,
+    /// Log records of a lower severity are not made.
+    pub severity_min: u8,
+    /// Records that are handed over at once, at least.
+    pub batch_records: u32,
+    /// Milliseconds that a record may wait in a worker.
+    pub delay_ms: u64,
+    /// What the workers measured.
+    pub metrics: Option<Arc<telemetry::metrics::Shared>>,
+}
+
+impl Default for FilterExport {
+    fn default() -> Self {
+        FilterExport {
+            sampler: Sampler::AlwaysOn,
+            spans: Vec::new(),
+            logs: Vec::new(),
+            severity_min: 1,
+            batch_records: 512,
+            delay_ms: 1000,
+            metrics: None,
+        }
+    }
+}
+
+/// A filter as the workers share it.
+#[derive(Debug)]
+pub struct Filter {
+    /// See there.
+    pub switches: Switches,
+    /// See there.
+    pub counters: Counters,
+    /// See there.
+    pub export: FilterExport,
+    /// What it measures with.
+    pub instruments: Arc<Instruments>,
+    /// [`telemetry::Program::outcome`]
+    pub(crate) outcome: Option<u64>,
+    /// [`telemetry::Program::honours_parent`]
+    pub(crate) honours_parent: bool,
+    /// `sess.otel.uuid`, where something reads it.
+    pub(crate) uuid: Option<VarRef>,
+}
+
+/// The filters of a configuration.
+#[derive(Debug, Default)]
+pub(crate) struct Filters {
+    /// By the index in [`Config::otel`].
+    pub filters: Vec<Filter>,
+    /// By proxy: the filters of the streams that begin there.
+    pub of_frontend: Vec<Vec<u32>>,
+    /// By proxy: the filters of the streams that come there from another one.
+    pub of_backend: Vec<Vec<u32>>,
+}
+
+impl Filters {
+    pub fn new(config: &Config, seed: u64) -> Filters {
+        let uuid = config.var_names.of(VarScope::Sess);
+        let mut uuid = uuid.filter(|(_, name)| *name == "otel.uuid");
+        let uuid = uuid.next().map(|(slot, _)| VarRef {
+            scope: VarScope::Sess,
+            slot,
+        });
+        let filters = config.otel.iter().map(|filter| Filter {
+            switches: Switches {
+                disabled: AtomicBool::new(filter.disabled),
+                rate: AtomicU64::new(Switches::share(filter.rate_percent)),
+                hard_errors: AtomicBool::new(filter.hard_errors),
+            },
+            counters: Counters::default(),
+            export: FilterExport::default(),
+            instruments: Arc::new(Instruments::new(filter.program.instruments.clone(), seed)),
+            outcome: filter.program.outcome(),
+            honours_parent: filter.program.honours_parent,
+            uuid,
+        });
+        let own = |proxy: &config::model::Proxy| -> Vec<u32> {
+            proxy.otel.iter().map(|index| *index as u32).collect()
+        };
+        let none = |_: &config::model::Proxy| Vec::new();
+        let proxies = config.proxies.iter();
+        Filters {
+            filters: filters.collect(),
+            of_frontend: proxies
+                .clone()
+                .map(|proxy| {
+                    if proxy.is_frontend {
+                        own(proxy)
+                    } else {
+                        none(proxy)
+                    }
+                })
+                .collect(),
+            of_backend: proxies
+                .map(|proxy| {
+                    if proxy.is_backend {
+                        own(proxy)
+                    } else {
+                        none(proxy)
+                    }
+                })
+                .collect(),
+        }
+    }
+}
+
+impl Counters {
+    /// Counts a fault; whether it ends the filter's work for the stream.
+    pub(crate) fn fault(&self, switches: &Switches) -> bool {
+        let hard = switches.hard_errors.load(Relaxed);
+        let counter = if hard {
+            &self.hard_errors
+        } else {
+            &self.soft_errors
+        };
+        counter.fetch_add(1, Relaxed);
+        hard
+    }
+}

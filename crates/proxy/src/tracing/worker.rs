@@ -1,0 +1,231 @@
+//! What a worker keeps for its filters, and how it hands records over.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use net::timers::NEVER_MS;
+use net::{Driver, Now};
+use telemetry::Ids;
+use telemetry::account::Loss;
+use telemetry::metrics::Local;
+use telemetry::program::Event;
+use telemetry::queue::{Batch, Queue};
+use telemetry::record::Outbox;
+
+use super::{Attached, Filter};
+use crate::engine::{Core, Cx};
+use crate::running::Running;
+use crate::stream::{Stream, StreamId};
+
+/// Encoded bytes that a worker keeps before it hands them over.
+const BATCH_BYTES: usize = 64 * 1024;
+/// Spare records kept for streams to come.
+const SPARE_MAX: usize = 1024;
+/// Milliseconds that a measurement may wait in a worker.
+const METRICS_DELAY_MS: u64 = 100;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub ids: Ids,
+    #[expect(clippy::vec_box, reason = "a box moves between here and a stream")]
+    pub spare: Vec<Box<Attached>>,
+    /// By filter.
+    pub outboxes: Vec<Outbox>,
+    pub tables: Tables,
+    /// What came with a message, before it is in its place.
+    pub came: Came,
+    /// When something is to be handed over at the latest.
+    pub flush_at_ms: u64,
+    /// `on-idle-timeout`: when it comes to which stream, of which filter.
+    idle: BinaryHeap<Reverse<(u64, StreamId, u64, usize)>>,
+}
+
+/// `tracestate` and `baggage` of a message.
+#[derive(Debug, Default)]
+pub(crate) struct Came {
+    pub state: Vec<u8>,
+    pub baggage: Vec<u8>,
+}
+
+/// What was measured and not yet handed over.
+#[derive(Debug, Default)]
+pub(crate) struct Tables {
+    /// By filter.
+    pub locals: Vec<Local>,
+    dirty: bool,
+}
+
+impl Tables {
+    pub fn record(
+        &mut self,
+        filter: usize,
+        instrument: u32,
+        value: i64,
+        attributes: &[u8],
+        now: Now,
+    ) {
+        self.dirty = true;
+        self.locals[filter].record(instrument as usize, value, attributes, now.wall_ns);
+    }
+}
+
+impl Worker {
+    pub fn new(running: &Running, worker: usize, seed: u64) -> Worker {
+        let process = running.process.trace_seed;
+        let mixed = seed.rotate_left(17) ^ 0x9e37_79b9_7f4a_7c15;
+        let filters = &running.config.otel;
+        Worker {
+            ids: Ids::new([process[0], process[1], seed, mixed ^ worker as u64]),
+            spare: Vec::new(),
+            outboxes: filters.iter().map(|_| Outbox::default()).collect(),
+            tables: Tables {
+                locals: running
+                    .tracing
+                    .filters
+                    .iter()
+                    .map(|filter| Local::new(Arc::clone(&filter.instruments)))
+                    .collect(),
+                dirty: false,
+            },
+            came: Came::default(),
+            flush_at_ms: NEVER_MS,
+            idle: BinaryHeap::new(),
+        }
+    }
+
+    /// Has `on-idle-timeout` come to a stream.
+    pub fn watch(&mut self, at_ms: u64, stream: &Stream, filter: usize) {
+        self.idle
+            .push(Reverse((at_ms, stream.id, stream.txn.id, filter)));
+    }
+
+    /// When something is due.
+    pub fn next_ms(&self) -> u64 {
+        let idle = self.idle.peek().map_or(NEVER_MS, |Reverse(first)| first.0);
+        self.flush_at_ms.min(idle)
+    }
+
+    pub fn recycle(&mut self, attached: Box<Attached>) {
+        if self.spare.len() < SPARE_MAX {
+            self.spare.push(attached);
+        }
+    }
+}
+
+impl Core {
+    /// What is due now: idle streams, and records that have waited.
+    pub fn trace_timers<D: Driver>(&mut self, cx: &mut Cx<'_, D>) {
+        let now_ms = cx.now().ms();
+        while let Some(Reverse((at_ms, id, number, filter))) = self.tracing.idle.peek().copied()
+            && at_ms <= now_ms
+        {
+            self.tracing.idle.pop();
+            let Some(mut stream) = self.streams.take(id) else {
+                continue;
+            };
+            if stream.txn.id == number {
+                self.trace(cx, &mut stream, Event::IdleTimeout);
+                let period = cx.running.config.otel[filter].program.idle_ms;
+                if let Some(period_ms) = period {
+                    self.tracing
+                        .watch(now_ms.saturating_add(period_ms), &stream, filter);
+                }
+            }
+            self.streams.put(stream);
+        }
+        if self.tracing.flush_at_ms <= now_ms {
+            self.flush_records(cx.running);
+        }
+    }
+
+    /// Hands everything over that has not been.
+    pub fn flush_records(&mut self, running: &Running) {
+        self.tracing.flush_at_ms = NEVER_MS;
+        let filters = running.tracing.filters.iter();
+        for (outbox, filter) in self.tracing.outboxes.iter_mut().zip(filters) {
+            flush(outbox, filter);
+        }
+        self.flush_measurements(running);
+    }
+
+    fn flush_measurements(&mut self, running: &Running) {
+        if !std::mem::take(&mut self.tracing.tables.dirty) {
+            return;
+        }
+        let filters = running.tracing.filters.iter();
+        for (local, filter) in self.tracing.tables.locals.iter_mut().zip(filters) {
+            if let Some(shared) = &filter.export.metrics {
+                shared.merge(local);
+            }
+        }
+    }
+
+    /// After a stream's records came into an outbox, or it measured something.
+    pub(super) fn schedule_flush<D: Driver>(&mut self, cx: &Cx<'_, D>, index: usize) {
+        let filter = &cx.running.tracing.filters[index];
+        let outbox = &mut self.tracing.outboxes[index];
+        let full = |batch: &Batch| {
+            batch.bytes.len() >= BATCH_BYTES || batch.records >= filter.export.batch_records
+        };
+        if full(&outbox.spans) || full(&outbox.logs) {
+            flush(outbox, filter);
+        }
+        let mut delay_ms = NEVER_MS;
+        if !outbox.is_empty() {
+            delay_ms = filter.export.delay_ms;
+        }
+        if self.tracing.tables.dirty {
+            delay_ms = delay_ms.min(METRICS_DELAY_MS);
+        }
+        let at_ms = cx.now().ms().saturating_add(delay_ms);
+        self.tracing.flush_at_ms = self.tracing.flush_at_ms.min(at_ms);
+    }
+}
+
+fn flush(outbox: &mut Outbox, filter: &Filter) {
+    let export = &filter.export;
+    let counts = std::mem::take(&mut outbox.counts);
+    for queue in &export.spans {
+        queue.account.add_started(counts.spans_started);
+        queue
+            .account
+            .add_lost(Loss::SampledOut, counts.spans_sampled_out);
+        queue
+            .account
+            .add_lost(Loss::StreamLimit, counts.spans_over_limit);
+    }
+    for queue in &export.logs {
+        queue.account.add_started(counts.logs_started);
+        queue
+            .account
+            .add_lost(Loss::SampledOut, counts.logs_sampled_out);
+        queue
+            .account
+            .add_lost(Loss::StreamLimit, counts.logs_over_limit);
+    }
+    hand_over(&mut outbox.spans, &export.spans);
+    hand_over(&mut outbox.logs, &export.logs);
+}
+
+fn hand_over(batch: &mut Batch, queues: &[Arc<Queue>]) {
+    let records = std::mem::take(&mut batch.records);
+    let bytes = std::mem::take(&mut batch.bytes);
+    if bytes.is_empty() {
+        batch.bytes = bytes;
+        return;
+    }
+    let Some((last, others)) = queues.split_last() else {
+        batch.bytes = bytes;
+        batch.bytes.clear();
+        return;
+    };
+    for queue in others {
+        queue.offer(Batch {
+            bytes: bytes.clone(),
+            records,
+        });
+    }
+    batch.bytes = last.offer(Batch { bytes, records });
+}

@@ -1,0 +1,286 @@
+//! Scopes of the filter `opentelemetry` at the events of a stream.
+
+use crate::traces::{shown, shown_value, traced};
+
+const INSTRUMENTATION: &str = "otel-instrumentation i\n config otel.yml\n";
+const GET: &str = "c1 > GET /a?b=c HTTP/1.1|host: h|x-n: 7||";
+const OK: &str = "HTTP/1.1 200 OK|content-length: 2||";
+const SERVED: &str = "s1 ok\ns1 <~ GET /a?b=c HTTP/1.1|host: h|x-n: 7|";
+
+/// A served request.
+fn served() -> String {
+    format!("{GET}\n{SERVED}\ns1 > {OK}hi\nc1 < {OK}hi\nquiet")
+}
+
+/// An instrumentation of all of these scopes.
+fn scopes(scopes: &[(&str, &str)]) -> String {
+    let names: Vec<&str> = scopes.iter().map(|(name, _)| *name).collect();
+    let mut text = format!("{INSTRUMENTATION} scopes {}\n", names.join(" "));
+    for (name, body) in scopes {
+        text.push_str(&format!("otel-scope {name}\n{body}\n"));
+    }
+    text
+}
+
+#[test]
+fn a_span_with_all_that_it_may_have() {
+    let otel = scopes(&[
+        (
+            "start",
+            "span root root kind client\n baggage who src\n baggage empty req.hdr(none)\n otel-event on-stream-start",
+        ),
+        (
+            "request",
+            "span child parent root link root\n attribute n int(42)\n attribute m method\n attribute yes bool(true)\n attribute text str(a) path str(z)\n attribute fmt \"%[path]?%[query]\"\n attribute none req.hdr(none)\n attribute b req.hdr(x-n) if { path /b }\n attribute b str(other)\n event one k1 str(v1)\n event one k2 int(2)\n event two k3 path\n status error str(why)\n exception Oops message str(boom) attr at int(3)\n link root attr l str(x)\n otel-event on-frontend-http-request",
+        ),
+        ("stop", "finish *\n otel-event on-stream-stop"),
+    ]);
+    let out = traced("all", &otel, "", &served());
+    assert_eq!(out.tree(), [">root", "root>child"]);
+    let (root, child) = (out.span("root"), out.span("child"));
+    assert_eq!(root.trace_id, child.trace_id);
+    assert_eq!((root.kind, child.kind), (3, 2));
+    assert_eq!(
+        shown(&child.attributes),
+        r#"n=42 m="GET" yes=true text="a/az" fmt="/a?b=c" none="" b="other""#
+    );
+    let events: Vec<String> = child
+        .events
+        .iter()
+        .map(|event| format!("{}: {}", event.name, shown(&event.attributes)))
+        .collect();
+    assert_eq!(
+        events,
+        [
+            r#"one: k1="v1" k2=2"#,
+            r#"two: k3="/a""#,
+            r#"exception: exception.type="Oops" exception.message="boom" at=3"#,
+        ]
+    );
+    let links: Vec<String> = child
+        .links
+        .iter()
+        .map(|link| shown(&link.attributes))
+        .collect();
+    assert_eq!(links, ["", r#"l="x""#]);
+    assert!(child.links.iter().all(|link| link.span_id == root.span_id));
+    let status = child.status.as_ref().unwrap();
+    assert_eq!((status.code, status.message.as_str()), (2, "why"));
+    assert!(root.start_time_unix_nano <= child.start_time_unix_nano);
+    assert!(child.end_time_unix_nano <= root.end_time_unix_nano);
+    assert_eq!(root.flags & 1, 1);
+}
+
+#[test]
+fn every_event_of_a_served_request_in_its_order() {
+    let events = [
+        "stream-start",
+        "client-session-start",
+        "frontend-tcp-request",
+        "http-wait-request",
+        "http-body-request",
+        "frontend-http-request",
+        "switching-rules-request",
+        "backend-set",
+        "process-server-rules-request",
+        "http-process-request",
+        "tcp-rdp-cookie-request",
+        "process-sticking-rules-request",
+        "http-headers-request",
+        "server-session-start",
+        "tcp-response",
+        "http-end-request",
+        "http-wait-response",
+        "process-store-rules-response",
+        "http-response",
+        "http-headers-response",
+        "http-end-response",
+        "client-session-end",
+        "server-session-end",
+        "stream-stop",
+    ];
+    let list: Vec<(String, String)> = events
+        .iter()
+        .map(|event| {
+            (
+                event.replace('-', "_"),
+                format!("span {event}\n otel-event on-{event}"),
+            )
+        })
+        .collect();
+    let list: Vec<(&str, &str)> = list.iter().map(|(n, b)| (n.as_str(), b.as_str())).collect();
+    let out = traced("events", &scopes(&list), "", &served());
+    let mut spans = out.spans.clone();
+    spans.sort_by_key(|span| span.start_time_unix_nano);
+    let names: Vec<&str> = out.spans.iter().map(|span| span.name.as_str()).collect();
+    assert_eq!(names, events);
+    assert_eq!(spans.len(), events.len());
+    let account = &out.account;
+    assert_eq!((account.started(), events.len()), (24, 24));
+}
+
+#[test]
+fn what_comes_where_no_server_is_asked() {
+    let otel = scopes(&[
+        (
+            "reply",
+            "span reply\n attribute code status\n otel-event on-http-reply",
+        ),
+        ("none", "span none\n otel-event on-server-unavailable"),
+        ("wait", "span never\n otel-event on-http-wait-response"),
+        ("tarpit", "span tarpit\n otel-event on-http-tarpit-request"),
+    ]);
+    let out = traced(
+        "deny",
+        &otel,
+        "http-request deny",
+        &format!("{GET}\nc1 <~ HTTP/1.1 403\nquiet"),
+    );
+    assert_eq!(out.tree(), [">reply", ">none"]);
+    assert_eq!(shown(&out.span("reply").attributes), "code=403");
+    let out = traced(
+        "tarpit",
+        &otel,
+        "http-request tarpit",
+        &format!("{GET}\nwait 6000\nc1 <~ HTTP/1.1 500\nquiet"),
+    );
+    assert_eq!(out.tree(), [">tarpit", ">reply", ">none"]);
+}
+
+#[test]
+fn contexts_travel() {
+    let trace = "0af7651916cd43dd8448eb211c80319c";
+    let parent = format!("00-{trace}-b7ad6b7169203331-01");
+    let otel = scopes(&[(
+        "request",
+        "extract - use-headers\n span s parent -\n baggage k str(\"v w\")\n inject - use-headers\n inject_not_twice",
+    )]);
+    // An unknown keyword is told; without it all is well.
+    let otel = otel.replace(
+        "\n inject_not_twice",
+        "\n otel-event on-frontend-http-request",
+    );
+    let script = format!(
+        "c1 > GET / HTTP/1.1|host: h|traceparent: {parent}|tracestate: a=b|baggage: x=y||\ns1 ok\ns1 <~ GET / HTTP/1.1|host: h|traceparent: 00-{trace}-"
+    );
+    let out = traced(
+        "w3c",
+        &otel,
+        "",
+        &format!("{script}\ns1 > {OK}hi\nc1 < {OK}hi"),
+    );
+    let span = out.span("s");
+    assert_eq!(
+        span.parent_span_id,
+        [0xb7, 0xad, 0x6b, 0x71, 0x69, 0x20, 0x33, 0x31]
+    );
+    assert_eq!(span.trace_state, "a=b");
+    assert_eq!(span.flags, 0x301);
+
+    let otel = scopes(&[
+        (
+            "first",
+            "span a root\n inject CTX-1 use-headers use-vars\n otel-event on-frontend-http-request",
+        ),
+        (
+            "second",
+            "extract CTX-1 use-vars\n span b parent CTX-1\n finish CTX-1 a\n attribute gone var(txn.ctxD1.traceparent),length\n otel-event on-switching-rules-request",
+        ),
+        (
+            "third",
+            "span c parent b\n attribute gone var(txn.ctxD1.traceparent)\n otel-event on-http-process-request",
+        ),
+    ]);
+    let out = traced(
+        "vars",
+        &otel,
+        "",
+        &format!(
+            "{GET}\ns1 ok\ns1 <~ GET /a?b=c HTTP/1.1|host: h|x-n: 7|ctx-1-traceparent: 00-\ns1 > {OK}hi\nc1 < {OK}hi"
+        ),
+    );
+    assert_eq!(out.tree(), [">a", "a>b", "b>c"]);
+    assert_eq!(shown(&out.span("b").attributes), "gone=55");
+    assert_eq!(shown(&out.span("c").attributes), "gone=\"\"");
+}
+
+#[test]
+fn log_records() {
+    let otel = scopes(&[(
+        "request",
+        "span s\n log-record warn2 id 3 event happened span s attr k int(1) attr l path str(body) str(\" \") path\n log-record info str(other) if { path /b }\n otel-event on-frontend-http-request",
+    )]);
+    let out = traced("logs", &otel, "", &served());
+    let [log] = &out.logs[..] else {
+        panic!("{:?}", out.logs)
+    };
+    assert_eq!(
+        (log.severity_number, log.severity_text.as_str()),
+        (14, "WARN2")
+    );
+    assert_eq!(shown_value(log.body.as_ref()), "\"body /a\"");
+    assert_eq!(shown(&log.attributes), "k=1 l=\"/a\"");
+    assert_eq!(log.event_name, "happened");
+    assert_eq!(log.span_id, out.span("s").span_id);
+}
+
+#[test]
+fn policies_decide_by_the_outcome() {
+    let otel = |policies: &str| {
+        scopes(&[("s", "span s\n otel-event on-stream-start")])
+            .replace(" config", &format!(" {policies}\n config"))
+    };
+    let policy =
+        "sampling errors status 500-599\n sampling slow duration 2s\n sampling base probability 0";
+    let out = traced("fine", &otel(policy), "", &served());
+    assert_eq!(out.tree(), [""; 0]);
+    assert_eq!(out.account.started(), 1);
+    assert_eq!(out.account.lost(telemetry::account::Loss::SampledOut), 1);
+    let script = format!("{GET}\n{SERVED}\ns1 > HTTP/1.1 503 No|content-length: 0||\nquiet");
+    let out = traced("an error", &otel(policy), "", &script);
+    let span = out.span("s");
+    assert_eq!(shown(&span.attributes), "tailsampling.policy=\"errors\"");
+    assert_eq!((span.trace_state.as_str(), span.flags & 1), ("ot=th:0", 0));
+    let script = format!("{GET}\n{SERVED}\nwait 2500\ns1 > {OK}hi\nquiet");
+    let out = traced("slow", &otel(policy), "", &script);
+    assert_eq!(
+        shown(&out.span("s").attributes),
+        "tailsampling.policy=\"slow\""
+    );
+    let out = traced("all", &otel("sampling base probability 100"), "", &served());
+    let span = out.span("s");
+    assert_eq!((span.trace_state.as_str(), span.flags & 1), ("ot=th:0", 1));
+    let seen = "sampling new first-seen path";
+    let twice = format!("{}\n{GET}\ns1 <~ GET /a\ns1 > {OK}hi\nquiet", served());
+    let out = traced("first seen", &otel(seen), "", &twice);
+    assert_eq!(out.tree(), [">s"]);
+}
+
+#[test]
+fn idle_streams_beat() {
+    let otel = scopes(&[
+        ("start", "span root\n otel-event on-stream-start"),
+        (
+            "beat",
+            "idle-timeout 1s\n span beat parent root\n finish beat\n otel-event on-idle-timeout",
+        ),
+    ]);
+    let script = format!("{GET}\n{SERVED}\nwait 1000\nwait 1000\nwait 1000\ns1 > {OK}hi\nquiet");
+    let out = traced("idle", &otel, "", &script);
+    assert_eq!(out.tree(), [">root", "root>beat", "root>beat", "root>beat"]);
+}
+
+#[test]
+fn groups_run_by_rules() {
+    let otel = format!(
+        "{INSTRUMENTATION} groups g\notel-group g\n scopes a b\notel-scope a\n span a\notel-scope b\n span b parent a\n attribute code status\n otel-stop\n"
+    );
+    let out = traced(
+        "a group",
+        &otel,
+        "http-after-response otel-group f g if { status 200 }",
+        &served(),
+    );
+    assert_eq!(out.tree(), [">a", "a>b"]);
+    assert_eq!(shown(&out.span("b").attributes), "code=200");
+}
