@@ -555,8 +555,28 @@ const FRONTEND: &[Case] = &[
     ),
     (
         "filter trace",
-        "keyword 'filter' is known but not implemented yet by this version.",
-        "filter",
+        "keyword 'filter trace' is known but not implemented yet by this version.",
+        "trace",
+    ),
+    (
+        "filter opentelemetri id x",
+        "unknown filter 'opentelemetri'; did you mean 'opentelemetry' maybe ?",
+        "opentelemetri",
+    ),
+    (
+        "filter opentelemetry id x id y config f",
+        "'id' already defined.",
+        "id",
+    ),
+    (
+        "filter opentelemetry id x config /nowhere",
+        "Cannot read filter file '/nowhere' : ",
+        "/nowhere",
+    ),
+    (
+        "filter opentelemetry id x",
+        "filter 'opentelemetry' expects 'config <file>'.",
+        "",
     ),
 ];
 

@@ -105,6 +105,7 @@ fn start(
         nbthread: nbthread as u32,
         utc_offset_seconds: sys::utc_offset_seconds(),
         started: net::sys::now(),
+        trace_seed: [sys::random_seed(), sys::random_seed()],
     };
     let running = Arc::new(Running::new(std::mem::take(config), process));
     let mut workers = Workers::start(&running, listening, nbthread, conns_max, || {
