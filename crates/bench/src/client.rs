@@ -9,29 +9,31 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
 /// The largest answer that is read.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
 
-/// Fetches `path` over `stream`, which stays open, and returns once the answer is here whole.
+/// Fetches `path` over `stream`, which stays open; the body, once the answer is here whole.
 ///
 /// # Errors
 /// When the answer is not a 200 with a Content-Length, too large, late, or cut short.
-pub fn get(stream: &mut TcpStream, path: &str) -> io::Result<()> {
+pub fn get(stream: &mut TcpStream, path: &str) -> io::Result<Vec<u8>> {
     stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
     stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes())?;
     let mut answer = Vec::new();
     let mut piece = [0; 4096];
-    while !complete(&answer)? {
+    loop {
+        if let Some(body) = complete(&answer)? {
+            return Ok(answer.split_off(body));
+        }
         let count = stream.read(&mut piece)?;
         if count == 0 || answer.len() + count > ANSWER_BYTES_MAX {
             return Err(io::Error::other("the answer is cut short or too large"));
         }
         answer.extend_from_slice(&piece[..count]);
     }
-    Ok(())
 }
 
-/// Whether `answer` is all of a good answer.
-fn complete(answer: &[u8]) -> io::Result<bool> {
+/// Where the body of `answer` begins, once that is all of a good answer.
+fn complete(answer: &[u8]) -> io::Result<Option<usize>> {
     let Some(end) = memchr::memmem::find(answer, b"\r\n\r\n") else {
-        return Ok(false);
+        return Ok(None);
     };
     let head = String::from_utf8_lossy(&answer[..end]).to_ascii_lowercase();
     let length = head.lines().find_map(|line| {
@@ -41,7 +43,9 @@ fn complete(answer: &[u8]) -> io::Result<bool> {
             .ok()
     });
     match length {
-        Some(length) if head.starts_with("http/1.1 200 ") => Ok(answer.len() == end + 4 + length),
+        Some(length) if head.starts_with("http/1.1 200 ") => {
+            Ok((answer.len() == end + 4 + length).then_some(end + 4))
+        }
         _ => Err(io::Error::other(format!(
             "an unexpected answer: {}",
             head.lines().next().unwrap_or_default()
@@ -57,9 +61,9 @@ mod tests {
     fn knows_a_whole_answer() {
         let whole = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
         for cut in 0..whole.len() {
-            assert!(!complete(&whole[..cut]).unwrap());
+            assert_eq!(complete(&whole[..cut]).unwrap(), None);
         }
-        assert!(complete(whole).unwrap());
+        assert_eq!(complete(whole).unwrap(), Some(whole.len() - 3));
         assert!(complete(b"HTTP/1.1 503 No\r\ncontent-length: 0\r\n\r\n").is_err());
         assert!(complete(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
     }

@@ -20,6 +20,7 @@ mod origin;
 mod patterns;
 mod peers;
 mod process;
+mod receiver;
 mod report;
 mod rules;
 mod sink;
@@ -76,6 +77,11 @@ const COMMANDS: &[Command] = &[
         name: "origin",
         help: origin::HELP,
         run: origin::run,
+    },
+    Command {
+        name: "receiver",
+        help: receiver::HELP,
+        run: receiver::run,
     },
     Command {
         name: "demo",

@@ -1,0 +1,178 @@
+//! `receiver`: an OTLP/HTTP endpoint that counts what it is sent, and throws it away.
+//!
+//! One blocking thread a connection: exporters keep few. Messages are read whole and only walked as far as their records
+//! can be told apart, so that the receiver takes little from the machine that a proxy is measured on.
+
+mod message;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use std::io::{self, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use lexopt::{Arg, ValueExt};
+use serde_json::json;
+
+use crate::Failure;
+use crate::sys;
+use message::Body;
+use walk::Signal;
+
+/// The options.
+pub const HELP: &str =
+    "[OPTIONS]: an OTLP/HTTP endpoint that counts spans, log records and data points until Ctrl-C
+--listen ADDR      where (127.0.0.1:4318); GET /counts tells what came, as JSON";
+
+/// Connections at a time; further ones are closed.
+const CONNECTIONS_MAX: usize = 1024;
+/// What is read from a socket at once, at most.
+const READ_BYTES: usize = 256 * 1024;
+/// How often it is looked whether we are to end.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Where each signal is sent.
+const PATHS: &[(&str, Signal)] = &[
+    ("/v1/traces", Signal::Traces),
+    ("/v1/logs", Signal::Logs),
+    ("/v1/metrics", Signal::Metrics),
+];
+
+/// Runs the command.
+///
+/// # Errors
+/// When an option is not understood, or the address cannot be listened on.
+pub fn run(mut parser: lexopt::Parser) -> Result<(), Failure> {
+    let mut listen = SocketAddr::from(([127, 0, 0, 1], 4318));
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Arg::Long("listen") => listen = parser.value()?.parse()?,
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    println!("the receiver listens on {}", start(listen)?);
+    while !sys::interrupted() {
+        sys::pause(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+/// Receives on `listen` until the process ends; the address, with its port.
+///
+/// # Errors
+/// When it cannot listen, or not start a thread.
+pub fn start(listen: SocketAddr) -> io::Result<SocketAddr> {
+    let listener = TcpListener::bind(listen)?;
+    let address = listener.local_addr()?;
+    let shared = Arc::new(Shared::default());
+    std::thread::Builder::new()
+        .name("receiver".into())
+        .spawn(move || accept(&listener, &shared))?;
+    Ok(address)
+}
+
+/// What has come.
+#[derive(Debug, Default)]
+struct Shared {
+    /// Messages that were counted.
+    messages: AtomicU64,
+    /// Their bytes.
+    bytes: AtomicU64,
+    /// Messages that were refused.
+    refused: AtomicU64,
+    /// Records, by [`Signal`].
+    records: [AtomicU64; 3],
+    connections: AtomicUsize,
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    while let Ok((stream, _)) = listener.accept() {
+        let open = Open::new(shared);
+        if shared.connections.load(Relaxed) > CONNECTIONS_MAX {
+            continue;
+        }
+        // A thread that cannot be started closes the connection.
+        let _ = std::thread::Builder::new()
+            .name("connection".into())
+            .spawn(move || serve(stream, &open.0));
+    }
+}
+
+/// An open connection, counted.
+struct Open(Arc<Shared>);
+
+impl Open {
+    fn new(shared: &Arc<Shared>) -> Self {
+        shared.connections.fetch_add(1, Relaxed);
+        Self(Arc::clone(shared))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Answers the requests of a connection until it ends or is not understood.
+fn serve(stream: TcpStream, shared: &Shared) {
+    // Answers are small and written whole.
+    let _ = stream.set_nodelay(true);
+    let mut stream = BufReader::with_capacity(READ_BYTES, stream);
+    let mut body = Vec::new();
+    while let Ok(Some(head)) = message::read(&mut stream, &mut body) {
+        let answer = match head.method.as_str() {
+            "GET" if head.path == "/counts" => counts(shared),
+            "POST" => receive(&head.path, head.body, &body, shared),
+            _ => answer("404 Not Found", "text/plain", ""),
+        };
+        if stream.get_mut().write_all(answer.as_bytes()).is_err() || head.closes {
+            return;
+        }
+    }
+}
+
+/// Counts a message.
+fn receive(path: &str, kind: Body, body: &[u8], shared: &Shared) -> String {
+    let refuse = |status: &str| {
+        shared.refused.fetch_add(1, Relaxed);
+        answer(status, "text/plain", "")
+    };
+    let Some((_, signal)) = PATHS.iter().find(|(known, _)| *known == path) else {
+        return refuse("404 Not Found");
+    };
+    if kind == Body::Other {
+        return refuse("415 Unsupported Media Type");
+    }
+    let Some(records) = walk::records(*signal, body) else {
+        return refuse("400 Bad Request");
+    };
+    shared.messages.fetch_add(1, Relaxed);
+    shared.bytes.fetch_add(body.len() as u64, Relaxed);
+    shared.records[*signal as usize].fetch_add(records, Relaxed);
+    // An empty message: everything was taken.
+    answer("200 OK", "application/x-protobuf", "")
+}
+
+fn counts(shared: &Shared) -> String {
+    let records = |signal: Signal| shared.records[signal as usize].load(Relaxed);
+    let counts = json!({
+        "spans": records(Signal::Traces),
+        "logs": records(Signal::Logs),
+        "points": records(Signal::Metrics),
+        "messages": shared.messages.load(Relaxed),
+        "bytes": shared.bytes.load(Relaxed),
+        "refused": shared.refused.load(Relaxed),
+    });
+    answer("200 OK", "application/json", &counts.to_string())
+}
+
+fn answer(status: &str, kind: &str, body: &str) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
