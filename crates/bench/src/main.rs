@@ -25,6 +25,7 @@ mod report;
 mod rules;
 mod sink;
 mod sys;
+mod tracing;
 mod variables;
 mod workdir;
 mod wrk;
@@ -62,6 +63,11 @@ const COMMANDS: &[Command] = &[
         name: "patterns",
         help: patterns::HELP,
         run: patterns::run,
+    },
+    Command {
+        name: "tracing",
+        help: tracing::HELP,
+        run: tracing::run,
     },
     Command {
         name: "idle",

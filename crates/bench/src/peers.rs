@@ -24,6 +24,8 @@ pub const ALL: &[Peer] = &[spangate::PEER, haproxy::PEER, nginx::PEER];
 pub struct Peer {
     /// The name in tables and files.
     pub name: &'static str,
+    /// It has the filter `opentelemetry`.
+    pub traces: bool,
     /// Its program, if it is installed.
     find: fn() -> Option<PathBuf>,
     /// Writes its configuration into a folder and returns the command that serves it in the foreground.
@@ -141,7 +143,7 @@ pub fn free_address() -> io::Result<SocketAddr> {
 }
 
 /// `template` with each `{{name}}` replaced.
-fn fill(template: &str, values: &[(&str, &dyn std::fmt::Display)]) -> String {
+pub fn fill(template: &str, values: &[(&str, &dyn std::fmt::Display)]) -> String {
     values
         .iter()
         .fold(template.to_owned(), |text, (name, value)| {

@@ -15,7 +15,7 @@ pub const HELP: &str = comparison::help!(
 const HOSTS: u32 = 100_000;
 
 /// What a browser sends.
-const HEADERS: &[&str] = &[
+pub const HEADERS: &[&str] = &[
     "Host: www.host54321.example.com",
     "User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36",
     "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8",

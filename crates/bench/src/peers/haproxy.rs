@@ -12,6 +12,7 @@ const TEMPLATE: &str = include_str!("../../templates/haproxy.cfg");
 /// HAProxy as installed on this system.
 pub const PEER: Peer = Peer {
     name: "haproxy",
+    traces: false,
     find: || on_path("haproxy"),
     command: |program, setting, dir| command(program, setting, &dir.join("haproxy.cfg")),
 };

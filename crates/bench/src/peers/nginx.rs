@@ -12,6 +12,7 @@ const TEMPLATE: &str = include_str!("../../templates/nginx.conf");
 /// nginx as installed on this system.
 pub const PEER: Peer = Peer {
     name: "nginx",
+    traces: false,
     find: || on_path("nginx"),
     command,
 };

@@ -5,6 +5,7 @@ use super::{Peer, haproxy};
 /// Spangate as built with this benchmark.
 pub const PEER: Peer = Peer {
     name: "spangate",
+    traces: true,
     find: || {
         Some(std::env::current_exe().ok()?.with_file_name("spangate")).filter(|file| file.is_file())
     },

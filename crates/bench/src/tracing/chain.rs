@@ -1,0 +1,134 @@
+//! The proxies of a configuration, started one behind the other with what their filters read.
+
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use super::cases::{Config, Level, Tier};
+use crate::Failure;
+use crate::peers::{self, Installed, Running, Setting, fill};
+use crate::process::Usage;
+
+const SETTINGS: &str = include_str!("../../templates/tracing/exporters.yml");
+
+/// Records that wait in a proxy at most: the most that the filter's settings allow.
+const QUEUE_RECORDS: u32 = 65_536;
+/// Records of one message to the receiver, at most.
+const BATCH_RECORDS: u32 = 8192;
+/// Milliseconds that a record waits at most.
+pub const DELAY_MS: u32 = 200;
+
+/// What all chains of a run share.
+pub struct Place<'a> {
+    /// A folder for their files.
+    pub dir: &'a Path,
+    /// The server behind the last proxy.
+    pub origin: SocketAddr,
+    /// Where telemetry goes.
+    pub receiver: SocketAddr,
+    /// Threads of each proxy.
+    pub workers: u32,
+    /// The most client connections at a time.
+    pub connections_max: u32,
+}
+
+/// Running proxies, the client's first.
+pub struct Chain(Vec<Running>);
+
+impl Chain {
+    /// Starts the proxies of `config` at `level`, the last one first.
+    ///
+    /// # Errors
+    /// When one does not start.
+    pub fn start(
+        program: &Installed,
+        config: &Config,
+        level: &Level,
+        place: &Place<'_>,
+    ) -> Result<Self, Failure> {
+        let mut chain = Vec::new();
+        let mut next = place.origin;
+        for (number, tier) in config.tiers.iter().enumerate().rev() {
+            let dir = place.dir.join(tier.name);
+            fs::create_dir_all(&dir)?;
+            let rules = match level.lines(number) {
+                Some(lines) => tier.frontend(&write(tier, lines, place.receiver, &dir)?),
+                None => String::new(),
+            };
+            let setting = Setting {
+                listen: peers::free_address()?,
+                origin: next,
+                log: None,
+                workers: place.workers,
+                connections_max: place.connections_max,
+                strict_limits: false,
+                rules,
+            };
+            next = setting.listen;
+            chain.insert(0, program.start(&setting, &dir)?);
+        }
+        Ok(Self(chain))
+    }
+
+    /// Where clients connect.
+    pub fn listen(&self) -> Option<SocketAddr> {
+        self.0.first().map(|first| first.listen)
+    }
+
+    /// What each proxy has used until now.
+    pub fn usage(&self) -> Vec<Usage> {
+        self.0.iter().map(|proxy| proxy.process.usage()).collect()
+    }
+
+    /// What all proxies have used since `earlier`: microseconds, and of them those in user mode.
+    pub fn used_since(&self, earlier: &[Usage]) -> (f64, f64) {
+        let used = self.usage().into_iter().zip(earlier);
+        used.map(|(now, before)| now.since(*before))
+            .fold((0.0, 0.0), |sum, used| (sum.0 + used.0, sum.1 + used.1))
+    }
+}
+
+/// Writes the files of a filter; the first of them.
+fn write(tier: &Tier, level: &str, receiver: SocketAddr, dir: &Path) -> io::Result<PathBuf> {
+    let (file, settings) = (dir.join("otel.cfg"), dir.join("otel.yml"));
+    let values: [(&str, &dyn std::fmt::Display); 2] = [
+        ("settings", &settings.display()),
+        ("level", &format!("        {level}")),
+    ];
+    fs::write(&file, fill(tier.template, &values))?;
+    let values: [(&str, &dyn std::fmt::Display); 5] = [
+        ("receiver", &receiver),
+        ("queue", &QUEUE_RECORDS),
+        ("batch", &BATCH_RECORDS),
+        ("delay_ms", &DELAY_MS),
+        ("name", &tier.name),
+    ];
+    fs::write(&settings, fill(SETTINGS, &values))?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cases::{CONFIGS, LEVELS};
+    use super::*;
+    use crate::workdir::Workdir;
+
+    #[test]
+    fn files_are_filled_whole() {
+        let dir = Workdir::new("tracing-test").unwrap();
+        let receiver = SocketAddr::from(([127, 0, 0, 1], 4318));
+        for tier in CONFIGS.iter().flat_map(|config| config.tiers) {
+            for level in LEVELS.iter().filter_map(|level| level.lines(0)) {
+                let file = write(tier, level, receiver, dir.path()).unwrap();
+                let text = fs::read_to_string(file).unwrap();
+                assert!(text.contains(level) && !text.contains("{{"), "{text}");
+                let settings = dir.path().join("otel.yml");
+                assert!(text.contains(&format!("config \"{}\"", settings.display())));
+                let text = fs::read_to_string(settings).unwrap();
+                assert!(!text.contains("{{"), "{text}");
+                assert_eq!(text.matches("http://127.0.0.1:4318/v1/").count(), 3);
+            }
+        }
+    }
+}
