@@ -15,6 +15,18 @@ pub enum Signal {
     Logs,
 }
 
+impl Signal {
+    /// `traces`, `metrics` or `logs`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Signal::Traces => "traces",
+            Signal::Metrics => "metrics",
+            Signal::Logs => "logs",
+        }
+    }
+}
+
 /// What became of a record that was not exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Loss {

@@ -10,6 +10,7 @@ pub mod context;
 pub mod id;
 pub mod proto;
 pub mod queue;
+pub mod settings;
 
 pub use context::SpanContext;
 pub use id::{Ids, SpanId, TraceId};
