@@ -12,6 +12,7 @@ mod head;
 mod log_format;
 pub mod mutate;
 mod normalize;
+mod otel_yml;
 mod pattern;
 mod propagation;
 mod proxy;
@@ -23,6 +24,7 @@ pub use expression::expression;
 pub use head::{h1_request, h1_response};
 pub use log_format::log_format;
 pub use normalize::normalize_uri;
+pub use otel_yml::otel_yml;
 pub use pattern::{pattern_file, regex};
 pub use propagation::{b3, baggage, traceparent, tracestate};
 pub use proxy::proxy_protocol;
@@ -116,6 +118,20 @@ pub const TARGETS: &[Target] = &[
         run: b3,
         words: CONTEXT_WORDS,
     },
+    Target {
+        name: "otel_yml",
+        run: otel_yml,
+        words: YML_WORDS,
+    },
+];
+
+#[rustfmt::skip]
+const YML_WORDS: &[&[u8]] = &[
+    b"\n", b"\n  ", b"\n    ", b" ", b"\t", b": ", b"- ", b"? ", b"# ", b"{ ", b" }", b"[", b"]", b", ", b"&a ", b"*a", b"<<: *a", b"!!str ", b"|\n", b">-\n",
+    b"\"", b"'", b"\\x41", b"~", b"null", b"---\n", b"...\n", b"%YAML 1.2\n", b"\0", b"\xff", b"\xc3\xa9", b"0x10", b"010", b"-1", b"99999999999999999999", b"0.5", b"true",
+    b"exporters:", b"samplers:", b"processors:", b"readers:", b"providers:", b"signals:", b"traces:", b"metrics:", b"logs:", b"default:", b"scope_name: s", b"type: ",
+    b"otlp_http", b"otlp_grpc", b"otlp_file", b"ostream", b"memory", b"zipkin", b"elasticsearch", b"batch", b"single", b"parent_based", b"composite", b"endpoint: http://h:1/",
+    b"http_headers: [ a: b ]", b"resources:\n - a: b\n", b"max_queue_size: 64", b"max_export_batch_size: 64", b"export_interval: 100", b"min_severity: warn2", b"flush_timeout: 0",
 ];
 
 #[rustfmt::skip]

@@ -1,4 +1,5 @@
-//! The account of all records: started = exported + sampled out + dropped, by cause, and what is on its way.
+//! The account of all records: started = exported + sampled out + dropped, by cause, and what is on its way: in a worker's
+//! hands, waiting in the queue, or in flight.
 //!
 //! Workers add what they counted when they hand a batch over, exporters when a batch has ended; a reader sees sums.
 
@@ -13,6 +14,18 @@ pub enum Signal {
     Metrics,
     /// Log records.
     Logs,
+}
+
+impl Signal {
+    /// `traces`, `metrics` or `logs`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Signal::Traces => "traces",
+            Signal::Metrics => "metrics",
+            Signal::Logs => "logs",
+        }
+    }
 }
 
 /// What became of a record that was not exported.
@@ -62,6 +75,7 @@ impl Loss {
 pub struct Account {
     started: AtomicU64,
     exported: AtomicU64,
+    in_flight: AtomicU64,
     lost: [AtomicU64; Loss::ALL.len()],
 }
 
@@ -79,6 +93,23 @@ impl Account {
     /// Records that ended otherwise.
     pub fn add_lost(&self, why: Loss, records: u64) {
         self.lost[why as usize].fetch_add(records, Relaxed);
+    }
+
+    /// Records that an exporter took out of the queue.
+    pub fn add_in_flight(&self, records: u64) {
+        self.in_flight.fetch_add(records, Relaxed);
+    }
+
+    /// Records that an exporter took, and that are exported or lost now. To be called after they were added there, so that
+    /// a reader may find them twice, but never nowhere.
+    pub fn end_flight(&self, records: u64) {
+        self.in_flight.fetch_sub(records, Relaxed);
+    }
+
+    /// Records that an exporter took, and that are neither exported nor lost yet.
+    #[must_use]
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight.load(Relaxed)
     }
 
     /// Records that began.

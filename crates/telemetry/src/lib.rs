@@ -16,6 +16,7 @@ pub mod queue;
 pub mod record;
 pub mod sampler;
 pub mod sampling;
+pub mod settings;
 
 pub use context::SpanContext;
 pub use id::{Ids, SpanId, TraceId};

@@ -36,6 +36,7 @@ pub struct Queue {
     /// What became of everything that was offered.
     pub account: Arc<Account>,
     limits: QueueLimits,
+    wake_at: QueueLimits,
     inner: Mutex<Inner>,
     wake: Box<dyn Fn() + Send + Sync>,
 }
@@ -58,7 +59,7 @@ impl std::fmt::Debug for Queue {
 }
 
 impl Queue {
-    /// An empty queue; `wake` tells its exporter that a batch has come, and must not block.
+    /// An empty queue; `wake` tells its exporter that a batch has come (see [`Queue::waking_at`]), and must not block.
     pub fn new(
         signal: Signal,
         limits: QueueLimits,
@@ -69,9 +70,27 @@ impl Queue {
             signal,
             account,
             limits,
+            wake_at: QueueLimits {
+                records_max: 0,
+                bytes_max: 0,
+            },
             inner: Mutex::default(),
             wake: Box::new(wake),
         }
+    }
+
+    /// The exporter is woken only by the batch with which so many records, or so many bytes, wait: what is less, it comes for
+    /// by its own clock. Not set, every batch wakes it.
+    #[must_use]
+    pub fn waking_at(mut self, level: QueueLimits) -> Queue {
+        self.wake_at = level;
+        self
+    }
+
+    /// What it may hold.
+    #[must_use]
+    pub fn limits(&self) -> QueueLimits {
+        self.limits
     }
 
     fn inner(&self) -> std::sync::MutexGuard<'_, Inner> {
@@ -95,20 +114,28 @@ impl Queue {
             bytes.clear();
             return bytes;
         }
+        // Reached, and not before: the exporter looks again by itself as long as it finds as much.
+        let reached = inner.records < self.wake_at.records_max
+            && records >= self.wake_at.records_max
+            || inner.bytes < self.wake_at.bytes_max && bytes >= self.wake_at.bytes_max;
+        let each = self.wake_at.records_max == 0;
         (inner.records, inner.bytes) = (records, bytes);
         inner.batches.push_back(batch);
         let spare = inner.spare.pop();
         drop(inner);
-        (self.wake)();
+        if reached || each {
+            (self.wake)();
+        }
         spare.unwrap_or_default()
     }
 
-    /// Takes the oldest batch.
+    /// Takes the oldest batch; its records are in flight until [`Account::end_flight`].
     pub fn take(&self) -> Option<Batch> {
         let mut inner = self.inner();
         let batch = inner.batches.pop_front()?;
         inner.records -= batch.records as usize;
         inner.bytes -= batch.bytes.len();
+        self.account.add_in_flight(u64::from(batch.records));
         Some(batch)
     }
 

@@ -46,6 +46,7 @@ impl Core {
         self.trace(cx, stream, Event::StreamStop);
         stream.tracing.events = 0;
         while let Some(attached) = stream.tracing.attached.pop() {
+            let Some(attached) = attached else { continue };
             self.end_trace(cx, stream, &attached);
             self.tracing.recycle(attached);
         }

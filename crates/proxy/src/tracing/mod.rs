@@ -41,11 +41,8 @@ pub(crate) struct Attached {
 pub(crate) struct Tracing {
     /// Events with scopes that have not come yet ([`Event::bit`]).
     pub events: u32,
-    #[expect(
-        clippy::vec_box,
-        reason = "a box moves between here and the worker's spare ones"
-    )]
-    pub attached: Vec<Box<Attached>>,
+    /// One that is at work is taken out.
+    pub attached: Vec<Option<Box<Attached>>>,
     /// The frontend's filters were asked.
     pub begun: bool,
     /// The server's side began ([`Event::ServerSessionStart`]).
@@ -128,7 +125,7 @@ impl Core {
             attached.stopped = false;
             attached.of_backend = of_backend;
             attached.trace.begin(program);
-            stream.tracing.attached.push(attached);
+            stream.tracing.attached.push(Some(attached));
             let events = match of_backend {
                 true => program.events & !Event::frontends(),
                 false => program.events,
@@ -153,17 +150,19 @@ impl Core {
             stream.tracing.events &= !event.bit();
         }
         let at = cx.driver.clock();
-        let mut list = std::mem::take(&mut stream.tracing.attached);
-        for attached in &mut list {
-            if attached.of_backend && event.is_frontends() {
+        for place in 0..stream.tracing.attached.len() {
+            let Some(mut attached) = stream.tracing.attached[place].take() else {
                 continue;
+            };
+            if !(attached.of_backend && event.is_frontends()) {
+                let program = &cx.running.config.otel[attached.filter].program;
+                for scope in program.scopes_of(event) {
+                    let moment = (event.direction(), at);
+                    self.trace_scope(cx, stream, &mut attached, *scope, moment);
+                }
             }
-            let program = &cx.running.config.otel[attached.filter].program;
-            for scope in program.scopes_of(event) {
-                self.trace_scope(cx, stream, attached, *scope, (event.direction(), at));
-            }
+            stream.tracing.attached[place] = Some(attached);
         }
-        stream.tracing.attached = list;
     }
 
     /// `otel-group` of a rule of a proxy.
@@ -176,13 +175,21 @@ impl Core {
     ) {
         let filter = cx.running.proxy(proxy).otel[group.filter];
         let program = &cx.running.config.otel[filter].program;
-        let mut list = std::mem::take(&mut stream.tracing.attached);
-        if let Some(attached) = list.iter_mut().find(|attached| attached.filter == filter) {
-            for scope in &program.groups[group.group].scopes {
-                let at: Now = cx.driver.clock();
-                self.trace_scope(cx, stream, attached, *scope, (direction, at));
-            }
+        let is_meant = |attached: &Option<Box<Attached>>| {
+            attached
+                .as_ref()
+                .is_some_and(|attached| attached.filter == filter)
+        };
+        let Some(place) = stream.tracing.attached.iter().position(is_meant) else {
+            return;
+        };
+        let Some(mut attached) = stream.tracing.attached[place].take() else {
+            return;
+        };
+        for scope in &program.groups[group.group].scopes {
+            let at: Now = cx.driver.clock();
+            self.trace_scope(cx, stream, &mut attached, *scope, (direction, at));
         }
-        stream.tracing.attached = list;
+        stream.tracing.attached[place] = Some(attached);
     }
 }

@@ -33,6 +33,15 @@ impl Core {
         {
             return;
         }
+        if !scope.does_more {
+            for line in &scope.spans {
+                self.trace_span(cx, stream, attached, line, moment);
+            }
+            if !attached.stopped {
+                self.trace_finish(cx, stream, attached, &scope.finish, moment);
+            }
+            return;
+        }
         let (direction, at) = moment;
         for extract in &scope.extracts {
             if attached.trace.context(extract.context).is_none() {
@@ -80,9 +89,7 @@ impl Core {
                 self.change(cx, stream, list.key, Some(sample::vars::Change::Unset));
             }
         }
-        if !scope.finish.is_empty() {
-            self.trace_finish(cx, stream, attached, &scope.finish, moment);
-        }
+        self.trace_finish(cx, stream, attached, &scope.finish, moment);
         let stops = scope.stop.iter().any(|condition| {
             let condition = condition.as_ref();
             condition.is_none_or(|condition| self.holds(cx, stream, condition))
@@ -130,7 +137,7 @@ impl Core {
                 }
             }
         };
-        if line.is_plain() {
+        if !line.evaluates {
             link_all(attached, line, span);
         } else {
             let program = &cx.running.config.otel[attached.filter].program;
@@ -213,6 +220,13 @@ impl Core {
         for span in &finish.spans {
             trace.finish(*span, at);
         }
+        for context in &finish.contexts {
+            self.finish_context(cx, stream, attached, *context, direction);
+        }
+        if !finish.is_wide() {
+            return;
+        }
+        let trace = &mut attached.trace;
         if finish.all {
             trace.finish_where(None, at);
         }
@@ -222,12 +236,7 @@ impl Core {
         if finish.responses {
             trace.finish_where(Some(Direction::Response), at);
         }
-        for context in &finish.contexts {
-            self.finish_context(cx, stream, attached, *context, direction);
-        }
-        if finish.all || finish.requests || finish.responses {
-            self.finish_contexts(cx, stream, attached, finish, direction);
-        }
+        self.finish_contexts(cx, stream, attached, finish, direction);
     }
 }
 

@@ -13,6 +13,7 @@ use http::FieldName;
 use sample::{Assignment, Condition, Expr, VarRef};
 
 use crate::propagation::{Format, tracestate};
+use crate::proto;
 use crate::sampling::Policy;
 
 /// A name of a span in [`Program::spans`]: a stream has one open span of a name at most.
@@ -27,6 +28,8 @@ pub type TextId = u16;
 pub struct Program {
     /// Names of spans.
     pub spans: Vec<Box<str>>,
+    /// The same as fields of `Span`, with their keys and lengths.
+    pub span_fields: Vec<Box<[u8]>>,
     /// Names of contexts, and where each was carried.
     pub contexts: Vec<ContextName>,
     /// Keys of attributes, names of events: as protobuf fields number 1, with their keys and lengths.
@@ -102,6 +105,8 @@ pub struct Scope {
     pub finish: Finish,
     /// `otel-stop`: one that holds ends all.
     pub stop: Vec<Option<Condition>>,
+    /// It does more than to begin and to end spans ([`Program::seal`]).
+    pub does_more: bool,
 }
 
 /// Lines about one thing: the first whose condition holds counts.
@@ -198,21 +203,19 @@ pub struct SpanLine {
     pub exceptions: Vec<Exception>,
     /// Where its context goes.
     pub inject: Option<Carrier>,
+    /// Something is evaluated for it ([`Program::seal`]).
+    pub evaluates: bool,
 }
 
 impl SpanLine {
-    /// Nothing is evaluated for it.
-    #[must_use]
-    pub fn is_plain(&self) -> bool {
-        self.attributes.is_empty()
+    fn evaluates(&self) -> bool {
+        let plain = |link: &Link| link.condition.is_none() && link.attributes.is_empty();
+        !(self.attributes.is_empty()
             && self.events.is_empty()
             && self.baggage.is_empty()
             && self.status.is_none()
             && self.exceptions.is_empty()
-            && self
-                .links
-                .iter()
-                .all(|link| link.condition.is_none() && link.attributes.is_empty())
+            && self.links.iter().all(plain))
     }
 }
 
@@ -354,18 +357,48 @@ pub struct Finish {
 }
 
 impl Finish {
+    /// It names whole classes.
+    #[must_use]
+    #[inline]
+    pub fn is_wide(&self) -> bool {
+        self.all | self.requests | self.responses
+    }
+
     /// It names nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        !self.all
-            && !self.requests
-            && !self.responses
-            && self.spans.is_empty()
-            && self.contexts.is_empty()
+        !self.is_wide() && self.spans.is_empty() && self.contexts.is_empty()
     }
 }
 
 impl Program {
+    /// All of it is known: what a run asks again and again is answered once.
+    pub fn seal(&mut self) {
+        self.span_fields = self
+            .spans
+            .iter()
+            .map(|name| {
+                let mut field = Vec::new();
+                proto::bytes(&mut field, 5, name.as_bytes());
+                field.into()
+            })
+            .collect();
+        let asks = self.require_context;
+        for scope in &mut self.scopes {
+            for line in &mut scope.spans {
+                line.evaluates = line.evaluates();
+            }
+            scope.does_more = asks
+                || !(scope.extracts.is_empty()
+                    && scope.set_vars.is_empty()
+                    && scope.set_var_ctx.is_empty()
+                    && scope.updates.is_empty()
+                    && scope.logs.is_empty()
+                    && scope.unset_vars.is_empty()
+                    && scope.stop.is_empty());
+        }
+    }
+
     /// The least threshold of its draws: what a trace's flag says before its end. None where no policy decides.
     #[must_use]
     pub fn outcome(&self) -> Option<u64> {

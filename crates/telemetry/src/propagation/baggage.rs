@@ -1,11 +1,11 @@
-//! `baggage` (W3C Baggage §3): names and values that travel along with a request.
+//! `baggage` (W3C Baggage): names and values that travel along with a request.
 //!
 //! Kept as the bytes of one field. Values are percent-encoded there; what follows a value (its properties) is passed on as
 //! it came.
 
 use super::hex::{self, trim};
 
-/// Pairs of a list (§3.3.2: everyone passes on this many).
+/// Pairs of a list: as many as OpenTelemetry's SDKs pass on, which is more than one has to ("limits").
 pub const PAIRS_MAX: usize = 180;
 /// Bytes of one pair, with its properties.
 pub const PAIR_BYTES_MAX: usize = 4096;
@@ -58,7 +58,7 @@ pub(super) fn append(line: &[u8], start: usize, count: &mut usize, out: &mut Vec
 }
 
 /// Appends the value of a name, decoded, and tells whether there is one. What does not decode to UTF-8 gets U+FFFD in its
-/// places (§3.3.1.3).
+/// places ("value").
 pub fn get(list: &[u8], key: &[u8], out: &mut Vec<u8>) -> bool {
     // As with most maps, of two of a name the later one counts.
     let Some(pair) = pairs(list).filter(|pair| pair.key == key).last() else {
@@ -117,7 +117,7 @@ fn push(text: &[u8], start: usize, out: &mut Vec<u8>) -> bool {
     fits
 }
 
-/// §3.3.1: `key = value ; properties`.
+/// `list-member`: `key = value ; properties`.
 fn parse(text: &[u8]) -> Option<Pair<'_>> {
     let text = trim(text);
     if text.len() > PAIR_BYTES_MAX {
@@ -141,7 +141,7 @@ fn parse(text: &[u8]) -> Option<Pair<'_>> {
     })
 }
 
-/// `baggage-octet` (§3.3.1): what a value may have as it is. `%` begins an encoded one.
+/// `baggage-octet`: what a value may have as it is. `%` begins an encoded one.
 #[inline]
 fn is_octet(byte: u8) -> bool {
     matches!(byte, b'!'..=b'~') && !matches!(byte, b'"' | b',' | b';' | b'\\')

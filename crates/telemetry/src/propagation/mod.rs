@@ -156,9 +156,11 @@ pub fn extract(
     match format {
         Format::W3c => {
             let context = only(&mut lines, Field::Traceparent, traceparent::parse).flatten();
-            // A state without its parent says nothing (W3C Trace Context §4.3, step 3).
+            // A state without its parent says nothing (W3C Trace Context, processing model).
             if context.is_some() {
-                extract_state(&mut lines, tracestate);
+                let mut reader = tracestate::Reader::new(tracestate);
+                lines(Field::Tracestate, &mut |line| reader.line(line));
+                reader.end();
             }
             context.into()
         }
@@ -166,16 +168,6 @@ pub fn extract(
         Format::Jaeger => only(&mut lines, Field::UberTraceId, jaeger::parse)
             .flatten()
             .into(),
-    }
-}
-
-fn extract_state(lines: &mut impl FnMut(Field, &mut dyn FnMut(&[u8])), out: &mut Vec<u8>) {
-    let (start, mut count, mut good) = (out.len(), 0, true);
-    lines(Field::Tracestate, &mut |line| {
-        good = good && tracestate::append(line, start, &mut count, out);
-    });
-    if !good {
-        out.truncate(start);
     }
 }
 

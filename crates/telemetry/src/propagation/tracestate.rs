@@ -9,47 +9,93 @@ use super::hex::trim;
 
 pub use sampling::{THRESHOLD_MAX, randomness, set_threshold, threshold, threshold_of};
 
-/// Members of a list (§3.3.1.1).
+/// Members of a list; one that has more is malformed.
 pub const MEMBERS_MAX: usize = 32;
-/// Bytes of a list: what everyone passes on (§3.3.1.5).
+/// Bytes of a list that are passed on, as everyone should.
 pub const STATE_BYTES_MAX: usize = 512;
-/// Bytes of a key (§3.3.1.3.1).
+/// Bytes of a key.
 const KEY_BYTES_MAX: usize = 256;
-/// Bytes of a value (§3.3.1.3.2).
+/// Bytes of a value.
 const VALUE_BYTES_MAX: usize = 256;
+/// Members that go first where a list is too long.
+const LONG_BYTES_MIN: usize = 129;
 
-/// Appends the list of a field's lines, in their order, without blanks around members and without empty members. Nothing is
-/// appended, and false returned, if it is malformed or too long: all of it is to be dropped then (§4.3, step 7).
+/// Appends the list of a field's lines, in their order, without blanks around members and without empty members; where it
+/// is too long, some members are left out ("tracestate limits"). Nothing is appended, and false returned, if it is
+/// malformed: all of it is to be dropped then.
 pub fn read<'a>(lines: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) -> bool {
-    let start = out.len();
-    let mut count = 0;
-    for line in lines {
-        if !append(line, start, &mut count, out) {
-            out.truncate(start);
-            return false;
-        }
-    }
-    true
+    let mut reader = Reader::new(out);
+    lines.into_iter().for_each(|line| reader.line(line));
+    reader.end()
 }
 
-/// Appends one line to the list that begins at `start` and has `count` members.
-pub(super) fn append(line: &[u8], start: usize, count: &mut usize, out: &mut Vec<u8>) -> bool {
-    for member in line.split(|byte| *byte == b',').map(trim) {
-        if member.is_empty() {
-            continue;
+/// Reads a list line by line.
+pub(super) struct Reader<'a> {
+    out: &'a mut Vec<u8>,
+    start: usize,
+    count: usize,
+    malformed: bool,
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(out: &'a mut Vec<u8>) -> Reader<'a> {
+        Reader {
+            start: out.len(),
+            out,
+            count: 0,
+            malformed: false,
         }
-        *count += 1;
-        let comma = usize::from(out.len() > start);
-        let room = STATE_BYTES_MAX.saturating_sub(out.len() - start + comma);
-        if *count > MEMBERS_MAX || member.len() > room || split(member).is_none() {
-            return false;
-        }
-        if comma == 1 {
-            out.push(b',');
-        }
-        out.extend_from_slice(member);
     }
-    true
+
+    pub fn line(&mut self, line: &[u8]) {
+        let members = line.split(|byte| *byte == b',').map(trim);
+        for member in members.filter(|member| !member.is_empty()) {
+            self.count += 1;
+            self.malformed |= self.count > MEMBERS_MAX || split(member).is_none();
+            if self.malformed {
+                return;
+            }
+            push(member, self.start, self.out);
+        }
+    }
+
+    /// Whether the list was well formed.
+    pub fn end(self) -> bool {
+        if self.malformed {
+            self.out.truncate(self.start);
+        }
+        shorten(self.out, self.start, self.start);
+        !self.malformed
+    }
+}
+
+/// Appends a member to the list that begins at `start`.
+fn push(member: &[u8], start: usize, out: &mut Vec<u8>) {
+    if out.len() > start {
+        out.push(b',');
+    }
+    out.extend_from_slice(member);
+}
+
+/// Removes whole members of the list that begins at `start` until it is short enough: long ones first, then the last ones.
+/// Those before `kept` stay; it is the end of a member, or `start`.
+fn shorten(list: &mut Vec<u8>, start: usize, kept: usize) {
+    for long_only in [true, false] {
+        let mut end = list.len();
+        while list.len() - start > STATE_BYTES_MAX && end > kept {
+            let comma = list[kept..end].iter().rposition(|byte| *byte == b',');
+            let begin = kept + comma.unwrap_or_default();
+            let len = end - begin - usize::from(comma.is_some());
+            if !long_only || len >= LONG_BYTES_MIN {
+                list.drain(begin..end);
+            }
+            end = begin;
+        }
+    }
+    // The first may be gone, and others not.
+    if list.get(start) == Some(&b',') {
+        list.remove(start);
+    }
 }
 
 /// The well-formed members of a list, each a key and its value; not more than a list may have.
@@ -81,7 +127,7 @@ fn split(member: &[u8]) -> Option<(&[u8], &[u8])> {
     (is_key(key) && is_value(value)).then_some((key, value))
 }
 
-/// §3.3.1.3.1: begins with a lower-case letter or a digit.
+/// A key begins with a lower-case letter or a digit.
 fn is_key(key: &[u8]) -> bool {
     let inside =
         |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'*' | b'/' | b'@');
@@ -90,7 +136,7 @@ fn is_key(key: &[u8]) -> bool {
         && key.iter().all(inside)
 }
 
-/// §3.3.1.3.2: visible characters and spaces but `,` and `=`; no space at the end.
+/// A value has visible characters and spaces, but no `,` or `=`, and no space at the end.
 fn is_value(value: &[u8]) -> bool {
     value.last().is_some_and(|last| *last != b' ')
         && value.len() <= VALUE_BYTES_MAX
@@ -141,8 +187,26 @@ mod tests {
         assert!(joined(&[&many[1..].join(",")]).is_some());
         let long = format!("a={},b={}", "v".repeat(253), "v".repeat(254));
         assert_eq!(joined(&[&long]).unwrap().len(), STATE_BYTES_MAX);
-        assert_eq!(joined(&[&long, "c=d"]), None);
-        assert_eq!(joined(&[&format!("{long}v")]), None);
+        // Over the limit, long members go and then the last.
+        assert_eq!(
+            joined(&[&long, "c=d"]).unwrap(),
+            format!("{},c=d", &long[..255])
+        );
+        assert_eq!(
+            joined(&[&long[..254], &format!("{}vv", &long[256..])]).unwrap(),
+            long[..254]
+        );
+        assert_eq!(
+            joined(&[&long, &long, "c=d,e=f"]).unwrap(),
+            format!("{},c=d,e=f", &long[..255])
+        );
+        let short: Vec<_> = (0..6)
+            .map(|at| format!("k{at}={}", "v".repeat(99)))
+            .collect();
+        assert_eq!(joined(&[&short.join(",")]).unwrap(), short[..4].join(","));
+        let first = format!("a={},", "v".repeat(200));
+        let rest = [&short[..4], &["z=y".to_string()]].concat().join(",");
+        assert_eq!(joined(&[&first, &rest]).unwrap(), rest);
     }
 
     #[test]

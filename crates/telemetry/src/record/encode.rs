@@ -47,22 +47,32 @@ impl Trace {
         };
         let lasted_ns = end_mono_ns.saturating_sub(span.start.mono_ns);
         message(out, 2, |out| {
-            identity(out, [1, 2], &span.context);
-            self.state(out, span.state, kept);
-            if span.parent.is_valid() {
-                bytes(out, 4, &span.parent.0);
+            out.extend_from_slice(&identity(1, &span.context));
+            if !span.state.is_empty() || kept.threshold.is_some() {
+                self.state(out, span.state, kept);
             }
-            let name = program.spans.get(usize::from(span.name));
-            bytes(out, 5, name.map_or("", |name| name).as_bytes());
-            uint(out, 6, span.kind as u64);
-            fixed64(out, 7, span.start.wall_ns);
-            fixed64(out, 8, span.start.wall_ns + lasted_ns);
-            self.attributes(program, out, 9, span.first_attribute);
+            if span.parent.is_valid() {
+                let mut field = [0; 10];
+                field[..2].copy_from_slice(&[0x22, 8]);
+                field[2..].copy_from_slice(&span.parent.0);
+                out.extend_from_slice(&field);
+            }
+            if let Some(name) = program.span_fields.get(usize::from(span.name)) {
+                out.extend_from_slice(name);
+            }
+            out.extend_from_slice(&kind_and_times(span, lasted_ns));
+            if span.first_attribute != 0 {
+                self.attributes(program, out, 9, span.first_attribute);
+            }
             if let Some(policy) = kept.policy {
                 bytes(out, 9, policy);
             }
-            self.events(program, out, span.first_event);
-            self.links(program, out, span.first_link);
+            if span.first_event != 0 {
+                self.events(program, out, span.first_event);
+            }
+            if span.first_link != 0 {
+                self.links(program, out, span.first_link);
+            }
             if span.status as u8 != 0 || !span.status_text.is_empty() {
                 message(out, 15, |out| {
                     self.text(out, 2, span.status_text);
@@ -72,12 +82,10 @@ impl Trace {
                 });
             }
             let remote = if span.parent_is_remote { IS_REMOTE } else { 0 };
+            let flags = u32::from(span.context.flags) | HAS_IS_REMOTE | remote;
+            let [a, b, c, d] = flags.to_le_bytes();
             // A field number above 15 has two bytes of key.
-            fixed32(
-                out,
-                16,
-                u32::from(span.context.flags) | HAS_IS_REMOTE | remote,
-            );
+            out.extend_from_slice(&[0x85, 0x01, a, b, c, d]);
         });
     }
 
@@ -137,7 +145,7 @@ impl Trace {
         while let Some(place) = next.checked_sub(1) {
             let link = &self.links[place as usize];
             message(out, 13, |out| {
-                identity(out, [1, 2], &link.to);
+                out.extend_from_slice(&identity(1, &link.to));
                 self.text(out, 3, link.state);
                 self.attributes(program, out, 4, link.first_attribute);
                 let remote = if link.to.remote { IS_REMOTE } else { 0 };
@@ -158,7 +166,7 @@ impl Trace {
             self.attributes(program, out, 6, log.first_attribute);
             if log.span.is_valid() {
                 fixed32(out, 8, u32::from(log.span.flags));
-                identity(out, [9, 10], &log.span);
+                out.extend_from_slice(&identity(9, &log.span));
             }
             fixed64(out, 11, log.observed_ns);
             if let Some(event) = &line.event {
@@ -204,9 +212,27 @@ pub fn key_value(out: &mut Vec<u8>, field: u32, name: &[u8], (value, arena): (Ev
     }
 }
 
-fn identity(out: &mut Vec<u8>, fields: [u32; 2], context: &SpanContext) {
-    bytes(out, fields[0], &context.trace_id.0);
-    bytes(out, fields[1], &context.span_id.0);
+/// The fields of a trace and of a span, whose numbers are `field`, below 15, and the next.
+#[inline]
+fn identity(field: u8, context: &SpanContext) -> [u8; 28] {
+    let mut fields = [0; 28];
+    fields[..2].copy_from_slice(&[field << 3 | 2, 16]);
+    fields[2..18].copy_from_slice(&context.trace_id.0);
+    fields[18..20].copy_from_slice(&[(field + 1) << 3 | 2, 8]);
+    fields[20..].copy_from_slice(&context.span_id.0);
+    fields
+}
+
+/// `kind`, `start_time_unix_nano`, `end_time_unix_nano`.
+#[inline]
+fn kind_and_times(span: &Span, lasted_ns: u64) -> [u8; 20] {
+    let start = span.start.wall_ns;
+    let mut fields = [0; 20];
+    fields[..3].copy_from_slice(&[0x30, span.kind as u8, 0x39]);
+    fields[3..11].copy_from_slice(&start.to_le_bytes());
+    fields[11] = 0x41;
+    fields[12..].copy_from_slice(&(start + lasted_ns).to_le_bytes());
+    fields
 }
 
 /// A field of type `string`: bytes that are no UTF-8 are replaced, for a receiver refuses the whole request else.

@@ -188,6 +188,7 @@ impl FilterBuild<'_, '_, '_> {
             .policies
             .sort_by_key(|policy| policy.rule.rank());
         scope::finish_contexts(&mut self);
+        self.program.seal();
         let FilterBuild {
             mut filter,
             program,

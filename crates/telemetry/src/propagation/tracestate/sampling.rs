@@ -1,16 +1,13 @@
 //! The member `ot` and its values `th` and `rv` (OpenTelemetry: TraceState handling; probability sampling).
 
 use super::super::hex;
-use super::{MEMBERS_MAX, STATE_BYTES_MAX, VALUE_BYTES_MAX, get, split, whole_members};
+use super::{MEMBERS_MAX, VALUE_BYTES_MAX, get, push, shorten, split, whole_members};
 
 /// One more than the largest threshold: a trace is kept if its 56 random bits are at least the threshold.
 pub const THRESHOLD_MAX: u64 = 1 << 56;
 
 /// Hexadecimal digits of 56 bits.
 const DIGITS: usize = 14;
-
-/// Members that go first when a list is too long (W3C Trace Context §3.3.1.5).
-const LONG_BYTES_MIN: usize = 129;
 
 /// The threshold that keeps this share of all traces, to the nearest of 56 bits; nothing if that is none of them. What is no
 /// number keeps all.
@@ -43,46 +40,18 @@ pub fn randomness(state: &[u8]) -> Option<u64> {
 }
 
 /// Appends the list with this threshold (below [`THRESHOLD_MAX`]) in its member `ot`, or without any. What else `ot` has is
-/// kept, and `ot` becomes the first member, as the one that changed last; where the list would be too long, long members
-/// go and then the last ones (W3C Trace Context §3.3.1.5).
+/// kept, and `ot` becomes the first member, as the one that changed last; where the list would be too long, other members
+/// are left out as in [`super::read`].
 pub fn set_threshold(state: &[u8], threshold: Option<u64>, out: &mut Vec<u8>) {
     let start = out.len();
     write_ot(get(state, b"ot").unwrap_or_default(), threshold, out);
-    let ot = out.len() > start;
-    let mut kept: [&[u8]; MEMBERS_MAX] = [b""; MEMBERS_MAX];
-    let mut count = 0;
+    let ot = out.len();
     let others =
         whole_members(state).filter(|member| split(member).is_some_and(|(key, _)| key != b"ot"));
-    for member in others.take(MEMBERS_MAX - usize::from(ot)) {
-        kept[count] = member;
-        count += 1;
+    for member in others.take(MEMBERS_MAX - usize::from(ot > start)) {
+        push(member, start, out);
     }
-    let kept = &mut kept[..count];
-    let mut len = out.len() - start
-        + usize::from(ot && !kept.is_empty())
-        + kept
-            .iter()
-            .map(|member| member.len() + 1)
-            .sum::<usize>()
-            .saturating_sub(1);
-    for long_only in [true, false] {
-        for member in kept.iter_mut().rev() {
-            if len > STATE_BYTES_MAX
-                && (!long_only || member.len() >= LONG_BYTES_MIN)
-                && !member.is_empty()
-            {
-                // Its comma too; where it was alone that is one more, and the rest is short anyway.
-                len = len.saturating_sub(member.len() + 1);
-                *member = b"";
-            }
-        }
-    }
-    for member in kept.iter().filter(|member| !member.is_empty()) {
-        if out.len() > start {
-            out.push(b',');
-        }
-        out.extend_from_slice(member);
-    }
+    shorten(out, start, ot);
 }
 
 /// Appends the member `ot`, unless nothing would be in it.

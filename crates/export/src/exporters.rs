@@ -1,0 +1,285 @@
+//! The thread of the exporters, and how others talk to it.
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use telemetry::account::{Account, Loss, Signal};
+use telemetry::queue::{Queue, QueueLimits};
+use telemetry::settings::Processor;
+use tokio::runtime::Runtime;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::time::Instant;
+
+use crate::health::Health;
+use crate::memory::Memory;
+use crate::plan::{PipelinePlan, Plan, Schedule};
+use crate::pump::{Collect, Command, Limits, Pump, REQUEST_BYTES_MAX, State};
+use crate::request::Envelope;
+use crate::sink::Sink;
+
+/// Threads for what blocks: names that are looked up, files that are written.
+const BLOCKING_THREADS_MAX: usize = 8;
+/// An idle one of them ends after as long.
+const BLOCKING_IDLE_MAX: Duration = Duration::from_secs(10);
+/// More than a budget that a shutdown waits for the thread to count what is left.
+const SHUTDOWN_SLACK: Duration = Duration::from_millis(500);
+/// All exporters of a process, on a thread named `otel-export`.
+///
+/// Dropped without [`Exporters::shutdown`], what waits is lost, and counted so.
+pub struct Exporters {
+    pipelines: Vec<Pipeline>,
+    thread: Option<JoinHandle<()>>,
+    ended: mpsc::Receiver<()>,
+}
+
+/// One pipeline that runs.
+pub struct Pipeline {
+    /// What it carries.
+    pub signal: Signal,
+    /// Where workers put batches. Of metrics, the pipeline itself does.
+    pub queue: Arc<Queue>,
+    /// How it does.
+    pub health: Arc<Health>,
+    /// The records of an exporter of the type `memory`.
+    pub memory: Option<Arc<Memory>>,
+    flush_timeout: Duration,
+    commands: UnboundedSender<Command>,
+}
+
+impl std::fmt::Debug for Exporters {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names = self.pipelines.iter().map(|pipeline| pipeline.health.name());
+        out.debug_list().entries(names).finish()
+    }
+}
+
+impl Exporters {
+    /// Starts them: files are opened and certificates are read here, connections are opened with the first records. To be
+    /// called in the process that goes on (after a fork), and before it gives up rights that the files need.
+    ///
+    /// The error says which pipeline cannot work, and why.
+    pub fn start(plan: Plan) -> Result<Exporters, String> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .thread_name("otel-export")
+            .max_blocking_threads(BLOCKING_THREADS_MAX)
+            .thread_keep_alive(BLOCKING_IDLE_MAX)
+            .build()
+            .map_err(|error| format!("the runtime of the exporters: {error}"))?;
+        let mut pipelines = Vec::with_capacity(plan.pipelines.len());
+        let mut pumps = Vec::with_capacity(plan.pipelines.len());
+        {
+            let _within = runtime.enter();
+            for pipeline in &plan.pipelines {
+                let (pipeline, pump) = Pipeline::open(pipeline, &plan)?;
+                pipelines.push(pipeline);
+                pumps.push(pump);
+            }
+        }
+        let (ending, ended) = mpsc::channel();
+        let thread = Builder::new()
+            .name("otel-export".to_owned())
+            .spawn(move || {
+                run(runtime, pumps);
+                // Nobody may wait.
+                let _ = ending.send(());
+            })
+            .map_err(|error| format!("the thread of the exporters: {error}"))?;
+        Ok(Exporters {
+            pipelines,
+            thread: Some(thread),
+            ended,
+        })
+    }
+
+    /// The pipelines, in the order of [`Plan::pipelines`].
+    #[must_use]
+    pub fn pipelines(&self) -> &[Pipeline] {
+        &self.pipelines
+    }
+
+    /// Exports everything that waits now, metrics of now included. Waits for at most `budget`, and says whether all of it has
+    /// ended: exported, or lost and counted.
+    pub fn flush(&self, budget: Duration) -> bool {
+        let end = Instant::now() + budget;
+        let (done, ended) = mpsc::channel();
+        for pipeline in &self.pipelines {
+            if pipeline
+                .commands
+                .send(Command::Flush(done.clone()))
+                .is_err()
+            {
+                return false;
+            }
+        }
+        drop(done);
+        self.pipelines.iter().all(|_| {
+            let left = end.saturating_duration_since(Instant::now());
+            ended.recv_timeout(left).is_ok()
+        })
+    }
+
+    /// Exports everything that waits, for at most `budget` (each pipeline at most its own `flush_timeout`), and ends the
+    /// thread. What is left is lost ([`Loss::Shutdown`]), like what workers offer from now on.
+    pub fn shutdown(mut self, budget: Duration) {
+        for pipeline in &self.pipelines {
+            let end = Instant::now() + budget.min(pipeline.flush_timeout);
+            // One that has ended needs no telling.
+            let _ = pipeline.commands.send(Command::Shutdown(end));
+        }
+        self.end(budget + SHUTDOWN_SLACK);
+    }
+
+    fn end(&mut self, budget: Duration) {
+        let Some(thread) = self.thread.take() else {
+            return;
+        };
+        let late = self.ended.recv_timeout(budget) == Err(RecvTimeoutError::Timeout);
+        if late {
+            // It hangs somewhere; not for its sake the process may.
+            drop(thread);
+        } else {
+            // It has ended, or panicked: its tasks counted what they had.
+            let _ = thread.join();
+        }
+        for pipeline in &self.pipelines {
+            pipeline.queue.close();
+            while let Some(batch) = pipeline.queue.take() {
+                let account = &pipeline.queue.account;
+                account.add_lost(Loss::Shutdown, u64::from(batch.records));
+                account.end_flight(u64::from(batch.records));
+            }
+        }
+    }
+}
+
+impl Drop for Exporters {
+    fn drop(&mut self) {
+        for pipeline in &self.pipelines {
+            let _ = pipeline.commands.send(Command::Shutdown(Instant::now()));
+        }
+        self.end(SHUTDOWN_SLACK);
+    }
+}
+
+fn run(runtime: Runtime, pumps: Vec<Pump>) {
+    runtime.block_on(async {
+        let mut tasks = tokio::task::JoinSet::new();
+        for pump in pumps {
+            tasks.spawn(pump.run());
+        }
+        tasks.join_all().await;
+    });
+    // A write that hangs is not waited for.
+    runtime.shutdown_background();
+}
+
+impl Pipeline {
+    fn open(plan: &PipelinePlan, all: &Plan) -> Result<(Pipeline, Pump), String> {
+        let name = format!("{} {}", plan.signal.name(), Sink::name(&plan.exporter));
+        let sink = Sink::open(&plan.exporter, plan.signal);
+        let sink = sink.map_err(|why| format!("exporter of {name}: {why}"))?;
+        let memory = match &sink {
+            Sink::Memory(memory) => Some(Arc::clone(memory)),
+            _ => None,
+        };
+        let shape = Shape::new(plan);
+        let limits = shape.limits;
+        let notify = Arc::new(Notify::new());
+        let waker = Arc::clone(&notify);
+        let queue_limits = QueueLimits {
+            records_max: shape.queue_records_max,
+            bytes_max: plan.bytes_max,
+        };
+        let wake = move || waker.notify_one();
+        let queue = Queue::new(plan.signal, queue_limits, Arc::<Account>::default(), wake);
+        let queue = Arc::new(queue.waking_at(QueueLimits {
+            records_max: limits.wake_records,
+            bytes_max: REQUEST_BYTES_MAX.min(plan.bytes_max / 2),
+        }));
+        let health = Arc::new(Health::new(name, Arc::clone(&all.log)));
+        let (commands, receiver) = unbounded_channel();
+        let pump = Pump {
+            queue: Arc::clone(&queue),
+            notify,
+            commands: receiver,
+            sink: Arc::new(sink),
+            envelope: Envelope::new(&plan.resource, &plan.scope_name, &plan.scope_version),
+            health: Arc::clone(&health),
+            retry: all.retry,
+            collect: shape.collect,
+            interval: shape.interval,
+            limits,
+            state: State::default(),
+        };
+        let pipeline = Pipeline {
+            signal: plan.signal,
+            queue,
+            health,
+            memory,
+            flush_timeout: plan.flush_timeout,
+            commands,
+        };
+        Ok((pipeline, pump))
+    }
+}
+
+/// How a pump is to run.
+struct Shape {
+    limits: Limits,
+    queue_records_max: usize,
+    interval: Duration,
+    collect: Option<Collect>,
+}
+
+impl Shape {
+    fn new(plan: &PipelinePlan) -> Shape {
+        let requests_max = Sink::requests_max(&plan.exporter);
+        let limits = |request_records_max, requests_max, wake_records| Limits {
+            request_records_max,
+            requests_max,
+            bytes_max: plan.bytes_max,
+            wake_records,
+        };
+        match &plan.schedule {
+            Schedule::Queue(Processor::Batch(batch)) => {
+                let queue = batch.queue_records_max as usize;
+                let records = batch.batch_records_max as usize;
+                Shape {
+                    // A queue is emptied before it is full.
+                    limits: limits(records, requests_max, records.min(queue / 2).max(1)),
+                    queue_records_max: queue,
+                    interval: Duration::from_millis(u64::from(batch.delay_ms)),
+                    collect: None,
+                }
+            }
+            Schedule::Queue(Processor::Single) => {
+                let default = telemetry::settings::BatchProcessor::new(plan.signal);
+                Shape {
+                    limits: limits(default.batch_records_max as usize, requests_max, 1),
+                    queue_records_max: default.queue_records_max as usize,
+                    interval: Duration::from_millis(u64::from(default.delay_ms)),
+                    collect: None,
+                }
+            }
+            Schedule::Collect {
+                interval,
+                source,
+                pipeline,
+            } => Shape {
+                // One at a time: what is collected later is newer, and must not arrive first.
+                limits: limits(usize::MAX, 1, usize::MAX),
+                queue_records_max: usize::MAX,
+                interval: *interval,
+                collect: Some(Collect {
+                    source: Arc::clone(source),
+                    pipeline: *pipeline,
+                }),
+            },
+        }
+    }
+}

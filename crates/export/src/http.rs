@@ -1,0 +1,255 @@
+//! The exporters `otlp_http` and `zipkin`: requests of HTTP/1.1 over connections that are kept.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::io::Write;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use flate2::write::GzEncoder;
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{RETRY_AFTER, USER_AGENT};
+use hyper::{Response, StatusCode, Uri};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use jiff::Timestamp;
+use telemetry::settings::{Compression, Encoding, Headers, OtlpHttp, Signal, Tls, Zipkin};
+
+use crate::clock::now_unix_ns;
+use crate::reply::{self, REPLY_BYTES_MAX};
+use crate::request::Request;
+use crate::sink::{Outcome, Prepared};
+use crate::tls::{Version, connector};
+use crate::{json, zipkin};
+
+/// Our name to receivers.
+pub(crate) const AGENT: &str = concat!("spangate/", env!("CARGO_PKG_VERSION"));
+/// Time for a request to Zipkin, for which it has no option.
+const ZIPKIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// A kept connection that is not used for as long is closed.
+const IDLE_MAX: Duration = Duration::from_secs(60);
+/// Most of what gzip can gain for a third of its time.
+const GZIP_LEVEL: u32 = 1;
+
+/// See the module.
+pub(crate) struct Http {
+    client: Client<HttpsConnector<HttpConnector>, Frames>,
+    uri: Uri,
+    headers: HeaderMap,
+    timeout: Duration,
+    compression: Compression,
+    form: Form,
+}
+
+/// What a body is.
+enum Form {
+    Protobuf,
+    Json(Signal),
+    Zipkin(Zipkin),
+}
+
+impl Http {
+    pub(crate) fn otlp(settings: &OtlpHttp, signal: Signal) -> Result<Http, String> {
+        let (form, content) = match settings.encoding {
+            Encoding::Protobuf => (Form::Protobuf, "application/x-protobuf"),
+            Encoding::Json => (Form::Json(signal), "application/json"),
+        };
+        let timeout = Duration::from_millis(u64::from(settings.timeout_ms));
+        let mut http = Http::new(&settings.endpoint, &settings.tls, timeout, form, content)?;
+        http.compression = settings.compression;
+        if settings.compression == Compression::Gzip {
+            let gzip = HeaderValue::from_static("gzip");
+            http.headers.insert(CONTENT_ENCODING, gzip);
+        }
+        for (name, value) in header_map(&settings.headers)?.iter() {
+            http.headers.insert(name, value.clone());
+        }
+        Ok(http)
+    }
+
+    pub(crate) fn zipkin(settings: &Zipkin) -> Result<Http, String> {
+        let form = Form::Zipkin(settings.clone());
+        let (endpoint, tls) = (&settings.endpoint, Tls::default());
+        Http::new(endpoint, &tls, ZIPKIN_TIMEOUT, form, "application/json")
+    }
+
+    fn new(
+        endpoint: &str,
+        tls: &Tls,
+        timeout: Duration,
+        form: Form,
+        content: &'static str,
+    ) -> Result<Http, String> {
+        let uri: Uri = endpoint
+            .parse()
+            .map_err(|error| format!("{endpoint}: {error}"))?;
+        let is_https = uri.scheme_str() == Some("https");
+        let connector = connector(tls, is_https, Version::Http1, timeout)?;
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content));
+        headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_MAX)
+            .build(connector);
+        Ok(Http {
+            client,
+            uri,
+            headers,
+            timeout,
+            compression: Compression::None,
+            form,
+        })
+    }
+
+    /// The body.
+    pub(crate) fn prepare(&self, request: Request) -> Result<Prepared, String> {
+        let frames = match &self.form {
+            Form::Protobuf => request.frames,
+            Form::Json(signal) => vec![json::encode(*signal, &request.flat())?.into()],
+            Form::Zipkin(settings) => vec![zipkin::encode(settings, &request.flat())?.into()],
+        };
+        match self.compression {
+            Compression::None => Ok(Prepared(frames)),
+            Compression::Gzip => Ok(Prepared(vec![gzip(&frames)?])),
+        }
+    }
+
+    pub(crate) async fn send(&self, request: &Prepared) -> Outcome {
+        let mut post = hyper::Request::new(Frames::new(&request.0));
+        *post.method_mut() = hyper::Method::POST;
+        *post.uri_mut() = self.uri.clone();
+        *post.headers_mut() = self.headers.clone();
+        let exchange = async {
+            match self.client.request(post).await {
+                Ok(response) => self.outcome(response).await,
+                Err(error) => Outcome::busy(causes(&error)),
+            }
+        };
+        match tokio::time::timeout(self.timeout, exchange).await {
+            Ok(outcome) => outcome,
+            Err(_) => Outcome::busy(format!("no answer within {:?}", self.timeout)),
+        }
+    }
+
+    /// What an answer means (OTLP specification, "OTLP/HTTP Response").
+    async fn outcome(&self, response: Response<Incoming>) -> Outcome {
+        let status = response.status();
+        let after = response.headers().get(RETRY_AFTER).cloned();
+        let body = Limited::new(response.into_body(), REPLY_BYTES_MAX);
+        // Read in any case, so that the connection can be used again.
+        let body = body.collect().await.map(|body| body.to_bytes());
+        if status.is_success() {
+            let body = body.unwrap_or_default();
+            return match self.form {
+                Form::Protobuf => reply::protobuf(&body),
+                Form::Json(_) => reply::json(&body),
+                Form::Zipkin(_) => Outcome::TAKEN,
+            };
+        }
+        let why = format!("status {status}");
+        match status {
+            StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT => Outcome::Busy {
+                after: after.and_then(|after| retry_after(&after)),
+                why,
+            },
+            _ => {
+                let said = reply::error_text(&body.unwrap_or_default());
+                Outcome::Refused(format!("{why}: {said}"))
+            }
+        }
+    }
+}
+
+/// Header fields of the settings.
+pub(crate) fn header_map(headers: &Headers) -> Result<HeaderMap, String> {
+    let mut map = HeaderMap::new();
+    for (name, value) in &headers.0 {
+        let wrong = || format!("'{}' cannot be a header field", name.escape_debug());
+        let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
+        let mut value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| wrong())?;
+        value.set_sensitive(true);
+        map.append(key, value);
+    }
+    Ok(map)
+}
+
+/// An error and what led to it.
+pub(crate) fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
+}
+
+/// `Retry-After`: seconds, or a date (RFC 9110 section 10.2.3).
+fn retry_after(value: &HeaderValue) -> Option<Duration> {
+    let text = value.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
+    let now = Timestamp::from_nanosecond(i128::from(now_unix_ns())).ok()?;
+    date.duration_since(now).try_into().ok()
+}
+
+fn gzip(frames: &[Bytes]) -> Result<Bytes, String> {
+    let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::new(GZIP_LEVEL));
+    for frame in frames {
+        encoder
+            .write_all(frame)
+            .map_err(|error| error.to_string())?;
+    }
+    let bytes = encoder.finish().map_err(|error| error.to_string())?;
+    Ok(bytes.into())
+}
+
+/// A body of a known length, in pieces.
+pub(crate) struct Frames {
+    rest: VecDeque<Bytes>,
+    len: u64,
+}
+
+impl Frames {
+    fn new(frames: &[Bytes]) -> Frames {
+        Frames {
+            rest: frames.iter().cloned().collect(),
+            len: frames.iter().map(|frame| frame.len() as u64).sum(),
+        }
+    }
+}
+
+impl Body for Frames {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let frame = self.rest.pop_front();
+        self.len -= frame.as_ref().map_or(0, |frame| frame.len() as u64);
+        Poll::Ready(frame.map(|frame| Ok(Frame::data(frame))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.len)
+    }
+}

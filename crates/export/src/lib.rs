@@ -1,0 +1,33 @@
+//! The exporters: what workers encoded, sent to receivers of telemetry.
+//!
+//! Workers put batches of encoded records into bounded queues ([`telemetry::queue`]). One thread with an asynchronous runtime
+//! of its own takes them out, puts OTLP's envelope around them without decoding, and sends them; what a receiver cannot take
+//! is sent again for a while. Whatever a receiver does (refuse, hang, answer slowly), workers never wait: queues fill up, and
+//! what no longer fits is counted. At every moment, for each queue, the records that were started are those exported, lost by
+//! some cause, waiting or in flight ([`telemetry::account`]).
+#![forbid(unsafe_code)]
+
+mod clock;
+mod exporters;
+mod grpc;
+mod health;
+mod http;
+mod json;
+mod lines;
+mod memory;
+mod plan;
+mod pump;
+mod reply;
+mod request;
+mod retry;
+mod rotate;
+mod sink;
+mod text;
+mod tls;
+mod zipkin;
+
+pub use exporters::{Exporters, Pipeline};
+pub use health::Health;
+pub use memory::Memory;
+pub use plan::{Log, MetricSource, PipelinePlan, Places, Plan, QUEUE_BYTES_MAX, Schedule};
+pub use retry::Retry;

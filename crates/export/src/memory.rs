@@ -1,0 +1,42 @@
+//! The exporter `memory`: the newest records, for whoever reads them.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+
+use crate::request::messages;
+
+/// A ring of encoded records.
+#[derive(Debug)]
+pub struct Memory {
+    records_max: usize,
+    ring: Mutex<VecDeque<Vec<u8>>>,
+}
+
+impl Memory {
+    pub(crate) fn new(records_max: usize) -> Memory {
+        Memory {
+            records_max,
+            ring: Mutex::default(),
+        }
+    }
+
+    /// Takes all records that are there, the oldest first: each an OTLP message `Span`, `Metric` or `LogRecord`.
+    #[must_use]
+    pub fn take(&self) -> Vec<Vec<u8>> {
+        let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        ring.drain(..).collect()
+    }
+
+    pub(crate) fn keep(&self, fields: &[Bytes]) {
+        let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        for message in fields.iter().flat_map(|fields| messages(fields)) {
+            if ring.len() == self.records_max {
+                ring.pop_front();
+            }
+            // Copied: a slice would keep the buffer of a whole batch.
+            ring.push_back(message.to_vec());
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What a pipeline sends to: one of all exporters.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use telemetry::settings::{Exporter, Signal};
+
+use crate::grpc::Grpc;
+use crate::http::Http;
+use crate::lines::Lines;
+use crate::memory::Memory;
+use crate::request::Request;
+
+/// An exporter.
+pub(crate) enum Sink {
+    Http(Box<Http>),
+    Grpc(Box<Grpc>),
+    Lines(Lines),
+    Memory(Arc<Memory>),
+}
+
+/// A request in the form in which an exporter sends it, made once however often it is sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Prepared(pub Vec<Bytes>);
+
+/// What became of one attempt.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// The receiver has it, but for so many records.
+    Taken { rejected: u64, message: String },
+    /// It may go well another time, and not before.
+    Busy {
+        after: Option<Duration>,
+        why: String,
+    },
+    /// It will never go well.
+    Refused(String),
+}
+
+impl Outcome {
+    pub(crate) const TAKEN: Outcome = Outcome::Taken {
+        rejected: 0,
+        message: String::new(),
+    };
+
+    pub(crate) fn busy(why: impl Into<String>) -> Outcome {
+        let why = why.into();
+        Outcome::Busy { after: None, why }
+    }
+}
+
+impl Sink {
+    /// An exporter of some settings. Opens files, but no connections; to be called within the runtime.
+    pub(crate) fn open(exporter: &Exporter, signal: Signal) -> Result<Sink, String> {
+        Ok(match exporter {
+            Exporter::OtlpHttp(settings) => Sink::Http(Box::new(Http::otlp(settings, signal)?)),
+            Exporter::Zipkin(settings) => Sink::Http(Box::new(Http::zipkin(settings)?)),
+            Exporter::OtlpGrpc(settings) => Sink::Grpc(Box::new(Grpc::new(settings, signal)?)),
+            Exporter::OtlpFile(settings) => Sink::Lines(Lines::file(settings, signal)?),
+            Exporter::Ostream(target) => Sink::Lines(Lines::text(target, signal)?),
+            Exporter::Memory { records_max } => {
+                Sink::Memory(Arc::new(Memory::new(*records_max as usize)))
+            }
+        })
+    }
+
+    /// Requests at the same time.
+    pub(crate) fn requests_max(exporter: &Exporter) -> usize {
+        match exporter {
+            Exporter::OtlpHttp(settings) => settings.requests_max as usize,
+            Exporter::OtlpGrpc(settings) => settings.requests_max as usize,
+            Exporter::Zipkin(_) => ZIPKIN_REQUESTS_MAX,
+            // These keep the order of what they get.
+            Exporter::OtlpFile(_) | Exporter::Ostream(_) | Exporter::Memory { .. } => 1,
+        }
+    }
+
+    /// Its name and where it goes.
+    pub(crate) fn name(exporter: &Exporter) -> String {
+        match exporter {
+            Exporter::OtlpHttp(settings) => format!("otlp_http {}", settings.endpoint),
+            Exporter::OtlpGrpc(settings) => format!("otlp_grpc {}", settings.endpoint),
+            Exporter::Zipkin(settings) => format!("zipkin {}", settings.endpoint),
+            Exporter::OtlpFile(settings) => format!("otlp_file {}", settings.file_pattern),
+            Exporter::Ostream(target) => format!("ostream {target:?}"),
+            Exporter::Memory { .. } => "memory".to_owned(),
+        }
+    }
+
+    pub(crate) fn prepare(&self, request: Request) -> Result<Prepared, String> {
+        match self {
+            Sink::Http(http) => http.prepare(request),
+            Sink::Grpc(_) | Sink::Memory(_) => Ok(Prepared(request.frames)),
+            Sink::Lines(lines) => lines.prepare(&request),
+        }
+    }
+
+    pub(crate) async fn send(&self, request: &Prepared) -> Outcome {
+        match self {
+            Sink::Http(http) => http.send(request).await,
+            Sink::Grpc(grpc) => grpc.send(request).await,
+            Sink::Lines(lines) => lines.send(request).await,
+            Sink::Memory(memory) => {
+                // The first frame is the envelope.
+                memory.keep(request.0.get(1..).unwrap_or_default());
+                Outcome::TAKEN
+            }
+        }
+    }
+}
+
+/// Requests to Zipkin at the same time, for which it has no option.
+const ZIPKIN_REQUESTS_MAX: usize = 8;

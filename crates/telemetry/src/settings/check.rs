@@ -1,0 +1,44 @@
+//! Whether texts can be what they are for.
+
+/// A URL with a scheme and a host.
+pub(super) fn check_url(text: &str, tls: bool) -> Result<String, &'static str> {
+    let (scheme, rest) = match text.split_once("://") {
+        Some((scheme, rest)) => (scheme.to_ascii_lowercase(), rest),
+        None => ("http".to_owned(), text),
+    };
+    if scheme != "http" && scheme != "https" {
+        return Err("must begin with http:// or https://");
+    }
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if authority.contains('@') {
+        return Err("a user in a URL is not supported: write a header field");
+    }
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (authority, None),
+    };
+    let printable = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`{}|".contains(&byte);
+    if host.is_empty() || !rest.bytes().all(printable) {
+        return Err("must name a host, without blanks or control characters");
+    }
+    if port.is_some_and(|port| port.parse::<u16>().is_err()) {
+        return Err("the port must be a number from 0 to 65535");
+    }
+    let scheme = if tls { "https" } else { scheme.as_str() };
+    Ok(format!("{scheme}://{rest}"))
+}
+
+/// Whether a name and a value can be a header field (RFC 9110 section 5.5).
+pub(super) fn header(name: &str, value: &str) -> Result<(), String> {
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if name.is_empty() || !name.bytes().all(token) {
+        return Err(format!("'{}' is no name of a field", name.escape_debug()));
+    }
+    if value
+        .bytes()
+        .any(|byte| byte < b' ' && byte != b'\t' || byte == 0x7f)
+    {
+        return Err(format!("the value of '{name}' has a control character"));
+    }
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! Settings of the telemetry: `otel.yml`, or the environment where there is no such file.
+//!
+//! The language is that of HAProxy's OpenTelemetry filter: definitions of exporters, samplers, processors, readers and
+//! providers by name, and for each signal which of them it uses. Text comes in and immutable values go out; no file is
+//! opened but by the exporters.
+
+mod check;
+mod environment;
+mod exporter;
+mod pipeline;
+mod read;
+mod resource;
+mod sampler;
+mod signal;
+mod tls;
+mod tree;
+
+use std::cell::RefCell;
+use std::fmt;
+
+pub use crate::account::Signal;
+pub use exporter::{
+    Compression, Encoding, Exporter, Headers, OtlpFile, OtlpGrpc, OtlpHttp, Target, Zipkin,
+};
+pub use pipeline::{
+    BATCH_RECORDS_DEFAULT, BatchProcessor, MetricPipeline, Pipeline, Processor,
+    QUEUE_RECORDS_DEFAULT, Reader,
+};
+pub use sampler::{Composable, Delegate, ParentBased, Sampler};
+pub use tls::{Pem, Tls, TlsVersion};
+
+/// What is recorded, how, and where it goes. A signal that is `None` is not recorded.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// Spans.
+    pub traces: Option<Traces>,
+    /// Data points.
+    pub metrics: Option<Metrics>,
+    /// Log records.
+    pub logs: Option<Logs>,
+}
+
+/// What all signals have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Provider {
+    /// Name of the instrumentation scope.
+    pub scope_name: String,
+    /// Attributes of the resource, sorted by key, each key once.
+    pub resource: Vec<(String, String)>,
+    /// Time for the last export at the end (`flush_timeout`); 0: what waits is dropped.
+    pub flush_timeout_ms: u32,
+}
+
+/// How spans are recorded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Traces {
+    /// Scope and resource.
+    pub provider: Provider,
+    /// Which traces are kept (all, where nothing is written).
+    pub sampler: Sampler,
+    /// Every span goes through each of them; at least one.
+    pub pipelines: Vec<Pipeline>,
+}
+
+/// How metrics are recorded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Metrics {
+    /// Scope and resource.
+    pub provider: Provider,
+    /// Of counters and histograms (our key `temporality`, else `OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE`).
+    pub temporality: Temporality,
+    /// Of histograms without bounds of their own (our key `histogram_aggregation`, else
+    /// `OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION`).
+    pub histogram: Histogram,
+    /// Every data point goes through each of them; at least one.
+    pub pipelines: Vec<MetricPipeline>,
+}
+
+/// How log records are recorded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Logs {
+    /// Scope and resource.
+    pub provider: Provider,
+    /// Records below are not evaluated: OTLP's `SeverityNumber`, 1 (trace) to 24 (fatal4).
+    pub min_severity: u8,
+    /// Every record goes through each of them; at least one.
+    pub pipelines: Vec<Pipeline>,
+}
+
+/// What the value of a counter or a histogram is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Temporality {
+    /// The time since the process began.
+    #[default]
+    Cumulative,
+    /// The time since the last collection.
+    Delta,
+}
+
+/// How a histogram puts values into buckets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Histogram {
+    /// Bounds that are written down.
+    #[default]
+    Explicit,
+    /// Bounds at powers of two, split finer as they fit.
+    Exponential,
+}
+
+/// Something wrong in a file, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Error {
+            line,
+            column,
+            message,
+        } = self;
+        write!(out, "line {line}, column {column}: {message}")
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Reads the `text` of an `otel.yml`, whose path `file` stands in warnings.
+///
+/// `context` is the second word of `config` in `otel.cfg`: the entry under each signal that counts. Where it is missing the
+/// entry `default` counts, else the signal itself (the layout of the filter's first versions); both are warned about.
+/// `environment` gives variables. Gives the settings and warnings, or everything that is wrong, in the order of the file.
+pub fn parse(
+    text: &str,
+    file: &str,
+    context: Option<&str>,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<(Settings, Vec<String>), Vec<Error>> {
+    let mut errors = Vec::new();
+    let Some(root) = tree::parse(text, &mut errors) else {
+        return Err(in_order(errors));
+    };
+    let notes = RefCell::new(read::Notes {
+        errors,
+        ..read::Notes::default()
+    });
+    let settings = signal::settings(&root, context, environment, &notes);
+    let mut notes = notes.into_inner();
+    if notes.errors.is_empty() {
+        notes.warnings.sort_by_key(|(at, _)| (at.line, at.column));
+        let warnings = notes.warnings.into_iter();
+        let warnings = warnings.map(|(at, text)| format!("{file}:{}: {text}", at.line));
+        return Ok((settings, warnings.collect()));
+    }
+    Err(in_order(notes.errors))
+}
+
+fn in_order(mut errors: Vec<Error>) -> Vec<Error> {
+    errors.sort_by_key(|error| (error.line, error.column));
+    errors
+}
+
+impl Settings {
+    /// Settings without a file: OTLP to the receiver that OpenTelemetry's variables name (specification, "Environment
+    /// Variable Specification" and "OTLP Exporter Configuration"), HTTP with protobuf to `localhost:4318` where they name none.
+    ///
+    /// Gives warnings too: a variable whose value means nothing is not taken.
+    #[must_use]
+    pub fn from_environment(
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> (Settings, Vec<String>) {
+        environment::settings(environment)
+    }
+}

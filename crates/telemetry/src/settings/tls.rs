@@ -1,0 +1,135 @@
+//! TLS to a receiver.
+
+use std::fmt;
+
+use super::read::Options;
+
+/// How an exporter speaks TLS.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tls {
+    /// Whether the receiver's certificate is checked; off with `ssl_insecure_skip_verify`.
+    pub verify: bool,
+    /// Authorities that are trusted; the system's own where not given.
+    pub ca: Option<Pem>,
+    /// Our certificate, with what leads to its authority.
+    pub certificate: Option<Pem>,
+    /// Our key.
+    pub key: Option<Pem>,
+    /// The oldest version.
+    pub version_min: TlsVersion,
+    /// The newest version.
+    pub version_max: TlsVersion,
+}
+
+impl Default for Tls {
+    fn default() -> Tls {
+        Tls {
+            verify: true,
+            ca: None,
+            certificate: None,
+            key: None,
+            version_min: TlsVersion::V12,
+            version_max: TlsVersion::V13,
+        }
+    }
+}
+
+/// A version of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TlsVersion {
+    /// 1.2
+    V12,
+    /// 1.3
+    V13,
+}
+
+/// Certificates or a key in PEM form.
+#[derive(Clone, PartialEq)]
+pub enum Pem {
+    /// In a file.
+    Path(String),
+    /// In the settings.
+    Text(String),
+}
+
+impl fmt::Debug for Pem {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Pem::Path(path) => out.debug_tuple("Path").field(path).finish(),
+            // It may be a key.
+            Pem::Text(_) => out.write_str("Text"),
+        }
+    }
+}
+
+impl Tls {
+    /// The options of `otlp_http`.
+    pub(super) fn http(options: &Options<'_>) -> Tls {
+        // The oldest that is spoken is 1.2, which an older minimum permits.
+        let oldest = [
+            ("1.0", TlsVersion::V12),
+            ("1.1", TlsVersion::V12),
+            ("1.2", TlsVersion::V12),
+            ("1.3", TlsVersion::V13),
+        ];
+        let default = Tls::default();
+        let tls = Tls {
+            verify: options.flag("ssl_insecure_skip_verify") != Some(true),
+            ca: pem(options, "ssl_ca_cert_path", "ssl_ca_cert_string"),
+            certificate: pem(options, "ssl_client_cert_path", "ssl_client_cert_string"),
+            key: pem(options, "ssl_client_key_path", "ssl_client_key_string"),
+            version_min: options
+                .choice("ssl_min_tls", &oldest)
+                .unwrap_or(default.version_min),
+            version_max: options
+                .choice("ssl_max_tls", &oldest[2..])
+                .unwrap_or(default.version_max),
+        };
+        if tls.version_min > tls.version_max
+            && let Some((_, at)) = options.text_at("ssl_min_tls")
+        {
+            options.error(at, "ssl_min_tls is above ssl_max_tls");
+        }
+        for key in ["ssl_cipher", "ssl_cipher_suite"] {
+            if let Some((_, at)) = options.text_at(key) {
+                let message = format!("{key} is ignored: only suites of today are offered");
+                options.warn(at, message);
+            }
+        }
+        tls.pair(options)
+    }
+
+    /// The options of `otlp_grpc`.
+    pub(super) fn grpc(options: &Options<'_>) -> Tls {
+        let tls = Tls {
+            ca: pem(
+                options,
+                "ssl_credentials_cacert_path",
+                "ssl_credentials_cacert_as_string",
+            ),
+            certificate: pem(options, "ssl_client_cert_path", "ssl_client_cert_string"),
+            key: pem(options, "ssl_client_key_path", "ssl_client_key_string"),
+            ..Tls::default()
+        };
+        tls.pair(options)
+    }
+
+    /// A certificate needs its key, and the other way round.
+    fn pair(self, options: &Options<'_>) -> Tls {
+        if self.certificate.is_some() != self.key.is_some() {
+            let message = format!(
+                "{}: ssl_client_cert_* and ssl_client_key_* need each other",
+                options.what
+            );
+            options.error(options.node.at, message);
+        }
+        self
+    }
+}
+
+/// A PEM of a file, else of the settings.
+fn pem(options: &Options<'_>, path: &str, text: &str) -> Option<Pem> {
+    // Cutting it off, as other long texts are, would leave no PEM.
+    let text = options.whole_text(text).map(|(text, _)| text.to_owned());
+    options.text(path).map(Pem::Path).or(text.map(Pem::Text))
+}
