@@ -120,7 +120,7 @@ impl Running {
         let slots = config.slots;
         let paces = crate::pace::is_limited(&config);
         let fullconn = fullconn(&config);
-        let tracing = crate::tracing::Filters::new(&config, process.trace_seed[0]);
+        let tracing = crate::tracing::Filters::new(&config);
         let mut running = Running {
             tracing,
             proc_vars: ProcVars::new(slots.proc),

@@ -5,6 +5,7 @@
 mod args;
 mod build;
 mod cli;
+mod exports;
 mod load;
 mod master;
 mod process;

@@ -7,6 +7,7 @@ use config::model::Config;
 use proxy::{Message, Running};
 
 use crate::args::Args;
+use crate::exports::Exports;
 use crate::serve::{Listening, Workers};
 use crate::sys::{self, Signals};
 use crate::{alert, cli, warning};
@@ -96,6 +97,8 @@ fn start(
     } else {
         write_pidfile(args, config, std::process::id())?;
     }
+    let now = net::sys::now();
+    let mut exports = Exports::start(config, now.wall_ns)?;
     let global = &config.global;
     sys::confine(global.chroot.as_deref(), global.uid, global.gid)?;
 
@@ -104,10 +107,14 @@ fn start(
         pid: std::process::id(),
         nbthread: nbthread as u32,
         utc_offset_seconds: sys::utc_offset_seconds(),
-        started: net::sys::now(),
+        started: now,
         trace_seed: [sys::random_seed(), sys::random_seed()],
     };
-    let running = Arc::new(Running::new(std::mem::take(config), process));
+    let mut running = Running::new(std::mem::take(config), process);
+    if let Some(exports) = &mut exports {
+        exports.connect(&mut running);
+    }
+    let running = Arc::new(running);
     let mut workers = Workers::start(&running, listening, nbthread, conns_max, || {
         sys::signal_self(SIGNAL_WORKER_ENDED);
     })?;
@@ -131,6 +138,9 @@ fn start(
     }
     wait(&signals, &mut workers, &running);
     workers.finish();
+    if let Some(exports) = exports {
+        exports.finish();
+    }
     Ok(Some(ExitCode::SUCCESS))
 }
 

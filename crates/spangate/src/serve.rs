@@ -209,6 +209,7 @@ impl Workers {
                 if let Err(error) = driver.run(&mut engine, &messages) {
                     crate::alert(&format!("Worker {worker} failed : {error}."));
                 }
+                engine.finish();
                 alive.fetch_sub(1, Ordering::Release);
                 ended();
             };

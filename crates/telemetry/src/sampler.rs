@@ -3,6 +3,7 @@
 //! A decision depends on nothing but its arguments, so every process that is given the same trace decides alike.
 
 use crate::propagation::tracestate;
+use crate::settings;
 use crate::{SpanContext, TraceId};
 
 /// Decides whether spans are recorded.
@@ -103,6 +104,41 @@ impl Ratio {
     fn keeps(self, trace: TraceId) -> bool {
         let [.., a, b, c, d, e, f, g, h] = trace.0;
         u64::from_be_bytes([a, b, c, d, e, f, g, h]) >> 1 < self.bound
+    }
+}
+
+impl From<&settings::Sampler> for Sampler {
+    fn from(written: &settings::Sampler) -> Sampler {
+        let simple = |keeps: bool| match keeps {
+            true => Simple::AlwaysOn,
+            false => Simple::AlwaysOff,
+        };
+        match written {
+            settings::Sampler::AlwaysOn => Sampler::AlwaysOn,
+            settings::Sampler::AlwaysOff => Sampler::AlwaysOff,
+            settings::Sampler::Ratio(share) => Sampler::TraceIdRatio(Ratio::new(*share)),
+            settings::Sampler::ParentBased(by) => Sampler::ParentBased(ParentBased {
+                root: match by.delegate {
+                    settings::Delegate::AlwaysOn => Simple::AlwaysOn,
+                    settings::Delegate::AlwaysOff => Simple::AlwaysOff,
+                    settings::Delegate::Ratio(share) => Simple::TraceIdRatio(Ratio::new(share)),
+                },
+                remote_sampled: simple(by.remote_sampled),
+                remote_not_sampled: simple(by.remote_not_sampled),
+                local_sampled: simple(by.local_sampled),
+                local_not_sampled: simple(by.local_not_sampled),
+            }),
+            settings::Sampler::Composite(by) => Sampler::Composite(match by {
+                settings::Composable::Probability(share) => {
+                    Composite::Probability(tracestate::threshold_of(*share))
+                }
+                settings::Composable::AlwaysOn => Composite::Probability(Some(0)),
+                settings::Composable::AlwaysOff => Composite::Probability(None),
+                settings::Composable::ParentThreshold(share) => {
+                    Composite::ParentThreshold(tracestate::threshold_of(*share))
+                }
+            }),
+        }
     }
 }
 

@@ -17,8 +17,8 @@ pub struct OtelFilter {
     pub program: telemetry::Program,
     /// The file of exporters, samplers and processors.
     pub settings_file: String,
-    /// The name under each signal of that file.
-    pub context: Option<String>,
+    /// What that file says.
+    pub settings: telemetry::settings::Settings,
     /// The share of streams that are traced.
     pub rate_percent: f64,
     /// `option disabled`: it can be enabled later.
@@ -42,7 +42,7 @@ impl Default for OtelFilter {
             proxy: 0,
             program: telemetry::Program::default(),
             settings_file: String::new(),
-            context: None,
+            settings: telemetry::settings::Settings::default(),
             rate_percent: 100.0,
             disabled: false,
             hard_errors: false,

@@ -57,8 +57,10 @@ pub struct FilterExport {
     pub batch_records: u32,
     /// Milliseconds that a record may wait in a worker.
     pub delay_ms: u64,
-    /// What the workers measured.
-    pub metrics: Option<Arc<telemetry::metrics::Shared>>,
+    /// What the filter measures with.
+    pub instruments: Arc<Instruments>,
+    /// Who takes what the workers measured; none drops it.
+    pub metrics: Vec<Arc<telemetry::metrics::Shared>>,
 }
 
 impl Default for FilterExport {
@@ -70,7 +72,8 @@ impl Default for FilterExport {
             severity_min: 1,
             batch_records: 512,
             delay_ms: 1000,
-            metrics: None,
+            instruments: Arc::new(Instruments::new(Vec::new(), 0)),
+            metrics: Vec::new(),
         }
     }
 }
@@ -84,8 +87,6 @@ pub struct Filter {
     pub counters: Counters,
     /// See there.
     pub export: FilterExport,
-    /// What it measures with.
-    pub instruments: Arc<Instruments>,
     /// [`telemetry::Program::outcome`]
     pub(crate) outcome: Option<u64>,
     /// [`telemetry::Program::honours_parent`]
@@ -106,7 +107,7 @@ pub(crate) struct Filters {
 }
 
 impl Filters {
-    pub fn new(config: &Config, seed: u64) -> Filters {
+    pub fn new(config: &Config) -> Filters {
         let uuid = config.var_names.of(VarScope::Sess);
         let mut uuid = uuid.filter(|(_, name)| *name == "otel.uuid");
         let uuid = uuid.next().map(|(slot, _)| VarRef {
@@ -121,7 +122,6 @@ impl Filters {
             },
             counters: Counters::default(),
             export: FilterExport::default(),
-            instruments: Arc::new(Instruments::new(filter.program.instruments.clone(), seed)),
             outcome: filter.program.outcome(),
             honours_parent: filter.program.honours_parent,
             uuid,

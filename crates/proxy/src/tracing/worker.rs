@@ -52,8 +52,8 @@ pub(crate) struct Came {
 /// What was measured and not yet handed over.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
-    /// By filter.
-    pub locals: Vec<Local>,
+    /// By filter, one for each that takes it.
+    pub locals: Vec<Vec<Local>>,
     dirty: bool,
 }
 
@@ -67,7 +67,9 @@ impl Tables {
         now: Now,
     ) {
         self.dirty = true;
-        self.locals[filter].record(instrument as usize, value, attributes, now.wall_ns);
+        for local in &mut self.locals[filter] {
+            local.record(instrument as usize, value, attributes, now.wall_ns);
+        }
     }
 }
 
@@ -85,7 +87,10 @@ impl Worker {
                     .tracing
                     .filters
                     .iter()
-                    .map(|filter| Local::new(Arc::clone(&filter.instruments)))
+                    .map(|filter| {
+                        let local = || Local::new(Arc::clone(&filter.export.instruments));
+                        filter.export.metrics.iter().map(|_| local()).collect()
+                    })
                     .collect(),
                 dirty: false,
             },
@@ -155,8 +160,8 @@ impl Core {
             return;
         }
         let filters = running.tracing.filters.iter();
-        for (local, filter) in self.tracing.tables.locals.iter_mut().zip(filters) {
-            if let Some(shared) = &filter.export.metrics {
+        for (locals, filter) in self.tracing.tables.locals.iter_mut().zip(filters) {
+            for (local, shared) in locals.iter_mut().zip(&filter.export.metrics) {
                 shared.merge(local);
             }
         }

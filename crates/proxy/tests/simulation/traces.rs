@@ -14,6 +14,15 @@ use telemetry::queue::{Queue, QueueLimits};
 use crate::rules::script::{DEFAULTS, play_running};
 use crate::setups::load_running;
 
+/// An `otel.yml`; its exporter is never started.
+const SETTINGS: &str = "exporters:
+  e: { type: memory }
+processors:
+  p: { type: single }
+signals:
+  traces: { default: { scope_name: s, exporters: e, processors: p } }
+";
+
 /// What a filter exported.
 #[derive(Debug)]
 pub struct Exported {
@@ -24,6 +33,8 @@ pub struct Exported {
 
 /// Plays a script behind a filter `f` whose file is `otel` under `[f]`; the lines are those of its `listen`.
 pub fn traced(name: &str, otel: &str, lines: &str, script: &str) -> Exported {
+    let settings = TempFile::new(SETTINGS);
+    let otel = otel.replace("otel.yml", &settings.0);
     let file = TempFile::new(&format!("[f]\n{otel}\n"));
     let config = format!(
         "{DEFAULTS}    filter opentelemetry id f config {}\n{lines}\n    server one 127.0.0.1:81\n",

@@ -4,9 +4,10 @@ use crate::condition::BuildInfo;
 use crate::diagnostic::Diagnostics;
 use crate::environment::Environment;
 use crate::reader::{self, Options};
-use crate::tree::{Statement, Tree};
+use crate::tree::{Source, Statement, Tree};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use telemetry::settings::Settings;
 
 use super::super::line::Line;
 
@@ -17,6 +18,19 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 #[derive(Clone, Debug, Default)]
 pub struct Files {
     files: BTreeMap<String, Result<Arc<Tree>, String>>,
+    /// By name and context.
+    settings: BTreeMap<(String, Option<String>), Read>,
+}
+
+/// What a file of exporters, samplers and processors comes to.
+#[derive(Clone, Debug)]
+pub enum Read {
+    /// What it says, and what is to be said about it.
+    Good(Box<Settings>, Vec<String>),
+    /// Its source, and all that is wrong in it.
+    Wrong(Arc<Source>, Vec<telemetry::settings::Error>),
+    /// Why it cannot be read.
+    Unread(String),
 }
 
 impl Files {
@@ -28,6 +42,45 @@ impl Files {
     /// Why it cannot be read.
     pub fn error(&self, name: &str) -> Option<&str> {
         self.files.get(name)?.as_ref().err().map(String::as_str)
+    }
+
+    /// What a file of exporters, samplers and processors says.
+    pub fn settings(&self, file: &str, context: Option<&str>) -> Option<&Read> {
+        self.settings
+            .get(&(file.to_owned(), context.map(str::to_owned)))
+    }
+
+    /// Reads the files that the instrumentations of a filter's file name.
+    fn add_settings(&mut self, tree: &Tree, environment: &Environment) {
+        let get = |name: &str| {
+            let value = environment.get(name)?;
+            Some(String::from_utf8_lossy(value).into_owned())
+        };
+        let sections = tree.sections.iter();
+        let statements = sections
+            .filter(|section| section.kind() == super::SECTIONS[0])
+            .flat_map(|section| &section.statements);
+        for line in statements.filter(|statement| statement.keyword() == "config") {
+            let file = line.arg(1);
+            let context = line.words.get(2).map(|word| word.text.clone());
+            let read = match bounded(file).map(String::from_utf8) {
+                Err(error) => Read::Unread(error),
+                Ok(Err(_)) => Read::Unread("it is not UTF-8".to_owned()),
+                Ok(Ok(text)) => {
+                    match telemetry::settings::parse(&text, file, context.as_deref(), &get) {
+                        Ok((settings, warnings)) => Read::Good(Box::new(settings), warnings),
+                        Err(errors) => Read::Wrong(
+                            Arc::new(Source {
+                                name: file.to_owned(),
+                                lines: text.lines().map(str::to_owned).collect(),
+                            }),
+                            errors,
+                        ),
+                    }
+                }
+            };
+            self.settings.insert((file.to_owned(), context), read);
+        }
     }
 
     /// Adds a file's text.
@@ -45,6 +98,7 @@ impl Files {
         };
         let (tree, found) = reader::read_text(name, text, &options, environment);
         diagnostics.append(found);
+        self.add_settings(&tree, environment);
         self.files.insert(name.to_owned(), Ok(Arc::new(tree)));
     }
 }

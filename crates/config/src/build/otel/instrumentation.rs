@@ -1,12 +1,13 @@
 //! Section `otel-instrumentation`.
 
-use super::super::line::{Line, Parse};
+use super::super::line::{Fault, Line, Parse};
 use super::super::{log_line, proxy, values};
+use super::files::Read;
 use super::filter::{FilterBuild, FilterParser};
 use super::sampling::sampling;
 use super::{names, usage};
 use crate::keywords::{Keyword, Sections};
-use crate::tree::Prefix;
+use crate::tree::{Prefix, Span};
 
 type K = Keyword<FilterParser>;
 const S: Sections = Sections::NONE;
@@ -45,8 +46,41 @@ fn config(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>) -> Parse {
         return Err(usage(line, line.count().min(3), USAGE));
     }
     build.filter.settings_file = line.arg(1).to_owned();
-    build.filter.context = (line.count() > 2).then(|| line.arg(2).to_owned());
-    Ok(())
+    let context = (line.count() > 2).then(|| line.arg(2));
+    match build
+        .proxy
+        .shared
+        .filter_files
+        .settings(line.arg(1), context)
+        .cloned()
+    {
+        Some(Read::Good(settings, warnings)) => {
+            for warning in warnings {
+                build.settle(Err(line.fault(1, warning).as_warning()));
+            }
+            build.filter.settings = *settings;
+            Ok(())
+        }
+        Some(Read::Wrong(source, errors)) => {
+            for error in errors {
+                let start = error.column.saturating_sub(1) as u32;
+                let excerpt = source.lines.get(error.line.saturating_sub(1));
+                let end = excerpt.map_or(0, String::len) as u32;
+                let span = Span {
+                    source: source.clone(),
+                    line: error.line as u32,
+                    start: start.min(end),
+                    end: (start + 1).min(end).max(start.min(end)),
+                };
+                build.settle(Err(Fault::new(span, error.message)));
+            }
+            Ok(())
+        }
+        Some(Read::Unread(error)) => {
+            Err(line.fault(1, format!("Cannot read '{}' : {error}.", line.arg(1))))
+        }
+        None => Ok(()),
+    }
 }
 
 fn acl(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>) -> Parse {

@@ -1,0 +1,195 @@
+//! The filters' exporters: made of what `otel.yml` says, started before privileges are dropped.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::model::{Config, OtelFilter};
+use export::{Exporters, Log, MetricSource, Plan};
+use proxy::{FilterExport, Running};
+use telemetry::metrics::{Aggregation, Instrument, Instruments, Kind, Shared};
+use telemetry::queue::Batch;
+use telemetry::sampler::Sampler;
+use telemetry::settings::{self, Pipeline, Processor};
+
+use crate::{sys, warning};
+
+/// Time for the last exports when the process ends, all together, as HAProxy's filter has it.
+const FLUSH_BUDGET: Duration = Duration::from_secs(1);
+/// A record waits no longer in a worker, in milliseconds; in its queue it may.
+const WORKER_DELAY_MS_MAX: u64 = 1000;
+/// Buckets and scale of exponential histograms, as the SDKs have them.
+const EXPONENTIAL: Aggregation = Aggregation::ExponentialHistogram {
+    max_size: 160,
+    max_scale: 20,
+};
+
+/// The exporters of all filters, and what each filter gives them.
+pub(crate) struct Exports {
+    exporters: Exporters,
+    filters: Vec<FilterExport>,
+}
+
+impl Exports {
+    /// Starts the exporters; none where no filter is configured.
+    ///
+    /// # Errors
+    /// Which pipeline cannot work, and why.
+    pub fn start(config: &Config, now_unix_ns: u64) -> Result<Option<Exports>, String> {
+        if config.otel.is_empty() {
+            return Ok(None);
+        }
+        let log: Log = Arc::new(warning);
+        let mut plan = Plan::new(log);
+        let mut parts = Vec::new();
+        for filter in &config.otel {
+            let mut settings = filter.settings.clone();
+            if filter.noflush {
+                drop_at_end(&mut settings);
+            }
+            let meters = Meters::new(filter, &settings, now_unix_ns);
+            let source: Arc<dyn MetricSource> = Arc::new(meters.clone());
+            let places = plan.add(&settings, Some(source));
+            parts.push((settings, meters, places));
+        }
+        let exporters = Exporters::start(plan)?;
+        let queue = |place: &usize| Arc::clone(&exporters.pipelines()[*place].queue);
+        let filters = parts.into_iter().map(|(settings, meters, places)| {
+            let (batch_records, delay_ms) = pace(&settings);
+            let traces = settings.traces.as_ref();
+            FilterExport {
+                sampler: traces.map_or(Sampler::AlwaysOff, |traces| (&traces.sampler).into()),
+                spans: places.traces.iter().map(queue).collect(),
+                logs: places.logs.iter().map(queue).collect(),
+                severity_min: settings
+                    .logs
+                    .as_ref()
+                    .map_or(u8::MAX, |logs| logs.min_severity),
+                batch_records,
+                delay_ms,
+                instruments: meters.instruments,
+                metrics: meters.shared,
+            }
+        });
+        let filters = filters.collect();
+        Ok(Some(Exports { exporters, filters }))
+    }
+
+    /// Says to the filters of a configuration where their records go.
+    pub fn connect(&mut self, running: &mut Running) {
+        for (filter, export) in self.filters.drain(..).enumerate() {
+            running.export_filter(filter, export);
+        }
+    }
+
+    /// Exports what waits, for a bounded time; tells what was lost.
+    pub fn finish(self) {
+        let accounts: Vec<_> = self.exporters.pipelines().iter().map(account).collect();
+        self.exporters.shutdown(FLUSH_BUDGET);
+        for (name, account) in accounts {
+            let lost: Vec<String> = telemetry::account::Loss::ALL[1..]
+                .iter()
+                .filter(|why| account.lost(**why) > 0)
+                .map(|why| format!("{} {}", account.lost(*why), why.name()))
+                .collect();
+            if !lost.is_empty() {
+                let (started, exported) = (account.started(), account.exported());
+                warning(&format!(
+                    "otel : {name} : of {started} records {exported} were exported; lost : {}.",
+                    lost.join(", ")
+                ));
+            }
+        }
+    }
+}
+
+fn account(pipeline: &export::Pipeline) -> (String, Arc<telemetry::account::Account>) {
+    let name = pipeline.health.name().to_owned();
+    (name, Arc::clone(&pipeline.queue.account))
+}
+
+/// `option noflush`
+fn drop_at_end(settings: &mut settings::Settings) {
+    let providers = [
+        settings.traces.as_mut().map(|traces| &mut traces.provider),
+        settings
+            .metrics
+            .as_mut()
+            .map(|metrics| &mut metrics.provider),
+        settings.logs.as_mut().map(|logs| &mut logs.provider),
+    ];
+    for provider in providers.into_iter().flatten() {
+        provider.flush_timeout_ms = 0;
+    }
+}
+
+/// Records that a worker hands over at once, and the milliseconds that it may keep one.
+fn pace(settings: &settings::Settings) -> (u32, u64) {
+    let of = |pipelines: &[Pipeline]| {
+        let paces = pipelines.iter().map(|pipeline| match pipeline.processor {
+            Processor::Single => (1, 0),
+            Processor::Batch(batch) => (batch.batch_records_max, u64::from(batch.delay_ms)),
+        });
+        paces.min().unwrap_or((u32::MAX, WORKER_DELAY_MS_MAX))
+    };
+    let spans = of(settings
+        .traces
+        .as_ref()
+        .map_or(&[], |traces| &traces.pipelines));
+    let logs = of(settings.logs.as_ref().map_or(&[], |logs| &logs.pipelines));
+    let delay_ms = spans.1.min(logs.1).min(WORKER_DELAY_MS_MAX);
+    (spans.0.min(logs.0), delay_ms)
+}
+
+/// What a filter measures, for the pipelines of its metrics.
+#[derive(Clone)]
+struct Meters {
+    instruments: Arc<Instruments>,
+    /// With delta temporality one a pipeline, for each has its own last time; else one for all.
+    shared: Vec<Arc<Shared>>,
+}
+
+impl Meters {
+    fn new(filter: &OtelFilter, settings: &settings::Settings, now_unix_ns: u64) -> Meters {
+        let Some(metrics) = &settings.metrics else {
+            return Meters {
+                instruments: Arc::new(Instruments::new(Vec::new(), 0)),
+                shared: Vec::new(),
+            };
+        };
+        let exponential = metrics.histogram == settings::Histogram::Exponential;
+        let instruments = filter.program.instruments.iter().cloned();
+        let instruments = instruments.map(|mut instrument: Instrument| {
+            let unsaid = instrument.aggregation == Aggregation::Default;
+            if exponential && unsaid && instrument.kind == Kind::Histogram {
+                instrument.aggregation = EXPONENTIAL;
+            }
+            instrument
+        });
+        let instruments = Instruments::new(instruments.collect(), sys::random_seed());
+        let instruments = Arc::new(instruments);
+        let (temporality, count) = match metrics.temporality {
+            settings::Temporality::Cumulative => (telemetry::metrics::Temporality::Cumulative, 1),
+            settings::Temporality::Delta => (
+                telemetry::metrics::Temporality::Delta,
+                metrics.pipelines.len(),
+            ),
+        };
+        let shared = || Shared::new(Arc::clone(&instruments), temporality, now_unix_ns);
+        Meters {
+            shared: (0..count).map(|_| Arc::new(shared())).collect(),
+            instruments,
+        }
+    }
+}
+
+impl MetricSource for Meters {
+    fn collect(&self, pipeline: usize, now_unix_ns: u64) -> Batch {
+        let mut batch = Batch::default();
+        let shared = self.shared.get(pipeline).or(self.shared.first());
+        if let Some(shared) = shared {
+            let points = shared.collect(now_unix_ns, &mut batch.bytes);
+            batch.records = u32::try_from(points).unwrap_or(u32::MAX);
+        }
+        batch
+    }
+}
