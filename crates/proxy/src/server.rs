@@ -39,6 +39,7 @@ impl Core {
             stream.on_reused = true;
             stream.txn.server_reused = true;
             stream.txn.timing.connected_ms = Some(now.ms());
+            self.trace_try(cx, stream);
             self.log_at(cx, stream, LogOrigin::Connect);
             return Step::Go(Phase::SendRequest);
         }
@@ -62,6 +63,7 @@ impl Core {
                 );
                 stream.on_reused = false;
                 self.attach(cx, stream, conn, server);
+                self.trace_try(cx, stream);
                 self.set_deadline(conn, deadline(now, stream.connect_ms(cx.running)));
                 Step::Wait
             }
@@ -452,6 +454,7 @@ impl Core {
 
     /// Closes the stream's server connection and keeps its slot.
     pub fn drop_server<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        self.trace_failed_try(cx, stream, None);
         if let Some(conn) = stream.server.take() {
             self.close_server(cx, conn);
         }

@@ -40,8 +40,18 @@ impl Exports {
         }
         let log: Log = Arc::new(warning);
         let mut plan = Plan::new(log);
-        let mut parts = Vec::new();
-        for filter in &config.otel {
+        let mut parts: Vec<Part> = Vec::new();
+        for (number, filter) in config.otel.iter().enumerate() {
+            // `option tracing` of several proxies goes one way.
+            let alike = |other: &OtelFilter| {
+                filter.program.follows_requests
+                    && other.program.follows_requests
+                    && other.settings == filter.settings
+            };
+            if let Some(twin) = config.otel[..number].iter().position(alike) {
+                parts.push(parts[twin].clone());
+                continue;
+            }
             let mut settings = filter.settings.clone();
             if filter.noflush {
                 drop_at_end(&mut settings);
@@ -49,11 +59,20 @@ impl Exports {
             let meters = Meters::new(filter, &settings, now_unix_ns);
             let source: Arc<dyn MetricSource> = Arc::new(meters.clone());
             let places = plan.add(&settings, Some(source));
-            parts.push((settings, meters, places));
+            parts.push(Part {
+                settings,
+                meters,
+                places,
+            });
         }
         let exporters = Exporters::start(plan)?;
         let queue = |place: &usize| Arc::clone(&exporters.pipelines()[*place].queue);
-        let filters = parts.into_iter().map(|(settings, meters, places)| {
+        let filters = parts.into_iter().map(|part| {
+            let Part {
+                settings,
+                meters,
+                places,
+            } = part;
             let (batch_records, delay_ms) = pace(&settings);
             let traces = settings.traces.as_ref();
             FilterExport {
@@ -138,6 +157,14 @@ fn pace(settings: &settings::Settings) -> (u32, u64) {
     let logs = of(settings.logs.as_ref().map_or(&[], |logs| &logs.pipelines));
     let delay_ms = spans.1.min(logs.1).min(WORKER_DELAY_MS_MAX);
     (spans.0.min(logs.0), delay_ms)
+}
+
+/// What a filter's exports are made of.
+#[derive(Clone)]
+struct Part {
+    settings: settings::Settings,
+    meters: Meters,
+    places: export::Places,
 }
 
 /// What a filter measures, for the pipelines of its metrics.

@@ -258,6 +258,12 @@ fn finish_filters(build: &mut ProxyBuild<'_, '_>, proxy: usize) {
         build.proxy.otel.push(build.shared.otel.len());
         build.shared.otel.push(filter);
     }
+    // Behind those that were declared, whose places rules name.
+    if let Some(mut tracing) = build.proxy.tracing.take() {
+        tracing.proxy = proxy;
+        build.proxy.otel.push(build.shared.otel.len());
+        build.shared.otel.push(*tracing);
+    }
 }
 
 fn set_mode_first(build: &mut ProxyBuild<'_, '_>, section: &Section) {

@@ -2,6 +2,7 @@
 
 use super::{Keyword, Sections, at::*};
 use crate::build::options::{self, OptionParser};
+use crate::build::otel;
 use crate::model::Options;
 
 /// What an option sets.
@@ -122,5 +123,6 @@ pub const KEYWORDS: &[Keyword<Setter>] = &[
     own("tcpka", DFB, options::tcpka, "TCP keep-alive probes on both sides."),
     own("tcplog", DF, options::tcplog, "The TCP log format; with `clf` the common log format."),
     Keyword { state: super::State::Removed("transparent' was removed in version 3.5. Use a server with address 0.0.0.0 instead."), ..not_yet("transparent", DB, "Removed from the language by HAProxy.") },
+    own("tracing", DF, otel::tracing::option, "Spans of requests and tries over OTLP, by OpenTelemetry's conventions; not in HAProxy."),
     not_yet("use-small-buffers", DB, "Keeps waiting requests in smaller buffers."),
 ];

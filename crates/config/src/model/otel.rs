@@ -29,6 +29,8 @@ pub struct OtelFilter {
     pub dontlog_normal: bool,
     /// What is buffered when the process ends is dropped.
     pub noflush: bool,
+    /// `option tracing`: the fields that contexts come and go in.
+    pub formats: Vec<telemetry::propagation::Format>,
     /// Where its messages go.
     pub log: Vec<LogTarget>,
 }
@@ -48,6 +50,7 @@ impl Default for OtelFilter {
             hard_errors: false,
             dontlog_normal: false,
             noflush: false,
+            formats: Vec::new(),
             log: Vec::new(),
         }
     }

@@ -123,6 +123,8 @@ pub struct Proxy {
     pub unique_id_header: Option<String>,
     /// By status code: the whole response, or the redirect of `errorloc*`.
     pub error_pages: Vec<(u16, ErrorPage)>,
+    /// `option tracing`, until it is one of the filters.
+    pub tracing: Option<Box<super::OtelFilter>>,
     /// Filters `opentelemetry`: the indices in [`super::Config::otel`].
     pub otel: Vec<usize>,
     /// In order.

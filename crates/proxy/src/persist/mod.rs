@@ -34,6 +34,17 @@ pub(crate) struct Persist {
     pub first_s: u64,
 }
 
+impl Persist {
+    /// Why the request went to its server.
+    pub fn choice(&self) -> &'static str {
+        if self.direct {
+            "persistence"
+        } else {
+            "balance"
+        }
+    }
+}
+
 /// The place of the two cookie characters in the termination state (manual §8.5).
 const OF_CLIENT: usize = 2;
 const OF_SERVER: usize = 3;

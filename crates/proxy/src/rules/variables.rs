@@ -2,7 +2,7 @@
 
 use net::{ConnId, Driver};
 use sample::vars::{Assignment, Change};
-use sample::{VarRef, VarScope};
+use sample::{Bytes, Value, VarRef, VarScope};
 
 use crate::engine::{Core, Cx};
 use crate::stream::Stream;
@@ -68,6 +68,31 @@ impl Core {
             }
             VarScope::Proc => sample::World::change_proc_var(&self.view(cx), var.slot, change),
             VarScope::Check | VarScope::Parent => {}
+        }
+        self.ledger_end(stream, before);
+    }
+
+    /// Sets or unsets variables of scope `txn` together: an empty text unsets one.
+    pub fn change_txn_vars<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &mut Stream,
+        changes: [(VarRef, &[u8]); 3],
+    ) {
+        if stream.txn.assigned.any() {
+            self.settle_vars(cx, stream);
+        }
+        let before = self.ledger_start(cx, stream);
+        let vars = &mut stream.txn.txn_vars;
+        for (var, text) in changes {
+            debug_assert_eq!(var.scope, VarScope::Txn);
+            if !text.is_empty() {
+                let mut buffer = Bytes::buffer();
+                buffer.extend(text);
+                vars.set(var.slot, Value::Str(Bytes::Owned(buffer)));
+            } else if vars.get(var.slot).is_some() {
+                vars.unset(var.slot);
+            }
         }
         self.ledger_end(stream, before);
     }

@@ -63,6 +63,11 @@ impl Core {
         if !wanted {
             return false;
         }
+        let status = match failure {
+            Failure::Status(status) => Some(status),
+            _ => None,
+        };
+        self.trace_failed_try(cx, stream, status);
         stream.tries += 1;
         stream.txn.retries += 1;
         stream.response.clear();

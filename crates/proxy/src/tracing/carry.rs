@@ -3,12 +3,12 @@
 use http::Head;
 use net::Driver;
 use sample::vars::Change;
-use sample::{Bytes, Scope, Value, VarRef};
+use sample::{Bytes, Txn, Value, VarRef};
 use telemetry::program::{
     Carrier, ContextField, ContextSlot, Direction, Extract, Field as OfContext, Finish, FirstMatch,
 };
 use telemetry::propagation::{self, Field, Format, baggage, traceparent, tracestate};
-use telemetry::record::{Extracted, SpanIndex};
+use telemetry::record::{Extracted, SpanIndex, Text};
 
 use super::Attached;
 use super::worker::Came;
@@ -29,28 +29,27 @@ impl Core {
     pub(super) fn extract<D: Driver>(
         &mut self,
         cx: &Cx<'_, D>,
-        stream: &Stream,
+        stream: &mut Stream,
         attached: &mut Attached,
         extract: &Extract,
         direction: Direction,
     ) {
         let carrier = &extract.from;
-        let mut came = std::mem::take(&mut self.tracing.came);
         let found = match &carrier.vars {
-            Some(vars) => self
-                .with_scope(cx, stream, true, |facts| {
-                    from_vars(attached, &mut came, facts, vars)
-                })
-                .flatten(),
+            Some(vars) => {
+                if stream.txn.assigned.any() {
+                    self.settle_vars(cx, stream);
+                }
+                from_vars(attached, &stream.txn, vars)
+            }
             None => {
                 let head = match direction {
                     Direction::Response => &stream.response,
                     Direction::Request | Direction::Neither => &stream.request,
                 };
-                from_headers(attached, &mut came, head, carrier)
+                from_headers(attached, &mut self.tracing.came, head, carrier)
             }
         };
-        self.tracing.came = came;
         if let Some(mut found) = found {
             found.direction = direction;
             attached.trace.extracted(extract.context, found);
@@ -72,13 +71,8 @@ impl Core {
         let baggage = trace.arena.get(span.baggage);
         let parts: [&[u8]; 3] = [&traceparent, state, baggage];
         if let Some(vars) = &carrier.vars {
-            for (var, text) in vars.iter().zip(parts) {
-                let change = match text {
-                    [] => Change::Unset,
-                    text => Change::Set(owned(text)),
-                };
-                self.change(cx, stream, *var, Some(change));
-            }
+            let changes = std::array::from_fn(|place| (vars[place], parts[place]));
+            self.change_txn_vars(cx, stream, changes);
         }
         let head = stream.head_of_side(direction);
         if let Some(names) = &carrier.headers {
@@ -117,8 +111,8 @@ impl Core {
             let head = stream.head_of_side(direction);
             head.remove_where(|name| name.starts_with(prefix));
         }
-        for var in name.vars.iter().flatten() {
-            self.change(cx, stream, *var, Some(Change::Unset));
+        if let Some(vars) = &name.vars {
+            self.change_txn_vars(cx, stream, vars.map(|var| (var, &b""[..])));
         }
     }
 
@@ -200,12 +194,6 @@ impl Core {
     }
 }
 
-fn owned(text: &[u8]) -> Value<'static> {
-    let mut buffer = Bytes::buffer();
-    buffer.extend(text);
-    Value::Str(Bytes::Owned(buffer))
-}
-
 fn hex(bytes: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for byte in bytes {
@@ -254,18 +242,38 @@ fn place(field: Field) -> Option<usize> {
     }
 }
 
-fn from_vars(
-    attached: &mut Attached,
-    came: &mut Came,
-    facts: &Scope<'_>,
-    vars: &[VarRef; 3],
-) -> Option<Extracted> {
-    let txn = facts.txn?;
-    read(attached, came, Format::W3c, |field, take| {
-        let Some(place) = place(field) else { return };
-        if let Some(Value::Str(text)) = txn.txn_vars.get(vars[place].slot) {
-            take(text);
-        }
+fn from_vars(attached: &mut Attached, txn: &Txn, vars: &[VarRef; 3]) -> Option<Extracted> {
+    let text = |var: &VarRef| match txn.txn_vars.get(var.slot) {
+        Some(Value::Str(text)) => Some(&text[..]),
+        _ => None,
+    };
+    read_w3c(attached, [text(&vars[0]), text(&vars[1]), text(&vars[2])])
+}
+
+/// As [`read`], where no field of W3C stands more than once.
+fn read_w3c(attached: &mut Attached, fields: [Option<&[u8]>; 3]) -> Option<Extracted> {
+    let [parent, state, carried] = fields;
+    if fields.iter().all(Option::is_none) {
+        return None;
+    }
+    let arena = &mut attached.trace.arena;
+    let context = parent.and_then(traceparent::parse).unwrap_or_default();
+    let state = match state.filter(|_| context.is_valid()) {
+        // What is malformed is dropped whole.
+        Some(state) => arena.write(|out| {
+            tracestate::read([state], out);
+        }),
+        None => Text::EMPTY,
+    };
+    let baggage = match carried {
+        Some(carried) => arena.write(|out| baggage::read([carried], out)),
+        None => Text::EMPTY,
+    };
+    Some(Extracted {
+        context,
+        state,
+        baggage,
+        direction: Direction::Neither,
     })
 }
 
@@ -276,23 +284,42 @@ fn from_headers(
     carrier: &Carrier,
 ) -> Option<Extracted> {
     if let Some(names) = &carrier.headers {
-        let found = read(attached, came, Format::W3c, |field, take| {
-            let Some(place) = place(field) else { return };
-            let mut at = 0;
-            while let Some((found, value)) = head.next_named(&names[place], at) {
-                take(value);
-                at = found + 1;
-            }
-        });
+        let first = |place: usize| head.next_named(&names[place], 0);
+        let fields = [first(0), first(1), first(2)];
+        let again = |place: usize| {
+            let (at, _) = fields[place]?;
+            head.next_named(&names[place], at + 1)
+        };
+        let repeats = (0..fields.len()).any(|place| again(place).is_some());
+        let found = match repeats {
+            false => read_w3c(attached, fields.map(|field| Some(field?.1))),
+            true => read(attached, came, Format::W3c, |field, take| {
+                let Some(place) = place(field) else { return };
+                let mut at = 0;
+                while let Some((found, value)) = head.next_named(&names[place], at) {
+                    take(value);
+                    at = found + 1;
+                }
+            }),
+        };
         if found.is_some() {
             return found;
         }
     }
-    carrier.formats.iter().find_map(|format| {
-        read(attached, came, *format, |field, take| {
-            for (_, value) in head.find(field.name().as_bytes()) {
-                take(value);
-            }
-        })
+    let mut formats = carrier.formats.iter();
+    formats.find_map(|format| from_format(attached, came, head, *format))
+}
+
+/// Reads the fields that everyone knows.
+pub(super) fn from_format(
+    attached: &mut Attached,
+    came: &mut Came,
+    head: &Head,
+    format: Format,
+) -> Option<Extracted> {
+    read(attached, came, format, |field, take| {
+        for (_, value) in head.find(field.name().as_bytes()) {
+            take(value);
+        }
     })
 }

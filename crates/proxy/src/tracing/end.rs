@@ -33,6 +33,22 @@ impl Core {
     pub fn trace_end<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
         if !stream.tracing.attached.is_empty() {
             self.end_traces(cx, stream);
+        } else if !stream.tracing.begun && stream.txn.bytes_in > 0 {
+            self.trace_unread(cx, stream);
+        }
+    }
+
+    /// A request that was not understood, or did not come whole, has a span all the same.
+    #[cold]
+    fn trace_unread<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        let filters = &cx.running.tracing.of_frontend[stream.frontend];
+        let follows = |filter: &u32| {
+            let program = &cx.running.config.otel[*filter as usize].program;
+            program.follows_requests
+        };
+        if stream.txn.is_http && stream.txn.status >= 400 && filters.iter().any(follows) {
+            self.trace_begin(cx, stream);
+            self.end_traces(cx, stream);
         }
     }
 
@@ -46,7 +62,16 @@ impl Core {
         self.trace(cx, stream, Event::StreamStop);
         stream.tracing.events = 0;
         while let Some(attached) = stream.tracing.attached.pop() {
-            let Some(attached) = attached else { continue };
+            let Some(mut attached) = attached else {
+                continue;
+            };
+            if cx.running.config.otel[attached.filter]
+                .program
+                .follows_requests
+            {
+                let at = cx.driver.clock();
+                self.end_request(cx, stream, &mut attached, at);
+            }
             self.end_trace(cx, stream, &attached);
             self.tracing.recycle(attached);
         }

@@ -6,6 +6,7 @@
 
 mod carry;
 mod end;
+mod request;
 mod run;
 mod state;
 mod worker;
@@ -34,7 +35,14 @@ pub(crate) struct Attached {
     pub stopped: bool,
     /// It began with a backend.
     pub of_backend: bool,
+    /// `option tracing`
+    pub requests: request::Requests,
 }
+
+/// Beside the events in their set: tries have spans of their own.
+const FOLLOWS_TRIES: u32 = 1 << 31;
+const _: () =
+    assert!((telemetry::program::Event::ALL.len() as u32) < FOLLOWS_TRIES.trailing_zeros());
 
 /// What a stream's filters follow.
 #[derive(Debug, Default)]
@@ -73,8 +81,67 @@ impl Core {
         if !filters.is_empty() && !stream.tracing.begun {
             stream.tracing.begun = true;
             self.attach_filters(cx, stream, filters, false);
+            self.trace_request(cx, stream);
             self.trace(cx, stream, Event::StreamStart);
             self.trace(cx, stream, Event::ClientSessionStart);
+        }
+    }
+
+    /// `option tracing`: the request's span begins.
+    fn trace_request<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        if stream.tracing.events & FOLLOWS_TRIES == 0 || !stream.txn.is_http {
+            return;
+        }
+        self.each_follower(cx, stream, |core, cx, stream, attached| {
+            core.begin_request(cx, stream, attached);
+        });
+    }
+
+    /// A connection to a server is used or made for this request.
+    #[inline(always)]
+    pub fn trace_try<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        if stream.tracing.events & FOLLOWS_TRIES != 0 {
+            let at = cx.driver.clock();
+            self.each_follower(cx, stream, |core, cx, stream, attached| {
+                core.begin_try(cx, stream, attached, at);
+            });
+        }
+    }
+
+    /// A try has failed, with the server's status where it gave one.
+    #[inline(always)]
+    pub fn trace_failed_try<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        status: Option<u16>,
+    ) {
+        if stream.tracing.events & FOLLOWS_TRIES != 0 {
+            let at = cx.driver.clock();
+            self.each_follower(cx, stream, |_, _, stream, attached| {
+                request::end_try(attached, stream, at, status);
+            });
+        }
+    }
+
+    /// Works on each filter of a stream that follows its requests.
+    fn each_follower<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        mut work: impl FnMut(&mut Core, &mut Cx<'_, D>, &mut Stream, &mut Attached),
+    ) {
+        for place in 0..stream.tracing.attached.len() {
+            let Some(mut attached) = stream.tracing.attached[place].take() else {
+                continue;
+            };
+            if cx.running.config.otel[attached.filter]
+                .program
+                .follows_requests
+            {
+                work(self, cx, stream, &mut attached);
+            }
+            stream.tracing.attached[place] = Some(attached);
         }
     }
 
@@ -124,6 +191,7 @@ impl Core {
             attached.filter = filter;
             attached.stopped = false;
             attached.of_backend = of_backend;
+            attached.requests = request::Requests::default();
             attached.trace.begin(program);
             stream.tracing.attached.push(Some(attached));
             let events = match of_backend {
@@ -131,6 +199,9 @@ impl Core {
                 false => program.events,
             };
             stream.tracing.events |= events;
+            if program.follows_requests {
+                stream.tracing.events |= FOLLOWS_TRIES;
+            }
             if let Some(var) = state.uuid {
                 self.set_uuid(cx, stream, var);
             }

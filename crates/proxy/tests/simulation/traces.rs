@@ -36,10 +36,17 @@ pub fn traced(name: &str, otel: &str, lines: &str, script: &str) -> Exported {
     let settings = TempFile::new(SETTINGS);
     let otel = otel.replace("otel.yml", &settings.0);
     let file = TempFile::new(&format!("[f]\n{otel}\n"));
-    let config = format!(
-        "{DEFAULTS}    filter opentelemetry id f config {}\n{lines}\n    server one 127.0.0.1:81\n",
-        file.0
-    );
+    let filter = format!("filter opentelemetry id f config {}\n{lines}", file.0);
+    exported(name, &filter, script)
+}
+
+/// Plays a script; the lines are those of its `listen`, the first filter of it exports.
+pub fn exported(name: &str, lines: &str, script: &str) -> Exported {
+    let server = match lines.contains("\n server ") {
+        true => "",
+        false => "    server one 127.0.0.1:81\n",
+    };
+    let config = format!("{DEFAULTS}    {lines}\n{server}");
     let mut running: Running = load_running(&config);
     let limits = QueueLimits {
         records_max: 1 << 20,
@@ -55,6 +62,7 @@ pub fn traced(name: &str, otel: &str, lines: &str, script: &str) -> Exported {
         FilterExport {
             spans: vec![Arc::clone(&spans)],
             logs: vec![Arc::clone(&logs)],
+            sampler: sampler(&running),
             ..FilterExport::default()
         },
     );
@@ -76,6 +84,13 @@ pub fn traced(name: &str, otel: &str, lines: &str, script: &str) -> Exported {
         exported.logs.extend(decoded.log_records);
     }
     exported
+}
+
+fn sampler(running: &Running) -> telemetry::sampler::Sampler {
+    let traces = running.config.otel[0].settings.traces.as_ref();
+    traces
+        .map(|traces| (&traces.sampler).into())
+        .expect("traces")
 }
 
 impl Exported {

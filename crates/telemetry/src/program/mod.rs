@@ -4,12 +4,13 @@
 //! from.
 
 mod event;
+pub mod http;
 mod value;
 
 pub use event::{Direction, Event};
 pub use value::{Evaluated, Value, int};
 
-use http::FieldName;
+use ::http::FieldName;
 use sample::{Assignment, Condition, Expr, VarRef};
 
 use crate::propagation::{Format, tracestate};
@@ -52,6 +53,8 @@ pub struct Program {
     pub honours_parent: bool,
     /// `option require-context`.
     pub require_context: bool,
+    /// Each request and each try has a span of its own ([`http`]).
+    pub follows_requests: bool,
     /// `exception`, `exception.type`, `exception.message`.
     pub exception_texts: [TextId; 3],
 }

@@ -33,22 +33,54 @@ const fn pairs() -> [[u8; 2]; 256] {
     table
 }
 
-/// Reads exactly `2 * N` digits in lower case.
+/// Reads exactly `2 * N` digits in lower case, eight at a time.
 #[inline]
 pub(super) fn read<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     let mut out = [0; N];
-    let (pairs, rest) = digits.as_chunks::<2>();
-    if pairs.len() != N || !rest.is_empty() {
+    if digits.len() != 2 * N {
         return None;
     }
+    let (eights, rest) = digits.as_chunks::<8>();
+    let (fours, last) = out.as_chunks_mut::<4>();
+    let mut bad = 0;
+    for (four, eight) in fours.iter_mut().zip(eights) {
+        let word = u64::from_le_bytes(*eight);
+        bad |= not_digits(word);
+        *four = pack(word);
+    }
     let mut seen = 0;
-    for (byte, [high, low]) in out.iter_mut().zip(pairs) {
+    for (byte, [high, low]) in last.iter_mut().zip(rest.as_chunks::<2>().0) {
         let (high, low) = (LOWER[*high as usize], LOWER[*low as usize]);
         seen |= high | low;
         *byte = high << 4 | low;
     }
-    // One test for all of them: only the mark has these bits.
-    (seen < 16).then_some(out)
+    // One test for all of them: only the mark of what is no digit has these bits.
+    (bad == 0 && seen < 16).then_some(out)
+}
+
+/// One in each byte.
+const ONES: u64 = 0x0101_0101_0101_0101;
+/// The highest bit of each byte.
+const HIGH: u64 = 0x80 * ONES;
+
+/// Not zero where a byte is none of `0-9a-f`.
+#[inline]
+fn not_digits(word: u64) -> u64 {
+    // A sum has its highest bit where a byte, below 128, is at least the one subtracted from it.
+    let at_least = |byte: u8| (word & !HIGH) + (0x80 - u64::from(byte)) * ONES;
+    let digits = at_least(b'0') & !at_least(b'9' + 1);
+    let letters = at_least(b'a') & !at_least(b'f' + 1);
+    ((digits | letters) & !word & HIGH) ^ HIGH
+}
+
+/// Eight digits as four bytes.
+#[inline]
+fn pack(word: u64) -> [u8; 4] {
+    // Letters have bit 6, and their low half counts from 1.
+    let halves = (word & (0x0f * ONES)) + (word >> 6 & ONES) * 9;
+    let bytes = (halves << 4 | halves >> 8) & 0x00ff_00ff_00ff_00ff;
+    let bytes = (bytes | bytes >> 8) & 0x0000_ffff_0000_ffff;
+    ((bytes | bytes >> 16) as u32).to_le_bytes()
 }
 
 /// Reads 1 to `2 * N` digits of either case, as if zeros were before them.

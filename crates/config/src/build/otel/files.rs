@@ -18,6 +18,8 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 #[derive(Clone, Debug, Default)]
 pub struct Files {
     files: BTreeMap<String, Result<Arc<Tree>, String>>,
+    /// The variables of OpenTelemetry in the environment.
+    variables: BTreeMap<String, String>,
     /// By name and context.
     settings: BTreeMap<(String, Option<String>), Read>,
 }
@@ -48,6 +50,11 @@ impl Files {
     pub fn settings(&self, file: &str, context: Option<&str>) -> Option<&Read> {
         self.settings
             .get(&(file.to_owned(), context.map(str::to_owned)))
+    }
+
+    /// A variable of the environment, if it is one of OpenTelemetry's.
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str)
     }
 
     /// Reads the files that the instrumentations of a filter's file name.
@@ -110,7 +117,15 @@ pub fn read(
     environment: &mut Environment,
     diagnostics: &mut Diagnostics,
 ) -> Files {
-    let mut files = Files::default();
+    let variables = environment.iter().filter_map(|(name, value)| {
+        let name = std::str::from_utf8(name).ok()?;
+        let value = String::from_utf8_lossy(value).into_owned();
+        name.starts_with("OTEL_").then(|| (name.to_owned(), value))
+    });
+    let mut files = Files {
+        variables: variables.collect(),
+        ..Files::default()
+    };
     let statements = tree.sections.iter().flat_map(|section| &section.statements);
     let filters = statements.filter(|statement: &&Statement| statement.keyword() == "filter");
     for statement in filters {

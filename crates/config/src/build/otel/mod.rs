@@ -13,6 +13,7 @@ mod names;
 mod sampling;
 mod scope;
 mod span;
+pub mod tracing;
 mod values;
 
 pub use files::Files;

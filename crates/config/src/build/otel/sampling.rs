@@ -53,16 +53,26 @@ pub fn sampling(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>) -> Parse {
     let end = FilterBuild::end(line, 2);
     let rule = rule(build, line, end)?;
     let condition = build.condition(line, end)?;
-    let mut mark = Vec::new();
-    proto::bytes(&mut mark, 1, MARK.as_bytes());
-    proto::message(&mut mark, 2, |out| proto::bytes(out, 1, name.as_bytes()));
     build.program.policies.push(Policy {
         name: name.into(),
-        mark: mark.into(),
+        mark: mark(name),
         rule,
         condition,
     });
     Ok(())
+}
+
+/// A `KeyValue` that says which policy kept a span.
+pub fn mark(name: &str) -> Box<[u8]> {
+    let mut mark = Vec::new();
+    proto::bytes(&mut mark, 1, MARK.as_bytes());
+    proto::message(&mut mark, 2, |out| proto::bytes(out, 1, name.as_bytes()));
+    mark.into()
+}
+
+/// The threshold that keeps so many per cent of all traces.
+pub fn threshold(percent: f64) -> u64 {
+    ((1.0 - percent / 100.0) * RANDOMNESS) as u64
 }
 
 fn rule(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>, end: usize) -> Parse<Rule> {
@@ -86,9 +96,9 @@ fn rule(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>, end: usize) -> Par
         "first-seen" => first_seen(build, line, end),
         "rate" => rate(build, line, end),
         "probability" => match line.arg(3).trim_end_matches('%').parse::<f64>() {
-            Ok(percent) if end == 4 && (0.0..=100.0).contains(&percent) => Ok(Rule::Probability(
-                ((1.0 - percent / 100.0) * RANDOMNESS) as u64,
-            )),
+            Ok(percent) if end == 4 && (0.0..=100.0).contains(&percent) => {
+                Ok(Rule::Probability(threshold(percent)))
+            }
             _ => Err(line.fault(3, "'probability' expects a number from 0 to 100.")),
         },
         _ => {

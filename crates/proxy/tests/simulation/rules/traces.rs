@@ -1,6 +1,6 @@
 //! Scopes of the filter `opentelemetry` at the events of a stream.
 
-use crate::traces::{shown, shown_value, traced};
+use crate::traces::{exported, shown, shown_value, traced};
 
 const INSTRUMENTATION: &str = "otel-instrumentation i\n config otel.yml\n";
 const GET: &str = "c1 > GET /a?b=c HTTP/1.1|host: h|x-n: 7||";
@@ -283,4 +283,105 @@ fn groups_run_by_rules() {
     );
     assert_eq!(out.tree(), [">a", "a>b"]);
     assert_eq!(shown(&out.span("b").attributes), "code=200");
+}
+
+#[test]
+fn one_line_traces_requests_and_tries() {
+    let trace = "0af7651916cd43dd8448eb211c80319c";
+    let sent = format!(
+        "c1 > GET /a/b?c=d HTTP/1.1|host: h:8080|user-agent: u|traceparent: 00-{trace}-b7ad6b7169203331-01||"
+    );
+    let script = format!(
+        "{sent}\ns1 ok\ns1 <~ GET /a/b?c=d HTTP/1.1|host: h:8080|user-agent: u|traceparent: 00-{trace}-\nwait 20\ns1 > {OK}hi\nc1 < {OK}hi\nquiet"
+    );
+    let out = exported("served", "option tracing", &script);
+    assert_eq!(out.tree(), ["?>GET", "GET>GET"]);
+    let [server, client] = [&out.spans[0], &out.spans[1]];
+    assert_eq!((server.kind, client.kind), (2, 3));
+    assert_eq!(
+        server.parent_span_id,
+        [0xb7, 0xad, 0x6b, 0x71, 0x69, 0x20, 0x33, 0x31]
+    );
+    assert_eq!(
+        shown(&server.attributes),
+        "url.scheme=\"http\" http.request.method=\"GET\" url.path=\"/a/b\" url.query=\"c=d\" \
+         server.address=\"h\" server.port=8080 user_agent.original=\"u\" network.protocol.version=\"1.1\" \
+         client.address=\"10.0.0.1\" network.peer.address=\"10.0.0.1\" network.peer.port=5000 \
+         http.response.status_code=200 proxy.frontend=\"rules\" proxy.backend=\"rules\" proxy.server=\"one\" \
+         proxy.server.connection_reused=false proxy.server.choice=\"balance\" proxy.time.request_ms=0 \
+         proxy.time.queue_ms=0 proxy.time.connect_ms=0 proxy.time.response_ms=20 proxy.bytes_in=124 \
+         proxy.bytes_out=40 proxy.termination_state=\"--\""
+    );
+    assert_eq!(
+        shown(&client.attributes),
+        "http.request.method=\"GET\" server.address=\"127.0.0.1\" server.port=81 network.peer.address=\"127.0.0.1\" \
+         network.peer.port=81 url.full=\"http://127.0.0.1:81/a/b?c=d\" proxy.server=\"one\" http.response.status_code=200"
+    );
+    assert!(server.status.as_ref().is_none_or(|status| status.code == 0));
+}
+
+#[test]
+fn one_line_tells_of_errors_and_retries() {
+    let lines = "option tracing\n retries 2\n retry-on 503\n server one 127.0.0.1:81";
+    let script = format!(
+        "{GET}\ns1 ok\ns1 <~ GET\ns1 > HTTP/1.1 503 No|content-length: 0||\ns2 ok\ns2 <~ GET\ns2 > {OK}hi\nc1 < {OK}hi\nquiet"
+    );
+    let out = exported("a retry", lines, &script);
+    assert_eq!(out.tree(), [">GET", "GET>GET", "GET>GET"]);
+    let codes: Vec<i32> = out
+        .spans
+        .iter()
+        .map(|span| span.status.as_ref().map_or(0, |status| status.code))
+        .collect();
+    assert_eq!(codes, [0, 2, 0]);
+    assert!(
+        shown(&out.spans[1].attributes)
+            .ends_with("http.response.status_code=503 error.type=\"503\"")
+    );
+    assert!(shown(&out.spans[2].attributes).contains("http.request.resend_count=1"));
+    assert!(shown(&out.spans[0].attributes).contains("proxy.retries=1"));
+
+    let denied = "option tracing\n http-request deny if { path /a }";
+    let out = exported("deny", denied, &format!("{GET}\nc1 <~ HTTP/1.1 403\nquiet"));
+    assert_eq!(out.tree(), [">GET"]);
+    let attributes = shown(&out.spans[0].attributes);
+    assert!(
+        attributes.contains("http.response.status_code=403"),
+        "{attributes}"
+    );
+    assert!(
+        attributes.contains("proxy.rule=\"sim.cfg:18\""),
+        "{attributes}"
+    );
+    let out = exported(
+        "not understood",
+        "option tracing",
+        "c1 > nonsense||\nc1 <~ HTTP/1.1 400\nquiet",
+    );
+    assert_eq!(out.tree(), [">HTTP"]);
+    let out = exported(
+        "refused",
+        "option tracing",
+        &format!("{GET}\ns1 refuse\nc1 <~ HTTP/1.1 503\nquiet"),
+    );
+    assert_eq!(out.tree(), [">GET", "GET>GET"]);
+    assert!(shown(&out.spans[1].attributes).contains("error.type="));
+    assert!(shown(&out.spans[0].attributes).contains("error.type=\"503\""));
+}
+
+#[test]
+fn one_line_keeps_what_ended_badly() {
+    let lines = "option tracing sample 0 errors slower 1s";
+    let out = exported("fine", lines, &served());
+    assert_eq!(out.tree(), [""; 0]);
+    let script = format!("{GET}\n{SERVED}\nwait 1500\ns1 > {OK}hi\nquiet");
+    let out = exported("slow", lines, &script);
+    assert_eq!(out.spans.len(), 2);
+    assert!(shown(&out.spans[1].attributes).ends_with("tailsampling.policy=\"slow\""));
+    // What is not sampled still says so to the next.
+    let script = format!(
+        "{GET}\ns1 ok\ns1 <~ GET /a?b=c HTTP/1.1|host: h|x-n: 7|traceparent: 00-\ns1 > {OK}hi\nquiet"
+    );
+    let out = exported("none", "option tracing sample 0", &script);
+    assert_eq!(out.tree(), [""; 0]);
 }

@@ -1,0 +1,144 @@
+//! `option tracing`: spans without a file.
+
+use super::super::line::{Cursor, Line, Parse};
+use super::super::proxy::ProxyBuild;
+use super::files::Files;
+use super::instrumentation::time_ms_at;
+use super::sampling::{mark, threshold};
+use crate::model::OtelFilter;
+use crate::tree::Prefix;
+use telemetry::program::http;
+use telemetry::propagation::Format;
+use telemetry::sampling::{Policy, Rule};
+use telemetry::settings::Settings;
+
+/// The id of the filter that the option makes.
+const ID: &str = "tracing";
+
+const USAGE: &str = "'option tracing [endpoint <url>] [service <name>] [sample <percent>] [errors] [slower <time>] [retries] [ignore-parent]'";
+
+/// `option tracing …`: `errors`, `slower` and `retries` keep what `sample` does not, decided at the end of the request.
+pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    if line.prefix() != Prefix::None {
+        build.proxy.tracing = None;
+        return line.at_most_after(1, 0);
+    }
+    let mut cursor = Cursor { line: *line, at: 2 };
+    let (mut endpoint, mut service, mut percent) = (None, None, None);
+    let mut policies = Vec::new();
+    let mut honours_parent = true;
+    while !cursor.peek().is_empty() {
+        match cursor.take() {
+            "endpoint" => endpoint = Some(cursor.value("a URL")?.to_owned()),
+            "service" => service = Some(cursor.value("a name")?.to_owned()),
+            "sample" => {
+                let text = cursor.value("a percentage")?;
+                let number = text.trim_end_matches('%').parse::<f64>().ok();
+                percent = number.filter(|percent| (0.0..=100.0).contains(percent));
+                if percent.is_none() {
+                    return Err(cursor.fault("'sample' expects a number from 0 to 100."));
+                }
+            }
+            "errors" => {
+                policies.push(policy("errors", Rule::Status(vec![(500, 599)])));
+                policies.push(policy("timeouts", Rule::Timeout));
+                policies.push(policy("aborts", Rule::Abort));
+            }
+            "slower" => {
+                cursor.value("a time")?;
+                let ms = time_ms_at(line, cursor.at - 1, "slower")?;
+                policies.push(policy("slow", Rule::DurationMs(ms)));
+            }
+            "retries" => policies.push(policy("retries", Rule::Retry)),
+            "ignore-parent" => honours_parent = false,
+            word => {
+                return Err(cursor.fault(format!("'{word}' : unexpected. Usage: {USAGE}")));
+            }
+        }
+    }
+    if !policies.is_empty() {
+        let rule = Rule::Probability(threshold(percent.unwrap_or(0.0)));
+        policies.push(policy("sample", rule));
+    }
+    let by_outcome = !policies.is_empty();
+    let files = &build.shared.filter_files;
+    let variable = |name: &str| variable(files, name, (&endpoint, &service));
+    let disabled = variable("OTEL_SDK_DISABLED").is_some_and(|value| value == "true");
+    let formats = formats(variable("OTEL_PROPAGATORS").as_deref());
+    let sampled = |name: &str| match (name, percent) {
+        // All is recorded until the end.
+        ("OTEL_TRACES_SAMPLER", _) if by_outcome => Some("always_on".to_owned()),
+        ("OTEL_TRACES_SAMPLER", Some(_)) if honours_parent => {
+            Some("parentbased_traceidratio".to_owned())
+        }
+        ("OTEL_TRACES_SAMPLER", Some(_)) => Some("traceidratio".to_owned()),
+        ("OTEL_TRACES_SAMPLER_ARG", Some(percent)) => Some((percent / 100.0).to_string()),
+        _ => variable(name),
+    };
+    let (settings, warnings) = Settings::from_environment(&sampled);
+    let mut program = http::program();
+    program.honours_parent = honours_parent;
+    program.policies = policies;
+    build.proxy.tracing = Some(Box::new(OtelFilter {
+        id: ID.to_owned(),
+        program,
+        settings: Settings {
+            traces: settings.traces,
+            ..Settings::default()
+        },
+        disabled,
+        formats,
+        ..OtelFilter::default()
+    }));
+    for warning in warnings {
+        build
+            .shared
+            .settle(Err(line.fault(1, warning).as_warning()));
+    }
+    Ok(())
+}
+
+/// A variable of OpenTelemetry; what the line says goes before the environment.
+fn variable(
+    files: &Files,
+    name: &str,
+    (endpoint, service): (&Option<String>, &Option<String>),
+) -> Option<String> {
+    let said = match name {
+        "OTEL_EXPORTER_OTLP_ENDPOINT" => endpoint.as_ref(),
+        // The one for all signals was written for this one.
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" if endpoint.is_some() => return None,
+        "OTEL_SERVICE_NAME" => service.as_ref(),
+        _ => None,
+    };
+    said.cloned()
+        .or_else(|| files.variable(name).map(str::to_owned))
+}
+
+/// `OTEL_PROPAGATORS`: the fields of contexts, those of W3C where nothing is said.
+fn formats(names: Option<&str>) -> Vec<Format> {
+    let mut formats = Vec::new();
+    for name in names.unwrap_or("tracecontext").split(',') {
+        let format = match name.trim() {
+            "tracecontext" | "baggage" => Format::W3c,
+            "b3" => Format::B3Single,
+            "b3multi" => Format::B3Multi,
+            "jaeger" => Format::Jaeger,
+            // `none` and what is not known: nothing.
+            _ => continue,
+        };
+        if !formats.contains(&format) {
+            formats.push(format);
+        }
+    }
+    formats
+}
+
+fn policy(name: &str, rule: Rule) -> Policy {
+    Policy {
+        name: name.into(),
+        mark: mark(name),
+        rule,
+        condition: None,
+    }
+}

@@ -1,0 +1,389 @@
+//! `option tracing`: the spans of a request and of its tries, by OpenTelemetry's semantic conventions for HTTP.
+
+use std::net::IpAddr;
+
+use http::Name;
+use net::{Addr, Driver, Now};
+use telemetry::program::http::{Key, span_name};
+use telemetry::program::{Direction, Evaluated, SpanKind, StatusCode};
+use telemetry::propagation;
+use telemetry::record::{Arena, Head, Owner, Parent, SpanIndex};
+
+use super::Attached;
+use super::carry::from_format;
+use crate::engine::{Core, Cx};
+use crate::stream::Stream;
+
+/// What of these spans goes on in a stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Requests {
+    /// The request's.
+    server: Option<SpanIndex>,
+    /// The try's that is under way.
+    client: Option<SpanIndex>,
+    tries: u32,
+}
+
+/// Sets an attribute to a text.
+fn text(attached: &mut Attached, span: SpanIndex, key: Key, text: &[u8]) {
+    let text = attached.trace.arena.text(text);
+    set(attached, span, key, Evaluated::Text(text));
+}
+
+fn int(attached: &mut Attached, span: SpanIndex, key: Key, value: i64) {
+    set(attached, span, key, Evaluated::Int(value));
+}
+
+fn set(attached: &mut Attached, span: SpanIndex, key: Key, value: Evaluated) {
+    attached
+        .trace
+        .attribute(Owner::Span(span), key.text(), value);
+}
+
+fn written(arena: &mut Arena, write: impl FnOnce(&mut Vec<u8>)) -> Evaluated {
+    Evaluated::Text(arena.write(write))
+}
+
+/// An address, and the port where there is one.
+fn address(attached: &mut Attached, span: SpanIndex, keys: (Key, Option<Key>), addr: &Addr) {
+    let Some(ip) = addr.ip() else { return };
+    let value = written(&mut attached.trace.arena, |out| {
+        sample::text::push_ip(out, ip)
+    });
+    set(attached, span, keys.0, value);
+    if let Some(key) = keys.1 {
+        int(attached, span, key, i64::from(addr.port()));
+    }
+}
+
+/// What a request asks for.
+fn asked(attached: &mut Attached, span: SpanIndex, request: &http::Head, tls: bool) {
+    let method = request.method_bytes();
+    if span_name(method) == 0 {
+        text(attached, span, Key::RequestMethod, b"_OTHER");
+        text(attached, span, Key::RequestMethodOriginal, method);
+    } else {
+        text(attached, span, Key::RequestMethod, method);
+    }
+    text(attached, span, Key::UrlPath, request.path());
+    if let Some(query) = request.query().filter(|query| !query.is_empty()) {
+        text(attached, span, Key::UrlQuery, query);
+    }
+    if let Some(value) = request.get(Name::Host) {
+        host(attached, span, value, tls);
+    }
+    if let Some(agent) = request.get(Name::UserAgent) {
+        text(attached, span, Key::UserAgent, agent);
+    }
+    let version = request.version_bytes();
+    let version = version.strip_prefix(b"HTTP/").unwrap_or(version);
+    text(attached, span, Key::ProtocolVersion, version);
+}
+
+/// A host and its port, as `Host` has them; the port of the scheme where there is none.
+fn host(attached: &mut Attached, span: SpanIndex, value: &[u8], tls: bool) {
+    let end = value.iter().rposition(|byte| *byte == b':');
+    let written = end.and_then(|end| {
+        let port = std::str::from_utf8(&value[end + 1..]).ok()?;
+        Some((&value[..end], port.parse::<u16>().ok()?))
+    });
+    let (name, port) = match written {
+        Some((name, port)) => (name, Some(port)),
+        None => (value, None),
+    };
+    text(attached, span, Key::ServerAddress, name);
+    let port = port.unwrap_or(if tls { 443 } else { 80 });
+    int(attached, span, Key::ServerPort, i64::from(port));
+}
+
+impl Core {
+    /// A request begins: its span, with what its client sent.
+    pub(super) fn begin_request<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        attached: &mut Attached,
+    ) {
+        let filter = &cx.running.tracing.filters[attached.filter];
+        let formats = &cx.running.config.otel[attached.filter].formats;
+        let found = formats.iter().find_map(|format| {
+            from_format(attached, &mut self.tracing.came, &stream.request, *format)
+        });
+        let parent = found.map(|found| Parent {
+            context: found.context,
+            state: found.state,
+            baggage: found.baggage,
+        });
+        let head = Head {
+            sampler: &filter.export.sampler,
+            outcome: filter.outcome,
+            honours_parent: filter.honours_parent,
+        };
+        let began = stream.txn.timing.request_start.unwrap_or(cx.now());
+        // What was not understood has no method.
+        let was_read = !stream.txn.request_line.is_empty();
+        let method = match was_read {
+            true => stream.request.method_bytes(),
+            false => b"",
+        };
+        let started = attached.trace.start_span(
+            span_name(method),
+            SpanKind::Server,
+            parent,
+            Direction::Request,
+            began,
+            (&mut self.tracing.ids, head),
+        );
+        attached.requests = Requests {
+            server: started,
+            ..Requests::default()
+        };
+        let Some(span) = started.filter(|span| attached.trace.span(*span).is_recorded) else {
+            return;
+        };
+        let session = self.session(stream);
+        let tls = session.is_some_and(|session| session.tls);
+        let scheme: &[u8] = if tls { b"https" } else { b"http" };
+        text(attached, span, Key::UrlScheme, scheme);
+        if was_read {
+            asked(attached, span, &stream.request, tls);
+        }
+        if let Some(session) = session {
+            let src = session.src_of(Some(&stream.txn));
+            address(attached, span, (Key::ClientAddress, None), src);
+            let peer = session.connection_src.as_ref().unwrap_or(&session.src);
+            let keys = (Key::PeerAddress, Some(Key::PeerPort));
+            address(attached, span, keys, peer);
+        }
+    }
+
+    /// A try begins: its span, whose context the server is told.
+    pub(super) fn begin_try<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        attached: &mut Attached,
+        at: Now,
+    ) {
+        let Some(server) = attached.requests.server else {
+            return;
+        };
+        // One that failed without a word.
+        end_try(attached, stream, at, None);
+        let filter = &cx.running.tracing.filters[attached.filter];
+        let head = Head {
+            sampler: &filter.export.sampler,
+            outcome: filter.outcome,
+            honours_parent: filter.honours_parent,
+        };
+        let parent = attached.trace.span(server);
+        let parent = Parent {
+            context: parent.context,
+            state: parent.state,
+            baggage: parent.baggage,
+        };
+        let started = attached.trace.start_span(
+            span_name(stream.request.method_bytes()),
+            SpanKind::Client,
+            Some(parent),
+            Direction::Request,
+            at,
+            (&mut self.tracing.ids, head),
+        );
+        let tries = attached.requests.tries;
+        attached.requests.tries += 1;
+        attached.requests.client = started;
+        let told = attached.trace.span(started.unwrap_or(server));
+        let arena = &attached.trace.arena;
+        let (state, baggage) = (arena.get(told.state), arena.get(told.baggage));
+        let request = &mut stream.request;
+        for format in &cx.running.config.otel[attached.filter].formats {
+            for field in format.writes() {
+                request.remove_all(field.name().as_bytes());
+            }
+            propagation::inject(*format, &told.context, state, baggage, |field, value| {
+                request.append(field.name().as_bytes(), value);
+            });
+        }
+        let Some(span) = started.filter(|span| attached.trace.span(*span).is_recorded) else {
+            return;
+        };
+        let request = &stream.request;
+        text(attached, span, Key::RequestMethod, request.method_bytes());
+        if tries > 0 {
+            int(attached, span, Key::ResendCount, i64::from(tries));
+        }
+        let target = stream.txn.server_dst.as_ref();
+        let backend = cx.running.proxy(stream.backend);
+        let line = stream.target.and_then(|server| backend.servers.get(server));
+        let addr = target.or(match line.map(|line| &line.address) {
+            Some(config::model::ServerAddress::Fixed(addr)) => Some(addr),
+            _ => None,
+        });
+        if let Some(addr) = addr {
+            let keys = (Key::ServerAddress, Some(Key::ServerPort));
+            address(attached, span, keys, addr);
+            let keys = (Key::PeerAddress, Some(Key::PeerPort));
+            address(attached, span, keys, addr);
+            if let Some(ip) = addr.ip() {
+                let path = request.path_and_query();
+                let value = written(&mut attached.trace.arena, |out| {
+                    full_url(out, ip, addr.port(), path);
+                });
+                set(attached, span, Key::UrlFull, value);
+            }
+        }
+        if let Some(line) = line {
+            text(attached, span, Key::Server, line.name.as_bytes());
+        }
+    }
+
+    /// The request is over: its span says how, and why.
+    pub(super) fn end_request<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        stream: &Stream,
+        attached: &mut Attached,
+        at: Now,
+    ) {
+        end_try(attached, stream, at, Some(stream.txn.server_status));
+        let Some(span) = attached.requests.server else {
+            return;
+        };
+        attached.trace.span_mut(span).end_mono_ns = at.mono_ns.max(1);
+        if !attached.trace.span(span).is_recorded {
+            return;
+        }
+        let txn = &stream.txn;
+        if txn.status != 0 {
+            int(attached, span, Key::StatusCode, i64::from(txn.status));
+        }
+        let [who, when, ..] = txn.termination;
+        // The client's faults are not the server's (semantic conventions, HTTP, span status).
+        let failed = txn.status >= 500 || (txn.status == 0 && who != b'C');
+        if failed {
+            attached.trace.span_mut(span).status = StatusCode::Error;
+        }
+        if failed || who != 0 && who != b'L' && who != b'P' {
+            let kind = error_type(&mut attached.trace.arena, txn.status, who);
+            set(attached, span, Key::ErrorType, kind);
+        }
+        self.explain(cx, stream, attached, span);
+        let state = [who, when].map(|letter| if letter == 0 { b'-' } else { letter });
+        text(attached, span, Key::Termination, &state);
+    }
+
+    /// What only the proxy knows of a request.
+    fn explain<D: Driver>(
+        &self,
+        cx: &Cx<'_, D>,
+        stream: &Stream,
+        attached: &mut Attached,
+        span: SpanIndex,
+    ) {
+        let txn = &stream.txn;
+        let name = |proxy: usize| cx.running.proxy(proxy).name.as_bytes();
+        text(attached, span, Key::Frontend, name(stream.frontend));
+        if txn.backend.is_some() {
+            text(attached, span, Key::Backend, name(stream.backend));
+        }
+        let servers = &cx.running.proxy(stream.backend).servers;
+        if let Some(server) = txn.server.and_then(|server| servers.get(server as usize)) {
+            text(attached, span, Key::Server, server.name.as_bytes());
+            let reused = Evaluated::Bool(txn.server_reused);
+            set(attached, span, Key::ServerReused, reused);
+            let choice = stream.persist.choice();
+            text(attached, span, Key::ServerChoice, choice.as_bytes());
+        }
+        if let Some(place) = txn.last_rule {
+            let file = cx.running.config.files.get(place.file as usize);
+            let value = written(&mut attached.trace.arena, |out| {
+                out.extend_from_slice(file.map_or("", String::as_str).as_bytes());
+                out.push(b':');
+                sample::text::push_uint(out, u64::from(place.line));
+            });
+            set(attached, span, Key::Rule, value);
+        }
+        if txn.retries > 0 {
+            int(attached, span, Key::Retries, i64::from(txn.retries));
+        }
+        if txn.redispatched {
+            set(attached, span, Key::Redispatched, Evaluated::Bool(true));
+        }
+        let waited = txn.server_queue.max(txn.backend_queue);
+        if waited > 0 {
+            int(attached, span, Key::QueuePosition, i64::from(waited));
+        }
+        let timing = &txn.timing;
+        let began = timing.request_start.map(Now::ms);
+        let moments = [
+            (Key::RequestMs, began, timing.request_complete_ms),
+            (Key::QueueMs, timing.request_complete_ms, timing.queued_ms),
+            (Key::ConnectMs, timing.queued_ms, timing.connected_ms),
+            (
+                Key::ResponseMs,
+                timing.connected_ms,
+                timing.response_start_ms,
+            ),
+        ];
+        for (key, from, to) in moments {
+            if let (Some(from), Some(to)) = (from, to) {
+                int(attached, span, key, to.saturating_sub(from) as i64);
+            }
+        }
+        int(attached, span, Key::BytesIn, txn.bytes_in as i64);
+        int(attached, span, Key::BytesOut, txn.bytes_out as i64);
+    }
+}
+
+/// Ends the try that is under way, with the status that its server gave; none where it failed before.
+pub(super) fn end_try(attached: &mut Attached, stream: &Stream, at: Now, status: Option<u16>) {
+    let Some(span) = attached.requests.client.take() else {
+        return;
+    };
+    attached.trace.span_mut(span).end_mono_ns = at.mono_ns.max(1);
+    if !attached.trace.span(span).is_recorded {
+        return;
+    }
+    let status = status.unwrap_or(0);
+    if status != 0 {
+        int(attached, span, Key::StatusCode, i64::from(status));
+    }
+    if status == 0 || status >= 400 {
+        attached.trace.span_mut(span).status = StatusCode::Error;
+        let [who, ..] = stream.txn.termination;
+        let kind = error_type(&mut attached.trace.arena, status, who);
+        set(attached, span, Key::ErrorType, kind);
+    }
+}
+
+/// `error.type`: the status, or what happened in place of one.
+fn error_type(arena: &mut Arena, status: u16, who: u8) -> Evaluated {
+    let what: &[u8] = match (status, who) {
+        (400.., _) => {
+            return written(arena, |out| sample::text::push_uint(out, u64::from(status)));
+        }
+        (_, b'c' | b's') => b"timeout",
+        (_, b'C') => b"client_abort",
+        (_, b'S') => b"server_failure",
+        (_, b'R') => b"resource_exhausted",
+        (_, b'I') => b"internal_error",
+        _ => b"_OTHER",
+    };
+    Evaluated::Text(arena.text(what))
+}
+
+fn full_url(out: &mut Vec<u8>, ip: IpAddr, port: u16, path: &[u8]) {
+    out.extend_from_slice(b"http://");
+    match ip {
+        IpAddr::V4(_) => sample::text::push_ip(out, ip),
+        IpAddr::V6(_) => {
+            out.push(b'[');
+            sample::text::push_ip(out, ip);
+            out.push(b']');
+        }
+    }
+    out.push(b':');
+    sample::text::push_uint(out, u64::from(port));
+    out.extend_from_slice(path);
+}
