@@ -199,7 +199,7 @@ impl Pipeline {
         let queue = Queue::new(plan.signal, queue_limits, Arc::<Account>::default(), wake);
         let queue = Arc::new(queue.waking_at(QueueLimits {
             records_max: limits.wake_records,
-            bytes_max: REQUEST_BYTES_MAX.min(plan.bytes_max / 2),
+            bytes_max: limits.wake_bytes,
         }));
         let health = Arc::new(Health::new(name, Arc::clone(&all.log)));
         let (commands, receiver) = unbounded_channel();
@@ -244,13 +244,14 @@ impl Shape {
             requests_max,
             bytes_max: plan.bytes_max,
             wake_records,
+            // A queue is emptied before it is full.
+            wake_bytes: REQUEST_BYTES_MAX.min(plan.bytes_max / 2),
         };
         match &plan.schedule {
             Schedule::Queue(Processor::Batch(batch)) => {
                 let queue = batch.queue_records_max as usize;
                 let records = batch.batch_records_max as usize;
                 Shape {
-                    // A queue is emptied before it is full.
                     limits: limits(records, requests_max, records.min(queue / 2).max(1)),
                     queue_records_max: queue,
                     interval: Duration::from_millis(u64::from(batch.delay_ms)),
