@@ -255,7 +255,10 @@ impl Pump {
         let (sink, health, retry) = (Arc::clone(&self.sink), Arc::clone(&self.health), self.retry);
         self.state.requests.spawn(async move {
             match sink.prepare(request) {
-                Ok(request) => flight.end(retry.deliver(&sink, &request, &health).await),
+                Ok(request) => {
+                    let end = retry.deliver(|| sink.send(&request), &health).await;
+                    flight.end(end);
+                }
                 Err(why) => {
                     health.failed(&why);
                     flight.end(End::Failed);

@@ -228,6 +228,11 @@ impl Receiver {
         self.inbox.recv_timeout(DEADLINE).expect("a request")
     }
 
+    /// What has come already.
+    pub fn try_next(&self) -> Option<Got> {
+        self.inbox.try_recv().ok()
+    }
+
     /// What has come and was not asked for.
     pub fn rest(&self) -> usize {
         self.inbox.try_iter().count()
