@@ -1,7 +1,7 @@
 //! The thread of the exporters, and how others talk to it.
 
-use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -32,7 +32,8 @@ const SHUTDOWN_SLACK: Duration = Duration::from_millis(500);
 pub struct Exporters {
     pipelines: Vec<Pipeline>,
     thread: Option<JoinHandle<()>>,
-    ended: mpsc::Receiver<()>,
+    /// In a lock so that many threads may hold the exporters.
+    ended: Mutex<mpsc::Receiver<()>>,
 }
 
 /// One pipeline that runs.
@@ -92,7 +93,7 @@ impl Exporters {
         Ok(Exporters {
             pipelines,
             thread: Some(thread),
-            ended,
+            ended: Mutex::new(ended),
         })
     }
 
@@ -138,7 +139,8 @@ impl Exporters {
         let Some(thread) = self.thread.take() else {
             return;
         };
-        let late = self.ended.recv_timeout(budget) == Err(RecvTimeoutError::Timeout);
+        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let late = ended.recv_timeout(budget) == Err(RecvTimeoutError::Timeout);
         if late {
             // It hangs somewhere; not for its sake the process may.
             drop(thread);

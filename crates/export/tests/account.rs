@@ -80,3 +80,11 @@ fn many_workers_and_a_receiver_in_a_bad_mood() {
     }
     assert_eq!(taken, exported);
 }
+
+#[test]
+fn many_threads_may_hold_the_exporters() {
+    fn shared<T: Send + Sync + 'static>() {}
+    shared::<spangate_export::Exporters>();
+    shared::<spangate_export::Health>();
+    shared::<spangate_export::Memory>();
+}
