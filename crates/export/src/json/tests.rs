@@ -259,6 +259,58 @@ fn all_messages() {
 }
 
 #[test]
+fn fields_in_any_order() {
+    let fields = |span: Span| span.encode_to_vec();
+    let with = |attribute: KeyValue| Span {
+        attributes: vec![attribute],
+        ..Span::default()
+    };
+    let event = Span {
+        events: vec![Event {
+            name: "e".to_owned(),
+            ..Event::default()
+        }],
+        ..Span::default()
+    };
+    let name = Span {
+        name: "n".to_owned(),
+        ..Span::default()
+    };
+    let list = |values| Any::ArrayValue(ArrayValue { values });
+    let inner = list(vec![any(Any::IntValue(1)).unwrap()]);
+    // A list in pieces, and the name behind it; before and behind a span that is in order.
+    let odd = [
+        fields(with(pair("a", inner))),
+        fields(event),
+        fields(with(pair("b", Any::BoolValue(true)))),
+        fields(name),
+    ]
+    .concat();
+    let even = traces().resource_spans[0].scope_spans[0].spans[0].encode_to_vec();
+    let mut spans = Vec::new();
+    for span in [&even, &odd, &even] {
+        telemetry::proto::bytes(&mut spans, 2, span);
+    }
+    let mut request = Vec::new();
+    telemetry::proto::message(&mut request, 1, |out| {
+        telemetry::proto::bytes(out, 2, &spans)
+    });
+    let decoded = Traces::decode(&request[..]).unwrap();
+    let spans = &decoded.resource_spans[0].scope_spans[0].spans;
+    assert_eq!(
+        (
+            spans.len(),
+            spans[1].attributes.len(),
+            spans[1].name.as_str()
+        ),
+        (3, 2, "n")
+    );
+    let json = encode(Signal::Traces, &request);
+    let back: Traces = serde_json::from_slice(&json).unwrap();
+    assert!(back == decoded, "{}", String::from_utf8_lossy(&json));
+}
+
+#[test]
 fn forms_that_the_library_does_not_read() {
     let mut request = traces();
     let span = &mut request.resource_spans[0].scope_spans[0].spans[0];
