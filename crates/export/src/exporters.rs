@@ -1,7 +1,7 @@
 //! The thread of the exporters, and how others talk to it.
 
-use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -32,7 +32,8 @@ const SHUTDOWN_SLACK: Duration = Duration::from_millis(500);
 pub struct Exporters {
     pipelines: Vec<Pipeline>,
     thread: Option<JoinHandle<()>>,
-    ended: mpsc::Receiver<()>,
+    /// In a lock so that many threads may hold the exporters.
+    ended: Mutex<mpsc::Receiver<()>>,
 }
 
 /// One pipeline that runs.
@@ -92,7 +93,7 @@ impl Exporters {
         Ok(Exporters {
             pipelines,
             thread: Some(thread),
-            ended,
+            ended: Mutex::new(ended),
         })
     }
 
@@ -138,7 +139,8 @@ impl Exporters {
         let Some(thread) = self.thread.take() else {
             return;
         };
-        let late = self.ended.recv_timeout(budget) == Err(RecvTimeoutError::Timeout);
+        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let late = ended.recv_timeout(budget) == Err(RecvTimeoutError::Timeout);
         if late {
             // It hangs somewhere; not for its sake the process may.
             drop(thread);
@@ -199,7 +201,7 @@ impl Pipeline {
         let queue = Queue::new(plan.signal, queue_limits, Arc::<Account>::default(), wake);
         let queue = Arc::new(queue.waking_at(QueueLimits {
             records_max: limits.wake_records,
-            bytes_max: REQUEST_BYTES_MAX.min(plan.bytes_max / 2),
+            bytes_max: limits.wake_bytes,
         }));
         let health = Arc::new(Health::new(name, Arc::clone(&all.log)));
         let (commands, receiver) = unbounded_channel();
@@ -244,13 +246,14 @@ impl Shape {
             requests_max,
             bytes_max: plan.bytes_max,
             wake_records,
+            // A queue is emptied before it is full.
+            wake_bytes: REQUEST_BYTES_MAX.min(plan.bytes_max / 2),
         };
         match &plan.schedule {
             Schedule::Queue(Processor::Batch(batch)) => {
                 let queue = batch.queue_records_max as usize;
                 let records = batch.batch_records_max as usize;
                 Shape {
-                    // A queue is emptied before it is full.
                     limits: limits(records, requests_max, records.min(queue / 2).max(1)),
                     queue_records_max: queue,
                     interval: Duration::from_millis(u64::from(batch.delay_ms)),

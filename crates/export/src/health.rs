@@ -10,6 +10,10 @@ use crate::plan::Log;
 
 /// Characters of an error that are kept.
 const ERROR_CHARS_MAX: usize = 300;
+/// Lines of one pipeline within [`LINES_WINDOW`]: a receiver that fails every other request must not fill the log.
+const LINES_MAX: u32 = 3;
+/// See [`LINES_MAX`].
+const LINES_WINDOW: Duration = Duration::from_secs(10);
 
 /// How a pipeline does.
 pub struct Health {
@@ -27,6 +31,10 @@ pub struct Health {
 struct State {
     last_taken: Option<Instant>,
     last_error: String,
+    /// When the window began, the lines in it, and those that were not told since the last one that was.
+    window: Option<Instant>,
+    lines: u32,
+    untold: u32,
 }
 
 impl std::fmt::Debug for Health {
@@ -97,7 +105,7 @@ impl Health {
             self.state().last_error = cut(&format!("{rejected} records rejected: {message}"));
         }
         if self.failing.swap(false, Relaxed) {
-            (self.log)(&format!("export of {} works again", self.name));
+            self.say(&format!("export of {} works again", self.name));
         }
     }
 
@@ -114,9 +122,31 @@ impl Health {
     fn wrong(&self, why: &str) {
         let why = cut(why);
         if !self.failing.swap(true, Relaxed) {
-            (self.log)(&format!("export of {} fails: {why}", self.name));
+            self.say(&format!("export of {} fails: {why}", self.name));
         }
         self.state().last_error = why;
+    }
+
+    /// Tells a line, unless there were too many lately.
+    fn say(&self, line: &str) {
+        let mut state = self.state();
+        if state
+            .window
+            .is_none_or(|window| window.elapsed() >= LINES_WINDOW)
+        {
+            (state.window, state.lines) = (Some(Instant::now()), 0);
+        }
+        if state.lines == LINES_MAX {
+            state.untold = state.untold.saturating_add(1);
+            return;
+        }
+        state.lines += 1;
+        let untold = std::mem::take(&mut state.untold);
+        drop(state);
+        match untold {
+            0 => (self.log)(line),
+            _ => (self.log)(&format!("{line} ({untold} more suppressed)")),
+        }
     }
 }
 
@@ -124,4 +154,33 @@ impl Health {
 fn cut(text: &str) -> String {
     let plain = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().take(ERROR_CHARS_MAX).map(plain).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn few_lines_are_told() {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let told = Arc::clone(&lines);
+        let log = move |line: &str| told.lock().unwrap().push(line.to_owned());
+        let health = Health::new("x".to_owned(), Arc::new(log));
+        for _ in 0..5 {
+            health.again("a\nb");
+            health.failed("c");
+            health.taken(0, "");
+        }
+        let fails = "export of x fails: a b";
+        let works = "export of x works again";
+        assert_eq!(*lines.lock().unwrap(), [fails, works, fails]);
+        tokio::time::advance(LINES_WINDOW).await;
+        health.failed(&"c".repeat(1000));
+        let last = lines.lock().unwrap().pop().unwrap();
+        let expected = format!("export of x fails: {} (7 more suppressed)", "c".repeat(300));
+        assert_eq!(last, expected);
+        assert_eq!((health.requests_taken(), health.requests_failed()), (5, 6));
+    }
 }

@@ -113,7 +113,7 @@ impl Http {
     pub(crate) fn prepare(&self, request: Request) -> Result<Prepared, String> {
         let frames = match &self.form {
             Form::Protobuf => request.frames,
-            Form::Json(signal) => vec![json::encode(*signal, &request.flat())?.into()],
+            Form::Json(signal) => vec![json::encode(*signal, &request.flat()).into()],
             Form::Zipkin(settings) => vec![zipkin::encode(settings, &request.flat())?.into()],
         };
         match self.compression {

@@ -66,7 +66,7 @@ impl Lines {
     pub(crate) fn prepare(&self, request: &Request) -> Result<Prepared, String> {
         let lines: Bytes = match self.form {
             Form::Json => {
-                let mut line = json::encode(self.signal, &request.flat())?;
+                let mut line = json::encode(self.signal, &request.flat());
                 line.push(b'\n');
                 line.into()
             }

@@ -22,7 +22,8 @@ pub trait MetricSource: Send + Sync {
     fn collect(&self, pipeline: usize, now_unix_ns: u64) -> Batch;
 }
 
-/// Takes one line about a change: a pipeline that begins to fail, or that works again.
+/// Takes one line about a change: a pipeline that begins to fail, or that works again. A few lines a pipeline in ten
+/// seconds at most; called on the exporters' thread.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// All pipelines of a process.

@@ -62,6 +62,8 @@ pub(crate) struct Limits {
     pub bytes_max: usize,
     /// What waits is exported at once when it is as much.
     pub wake_records: usize,
+    /// The same in bytes.
+    pub wake_bytes: usize,
 }
 
 /// Where a pump stands.
@@ -203,7 +205,7 @@ impl Pump {
             || records > 0
                 && (self.state.taken < self.state.due
                     || records >= self.limits.wake_records
-                    || bytes >= REQUEST_BYTES_MAX)
+                    || bytes >= self.limits.wake_bytes)
     }
 
     /// As many batches as fit.
@@ -253,7 +255,10 @@ impl Pump {
         let (sink, health, retry) = (Arc::clone(&self.sink), Arc::clone(&self.health), self.retry);
         self.state.requests.spawn(async move {
             match sink.prepare(request) {
-                Ok(request) => flight.end(retry.deliver(&sink, &request, &health).await),
+                Ok(request) => {
+                    let end = retry.deliver(|| sink.send(&request), &health).await;
+                    flight.end(end);
+                }
                 Err(why) => {
                     health.failed(&why);
                     flight.end(End::Failed);

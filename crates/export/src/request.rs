@@ -100,7 +100,13 @@ pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
+/// The first varint, and its bytes.
+#[inline]
+pub(crate) fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
+    // Most are lengths and keys of one byte.
+    if let [byte @ ..0x80, ..] = bytes {
+        return Some((u64::from(*byte), 1));
+    }
     let mut value = 0;
     for (at, byte) in bytes.iter().take(10).enumerate() {
         value |= u64::from(byte & 0x7f) << (7 * at);

@@ -18,6 +18,7 @@ use crate::boundary::{
 };
 use crate::logs::{Dropped, LogSink};
 use crate::slots::Slots;
+use crate::stopwatch::Stopwatch;
 use crate::sys::{self, Accept, Events, Io};
 
 /// The receive buffer of a thread. Large bodies cost the fewer system calls the larger it is, up to the second
@@ -77,6 +78,8 @@ pub struct Setup {
     pub accepts_a_turn_max: u32,
     /// `SO_SNDBUF`/`SO_RCVBUF` of client sockets, then of server sockets; none leaves the kernel's.
     pub buffers: SocketBuffers,
+    /// The engine asks for times within a round ([`crate::Driver::clock`]).
+    pub measures: bool,
 }
 
 /// Kernel buffer sizes (`tune.rcvbuf.*`, `tune.sndbuf.*`), bytes.
@@ -107,6 +110,7 @@ pub struct EpollDriver {
     accepts_a_turn_max: u32,
     buffers: SocketBuffers,
     now: Now,
+    stopwatch: Stopwatch,
     retry_accept_ms: Option<u64>,
     /// Connections with a message for the end of the round, and the bytes of those.
     outbox: Vec<PutOff>,
@@ -189,6 +193,7 @@ impl EpollDriver {
             accepts_a_turn_max: setup.accepts_a_turn_max.max(1),
             buffers: setup.buffers,
             now,
+            stopwatch: Stopwatch::new(setup.measures),
             retry_accept_ms: None,
             outbox: Vec::new(),
             out: Vec::new(),
@@ -228,7 +233,7 @@ impl EpollDriver {
         while !engine.is_finished() {
             let timeout_ms = self.wait_ms(engine);
             let count = self.epoll.wait(&mut events, timeout_ms)?;
-            self.now = sys::now();
+            self.now = self.stopwatch.start();
             if self.retry_accept_ms.is_some_and(|at| self.now.ms() >= at) {
                 self.retry_accept_ms = None;
                 self.arm_listeners();
@@ -732,12 +737,7 @@ impl Driver for EpollDriver {
     }
 
     fn clock(&self) -> Now {
-        // The wall clock goes on from the round's: one reading instead of two.
-        let mono_ns = sys::monotonic_ns();
-        Now {
-            mono_ns,
-            wall_ns: self.now.wall_ns + mono_ns.saturating_sub(self.now.mono_ns),
-        }
+        self.stopwatch.now()
     }
 
     fn send(&mut self, conn: ConnId, head: &[u8], body: &[u8]) -> Sent {

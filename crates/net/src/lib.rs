@@ -13,6 +13,7 @@ pub mod logs;
 pub mod proxy_protocol;
 pub mod slots;
 pub mod sockets;
+mod stopwatch;
 pub mod sys;
 pub mod timers;
 

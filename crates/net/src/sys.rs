@@ -724,6 +724,25 @@ pub fn now() -> crate::Now {
     }
 }
 
+/// Whether the kernel tells the time by the counter that [`counter`] reads.
+#[must_use]
+pub fn clock_is_counter() -> bool {
+    const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    cfg!(target_arch = "x86_64")
+        && std::fs::read_to_string(SOURCE).is_ok_and(|source| source.trim() == "tsc")
+}
+
+/// The processor's counter, which counts at a steady pace; 0 where there is none.
+#[must_use]
+#[inline]
+pub fn counter() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every processor of this architecture has the instruction, and the kernel lets processes use it.
+    return unsafe { core::arch::x86_64::_rdtsc() };
+    #[cfg(not(target_arch = "x86_64"))]
+    0
+}
+
 /// The monotonic clock alone, in nanoseconds.
 #[must_use]
 pub fn monotonic_ns() -> u64 {

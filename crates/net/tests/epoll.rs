@@ -130,6 +130,7 @@ fn driver(listener: TcpListener) -> (EpollDriver, Arc<OwnedFd>) {
         conns_max: 10,
         accepts_a_turn_max: 1,
         buffers: SocketBuffers::default(),
+        measures: false,
     };
     (EpollDriver::new(setup).expect("a driver"), wake)
 }

@@ -194,6 +194,7 @@ impl Workers {
                     .maxaccept
                     .unwrap_or(ACCEPTS_A_TURN_DEFAULT),
                 buffers: socket_buffers(running),
+                measures: !running.config.otel.is_empty(),
             };
             let mut driver = EpollDriver::new(setup).map_err(plain("set up epoll"))?;
             let mut engine = Engine::new(

@@ -185,3 +185,19 @@ fn what_means_nothing_is_not_taken() {
         Settings::default()
     );
 }
+
+#[test]
+fn a_bare_endpoint_of_grpc_is_tls() {
+    let endpoint = |insecure: &str| {
+        let (settings, warnings) = read(&[
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4317"),
+            ("OTEL_EXPORTER_OTLP_INSECURE", insecure),
+        ]);
+        assert_eq!(warnings, Vec::<String>::new());
+        let traces = settings.traces.unwrap();
+        grpc(&traces.pipelines[0].exporter).endpoint.clone()
+    };
+    assert_eq!(endpoint(""), "https://collector:4317");
+    assert_eq!(endpoint("true"), "http://collector:4317");
+}

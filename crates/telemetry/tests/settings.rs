@@ -441,14 +441,14 @@ fn samplers() {
 
 #[test]
 fn warnings() {
-    let text = "exporters:\n  e: { type: otlp_http, colour: red, ssl_cipher: X, json_bytes_mapping: base64 }\n  unused: { type: elasticsearch }\nsignals:\n  traces: { default: { scope_name: s, exporters: e, depth: 3 } }\n";
+    let text = "exporters:\n  e: { type: otlp_http, colour: red, ssl_cipher: X, json_bytes_mapping: base64 }\n  unused: { type: kafka }\n  never: { type: elasticsearch, host: h }\nsignals:\n  traces: { default: { scope_name: s, exporters: e, depth: 3 } }\n";
     let warnings = read(text).unwrap().1;
     let expected = [
         "otel.yml:2: exporters.e: unknown key 'colour' is ignored",
         "otel.yml:2: ssl_cipher is ignored: only suites of today are offered",
         "otel.yml:2: json_bytes_mapping is ignored: identifiers are hexadecimal and bytes base64, as OTLP says",
-        "otel.yml:3: exporters.unused: elasticsearch is not supported yet: use otlp_http to a collector (nothing uses it)",
-        "otel.yml:5: signals.traces.default: unknown key 'depth' is ignored",
+        "otel.yml:3: exporters.unused: unknown exporter type 'kafka': one of otlp_http, otlp_grpc, otlp_file, ostream, memory, zipkin (nothing uses it)",
+        "otel.yml:6: signals.traces.default: unknown key 'depth' is ignored",
     ];
     assert_eq!(warnings, expected);
     let text = with_exporter(&format!("type: ostream, filename: {}", "é".repeat(3000)));

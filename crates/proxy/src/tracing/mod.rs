@@ -17,6 +17,7 @@ use config::model::OtelGroup;
 use net::{Driver, Now};
 use telemetry::Trace;
 use telemetry::program::{Direction, Event};
+use telemetry::record::SETTLE_SPANS;
 
 use crate::engine::{Core, Cx};
 use crate::stream::Stream;
@@ -231,8 +232,22 @@ impl Core {
                     let moment = (event.direction(), at);
                     self.trace_scope(cx, stream, &mut attached, *scope, moment);
                 }
+                if attached.trace.spans().len() >= SETTLE_SPANS {
+                    self.settle_trace(cx, &mut attached);
+                }
             }
             stream.tracing.attached[place] = Some(attached);
+        }
+    }
+
+    /// A long stream: what is over of it is handed over.
+    #[cold]
+    fn settle_trace<D: Driver>(&mut self, cx: &Cx<'_, D>, attached: &mut Attached) {
+        let program = &cx.running.config.otel[attached.filter].program;
+        if program.policies.is_empty() && !program.follows_requests {
+            let outbox = &mut self.tracing.outboxes[attached.filter];
+            attached.trace.settle(program, outbox);
+            self.schedule_flush(cx, attached.filter);
         }
     }
 

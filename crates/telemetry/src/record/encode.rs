@@ -27,10 +27,26 @@ impl Trace {
                 out.spans.records += 1;
             }
         }
+        self.encode_logs(program, out);
+    }
+
+    pub(super) fn encode_logs(&self, program: &Program, out: &mut Outbox) {
         for log in &self.logs {
             self.encode_log(program, log, &mut out.logs.bytes);
             out.logs.records += 1;
         }
+    }
+
+    /// Encodes a span that is over.
+    pub(super) fn encode_one(
+        &self,
+        program: &Program,
+        span: &Span,
+        kept: Kept<'_>,
+        out: &mut Outbox,
+    ) {
+        self.encode_span(program, span, kept, 0, &mut out.spans.bytes);
+        out.spans.records += 1;
     }
 
     fn encode_span(

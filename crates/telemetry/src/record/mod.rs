@@ -7,6 +7,7 @@ mod arena;
 mod encode;
 mod log;
 mod outbox;
+mod settle;
 
 pub use arena::{Arena, Text};
 pub use encode::{Kept, key_value};
@@ -25,6 +26,8 @@ use crate::{Ids, SpanContext, SpanId, TraceId, context::SAMPLED};
 pub const SPANS_MAX: usize = 1024;
 /// Attributes, events, links and log records together that one stream may record; more are dropped.
 pub const DETAILS_MAX: usize = 16 * 1024;
+/// Spans after which a stream hands over what is over of it, where its end decides about nothing.
+pub const SETTLE_SPANS: usize = 256;
 /// Bytes of texts that one stream may record; longer ones are cut to nothing.
 pub const TEXT_BYTES_MAX: usize = 1 << 20;
 

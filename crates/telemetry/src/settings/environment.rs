@@ -280,23 +280,27 @@ impl Variables<'_> {
     /// The signal's own endpoint as it is, else the path of the signal behind the one for all.
     fn http_endpoint(&mut self, signal: Signal) -> String {
         let path = format!("v1/{}", signal.name());
-        if let Some(url) = self.url(&own_name(signal, "ENDPOINT")) {
+        if let Some(url) = self.url(&own_name(signal, "ENDPOINT"), false) {
             return url;
         }
-        let base = self.url("OTEL_EXPORTER_OTLP_ENDPOINT");
+        let base = self.url("OTEL_EXPORTER_OTLP_ENDPOINT", false);
         let base = base.unwrap_or_else(|| "http://localhost:4318".to_owned());
         format!("{}/{path}", base.trim_end_matches('/'))
     }
 
+    /// Without a scheme it is TLS, unless `OTEL_EXPORTER_OTLP_INSECURE` says otherwise.
     fn grpc_endpoint(&mut self, signal: Signal) -> String {
+        let name = self.otlp_name(signal, "INSECURE");
+        let insecure = self.word(&name, &[("true", true), ("false", false)]);
         let name = self.otlp_name(signal, "ENDPOINT");
-        let url = self.url(&name);
+        let bare = self.text(&name).is_some_and(|text| !text.contains("://"));
+        let url = self.url(&name, bare && insecure != Some(true));
         url.unwrap_or_else(|| "http://localhost:4317".to_owned())
     }
 
-    fn url(&mut self, name: &str) -> Option<String> {
+    fn url(&mut self, name: &str, tls: bool) -> Option<String> {
         let text = self.text(name)?;
-        let url = check_url(&text, false);
+        let url = check_url(&text, tls);
         url.map_err(|why| {
             let text = text.escape_debug();
             let warning = format!("{name}: '{text}' is not taken: {why}");

@@ -3,6 +3,10 @@
 //! The language is that of HAProxy's OpenTelemetry filter: definitions of exporters, samplers, processors, readers and
 //! providers by name, and for each signal which of them it uses. Text comes in and immutable values go out; no file is
 //! opened but by the exporters.
+//!
+//! Some options are checked and mean nothing here, because there is one thread for all exporters, whose HTTP client needs no
+//! care and whose files are not buffered: `thread_name`, `cpu_id`, `max_threads`, `background_thread_wait_for`,
+//! `max_requests_per_connection`, `debug`, `use_json_name`, `flush_interval`, `flush_count`, `handle_map_shards`.
 
 mod check;
 mod environment;

@@ -10,7 +10,7 @@ use super::pipeline::{processor, reader};
 use super::read::{Notes, Options};
 use super::resource;
 use super::sampler::{Sampler, sampler};
-use super::tree::{At, Node};
+use super::tree::{At, Node, Value};
 use super::{Histogram, Logs, Metrics, Provider, Settings, Signal, Temporality, Traces};
 
 /// Time for the last export where `flush_timeout` is not written.
@@ -297,6 +297,12 @@ impl<'a> File<'a> {
             };
             for (key, node) in node.entries() {
                 if self.used.borrow().contains(&(section, key.text.as_str())) {
+                    continue;
+                }
+                // HAProxy's sample files define one, just in case.
+                if let Some(kind) = node.get("type")
+                    && matches!(&kind.value, Value::Text(text) if text == "elasticsearch")
+                {
                     continue;
                 }
                 let options = Options::new(format!("{section}.{}", key.text), node, &notes);

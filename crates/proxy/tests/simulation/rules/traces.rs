@@ -385,3 +385,31 @@ fn one_line_keeps_what_ended_badly() {
     let out = exported("none", "option tracing sample 0", &script);
     assert_eq!(out.tree(), [""; 0]);
 }
+
+#[test]
+fn a_long_stream_hands_its_records_over() {
+    let otel = scopes(&[
+        (
+            "start",
+            "span root\n attribute k path\n event e k path\n otel-event on-stream-start",
+        ),
+        (
+            "beat",
+            "idle-timeout 1s\n span beat parent root link root\n finish beat\n log-record info str(beat)\n otel-event on-idle-timeout",
+        ),
+    ]);
+    let beats = 2000;
+    let script = format!("{GET}\n{SERVED}\n{}", "wait 1000\n".repeat(beats));
+    let lines = "timeout server 1h\n timeout client 1h";
+    let out = traced("long", &otel, lines, &format!("{script}s1 > {OK}hi\nquiet"));
+    assert_eq!((out.spans.len(), out.logs.len()), (beats + 1, beats));
+    let root = out.span("root");
+    assert_eq!(shown(&root.attributes), "k=\"/a\"");
+    assert_eq!(shown(&root.events[0].attributes), "k=\"/a\"");
+    assert!(
+        out.spans
+            .iter()
+            .all(|span| span.name == "root" || span.parent_span_id == root.span_id)
+    );
+    assert_eq!(out.account.started(), beats as u64 + 1);
+}
