@@ -36,7 +36,9 @@ fn program() -> Program {
     };
     let log = |severity: u8| LogLine {
         severity,
-        event: severity.is_multiple_of(2).then(|| format!("event {severity}").into()),
+        event: severity
+            .is_multiple_of(2)
+            .then(|| format!("event {severity}").into()),
         span: None,
         time: None,
         attributes: Vec::new(),
@@ -473,11 +475,17 @@ fn a_stream_has_so_many_bytes_of_texts() {
     assert!(arena.write(|out| out.push(b'y')).is_empty());
     assert!(
         arena
-            .edit(first, |old, out| out.extend_from_slice(old))
+            .edit([first], |[old], out| out.extend_from_slice(old))
             .is_empty()
     );
     assert_eq!(arena.get(first), half);
     assert_eq!(arena.get(second), half);
+    arena.clear();
+    let parts = ["", "a", "", "bc"].map(|part| arena.text(part.as_bytes()));
+    let all = arena.edit(parts, |parts, out| {
+        out.extend_from_slice(&parts.join(&b'|'))
+    });
+    assert_eq!(arena.get(all), b"|a||bc");
     arena.clear();
     assert_eq!(arena.get(first), b"");
     let again = arena.text(b"y");
