@@ -29,14 +29,31 @@ pub fn load(
     options: LoadOptions<'_>,
     environment: &mut Environment,
 ) -> Result<(Config, Diagnostics), Diagnostics> {
+    load_with(inputs, options, environment, &build::otel::files::bounded)
+}
+
+/// The same, with the files that filters name read by `read_file`.
+///
+/// # Errors
+/// As above.
+pub fn load_with(
+    inputs: &[Input],
+    options: LoadOptions<'_>,
+    environment: &mut Environment,
+    read_file: &build::otel::files::ReadFile<'_>,
+) -> Result<(Config, Diagnostics), Diagnostics> {
     let sections: Vec<&str> = other::SECTIONS.iter().map(|section| section.name).collect();
     let reading = reader::Options {
         sections: &sections,
         build: options.build,
     };
     let (tree, mut diagnostics) = reader::read(inputs, &reading, environment);
-    let filter_files =
-        build::otel::files::read(&tree, options.build, environment, &mut diagnostics);
+    let filter_files = build::otel::files::read(
+        &tree,
+        (options.build, read_file),
+        environment,
+        &mut diagnostics,
+    );
     let config = build::build(&tree, options.settings, filter_files, &mut diagnostics);
     match diagnostics.refuses(options.zero_warning || config.global.zero_warning) {
         true => Err(diagnostics),

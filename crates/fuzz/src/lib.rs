@@ -12,6 +12,7 @@ mod head;
 mod log_format;
 pub mod mutate;
 mod normalize;
+mod otel_cfg;
 mod otel_yml;
 mod pattern;
 mod propagation;
@@ -24,6 +25,7 @@ pub use expression::expression;
 pub use head::{h1_request, h1_response};
 pub use log_format::log_format;
 pub use normalize::normalize_uri;
+pub use otel_cfg::{otel_cfg, read as otel_cfg_program};
 pub use otel_yml::otel_yml;
 pub use pattern::{pattern_file, regex};
 pub use propagation::{b3, baggage, traceparent, tracestate};
@@ -123,6 +125,11 @@ pub const TARGETS: &[Target] = &[
         run: otel_yml,
         words: YML_WORDS,
     },
+    Target {
+        name: "otel_cfg",
+        run: otel_cfg,
+        words: OTEL_WORDS,
+    },
 ];
 
 #[rustfmt::skip]
@@ -132,6 +139,19 @@ const YML_WORDS: &[&[u8]] = &[
     b"exporters:", b"samplers:", b"processors:", b"readers:", b"providers:", b"signals:", b"traces:", b"metrics:", b"logs:", b"default:", b"scope_name: s", b"type: ",
     b"otlp_http", b"otlp_grpc", b"otlp_file", b"ostream", b"memory", b"zipkin", b"elasticsearch", b"batch", b"single", b"parent_based", b"composite", b"endpoint: http://h:1/",
     b"http_headers: [ a: b ]", b"resources:\n - a: b\n", b"max_queue_size: 64", b"max_export_batch_size: 64", b"export_interval: 100", b"min_severity: warn2", b"flush_timeout: 0",
+];
+
+#[rustfmt::skip]
+const OTEL_WORDS: &[&[u8]] = &[
+    b"\n", b" ", b"\"", b"'", b"\\", b"#", b"[f]\n", b"[other]\n", b"-", b"*", b"*req*", b"*res*", b"-m ", b" if ", b" unless ", b"{ path /a }", b" or ", b"!", b"${SET}", b"${SET[*]}", b"\xff",
+    b"otel-instrumentation i\n", b"otel-group g\n", b"otel-scope s\n", b"config otel.yml", b"scopes s", b"groups g", b"acl a path /a", b"no ", b"log global", b"log 127.0.0.1:514 local0",
+    b"option disabled", b"option hard-errors", b"option require-context", b"option noflush", b"rate-limit 50.0", b"sampling a always", b"sampling b status 500-599 404", b"sampling c duration 10ms",
+    b"sampling d first-seen path max 10", b"sampling e rate 5 key src", b"sampling f probability 10%", b"sampling g termination-state cD,s*", b"sampling ignore-parent",
+    b"span \"a\"", b" parent \"a\"", b" link \"a\"", b" root", b" kind client", b"attribute \"k\" path", b"attribute k str(a) ,b", b"event \"e\" k int(5)", b" time date ms", b"baggage k src", b"inject \"p\" use-vars use-headers",
+    b"status \"ok\" str(a)", b"status error", b"status ignore", b"exception str(a) message str(b)", b"link b c", b"extract \"p\" use-headers", b"finish a *", b"otel-stop", b"set-var txn.a src", b"unset-var txn.a",
+    b"set-var-ctx txn.b a traceparent", b"set-var-ctx txn.b a baggage(k)", b"instrument cnt_int n desc d unit u value int(1)", b"instrument hist_int h aggr exp_histogram value int(1) bounds \"1 2 3\"",
+    b"instrument update n attr k src", b"log-record info id 5 event e span a attr k src str(x)", b"log-record fatal4 \"%[src]\"", b"idle-timeout 5s", b"otel-event on-stream-start", b"otel-event on-http-response",
+    b"otel-event on-frontend-http-request", b"otel-event on-idle-timeout", b"otel-event on-stream-stop", b"%[path] %[src]", b"otel.bytes_in", b"otel.context(p)",
 ];
 
 #[rustfmt::skip]

@@ -88,6 +88,9 @@ impl Core {
                 stream.id, stream.phase
             )
         })?;
+        require(stream.tracing.attached.iter().all(Option::is_some), || {
+            format!("a filter of stream {} was left at work", stream.id)
+        })?;
         require(stream.queued == (stream.phase == Phase::Queue), || {
             format!(
                 "stream {} in {:?}, queued: {}",

@@ -1,4 +1,4 @@
-//! No heap allocation per request in the steady state: plain keep-alive proxying with `option httplog`.
+//! No heap allocation per request in the steady state: plain keep-alive proxying with `option httplog`, rules, filters.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -6,13 +6,16 @@ use std::sync::Arc;
 
 use config::condition::BuildInfo;
 use config::environment::Environment;
-use config::load::{LoadOptions, load};
+use config::load::{LoadOptions, load_with};
 use config::reader::Input;
 use net::{
     Accepted, Addr, ConnId, Connect, ConnectError, Driver, Engine as _, Labels, ListenerId, Now,
     Sent, Sockets,
 };
-use spangate_proxy::{Engine, Process, Running, Shared};
+use spangate_proxy::{Engine, FilterExport, Process, Running, Shared};
+use telemetry::account::{Account, Signal};
+use telemetry::metrics::{Instruments, Temporality};
+use telemetry::queue::{Queue, QueueLimits};
 
 /// Counts what each thread allocates.
 struct Counting;
@@ -199,7 +202,124 @@ fn with_rules(rules: &str) -> String {
     format!("global\n    expose-experimental-directives\n{text}")
 }
 
-fn running(config: &str) -> Arc<Running> {
+/// A filter's file with spans, attributes, log records, instruments and contexts at most events of a request.
+const OTEL: &str = r#"
+[f]
+otel-instrumentation i
+    config otel.yml
+    scopes start session tcp wait body request switch set back process headers server response answer store end sessions stop
+    groups g
+otel-group g
+    scopes grouped
+otel-scope start
+    span "stream" root
+        baggage who src
+        baggage what path
+        attribute "client" src
+    instrument cnt_int "requests" desc "Requests" value int(1)
+    instrument hist_int "length" value req.hdr_cnt bounds "1 5 10 50"
+    instrument udcnt_int "open" value int(1)
+    instrument update "open" attr "side" str(client)
+    otel-event on-stream-start
+otel-scope session
+    span "session" parent "stream" link "stream"
+    otel-event on-client-session-start
+otel-scope tcp
+    span "tcp" parent "session"
+    finish "session"
+    otel-event on-frontend-tcp-request
+otel-scope wait
+    span "wait" parent "tcp"
+    finish "tcp"
+    otel-event on-http-wait-request
+otel-scope body
+    span "body" parent "wait"
+    finish "wait"
+    otel-event on-http-body-request
+otel-scope request
+    extract "up" use-headers
+    set-var txn.seen str(x) path
+    span "request" parent "body"
+        attribute "method" method
+        attribute "url" path str(?) query
+        attribute "format" "%[path] %[src]:%[src_port]"
+        attribute "n" req.hdr_cnt
+        attribute "is" bool(true)
+        event "headers" "host" req.hdr(host)
+        event "headers" "count" int(3)
+        status "ok" str(fine)
+        inject "otel-ctx" use-headers
+    instrument update "requests" attr "method" method
+    instrument update "length"
+    log-record info id 1 event "request" span "request" attr "path" path "%[method] %[path]"
+    finish "body"
+    otel-event on-frontend-http-request if { path -m found }
+otel-scope switch
+    span "switch" parent "request"
+    set-var-ctx txn.id "request" traceparent
+    otel-event on-switching-rules-request
+otel-scope set
+    span "set" parent "switch"
+        inject "v" use-vars
+    finish "switch"
+    otel-event on-backend-set
+otel-scope back
+    extract "v" use-vars
+    span "back" parent "v"
+    unset-var txn.seen
+    finish "set"
+    otel-event on-process-server-rules-request
+otel-scope process
+    span "process" parent "stream"
+        exception "Oops" message path attr "n" int(5)
+    log-record warn span "process" str(process)
+    finish "back"
+    otel-event on-http-process-request
+otel-scope headers
+    span "headers" parent "process"
+        inject - use-headers
+    otel-event on-http-headers-request
+otel-scope server
+    span "server" parent "stream" kind client
+    finish *req*
+    otel-event on-server-session-start
+otel-scope response
+    span "response" parent "server"
+    otel-event on-http-wait-response
+otel-scope answer
+    span "answer" parent "response"
+        attribute "status" status
+    instrument update "requests" attr "status" status
+    log-record error span "answer" str(answer) status
+    otel-event on-http-response
+otel-scope store
+    span "store" parent "response"
+    otel-event on-http-headers-response
+otel-scope end
+    span "end" parent "stream"
+    otel-event on-http-end-response
+otel-scope sessions
+    span "over" parent "stream"
+    finish *res*
+    otel-event on-client-session-end
+otel-scope stop
+    finish *
+    otel-event on-stream-stop
+otel-scope grouped
+    span "grouped" parent "stream"
+    log-record debug str(grouped)
+"#;
+
+const OTEL_YML: &str = "
+exporters: { e: { type: memory }, o: { type: ostream } }
+processors: { p: { type: batch } }
+signals:
+  traces: { default: { scope_name: s, exporters: e, processors: p } }
+  logs: { default: { scope_name: s, exporters: o, processors: p } }
+  metrics: { default: { scope_name: s, exporters: e } }
+";
+
+fn running(config: &str) -> Running {
     let input = Input {
         name: "allocations.cfg".into(),
         text: config.into(),
@@ -210,13 +330,73 @@ fn running(config: &str) -> Arc<Running> {
         settings: Default::default(),
         zero_warning: false,
     };
-    let (config, _) = load(&[input], options, &mut Environment::new()).expect("a configuration");
-    Arc::new(Running::new(config, Process::default()))
+    let read_file = |name: &str| match name {
+        "otel.cfg" => Ok(OTEL.into()),
+        "otel.yml" => Ok(OTEL_YML.into()),
+        other => Err(format!("no {other}")),
+    };
+    let loaded = load_with(&[input], options, &mut Environment::new(), &read_file);
+    let (config, _) = loaded.expect("a configuration");
+    Running::new(config, Process::default())
 }
 
-/// Allocations of 1000 requests after 100 to warm up.
+/// Connects the filters; their queues.
+fn export(running: &mut Running) -> Vec<Arc<Queue>> {
+    let limits = QueueLimits {
+        records_max: 1 << 20,
+        bytes_max: 1 << 30,
+    };
+    let queue = |signal| {
+        Arc::new(Queue::new(
+            signal,
+            limits,
+            Arc::new(Account::default()),
+            || {},
+        ))
+    };
+    let mut queues = Vec::new();
+    for filter in 0..running.config.otel.len() {
+        let (spans, logs) = (queue(Signal::Traces), queue(Signal::Logs));
+        let instruments = running.config.otel[filter].program.instruments.clone();
+        let instruments = Arc::new(Instruments::new(instruments, 7));
+        let shared =
+            telemetry::metrics::Shared::new(Arc::clone(&instruments), Temporality::Cumulative, 1);
+        let export = FilterExport {
+            spans: vec![Arc::clone(&spans)],
+            logs: vec![Arc::clone(&logs)],
+            instruments,
+            metrics: vec![Arc::new(shared)],
+            ..FilterExport::default()
+        };
+        running.export_filter(filter, export);
+        queues.extend([spans, logs]);
+    }
+    queues
+}
+
+/// What one run came to.
+#[derive(Debug, PartialEq, Eq)]
+struct Count {
+    allocations: usize,
+    spans: u64,
+    logs: u64,
+}
+
+/// Requests until all buffers have their size, those of what is handed over too.
+const WARM_UP: usize = 1000;
+/// All requests.
+const REQUESTS: usize = WARM_UP + 1000;
+
+/// Allocations of 1000 requests after some to warm up.
 fn allocations(config: &str, lines: usize, request: &[u8], response: &[u8]) -> usize {
-    let running = running(config);
+    counted(config, lines, request, response).allocations
+}
+
+/// The same, with what the filters recorded of all. What they handed over is taken between the requests.
+fn counted(config: &str, lines: usize, request: &[u8], response: &[u8]) -> Count {
+    let mut running = running(config);
+    let queues = export(&mut running);
+    let running = Arc::new(running);
     let shared = Arc::new(Shared::new(&running, 1));
     let mut engine = Engine::new(running, shared, 0, 1);
     let mut sink = Sink::default();
@@ -232,28 +412,52 @@ fn allocations(config: &str, lines: usize, request: &[u8], response: &[u8]) -> u
         slot: 2,
         generation: 0,
     };
-    let mut before = 0;
-    for round in 0..1100 {
-        if round == 100 {
-            before = ALLOCATIONS.get();
-        }
+    let mut count = Count {
+        allocations: 0,
+        spans: 0,
+        logs: 0,
+    };
+    for round in 0..REQUESTS {
+        let before = ALLOCATIONS.get();
         engine.on_data(&mut sink, client, request);
         if round == 0 {
             engine.on_connected(&mut sink, server);
         }
         engine.on_data(&mut sink, server, response);
         engine.on_round_end(&mut sink);
+        if round >= WARM_UP {
+            count.allocations += ALLOCATIONS.get() - before;
+        }
         // A new second now and then: the log's date is written anew.
         sink.now.mono_ns += 10_000_000;
         sink.now.wall_ns += 10_000_000;
+        for queue in &queues {
+            count.take(queue);
+        }
     }
-    let count = ALLOCATIONS.get() - before;
+    engine.finish();
+    for queue in &queues {
+        count.take(queue);
+    }
     assert_eq!(
         (sink.lines, sink.conns),
-        (1100 * lines, 2),
+        (REQUESTS * lines, 2),
         "lines and connections"
     );
     count
+}
+
+impl Count {
+    /// Takes what was handed over, as an exporter does.
+    fn take(&mut self, queue: &Queue) {
+        while let Some(batch) = queue.take() {
+            match queue.signal {
+                Signal::Logs => self.logs += u64::from(batch.records),
+                _ => self.spans += u64::from(batch.records),
+            }
+            queue.reuse(batch.bytes);
+        }
+    }
 }
 
 #[test]
@@ -296,5 +500,39 @@ fn persistence_allocates_nothing() {
         let config = format!("{config}    balance first\n{PERSISTENCE}");
         let count = allocations(&config, 1, request, response);
         assert_eq!(count, 0, "{name}");
+    }
+}
+
+#[test]
+fn traced_requests_allocate_nothing() {
+    let get = b"GET /a?b=c HTTP/1.1\r\nHost: example.org\r\nUser-Agent: test/1.0\r\nup-traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\nup-baggage: a=b\r\n\r\n";
+    let length = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello";
+    let rules = "    filter opentelemetry id f config otel.cfg\n    http-request otel-group f g\n";
+    let filter = counted(&with_rules(rules), 1, get, length);
+    let expected = Count {
+        allocations: 0,
+        spans: REQUESTS as u64 * 18,
+        logs: REQUESTS as u64 * 4,
+    };
+    assert_eq!(filter, expected);
+    let w3c = b"GET /a?b=c HTTP/1.1\r\nHost: example.org\r\nUser-Agent: test/1.0\r\ntraceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\ntracestate: a=b\r\nbaggage: a=b\r\n\r\n";
+    let all = REQUESTS as u64 * 2;
+    for request in [&get[..], w3c] {
+        for option in ["", " sample 50", " errors slower 50ms retries sample 10"] {
+            let rules = format!("    option tracing{option}\n");
+            let Count {
+                allocations, spans, ..
+            } = counted(&with_rules(&rules), 1, request, length);
+            // A batch that is larger than all before it, as only draws make one, has its buffer grow.
+            let growths_max = usize::from(option.contains("sample"));
+            assert!(
+                allocations <= growths_max,
+                "{allocations} by option tracing{option}"
+            );
+            assert!(
+                spans <= all && (!option.is_empty() || spans == all),
+                "{spans} spans{option}"
+            );
+        }
     }
 }

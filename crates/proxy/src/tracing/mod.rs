@@ -34,8 +34,8 @@ pub(crate) struct Attached {
     pub trace: Trace,
     /// A fault or `otel-stop` ended the filter's work for this stream.
     pub stopped: bool,
-    /// It began with a backend.
-    pub of_backend: bool,
+    /// Events with scopes that have not come yet: it sees each once, also where another filter began later.
+    pub events: u32,
     /// `option tracing`
     pub requests: request::Requests,
 }
@@ -191,15 +191,14 @@ impl Core {
             let mut attached = self.tracing.spare.pop().unwrap_or_default();
             attached.filter = filter;
             attached.stopped = false;
-            attached.of_backend = of_backend;
             attached.requests = request::Requests::default();
             attached.trace.begin(program);
-            stream.tracing.attached.push(Some(attached));
-            let events = match of_backend {
+            attached.events = match of_backend {
                 true => program.events & !Event::frontends(),
                 false => program.events,
             };
-            stream.tracing.events |= events;
+            stream.tracing.events |= attached.events;
+            stream.tracing.attached.push(Some(attached));
             if program.follows_requests {
                 stream.tracing.events |= FOLLOWS_TRIES;
             }
@@ -218,25 +217,48 @@ impl Core {
         if event.is_http() && !stream.txn.is_http {
             return;
         }
-        if event != Event::IdleTimeout {
-            stream.tracing.events &= !event.bit();
-        }
+        stream.tracing.events &= !event.bit();
         let at = cx.driver.clock();
         for place in 0..stream.tracing.attached.len() {
             let Some(mut attached) = stream.tracing.attached[place].take() else {
                 continue;
             };
-            if !(attached.of_backend && event.is_frontends()) {
-                let program = &cx.running.config.otel[attached.filter].program;
-                for scope in program.scopes_of(event) {
-                    let moment = (event.direction(), at);
-                    self.trace_scope(cx, stream, &mut attached, *scope, moment);
-                }
-                if attached.trace.spans().len() >= SETTLE_SPANS {
-                    self.settle_trace(cx, &mut attached);
-                }
+            if attached.events & event.bit() != 0 {
+                attached.events &= !event.bit();
+                self.trace_scopes(cx, stream, &mut attached, event, at);
             }
             stream.tracing.attached[place] = Some(attached);
+        }
+    }
+
+    /// `on-idle-timeout` comes to one filter, again and again.
+    fn trace_idle<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, filter: usize) {
+        let at = cx.driver.clock();
+        for place in 0..stream.tracing.attached.len() {
+            let Some(mut attached) = stream.tracing.attached[place].take() else {
+                continue;
+            };
+            if attached.filter == filter {
+                self.trace_scopes(cx, stream, &mut attached, Event::IdleTimeout, at);
+            }
+            stream.tracing.attached[place] = Some(attached);
+        }
+    }
+
+    fn trace_scopes<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        attached: &mut Attached,
+        event: Event,
+        at: Now,
+    ) {
+        let program = &cx.running.config.otel[attached.filter].program;
+        for scope in program.scopes_of(event) {
+            self.trace_scope(cx, stream, attached, *scope, (event.direction(), at));
+        }
+        if attached.trace.spans().len() >= SETTLE_SPANS {
+            self.settle_trace(cx, attached);
         }
     }
 

@@ -294,9 +294,8 @@ fn baggage(attached: &mut Attached, line: &SpanLine, span: SpanIndex, facts: &Sc
             continue;
         }
         let old = trace.span(span).baggage;
-        let value = trace.arena.get(text).to_vec();
-        let new = trace.arena.edit(old, |old, out| {
-            telemetry::propagation::baggage::set(old, &list.key, &value, out);
+        let new = trace.arena.edit([old, text], |[old, value], out| {
+            telemetry::propagation::baggage::set(old, &list.key, value, out);
         });
         trace.span_mut(span).baggage = new;
     }

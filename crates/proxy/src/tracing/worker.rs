@@ -9,7 +9,6 @@ use net::{Driver, Now};
 use telemetry::Ids;
 use telemetry::account::Loss;
 use telemetry::metrics::Local;
-use telemetry::program::Event;
 use telemetry::queue::{Batch, Queue};
 use telemetry::record::Outbox;
 
@@ -131,7 +130,7 @@ impl Core {
                 continue;
             };
             if stream.txn.id == number {
-                self.trace(cx, &mut stream, Event::IdleTimeout);
+                self.trace_idle(cx, &mut stream, filter);
                 let period = cx.running.config.otel[filter].program.idle_ms;
                 if let Some(period_ms) = period {
                     self.tracing

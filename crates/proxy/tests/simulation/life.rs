@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use spangate_proxy::{Engine, Shared};
+use spangate_proxy::{Engine, Running, Shared};
 
 use super::client::Client;
 use super::driver::SimDriver;
+use super::filters::Exports;
 use super::plan::{self, Mood};
 use super::random::Random;
-use super::setups::Setup;
+use super::setups::{Setup, load_running};
 use super::stage::Stage;
 use super::tcp::TcpClient;
 use super::worker::{Event, Peer, RECEIVE_BYTES, Worker};
@@ -21,6 +22,7 @@ const TIME_MAX_MS: u64 = 3_600_000;
 struct Life<'a> {
     workers: Vec<Worker>,
     shared: Arc<Shared>,
+    exports: Exports,
     stage: Stage<'a>,
     events: Vec<Event>,
     drain_at: Option<usize>,
@@ -55,10 +57,11 @@ pub fn live(seed: u64, setup: &Setup, verbose: bool) -> Result<(), String> {
 impl<'a> Life<'a> {
     fn new(setup: &'a Setup, mood: Mood, mut random: Random) -> Self {
         let workers = if random.chance(30) { 2 } else { 1 };
-        let shared = Arc::new(Shared::new(&setup.running, workers));
+        let (running, exports) = own_running(setup, &mut random);
+        let shared = Arc::new(Shared::new(&running, workers));
         let room = random.pick(&[usize::MAX, 100_000, 4000, 500, 50]);
         let workers = (0..workers).map(|index| {
-            let engine = Engine::new(setup.running.clone(), shared.clone(), index, random.next());
+            let engine = Engine::new(running.clone(), shared.clone(), index, random.next());
             let mut driver = SimDriver::new(1);
             driver.room = room;
             driver.name = ["", "b "][index];
@@ -82,6 +85,7 @@ impl<'a> Life<'a> {
         Life {
             workers,
             shared,
+            exports,
             stage: Stage::new(setup, mood, plans, random),
             events: Vec::new(),
             drain_at,
@@ -305,7 +309,21 @@ impl<'a> Life<'a> {
         if !self.shared.is_quiet() {
             return Err(format!("a count is left: {:?}", self.shared));
         }
+        for worker in &mut self.workers {
+            worker.engine.finish();
+        }
+        self.exports.check()?;
         let logs = self.workers.iter().flat_map(|worker| &worker.driver.logs);
         super::logs::check(logs, &self.stage)
     }
+}
+
+/// What a life runs: one that is traced has filters of its own.
+fn own_running(setup: &Setup, random: &mut Random) -> (Arc<Running>, Exports) {
+    let Some(text) = &setup.traced else {
+        return (Arc::clone(&setup.running), Exports::default());
+    };
+    let mut running = load_running(text);
+    let exports = Exports::connect(&mut running, random.pick(&[1, 16, 10_000]));
+    (Arc::new(running), exports)
 }

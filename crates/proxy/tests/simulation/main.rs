@@ -5,6 +5,7 @@
 
 mod client;
 mod driver;
+mod filters;
 mod http1;
 mod kept_seeds;
 mod life;

@@ -3,18 +3,23 @@
 use std::sync::Arc;
 
 use config::build::Settings;
+use config::build::otel::files::bounded;
 use config::condition::BuildInfo;
 use config::environment::Environment;
-use config::load::{LoadOptions, load};
+use config::load::{LoadOptions, load_with};
 use config::model::{HttpAction, HttpReuse, Mode, SendProxy};
 use config::reader::Input;
 use spangate_proxy::Running;
+
+use super::filters;
 
 /// A configuration, loaded.
 #[derive(Debug)]
 pub struct Setup {
     pub name: &'static str,
     pub running: Arc<Running>,
+    /// What it was loaded from, where each life has its own filters.
+    pub traced: Option<String>,
     pub is_tcp: bool,
     pub reuse: HttpReuse,
     /// Requests are logged before their answers are whole.
@@ -150,6 +155,34 @@ const TEXTS: &[(&str, &str)] = &[
         "tcp inspect",
         "mode tcp\n tcp-request inspect-delay 2s\n tcp-request content accept if { req.len ge 3 }",
     ),
+    (
+        "a filter",
+        "no option abortonclose\n filter opentelemetry id all config otel.cfg\n http-request otel-group all asked if { rand(2) eq 0 }\n http-response otel-group all answered\n http-after-response otel-group all asked",
+    ),
+    (
+        "a filter, retries",
+        "filter opentelemetry id all config otel.cfg\n http-request pause 70 if { rand(2) eq 0 }\n http-request otel-group all asked\n http-response otel-group all answered\n retry-on all-retryable-errors\n retries 2\n option redispatch 1\n default-server maxconn 1\n\ttwo",
+    ),
+    (
+        "filters of both sides",
+        "filter opentelemetry id front config otel.cfg\n http-request otel-group front asked\ndefault_backend app\nbackend app\n http-reuse always\n filter opentelemetry id back config otel.cfg\n http-response otel-group back answered\n default-server maxconn 2",
+    ),
+    (
+        "tracing",
+        "option tracing errors slower 50ms retries\n http-request deny if { path_end /1 }\n retries 2\n option redispatch 1\n default-server maxconn 1\n\ttwo",
+    ),
+    (
+        "tracing and a filter",
+        "option tracing sample 50\ndefault_backend app\nbackend app\n filter opentelemetry id inner config otel.cfg\n http-reuse always\n retry-on all-retryable-errors\n retries 2",
+    ),
+    (
+        "tcp to http, traced",
+        "mode tcp\n filter opentelemetry id raw config otel.cfg\ndefault_backend app\nbackend app\nmode http\n filter opentelemetry id inner config otel.cfg\n http-reuse always",
+    ),
+    (
+        "tcp, traced",
+        "mode tcp\n filter opentelemetry id raw config otel.cfg\n tcp-request content otel-group raw asked",
+    ),
     ("tcp", "mode tcp"),
     ("tcp maxconn", "mode tcp\n default-server maxconn 1"),
     (
@@ -183,11 +216,13 @@ fn setup(name: &'static str, lines: &str) -> Setup {
     } else {
         section
     };
-    let running = running(&format!("{DEFAULTS}{section}"));
+    let text = format!("{DEFAULTS}{section}");
+    let running = running(&text);
     let (proxy, back) = (&running.config.proxies[0], running.config.proxies.last());
     let back = back.unwrap_or(proxy);
     Setup {
         name,
+        traced: (!running.config.otel.is_empty()).then_some(text),
         is_tcp: back.mode == Mode::Tcp,
         reuse: back.http_reuse,
         logs_early: proxy.options.logasap,
@@ -228,7 +263,8 @@ pub fn load_running(text: &str) -> Running {
         settings: Settings::default(),
         zero_warning: false,
     };
-    match load(&[input], options, &mut Environment::new()) {
+    let read_file = |name: &str| filters::file(name).or_else(|_| bounded(name));
+    match load_with(&[input], options, &mut Environment::new(), &read_file) {
         Ok((config, _)) => Running::new(config, spangate_proxy::Process::default()),
         Err(diagnostics) => panic!("{text}\n{diagnostics:?}"),
     }

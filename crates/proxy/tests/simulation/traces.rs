@@ -31,12 +31,14 @@ pub struct Exported {
     pub account: Arc<Account>,
 }
 
-/// Plays a script behind a filter `f` whose file is `otel` under `[f]`; the lines are those of its `listen`.
+/// Plays a script behind a filter `f` whose file is `otel` under `[f]`; the lines are those of its `listen`, in which
+/// `{file}` is that file.
 pub fn traced(name: &str, otel: &str, lines: &str, script: &str) -> Exported {
     let settings = TempFile::new(SETTINGS);
     let otel = otel.replace("otel.yml", &settings.0);
     let file = TempFile::new(&format!("[f]\n{otel}\n"));
-    let filter = format!("filter opentelemetry id f config {}\n{lines}", file.0);
+    let filter =
+        format!("filter opentelemetry id f config {}\n{lines}", file.0).replace("{file}", &file.0);
     exported(name, &filter, script)
 }
 

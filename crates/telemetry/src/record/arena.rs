@@ -30,6 +30,8 @@ impl Text {
 #[derive(Debug, Default)]
 pub struct Arena {
     bytes: Vec<u8>,
+    /// Texts that are read while another is written.
+    read: Vec<u8>,
 }
 
 /// Memory that an arena keeps between streams at most, in bytes.
@@ -39,8 +41,10 @@ impl Arena {
     /// Forgets all texts.
     pub fn clear(&mut self) {
         self.bytes.clear();
-        if self.bytes.capacity() > KEPT_BYTES_MAX {
-            self.bytes = Vec::new();
+        for kept in [&mut self.bytes, &mut self.read] {
+            if kept.capacity() > KEPT_BYTES_MAX {
+                *kept = Vec::new();
+            }
         }
     }
 
@@ -84,10 +88,26 @@ impl Arena {
         }
     }
 
-    /// Keeps what `write` makes of an old text.
-    pub fn edit(&mut self, old: Text, write: impl FnOnce(&[u8], &mut Vec<u8>)) -> Text {
-        // The old one is read while the new one is written behind it.
-        let before = self.get(old).to_vec();
-        self.write(|out| write(&before, out))
+    /// Keeps what `write` makes of old texts.
+    pub fn edit<const N: usize>(
+        &mut self,
+        old: [Text; N],
+        write: impl FnOnce([&[u8]; N], &mut Vec<u8>),
+    ) -> Text {
+        // The old ones are read while the new one is written behind them.
+        let mut read = std::mem::take(&mut self.read);
+        read.clear();
+        for text in old {
+            read.extend_from_slice(self.get(text));
+        }
+        let mut rest = &read[..];
+        let texts = old.map(|text| {
+            let (text, others) = rest.split_at(self.get(text).len());
+            rest = others;
+            text
+        });
+        let new = self.write(|out| write(texts, out));
+        self.read = read;
+        new
     }
 }

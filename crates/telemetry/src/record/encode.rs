@@ -181,7 +181,10 @@ impl Trace {
             message(out, 5, |out| utf8(out, 1, self.arena.get(log.body)));
             self.attributes(program, out, 6, log.first_attribute);
             if log.span.is_valid() {
-                fixed32(out, 8, u32::from(log.span.flags));
+                // What is not sampled has none, as every encoder has it.
+                if log.span.flags != 0 {
+                    fixed32(out, 8, u32::from(log.span.flags));
+                }
                 out.extend_from_slice(&identity(9, &log.span));
             }
             fixed64(out, 11, log.observed_ns);

@@ -320,7 +320,7 @@ impl Trace {
             .sampler
             .decide(context, self.arena.get(*state), trace_id);
         if head.sampler.writes_threshold() {
-            *state = self.arena.edit(*state, |old, out| {
+            *state = self.arena.edit([*state], |[old], out| {
                 crate::propagation::tracestate::set_threshold(old, decision.threshold, out);
             });
         }

@@ -14,6 +14,9 @@ use super::super::line::Line;
 /// A filter's file that is larger is refused, in bytes.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
+/// Gives the bytes of a file, or says why there are none.
+pub type ReadFile<'a> = dyn Fn(&str) -> Result<Vec<u8>, String> + 'a;
+
 /// By name as written: what a file holds, or why it cannot be read.
 #[derive(Clone, Debug, Default)]
 pub struct Files {
@@ -58,7 +61,7 @@ impl Files {
     }
 
     /// Reads the files that the instrumentations of a filter's file name.
-    fn add_settings(&mut self, tree: &Tree, environment: &Environment) {
+    fn add_settings(&mut self, tree: &Tree, read_file: &ReadFile<'_>, environment: &Environment) {
         let get = |name: &str| {
             let value = environment.get(name)?;
             Some(String::from_utf8_lossy(value).into_owned())
@@ -70,7 +73,7 @@ impl Files {
         for line in statements.filter(|statement| statement.keyword() == "config") {
             let file = line.arg(1);
             let context = line.words.get(2).map(|word| word.text.clone());
-            let read = match bounded(file).map(String::from_utf8) {
+            let read = match read_file(file).map(String::from_utf8) {
                 Err(error) => Read::Unread(error),
                 Ok(Err(_)) => Read::Unread("it is not UTF-8".to_owned()),
                 Ok(Ok(text)) => {
@@ -95,7 +98,7 @@ impl Files {
         &mut self,
         name: &str,
         text: &[u8],
-        build: &BuildInfo,
+        (build, read_file): (&BuildInfo, &ReadFile<'_>),
         environment: &mut Environment,
         diagnostics: &mut Diagnostics,
     ) {
@@ -105,7 +108,7 @@ impl Files {
         };
         let (tree, found) = reader::read_text(name, text, &options, environment);
         diagnostics.append(found);
-        self.add_settings(&tree, environment);
+        self.add_settings(&tree, read_file, environment);
         self.files.insert(name.to_owned(), Ok(Arc::new(tree)));
     }
 }
@@ -113,7 +116,7 @@ impl Files {
 /// Reads every file that a `filter` line of the tree names. Names count from the working folder.
 pub fn read(
     tree: &Tree,
-    build: &BuildInfo,
+    (build, read_file): (&BuildInfo, &ReadFile<'_>),
     environment: &mut Environment,
     diagnostics: &mut Diagnostics,
 ) -> Files {
@@ -136,8 +139,11 @@ pub fn read(
         if files.files.contains_key(name) {
             continue;
         }
-        match bounded(name) {
-            Ok(text) => files.add(name, &text, build, environment, diagnostics),
+        match read_file(name) {
+            Ok(text) => {
+                let by = (build, read_file);
+                files.add(name, &text, by, environment, diagnostics);
+            }
             Err(error) => {
                 files.files.insert(name.to_owned(), Err(error));
             }

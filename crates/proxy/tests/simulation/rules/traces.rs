@@ -72,6 +72,57 @@ fn a_span_with_all_that_it_may_have() {
 }
 
 #[test]
+fn the_frontend_s_filter_sees_each_event_once_whatever_the_backend_s_follows() {
+    let names: Vec<String> = telemetry::Event::ALL
+        .iter()
+        .map(|event| event.name().to_owned())
+        .collect();
+    let list: Vec<(String, String)> = names
+        .iter()
+        .map(|name| {
+            let short = name.replace('-', "_");
+            let idle = match name.as_str() {
+                "on-idle-timeout" => " idle-timeout 1h\n",
+                _ => "",
+            };
+            let body = format!("{idle} span {name}\n finish {name}\n otel-event {name}");
+            (short, body)
+        })
+        .collect();
+    let list: Vec<(&str, &str)> = list.iter().map(|(n, b)| (n.as_str(), b.as_str())).collect();
+    let scopes = scopes(&list);
+    let otel = format!("{scopes}[b]\n{scopes}");
+    let lines = "default_backend app\nbackend app\n filter opentelemetry id b config {file}\n";
+    let alone = traced(
+        "alone",
+        &scopes,
+        "default_backend app\nbackend app\n",
+        &served(),
+    );
+    let both = traced("both", &otel, lines, &served());
+    assert!(alone.spans.len() > 20);
+    assert_eq!(both.tree(), alone.tree());
+}
+
+#[test]
+fn each_filter_s_idle_streams_are_told_by_its_own_clock() {
+    let idle = |time: &str| {
+        let body =
+            format!("span idle\n finish idle\n idle-timeout {time}\n otel-event on-idle-timeout");
+        scopes(&[("s", body.as_str())])
+    };
+    let otel = format!("{}[b]\n{}", idle("2s"), idle("500ms"));
+    let script = format!("{GET}\n{SERVED}\nwait 4400\ns1 > {OK}hi\nc1 < {OK}hi\nquiet");
+    let out = traced(
+        "idle",
+        &otel,
+        "filter opentelemetry id b config {file}",
+        &script,
+    );
+    assert_eq!(out.tree(), [">idle", ">idle"]);
+}
+
+#[test]
 fn every_event_of_a_served_request_in_its_order() {
     let events = [
         "stream-start",
