@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 use config::model::Config;
 use sample::{VarRef, VarScope};
 use telemetry::metrics::Instruments;
+use telemetry::program::ContextSlot;
 use telemetry::queue::Queue;
 use telemetry::sampler::Sampler;
 
@@ -164,6 +165,8 @@ pub struct Filter {
     pub(crate) outcome: Option<u64>,
     /// [`telemetry::Program::honours_parent`]
     pub(crate) honours_parent: bool,
+    /// By context: its slot among those that expressions ask for ([`Config::contexts`]). Empty where none is asked for.
+    pub(crate) asked_contexts: Vec<Option<u8>>,
     /// `sess.otel.uuid`, where something reads it.
     pub(crate) uuid: Option<VarRef>,
 }
@@ -199,6 +202,7 @@ impl Filters {
             export: FilterExport::default(),
             outcome: filter.program.outcome(),
             honours_parent: filter.program.honours_parent,
+            asked_contexts: asked_contexts(config, filter),
             uuid,
         });
         let own = |proxy: &config::model::Proxy| -> Vec<u32> {
@@ -228,6 +232,27 @@ impl Filters {
                 })
                 .collect(),
         }
+    }
+}
+
+fn asked_contexts(config: &Config, filter: &config::model::OtelFilter) -> Vec<Option<u8>> {
+    if config.contexts.is_empty() {
+        return Vec::new();
+    }
+    let slot = |name: &str| {
+        let place = config.contexts.iter().position(|asked| asked == name)?;
+        u8::try_from(place).ok()
+    };
+    let contexts = filter.program.contexts.iter();
+    contexts.map(|context| slot(&context.name)).collect()
+}
+
+impl Filter {
+    /// The slot of a context that expressions ask for.
+    #[inline]
+    pub(crate) fn asked_context(&self, context: ContextSlot) -> Option<u8> {
+        let slot = self.asked_contexts.get(usize::from(context));
+        slot.copied().flatten()
     }
 }
 
