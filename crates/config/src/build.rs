@@ -138,6 +138,7 @@ pub fn build(
     let slots = shared.compiler.slots();
     let needs = shared.compiler.needs();
     let var_names = shared.compiler.var_names();
+    let contexts = shared.compiler.contexts();
     let config = Config {
         global,
         proxies,
@@ -146,6 +147,7 @@ pub fn build(
         patterns: patterns::finish(&mut shared),
         needs,
         var_names,
+        contexts,
         files: std::mem::take(&mut shared.files),
         otel: std::mem::take(&mut shared.otel),
     };

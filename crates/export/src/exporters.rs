@@ -1,5 +1,6 @@
 //! The thread of the exporters, and how others talk to it.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -31,9 +32,13 @@ const SHUTDOWN_SLACK: Duration = Duration::from_millis(500);
 /// Dropped without [`Exporters::shutdown`], what waits is lost, and counted so.
 pub struct Exporters {
     pipelines: Vec<Pipeline>,
-    thread: Option<JoinHandle<()>>,
-    /// In a lock so that many threads may hold the exporters.
-    ended: Mutex<mpsc::Receiver<()>>,
+    /// In a lock so that many threads may hold the exporters; none once they have ended.
+    thread: Mutex<Option<Thread>>,
+}
+
+struct Thread {
+    handle: JoinHandle<()>,
+    ended: mpsc::Receiver<()>,
 }
 
 /// One pipeline that runs.
@@ -47,6 +52,7 @@ pub struct Pipeline {
     /// The records of an exporter of the type `memory`.
     pub memory: Option<Arc<Memory>>,
     flush_timeout: Duration,
+    drops_at_end: AtomicBool,
     commands: UnboundedSender<Command>,
 }
 
@@ -82,7 +88,7 @@ impl Exporters {
             }
         }
         let (ending, ended) = mpsc::channel();
-        let thread = Builder::new()
+        let handle = Builder::new()
             .name("otel-export".to_owned())
             .spawn(move || {
                 run(runtime, pumps);
@@ -92,8 +98,7 @@ impl Exporters {
             .map_err(|error| format!("the thread of the exporters: {error}"))?;
         Ok(Exporters {
             pipelines,
-            thread: Some(thread),
-            ended: Mutex::new(ended),
+            thread: Mutex::new(Some(Thread { handle, ended })),
         })
     }
 
@@ -106,9 +111,23 @@ impl Exporters {
     /// Exports everything that waits now, metrics of now included. Waits for at most `budget`, and says whether all of it has
     /// ended: exported, or lost and counted.
     pub fn flush(&self, budget: Duration) -> bool {
+        self.flush_these(self.pipelines.iter(), budget)
+    }
+
+    /// [`Exporters::flush`] of some pipelines, by their places.
+    pub fn flush_some(&self, places: &[usize], budget: Duration) -> bool {
+        let pipelines = places.iter().filter_map(|place| self.pipelines.get(*place));
+        self.flush_these(pipelines, budget)
+    }
+
+    fn flush_these<'a>(
+        &self,
+        pipelines: impl Iterator<Item = &'a Pipeline> + Clone,
+        budget: Duration,
+    ) -> bool {
         let end = Instant::now() + budget;
         let (done, ended) = mpsc::channel();
-        for pipeline in &self.pipelines {
+        for pipeline in pipelines.clone() {
             if pipeline
                 .commands
                 .send(Command::Flush(done.clone()))
@@ -118,7 +137,8 @@ impl Exporters {
             }
         }
         drop(done);
-        self.pipelines.iter().all(|_| {
+        let mut pipelines = pipelines;
+        pipelines.all(|_| {
             let left = end.saturating_duration_since(Instant::now());
             ended.recv_timeout(left).is_ok()
         })
@@ -126,27 +146,28 @@ impl Exporters {
 
     /// Exports everything that waits, for at most `budget` (each pipeline at most its own `flush_timeout`), and ends the
     /// thread. What is left is lost ([`Loss::Shutdown`]), like what workers offer from now on.
-    pub fn shutdown(mut self, budget: Duration) {
+    pub fn shutdown(&self, budget: Duration) {
         for pipeline in &self.pipelines {
-            let end = Instant::now() + budget.min(pipeline.flush_timeout);
+            let end = Instant::now() + budget.min(pipeline.flush_timeout());
             // One that has ended needs no telling.
             let _ = pipeline.commands.send(Command::Shutdown(end));
         }
         self.end(budget + SHUTDOWN_SLACK);
     }
 
-    fn end(&mut self, budget: Duration) {
-        let Some(thread) = self.thread.take() else {
+    fn end(&self, budget: Duration) {
+        let thread = self.thread.lock();
+        let Some(thread) = thread.unwrap_or_else(PoisonError::into_inner).take() else {
             return;
         };
-        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let Thread { handle, ended } = thread;
         let late = ended.recv_timeout(budget) == Err(RecvTimeoutError::Timeout);
         if late {
             // It hangs somewhere; not for its sake the process may.
-            drop(thread);
+            drop(handle);
         } else {
             // It has ended, or panicked: its tasks counted what they had.
-            let _ = thread.join();
+            let _ = handle.join();
         }
         for pipeline in &self.pipelines {
             pipeline.queue.close();
@@ -181,6 +202,19 @@ fn run(runtime: Runtime, pumps: Vec<Pump>) {
 }
 
 impl Pipeline {
+    /// What waits when the process ends is dropped, and counted so; or it is exported again.
+    pub fn drop_at_end(&self, drops: bool) {
+        self.drops_at_end.store(drops, Relaxed);
+    }
+
+    /// Time for its last exports.
+    fn flush_timeout(&self) -> Duration {
+        match self.drops_at_end.load(Relaxed) {
+            true => Duration::ZERO,
+            false => self.flush_timeout,
+        }
+    }
+
     fn open(plan: &PipelinePlan, all: &Plan) -> Result<(Pipeline, Pump), String> {
         let name = format!("{} {}", plan.signal.name(), Sink::name(&plan.exporter));
         let sink = Sink::open(&plan.exporter, plan.signal);
@@ -224,6 +258,7 @@ impl Pipeline {
             health,
             memory,
             flush_timeout: plan.flush_timeout,
+            drops_at_end: AtomicBool::new(false),
             commands,
         };
         Ok((pipeline, pump))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use telemetry::settings::{Exporter, Signal};
+use telemetry::settings::{Exporter, Signal, Target};
 
 use crate::grpc::Grpc;
 use crate::http::Http;
@@ -83,7 +83,9 @@ impl Sink {
             Exporter::OtlpGrpc(settings) => format!("otlp_grpc {}", settings.endpoint),
             Exporter::Zipkin(settings) => format!("zipkin {}", settings.endpoint),
             Exporter::OtlpFile(settings) => format!("otlp_file {}", settings.file_pattern),
-            Exporter::Ostream(target) => format!("ostream {target:?}"),
+            Exporter::Ostream(Target::Stdout) => "ostream stdout".to_owned(),
+            Exporter::Ostream(Target::Stderr) => "ostream stderr".to_owned(),
+            Exporter::Ostream(Target::File(name)) => format!("ostream {name}"),
             Exporter::Memory { .. } => "memory".to_owned(),
         }
     }

@@ -37,4 +37,4 @@ mod world;
 pub use engine::{Engine, Message};
 pub use running::{ListenerInfo, LogTargetId, Process, Running};
 pub use shared::Shared;
-pub use tracing::{Filter, FilterExport, Switches};
+pub use tracing::{Counters, Filter, FilterExport, Logging, Switches};

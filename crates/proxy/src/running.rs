@@ -49,6 +49,8 @@ pub struct Running {
     pub logs: Vec<LogSink>,
     /// By proxy: its log targets.
     pub(crate) log_places: Vec<Vec<LogPlace>>,
+    /// By filter, in the order of [`Config::otel`]: its log targets.
+    pub(crate) filter_log_places: Vec<Vec<LogPlace>>,
     /// By proxy: when its lines are written.
     pub(crate) log_plans: Vec<Plan>,
     /// What the line of a connection that failed early begins with, up to its frontend.
@@ -103,7 +105,7 @@ impl Running {
                     .extend((0..proxy.binds.len()).map(|bind| ListenerInfo { frontend, bind }));
             }
         }
-        let (logs, log_places) = log_sinks(&config);
+        let (logs, log_places, filter_log_places) = log_sinks(&config);
         let plan = |proxy| Plan::new(proxy, &config.log_profiles);
         let log_plans = config.proxies.iter().map(plan).collect();
         let timeouts = config
@@ -130,6 +132,7 @@ impl Running {
             listeners,
             logs,
             log_places,
+            filter_log_places,
             log_plans,
             session_prefix: sample::Compiler::new()
                 .log_format("%ci:%cp [%t] %f", sample::Place::LOG)
@@ -220,8 +223,11 @@ impl Running {
     }
 }
 
-/// Where log messages go, and which of it the targets of each proxy are.
-fn log_sinks(config: &Config) -> (Vec<LogSink>, Vec<Vec<LogPlace>>) {
+/// Of each proxy or filter: where its targets are.
+type LogPlaces = Vec<Vec<LogPlace>>;
+
+/// Where log messages go, and which of it the targets of each proxy are, and those of each filter.
+fn log_sinks(config: &Config) -> (Vec<LogSink>, LogPlaces, LogPlaces) {
     let mut sinks = Vec::new();
     let mut first_servers = Vec::new();
     for proxy in &config.proxies {
@@ -250,7 +256,12 @@ fn log_sinks(config: &Config) -> (Vec<LogSink>, Vec<Vec<LogPlace>>) {
         .iter()
         .map(|proxy| proxy.log.iter().map(&mut place).collect())
         .collect();
-    (sinks, places)
+    let of_filters = config
+        .otel
+        .iter()
+        .map(|filter| filter.log.iter().map(&mut place).collect())
+        .collect();
+    (sinks, places, of_filters)
 }
 
 /// Where the messages for a server of a log backend go.

@@ -43,6 +43,8 @@ pub(crate) enum ArgKind {
     Server,
     /// A `userlist`.
     Userlist,
+    /// A context that a filter `opentelemetry` extracts.
+    Context,
     /// A map; how it is asked follows from the converter.
     Map(Method, Output),
     /// Is not written: the proxy in whose section the expression stands.
@@ -65,6 +67,7 @@ impl ArgKind {
             | ArgKind::Map(..)
             | ArgKind::StrOrVar
             | ArgKind::AclOfWhen
+            | ArgKind::Context
             | ArgKind::Acls => "string",
             ArgKind::FieldNumbers => "Protocol buffers field number",
             ArgKind::Ipv4 => "IPv4 address",
@@ -81,10 +84,10 @@ impl ArgKind {
 
     /// Whether it cannot be empty.
     pub(crate) fn needs_text(self) -> bool {
-        use ArgKind::{FieldNumbers, Int, Ipv4, Ipv6, Mask4, Mask6, Userlist};
+        use ArgKind::{Context, FieldNumbers, Int, Ipv4, Ipv6, Mask4, Mask6, Userlist};
         matches!(
             self,
-            FieldNumbers | Int | Ipv4 | Ipv6 | Mask4 | Mask6 | Userlist
+            Context | FieldNumbers | Int | Ipv4 | Ipv6 | Mask4 | Mask6 | Userlist
         )
     }
 

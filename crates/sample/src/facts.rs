@@ -113,6 +113,43 @@ pub enum Waits {
     Body,
 }
 
+/// Which contexts of those that expressions ask for (`otel.context`) a filter has extracted from this stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContextFacts {
+    known: u64,
+    valid: u64,
+}
+
+impl ContextFacts {
+    /// Contexts that a configuration may ask for.
+    pub const MAX: usize = u64::BITS as usize;
+
+    /// A context was extracted; it names a span or not.
+    pub fn extracted(&mut self, slot: u8, valid: bool) {
+        self.forget(slot);
+        self.known |= bit(slot);
+        if valid {
+            self.valid |= bit(slot);
+        }
+    }
+
+    /// A context is no more.
+    pub fn forget(&mut self, slot: u8) {
+        self.known &= !bit(slot);
+        self.valid &= !bit(slot);
+    }
+
+    /// Whether a context is valid; none where there is none.
+    #[must_use]
+    pub fn get(self, slot: u8) -> Option<bool> {
+        (self.known & bit(slot) != 0).then_some(self.valid & bit(slot) != 0)
+    }
+}
+
+fn bit(slot: u8) -> u64 {
+    1_u64.checked_shl(u32::from(slot)).unwrap_or(0)
+}
+
 /// Facts of a stream (one request and its answer, or one TCP session).
 #[derive(Clone, Debug, Default)]
 pub struct Txn {
@@ -218,6 +255,8 @@ pub struct Txn {
     /// A server is being connected to, or an answer was made here: from now on there are variables of scope `res` instead
     /// of `req` ([`Txn::end_request_vars`]).
     pub responding: bool,
+    /// Contexts of traces that came with it (`otel.context`).
+    pub contexts: ContextFacts,
 }
 
 impl Txn {
@@ -275,7 +314,9 @@ impl Txn {
             res_vars,
             assigned,
             responding,
+            contexts,
         } = self;
+        *contexts = ContextFacts::default();
         (*id, *bytes_out, *bytes_in) = (0, 0, 0);
         (*bytes_to_server, *bytes_from_server) = (0, 0);
         (*retries, *server_queue, *backend_queue) = (0, 0, 0);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::auth::Userlist;
 use crate::vars::VarNames;
-use crate::{Acls, SlotCounts, VarRef, VarScope};
+use crate::{Acls, ContextFacts, SlotCounts, VarRef, VarScope};
 
 /// A frontend or backend of the configuration.
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub(crate) struct Names {
     proxies: Vec<ProxyName>,
     vars: HashMap<(VarScope, String), u32>,
     counts: SlotCounts,
+    /// Contexts that `otel.context` asks for, by their slots.
+    pub contexts: Vec<String>,
     userlists: HashMap<String, Arc<Userlist>>,
     pub var_names: VarNames,
     /// The proxy whose section is being compiled.
@@ -67,6 +69,20 @@ impl Names {
     pub(crate) fn userlist(&self, name: &str) -> Result<Arc<Userlist>, String> {
         let list = self.userlists.get(name).cloned();
         list.ok_or_else(|| format!("unable to find userlist '{name}'"))
+    }
+
+    /// The slot of a context, given on first sight.
+    pub(crate) fn context(&mut self, name: &str) -> Result<u8, String> {
+        let known = self.contexts.iter().position(|known| known == name);
+        let slot = known.unwrap_or(self.contexts.len());
+        if slot >= ContextFacts::MAX {
+            let max = ContextFacts::MAX;
+            return Err(format!("more than {max} contexts are asked for"));
+        }
+        if known.is_none() {
+            self.contexts.push(name.to_owned());
+        }
+        Ok(slot as u8)
     }
 
     pub(crate) fn counts(&self) -> SlotCounts {

@@ -62,6 +62,7 @@ fn arguments(spec: Spec, full: bool) -> String {
         ArgKind::Frontend | ArgKind::Backend => "www",
         ArgKind::Server => "static/srv1",
         ArgKind::Userlist => "users",
+        ArgKind::Context => "context",
         ArgKind::Map(..) => "virt@map",
         ArgKind::StrOrVar => "txn.x",
         ArgKind::FieldNumbers => "1.2",

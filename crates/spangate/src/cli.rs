@@ -1,7 +1,11 @@
-//! The runtime interface on `stats socket` (management guide §9.3): for now the commands that tell what runs.
+//! The runtime interface on `stats socket` (management guide §9.3): for now the commands that tell what runs, and those of the
+//! filter `opentelemetry` ([`otel`]).
 //!
 //! One thread a socket and one a connection, off the data path, which has no part in them. A command that does not exist yet is answered as an unknown one, with the list
 //! of those that do.
+
+mod otel;
+mod status;
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,6 +18,8 @@ use config::model::{Bind, BindAddress};
 use net::Addr;
 use net::listen::{self, ListenAddr, ListenOptions};
 use proxy::Running;
+
+use crate::exports::Exports;
 
 /// Bytes of one command line.
 const COMMAND_BYTES_MAX: usize = 16 << 10;
@@ -29,35 +35,80 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 struct Command {
     words: &'static str,
     help: &'static str,
-    /// Its answer is a dump for programs, not a message.
-    is_dump: bool,
-    run: fn(&Running) -> String,
+    level: Level,
+    run: fn(&Asked<'_>) -> Reply,
+}
+
+/// A command that came.
+struct Asked<'a> {
+    running: &'a Running,
+    exports: Option<&'a Exports>,
+    /// The rights of the socket that it came to.
+    level: Level,
+    /// What stood after the command's words.
+    rest: &'a [&'a str],
+}
+
+/// What a command answers.
+#[derive(Debug, PartialEq)]
+enum Reply {
+    /// For programs: it never begins with a severity.
+    Dump(String),
+    Said(String),
+    Refused(String),
+}
+
+/// What a socket may be asked (manual §5.1 level).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    User,
+    Operator,
+    Admin,
+}
+
+impl Level {
+    fn of(bind: &Bind) -> Self {
+        match bind.level.as_deref() {
+            Some("user") => Level::User,
+            Some("admin") => Level::Admin,
+            _ => Level::Operator,
+        }
+    }
+}
+
+fn denied() -> Reply {
+    Reply::Refused("Permission denied\n".to_owned())
 }
 
 const COMMANDS: &[Command] = &[
     Command {
         words: "help",
         help: "this list",
-        is_dump: false,
-        run: |_| help(),
+        level: Level::User,
+        run: |asked| Reply::Said(help(asked.level)),
     },
     Command {
         words: "show version",
         help: "the version",
-        is_dump: false,
-        run: |_| crate::build::info().version + "\n",
+        level: Level::User,
+        run: |_| Reply::Said(crate::build::info().version + "\n"),
     },
     Command {
         words: "show info",
         help: "facts of the process",
-        is_dump: true,
+        level: Level::User,
         run: show_info,
     },
 ];
 
+/// All of them.
+fn commands() -> impl Iterator<Item = &'static Command> {
+    COMMANDS.iter().chain(otel::COMMANDS)
+}
+
 /// The commands as `-dKcli` lists them.
 pub(crate) fn listing() -> String {
-    let mut words: Vec<&str> = COMMANDS.iter().map(|command| command.words).collect();
+    let mut words: Vec<&str> = commands().map(|command| command.words).collect();
     words.sort_unstable();
     words
         .into_iter()
@@ -73,6 +124,7 @@ pub(crate) struct Control {
 struct Socket {
     fd: OwnedFd,
     severity: Severity,
+    level: Level,
 }
 
 impl Control {
@@ -100,7 +152,13 @@ impl Control {
             let fd = listen::open(&addr, &options)
                 .map_err(|error| format!("Binding [{}] for stats socket: {error}", bind.origin))?;
             let severity = Severity::of(bind);
-            sockets.push((Socket { fd, severity }, is_unix));
+            let level = Level::of(bind);
+            let socket = Socket {
+                fd,
+                severity,
+                level,
+            };
+            sockets.push((socket, is_unix));
         }
         Ok(Control { sockets })
     }
@@ -109,7 +167,7 @@ impl Control {
     ///
     /// # Errors
     /// No thread could be made.
-    pub fn start(self, running: &Arc<Running>) -> io::Result<()> {
+    pub fn start(self, running: &Arc<Running>, exports: Option<&Arc<Exports>>) -> io::Result<()> {
         let places = Arc::new(Places::new(
             running
                 .config
@@ -120,8 +178,10 @@ impl Control {
         for (socket, is_unix) in self.sockets {
             let served = Served {
                 running: Arc::clone(running),
+                exports: exports.cloned(),
                 places: Arc::clone(&places),
                 severity: socket.severity,
+                level: socket.level,
             };
             let fd = socket.fd;
             thread("cli")?.spawn(move || {
@@ -151,8 +211,10 @@ fn thread(name: &str) -> io::Result<std::thread::Builder> {
 #[derive(Clone)]
 struct Served {
     running: Arc<Running>,
+    exports: Option<Arc<Exports>>,
     places: Arc<Places>,
     severity: Severity,
+    level: Level,
 }
 
 /// Whether messages begin with how severe they are (manual §5.1 severity-output); dumps never do.
@@ -172,11 +234,16 @@ impl Severity {
         }
     }
 
-    fn prefix(self) -> &'static str {
+    fn apply(self, reply: Reply) -> String {
+        let (number, name, text) = match reply {
+            Reply::Dump(text) => return text,
+            Reply::Said(text) => ('6', "info", text),
+            Reply::Refused(text) => ('3', "err", text),
+        };
         match self {
-            Severity::None => "",
-            Severity::Number => "[6]: ",
-            Severity::Text => "[info]: ",
+            Severity::None => text,
+            Severity::Number => format!("[{number}]: {text}"),
+            Severity::Text => format!("[{name}]: {text}"),
         }
     }
 }
@@ -287,34 +354,40 @@ fn answer(line: &str, served: &Served) -> String {
     if words.is_empty() {
         return String::new();
     }
-    let known = COMMANDS.iter().find(|command| {
+    let known = commands().find(|command| {
         let wanted: Vec<&str> = command.words.split(' ').collect();
-        words.len() >= wanted.len()
-            && wanted
-                .iter()
-                .zip(&words)
-                .all(|(wanted, word)| wanted == word)
+        words.starts_with(&wanted)
     });
-    let prefix = served.severity.prefix();
-    match known {
-        Some(command) if command.is_dump => (command.run)(&served.running),
-        Some(command) => format!("{prefix}{}", (command.run)(&served.running)),
-        None => format!("{prefix}Unknown command: '{line}'.\n{}", help()),
-    }
+    let reply = match known {
+        Some(command) if served.level < command.level => denied(),
+        Some(command) => (command.run)(&Asked {
+            running: &served.running,
+            exports: served.exports.as_deref(),
+            level: served.level,
+            rest: &words[command.words.split(' ').count()..],
+        }),
+        None => Reply::Said(format!(
+            "Unknown command: '{line}'.\n{}",
+            help(served.level)
+        )),
+    };
+    served.severity.apply(reply)
 }
 
-fn help() -> String {
+fn help(level: Level) -> String {
     let line = |command: &Command| format!("  {:<40}: {}\n", command.words, command.help);
+    let permitted = commands().filter(|command| command.level <= level);
     format!(
         "The following commands are valid at this level:\n{}",
-        COMMANDS.iter().map(line).collect::<String>()
+        permitted.map(line).collect::<String>()
     )
 }
 
-fn show_info(running: &Running) -> String {
+fn show_info(asked: &Asked<'_>) -> Reply {
+    let running = asked.running;
     let process = &running.process;
     let uptime = (net::sys::now().mono_ns - process.started.mono_ns) / 1_000_000_000;
-    format!(
+    Reply::Dump(format!(
         "Name: HAProxy\nVersion: {}\nNbthread: {}\nNbproc: 1\nProcess_num: 1\nPid: {}\nUptime_sec: {uptime}\nMaxconn: {}\nnode: {}\nDescription: {}\n",
         crate::build::info().version,
         process.nbthread,
@@ -332,7 +405,7 @@ fn show_info(running: &Running) -> String {
             .description
             .as_deref()
             .unwrap_or_default(),
-    )
+    ))
 }
 
 #[cfg(test)]

@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::model::{Config, OtelFilter};
-use export::{Exporters, Log, MetricSource, Plan};
+use export::{Exporters, Log, MetricSource, Pipeline, Plan};
 use proxy::{FilterExport, Running};
 use telemetry::metrics::{Aggregation, Instrument, Instruments, Kind, Shared};
 use telemetry::queue::Batch;
 use telemetry::sampler::Sampler;
-use telemetry::settings::{self, Pipeline, Processor};
+use telemetry::settings::{self, Processor};
 
 use crate::{sys, warning};
 
+/// Time for what the runtime interface has exported at once, all filters together.
+const FLUSH_NOW_BUDGET: Duration = Duration::from_secs(5);
 /// Time for the last exports when the process ends, all together, as HAProxy's filter has it.
 const FLUSH_BUDGET: Duration = Duration::from_secs(1);
 /// A record waits no longer in a worker, in milliseconds; in its queue it may.
@@ -26,7 +28,10 @@ const EXPONENTIAL: Aggregation = Aggregation::ExponentialHistogram {
 /// The exporters of all filters, and what each filter gives them.
 pub(crate) struct Exports {
     exporters: Exporters,
+    /// What is not [`Exports::connect`]ed yet.
     filters: Vec<FilterExport>,
+    /// By filter: its pipelines.
+    places: Vec<Vec<usize>>,
 }
 
 impl Exports {
@@ -52,10 +57,7 @@ impl Exports {
                 parts.push(parts[twin].clone());
                 continue;
             }
-            let mut settings = filter.settings.clone();
-            if filter.noflush {
-                drop_at_end(&mut settings);
-            }
+            let settings = filter.settings.clone();
             let meters = Meters::new(filter, &settings, now_unix_ns);
             let source: Arc<dyn MetricSource> = Arc::new(meters.clone());
             let places = plan.add(&settings, Some(source));
@@ -67,6 +69,15 @@ impl Exports {
         }
         let exporters = Exporters::start(plan)?;
         let queue = |place: &usize| Arc::clone(&exporters.pipelines()[*place].queue);
+        let all = |part: &Part| {
+            let export::Places {
+                traces,
+                metrics,
+                logs,
+            } = &part.places;
+            [&traces[..], metrics, logs].concat()
+        };
+        let places = parts.iter().map(all).collect();
         let filters = parts.into_iter().map(|part| {
             let Part {
                 settings,
@@ -90,7 +101,15 @@ impl Exports {
             }
         });
         let filters = filters.collect();
-        Ok(Some(Exports { exporters, filters }))
+        let exports = Exports {
+            exporters,
+            filters,
+            places,
+        };
+        for (number, filter) in config.otel.iter().enumerate() {
+            exports.drop_at_end(number, filter.noflush);
+        }
+        Ok(Some(exports))
     }
 
     /// Says to the filters of a configuration where their records go.
@@ -100,8 +119,30 @@ impl Exports {
         }
     }
 
+    /// The pipelines of a filter.
+    pub fn pipelines(&self, filter: usize) -> impl Iterator<Item = &Pipeline> {
+        let places = self.places.get(filter).into_iter().flatten();
+        places.filter_map(|place| self.exporters.pipelines().get(*place))
+    }
+
+    /// `option noflush` of a filter.
+    pub fn drop_at_end(&self, filter: usize, drops: bool) {
+        for pipeline in self.pipelines(filter) {
+            pipeline.drop_at_end(drops);
+        }
+    }
+
+    /// Exports now what waits in the queues of filters; whether all of it was done with in time.
+    pub fn flush(&self, filters: &[usize]) -> bool {
+        let places = filters.iter().filter_map(|filter| self.places.get(*filter));
+        let mut places: Vec<usize> = places.flatten().copied().collect();
+        places.sort_unstable();
+        places.dedup();
+        self.exporters.flush_some(&places, FLUSH_NOW_BUDGET)
+    }
+
     /// Exports what waits, for a bounded time; tells what was lost.
-    pub fn finish(self) {
+    pub fn finish(&self) {
         let accounts: Vec<_> = self.exporters.pipelines().iter().map(account).collect();
         self.exporters.shutdown(FLUSH_BUDGET);
         for (name, account) in accounts {
@@ -121,29 +162,14 @@ impl Exports {
     }
 }
 
-fn account(pipeline: &export::Pipeline) -> (String, Arc<telemetry::account::Account>) {
+fn account(pipeline: &Pipeline) -> (String, Arc<telemetry::account::Account>) {
     let name = pipeline.health.name().to_owned();
     (name, Arc::clone(&pipeline.queue.account))
 }
 
-/// `option noflush`
-fn drop_at_end(settings: &mut settings::Settings) {
-    let providers = [
-        settings.traces.as_mut().map(|traces| &mut traces.provider),
-        settings
-            .metrics
-            .as_mut()
-            .map(|metrics| &mut metrics.provider),
-        settings.logs.as_mut().map(|logs| &mut logs.provider),
-    ];
-    for provider in providers.into_iter().flatten() {
-        provider.flush_timeout_ms = 0;
-    }
-}
-
 /// Records that a worker hands over at once, and the milliseconds that it may keep one.
 fn pace(settings: &settings::Settings) -> (u32, u64) {
-    let of = |pipelines: &[Pipeline]| {
+    let of = |pipelines: &[settings::Pipeline]| {
         let paces = pipelines.iter().map(|pipeline| match pipeline.processor {
             Processor::Single => (1, 0),
             Processor::Batch(batch) => (batch.batch_records_max, u64::from(batch.delay_ms)),

@@ -114,12 +114,13 @@ fn start(
     if let Some(exports) = &mut exports {
         exports.connect(&mut running);
     }
+    let exports = exports.map(Arc::new);
     let running = Arc::new(running);
     let mut workers = Workers::start(&running, listening, nbthread, conns_max, || {
         sys::signal_self(SIGNAL_WORKER_ENDED);
     })?;
     control
-        .start(&running)
+        .start(&running, exports.as_ref())
         .map_err(|error| format!("Cannot start the runtime interface : {error}."))?;
     if let Some(old) = &args.old {
         let signal = if old.gracefully {

@@ -62,6 +62,17 @@ pub fn bytes(out: &mut Vec<u8>, field: u32, value: &[u8]) {
     out.extend_from_slice(value);
 }
 
+/// What a field holds that [`bytes`] wrote.
+#[must_use]
+pub fn field_bytes(field: &[u8]) -> &[u8] {
+    let after_varint = |bytes: &'_ [u8]| {
+        let last = bytes.iter().position(|byte| byte & 0x80 == 0);
+        last.map_or(bytes.len(), |last| last + 1)
+    };
+    let rest = &field[after_varint(field)..];
+    &rest[after_varint(rest)..]
+}
+
 /// A field that is a message, which `write` appends.
 #[inline]
 pub fn message(out: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec<u8>)) {
@@ -85,4 +96,23 @@ pub fn message(out: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec<u8>)) 
         rest >>= 7;
     }
     out[start + more] = rest as u8;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_read_back() {
+        for length in [0, 1, 127, 128, 70_000] {
+            let text = vec![b'x'; length];
+            for number in [1, 5, 16, 3000] {
+                let mut field = Vec::new();
+                bytes(&mut field, number, &text);
+                assert_eq!(field_bytes(&field), text);
+            }
+        }
+        assert_eq!(field_bytes(b""), b"");
+        assert_eq!(field_bytes(b"\xff"), b"");
+    }
 }

@@ -44,6 +44,7 @@ fn log_targets(config: &Config, shared: &mut Shared<'_>) {
     let proxies = config.proxies.iter().flat_map(|proxy| &proxy.log);
     let mut named: Vec<usize> = proxies
         .chain(&config.global.log)
+        .chain(config.otel.iter().flat_map(|filter| &filter.log))
         .filter_map(|target| match target.to {
             LogSink::Backend(backend) => Some(backend),
             LogSink::Udp(_) | LogSink::Tcp(_) | LogSink::Fd(_) => None,

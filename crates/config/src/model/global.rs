@@ -20,6 +20,8 @@ pub struct Config {
     pub needs: sample::Needs,
     /// The names of variables.
     pub var_names: sample::vars::VarNames,
+    /// The contexts that expressions ask for, by their slots in [`sample::ContextFacts`].
+    pub contexts: Vec<String>,
     /// The files that rules stand in: what [`sample::RulePlace`] counts.
     pub files: Vec<String>,
     /// Filters `opentelemetry` of all proxies.

@@ -141,6 +141,47 @@ impl Core {
         self.logging.buffers = buffers;
     }
 
+    /// Writes a message of a filter to every target of the filter that takes it. No format of a profile applies: the message
+    /// is none of a stream's life.
+    pub(crate) fn emit_for_filter<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &Stream,
+        filter: usize,
+        severity: u8,
+        text: &[u8],
+    ) {
+        let running = cx.running;
+        let config = &running.config.otel[filter];
+        let mut message = std::mem::take(&mut self.logging.buffers.message);
+        for (target, place) in config.log.iter().zip(&running.filter_log_places[filter]) {
+            if severity > target.level_max || !self.logging.samples(target, place.number) {
+                continue;
+            }
+            let Some(sink) = self.sink(cx, Whose::Stream(stream), target, place.sink, text) else {
+                continue;
+            };
+            let profile = target
+                .profile
+                .map(|index| &running.config.log_profiles[index]);
+            let tag = profile.and_then(|profile| profile.tag.as_deref());
+            let tag = tag
+                .or(running.proxy(config.proxy).log_tag.as_deref())
+                .or(running.config.global.log_tag.as_deref());
+            let header = Header {
+                level: severity.max(target.level_min),
+                tag: tag.unwrap_or(DEFAULT_TAG),
+                sd: b"",
+                steady: profile.is_none().then_some(place.number),
+            };
+            let now = cx.driver.now();
+            let dates = &mut self.logging.dates;
+            dates.write(running, target, &header, now, text, &mut message);
+            cx.driver.log(sink, &message);
+        }
+        self.logging.buffers.message = message;
+    }
+
     /// The sink that a message for a target goes to; none where a log backend has no server for it.
     fn sink<D: Driver>(
         &mut self,

@@ -52,6 +52,11 @@ impl Core {
         };
         if let Some(mut found) = found {
             found.direction = direction;
+            let filter = &cx.running.tracing.filters[attached.filter];
+            if let Some(slot) = filter.asked_context(extract.context) {
+                let valid = found.context.is_valid();
+                stream.txn.contexts.extracted(slot, valid);
+            }
             attached.trace.extracted(extract.context, found);
         }
     }
@@ -103,6 +108,10 @@ impl Core {
     ) {
         if !attached.trace.forget_context(context) {
             return;
+        }
+        let filter = &cx.running.tracing.filters[attached.filter];
+        if let Some(slot) = filter.asked_context(context) {
+            stream.txn.contexts.forget(slot);
         }
         let program = &cx.running.config.otel[attached.filter].program;
         let name = &program.contexts[usize::from(context)];

@@ -6,6 +6,7 @@
 
 mod carry;
 mod end;
+mod fault;
 mod request;
 mod run;
 mod state;
@@ -23,7 +24,7 @@ use crate::engine::{Core, Cx};
 use crate::stream::Stream;
 use crate::world::next_random;
 pub(crate) use state::Filters;
-pub use state::{Filter, FilterExport, Switches};
+pub use state::{Counters, Filter, FilterExport, Logging, Switches};
 pub(crate) use worker::Worker;
 
 /// What a filter recorded of a stream.
@@ -180,13 +181,15 @@ impl Core {
             let state = &cx.running.tracing.filters[filter];
             let switches = &state.switches;
             if switches.disabled.load(Relaxed) {
-                state.counters.attach_disabled.fetch_add(1, Relaxed);
+                self.count_stream(cx, filter, |streams| &mut streams.passed_while_disabled);
                 continue;
             }
             let rate = switches.rate.load(Relaxed);
             if rate < Switches::ALL && next_random(&self.random) >> 32 >= rate {
+                self.count_stream(cx, filter, |streams| &mut streams.passed_by_rate);
                 continue;
             }
+            self.count_stream(cx, filter, |streams| &mut streams.attached);
             let program = &cx.running.config.otel[filter].program;
             let mut attached = self.tracing.spare.pop().unwrap_or_default();
             attached.filter = filter;

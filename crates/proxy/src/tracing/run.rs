@@ -3,10 +3,13 @@
 use net::{Driver, Now};
 use sample::Scope;
 use telemetry::context::SpanContext;
-use telemetry::program::{Direction, Evaluated, EventLines, LogLine, Program, SpanLine, Time};
+use telemetry::program::{
+    Direction, Evaluated, EventLines, LogLine, Program, SpanLine, TextId, Time,
+};
 use telemetry::record::{Arena, Head, Log, Owner, SpanIndex, Text, key_value};
 
 use super::Attached;
+use super::fault::Cause;
 use crate::engine::{Core, Cx};
 use crate::stream::Stream;
 
@@ -50,7 +53,10 @@ impl Core {
         }
         if program.require_context && !attached.trace.has_valid_context() {
             // A scope that looked for one and found none: nobody upstream follows this stream.
-            attached.stopped |= !scope.extracts.is_empty();
+            if !scope.extracts.is_empty() {
+                attached.stopped = true;
+                self.count_stream(cx, attached.filter, |streams| &mut streams.stopped);
+            }
             return;
         }
         for list in &scope.set_vars {
@@ -97,6 +103,7 @@ impl Core {
         if stops {
             attached.trace.finish_where(None, at);
             attached.stopped = true;
+            self.count_stream(cx, attached.filter, |streams| &mut streams.stopped);
         }
     }
 
@@ -114,7 +121,11 @@ impl Core {
             None => {
                 let parent = line.parent.map(|of| trace.resolve(of));
                 if matches!(parent, Some(None)) {
-                    return self.trace_fault(cx, attached);
+                    let cause = Cause::NoParent {
+                        span: line.name,
+                        parent: line.parent.unwrap_or_default(),
+                    };
+                    return self.trace_fault(cx, stream, attached, cause);
                 }
                 let filter = &cx.running.tracing.filters[attached.filter];
                 let head = Head {
@@ -144,8 +155,12 @@ impl Core {
             let fault = self.with_scope(cx, stream, true, |facts| {
                 details(program, attached, line, span, (facts, at))
             });
-            if fault == Some(true) {
-                self.trace_fault(cx, attached);
+            if let Some(key) = fault.flatten() {
+                let cause = Cause::Attribute {
+                    span: line.name,
+                    key,
+                };
+                self.trace_fault(cx, stream, attached, cause);
             }
         }
         if let Some(inject) = &line.inject
@@ -153,13 +168,6 @@ impl Core {
         {
             self.inject(cx, stream, attached, inject, (span, direction));
         }
-    }
-
-    /// Counts a fault.
-    #[cold]
-    pub(super) fn trace_fault<D: Driver>(&self, cx: &Cx<'_, D>, attached: &mut Attached) {
-        let filter = &cx.running.tracing.filters[attached.filter];
-        attached.stopped |= filter.counters.fault(&filter.switches);
     }
 
     fn trace_updates<D: Driver>(
@@ -174,8 +182,8 @@ impl Core {
         let now = cx.now();
         let mut tables = std::mem::take(&mut self.tracing.tables);
         let mut encoded = std::mem::take(&mut self.text);
-        let faults = self.with_scope(cx, stream, true, |facts| {
-            let mut faults = 0_u32;
+        let mut faults: Vec<Cause> = Vec::new();
+        self.with_scope(cx, stream, true, |facts| {
             for update in updates {
                 let condition = update.condition.as_ref();
                 if condition.is_some_and(|condition| !condition.matches(facts)) {
@@ -183,28 +191,34 @@ impl Core {
                 }
                 encoded.clear();
                 let arena = &mut attached.trace.arena;
-                let whole = update.attributes.iter().all(|(key, value)| {
+                let failed = update.attributes.iter().find(|(key, value)| {
                     let value = value.eval(facts, arena);
                     value
                         .map(|value| {
                             let name = &program.texts[usize::from(*key)];
                             key_value(&mut encoded, 1, name, (value, arena));
                         })
-                        .is_some()
+                        .is_none()
                 });
+                let instrument = update.instrument;
                 let value = telemetry::program::int(&update.value, facts);
-                match value.filter(|_| whole) {
-                    Some(value) => tables.record(filter, update.instrument, value, &encoded, now),
-                    None => faults += 1,
+                match (value, failed) {
+                    (Some(value), None) => {
+                        tables.record(filter, instrument, value, &encoded, now);
+                    }
+                    (None, _) => faults.push(Cause::NoNumber { instrument }),
+                    (_, Some((key, _))) => faults.push(Cause::MeasuredAttribute {
+                        instrument,
+                        key: *key,
+                    }),
                 }
             }
-            faults
         });
         encoded.clear();
         self.text = encoded;
         self.tracing.tables = tables;
-        for _ in 0..faults.unwrap_or(0) {
-            self.trace_fault(cx, attached);
+        for cause in faults {
+            self.trace_fault(cx, stream, attached, cause);
         }
     }
 
@@ -240,15 +254,15 @@ impl Core {
     }
 }
 
-/// Everything of a span that samples make; whether something failed.
+/// Everything of a span that samples make; the key of something that failed.
 fn details(
     program: &Program,
     attached: &mut Attached,
     line: &SpanLine,
     span: SpanIndex,
     (facts, at): (&Scope<'_>, Now),
-) -> bool {
-    let mut fault = false;
+) -> Option<TextId> {
+    let mut fault = None;
     let trace = &mut attached.trace;
     if trace.span(span).is_recorded {
         link(attached, line, span, facts);
@@ -259,11 +273,11 @@ fn details(
             };
             match value.eval(facts, &mut trace.arena) {
                 Some(value) => trace.attribute(Owner::Span(span), list.key, value),
-                None => fault = true,
+                None => fault = Some(list.key),
             }
         }
         for event in &line.events {
-            fault |= span_event(attached, event, span, (facts, at));
+            fault = span_event(attached, event, span, (facts, at)).or(fault);
         }
         if let Some(status) = line.status.as_ref().and_then(|list| list.matching(facts))
             && let Some(code) = status.code
@@ -275,7 +289,7 @@ fn details(
             (span.status, span.status_text) = (code, text);
         }
         for exception in &line.exceptions {
-            fault |= add_exception(program, attached, exception, span, (facts, at));
+            fault = add_exception(program, attached, exception, span, (facts, at)).or(fault);
         }
     }
     baggage(attached, line, span, facts);
@@ -343,16 +357,16 @@ fn span_event(
     event: &EventLines,
     span: SpanIndex,
     (facts, at): (&Scope<'_>, Now),
-) -> bool {
+) -> Option<TextId> {
     let trace = &mut attached.trace;
     let mut place = None;
-    let mut fault = false;
+    let mut fault = None;
     for list in &event.attributes {
         let Some(value) = list.matching(facts) else {
             continue;
         };
         let Some(value) = value.eval(facts, &mut trace.arena) else {
-            fault = true;
+            fault = Some(list.key);
             continue;
         };
         if place.is_none() {
@@ -378,16 +392,14 @@ fn add_exception(
     exception: &telemetry::program::Exception,
     span: SpanIndex,
     (facts, at): (&Scope<'_>, Now),
-) -> bool {
+) -> Option<TextId> {
     let condition = exception.condition.as_ref();
     if condition.is_some_and(|condition| !condition.matches(facts)) {
-        return false;
+        return None;
     }
     let trace = &mut attached.trace;
     let [name, kind_key, message_key] = program.exception_texts;
-    let Some(place) = trace.event(span, name, at.wall_ns) else {
-        return false;
-    };
+    let place = trace.event(span, name, at.wall_ns)?;
     let owner = Owner::Event(place);
     let text = |value: &telemetry::program::Value, arena: &mut Arena| {
         Evaluated::Text(value.text(facts, arena))
@@ -398,11 +410,11 @@ fn add_exception(
         let message = text(message, &mut trace.arena);
         trace.attribute(owner, message_key, message);
     }
-    let mut fault = false;
+    let mut fault = None;
     for (key, value) in &exception.attributes {
         match value.eval(facts, &mut trace.arena) {
             Some(value) => trace.attribute(owner, *key, value),
-            None => fault = true,
+            None => fault = Some(*key),
         }
     }
     fault

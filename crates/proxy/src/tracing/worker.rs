@@ -12,6 +12,7 @@ use telemetry::metrics::Local;
 use telemetry::queue::{Batch, Queue};
 use telemetry::record::Outbox;
 
+use super::fault::Limiter;
 use super::{Attached, Filter};
 use crate::engine::{Core, Cx};
 use crate::running::Running;
@@ -24,6 +25,9 @@ const SPARE_MAX: usize = 1024;
 /// Milliseconds that a measurement may wait in a worker.
 const METRICS_DELAY_MS: u64 = 100;
 
+/// Milliseconds that counts of streams may wait in a worker.
+const STREAMS_DELAY_MS: u64 = 1000;
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Worker {
@@ -33,12 +37,26 @@ pub(crate) struct Worker {
     /// By filter.
     pub outboxes: Vec<Outbox>,
     pub tables: Tables,
+    /// By filter: which faults are told.
+    pub limiters: Vec<Limiter>,
+    /// By filter: streams since the last time that was told.
+    pub streams: Vec<Streams>,
     /// What came with a message, before it is in its place.
     pub came: Came,
     /// When something is to be handed over at the latest.
     pub flush_at_ms: u64,
     /// `on-idle-timeout`: when it comes to which stream, of which filter.
     idle: BinaryHeap<Reverse<(u64, StreamId, u64, usize)>>,
+}
+
+/// What became of streams at a filter.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Streams {
+    pub attached: u64,
+    pub passed_by_rate: u64,
+    pub passed_while_disabled: u64,
+    /// `otel-stop`, or no context where one is required.
+    pub stopped: u64,
 }
 
 /// `tracestate` and `baggage` of a message.
@@ -93,6 +111,8 @@ impl Worker {
                     .collect(),
                 dirty: false,
             },
+            limiters: filters.iter().map(|_| Limiter::default()).collect(),
+            streams: vec![Streams::default(); filters.len()],
             came: Came::default(),
             flush_at_ms: NEVER_MS,
             idle: BinaryHeap::new(),
@@ -148,8 +168,11 @@ impl Core {
     pub fn flush_records(&mut self, running: &Running) {
         self.tracing.flush_at_ms = NEVER_MS;
         let filters = running.tracing.filters.iter();
-        for (outbox, filter) in self.tracing.outboxes.iter_mut().zip(filters) {
+        for (outbox, filter) in self.tracing.outboxes.iter_mut().zip(filters.clone()) {
             flush(outbox, filter);
+        }
+        for (streams, filter) in self.tracing.streams.iter_mut().zip(filters) {
+            filter.counters.add(std::mem::take(streams));
         }
         self.flush_measurements(running);
     }
@@ -164,6 +187,18 @@ impl Core {
                 shared.merge(local);
             }
         }
+    }
+
+    /// Counts a stream at a filter: told to the others within [`STREAMS_DELAY_MS`].
+    pub(super) fn count_stream<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        filter: usize,
+        count: impl FnOnce(&mut Streams) -> &mut u64,
+    ) {
+        *count(&mut self.tracing.streams[filter]) += 1;
+        let at_ms = cx.now().ms().saturating_add(STREAMS_DELAY_MS);
+        self.tracing.flush_at_ms = self.tracing.flush_at_ms.min(at_ms);
     }
 
     /// After a stream's records came into an outbox, or it measured something.

@@ -29,6 +29,16 @@ pub struct Exported {
     pub spans: Vec<Span>,
     pub logs: Vec<LogRecord>,
     pub account: Arc<Account>,
+    pub counters: Counted,
+}
+
+/// What the filter counted.
+#[derive(Debug)]
+pub struct Counted {
+    pub attached: u64,
+    pub hard_errors: u64,
+    pub soft_errors: u64,
+    pub lines_suppressed: u64,
 }
 
 /// Plays a script behind a filter `f` whose file is `otel` under `[f]`; the lines are those of its `listen`, in which
@@ -68,12 +78,20 @@ pub fn exported(name: &str, lines: &str, script: &str) -> Exported {
             ..FilterExport::default()
         },
     );
-    let mut engine = play_running(name, Arc::new(running), script);
+    let running = Arc::new(running);
+    let mut engine = play_running(name, Arc::clone(&running), script);
     engine.finish();
+    let counters = &running.filters()[0].counters;
     let mut exported = Exported {
         spans: Vec::new(),
         logs: Vec::new(),
         account: Arc::clone(&spans.account),
+        counters: Counted {
+            attached: counters.attached.load(Relaxed),
+            hard_errors: counters.hard_errors.load(Relaxed),
+            soft_errors: counters.soft_errors.load(Relaxed),
+            lines_suppressed: counters.lines_suppressed.load(Relaxed),
+        },
     };
     while let Some(batch) = spans.take() {
         let decoded = ScopeSpans::decode(&batch.bytes[..]).expect("spans");

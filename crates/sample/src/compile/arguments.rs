@@ -182,6 +182,7 @@ impl Compiler {
                 let (backend, server) = self.names.server(&text)?;
                 Arg::Server { backend, server }
             }
+            ArgKind::Context => Arg::Int(i64::from(self.names.context(&text)?)),
             ArgKind::Userlist => Arg::Userlist(self.names.userlist(&text)?),
             ArgKind::Map(method, output) => self.map_argument(&text, method, output)?,
             ArgKind::Acls | ArgKind::CurrentProxy => return Err(invalid()),

@@ -219,6 +219,12 @@ impl Compiler {
         self.names.var_names.clone()
     }
 
+    /// The contexts that `otel.context` asks for, by their slots in [`crate::ContextFacts`].
+    #[must_use]
+    pub fn contexts(&self) -> Vec<String> {
+        self.names.contexts.clone()
+    }
+
     /// What was accepted but will not do what its author thinks, since the last call.
     pub fn take_warnings(&mut self) -> Vec<ExprError> {
         std::mem::take(&mut self.warnings)

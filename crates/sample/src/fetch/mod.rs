@@ -7,6 +7,7 @@ pub(crate) mod internal;
 pub(crate) mod l4;
 pub(crate) mod l5;
 pub(crate) mod load;
+pub(crate) mod otel;
 pub(crate) mod payload;
 pub(crate) mod protocols;
 pub(crate) mod proxies;
@@ -248,6 +249,7 @@ const FAMILIES: &[&[Fetch]] = &[
     protocols::FETCHES,
     connections::FETCHES,
     timeouts::FETCHES,
+    otel::FETCHES,
     load::FETCHES,
     variables::FETCHES,
 ];

@@ -418,6 +418,13 @@ impl Program {
         Some(draws.min().unwrap_or(tracestate::THRESHOLD_MAX))
     }
 
+    /// A text as it was written.
+    #[must_use]
+    pub fn text(&self, text: TextId) -> &[u8] {
+        let field = self.texts.get(usize::from(text));
+        field.map_or(b"", |field| proto::field_bytes(field))
+    }
+
     /// The scopes of an event.
     #[must_use]
     pub fn scopes_of(&self, event: Event) -> &[u32] {

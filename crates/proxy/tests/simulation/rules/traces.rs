@@ -256,6 +256,42 @@ fn contexts_travel() {
 }
 
 #[test]
+fn expressions_ask_for_contexts() {
+    let otel = scopes(&[
+        (
+            "request",
+            "extract - use-headers\n extract other use-headers\n otel-event on-frontend-tcp-request",
+        ),
+        ("late", "finish -\n otel-event on-http-process-request"),
+    ]);
+    let lines =
+        "http-request set-header seen %[otel.context(-)].%[otel.context(other)].%[otel.bytes_in]
+        http-response set-header left .%[otel.context(-)]. ";
+    let server = "server one 127.0.0.1:81";
+    let cases = [
+        (
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+            "1",
+        ),
+        ("nonsense", "0"),
+    ];
+    for (parent, seen) in cases {
+        let script = format!(
+            "c1 > GET / HTTP/1.1|host: h|traceparent: {parent}||
+             s1 ok\ns1 < GET / HTTP/1.1|host: h|traceparent: {parent}|seen: {seen}..0||
+             s1 > {OK}hi\nc1 < HTTP/1.1 200 OK|content-length: 2|left: ..||hi\nquiet"
+        );
+        let lines = format!("{lines}\n {server}");
+        assert!(traced("fetches", &otel, &lines, &script).spans.is_empty());
+    }
+    let lines = format!("http-request set-header seen .%[otel.context(-)].\n {server}");
+    let script = format!(
+        "{GET}\ns1 ok\ns1 < GET /a?b=c HTTP/1.1|host: h|x-n: 7|seen: ..||\ns1 > {OK}hi\nc1 < {OK}hi"
+    );
+    traced("none", &otel, &lines, &script);
+}
+
+#[test]
 fn log_records() {
     let otel = scopes(&[(
         "request",

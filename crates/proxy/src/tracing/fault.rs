@@ -1,0 +1,248 @@
+//! Faults of a filter's work: counted, and told in a few lines to the filter's `log` targets.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use net::Driver;
+use telemetry::Program;
+use telemetry::program::{Ref, SpanSlot, TextId};
+
+use super::{Attached, Logging};
+use crate::engine::{Core, Cx};
+use crate::stream::Stream;
+
+/// Lines of one filter and worker within [`WINDOW_MS`].
+const LINES_MAX: usize = 3;
+/// See [`LINES_MAX`].
+const WINDOW_MS: u64 = 10_000;
+/// The longest message.
+const MESSAGE_BYTES_MAX: usize = 512;
+/// Severities of a fault that ends the filter's work for its stream, and of one that costs an output.
+const ERROR: u8 = 3;
+const WARNING: u8 = 4;
+
+/// What went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// A span's parent is neither open nor extracted.
+    NoParent { span: SpanSlot, parent: Ref },
+    /// An attribute of a span, or of an event or an exception of it, has a binary value.
+    Attribute { span: SpanSlot, key: TextId },
+    /// What an instrument would record is no number.
+    NoNumber { instrument: u32 },
+    /// An attribute of a measurement has a binary value.
+    MeasuredAttribute { instrument: u32, key: TextId },
+}
+
+impl Cause {
+    fn write(self, program: &Program, out: &mut Vec<u8>) {
+        let span = |slot: SpanSlot| name(&program.spans, usize::from(slot));
+        let instrument = |number: u32| {
+            let instrument = program.instruments.get(number as usize);
+            instrument.map_or(&b""[..], |instrument| instrument.name.as_bytes())
+        };
+        let parts: [&[u8]; 5] = match self {
+            Cause::NoParent { span: of, parent } => [
+                b"span '",
+                span(of),
+                b"' is not started: its parent '",
+                match parent {
+                    Ref { span: Some(of), .. } => span(of),
+                    Ref { context, .. } => {
+                        let context = context.map(usize::from);
+                        let context = context.and_then(|slot| program.contexts.get(slot));
+                        context.map_or(b"", |context| context.name.as_bytes())
+                    }
+                },
+                b"' is neither an open span nor an extracted context",
+            ],
+            Cause::Attribute { span: of, key } => [
+                b"attribute '",
+                program.text(key),
+                b"' of span '",
+                span(of),
+                b"' is left out: its value is binary",
+            ],
+            Cause::NoNumber { instrument: of } => [
+                b"instrument '",
+                instrument(of),
+                b"' records nothing: its value is not a number",
+                b"",
+                b"",
+            ],
+            Cause::MeasuredAttribute {
+                instrument: of,
+                key,
+            } => [
+                b"instrument '",
+                instrument(of),
+                b"' records nothing: its attribute '",
+                program.text(key),
+                b"' is binary",
+            ],
+        };
+        for part in parts {
+            escape(part, out);
+        }
+    }
+}
+
+fn name(names: &[Box<str>], place: usize) -> &[u8] {
+    names.get(place).map_or(b"", |name| name.as_bytes())
+}
+
+/// Control bytes as `#` and two digits, as logs have them: a line stays one.
+fn escape(text: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    for byte in text {
+        if byte.is_ascii_control() {
+            let digits = [
+                DIGITS[usize::from(byte >> 4)],
+                DIGITS[usize::from(byte & 15)],
+            ];
+            out.push(b'#');
+            out.extend_from_slice(&digits);
+        } else {
+            out.push(*byte);
+        }
+    }
+}
+
+/// Which faults of a filter are told: each cause once in a window, and a few causes.
+#[derive(Debug, Default)]
+pub(crate) struct Limiter {
+    began_ms: Option<u64>,
+    told: [Option<Cause>; LINES_MAX],
+    untold: u64,
+    /// The count of [`super::Filter::reset_errors`] that it has followed.
+    resets: u64,
+}
+
+impl Limiter {
+    /// How many were not told since the last one that was; none where this one is not to be told.
+    fn admits(&mut self, cause: Cause, now_ms: u64) -> Option<u64> {
+        let over = |began| now_ms.saturating_sub(began) >= WINDOW_MS;
+        if self.began_ms.is_none_or(over) {
+            (self.began_ms, self.told) = (Some(now_ms), [None; LINES_MAX]);
+        }
+        let known = self.told.contains(&Some(cause));
+        match self.told.iter_mut().find(|place| place.is_none()) {
+            Some(place) if !known => {
+                *place = Some(cause);
+                Some(std::mem::take(&mut self.untold))
+            }
+            _ => {
+                self.untold = self.untold.saturating_add(1);
+                None
+            }
+        }
+    }
+
+    fn follow(&mut self, resets: u64) {
+        if self.resets != resets {
+            *self = Limiter {
+                resets,
+                ..Limiter::default()
+            };
+        }
+    }
+}
+
+/// A message: prefix, cause, and how many were not told.
+fn message(id: &str, cause: Cause, program: &Program, untold: u64) -> Vec<u8> {
+    let suffix = match untold {
+        0 => String::new(),
+        untold => format!(" ({untold} more suppressed)"),
+    };
+    let mut text = b"[OTEL]: [".to_vec();
+    escape(id.as_bytes(), &mut text);
+    text.extend_from_slice(b"] ");
+    cause.write(program, &mut text);
+    let mut room = MESSAGE_BYTES_MAX
+        .saturating_sub(suffix.len())
+        .min(text.len());
+    // No half of a character of UTF-8.
+    while text.get(room).is_some_and(|byte| byte & 0xc0 == 0x80) {
+        room -= 1;
+    }
+    text.truncate(room);
+    text.extend_from_slice(suffix.as_bytes());
+    text
+}
+
+impl Core {
+    /// Counts a fault and tells it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn trace_fault<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &Stream,
+        attached: &mut Attached,
+        cause: Cause,
+    ) {
+        let index = attached.filter;
+        let filter = &cx.running.tracing.filters[index];
+        let hard = filter.fault();
+        attached.stopped |= hard;
+        let severity = if hard { ERROR } else { WARNING };
+        match filter.switches.logging() {
+            Logging::Off => return,
+            Logging::DontlogNormal if !hard => return,
+            Logging::On | Logging::DontlogNormal => {}
+        }
+        let limiter = &mut self.tracing.limiters[index];
+        limiter.follow(filter.counters.resets.load(Relaxed));
+        let Some(untold) = limiter.admits(cause, cx.now().ms()) else {
+            filter.counters.lines_suppressed.fetch_add(1, Relaxed);
+            return;
+        };
+        let config = &cx.running.config.otel[index];
+        let text = message(&config.id, cause, &config.program, untold);
+        self.emit_for_filter(cx, stream, index, severity, &text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: Cause = Cause::NoNumber { instrument: 0 };
+
+    #[test]
+    fn a_cause_is_told_once_and_few_causes_are() {
+        let of = |instrument| Cause::NoNumber { instrument };
+        let mut limiter = Limiter::default();
+        let told: Vec<_> = (0..5).map(|n| limiter.admits(of(n), 0)).collect();
+        assert_eq!(told, [Some(0), Some(0), Some(0), None, None]);
+        assert_eq!(limiter.admits(FIRST, WINDOW_MS - 1), None);
+        assert_eq!(limiter.admits(FIRST, WINDOW_MS), Some(3));
+        assert_eq!(limiter.admits(FIRST, WINDOW_MS), None);
+        limiter.follow(1);
+        assert_eq!(limiter.admits(FIRST, WINDOW_MS), Some(0));
+    }
+
+    #[test]
+    fn a_message_is_one_bounded_line() {
+        let named = |name: &str| {
+            let mut program = Program::default();
+            program.instruments.push(telemetry::metrics::Instrument {
+                name: name.to_owned(),
+                kind: telemetry::metrics::Kind::Gauge,
+                description: String::new(),
+                unit: String::new(),
+                aggregation: telemetry::metrics::Aggregation::Default,
+            });
+            let text = message("a\nb", FIRST, &program, 2);
+            String::from_utf8(text).expect("text")
+        };
+        assert_eq!(
+            named("x\u{7f}"),
+            "[OTEL]: [a#0Ab] instrument 'x#7F' records nothing: its value is not a number (2 more suppressed)"
+        );
+        for long in ["ä".repeat(600), format!("x{}", "ä".repeat(600))] {
+            let text = named(&long);
+            assert!((MESSAGE_BYTES_MAX - 1..=MESSAGE_BYTES_MAX).contains(&text.len()));
+            assert!(text.ends_with("ä (2 more suppressed)"));
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! `flt-otel …`: the filters `opentelemetry` while they run. After the subcommand, `@<id>` means one of them; else all.
+//!
+//! What changes is what streams to come see.
+
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering::Relaxed;
+
+use config::model::OtelFilter;
+use proxy::{Filter, Logging, Switches};
+
+use super::{Asked, Command, Level, Reply, denied, status};
+
+const fn command(
+    words: &'static str,
+    level: Level,
+    help: &'static str,
+    run: fn(&Asked<'_>) -> Reply,
+) -> Command {
+    Command {
+        words,
+        help,
+        level,
+        run,
+    }
+}
+
+#[rustfmt::skip]
+pub(super) const COMMANDS: &[Command] = &[
+    command("flt-otel disable", Level::Admin, "[@<id>] : filters follow no more streams", |asked| disable(asked, true)),
+    command("flt-otel enable", Level::Admin, "[@<id>] : filters follow streams", |asked| disable(asked, false)),
+    command("flt-otel flush", Level::Admin, "[@<id>] : export now what waits in the queues", flush),
+    command("flt-otel hard-errors", Level::Admin, "[@<id>] : an error ends the work for its stream", |asked| hard(asked, true)),
+    command("flt-otel instruments", Level::User, "[@<id>] : what filters measure", status::instruments),
+    command("flt-otel logging", Level::User, "[@<id>] [off|on|dontlog-normal] : which messages are logged", logging),
+    command("flt-otel noflush", Level::User, "[@<id>] [on|off] : drop what waits when the process ends", noflush),
+    command("flt-otel rate", Level::User, "[@<id>] [<percent>] : share of streams that are followed", rate),
+    command("flt-otel reset-errors", Level::Admin, "[@<id>] : count errors from 0 again", reset_errors),
+    command("flt-otel scopes", Level::User, "[@<id>] : scopes and groups", status::scopes),
+    command("flt-otel soft-errors", Level::Admin, "[@<id>] : an error costs its output only", |asked| hard(asked, false)),
+    command("flt-otel status", Level::User, "[@<id>] : how filters and their exports do", status::status),
+];
+
+/// A filter that is meant: its number, what was configured, how it runs.
+pub(super) type Meant<'a> = (usize, &'a OtelFilter, &'a Filter);
+
+/// The filters that a command means, and its words after them: as many as `values_max`.
+pub(super) fn meant<'a>(
+    asked: &Asked<'a>,
+    values_max: usize,
+) -> Result<(Vec<Meant<'a>>, &'a [&'a str]), Reply> {
+    let refused = |message: String| Err(Reply::Refused(message));
+    let (id, rest) = match asked.rest {
+        [first, rest @ ..] if first.starts_with('@') => (Some(&first[1..]), rest),
+        rest => (None, rest),
+    };
+    if id == Some("") {
+        return refused("'@' expects the id of a filter.\n".to_owned());
+    }
+    let all = asked
+        .running
+        .config
+        .otel
+        .iter()
+        .zip(asked.running.filters());
+    let filters: Vec<Meant<'_>> = all
+        .enumerate()
+        .filter(|(_, (config, _))| id.is_none_or(|id| config.id == id))
+        .map(|(number, (config, filter))| (number, config, filter))
+        .collect();
+    if let Some(word) = rest.get(values_max) {
+        return refused(format!("unexpected argument '{word}'.\n"));
+    }
+    match (filters.is_empty(), id) {
+        (true, Some(id)) => refused(format!("no filter 'opentelemetry' has the id '{id}'.\n")),
+        (true, None) => refused("there is no filter 'opentelemetry'.\n".to_owned()),
+        _ => Ok((filters, rest)),
+    }
+}
+
+/// Does something to each filter that is meant, and says how that is called.
+fn each(asked: &Asked<'_>, change: impl Fn(Meant<'_>) -> String) -> Reply {
+    match meant(asked, 0) {
+        Ok((filters, _)) => Reply::Said(lines(&filters, change)),
+        Err(refused) => refused,
+    }
+}
+
+fn lines(filters: &[Meant<'_>], say: impl Fn(Meant<'_>) -> String) -> String {
+    let mut text = String::new();
+    for filter in filters {
+        // Writing to memory does not fail.
+        let _ = writeln!(text, "filter '{}' : {}", filter.1.id, say(*filter));
+    }
+    text
+}
+
+/// Shows a setting, or changes it to what the one value means.
+fn setting<T: Copy>(
+    asked: &Asked<'_>,
+    expected: &str,
+    read: impl Fn(&str) -> Option<T>,
+    set: impl Fn(Meant<'_>, T),
+    show: impl Fn(&Filter) -> String,
+) -> Reply {
+    let (filters, values) = match meant(asked, 1) {
+        Ok(meant) => meant,
+        Err(refused) => return refused,
+    };
+    if let Some(word) = values.first() {
+        if asked.level < Level::Admin {
+            return denied();
+        }
+        let Some(value) = read(word) else {
+            return Reply::Refused(format!("expected {expected}, got '{word}'.\n"));
+        };
+        for filter in &filters {
+            set(*filter, value);
+        }
+    }
+    Reply::Said(lines(&filters, |(_, _, filter)| show(filter)))
+}
+
+fn disable(asked: &Asked<'_>, disabled: bool) -> Reply {
+    each(asked, |(_, _, filter)| {
+        filter.switches.disabled.store(disabled, Relaxed);
+        state(filter).to_owned()
+    })
+}
+
+/// Whether a filter follows streams.
+pub(super) fn state(filter: &Filter) -> &'static str {
+    match filter.switches.disabled.load(Relaxed) {
+        true => "disabled",
+        false => "enabled",
+    }
+}
+
+fn hard(asked: &Asked<'_>, hard: bool) -> Reply {
+    each(asked, |(_, _, filter)| {
+        filter.switches.hard_errors.store(hard, Relaxed);
+        errors(filter).to_owned()
+    })
+}
+
+/// What an error means to a filter.
+pub(super) fn errors(filter: &Filter) -> &'static str {
+    match filter.switches.hard_errors.load(Relaxed) {
+        true => "hard errors",
+        false => "soft errors",
+    }
+}
+
+fn reset_errors(asked: &Asked<'_>) -> Reply {
+    each(asked, |(_, _, filter)| {
+        filter.reset_errors();
+        "errors count from 0".to_owned()
+    })
+}
+
+fn rate(asked: &Asked<'_>) -> Reply {
+    let read = |word: &str| {
+        let percent = word.parse::<f64>().ok();
+        percent.filter(|percent| (0.0..=100.0).contains(percent))
+    };
+    let set = |(_, _, filter): Meant<'_>, percent| {
+        filter
+            .switches
+            .rate
+            .store(Switches::share(percent), Relaxed);
+    };
+    setting(asked, "a number from 0.0 to 100.0", read, set, share)
+}
+
+/// The rate of a filter.
+pub(super) fn share(filter: &Filter) -> String {
+    format!("rate {:.2} %", filter.switches.rate_percent())
+}
+
+fn logging(asked: &Asked<'_>) -> Reply {
+    let expected = "'off', 'on' or 'dontlog-normal'";
+    let set = |(_, _, filter): Meant<'_>, logging| filter.switches.set_logging(logging);
+    setting(asked, expected, Logging::named, set, |filter| {
+        format!("logging {}", filter.switches.logging().name())
+    })
+}
+
+fn noflush(asked: &Asked<'_>) -> Reply {
+    let read = |word: &str| match word {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
+    };
+    let set = |(number, _, filter): Meant<'_>, drops| {
+        filter.switches.noflush.store(drops, Relaxed);
+        if let Some(exports) = asked.exports {
+            exports.drop_at_end(number, drops);
+        }
+    };
+    setting(asked, "'on' or 'off'", read, set, |filter| {
+        format!("noflush {}", on(filter.switches.noflush.load(Relaxed)))
+    })
+}
+
+/// `on` or `off`.
+pub(super) fn on(is_on: bool) -> &'static str {
+    match is_on {
+        true => "on",
+        false => "off",
+    }
+}
+
+/// What workers still hold comes to the queues by itself within a second, and is not waited for.
+fn flush(asked: &Asked<'_>) -> Reply {
+    let (filters, _) = match meant(asked, 0) {
+        Ok(meant) => meant,
+        Err(refused) => return refused,
+    };
+    let numbers: Vec<usize> = filters.iter().map(|(number, ..)| *number).collect();
+    let done = asked.exports.is_none_or(|exports| exports.flush(&numbers));
+    match done {
+        true => Reply::Said(lines(&filters, |_| "flushed".to_owned())),
+        false => Reply::Refused(lines(&filters, |_| "not flushed in time".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+use super::super::{Places, Served, Severity, answer};
+use super::*;
+use config::model::Config;
+use proxy::{Process, Running};
+use std::sync::Arc;
+
+/// Filters `a`, `b` and `b`, and nothing that exports.
+fn served(level: Level) -> Served {
+    let named = |id: &str| OtelFilter {
+        id: id.to_owned(),
+        ..OtelFilter::default()
+    };
+    let config = Config {
+        otel: ["a", "b", "b"].map(named).into(),
+        ..Config::default()
+    };
+    Served {
+        running: Arc::new(Running::new(config, Process::default())),
+        exports: None,
+        places: Arc::new(Places::new(1)),
+        severity: Severity::Text,
+        level,
+    }
+}
+
+#[test]
+fn commands_and_their_answers() {
+    let served = served(Level::Admin);
+    let all = |text: &str| {
+        let lines = ["a", "b", "b"].map(|id| format!("filter '{id}' : {text}\n"));
+        format!("[info]: {}", lines.concat())
+    };
+    let a = |text: &str| format!("[info]: filter 'a' : {text}\n");
+    let refused = |text: &str| format!("[err]: {text}.\n");
+    let number = |got: &str| refused(&format!("expected a number from 0.0 to 100.0, got '{got}'"));
+    let cases = [
+        ("disable", all("disabled")),
+        ("enable @a", a("enabled")),
+        ("enable", all("enabled")),
+        ("hard-errors @a", a("hard errors")),
+        ("soft-errors", all("soft errors")),
+        ("reset-errors @a", a("errors count from 0")),
+        ("flush @a", a("flushed")),
+        ("rate", all("rate 100.00 %")),
+        ("rate @a 12.5", a("rate 12.50 %")),
+        ("rate @a", a("rate 12.50 %")),
+        ("rate 0", all("rate 0.00 %")),
+        ("rate 100.1", number("100.1")),
+        ("rate -1", number("-1")),
+        ("rate NaN", number("NaN")),
+        ("rate x", number("x")),
+        ("logging", all("logging off")),
+        ("logging on", all("logging on")),
+        ("logging @a dontlog-normal", a("logging dontlog-normal")),
+        (
+            "logging loud",
+            refused("expected 'off', 'on' or 'dontlog-normal', got 'loud'"),
+        ),
+        ("noflush", all("noflush off")),
+        ("noflush @a on", a("noflush on")),
+        ("noflush yes", refused("expected 'on' or 'off', got 'yes'")),
+        ("enable @", refused("'@' expects the id of a filter")),
+        (
+            "enable @c",
+            refused("no filter 'opentelemetry' has the id 'c'"),
+        ),
+        ("enable a", refused("unexpected argument 'a'")),
+        ("rate 1 2", refused("unexpected argument '2'")),
+        ("rate @a 1 @b", refused("unexpected argument '@b'")),
+        ("status @a x", refused("unexpected argument 'x'")),
+    ];
+    for (command, answered) in cases {
+        let got = answer(&format!("flt-otel {command}"), &served);
+        assert_eq!(got, answered, "{command}");
+    }
+    let filters = served.running.filters();
+    assert_eq!(filters[0].switches.rate.load(Relaxed), 0);
+    assert!(filters[0].switches.noflush.load(Relaxed));
+}
+
+#[test]
+fn a_change_needs_the_rights_to_it() {
+    for level in [Level::User, Level::Operator] {
+        let served = served(level);
+        let ask = |command: &str| answer(&format!("flt-otel {command}"), &served);
+        for command in [
+            "enable",
+            "disable",
+            "hard-errors",
+            "soft-errors",
+            "reset-errors",
+            "flush",
+            "rate 5",
+            "logging on",
+            "noflush @a on",
+        ] {
+            assert_eq!(ask(command), "[err]: Permission denied\n", "{command}");
+        }
+        for command in ["rate", "logging", "noflush"] {
+            assert!(ask(command).starts_with("[info]: filter 'a'"), "{command}");
+        }
+        for command in ["status", "instruments @b", "scopes"] {
+            assert!(ask(command).starts_with("filter '"), "{command}");
+        }
+        let help = answer("help", &served);
+        assert!(help.contains("flt-otel status") && !help.contains("flt-otel flush"));
+    }
+    let none = Served {
+        running: Arc::new(Running::new(Config::default(), Process::default())),
+        ..served(Level::Admin)
+    };
+    let got = answer("flt-otel status", &none);
+    assert_eq!(got, "[err]: there is no filter 'opentelemetry'.\n");
+}
