@@ -8,7 +8,7 @@ use telemetry::program::{
     Carrier, ContextField, ContextSlot, Direction, Extract, Field as OfContext, Finish, FirstMatch,
 };
 use telemetry::propagation::{self, Field, Format, baggage, traceparent, tracestate};
-use telemetry::record::{Extracted, SpanIndex, Text};
+use telemetry::record::{Extracted, Span, SpanIndex, Text};
 
 use super::Attached;
 use super::worker::Came;
@@ -51,6 +51,9 @@ impl Core {
             }
         };
         if let Some(mut found) = found {
+            // What this stream wrote itself comes from no other process.
+            let own = |span: &Span| span.context.span_id == found.context.span_id;
+            found.context.remote = !attached.trace.spans().iter().rev().any(own);
             found.direction = direction;
             let filter = &cx.running.tracing.filters[attached.filter];
             if let Some(slot) = filter.asked_context(extract.context) {
@@ -115,10 +118,11 @@ impl Core {
         }
         let program = &cx.running.config.otel[attached.filter].program;
         let name = &program.contexts[usize::from(context)];
-        if let Some(prefix) = &name.header_prefix {
-            let prefix = prefix.as_bytes();
+        if let Some(names) = &name.headers {
             let head = stream.head_of_side(direction);
-            head.remove_where(|name| name.starts_with(prefix));
+            for name in names {
+                head.remove_named(name);
+            }
         }
         if let Some(vars) = &name.vars {
             self.change_txn_vars(cx, stream, vars.map(|var| (var, &b""[..])));

@@ -64,8 +64,8 @@ pub struct Program {
 pub struct ContextName {
     /// As written.
     pub name: Box<str>,
-    /// What its end removes from the message: fields that begin with this.
-    pub header_prefix: Option<Box<str>>,
+    /// What its end removes from the message.
+    pub headers: Option<[FieldName; 3]>,
     /// What its end unsets.
     pub vars: Option<[VarRef; 3]>,
 }
@@ -140,6 +140,8 @@ impl<K, V> FirstMatch<K, V> {
 /// Where a context is read from or written to.
 #[derive(Debug)]
 pub struct Carrier {
+    /// What the context is called there, in lower case.
+    pub name: Box<str>,
     /// Fields of W3C, under a prefix: `traceparent`, `tracestate`, `baggage`.
     pub headers: Option<[FieldName; 3]>,
     /// Fields with the names that everyone knows; the first of which there is one is read, all are written.

@@ -31,7 +31,7 @@ fn program() -> Program {
     };
     let context = |number: usize| ContextName {
         name: format!("c{number}").into(),
-        header_prefix: None,
+        headers: None,
         vars: None,
     };
     let log = |severity: u8| LogLine {

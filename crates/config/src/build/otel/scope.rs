@@ -282,29 +282,22 @@ fn writes(build: &FilterBuild<'_, '_, '_>, header: &Line<'_>) -> Parse {
     }
 }
 
-/// The contexts of the program: what their end takes away.
+/// The contexts of the program: what their end takes away, wherever scopes put or found it.
 pub fn finish_contexts(build: &mut FilterBuild<'_, '_, '_>) {
-    for (slot, name) in std::mem::take(&mut build.names.contexts.names)
-        .into_iter()
-        .enumerate()
-    {
-        let mut context = ContextName {
-            header_prefix: None,
-            vars: None,
+    let names = std::mem::take(&mut build.names.contexts.names);
+    for name in names {
+        let scopes = build.program.scopes.iter();
+        let carriers = scopes.flat_map(|scope| {
+            let injects = scope.spans.iter().filter_map(|span| span.inject.as_ref());
+            let extracts = scope.extracts.iter().map(|extract| &extract.from);
+            injects.chain(extracts)
+        });
+        let own = carriers.filter(|carrier| carrier.name.eq_ignore_ascii_case(&name));
+        let context = ContextName {
+            headers: own.clone().find_map(|carrier| carrier.headers.clone()),
+            vars: own.clone().find_map(|carrier| carrier.vars),
             name,
         };
-        let extracts = build
-            .program
-            .scopes
-            .iter()
-            .flat_map(|scope| &scope.extracts);
-        for extract in extracts.filter(|extract| usize::from(extract.context) == slot) {
-            if extract.from.headers.is_some() {
-                context.header_prefix =
-                    Some(format!("{}-", context.name.to_ascii_lowercase()).into());
-            }
-            context.vars = context.vars.or(extract.from.vars);
-        }
         build.program.contexts.push(context);
     }
 }

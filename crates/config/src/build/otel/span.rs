@@ -311,7 +311,10 @@ pub fn inject(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>) -> Parse {
         // The event's name stands for it, in names that everyone knows.
         "-" => match build.scope.event {
             Some(event) => format!("-{}", event.name()),
-            None => "-".to_owned(),
+            None => {
+                let span = build.scope.spans.last().map_or(0, |span| span.name);
+                format!("-{}", build.names.spans.names[usize::from(span)])
+            }
         },
         name => name.to_owned(),
     };

@@ -134,6 +134,7 @@ impl FilterBuild<'_, '_, '_> {
         let key =
             |key: &str| FieldName::new(format!("{name}-{key}").to_ascii_lowercase().as_bytes());
         Ok(Carrier {
+            name: name.to_ascii_lowercase().into(),
             headers: prefixed.then(|| KEYS.map(key)),
             formats,
             vars: match vars {

@@ -247,7 +247,7 @@ fn contexts_travel() {
         &otel,
         "",
         &format!(
-            "{GET}\ns1 ok\ns1 <~ GET /a?b=c HTTP/1.1|host: h|x-n: 7|ctx-1-traceparent: 00-\ns1 > {OK}hi\nc1 < {OK}hi"
+            "{GET}\ns1 ok\ns1 <~ GET /a?b=c HTTP/1.1|host: h|x-n: 7||\ns1 > {OK}hi\nc1 < {OK}hi"
         ),
     );
     assert_eq!(out.tree(), [">a", "a>b", "b>c"]);
