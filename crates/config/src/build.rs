@@ -98,6 +98,8 @@ pub struct Shared<'a> {
     pub filter_files: otel::Files,
     /// The filters of all proxies so far.
     pub otel: Vec<OtelFilter>,
+    /// Their ids, and where each was first given.
+    pub filter_ids: Vec<(String, crate::tree::Span)>,
 }
 
 /// Builds the typed configuration. It is whole only when `diagnostics` got no alert.
@@ -127,6 +129,7 @@ pub fn build(
         rewrites: 0,
         filter_files,
         otel: Vec::new(),
+        filter_ids: Vec::new(),
     };
     let global = global_sections(tree, &mut shared);
     shared.bufsize_bytes = global.tune.bufsize_bytes;

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::report;
+use common::{report, under_caret};
 
 /// The line of a faulty file, the message it gets, and the word under the caret (empty: after the line's end).
 type Case = (&'static str, &'static str, &'static str);
@@ -731,20 +731,6 @@ const DEFAULTS: &[Case] = &[
         "1y",
     ),
 ];
-
-/// The word that the carets under `message` stand under; empty when they stand after the line's end.
-fn under_caret(shown: &str, message: &str) -> Option<String> {
-    let lines: Vec<&str> = shown.lines().collect();
-    let at = lines.iter().position(|line| line.contains(message))?;
-    let (text, carets) = (lines.get(at + 1)?, lines.get(at + 2)?);
-    let start = carets.find('^')?;
-    let end = carets.rfind('^')? + 1;
-    Some(
-        text.get(start..end.min(text.len()))
-            .unwrap_or("")
-            .to_owned(),
-    )
-}
 
 fn check(before: &str, cases: &[Case], after: &str) {
     for (line, message, word) in cases {

@@ -13,6 +13,11 @@ use crate::model::{
 pub fn whole(config: &Config, shared: &mut Shared<'_>) {
     ids(config, shared);
     log_targets(config, shared);
+    for name in super::otel::check::unknown_contexts(config) {
+        let message =
+            format!("otel.context({name}) : no filter 'opentelemetry' extracts such a context.");
+        shared.diagnostics.add(Severity::Warning, None, message);
+    }
     if shared.diagnostics.alerts() > 0 {
         return;
     }

@@ -38,6 +38,8 @@ pub struct ProxyBuild<'a, 'd> {
     pub sections: Sections,
     /// The statements are those of `defaults`, read for a proxy that starts from it.
     pub inherited: bool,
+    /// What its filters `opentelemetry` have in common.
+    pub otel_seen: otel::check::Seen,
     /// Its filters, as they were declared.
     pub filters: Vec<otel::Declared>,
 }

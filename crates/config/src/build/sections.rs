@@ -211,6 +211,7 @@ fn open<'a, 'd>(
         kind,
         sections,
         inherited: false,
+        otel_seen: otel::check::Seen::default(),
         filters: Vec::new(),
     }
 }

@@ -59,3 +59,18 @@ pub fn accepted(text: &str) -> Config {
         ),
     }
 }
+
+/// The word that the carets under `message` stand under; empty when they stand after the line's end.
+#[allow(dead_code)]
+pub fn under_caret(shown: &str, message: &str) -> Option<String> {
+    let lines: Vec<&str> = shown.lines().collect();
+    let at = lines.iter().position(|line| line.contains(message))?;
+    let (text, carets) = (lines.get(at + 1)?, lines.get(at + 2)?);
+    let start = carets.find('^')?;
+    let end = carets.rfind('^')? + 1;
+    Some(
+        text.get(start..end.min(text.len()))
+            .unwrap_or("")
+            .to_owned(),
+    )
+}

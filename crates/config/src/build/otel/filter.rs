@@ -3,6 +3,7 @@
 use super::super::line::{Fault, Line, Parse};
 use super::super::proxy::ProxyBuild;
 use super::super::{parser_of, unknown};
+use super::check::{self, Use};
 use super::names::Names;
 use super::{Declared, group, instrumentation, scope};
 use crate::keywords::{self, Keyword};
@@ -43,8 +44,6 @@ pub struct FilterBuild<'a, 'b, 'd> {
     pub scope_instruments: HashMap<String, sample::Expr>,
     /// Updates that wait for the instruments of scopes further down: scope, place, name, line.
     pub pending_updates: Vec<super::instrument::Pending>,
-    /// Names of injected contexts.
-    pub injected: Vec<String>,
     /// Keywords of the instrumentation that stood already.
     pub seen: Vec<String>,
     /// Scopes by name.
@@ -53,6 +52,7 @@ pub struct FilterBuild<'a, 'b, 'd> {
 
 /// Compiles a declared filter; its faults go to the diagnostics.
 pub fn compile(proxy: &mut ProxyBuild<'_, '_>, declared: &Declared) -> Option<OtelFilter> {
+    check::id(proxy, declared);
     let mut build = FilterBuild {
         filter: OtelFilter {
             id: declared.id.clone(),
@@ -74,7 +74,6 @@ pub fn compile(proxy: &mut ProxyBuild<'_, '_>, declared: &Declared) -> Option<Ot
         instruments: HashMap::new(),
         scope_instruments: HashMap::new(),
         pending_updates: Vec::new(),
-        injected: Vec::new(),
         seen: Vec::new(),
         scopes: HashMap::new(),
     };
@@ -201,10 +200,10 @@ impl FilterBuild<'_, '_, '_> {
     /// Binds the scopes that the instrumentation names to their events.
     fn bind(&mut self) {
         self.program.by_event = vec![Vec::new(); Event::ALL.len()];
-        let mut used = vec![false; self.program.scopes.len()];
+        let mut uses = vec![Use::default(); self.program.scopes.len()];
         for (name, span) in std::mem::take(&mut self.used_scopes) {
             match self.scopes.get(&name) {
-                Some(scope) => used[*scope as usize] = true,
+                Some(scope) => uses[*scope as usize].at_event = true,
                 None => {
                     let hint =
                         super::super::did_you_mean(&name, self.scopes.keys().map(String::as_str));
@@ -214,7 +213,7 @@ impl FilterBuild<'_, '_, '_> {
             }
         }
         for (number, scope) in self.program.scopes.iter().enumerate() {
-            if let (true, Some(event)) = (used[number], scope.event) {
+            if let (true, Some(event)) = (uses[number].at_event, scope.event) {
                 self.program.by_event[event as usize].push(number as u32);
                 self.program.events |= event.bit();
                 if let Some(ms) = scope.idle_ms {
@@ -223,36 +222,19 @@ impl FilterBuild<'_, '_, '_> {
                 }
             }
         }
-        for (name, span) in std::mem::take(&mut self.used_groups) {
-            let group = self
-                .program
-                .groups
-                .iter()
-                .find(|group| *group.name == *name);
-            match group {
-                Some(group) => group
-                    .scopes
-                    .iter()
-                    .for_each(|scope| used[*scope as usize] = true),
-                None => {
-                    let message = format!("otel-group '{name}' is not defined.");
-                    self.settle(Err(Fault::new(span, message)));
-                }
+        for group in &self.program.groups {
+            for scope in &group.scopes {
+                uses[*scope as usize].in_group = true;
             }
         }
-        let headers = self
-            .declared
-            .sections("otel-scope")
-            .map(|section| Line::new(&section.header));
-        let unused: Vec<_> = headers
-            .zip(&used)
-            .filter(|(_, used)| !**used)
-            .map(|(line, _)| line)
-            .collect();
-        for line in unused {
-            let message = format!("otel-scope '{}' is not used.", line.arg(1));
-            self.settle(Err(line.fault(1, message).as_warning()));
+        let groups = &self.program.groups;
+        let missing = |(name, _): &&(String, Span)| !groups.iter().any(|one| *one.name == **name);
+        let missing: Vec<_> = self.used_groups.iter().filter(missing).cloned().collect();
+        for (name, span) in missing {
+            let message = format!("otel-group '{name}' is not defined.");
+            self.settle(Err(Fault::new(span, message)));
         }
+        check::check(self, &uses);
     }
 
     /// Records a fault.

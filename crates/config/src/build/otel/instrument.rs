@@ -105,6 +105,12 @@ fn create(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>, kind: Kind) -> P
     let value = value.ok_or_else(|| line.fault(end, "'instrument' expects 'value <sample>'."))?;
     let key = name.to_ascii_lowercase();
     build.scope_instruments.insert(key.clone(), value.clone());
+    let said = (
+        aggregation.is_some(),
+        bounds.is_some(),
+        description.is_some(),
+        unit.is_some(),
+    );
     let aggregation = match bounds {
         Some(bounds) => Aggregation::ExplicitHistogram(bounds),
         None => aggregation.unwrap_or(Aggregation::Default),
@@ -118,13 +124,17 @@ fn create(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>, kind: Kind) -> P
     };
     if let Some(known) = build.instruments.get(&key) {
         let other = &build.program.instruments[known.number as usize];
-        return match other.kind == made.kind {
-            true => Ok(()),
-            false => Err(line.fault(
-                1,
-                format!("instrument '{name}' is already defined with another type."),
-            )),
+        let way = std::mem::discriminant::<Aggregation>;
+        let differs = match said {
+            _ if other.kind != made.kind => "type",
+            (true, ..) if way(&other.aggregation) != way(&made.aggregation) => "aggregation",
+            (_, true, ..) if other.aggregation != made.aggregation => "aggregation",
+            (_, _, true, _) if other.description != made.description => "description",
+            (.., true) if other.unit != made.unit => "unit",
+            _ => return Ok(()),
         };
+        let message = format!("instrument '{name}' is already defined with another {differs}.");
+        return Err(line.fault(2, message));
     }
     let number = build.program.instruments.len() as u32;
     build.program.instruments.push(made);

@@ -169,7 +169,13 @@ fn rate_limit(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>) -> Parse {
         "'rate-limit' expects a number from 0.0 to 100.0.".into()
     })?;
     match text.parse::<f64>() {
-        Ok(rate) if (0.0..=100.0).contains(&rate) => build.filter.rate_percent = rate,
+        Ok(rate) if (0.0..=100.0).contains(&rate) => {
+            build.filter.rate_percent = rate;
+            if rate < 100.0 {
+                let message = "'rate-limit' below 100.0 draws streams whatever trace they belong to, and passes no context on for the others: a sampler in the exporters' file does better.";
+                return Err(line.fault(1, message).as_warning());
+            }
+        }
         _ => {
             return Err(line.fault(
                 1,

@@ -3,6 +3,7 @@
 //! A filter's file is read when the tree is ([`files`]); a filter is opened before the statements of its proxy, whose rules
 //! name its groups, and compiled after them, for its conditions name the ACLs of its proxy.
 
+pub mod check;
 pub mod files;
 mod filter;
 mod group;
@@ -68,7 +69,7 @@ impl Declared {
 /// The words of a `filter opentelemetry` line.
 pub struct Words<'a> {
     /// `id`
-    pub id: Option<&'a str>,
+    pub id: Option<(usize, &'a str)>,
     /// `config`
     pub config: (usize, &'a str),
     /// The third name.
@@ -89,7 +90,7 @@ pub fn words<'a>(line: &Line<'a>) -> Parse<Option<Words<'a>>> {
                 let value =
                     line.need(at + 1, || format!("'{word}' expects a name as argument."))?;
                 let twice = match word {
-                    "id" => id.replace(value).is_some(),
+                    "id" => id.replace((at + 1, value)).is_some(),
                     _ => config.replace((at + 1, value)).is_some(),
                 };
                 if twice {
@@ -137,13 +138,13 @@ impl ProxyBuild<'_, '_> {
                 continue;
             };
             let (_, file) = words.config;
-            let id = words.id.unwrap_or(ID_DEFAULT);
+            let (at, id) = words.id.unwrap_or((1, ID_DEFAULT));
             let Some(tree) = self.shared.filter_files.get(file) else {
                 continue;
             };
             self.filters.push(Declared {
                 id: id.to_owned(),
-                span: line.span(0),
+                span: line.span(at),
                 file: file.to_owned(),
                 tree,
                 section: words.section.unwrap_or(id).to_owned(),
