@@ -228,7 +228,7 @@ impl EpollDriver {
         while !engine.is_finished() {
             let timeout_ms = self.wait_ms(engine);
             let count = self.epoll.wait(&mut events, timeout_ms)?;
-            self.now = sys::now();
+            self.now = sys::now_after(self.now);
             if self.retry_accept_ms.is_some_and(|at| self.now.ms() >= at) {
                 self.retry_accept_ms = None;
                 self.arm_listeners();
