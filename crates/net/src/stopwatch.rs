@@ -46,13 +46,13 @@ impl Stopwatch {
         if self.counts {
             return self.start_counted();
         }
-        self.round = sys::now();
+        self.round = sys::now_after(self.round);
         self.round
     }
 
     fn start_counted(&mut self) -> Now {
         let before = sys::counter();
-        let round = sys::now();
+        let round = sys::now_after(self.round);
         let ticks = sys::counter();
         if ticks.wrapping_sub(before) > TICKS_APART_MAX {
             // Something came in between, and nobody knows where: the last round's pair is the better one.

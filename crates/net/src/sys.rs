@@ -724,6 +724,25 @@ pub fn now() -> crate::Now {
     }
 }
 
+/// The wall clock may be so far, in nanoseconds, from where the monotonic one says that it is.
+const WALL_APART_NS_MAX: u64 = 100_000;
+
+/// The time now. The wall clock goes on from `before` as the monotonic one does, as long as it was not set: two moments have
+/// the same distance on both, whatever passes between the two readings.
+#[must_use]
+pub fn now_after(before: crate::Now) -> crate::Now {
+    going_on(before, now())
+}
+
+fn going_on(before: crate::Now, now: crate::Now) -> crate::Now {
+    let passed_ns = now.mono_ns.saturating_sub(before.mono_ns);
+    let wall_ns = before.wall_ns.saturating_add(passed_ns);
+    match wall_ns.abs_diff(now.wall_ns) <= WALL_APART_NS_MAX {
+        true => crate::Now { wall_ns, ..now },
+        false => now,
+    }
+}
+
 /// Whether the kernel tells the time by the counter that [`counter`] reads.
 #[must_use]
 pub fn clock_is_counter() -> bool {
@@ -837,4 +856,27 @@ pub fn thread_cpu_ns() -> u64 {
 #[must_use]
 pub fn process_cpu_ns() -> u64 {
     clock(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Now;
+
+    #[test]
+    fn the_wall_clock_goes_on_until_it_is_set() {
+        let at = |mono_ns, wall_ns| Now { mono_ns, wall_ns };
+        let before = at(1_000_000, 50_000_000);
+        for late in [0, 1, 100_000] {
+            let now = going_on(before, at(3_000_000, 52_000_000 + late));
+            assert_eq!(now, at(3_000_000, 52_000_000));
+        }
+        assert_eq!(
+            going_on(before, at(3_000_000, 51_900_000)).wall_ns,
+            52_000_000
+        );
+        for set in [at(3_000_000, 52_100_001), at(3_000_000, 0)] {
+            assert_eq!(going_on(before, set), set);
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Lives whose streams are traced: the files of their filters, and what must hold of everything that comes out.
 
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex};
 
 use opentelemetry_proto::tonic::logs::v1::ScopeLogs;
 use opentelemetry_proto::tonic::trace::v1::ScopeSpans;
@@ -151,9 +151,20 @@ fn lines_of(id: &str, at: usize, event: Event) -> String {
     text + &format!(" otel-event {}{condition}\n", event.name())
 }
 
+/// By configuration and filter: spans that were encoded in all lives.
+static ENCODED: Mutex<BTreeMap<(&str, usize), u64>> = Mutex::new(BTreeMap::new());
+
+/// Filters that recorded nothing in any life, though they were there.
+pub fn idle() -> Vec<(&'static str, usize)> {
+    let encoded = ENCODED.lock().expect("no panic holds it");
+    let idle = encoded.iter().filter(|(_, spans)| **spans == 0);
+    idle.map(|(filter, _)| *filter).collect()
+}
+
 /// Where the filters of a life export to.
 #[derive(Debug, Default)]
 pub struct Exports {
+    setup: &'static str,
     /// By filter: a queue for spans, one for log records.
     queues: Vec<[Arc<Queue>; 2]>,
     metrics: Vec<Arc<Shared>>,
@@ -161,8 +172,11 @@ pub struct Exports {
 
 impl Exports {
     /// Connects all filters. `batch_records`: how many records a worker hands over at once.
-    pub fn connect(running: &mut Running, batch_records: u32) -> Exports {
-        let mut exports = Exports::default();
+    pub fn connect(setup: &'static str, running: &mut Running, batch_records: u32) -> Exports {
+        let mut exports = Exports {
+            setup,
+            ..Exports::default()
+        };
         for number in 0..running.config.otel.len() {
             let limits = QueueLimits {
                 records_max: 1 << 20,
@@ -206,6 +220,9 @@ impl Exports {
     pub fn check(&self) -> Result<(), String> {
         for (filter, [spans, logs]) in self.queues.iter().enumerate() {
             let spans = (spans.as_ref(), spans_hold(spans)?);
+            let mut all = ENCODED.lock().expect("no panic holds it");
+            *all.entry((self.setup, filter)).or_default() += spans.1;
+            drop(all);
             let logs = (logs.as_ref(), logs_hold(logs)?);
             for (queue, encoded) in [spans, logs] {
                 let account = &queue.account;

@@ -324,6 +324,6 @@ fn own_running(setup: &Setup, random: &mut Random) -> (Arc<Running>, Exports) {
         return (Arc::clone(&setup.running), Exports::default());
     };
     let mut running = load_running(text);
-    let exports = Exports::connect(&mut running, random.pick(&[1, 16, 10_000]));
+    let exports = Exports::connect(setup.name, &mut running, random.pick(&[1, 16, 10_000]));
     (Arc::new(running), exports)
 }

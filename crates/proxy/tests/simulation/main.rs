@@ -88,4 +88,7 @@ fn lives() {
         failures.collect()
     });
     assert!(failures.is_empty(), "{}", failures.join("\n"));
+    if seeds >= SEEDS {
+        assert_eq!(filters::idle(), [], "filters that recorded nothing");
+    }
 }

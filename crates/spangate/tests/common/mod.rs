@@ -4,6 +4,7 @@
 
 pub mod http;
 pub mod origin;
+pub mod otlp;
 pub mod sys;
 
 use std::fs;

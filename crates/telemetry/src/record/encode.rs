@@ -83,12 +83,15 @@ impl Trace {
             if let Some(policy) = kept.policy {
                 bytes(out, 9, policy);
             }
+            dropped(out, 10, span.dropped.attributes);
             if span.first_event != 0 {
                 self.events(program, out, span.first_event);
             }
+            dropped(out, 12, span.dropped.events);
             if span.first_link != 0 {
                 self.links(program, out, span.first_link);
             }
+            dropped(out, 14, span.dropped.links);
             if span.status as u8 != 0 || !span.status_text.is_empty() {
                 message(out, 15, |out| {
                     self.text(out, 2, span.status_text);
@@ -151,6 +154,7 @@ impl Trace {
                 out.push(0x12);
                 out.extend_from_slice(&program.texts[usize::from(event.name)][1..]);
                 self.attributes(program, out, 3, event.first_attribute);
+                dropped(out, 4, event.attributes_dropped);
             });
             next = event.next;
         }
@@ -164,6 +168,7 @@ impl Trace {
                 out.extend_from_slice(&identity(1, &link.to));
                 self.text(out, 3, link.state);
                 self.attributes(program, out, 4, link.first_attribute);
+                dropped(out, 5, link.attributes_dropped);
                 let remote = if link.to.remote { IS_REMOTE } else { 0 };
                 fixed32(out, 6, u32::from(link.to.flags) | HAS_IS_REMOTE | remote);
             });
@@ -180,6 +185,7 @@ impl Trace {
             bytes(out, 3, severity_text(line.severity).as_bytes());
             message(out, 5, |out| utf8(out, 1, self.arena.get(log.body)));
             self.attributes(program, out, 6, log.first_attribute);
+            dropped(out, 7, log.attributes_dropped);
             if log.span.is_valid() {
                 // What is not sampled has none, as every encoder has it.
                 if log.span.flags != 0 {
@@ -252,6 +258,14 @@ fn kind_and_times(span: &Span, lasted_ns: u64) -> [u8; 20] {
     fields[11] = 0x41;
     fields[12..].copy_from_slice(&(start + lasted_ns).to_le_bytes());
     fields
+}
+
+/// How many there was no room for.
+#[inline]
+fn dropped(out: &mut Vec<u8>, field: u32, count: u16) {
+    if count > 0 {
+        uint(out, field, u64::from(count));
+    }
 }
 
 /// A field of type `string`: bytes that are no UTF-8 are replaced, for a receiver refuses the whole request else.

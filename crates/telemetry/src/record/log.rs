@@ -18,6 +18,7 @@ pub struct Log {
     pub body: Text,
     pub(super) first_attribute: Next,
     pub(super) last_attribute: Next,
+    pub(super) attributes_dropped: u16,
 }
 
 impl Log {
@@ -38,6 +39,7 @@ impl Log {
             body,
             first_attribute: 0,
             last_attribute: 0,
+            attributes_dropped: 0,
         }
     }
 }

@@ -72,6 +72,15 @@ pub struct Span {
     last_event: Next,
     first_link: Next,
     last_link: Next,
+    dropped: Dropped,
+}
+
+/// What a span had no room for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Dropped {
+    attributes: u16,
+    events: u16,
+    links: u16,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +97,7 @@ struct SpanEvent {
     wall_ns: u64,
     first_attribute: Next,
     last_attribute: Next,
+    attributes_dropped: u16,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +107,7 @@ struct SpanLink {
     state: Text,
     first_attribute: Next,
     last_attribute: Next,
+    attributes_dropped: u16,
 }
 
 /// A context that came from elsewhere.
@@ -291,6 +302,7 @@ impl Trace {
             last_event: 0,
             first_link: 0,
             last_link: 0,
+            dropped: Dropped::default(),
         });
         if let Some(open) = self.open.get_mut(usize::from(name)) {
             *open = place as u16 + 1;
@@ -339,22 +351,30 @@ impl Trace {
             ..
         } = self;
         let full = attributes.len() + events.len() + links.len() + logs.len() >= DETAILS_MAX;
-        let (first, last) = match owner {
+        let (first, last, dropped) = match owner {
             Owner::Span(span) => {
                 let span = &mut spans[span];
-                (&mut span.first_attribute, &mut span.last_attribute)
+                let dropped = &mut span.dropped.attributes;
+                (&mut span.first_attribute, &mut span.last_attribute, dropped)
             }
             Owner::Event(event) => {
                 let event = &mut events[event as usize];
-                (&mut event.first_attribute, &mut event.last_attribute)
+                let dropped = &mut event.attributes_dropped;
+                (
+                    &mut event.first_attribute,
+                    &mut event.last_attribute,
+                    dropped,
+                )
             }
             Owner::Link(link) => {
                 let link = &mut links[link as usize];
-                (&mut link.first_attribute, &mut link.last_attribute)
+                let dropped = &mut link.attributes_dropped;
+                (&mut link.first_attribute, &mut link.last_attribute, dropped)
             }
             Owner::Log(log) => {
                 let log = &mut logs[log as usize];
-                (&mut log.first_attribute, &mut log.last_attribute)
+                let dropped = &mut log.attributes_dropped;
+                (&mut log.first_attribute, &mut log.last_attribute, dropped)
             }
         };
         let mut next = *first;
@@ -367,6 +387,7 @@ impl Trace {
             next = there.next;
         }
         if full {
+            *dropped = dropped.saturating_add(1);
             return;
         }
         attributes.push(Attribute {
@@ -391,6 +412,8 @@ impl Trace {
     /// Adds an event to a span.
     pub fn event(&mut self, span: SpanIndex, name: TextId, wall_ns: u64) -> Option<u32> {
         if self.is_full() {
+            let dropped = &mut self.spans[span].dropped.events;
+            *dropped = dropped.saturating_add(1);
             return None;
         }
         self.events.push(SpanEvent {
@@ -399,6 +422,7 @@ impl Trace {
             wall_ns,
             first_attribute: 0,
             last_attribute: 0,
+            attributes_dropped: 0,
         });
         let place = self.events.len() as u32;
         let span = &mut self.spans[span];
@@ -413,6 +437,8 @@ impl Trace {
     /// Links a span to another one.
     pub fn link(&mut self, span: SpanIndex, to: SpanContext, state: Text) -> Option<u32> {
         if self.is_full() {
+            let dropped = &mut self.spans[span].dropped.links;
+            *dropped = dropped.saturating_add(1);
             return None;
         }
         self.links.push(SpanLink {
@@ -421,6 +447,7 @@ impl Trace {
             state,
             first_attribute: 0,
             last_attribute: 0,
+            attributes_dropped: 0,
         });
         let place = self.links.len() as u32;
         let span = &mut self.spans[span];

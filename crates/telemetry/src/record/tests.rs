@@ -435,14 +435,35 @@ fn a_stream_has_so_many_details() {
     assert_eq!(events + links + logs, DETAILS_MAX);
     assert_eq!(trace.log_count(), logs);
     assert_eq!(trace.logs_dropped, 100);
-    // No new attribute has room; one that is there is replaced all the same.
-    trace.attribute(Owner::Span(span), 0, Evaluated::Int(1));
+    // No attribute has room, wherever it is.
+    for owner in [Owner::Span(span), Owner::Event(0), Owner::Link(0)] {
+        trace.attribute(owner, 0, Evaluated::Int(1));
+    }
+    trace.attribute(Owner::Log(0), 0, Evaluated::Int(1));
     let mut out = Outbox::default();
     trace.encode(&program, Kept::default(), 9, &mut out);
-    let decoded = ScopeSpans::decode(&out.spans.bytes[..]).expect("spans");
-    assert_eq!(decoded.spans[0].attributes, []);
-    assert_eq!(decoded.spans[0].events.len(), events);
-    assert_eq!(decoded.spans[0].links.len(), links);
+    let spans = ScopeSpans::decode(&out.spans.bytes[..]).expect("spans");
+    assert!(spans.encode_to_vec() == out.spans.bytes);
+    let decoded = &spans.spans[0];
+    assert_eq!(
+        (
+            decoded.attributes.len(),
+            decoded.events.len(),
+            decoded.links.len()
+        ),
+        (0, events, links)
+    );
+    let dropped = [
+        decoded.dropped_attributes_count,
+        decoded.dropped_events_count,
+        decoded.dropped_links_count,
+        decoded.events[0].dropped_attributes_count,
+        decoded.links[0].dropped_attributes_count,
+    ];
+    assert_eq!(dropped, [1, 100, 100, 1, 1]);
+    let records = ScopeLogs::decode(&out.logs.bytes[..]).expect("log records");
+    assert!(records.encode_to_vec() == out.logs.bytes);
+    assert_eq!(records.log_records[0].dropped_attributes_count, 1);
     assert_eq!(out.logs.records as usize, logs);
 }
 
@@ -463,6 +484,7 @@ fn a_full_stream_still_replaces_attributes() {
         decoded.spans[0].attributes,
         [model::pair(KEYS[0], &Tell::Int(2))]
     );
+    assert_eq!(decoded.spans[0].dropped_attributes_count, 1);
 }
 
 #[test]
