@@ -117,8 +117,8 @@ frontend web
   streams      : 4 attached, 0 passed by rate, 1 passed while disabled, 0 stopped
   errors       : 0 hard, 3 soft, 0 lines suppressed
   pipeline     : traces ostream {out}
-    records    : 3 started, 0 exported, 0 lost, 3 waiting, 0 in flight
-    lost       : 0 sampled_out, 0 stream_limit, 0 queue_full, 0 export_failed, 0 rejected, 0 shutdown
+    records    : 3 started, 0 exported, 0 sampled out, 0 lost, 3 waiting, 0 in flight
+    lost       : 0 stream_limit, 0 queue_full, 0 export_failed, 0 rejected, 0 shutdown
     queue      : 3 of 100 records, "
     );
     assert!(waiting.starts_with(&expected), "{waiting}\n{expected}");
@@ -127,8 +127,8 @@ frontend web
     assert_eq!(ask(&path, "flush @f"), "filter 'f' : flushed\n\n");
     let flushed = ask(&path, "status @f");
     for line in [
-        "    records    : 3 started, 3 exported, 0 lost, 0 waiting, 0 in flight\n",
-        "    records    : 4 started, 4 exported, 0 lost, 0 waiting, 0 in flight\n",
+        "    records    : 3 started, 3 exported, 0 sampled out, 0 lost, 0 waiting, 0 in flight\n",
+        "    records    : 4 started, 4 exported, 0 sampled out, 0 lost, 0 waiting, 0 in flight\n",
         "    last taken : 0 s ago\n",
     ] {
         assert!(flushed.contains(line), "{line} in {flushed}");

@@ -140,6 +140,13 @@ fn filters() {
             .into_iter()
             .map(|(config, expected)| (config, injects.clone(), expected)),
     );
+    let others = format!(
+        "{injects}[g]\n{}",
+        injects[4..].replace("inject x", "inject X")
+    );
+    let both = line("filter opentelemetry id g config OTEL_CFG");
+    let fault = Refused("'X' is already injected by filter 'f' of this proxy.", "X");
+    check([(&both[..], others, fault)].into_iter());
     let asks = line("http-request set-header x %[otel.context(c)]");
     assert!(printed(&asks, OTEL).contains("[WARNING]  (1) : config : otel.context(c) : no filter"));
 }

@@ -116,6 +116,13 @@ fn scopes() {
         ),
         ("inject x", Taken),
         ("inject x use-vars use-headers", Taken),
+        (
+            "inject Ctx-X use-vars",
+            Warned(
+                "'inject' : the variables of 'Ctx-X' are called txn.ctxDx.*.",
+                "Ctx-X",
+            ),
+        ),
         ("inject - b3 w3c", Taken),
         (
             "inject x use-vars use-vars",

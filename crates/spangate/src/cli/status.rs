@@ -96,16 +96,18 @@ fn title(proxy: &Proxy) -> String {
 fn pipeline(out: &mut String, pipeline: &Pipeline) -> std::fmt::Result {
     let (queue, health) = (&pipeline.queue, &pipeline.health);
     let account = &queue.account;
-    let lost: u64 = Loss::ALL.iter().map(|why| account.lost(*why)).sum();
+    let sampled = account.lost(Loss::SampledOut);
+    // What was not to be kept is not lost.
+    let causes = Loss::ALL.iter().filter(|why| **why != Loss::SampledOut);
+    let lost: u64 = causes.clone().map(|why| account.lost(*why)).sum();
     let (started, exported, flying) = (account.started(), account.exported(), account.in_flight());
     // The counters are read one after the other, while others count.
-    let waiting = started.saturating_sub(exported + lost + flying);
+    let waiting = started.saturating_sub(exported + sampled + lost + flying);
     writeln!(out, "  pipeline     : {}", health.name())?;
     writeln!(
         out,
-        "    records    : {started} started, {exported} exported, {lost} lost, {waiting} waiting, {flying} in flight"
+        "    records    : {started} started, {exported} exported, {sampled} sampled out, {lost} lost, {waiting} waiting, {flying} in flight"
     )?;
-    let causes = Loss::ALL.iter();
     let causes = causes.map(|why| format!("{} {}", account.lost(*why), why.name()));
     let causes: Vec<String> = causes.collect();
     writeln!(out, "    lost       : {}", causes.join(", "))?;

@@ -17,6 +17,8 @@ pub struct Seen {
     injecting: Vec<(String, String)>,
     /// Something writes the fields that everyone knows.
     writes_bare: bool,
+    /// Injected names in lower case: of which filter, at which line.
+    names: HashMap<String, (String, u32)>,
 }
 
 /// How a scope is used.
@@ -31,6 +33,10 @@ pub struct Use {
 impl Use {
     fn is_any(self) -> bool {
         self.at_event || self.in_group
+    }
+
+    fn runs(self, section: &Section) -> bool {
+        self.in_group || self.at_event && has_event(section)
     }
 }
 
@@ -70,7 +76,13 @@ pub fn check(build: &mut FilterBuild<'_, '_, '_>, uses: &[Use]) {
     for section in used() {
         events(build, section, &mut faults);
     }
-    roots(declared, used(), &mut faults);
+    variables(used(), &mut faults);
+    let runs = scopes
+        .iter()
+        .zip(uses)
+        .filter(|(section, of)| of.runs(section));
+    let runs = runs.map(|(section, _)| *section);
+    roots(declared, runs, &mut faults);
     injects(build, used(), &mut faults);
     if build.program.require_context && !lines(used(), "extract").any(|_| true) {
         let message = "'require-context' needs an 'extract' in a scope that is used.";
@@ -138,19 +150,18 @@ fn groups(build: &FilterBuild<'_, '_, '_>, faults: &mut Faults) {
     }
 }
 
+fn has_event(section: &Section) -> bool {
+    let mut lines = section.statements.iter();
+    lines.any(|line| line.keyword() == "otel-event")
+}
+
 fn unused(section: &Section, of: Use, faults: &mut Faults) {
     let line = Line::new(&section.header);
-    let has_event = || {
-        section
-            .statements
-            .iter()
-            .any(|line| line.keyword() == "otel-event")
-    };
     let why = match of {
         Use {
             at_event: true,
             in_group: false,
-        } if !has_event() => "has no 'otel-event': it never runs",
+        } if !has_event(section) => "has no 'otel-event': it never runs",
         of if of.is_any() => return,
         _ => "is not used",
     };
@@ -249,36 +260,63 @@ fn injects<'t>(
 ) {
     let declared = build.declared;
     let seen = &mut build.proxy.otel_seen;
-    let mut names: HashMap<String, u32> = HashMap::new();
-    let mut any = false;
-    for line in lines(used, "inject") {
-        any = true;
-        let name = line.arg(1);
-        let place = line.span(1).line;
-        if carrier(&line) == Carried::Bare && std::mem::replace(&mut seen.writes_bare, true) {
-            let message = "'inject' : another one of this proxy writes the same headers; the last that runs counts.";
-            faults.push(line.fault(1, message).as_warning());
-        } else if name != "-"
-            && let Some(known) = names.insert(name.to_ascii_lowercase(), place)
-        {
-            let message = format!(
-                "'inject' : '{name}' is already injected at line {known}; the last that runs counts."
-            );
-            faults.push(line.fault(1, message).as_warning());
-        }
-    }
-    if !any {
-        return;
-    }
+    let lines: Vec<Line<'_>> = lines(used, "inject").collect();
     let section = (declared.file.clone(), declared.section.clone());
-    if seen.injecting.contains(&section) {
+    if !lines.is_empty() && seen.injecting.contains(&section) {
         let message = format!(
             "filter '{}' : another filter of this proxy uses [{}] of '{}', which injects.",
             declared.id, declared.section, declared.file
         );
         faults.push(Fault::new(declared.span.clone(), message));
-    } else {
-        seen.injecting.push(section);
+        return;
+    }
+    seen.injecting.push(section);
+    for line in lines {
+        let name = line.arg(1);
+        let carried = carrier(&line);
+        if carried == Carried::Bare && std::mem::replace(&mut seen.writes_bare, true) {
+            let message = "'inject' : another one of this proxy writes the same headers; the last that runs counts.";
+            faults.push(line.fault(1, message).as_warning());
+            continue;
+        }
+        // Its name follows from the event.
+        if name == "-" {
+            continue;
+        }
+        let place = (declared.id.clone(), line.span(1).line);
+        let known = seen.names.insert(name.to_ascii_lowercase(), place);
+        faults.extend(known.map(|(id, at)| match id == declared.id {
+            true => {
+                let message = format!("'inject' : '{name}' is already injected at line {at}; the last that runs counts.");
+                line.fault(1, message).as_warning()
+            }
+            false => {
+                let message = format!("'inject' : '{name}' is already injected by filter '{id}' of this proxy.");
+                line.fault(1, message)
+            }
+        }));
+    }
+}
+
+/// Names of variables have no dashes and no capitals: those of contexts are changed, and who reads them must know.
+fn variables<'t>(used: impl Iterator<Item = &'t Section> + Clone, faults: &mut Faults) {
+    for keyword in ["extract", "inject"] {
+        for line in lines(used.clone(), keyword) {
+            let vars = line
+                .words()
+                .iter()
+                .skip(2)
+                .any(|word| word.text == "use-vars");
+            let name = line.arg(1);
+            let changed = |byte: u8| byte == b'-' || byte.is_ascii_uppercase();
+            if vars && name != "-" && name.bytes().any(changed) {
+                let message = format!(
+                    "'{keyword}' : the variables of '{name}' are called txn.{}.*.",
+                    name.to_ascii_lowercase().replace('-', "D")
+                );
+                faults.push(line.fault(1, message).as_warning());
+            }
+        }
     }
 }
 
