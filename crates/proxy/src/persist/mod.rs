@@ -119,8 +119,11 @@ impl Core {
         if stream.txn.is_http {
             return Step::Go(Phase::PrepareRequest);
         }
-        self.trace(cx, stream, Event::TcpRdpCookieRequest);
-        self.trace(cx, stream, Event::ProcessStickingRulesRequest);
+        let events = [
+            Event::TcpRdpCookieRequest,
+            Event::ProcessStickingRulesRequest,
+        ];
+        self.trace_all(cx, stream, events);
         Step::Go(Phase::SelectServer)
     }
 

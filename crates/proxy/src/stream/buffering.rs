@@ -14,8 +14,8 @@ use crate::running::deadline;
 impl Core {
     /// `option http-buffer-request` of the frontend.
     pub fn frontend_body<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
-        self.trace(cx, stream, Event::HttpWaitRequest);
-        self.trace(cx, stream, Event::HttpBodyRequest);
+        let events = [Event::HttpWaitRequest, Event::HttpBodyRequest];
+        self.trace_all(cx, stream, events);
         let wanted = cx
             .running
             .proxy(stream.frontend)

@@ -391,9 +391,12 @@ impl Core {
         let retry_on = &backend.retry_on;
         stream.retriable =
             retry_on.keeps_requests() && !stream.retried_never && !stream.wants_tunnel;
-        self.trace(cx, stream, Event::TcpRdpCookieRequest);
-        self.trace(cx, stream, Event::ProcessStickingRulesRequest);
-        self.trace(cx, stream, Event::HttpHeadersRequest);
+        let events = [
+            Event::TcpRdpCookieRequest,
+            Event::ProcessStickingRulesRequest,
+            Event::HttpHeadersRequest,
+        ];
+        self.trace_all(cx, stream, events);
         Step::Go(Phase::SelectServer)
     }
 }

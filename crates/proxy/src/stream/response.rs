@@ -209,9 +209,12 @@ impl Core {
 
     /// `http-response` of the backend, then of the frontend.
     pub fn response_rules<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) -> Step {
-        self.trace(cx, stream, Event::HttpWaitResponse);
-        self.trace(cx, stream, Event::ProcessStoreRulesResponse);
-        self.trace(cx, stream, Event::HttpResponse);
+        let events = [
+            Event::HttpWaitResponse,
+            Event::ProcessStoreRulesResponse,
+            Event::HttpResponse,
+        ];
+        self.trace_all(cx, stream, events);
         let resumed = stream.waiting_rule.map(|(proxy, _)| proxy);
         let content = &cx.running.proxy(stream.backend).tcp_response_content;
         if !content.is_empty() && resumed.is_none() {

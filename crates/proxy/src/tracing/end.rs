@@ -31,6 +31,9 @@ impl Core {
     /// A stream ends.
     #[inline(always)]
     pub fn trace_end<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        if !cx.running.tracing.any {
+            return;
+        }
         if !stream.tracing.attached.is_empty() {
             self.end_traces(cx, stream);
         } else if !stream.tracing.begun && stream.txn.bytes_in > 0 {

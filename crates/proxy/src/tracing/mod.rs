@@ -76,17 +76,37 @@ impl Core {
         }
     }
 
+    /// It comes to several at once, in this order.
+    #[inline(always)]
+    pub fn trace_all<D: Driver, const N: usize>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &mut Stream,
+        events: [Event; N],
+    ) {
+        let any = events.iter().fold(0, |set, event| set | event.bit());
+        if stream.tracing.events & any != 0 {
+            for event in events {
+                self.trace(cx, stream, event);
+            }
+        }
+    }
+
     /// A stream begins: the frontend's filters take it or leave it.
     #[inline(always)]
     pub fn trace_begin<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
-        let filters = &cx.running.tracing.of_frontend[stream.frontend];
-        if !filters.is_empty() && !stream.tracing.begun {
-            stream.tracing.begun = true;
-            self.attach_filters(cx, stream, filters, false);
-            self.trace_request(cx, stream);
-            self.trace(cx, stream, Event::StreamStart);
-            self.trace(cx, stream, Event::ClientSessionStart);
+        if cx.running.tracing.any && !stream.tracing.begun {
+            self.ask_filters(cx, stream);
         }
+    }
+
+    fn ask_filters<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
+        stream.tracing.begun = true;
+        let filters = &cx.running.tracing.of_frontend[stream.frontend];
+        self.attach_filters(cx, stream, filters, false);
+        self.trace_request(cx, stream);
+        let events = [Event::StreamStart, Event::ClientSessionStart];
+        self.trace_all(cx, stream, events);
     }
 
     /// `option tracing`: the request's span begins.
@@ -150,9 +170,15 @@ impl Core {
     /// A stream has its backend, whose filters take it or leave it.
     #[inline(always)]
     pub fn trace_backend<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
-        let filters = &cx.running.tracing.of_backend[stream.backend];
+        if cx.running.tracing.any {
+            self.ask_backend_filters(cx, stream);
+        }
+    }
+
+    fn ask_backend_filters<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
         let switched = stream.backend != stream.frontend;
-        if !filters.is_empty() && switched {
+        if switched {
+            let filters = &cx.running.tracing.of_backend[stream.backend];
             self.attach_filters(cx, stream, filters, true);
         }
         self.trace(cx, stream, Event::BackendSet);
@@ -165,8 +191,8 @@ impl Core {
     #[inline(always)]
     pub fn trace_server<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
         stream.tracing.server_began = true;
-        self.trace(cx, stream, Event::ServerSessionStart);
-        self.trace(cx, stream, Event::TcpResponse);
+        let events = [Event::ServerSessionStart, Event::TcpResponse];
+        self.trace_all(cx, stream, events);
     }
 
     fn attach_filters<D: Driver>(
@@ -257,8 +283,18 @@ impl Core {
         at: Now,
     ) {
         let program = &cx.running.config.otel[attached.filter].program;
-        for scope in program.scopes_of(event) {
-            self.trace_scope(cx, stream, attached, *scope, (event.direction(), at));
+        let direction = event.direction();
+        for number in program.scopes_of(event) {
+            let scope = &program.scopes[*number as usize];
+            let is_run = scope.is_plain && !attached.stopped && {
+                let head = cx.running.tracing.filters[attached.filter].head();
+                let ids = &mut self.tracing.ids;
+                let trace = &mut attached.trace;
+                trace.run_plain(scope, direction, at, (ids, head))
+            };
+            if !is_run {
+                self.trace_scope(cx, stream, attached, *number, (direction, at));
+            }
         }
         if attached.trace.spans().len() >= SETTLE_SPANS {
             self.settle_trace(cx, attached);

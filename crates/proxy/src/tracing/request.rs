@@ -7,7 +7,7 @@ use net::{Addr, Driver, Now};
 use telemetry::program::http::{Key, span_name};
 use telemetry::program::{Direction, Evaluated, SpanKind, StatusCode};
 use telemetry::propagation;
-use telemetry::record::{Arena, Head, Owner, Parent, SpanIndex};
+use telemetry::record::{Arena, Owner, Parent, SpanIndex};
 
 use super::Attached;
 use super::carry::from_format;
@@ -114,11 +114,7 @@ impl Core {
             state: found.state,
             baggage: found.baggage,
         });
-        let head = Head {
-            sampler: &filter.export.sampler,
-            outcome: filter.outcome,
-            honours_parent: filter.honours_parent,
-        };
+        let head = filter.head();
         let began = stream.txn.timing.request_start.unwrap_or(cx.now());
         // What was not understood has no method.
         let was_read = !stream.txn.request_line.is_empty();
@@ -171,11 +167,7 @@ impl Core {
         // One that failed without a word.
         end_try(attached, stream, at, None);
         let filter = &cx.running.tracing.filters[attached.filter];
-        let head = Head {
-            sampler: &filter.export.sampler,
-            outcome: filter.outcome,
-            honours_parent: filter.honours_parent,
-        };
+        let head = filter.head();
         let parent = attached.trace.span(server);
         let parent = Parent {
             context: parent.context,

@@ -6,7 +6,7 @@ use telemetry::context::SpanContext;
 use telemetry::program::{
     Direction, Evaluated, EventLines, LogLine, Program, SpanLine, TextId, Time,
 };
-use telemetry::record::{Arena, Head, Log, Owner, SpanIndex, Text, key_value};
+use telemetry::record::{Arena, Log, Owner, SpanIndex, Text, key_value};
 
 use super::Attached;
 use super::fault::Cause;
@@ -127,12 +127,7 @@ impl Core {
                     };
                     return self.trace_fault(cx, stream, attached, cause);
                 }
-                let filter = &cx.running.tracing.filters[attached.filter];
-                let head = Head {
-                    sampler: &filter.export.sampler,
-                    outcome: filter.outcome,
-                    honours_parent: filter.honours_parent,
-                };
+                let head = cx.running.tracing.filters[attached.filter].head();
                 let ids = &mut self.tracing.ids;
                 let started = trace.start_span(
                     line.name,

@@ -8,6 +8,7 @@ use sample::{VarRef, VarScope};
 use telemetry::metrics::Instruments;
 use telemetry::program::ContextSlot;
 use telemetry::queue::Queue;
+use telemetry::record::Head;
 use telemetry::sampler::Sampler;
 
 use super::worker::Streams;
@@ -174,6 +175,8 @@ pub struct Filter {
 /// The filters of a configuration.
 #[derive(Debug, Default)]
 pub(crate) struct Filters {
+    /// There is one.
+    pub any: bool,
     /// By the index in [`Config::otel`].
     pub filters: Vec<Filter>,
     /// By proxy: the filters of the streams that begin there.
@@ -211,6 +214,7 @@ impl Filters {
         let none = |_: &config::model::Proxy| Vec::new();
         let proxies = config.proxies.iter();
         Filters {
+            any: !config.otel.is_empty(),
             filters: filters.collect(),
             of_frontend: proxies
                 .clone()
@@ -248,6 +252,16 @@ fn asked_contexts(config: &Config, filter: &config::model::OtelFilter) -> Vec<Op
 }
 
 impl Filter {
+    /// How spans' flags are found.
+    #[inline]
+    pub(crate) fn head(&self) -> Head<'_> {
+        Head {
+            sampler: &self.export.sampler,
+            outcome: self.outcome,
+            honours_parent: self.honours_parent,
+        }
+    }
+
     /// The slot of a context that expressions ask for.
     #[inline]
     pub(crate) fn asked_context(&self, context: ContextSlot) -> Option<u8> {

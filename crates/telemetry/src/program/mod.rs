@@ -110,6 +110,8 @@ pub struct Scope {
     pub stop: Vec<Option<Condition>>,
     /// It does more than to begin and to end spans ([`Program::seal`]).
     pub does_more: bool,
+    /// It begins one span at most, of which nothing is evaluated, and ends spans by their names ([`Program::seal`]).
+    pub is_plain: bool,
 }
 
 /// Lines about one thing: the first whose condition holds counts.
@@ -401,6 +403,14 @@ impl Program {
                     && scope.logs.is_empty()
                     && scope.unset_vars.is_empty()
                     && scope.stop.is_empty());
+            let bare =
+                |line: &SpanLine| !line.evaluates && line.inject.is_none() && line.links.is_empty();
+            scope.is_plain = !scope.does_more
+                && scope.condition.is_none()
+                && scope.spans.len() <= 1
+                && scope.spans.iter().all(bare)
+                && !scope.finish.is_wide()
+                && scope.finish.contexts.is_empty();
         }
     }
 

@@ -17,7 +17,7 @@ pub use outbox::{Counts, Outbox};
 use net::Now;
 
 use crate::program::{
-    ContextSlot, Direction, Evaluated, Program, SpanKind, SpanSlot, StatusCode, TextId,
+    ContextSlot, Direction, Evaluated, Program, Scope, SpanKind, SpanSlot, StatusCode, TextId,
 };
 use crate::sampler::Sampler;
 use crate::{Ids, SpanContext, SpanId, TraceId, context::SAMPLED};
@@ -308,6 +308,32 @@ impl Trace {
             *open = place as u16 + 1;
         }
         Some(place)
+    }
+
+    /// Runs a scope that is plain ([`Scope::is_plain`]). False where the parent of its span is not there: nothing was done.
+    pub fn run_plain(
+        &mut self,
+        scope: &Scope,
+        direction: Direction,
+        at: Now,
+        (ids, head): (&mut Ids, Head<'_>),
+    ) -> bool {
+        if let Some(line) = scope.spans.first()
+            && self.open_span(line.name).is_none()
+        {
+            let parent = match line.parent {
+                None => None,
+                Some(of) => match self.resolve(of) {
+                    None => return false,
+                    parent => parent,
+                },
+            };
+            self.start_span(line.name, line.kind, parent, direction, at, (ids, head));
+        }
+        for span in &scope.finish.spans {
+            self.finish(*span, at);
+        }
+        true
     }
 
     #[inline]
