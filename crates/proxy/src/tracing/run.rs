@@ -4,7 +4,7 @@ use net::{Driver, Now};
 use sample::Scope;
 use telemetry::context::SpanContext;
 use telemetry::program::{
-    Direction, Evaluated, EventLines, LogLine, Program, SpanLine, TextId, Time,
+    Direction, Evaluated, EventLines, Finish, LogLine, Program, SpanLine, TextId, Time,
 };
 use telemetry::record::{Arena, Log, Owner, SpanIndex, Text, key_value};
 
@@ -102,6 +102,11 @@ impl Core {
         });
         if stops {
             attached.trace.finish_where(None, at);
+            let all = Finish {
+                all: true,
+                ..Finish::default()
+            };
+            self.finish_contexts(cx, stream, attached, &all, direction);
             attached.stopped = true;
             self.count_stream(cx, attached.filter, |streams| &mut streams.stopped);
         }
@@ -222,7 +227,7 @@ impl Core {
         cx: &mut Cx<'_, D>,
         stream: &mut Stream,
         attached: &mut Attached,
-        finish: &telemetry::program::Finish,
+        finish: &Finish,
         (direction, at): Moment,
     ) {
         let trace = &mut attached.trace;

@@ -500,3 +500,23 @@ fn a_long_stream_hands_its_records_over() {
     );
     assert_eq!(out.account.started(), beats as u64 + 1);
 }
+
+#[test]
+fn a_stop_ends_all() {
+    let otel = scopes(&[
+        (
+            "first",
+            "span a root\n inject CTX use-headers use-vars\n otel-event on-frontend-http-request",
+        ),
+        (
+            "second",
+            "extract CTX use-headers\n span b parent CTX\n otel-stop if { path /a }\n otel-event on-switching-rules-request",
+        ),
+        ("third", "span c\n otel-event on-http-process-request"),
+    ]);
+    let script = format!(
+        "{GET}\ns1 ok\ns1 < GET /a?b=c HTTP/1.1|host: h|x-n: 7||\ns1 > {OK}hi\nc1 < {OK}hi\nquiet"
+    );
+    let out = traced("stop", &otel, "", &script);
+    assert_eq!(out.tree(), [">a", "a>b"]);
+}
