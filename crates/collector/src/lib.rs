@@ -1,0 +1,2 @@
+//! The collector: an OpenTelemetry Collector's configuration, and what runs it.
+#![forbid(unsafe_code)]
