@@ -15,5 +15,6 @@ pub mod load;
 pub mod model;
 pub mod reader;
 pub mod source;
-pub mod suggest;
 pub mod tree;
+
+pub use syntax::suggest;

@@ -7,7 +7,7 @@ use super::Signal;
 use super::check::{check_url, header};
 use super::read::Options;
 use super::tls::Tls;
-use super::tree::At;
+use syntax::yaml::At;
 
 /// Where the records of a pipeline go.
 #[derive(Clone, Debug, PartialEq)]

@@ -17,10 +17,11 @@ mod resource;
 mod sampler;
 mod signal;
 mod tls;
-mod tree;
 
 use std::cell::RefCell;
 use std::fmt;
+
+use syntax::yaml;
 
 pub use crate::account::Signal;
 pub use exporter::{
@@ -135,6 +136,23 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+impl From<yaml::Error> for Error {
+    fn from(error: yaml::Error) -> Error {
+        Error {
+            line: error.at.line,
+            column: error.at.column,
+            message: error.message,
+        }
+    }
+}
+
+/// How an `otel.yml` is read: a text without a character is as good as none.
+const RULES: yaml::Rules = yaml::Rules {
+    bytes_max: 1 << 20,
+    depth_max: 32,
+    empty_is_absent: true,
+};
+
 /// Reads the `text` of an `otel.yml`, whose path `file` stands in warnings.
 ///
 /// `context` is the second word of `config` in `otel.cfg`: the entry under each signal that counts. Where it is missing the
@@ -147,7 +165,9 @@ pub fn parse(
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<(Settings, Vec<String>), Vec<Error>> {
     let mut errors = Vec::new();
-    let Some(root) = tree::parse(text, &mut errors) else {
+    let document = yaml::parse(text, &RULES, &mut errors);
+    let errors: Vec<Error> = errors.into_iter().map(Error::from).collect();
+    let Some(yaml::Document { root, .. }) = document else {
         return Err(in_order(errors));
     };
     let notes = RefCell::new(read::Notes {

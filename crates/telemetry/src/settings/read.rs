@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::rc::Rc;
 
 use super::Error;
-use super::tree::{At, Node, Value};
+use syntax::yaml::{At, Node, Value};
 
 /// Bytes of a text; the rest is cut off.
 pub(super) const TEXT_BYTES_MAX: usize = 4095;
@@ -21,7 +21,7 @@ pub(super) struct Notes {
 impl Notes {
     /// An error, once: several signals may name one definition.
     pub(super) fn error(&mut self, at: At, message: impl Into<String>) {
-        let error = at.error(message);
+        let error = Error::from(at.error(message));
         if !self.errors.contains(&error) {
             self.errors.push(error);
         }

@@ -10,8 +10,8 @@ use super::pipeline::{processor, reader};
 use super::read::{Notes, Options};
 use super::resource;
 use super::sampler::{Sampler, sampler};
-use super::tree::{At, Node, Value};
 use super::{Histogram, Logs, Metrics, Provider, Settings, Signal, Temporality, Traces};
+use syntax::yaml::{At, Node, Value};
 
 /// Time for the last export where `flush_timeout` is not written.
 pub(super) const FLUSH_DEFAULT_MS: u32 = 5_000;
