@@ -1,2 +1,4 @@
 //! The collector: an OpenTelemetry Collector's configuration, and what runs it.
 #![forbid(unsafe_code)]
+
+pub mod config;

@@ -1,0 +1,35 @@
+//! Exporters.
+
+pub mod debug;
+pub mod file;
+mod gone;
+pub mod nop;
+pub mod otlp_grpc;
+pub mod otlp_http;
+
+use super::Entry;
+
+/// An exporter's settings.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Exporter {
+    /// `otlp_grpc`, `otlp`
+    OtlpGrpc(Box<otlp_grpc::OtlpGrpcExporter>),
+    /// `otlp_http`, `otlphttp`
+    OtlpHttp(Box<otlp_http::OtlpHttpExporter>),
+    /// `debug`, `logging`
+    Debug(debug::DebugExporter),
+    /// `file`
+    File(file::FileExporter),
+    /// `nop`: everything ends here.
+    Nop,
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    otlp_grpc::ENTRY,
+    otlp_http::ENTRY,
+    debug::ENTRY,
+    file::ENTRY,
+    nop::ENTRY,
+    gone::JAEGER,
+    gone::OPENCENSUS,
+];

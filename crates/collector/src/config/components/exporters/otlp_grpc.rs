@@ -1,0 +1,46 @@
+//! `otlp_grpc`: OTLP over gRPC.
+
+use super::Exporter;
+use crate::config::components::shared::grpc::{self, GrpcClient};
+use crate::config::components::shared::queue::{self, Queue};
+use crate::config::components::shared::retry::{self, Retry};
+use crate::config::components::{EVERY, Entry, Parse, name};
+use crate::config::options::{Kind, Opt, Section, opt};
+
+/// An exporter of OTLP over gRPC.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OtlpGrpcExporter {
+    /// The server, and how it is spoken to.
+    pub client: GrpcClient,
+    /// One call; 0: no bound.
+    pub timeout_ns: u64,
+    /// What waits before it.
+    pub queue: Option<Queue>,
+    /// What becomes of failures.
+    pub retry: Option<Retry>,
+}
+
+#[rustfmt::skip]
+const OPTIONS: &[Opt] = &[
+    opt("timeout", Kind::Duration, "5s", "one call; 0: no bound"),
+    opt("sending_queue", Kind::Section(queue::TABLE), "", "what waits before it"),
+    opt("retry_on_failure", Kind::Section(retry::TABLE), "", "what becomes of failures"),
+];
+
+pub(crate) const ENTRY: Entry = Entry {
+    names: &[name("otlp_grpc"), name("otlp")],
+    doc: "OTLP over gRPC",
+    takes: EVERY,
+    carries: EVERY,
+    options: &[grpc::CLIENT, OPTIONS],
+    parse: Parse::Exporter(parse),
+};
+
+fn parse(section: &Section<'_>) -> Exporter {
+    Exporter::OtlpGrpc(Box::new(OtlpGrpcExporter {
+        client: grpc::client(section),
+        timeout_ns: section.duration_ns("timeout"),
+        queue: queue::queue(&section.section("sending_queue")),
+        retry: retry::retry(&section.section("retry_on_failure")),
+    }))
+}

@@ -1,0 +1,68 @@
+//! `file_storage`: a folder for what must outlive the process.
+
+use super::Extension;
+use crate::config::components::exporters::file;
+use crate::config::components::{Entry, Parse, name};
+use crate::config::options::{Kind, Opt, Section, opt};
+
+/// A folder for queues and the like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileStorage {
+    /// The folder.
+    pub directory: String,
+    /// Time to wait for a file's lock.
+    pub timeout_ns: u64,
+    /// Whether each write is on the disk before it counts.
+    pub fsync: bool,
+    /// Whether the folder is made.
+    pub create_directory: bool,
+    /// And with which permissions.
+    pub directory_permissions: u32,
+}
+
+const COMPACTION_REASON: &str = "files here do not grow holes, so nothing is to be compacted";
+
+#[rustfmt::skip]
+const COMPACTION: &[Opt] = &[
+    opt("on_start", Kind::Flag, "false", "at the start"),
+    opt("on_rebound", Kind::Flag, "false", "when much has become little"),
+    opt("directory", Kind::Text, "", "folder for the work"),
+    opt("max_transaction_size", Kind::Int(0, i64::MAX), "65536", "entries moved at a time"),
+    opt("rebound_needed_threshold_mib", Kind::Int(0, i64::MAX), "100", "MiB that are much"),
+    opt("rebound_trigger_threshold_mib", Kind::Int(0, i64::MAX), "10", "MiB that are little"),
+    opt("check_interval", Kind::Duration, "5s", "time between looks"),
+    opt("cleanup_on_start", Kind::Flag, "false", "what was left is removed"),
+];
+#[rustfmt::skip]
+const OPTIONS: &[Opt] = &[
+    opt("directory", Kind::Text, "/var/lib/otelcol/file_storage", "the folder"),
+    opt("timeout", Kind::Duration, "1s", "time to wait for a file's lock"),
+    opt("fsync", Kind::Flag, "false", "each write is on the disk before it counts"),
+    opt("create_directory", Kind::Flag, "true", "the folder is made"),
+    opt("directory_permissions", Kind::Text, "0750", "and with these permissions, in octal"),
+    opt("compaction", Kind::Section(&[COMPACTION]), "", "files are made smaller").no_effect(COMPACTION_REASON),
+    opt("recreate", Kind::Flag, "false", "a broken file is begun anew"),
+];
+
+pub(crate) const ENTRY: Entry = Entry {
+    names: &[name("file_storage")],
+    doc: "a folder for queues",
+    takes: &[],
+    carries: &[],
+    options: &[OPTIONS],
+    parse: Parse::Extension(parse),
+};
+
+fn parse(section: &Section<'_>) -> Extension {
+    let directory = section.text("directory");
+    if directory.is_empty() {
+        section.error("directory", "must name a folder");
+    }
+    Extension::FileStorage(FileStorage {
+        directory,
+        timeout_ns: section.duration_ns("timeout"),
+        fsync: section.flag("fsync"),
+        create_directory: section.flag("create_directory"),
+        directory_permissions: file::permissions(section),
+    })
+}

@@ -1,0 +1,50 @@
+//! `attributes`: attributes of spans, changed.
+
+use super::Processor;
+use super::action::{self, Action};
+use super::matching::{self, Matching};
+use crate::config::components::{EVERY, Entry, Parse, TRACES, name};
+use crate::config::options::{Kind, Opt, Section, opt};
+
+/// What is done to each span that counts, in this order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attributes {
+    /// Only spans that match; none: all.
+    pub include: Option<Matching>,
+    /// But not spans that match.
+    pub exclude: Option<Matching>,
+    /// At least one.
+    pub actions: Vec<Action>,
+}
+
+#[rustfmt::skip]
+const OPTIONS: &[Opt] = &[
+    opt("actions", Kind::Sections(action::TABLE), "", "what is done, in this order (at least one)"),
+    opt("include", Kind::Maybe(matching::TABLE), "", "only spans that match"),
+    opt("exclude", Kind::Maybe(matching::TABLE), "", "but not spans that match"),
+];
+
+pub(crate) const ENTRY: Entry = Entry {
+    names: &[name("attributes")],
+    doc: "changes attributes of spans",
+    takes: EVERY,
+    carries: TRACES,
+    options: &[OPTIONS],
+    parse: Parse::Processor(parse),
+};
+
+fn parse(section: &Section<'_>) -> Processor {
+    let of = |name: &str| {
+        let section = section.maybe_filled(name);
+        section.map(|section| matching::matching(&section))
+    };
+    let attributes = Attributes {
+        include: of("include"),
+        exclude: of("exclude"),
+        actions: action::actions(section, "actions"),
+    };
+    if section.sections("actions").is_empty() {
+        section.error("actions", "must have at least one action");
+    }
+    Processor::Attributes(Box::new(attributes))
+}

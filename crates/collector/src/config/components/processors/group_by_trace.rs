@@ -1,0 +1,42 @@
+//! `groupbytrace`: spans wait until their trace is whole.
+
+use tail::settings::{Emit, GroupByTrace};
+
+use super::Processor;
+use crate::config::components::{Entry, Parse, TRACES, name};
+use crate::config::options::{Kind, Opt, Section, opt};
+
+#[rustfmt::skip]
+const OPTIONS: &[Opt] = &[
+    opt("wait_duration", Kind::Duration, "1s", "a trace goes on after this time"),
+    opt("num_traces", Kind::Int(1, i64::MAX), "1000000", "traces that wait; the oldest leaves for one more"),
+    opt("num_workers", Kind::Int(1, u32::MAX as i64), "1", "parts that the traces are spread over"),
+    opt("discard_orphans", Kind::Flag, "false", "traces without a root are dropped").refused("the Collector has not built it either"),
+    opt("store_on_disk", Kind::Flag, "false", "spans wait on disk").refused("the Collector has not built it either"),
+    opt("emit_strategy", Kind::Word(&["trace", "service"]), "trace", "what goes on together: a trace, or a service's part of it"),
+    opt("num_events", Kind::Any, "", "gone from the Collector").refused("leave it out: there is no queue of events to size"),
+];
+
+pub(crate) const ENTRY: Entry = Entry {
+    names: &[name("groupbytrace")],
+    doc: "keeps spans until their trace is whole",
+    takes: TRACES,
+    carries: TRACES,
+    options: &[OPTIONS],
+    parse: Parse::Processor(parse),
+};
+
+fn parse(section: &Section<'_>) -> Processor {
+    let settings = GroupByTrace {
+        wait_ns: section.duration_ns("wait_duration"),
+        traces_max: section.int("num_traces"),
+        workers: section.int("num_workers"),
+        discard_orphans: section.flag("discard_orphans"),
+        store_on_disk: section.flag("store_on_disk"),
+        emit: section.choice("emit_strategy", &[("trace", Emit::Trace), ("service", Emit::Service)]),
+    };
+    if settings.wait_ns > 0 && settings.wait_ns < 1_000_000 {
+        section.warn("wait_duration", "is less than a millisecond: is the unit missing?");
+    }
+    Processor::GroupByTrace(settings)
+}

@@ -1,0 +1,118 @@
+//! `include` and `exclude`: which spans count.
+
+use super::action::{AttributeValue, attribute_value};
+use crate::config::options::{Kind, Opt, Section, Table, opt, required};
+use crate::config::pattern;
+
+/// What a span must have: one of each list that is not empty, and all of the attributes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Matching {
+    /// Whether texts are regular expressions.
+    pub regex: bool,
+    /// `service.name` of the resource.
+    pub services: Vec<String>,
+    /// Names.
+    pub span_names: Vec<String>,
+    /// Kinds, such as `SPAN_KIND_SERVER`.
+    pub span_kinds: Vec<String>,
+    /// Attributes of the span or its resource; without a value: any.
+    pub attributes: Vec<(String, Option<AttributeValue>)>,
+    /// Attributes of the resource.
+    pub resources: Vec<(String, Option<AttributeValue>)>,
+    /// Scopes: a name, and perhaps a version.
+    pub libraries: Vec<(String, Option<String>)>,
+}
+
+const KINDS: [&str; 5] = [
+    "SPAN_KIND_INTERNAL",
+    "SPAN_KIND_SERVER",
+    "SPAN_KIND_CLIENT",
+    "SPAN_KIND_PRODUCER",
+    "SPAN_KIND_CONSUMER",
+];
+
+#[rustfmt::skip]
+const ATTRIBUTE: &[Opt] = &[
+    required("key", Kind::Text, "the attribute"),
+    opt("value", Kind::Any, "", "its value; any where it is not written"),
+];
+#[rustfmt::skip]
+const LIBRARY: &[Opt] = &[
+    required("name", Kind::Text, "the scope"),
+    opt("version", Kind::Text, "", "its version; any where it is not written"),
+];
+#[rustfmt::skip]
+const CACHE: &[Opt] = &[
+    opt("cacheenabled", Kind::Flag, "false", "results are remembered").no_effect("matches are fast without"),
+    opt("cachemaxnumentries", Kind::Int(0, i64::MAX), "0", "how many").no_effect("matches are fast without"),
+];
+const OTHER_SIGNALS: &str = "only spans are matched here";
+
+/// Options of a match.
+#[rustfmt::skip]
+pub(crate) const TABLE: Table = &[OPTIONS];
+#[rustfmt::skip]
+const OPTIONS: &[Opt] = &[
+    required("match_type", Kind::Word(&["strict", "regexp"]), "strict or regexp"),
+    opt("regexp", Kind::Section(&[CACHE]), "", "how regular expressions are kept"),
+    opt("services", Kind::Texts, "", "`service.name` of the resource"),
+    opt("span_names", Kind::Texts, "", "names"),
+    opt("span_kinds", Kind::Texts, "", "kinds, such as SPAN_KIND_SERVER"),
+    opt("attributes", Kind::Sections(&[ATTRIBUTE]), "", "attributes; all of them"),
+    opt("resources", Kind::Sections(&[ATTRIBUTE]), "", "attributes of the resource; all of them"),
+    opt("libraries", Kind::Sections(&[LIBRARY]), "", "scopes"),
+    opt("log_bodies", Kind::Texts, "", "of logs").refused(OTHER_SIGNALS),
+    opt("log_severity_texts", Kind::Texts, "", "of logs").refused(OTHER_SIGNALS),
+    opt("log_severity_number", Kind::Any, "", "of logs").refused(OTHER_SIGNALS),
+    opt("metric_names", Kind::Texts, "", "of metrics").refused(OTHER_SIGNALS),
+];
+
+/// A match, from its section.
+pub(crate) fn matching(section: &Section<'_>) -> Matching {
+    let matching = Matching {
+        regex: section.text("match_type") == "regexp",
+        services: section.texts("services"),
+        span_names: section.texts("span_names"),
+        span_kinds: section.texts("span_kinds"),
+        attributes: attributes(section, "attributes"),
+        resources: attributes(section, "resources"),
+        libraries: libraries(section),
+    };
+    let names = ["services", "span_names", "span_kinds", "attributes", "resources", "libraries"];
+    if names.iter().all(|name| section.written(name).is_none()) {
+        section.fault(&format!("must say what matches: one of {}", names.join(", ")));
+    }
+    for name in ["services", "span_names", "span_kinds"] {
+        for (text, at) in section.texts_at(name) {
+            let wrong = match (matching.regex, name) {
+                (true, _) => pattern::check(&text).err(),
+                (false, "span_kinds") if !KINDS.contains(&&*text) => {
+                    Some(format!("'{text}' is no kind: {} are", KINDS.join(", ")))
+                }
+                _ => None,
+            };
+            if let Some(reason) = wrong {
+                let message = format!("{}::{name}: {reason}", section.path);
+                section.notes.error(at, message);
+            }
+        }
+    }
+    matching
+}
+
+fn attributes(section: &Section<'_>, name: &str) -> Vec<(String, Option<AttributeValue>)> {
+    let of = |item: &Section<'_>| {
+        let value = item.written("value");
+        let value = value.and_then(|node| attribute_value(item, node));
+        (item.text("key"), value)
+    };
+    section.sections(name).iter().map(of).collect()
+}
+
+fn libraries(section: &Section<'_>) -> Vec<(String, Option<String>)> {
+    let of = |item: &Section<'_>| {
+        let version = item.written("version").map(|_| item.text("version"));
+        (item.text("name"), version)
+    };
+    section.sections("libraries").iter().map(of).collect()
+}

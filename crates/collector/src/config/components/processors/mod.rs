@@ -1,0 +1,46 @@
+//! Processors.
+
+pub mod action;
+pub mod attributes;
+pub mod batch;
+mod gone;
+pub mod group_by_trace;
+pub mod matching;
+pub mod memory_limiter;
+pub mod probabilistic_sampler;
+pub mod resource;
+pub mod tail_sampling;
+
+use tail::settings::{GroupByTrace, TailSampling};
+
+use super::Entry;
+
+/// A processor's settings.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Processor {
+    /// `batch`
+    Batch(batch::Batch),
+    /// `memory_limiter`
+    MemoryLimiter(memory_limiter::MemoryLimiter),
+    /// `tail_sampling`
+    TailSampling(Box<TailSampling>),
+    /// `groupbytrace`
+    GroupByTrace(GroupByTrace),
+    /// `probabilistic_sampler`
+    ProbabilisticSampler(probabilistic_sampler::ProbabilisticSampler),
+    /// `resource`
+    Resource(resource::Resource),
+    /// `attributes`
+    Attributes(Box<attributes::Attributes>),
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    batch::ENTRY,
+    memory_limiter::ENTRY,
+    tail_sampling::ENTRY,
+    group_by_trace::ENTRY,
+    probabilistic_sampler::ENTRY,
+    resource::ENTRY,
+    attributes::ENTRY,
+    gone::QUEUED_RETRY,
+];

@@ -1,0 +1,110 @@
+//! `tail_sampling`: traces are kept or dropped once they are whole.
+
+mod condition;
+mod options;
+mod policy;
+#[cfg(test)]
+mod tests;
+
+use tail::settings::{Policy, PolicyKind, Strategy, TailSampling};
+
+use super::Processor;
+use crate::config::components::{Entry, Parse, TRACES, name};
+use crate::config::options::Section;
+
+pub(crate) const ENTRY: Entry = Entry {
+    names: &[name("tail_sampling")],
+    doc: "keeps or drops whole traces by policies",
+    takes: TRACES,
+    carries: TRACES,
+    options: options::TABLE,
+    parse: Parse::Processor(parse),
+};
+
+fn parse(section: &Section<'_>) -> Processor {
+    let policies = section.sections("policies");
+    let cache = section.section("decision_cache");
+    let settings = TailSampling {
+        policies: policies.iter().filter_map(policy::policy).collect(),
+        decision_wait_ns: section.duration_ns("decision_wait"),
+        wait_after_root_ns: section.duration_ns("decision_wait_after_root_received"),
+        traces_max: section.int("num_traces"),
+        block_on_overflow: section.flag("block_on_overflow"),
+        expected_new_traces_per_s: section.int("expected_new_traces_per_sec"),
+        sampled_cache_size: cache.int("sampled_cache_size"),
+        non_sampled_cache_size: cache.int("non_sampled_cache_size"),
+        sample_on_first_match: section.flag("sample_on_first_match"),
+        strategy: section.choice(
+            "sampling_strategy",
+            &[
+                ("trace-complete", Strategy::TraceComplete),
+                ("span-ingest", Strategy::SpanIngest),
+            ],
+        ),
+        drop_pending_on_shutdown: section.flag("drop_pending_traces_on_shutdown"),
+        trace_bytes_max: section.int("maximum_trace_size_bytes"),
+        shards: section.int("num_shards"),
+    };
+    names_are_unique(&policies);
+    whole(section, &settings);
+    if settings.strategy == Strategy::SpanIngest {
+        for (policy, section) in settings.policies.iter().zip(&policies) {
+            if let Some(name) = stateful(policy) {
+                let message = format!(
+                    "'{name}' keeps count over spans, which 'sampling_strategy: span-ingest' has no place for"
+                );
+                section.fault(&message);
+            }
+        }
+    }
+    Processor::TailSampling(Box::new(settings))
+}
+
+fn names_are_unique(policies: &[Section<'_>]) {
+    for (index, policy) in policies.iter().enumerate() {
+        let name = policy.text("name");
+        if name.is_empty() {
+            policy.error("name", "must not be empty: metrics and attributes tell policies by it");
+        } else if policies[..index].iter().any(|other| other.text("name") == name) {
+            policy.error("name", &format!("'{name}' is the name of two policies"));
+        }
+    }
+}
+
+/// What several options tell together.
+fn whole(section: &Section<'_>, settings: &TailSampling) {
+    if section.sections("policies").is_empty() {
+        section.warn("policies", "there are none: no trace is kept");
+    }
+    if settings.decision_wait_ns < 1_000_000 {
+        section.warn("decision_wait", "is less than a millisecond: is the unit missing?");
+    }
+    let expected = settings.expected_new_traces_per_s;
+    let waiting = u128::from(expected) * u128::from(settings.decision_wait_ns) / 1_000_000_000;
+    if waiting > u128::from(settings.traces_max) {
+        let message = format!(
+            "is {}, but {expected} new traces a second wait for 'decision_wait': {waiting} are there at a time, and the oldest are dropped undecided",
+            settings.traces_max
+        );
+        section.warn("num_traces", &message);
+    }
+}
+
+/// The name of a policy that is, or holds, one that counts over spans or traces.
+fn stateful(policy: &Policy) -> Option<&str> {
+    let is_stateful = match &policy.kind {
+        PolicyKind::RateLimiting { .. }
+        | PolicyKind::BytesLimiting { .. }
+        | PolicyKind::Composite { .. } => true,
+        PolicyKind::Latency {
+            upper_threshold_ms, ..
+        } => *upper_threshold_ms > 0,
+        PolicyKind::SpanCount { max, .. } => *max > 0,
+        PolicyKind::And(policies) | PolicyKind::Drop(policies) => {
+            return policies.iter().find_map(stateful);
+        }
+        PolicyKind::Not(policy) => return stateful(policy),
+        _ => false,
+    };
+    is_stateful.then_some(&policy.name)
+}

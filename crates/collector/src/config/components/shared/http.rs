@@ -1,0 +1,260 @@
+//! HTTP servers and clients.
+
+use super::address::{self, Listen, TRANSPORTS};
+use super::grpc::{AUTH_REASON, BUFFER_REASON, METADATA_REASON, MIDDLEWARE_REASON};
+use super::headers::{self, Headers};
+use super::tls::{self, TlsClient, TlsServer};
+use crate::config::options::{COUNT_MAX, Kind, Opt, Section, opt};
+
+/// An HTTP server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HttpServer {
+    /// Where it listens.
+    pub listen: Listen,
+    /// TLS, where it is on.
+    pub tls: Option<TlsServer>,
+    /// What browsers may do, where that is written.
+    pub cors: Option<Cors>,
+    /// Bytes of a request's body, after decompression.
+    pub body_bytes_max: u64,
+    /// Fields of each response.
+    pub response_headers: Headers,
+    /// Codings of bodies that are taken; others are answered with 415.
+    pub codings: Vec<Coding>,
+    /// A whole request; 0: no bound.
+    pub read_timeout_ns: u64,
+    /// The head of a request; 0: as `read_timeout_ns`.
+    pub read_header_timeout_ns: u64,
+    /// A response; 0: no bound.
+    pub write_timeout_ns: u64,
+    /// Between requests; 0: as `read_timeout_ns`.
+    pub idle_timeout_ns: u64,
+    /// Whether a connection takes more than one request.
+    pub keep_alive: bool,
+}
+
+/// `cors` of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cors {
+    /// Origins, with `*` for any number of characters.
+    pub allowed_origins: Vec<String>,
+    /// Fields that a request may have; `*`: any.
+    pub allowed_headers: Vec<String>,
+    /// Fields that a page may read.
+    pub exposed_headers: Vec<String>,
+    /// Time that a browser may remember it; 0: its default.
+    pub max_age_s: u32,
+}
+
+/// A coding of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coding {
+    /// None.
+    Identity,
+    /// `gzip`
+    Gzip,
+    /// `zstd`
+    Zstd,
+    /// `zlib` or `deflate`: RFC 1950.
+    Zlib,
+    /// `snappy`
+    Snappy,
+    /// `x-snappy-framed`
+    SnappyFramed,
+    /// `lz4`
+    Lz4,
+}
+
+/// An HTTP client.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HttpClient {
+    /// Of `https://` addresses.
+    pub tls: TlsClient,
+    /// A whole request; 0: no bound.
+    pub timeout_ns: u64,
+    /// Fields of each request.
+    pub headers: Headers,
+    /// How bodies are compressed.
+    pub coding: Coding,
+    /// `compression_params.level`; none: the coding's default.
+    pub level: Option<i32>,
+    /// Connections at a time; 0: no bound.
+    pub connections_max: u32,
+    /// Idle connections that are kept; 0: no bound.
+    pub idle_connections_max: u32,
+    /// An idle connection is closed after this time; 0: never.
+    pub idle_timeout_ns: u64,
+    /// Whether a connection takes more than one request.
+    pub keep_alive: bool,
+}
+
+/// Bytes of a body where nothing is written.
+const BODY_BYTES_DEFAULT: u64 = 20 << 20;
+
+const CODINGS: [(&str, Coding); 9] = [
+    ("", Coding::Identity),
+    ("none", Coding::Identity),
+    ("gzip", Coding::Gzip),
+    ("zstd", Coding::Zstd),
+    ("zlib", Coding::Zlib),
+    ("deflate", Coding::Zlib),
+    ("snappy", Coding::Snappy),
+    ("x-snappy-framed", Coding::SnappyFramed),
+    ("lz4", Coding::Lz4),
+];
+const CODING_WORDS: &[&str] =
+    &["", "gzip", "zstd", "zlib", "deflate", "snappy", "x-snappy-framed", "lz4", "none"];
+
+#[rustfmt::skip]
+const CORS: &[Opt] = &[
+    opt("allowed_origins", Kind::Texts, "", "origins, with `*` for any number of characters"),
+    opt("allowed_headers", Kind::Texts, "", "fields that a request may have; `*`: any"),
+    opt("exposed_headers", Kind::Texts, "", "fields that a page may read"),
+    opt("max_age", Kind::Int(0, u32::MAX as i64), "0", "seconds that a browser may remember it"),
+];
+
+/// Options of a server; the component gives `endpoint`.
+#[rustfmt::skip]
+pub(crate) const SERVER: &[Opt] = &[
+    opt("transport", Kind::Word(TRANSPORTS), "tcp", "kind of the address; unix: `endpoint` is a path"),
+    opt("tls", Kind::Maybe(tls::SERVER), "", "TLS; none where it is not written"),
+    opt("cors", Kind::Maybe(&[CORS]), "", "what browsers may do"),
+    opt("max_request_body_size", Kind::Int(0, COUNT_MAX), "0", "bytes of a body, after decompression; 0: 20 MiB"),
+    opt("response_headers", Kind::Pairs, "", "fields of each response"),
+    opt("compression_algorithms", Kind::Words(CODING_WORDS), "", "codings of bodies that are taken; all where it is not written"),
+    opt("read_timeout", Kind::Duration, "0s", "a whole request; 0: no bound"),
+    opt("read_header_timeout", Kind::Duration, "1m", "the head of a request; 0: as `read_timeout`"),
+    opt("write_timeout", Kind::Duration, "30s", "a response; 0: no bound"),
+    opt("idle_timeout", Kind::Duration, "1m", "between requests; 0: as `read_timeout`"),
+    opt("keep_alives_enabled", Kind::Flag, "true", "a connection takes more than one request"),
+    opt("include_metadata", Kind::Flag, "false", "a client's fields go along with its data").no_effect(METADATA_REASON),
+    opt("dialer", Kind::Any, "", "options of a client").no_effect("a server does not dial"),
+    opt("auth", Kind::Any, "", "an authenticator").refused(AUTH_REASON),
+    opt("middlewares", Kind::Any, "", "extensions in the way of a request").refused(MIDDLEWARE_REASON),
+];
+
+#[rustfmt::skip]
+const COMPRESSION_PARAMS: &[Opt] = &[opt("level", Kind::Int(-2, 22), "0", "level of the coding; 0: its default")];
+
+const HTTP2_REASON: &str = "connections are HTTP/1.1";
+
+/// Options of a client.
+#[rustfmt::skip]
+pub(crate) const CLIENT: &[Opt] = &[
+    opt("tls", Kind::Section(tls::CLIENT), "", "TLS of `https://` addresses"),
+    opt("timeout", Kind::Duration, "30s", "a whole request; 0: no bound"),
+    opt("headers", Kind::Pairs, "", "fields of each request"),
+    opt("compression", Kind::Word(CODING_WORDS), "gzip", "of bodies"),
+    opt("compression_params", Kind::Section(&[COMPRESSION_PARAMS]), "", "how much"),
+    opt("max_conns_per_host", Kind::Int(0, u32::MAX as i64), "0", "connections at a time; 0: no bound"),
+    opt("max_idle_conns", Kind::Int(0, u32::MAX as i64), "100", "idle connections that are kept; 0: no bound"),
+    opt("max_idle_conns_per_host", Kind::Int(0, u32::MAX as i64), "0", "the same, of one host").no_effect("an exporter has one host: `max_idle_conns` counts"),
+    opt("idle_conn_timeout", Kind::Duration, "90s", "an idle connection is closed after this time; 0: never"),
+    opt("disable_keep_alives", Kind::Flag, "false", "each request has a connection of its own"),
+    opt("force_attempt_http2", Kind::Flag, "true", "HTTP/2 where the server speaks it").no_effect(HTTP2_REASON),
+    opt("http2_read_idle_timeout", Kind::Duration, "0s", "pings of HTTP/2").no_effect(HTTP2_REASON),
+    opt("http2_ping_timeout", Kind::Duration, "0s", "and their answers").no_effect(HTTP2_REASON),
+    opt("read_buffer_size", Kind::Int(0, COUNT_MAX), "0", "bytes of the read buffer").no_effect(BUFFER_REASON),
+    opt("write_buffer_size", Kind::Int(0, COUNT_MAX), "524288", "bytes of the write buffer").no_effect(BUFFER_REASON),
+    opt("cookies", Kind::Maybe(&[]), "", "cookies are kept").refused("cookies are not kept"),
+    opt("proxy_url", Kind::Text, "", "a proxy in between").refused("there are no connections through proxies yet"),
+    opt("auth", Kind::Any, "", "an authenticator").refused(AUTH_REASON),
+    opt("middlewares", Kind::Any, "", "extensions in the way of a request").refused(MIDDLEWARE_REASON),
+];
+
+/// A server, from its section.
+pub(crate) fn server(section: &Section<'_>) -> HttpServer {
+    HttpServer {
+        listen: address::listen(section),
+        tls: section.maybe_filled("tls").map(|tls| tls::server(&tls)),
+        cors: section.maybe_filled("cors").map(|cors| Cors {
+            allowed_origins: cors.texts("allowed_origins"),
+            allowed_headers: cors.texts("allowed_headers"),
+            exposed_headers: cors.texts("exposed_headers"),
+            max_age_s: cors.int("max_age"),
+        }),
+        body_bytes_max: section
+            .int_unless_zero("max_request_body_size")
+            .unwrap_or(BODY_BYTES_DEFAULT),
+        response_headers: headers::headers(section, "response_headers"),
+        codings: codings(section),
+        read_timeout_ns: section.duration_ns("read_timeout"),
+        read_header_timeout_ns: section.duration_ns("read_header_timeout"),
+        write_timeout_ns: section.duration_ns("write_timeout"),
+        idle_timeout_ns: section.duration_ns("idle_timeout"),
+        keep_alive: section.flag("keep_alives_enabled"),
+    }
+}
+
+fn codings(section: &Section<'_>) -> Vec<Coding> {
+    let of = |word: &str| CODINGS.iter().find(|(name, _)| *name == word);
+    let written = section.texts("compression_algorithms");
+    let words = match section.written("compression_algorithms") {
+        Some(_) => written.iter().map(String::as_str).collect(),
+        None => CODING_WORDS.to_vec(),
+    };
+    let mut codings = Vec::new();
+    for (_, coding) in words.into_iter().filter_map(of) {
+        if !codings.contains(coding) {
+            codings.push(*coding);
+        }
+    }
+    codings
+}
+
+/// A client, from its section.
+pub(crate) fn client(section: &Section<'_>) -> HttpClient {
+    let coding = section.choice("compression", &CODINGS);
+    HttpClient {
+        tls: tls::client(&section.section("tls")),
+        timeout_ns: section.duration_ns("timeout"),
+        headers: headers::headers(section, "headers"),
+        coding,
+        level: level(&section.section("compression_params"), coding),
+        connections_max: section.int("max_conns_per_host"),
+        idle_connections_max: section.int("max_idle_conns"),
+        idle_timeout_ns: section.duration_ns("idle_conn_timeout"),
+        keep_alive: !section.flag("disable_keep_alives"),
+    }
+}
+
+fn level(section: &Section<'_>, coding: Coding) -> Option<i32> {
+    let level = section.int_unless_zero("level")?;
+    let range = match coding {
+        Coding::Gzip | Coding::Zlib => -2..=9,
+        Coding::Zstd => 1..=22,
+        _ => {
+            section.error("level", "this coding has no levels");
+            return None;
+        }
+    };
+    if !range.contains(&level) {
+        let (low, high) = range.into_inner();
+        section.error("level", &format!("must be from {low} to {high} for this coding"));
+    }
+    Some(level)
+}
+
+/// A URL with `http` or `https`, a host and perhaps a path, without a slash at its end. Errors are noted.
+pub(crate) fn url(section: &Section<'_>, name: &str) -> Option<String> {
+    let text = section.text_unless_empty(name)?;
+    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    let Some(rest) = rest else {
+        section.error(name, &format!("'{text}' must begin with http:// or https://"));
+        return None;
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let port = match authority.rsplit_once(':') {
+        Some((_, port)) if !port.ends_with(']') => port,
+        _ => "80",
+    };
+    let graphic = |c: char| !c.is_whitespace() && !c.is_control();
+    if authority.is_empty() || authority.starts_with(':') || !text.chars().all(graphic) {
+        section.error(name, &format!("'{text}' must name a host"));
+    } else if authority.contains('@') {
+        section.error(name, "a user in a URL is not supported: write a header field");
+    } else if port.parse::<u16>().is_err() {
+        section.error(name, &format!("'{text}' has no port from 0 to 65535"));
+    }
+    Some(text)
+}

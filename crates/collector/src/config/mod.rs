@@ -1,0 +1,110 @@
+//! The configuration of an OpenTelemetry Collector: files come in, typed settings and diagnostics go out.
+//!
+//! [`source`] makes one tree of the files, [`options`] checks it by tables, [`components`] and [`service`] make settings of
+//! it. Nothing here does I/O: files and variables come by functions. What is accepted is what the Collector accepts, and
+//! what it would find out at its start is found out here.
+
+pub mod components;
+mod definitions;
+pub mod diagnostic;
+pub mod docs;
+mod model;
+mod options;
+pub mod pattern;
+pub mod service;
+pub mod source;
+
+use components::Role;
+use definitions::Definitions;
+use diagnostic::Notes;
+use options::{Kind, Opt, Table, opt};
+use source::Outside;
+
+pub use components::connectors::Connector;
+pub use components::exporters::Exporter;
+pub use components::extensions::Extension;
+pub use components::id::ComponentId;
+pub use components::processors::Processor;
+pub use components::receivers::Receiver;
+pub use components::{Signal, shared};
+pub use diagnostic::{At, Diagnostic, Severity};
+pub use model::{Component, Config, NotStarted, Pipeline, PipelineId};
+pub use service::telemetry::Telemetry;
+
+/// How a configuration is judged.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// `--strict`: a pipeline that cannot be started is an error, whatever its signal.
+    pub strict: bool,
+    /// `--drop-part`: ids of components that are left out of all pipelines.
+    pub drop_parts: Vec<String>,
+}
+
+/// The parts of a configuration; what stands in them has tables of its own.
+#[rustfmt::skip]
+const TOP: Table = &[&[
+    part("receivers", "components that take data in"),
+    part("processors", "components that change data, or choose among them"),
+    part("exporters", "components that send data on"),
+    part("connectors", "components that end one pipeline and begin another"),
+    part("extensions", "components beside the pipelines"),
+    part("service", "what runs"),
+]];
+
+const fn part(name: &'static str, doc: &'static str) -> Opt {
+    opt(name, Kind::Any, "", doc)
+}
+
+/// Reads and judges a configuration.
+///
+/// `sources` are paths (or `file:`, `env:`, `yaml:` and what follows), merged in their order. `outside` gives variables and
+/// the bytes of files.
+///
+/// # Errors
+/// Everything that is wrong, and all warnings, in the order of the files; at least one is an error.
+pub fn load(
+    sources: &[&str],
+    options: &Options,
+    outside: Outside<'_>,
+) -> Result<Config, Vec<Diagnostic>> {
+    let notes = Notes::default();
+    let config = config(sources, options, outside, &notes);
+    let has_errors = notes.has_errors();
+    let diagnostics = notes.into_diagnostics();
+    match config {
+        Some(mut config) if !has_errors => {
+            config.warnings = diagnostics;
+            Ok(config)
+        }
+        _ => Err(diagnostics),
+    }
+}
+
+/// The configuration, as far as it can be made. Where there is none, `notes` says why.
+fn config(
+    sources: &[&str],
+    options: &Options,
+    outside: Outside<'_>,
+    notes: &Notes,
+) -> Option<Config> {
+    if sources.is_empty() {
+        notes.error(At::default(), "there is no configuration: name a file");
+        return None;
+    }
+    let root = source::tree(sources, outside, notes)?;
+    let start = At {
+        file: 0,
+        line: 1,
+        column: 1,
+    };
+    options::check(&root, TOP, "configuration", start, notes);
+    for role in Role::ALL {
+        let components = root.get(role.key());
+        if components.is_some_and(|node| !matches!(node.value, source::Value::Map(_))) {
+            let message = format!("{}: must be a map of components", role.key());
+            notes.error(components.map_or(start, |node| node.at), message);
+        }
+    }
+    let definitions = Definitions::read(&root, notes);
+    service::service(&root, definitions, options, notes)
+}

@@ -1,0 +1,148 @@
+//! What runs: a configuration that was read and found right.
+
+use std::fmt;
+
+use super::components::connectors::Connector;
+use super::components::exporters::Exporter;
+use super::components::extensions::Extension;
+use super::components::id::ComponentId;
+use super::components::processors::Processor;
+use super::components::receivers::Receiver;
+use super::components::{Role, Signal};
+use super::diagnostic::Diagnostic;
+use super::service::telemetry::Telemetry;
+
+/// A whole configuration. Components are in the order of the files, and only those that a started pipeline (or
+/// `service::extensions`) names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// What takes data in.
+    pub receivers: Vec<Component<Receiver>>,
+    /// What data pass. Each pipeline that names one has an instance of its own.
+    pub processors: Vec<Component<Processor>>,
+    /// What sends data on.
+    pub exporters: Vec<Component<Exporter>>,
+    /// What ends one pipeline and begins another.
+    pub connectors: Vec<Component<Connector>>,
+    /// What serves the others, or people; in the order of `service::extensions`.
+    pub extensions: Vec<Component<Extension>>,
+    /// What is started, in the order of the files; at least one.
+    pub pipelines: Vec<Pipeline>,
+    /// What is not, and why. Receivers answer for a signal without a pipeline that they do not take it.
+    pub not_started: Vec<NotStarted>,
+    /// Of the collector itself.
+    pub telemetry: Telemetry,
+    /// What is strange, in the order of the files.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// A component and its settings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Component<T> {
+    /// Its id as it is written.
+    pub id: ComponentId,
+    /// `file:line` of its key.
+    pub place: String,
+    /// Its settings.
+    pub settings: T,
+}
+
+/// The name of a pipeline: `traces` or `traces/name`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PipelineId {
+    /// What it carries.
+    pub signal: Signal,
+    /// What stands after the slash; empty: nothing.
+    pub name: String,
+}
+
+/// A way from receivers to exporters. Ids name components of [`Config`]; receivers and exporters may be connectors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pipeline {
+    /// Its name.
+    pub id: PipelineId,
+    /// Where its data come from; at least one.
+    pub receivers: Vec<ComponentId>,
+    /// What they pass, in this order.
+    pub processors: Vec<ComponentId>,
+    /// Where all of them go; at least one.
+    pub exporters: Vec<ComponentId>,
+}
+
+/// A pipeline that is left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotStarted {
+    /// Its name as it is written.
+    pub pipeline: String,
+    /// What it would carry; none: a signal that is not carried at all.
+    pub signal: Option<Signal>,
+    /// The part that is missing, as it is written in the pipeline; none where it is the signal itself.
+    pub part: Option<(Role, String)>,
+    /// Why it is missing.
+    pub reason: String,
+    /// `file:line` of the part.
+    pub place: String,
+}
+
+impl Config {
+    /// The receiver of an id.
+    #[must_use]
+    pub fn receiver(&self, id: &ComponentId) -> Option<&Receiver> {
+        of(&self.receivers, id)
+    }
+
+    /// The processor of an id.
+    #[must_use]
+    pub fn processor(&self, id: &ComponentId) -> Option<&Processor> {
+        of(&self.processors, id)
+    }
+
+    /// The exporter of an id.
+    #[must_use]
+    pub fn exporter(&self, id: &ComponentId) -> Option<&Exporter> {
+        of(&self.exporters, id)
+    }
+
+    /// The connector of an id.
+    #[must_use]
+    pub fn connector(&self, id: &ComponentId) -> Option<&Connector> {
+        of(&self.connectors, id)
+    }
+
+    /// The extension of an id.
+    #[must_use]
+    pub fn extension(&self, id: &ComponentId) -> Option<&Extension> {
+        of(&self.extensions, id)
+    }
+}
+
+fn of<'a, T>(components: &'a [Component<T>], id: &ComponentId) -> Option<&'a T> {
+    let component = components.iter().find(|component| component.id == *id)?;
+    Some(&component.settings)
+}
+
+impl fmt::Display for PipelineId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name.as_str() {
+            "" => write!(out, "{}", self.signal),
+            name => write!(out, "{}/{name}", self.signal),
+        }
+    }
+}
+
+impl fmt::Display for NotStarted {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NotStarted {
+            pipeline,
+            part,
+            reason,
+            place,
+            ..
+        } = self;
+        write!(out, "{place}: the pipeline '{pipeline}' is not started: ")?;
+        match part {
+            Some((role, part)) => write!(out, "its {role} '{part}' {reason}"),
+            None => write!(out, "{reason}"),
+        }
+    }
+}
