@@ -3,9 +3,12 @@
 //! Built from the parser's events, so that every bound is ours: an alias shares the node it names (no text grows by
 //! aliases), and no branch is deeper than [`Rules::depth_max`]. Scalars stay text: what they mean is for the reader.
 
+mod flow;
+
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
+use flow::Pushed;
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
 
 /// What is read, and how much of it.
@@ -139,6 +142,35 @@ pub fn parse(text: &str, rules: &Rules, errors: &mut Vec<Error>) -> Option<Docum
         errors.push(start.error(message));
         return None;
     }
+    let mut pushed = Pushed::default();
+    loop {
+        let mut found = Vec::new();
+        let fault = match attempt(text, &pushed, rules, &mut found) {
+            Ok(document) => {
+                errors.append(&mut found);
+                return Some(document);
+            }
+            Err(fault) => fault,
+        };
+        let is_flow = fault.message.starts_with(FLOW_INDENTATION);
+        if !is_flow || !pushed.push(text, fault.at.line, rules.bytes_max) {
+            errors.append(&mut found);
+            errors.push(fault);
+            return None;
+        }
+    }
+}
+
+/// What the parser says of a line within a flow list or map that stands too far left, and of nothing else.
+const FLOW_INDENTATION: &str = "invalid indentation";
+
+/// The first document, with some lines pushed.
+fn attempt(
+    text: &str,
+    pushed: &Pushed,
+    rules: &Rules,
+    errors: &mut Vec<Error>,
+) -> Result<Document, Error> {
     let mut builder = Builder {
         rules,
         errors,
@@ -146,29 +178,25 @@ pub fn parse(text: &str, rules: &Rules, errors: &mut Vec<Error>) -> Option<Docum
         anchors: HashMap::new(),
         root: None,
     };
-    let mut parser = Parser::new_from_str(text);
+    let text = pushed.text(text);
+    let mut parser = Parser::new_from_str(&text);
     let mut next = None;
     while let Some(event) = parser.next_event() {
-        let done = event
-            .map_err(|error| syntax(&error))
-            .and_then(|(event, span)| builder.event(event, span.into()));
-        match done {
-            Ok(true) => {}
-            Ok(false) => {
-                next = following(&mut parser);
-                break;
-            }
-            Err(error) => {
-                builder.errors.push(error);
-                return None;
-            }
+        let (event, span) = event.map_err(|error| {
+            let error = syntax(&error);
+            pushed.unpushed(error.at).error(error.message)
+        })?;
+        if !builder.event(event, pushed.unpushed(span.into()))? {
+            next = following(&mut parser);
+            break;
         }
     }
     let root = builder.root.take();
     let root = root.filter(|node| !matches!(node.value, Value::Absent));
     // An empty file is an empty map.
+    let start = At { line: 1, column: 1 };
     let root = root.unwrap_or_else(|| Rc::new(Node::new(start, Value::Map(Vec::new()), 1)));
-    Some(Document { root, next })
+    Ok(Document { root, next })
 }
 
 /// Where the next document begins; what it holds may be anything.

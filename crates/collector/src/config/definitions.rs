@@ -130,10 +130,12 @@ fn settings(
     if let Some(instead) = name.and_then(|name| name.old) {
         notes.warn(at, format!("{path}: {instead}"));
     }
-    if matches!(entry.parse, Parse::LeftOut(_) | Parse::Refused(_)) {
-        return None;
+    match entry.parse {
+        Parse::Refused(_) => return None,
+        // It had options, but nobody knows them any more.
+        Parse::LeftOut(_) if entry.options.is_empty() => return None,
+        _ => check(node, entry.options, path, at, notes),
     }
-    check(node, entry.options, path, at, notes);
     let section = Section::new(Some(node), entry.options, path.to_owned(), at, notes);
     Some(match entry.parse {
         Parse::Receiver(parse) => Settings::Receiver(parse(&section)),

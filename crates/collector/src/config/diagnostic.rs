@@ -100,7 +100,9 @@ impl Notes {
 
     pub(crate) fn has_errors(&self) -> bool {
         let found = self.found.borrow();
-        found.iter().any(|(severity, ..)| *severity == Severity::Error)
+        found
+            .iter()
+            .any(|(severity, ..)| *severity == Severity::Error)
     }
 
     /// Everything, in the order of the files.

@@ -1,7 +1,241 @@
 //! The reference of the collector's configuration, generated from the tables.
 
+use std::fmt::Write as _;
+
+use super::components::processors::{action, matching};
+use super::components::shared::{queue, retry, tls};
+use super::components::{Entry, Parse, Role, Signal, known};
+use super::options::{Kind, Opt, Rank, State, Table, all};
+use super::service;
+
+const HEADER: &str = "\
+# Collector
+
+<!-- Generated from the tables of crates/collector. Do not edit: run `UPDATE_DOCS=1 cargo test -p spangate-collector --test it`. -->
+
+`spangate collect --config a.yaml [--config b.yaml …]` reads an OpenTelemetry Collector's configuration. Every component and
+every option that is known is in the tables below, with its default and what writing it means.
+
+| state | meaning |
+|---|---|
+| works | It does what the Collector's does. |
+| works, old | It works under this name; a warning tells the new one. |
+| no effect | It is taken, and a warning tells why it does nothing. |
+| refused | It is an error, which tells why. A value that says no more than the default is taken. |
+
+An unknown key is an error, with the nearest key as a suggestion. Several files are merged: maps merge, everything else is
+replaced by the later file. A key without a value has its default.
+
+| written | stands for |
+|---|---|
+| `${env:X}`, `${X}` | the variable X; nothing, with a warning, where it is not set |
+| `${env:X:-d}` | the variable X, or `d` |
+| `${file:path}` | what is in the file: a text, a number, a list or a map |
+| `${yaml:text}` | the text as YAML |
+| `$$` | a dollar |
+
+Where a reference is all of a value, what it stands for is typed anew, in quotes too; within a longer text it is text.
+
+A traces pipeline with a part that is missing is refused; `--drop-part ID` leaves a part out. A pipeline of metrics or logs
+with a part that is missing is listed and not started; `--strict` refuses it. A part in no pipeline is not started.
+
+A duration is written as in Go (`300ms`, `1m30s`); a bare number is nanoseconds.
+";
+
 /// The text of `docs/collector.md`.
 #[must_use]
 pub fn collector_markdown() -> String {
-    String::new()
+    let mut out = String::from(HEADER);
+    summary(&mut out);
+    for role in Role::ALL {
+        for entry in role.entries() {
+            component(&mut out, role, entry);
+        }
+    }
+    let _ = writeln!(out, "\n## `service`\n\n{COLUMNS}");
+    options(&mut out, service::TABLE, "");
+    let _ = writeln!(
+        out,
+        "\n### A pipeline\n\nIts key is `traces`, `metrics` or `logs`, or one of them with `/name`.\n\n{COLUMNS}"
+    );
+    options(&mut out, service::pipelines::TABLE, "");
+    for (title, table) in SHARED {
+        let _ = writeln!(out, "\n## {title}\n\n{COLUMNS}");
+        options(&mut out, table, "");
+    }
+    lacking(&mut out);
+    out
+}
+
+const COLUMNS: &str = "| option | takes | default | state | |\n|---|---|---|---|---|";
+
+/// One row a kind.
+fn summary(out: &mut String) {
+    let _ = writeln!(out, "\n| kind | component | signals | |\n|---|---|---|---|");
+    for role in Role::ALL {
+        for entry in role.entries() {
+            let signals: Vec<String> = entry.carries.iter().map(Signal::to_string).collect();
+            let state = match entry.parse {
+                Parse::LeftOut(reason) => format!("left out with a warning: {reason}"),
+                Parse::Refused(reason) => format!("refused: {reason}"),
+                _ => entry.doc.to_owned(),
+            };
+            let _ = writeln!(
+                out,
+                "| {role} | {} | {} | {} |",
+                names(entry),
+                signals.join(", "),
+                cell(&state)
+            );
+        }
+    }
+}
+
+fn names(entry: &Entry) -> String {
+    let names = entry.names.iter().map(|name| match name.old {
+        None => format!("`{}`", name.text),
+        Some(_) => format!("`{}` (old)", name.text),
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn component(out: &mut String, role: Role, entry: &Entry) {
+    if entry.options.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n## {role} {}\n\n{COLUMNS}", names(entry));
+    options(out, entry.options, "");
+}
+
+/// Tables that many options have, told once.
+const SHARED: &[(&str, Table)] = &[
+    ("TLS of a server", tls::SERVER),
+    ("TLS of a client", tls::CLIENT),
+    ("A sending queue", queue::TABLE),
+    ("Retries", retry::TABLE),
+    ("A change of attributes", action::TABLE),
+    ("A match of spans", matching::TABLE),
+];
+
+/// The title of a table that is told once.
+fn shared(table: Table) -> Option<&'static str> {
+    let same = |other: Table| {
+        all(table)
+            .map(|opt| opt.name)
+            .eq(all(other).map(|opt| opt.name))
+    };
+    let found = SHARED.iter().find(|(_, other)| same(other));
+    found.map(|(title, _)| *title)
+}
+
+/// Whether an option holds policies within a policy: their options are those of `policies`.
+fn is_sub_policy(opt: &Opt) -> bool {
+    opt.name.ends_with("_sub_policy")
+}
+
+/// Rows of a table and of those below it.
+fn options(out: &mut String, table: Table, prefix: &str) {
+    for opt in all(table) {
+        let path = format!("{prefix}{}", opt.name);
+        row(out, opt, &path);
+        // What cannot be written needs no explanation.
+        let is_told = is_sub_policy(opt) || below(opt).is_some_and(|table| shared(table).is_some());
+        if is_told || matches!(opt.state, State::Refused(_)) {
+            continue;
+        }
+        match opt.kind {
+            Kind::Section(table) | Kind::Maybe(table) => options(out, table, &format!("{path}.")),
+            Kind::Sections(table) => options(out, table, &format!("{path}[].")),
+            _ => {}
+        }
+    }
+}
+
+/// The options within an option.
+fn below(opt: &Opt) -> Option<Table> {
+    match opt.kind {
+        Kind::Section(table) | Kind::Maybe(table) | Kind::Sections(table) => Some(table),
+        _ => None,
+    }
+}
+
+fn row(out: &mut String, opt: &Opt, path: &str) {
+    let (state, more) = match opt.state {
+        State::Works => ("works", None),
+        State::Deprecated(instead) => ("works, old", Some(instead)),
+        State::NoEffect(reason) => ("no effect", Some(reason)),
+        State::Refused(reason) => ("refused", Some(reason)),
+    };
+    let default = match (opt.rank, opt.default) {
+        (Rank::Required, _) => "required".to_owned(),
+        (_, "") => String::new(),
+        (_, default) => format!("`{default}`"),
+    };
+    let doc = match more {
+        None => opt.doc.to_owned(),
+        Some(more) => format!("{}: {more}", opt.doc),
+    };
+    let doc = match below(opt).and_then(shared) {
+        Some(title) => {
+            let anchor = title.to_lowercase().replace(' ', "-");
+            format!("{doc}; see [{title}](#{anchor})")
+        }
+        None if is_sub_policy(opt) => format!("{doc}; options as those of `policies`"),
+        None => doc,
+    };
+    let _ = writeln!(
+        out,
+        "| `{path}` | {} | {default} | {state} | {} |",
+        cell(&takes(opt.kind)),
+        cell(&doc)
+    );
+}
+
+/// What an option takes, in words.
+fn takes(kind: Kind) -> String {
+    let words = |words: &[&str]| {
+        let words = words.iter().filter(|word| !word.is_empty());
+        let words: Vec<String> = words.map(|word| format!("`{word}`")).collect();
+        words.join(", ")
+    };
+    match kind {
+        Kind::Flag => "true or false".to_owned(),
+        Kind::Int(low, high) => match (low, high) {
+            (i64::MIN, i64::MAX) => "a whole number".to_owned(),
+            (low, i64::MAX) => format!("a whole number from {low}"),
+            (low, high) => format!("{low} to {high}"),
+        },
+        Kind::Number(low, high) if high == f64::MAX => format!("a number from {low}"),
+        Kind::Number(low, high) => format!("a number from {low} to {high}"),
+        Kind::Duration => "a duration".to_owned(),
+        Kind::Text => "text".to_owned(),
+        Kind::Word(list) => words(list),
+        Kind::WordAnyCase(list) => format!("{}, in any case", words(list)),
+        Kind::Texts => "a list of texts".to_owned(),
+        Kind::Words(list) => format!("a list of {}", words(list)),
+        Kind::Pairs => "a map of texts".to_owned(),
+        Kind::Section(_) => "options".to_owned(),
+        Kind::Maybe(_) => "options, on once written".to_owned(),
+        Kind::Sections(_) => "a list of options".to_owned(),
+        Kind::Any => String::new(),
+    }
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+/// Kinds that others have.
+fn lacking(out: &mut String) {
+    let _ = writeln!(
+        out,
+        "\n## Not built in\n\nKnown by name: told as missing where a pipeline has one, and not mistaken for a slip.\n"
+    );
+    for role in Role::ALL {
+        let mut names: Vec<&str> = known::names(role).to_vec();
+        names.sort_unstable();
+        names.dedup();
+        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        let _ = writeln!(out, "- {}: {}", role.key(), names.join(", "));
+    }
 }

@@ -92,12 +92,16 @@ fn config(
         return None;
     }
     let root = source::tree(sources, outside, notes)?;
+    // A tree with holes would only bring errors that are none.
+    if notes.has_errors() {
+        return None;
+    }
     let start = At {
         file: 0,
         line: 1,
         column: 1,
     };
-    options::check(&root, TOP, "configuration", start, notes);
+    options::check(&root, TOP, "", start, notes);
     for role in Role::ALL {
         let components = root.get(role.key());
         if components.is_some_and(|node| !matches!(node.value, source::Value::Map(_))) {

@@ -16,7 +16,9 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
 /// Whether an expression has groups and each a name; nothing where it is no expression.
 pub(crate) fn groups_have_names(text: &str) -> Option<bool> {
     let regex = compiled(text).ok()?;
-    let mut names = regex.group_info().pattern_names(regex_automata::PatternID::ZERO);
+    let mut names = regex
+        .group_info()
+        .pattern_names(regex_automata::PatternID::ZERO);
     // The first group is the whole match.
     names.next();
     let names: Vec<_> = names.collect();
@@ -26,7 +28,10 @@ pub(crate) fn groups_have_names(text: &str) -> Option<bool> {
 fn compiled(text: &str) -> Result<Regex, String> {
     let syntax = syntax::Config::new().nest_limit(NEST_MAX);
     let config = Config::new().nfa_size_limit(Some(PATTERN_BYTES_MAX));
-    let regex = Regex::builder().syntax(syntax).configure(config).build(text);
+    let regex = Regex::builder()
+        .syntax(syntax)
+        .configure(config)
+        .build(text);
     regex.map_err(|error| {
         let shown = crate::config::source::shortened(text);
         match error.syntax_error() {
@@ -45,7 +50,9 @@ fn reason(error: &impl std::fmt::Display) -> String {
 
 /// Whether a text that is compared as a whole looks like a regular expression or a pattern with `*`.
 pub(crate) fn looks_like_pattern(text: &str) -> bool {
-    let parts = [".*", ".+", "\\d", "\\w", "\\.", "\\/", "\\s", "[a-z", "[0-9", "[^"];
+    let parts = [
+        ".*", ".+", "\\d", "\\w", "\\.", "\\/", "\\s", "[a-z", "[0-9", "[^",
+    ];
     let has_part = parts.iter().any(|part| text.contains(part));
     let group = text.contains('(') && text.contains(')') && text.contains('|');
     let anchored = text.starts_with('^') || text.len() > 1 && text.ends_with('$');

@@ -42,9 +42,9 @@ impl ComponentId {
         let odd = |c: char| c.is_whitespace() || c.is_control();
         match name {
             Some("") => Err(format!("'{shown}' is no id: a name must follow '/'")),
-            Some(name) if name.chars().any(odd) || name.chars().count() > NAME_CHARS_MAX => {
-                Err(format!("'{shown}' is no id: blanks and the like are in its name"))
-            }
+            Some(name) if name.chars().any(odd) || name.chars().count() > NAME_CHARS_MAX => Err(
+                format!("'{shown}' is no id: blanks and the like are in its name"),
+            ),
             name => Ok(ComponentId {
                 kind: kind.to_owned(),
                 name: name.unwrap_or_default().to_owned(),

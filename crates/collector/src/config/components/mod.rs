@@ -157,7 +157,7 @@ pub(crate) enum Parse {
     Exporter(fn(&Section<'_>) -> Exporter),
     Extension(fn(&Section<'_>) -> Extension),
     Connector(fn(&Section<'_>) -> Connector),
-    /// It is taken and left out, for a reason that a warning tells. Its options are not looked at.
+    /// It is taken and left out, for a reason that a warning tells. Without a table its options are not looked at.
     LeftOut(&'static str),
     /// It is gone, for a reason that the error tells.
     Refused(&'static str),

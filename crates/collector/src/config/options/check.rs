@@ -34,7 +34,10 @@ impl Check<'_> {
             return;
         }
         for (key, value) in node.entries() {
-            let path = format!("{path}::{}", key.text);
+            let path = match path {
+                "" => key.text.clone(),
+                path => format!("{path}::{}", key.text),
+            };
             match find(table, &key.text) {
                 Some(opt) => self.option(key, value, opt, &path),
                 None if key.text == "enabled" && enabled == Enabled::Known => {

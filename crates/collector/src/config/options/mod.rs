@@ -13,4 +13,4 @@ pub(crate) mod value;
 
 pub(crate) use check::check;
 pub(crate) use section::Section;
-pub(crate) use table::{COUNT_MAX, Kind, Opt, Table, opt, required};
+pub(crate) use table::{COUNT_MAX, Kind, Opt, Rank, State, Table, all, opt, required};

@@ -108,7 +108,10 @@ impl<'a> Section<'a> {
     pub(crate) fn texts_at(&self, name: &str) -> Vec<(String, At)> {
         let node = self.node(name);
         let texts = value::texts(&node).unwrap_or_default();
-        texts.into_iter().map(|(node, text)| (text, node.at)).collect()
+        texts
+            .into_iter()
+            .map(|(node, text)| (text, node.at))
+            .collect()
     }
 
     pub(crate) fn pairs(&self, name: &str) -> Vec<(String, String)> {
@@ -171,23 +174,21 @@ impl<'a> Section<'a> {
     /// An error about a key, written or missing.
     pub(crate) fn error(&self, name: &str, message: &str) {
         let at = self.value_at(name);
-        self.notes.error(at, format!("{}::{name}: {message}", self.path));
+        self.notes
+            .error(at, format!("{}::{name}: {message}", self.path));
     }
 
     /// A warning about a key.
     pub(crate) fn warn(&self, name: &str, message: &str) {
         let at = self.value_at(name);
-        self.notes.warn(at, format!("{}::{name}: {message}", self.path));
+        self.notes
+            .warn(at, format!("{}::{name}: {message}", self.path));
     }
 
     /// An error about the section as a whole.
     pub(crate) fn fault(&self, message: &str) {
-        self.notes.error(self.at, format!("{}: {message}", self.path));
-    }
-
-    /// A warning about the section as a whole.
-    pub(crate) fn remark(&self, message: &str) {
-        self.notes.warn(self.at, format!("{}: {message}", self.path));
+        self.notes
+            .error(self.at, format!("{}: {message}", self.path));
     }
 }
 

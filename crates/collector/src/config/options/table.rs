@@ -73,7 +73,12 @@ pub(crate) enum Kind {
 }
 
 /// An option that works.
-pub(crate) const fn opt(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Opt {
+pub(crate) const fn opt(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    doc: &'static str,
+) -> Opt {
     Opt {
         name,
         kind,

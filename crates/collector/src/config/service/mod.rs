@@ -2,10 +2,8 @@
 
 mod connect;
 mod order;
-mod pipelines;
+pub(crate) mod pipelines;
 pub mod telemetry;
-#[cfg(test)]
-mod tests;
 
 use super::components::exporters::Exporter;
 use super::components::extensions::Extension;
@@ -52,7 +50,14 @@ pub(crate) fn service(
     unused(&definitions, notes);
     let telemetry = telemetry::telemetry(&section.section("telemetry"));
     let pipelines = pipelines.into_iter().map(|found| found.pipeline).collect();
-    Some(assemble(definitions, pipelines, not_started, extensions, telemetry, notes))
+    Some(assemble(
+        definitions,
+        pipelines,
+        not_started,
+        extensions,
+        telemetry,
+        notes,
+    ))
 }
 
 /// The extensions that run.
@@ -185,7 +190,9 @@ fn assemble(
             (&pipeline.exporters, &[Role::Exporter, Role::Connector]),
         ];
         for (ids, roles) in parts {
-            let pairs = ids.iter().flat_map(|id| roles.iter().map(|role| (*role, id.clone())));
+            let pairs = ids
+                .iter()
+                .flat_map(|id| roles.iter().map(|role| (*role, id.clone())));
             named.extend(pairs);
         }
     }
@@ -203,24 +210,46 @@ fn assemble(
         let place = notes.place(at);
         match settings {
             Some(Settings::Receiver(settings)) => {
-                config.receivers.push(Component { id, place, settings });
+                config.receivers.push(Component {
+                    id,
+                    place,
+                    settings,
+                });
             }
             Some(Settings::Processor(settings)) => {
-                config.processors.push(Component { id, place, settings });
+                config.processors.push(Component {
+                    id,
+                    place,
+                    settings,
+                });
             }
             Some(Settings::Exporter(settings)) => {
-                config.exporters.push(Component { id, place, settings });
+                config.exporters.push(Component {
+                    id,
+                    place,
+                    settings,
+                });
             }
             Some(Settings::Extension(settings)) => {
-                config.extensions.push(Component { id, place, settings });
+                config.extensions.push(Component {
+                    id,
+                    place,
+                    settings,
+                });
             }
             Some(Settings::Connector(settings)) => {
-                config.connectors.push(Component { id, place, settings });
+                config.connectors.push(Component {
+                    id,
+                    place,
+                    settings,
+                });
             }
             None => {}
         }
     }
     let rank = |id: &ComponentId| extensions.iter().position(|other| other == id);
-    config.extensions.sort_by_key(|extension| rank(&extension.id));
+    config
+        .extensions
+        .sort_by_key(|extension| rank(&extension.id));
     config
 }

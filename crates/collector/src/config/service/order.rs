@@ -1,13 +1,18 @@
 //! Processors whose order defeats them.
 
+use crate::config::components::Role;
 use crate::config::components::id::ComponentId;
 use crate::config::components::processors::Processor;
 use crate::config::definitions::{Definitions, Settings};
-use crate::config::components::Role;
 use crate::config::diagnostic::{At, Notes};
 
 /// Warns of an order that works, but not as one would think.
-pub(super) fn check(parts: &[(ComponentId, At)], definitions: &Definitions, path: &str, notes: &Notes) {
+pub(super) fn check(
+    parts: &[(ComponentId, At)],
+    definitions: &Definitions,
+    path: &str,
+    notes: &Notes,
+) {
     let settings = |id: &ComponentId| definitions.find(Role::Processor, id)?.settings.as_ref();
     let processors: Vec<(&ComponentId, At, &Processor)> = parts
         .iter()
@@ -20,7 +25,9 @@ pub(super) fn check(parts: &[(ComponentId, At)], definitions: &Definitions, path
     let is_group = |processor: &Processor| matches!(processor, Processor::GroupByTrace(_));
     for (index, (id, at, processor)) in processors.iter().enumerate() {
         let (before, after) = (&processors[..index], &processors[index + 1..]);
-        let later = after.iter().find(|(.., other)| is_sampler(other) || is_group(other));
+        let later = after
+            .iter()
+            .find(|(.., other)| is_sampler(other) || is_group(other));
         let message = match processor {
             Processor::Batch(_) => later.map(|(later, ..)| {
                 format!("'{id}' before '{later}' only delays spans, which are put together anew there: put it after")

@@ -49,10 +49,13 @@ pub(super) fn pipelines(
     let node = service.written("pipelines");
     if node.is_none_or(|node| node.entries().is_empty()) {
         let is_map = node.is_none_or(|node| matches!(node.value, Value::Map(_)));
-        service.error("pipelines", match is_map {
-            true => "there are none: nothing would run",
-            false => "must be a map of pipelines",
-        });
+        service.error(
+            "pipelines",
+            match is_map {
+                true => "there are none: nothing would run",
+                false => "must be a map of pipelines",
+            },
+        );
         return (started, not_started);
     }
     for (key, node) in node.map_or(&[][..], Node::entries) {
@@ -87,6 +90,25 @@ pub(super) fn undefined(role: Role, id: &ComponentId, definitions: &Definitions)
     }
 }
 
+/// What becomes of a part.
+enum Part {
+    Runs,
+    /// The pipeline goes on without it, which was told.
+    LeftOut,
+    /// Nobody can run it; the error is noted.
+    Wrong,
+    /// It cannot be run here, for a reason.
+    Missing(String),
+}
+
+/// What keeps a pipeline from being started.
+#[derive(Default)]
+struct Faults {
+    missing: Vec<Missing>,
+    /// An error was noted.
+    is_wrong: bool,
+}
+
 struct PipelineReader<'a> {
     definitions: &'a Definitions,
     options: &'a Options,
@@ -110,25 +132,37 @@ impl PipelineReader<'_> {
                 return None;
             }
         };
-        let signal = Signal::ALL.into_iter().find(|signal| signal.to_string() == id.kind);
+        let signal = Signal::ALL
+            .into_iter()
+            .find(|signal| signal.to_string() == id.kind);
         let Some(signal) = signal else {
             return self.other_signal(key, &id).map(Err);
         };
-        let mut missing = Vec::new();
-        let mut parts = |role| self.parts(&section, role, signal, &mut missing);
+        let mut faults = Faults::default();
+        let mut parts = |role| self.parts(&section, role, signal, &mut faults);
         let receivers = parts(Role::Receiver);
         let processors = parts(Role::Processor);
         let exporters = parts(Role::Exporter);
-        if let Some(first) = missing.first() {
-            return self.not_started(key, signal, first, &missing).map(Err);
-        }
-        for (role, ids) in [(Role::Receiver, &receivers), (Role::Exporter, &exporters)] {
-            if ids.is_empty() {
+        for (role, parts) in [(Role::Receiver, &receivers), (Role::Exporter, &exporters)] {
+            if section.texts(role.key()).is_empty() {
                 self.error(key.at, &format!("has no {role}"));
+                faults.is_wrong = true;
+            } else if parts.is_empty() && faults.missing.is_empty() {
+                faults.missing.push(Missing {
+                    role,
+                    part: section.texts(role.key()).join(", "),
+                    reason: "is left out, and there is no other".to_owned(),
+                    at: section.value_at(role.key()),
+                });
             }
         }
-        if receivers.is_empty() || exporters.is_empty() {
+        if faults.is_wrong {
             return None;
+        }
+        if let Some(first) = faults.missing.first() {
+            return self
+                .not_started(key, signal, first, &faults.missing)
+                .map(Err);
         }
         order::check(&processors, self.definitions, &self.path, self.notes);
         let ids = |parts: Vec<(ComponentId, At)>| parts.into_iter().map(|(id, _)| id).collect();
@@ -155,7 +189,10 @@ impl PipelineReader<'_> {
                 Some(name) => format!(" (did you mean '{name}'?)"),
                 None => String::new(),
             };
-            let message = format!("'{}' is no signal: traces, metrics and logs are{hint}", id.kind);
+            let message = format!(
+                "'{}' is no signal: traces, metrics and logs are{hint}",
+                id.kind
+            );
             self.error(key.at, &message);
             return None;
         }
@@ -216,13 +253,13 @@ impl PipelineReader<'_> {
         Some(())
     }
 
-    /// The parts of a role that run, each with its place; what is missing is added to `missing`.
+    /// The parts of a role that run, each with its place; what is missing or wrong is told to `faults`.
     fn parts(
         &self,
         section: &Section<'_>,
         role: Role,
         signal: Signal,
-        missing: &mut Vec<Missing>,
+        faults: &mut Faults,
     ) -> Vec<(ComponentId, At)> {
         let mut parts: Vec<(ComponentId, At)> = Vec::new();
         for (text, at) in section.texts_at(role.key()) {
@@ -230,17 +267,20 @@ impl PipelineReader<'_> {
                 Ok(id) => id,
                 Err(reason) => {
                     self.error(at, &reason);
+                    faults.is_wrong = true;
                     continue;
                 }
             };
             if parts.iter().any(|(other, _)| *other == id) {
                 self.error(at, &format!("the {role} '{id}' is there twice"));
+                faults.is_wrong = true;
                 continue;
             }
             match self.part(role, &id, signal, at) {
-                Ok(true) => parts.push((id, at)),
-                Ok(false) => {}
-                Err(reason) => missing.push(Missing {
+                Part::Runs => parts.push((id, at)),
+                Part::LeftOut => {}
+                Part::Wrong => faults.is_wrong = true,
+                Part::Missing(reason) => faults.missing.push(Missing {
                     role,
                     part: id.to_string(),
                     reason,
@@ -251,8 +291,8 @@ impl PipelineReader<'_> {
         parts
     }
 
-    /// Whether a part runs, or is left out; the error tells why it is missing.
-    fn part(&self, role: Role, id: &ComponentId, signal: Signal, at: At) -> Result<bool, String> {
+    /// Whether a part runs.
+    fn part(&self, role: Role, id: &ComponentId, signal: Signal, at: At) -> Part {
         let connector = || self.definitions.find(Role::Connector, id);
         let definition = self.definitions.find(role, id);
         let definition = match role {
@@ -261,38 +301,51 @@ impl PipelineReader<'_> {
         };
         let Some(definition) = definition else {
             self.error(at, &undefined(role, id, self.definitions));
-            return Ok(false);
+            return Part::Wrong;
         };
         definition.used.set(true);
         if self.options.drop_parts.contains(&id.to_string()) {
-            let message = format!("{}: the {role} '{id}' is left out, as --drop-part says", self.path);
+            let message = format!(
+                "{}: the {role} '{id}' is left out, as --drop-part says",
+                self.path
+            );
             self.notes.warn(at, message);
-            return Ok(false);
+            return Part::LeftOut;
         }
-        let entry = definition.entry.as_ref().map_err(String::clone)?;
+        let entry = match &definition.entry {
+            Ok(entry) => entry,
+            Err(reason) => return Part::Missing(reason.clone()),
+        };
         match entry.parse {
-            Parse::Refused(reason) => return Err(format!("is not supported: {reason}")),
+            Parse::Refused(reason) => {
+                return Part::Missing(format!("is not supported: {reason}"));
+            }
             Parse::LeftOut(reason) => {
                 let message = format!("{}: '{id}' is left out: {reason}", self.path);
                 self.notes.warn(at, message);
-                return Ok(false);
+                return Part::LeftOut;
             }
             _ => {}
         }
         if !entry.takes.contains(&signal) {
             let takes: Vec<String> = entry.takes.iter().map(Signal::to_string).collect();
-            let message = format!("the {role} '{id}' takes no {signal}, but {}", takes.join(", "));
+            let message = format!(
+                "the {role} '{id}' takes no {signal}, but {}",
+                takes.join(", ")
+            );
             self.error(at, &message);
-            return Ok(false);
+            return Part::Wrong;
         }
         if !entry.carries.contains(&signal) {
-            return Err(format!("is not built in for {signal}"));
+            return Part::Missing(format!("is not built in for {signal}"));
         }
         if has_no_address(definition, signal) {
-            let message = format!("the exporter '{id}' has neither 'endpoint' nor '{signal}_endpoint'");
+            let message =
+                format!("the exporter '{id}' has neither 'endpoint' nor '{signal}_endpoint'");
             self.error(at, &message);
+            return Part::Wrong;
         }
-        Ok(true)
+        Part::Runs
     }
 }
 
@@ -306,6 +359,10 @@ fn has_no_address(definition: &Definition, signal: Signal) -> bool {
         Signal::Metrics => &exporter.metrics_url,
         Signal::Logs => &exporter.logs_url,
     };
-    let any = [&exporter.traces_url, &exporter.metrics_url, &exporter.logs_url];
+    let any = [
+        &exporter.traces_url,
+        &exporter.metrics_url,
+        &exporter.logs_url,
+    ];
     url.is_none() && any.iter().any(|url| url.is_some())
 }

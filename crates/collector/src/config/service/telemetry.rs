@@ -139,7 +139,8 @@ const READER: &[Opt] = &[
     ]]), "", "what is served")]]), "", "a reader that asks"),
     opt("periodic", Kind::Section(&[PERIODIC]), "", "a reader that is sent to"),
 ];
-const NAMES_REASON: &str = "names of metrics have neither units nor scopes, as is the Collector's default";
+const NAMES_REASON: &str =
+    "names of metrics have neither units nor scopes, as is the Collector's default";
 #[rustfmt::skip]
 const PROMETHEUS: &[Opt] = &[
     opt("host", Kind::Text, "localhost", "address to listen on"),
@@ -212,7 +213,11 @@ fn metrics(section: &Section<'_>) -> Metrics {
             ("detailed", MetricsLevel::Detailed),
         ],
     );
-    let mut readers: Vec<Reader> = section.sections("readers").iter().filter_map(reader).collect();
+    let mut readers: Vec<Reader> = section
+        .sections("readers")
+        .iter()
+        .filter_map(reader)
+        .collect();
     let is_written = section.written("readers").is_some();
     if let Some(address) = section.text_unless_empty("address") {
         match address::host_port(&address) {
@@ -227,7 +232,7 @@ fn metrics(section: &Section<'_>) -> Metrics {
     }
     if level == MetricsLevel::None {
         readers.clear();
-    } else if readers.is_empty() {
+    } else if section.sections("readers").is_empty() && readers.is_empty() {
         section.error("readers", "there are none: 'level: none' turns metrics off");
     }
     Metrics { level, readers }
@@ -245,7 +250,9 @@ fn reader(section: &Section<'_>) -> Option<Reader> {
     let periodic = section.section("periodic");
     let otlp = periodic.section("exporter").section("otlp");
     let Some(endpoint) = otlp.text_unless_empty("endpoint") else {
-        section.fault("must be 'pull' with 'prometheus', or 'periodic' with 'otlp' and its 'endpoint'");
+        section.fault(
+            "must be 'pull' with 'prometheus', or 'periodic' with 'otlp' and its 'endpoint'",
+        );
         return None;
     };
     Some(Reader::Otlp {

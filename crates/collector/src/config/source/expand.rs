@@ -111,7 +111,6 @@ impl Expansion<'_> {
             shortened(&text)
         );
         self.reader.notes.error(node.at, message);
-        node.value = Value::Null;
         None
     }
 

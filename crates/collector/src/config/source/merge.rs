@@ -17,8 +17,10 @@ pub(super) fn merge(base: &mut Node, over: Node, notes: &Notes) {
             continue;
         };
         let (base_key, base_node) = &mut base_entries[index];
-        let both_maps =
-            matches!((&base_node.value, &node.value), (Value::Map(_), Value::Map(_)));
+        let both_maps = matches!(
+            (&base_node.value, &node.value),
+            (Value::Map(_), Value::Map(_))
+        );
         if both_maps {
             merge(base_node, node, notes);
             continue;

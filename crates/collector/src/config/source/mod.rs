@@ -6,8 +6,6 @@
 mod expand;
 mod merge;
 mod read;
-#[cfg(test)]
-mod tests;
 mod tree;
 pub(crate) mod typing;
 

@@ -57,7 +57,8 @@ impl<'a> Reader<'a> {
         let (file, text) = self.source_text(source)?;
         let node = self.parse(&text, Place::File(file), Otherwise::Error)?;
         if !matches!(node.value, Value::Map(_)) {
-            let message = "a configuration is a map of receivers, processors, exporters and service";
+            let message =
+                "a configuration is a map of receivers, processors, exporters and service";
             self.notes.error(node.at, message);
             return None;
         }
@@ -110,7 +111,8 @@ impl<'a> Reader<'a> {
         let bytes = match (self.outside.read_file)(path) {
             Ok(bytes) => bytes,
             Err(reason) => {
-                self.notes.error(at, format!("cannot read '{path}': {reason}"));
+                self.notes
+                    .error(at, format!("cannot read '{path}': {reason}"));
                 return None;
             }
         };

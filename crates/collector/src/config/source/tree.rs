@@ -112,5 +112,9 @@ pub(crate) fn shortened(text: &str) -> String {
     if shown.len() < text.len() {
         shown.push('…');
     }
-    shown.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'")
+    shown
+        .escape_debug()
+        .to_string()
+        .replace("\\\"", "\"")
+        .replace("\\'", "'")
 }

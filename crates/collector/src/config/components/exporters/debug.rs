@@ -48,7 +48,10 @@ const OPTIONS: &[Opt] = &[
 pub(crate) const ENTRY: Entry = Entry {
     names: &[
         name("debug"),
-        old_name("logging", "the exporter 'logging' is now 'debug': it is taken for that"),
+        old_name(
+            "logging",
+            "the exporter 'logging' is now 'debug': it is taken for that",
+        ),
     ],
     doc: "what passes, in the log",
     takes: EVERY,
@@ -63,7 +66,10 @@ fn parse(section: &Section<'_>) -> Exporter {
     let written = section.written("output_paths").is_some();
     match (is_own_log, written) {
         (true, true) => {
-            section.error("output_paths", "counts only with 'use_internal_logger: false'");
+            section.error(
+                "output_paths",
+                "counts only with 'use_internal_logger: false'",
+            );
         }
         (false, true) if output_paths.is_empty() => {
             section.error("output_paths", "must name a file, stdout or stderr");

@@ -98,7 +98,10 @@ fn parse(section: &Section<'_>) -> Exporter {
     let exporter = FileExporter {
         path: section.text("path"),
         append: section.flag("append"),
-        format: section.choice("format", &[("json", Format::Json), ("proto", Format::Proto)]),
+        format: section.choice(
+            "format",
+            &[("json", Format::Json), ("proto", Format::Proto)],
+        ),
         zstd: section.text("compression") == "zstd",
         flush_interval_ns: section.duration_ns("flush_interval"),
         rotation: section.maybe_filled("rotation").map(|rotation| Rotation {

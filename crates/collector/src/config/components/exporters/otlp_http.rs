@@ -68,11 +68,19 @@ fn parse(section: &Section<'_>) -> Exporter {
         metrics_url: url("metrics_endpoint", "/v1/metrics"),
         logs_url: url("logs_endpoint", "/v1/logs"),
         client: http::client(section),
-        encoding: section.choice("encoding", &[("proto", Encoding::Proto), ("json", Encoding::Json)]),
+        encoding: section.choice(
+            "encoding",
+            &[("proto", Encoding::Proto), ("json", Encoding::Json)],
+        ),
         queue: queue::queue(&section.section("sending_queue")),
         retry: retry::retry(&section.section("retry_on_failure")),
     };
-    let names = ["endpoint", "traces_endpoint", "metrics_endpoint", "logs_endpoint"];
+    let names = [
+        "endpoint",
+        "traces_endpoint",
+        "metrics_endpoint",
+        "logs_endpoint",
+    ];
     if names.iter().all(|name| section.text(name).is_empty()) {
         section.error("endpoint", "is missing: the URL of the server");
     }

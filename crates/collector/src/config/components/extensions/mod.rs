@@ -3,8 +3,8 @@
 pub mod file_storage;
 mod gone;
 pub mod health_check;
-pub mod pprof;
-pub mod zpages;
+mod pprof;
+mod zpages;
 
 use super::Entry;
 
@@ -13,10 +13,6 @@ use super::Entry;
 pub enum Extension {
     /// `health_check`
     HealthCheck(Box<health_check::HealthCheck>),
-    /// `pprof`
-    Pprof,
-    /// `zpages`
-    Zpages,
     /// `file_storage`
     FileStorage(file_storage::FileStorage),
 }

@@ -1,8 +1,7 @@
 //! `pprof`: profiles of a Go program, which this is not.
 
-use super::Extension;
 use crate::config::components::{Entry, Parse, name};
-use crate::config::options::{Kind, Opt, Section, opt};
+use crate::config::options::{Kind, Opt, opt};
 
 const REASON: &str = "this is no Go program: there is nothing of pprof to serve";
 
@@ -21,10 +20,5 @@ pub(crate) const ENTRY: Entry = Entry {
     takes: &[],
     carries: &[],
     options: &[OPTIONS],
-    parse: Parse::Extension(parse),
+    parse: Parse::LeftOut(REASON),
 };
-
-fn parse(section: &Section<'_>) -> Extension {
-    section.remark(&format!("has no effect: {REASON}"));
-    Extension::Pprof
-}

@@ -1,9 +1,8 @@
 //! `zpages`: pages about a running Collector.
 
-use super::Extension;
 use crate::config::components::shared::http;
 use crate::config::components::{Entry, Parse, name};
-use crate::config::options::{Kind, Opt, Section, opt};
+use crate::config::options::{Kind, Opt, opt};
 
 const REASON: &str = "there are no such pages: the status page and the metrics tell the same";
 
@@ -19,10 +18,5 @@ pub(crate) const ENTRY: Entry = Entry {
     takes: &[],
     carries: &[],
     options: &[OPTIONS, http::SERVER],
-    parse: Parse::Extension(parse),
+    parse: Parse::LeftOut(REASON),
 };
-
-fn parse(section: &Section<'_>) -> Extension {
-    section.remark(&format!("has no effect: {REASON}"));
-    Extension::Zpages
-}

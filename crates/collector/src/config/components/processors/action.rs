@@ -162,7 +162,10 @@ fn set(section: &Section<'_>, key: String, when: When) -> Option<Action> {
             return None;
         }
         (Some(_), Some(_)) => {
-            section.error("value", "and 'from_attribute' are both there: one of them is enough");
+            section.error(
+                "value",
+                "and 'from_attribute' are both there: one of them is enough",
+            );
             return None;
         }
     };
@@ -215,7 +218,11 @@ fn convert(section: &Section<'_>, key: String) -> Option<Action> {
         section.error("converted_type", "must be string, int or double");
         return None;
     }
-    let types = [("string", Type::Text), ("int", Type::Int), ("double", Type::Double)];
+    let types = [
+        ("string", Type::Text),
+        ("int", Type::Int),
+        ("double", Type::Double),
+    ];
     let to = section.choice("converted_type", &types);
     Some(Action::Convert { key, to })
 }

@@ -33,10 +33,16 @@ fn parse(section: &Section<'_>) -> Processor {
         workers: section.int("num_workers"),
         discard_orphans: section.flag("discard_orphans"),
         store_on_disk: section.flag("store_on_disk"),
-        emit: section.choice("emit_strategy", &[("trace", Emit::Trace), ("service", Emit::Service)]),
+        emit: section.choice(
+            "emit_strategy",
+            &[("trace", Emit::Trace), ("service", Emit::Service)],
+        ),
     };
     if settings.wait_ns > 0 && settings.wait_ns < 1_000_000 {
-        section.warn("wait_duration", "is less than a millisecond: is the unit missing?");
+        section.warn(
+            "wait_duration",
+            "is less than a millisecond: is the unit missing?",
+        );
     }
     Processor::GroupByTrace(settings)
 }

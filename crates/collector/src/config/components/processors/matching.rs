@@ -78,9 +78,19 @@ pub(crate) fn matching(section: &Section<'_>) -> Matching {
         resources: attributes(section, "resources"),
         libraries: libraries(section),
     };
-    let names = ["services", "span_names", "span_kinds", "attributes", "resources", "libraries"];
+    let names = [
+        "services",
+        "span_names",
+        "span_kinds",
+        "attributes",
+        "resources",
+        "libraries",
+    ];
     if names.iter().all(|name| section.written(name).is_none()) {
-        section.fault(&format!("must say what matches: one of {}", names.join(", ")));
+        section.fault(&format!(
+            "must say what matches: one of {}",
+            names.join(", ")
+        ));
     }
     for name in ["services", "span_names", "span_kinds"] {
         for (text, at) in section.texts_at(name) {

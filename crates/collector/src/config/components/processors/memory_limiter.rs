@@ -56,20 +56,34 @@ fn parse(section: &Section<'_>) -> Processor {
     let spike_percentage: u32 = section.int("spike_limit_percentage");
     let limiter = MemoryLimiter {
         check_interval_ns: section.duration_ns("check_interval"),
-        limit: if mib > 0 { Limit::Mib(mib) } else { Limit::Percentage(percentage) },
-        spike: if mib > 0 { Limit::Mib(spike_mib) } else { Limit::Percentage(spike_percentage) },
+        limit: if mib > 0 {
+            Limit::Mib(mib)
+        } else {
+            Limit::Percentage(percentage)
+        },
+        spike: if mib > 0 {
+            Limit::Mib(spike_mib)
+        } else {
+            Limit::Percentage(spike_percentage)
+        },
     };
     if limiter.check_interval_ns == 0 {
         section.error("check_interval", "must be more than 0, 1s for instance");
     }
     if mib == 0 && percentage == 0 {
-        section.error("limit_mib", "must be more than 0, or else 'limit_percentage'");
+        section.error(
+            "limit_mib",
+            "must be more than 0, or else 'limit_percentage'",
+        );
     }
     if mib > 0 && spike_mib >= mib {
         section.error("spike_limit_mib", "must be less than 'limit_mib'");
     }
     if percentage > 0 && spike_percentage >= percentage {
-        section.error("spike_limit_percentage", "must be less than 'limit_percentage'");
+        section.error(
+            "spike_limit_percentage",
+            "must be less than 'limit_percentage'",
+        );
     }
     Processor::MemoryLimiter(limiter)
 }

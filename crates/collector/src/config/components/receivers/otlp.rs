@@ -5,6 +5,7 @@ use crate::config::components::shared::grpc::{self, GrpcServer};
 use crate::config::components::shared::http::{self, HttpServer};
 use crate::config::components::{EVERY, Entry, Parse, name};
 use crate::config::options::{Kind, Opt, Section, opt, required};
+use crate::config::source::{Key, Node};
 
 /// `protocols` of the receiver; at least one.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +52,11 @@ pub(crate) const ENTRY: Entry = Entry {
     doc: "OTLP over gRPC and HTTP",
     takes: EVERY,
     carries: EVERY,
-    options: &[&[required("protocols", Kind::Section(&[PROTOCOLS]), "`grpc`, `http` or both")]],
+    options: &[&[required(
+        "protocols",
+        Kind::Section(&[PROTOCOLS]),
+        "`grpc`, `http` or both",
+    )]],
     parse: Parse::Receiver(parse),
 };
 
@@ -61,7 +66,11 @@ fn parse(section: &Section<'_>) -> Receiver {
         grpc: protocols.maybe("grpc").map(|grpc| grpc::server(&grpc)),
         http: protocols.maybe("http").map(|http| http_server(&http)),
     };
-    if section.written("protocols").is_some() && receiver.grpc.is_none() && receiver.http.is_none() {
+    // A protocol that there is not was told as that.
+    let known = |(key, _): &(Key, Node)| protocols.knows(&key.text);
+    let written = section.written("protocols");
+    let is_none = receiver.grpc.is_none() && receiver.http.is_none();
+    if is_none && written.is_some_and(|node| node.entries().iter().all(known)) {
         section.error("protocols", "must have 'grpc' or 'http'");
     }
     Receiver::Otlp(Box::new(receiver))

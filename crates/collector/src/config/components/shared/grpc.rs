@@ -213,13 +213,18 @@ pub(crate) fn client(section: &Section<'_>) -> GrpcClient {
         user_agent: section.text_unless_empty("user_agent"),
         balancer: section.choice(
             "balancer_name",
-            &[("round_robin", Balancer::RoundRobin), ("pick_first", Balancer::PickFirst)],
+            &[
+                ("round_robin", Balancer::RoundRobin),
+                ("pick_first", Balancer::PickFirst),
+            ],
         ),
-        keepalive: section.maybe_filled("keepalive").map(|keepalive| KeepaliveClient {
-            ping_ns: keepalive.duration_ns("time"),
-            ping_timeout_ns: keepalive.duration_ns("timeout"),
-            permit_without_stream: keepalive.flag("permit_without_stream"),
-        }),
+        keepalive: section
+            .maybe_filled("keepalive")
+            .map(|keepalive| KeepaliveClient {
+                ping_ns: keepalive.duration_ns("time"),
+                ping_timeout_ns: keepalive.duration_ns("timeout"),
+                permit_without_stream: keepalive.flag("permit_without_stream"),
+            }),
     }
 }
 
@@ -239,7 +244,9 @@ fn target(section: &Section<'_>) -> (String, bool) {
     }
     let is_https = endpoint.starts_with("https://");
     let prefixes = ["https://", "http://", "dns:///", "dns://"];
-    let found = prefixes.iter().find_map(|prefix| endpoint.strip_prefix(prefix));
+    let found = prefixes
+        .iter()
+        .find_map(|prefix| endpoint.strip_prefix(prefix));
     let address = found.unwrap_or(&endpoint).trim_end_matches('/');
     match address::host_port(address) {
         Ok((host, _)) if host.is_empty() => section.error("endpoint", "must name a host"),
@@ -254,7 +261,10 @@ fn compression(section: &Section<'_>) -> GrpcCompression {
         "gzip" => GrpcCompression::Gzip,
         "zstd" => GrpcCompression::Zstd,
         "snappy" => {
-            section.error("compression", "snappy is not built in: gzip, zstd and none are");
+            section.error(
+                "compression",
+                "snappy is not built in: gzip, zstd and none are",
+            );
             GrpcCompression::None
         }
         _ => GrpcCompression::None,

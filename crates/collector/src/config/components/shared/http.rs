@@ -102,8 +102,17 @@ const CODINGS: [(&str, Coding); 9] = [
     ("x-snappy-framed", Coding::SnappyFramed),
     ("lz4", Coding::Lz4),
 ];
-const CODING_WORDS: &[&str] =
-    &["", "gzip", "zstd", "zlib", "deflate", "snappy", "x-snappy-framed", "lz4", "none"];
+const CODING_WORDS: &[&str] = &[
+    "",
+    "gzip",
+    "zstd",
+    "zlib",
+    "deflate",
+    "snappy",
+    "x-snappy-framed",
+    "lz4",
+    "none",
+];
 
 #[rustfmt::skip]
 const CORS: &[Opt] = &[
@@ -230,7 +239,10 @@ fn level(section: &Section<'_>, coding: Coding) -> Option<i32> {
     };
     if !range.contains(&level) {
         let (low, high) = range.into_inner();
-        section.error("level", &format!("must be from {low} to {high} for this coding"));
+        section.error(
+            "level",
+            &format!("must be from {low} to {high} for this coding"),
+        );
     }
     Some(level)
 }
@@ -238,9 +250,14 @@ fn level(section: &Section<'_>, coding: Coding) -> Option<i32> {
 /// A URL with `http` or `https`, a host and perhaps a path, without a slash at its end. Errors are noted.
 pub(crate) fn url(section: &Section<'_>, name: &str) -> Option<String> {
     let text = section.text_unless_empty(name)?;
-    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    let rest = text
+        .strip_prefix("http://")
+        .or_else(|| text.strip_prefix("https://"));
     let Some(rest) = rest else {
-        section.error(name, &format!("'{text}' must begin with http:// or https://"));
+        section.error(
+            name,
+            &format!("'{text}' must begin with http:// or https://"),
+        );
         return None;
     };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -252,7 +269,10 @@ pub(crate) fn url(section: &Section<'_>, name: &str) -> Option<String> {
     if authority.is_empty() || authority.starts_with(':') || !text.chars().all(graphic) {
         section.error(name, &format!("'{text}' must name a host"));
     } else if authority.contains('@') {
-        section.error(name, "a user in a URL is not supported: write a header field");
+        section.error(
+            name,
+            "a user in a URL is not supported: write a header field",
+        );
     } else if port.parse::<u16>().is_err() {
         section.error(name, &format!("'{text}' has no port from 0 to 65535"));
     }

@@ -1,9 +1,9 @@
 //! Options that several components have in common.
 
-pub(crate) mod address;
-pub(crate) mod grpc;
-pub(crate) mod headers;
-pub(crate) mod http;
-pub(crate) mod queue;
-pub(crate) mod retry;
-pub(crate) mod tls;
+pub mod address;
+pub mod grpc;
+pub mod headers;
+pub mod http;
+pub mod queue;
+pub mod retry;
+pub mod tls;

@@ -104,7 +104,9 @@ pub(crate) fn queue(section: &Section<'_>) -> Option<Queue> {
         wait_for_result: section.flag("wait_for_result"),
         storage,
         consumers: section.int("num_consumers"),
-        batch: section.maybe("batch").map(|batch| queue_batch(&batch, section, sizer)),
+        batch: section
+            .maybe("batch")
+            .map(|batch| queue_batch(&batch, section, sizer)),
     };
     if queue.storage.is_some() && queue.wait_for_result {
         section.error("wait_for_result", "a queue in a 'storage' cannot wait");
@@ -113,7 +115,9 @@ pub(crate) fn queue(section: &Section<'_>) -> Option<Queue> {
         && batch.sizer == queue.sizer
         && batch.size_min > queue.size_max
     {
-        section.section("batch").error("min_size", "is larger than 'queue_size'");
+        section
+            .section("batch")
+            .error("min_size", "is larger than 'queue_size'");
     }
     Some(queue)
 }

@@ -174,7 +174,10 @@ fn pem(section: &Section<'_>, file: &str, text: &str) -> Option<Pem> {
     let path = section.text_unless_empty(file);
     let pem = section.text_unless_empty(text);
     if path.is_some() && pem.is_some() {
-        section.error(text, &format!("'{file}' is there too: one of the two is enough"));
+        section.error(
+            text,
+            &format!("'{file}' is there too: one of the two is enough"),
+        );
     }
     path.map(Pem::File).or(pem.map(Pem::Text))
 }
@@ -183,7 +186,10 @@ fn min_version(section: &Section<'_>) -> TlsVersion {
     match section.text("min_version").as_str() {
         "1.3" => TlsVersion::V13,
         "1.0" | "1.1" => {
-            section.warn("min_version", "versions below 1.2 are not spoken: 1.2 counts");
+            section.warn(
+                "min_version",
+                "versions below 1.2 are not spoken: 1.2 counts",
+            );
             TlsVersion::V12
         }
         _ => TlsVersion::V12,

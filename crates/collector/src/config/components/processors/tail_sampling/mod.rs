@@ -3,8 +3,6 @@
 mod condition;
 mod options;
 mod policy;
-#[cfg(test)]
-mod tests;
 
 use tail::settings::{Policy, PolicyKind, Strategy, TailSampling};
 
@@ -64,8 +62,14 @@ fn names_are_unique(policies: &[Section<'_>]) {
     for (index, policy) in policies.iter().enumerate() {
         let name = policy.text("name");
         if name.is_empty() {
-            policy.error("name", "must not be empty: metrics and attributes tell policies by it");
-        } else if policies[..index].iter().any(|other| other.text("name") == name) {
+            policy.error(
+                "name",
+                "must not be empty: metrics and attributes tell policies by it",
+            );
+        } else if policies[..index]
+            .iter()
+            .any(|other| other.text("name") == name)
+        {
             policy.error("name", &format!("'{name}' is the name of two policies"));
         }
     }
@@ -77,7 +81,10 @@ fn whole(section: &Section<'_>, settings: &TailSampling) {
         section.warn("policies", "there are none: no trace is kept");
     }
     if settings.decision_wait_ns < 1_000_000 {
-        section.warn("decision_wait", "is less than a millisecond: is the unit missing?");
+        section.warn(
+            "decision_wait",
+            "is less than a millisecond: is the unit missing?",
+        );
     }
     let expected = settings.expected_new_traces_per_s;
     let waiting = u128::from(expected) * u128::from(settings.decision_wait_ns) / 1_000_000_000;

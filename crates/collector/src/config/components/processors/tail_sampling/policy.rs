@@ -120,10 +120,16 @@ fn latency(options: &Section<'_>) -> PolicyKind {
     let threshold_ms: u64 = options.int("threshold_ms");
     let upper_threshold_ms: u64 = options.int("upper_threshold_ms");
     if options.written("threshold_ms").is_none() {
-        options.warn("threshold_ms", "is not written: every trace that takes a millisecond is kept");
+        options.warn(
+            "threshold_ms",
+            "is not written: every trace that takes a millisecond is kept",
+        );
     }
     if upper_threshold_ms > 0 && upper_threshold_ms <= threshold_ms {
-        options.warn("upper_threshold_ms", "is not above 'threshold_ms': nothing matches");
+        options.warn(
+            "upper_threshold_ms",
+            "is not above 'threshold_ms': nothing matches",
+        );
     }
     PolicyKind::Latency {
         threshold_ms,
@@ -132,7 +138,10 @@ fn latency(options: &Section<'_>) -> PolicyKind {
 }
 
 fn numeric_attribute(options: &Section<'_>) -> PolicyKind {
-    let (min, max) = (options.int_unless_zero("min_value"), options.int_unless_zero("max_value"));
+    let (min, max) = (
+        options.int_unless_zero("min_value"),
+        options.int_unless_zero("max_value"),
+    );
     if min.is_none() && max.is_none() {
         options.error("min_value", "or 'max_value' must be there, and not 0");
     }
@@ -176,10 +185,15 @@ fn status_codes(options: &Section<'_>) -> StatusCodes {
                 let known = ["OK", "ERROR", "UNSET"].contains(&upper.as_str());
                 let message = match known {
                     true => format!("'{text}' is written {upper}"),
-                    false => format!("'{}' is no status: OK, ERROR and UNSET are", text.escape_debug()),
+                    false => format!(
+                        "'{}' is no status: OK, ERROR and UNSET are",
+                        text.escape_debug()
+                    ),
                 };
                 let path = &options.path;
-                options.notes.error(at, format!("{path}::status_codes: {message}"));
+                options
+                    .notes
+                    .error(at, format!("{path}::status_codes: {message}"));
             }
         }
     }
@@ -250,7 +264,9 @@ fn ottl_condition(options: &Section<'_>) -> PolicyKind {
         for (text, at) in &texts {
             if let Err(reason) = condition::check(text, context) {
                 let path = &options.path;
-                options.notes.error(*at, format!("{path}::{name}: {reason}"));
+                options
+                    .notes
+                    .error(*at, format!("{path}::{name}: {reason}"));
             }
         }
         texts.into_iter().map(|(text, _)| text).collect::<Vec<_>>()
@@ -293,11 +309,16 @@ fn composite(options: &Section<'_>) -> PolicyKind {
         options.warn("policy_order", &message);
     }
     // Names that are there in another order than the policies are.
-    let known: Vec<&str> = order.iter().map(String::as_str).filter(|name| names.contains(name)).collect();
+    let known: Vec<&str> = order
+        .iter()
+        .map(String::as_str)
+        .filter(|name| names.contains(name))
+        .collect();
     let mut sorted = known.clone();
     sorted.sort_by_key(|name| names.iter().position(|other| other == name));
     if known != sorted {
-        let message = "has no effect: the order of 'composite_sub_policy' counts, and it is another one";
+        let message =
+            "has no effect: the order of 'composite_sub_policy' counts, and it is another one";
         options.warn("policy_order", message);
     }
     let rates = options.sections("rate_allocation");

@@ -1,0 +1,103 @@
+//! What is often written and means something else: it is told.
+
+use crate::{good, with_policies, with_processors};
+
+/// What is said of a configuration with these policies.
+const POLICIES: &[(&str, &str)] = &[
+    (
+        "{ name: a, type: string_attribute, string_attribute: { key: url.path, values: [ '/actuator/.*' ] } }",
+        "a.yaml:8:87: processors::tail_sampling::policies[0]::string_attribute::values: '/actuator/.*' looks like a pattern, but is compared as a whole: set 'enabled_regex_matching: true'",
+    ),
+    (
+        "{ name: a, type: always_sample, probabilistic: { sampling_percentage: 10 } }",
+        "a.yaml:8:54: processors::tail_sampling::policies[0]::probabilistic: means nothing to a policy of type 'always_sample'",
+    ),
+    (
+        "{ name: a, type: probabilistic }",
+        "a.yaml:8:7: processors::tail_sampling::policies[0]::probabilistic::sampling_percentage: is 0: no trace is kept",
+    ),
+    (
+        "{ name: a, type: and }",
+        "a.yaml:8:7: processors::tail_sampling::policies[0]::and::and_sub_policy: there are no policies: it keeps every trace",
+    ),
+    (
+        "{ name: a, type: boolean_attribute, boolean_attribute: { value: true } }",
+        "a.yaml:8:43: processors::tail_sampling::policies[0]::boolean_attribute::key: names no attribute: nothing matches",
+    ),
+    (
+        "{ name: a, type: composite, composite: { max_total_spans_per_second: 5, policy_order: [c, b, d], composite_sub_policy: [ { name: b, type: always_sample }, { name: c, type: trace_flags } ] } }",
+        "a.yaml:8:93: processors::tail_sampling::policies[0]::composite::policy_order: has no effect: the order of 'composite_sub_policy' counts, and it is another one",
+    ),
+    (
+        "",
+        "a.yaml:7:15: processors::tail_sampling::policies: there are none: no trace is kept",
+    ),
+];
+
+#[test]
+fn policies_that_are_not_what_they_seem() {
+    for (written, warning) in POLICIES {
+        let (_, warnings) = good(&with_policies(written));
+        assert!(
+            warnings.iter().any(|found| found == warning),
+            "{warnings:#?}"
+        );
+    }
+}
+
+/// Processors, their options, and what is said.
+const PROCESSORS: &[(&str, &str, &str)] = &[
+    (
+        "batch, tail_sampling",
+        "  batch:\n  tail_sampling: { policies: [ { name: a, type: always_sample } ] }",
+        "a.yaml:4:58: service::pipelines::traces: 'batch' before 'tail_sampling' only delays spans, which are put together anew there: put it after",
+    ),
+    (
+        "tail_sampling, groupbytrace",
+        "  groupbytrace:\n  tail_sampling: { policies: [ { name: a, type: always_sample } ] }",
+        "a.yaml:4:73: service::pipelines::traces: 'groupbytrace' after 'tail_sampling' waits once more for traces that are whole already",
+    ),
+    (
+        "batch, memory_limiter",
+        "  batch:\n  memory_limiter: { check_interval: 1s, limit_mib: 400 }",
+        "a.yaml:4:65: service::pipelines::traces: 'memory_limiter' after 'batch' refuses data too late: put it first",
+    ),
+    (
+        "",
+        "  tail_sampling: { policies: [ { name: a, type: always_sample } ] }",
+        "a.yaml:6:3: processors::tail_sampling: is in no pipeline and is not started",
+    ),
+    (
+        "",
+        "  k8sattributes: { auth_type: none }",
+        "a.yaml:6:3: processors::k8sattributes: is in no pipeline and is not started; it is of the type 'k8sattributes', which is not built in",
+    ),
+    (
+        "tail_sampling",
+        "  tail_sampling: { num_traces: 100, decision_wait: 10s, expected_new_traces_per_sec: 1000, policies: [ { name: a, type: always_sample } ] }",
+        "a.yaml:6:32: processors::tail_sampling::num_traces: is 100, but 1000 new traces a second wait for 'decision_wait': 10000 are there at a time, and the oldest are dropped undecided",
+    ),
+    (
+        "groupbytrace",
+        "  groupbytrace: { wait_duration: 30 }",
+        "a.yaml:6:34: processors::groupbytrace::wait_duration: is less than a millisecond: is the unit missing?",
+    ),
+    (
+        "queued_retry, batch",
+        "  queued_retry: { num_workers: 4 }\n  batch:",
+        "a.yaml:4:58: service::pipelines::traces: 'queued_retry' is left out: exporters have 'sending_queue' and 'retry_on_failure'",
+    ),
+    (
+        "memory_limiter",
+        "  memory_limiter: { check_interval: 1s, limit_mib: 400, ballast_size_mib: 100 }",
+        "a.yaml:6:57: processors::memory_limiter::ballast_size_mib: has no effect: there is no garbage collector to be run",
+    ),
+];
+
+#[test]
+fn processors_that_are_not_what_they_seem() {
+    for (order, options, warning) in PROCESSORS {
+        let (_, warnings) = good(&with_processors(order, options));
+        assert_eq!(warnings, [*warning]);
+    }
+}

@@ -1,0 +1,285 @@
+//! Pipelines: what is started, what is listed, what is refused.
+
+use spangate_collector::config::{ComponentId, Options};
+
+use crate::{errors, good, load_files};
+
+/// A file as many are: traces that are sampled, metrics with parts that we lack, logs that only pass.
+const FILE: &str = "
+receivers:
+  otlp:
+    protocols: { grpc: , http: { endpoint: 0.0.0.0:4318 } }
+  prometheus:
+    config: { scrape_configs: [ { job_name: otel } ] }
+processors:
+  batch: {}
+  memory_limiter: { check_interval: 1s, limit_percentage: 80, spike_limit_percentage: 25 }
+  resource: { attributes: [ { key: env, value: prod, action: upsert } ] }
+exporters:
+  debug:
+  otlp/traces: { endpoint: tempo:4317, tls: { insecure: true } }
+  otlphttp: { endpoint: http://loki:3100/otlp/ }
+  prometheusremotewrite: { endpoint: http://mimir/api/v1/push }
+extensions:
+  health_check:
+  pprof:
+service:
+  extensions: [health_check]
+  pipelines:
+    traces: { receivers: [otlp], processors: [memory_limiter, batch], exporters: [otlp/traces, debug] }
+    metrics: { receivers: [otlp, prometheus], processors: [batch], exporters: [prometheusremotewrite] }
+    logs/app: { receivers: [otlp], processors: [resource, batch], exporters: [otlphttp] }
+";
+
+fn with(options: &Options, text: &str) -> Result<Vec<String>, Vec<String>> {
+    let config = load_files(&[text], &[], options)?;
+    Ok(config
+        .pipelines
+        .iter()
+        .map(|pipeline| pipeline.id.to_string())
+        .collect())
+}
+
+fn dropping(parts: &[&str]) -> Options {
+    Options {
+        drop_parts: parts.iter().map(|part| (*part).to_owned()).collect(),
+        ..Options::default()
+    }
+}
+
+#[test]
+fn other_signals_with_a_missing_part_are_listed() {
+    let (config, warnings) = good(FILE);
+    let ids: Vec<String> = config
+        .pipelines
+        .iter()
+        .map(|one| one.id.to_string())
+        .collect();
+    assert_eq!(ids, ["traces", "logs/app"]);
+    let listed: Vec<String> = config.not_started.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        listed,
+        ["a.yaml:23:34: the pipeline 'metrics' is not started: its receiver 'prometheus' is of the type 'prometheus', which is not built in".replace(":34", "")]
+    );
+    let part = |name: &str| format!("a.yaml:23:{name}, which is not built in");
+    assert_eq!(
+        warnings,
+        [
+            "a.yaml:18:3: extensions::pprof: is not in service::extensions and is not started"
+                .to_owned(),
+            part(
+                "34: service::pipelines::metrics: is not started: its receiver 'prometheus' is of the type 'prometheus'"
+            ),
+            part(
+                "80: service::pipelines::metrics: is not started: its exporter 'prometheusremotewrite' is of the type 'prometheusremotewrite'"
+            ),
+        ]
+    );
+    // What is in no started pipeline is not there.
+    let ids: Vec<String> = config
+        .exporters
+        .iter()
+        .map(|one| one.id.to_string())
+        .collect();
+    assert_eq!(ids, ["debug", "otlp/traces", "otlphttp"]);
+    assert!(
+        config
+            .extension(&ComponentId::parse("health_check").expect("an id"))
+            .is_some()
+    );
+    assert_eq!(config.extensions.len(), 1);
+}
+
+#[test]
+fn strict_refuses_them() {
+    let strict = Options {
+        strict: true,
+        ..Options::default()
+    };
+    let found = with(&strict, FILE).unwrap_err();
+    assert_eq!(found.len(), 2);
+    let error = "a.yaml:23:34: service::pipelines::metrics: is not started: its receiver 'prometheus' is of the type 'prometheus', which is not built in";
+    assert_eq!(found[0], error);
+}
+
+#[test]
+fn traces_are_never_in_part() {
+    let text = FILE.replace(
+        "processors: [memory_limiter, batch]",
+        "processors: [k8sattributes, batch]",
+    );
+    let text = text.replace("  batch: {}", "  batch: {}\n  k8sattributes: {}");
+    let error = "a.yaml:23:47: service::pipelines::traces: the processor 'k8sattributes' is of the type 'k8sattributes', which is not built in ('--drop-part k8sattributes' leaves it out)";
+    assert_eq!(with(&Options::default(), &text).unwrap_err(), [error]);
+    assert_eq!(
+        with(&dropping(&["k8sattributes"]), &text).unwrap(),
+        ["traces", "logs/app"]
+    );
+    assert_eq!(
+        with(&dropping(&["nothing"]), &text).unwrap_err()[0],
+        ":0:0: --drop-part names 'nothing', which is not defined".replacen(":0:0", "a.yaml:0:0", 1)
+    );
+}
+
+const CONNECTED: &str = "
+receivers: { otlp: { protocols: { grpc: } } }
+connectors: { spanmetrics: { namespace: a }, forward: , forward/two: }
+exporters: { nop: }
+service:
+  pipelines:
+    traces: { receivers: [otlp], exporters: [nop, spanmetrics] }
+    metrics: { receivers: [spanmetrics], exporters: [nop] }
+";
+
+#[test]
+fn a_connector_that_we_lack_can_be_left_out() {
+    let found = with(&Options::default(), CONNECTED).unwrap_err();
+    let error = "a.yaml:7:51: service::pipelines::traces: the exporter 'spanmetrics' is of the type 'spanmetrics', which is not built in ('--drop-part spanmetrics' leaves it out)";
+    assert_eq!(found, [error]);
+    // The pipeline that it would begin has no receiver then.
+    let found = with(&dropping(&["spanmetrics"]), CONNECTED).unwrap();
+    assert_eq!(found, ["traces"]);
+}
+
+#[test]
+fn connectors_join_pipelines() {
+    let text = |traces: &str, second: &str| {
+        let start = CONNECTED.find("    traces").expect("it is there");
+        format!(
+            "{}    traces: {{ {traces} }}\n    traces/two: {{ {second} }}\n",
+            &CONNECTED[..start]
+        )
+    };
+    let joined = text(
+        "receivers: [otlp], exporters: [forward]",
+        "receivers: [forward], exporters: [nop]",
+    );
+    assert_eq!(
+        with(&Options::default(), &joined).unwrap(),
+        ["traces", "traces/two"]
+    );
+    let cases = [
+        (
+            text(
+                "receivers: [otlp], exporters: [forward]",
+                "receivers: [otlp], exporters: [nop]",
+            ),
+            "a.yaml:7:5: service::pipelines::traces: the connector 'forward' begins no started pipeline of traces",
+        ),
+        (
+            text(
+                "receivers: [otlp], exporters: [nop]",
+                "receivers: [forward], exporters: [nop]",
+            ),
+            "a.yaml:8:5: service::pipelines::traces/two: the connector 'forward' ends no started pipeline of traces",
+        ),
+        (
+            text(
+                "receivers: [otlp, forward], exporters: [forward/two]",
+                "receivers: [forward/two], exporters: [forward]",
+            ),
+            "a.yaml:7:5: service::pipelines::traces: its data go in a circle of connectors",
+        ),
+    ];
+    for (text, error) in cases {
+        assert_eq!(with(&Options::default(), &text).unwrap_err(), [error]);
+    }
+}
+
+/// What stands under `traces`, and the error that it is.
+const PIPELINES: &[(&str, &str)] = &[
+    (
+        "",
+        "a.yaml:5:5: service::pipelines::traces: has no receiver",
+    ),
+    (
+        "{ receivers: [otlp] }",
+        "a.yaml:5:5: service::pipelines::traces: has no exporter",
+    ),
+    (
+        "{ receivers: [otlp], exporters: [otpl] }",
+        "a.yaml:5:46: service::pipelines::traces: the exporter 'otpl' is not defined (did you mean 'otlp'?)",
+    ),
+    (
+        "{ receivers: [otlp], processor: [], exporters: [otlp] }",
+        "a.yaml:5:34: service::pipelines::traces::processor: unknown key (did you mean 'processors'?)",
+    ),
+    (
+        "{ receivers: [otlp], processors: [batch, batch], exporters: [otlp] }",
+        "a.yaml:5:54: service::pipelines::traces: the processor 'batch' is there twice",
+    ),
+    (
+        "{ receivers: [otlp], processors: [otlp/], exporters: [otlp] }",
+        "a.yaml:5:47: service::pipelines::traces: 'otlp/' is no id: a name must follow '/'",
+    ),
+];
+
+#[test]
+fn pipelines_that_are_wrong() {
+    for (written, error) in PIPELINES {
+        let text = format!(
+            "receivers: {{ otlp: {{ protocols: {{ grpc: }} }} }}\nprocessors: {{ batch: }}\nexporters: {{ otlp: {{ endpoint: a:1 }} }}\nservice: {{ pipelines: {{\n    traces: {written}\n }} }}\n"
+        );
+        assert_eq!(errors(&text)[0], *error, "{text}");
+    }
+}
+
+#[test]
+fn signals_have_their_parts() {
+    let text = |pipelines: &str| {
+        format!(
+            "receivers: {{ otlp: {{ protocols: {{ grpc: }} }} }}\nprocessors: {{ groupbytrace: }}\nexporters: {{ otlphttp: {{ traces_endpoint: http://a/t }} }}\nservice:\n  pipelines:\n{pipelines}"
+        )
+    };
+    let cases = [
+        (
+            "    metrics: { receivers: [otlp], processors: [groupbytrace], exporters: [otlphttp] }",
+            "a.yaml:6:48: service::pipelines::metrics: the processor 'groupbytrace' takes no metrics, but traces",
+        ),
+        (
+            "    logs: { receivers: [otlp], exporters: [otlphttp] }",
+            "a.yaml:6:44: service::pipelines::logs: the exporter 'otlphttp' has neither 'endpoint' nor 'logs_endpoint'",
+        ),
+        (
+            "    trace: { receivers: [otlp], exporters: [otlphttp] }",
+            "a.yaml:6:5: service::pipelines::trace: 'trace' is no signal: traces, metrics and logs are (did you mean 'traces'?)",
+        ),
+        (
+            "    profiles: { receivers: [otlp], exporters: [otlphttp] }",
+            "a.yaml:6:5: service::pipelines: none of them can be started",
+        ),
+    ];
+    for (pipelines, error) in cases {
+        assert_eq!(errors(&text(pipelines))[0], error, "{pipelines}");
+    }
+}
+
+#[test]
+fn services_that_are_wrong() {
+    let cases = [
+        (
+            "receivers: { otlp: { protocols: { grpc: } } }",
+            "a.yaml:1:1: service: is missing: nothing would run",
+        ),
+        (
+            "service: { pipelines: }",
+            "a.yaml:1:1: service::pipelines: there are none: nothing would run",
+        ),
+        (
+            "service: { pipelines: [ a ] }",
+            "a.yaml:1:23: service::pipelines: must be a map of pipelines",
+        ),
+        (
+            "receivers: [ otlp ]\nservice: { pipelines: }",
+            "a.yaml:1:12: receivers: must be a map of components",
+        ),
+        (
+            "service: { extensions: [health_check], pipelines: }",
+            "a.yaml:1:25: service::extensions: the extension 'health_check' is not defined under 'extensions'",
+        ),
+    ];
+    for (text, error) in cases {
+        let found = errors(text);
+        assert!(found.iter().any(|one| one == error), "{found:#?}\n{error}");
+    }
+}
