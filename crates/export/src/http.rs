@@ -116,6 +116,11 @@ impl Http {
             Form::Json(signal) => vec![json::encode(*signal, &request.flat()).into()],
             Form::Zipkin(settings) => vec![zipkin::encode(settings, &request.flat())?.into()],
         };
+        self.pack(frames)
+    }
+
+    /// A body in the encoding of the settings, compressed where those say so.
+    pub(crate) fn pack(&self, frames: Vec<Bytes>) -> Result<Prepared, String> {
         match self.compression {
             Compression::None => Ok(Prepared(frames)),
             Compression::Gzip => Ok(Prepared(vec![gzip(&frames)?])),

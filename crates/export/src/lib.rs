@@ -7,6 +7,7 @@
 //! some cause, waiting or in flight ([`telemetry::account`]).
 #![forbid(unsafe_code)]
 
+pub mod client;
 mod clock;
 mod exporters;
 mod grpc;

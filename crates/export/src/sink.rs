@@ -22,16 +22,23 @@ pub(crate) enum Sink {
 
 /// A request in the form in which an exporter sends it, made once however often it is sent.
 #[derive(Clone, Debug)]
-pub(crate) struct Prepared(pub Vec<Bytes>);
+pub struct Prepared(pub(crate) Vec<Bytes>);
 
 /// What became of one attempt.
 #[derive(Debug)]
-pub(crate) enum Outcome {
-    /// The receiver has it, but for so many records.
-    Taken { rejected: u64, message: String },
+pub enum Outcome {
+    /// The receiver has it, but for some records.
+    Taken {
+        /// How many.
+        rejected: u64,
+        /// What it says about them, or for information.
+        message: String,
+    },
     /// It may go well another time, and not before.
     Busy {
+        /// When, where the receiver says it.
         after: Option<Duration>,
+        /// What happened.
         why: String,
     },
     /// It will never go well.

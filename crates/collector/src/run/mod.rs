@@ -1,0 +1,16 @@
+//! What runs a configuration: receivers, processors and exporters, put together as its pipelines say.
+//!
+//! Data pass as the bytes they came in ([`data::Batch`]). A consumer takes a batch whole or gives it back; every record
+//! of a batch is settled once, in the [`account`].
+
+pub mod account;
+pub mod consume;
+pub mod data;
+pub mod log;
+// pub mod process;
+pub mod receive;
+pub mod send;
+// mod start;
+
+// pub use start::{Collector, Setup, StartError};
+pub use log::{Level, Log};

@@ -1,0 +1,132 @@
+//! Bodies: read within their bounds, and decompressed within the same.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes, BytesMut};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Incoming};
+
+use super::status::Fault;
+use super::{Intake, Reserved};
+use crate::config::components::shared::http::Coding;
+
+/// A body that was read, and the room that it takes.
+pub(super) struct Whole {
+    pub bytes: Bytes,
+    pub room: Reserved,
+}
+
+/// What a body may be.
+#[derive(Clone, Copy)]
+pub(super) struct Bounds {
+    /// Of what is read, and of what it decompresses to.
+    pub bytes_max: u64,
+    /// Its length, where the sender tells it.
+    pub told: Option<u64>,
+}
+
+impl Bounds {
+    pub(super) fn of(body: &Incoming, bytes_max: u64) -> Bounds {
+        let told = body.size_hint().exact();
+        Bounds { bytes_max, told }
+    }
+
+    fn too_large(&self) -> Fault {
+        Fault::TooLarge(format!("more than {} bytes are not taken", self.bytes_max))
+    }
+}
+
+/// Reads a body whole. Its room is taken before it is read where its length is told, else as it comes.
+pub(super) async fn read(
+    intake: &Arc<Intake>,
+    mut body: Incoming,
+    bounds: Bounds,
+) -> Result<Whole, Fault> {
+    let told = bounds.told.unwrap_or(0);
+    if told > bounds.bytes_max {
+        return Err(bounds.too_large());
+    }
+    let busy = || Fault::Busy(BODY_ROOM_AFTER);
+    let mut room = intake.reserve(told).ok_or_else(busy)?;
+    let mut first: Option<Bytes> = None;
+    let mut whole = BytesMut::new();
+    let mut len = 0;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Fault::Invalid(format!("the body broke off: {error}")))?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        len += data.len() as u64;
+        if len > bounds.bytes_max {
+            return Err(bounds.too_large());
+        }
+        if len > room.bytes && !room.grow(len - room.bytes) {
+            return Err(busy());
+        }
+        // A body of one frame is not copied.
+        match first.take() {
+            None if whole.is_empty() => first = Some(data),
+            None => whole.extend_from_slice(&data),
+            Some(before) => {
+                whole.reserve((told.max(len)) as usize);
+                whole.extend_from_slice(&before);
+                whole.extend_from_slice(&data);
+            }
+        }
+    }
+    let bytes = first.unwrap_or_else(|| whole.freeze());
+    Ok(Whole { bytes, room })
+}
+
+/// When there may be room for a body again.
+const BODY_ROOM_AFTER: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// What a coding gives, within the bound.
+pub(super) fn decode(whole: Whole, coding: Coding, bytes_max: u64) -> Result<Whole, Fault> {
+    let input = whole.bytes.clone().reader();
+    match coding {
+        Coding::Identity => Ok(whole),
+        Coding::Gzip => inflate(whole, flate2::read::MultiGzDecoder::new(input), bytes_max),
+        Coding::Zlib => inflate(whole, flate2::read::ZlibDecoder::new(input), bytes_max),
+        Coding::Zstd => match zstd::Decoder::new(input) {
+            Ok(mut decoder) => {
+                // A window that a sender chose is memory that we would have to have.
+                let _ = decoder.window_log_max(ZSTD_WINDOW_LOG_MAX);
+                inflate(whole, decoder, bytes_max)
+            }
+            Err(error) => Err(Fault::Invalid(format!("zstd: {error}"))),
+        },
+        Coding::Snappy | Coding::SnappyFramed | Coding::Lz4 => Err(Fault::Encoding(
+            "this coding is not taken: gzip, zstd and deflate are".into(),
+        )),
+    }
+}
+
+/// The largest window of zstd: 8 MiB, what RFC 8878 §3.1.1.1.2 recommends to support.
+const ZSTD_WINDOW_LOG_MAX: u32 = 23;
+/// Room for what comes out is taken in such steps.
+const STEP_BYTES: u64 = 256 << 10;
+
+fn inflate(mut whole: Whole, mut from: impl Read, bytes_max: u64) -> Result<Whole, Fault> {
+    let mut out = Vec::new();
+    loop {
+        if !whole.room.grow(STEP_BYTES) {
+            return Err(Fault::Busy(BODY_ROOM_AFTER));
+        }
+        let step = from
+            .by_ref()
+            .take(STEP_BYTES)
+            .read_to_end(&mut out)
+            .map_err(|error| Fault::Invalid(format!("the body does not decompress: {error}")))?;
+        if out.len() as u64 > bytes_max {
+            return Err(Fault::TooLarge(format!(
+                "more than {bytes_max} decompressed bytes are not taken"
+            )));
+        }
+        if step == 0 {
+            whole.bytes = out.into();
+            return Ok(whole);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! OTLP over gRPC: unary calls of the three `Export` methods, over HTTP/2 as hyper serves it.
+//!
+//! A call is one message each way, so gRPC is five bytes before it (flag, length) and trailers behind it ("gRPC over
+//! HTTP2"). Messages are not decoded here; their room is taken by the length that they tell, before they are read.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use bytes::{Buf, Bytes};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::body::Incoming;
+use hyper::{Request, Response};
+use prost::Message;
+
+use super::body::{self, Bounds};
+use super::http::Reply;
+use super::status::{Fault, Status};
+use super::Intake;
+use crate::config::Signal;
+use crate::config::components::shared::http::Coding;
+
+/// Flag and length.
+const PREFIX_BYTES: usize = 5;
+/// An answer: a message without fields.
+const EMPTY_MESSAGE: &[u8] = &[0; PREFIX_BYTES];
+/// Bytes that a message's prefix may add to its bound.
+const PREFIX_ROOM_BYTES: u64 = 16;
+
+/// Answers a call.
+pub(super) async fn serve(
+    intake: &Arc<Intake>,
+    request: Request<Incoming>,
+    message_bytes_max: u64,
+) -> Response<Reply> {
+    match export(intake, request, message_bytes_max).await {
+        Ok(()) => ok(),
+        Err(fault) => failed(&fault.status()),
+    }
+}
+
+async fn export(
+    intake: &Arc<Intake>,
+    request: Request<Incoming>,
+    message_bytes_max: u64,
+) -> Result<(), Fault> {
+    let signal = method(request.uri().path())
+        .filter(|signal| intake.takes(*signal))
+        .ok_or_else(|| Fault::NotThere(format!("{} is not served", request.uri().path())))?;
+    let coding = coding(request.headers())?;
+    let body = request.into_body();
+    let bounds = Bounds::of(&body, message_bytes_max + PREFIX_ROOM_BYTES);
+    let mut whole = body::read(intake, body, bounds).await?;
+    let is_compressed = unframe(&mut whole.bytes)?;
+    let whole = match is_compressed {
+        true => body::decode(whole, coding, message_bytes_max)?,
+        false => whole,
+    };
+    intake.take(signal, whole.bytes.clone()).map_err(Fault::from)
+}
+
+fn method(path: &str) -> Option<Signal> {
+    match path {
+        "/opentelemetry.proto.collector.trace.v1.TraceService/Export" => Some(Signal::Traces),
+        "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export" => Some(Signal::Metrics),
+        "/opentelemetry.proto.collector.logs.v1.LogsService/Export" => Some(Signal::Logs),
+        _ => None,
+    }
+}
+
+fn coding(headers: &HeaderMap) -> Result<Coding, Fault> {
+    match headers.get("grpc-encoding").map(HeaderValue::as_bytes) {
+        None | Some(b"identity") => Ok(Coding::Identity),
+        Some(b"gzip") => Ok(Coding::Gzip),
+        Some(b"zstd") => Ok(Coding::Zstd),
+        Some(b"deflate") => Ok(Coding::Zlib),
+        Some(other) => Err(Fault::Encoding(format!(
+            "grpc-encoding '{}' is not taken: gzip, zstd and deflate are",
+            String::from_utf8_lossy(other)
+        ))),
+    }
+}
+
+/// Takes the prefix off; whether the message is compressed.
+fn unframe(bytes: &mut Bytes) -> Result<bool, Fault> {
+    let wrong = |reason: &str| Fault::Invalid(reason.into());
+    let Some(&[flag, a, b, c, d]) = bytes.first_chunk::<PREFIX_BYTES>() else {
+        return Err(wrong("there is no message"));
+    };
+    let len = u32::from_be_bytes([a, b, c, d]) as usize;
+    if flag > 1 {
+        return Err(wrong("the message has a flag that cannot be"));
+    }
+    bytes.advance(PREFIX_BYTES);
+    match bytes.len().cmp(&len) {
+        std::cmp::Ordering::Equal => Ok(flag == 1),
+        std::cmp::Ordering::Less => Err(wrong("the message broke off")),
+        std::cmp::Ordering::Greater => Err(wrong("there is more than one message")),
+    }
+}
+
+fn ok() -> Response<Reply> {
+    let mut trailers = HeaderMap::new();
+    trailers.insert("grpc-status", HeaderValue::from_static("0"));
+    response(Reply::with_trailers(Bytes::from_static(EMPTY_MESSAGE), trailers))
+}
+
+/// A failure has no message: its trailers are its head.
+fn failed(status: &Status) -> Response<Reply> {
+    let mut response = response(Reply::empty());
+    let headers = response.headers_mut();
+    headers.insert("grpc-status", HeaderValue::from(status.code));
+    if let Ok(message) = HeaderValue::from_str(&percent(&status.message)) {
+        headers.insert("grpc-message", message);
+    }
+    if !status.details.is_empty() {
+        let details = STANDARD_NO_PAD.encode(status.encode_to_vec());
+        if let Ok(details) = HeaderValue::from_str(&details) {
+            headers.insert("grpc-status-details-bin", details);
+        }
+    }
+    response
+}
+
+fn response(body: Reply) -> Response<Reply> {
+    let mut response = Response::new(body);
+    let content = HeaderValue::from_static("application/grpc");
+    response.headers_mut().insert(CONTENT_TYPE, content);
+    response
+}
+
+/// `Percent-Encoded` of the protocol.
+fn percent(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b' '..=b'$' | b'&'..=b'~' => out.push(char::from(byte)),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_unframed() {
+        let mut good = Bytes::from_static(b"\x00\x00\x00\x00\x02ab");
+        assert_eq!(unframe(&mut good), Ok(false));
+        assert_eq!(&good[..], b"ab");
+        let mut packed = Bytes::from_static(b"\x01\x00\x00\x00\x00");
+        assert_eq!(unframe(&mut packed), Ok(true));
+        for wrong in [
+            &b""[..],
+            b"\x00\x00\x00\x00",
+            b"\x02\x00\x00\x00\x00",
+            b"\x00\x00\x00\x00\x03ab",
+            b"\x00\x00\x00\x00\x01ab",
+            b"\x00\xff\xff\xff\xffab",
+        ] {
+            assert!(unframe(&mut Bytes::from_static(wrong)).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn messages_are_percent_encoded() {
+        assert_eq!(percent("a b%\né"), "a b%25%0A%C3%A9");
+    }
+}

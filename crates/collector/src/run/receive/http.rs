@@ -1,0 +1,224 @@
+//! OTLP over HTTP (OTLP specification, "OTLP/HTTP").
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::header::{
+    ACCEPT_ENCODING, ALLOW, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+    RETRY_AFTER,
+};
+use hyper::{Method, Request, Response, StatusCode};
+use prost::Message;
+
+use super::body::{self, Bounds};
+use super::status::Fault;
+use super::{Intake, cors, json};
+use crate::config::Signal;
+use crate::config::components::receivers::otlp::OtlpHttpServer;
+use crate::config::components::shared::http::Coding;
+
+/// What a request's body is, and so is what answers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Protobuf,
+    Json,
+}
+
+/// Answers a request.
+pub(super) async fn serve(
+    intake: &Arc<Intake>,
+    settings: &OtlpHttpServer,
+    request: Request<Incoming>,
+) -> Response<Reply> {
+    let cors = settings.server.cors.as_ref();
+    if let Some(cors) = cors
+        && let Some(response) = cors::preflight(cors, &request)
+    {
+        return response;
+    }
+    let origin = cors.and_then(|cors| cors::origin(cors, request.headers()));
+    let form = form(request.headers());
+    let method = request.method().clone();
+    let mut response = match export(intake, settings, request, form).await {
+        Ok(()) => success(form.unwrap_or(Form::Protobuf)),
+        Err(fault) => failure(&fault, form.unwrap_or(Form::Protobuf)),
+    };
+    if response.status() == StatusCode::NOT_FOUND && method != Method::POST {
+        *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+        let post = HeaderValue::from_static("POST");
+        response.headers_mut().insert(ALLOW, post);
+    }
+    if let Some(cors) = cors {
+        cors::mark(cors, origin, response.headers_mut());
+    }
+    for (name, value) in &settings.server.response_headers {
+        if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse()) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
+}
+
+async fn export(
+    intake: &Arc<Intake>,
+    settings: &OtlpHttpServer,
+    request: Request<Incoming>,
+    form: Option<Form>,
+) -> Result<(), Fault> {
+    let path = request.uri().path();
+    let signal = signal(settings, path)
+        .filter(|signal| intake.takes(*signal) && request.method() == Method::POST)
+        .ok_or_else(|| Fault::NotThere(format!("{path} is not served")))?;
+    let form = form.ok_or_else(|| {
+        Fault::Encoding("the content must be application/x-protobuf or application/json".into())
+    })?;
+    let coding = coding(request.headers(), &settings.server.codings)?;
+    let bytes_max = settings.server.body_bytes_max;
+    let body = request.into_body();
+    let bounds = Bounds::of(&body, bytes_max);
+    let whole = body::read(intake, body, bounds).await?;
+    let whole = body::decode(whole, coding, bytes_max)?;
+    let bytes = match form {
+        Form::Protobuf => whole.bytes.clone(),
+        Form::Json => json::to_protobuf(signal, &whole.bytes)
+            .map_err(Fault::Invalid)?
+            .into(),
+    };
+    intake.take(signal, bytes).map_err(Fault::from)
+}
+
+fn signal(settings: &OtlpHttpServer, path: &str) -> Option<Signal> {
+    if path == settings.traces_path {
+        Some(Signal::Traces)
+    } else if path == settings.metrics_path {
+        Some(Signal::Metrics)
+    } else if path == settings.logs_path {
+        Some(Signal::Logs)
+    } else {
+        None
+    }
+}
+
+fn form(headers: &HeaderMap) -> Option<Form> {
+    let content = headers.get(CONTENT_TYPE)?.to_str().ok()?;
+    let content = content.split(';').next().unwrap_or_default().trim();
+    if content.eq_ignore_ascii_case("application/x-protobuf") {
+        Some(Form::Protobuf)
+    } else if content.eq_ignore_ascii_case("application/json") {
+        Some(Form::Json)
+    } else {
+        None
+    }
+}
+
+fn coding(headers: &HeaderMap, taken: &[Coding]) -> Result<Coding, Fault> {
+    let coding = match headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
+        None | Some(b"" | b"identity") => return Ok(Coding::Identity),
+        Some(b"gzip") => Coding::Gzip,
+        Some(b"zstd") => Coding::Zstd,
+        Some(b"zlib" | b"deflate") => Coding::Zlib,
+        Some(other) => {
+            let name = String::from_utf8_lossy(other);
+            return Err(Fault::Encoding(format!(
+                "content-encoding '{name}' is not taken: gzip, zstd and deflate are"
+            )));
+        }
+    };
+    match taken.contains(&coding) {
+        true => Ok(coding),
+        false => Err(Fault::Encoding("this content-encoding is turned off".into())),
+    }
+}
+
+fn success(form: Form) -> Response<Reply> {
+    // A response without fields: everything was taken.
+    let (content, body) = match form {
+        Form::Protobuf => ("application/x-protobuf", Reply::empty()),
+        Form::Json => ("application/json", Reply::whole(Bytes::from_static(b"{}"))),
+    };
+    let mut response = Response::new(body);
+    let content = HeaderValue::from_static(content);
+    response.headers_mut().insert(CONTENT_TYPE, content);
+    response
+}
+
+fn failure(fault: &Fault, form: Form) -> Response<Reply> {
+    let status = fault.status();
+    let (content, body) = match form {
+        Form::Protobuf => ("application/x-protobuf", status.encode_to_vec()),
+        Form::Json => {
+            let status = serde_json::json!({ "code": status.code, "message": status.message });
+            ("application/json", status.to_string().into_bytes())
+        }
+    };
+    let mut response = Response::new(Reply::whole(body.into()));
+    *response.status_mut() =
+        StatusCode::from_u16(fault.http_code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content));
+    if let Some(after_s) = fault.retry_after_s() {
+        headers.insert(RETRY_AFTER, HeaderValue::from(after_s));
+    }
+    if matches!(fault, Fault::Encoding(_)) {
+        // RFC 9110 §12.5.3: what would have been taken.
+        let codings = HeaderValue::from_static("gzip, zstd, deflate");
+        headers.insert(ACCEPT_ENCODING, codings);
+    }
+    response
+}
+
+/// A short body, perhaps with trailers.
+pub struct Reply {
+    data: Option<Bytes>,
+    trailers: Option<HeaderMap>,
+}
+
+impl Reply {
+    pub(super) fn empty() -> Reply {
+        Reply {
+            data: None,
+            trailers: None,
+        }
+    }
+
+    pub(super) fn whole(data: Bytes) -> Reply {
+        Reply {
+            data: Some(data).filter(|data| !data.is_empty()),
+            trailers: None,
+        }
+    }
+
+    pub(super) fn with_trailers(data: Bytes, trailers: HeaderMap) -> Reply {
+        Reply {
+            data: Some(data),
+            trailers: Some(trailers),
+        }
+    }
+}
+
+impl Body for Reply {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let data = self.data.take().map(Frame::data);
+        let frame = data.or_else(|| self.trailers.take().map(Frame::trailers));
+        Poll::Ready(frame.map(Ok))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.data.is_none() && self.trailers.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let len = self.data.as_ref().map_or(0, Bytes::len);
+        SizeHint::with_exact(len as u64)
+    }
+}

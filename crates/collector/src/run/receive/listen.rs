@@ -1,0 +1,312 @@
+//! Sockets of receivers, and the connections that come in.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::Request;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
+
+use super::{Intake, grpc, http, tls};
+use crate::config::components::receivers::otlp::OtlpHttpServer;
+use crate::config::components::shared::address::{Family, Listen};
+use crate::config::components::shared::grpc::GrpcServer;
+
+/// Connections of one listener at a time; more wait until one ends.
+const CONNECTIONS_MAX: usize = 16 * 1024;
+/// A TLS handshake that takes longer is given up.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+/// The head of a request that takes longer is given up, where the settings say nothing.
+const HEAD_MAX: Duration = Duration::from_secs(60);
+/// Frames of HTTP/2: large, for bodies are.
+const FRAME_BYTES_MAX: u32 = 1 << 20;
+/// What one call, and what one connection, may have on its way before it is read.
+const STREAM_WINDOW_BYTES: u32 = 2 << 20;
+const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
+/// Calls of one connection at a time, where the settings say nothing.
+const STREAMS_MAX: u32 = 100;
+/// How long connections may take to end when the collector does.
+const END_MAX: Duration = Duration::from_secs(5);
+/// After an error of accepting (too many open files), before the next attempt.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+/// gRPC's own default, two hours.
+const PING_AFTER: Duration = Duration::from_secs(2 * 3600);
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// What a listener serves.
+pub enum Protocol {
+    /// OTLP over gRPC.
+    Grpc(GrpcServer),
+    /// OTLP over HTTP.
+    Http(Box<OtlpHttpServer>),
+}
+
+/// A socket that takes connections.
+pub struct Listening {
+    /// Where; none for a Unix socket.
+    pub address: Option<SocketAddr>,
+    task: tokio::task::JoinHandle<()>,
+    end: watch::Sender<bool>,
+}
+
+impl Listening {
+    /// Takes no more connections, and waits a while for those that there are.
+    pub async fn end(self) {
+        // A listener whose task is gone has nothing to end.
+        let _ = self.end.send(true);
+        let _ = self.task.await;
+    }
+}
+
+enum Socket {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// Opens the socket and serves it.
+///
+/// # Errors
+/// Why it cannot be opened.
+pub fn listen(protocol: Protocol, intake: Arc<Intake>) -> Result<Listening, String> {
+    let (address, tls_settings, protocols): (&Listen, _, &[&[u8]]) = match &protocol {
+        Protocol::Grpc(grpc) => (&grpc.listen, &grpc.tls, &[b"h2"]),
+        Protocol::Http(http) => (
+            &http.server.listen,
+            &http.server.tls,
+            &[b"h2", b"http/1.1"],
+        ),
+    };
+    let tls = match tls_settings {
+        Some(settings) => Some(TlsAcceptor::from(Arc::new(tls::server(settings, protocols)?))),
+        None => None,
+    };
+    let socket = open(address)?;
+    let local = match &socket {
+        Socket::Tcp(listener) => listener.local_addr().ok(),
+        Socket::Unix(_) => None,
+    };
+    let (end, ended) = watch::channel(false);
+    let server = Arc::new(Server {
+        builder: builder(&protocol),
+        protocol,
+        intake,
+        tls,
+    });
+    let task = tokio::spawn(run(server, socket, ended));
+    Ok(Listening {
+        address: local,
+        task,
+        end,
+    })
+}
+
+fn open(listen: &Listen) -> Result<Socket, String> {
+    match listen {
+        Listen::Unix(path) => {
+            let failed = |error: io::Error| format!("{path}: {error}");
+            // A socket that nobody listens to is left over from another life.
+            if std::os::unix::net::UnixStream::connect(path).is_err() {
+                match std::fs::symlink_metadata(path) {
+                    Ok(found) if is_socket(&found) => std::fs::remove_file(path).map_err(failed)?,
+                    _ => {}
+                }
+            }
+            Ok(Socket::Unix(UnixListener::bind(path).map_err(failed)?))
+        }
+        Listen::Tcp { host, port, family } => {
+            let failed = |error: io::Error| format!("{host}:{port}: {error}");
+            let listener = bind(host, *port, *family).map_err(failed)?;
+            listener.set_nonblocking(true).map_err(failed)?;
+            Ok(Socket::Tcp(TcpListener::from_std(listener).map_err(failed)?))
+        }
+    }
+}
+
+fn is_socket(found: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    found.file_type().is_socket()
+}
+
+fn bind(host: &str, port: u16, family: Family) -> io::Result<std::net::TcpListener> {
+    // Every address: that of version 6 takes both.
+    let hosts: &[&str] = match (host, family) {
+        ("", Family::V4) => &["0.0.0.0"],
+        ("", _) => &["::", "0.0.0.0"],
+        _ => &[host],
+    };
+    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for host in hosts {
+        for address in (*host, port).to_socket_addrs()? {
+            let is_meant = match family {
+                Family::Any => true,
+                Family::V4 => address.is_ipv4(),
+                Family::V6 => address.is_ipv6(),
+            };
+            if is_meant {
+                match std::net::TcpListener::bind(address) {
+                    Ok(listener) => return Ok(listener),
+                    Err(error) => last = error,
+                }
+            }
+        }
+    }
+    Err(last)
+}
+
+struct Server {
+    builder: Builder<TokioExecutor>,
+    protocol: Protocol,
+    intake: Arc<Intake>,
+    tls: Option<TlsAcceptor>,
+}
+
+fn duration(ns: u64, default: Duration) -> Duration {
+    match ns {
+        0 => default,
+        ns => Duration::from_nanos(ns),
+    }
+}
+
+fn builder(protocol: &Protocol) -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    let (streams_max, ping, ping_timeout) = match protocol {
+        Protocol::Grpc(grpc) => {
+            builder = builder.http2_only();
+            let ping = duration(grpc.keepalive.ping_ns, PING_AFTER);
+            let timeout = duration(grpc.keepalive.ping_timeout_ns, PING_TIMEOUT);
+            let streams_max = match grpc.streams_max {
+                0 => STREAMS_MAX,
+                streams_max => streams_max,
+            };
+            (streams_max, ping, timeout)
+        }
+        Protocol::Http(http) => {
+            let head_ns = match http.server.read_header_timeout_ns {
+                0 => http.server.read_timeout_ns,
+                ns => ns,
+            };
+            let mut http1 = builder.http1();
+            http1
+                .timer(TokioTimer::new())
+                .keep_alive(http.server.keep_alive)
+                .header_read_timeout(duration(head_ns, HEAD_MAX));
+            (STREAMS_MAX, PING_AFTER, PING_TIMEOUT)
+        }
+    };
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_frame_size(FRAME_BYTES_MAX)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_concurrent_streams(streams_max)
+        .keep_alive_interval(ping)
+        .keep_alive_timeout(ping_timeout);
+    builder
+}
+
+async fn run(server: Arc<Server>, socket: Socket, mut ended: watch::Receiver<bool>) {
+    let graceful = GracefulShutdown::new();
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            _ = ended.changed() => break,
+            accepted = accept(&socket, &room) => accepted,
+        };
+        let Ok((connection, permit)) = accepted else {
+            tokio::time::sleep(ACCEPT_AGAIN).await;
+            continue;
+        };
+        let (server, watcher) = (Arc::clone(&server), graceful.watcher());
+        tokio::spawn(async move {
+            server.serve(connection, watcher).await;
+            drop(permit);
+        });
+    }
+    drop(socket);
+    // Who does not end in time is cut off with the process.
+    let _ = tokio::time::timeout(END_MAX, graceful.shutdown()).await;
+}
+
+enum Connection {
+    Tcp(tokio::net::TcpStream),
+    Unix(tokio::net::UnixStream),
+}
+
+async fn accept(
+    socket: &Socket,
+    room: &Arc<Semaphore>,
+) -> io::Result<(Connection, tokio::sync::OwnedSemaphorePermit)> {
+    let permit = Arc::clone(room).acquire_owned().await;
+    let permit = permit.map_err(io::Error::other)?;
+    let connection = match socket {
+        Socket::Tcp(listener) => {
+            let (stream, _) = listener.accept().await?;
+            // Answers are short, and awaited.
+            stream.set_nodelay(true)?;
+            Connection::Tcp(stream)
+        }
+        Socket::Unix(listener) => Connection::Unix(listener.accept().await?.0),
+    };
+    Ok((connection, permit))
+}
+
+type Watcher = hyper_util::server::graceful::Watcher;
+
+impl Server {
+    async fn serve(self: Arc<Server>, connection: Connection, watcher: Watcher) {
+        match (connection, &self.tls) {
+            (Connection::Unix(stream), None) => Arc::clone(&self).talk(stream, watcher).await,
+            (Connection::Tcp(stream), None) => Arc::clone(&self).talk(stream, watcher).await,
+            (Connection::Tcp(stream), Some(tls)) => {
+                let handshake = tokio::time::timeout(HANDSHAKE_MAX, tls.accept(stream)).await;
+                if let Ok(Ok(stream)) = handshake {
+                    Arc::clone(&self).talk(stream, watcher).await;
+                }
+            }
+            (Connection::Unix(stream), Some(tls)) => {
+                let handshake = tokio::time::timeout(HANDSHAKE_MAX, tls.accept(stream)).await;
+                if let Ok(Ok(stream)) = handshake {
+                    Arc::clone(&self).talk(stream, watcher).await;
+                }
+            }
+        }
+    }
+
+    async fn talk<S>(self: Arc<Server>, stream: S, watcher: Watcher)
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let server = Arc::clone(&self);
+        let service = service_fn(move |request: Request<Incoming>| {
+            let server = Arc::clone(&server);
+            async move { Ok::<_, Infallible>(server.answer(request).await) }
+        });
+        let connection = self
+            .builder
+            .serve_connection(TokioIo::new(stream), service)
+            .into_owned();
+        // An error is one of the peer's: its requests have failed, and it knows.
+        let _ = watcher.watch(connection).await;
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> hyper::Response<http::Reply> {
+        match &self.protocol {
+            Protocol::Grpc(settings) => {
+                grpc::serve(&self.intake, request, settings.message_bytes_max).await
+            }
+            Protocol::Http(settings) => http::serve(&self.intake, settings, request).await,
+        }
+    }
+}

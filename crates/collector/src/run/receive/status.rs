@@ -1,0 +1,140 @@
+//! What senders are told (OTLP specification, "Failures").
+
+use std::time::Duration;
+
+use prost::Message;
+
+use crate::run::consume::Refusal;
+
+/// `google.rpc.Status`
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Status {
+    #[prost(int32, tag = "1")]
+    pub code: i32,
+    #[prost(string, tag = "2")]
+    pub message: String,
+    #[prost(message, repeated, tag = "3")]
+    pub details: Vec<Any>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Any {
+    #[prost(string, tag = "1")]
+    type_url: String,
+    #[prost(bytes = "vec", tag = "2")]
+    value: Vec<u8>,
+}
+
+/// `google.rpc.RetryInfo`
+#[derive(Clone, PartialEq, Message)]
+struct RetryInfo {
+    #[prost(message, optional, tag = "1")]
+    delay: Option<Span>,
+}
+
+/// `google.protobuf.Duration`
+#[derive(Clone, PartialEq, Message)]
+struct Span {
+    #[prost(int64, tag = "1")]
+    seconds: i64,
+    #[prost(int32, tag = "2")]
+    nanos: i32,
+}
+
+/// Why a request fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// It cannot be understood.
+    Invalid(String),
+    /// It is larger than is allowed.
+    TooLarge(String),
+    /// It has an encoding that is not taken.
+    Encoding(String),
+    /// Nobody takes this signal or path.
+    NotThere(String),
+    /// No room now.
+    Busy(Duration),
+    /// The collector ends.
+    Closing,
+    /// It did not come in time.
+    Slow,
+}
+
+impl From<Refusal> for Fault {
+    fn from(refusal: Refusal) -> Fault {
+        match refusal {
+            Refusal::Busy(after) => Fault::Busy(after),
+            Refusal::Closing => Fault::Closing,
+            Refusal::Malformed(reason) => Fault::Invalid(reason),
+        }
+    }
+}
+
+/// Codes of gRPC (`google/rpc/code.proto`).
+mod code {
+    pub const INVALID_ARGUMENT: i32 = 3;
+    pub const DEADLINE_EXCEEDED: i32 = 4;
+    pub const RESOURCE_EXHAUSTED: i32 = 8;
+    pub const UNIMPLEMENTED: i32 = 12;
+    pub const UNAVAILABLE: i32 = 14;
+}
+
+impl Fault {
+    /// The status; one that may be tried again says when.
+    pub(super) fn status(&self) -> Status {
+        let (code, message) = match self {
+            Fault::Invalid(reason) => (code::INVALID_ARGUMENT, reason.clone()),
+            Fault::TooLarge(reason) => (code::RESOURCE_EXHAUSTED, reason.clone()),
+            Fault::Encoding(reason) | Fault::NotThere(reason) => {
+                (code::UNIMPLEMENTED, reason.clone())
+            }
+            Fault::Busy(_) => (code::RESOURCE_EXHAUSTED, "no room now: try again".into()),
+            Fault::Closing => (code::UNAVAILABLE, "the collector ends".into()),
+            Fault::Slow => (code::DEADLINE_EXCEEDED, "the request came too slowly".into()),
+        };
+        let details = match self {
+            Fault::Busy(after) => vec![retry_info(*after)],
+            _ => Vec::new(),
+        };
+        Status {
+            code,
+            message,
+            details,
+        }
+    }
+
+    /// The status of HTTP.
+    pub(super) fn http_code(&self) -> u16 {
+        match self {
+            Fault::Invalid(_) => 400,
+            Fault::TooLarge(_) => 413,
+            Fault::Encoding(_) => 415,
+            Fault::NotThere(_) => 404,
+            Fault::Busy(_) => 429,
+            Fault::Closing => 503,
+            Fault::Slow => 408,
+        }
+    }
+
+    /// `Retry-After`, in seconds, at least one.
+    pub(super) fn retry_after_s(&self) -> Option<u64> {
+        match self {
+            Fault::Busy(after) => Some(after.as_millis().div_ceil(1000).clamp(1, 3600) as u64),
+            Fault::Closing => Some(1),
+            _ => None,
+        }
+    }
+}
+
+fn retry_info(after: Duration) -> Any {
+    let info = RetryInfo {
+        delay: Some(Span {
+            seconds: after.as_secs() as i64,
+            nanos: after.subsec_nanos() as i32,
+        }),
+    };
+    Any {
+        type_url: "type.googleapis.com/google.rpc.RetryInfo".into(),
+        value: info.encode_to_vec(),
+    }
+}

@@ -1,0 +1,138 @@
+//! Exporters: queues, attempts, and what the other side says.
+
+mod debug;
+mod file;
+mod json;
+mod otlp;
+mod queue;
+mod retry;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use export::client::{Client, Outcome};
+
+pub use queue::{Sender, SenderEnd};
+
+use super::Log;
+use super::data::Batch;
+use crate::config::components::shared::queue::Queue;
+use crate::config::components::shared::retry::Retry;
+use crate::config::{Exporter, Signal};
+
+/// Where batches end.
+enum Target {
+    /// A receiver of OTLP.
+    Otlp(Box<Client>, Form),
+    /// The log.
+    Debug(debug::Debug),
+    /// A file.
+    File(Arc<file::File>),
+    /// Nowhere.
+    Nop,
+}
+
+/// What a request is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Protobuf,
+    Json,
+}
+
+/// What an exporter has besides its target.
+struct Around {
+    queue: Option<Queue>,
+    retry: Option<Retry>,
+}
+
+/// Starts the exporter of a signal. To be called within the runtime.
+///
+/// # Errors
+/// Why it cannot be started.
+pub fn start(
+    name: &str,
+    exporter: &Exporter,
+    signal: Signal,
+    log: &Log,
+) -> Result<(Arc<Sender>, SenderEnd), String> {
+    let (target, around) = match exporter {
+        Exporter::OtlpGrpc(settings) => (
+            Target::Otlp(Box::new(otlp::grpc(settings, signal)?), Form::Protobuf),
+            Around {
+                queue: settings.queue.clone(),
+                retry: settings.retry.clone(),
+            },
+        ),
+        Exporter::OtlpHttp(settings) => {
+            let (client, form) = otlp::http(settings, signal)?;
+            let around = Around {
+                queue: settings.queue.clone(),
+                retry: settings.retry.clone(),
+            };
+            (Target::Otlp(Box::new(client), form), around)
+        }
+        Exporter::Debug(settings) => {
+            let debug = debug::Debug::new(name, settings, log)?;
+            (Target::Debug(debug), NONE)
+        }
+        Exporter::File(settings) => {
+            let file = file::File::open(settings)?;
+            (Target::File(Arc::new(file)), NONE)
+        }
+        Exporter::Nop => (Target::Nop, NONE),
+    };
+    queue::start(name, target, around, log)
+}
+
+const NONE: Around = Around {
+    queue: None,
+    retry: None,
+};
+
+impl Target {
+    /// Sends a batch once. `prepared` keeps the work of the first attempt.
+    async fn send(
+        &self,
+        batch: &Batch,
+        prepared: &mut Option<export::client::Prepared>,
+    ) -> Outcome {
+        let client = match self {
+            Target::Nop => return TAKEN,
+            Target::Debug(debug) => {
+                debug.tell(batch);
+                return TAKEN;
+            }
+            Target::File(file) => return file::write(file, batch).await,
+            Target::Otlp(client, form) => {
+                if prepared.is_none() {
+                    match prepare(client, *form, batch) {
+                        Ok(request) => *prepared = Some(request),
+                        Err(why) => return Outcome::Refused(why),
+                    }
+                }
+                client
+            }
+        };
+        match prepared {
+            Some(request) => client.send(request).await,
+            None => TAKEN,
+        }
+    }
+}
+
+const TAKEN: Outcome = Outcome::Taken {
+    rejected: 0,
+    message: String::new(),
+};
+
+fn prepare(
+    client: &Client,
+    form: Form,
+    batch: &Batch,
+) -> Result<export::client::Prepared, String> {
+    let body: Bytes = match form {
+        Form::Protobuf => batch.bytes.clone(),
+        Form::Json => json::encode(batch.signal, &batch.bytes)?.into(),
+    };
+    client.prepare(vec![body])
+}

@@ -1,0 +1,262 @@
+//! The queue of an exporter, and those who empty it.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use export::client::Outcome;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::retry::Waits;
+use super::{Around, Target};
+use crate::config::components::shared::queue::{Queue, Sizer};
+use crate::config::components::shared::retry::Retry;
+use crate::run::Log;
+use crate::run::account::Loss;
+use crate::run::consume::{Consumer, Refusal, Refused, refused};
+use crate::run::data::Batch;
+
+/// Bytes that wait in one queue, whatever its settings count.
+pub const QUEUE_BYTES_MAX: u64 = 1 << 30;
+/// Batches that wait, and requests in flight, where there is no `sending_queue`.
+const QUEUE_NONE: u64 = 64;
+const CONSUMERS_NONE: u32 = 8;
+/// When a full queue may have room again.
+const ROOM_AFTER: Duration = Duration::from_millis(100);
+/// Failures are told no more often than this.
+const TELL_EVERY: Duration = Duration::from_secs(10);
+
+/// The side of a queue where batches come in.
+pub struct Sender {
+    shared: Arc<Shared>,
+}
+
+/// The other side, to be ended.
+pub struct SenderEnd {
+    shared: Arc<Shared>,
+    tasks: JoinSet<()>,
+    cut: watch::Sender<bool>,
+}
+
+struct Shared {
+    name: String,
+    target: Target,
+    retry: Option<Retry>,
+    sizer: Sizer,
+    size_max: u64,
+    state: Mutex<State>,
+    came: Notify,
+    log: Log,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Batch>,
+    size: u64,
+    bytes: u64,
+    closing: bool,
+    told: Option<Instant>,
+}
+
+pub(super) fn start(
+    name: &str,
+    target: Target,
+    around: Around,
+    log: &Log,
+) -> Result<(Arc<Sender>, SenderEnd), String> {
+    let (sizer, size_max, consumers) = match &around.queue {
+        Some(queue) => {
+            check(queue)?;
+            (queue.sizer, queue.size_max, queue.consumers)
+        }
+        None => (Sizer::Requests, QUEUE_NONE, CONSUMERS_NONE),
+    };
+    // A file keeps the order of what it gets.
+    let consumers = match &target {
+        Target::File(_) | Target::Debug(_) => 1,
+        _ => consumers.max(1),
+    };
+    let shared = Arc::new(Shared {
+        name: name.to_owned(),
+        target,
+        retry: around.retry,
+        sizer,
+        size_max,
+        state: Mutex::default(),
+        came: Notify::new(),
+        log: log.clone(),
+    });
+    let (cut, cut_off) = watch::channel(false);
+    let mut tasks = JoinSet::new();
+    for _ in 0..consumers {
+        tasks.spawn(consume(Arc::clone(&shared), cut_off.clone()));
+    }
+    let sender = Sender {
+        shared: Arc::clone(&shared),
+    };
+    let end = SenderEnd { shared, tasks, cut };
+    Ok((Arc::new(sender), end))
+}
+
+fn check(queue: &Queue) -> Result<(), String> {
+    if queue.storage.is_some() {
+        return Err("a 'sending_queue' in a 'storage' is not kept yet".into());
+    }
+    if queue.batch.is_some() {
+        return Err("'sending_queue::batch' does not run yet: use the processor 'batch'".into());
+    }
+    Ok(())
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn size(&self, batch: &Batch) -> u64 {
+        match self.sizer {
+            Sizer::Requests => 1,
+            Sizer::Items => batch.records,
+            Sizer::Bytes => batch.bytes.len() as u64,
+        }
+    }
+
+    fn pop(&self) -> Option<Batch> {
+        let mut state = self.state();
+        let batch = state.waiting.pop_front()?;
+        state.size -= self.size(&batch);
+        state.bytes -= batch.bytes.len() as u64;
+        Some(batch)
+    }
+
+    /// Says what happened, but not every time.
+    fn tell(&self, what: &str) {
+        let mut state = self.state();
+        let now = Instant::now();
+        if state.told.is_none_or(|told| now - told >= TELL_EVERY) {
+            state.told = Some(now);
+            drop(state);
+            self.log.warn(&format!("exporter {}: {what}", self.name));
+        }
+    }
+}
+
+impl Consumer for Sender {
+    fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
+        let shared = &self.shared;
+        let size = shared.size(&batch);
+        let mut state = shared.state();
+        if state.closing {
+            return refused(batch, Refusal::Closing);
+        }
+        let bytes = state.bytes + batch.bytes.len() as u64;
+        // What is larger than the whole queue is taken when nothing waits.
+        let fits = state.size + size <= shared.size_max && bytes <= QUEUE_BYTES_MAX;
+        if !fits && !state.waiting.is_empty() {
+            return refused(batch, Refusal::Busy(ROOM_AFTER));
+        }
+        state.size += size;
+        state.bytes = bytes;
+        state.waiting.push_back(batch);
+        drop(state);
+        shared.came.notify_one();
+        Ok(())
+    }
+
+    fn room(&self) -> Result<(), Refusal> {
+        let state = self.shared.state();
+        if state.closing {
+            return Err(Refusal::Closing);
+        }
+        let is_full = state.size >= self.shared.size_max || state.bytes >= QUEUE_BYTES_MAX;
+        match is_full && !state.waiting.is_empty() {
+            true => Err(Refusal::Busy(ROOM_AFTER)),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Sender {
+    /// Batches and bytes that wait.
+    #[must_use]
+    pub fn depth(&self) -> (usize, u64) {
+        let state = self.shared.state();
+        (state.waiting.len(), state.bytes)
+    }
+
+    /// The size that [`Sender::depth`] counts towards, by the sizer of the settings: what waits, and the most.
+    #[must_use]
+    pub fn fill(&self) -> (u64, u64) {
+        (self.shared.state().size, self.shared.size_max)
+    }
+}
+
+impl SenderEnd {
+    /// Sends what waits until a time; what is left then is lost.
+    pub async fn end(mut self, until: Instant) {
+        self.shared.state().closing = true;
+        self.shared.came.notify_waiters();
+        let all = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout_at(until, all).await.is_err() {
+            // Attempts end; what they had is lost, and says so.
+            let _ = self.cut.send(true);
+            while self.tasks.join_next().await.is_some() {}
+        }
+        while let Some(batch) = self.shared.pop() {
+            batch.receipt.lose(batch.records, Loss::Shutdown);
+        }
+    }
+}
+
+/// One of those who empty a queue.
+async fn consume(shared: Arc<Shared>, mut cut: watch::Receiver<bool>) {
+    loop {
+        let came = shared.came.notified();
+        let Some(batch) = shared.pop() else {
+            if shared.state().closing {
+                return;
+            }
+            came.await;
+            continue;
+        };
+        // Others may sleep while more waits than one can send.
+        shared.came.notify_one();
+        tokio::select! {
+            () = deliver(&shared, &batch) => {}
+            _ = cut.changed() => batch.receipt.lose(batch.records, Loss::Shutdown),
+        }
+    }
+}
+
+async fn deliver(shared: &Shared, batch: &Batch) {
+    let mut waits = Waits::new(shared.retry.as_ref());
+    let mut prepared = None;
+    loop {
+        let (after, why) = match shared.target.send(batch, &mut prepared).await {
+            Outcome::Taken { rejected, message } => {
+                if rejected > 0 {
+                    batch.receipt.lose(rejected, Loss::Rejected);
+                    shared.tell(&format!("{rejected} records rejected: {message}"));
+                }
+                return;
+            }
+            Outcome::Refused(why) => {
+                batch.receipt.lose(batch.records, Loss::ExportFailed);
+                return shared.tell(&format!("{} records lost: {why}", batch.records));
+            }
+            Outcome::Busy { after, why } => (after, why),
+        };
+        match waits.next(after) {
+            Some(wait) => {
+                shared.tell(&format!("tried again: {why}"));
+                tokio::time::sleep(wait).await;
+            }
+            None => {
+                batch.receipt.lose(batch.records, Loss::ExportFailed);
+                return shared.tell(&format!("{} records lost: {why}", batch.records));
+            }
+        }
+    }
+}
