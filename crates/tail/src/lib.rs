@@ -3,4 +3,10 @@
 //! Nothing here does I/O, reads a clock or draws random numbers: bytes and `now` go in, bytes and counts come out.
 #![forbid(unsafe_code)]
 
+pub mod scan;
 pub mod settings;
+pub mod store;
+mod wire;
+
+#[cfg(test)]
+mod tests;
