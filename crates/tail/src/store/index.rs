@@ -153,7 +153,7 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::HashMap;
+    use std::collections::{HashMap, hash_map::Entry};
 
     #[test]
     fn like_a_map() {
@@ -167,12 +167,12 @@ mod tests {
                 let number = map.remove(&key).unwrap();
                 index.remove(key, number);
                 assert_eq!(index.find(key, |found| found == number), None);
-            } else if !map.contains_key(&hash) {
+            } else if let Entry::Vacant(place) = map.entry(hash) {
                 let before = index.held_bytes();
                 let bound = index.growth_bytes(1);
                 index.insert(hash, number);
                 assert!(index.held_bytes() - before <= bound);
-                map.insert(hash, number);
+                place.insert(number);
             }
         }
         for (hash, number) in &map {

@@ -62,7 +62,7 @@ impl Entry {
 }
 
 /// Entries and their index.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Table {
     pages: VecDeque<Box<[Entry]>>,
     pool: Vec<Box<[Entry]>>,
@@ -72,19 +72,6 @@ pub struct Table {
     tail: u64,
     pending: u64,
     index: Index,
-}
-
-impl Default for Table {
-    fn default() -> Table {
-        Table {
-            pages: VecDeque::new(),
-            pool: Vec::new(),
-            head: 0,
-            tail: 0,
-            pending: 0,
-            index: Index::default(),
-        }
-    }
 }
 
 impl Table {

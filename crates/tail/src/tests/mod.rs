@@ -3,5 +3,5 @@
 mod model;
 mod random;
 
-pub use model::{Model, request};
+pub use model::{Model, key_value, request, trace_id};
 pub use random::Random;
