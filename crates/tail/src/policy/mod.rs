@@ -174,6 +174,12 @@ impl Program {
         &self.matcher
     }
 
+    /// Only what makes bits of spans.
+    #[must_use]
+    pub fn into_matcher(self) -> Matcher {
+        self.matcher
+    }
+
     /// The name of a policy by the number that decisions and [`Program::votes`] use: `drop` policies come first.
     #[must_use]
     pub fn name(&self, policy: u16) -> Option<&str> {

@@ -162,7 +162,6 @@ impl Shard {
                 self.counters.refused_bytes += request.len() as u64;
             }
         }
-        self.charge();
         accepted
     }
 
@@ -186,8 +185,9 @@ impl Shard {
         let overflow = gather.overflow;
         walked.map_err(Rejected::Malformed)?;
         let spans = intake.spans;
+        let reserved;
         if overflow {
-            self.admit(intake, spans, request.len() as u64)?;
+            reserved = self.admit(intake, spans, request.len() as u64)?;
             intake.clear();
             let mut parts = Parts {
                 shard: self,
@@ -203,9 +203,11 @@ impl Shard {
             *intake = parts.intake;
         } else {
             let (new, late_bytes) = self.find(intake);
-            self.admit(intake, new, late_bytes)?;
+            reserved = self.admit(intake, new, late_bytes)?;
             self.commit(intake, request);
         }
+        self.charge();
+        self.budget.release(reserved);
         Ok(Accepted { spans })
     }
 
@@ -247,13 +249,13 @@ impl Shard {
         (new, late_bytes)
     }
 
-    /// Makes sure that there is room for what a request brings, at most.
+    /// Reserves room for what a request brings, at most; gives the bytes, which are released once it is taken.
     pub(super) fn admit(
         &mut self,
         intake: &Intake,
         new: u64,
         late_bytes: u64,
-    ) -> Result<(), Rejected> {
+    ) -> Result<u64, Rejected> {
         if self.block_on_overflow && !self.has_places(intake, new) {
             return Err(Rejected::Refused(self.refused()));
         }
@@ -265,10 +267,10 @@ impl Shard {
             + late_bytes * 2;
         if !self.budget.reserve(growth) {
             self.log.trim();
+            self.charge();
             return Err(Rejected::Refused(self.refused()));
         }
-        self.reserved_bytes = growth;
-        Ok(())
+        Ok(growth)
     }
 
     /// `num_traces` has room for the new traces, which have so many spans. A request that brings more than there can ever

@@ -103,6 +103,28 @@ impl Intake {
         (start, self.fields.len() as u32)
     }
 
+    /// Takes over a run of another one.
+    pub fn copy_run(&mut self, from: &Intake, run: &Run) {
+        let (resource, scope) = from.fields_of(run);
+        let mut copy = Run {
+            resource: self.push(resource),
+            ..*run
+        };
+        copy.scope = self.push(scope);
+        self.header_bytes +=
+            (resource.len() + scope.len()) as u64 + crate::store::header::HEADER_BYTES;
+        self.runs.push(copy);
+    }
+
+    /// Takes over a note; its span is in the last run.
+    pub fn add(&mut self, note: Note) {
+        let len = u64::from(note.len);
+        self.spans += 1;
+        self.span_bytes += len;
+        self.largest = self.largest.max(len);
+        self.notes.push(note);
+    }
+
     /// The fields of a run: of `ResourceSpans`, and of `ScopeSpans`.
     pub fn fields_of(&self, run: &Run) -> (&[u8], &[u8]) {
         let slice = |(from, to): (u32, u32)| {

@@ -12,9 +12,11 @@ mod decide;
 mod intake;
 mod memory;
 mod output;
+mod split;
 
 pub use memory::Past;
 pub use output::Batch;
+pub use split::{Chunk, Splitter};
 
 use crate::account::{Account, Cause, Counters};
 use crate::policy::{Matcher, Program, Refusal};
@@ -107,8 +109,6 @@ pub struct Shard {
 
     budget: Arc<Budget>,
     charged_bytes: u64,
-    /// Reserved for a request that is being taken.
-    reserved_bytes: u64,
     scanner: Scanner,
     intake: Intake,
     table: Table,
@@ -193,7 +193,6 @@ impl Shard {
             drop_pending_on_shutdown: false,
             span_ingest: false,
             remember_not_sampled: true,
-            reserved_bytes: 0,
             budget,
             charged_bytes: 0,
             scanner: Scanner::default(),
@@ -267,8 +266,6 @@ impl Shard {
         let held = self.held_bytes();
         self.budget.adjust(self.charged_bytes, held);
         self.charged_bytes = held;
-        self.budget
-            .release(std::mem::take(&mut self.reserved_bytes));
     }
 
     fn clock(&mut self, now_ns: u64) {
@@ -319,8 +316,7 @@ impl Shard {
 
 impl Drop for Shard {
     fn drop(&mut self) {
-        self.budget
-            .release(self.charged_bytes + self.reserved_bytes);
+        self.budget.release(self.charged_bytes);
     }
 }
 

@@ -3,6 +3,7 @@
 mod exact;
 mod limits;
 mod oracle;
+mod split;
 
 use super::*;
 use crate::settings::{Policy, PolicyKind, SECOND_NS, StatusCodes};
@@ -51,7 +52,6 @@ fn check(shard: &Shard) {
     let pending: u64 = entries.map(|entry| u64::from(entry.spans)).sum();
     assert_eq!(shard.account.pending, pending);
     assert_eq!(shard.budget.used_bytes(), shard.held_bytes());
-    assert_eq!(shard.reserved_bytes, 0);
 }
 
 /// Takes all batches, settles them, and gives their spans with what stands around them.
