@@ -43,7 +43,7 @@ fn request(step: u64) -> Vec<u8> {
             for span in 0..500 {
                 proto::message(out, 2, |out| {
                     let trace = u128::from(step * 250 + span / 2)
-                        * 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
+                        .wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
                     proto::bytes(out, 1, &trace.to_be_bytes());
                     proto::bytes(out, 2, &[1; 8]);
                     for key in ["http.method", "tier", "url.path"] {

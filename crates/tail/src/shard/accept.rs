@@ -1,6 +1,7 @@
 //! Taking a request, whole or not at all.
 
 use super::intake::{How, Intake, Note, Run};
+use super::memory::Past;
 use super::output::Mark;
 use super::{Accepted, Decider, Rejected, Shard};
 use crate::policy::{Around, Matcher, Slots};
@@ -15,6 +16,9 @@ const GROUP: usize = 64;
 
 /// No trace is known.
 const NEW: u64 = u64::MAX;
+
+/// The trace was decided.
+const LATE: u64 = u64::MAX - 1;
 
 /// Bytes of a scope's key and length, about, as the Collector sizes traces.
 const SCOPE_FRAME_BYTES: u32 = 3;
@@ -237,11 +241,15 @@ impl Shard {
                     *place = self.table.find(note.hash, &note.id).unwrap_or(NEW);
                 }
             }
-            for (place, note) in places[start..].iter().zip(group) {
-                if *place == NEW {
-                    new += 1;
-                    if self.kept.recall(note.hash).is_some() {
-                        late_bytes += u64::from(note.len);
+            for (place, note) in places[start..].iter_mut().zip(group) {
+                if *place != NEW {
+                    continue;
+                }
+                match self.memory.recall(note.hash) {
+                    None => new += 1,
+                    Some(past) => {
+                        *place = LATE;
+                        late_bytes += if past.kept { u64::from(note.len) } else { 0 };
                     }
                 }
             }
@@ -364,7 +372,7 @@ impl Shard {
         let number = if known {
             place
         } else {
-            match self.place(note, arrival, span) {
+            match self.place(note, place, arrival, span) {
                 Some(number) => number,
                 None => return,
             }
@@ -381,31 +389,14 @@ impl Shard {
     /// The trace of a span that was not waiting: a new one, or none if it was decided.
     #[cold]
     #[inline(never)]
-    fn place(&mut self, note: &Note, arrival: Arrival, span: &[u8]) -> Option<u64> {
+    fn place(&mut self, note: &Note, place: u64, arrival: Arrival, span: &[u8]) -> Option<u64> {
         if let Some(number) = self.table.find(note.hash, &note.id) {
             return Some(number);
         }
-        if let Some(past) = self.kept.recall(note.hash) {
-            self.late(past.about_ns);
-            self.counters.late_sampled += 1;
-            self.account.late_kept(1);
-            let mark = Mark {
-                policy: past.policy,
-                late: true,
-            };
-            if let Some(header) = self.headers.get(arrival.header) {
-                self.builder.begin_trace();
-                self.builder.add(header, mark, None, span);
-            }
-            // A header that no record names would stay for ever; this one goes with the next segment.
-            self.use_header(arrival.header, 0);
-            return None;
-        }
-        if let Some(past) = self.unkept.recall(note.hash) {
-            self.late(past.about_ns);
-            self.counters.late_not_sampled += 1;
-            self.account.late_dropped(1);
-            self.use_header(arrival.header, 0);
+        // That it is not remembered was seen before, and holds unless traces are decided while a request is taken.
+        let decided = place == LATE || self.trace_bytes_max > 0 || self.span_ingest;
+        if decided && let Some(past) = self.memory.recall(note.hash) {
+            self.late(past, arrival, span);
             return None;
         }
         if self.table.pending() >= self.traces_max && !self.block_on_overflow {
@@ -418,10 +409,27 @@ impl Shard {
         )
     }
 
-    fn late(&mut self, decided_ns: u64) {
-        self.counters
-            .late_span_ages
-            .add(self.now_ns.saturating_sub(decided_ns));
+    /// A span whose trace was decided goes the same way.
+    fn late(&mut self, past: Past, arrival: Arrival, span: &[u8]) {
+        let age_ns = self.now_ns.saturating_sub(past.about_ns);
+        self.counters.late_span_ages.add(age_ns);
+        if past.kept {
+            self.counters.late_sampled += 1;
+            self.account.late_kept(1);
+            let mark = Mark {
+                policy: past.policy,
+                late: true,
+            };
+            if let Some(header) = self.headers.get(arrival.header) {
+                self.builder.begin_trace();
+                self.builder.add(header, mark, None, span);
+            }
+        } else {
+            self.counters.late_not_sampled += 1;
+            self.account.late_dropped(1);
+        }
+        // A header that no record names would stay for ever; this one goes with the next segment.
+        self.use_header(arrival.header, 0);
     }
 
     /// The current segment uses a header; there is one afterwards, with room for a span of so many bytes.

@@ -51,7 +51,7 @@ impl Shard {
     fn end(&mut self, progress: Progress) -> Progress {
         self.flush();
         self.release();
-        self.counters.decisions_forgotten = self.kept.forgotten() + self.unkept.forgotten();
+        self.counters.decisions_forgotten = self.memory.forgotten();
         self.charge();
         progress
     }
@@ -127,21 +127,22 @@ impl Shard {
             Fate::Sampled => {
                 self.counters.traces_sampled += 1;
                 self.account.keep(spans);
-                self.kept.remember(hash, true, decision.policy, self.now_ns);
+                self.memory
+                    .remember(hash, true, decision.policy, self.now_ns);
                 self.emit(entry, decision.policy);
             }
             Fate::Dropped => {
                 self.counters.traces_dropped += 1;
                 self.account
                     .drop_by(decision.policy.unwrap_or_default(), spans);
-                self.unkept
+                self.memory
                     .remember(hash, false, decision.policy, self.now_ns);
             }
             Fate::NotSampled | Fate::Pending => {
                 self.counters.traces_not_sampled += 1;
                 self.account.not_sampled(spans);
                 if self.remember_not_sampled {
-                    self.unkept.remember(hash, false, None, self.now_ns);
+                    self.memory.remember(hash, false, None, self.now_ns);
                 }
             }
         }
@@ -223,7 +224,7 @@ impl Shard {
         if let Some((entry, _)) = self.take(number) {
             self.counters.traces_too_large += 1;
             self.account.lose(Cause::TooLarge, entry.spans.into());
-            self.unkept.remember(hash, false, None, self.now_ns);
+            self.memory.remember(hash, false, None, self.now_ns);
         }
     }
 

@@ -114,8 +114,7 @@ pub struct Shard {
     table: Table,
     log: Log,
     headers: Headers,
-    kept: Memory,
-    unkept: Memory,
+    memory: Memory,
     /// Traces whose root came, and when they are due; the wait after a root is constant, so that they are in order.
     rooted: VecDeque<(u64, u64)>,
     builder: Builder,
@@ -167,8 +166,9 @@ impl Shard {
         // There the Collector forgets what was never decided, unless it has a cache for it.
         shard.remember_not_sampled = !shard.span_ingest || settings.non_sampled_cache_size > 0;
         // Without caches the Collector remembers the last `num_traces` traces.
-        shard.kept = Memory::new(divided(settings.sampled_cache_size).max(traces_max));
-        shard.unkept = Memory::new(divided(settings.non_sampled_cache_size).max(traces_max));
+        let cached =
+            divided(settings.sampled_cache_size) + divided(settings.non_sampled_cache_size);
+        shard.memory = Memory::new(cached.max(traces_max));
         Ok(shard)
     }
 
@@ -200,8 +200,7 @@ impl Shard {
             table: Table::default(),
             log: Log::new(options.segment_bytes),
             headers: Headers::new(options.seed),
-            kept: Memory::new(0),
-            unkept: Memory::new(0),
+            memory: Memory::new(0),
             rooted: VecDeque::new(),
             builder: Builder::new(options.batch_spans_max, options.batch_bytes_max),
             ready: VecDeque::new(),
@@ -254,8 +253,7 @@ impl Shard {
         self.log.held_bytes()
             + self.table.held_bytes()
             + self.headers.held_bytes()
-            + self.kept.held_bytes()
-            + self.unkept.held_bytes()
+            + self.memory.held_bytes()
             + self.builder.bytes()
             + self.export_bytes
             + rooted as u64

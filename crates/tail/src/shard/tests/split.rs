@@ -74,7 +74,10 @@ fn a_chunk_that_is_not_taken_leaves_nothing() {
         [(); 2].map(|()| Shard::tail_sampling(&settings, options(), budget.clone()).unwrap());
     let mut splitter = Splitter::tail_sampling(&settings, &options()).unwrap();
     let mut chunks = Vec::new();
-    let bytes = request(&mut Model::new(4)).encode_to_vec();
+    let mut model = Model::new(4);
+    let bytes: Vec<u8> = (0..9)
+        .flat_map(|_| request(&mut model).encode_to_vec())
+        .collect();
     splitter.split(&bytes, &mut chunks).unwrap();
     for (shard, chunk) in shards.iter_mut().zip(&mut chunks) {
         shard.reserve_chunk(chunk, 0).unwrap();
