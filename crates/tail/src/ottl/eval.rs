@@ -1,0 +1,118 @@
+//! Whether a condition is true of a span.
+
+use super::parser::{Math, Term, Test};
+use super::value::{Value, compare};
+use crate::policy::Around;
+use crate::policy::Slots;
+use crate::scan::{Event, Span};
+
+/// What a condition is evaluated for.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a, 's, 'k> {
+    /// The span.
+    pub span: &'s Span<'a>,
+    /// Its attributes that conditions name.
+    pub slots: &'s Slots<'a, 'k>,
+    /// Its resource and scope.
+    pub around: Around<'a>,
+    /// One of its events and its place, for conditions on events.
+    pub event: Option<(Event<'a>, usize)>,
+}
+
+/// Why a condition cannot be evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// A value is of another kind than it must be.
+    Type,
+    /// A list is shorter.
+    Index,
+    /// A division by zero, or a number that does not fit in 64 bits.
+    Math,
+}
+
+impl Test {
+    pub fn is_true(&self, subject: &Subject<'_, '_, '_>) -> Result<bool, Failure> {
+        match self {
+            Test::Const(value) => Ok(*value),
+            Test::Not(test) => Ok(!test.is_true(subject)?),
+            Test::And(tests) => {
+                for test in tests {
+                    if !test.is_true(subject)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Test::Or(tests) => {
+                for test in tests {
+                    if test.is_true(subject)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Test::Compare(op, left, right) => {
+                let left = left.get(subject)?;
+                Ok(compare(*op, &left, &right.get(subject)?))
+            }
+            Test::Call(term) => match term.get(subject)? {
+                Value::Bool(value) => Ok(value),
+                _ => Err(Failure::Type),
+            },
+        }
+    }
+}
+
+impl Term {
+    pub fn get<'a>(&'a self, subject: &Subject<'a, '_, '_>) -> Result<Value<'a>, Failure> {
+        Ok(match self {
+            Term::Literal(value) => borrow(value),
+            Term::Path(path) => path.get(subject)?,
+            Term::Call(call) => call.get(subject)?,
+            Term::Math(op, left, right) => math(*op, &left.get(subject)?, &right.get(subject)?)?,
+            Term::List(_) => return Err(Failure::Type),
+        })
+    }
+}
+
+fn borrow<'a>(value: &'a Value<'static>) -> Value<'a> {
+    match value {
+        Value::Text(text) => Value::Text((&**text).into()),
+        Value::Bytes(bytes) => Value::Bytes((&**bytes).into()),
+        other => other.clone(),
+    }
+}
+
+fn math<'a>(op: Math, left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Failure> {
+    let float = |left: f64, right: f64| match op {
+        Math::Add => left + right,
+        Math::Sub => left - right,
+        Math::Mul => left * right,
+        Math::Div => left / right,
+    };
+    let int = |left: i64, right: i64| {
+        match op {
+            Math::Add => left.checked_add(right),
+            Math::Sub => left.checked_sub(right),
+            Math::Mul => left.checked_mul(right),
+            Math::Div => left.checked_div(right),
+        }
+        .ok_or(Failure::Math)
+    };
+    Ok(match (left, right) {
+        (Value::Int(left), Value::Int(right)) => Value::Int(int(*left, *right)?),
+        (Value::Int(left), Value::Float(right)) => Value::Float(float(*left as f64, *right)),
+        (Value::Float(left), Value::Int(right)) => Value::Float(float(*left, *right as f64)),
+        (Value::Float(left), Value::Float(right)) => Value::Float(float(*left, *right)),
+        (Value::Time(left), Value::Time(right)) if op == Math::Sub => {
+            Value::Duration(int(*left, *right)?)
+        }
+        (Value::Time(left), Value::Duration(right)) if matches!(op, Math::Add | Math::Sub) => {
+            Value::Time(int(*left, *right)?)
+        }
+        (Value::Duration(left), Value::Duration(right)) if matches!(op, Math::Add | Math::Sub) => {
+            Value::Duration(int(*left, *right)?)
+        }
+        _ => return Err(Failure::Type),
+    })
+}

@@ -1,0 +1,205 @@
+//! From spans and resources to bits, while they are scanned.
+
+use super::latency::{self, Latency};
+use super::ottl_condition::Condition;
+use super::status_code::{Statuses, is_sampled};
+use super::string_attribute::Texts;
+use super::trace_state::State;
+use super::{KEYS_MAX, boolean_attribute, numeric_attribute};
+use crate::scan::{Any, Attributes, RESOURCE_ATTRIBUTES, Span, Spot};
+use crate::store::Entry;
+
+/// Names of attributes that policies read, each with a place in [`Slots`].
+#[derive(Debug, Default)]
+pub struct Keys {
+    names: Vec<Box<[u8]>>,
+    /// Lengths that there are, those of 63 and more together.
+    lengths: u64,
+}
+
+impl Keys {
+    /// The place of a name; none if there are too many.
+    pub fn place(&mut self, name: &[u8]) -> Option<u8> {
+        if let Some(at) = self.find(name) {
+            return Some(at as u8);
+        }
+        if self.names.len() == KEYS_MAX {
+            return None;
+        }
+        self.lengths |= length_bit(name);
+        self.names.push(name.into());
+        Some(self.names.len() as u8 - 1)
+    }
+
+    #[inline]
+    fn find(&self, name: &[u8]) -> Option<usize> {
+        if self.lengths & length_bit(name) == 0 {
+            return None;
+        }
+        self.names.iter().position(|known| **known == *name)
+    }
+}
+
+#[inline]
+fn length_bit(name: &[u8]) -> u64 {
+    1 << name.len().min(63)
+}
+
+/// The values that a span has for the named attributes: the first of each, as the Collector looks them up.
+#[derive(Debug)]
+pub struct Slots<'a, 'k> {
+    keys: &'k Keys,
+    set: u64,
+    values: [&'a [u8]; KEYS_MAX],
+}
+
+impl<'a, 'k> Slots<'a, 'k> {
+    /// None yet.
+    #[must_use]
+    pub fn new(matcher: &'k Matcher) -> Slots<'a, 'k> {
+        Slots {
+            keys: &matcher.keys,
+            set: 0,
+            values: [b""; KEYS_MAX],
+        }
+    }
+
+    /// For the next span.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.set = 0;
+    }
+
+    /// The value at a place.
+    #[must_use]
+    pub fn get(&self, place: u8) -> Option<Any<'a>> {
+        let value = self.values.get(usize::from(place))?;
+        (self.set >> place & 1 == 1).then(|| Any::read(value))
+    }
+}
+
+impl<'a> Spot<'a> for Slots<'a, '_> {
+    #[inline]
+    fn attribute(&mut self, name: &'a [u8], value: &'a [u8]) {
+        if let Some(place) = self.keys.find(name)
+            && self.set >> place & 1 == 0
+        {
+            self.set |= 1 << place;
+            self.values[place] = value;
+        }
+    }
+}
+
+/// What is asked of an attribute.
+#[derive(Debug)]
+pub enum Test {
+    Text(Texts),
+    Number(numeric_attribute::Range),
+    Bool(bool),
+}
+
+impl Test {
+    fn matches(&self, value: Any<'_>, on_span: bool) -> bool {
+        match self {
+            Test::Text(texts) => texts.matches(value, on_span),
+            Test::Number(range) => range.matches(value),
+            Test::Bool(wanted) => boolean_attribute::matches(*wanted, value),
+        }
+    }
+}
+
+/// All that sets bits.
+#[derive(Debug, Default)]
+pub struct Matcher {
+    pub(super) keys: Keys,
+    /// A key's place, the bit, and what is asked.
+    pub(super) tests: Vec<(u8, u64, Test)>,
+    pub(super) statuses: Statuses,
+    pub(super) sampled_flag: u64,
+    pub(super) latencies: Vec<Latency>,
+    pub(super) states: Vec<State>,
+    pub(super) conditions: Vec<Condition>,
+}
+
+/// What stands around a span, for conditions that read it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Around<'a> {
+    /// The message `Resource`.
+    pub resource: &'a [u8],
+    /// The message `InstrumentationScope`.
+    pub scope: &'a [u8],
+}
+
+impl Matcher {
+    /// One that only looks attributes up.
+    #[cfg(test)]
+    pub fn of_keys(keys: Keys) -> Matcher {
+        Matcher {
+            keys,
+            ..Matcher::default()
+        }
+    }
+
+    /// The bits of a resource.
+    #[must_use]
+    pub fn resource_bits(&self, resource: &[u8]) -> u64 {
+        if self.tests.is_empty() {
+            return 0;
+        }
+        let mut slots = Slots::new(self);
+        Attributes::new(resource, RESOURCE_ATTRIBUTES)
+            .for_each(|(name, value)| slots.attribute(name, value));
+        self.attribute_bits(&slots, false)
+    }
+
+    /// The bits of a span alone; those of [`Matcher::arrive`] come to them.
+    #[inline]
+    #[must_use]
+    pub fn span_bits(&self, span: &Span<'_>, slots: &Slots<'_, '_>, around: Around<'_>) -> u64 {
+        let mut bits = self.statuses.bits(span.status);
+        if is_sampled(span.flags) {
+            bits |= self.sampled_flag;
+        }
+        if slots.set != 0 {
+            bits |= self.attribute_bits(slots, true);
+        }
+        for state in &self.states {
+            bits |= if state.matches(span.trace_state) {
+                state.bit
+            } else {
+                0
+            };
+        }
+        for condition in &self.conditions {
+            bits |= condition.bits(span, slots, around);
+        }
+        bits
+    }
+
+    fn attribute_bits(&self, slots: &Slots<'_, '_>, on_span: bool) -> u64 {
+        let mut bits = 0;
+        for (place, bit, test) in &self.tests {
+            if slots.set >> place & 1 == 1
+                && slots
+                    .get(*place)
+                    .is_some_and(|value| test.matches(value, on_span))
+            {
+                bits |= bit;
+            }
+        }
+        bits
+    }
+
+    /// Takes a span into its trace: its bits, those of its resource, and its times.
+    #[inline]
+    pub fn arrive(&self, entry: &mut Entry, mut bits: u64, start_ns: u64, end_ns: u64) {
+        // Of a condition's two bits the first one counts.
+        for condition in &self.conditions {
+            if entry.bits & condition.both() != 0 {
+                bits &= !condition.both();
+            }
+        }
+        bits |= latency::update(&self.latencies, entry, start_ns, end_ns);
+        entry.bits |= bits;
+    }
+}

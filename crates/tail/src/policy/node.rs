@@ -1,0 +1,107 @@
+//! One policy as the decision evaluates it; `and`, `not` and `drop` hold others.
+
+use super::composite::Composite;
+use super::probabilistic::Probabilistic;
+use super::rate_limiting::Limiter;
+use super::span_count::SpanCount;
+use super::{Trace, Vote};
+
+/// A compiled policy.
+#[derive(Debug)]
+pub enum Node {
+    /// `always_sample`
+    Always,
+    /// Some span or resource has one of these bits.
+    Bits(u64),
+    /// The same, for two bounds: whether it may become false again as spans arrive, which span-ingest refuses.
+    Window(u64),
+    /// No span and no resource has any (`invert_match`).
+    NoBits(u64),
+    /// `ottl_condition`: a bit for true, one for an error, of which the first that came is set.
+    Condition { yes: u64, error: u64 },
+    /// `probabilistic`
+    Probabilistic(Probabilistic),
+    /// `rate_limiting`
+    Spans(Limiter),
+    /// `bytes_limiting`
+    Bytes(Limiter),
+    /// `span_count`
+    SpanCount(SpanCount),
+    /// `and`
+    And(Vec<Node>),
+    /// `not`
+    Not(Box<Node>),
+    /// `drop`
+    Drop(Vec<Node>),
+    /// `composite`
+    Composite(Composite),
+}
+
+/// The threshold of what samples all that it votes for.
+const ALWAYS: u64 = 0;
+
+impl Node {
+    /// The vote, and the sampling threshold that it stands for (56 bits; 0 for all but `probabilistic`).
+    pub fn vote(&mut self, trace: &Trace<'_>, now_ns: u64) -> (Vote, u64) {
+        let vote = match self {
+            Node::Always => Vote::Sampled,
+            Node::Bits(bits) | Node::Window(bits) => sampled_if(trace.bits & *bits != 0),
+            Node::NoBits(bits) => sampled_if(trace.bits & *bits == 0),
+            Node::Condition { yes, .. } if trace.bits & *yes != 0 => Vote::Sampled,
+            Node::Condition { error, .. } if trace.bits & *error != 0 => Vote::Error,
+            Node::Condition { .. } => Vote::NotSampled,
+            Node::Probabilistic(policy) => return policy.vote(trace),
+            Node::Spans(limiter) => sampled_if(limiter.allow(trace.spans, now_ns)),
+            Node::Bytes(limiter) => sampled_if(limiter.allow(trace.bytes, now_ns)),
+            Node::SpanCount(policy) => sampled_if(policy.contains(trace.spans)),
+            Node::And(nodes) => return all(nodes, trace, now_ns),
+            Node::Not(node) => invert(node.vote(trace, now_ns).0),
+            Node::Drop(nodes) => match all(nodes, trace, now_ns).0 {
+                Vote::Sampled => Vote::Dropped,
+                vote => vote,
+            },
+            Node::Composite(policy) => policy.vote(trace, now_ns),
+        };
+        (vote, ALWAYS)
+    }
+
+    /// Its vote can change from sampled to not sampled as spans arrive, or depends on other traces.
+    #[must_use]
+    pub fn is_stateful(&self) -> bool {
+        match self {
+            Node::Spans(_) | Node::Bytes(_) | Node::Window(_) => true,
+            Node::SpanCount(policy) => policy.is_stateful(),
+            Node::And(nodes) | Node::Drop(nodes) => nodes.iter().any(Node::is_stateful),
+            Node::Not(node) => node.is_stateful(),
+            Node::Composite(policy) => policy.is_stateful(),
+            _ => false,
+        }
+    }
+}
+
+/// `sampled` or `not sampled`.
+pub fn sampled_if(yes: bool) -> Vote {
+    if yes { Vote::Sampled } else { Vote::NotSampled }
+}
+
+/// `and`: the first that does not sample or fails ends it; else sampled, with the strictest threshold.
+fn all(nodes: &mut [Node], trace: &Trace<'_>, now_ns: u64) -> (Vote, u64) {
+    let mut strictest = ALWAYS;
+    for node in nodes {
+        match node.vote(trace, now_ns) {
+            (Vote::Error, _) => return (Vote::Error, ALWAYS),
+            (Vote::NotSampled, _) => return (Vote::NotSampled, ALWAYS),
+            (_, threshold) => strictest = strictest.max(threshold),
+        }
+    }
+    (Vote::Sampled, strictest)
+}
+
+/// `not`
+fn invert(vote: Vote) -> Vote {
+    match vote {
+        Vote::Sampled => Vote::NotSampled,
+        Vote::NotSampled => Vote::Sampled,
+        vote => vote,
+    }
+}

@@ -1,0 +1,84 @@
+//! `ottl_condition`: conditions on spans and on span events; any that is true is enough. The walk over the spans of a trace
+//! ends at the first that is true, or at the first that fails unless errors are to be ignored.
+
+use super::matcher::{Around, Keys, Slots};
+use crate::ottl::{self, Context, Subject};
+use crate::scan::{Span, events};
+use crate::settings::ErrorMode;
+
+/// The conditions of one policy.
+#[derive(Debug)]
+pub struct Condition {
+    span: Vec<ottl::Condition>,
+    event: Vec<ottl::Condition>,
+    ignore_errors: bool,
+    yes: u64,
+    error: u64,
+}
+
+impl Condition {
+    pub fn new(
+        span: &[String],
+        event: &[String],
+        error_mode: ErrorMode,
+        keys: &mut Keys,
+        yes: u64,
+        error: u64,
+    ) -> Result<Condition, String> {
+        if span.is_empty() && event.is_empty() {
+            return Err("at least one condition is needed".to_owned());
+        }
+        let mut parse = |texts: &[String], context| {
+            let parse = |text: &String| {
+                ottl::Condition::parse(text, context, keys)
+                    .map_err(|error| format!("condition `{text}`: {error}"))
+            };
+            texts.iter().map(parse).collect::<Result<Vec<_>, String>>()
+        };
+        Ok(Condition {
+            span: parse(span, Context::Span)?,
+            event: parse(event, Context::SpanEvent)?,
+            ignore_errors: error_mode != ErrorMode::Propagate,
+            yes,
+            error,
+        })
+    }
+
+    /// Both bits.
+    pub fn both(&self) -> u64 {
+        self.yes | self.error
+    }
+
+    /// The bit that a span sets, or none.
+    pub fn bits(&self, span: &Span<'_>, slots: &Slots<'_, '_>, around: Around<'_>) -> u64 {
+        let mut subject = Subject {
+            span,
+            slots,
+            around,
+            event: None,
+        };
+        let bits = self.any(&self.span, &subject);
+        if bits != 0 || self.event.is_empty() || !span.has_events {
+            return bits;
+        }
+        for (at, event) in events(span).enumerate() {
+            subject.event = Some((event, at));
+            let bits = self.any(&self.event, &subject);
+            if bits != 0 {
+                return bits;
+            }
+        }
+        0
+    }
+
+    fn any(&self, conditions: &[ottl::Condition], subject: &Subject<'_, '_, '_>) -> u64 {
+        for condition in conditions {
+            match condition.is_true(subject) {
+                Ok(true) => return self.yes,
+                Err(_) if !self.ignore_errors => return self.error,
+                _ => {}
+            }
+        }
+        0
+    }
+}

@@ -1,0 +1,282 @@
+//! Deciding: traces that are due, that are pushed out, too large, or left at the end.
+
+use super::output::Mark;
+use super::{Decider, Progress, Shard};
+use crate::account::Cause;
+use crate::policy::{Decision, Fate, Trace};
+use crate::settings::Emit;
+use crate::store::Entry;
+use crate::store::log::NONE;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+impl Shard {
+    /// Decides on traces that are due, at most `traces_max` of them, and gives back what they held. Call it every few
+    /// milliseconds, and again soon if there is more.
+    pub fn tick(&mut self, now_ns: u64, traces_max: u64) -> Progress {
+        self.clock(now_ns);
+        let mut progress = Progress::default();
+        while let Some(number) = self.due() {
+            if progress.traces >= traces_max || self.is_congested() {
+                progress.more = true;
+                break;
+            }
+            self.settle_due(number);
+            progress.traces += 1;
+        }
+        self.end(progress)
+    }
+
+    /// Decides on all traces that wait, or drops them if that is how it is set; at most `traces_max` of them. Call it until
+    /// there are no more, after the last request.
+    pub fn shutdown(&mut self, now_ns: u64, traces_max: u64) -> Progress {
+        self.clock(now_ns);
+        let mut progress = Progress::default();
+        while let Some((number, _)) = self.table.oldest() {
+            if progress.traces >= traces_max
+                || !self.drop_pending_on_shutdown && self.is_congested()
+            {
+                progress.more = true;
+                break;
+            }
+            if !self.drop_pending_on_shutdown {
+                self.settle_due(number);
+            } else if let Some((entry, _)) = self.take(number) {
+                self.account.lose(Cause::Shutdown, entry.spans.into());
+            }
+            progress.traces += 1;
+        }
+        self.end(progress)
+    }
+
+    fn end(&mut self, progress: Progress) -> Progress {
+        self.flush();
+        self.release();
+        self.counters.decisions_forgotten = self.memory.forgotten();
+        self.charge();
+        progress
+    }
+
+    /// Too much waits for the exporter.
+    fn is_congested(&self) -> bool {
+        self.export_bytes + self.builder.bytes() >= self.options.export_bytes_max
+    }
+
+    /// When the next trace is due at the latest; none if none waits. A driver need not tick before.
+    pub fn next_due_ns(&mut self) -> Option<u64> {
+        let rooted = self.rooted.front().map(|(due_ns, _)| *due_ns);
+        let (now_ms, now_ns, wait_ms) = (self.now_ms(), self.now_ns, self.wait_ms);
+        let oldest = self.table.oldest().map(|(_, entry)| {
+            let left_ms = wait_ms.saturating_sub(now_ms.wrapping_sub(entry.arrived_ms));
+            now_ns + u64::from(left_ms) * 1_000_000
+        });
+        rooted.into_iter().chain(oldest).min()
+    }
+
+    /// A trace that is due.
+    fn due(&mut self) -> Option<u64> {
+        while let Some((due_ns, number)) = self.rooted.front().copied() {
+            if due_ns > self.now_ns {
+                break;
+            }
+            self.rooted.pop_front();
+            if self.table.get(number).is_some_and(|entry| !entry.is_gone()) {
+                // It stays at the front until it is taken; asking twice would lose it.
+                self.rooted.push_front((due_ns, number));
+                return Some(number);
+            }
+        }
+        let (now_ms, wait_ms) = (self.now_ms(), self.wait_ms);
+        let (number, entry) = self.table.oldest()?;
+        (now_ms.wrapping_sub(entry.arrived_ms) >= wait_ms).then_some(number)
+    }
+
+    /// Takes a trace out of the table: what was known of it, and its hash.
+    fn take(&mut self, number: u64) -> Option<(Entry, u64)> {
+        let id = self.table.get(number)?.id;
+        let hash = xxh3_64_with_seed(&id, self.options.seed);
+        let entry = self.table.remove(number, hash)?;
+        let age_ms = self.now_ms().wrapping_sub(entry.arrived_ms);
+        self.counters
+            .trace_removal_ages
+            .add(u64::from(age_ms) * 1_000_000);
+        Some((entry, hash))
+    }
+
+    /// Decides on a trace as a whole.
+    fn settle_due(&mut self, number: u64) {
+        let Some((entry, hash)) = self.take(number) else {
+            return;
+        };
+        let decision = match &mut self.decider {
+            Decider::Policies(_) if self.span_ingest => Decision {
+                fate: Fate::NotSampled,
+                policy: None,
+            },
+            Decider::Policies(program) => program.decide(&trace(&entry), self.now_ns),
+            Decider::Group(..) => Decision {
+                fate: Fate::Sampled,
+                policy: None,
+            },
+        };
+        self.conclude(&entry, hash, decision);
+    }
+
+    fn conclude(&mut self, entry: &Entry, hash: u64, decision: Decision) {
+        let spans = u64::from(entry.spans);
+        match decision.fate {
+            Fate::Sampled => {
+                self.counters.traces_sampled += 1;
+                self.account.keep(spans);
+                self.memory
+                    .remember(hash, true, decision.policy, self.now_ns);
+                self.emit(entry, decision.policy);
+            }
+            Fate::Dropped => {
+                self.counters.traces_dropped += 1;
+                self.account
+                    .drop_by(decision.policy.unwrap_or_default(), spans);
+                self.memory
+                    .remember(hash, false, decision.policy, self.now_ns);
+            }
+            Fate::NotSampled | Fate::Pending => {
+                self.counters.traces_not_sampled += 1;
+                self.account.not_sampled(spans);
+                if self.remember_not_sampled {
+                    self.memory.remember(hash, false, None, self.now_ns);
+                }
+            }
+        }
+    }
+
+    /// Puts the spans of a trace into the batch, in the order in which they came.
+    fn emit(&mut self, entry: &Entry, policy: Option<u16>) {
+        let addresses = &mut self.scratch.addresses;
+        addresses.clear();
+        let mut at = entry.head;
+        while at != NONE {
+            let Some(record) = self.log.read(at) else {
+                debug_assert!(false, "records of a trace that waits are there");
+                break;
+            };
+            addresses.push(at);
+            at = record.prev;
+        }
+        let mark = Mark {
+            policy: if self.options.record_policy {
+                policy
+            } else {
+                None
+            },
+            late: false,
+        };
+        self.builder.begin_trace();
+        let mut written = 0;
+        let addresses = std::mem::take(&mut self.scratch.addresses);
+        for at in addresses.iter().rev() {
+            let Some(record) = self.log.read(*at) else {
+                continue;
+            };
+            let Some(header) = self.headers.get(record.header) else {
+                debug_assert!(false, "the header of a record is there");
+                continue;
+            };
+            let id = record.stripped.then_some(&entry.id);
+            self.builder.add(header, mark, id, record.span);
+            written += 1;
+            if self.builder.bytes() >= self.options.batch_bytes_max as u64 {
+                self.flush();
+            }
+        }
+        debug_assert_eq!(
+            written, entry.spans,
+            "every span of a kept trace is written"
+        );
+        if self.builder.is_full() {
+            self.flush();
+        }
+    }
+
+    /// Makes room for a new trace: the oldest goes before its time.
+    pub(super) fn evict(&mut self) {
+        let Some((number, _)) = self.table.oldest() else {
+            return;
+        };
+        let Some((entry, hash)) = self.take(number) else {
+            return;
+        };
+        self.counters.traces_too_early += 1;
+        if let Decider::Group(Emit::Service, _) = &self.decider {
+            let decision = Decision {
+                fate: Fate::Sampled,
+                policy: None,
+            };
+            return self.conclude(&entry, hash, decision);
+        }
+        self.account.lose(Cause::TooEarly, entry.spans.into());
+    }
+
+    /// A trace that became too large is not sampled, at once.
+    pub(super) fn check_size(&mut self, number: u64, hash: u64) {
+        let too_large = |entry: &Entry| u64::from(entry.bytes) > self.trace_bytes_max;
+        if !self.table.get(number).is_some_and(too_large) {
+            return;
+        }
+        if let Some((entry, _)) = self.take(number) {
+            self.counters.traces_too_large += 1;
+            self.account.lose(Cause::TooLarge, entry.spans.into());
+            self.memory.remember(hash, false, None, self.now_ns);
+        }
+    }
+
+    /// Decides on the traces that a batch of spans belonged to, where each batch is decided on as it comes.
+    pub(super) fn decide_touched(&mut self) {
+        if self.scratch.touched.is_empty() {
+            return;
+        }
+        let touched = std::mem::take(&mut self.scratch.touched);
+        for number in &touched {
+            let Decider::Policies(program) = &mut self.decider else {
+                break;
+            };
+            let Some(entry) = self.table.get(*number).filter(|entry| !entry.is_gone()) else {
+                continue;
+            };
+            let decision = program.decide_batch(&trace(entry), self.now_ns);
+            if decision.fate != Fate::Pending
+                && let Some((entry, hash)) = self.take(*number)
+            {
+                self.conclude(&entry, hash, decision);
+            }
+        }
+        self.scratch.touched = touched;
+        self.scratch.touched.clear();
+    }
+
+    /// Gives back segments whose traces are all decided, with the headers that only they used.
+    fn release(&mut self) {
+        if self.table.oldest().is_none() {
+            self.log.seal(self.table.tail(), self.now_ns);
+        }
+        while let Some(segment) = self
+            .log
+            .release(self.table.head(), &mut self.scratch.headers)
+        {
+            for header in &self.scratch.headers {
+                self.headers.segment_gone(*header, segment);
+            }
+        }
+        if self.budget.used_bytes() > self.budget.bytes_max() / 4 * 3 {
+            self.log.trim();
+        }
+    }
+}
+
+/// What policies see of an entry.
+fn trace(entry: &Entry) -> Trace<'_> {
+    Trace {
+        id: &entry.id,
+        bits: entry.bits,
+        spans: entry.spans.into(),
+        bytes: entry.bytes.into(),
+    }
+}

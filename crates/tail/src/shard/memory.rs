@@ -1,0 +1,195 @@
+//! The memory of decisions, for spans that come late.
+//!
+//! Four generations of buckets of 64 bytes; a decision is a word of 64 bits: 47 bits of the trace's hash, its policy, and
+//! whether it was kept. When the newest generation is full, the oldest is forgotten as a whole. A trace is taken for
+//! another with a probability of about 2^-42 a look-up.
+
+/// Words of a bucket, which is a cache line.
+const WAYS: usize = 8;
+
+const GENERATIONS: usize = 4;
+
+/// Buckets that a decision may be in; one that is not full ends the search.
+const PROBES: usize = 4;
+
+/// Set in every word that is used.
+const USED: u64 = 1;
+const KEPT: u64 = 2;
+
+/// No policy: nothing is recorded with late spans.
+const NO_POLICY: u64 = (1 << 15) - 1;
+
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Bucket([u64; WAYS]);
+
+#[derive(Debug, Default)]
+struct Generation {
+    buckets: Vec<Bucket>,
+    used: u64,
+    began_ns: u64,
+}
+
+/// A decision that was remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Past {
+    /// The trace was kept.
+    pub kept: bool,
+    /// The policy that was recorded for it.
+    pub policy: Option<u16>,
+    /// When it was decided, or a little before.
+    pub about_ns: u64,
+}
+
+/// Decisions.
+#[derive(Debug)]
+pub struct Memory {
+    generations: [Generation; GENERATIONS],
+    newest: usize,
+    /// Decisions of a generation.
+    each: u64,
+    buckets: usize,
+    forgotten: u64,
+}
+
+impl Memory {
+    /// One that remembers at least the last `decisions`; 0 is none at all.
+    #[must_use]
+    pub fn new(decisions: u64) -> Memory {
+        let each = decisions.div_ceil(GENERATIONS as u64 - 1).min(1 << 32);
+        // Half full at most, so that there is nearly always a place.
+        let buckets = (each * 2).div_ceil(WAYS as u64).next_power_of_two();
+        Memory {
+            generations: Default::default(),
+            newest: 0,
+            each,
+            buckets: if decisions == 0 { 0 } else { buckets as usize },
+            forgotten: 0,
+        }
+    }
+
+    /// Bytes of all generations that were needed so far.
+    #[must_use]
+    pub fn held_bytes(&self) -> u64 {
+        let buckets: usize = self.generations.iter().map(|each| each.buckets.len()).sum();
+        (buckets * size_of::<Bucket>()) as u64
+    }
+
+    /// Decisions that were forgotten early.
+    #[must_use]
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    fn fingerprint(hash: u64) -> u64 {
+        hash & !((1 << 17) - 1)
+    }
+
+    fn bucket(&self, hash: u64) -> usize {
+        // The low bits, which the fingerprint does not have, and some others.
+        (hash ^ hash >> 40) as usize & (self.buckets - 1)
+    }
+
+    /// Remembers a decision.
+    pub fn remember(&mut self, hash: u64, kept: bool, policy: Option<u16>, now_ns: u64) {
+        if self.buckets == 0 {
+            return;
+        }
+        if self.generations[self.newest].used >= self.each {
+            self.newest = (self.newest + 1) % GENERATIONS;
+            let oldest = &mut self.generations[self.newest];
+            oldest.buckets.fill(Bucket([0; WAYS]));
+            oldest.used = 0;
+        }
+        let home = self.bucket(hash);
+        let mask = self.buckets - 1;
+        let generation = &mut self.generations[self.newest];
+        if generation.used == 0 {
+            generation.began_ns = now_ns;
+            generation.buckets.resize(mask + 1, Bucket([0; WAYS]));
+        }
+        generation.used += 1;
+        let policy = policy.map_or(NO_POLICY, u64::from) & NO_POLICY;
+        let word = Memory::fingerprint(hash) | policy << 2 | if kept { KEPT } else { 0 } | USED;
+        for at in (home..home + PROBES).map(|at| at & mask) {
+            let bucket = &mut generation.buckets[at].0;
+            if let Some(place) = bucket.iter_mut().find(|word| **word == 0) {
+                *place = word;
+                return;
+            }
+        }
+        self.forgotten += 1;
+        generation.buckets[home].0[hash as usize % WAYS] = word;
+    }
+
+    /// What was decided on a trace, if it is still known.
+    #[must_use]
+    pub fn recall(&self, hash: u64) -> Option<Past> {
+        if self.buckets == 0 {
+            return None;
+        }
+        let home = self.bucket(hash);
+        let is_it = |word: &&u64| {
+            **word & USED != 0 && Memory::fingerprint(**word) == Memory::fingerprint(hash)
+        };
+        for age in 0..GENERATIONS {
+            let generation = &self.generations[(self.newest + GENERATIONS - age) % GENERATIONS];
+            for at in (home..home + PROBES).map(|at| at & (self.buckets - 1)) {
+                let Some(Bucket(words)) = generation.buckets.get(at) else {
+                    break;
+                };
+                if let Some(word) = words.iter().find(is_it) {
+                    let policy = word >> 2 & NO_POLICY;
+                    return Some(Past {
+                        kept: word & KEPT != 0,
+                        policy: (policy != NO_POLICY).then_some(policy as u16),
+                        about_ns: generation.began_ns,
+                    });
+                }
+                if words.contains(&0) {
+                    break;
+                }
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(n: u64) -> u64 {
+        xxhash_rust::xxh3::xxh3_64(&n.to_le_bytes())
+    }
+
+    #[test]
+    fn the_last_decisions_are_known() {
+        let mut memory = Memory::new(1000);
+        for n in 0..10_000 {
+            memory.remember(hash(n), n % 3 == 0, (n % 2 == 0).then_some(n as u16), n);
+            for known in n.saturating_sub(999)..=n {
+                if known % 97 == 0 {
+                    let past = memory.recall(hash(known)).unwrap();
+                    assert_eq!(past.kept, known % 3 == 0);
+                    assert_eq!(past.policy, (known % 2 == 0).then_some(known as u16));
+                    assert!(past.about_ns <= known && known - past.about_ns <= 334);
+                }
+            }
+            assert_eq!(memory.recall(hash(n + 1)), None);
+        }
+        let old = (0..8000)
+            .filter(|n| memory.recall(hash(*n)).is_some())
+            .count();
+        assert_eq!(old, 0);
+        assert_eq!(memory.forgotten(), 0);
+        assert_eq!(memory.held_bytes(), 4 * 128 * 64);
+    }
+
+    #[test]
+    fn one_without_room_knows_nothing() {
+        let mut memory = Memory::new(0);
+        memory.remember(1, true, None, 0);
+        assert_eq!((memory.recall(1), memory.held_bytes()), (None, 0));
+    }
+}

@@ -1,0 +1,12 @@
+//! What waits for a decision: the span log, the headers its records name, and the table of traces.
+
+pub mod budget;
+pub mod header;
+pub mod index;
+pub mod log;
+pub mod table;
+
+pub use budget::{Budget, Refused};
+pub use header::{Header, Headers};
+pub use log::{Log, Record};
+pub use table::{Entry, Table};

@@ -1,0 +1,244 @@
+//! The table of traces: entries of 64 bytes in the order of arrival, with an index over their identifiers.
+//!
+//! The entry of a trace that is decided stays as a tombstone until all before it are decided too.
+
+use super::index::Index;
+use super::log::NONE;
+use std::collections::VecDeque;
+
+/// Entries of a page.
+const PAGE_ENTRIES: usize = 1024;
+const PAGE_BYTES: u64 = (PAGE_ENTRIES * size_of::<Entry>()) as u64;
+
+/// Free pages that are kept for later.
+const POOL_PAGES: usize = 4;
+
+/// What is known of a trace that waits.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub struct Entry {
+    /// Its identifier (groupbytrace by service: a hash of identifier and service).
+    pub id: [u8; 16],
+    /// Its last record; [`NONE`] for a tombstone.
+    pub head: u64,
+    /// The earliest start of its spans, as the Collector's latency policy walks over them: 0 gives way to any.
+    pub start_ns: u64,
+    /// Their latest end.
+    pub end_ns: u64,
+    /// Policy bits of its spans and their resources.
+    pub bits: u64,
+    /// Its spans.
+    pub spans: u32,
+    /// Their bytes, with their headers once a request.
+    pub bytes: u32,
+    /// When it came, in ms; it wraps.
+    pub arrived_ms: u32,
+    /// The last run of spans that it had one in, and in the lowest bit whether its root came.
+    pub mark: u32,
+}
+
+impl Entry {
+    /// One for a trace that comes now.
+    #[must_use]
+    pub fn new(id: [u8; 16], arrived_ms: u32) -> Entry {
+        Entry {
+            id,
+            head: NONE,
+            start_ns: 0,
+            end_ns: 0,
+            bits: 0,
+            spans: 0,
+            bytes: 0,
+            arrived_ms,
+            mark: 0,
+        }
+    }
+
+    /// It was decided.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.spans == 0
+    }
+}
+
+/// Entries and their index.
+#[derive(Debug, Default)]
+pub struct Table {
+    pages: VecDeque<Box<[Entry]>>,
+    pool: Vec<Box<[Entry]>>,
+    /// Number of the oldest entry; the pages begin with its page.
+    head: u64,
+    /// Number of the next.
+    tail: u64,
+    pending: u64,
+    index: Index,
+}
+
+impl Table {
+    /// Bytes of pages and index.
+    #[must_use]
+    pub fn held_bytes(&self) -> u64 {
+        (self.pages.len() + self.pool.len()) as u64 * PAGE_BYTES + self.index.held_bytes()
+    }
+
+    /// Bytes that so many more traces make it grow by at most.
+    #[must_use]
+    pub fn growth_bytes(&self, traces: u64) -> u64 {
+        let room = self.pages.len() as u64 * PAGE_ENTRIES as u64
+            - (self.tail - self.head / PAGE_ENTRIES as u64 * PAGE_ENTRIES as u64);
+        let pages = traces.saturating_sub(room).div_ceil(PAGE_ENTRIES as u64);
+        pages.saturating_sub(self.pool.len() as u64) * PAGE_BYTES + self.index.growth_bytes(traces)
+    }
+
+    /// Traces that wait.
+    #[must_use]
+    pub fn pending(&self) -> u64 {
+        self.pending
+    }
+
+    /// The number of the oldest trace that may wait; all below are decided.
+    #[must_use]
+    pub fn head(&self) -> u64 {
+        self.head
+    }
+
+    /// The number that the next trace gets.
+    #[must_use]
+    pub fn tail(&self) -> u64 {
+        self.tail
+    }
+
+    /// A trace by the low 32 bits of its number.
+    #[inline]
+    fn full(&self, number: u32) -> u64 {
+        self.head + u64::from(number.wrapping_sub(self.head as u32))
+    }
+
+    /// The number that the index has for a hash, which need not be that of the right trace: for a first pass.
+    #[inline]
+    #[must_use]
+    pub fn guess(&self, hash: u64) -> Option<u64> {
+        let number = self.index.find(hash, |_| true)?;
+        Some(self.full(number))
+    }
+
+    /// The number of the trace that waits with this identifier.
+    #[inline]
+    #[must_use]
+    pub fn find(&self, hash: u64, id: &[u8; 16]) -> Option<u64> {
+        let is_it = |number| {
+            self.get(self.full(number))
+                .is_some_and(|entry| entry.id == *id)
+        };
+        let number = self.index.find(hash, is_it)?;
+        Some(self.full(number))
+    }
+
+    /// A trace by its number, perhaps a tombstone.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, number: u64) -> Option<&Entry> {
+        let page = (number / PAGE_ENTRIES as u64).wrapping_sub(self.head / PAGE_ENTRIES as u64);
+        self.pages
+            .get(page as usize)?
+            .get(number as usize % PAGE_ENTRIES)
+    }
+
+    /// The same, to change it.
+    #[inline]
+    pub fn get_mut(&mut self, number: u64) -> Option<&mut Entry> {
+        let page = (number / PAGE_ENTRIES as u64).wrapping_sub(self.head / PAGE_ENTRIES as u64);
+        self.pages
+            .get_mut(page as usize)?
+            .get_mut(number as usize % PAGE_ENTRIES)
+    }
+
+    /// Adds a trace, which is not there; gives its number.
+    pub fn insert(&mut self, hash: u64, entry: Entry) -> u64 {
+        let number = self.tail;
+        let base = self.head / PAGE_ENTRIES as u64;
+        if number / PAGE_ENTRIES as u64 - base == self.pages.len() as u64 {
+            let page = self.pool.pop();
+            let fresh = || vec![Entry::new([0; 16], 0); PAGE_ENTRIES].into();
+            self.pages.push_back(page.unwrap_or_else(fresh));
+        }
+        self.tail += 1;
+        self.pending += 1;
+        self.index.insert(hash, number as u32);
+        if let Some(place) = self.get_mut(number) {
+            *place = entry;
+        }
+        number
+    }
+
+    /// Takes a trace out, if it waits: what was known of it.
+    pub fn remove(&mut self, number: u64, hash: u64) -> Option<Entry> {
+        let place = self.get_mut(number).filter(|entry| !entry.is_gone())?;
+        let entry = *place;
+        place.spans = 0;
+        self.pending -= 1;
+        self.index.remove(hash, number as u32);
+        Some(entry)
+    }
+
+    /// Passes over tombstones; gives the oldest trace that waits.
+    #[inline]
+    pub fn oldest(&mut self) -> Option<(u64, &Entry)> {
+        while self.head < self.tail {
+            let gone = self.get(self.head).is_none_or(Entry::is_gone);
+            if !gone {
+                let head = self.head;
+                return self.get(head).map(|entry| (head, entry));
+            }
+            self.head += 1;
+            if self.head.is_multiple_of(PAGE_ENTRIES as u64)
+                && let Some(page) = self.pages.pop_front()
+                && self.pool.len() < POOL_PAGES
+            {
+                self.pool.push(page);
+            }
+        }
+        None
+    }
+
+    /// The numbers that entries have now, gone or not.
+    #[must_use]
+    pub fn numbers(&self) -> std::ops::Range<u64> {
+        self.head..self.tail
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_a_cache_line() {
+        assert_eq!(size_of::<Entry>(), 64);
+    }
+
+    #[test]
+    fn traces_come_and_go() {
+        let mut table = Table::default();
+        let id = |n: u64| u128::from(n).to_le_bytes();
+        let hash = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        for n in 0..5000 {
+            let mut entry = Entry::new(id(n), 0);
+            entry.spans = 1;
+            assert_eq!(table.insert(hash(n), entry), n);
+        }
+        for n in (0..5000).filter(|n| n % 7 != 0) {
+            assert_eq!(table.find(hash(n), &id(n)), Some(n));
+            assert_eq!(table.remove(n, hash(n)).unwrap().id, id(n));
+            assert!(table.remove(n, hash(n)).is_none());
+            assert_eq!(table.find(hash(n), &id(n)), None);
+        }
+        for n in (0..5000).filter(|n| n % 7 == 0) {
+            assert_eq!(table.oldest().map(|(number, _)| number), Some(n));
+            table.remove(n, hash(n));
+        }
+        assert!(table.oldest().is_none());
+        assert_eq!((table.pending(), table.head()), (0, 5000));
+        assert!(table.pages.len() <= 1);
+    }
+}

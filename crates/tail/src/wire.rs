@@ -1,0 +1,202 @@
+//! Reading protobuf: the fields of a message, one after the other, without copying any.
+
+use crate::scan::Malformed;
+
+/// Wire types (protobuf encoding, "Message Structure"). Groups are not among them: they are deprecated, and OTLP has none.
+pub const VARINT: u32 = 0;
+pub const FIXED64: u32 = 1;
+pub const BYTES: u32 = 2;
+pub const FIXED32: u32 = 5;
+
+/// What is left of a message.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+/// One field.
+#[derive(Clone, Copy, Debug)]
+pub struct Field<'a> {
+    /// Its number and wire type, `number << 3 | wire type`.
+    pub key: u32,
+    /// What it holds.
+    pub value: Value<'a>,
+}
+
+/// What a field holds, by its wire type.
+#[derive(Clone, Copy, Debug)]
+pub enum Value<'a> {
+    Varint(u64),
+    Fixed64(u64),
+    Bytes(&'a [u8]),
+    Fixed32,
+}
+
+impl<'a> Reader<'a> {
+    #[inline]
+    pub fn new(message: &'a [u8]) -> Reader<'a> {
+        Reader { rest: message }
+    }
+
+    /// Bytes that were not read yet.
+    #[inline]
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// A varint of up to 64 bits.
+    #[inline]
+    pub fn varint(&mut self) -> Result<u64, Malformed> {
+        if let [byte @ 0..0x80, rest @ ..] = self.rest {
+            self.rest = rest;
+            return Ok(u64::from(*byte));
+        }
+        self.long_varint()
+    }
+
+    #[inline]
+    fn long_varint(&mut self) -> Result<u64, Malformed> {
+        // The lengths of most messages take two bytes.
+        if let [low, high @ 0..0x80, rest @ ..] = self.rest {
+            self.rest = rest;
+            return Ok(u64::from(low & 0x7f) | u64::from(*high) << 7);
+        }
+        self.longer_varint()
+    }
+
+    #[cold]
+    fn longer_varint(&mut self) -> Result<u64, Malformed> {
+        let mut value = 0;
+        for (at, byte) in self.rest.iter().enumerate().take(10) {
+            // The tenth byte holds one bit.
+            if at == 9 && *byte > 1 {
+                return Err(Malformed::Varint);
+            }
+            value |= u64::from(byte & 0x7f) << (7 * at);
+            if byte & 0x80 == 0 {
+                self.rest = &self.rest[at + 1..];
+                return Ok(value);
+            }
+        }
+        if self.rest.len() < 10 {
+            return Err(Malformed::Truncated);
+        }
+        Err(Malformed::Varint)
+    }
+
+    /// The key of the next field.
+    #[inline]
+    pub fn key(&mut self) -> Result<u32, Malformed> {
+        let key = self.varint()?;
+        // Field numbers have 29 bits and begin at 1.
+        match u32::try_from(key) {
+            Ok(key) if key >= 8 => Ok(key),
+            _ => Err(Malformed::FieldNumber),
+        }
+    }
+
+    #[inline]
+    pub fn fixed64(&mut self) -> Result<u64, Malformed> {
+        let (value, rest) = self.rest.split_first_chunk().ok_or(Malformed::Truncated)?;
+        self.rest = rest;
+        Ok(u64::from_le_bytes(*value))
+    }
+
+    #[inline]
+    pub fn fixed32(&mut self) -> Result<u32, Malformed> {
+        let (value, rest) = self.rest.split_first_chunk().ok_or(Malformed::Truncated)?;
+        self.rest = rest;
+        Ok(u32::from_le_bytes(*value))
+    }
+
+    /// A length and so many bytes.
+    #[inline]
+    pub fn bytes(&mut self) -> Result<&'a [u8], Malformed> {
+        let len = self.varint()?;
+        if len > self.rest.len() as u64 {
+            return Err(Malformed::Truncated);
+        }
+        let (value, rest) = self.rest.split_at(len as usize);
+        self.rest = rest;
+        Ok(value)
+    }
+
+    /// What a field with this key holds.
+    #[inline]
+    pub fn value(&mut self, key: u32) -> Result<Value<'a>, Malformed> {
+        Ok(match key & 7 {
+            VARINT => Value::Varint(self.varint()?),
+            FIXED64 => Value::Fixed64(self.fixed64()?),
+            BYTES => Value::Bytes(self.bytes()?),
+            FIXED32 => {
+                self.fixed32()?;
+                Value::Fixed32
+            }
+            _ => return Err(Malformed::WireType),
+        })
+    }
+
+    /// The next field; none at the end.
+    #[inline]
+    pub fn field(&mut self) -> Result<Option<Field<'a>>, Malformed> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let key = self.key()?;
+        let value = self.value(key)?;
+        Ok(Some(Field { key, value }))
+    }
+}
+
+/// The fields of a message that is known to be well formed; it ends where it is not.
+pub fn fields<'a>(message: &'a [u8]) -> impl Iterator<Item = Field<'a>> + 'a {
+    let mut reader = Reader::new(message);
+    std::iter::from_fn(move || reader.field().ok().flatten())
+}
+
+/// The last field of this number that holds bytes, as `key` gives it; empty if there is none.
+pub fn last_bytes(message: &[u8], key: u32) -> &[u8] {
+    let found = fields(message).filter(|field| field.key == key).last();
+    match found.map(|field| field.value) {
+        Some(Value::Bytes(bytes)) => bytes,
+        _ => b"",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use telemetry::proto;
+
+    #[test]
+    fn varints_are_read_back() {
+        for value in [0, 1, 127, 128, 16383, 16384, u64::from(u32::MAX), u64::MAX] {
+            let mut bytes = Vec::new();
+            proto::varint(&mut bytes, value);
+            let mut reader = Reader::new(&bytes);
+            assert_eq!(reader.varint(), Ok(value));
+            assert!(reader.is_empty());
+            bytes.pop();
+            assert_eq!(Reader::new(&bytes).varint(), Err(Malformed::Truncated));
+        }
+        assert_eq!(Reader::new(&[0xff; 11]).varint(), Err(Malformed::Varint));
+    }
+
+    #[test]
+    fn what_is_no_field_is_refused() {
+        let read = |bytes: &[u8]| Reader::new(bytes).field().map(|field| field.is_some());
+        assert_eq!(read(b""), Ok(false));
+        assert_eq!(read(b"\x08\x01"), Ok(true));
+        assert_eq!(read(b"\x00\x01"), Err(Malformed::FieldNumber));
+        assert_eq!(read(b"\x0b"), Err(Malformed::WireType));
+        assert_eq!(read(b"\x0a\x05abcd"), Err(Malformed::Truncated));
+        assert_eq!(read(b"\x0d\x05\x00"), Err(Malformed::Truncated));
+        let long = [&[0x0a], &[0xff; 9][..], &[0x01]].concat();
+        assert_eq!(read(&long), Err(Malformed::Truncated));
+    }
+}
