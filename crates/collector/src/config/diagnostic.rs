@@ -61,7 +61,7 @@ impl Notes {
     /// The number of a file that is read now.
     pub(crate) fn file(&self, name: &str) -> u32 {
         let mut files = self.files.borrow_mut();
-        files.push(name.to_owned());
+        files.push(one_line(name));
         u32::try_from(files.len() - 1).unwrap_or(u32::MAX)
     }
 
@@ -86,7 +86,7 @@ impl Notes {
 
     fn add(&self, severity: Severity, at: At, message: String) {
         let mut found = self.found.borrow_mut();
-        let item = (severity, at, message);
+        let item = (severity, at, one_line(&message));
         if found.len() > DIAGNOSTICS_MAX || found.contains(&item) {
             return;
         }
@@ -119,4 +119,16 @@ impl Notes {
         };
         found.into_iter().map(diagnostic).collect()
     }
+}
+
+/// A text without control characters: what comes from outside breaks no line.
+fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c.is_control() {
+            true => line.extend(c.escape_default()),
+            false => line.push(c),
+        }
+    }
+    line
 }
