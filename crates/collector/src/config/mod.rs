@@ -101,6 +101,14 @@ fn config(
         line: 1,
         column: 1,
     };
+    if let (Some((key, _)), Some(kind)) = (root.entry("apiVersion"), root.get("kind")) {
+        let message = format!(
+            "this is a resource of Kubernetes ({}): give the configuration that is in it",
+            kind.shown()
+        );
+        notes.error(key.at, message);
+        return None;
+    }
     options::check(&root, TOP, "", start, notes);
     for role in Role::ALL {
         let components = root.get(role.key());

@@ -266,6 +266,10 @@ fn several_documents_and_other_yaml() {
         ),
         ("", "a.yaml:1:1: service: is missing: nothing would run"),
         (
+            "apiVersion: v1\nkind: ConfigMap\ndata: { relay: '' }\n",
+            "a.yaml:1:1: this is a resource of Kubernetes ('ConfigMap'): give the configuration that is in it",
+        ),
+        (
             "service:\n\t- a\n",
             "a.yaml:2:2: tabs disallowed within this context (block indentation)",
         ),
