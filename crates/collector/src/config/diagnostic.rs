@@ -26,14 +26,15 @@ pub enum Severity {
     Warning,
 }
 
-/// One thing to tell about a configuration; shown as `file:line:column: message`.
+/// One thing to tell about a configuration; shown as `file:line:column: message`, or the message alone where it is
+/// about the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,
     /// The file's name as it was given.
     pub file: String,
-    /// Line, from 1.
+    /// Line, from 1; 0: it is about no file.
     pub line: u32,
     /// Column in characters, from 1.
     pub column: u32,
@@ -46,7 +47,10 @@ impl fmt::Display for Diagnostic {
         let Diagnostic {
             file, line, column, ..
         } = self;
-        write!(out, "{file}:{line}:{column}: {}", self.message)
+        match line {
+            0 => write!(out, "{}", self.message),
+            line => write!(out, "{file}:{line}:{column}: {}", self.message),
+        }
     }
 }
 
