@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod body;
+mod collector_yaml;
 mod config;
 mod expression;
 mod head;
@@ -20,6 +21,7 @@ mod proxy;
 mod sniff;
 
 pub use body::h1_body;
+pub use collector_yaml::{collector_yaml, read as collector_yaml_config};
 pub use config::config_text;
 pub use expression::expression;
 pub use head::{h1_request, h1_response};
@@ -130,6 +132,20 @@ pub const TARGETS: &[Target] = &[
         run: otel_cfg,
         words: OTEL_WORDS,
     },
+    Target {
+        name: "collector_yaml",
+        run: collector_yaml,
+        words: COLLECTOR_WORDS,
+    },
+];
+
+#[rustfmt::skip]
+const COLLECTOR_WORDS: &[&[u8]] = &[
+    b"\n", b"\n  ", b"\n    ", b"\n      ", b" ", b": ", b"- ", b"{ ", b" }", b"[", b"]", b", ", b"&a ", b"*a", b"<<: *a", b"!!str ", b"|\n", b"\"", b"'", b"~", b"null", b"---\n", b"\xff",
+    b"${env:SET}", b"${SET}", b"${env:NONE:-5}", b"${HALF}", b"${file:b.yaml}", b"${yaml:[a]}", b"$$", b"${", b"}", b"\"${env:SET}\"", b"::", b"100_000", b"-1", b"0x10", b"1.5", b"5s", b"1m30s", b"true", b"99999999999999999999",
+    b"receivers:", b"processors:", b"exporters:", b"connectors:", b"extensions:", b"service:", b"pipelines:", b"traces:", b"metrics:", b"logs/a:", b"telemetry:", b"otlp:", b"otlp_http:", b"protocols:", b"grpc:", b"http:",
+    b"endpoint: a:1", b"tls: { insecure: true }", b"headers: { a: b }", b"sending_queue:", b"batch:", b"memory_limiter:", b"tail_sampling:", b"groupbytrace:", b"policies:", b"name: a", b"type: ", b"latency", b"threshold_ms: 5",
+    b"probabilistic", b"status_code", b"status_codes: [ERROR]", b"string_attribute", b"values: [a.*]", b"enabled_regex_matching: true", b"and", b"and_sub_policy:", b"not", b"not_sub_policy:", b"drop", b"composite", b"forward", b"debug", b"nop",
 ];
 
 #[rustfmt::skip]

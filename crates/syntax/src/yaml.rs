@@ -24,9 +24,10 @@ pub struct Rules {
 
 /// Where something stands, both from 1, the column in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct At {
+    /// Line.
     pub line: usize,
+    /// Column.
     pub column: usize,
 }
 
@@ -86,9 +87,10 @@ pub enum Value {
 
 /// A key of a map.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct Key {
+    /// Its first character.
     pub at: At,
+    /// The key itself.
     pub text: String,
 }
 

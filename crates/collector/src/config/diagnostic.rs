@@ -26,14 +26,15 @@ pub enum Severity {
     Warning,
 }
 
-/// One thing to tell about a configuration; shown as `file:line:column: message`.
+/// One thing to tell about a configuration; shown as `file:line:column: message`, or the message alone where it is
+/// about the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,
     /// The file's name as it was given.
     pub file: String,
-    /// Line, from 1.
+    /// Line, from 1; 0: it is about no file.
     pub line: u32,
     /// Column in characters, from 1.
     pub column: u32,
@@ -46,7 +47,10 @@ impl fmt::Display for Diagnostic {
         let Diagnostic {
             file, line, column, ..
         } = self;
-        write!(out, "{file}:{line}:{column}: {}", self.message)
+        match line {
+            0 => write!(out, "{}", self.message),
+            line => write!(out, "{file}:{line}:{column}: {}", self.message),
+        }
     }
 }
 
@@ -61,7 +65,7 @@ impl Notes {
     /// The number of a file that is read now.
     pub(crate) fn file(&self, name: &str) -> u32 {
         let mut files = self.files.borrow_mut();
-        files.push(name.to_owned());
+        files.push(one_line(name));
         u32::try_from(files.len() - 1).unwrap_or(u32::MAX)
     }
 
@@ -86,7 +90,7 @@ impl Notes {
 
     fn add(&self, severity: Severity, at: At, message: String) {
         let mut found = self.found.borrow_mut();
-        let item = (severity, at, message);
+        let item = (severity, at, one_line(&message));
         if found.len() > DIAGNOSTICS_MAX || found.contains(&item) {
             return;
         }
@@ -119,4 +123,16 @@ impl Notes {
         };
         found.into_iter().map(diagnostic).collect()
     }
+}
+
+/// A text without control characters: what comes from outside breaks no line.
+fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c.is_control() {
+            true => line.extend(c.escape_default()),
+            false => line.push(c),
+        }
+    }
+    line
 }

@@ -36,8 +36,9 @@ replaced by the later file. A key without a value has its default.
 
 Where a reference is all of a value, what it stands for is typed anew, in quotes too; within a longer text it is text.
 
-A traces pipeline with a part that is missing is refused; `--drop-part ID` leaves a part out. A pipeline of metrics or logs
-with a part that is missing is listed and not started; `--strict` refuses it. A part in no pipeline is not started.
+A traces pipeline with a part that is missing is refused; `--drop-part ID` (or `exporter:ID` and the like) leaves a part out.
+A pipeline of metrics or logs with a part that is missing is listed and not started; `--strict` refuses it. A part in no
+pipeline is not started.
 
 A duration is written as in Go (`300ms`, `1m30s`); a bare number is nanoseconds.
 ";

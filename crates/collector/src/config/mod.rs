@@ -36,8 +36,22 @@ pub use service::telemetry::Telemetry;
 pub struct Options {
     /// `--strict`: a pipeline that cannot be started is an error, whatever its signal.
     pub strict: bool,
-    /// `--drop-part`: ids of components that are left out of all pipelines.
+    /// `--drop-part`: ids of components that are left out of all pipelines, perhaps after their role: `exporter:jaeger`.
     pub drop_parts: Vec<String>,
+}
+
+impl Options {
+    /// Whether a component is left out.
+    fn drops(&self, role: Role, id: &ComponentId) -> bool {
+        self.drop_parts.iter().any(|part| is_part(part, role, id))
+    }
+}
+
+/// Whether what `--drop-part` says names a component.
+fn is_part(part: &str, role: Role, id: &ComponentId) -> bool {
+    let rest = part.strip_prefix(&role.to_string());
+    let named = rest.and_then(|rest| rest.strip_prefix(':'));
+    named.unwrap_or(part) == id.to_string()
 }
 
 /// The parts of a configuration; what stands in them has tables of its own.
@@ -101,6 +115,14 @@ fn config(
         line: 1,
         column: 1,
     };
+    if let (Some((key, _)), Some(kind)) = (root.entry("apiVersion"), root.get("kind")) {
+        let message = format!(
+            "this is a resource of Kubernetes ({}): give the configuration that is in it",
+            kind.shown()
+        );
+        notes.error(key.at, message);
+        return None;
+    }
     options::check(&root, TOP, "", start, notes);
     for role in Role::ALL {
         let components = root.get(role.key());

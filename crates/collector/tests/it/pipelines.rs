@@ -115,10 +115,13 @@ fn traces_are_never_in_part() {
         with(&dropping(&["k8sattributes"]), &text).unwrap(),
         ["traces", "logs/app"]
     );
+    let found = with(&dropping(&["exporter:k8sattributes"]), &text).unwrap_err();
     assert_eq!(
-        with(&dropping(&["nothing"]), &text).unwrap_err()[0],
-        ":0:0: --drop-part names 'nothing', which is not defined".replacen(":0:0", "a.yaml:0:0", 1)
+        found[0],
+        "--drop-part names 'exporter:k8sattributes', which is not defined"
     );
+    let found = with(&dropping(&["processor:k8sattributes"]), &text).unwrap();
+    assert_eq!(found, ["traces", "logs/app"]);
 }
 
 const CONNECTED: &str = "

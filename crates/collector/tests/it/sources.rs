@@ -206,7 +206,7 @@ fn references_that_cannot_be_followed() {
         ("${file:none}", "cannot read 'none': it is not there"),
         (
             "${env:LOOP}",
-            "'${env:LOOP}' is still to be expanded after 1000 expansions: does it name itself?",
+            "'${env:LOOP}' is still to be expanded after 100 expansions: does it name itself?",
         ),
     ];
     for (written, error) in cases {
@@ -265,6 +265,10 @@ fn several_documents_and_other_yaml() {
             "a.yaml:1:1: a configuration is a map of receivers, processors, exporters and service",
         ),
         ("", "a.yaml:1:1: service: is missing: nothing would run"),
+        (
+            "apiVersion: v1\nkind: ConfigMap\ndata: { relay: '' }\n",
+            "a.yaml:1:1: this is a resource of Kubernetes ('ConfigMap'): give the configuration that is in it",
+        ),
         (
             "service:\n\t- a\n",
             "a.yaml:2:2: tabs disallowed within this context (block indentation)",

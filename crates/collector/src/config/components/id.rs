@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::config::source::shortened;
+
 /// Characters of the type in an id.
 pub const TYPE_CHARS_MAX: usize = 63;
 /// Characters of the name in an id.
@@ -26,7 +28,7 @@ impl ComponentId {
             Some((kind, name)) => (kind.trim(), Some(name.trim())),
             None => (text.trim(), None),
         };
-        let shown = text.escape_debug();
+        let shown = shortened(text);
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if kind.is_empty() {
             return Err(format!("'{shown}' is no id: a type must stand first"));

@@ -19,7 +19,6 @@ pub(crate) fn names(role: Role) -> &'static [&'static str] {
 }
 
 #[rustfmt::skip]
-#[rustfmt::skip]
 const RECEIVERS: &[&str] = &[
     "zipkin", "jaeger", "opencensus", "kafka", "kafkametrics", "prometheus", "prometheus_simple", "prometheus_remote_write", "hostmetrics", "host_metrics", "statsd",
     "filelog", "file_log", "httpcheck", "http_check", "postgresql", "mysql", "redis", "mongodb", "nginx", "apache", "rabbitmq", "elasticsearch", "memcached",
@@ -31,7 +30,6 @@ const RECEIVERS: &[&str] = &[
 ];
 
 #[rustfmt::skip]
-#[rustfmt::skip]
 const PROCESSORS: &[&str] = &[
     "resourcedetection", "resource_detection", "transform", "filter", "k8sattributes", "k8s_attributes", "cumulativetodelta", "deltatocumulative", "deltatorate",
     "elasticapm", "redaction", "logdedup", "log_dedup", "span", "routing", "groupbyattrs", "metricsgeneration", "metricstransform", "metrics_transform", "metricstarttime",
@@ -39,7 +37,6 @@ const PROCESSORS: &[&str] = &[
     "experimental_metricsgeneration", "intervalprocessor", "queuebatch", "logstransform", "genainormalizer", "yang_grpc",
 ];
 
-#[rustfmt::skip]
 #[rustfmt::skip]
 const EXPORTERS: &[&str] = &[
     "zipkin", "kafka", "load_balancing", "loadbalancing", "prometheus", "prometheusremotewrite", "prometheus_remote_write", "elasticsearch", "datadog", "awsxray",
@@ -51,7 +48,6 @@ const EXPORTERS: &[&str] = &[
 ];
 
 #[rustfmt::skip]
-#[rustfmt::skip]
 const EXTENSIONS: &[&str] = &[
     "healthcheckv2", "health_checkv2", "memory_limiter", "jaeger_query", "jaeger_storage", "basicauth", "basic_auth", "bearertokenauth", "bearer_token_auth", "opamp",
     "headers_setter", "azure_auth", "oidc", "oauth2client", "oauth2_client", "sigv4auth", "asapclient", "ack", "awsproxy", "cgroupruntime", "db_storage", "redis_storage",
@@ -61,7 +57,6 @@ const EXTENSIONS: &[&str] = &[
     "k8s_leader_elector", "datadog", "opamp_custommessages", "tail_storage", "remote_sampling",
 ];
 
-#[rustfmt::skip]
 #[rustfmt::skip]
 const CONNECTORS: &[&str] = &[
     "spanmetrics", "span_metrics", "datadog", "elasticapm", "servicegraph", "service_graph", "count", "routing", "failover", "exceptions", "grafanacloud", "otlpjson", "roundrobin",

@@ -195,9 +195,12 @@ fn is_default(node: &Node, opt: &Opt) -> bool {
             node.shown().trim_matches('\'') == opt.default
         }
         Kind::Text | Kind::Word(_) | Kind::WordAnyCase(_) => node.text() == Some(opt.default),
-        Kind::Texts | Kind::Words(_) | Kind::Sections(_) => {
-            matches!(&node.value, Value::List(items) if items.is_empty())
-        }
+        Kind::Texts | Kind::Words(_) => value::texts(node).is_ok_and(|texts| {
+            let texts = texts.iter().map(|(_, text)| text.as_str());
+            let default = opt.default.split(',').filter(|text| !text.is_empty());
+            texts.eq(default)
+        }),
+        Kind::Sections(_) => matches!(&node.value, Value::List(items) if items.is_empty()),
         Kind::Pairs | Kind::Section(_) => node.entries().is_empty() && node.items().is_empty(),
         Kind::Maybe(_) => is_off(node) || node.is_null(),
         Kind::Any => node.is_null(),

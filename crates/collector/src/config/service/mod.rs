@@ -14,7 +14,7 @@ use super::diagnostic::{At, Notes};
 use super::model::{Component, Config, NotStarted, Pipeline};
 use super::options::{Kind, Section, Table, check, opt};
 use super::source::Node;
-use super::{Options, shared::queue::Queue};
+use super::{Options, is_part, shared::queue::Queue};
 
 /// Options of `service`.
 #[rustfmt::skip]
@@ -99,7 +99,9 @@ fn extensions(service: &Section<'_>, definitions: &Definitions) -> Vec<Component
 /// `--drop-part` names components.
 fn drop_parts_are_defined(options: &Options, definitions: &Definitions, notes: &Notes) {
     for part in &options.drop_parts {
-        let defined = definitions.iter().any(|one| one.id.to_string() == *part);
+        let defined = definitions
+            .iter()
+            .any(|one| is_part(part, one.role, &one.id));
         if !defined {
             let message = format!("--drop-part names '{part}', which is not defined");
             notes.error(At::default(), message);

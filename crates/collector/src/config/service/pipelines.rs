@@ -304,7 +304,7 @@ impl PipelineReader<'_> {
             return Part::Wrong;
         };
         definition.used.set(true);
-        if self.options.drop_parts.contains(&id.to_string()) {
+        if self.options.drops(role, id) || self.options.drops(definition.role, id) {
             let message = format!(
                 "{}: the {role} '{id}' is left out, as --drop-part says",
                 self.path

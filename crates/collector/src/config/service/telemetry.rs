@@ -30,11 +30,14 @@ pub struct Logs {
 
 /// `level` of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
 pub enum LogLevel {
+    /// `debug`
     Debug,
+    /// `info`
     Info,
+    /// `warn`
     Warn,
+    /// `error`
     Error,
     /// `dpanic`, `panic`, `fatal`: nothing is so grave here.
     Never,
@@ -51,11 +54,14 @@ pub struct Metrics {
 
 /// `level` of the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
 pub enum MetricsLevel {
+    /// `none`: there are none.
     None,
+    /// `basic`
     Basic,
+    /// `normal`
     Normal,
+    /// `detailed`
     Detailed,
 }
 
@@ -86,10 +92,12 @@ pub enum Reader {
 
 /// `protocol` of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Protocol {
+    /// `http/protobuf`
     HttpProtobuf,
+    /// `http/json`
     HttpJson,
+    /// `grpc`
     Grpc,
 }
 

@@ -25,7 +25,7 @@ pub const NODES_MAX: usize = 200_000;
 /// Expansions of `${…}` in one configuration.
 pub const EXPANSIONS_MAX: usize = 10_000;
 /// Expansions that one text may take, one after the other, until nothing is left to expand.
-pub const EXPANSION_ROUNDS_MAX: usize = 1000;
+pub const EXPANSION_ROUNDS_MAX: usize = 100;
 /// Bytes that expansions may add to one configuration.
 pub const EXPANDED_BYTES_MAX: usize = 8 << 20;
 

@@ -106,15 +106,11 @@ impl Node {
 /// Characters of a text that a message shows.
 const SHOWN_CHARS_MAX: usize = 60;
 
-/// A text as a message shows it: one line, not too long.
+/// A text as a message shows it: not too long.
 pub(crate) fn shortened(text: &str) -> String {
     let mut shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
     if shown.len() < text.len() {
         shown.push('…');
     }
     shown
-        .escape_debug()
-        .to_string()
-        .replace("\\\"", "\"")
-        .replace("\\'", "'")
 }

@@ -69,22 +69,29 @@ pub enum Source {
 
 /// A value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub enum AttributeValue {
+    /// A text.
     Text(String),
+    /// A flag.
     Bool(bool),
+    /// A whole number.
     Int(i64),
+    /// A number.
     Double(f64),
+    /// Values of any types.
     List(Vec<AttributeValue>),
+    /// Values by keys, in the order of the file.
     Map(Vec<(String, AttributeValue)>),
 }
 
 /// `converted_type`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Type {
+    /// `string`
     Text,
+    /// `int`
     Int,
+    /// `double`
     Double,
 }
 

@@ -1,6 +1,7 @@
 //! Header fields that are sent along.
 
 use crate::config::options::Section;
+use crate::config::source::shortened;
 
 /// Header fields: names and values. The values may be secrets and are told by no message.
 pub type Headers = Vec<(String, String)>;
@@ -11,7 +12,7 @@ pub(crate) fn headers(section: &Section<'_>, name: &str) -> Headers {
     for (index, (field, value)) in pairs.iter().enumerate() {
         let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
         if field.is_empty() || !field.bytes().all(token) {
-            let message = format!("'{}' is no name of a field", field.escape_debug());
+            let message = format!("'{}' is no name of a field", shortened(field));
             section.error(name, &message);
         }
         let control = |byte: u8| byte < b' ' && byte != b'\t' || byte == 0x7f;

@@ -5,7 +5,7 @@ use tail::settings::{ErrorMode, Policy, PolicyKind, StatusCodes};
 use super::condition::{self, Context};
 use crate::config::options::Section;
 use crate::config::pattern;
-use crate::config::source::Value;
+use crate::config::source::{Value, shortened};
 
 /// Blocks of options: the types that have some.
 const BLOCKS: [&str; 15] = [
@@ -187,7 +187,7 @@ fn status_codes(options: &Section<'_>) -> StatusCodes {
                     true => format!("'{text}' is written {upper}"),
                     false => format!(
                         "'{}' is no status: OK, ERROR and UNSET are",
-                        text.escape_debug()
+                        shortened(&text)
                     ),
                 };
                 let path = &options.path;
@@ -213,7 +213,7 @@ fn string_attribute(options: &Section<'_>) -> PolicyKind {
                 options.notes.error(*at, format!("{path}: {reason}"));
             }
         } else if pattern::looks_like_pattern(text) {
-            let shown = text.escape_debug();
+            let shown = shortened(text);
             let message = format!(
                 "{path}: '{shown}' looks like a pattern, but is compared as a whole: set 'enabled_regex_matching: true'"
             );
