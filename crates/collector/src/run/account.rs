@@ -1,7 +1,8 @@
 //! Every record is settled once: accepted = exported + dropped + held, at every moment.
 
-use std::sync::Arc;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Why records were not exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,19 +53,32 @@ impl Account {
     #[must_use]
     pub fn accept(self: &Arc<Account>, records: u64) -> Receipt {
         self.accepted.fetch_add(records, Relaxed);
-        Receipt(Arc::new(Held {
-            account: Arc::clone(self),
-            records: AtomicU64::new(records),
-        }))
+        self.resume(records)
     }
 
     /// A receipt for records that were accepted before and are held by a processor.
     #[must_use]
     pub fn resume(self: &Arc<Account>, records: u64) -> Receipt {
-        Receipt(Arc::new(Held {
+        self.receipt(records, None)
+    }
+
+    /// The same; `settled` is told how many were lost in the end.
+    #[must_use]
+    pub fn resume_and_tell(
+        self: &Arc<Account>,
+        records: u64,
+        settled: impl FnOnce(u64) + Send + 'static,
+    ) -> Receipt {
+        self.receipt(records, Some(Box::new(settled)))
+    }
+
+    fn receipt(self: &Arc<Account>, records: u64, settled: Option<Settled>) -> Receipt {
+        Receipt(vec![Arc::new(Held {
             account: Arc::clone(self),
             records: AtomicU64::new(records),
-        }))
+            lost: AtomicU64::new(0),
+            settled: Mutex::new(settled),
+        })])
     }
 
     /// Records that a processor holds are lost.
@@ -100,8 +114,7 @@ impl Balance {
     /// Records that are in the collector: pending, waiting or on their way out.
     #[must_use]
     pub fn held(&self) -> u64 {
-        let settled =
-            self.exported + self.dropped + self.failed + self.rejected + self.shutdown;
+        let settled = self.exported + self.dropped + self.failed + self.rejected + self.shutdown;
         self.accepted.saturating_sub(settled)
     }
 }
@@ -109,48 +122,79 @@ impl Balance {
 /// Says what becomes of the records of a batch. When the last copy is gone, what nobody said anything about counts as
 /// exported: each copy was delivered.
 #[derive(Clone, Debug)]
-pub struct Receipt(Arc<Held>);
+pub struct Receipt(Vec<Arc<Held>>);
 
-#[derive(Debug)]
+/// Is told how many records were lost.
+type Settled = Box<dyn FnOnce(u64) + Send>;
+
 struct Held {
     account: Arc<Account>,
+    /// Not settled yet.
     records: AtomicU64,
+    lost: AtomicU64,
+    settled: Mutex<Option<Settled>>,
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Held({:?})", self.records)
+    }
 }
 
 impl Receipt {
-    /// Takes out records that are settled another way, or held by somebody else; no more than there are. How many.
-    fn take(&self, records: u64) -> u64 {
-        let less = |held: u64| Some(held.saturating_sub(records));
-        let before = self.0.records.fetch_update(Relaxed, Relaxed, less);
-        before.unwrap_or_default().min(records)
+    /// Adds the records of another batch.
+    pub fn merge(&mut self, other: Receipt) {
+        self.0.extend(other.0);
     }
 
-    /// So many of the records are lost.
+    /// So many of the records are lost; no more than there are.
     pub fn lose(&self, records: u64, cause: Loss) {
-        let taken = self.take(records);
-        self.0.account.lose(taken, cause);
+        let mut left = records;
+        for held in &self.0 {
+            let taken = held.take(left);
+            held.lost.fetch_add(taken, Relaxed);
+            held.account.lose(taken, cause);
+            left -= taken;
+        }
     }
 
-    /// A processor holds the records from now on: it settles them.
-    pub fn hold(self) -> (Arc<Account>, u64) {
-        let records = self.take(u64::MAX);
-        (Arc::clone(&self.0.account), records)
+    /// A processor holds the records from now on: it settles them. Whoever held them before has nothing to do with them
+    /// any more.
+    pub fn hold(self) {
+        for held in &self.0 {
+            held.take(u64::MAX);
+        }
     }
 
     /// They were not taken after all: the sender keeps them.
     pub fn refuse(self) {
-        let records = self.take(u64::MAX);
-        // In this order nothing seems to be held that is not.
-        self.0.account.refused.fetch_add(records, Relaxed);
-        self.0.account.accepted.fetch_sub(records, Relaxed);
+        for held in &self.0 {
+            let records = held.take(u64::MAX);
+            // In this order nothing seems to be held that is not.
+            held.account.refused.fetch_add(records, Relaxed);
+            held.account.accepted.fetch_sub(records, Relaxed);
+        }
+    }
+}
+
+impl Held {
+    /// Takes out records that are settled another way; how many.
+    fn take(&self, records: u64) -> u64 {
+        let less = |held: u64| Some(held.saturating_sub(records));
+        let before = self.records.fetch_update(Relaxed, Relaxed, less);
+        before.unwrap_or_default().min(records)
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let records = *self.records.get_mut();
+        let (records, lost) = (*self.records.get_mut(), *self.lost.get_mut());
         if records > 0 {
             self.account.exported.fetch_add(records, Relaxed);
+        }
+        let settled = self.settled.get_mut();
+        if let Some(settled) = settled.unwrap_or_else(PoisonError::into_inner).take() {
+            settled(lost);
         }
     }
 }
@@ -170,18 +214,30 @@ mod tests {
         copy.lose(3, Loss::Rejected);
         drop(copy);
         let balance = account.balance();
-        assert_eq!((balance.exported, balance.rejected, balance.held()), (7, 3, 0));
+        assert_eq!(
+            (balance.exported, balance.rejected, balance.held()),
+            (7, 3, 0)
+        );
 
-        let (holder, records) = account.accept(5).hold();
-        assert_eq!((records, account.balance().held()), (5, 5));
-        holder.lose(1, Loss::Dropped);
-        drop(holder.resume(4));
+        account.accept(5).hold();
+        assert_eq!(account.balance().held(), 5);
+        account.lose(1, Loss::Dropped);
+        let told = Arc::new(AtomicU64::new(9));
+        let tell = Arc::clone(&told);
+        let mut receipt = account.resume_and_tell(3, move |lost| tell.store(lost, Relaxed));
+        receipt.merge(account.resume(1));
+        receipt.lose(2, Loss::Dropped);
+        drop(receipt);
+        assert_eq!(told.load(Relaxed), 2);
         let balance = account.balance();
-        assert_eq!((balance.exported, balance.dropped, balance.held()), (11, 1, 0));
+        assert_eq!((balance.exported, balance.dropped, balance.held()), (9, 3, 0));
 
         account.accept(6).refuse();
         let balance = account.balance();
-        assert_eq!((balance.accepted, balance.refused, balance.held()), (15, 6, 0));
+        assert_eq!(
+            (balance.accepted, balance.refused, balance.held()),
+            (15, 6, 0)
+        );
         let receipt = account.accept(2);
         receipt.lose(9, Loss::ExportFailed);
         drop(receipt);

@@ -7,9 +7,10 @@ pub mod account;
 pub mod consume;
 pub mod data;
 pub mod log;
-// pub mod process;
+pub mod process;
 pub mod receive;
 pub mod send;
+mod split;
 // mod start;
 
 // pub use start::{Collector, Setup, StartError};

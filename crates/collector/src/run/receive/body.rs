@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use http_body_util::BodyExt;
@@ -37,8 +38,21 @@ impl Bounds {
     }
 }
 
-/// Reads a body whole. Its room is taken before it is read where its length is told, else as it comes.
+/// Reads a body whole, within [`BODY_READ_MAX`].
 pub(super) async fn read(
+    intake: &Arc<Intake>,
+    body: Incoming,
+    bounds: Bounds,
+) -> Result<Whole, Fault> {
+    let read = tokio::time::timeout(BODY_READ_MAX, read_all(intake, body, bounds)).await;
+    read.unwrap_or(Err(Fault::Slow))
+}
+
+/// A body that takes longer holds room that others need.
+const BODY_READ_MAX: Duration = Duration::from_secs(60);
+
+/// Its room is taken before it is read where its length is told, else as it comes.
+async fn read_all(
     intake: &Arc<Intake>,
     mut body: Incoming,
     bounds: Bounds,
@@ -53,7 +67,8 @@ pub(super) async fn read(
     let mut whole = BytesMut::new();
     let mut len = 0;
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| Fault::Invalid(format!("the body broke off: {error}")))?;
+        let frame =
+            frame.map_err(|error| Fault::Invalid(format!("the body broke off: {error}")))?;
         let Ok(data) = frame.into_data() else {
             continue;
         };
@@ -80,7 +95,7 @@ pub(super) async fn read(
 }
 
 /// When there may be room for a body again.
-const BODY_ROOM_AFTER: std::time::Duration = std::time::Duration::from_millis(200);
+const BODY_ROOM_AFTER: Duration = Duration::from_millis(200);
 
 /// What a coding gives, within the bound.
 pub(super) fn decode(whole: Whole, coding: Coding, bytes_max: u64) -> Result<Whole, Fault> {

@@ -72,10 +72,15 @@ const ALWAYS: [&str; 6] = [
 ];
 
 fn allows_all(cors: &Cors, names: &str) -> bool {
-    let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let names = names
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty());
     let allowed = |name: &str| {
         let listed = cors.allowed_headers.iter();
-        ALWAYS.iter().any(|always| name.eq_ignore_ascii_case(always))
+        ALWAYS
+            .iter()
+            .any(|always| name.eq_ignore_ascii_case(always))
             || { listed }.any(|one| one == "*" || one.eq_ignore_ascii_case(name))
     };
     names.into_iter().all(allowed)

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::{Buf, Bytes};
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Request, Response};
 use prost::Message;
 
+use super::Intake;
 use super::body::{self, Bounds};
 use super::http::Reply;
 use super::status::{Fault, Status};
-use super::Intake;
 use crate::config::Signal;
 use crate::config::components::shared::http::Coding;
 
@@ -56,7 +56,9 @@ async fn export(
         true => body::decode(whole, coding, message_bytes_max)?,
         false => whole,
     };
-    intake.take(signal, whole.bytes.clone()).map_err(Fault::from)
+    intake
+        .take(signal, whole.bytes.clone())
+        .map_err(Fault::from)
 }
 
 fn method(path: &str) -> Option<Signal> {
@@ -102,7 +104,10 @@ fn unframe(bytes: &mut Bytes) -> Result<bool, Fault> {
 fn ok() -> Response<Reply> {
     let mut trailers = HeaderMap::new();
     trailers.insert("grpc-status", HeaderValue::from_static("0"));
-    response(Reply::with_trailers(Bytes::from_static(EMPTY_MESSAGE), trailers))
+    response(Reply::with_trailers(
+        Bytes::from_static(EMPTY_MESSAGE),
+        trailers,
+    ))
 }
 
 /// A failure has no message: its trailers are its head.
@@ -160,7 +165,10 @@ mod tests {
             b"\x00\x00\x00\x00\x01ab",
             b"\x00\xff\xff\xff\xffab",
         ] {
-            assert!(unframe(&mut Bytes::from_static(wrong)).is_err(), "{wrong:?}");
+            assert!(
+                unframe(&mut Bytes::from_static(wrong)).is_err(),
+                "{wrong:?}"
+            );
         }
     }
 

@@ -130,7 +130,9 @@ fn coding(headers: &HeaderMap, taken: &[Coding]) -> Result<Coding, Fault> {
     };
     match taken.contains(&coding) {
         true => Ok(coding),
-        false => Err(Fault::Encoding("this content-encoding is turned off".into())),
+        false => Err(Fault::Encoding(
+            "this content-encoding is turned off".into(),
+        )),
     }
 }
 

@@ -6,9 +6,9 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper::Request;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
@@ -80,14 +80,12 @@ enum Socket {
 pub fn listen(protocol: Protocol, intake: Arc<Intake>) -> Result<Listening, String> {
     let (address, tls_settings, protocols): (&Listen, _, &[&[u8]]) = match &protocol {
         Protocol::Grpc(grpc) => (&grpc.listen, &grpc.tls, &[b"h2"]),
-        Protocol::Http(http) => (
-            &http.server.listen,
-            &http.server.tls,
-            &[b"h2", b"http/1.1"],
-        ),
+        Protocol::Http(http) => (&http.server.listen, &http.server.tls, &[b"h2", b"http/1.1"]),
     };
     let tls = match tls_settings {
-        Some(settings) => Some(TlsAcceptor::from(Arc::new(tls::server(settings, protocols)?))),
+        Some(settings) => Some(TlsAcceptor::from(Arc::new(tls::server(
+            settings, protocols,
+        )?))),
         None => None,
     };
     let socket = open(address)?;
@@ -127,7 +125,9 @@ fn open(listen: &Listen) -> Result<Socket, String> {
             let failed = |error: io::Error| format!("{host}:{port}: {error}");
             let listener = bind(host, *port, *family).map_err(failed)?;
             listener.set_nonblocking(true).map_err(failed)?;
-            Ok(Socket::Tcp(TcpListener::from_std(listener).map_err(failed)?))
+            Ok(Socket::Tcp(
+                TcpListener::from_std(listener).map_err(failed)?,
+            ))
         }
     }
 }

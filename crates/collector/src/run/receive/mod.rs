@@ -151,7 +151,7 @@ fn count(signal: Signal, request: &[u8]) -> Result<u64, &'static str> {
 
 /// The data points of a `Metric`: gauge, sum, histogram, exponential histogram and summary are fields 5, 7, 9, 10 and 11,
 /// and their points fields 1.
-fn points(metric: &[u8]) -> Result<u64, &'static str> {
+pub(super) fn points(metric: &[u8]) -> Result<u64, &'static str> {
     let mut points = 0;
     for field in [5, 7, 9, 10, 11] {
         each(metric, field, &mut |data| {
@@ -197,7 +197,7 @@ fn each(
     Ok(())
 }
 
-fn varint(bytes: &mut &[u8]) -> Option<u64> {
+pub(super) fn varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for (at, byte) in bytes.iter().enumerate().take(10) {
         value |= u64::from(byte & 0x7f) << (7 * at);
@@ -228,7 +228,11 @@ mod tests {
         assert_eq!(count(Signal::Traces, b""), Ok(0));
         assert_eq!(count(Signal::Traces, b"\x07"), Err(WRONG));
         assert_eq!(count(Signal::Traces, &[0xff; 12]), Err(TRUNCATED));
-        let metric = [field(1, b"name"), field(7, &[field(1, b""), field(1, b"")].concat())].concat();
+        let metric = [
+            field(1, b"name"),
+            field(7, &[field(1, b""), field(1, b"")].concat()),
+        ]
+        .concat();
         let request = field(1, &field(2, &field(2, &metric)));
         assert_eq!(count(Signal::Metrics, &request), Ok(2));
     }

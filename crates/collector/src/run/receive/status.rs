@@ -90,7 +90,10 @@ impl Fault {
             }
             Fault::Busy(_) => (code::RESOURCE_EXHAUSTED, "no room now: try again".into()),
             Fault::Closing => (code::UNAVAILABLE, "the collector ends".into()),
-            Fault::Slow => (code::DEADLINE_EXCEEDED, "the request came too slowly".into()),
+            Fault::Slow => (
+                code::DEADLINE_EXCEEDED,
+                "the request came too slowly".into(),
+            ),
         };
         let details = match self {
             Fault::Busy(after) => vec![retry_info(*after)],

@@ -75,7 +75,12 @@ fn spans(bytes: &[u8], verbosity: Verbosity) -> String {
         .flat_map(|resource| &resource.scope_spans)
         .flat_map(|scope| &scope.spans);
     let line = |span: &opentelemetry_proto::tonic::trace::v1::Span| {
-        format!("{} {} {}\n", span.name, hex(&span.trace_id), hex(&span.span_id))
+        format!(
+            "{} {} {}\n",
+            span.name,
+            hex(&span.trace_id),
+            hex(&span.span_id)
+        )
     };
     spans.map(line).collect()
 }

@@ -125,11 +125,7 @@ const TAKEN: Outcome = Outcome::Taken {
     message: String::new(),
 };
 
-fn prepare(
-    client: &Client,
-    form: Form,
-    batch: &Batch,
-) -> Result<export::client::Prepared, String> {
+fn prepare(client: &Client, form: Form, batch: &Batch) -> Result<export::client::Prepared, String> {
     let body: Bytes = match form {
         Form::Protobuf => batch.bytes.clone(),
         Form::Json => json::encode(batch.signal, &batch.bytes)?.into(),

@@ -42,10 +42,7 @@ pub(super) fn grpc(settings: &OtlpGrpcExporter, signal: Signal) -> Result<Client
     Client::grpc(&otlp, signal_of(signal))
 }
 
-pub(super) fn http(
-    settings: &OtlpHttpExporter,
-    signal: Signal,
-) -> Result<(Client, Form), String> {
+pub(super) fn http(settings: &OtlpHttpExporter, signal: Signal) -> Result<(Client, Form), String> {
     let url = match signal {
         Signal::Traces => &settings.traces_url,
         Signal::Metrics => &settings.metrics_url,

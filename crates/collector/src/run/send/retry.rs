@@ -29,7 +29,10 @@ impl<'a> Waits<'a> {
         let retry = self.retry?;
         let longest = Duration::from_nanos(retry.max_interval_ns);
         let wait = spread(self.interval, retry.randomization_factor);
-        self.interval = self.interval.mul_f64(retry.multiplier.max(1.0)).min(longest);
+        self.interval = self
+            .interval
+            .mul_f64(retry.multiplier.max(1.0))
+            .min(longest);
         let wait = wait.max(asked.unwrap_or_default());
         let allowed = Duration::from_nanos(retry.max_elapsed_ns);
         let fits = retry.max_elapsed_ns == 0 || self.begin.elapsed() + wait <= allowed;
