@@ -6,7 +6,7 @@ use super::components::processors::{action, matching};
 use super::components::shared::{queue, retry, tls};
 use super::components::{Entry, Parse, Role, Signal, known};
 use super::options::{Kind, Opt, Rank, State, Table, all};
-use super::service;
+use super::{diagnostic, pattern, service, source};
 
 const HEADER: &str = "\
 # Collector
@@ -64,6 +64,7 @@ pub fn collector_markdown() -> String {
         let _ = writeln!(out, "\n## {title}\n\n{COLUMNS}");
         options(&mut out, table, "");
     }
+    limits(&mut out);
     lacking(&mut out);
     out
 }
@@ -224,6 +225,34 @@ fn takes(kind: Kind) -> String {
 
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
+}
+
+/// Bounds of one configuration; what is beyond one is an error.
+fn limits(out: &mut String) {
+    let rows = [
+        ("files, included ones too", source::FILES_MAX),
+        ("bytes of a file", source::FILE_BYTES_MAX),
+        ("levels of maps and lists", source::DEPTH_MAX),
+        ("values, aliases written out", source::NODES_MAX),
+        ("expansions", source::EXPANSIONS_MAX),
+        (
+            "expansions of one text, one after the other",
+            source::EXPANSION_ROUNDS_MAX,
+        ),
+        ("bytes of expansions", source::EXPANDED_BYTES_MAX),
+        (
+            "bytes of a compiled regular expression",
+            pattern::PATTERN_BYTES_MAX,
+        ),
+        ("messages", diagnostic::DIAGNOSTICS_MAX),
+    ];
+    let _ = writeln!(
+        out,
+        "\n## Limits\n\n| of one configuration | at most |\n|---|---|"
+    );
+    for (what, limit) in rows {
+        let _ = writeln!(out, "| {what} | {limit} |");
+    }
 }
 
 /// Kinds that others have.

@@ -1,6 +1,6 @@
 //! The configuration of an OpenTelemetry Collector: files come in, typed settings and diagnostics go out.
 //!
-//! [`source`] makes one tree of the files, [`options`] checks it by tables, [`components`] and [`service`] make settings of
+//! [`source`] makes one tree of the files, `options` checks it by tables, [`components`] and [`service`] make settings of
 //! it. Nothing here does I/O: files and variables come by functions. What is accepted is what the Collector accepts, and
 //! what it would find out at its start is found out here.
 

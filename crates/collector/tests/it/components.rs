@@ -527,6 +527,18 @@ extensions:
             "a.yaml:6:33: service::telemetry::metrics::address: deprecated: write 'readers' with 'pull'; it is taken for that",
         ]
     );
+    let list =
+        "    resource: { attributes: [ { name: a, value: b }, { name: n, value: 5, type: int } ] }";
+    let (config, _) = good(&text.replace(
+        "    resource: { service.name: otel, service.version: }",
+        list,
+    ));
+    let text_of = |text: &str| Some(text.to_owned());
+    let resource = [
+        ("a".to_owned(), text_of("b")),
+        ("n".to_owned(), text_of("5")),
+    ];
+    assert_eq!(config.telemetry.resource, resource);
     let readers = "    metrics: { readers: [ { pull: { exporter: { prometheus: { host: '0.0.0.0', port: 8889 } } } }, { periodic: { exporter: { otlp: { protocol: http/protobuf, endpoint: 'http://a:4318' } } } } ] }";
     let text = text.replace(
         "    metrics: { level: detailed, address: ':8888' }",

@@ -1,7 +1,7 @@
 //! The kinds of components: one file a kind, one entry of a table each.
 //!
 //! The entry holds the type's names, the options, and the parser that makes typed settings of them. A kind that others
-//! have and we lack is in [`known`], so that its name is told from a slip of the hand.
+//! have and we lack is in `known`, so that its name is told from a slip of the hand.
 
 pub mod connectors;
 pub mod exporters;

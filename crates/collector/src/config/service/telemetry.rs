@@ -279,6 +279,15 @@ fn reader(section: &Section<'_>) -> Option<Reader> {
     })
 }
 
+/// A scalar as text.
+fn scalar(node: &Node) -> Option<String> {
+    match &node.value {
+        Value::Text(text) => Some(text.clone()),
+        Value::Bool(_) | Value::Int(_) | Value::Float(_) => Some(node.shown()),
+        Value::Null | Value::List(_) | Value::Map(_) => None,
+    }
+}
+
 /// Attributes by name, or a list of `name` and `value` under `attributes`.
 fn resource(section: &Section<'_>) -> Vec<(String, Option<String>)> {
     let Some(node) = section.written("resource") else {
@@ -295,10 +304,9 @@ fn resource(section: &Section<'_>) -> Vec<(String, Option<String>)> {
             ("attributes", Value::List(items)) => {
                 for item in items {
                     let name = item.get("name").and_then(Node::text);
-                    let value = item.get("value").map(Node::shown);
+                    let value = item.get("value").and_then(scalar);
                     match (name, value) {
                         (Some(name), Some(value)) => {
-                            let value = value.trim_matches('\'').to_owned();
                             attributes.push((name.to_owned(), Some(value)));
                         }
                         _ => refuse(item, "an attribute has a 'name' and a 'value'"),
