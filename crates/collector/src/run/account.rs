@@ -230,7 +230,10 @@ mod tests {
         drop(receipt);
         assert_eq!(told.load(Relaxed), 2);
         let balance = account.balance();
-        assert_eq!((balance.exported, balance.dropped, balance.held()), (9, 3, 0));
+        assert_eq!(
+            (balance.exported, balance.dropped, balance.held()),
+            (9, 3, 0)
+        );
 
         account.accept(6).refuse();
         let balance = account.balance();

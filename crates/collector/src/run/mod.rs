@@ -7,11 +7,13 @@ pub mod account;
 pub mod consume;
 pub mod data;
 pub mod log;
+mod metrics;
+mod page;
 pub mod process;
 pub mod receive;
 pub mod send;
 mod split;
-// mod start;
+mod start;
 
-// pub use start::{Collector, Setup, StartError};
 pub use log::{Level, Log};
+pub use start::{Collector, END_MAX, Setup, StartError, View};

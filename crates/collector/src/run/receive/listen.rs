@@ -137,7 +137,11 @@ fn is_socket(found: &std::fs::Metadata) -> bool {
     found.file_type().is_socket()
 }
 
-fn bind(host: &str, port: u16, family: Family) -> io::Result<std::net::TcpListener> {
+pub(in crate::run) fn bind(
+    host: &str,
+    port: u16,
+    family: Family,
+) -> io::Result<std::net::TcpListener> {
     // Every address: that of version 6 takes both.
     let hosts: &[&str] = match (host, family) {
         ("", Family::V4) => &["0.0.0.0"],

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::Bytes;
 
+pub(super) use listen::bind;
 pub use listen::{Listening, Protocol, listen};
 
 use super::account::Account;

@@ -1,0 +1,437 @@
+//! The collector's metrics, by the Collector's names, in Prometheus' text format (version 0.0.4).
+//!
+//! What the Collector lacks stands beside them: the account of every span.
+
+use std::fmt::Write;
+
+use tail::account::{Ages, Cause, Counters};
+use tail::shard::Shard;
+
+use super::start::View;
+use crate::config::Signal;
+
+/// What the page is.
+pub(super) const CONTENT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The page.
+#[must_use]
+pub(super) fn write(view: &View) -> String {
+    let mut page = Text::default();
+    accounts(view, &mut page);
+    queues(view, &mut page);
+    tails(view, &mut page);
+    page.0
+}
+
+#[derive(Default)]
+struct Text(String);
+
+impl Text {
+    fn about(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing to a text cannot fail.
+        let _ = write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+    }
+
+    fn line(&mut self, name: &str, labels: &[(&str, &str)], value: u64) {
+        self.0.push_str(name);
+        for (at, (label, text)) in labels.iter().enumerate() {
+            let open = if at == 0 { '{' } else { ',' };
+            let _ = write!(self.0, "{open}{label}=\"{}\"", escaped(text));
+        }
+        if !labels.is_empty() {
+            self.0.push('}');
+        }
+        let _ = writeln!(self.0, " {value}");
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}
+
+fn records(signal: Signal) -> &'static str {
+    match signal {
+        Signal::Traces => "spans",
+        Signal::Metrics => "metric_points",
+        Signal::Logs => "log_records",
+    }
+}
+
+const SIGNALS: [Signal; 3] = [Signal::Traces, Signal::Metrics, Signal::Logs];
+
+fn accounts(view: &View, page: &mut Text) {
+    for signal in SIGNALS {
+        let balance = view.accounts[signal as usize].balance();
+        let what = records(signal);
+        let counts = [
+            ("receiver_accepted", balance.accepted, "taken by receivers"),
+            (
+                "receiver_refused",
+                balance.refused,
+                "not taken, for lack of room",
+            ),
+            ("exporter_sent", balance.exported, "taken by the back ends"),
+            (
+                "exporter_send_failed",
+                balance.failed + balance.rejected,
+                "not taken by the back ends",
+            ),
+        ];
+        for (name, count, help) in counts {
+            let name = format!("otelcol_{name}_{what}");
+            page.about(&name, "counter", &format!("{what} {help}"));
+            page.line(&name, &[], count);
+        }
+        let name = format!("otelcol_account_{what}");
+        page.about(
+            &name,
+            "gauge",
+            "accepted = exported + dropped + failed + rejected + shutdown + held",
+        );
+        let states = [
+            ("accepted", balance.accepted),
+            ("exported", balance.exported),
+            ("dropped", balance.dropped),
+            ("failed", balance.failed),
+            ("rejected", balance.rejected),
+            ("shutdown", balance.shutdown),
+            ("held", balance.held()),
+        ];
+        for (state, count) in states {
+            page.line(&name, &[("state", state)], count);
+        }
+        let name = format!("otelcol_receiver_malformed_requests_{what}");
+        page.about(&name, "counter", "requests that were not understood");
+        page.line(&name, &[], balance.malformed);
+    }
+}
+
+fn queues(view: &View, page: &mut Text) {
+    type Value = fn(&super::send::Sender) -> u64;
+    let gauges: [(&str, &str, Value); 3] = [
+        ("otelcol_exporter_queue_size", "what waits", |sender| {
+            sender.fill().0
+        }),
+        (
+            "otelcol_exporter_queue_capacity",
+            "the most that may wait",
+            |sender| sender.fill().1,
+        ),
+        (
+            "otelcol_exporter_queue_bytes",
+            "bytes that wait",
+            |sender| sender.depth().1,
+        ),
+    ];
+    for (name, help, value) in gauges {
+        page.about(name, "gauge", help);
+        for (id, signal, sender) in &view.senders {
+            let signal = signal.to_string();
+            let labels = [("data_type", &*signal), ("exporter", id)];
+            page.line(name, &labels, value(sender));
+        }
+    }
+}
+
+/// The numbers of all shards of a component.
+#[derive(Default)]
+struct Sum {
+    pending_traces: u64,
+    pending_spans: u64,
+    in_export: u64,
+    not_sampled: u64,
+    late_dropped: u64,
+    too_early: u64,
+    too_large: u64,
+    counters: Counters,
+    policies: Vec<(String, tail::policy::Votes)>,
+}
+
+impl Sum {
+    fn add(&mut self, shard: &Shard) {
+        let (account, counters) = (shard.account(), shard.counters());
+        self.pending_traces += shard.pending_traces();
+        self.pending_spans += account.pending;
+        self.in_export += account.in_export;
+        self.not_sampled += account.not_sampled;
+        self.late_dropped += account.late_dropped;
+        self.too_early += account.lost_to(Cause::TooEarly);
+        self.too_large += account.lost_to(Cause::TooLarge);
+        let sum = &mut self.counters;
+        sum.new_traces += counters.new_traces;
+        sum.traces_sampled += counters.traces_sampled;
+        sum.traces_not_sampled += counters.traces_not_sampled;
+        sum.traces_dropped += counters.traces_dropped;
+        sum.traces_too_early += counters.traces_too_early;
+        sum.traces_too_large += counters.traces_too_large;
+        sum.late_sampled += counters.late_sampled;
+        sum.late_not_sampled += counters.late_not_sampled;
+        add_ages(&mut sum.late_span_ages, &counters.late_span_ages);
+        add_ages(&mut sum.trace_removal_ages, &counters.trace_removal_ages);
+        for (at, (name, votes)) in shard
+            .program()
+            .into_iter()
+            .flat_map(|one| one.votes())
+            .enumerate()
+        {
+            match self.policies.get_mut(at) {
+                Some((_, sum)) => add_votes(sum, votes),
+                None => self.policies.push((name.to_owned(), votes.clone())),
+            }
+        }
+    }
+}
+
+fn add_ages(sum: &mut Ages, ages: &Ages) {
+    for (sum, count) in sum.counts.iter_mut().zip(ages.counts) {
+        *sum += count;
+    }
+    sum.sum_s += ages.sum_s;
+}
+
+fn add_votes(sum: &mut tail::policy::Votes, votes: &tail::policy::Votes) {
+    let pairs = [
+        (&mut sum.sampled, &votes.sampled),
+        (&mut sum.not_sampled, &votes.not_sampled),
+        (&mut sum.dropped, &votes.dropped),
+    ];
+    for (sum, tally) in pairs {
+        sum.traces += tally.traces;
+        sum.spans += tally.spans;
+        sum.bytes += tally.bytes;
+    }
+    sum.errors += votes.errors;
+    sum.evaluations += votes.evaluations;
+}
+
+fn tails(view: &View, page: &mut Text) {
+    let mut sums = Vec::new();
+    for (pipeline, id, tail) in &view.tails {
+        let mut sum = Sum::default();
+        tail.each_shard(|shard| sum.add(shard));
+        sums.push((pipeline.as_str(), id.as_str(), sum));
+    }
+    if sums.is_empty() {
+        return;
+    }
+    page.about(
+        "spangate_tail_budget_bytes",
+        "gauge",
+        "bytes that waiting traces may take",
+    );
+    page.line("spangate_tail_budget_bytes", &[], view.budget.bytes_max());
+    page.about("spangate_tail_held_bytes", "gauge", "bytes that they take");
+    page.line("spangate_tail_held_bytes", &[], view.budget.used_bytes());
+    type Value = fn(&Sum) -> u64;
+    let spans: [(&str, Value); 6] = [
+        ("pending", |sum| sum.pending_spans),
+        ("in_export", |sum| sum.in_export),
+        ("not_sampled", |sum| sum.not_sampled),
+        ("late_dropped", |sum| sum.late_dropped),
+        ("too_early", |sum| sum.too_early),
+        ("too_large", |sum| sum.too_large),
+    ];
+    page.about(
+        "spangate_tail_spans",
+        "gauge",
+        "spans by what has become of them",
+    );
+    for (pipeline, id, sum) in &sums {
+        for (state, value) in spans {
+            let labels = [
+                ("pipeline", *pipeline),
+                ("processor", *id),
+                ("state", state),
+            ];
+            page.line("spangate_tail_spans", &labels, value(sum));
+        }
+    }
+    let is_sampling = |id: &str| id.split('/').next() == Some("tail_sampling");
+    let (sampling, grouping): (Vec<_>, Vec<_>) =
+        sums.into_iter().partition(|(_, id, _)| is_sampling(id));
+    tail_sampling(&sampling, page);
+    group_by_trace(&grouping, page);
+}
+
+type Sums<'a> = [(&'a str, &'a str, Sum)];
+
+fn numbers(
+    sums: &Sums<'_>,
+    page: &mut Text,
+    prefix: &str,
+    rows: &[(&str, &str, &[(&str, &str)], fn(&Sum) -> u64)],
+) {
+    let mut last = "";
+    for (name, kind, more, value) in rows {
+        let full = format!("{prefix}{name}");
+        if *name != last {
+            page.about(&full, kind, "as in the Collector");
+            last = name;
+        }
+        for (pipeline, id, sum) in sums {
+            let mut labels = vec![("pipeline", *pipeline), ("processor", *id)];
+            labels.extend_from_slice(more);
+            page.line(&full, &labels, value(sum));
+        }
+    }
+}
+
+fn tail_sampling(sums: &Sums<'_>, page: &mut Text) {
+    const PREFIX: &str = "otelcol_processor_tail_sampling_";
+    const YES: &[(&str, &str)] = &[("sampled", "true"), ("decision", "sampled")];
+    const NO: &[(&str, &str)] = &[("sampled", "false"), ("decision", "not_sampled")];
+    const DROPPED: &[(&str, &str)] = &[("sampled", "false"), ("decision", "dropped")];
+    if sums.is_empty() {
+        return;
+    }
+    numbers(
+        sums,
+        page,
+        PREFIX,
+        &[
+            ("global_count_traces_sampled", "counter", YES, |sum| {
+                sum.counters.traces_sampled
+            }),
+            ("global_count_traces_sampled", "counter", NO, |sum| {
+                sum.counters.traces_not_sampled
+            }),
+            ("global_count_traces_sampled", "counter", DROPPED, |sum| {
+                sum.counters.traces_dropped
+            }),
+            (
+                "early_releases_from_cache_decision",
+                "counter",
+                &[("sampled", "true")],
+                |sum| sum.counters.late_sampled,
+            ),
+            (
+                "early_releases_from_cache_decision",
+                "counter",
+                &[("sampled", "false")],
+                |sum| sum.counters.late_not_sampled,
+            ),
+            ("new_trace_id_received", "counter", &[], |sum| {
+                sum.counters.new_traces
+            }),
+            ("sampling_traces_on_memory", "gauge", &[], |sum| {
+                sum.pending_traces
+            }),
+            ("sampling_trace_dropped_too_early", "counter", &[], |sum| {
+                sum.counters.traces_too_early
+            }),
+            ("traces_dropped_too_large", "counter", &[], |sum| {
+                sum.counters.traces_too_large
+            }),
+            ("sampling_policy_evaluation_error", "counter", &[], |sum| {
+                sum.policies.iter().map(|(_, votes)| votes.errors).sum()
+            }),
+        ],
+    );
+    ages(sums, page, "sampling_late_span_age", |sum| {
+        &sum.counters.late_span_ages
+    });
+    ages(sums, page, "sampling_trace_removal_age", |sum| {
+        &sum.counters.trace_removal_ages
+    });
+    policies(sums, page);
+}
+
+fn ages(sums: &Sums<'_>, page: &mut Text, name: &str, of: fn(&Sum) -> &Ages) {
+    let name = format!("otelcol_processor_tail_sampling_{name}");
+    page.about(&name, "histogram", "seconds, as in the Collector");
+    for (pipeline, id, sum) in sums {
+        let ages = of(sum);
+        let mut count = 0;
+        let bounds = Ages::BOUNDS_S.iter().map(u64::to_string);
+        for (bound, bucket) in bounds.chain(["+Inf".to_owned()]).zip(ages.counts) {
+            count += bucket;
+            let labels = [("pipeline", *pipeline), ("processor", *id), ("le", &bound)];
+            page.line(&format!("{name}_bucket"), &labels, count);
+        }
+        let labels = [("pipeline", *pipeline), ("processor", *id)];
+        page.line(&format!("{name}_sum"), &labels, ages.sum_s);
+        page.line(&format!("{name}_count"), &labels, count);
+    }
+}
+
+fn policies(sums: &Sums<'_>, page: &mut Text) {
+    type Value = fn(&tail::policy::Votes) -> u64;
+    let rows: [(&str, &[(&str, &str)], Value); 7] = [
+        (
+            "count_traces_sampled",
+            &[("sampled", "true"), ("decision", "sampled")],
+            |votes| votes.sampled.traces,
+        ),
+        (
+            "count_traces_sampled",
+            &[("sampled", "false"), ("decision", "not_sampled")],
+            |votes| votes.not_sampled.traces,
+        ),
+        (
+            "count_traces_sampled",
+            &[("sampled", "false"), ("decision", "dropped")],
+            |votes| votes.dropped.traces,
+        ),
+        (
+            "count_spans_sampled",
+            &[("sampled", "true"), ("decision", "sampled")],
+            |votes| votes.sampled.spans,
+        ),
+        (
+            "count_spans_sampled",
+            &[("sampled", "false"), ("decision", "not_sampled")],
+            |votes| votes.not_sampled.spans,
+        ),
+        (
+            "count_spans_sampled",
+            &[("sampled", "false"), ("decision", "dropped")],
+            |votes| votes.dropped.spans,
+        ),
+        ("sampling_policy_execution_count", &[], |votes| {
+            votes.evaluations
+        }),
+    ];
+    let mut last = "";
+    for (name, more, value) in rows {
+        let full = format!("otelcol_processor_tail_sampling_{name}");
+        if name != last {
+            page.about(&full, "counter", "as in the Collector");
+            last = name;
+        }
+        for (pipeline, id, sum) in sums {
+            for (policy, votes) in &sum.policies {
+                let own = [
+                    ("pipeline", *pipeline),
+                    ("processor", *id),
+                    ("policy", policy),
+                ];
+                let labels: Vec<_> = own.iter().chain(more).copied().collect();
+                page.line(&full, &labels, value(votes));
+            }
+        }
+    }
+}
+
+fn group_by_trace(sums: &Sums<'_>, page: &mut Text) {
+    if sums.is_empty() {
+        return;
+    }
+    numbers(
+        sums,
+        page,
+        "otelcol_processor_groupbytrace_",
+        &[
+            ("num_traces_in_memory", "gauge", &[], |sum| {
+                sum.pending_traces
+            }),
+            ("traces_released", "counter", &[], |sum| {
+                sum.counters.traces_sampled
+            }),
+            ("traces_evicted", "counter", &[], |sum| {
+                sum.counters.traces_too_early
+            }),
+        ],
+    );
+}

@@ -1,0 +1,371 @@
+//! Putting a configuration together, and taking it down again.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tail::shard::Options;
+use tail::store::Budget;
+use tokio::time::Instant;
+
+use super::Log;
+use super::account::{Account, Balance};
+use super::consume::{Consumer, fan_out};
+use super::page::{Health, Page};
+use super::process::batch::{self, Batcher};
+use super::process::tail::{self as tails, Rules, Tail};
+use super::process::{memory_bytes, memory_limiter};
+use super::receive::{Intake, Listening, Protocol, listen};
+use super::send::{self, Sender, SenderEnd};
+use crate::config::service::telemetry::{MetricsLevel, Reader};
+use crate::config::{
+    Component, ComponentId, Config, Extension, Pipeline, Processor, Receiver, Signal,
+};
+
+/// Per cent of the memory that waiting traces may take where no `memory_limiter` says less.
+const BUDGET_PERCENT: u64 = 75;
+/// Time to decide on what waits and to send it, at the end.
+pub const END_MAX: Duration = Duration::from_secs(25);
+
+/// What is not in the configuration.
+pub struct Setup {
+    /// Where lines go.
+    pub log: Log,
+    /// Secret of hashes.
+    pub seed: u64,
+    /// `processor.tailsamplingprocessor.recordpolicy`
+    pub record_policy: bool,
+}
+
+/// Why a configuration cannot run: the component's place and id, and the reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartError(pub String);
+
+/// A running configuration.
+pub struct Collector {
+    intakes: Vec<Arc<Intake>>,
+    listening: Vec<(String, Listening)>,
+    /// Of each pipeline in the order in which data pass, pipelines before those that they feed.
+    stages: Vec<Stage>,
+    senders: Vec<SenderEnd>,
+    pages: Vec<Page>,
+    /// What it knows of itself.
+    pub view: Arc<View>,
+    health: Arc<Health>,
+    log: Log,
+}
+
+/// A running collector as its metrics tell of it.
+pub struct View {
+    /// By signal.
+    pub accounts: [Arc<Account>; 3],
+    /// Each `tail_sampling` and `groupbytrace` by its pipeline and id.
+    pub tails: Vec<(String, String, Arc<Tail>)>,
+    /// Queues of exporters, by id and signal.
+    pub senders: Vec<(String, Signal, Arc<Sender>)>,
+    /// What waiting traces may take.
+    pub budget: Arc<Budget>,
+}
+
+enum Stage {
+    Batch(Arc<Batcher>),
+    Tail(Arc<Tail>),
+}
+
+/// What is being put together.
+struct Build<'a> {
+    config: &'a Config,
+    setup: &'a Setup,
+    accounts: [Arc<Account>; 3],
+    budget: Arc<Budget>,
+    senders: HashMap<(ComponentId, Signal), Arc<Sender>>,
+    ends: Vec<SenderEnd>,
+    heads: HashMap<usize, Arc<dyn Consumer>>,
+    /// The last first.
+    stages: Vec<Stage>,
+    tails: Vec<(String, String, Arc<Tail>)>,
+}
+
+impl Collector {
+    /// Starts everything. To be called within the runtime.
+    ///
+    /// # Errors
+    /// What cannot be started, and why; nothing is left running.
+    pub fn start(config: &Config, setup: Setup) -> Result<Collector, StartError> {
+        let budget = Arc::new(Budget::new(budget_bytes(config)));
+        let mut build = Build {
+            config,
+            setup: &setup,
+            accounts: Default::default(),
+            budget,
+            senders: HashMap::new(),
+            ends: Vec::new(),
+            heads: HashMap::new(),
+            stages: Vec::new(),
+            tails: Vec::new(),
+        };
+        for place in 0..config.pipelines.len() {
+            build.head(place)?;
+        }
+        let intakes = build.intakes();
+        let mut listening = Vec::new();
+        for (component, intake) in &intakes {
+            listening.extend(receivers(component, intake)?);
+        }
+        let senders = build.senders.into_iter();
+        let view = Arc::new(View {
+            accounts: build.accounts,
+            tails: build.tails,
+            senders: senders
+                .map(|((id, signal), sender)| (id.to_string(), signal, sender))
+                .collect(),
+            budget: build.budget,
+        });
+        let health = Arc::new(Health::default());
+        let pages = pages(config, &view, &health)?;
+        build.stages.reverse();
+        health.ready(true);
+        Ok(Collector {
+            intakes: intakes.into_iter().map(|(_, intake)| intake).collect(),
+            listening,
+            stages: build.stages,
+            senders: build.ends,
+            pages,
+            view,
+            health,
+            log: setup.log,
+        })
+    }
+
+    /// Where each receiver listens: its id and protocol, and the address where it has one.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<(String, Option<SocketAddr>)> {
+        let receivers = self.listening.iter();
+        let receivers = receivers.map(|(name, listening)| (name.clone(), listening.address));
+        let pages = self.pages.iter();
+        let pages = pages.map(|page| (page.name.clone(), Some(page.address)));
+        receivers.chain(pages).collect()
+    }
+
+    /// Takes nothing more, decides on what waits, sends what is kept, and ends; what is not sent by then is lost, and
+    /// counted. The account at the end, by signal.
+    pub async fn end(self) -> [Balance; 3] {
+        let until = Instant::now() + END_MAX;
+        self.health.ready(false);
+        for intake in &self.intakes {
+            intake.close();
+        }
+        let mut ends = tokio::task::JoinSet::new();
+        for (_, listening) in self.listening {
+            ends.spawn(listening.end());
+        }
+        while ends.join_next().await.is_some() {}
+        for stage in &self.stages {
+            match stage {
+                Stage::Batch(batcher) => batcher.end(until).await,
+                Stage::Tail(tail) => tail.end(until, &self.log).await,
+            }
+        }
+        let mut ends = tokio::task::JoinSet::new();
+        for sender in self.senders {
+            ends.spawn(sender.end(until));
+        }
+        while ends.join_next().await.is_some() {}
+        self.view
+            .accounts
+            .each_ref()
+            .map(|account| account.balance())
+    }
+}
+
+fn budget_bytes(config: &Config) -> u64 {
+    let limits = config.processors.iter().filter_map(|component| {
+        let Processor::MemoryLimiter(settings) = &component.settings else {
+            return None;
+        };
+        Some(memory_limiter::soft_limit_bytes(settings))
+    });
+    limits
+        .min()
+        .unwrap_or(memory_bytes() / 100 * BUDGET_PERCENT)
+}
+
+impl<'a> Build<'a> {
+    fn fault(&self, what: &str, id: &ComponentId, why: &str) -> StartError {
+        let places = [
+            place_of(&self.config.exporters, id),
+            place_of(&self.config.processors, id),
+            place_of(&self.config.receivers, id),
+        ];
+        let place = places.into_iter().flatten().next().unwrap_or_default();
+        StartError(format!("{place}: {what} '{id}': {why}"))
+    }
+
+    /// The first component of a pipeline.
+    fn head(&mut self, place: usize) -> Result<Arc<dyn Consumer>, StartError> {
+        if let Some(head) = self.heads.get(&place) {
+            return Ok(Arc::clone(head));
+        }
+        let config = self.config;
+        let pipeline = &config.pipelines[place];
+        let mut outs: Vec<Arc<dyn Consumer>> = Vec::new();
+        for id in &pipeline.exporters {
+            match config.connector(id) {
+                None => outs.push(self.sender(id, pipeline.id.signal)?),
+                Some(_) => {
+                    for (next, fed) in config.pipelines.iter().enumerate() {
+                        // Circles were refused with the configuration.
+                        if fed.receivers.contains(id) && fed.id.signal == pipeline.id.signal {
+                            outs.push(self.head(next)?);
+                        }
+                    }
+                }
+            }
+        }
+        let mut next = fan_out(outs);
+        for id in pipeline.processors.iter().rev() {
+            next = self.processor(pipeline, id, next)?;
+        }
+        self.heads.insert(place, Arc::clone(&next));
+        Ok(next)
+    }
+
+    fn sender(&mut self, id: &ComponentId, signal: Signal) -> Result<Arc<Sender>, StartError> {
+        if let Some(sender) = self.senders.get(&(id.clone(), signal)) {
+            return Ok(Arc::clone(sender));
+        }
+        let missing = || self.fault("exporter", id, "is not defined");
+        let exporter = self.config.exporter(id).ok_or_else(missing)?;
+        let started = send::start(&id.to_string(), exporter, signal, &self.setup.log);
+        let (sender, end) = started.map_err(|why| self.fault("exporter", id, &why))?;
+        self.ends.push(end);
+        self.senders
+            .insert((id.clone(), signal), Arc::clone(&sender));
+        Ok(sender)
+    }
+
+    fn processor(
+        &mut self,
+        pipeline: &Pipeline,
+        id: &ComponentId,
+        next: Arc<dyn Consumer>,
+    ) -> Result<Arc<dyn Consumer>, StartError> {
+        let missing = || self.fault("processor", id, "is not defined");
+        let processor = self.config.processor(id).ok_or_else(missing)?;
+        let rules = match processor {
+            Processor::Batch(settings) => {
+                let batcher = batch::start(settings, next);
+                self.stages.push(Stage::Batch(Arc::clone(&batcher)));
+                return Ok(batcher);
+            }
+            Processor::MemoryLimiter(settings) => {
+                return Ok(memory_limiter::start(settings, next, &self.setup.log));
+            }
+            Processor::TailSampling(settings) => Rules::Sample(settings),
+            Processor::GroupByTrace(settings) => Rules::Group(settings),
+            Processor::ProbabilisticSampler(_)
+            | Processor::Resource(_)
+            | Processor::Attributes(_) => {
+                return Err(self.fault("processor", id, "does not run yet"));
+            }
+        };
+        let options = Options {
+            seed: self.setup.seed,
+            record_policy: self.setup.record_policy,
+            export_bytes_max: self.budget.bytes_max() / 2,
+            ..Options::default()
+        };
+        let account = &self.accounts[Signal::Traces as usize];
+        let started = tails::start(
+            &rules,
+            &options,
+            &self.budget,
+            (account, next),
+            &self.setup.log,
+        );
+        let tail = started.map_err(|why| self.fault("processor", id, &why))?;
+        self.stages.push(Stage::Tail(Arc::clone(&tail)));
+        let names = (pipeline.id.to_string(), id.to_string());
+        self.tails.push((names.0, names.1, Arc::clone(&tail)));
+        Ok(tail)
+    }
+
+    /// What each receiver feeds.
+    fn intakes(&self) -> Vec<(&'a Component<Receiver>, Arc<Intake>)> {
+        let config = self.config;
+        let receivers = config.receivers.iter().map(|component| {
+            let outlet = |signal: Signal| {
+                let pipelines = config.pipelines.iter().enumerate();
+                let fed = pipelines.filter(|(_, pipeline)| {
+                    pipeline.id.signal == signal && pipeline.receivers.contains(&component.id)
+                });
+                let heads: Vec<_> = fed
+                    .filter_map(|(place, _)| self.heads.get(&place).map(Arc::clone))
+                    .collect();
+                (!heads.is_empty()).then(|| fan_out(heads))
+            };
+            let outlets = [Signal::Traces, Signal::Metrics, Signal::Logs].map(outlet);
+            let intake = Intake::new(outlets, self.accounts.clone());
+            (component, Arc::new(intake))
+        });
+        receivers.collect()
+    }
+}
+
+fn place_of<T>(components: &[Component<T>], id: &ComponentId) -> Option<String> {
+    let found = components.iter().find(|component| component.id == *id);
+    found.map(|component| component.place.clone())
+}
+
+fn receivers(
+    component: &Component<Receiver>,
+    intake: &Arc<Intake>,
+) -> Result<Vec<(String, Listening)>, StartError> {
+    let Receiver::Otlp(settings) = &component.settings else {
+        return Ok(Vec::new());
+    };
+    let grpc = settings.grpc.clone().map(Protocol::Grpc);
+    let http = settings.http.clone();
+    let http = http.map(|http| Protocol::Http(Box::new(http)));
+    let mut listening = Vec::new();
+    for (name, protocol) in [("grpc", grpc), ("http", http)] {
+        let Some(protocol) = protocol else { continue };
+        let Component { id, place, .. } = component;
+        let opened = listen(protocol, Arc::clone(intake))
+            .map_err(|why| StartError(format!("{place}: receiver '{id}', {name}: {why}")))?;
+        listening.push((format!("{id} {name}"), opened));
+    }
+    Ok(listening)
+}
+
+fn pages(config: &Config, view: &Arc<View>, health: &Arc<Health>) -> Result<Vec<Page>, StartError> {
+    let mut pages = Vec::new();
+    for component in &config.extensions {
+        if let Extension::HealthCheck(settings) = &component.settings {
+            let Component { id, place, .. } = component;
+            let page = Page::health(&id.to_string(), settings, Arc::clone(health))
+                .map_err(|why| StartError(format!("{place}: extension '{id}': {why}")))?;
+            pages.push(page);
+        }
+    }
+    if config.telemetry.metrics.level == MetricsLevel::None {
+        return Ok(pages);
+    }
+    for reader in &config.telemetry.metrics.readers {
+        match reader {
+            Reader::Prometheus { host, port } => {
+                let page = Page::metrics(host, *port, Arc::clone(view)).map_err(|why| {
+                    StartError(format!("service::telemetry::metrics::readers: {why}"))
+                })?;
+                pages.push(page);
+            }
+            Reader::Otlp { .. } => {
+                return Err(StartError(
+                    "service::telemetry::metrics::readers: 'periodic' does not run yet".into(),
+                ));
+            }
+        }
+    }
+    Ok(pages)
+}
