@@ -5,6 +5,7 @@
 
 pub mod account;
 pub mod ottl;
+pub mod pattern;
 pub mod policy;
 pub mod scan;
 pub mod settings;

@@ -158,11 +158,12 @@ impl Receipt {
         }
     }
 
-    /// A processor holds the records from now on: it settles them. Whoever held them before has nothing to do with them
-    /// any more.
-    pub fn hold(self) {
+    /// A processor holds so many of the records from now on: it settles them. Whoever held them before has nothing to do
+    /// with them any more; what else the receipt is for stays with others.
+    pub fn hold(self, records: u64) {
+        let mut left = records;
         for held in &self.0 {
-            held.take(u64::MAX);
+            left -= held.take(left);
         }
     }
 
@@ -219,7 +220,7 @@ mod tests {
             (7, 3, 0)
         );
 
-        account.accept(5).hold();
+        account.accept(5).hold(5);
         assert_eq!(account.balance().held(), 5);
         account.lose(1, Loss::Dropped);
         let told = Arc::new(AtomicU64::new(9));

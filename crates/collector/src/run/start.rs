@@ -15,7 +15,7 @@ use super::consume::{Consumer, fan_out};
 use super::page::{Health, Page};
 use super::process::batch::{self, Batcher};
 use super::process::tail::{self as tails, Rules, Tail};
-use super::process::{memory_bytes, memory_limiter};
+use super::process::{attributes, memory_bytes, memory_limiter, probabilistic_sampler, resource};
 use super::receive::{Intake, Listening, Protocol, listen};
 use super::send::{self, Sender, SenderEnd};
 use crate::config::service::telemetry::{MetricsLevel, Reader};
@@ -264,10 +264,16 @@ impl<'a> Build<'a> {
             }
             Processor::TailSampling(settings) => Rules::Sample(settings),
             Processor::GroupByTrace(settings) => Rules::Group(settings),
-            Processor::ProbabilisticSampler(_)
-            | Processor::Resource(_)
-            | Processor::Attributes(_) => {
-                return Err(self.fault("processor", id, "does not run yet"));
+            Processor::ProbabilisticSampler(settings) => {
+                return Ok(probabilistic_sampler::start(settings, next));
+            }
+            Processor::Resource(settings) => {
+                let started = resource::start(settings, next);
+                return Ok(started.map_err(|why| self.fault("processor", id, &why))?);
+            }
+            Processor::Attributes(settings) => {
+                let started = attributes::start(settings, next);
+                return Ok(started.map_err(|why| self.fault("processor", id, &why))?);
             }
         };
         let options = Options {

@@ -1,8 +1,17 @@
 //! Processors: what stands between receivers and exporters.
 
+mod action;
+pub mod attributes;
 pub mod batch;
+pub mod edit;
+mod matching;
 mod memory;
 pub mod memory_limiter;
+pub mod probabilistic_sampler;
+pub mod resource;
 pub mod tail;
 
 pub use memory::memory_bytes;
+
+#[cfg(test)]
+mod tests;

@@ -166,7 +166,7 @@ impl Tail {
             Ok(accepted) => {
                 debug_assert_eq!(accepted.spans, batch.records);
                 // The shard holds them now.
-                batch.receipt.hold();
+                batch.receipt.hold(batch.records);
                 state.tell(&self.account);
                 Ok(())
             }
@@ -208,7 +208,7 @@ impl Tail {
                 return refused(batch, refusal);
             }
         }
-        batch.receipt.hold();
+        batch.receipt.hold(batch.records);
         for (owned, chunk) in self.shards.iter().zip(&mut chunks) {
             self.take_chunk(owned, chunk, now_ns);
         }

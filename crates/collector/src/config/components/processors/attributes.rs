@@ -1,17 +1,17 @@
-//! `attributes`: attributes of spans, changed.
+//! `attributes`: attributes of spans, log records and data points, changed.
 
 use super::Processor;
 use super::action::{self, Action};
 use super::matching::{self, Matching};
-use crate::config::components::{EVERY, Entry, Parse, TRACES, name};
+use crate::config::components::{EVERY, Entry, Parse, name};
 use crate::config::options::{Kind, Opt, Section, opt};
 
-/// What is done to each span that counts, in this order.
+/// What is done to each record that counts, in this order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attributes {
-    /// Only spans that match; none: all.
+    /// Only records that match; none: all.
     pub include: Option<Matching>,
-    /// But not spans that match.
+    /// But not records that match.
     pub exclude: Option<Matching>,
     /// At least one.
     pub actions: Vec<Action>,
@@ -20,15 +20,15 @@ pub struct Attributes {
 #[rustfmt::skip]
 const OPTIONS: &[Opt] = &[
     opt("actions", Kind::Sections(action::TABLE), "", "what is done, in this order (at least one)"),
-    opt("include", Kind::Maybe(matching::TABLE), "", "only spans that match"),
-    opt("exclude", Kind::Maybe(matching::TABLE), "", "but not spans that match"),
+    opt("include", Kind::Maybe(matching::TABLE), "", "only records that match"),
+    opt("exclude", Kind::Maybe(matching::TABLE), "", "but not records that match"),
 ];
 
 pub(crate) const ENTRY: Entry = Entry {
     names: &[name("attributes")],
-    doc: "changes attributes of spans",
+    doc: "changes attributes of spans, log records and data points",
     takes: EVERY,
-    carries: TRACES,
+    carries: EVERY,
     options: &[OPTIONS],
     parse: Parse::Processor(parse),
 };

@@ -1,21 +1,21 @@
-//! `include` and `exclude`: which spans count.
+//! `include` and `exclude`: which records count.
 
 use super::action::{AttributeValue, attribute_value};
 use crate::config::options::{Kind, Opt, Section, Table, opt, required};
 use crate::config::pattern;
 
-/// What a span must have: one of each list that is not empty, and all of the attributes.
+/// What a record must have: one of each list that is not empty, and all of the attributes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matching {
     /// Whether texts are regular expressions.
     pub regex: bool,
     /// `service.name` of the resource.
     pub services: Vec<String>,
-    /// Names.
+    /// Names; only spans have one.
     pub span_names: Vec<String>,
-    /// Kinds, such as `SPAN_KIND_SERVER`.
+    /// Kinds, such as `SPAN_KIND_SERVER`; only spans have one.
     pub span_kinds: Vec<String>,
-    /// Attributes of the span or its resource; without a value: any.
+    /// Attributes of the record; without a value: any.
     pub attributes: Vec<(String, Option<AttributeValue>)>,
     /// Attributes of the resource.
     pub resources: Vec<(String, Option<AttributeValue>)>,
@@ -46,7 +46,7 @@ const CACHE: &[Opt] = &[
     opt("cacheenabled", Kind::Flag, "false", "results are remembered").no_effect("matches are fast without"),
     opt("cachemaxnumentries", Kind::Int(0, i64::MAX), "0", "how many").no_effect("matches are fast without"),
 ];
-const OTHER_SIGNALS: &str = "only spans are matched here";
+const OTHER_SIGNALS: &str = "match by 'attributes', 'resources' or 'libraries'";
 
 /// Options of a match.
 #[rustfmt::skip]
@@ -56,8 +56,8 @@ const OPTIONS: &[Opt] = &[
     required("match_type", Kind::Word(&["strict", "regexp"]), "strict or regexp"),
     opt("regexp", Kind::Section(&[CACHE]), "", "how regular expressions are kept"),
     opt("services", Kind::Texts, "", "`service.name` of the resource"),
-    opt("span_names", Kind::Texts, "", "names"),
-    opt("span_kinds", Kind::Texts, "", "kinds, such as SPAN_KIND_SERVER"),
+    opt("span_names", Kind::Texts, "", "names; only spans have one"),
+    opt("span_kinds", Kind::Texts, "", "kinds, such as SPAN_KIND_SERVER; only spans have one"),
     opt("attributes", Kind::Sections(&[ATTRIBUTE]), "", "attributes; all of them"),
     opt("resources", Kind::Sections(&[ATTRIBUTE]), "", "attributes of the resource; all of them"),
     opt("libraries", Kind::Sections(&[LIBRARY]), "", "scopes"),
@@ -69,14 +69,15 @@ const OPTIONS: &[Opt] = &[
 
 /// A match, from its section.
 pub(crate) fn matching(section: &Section<'_>) -> Matching {
+    let regex = section.text("match_type") == "regexp";
     let matching = Matching {
-        regex: section.text("match_type") == "regexp",
+        regex,
         services: section.texts("services"),
         span_names: section.texts("span_names"),
         span_kinds: section.texts("span_kinds"),
-        attributes: attributes(section, "attributes"),
-        resources: attributes(section, "resources"),
-        libraries: libraries(section),
+        attributes: attributes(section, "attributes", regex),
+        resources: attributes(section, "resources", regex),
+        libraries: libraries(section, regex),
     };
     let names = [
         "services",
@@ -107,22 +108,57 @@ pub(crate) fn matching(section: &Section<'_>) -> Matching {
             }
         }
     }
+    if regex {
+        for name in ["services", "span_names", "span_kinds"] {
+            if let Err(reason) = pattern::compile_any(&section.texts(name))
+                && section.texts(name).len() > 1
+            {
+                section.error(name, &reason);
+            }
+        }
+    }
     matching
 }
 
-fn attributes(section: &Section<'_>, name: &str) -> Vec<(String, Option<AttributeValue>)> {
+fn attributes(
+    section: &Section<'_>,
+    name: &str,
+    regex: bool,
+) -> Vec<(String, Option<AttributeValue>)> {
     let of = |item: &Section<'_>| {
+        let key = item.text("key");
+        if key.is_empty() {
+            item.error("key", "must name an attribute");
+        }
         let value = item.written("value");
         let value = value.and_then(|node| attribute_value(item, node));
-        (item.text("key"), value)
+        match &value {
+            Some(AttributeValue::Text(text)) if regex => is_pattern(item, "value", text),
+            Some(_) if regex => item.error("value", "must be a text where 'match_type' is regexp"),
+            _ => {}
+        }
+        (key, value)
     };
     section.sections(name).iter().map(of).collect()
 }
 
-fn libraries(section: &Section<'_>) -> Vec<(String, Option<String>)> {
+fn libraries(section: &Section<'_>, regex: bool) -> Vec<(String, Option<String>)> {
     let of = |item: &Section<'_>| {
+        let name = item.text("name");
         let version = item.written("version").map(|_| item.text("version"));
-        (item.text("name"), version)
+        if regex {
+            is_pattern(item, "name", &name);
+            if let Some(version) = &version {
+                is_pattern(item, "version", version);
+            }
+        }
+        (name, version)
     };
     section.sections("libraries").iter().map(of).collect()
+}
+
+fn is_pattern(item: &Section<'_>, name: &str, text: &str) {
+    if let Err(reason) = pattern::check(text) {
+        item.error(name, &reason);
+    }
 }

@@ -1,18 +1,16 @@
 //! Conditions in OTTL: where their syntax is looked at.
 
-/// What a condition is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Context {
-    Span,
-    SpanEvent,
-}
+use tail::ottl::Condition;
+pub(super) use tail::ottl::Context;
+use tail::policy::Keys;
 
-/// Whether a text is a condition; the error tells why not.
-///
-/// The one place to ask the parser of conditions: `tail` brings it. Until then each text that is not empty is taken.
-pub(super) fn check(text: &str, _context: Context) -> Result<(), String> {
-    match text.trim() {
-        "" => Err("a condition must not be empty".to_owned()),
-        _ => Ok(()),
+/// Whether a text is a condition; the error tells why not, and where in it.
+pub(super) fn check(text: &str, context: Context) -> Result<(), String> {
+    if text.trim().is_empty() {
+        return Err("a condition must not be empty".to_owned());
     }
+    // The places of its attributes are those of this condition alone: all policies together are looked at later.
+    Condition::parse(text, context, &mut Keys::default())
+        .map(drop)
+        .map_err(|error| error.to_string())
 }

@@ -4,6 +4,7 @@ mod condition;
 mod options;
 mod policy;
 
+use tail::policy::Program;
 use tail::settings::{Policy, PolicyKind, Strategy, TailSampling};
 
 use super::Processor;
@@ -55,6 +56,7 @@ fn parse(section: &Section<'_>) -> Processor {
             }
         }
     }
+    compiles(section, &settings);
     Processor::TailSampling(Box::new(settings))
 }
 
@@ -94,6 +96,15 @@ fn whole(section: &Section<'_>, settings: &TailSampling) {
             settings.traces_max
         );
         section.warn("num_traces", &message);
+    }
+}
+
+/// What is taken here is what starts. Policies that were told to be wrong are left out, so that nothing is told twice.
+fn compiles(section: &Section<'_>, settings: &TailSampling) {
+    if !section.notes.has_errors()
+        && let Err(refusal) = Program::new(settings)
+    {
+        section.error("policies", &refusal.to_string());
     }
 }
 

@@ -1,0 +1,90 @@
+//! `attributes`: attributes of spans, log records and data points, changed.
+
+use std::sync::Arc;
+
+use tail::scan::Malformed;
+
+use super::action::Actions;
+use super::edit::{Edited, List, Outcome, edit_records, hand_on, room_for};
+use super::matching::Matcher;
+use crate::config::Signal;
+use crate::config::components::processors::attributes::Attributes as Settings;
+use crate::run::consume::{Consumer, Refusal, Refused};
+use crate::run::data::Batch;
+
+/// See the module.
+pub struct Attributes {
+    editor: Editor,
+    next: Arc<dyn Consumer>,
+}
+
+/// What it does, without a place in a pipeline.
+#[derive(Debug)]
+pub struct Editor {
+    include: Option<Matcher>,
+    exclude: Option<Matcher>,
+    actions: Actions,
+}
+
+/// One before `next`.
+///
+/// # Errors
+/// Which expression cannot be compiled, and why.
+pub fn start(settings: &Settings, next: Arc<dyn Consumer>) -> Result<Arc<Attributes>, String> {
+    let editor = Editor::new(settings)?;
+    Ok(Arc::new(Attributes { editor, next }))
+}
+
+impl Editor {
+    /// Compiles the settings.
+    ///
+    /// # Errors
+    /// Which expression cannot be compiled, and why.
+    pub fn new(settings: &Settings) -> Result<Editor, String> {
+        let matcher = |matching: &Option<_>| matching.as_ref().map(Matcher::new).transpose();
+        Ok(Editor {
+            include: matcher(&settings.include)?,
+            exclude: matcher(&settings.exclude)?,
+            actions: Actions::new(&settings.actions)?,
+        })
+    }
+
+    /// What a request becomes.
+    ///
+    /// # Errors
+    /// It is malformed.
+    pub fn edit(&self, signal: Signal, request: &[u8]) -> Result<Edited, Malformed> {
+        let mut out = room_for(request);
+        let mut list = List::default();
+        let outcome = edit_records(
+            signal,
+            request,
+            &mut out,
+            &mut |kind, around, record, out| {
+                let key = kind.attributes_key();
+                list.read(record, key)?;
+                let is_in = |matcher: &Option<Matcher>, unless: bool| match matcher {
+                    Some(matcher) => matcher.matches(kind, around, record, &list),
+                    None => Ok(unless),
+                };
+                if !is_in(&self.include, true)? || is_in(&self.exclude, false)? {
+                    return Ok(Outcome::Same);
+                }
+                self.actions.apply(&mut list);
+                Ok(list.write(record, key, out))
+            },
+        )?;
+        Ok(Edited::new(outcome, out, 0))
+    }
+}
+
+impl Consumer for Attributes {
+    fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
+        let edited = self.editor.edit(batch.signal, &batch.bytes);
+        hand_on(&self.next, batch, edited)
+    }
+
+    fn room(&self) -> Result<(), Refusal> {
+        self.next.room()
+    }
+}

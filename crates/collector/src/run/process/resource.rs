@@ -1,0 +1,66 @@
+//! `resource`: attributes of resources, changed.
+
+use std::sync::Arc;
+
+use tail::scan::{Malformed, RESOURCE_ATTRIBUTES};
+
+use super::action::Actions;
+use super::edit::{Edited, List, edit_resources, hand_on, room_for};
+use crate::config::components::processors::resource::Resource as Settings;
+use crate::run::consume::{Consumer, Refusal, Refused};
+use crate::run::data::Batch;
+
+/// See the module.
+pub struct Resource {
+    editor: Editor,
+    next: Arc<dyn Consumer>,
+}
+
+/// What it does, without a place in a pipeline.
+#[derive(Debug)]
+pub struct Editor(Actions);
+
+/// One before `next`.
+///
+/// # Errors
+/// Which expression cannot be compiled, and why.
+pub fn start(settings: &Settings, next: Arc<dyn Consumer>) -> Result<Arc<Resource>, String> {
+    let editor = Editor::new(settings)?;
+    Ok(Arc::new(Resource { editor, next }))
+}
+
+impl Editor {
+    /// Compiles the settings.
+    ///
+    /// # Errors
+    /// Which expression cannot be compiled, and why.
+    pub fn new(settings: &Settings) -> Result<Editor, String> {
+        Actions::new(&settings.actions).map(Editor)
+    }
+
+    /// What a request of any signal becomes.
+    ///
+    /// # Errors
+    /// It is malformed.
+    pub fn edit(&self, request: &[u8]) -> Result<Edited, Malformed> {
+        let mut out = room_for(request);
+        let outcome = edit_resources(request, &mut out, &mut |resource, out| {
+            let mut list = List::default();
+            list.read(resource, RESOURCE_ATTRIBUTES)?;
+            self.0.apply(&mut list);
+            Ok(list.write(resource, RESOURCE_ATTRIBUTES, out))
+        })?;
+        Ok(Edited::new(outcome, out, 0))
+    }
+}
+
+impl Consumer for Resource {
+    fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
+        let edited = self.editor.edit(&batch.bytes);
+        hand_on(&self.next, batch, edited)
+    }
+
+    fn room(&self) -> Result<(), Refusal> {
+        self.next.room()
+    }
+}

@@ -1,0 +1,49 @@
+//! Processors that change records, and what they make of requests of all signals.
+
+mod actions;
+mod handing;
+mod matching;
+mod oracle;
+mod random;
+
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::any_value::Value as V;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue};
+use opentelemetry_proto::tonic::resource::v1::Resource;
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
+
+/// An attribute.
+pub fn kv(key: &str, value: V) -> KeyValue {
+    KeyValue {
+        key: key.to_owned(),
+        value: Some(AnyValue { value: Some(value) }),
+        ..KeyValue::default()
+    }
+}
+
+/// A text.
+pub fn text(text: &str) -> V {
+    V::StringValue(text.to_owned())
+}
+
+/// A request of one resource and scope.
+pub fn traces(resource: Vec<KeyValue>, spans: Vec<Span>) -> ExportTraceServiceRequest {
+    ExportTraceServiceRequest {
+        resource_spans: vec![ResourceSpans {
+            resource: Some(Resource {
+                attributes: resource,
+                ..Resource::default()
+            }),
+            scope_spans: vec![ScopeSpans {
+                scope: Some(InstrumentationScope {
+                    name: "lib".into(),
+                    version: "1.2".into(),
+                    ..InstrumentationScope::default()
+                }),
+                spans,
+                schema_url: "s".into(),
+            }],
+            schema_url: "r".into(),
+        }],
+    }
+}
