@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod body;
+mod collector_edit;
 mod collector_yaml;
 mod config;
 mod expression;
@@ -21,6 +22,7 @@ mod proxy;
 mod sniff;
 
 pub use body::h1_body;
+pub use collector_edit::collector_edit;
 pub use collector_yaml::{collector_yaml, read as collector_yaml_config};
 pub use config::config_text;
 pub use expression::expression;
@@ -137,6 +139,18 @@ pub const TARGETS: &[Target] = &[
         run: collector_yaml,
         words: COLLECTOR_WORDS,
     },
+    Target {
+        name: "collector_edit",
+        run: collector_edit,
+        words: REQUEST_WORDS,
+    },
+];
+
+#[rustfmt::skip]
+const REQUEST_WORDS: &[&[u8]] = &[
+    b"\x0a", b"\x12", b"\x1a", b"\x22", b"\x2a", b"\x32", b"\x3a", b"\x4a", b"\x52", b"\x5a", b"\x08", b"\x10", b"\x18", b"\x00", b"\x01", b"\x02", b"\x80\x00", b"\xff", b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+    b"\x4a\x08\x0a\x01a\x12\x03\x0a\x01b", b"\x4a\x07\x0a\x01b\x12\x02\x18\x05", b"\x32\x07\x0a\x01c\x12\x02\x10\x01", b"\x0a\x10\x0a\x01z\x12\x0b\x21\0\0\0\0\0\0\xf0\x3f", b"\x12\x02\x2a\x00", b"\x12\x02\x32\x00",
+    b"\x1a\x07ot=th:8", b"\x1a\x14ot=rv:818c2db46fdf9c", b"a=b,", b"\x0a\x10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x03", b"sampling.priority", b"sampling.threshold", b"sampling.randomness",
 ];
 
 #[rustfmt::skip]

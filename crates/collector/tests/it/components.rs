@@ -445,6 +445,11 @@ const PROCESSORS: &[(&str, &str, &str)] = &[
     ),
     (
         "attributes",
+        "{ actions: [ { key: a, action: delete } ], include: { match_type: regexp, attributes: [ { key: k, value: 5 } ] } }",
+        "a.yaml:6:120: processors::attributes::include::attributes[0]::value: must be a text where 'match_type' is regexp",
+    ),
+    (
+        "attributes",
         "{ actions: [ { key: a, action: delete } ], include: { match_type: strict } }",
         "a.yaml:6:58: processors::attributes::include: must say what matches: one of services, span_names, span_kinds, attributes, resources, libraries",
     ),

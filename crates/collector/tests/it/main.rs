@@ -5,6 +5,7 @@ mod docs;
 mod mistakes;
 mod pipelines;
 mod policies;
+mod running;
 mod sources;
 
 use spangate_collector::config::source::Outside;

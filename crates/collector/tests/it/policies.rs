@@ -341,6 +341,10 @@ const WRONG: &[(&str, &str)] = &[
         "::ottl_condition::span_event: not supported: write 'spanevent'",
     ),
     (
+        "{ name: a, type: ottl_condition, ottl_condition: { span: ['attributes[\"k\"] == '] } }",
+        "::ottl_condition::span: at character 20: a value is expected here",
+    ),
+    (
         "{ name: a, type: not }",
         "::not::not_sub_policy: must be a policy",
     ),
@@ -366,6 +370,17 @@ fn what_is_wrong_with_a_policy_is_told_with_its_path() {
         };
         assert!(found.iter().any(told), "{written}\n{found:#?}\n{wanted}");
     }
+}
+
+#[test]
+fn policies_that_cannot_run_together_are_told() {
+    let latency =
+        |at| format!("{{ name: l{at}, type: latency, latency: {{ threshold_ms: {at}1 }} }}");
+    let many: Vec<String> = (0..65).map(latency).collect();
+    let found = errors(&with_policies(&many.join(",\n      ")));
+    let wanted = "processors::tail_sampling::policies: policy \"l64\": policies ask more than 64 things of spans";
+    assert!(found.len() == 1 && found[0].ends_with(wanted), "{found:?}");
+    good(&with_policies(&many[..64].join(",\n      ")));
 }
 
 #[test]

@@ -1,0 +1,148 @@
+//! Requests whose attributes the collector changes, and of which it takes samples.
+
+use collector::config::Signal;
+use collector::config::components::processors::action::{
+    Action, AttributeValue, Source, Type, When,
+};
+use collector::config::components::processors::attributes::Attributes;
+use collector::config::components::processors::probabilistic_sampler::{
+    Mode, ProbabilisticSampler, Source as HashSource,
+};
+use collector::config::components::processors::resource::Resource;
+use collector::run::process::edit::{Edited, Fields, Value};
+use collector::run::process::probabilistic_sampler::Sampler;
+use collector::run::process::{attributes, resource};
+use std::sync::LazyLock;
+
+/// Compiled once: the same for all inputs.
+struct Editors {
+    change: attributes::Editor,
+    set: attributes::Editor,
+    resource: resource::Editor,
+    samplers: [Sampler; 3],
+}
+
+static EDITORS: LazyLock<Editors> = LazyLock::new(|| {
+    let attributes = |actions: Vec<Action>| {
+        let settings = Attributes {
+            include: None,
+            exclude: None,
+            actions,
+        };
+        attributes::Editor::new(&settings).expect("settings that compile")
+    };
+    let resource = Resource { actions: all() };
+    Editors {
+        change: attributes(all()),
+        set: attributes(vec![upsert("a", AttributeValue::Int(5))]),
+        resource: resource::Editor::new(&resource).expect("settings that compile"),
+        samplers: [Mode::HashSeed, Mode::Equalizing, Mode::Proportional].map(sampler),
+    }
+});
+
+fn upsert(key: &str, value: AttributeValue) -> Action {
+    Action::Set {
+        key: key.to_owned(),
+        source: Source::Value(value),
+        when: When::Always,
+    }
+}
+
+/// Every action.
+fn all() -> Vec<Action> {
+    let key = |key: &str| key.to_owned();
+    let pattern = |pattern: &str| Some(pattern.to_owned());
+    let set = |to: &str, from: &str, when| Action::Set {
+        key: key(to),
+        source: Source::Attribute(key(from)),
+        when,
+    };
+    let map = vec![(key("k"), AttributeValue::List(vec![]))];
+    vec![
+        set("b", "a", When::Always),
+        set("c", "b", When::Missing),
+        set("a", "c", When::Present),
+        Action::Convert {
+            key: key("b"),
+            to: Type::Text,
+        },
+        Action::Convert {
+            key: key("a"),
+            to: Type::Int,
+        },
+        Action::Convert {
+            key: key("c"),
+            to: Type::Double,
+        },
+        Action::Extract {
+            key: key("b"),
+            pattern: key("(?P<d>.)(?P<a>\\w*)"),
+        },
+        Action::Delete {
+            key: key("c"),
+            pattern: pattern("^x"),
+        },
+        Action::Hash {
+            key: key("d"),
+            pattern: pattern("[y-z]"),
+        },
+        upsert("new", AttributeValue::Map(map)),
+    ]
+}
+
+fn sampler(mode: Mode) -> Sampler {
+    Sampler::new(&ProbabilisticSampler {
+        percentage: 50.0,
+        hash_seed: 1,
+        mode,
+        fail_closed: false,
+        precision: 4,
+        source: HashSource::TraceId,
+        from_attribute: "a".to_owned(),
+        sampling_priority: "b".to_owned(),
+    })
+}
+
+/// Whatever the bytes are, they are refused or become a request with as many records, less what was dropped; and setting
+/// what is set already changes nothing.
+pub fn collector_edit(data: &[u8]) {
+    let editors = &*EDITORS;
+    for signal in [Signal::Traces, Signal::Metrics, Signal::Logs] {
+        if let Ok(edited) = editors.change.edit(signal, data) {
+            holds(data, &edited);
+        }
+        if let Ok(edited) = editors.set.edit(signal, data) {
+            holds(data, &edited);
+            let bytes = edited.bytes.as_deref().unwrap_or(data);
+            let again = editors.set.edit(signal, bytes).expect("a request");
+            assert!(again.bytes.is_none());
+        }
+        for sampler in &editors.samplers {
+            if let Ok(sampled) = sampler.sample(signal, data) {
+                assert!(signal != Signal::Metrics || sampled.bytes.is_none());
+                holds(data, &sampled);
+            }
+        }
+    }
+    if let Ok(edited) = editors.resource.edit(data) {
+        holds(data, &edited);
+    }
+}
+
+fn holds(before: &[u8], edited: &Edited) {
+    let after = edited.bytes.as_deref().unwrap_or(before);
+    assert_eq!(records(after) + edited.dropped, records(before));
+}
+
+/// Spans, log records or metrics: fields 2 in fields 2 in fields 1. What is malformed where nobody looks ends a message.
+fn records(request: &[u8]) -> u64 {
+    let inner = |message, number| {
+        let fields = Fields::new(message).map_while(Result::ok);
+        fields.filter_map(move |field| match field.value {
+            Value::Bytes(inner) if field.key >> 3 == number => Some(inner),
+            _ => None,
+        })
+    };
+    let scopes = inner(request, 1).flat_map(|resource| inner(resource, 2));
+    scopes.map(|scope| inner(scope, 2).count() as u64).sum()
+}
