@@ -5,6 +5,7 @@
 mod args;
 mod build;
 mod cli;
+mod collect;
 mod exports;
 mod load;
 mod master;
@@ -20,6 +21,11 @@ use args::{Args, Command};
 const EXIT_BAD_CONDITION: u8 = 2;
 
 fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    // HAProxy has no words here; the collector's command line is the Collector's.
+    if arguments.next().is_some_and(|word| word == "collect") {
+        return collect::run(arguments);
+    }
     let args = match Args::parse(std::env::args_os().skip(1)) {
         Ok(args) => args,
         Err(message) => {
