@@ -193,7 +193,7 @@ fn settings(wait_s: u64) -> TailSampling {
             ),
         ],
         decision_wait_ns: wait_s * SECOND_NS,
-        traces_max: 10_000_000,
+        traces_max: 1_000_000,
         ..TailSampling::default()
     }
 }
