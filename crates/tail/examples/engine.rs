@@ -150,9 +150,8 @@ fn request(random: &mut Random, resource: usize) -> Vec<u8> {
 /// Where the trace identifiers of a request are.
 fn places(request: &[u8]) -> Vec<usize> {
     let needle = [&[0x0a, 16][..], &[0; 16]].concat();
-    let found = request.windows(needle.len()).enumerate();
-    let found = found.filter(|(_, window)| **window == needle);
-    found.map(|(at, _)| at + 2).collect()
+    let found = memchr::memmem::find_iter(request, &needle);
+    found.map(|at| at + 2).collect()
 }
 
 fn settings(wait_s: u64) -> TailSampling {

@@ -85,6 +85,13 @@ pub fn span<'a>(message: &'a [u8], spot: &mut impl Spot<'a>) -> Result<Span<'a>,
     };
     let mut reader = Reader::new(message);
     while !reader.is_empty() {
+        while let Some((name, value, len)) = short_attribute(reader.rest()) {
+            spot.attribute(name, value);
+            reader.skip(len);
+        }
+        if reader.is_empty() {
+            break;
+        }
         let key = reader.key()?;
         match key {
             ATTRIBUTES => {
@@ -113,6 +120,29 @@ pub fn span<'a>(message: &'a [u8], spot: &mut impl Spot<'a>) -> Result<Span<'a>,
         }
     }
     Ok(span)
+}
+
+/// An attribute at the beginning of these bytes, as encoders write most of them: key before value, a text or a small number,
+/// and all lengths in one byte. Gives its key, its value, and the bytes that it takes.
+#[inline]
+fn short_attribute(rest: &[u8]) -> Option<(&[u8], &[u8], usize)> {
+    let [0x4a, len @ 0..0x80, 0x0a, key_len @ 0..0x80, ..] = rest else {
+        return None;
+    };
+    let end = 2 + usize::from(*len);
+    let (key, tail) = rest.get(4..end)?.split_at_checked(usize::from(*key_len))?;
+    let [0x12, value_len, value @ ..] = tail else {
+        return None;
+    };
+    if value.len() != usize::from(*value_len) {
+        return None;
+    }
+    match value {
+        [0x0a, text_len, text @ ..] if text.len() == usize::from(*text_len) => {}
+        [0x10 | 0x18, 0..0x80] => {}
+        _ => return None,
+    }
+    Some((key, value, end))
 }
 
 #[inline]
