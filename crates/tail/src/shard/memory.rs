@@ -19,9 +19,8 @@ const KEPT: u64 = 2;
 /// No policy: nothing is recorded with late spans.
 const NO_POLICY: u64 = (1 << 15) - 1;
 
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-struct Bucket([u64; WAYS]);
+/// Zero is empty: a generation begins with pages that the system gives out as they are first used.
+type Bucket = [u64; WAYS];
 
 #[derive(Debug, Default)]
 struct Generation {
@@ -98,7 +97,7 @@ impl Memory {
         if self.generations[self.newest].used >= self.each {
             self.newest = (self.newest + 1) % GENERATIONS;
             let oldest = &mut self.generations[self.newest];
-            oldest.buckets.fill(Bucket([0; WAYS]));
+            oldest.buckets = Vec::new();
             oldest.used = 0;
         }
         let home = self.bucket(hash);
@@ -106,20 +105,20 @@ impl Memory {
         let generation = &mut self.generations[self.newest];
         if generation.used == 0 {
             generation.began_ns = now_ns;
-            generation.buckets.resize(mask + 1, Bucket([0; WAYS]));
+            generation.buckets = vec![[0; WAYS]; mask + 1];
         }
         generation.used += 1;
         let policy = policy.map_or(NO_POLICY, u64::from) & NO_POLICY;
         let word = Memory::fingerprint(hash) | policy << 2 | if kept { KEPT } else { 0 } | USED;
         for at in (home..home + PROBES).map(|at| at & mask) {
-            let bucket = &mut generation.buckets[at].0;
+            let bucket = &mut generation.buckets[at];
             if let Some(place) = bucket.iter_mut().find(|word| **word == 0) {
                 *place = word;
                 return;
             }
         }
         self.forgotten += 1;
-        generation.buckets[home].0[hash as usize % WAYS] = word;
+        generation.buckets[home][hash as usize % WAYS] = word;
     }
 
     /// What was decided on a trace, if it is still known.
@@ -135,7 +134,7 @@ impl Memory {
         for age in 0..GENERATIONS {
             let generation = &self.generations[(self.newest + GENERATIONS - age) % GENERATIONS];
             for at in (home..home + PROBES).map(|at| at & (self.buckets - 1)) {
-                let Some(Bucket(words)) = generation.buckets.get(at) else {
+                let Some(words) = generation.buckets.get(at) else {
                     break;
                 };
                 if let Some(word) = words.iter().find(is_it) {
