@@ -8,6 +8,7 @@
 //! the shard holds is what it charges the budget with.
 
 mod accept;
+mod arrive;
 mod decide;
 mod intake;
 mod memory;
