@@ -4,6 +4,7 @@ use super::accept::LATE;
 use super::intake::{Intake, Note, Run};
 use super::memory::Past;
 use super::output::Mark;
+use super::threshold::{self, Written};
 use super::{Decider, Shard};
 use crate::store::Entry;
 use crate::store::log::ID_FIELD_BYTES;
@@ -132,10 +133,14 @@ impl Shard {
             self.counters.late_sampled += 1;
             self.account.late_kept(1);
             let mark = Mark {
-                policy: past.policy,
+                policy: past.policy.filter(|_| self.options.record_policy),
                 late: true,
             };
             if let Some(header) = self.headers.get(arrival.header) {
+                let threshold =
+                    threshold_of(&self.decider, self.options.write_threshold, past.policy);
+                let unparseable = &mut self.counters.unparseable_tracestates;
+                let span = restated(span, threshold, &mut self.scratch.span, unparseable);
                 self.builder.begin_trace();
                 self.builder.add(header, mark, None, span);
             }
@@ -214,6 +219,34 @@ impl Shard {
         let left_ms = wait_ms.saturating_sub(now_ms.wrapping_sub(entry.arrived_ms));
         if wait_ns < u64::from(left_ms) * 1_000_000 {
             self.rooted.push_back((due_ns, number));
+        }
+    }
+}
+
+/// The threshold to write into spans that a policy kept; none if none is to be written.
+pub(super) fn threshold_of(decider: &Decider, write: bool, policy: Option<u16>) -> Option<u64> {
+    match decider {
+        Decider::Policies(program) if write => policy.map(|policy| program.threshold(policy)),
+        _ => None,
+    }
+}
+
+/// A span as it leaves: with the threshold, if one is to be written.
+pub(super) fn restated<'s>(
+    span: &'s [u8],
+    threshold: Option<u64>,
+    scratch: &'s mut Vec<u8>,
+    unparseable: &mut u64,
+) -> &'s [u8] {
+    let Some(threshold) = threshold else {
+        return span;
+    };
+    match threshold::write(span, threshold, scratch) {
+        Written::Changed => scratch,
+        Written::Kept => span,
+        Written::Unparseable => {
+            *unparseable += 1;
+            span
         }
     }
 }
