@@ -198,6 +198,7 @@ impl Shard {
     /// Looks for the traces of all spans; gives how many spans are of none that waits, and the bytes of those that come
     /// after their decision.
     pub(super) fn find(&mut self, intake: &Intake) -> (u64, u64) {
+        self.memory.flush();
         let places = &mut self.scratch.places;
         places.clear();
         let (mut new, mut late_bytes) = (0, 0);

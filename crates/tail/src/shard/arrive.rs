@@ -111,6 +111,9 @@ impl Shard {
         }
         // That it is not remembered was seen before, and holds unless traces are decided while a request is taken.
         let decided = place == LATE || self.trace_bytes_max > 0 || self.span_ingest;
+        if decided {
+            self.memory.flush();
+        }
         if decided && let Some(past) = self.memory.recall(note.hash) {
             self.late(past, arrival, span);
             return None;
