@@ -29,6 +29,8 @@ Usage : spangate [-f <cfgfile|cfgdir>]* [ -vdVD ] [ -n <maxconn> ] [ -N <maxpcon
         --documentation prints the reference of all configuration keywords.
        spangate collect --help
         runs the configuration of an OpenTelemetry Collector.
+       spangate tracegen --help
+        sends traces, as a load for whatever takes OTLP.
 ";
 
 /// What to do.

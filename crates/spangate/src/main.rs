@@ -12,6 +12,7 @@ mod master;
 mod process;
 mod serve;
 mod sys;
+mod tracegen;
 
 use std::process::ExitCode;
 
@@ -22,9 +23,11 @@ const EXIT_BAD_CONDITION: u8 = 2;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
-    // HAProxy has no words here; the collector's command line is the Collector's.
-    if arguments.next().is_some_and(|word| word == "collect") {
-        return collect::run(arguments);
+    // HAProxy has no words here: they name programs of their own.
+    match arguments.next().as_ref().and_then(|word| word.to_str()) {
+        Some("collect") => return collect::run(arguments),
+        Some("tracegen") => return tracegen::run(arguments),
+        _ => {}
     }
     let args = match Args::parse(std::env::args_os().skip(1)) {
         Ok(args) => args,
