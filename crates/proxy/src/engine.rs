@@ -133,9 +133,10 @@ impl Engine {
         self.core.streams.in_use()
     }
 
-    /// The worker ends: what it has recorded and not yet handed over goes now.
-    pub fn finish(&mut self) {
-        self.core.flush_records(&self.running);
+    /// The worker ends, and with it the streams that it still has: what it has recorded goes now.
+    pub fn finish<D: Driver>(&mut self, driver: &mut D) {
+        let Engine { running, core } = self;
+        core.end_records(&mut Cx { driver, running });
     }
 
     pub(crate) fn core(&self) -> &Core {

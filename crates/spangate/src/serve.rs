@@ -210,7 +210,7 @@ impl Workers {
                 if let Err(error) = driver.run(&mut engine, &messages) {
                     crate::alert(&format!("Worker {worker} failed : {error}."));
                 }
-                engine.finish();
+                engine.finish(&mut driver);
                 alive.fetch_sub(1, Ordering::Release);
                 ended();
             };

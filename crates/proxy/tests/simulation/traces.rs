@@ -81,8 +81,7 @@ pub fn exported(name: &str, lines: &str, script: &str) -> Exported {
         },
     );
     let running = Arc::new(running);
-    let mut engine = play_running(name, Arc::clone(&running), script);
-    engine.finish();
+    play_running(name, Arc::clone(&running), script);
     let counters = &running.filters()[0].counters;
     let mut exported = Exported {
         spans: Vec::new(),
