@@ -23,6 +23,7 @@ use std::cell::RefCell;
 use std::fmt;
 
 pub use crate::account::Signal;
+pub use check::check_url;
 pub use exporter::{
     Compression, Encoding, Exporter, Headers, OtlpFile, OtlpGrpc, OtlpHttp, Target, Zipkin,
 };
