@@ -20,7 +20,7 @@ pub(super) fn details<V: Values>(
     let mut fault = None;
     if !V::APPLIES || trace.span(span).is_recorded {
         if V::APPLIES {
-            link(trace, line, span, values);
+            fault = link(trace, line, span, values);
         }
         for list in &line.attributes {
             let Some(value) = values.matching(&mut trace.arena, list) else {
@@ -83,7 +83,13 @@ pub(super) fn link_all(trace: &mut Trace, line: &SpanLine, span: SpanIndex) {
     }
 }
 
-fn link<V: Values>(trace: &mut Trace, line: &SpanLine, span: SpanIndex, values: &mut V) {
+fn link<V: Values>(
+    trace: &mut Trace,
+    line: &SpanLine,
+    span: SpanIndex,
+    values: &mut V,
+) -> Option<TextId> {
+    let mut fault = None;
     for link in &line.links {
         if !values.holds(&mut trace.arena, link.condition.as_ref()) {
             continue;
@@ -96,12 +102,14 @@ fn link<V: Values>(trace: &mut Trace, line: &SpanLine, span: SpanIndex, values: 
                 continue;
             };
             for (key, value) in &link.attributes {
-                if let Some(value) = values.value(value, &mut trace.arena) {
-                    trace.attribute(Owner::Link(place), *key, value);
+                match values.value(value, &mut trace.arena) {
+                    Some(value) => trace.attribute(Owner::Link(place), *key, value),
+                    None => fault = Some(*key),
                 }
             }
         }
     }
+    fault
 }
 
 /// Begins an event, where spans are changed.
@@ -179,16 +187,23 @@ fn add_exception<V: Values>(
     fault
 }
 
-/// A log record; whether its condition holds.
+/// What came of a log record.
+pub(super) struct Logged {
+    /// The key of an attribute that failed.
+    pub fault: Option<TextId>,
+}
+
+/// A log record, where its condition holds.
 pub(super) fn log<V: Values>(
     trace: &mut Trace,
     line: &LogLine,
     place: (u32, u32),
     (values, at): (&mut V, Now),
-) -> bool {
+) -> Option<Logged> {
     if !values.holds(&mut trace.arena, line.condition.as_ref()) {
-        return false;
+        return None;
     }
+    let mut fault = None;
     let body = values.text(&line.body, &mut trace.arena);
     let wall_ns = values.moment(&mut trace.arena, line.time.as_ref());
     let wall_ns = wall_ns.unwrap_or(at.wall_ns);
@@ -198,10 +213,11 @@ pub(super) fn log<V: Values>(
         trace.log(Log::new(place, wall_ns, at.wall_ns, span, body))
     });
     for (key, value) in &line.attributes {
-        let value = values.value(value, &mut trace.arena);
-        if let (Some(value), Some(log)) = (value, log.flatten()) {
-            trace.attribute(Owner::Log(log), *key, value);
+        match (values.value(value, &mut trace.arena), log.flatten()) {
+            (Some(value), Some(log)) => trace.attribute(Owner::Log(log), *key, value),
+            (Some(_), None) => {}
+            (None, _) => fault = Some(*key),
         }
     }
-    true
+    Some(Logged { fault })
 }

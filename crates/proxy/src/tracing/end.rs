@@ -7,6 +7,7 @@ use telemetry::record::Kept;
 use telemetry::sampling::{Policy, Rule};
 
 use super::Attached;
+use super::fault::Cause;
 use crate::engine::{Core, Cx};
 use crate::stream::Stream;
 
@@ -132,6 +133,9 @@ impl Core {
         counts.logs_over_limit += over.1;
         counts.logs_sampled_out += logs - u64::from(outbox.logs.records - before.1);
         self.schedule_flush(cx, attached.filter);
+        if attached.trace.arena.is_cut() {
+            self.trace_fault(cx, stream, attached, Cause::TextsCut);
+        }
     }
 
     /// Nobody keeps it: its records were never made.

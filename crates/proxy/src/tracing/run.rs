@@ -1,7 +1,7 @@
 //! One run of a scope, in HAProxy's order.
 
 use net::{Driver, Now};
-use telemetry::program::{self, Direction, Finish, SpanLine};
+use telemetry::program::{self, Direction, Finish, SpanLine, TextId};
 use telemetry::record::key_value;
 
 use super::Attached;
@@ -123,7 +123,7 @@ impl Core {
 
     fn trace_logs<D: Driver>(
         &mut self,
-        cx: &Cx<'_, D>,
+        cx: &mut Cx<'_, D>,
         stream: &Stream,
         attached: &mut Attached,
         (number, scope): (u32, &program::Scope),
@@ -131,13 +131,32 @@ impl Core {
     ) {
         let least = self.least_severity(cx, attached);
         let trace = &mut attached.trace;
+        let mut faults = Vec::new();
         self.with_scope(cx, stream, true, |facts| {
             for (place, line) in scope.logs.iter().enumerate() {
                 if line.severity >= least {
-                    log(trace, line, (number, place as u32), (&mut Live(facts), at));
+                    let place = (number, place as u32);
+                    let logged = log(trace, line, place, (&mut Live(facts), at));
+                    faults.extend(logged.and_then(|logged| logged.fault));
                 }
             }
         });
+        self.log_faults(cx, stream, attached, number, &faults);
+    }
+
+    /// Attributes of log records of a scope that failed.
+    pub(super) fn log_faults<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &Stream,
+        attached: &mut Attached,
+        scope: u32,
+        keys: &[TextId],
+    ) {
+        for key in keys {
+            let cause = Cause::LoggedAttribute { scope, key: *key };
+            self.trace_fault(cx, stream, attached, cause);
+        }
     }
 
     fn trace_span<D: Driver>(

@@ -49,28 +49,32 @@ impl Core {
     /// Writes the log records of a scope down, whose spans are.
     pub(super) fn tape_logs<D: Driver>(
         &mut self,
-        cx: &Cx<'_, D>,
+        cx: &mut Cx<'_, D>,
         stream: &Stream,
         attached: &mut Attached,
         (number, scope): (u32, &Scope),
         (_, at): Moment,
     ) {
         let least = self.least_severity(cx, attached);
+        let mut faults = Vec::new();
         let records = self.with_scope(cx, stream, true, |facts| {
             let Attached { trace, tape, .. } = &mut *attached;
             let mut recorder = Recorder { facts, tape };
             let lines = scope.logs.iter().enumerate();
             let lines = lines.filter(|(_, line)| line.severity >= least);
             lines
-                .filter(|(place, line)| {
-                    let place = (number, *place as u32);
-                    log(trace, line, place, (&mut recorder, at))
+                .filter_map(|(place, line)| {
+                    let place = (number, place as u32);
+                    let logged = log(trace, line, place, (&mut recorder, at))?;
+                    faults.extend(logged.fault);
+                    Some(())
                 })
                 .count()
         });
         if let Some(records) = records {
             attached.tape.logged(records as u32);
         }
+        self.log_faults(cx, stream, attached, number, &faults);
     }
 
     /// Records below it are not made.
