@@ -75,11 +75,17 @@ struct Sample {
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let options = parse(parser)?;
     let workdir = Workdir::new("bench-tail-sampling")?;
-    let spangate = peers::installed(options.subject.clone())?.swap_remove(0).program;
+    let spangate = peers::installed(options.subject.clone())?
+        .swap_remove(0)
+        .program;
     let mut subjects = vec![Subject {
         name: "spangate",
         program: spangate.clone(),
-        words: vec!["collect".into(), "--threads".into(), options.threads.to_string()],
+        words: vec![
+            "collect".into(),
+            "--threads".into(),
+            options.threads.to_string(),
+        ],
     }];
     for name in ["otelcol-contrib", "otelcol"] {
         if let Some(program) = peers::on_path(name) {
@@ -108,7 +114,12 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let mut samples: Vec<Vec<Sample>> = subjects.iter().map(|_| Vec::new()).collect();
     for round in 0..options.rounds {
         for (subject, samples) in subjects.iter().zip(&mut samples) {
-            eprintln!("{}: round {} of {}", subject.name, round + 1, options.rounds);
+            eprintln!(
+                "{}: round {} of {}",
+                subject.name,
+                round + 1,
+                options.rounds
+            );
             let place = (workdir.path(), spangate.as_path());
             samples.push(sample(&options, subject, place, &mut receiver)?);
         }
@@ -143,7 +154,13 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
             other => return Err(other.unexpected().into()),
         }
     }
-    let numbers = [options.rounds, options.seconds, options.batch, options.wait_s, options.threads];
+    let numbers = [
+        options.rounds,
+        options.seconds,
+        options.batch,
+        options.wait_s,
+        options.threads,
+    ];
     if numbers.contains(&0) {
         return Err("rounds, seconds, batch, wait and threads are at least 1".into());
     }
@@ -225,7 +242,10 @@ fn report(text: &str) -> Result<(u64, u64, f64), Failure> {
     let wrong = || Failure::from(format!("the sender says: {text}"));
     let mut lines = text.lines();
     let first = lines.next().ok_or_else(wrong)?;
-    let seconds = first.split(" in ").nth(1).and_then(|rest| rest.split(' ').next());
+    let seconds = first
+        .split(" in ")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next());
     let second = lines.next().ok_or_else(wrong)?;
     let mut words = second.split_whitespace();
     let sent = words.next();
