@@ -39,7 +39,7 @@ impl Running {
             .expect("it starts");
         let said = child.stderr.take().expect("its standard error");
         let (send, lines) = mpsc::channel();
-        std::thread::spawn(move || {
+        let _reader = common::spawn(move || {
             for line in BufReader::new(said).lines().map_while(Result::ok) {
                 if send.send(line).is_err() {
                     return;

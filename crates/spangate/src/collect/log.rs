@@ -3,9 +3,9 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use collector::config::service::telemetry::{LogLevel, Logs};
+use collector::run::clock::now_unix_ns;
 use collector::run::{Level, Log};
 
 enum Target {
@@ -58,10 +58,8 @@ fn is_below(level: Level, least: LogLevel) -> bool {
 }
 
 fn line(level: Level, text: &str, json: bool, fields: &[(String, String)]) -> String {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    let seconds = format!("{}.{:03}", since.as_secs(), since.subsec_millis());
+    let now_ms = now_unix_ns() / 1_000_000;
+    let seconds = format!("{}.{:03}", now_ms / 1000, now_ms % 1000);
     let level = match level {
         Level::Debug => "debug",
         Level::Info => "info",

@@ -4,13 +4,15 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use collector::generate::{Generated, Generator};
+use collector::run::clock::now_unix_ns;
 use export::client::{Client, Outcome};
 use telemetry::settings;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::options::{Options, Protocol};
 
@@ -138,7 +140,7 @@ async fn make(options: &Options, begin: Instant, ready: mpsc::Sender<Generated>)
             false => u64::from(options.shape.batch_spans / options.shape.spans.max(1)).max(1),
         };
         let left = options.traces.map_or(u64::MAX, |most| most - traces);
-        let now_ns = now_ns();
+        let now_ns = now_unix_ns();
         for _ in 0..due.min(left) {
             generator.trace(now_ns, &mut requests);
             traces += 1;
@@ -163,11 +165,6 @@ async fn make(options: &Options, begin: Instant, ready: mpsc::Sender<Generated>)
         }
     }
     traces
-}
-
-fn now_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_nanos() as u64)
 }
 
 async fn send(client: &Client, generated: Generated, retry: bool, totals: &Totals) {
