@@ -9,6 +9,11 @@
 # lower it whenever the data path gets cheaper.
 INSTRUCTIONS_MAX := 7850
 INSTRUCTIONS_MAX_LOG := 12450
+# The same with the filter opentelemetry and 18 spans, which a receiver takes: all, those that the outcome keeps, and all by
+# contexts. What exporting takes depends a little on the time that passes.
+INSTRUCTIONS_MAX_SPANS := 49000
+INSTRUCTIONS_MAX_OUTCOME := 33500
+INSTRUCTIONS_MAX_CONTEXTS := 74000
 
 FUZZ_SECONDS ?= 30
 BENCH ?=
@@ -33,6 +38,9 @@ gate: build
 	@tools/system-packages valgrind
 	$(BENCH_PROGRAM) instructions --max $(INSTRUCTIONS_MAX)
 	$(BENCH_PROGRAM) instructions --log --max $(INSTRUCTIONS_MAX_LOG)
+	$(BENCH_PROGRAM) instructions --tracing sa --max $(INSTRUCTIONS_MAX_SPANS)
+	$(BENCH_PROGRAM) instructions --tracing sa --level outcome --max $(INSTRUCTIONS_MAX_OUTCOME)
+	$(BENCH_PROGRAM) instructions --tracing ctx --max $(INSTRUCTIONS_MAX_CONTEXTS)
 
 bench: build
 	@tools/system-packages wrk

@@ -3,7 +3,7 @@
 //! The subject serves N requests over one keep-alive connection in one life and 2N in another; the difference is
 //! what N requests cost, without start, first connection and end. Unlike a time it can be a gate in CI.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,7 @@ use crate::client;
 use crate::origin::{self, Bodies};
 use crate::peers::{self, Setting, haproxy};
 use crate::sys;
+use crate::tracing::{self, Collector};
 use crate::workdir::Workdir;
 
 /// The options.
@@ -24,6 +25,9 @@ pub const HELP: &str = "[OPTIONS] [-- COMMAND ARGS…]: user instructions for ea
 --requests N       requests of the shorter run (1000)
 --max N            fails when a request takes more
 --log              with access logs to a UDP socket
+--tracing NAME     with the filter opentelemetry, as in a configuration of one proxy of the command tracing
+--level NAME       its level there (100)
+--profile FILE     keeps callgrind's report of the longer run
 --subject PATH     the Spangate to measure (beside this program)
 COMMAND            another command to measure; {config}, {listen} and {origin} are replaced in its arguments";
 
@@ -34,7 +38,17 @@ struct Options {
     requests: u64,
     max: Option<u64>,
     log: bool,
+    tracing: Option<Traced>,
+    profile: Option<PathBuf>,
     command: Vec<OsString>,
+}
+
+/// What is traced, and the receiver that it is sent to.
+struct Traced {
+    config: String,
+    level: String,
+    collector: Collector,
+    _workdir: Workdir,
 }
 
 /// Runs the command.
@@ -44,8 +58,9 @@ struct Options {
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let options = parse(parser)?;
     let origin = origin::start_here(1, Bodies::new())?.address;
-    let once = count(&options, origin, options.requests)?;
-    let twice = count(&options, origin, 2 * options.requests)?;
+    let once = count(&options, origin, options.requests, None)?;
+    let profile = options.profile.as_deref();
+    let twice = count(&options, origin, 2 * options.requests, profile)?;
     let each = twice.saturating_sub(once) / options.requests;
     println!(
         "{each} user instructions for each request ({} requests: {once}, {}: {twice})",
@@ -65,14 +80,20 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
         requests: 1000,
         max: None,
         log: false,
+        tracing: None,
+        profile: None,
         command: Vec::new(),
     };
     let mut subject = None;
+    let (mut traced, mut level) = (None, "100".to_owned());
     while let Some(arg) = parser.next()? {
         match arg {
             Arg::Long("requests") => options.requests = parser.value()?.parse()?,
             Arg::Long("max") => options.max = Some(parser.value()?.parse()?),
             Arg::Long("log") => options.log = true,
+            Arg::Long("tracing") => traced = Some(parser.value()?.string()?),
+            Arg::Long("level") => level = parser.value()?.string()?,
+            Arg::Long("profile") => options.profile = Some(parser.value()?.into()),
             Arg::Long("subject") => subject = Some(PathBuf::from(parser.value()?)),
             Arg::Value(program) => {
                 options.command = std::iter::once(program).chain(parser.raw_args()?).collect();
@@ -83,6 +104,15 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
     if options.requests == 0 {
         return Err("at least 1 request".into());
     }
+    if let Some(config) = traced {
+        let workdir = Workdir::new("bench-instructions-receiver")?;
+        options.tracing = Some(Traced {
+            config,
+            level,
+            collector: Collector::start(workdir.path())?,
+            _workdir: workdir,
+        });
+    }
     if options.command.is_empty() {
         let program = peers::installed(subject)?.swap_remove(0).program;
         options.command = vec![program.into(), "-db".into(), "-f".into(), "{config}".into()];
@@ -91,9 +121,21 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
 }
 
 /// The instructions of a whole life of the subject that serves `requests` requests.
-fn count(options: &Options, origin: SocketAddr, requests: u64) -> Result<u64, Failure> {
+fn count(
+    options: &Options,
+    origin: SocketAddr,
+    requests: u64,
+    profile: Option<&Path>,
+) -> Result<u64, Failure> {
     let workdir = Workdir::new("bench-instructions")?;
     let sink = crate::sink::Sink::start()?;
+    let rules = match &options.tracing {
+        Some(traced) => {
+            let receiver = traced.collector.address;
+            tracing::rules(&traced.config, &traced.level, receiver, workdir.path())?
+        }
+        None => String::new(),
+    };
     let setting = Setting {
         listen: peers::free_address()?,
         origin,
@@ -101,7 +143,7 @@ fn count(options: &Options, origin: SocketAddr, requests: u64) -> Result<u64, Fa
         workers: 1,
         connections_max: 100,
         strict_limits: true,
-        rules: String::new(),
+        rules,
     };
     let mut command = callgrind(&options.command, &setting, workdir.path())?;
     let (mut proxy, mut stream) =
@@ -117,7 +159,22 @@ fn count(options: &Options, origin: SocketAddr, requests: u64) -> Result<u64, Fa
         .process
         .end(libc::SIGTERM, END_PATIENCE)
         .ok_or("the subject does not stop on SIGTERM")?;
+    if let Some(file) = profile {
+        fs::copy(report(workdir.path())?, file)?;
+    }
     total(workdir.path())
+}
+
+/// The first report in `dir`.
+fn report(dir: &Path) -> Result<PathBuf, Failure> {
+    let files = fs::read_dir(dir)?.flatten();
+    let mut reports = files.filter(|file| is_report(&file.file_name()));
+    let found = reports.next().ok_or("callgrind wrote no report")?;
+    Ok(found.path())
+}
+
+fn is_report(name: &OsStr) -> bool {
+    name.to_string_lossy().starts_with("callgrind.")
 }
 
 /// `subject` under callgrind, with its configuration and the reports in `dir`.
@@ -145,7 +202,7 @@ fn callgrind(subject: &[OsString], setting: &Setting, dir: &Path) -> Result<Comm
 fn total(dir: &Path) -> Result<u64, Failure> {
     let mut sum = None;
     for file in fs::read_dir(dir)?.flatten() {
-        if file.file_name().to_string_lossy().starts_with("callgrind.") {
+        if is_report(&file.file_name()) {
             let count = summary(&fs::read_to_string(file.path())?)
                 .ok_or("callgrind's report has no total")?;
             sum = Some(sum.unwrap_or(0) + count);

@@ -25,6 +25,7 @@ mod report;
 mod rules;
 mod sink;
 mod sys;
+mod tail_sampling;
 mod tracing;
 mod variables;
 mod workdir;
@@ -68,6 +69,11 @@ const COMMANDS: &[Command] = &[
         name: "tracing",
         help: tracing::HELP,
         run: tracing::run,
+    },
+    Command {
+        name: "tail-sampling",
+        help: tail_sampling::HELP,
+        run: tail_sampling::run,
     },
     Command {
         name: "idle",

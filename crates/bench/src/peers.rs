@@ -152,7 +152,7 @@ pub fn fill(template: &str, values: &[(&str, &dyn std::fmt::Display)]) -> String
 }
 
 /// `program` in the folders of `PATH` and where the system keeps its daemons.
-fn on_path(program: &str) -> Option<PathBuf> {
+pub fn on_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from))

@@ -10,7 +10,7 @@ mod collector;
 mod table;
 
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lexopt::{Arg, ValueExt};
 
@@ -24,7 +24,8 @@ use crate::workdir::Workdir;
 use crate::wrk;
 use cases::{CONFIGS, Config, LEVELS, Level, Share};
 use chain::{Chain, Place};
-use collector::{Collector, Counts};
+pub use collector::Collector;
+use collector::Counts;
 use table::{Row, Sample};
 
 /// The options.
@@ -142,6 +143,27 @@ fn select<T>(
     Ok(entries
         .filter(|entry| wanted.contains(&name(entry)))
         .collect())
+}
+
+/// The lines of a frontend whose filter does what the only proxy of a configuration does at a level; its files in `dir`.
+///
+/// # Errors
+/// When there is no such configuration or level, or the files cannot be written.
+pub fn rules(
+    config: &str,
+    level: &str,
+    receiver: SocketAddr,
+    dir: &Path,
+) -> Result<String, Failure> {
+    let config = select(config, CONFIGS, |one| one.name)?;
+    let level = select(level, LEVELS, |one| one.name)?;
+    let ([config], [level]) = (&config[..], &level[..]) else {
+        return Err("one configuration and one level".into());
+    };
+    let [tier] = config.tiers else {
+        return Err(format!("'{}' is more than one proxy", config.name).into());
+    };
+    chain::rules((0, tier), level, receiver, dir)
 }
 
 /// What all cases share.

@@ -323,6 +323,16 @@ const FRONTEND: &[Case] = &[
     ),
     ("option foo", "unknown option 'foo'.", "foo"),
     (
+        "option tracing endpoint ftp://x",
+        "'endpoint' is 'ftp://x': must begin with http:// or https://.",
+        "ftp://x",
+    ),
+    (
+        "option tracing service a endpoint http://[::1",
+        "'endpoint' is 'http://[::1': an IPv6 address stands in brackets.",
+        "http://[::1",
+    ),
+    (
         "option dontlogNull",
         "unknown option 'dontlogNull'; did you mean 'dontlognull' maybe ?",
         "dontlogNull",

@@ -170,7 +170,10 @@ impl Http {
             },
             _ => {
                 let said = reply::error_text(&body.unwrap_or_default());
-                Outcome::Refused(format!("{why}: {said}"))
+                Outcome::Refused(match said.is_empty() {
+                    true => why,
+                    false => format!("{why}: {said}"),
+                })
             }
         }
     }

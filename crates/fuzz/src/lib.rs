@@ -20,7 +20,9 @@ mod pattern;
 mod propagation;
 mod proxy;
 mod sniff;
+mod tail;
 
+pub use self::tail::{ottl, tail_scan, tail_shard};
 pub use body::h1_body;
 pub use collector_edit::collector_edit;
 pub use collector_yaml::{collector_yaml, read as collector_yaml_config};
@@ -143,6 +145,21 @@ pub const TARGETS: &[Target] = &[
         name: "collector_edit",
         run: collector_edit,
         words: REQUEST_WORDS,
+    },
+    Target {
+        name: "tail_scan",
+        run: tail_scan,
+        words: OTLP_WORDS,
+    },
+    Target {
+        name: "tail_shard",
+        run: tail_shard,
+        words: OTLP_WORDS,
+    },
+    Target {
+        name: "ottl",
+        run: ottl,
+        words: OTTL_WORDS,
     },
 ];
 
@@ -269,3 +286,43 @@ fn cuts(len: usize) -> impl Iterator<Item = usize> {
     const CUTS_MAX: usize = 64;
     (0..len).step_by(len / CUTS_MAX + 1)
 }
+
+/// Keys and lengths of protobuf, identifiers of traces.
+const OTLP_WORDS: &[&[u8]] = &[
+    b"\x0a\x10aaaaaaaaaaaaaaaa",
+    b"\x0a\x10bbbbbbbbbbbbbbbb",
+    b"\x12\x08ssssssss",
+    b"\x22\x00",
+    b"\x7a\x02\x18\x02",
+    b"\x4a\x06\x0a\x01k\x12\x01\x0a",
+    b"\x2a\x04\x0a\x02\x2a\x00",
+    b"\x80\x01",
+    b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+    b"\x00",
+    b"\x01\x10",
+    b"\x03\xff",
+];
+const OTTL_WORDS: &[&[u8]] = &[
+    b" and ",
+    b" or ",
+    b"not ",
+    b"(",
+    b")",
+    b"==",
+    b"!=",
+    b"<=",
+    b"attributes[\"k\"]",
+    b"nil",
+    b"IsMatch(",
+    b"Len(",
+    b"\"",
+    b"\\",
+    b"resource.",
+    b"0x0a",
+    b"1.5e3",
+    b"-",
+    b"status.code",
+    b"[0]",
+    b"Concat([",
+    b"true",
+];

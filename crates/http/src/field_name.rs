@@ -7,19 +7,19 @@ use crate::Name;
 pub struct FieldName {
     id: Name,
     text: Box<[u8]>,
-    mark: u64,
+    mark: u8,
 }
 
-/// A bit that a name without an entry of its own leaves in its head; others may leave the same.
+/// The number of a bit, of 64, that a name without an entry of its own leaves in its head; others may leave the same.
 #[inline]
-pub(crate) fn mark(name: &[u8]) -> u64 {
+pub(crate) fn mark(name: &[u8]) -> u8 {
     // Many names begin alike or end alike, few do both.
     if let (Some(first), Some(last)) = (name.first_chunk::<8>(), name.last_chunk::<8>()) {
         let mixed = u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(29);
-        return 1 << (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58);
+        return (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as u8;
     }
     let last = name.last().map_or(0, |byte| u32::from(*byte));
-    1 << ((name.len() as u32 * 7 + last) % 64)
+    ((name.len() as u32 * 7 + last) % 64) as u8
 }
 
 impl FieldName {
@@ -41,9 +41,9 @@ impl FieldName {
         self.id
     }
 
-    /// What a head with this name has in [`mark`]'s bits, if the name has no entry.
+    /// Its [`mark`], if the name has no entry.
     #[inline]
-    pub(crate) fn mark(&self) -> u64 {
+    pub(crate) fn mark(&self) -> u8 {
         self.mark
     }
 

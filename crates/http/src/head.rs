@@ -44,6 +44,8 @@ pub(crate) struct Field {
     pub live: bool,
     /// Stands in the buffer as `name: value CRLF`.
     pub line: bool,
+    /// Of a name without an entry, once it is in the index.
+    pub mark: u8,
 }
 
 /// What the first line says; a head uses one half of it.
@@ -286,24 +288,28 @@ impl Head {
     #[must_use]
     #[inline]
     pub fn next_named(&self, name: &FieldName, from: usize) -> Option<(usize, &[u8])> {
-        let may_be = match name.id() {
-            Name::Other => self.others & name.mark() != 0,
-            id => self.present.contains(id),
-        };
-        if !may_be {
+        if !self.may_have(name) {
             return None;
         }
         let mut rest = self.fields.get(from..)?.iter().enumerate();
-        let len = name.as_bytes().len();
-        let is_named = |field: &Field| {
-            field.id == name.id()
-                && field.live
-                && (field.id != Name::Other
-                    || (field.name.len as usize == len
-                        && self.slice(field.name) == name.as_bytes()))
-        };
-        rest.find(|(_, field)| is_named(field))
+        rest.find(|(_, field)| field.live && self.has_name(field, name))
             .map(|(at, field)| (from + at, self.slice(field.value)))
+    }
+
+    /// False where no field has this name for certain.
+    #[inline]
+    fn may_have(&self, name: &FieldName) -> bool {
+        match name.id() {
+            Name::Other => self.others & 1 << name.mark() != 0,
+            id => self.present.contains(id),
+        }
+    }
+
+    #[inline]
+    fn has_name(&self, field: &Field, name: &FieldName) -> bool {
+        field.id == name.id()
+            && (field.id != Name::Other
+                || (field.mark == name.mark() && self.slice(field.name) == name.as_bytes()))
     }
 
     /// The first live field from place `from` on.
@@ -314,17 +320,28 @@ impl Head {
             .map(|(at, field)| (from + at, self.slice(field.value)))
     }
 
-    /// Removes every field of a name that was looked up before.
+    /// Removes every field of a name that was looked up before. No [`FieldId`] from before means anything afterwards: what
+    /// is put in and taken out again, time after time, leaves nothing to look through.
     pub fn remove_named(&mut self, name: &FieldName) {
-        let mut from = 0;
-        while let Some((at, _)) = self.next_named(name, from) {
-            self.remove(field_id(at));
-            from = at + 1;
+        if !self.may_have(name) {
+            return;
         }
-        // What is put in and taken out again leaves nothing to look through.
-        while self.fields.last().is_some_and(|field| !field.live) {
-            self.fields.pop();
-        }
+        let mut fields = std::mem::take(&mut self.fields);
+        self.others = 0;
+        fields.retain(|field| {
+            if !field.live {
+                return false;
+            }
+            let meant = self.has_name(field, name);
+            if meant {
+                self.live -= 1;
+                self.fields_bytes -= field.wire_bytes();
+            } else if field.id == Name::Other {
+                self.others |= 1 << field.mark;
+            }
+            !meant
+        });
+        self.fields = fields;
     }
 
     /// As [`Head::append`], of a name that was looked up before.
@@ -350,16 +367,16 @@ impl Head {
         self.buf.extend_from_slice(b": ");
         let value = self.push(value);
         self.buf.extend_from_slice(b"\r\n");
-        let field = Field {
+        let mut field = Field {
             name,
             value,
             id,
             live: true,
             line: true,
+            mark: 0,
         };
-        let name = name.at as usize..(name.at + name.len) as usize;
         if id == Name::Other {
-            self.others |= field_name::mark(&self.buf[name]);
+            field.mark = field_name::mark(self.slice(name));
         }
         self.count_in(field);
     }
@@ -462,9 +479,9 @@ impl Head {
 
     /// Adds a field whose bytes stand in the buffer already.
     #[inline]
-    pub(crate) fn push_field(&mut self, field: Field, name: &[u8]) {
+    pub(crate) fn push_field(&mut self, mut field: Field, name: &[u8]) {
         if field.id == Name::Other {
-            self.others |= field_name::mark(name);
+            field.mark = field_name::mark(name);
         }
         self.count_in(field);
     }
@@ -472,6 +489,9 @@ impl Head {
     #[inline]
     fn count_in(&mut self, field: Field) {
         self.present.insert(field.id);
+        if field.id == Name::Other {
+            self.others |= 1 << field.mark;
+        }
         self.live += 1;
         self.fields_bytes += field.wire_bytes();
         self.fields.push(field);

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 
 use net::timers::{NEVER_MS, Timers};
 use net::{Accepted, Close, ConnId, Driver, ListenerId, Now, Sent};
@@ -14,7 +15,7 @@ use crate::stream::{StreamId, Streams};
 use crate::world::View;
 
 /// What the process tells a worker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Message {
     /// Stop accepting, finish what runs, then end (`SIGUSR1`). Listeners close after `grace_ms`; at `hard_stop_ms` from now the rest is cut.
     Drain {
@@ -25,6 +26,8 @@ pub enum Message {
     },
     /// End at once.
     Stop,
+    /// Hand over what filters have recorded of streams that are over. It is done when nobody has the sender any more.
+    HandOver(Sender<()>),
 }
 
 /// One worker's data path.
@@ -133,9 +136,10 @@ impl Engine {
         self.core.streams.in_use()
     }
 
-    /// The worker ends: what it has recorded and not yet handed over goes now.
-    pub fn finish(&mut self) {
-        self.core.flush_records(&self.running);
+    /// The worker ends, and with it the streams that it still has: what it has recorded goes now.
+    pub fn finish<D: Driver>(&mut self, driver: &mut D) {
+        let Engine { running, core } = self;
+        core.end_records(&mut Cx { driver, running });
     }
 
     pub(crate) fn core(&self) -> &Core {
@@ -251,6 +255,7 @@ impl<D: Driver> net::Engine<D> for Engine {
                 hard_stop_ms,
             } => core.drain(cx, grace_ms, hard_stop_ms),
             Message::Stop => core.life = Life::Stopped,
+            Message::HandOver(_) => core.flush_records(cx.running),
         });
     }
 

@@ -103,6 +103,11 @@ impl sample::World for View<'_> {
             .map_or("", |proxy| &proxy.name)
     }
 
+    fn proxy_id(&self, proxy: u32) -> Option<u32> {
+        let proxy = self.running.config.proxies.get(proxy as usize)?;
+        Some(proxy.id)
+    }
+
     fn capture_len(&self, frontend: u32, slot: CaptureSlot) -> Option<usize> {
         let frontend = self.running.config.proxies.get(frontend as usize)?;
         let lines = if slot.of_response {

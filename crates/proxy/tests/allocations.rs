@@ -435,7 +435,7 @@ fn counted(config: &str, lines: usize, request: &[u8], response: &[u8]) -> Count
             count.take(queue);
         }
     }
-    engine.finish();
+    engine.finish(&mut sink);
     for queue in &queues {
         count.take(queue);
     }

@@ -101,6 +101,10 @@ impl Expr {
 
     /// Appends the sample as text, as HAProxy casts it to a string; whether there is one.
     pub fn append_text(&self, scope: &Scope<'_>, out: &mut Vec<u8>) -> bool {
+        if let Some(text) = self.constant_text() {
+            out.extend_from_slice(text);
+            return true;
+        }
         let value = self.eval(scope);
         if let Some(value) = &value {
             append_text(value, out);
@@ -143,6 +147,7 @@ impl Expr {
     }
 
     /// The value when it depends on nothing; the outer none when it does.
+    #[inline]
     pub(crate) fn constant(&self) -> Option<Option<&Value<'static>>> {
         match &self.program.start {
             Start::Constant(value) if self.program.stages.is_empty() => Some(value.as_ref()),
@@ -152,6 +157,7 @@ impl Expr {
 
     /// The text that it is whatever comes; none where it depends on something or is no text.
     #[must_use]
+    #[inline]
     pub fn constant_text(&self) -> Option<&[u8]> {
         match self.constant() {
             Some(Some(Value::Str(text))) => Some(text),

@@ -27,6 +27,10 @@ Usage : spangate [-f <cfgfile|cfgdir>]* [ -vdVD ] [ -n <maxconn> ] [ -N <maxpcon
         -C changes to this directory before the files are read
         -sf/-st [pid ]* finishes/terminates old pids.
         --documentation prints the reference of all configuration keywords.
+       spangate collect --help
+        runs the configuration of an OpenTelemetry Collector.
+       spangate tracegen --help
+        sends traces, as a load for whatever takes OTLP.
 ";
 
 /// What to do.

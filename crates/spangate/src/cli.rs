@@ -20,6 +20,7 @@ use net::listen::{self, ListenAddr, ListenOptions};
 use proxy::Running;
 
 use crate::exports::Exports;
+use crate::serve::Inboxes;
 
 /// Bytes of one command line.
 const COMMAND_BYTES_MAX: usize = 16 << 10;
@@ -43,6 +44,7 @@ struct Command {
 struct Asked<'a> {
     running: &'a Running,
     exports: Option<&'a Exports>,
+    workers: &'a Inboxes,
     /// The rights of the socket that it came to.
     level: Level,
     /// What stood after the command's words.
@@ -167,7 +169,12 @@ impl Control {
     ///
     /// # Errors
     /// No thread could be made.
-    pub fn start(self, running: &Arc<Running>, exports: Option<&Arc<Exports>>) -> io::Result<()> {
+    pub fn start(
+        self,
+        running: &Arc<Running>,
+        exports: Option<&Arc<Exports>>,
+        workers: &Inboxes,
+    ) -> io::Result<()> {
         let places = Arc::new(Places::new(
             running
                 .config
@@ -179,6 +186,7 @@ impl Control {
             let served = Served {
                 running: Arc::clone(running),
                 exports: exports.cloned(),
+                workers: workers.clone(),
                 places: Arc::clone(&places),
                 severity: socket.severity,
                 level: socket.level,
@@ -212,6 +220,7 @@ fn thread(name: &str) -> io::Result<std::thread::Builder> {
 struct Served {
     running: Arc<Running>,
     exports: Option<Arc<Exports>>,
+    workers: Inboxes,
     places: Arc<Places>,
     severity: Severity,
     level: Level,
@@ -363,6 +372,7 @@ fn answer(line: &str, served: &Served) -> String {
         Some(command) => (command.run)(&Asked {
             running: &served.running,
             exports: served.exports.as_deref(),
+            workers: &served.workers,
             level: served.level,
             rest: &words[command.words.split(' ').count()..],
         }),

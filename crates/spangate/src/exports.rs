@@ -13,8 +13,8 @@ use telemetry::settings::{self, Processor};
 
 use crate::{sys, warning};
 
-/// Time for what the runtime interface has exported at once, all filters together.
-const FLUSH_NOW_BUDGET: Duration = Duration::from_secs(5);
+/// Time for what the runtime interface has exported at once, all filters together; workers have as much to hand it over.
+pub(crate) const FLUSH_NOW_BUDGET: Duration = Duration::from_secs(5);
 /// Time for the last exports when the process ends, all together, as HAProxy's filter has it.
 const FLUSH_BUDGET: Duration = Duration::from_secs(1);
 /// A record waits no longer in a worker, in milliseconds; in its queue it may.

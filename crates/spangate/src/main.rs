@@ -5,12 +5,14 @@
 mod args;
 mod build;
 mod cli;
+mod collect;
 mod exports;
 mod load;
 mod master;
 mod process;
 mod serve;
 mod sys;
+mod tracegen;
 
 use std::process::ExitCode;
 
@@ -20,6 +22,13 @@ use args::{Args, Command};
 const EXIT_BAD_CONDITION: u8 = 2;
 
 fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    // HAProxy has no words here: they name programs of their own.
+    match arguments.next().as_ref().and_then(|word| word.to_str()) {
+        Some("collect") => return collect::run(arguments),
+        Some("tracegen") => return tracegen::run(arguments),
+        _ => {}
+    }
     let args = match Args::parse(std::env::args_os().skip(1)) {
         Ok(args) => args,
         Err(message) => {

@@ -116,11 +116,11 @@ fn start(
     }
     let exports = exports.map(Arc::new);
     let running = Arc::new(running);
-    let mut workers = Workers::start(&running, listening, nbthread, conns_max, || {
+    let workers = Workers::start(&running, listening, nbthread, conns_max, || {
         sys::signal_self(SIGNAL_WORKER_ENDED);
     })?;
     control
-        .start(&running, exports.as_ref())
+        .start(&running, exports.as_ref(), workers.inboxes())
         .map_err(|error| format!("Cannot start the runtime interface : {error}."))?;
     if let Some(old) = &args.old {
         let signal = if old.gracefully {
@@ -137,7 +137,7 @@ fn start(
     if let Some(master) = master {
         master.tell();
     }
-    wait(&signals, &mut workers, &running);
+    wait(&signals, &workers, &running);
     workers.finish();
     if let Some(exports) = exports {
         exports.finish();
@@ -191,13 +191,13 @@ pub(crate) fn write_pidfile(args: &Args, config: &Config, pid: u32) -> Result<()
 }
 
 /// Waits for signals until the workers have ended or must end.
-fn wait(signals: &Signals, workers: &mut Workers, running: &Running) {
+fn wait(signals: &Signals, workers: &Workers, running: &Running) {
     let global = &running.config.global;
     let ms = |duration: std::time::Duration| duration.as_millis() as u64;
     loop {
         match signals.wait() {
-            Some(libc::SIGINT | libc::SIGTERM) => return workers.tell(Message::Stop),
-            Some(libc::SIGUSR1) => workers.tell(Message::Drain {
+            Some(libc::SIGINT | libc::SIGTERM) => return workers.tell(&Message::Stop),
+            Some(libc::SIGUSR1) => workers.tell(&Message::Drain {
                 grace_ms: global.grace.map_or(0, ms),
                 hard_stop_ms: global.hard_stop_after.map(ms),
             }),

@@ -5,8 +5,9 @@ use std::collections::hash_map::Entry;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use config::model::{Bind, BindAddress, Config, LogSink as LogTo, Proxy};
 use net::epoll::{ACCEPTS_A_TURN_DEFAULT, EpollDriver, Listener, Setup, SocketBuffers};
@@ -139,10 +140,32 @@ fn share(fd: &OwnedFd, local: &Addr, workers: usize) -> std::io::Result<Vec<Sock
         .collect()
 }
 
+/// The ways to tell each worker something.
+#[derive(Clone, Default)]
+pub(crate) struct Inboxes(Vec<(Sender<Message>, Arc<OwnedFd>)>);
+
+impl Inboxes {
+    fn tell(&self, message: &Message) {
+        for (sender, wake) in &self.0 {
+            // A worker that has ended hears nothing.
+            let _ = sender.send(message.clone());
+            net::sys::eventfd_ring(std::os::fd::AsRawFd::as_raw_fd(&**wake));
+        }
+    }
+
+    /// Has the workers hand over what filters have recorded; whether all did in time.
+    pub fn hand_over(&self, within: Duration) -> bool {
+        let (sender, done) = mpsc::channel();
+        self.tell(&Message::HandOver(sender));
+        // Who has ended let go of its inbox, and has nothing any more.
+        done.recv_timeout(within) == Err(RecvTimeoutError::Disconnected)
+    }
+}
+
 /// The worker threads.
 pub(crate) struct Workers {
     threads: Vec<JoinHandle<()>>,
-    senders: Vec<(Sender<Message>, Arc<OwnedFd>)>,
+    inboxes: Inboxes,
     alive: Arc<AtomicUsize>,
     writers: Vec<Arc<Writer>>,
 }
@@ -170,7 +193,7 @@ impl Workers {
         let mut writers = HashMap::new();
         let mut workers = Workers {
             threads: Vec::new(),
-            senders: Vec::new(),
+            inboxes: Inboxes::default(),
             alive: Arc::new(AtomicUsize::new(count)),
             writers: Vec::new(),
         };
@@ -204,13 +227,13 @@ impl Workers {
                 crate::sys::random_seed(),
             );
             let (sender, messages) = mpsc::channel();
-            workers.senders.push((sender, Arc::clone(&wakes[worker])));
+            workers.inboxes.0.push((sender, Arc::clone(&wakes[worker])));
             let alive = Arc::clone(&workers.alive);
             let body = move || {
                 if let Err(error) = driver.run(&mut engine, &messages) {
                     crate::alert(&format!("Worker {worker} failed : {error}."));
                 }
-                engine.finish();
+                engine.finish(&mut driver);
                 alive.fetch_sub(1, Ordering::Release);
                 ended();
             };
@@ -226,12 +249,13 @@ impl Workers {
     }
 
     /// Tells every worker something.
-    pub fn tell(&mut self, message: Message) {
-        for (sender, wake) in &self.senders {
-            // A worker that has ended hears nothing.
-            let _ = sender.send(message);
-            net::sys::eventfd_ring(std::os::fd::AsRawFd::as_raw_fd(&**wake));
-        }
+    pub fn tell(&self, message: &Message) {
+        self.inboxes.tell(message);
+    }
+
+    /// For others that have something to tell them.
+    pub fn inboxes(&self) -> &Inboxes {
+        &self.inboxes
     }
 
     /// Whether all have ended.

@@ -2,24 +2,9 @@
 
 mod common;
 
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
-use std::path::Path;
-use std::time::Duration;
-
+use common::cli::{ask, until};
 use common::http::Client;
-use common::{DEADLINE, DEFAULTS, Folder, Proxy, address, listener};
-
-fn ask(path: &Path, line: &str) -> String {
-    let mut stream = UnixStream::connect(path).expect("the socket");
-    stream.set_read_timeout(Some(DEADLINE)).unwrap();
-    stream
-        .write_all(format!("flt-otel {line}\n").as_bytes())
-        .unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
-}
+use common::{DEFAULTS, Folder, Proxy, address, listener};
 
 const OTEL: &str = "[f]
 otel-instrumentation i
@@ -52,26 +37,6 @@ signals:
   metrics: { scope_name: s, exporters: out, readers: r }
   logs: { scope_name: s, exporters: out, processors: p }
 ";
-
-/// Times that [`until`] asks, and how long it pauses.
-const ASKED_MAX: u32 = 2000;
-const PAUSE: Duration = Duration::from_millis(10);
-
-/// Asks until the answer holds a text: workers hand over what they have within a second.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "workers hand over by their own clock, and nothing tells when they have"
-)]
-fn until(path: &Path, line: &str, text: &str) -> String {
-    for _ in 0..ASKED_MAX {
-        let answer = ask(path, line);
-        if answer.contains(text) {
-            return answer;
-        }
-        std::thread::sleep(PAUSE);
-    }
-    panic!("no {text:?} in {}", ask(path, line));
-}
 
 #[test]
 fn status_tells_where_every_record_is() {

@@ -440,6 +440,30 @@ fn what_is_wrong_with_a_filter_s_files_has_its_place() {
 }
 
 #[test]
+fn names_of_propagators_that_mean_nothing_are_told() {
+    let folder = Folder::new();
+    let cases = [
+        ("w3c, b3", "OTEL_PROPAGATORS: 'w3c' is not taken"),
+        ("none", ""),
+        (" ", ""),
+    ];
+    for (names, told) in cases {
+        let text = format!(
+            "global\n setenv OTEL_PROPAGATORS \"{names}\"\n{DEFAULTS}\nfrontend f\n bind 127.0.0.1:0\n option tracing\n http-request return status 200\n"
+        );
+        let output = run(&["-c", "-f", &folder.write("haproxy.cfg", text)]);
+        assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
+        assert_eq!(
+            output.stderr.is_empty(),
+            told.is_empty(),
+            "{}",
+            output.stderr
+        );
+        assert!(output.stderr.contains(told), "{}", output.stderr);
+    }
+}
+
+#[test]
 fn a_filter_that_is_off_touches_nothing() {
     for off in ["rate-limit 0", "option disabled"] {
         let (origin, front, mut receiver) = (Origin::echo(), listener(), Receiver::start());

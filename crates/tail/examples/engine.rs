@@ -150,9 +150,8 @@ fn request(random: &mut Random, resource: usize) -> Vec<u8> {
 /// Where the trace identifiers of a request are.
 fn places(request: &[u8]) -> Vec<usize> {
     let needle = [&[0x0a, 16][..], &[0; 16]].concat();
-    let found = request.windows(needle.len()).enumerate();
-    let found = found.filter(|(_, window)| **window == needle);
-    found.map(|(at, _)| at + 2).collect()
+    let found = memchr::memmem::find_iter(request, &needle);
+    found.map(|at| at + 2).collect()
 }
 
 fn settings(wait_s: u64) -> TailSampling {
@@ -193,7 +192,7 @@ fn settings(wait_s: u64) -> TailSampling {
             ),
         ],
         decision_wait_ns: wait_s * SECOND_NS,
-        traces_max: 10_000_000,
+        traces_max: 1_000_000,
         ..TailSampling::default()
     }
 }

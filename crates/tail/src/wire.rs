@@ -89,9 +89,36 @@ impl<'a> Reader<'a> {
         Err(Malformed::Varint)
     }
 
+    /// Passes over the key of the next field, if it is this one, of a single byte.
+    #[inline]
+    pub fn next_is(&mut self, key: u32) -> bool {
+        match self.rest {
+            [byte, rest @ ..] if u32::from(*byte) == key => {
+                self.rest = rest;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Passes over so many bytes, which are there.
+    #[inline]
+    pub fn skip(&mut self, bytes: usize) {
+        self.rest = self.rest.get(bytes..).unwrap_or_default();
+    }
+
     /// The key of the next field.
     #[inline]
     pub fn key(&mut self) -> Result<u32, Malformed> {
+        if let [byte @ 8..0x80, rest @ ..] = self.rest {
+            self.rest = rest;
+            return Ok(u32::from(*byte));
+        }
+        self.long_key()
+    }
+
+    #[inline(never)]
+    fn long_key(&mut self) -> Result<u32, Malformed> {
         let key = self.varint()?;
         // Field numbers have 29 bits and begin at 1.
         match u32::try_from(key) {

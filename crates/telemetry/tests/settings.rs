@@ -350,6 +350,14 @@ fn options_that_are_refused() {
             "'endpoint' is 'http:///x': must name a host, without blanks or control characters",
         ),
         (
+            "type: otlp_http, endpoint: 'http://[::1/'",
+            "'endpoint' is 'http://[::1/': an IPv6 address stands in brackets",
+        ),
+        (
+            "type: otlp_http, endpoint: '::1'",
+            "'endpoint' is '::1': an IPv6 address stands in brackets",
+        ),
+        (
             "type: otlp_http, compression: br",
             "'compression' is 'br', must be one of: none, gzip",
         ),

@@ -52,10 +52,7 @@ impl Chain {
         for (number, tier) in config.tiers.iter().enumerate().rev() {
             let dir = place.dir.join(tier.name);
             fs::create_dir_all(&dir)?;
-            let rules = match level.lines(number) {
-                Some(lines) => tier.frontend(&write(tier, lines, place.receiver, &dir)?),
-                None => String::new(),
-            };
+            let rules = rules((number, tier), level, place.receiver, &dir)?;
             let setting = Setting {
                 listen: peers::free_address()?,
                 origin: next,
@@ -87,6 +84,19 @@ impl Chain {
         used.map(|(now, before)| now.since(*before))
             .fold((0.0, 0.0), |sum, used| (sum.0 + used.0, sum.1 + used.1))
     }
+}
+
+/// The lines of the frontend of the proxy at a place in its series, whose files lie in `dir`.
+pub fn rules(
+    (number, tier): (usize, &Tier),
+    level: &Level,
+    receiver: SocketAddr,
+    dir: &Path,
+) -> Result<String, Failure> {
+    Ok(match level.lines(number) {
+        Some(lines) => tier.frontend(&write(tier, lines, receiver, dir)?),
+        None => String::new(),
+    })
 }
 
 /// Writes the files of a filter; the first of them.

@@ -12,9 +12,11 @@ pub enum Level {
     Error,
 }
 
+type Write = dyn Fn(Level, &str) + Send + Sync;
+
 /// Takes lines; called from any thread.
 #[derive(Clone)]
-pub struct Log(Arc<dyn Fn(Level, &str) + Send + Sync>);
+pub struct Log(Arc<Write>);
 
 impl Log {
     /// One that hands lines to a function.

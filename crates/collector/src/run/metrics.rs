@@ -178,7 +178,7 @@ impl Sum {
         {
             match self.policies.get_mut(at) {
                 Some((_, sum)) => add_votes(sum, votes),
-                None => self.policies.push((name.to_owned(), votes.clone())),
+                None => self.policies.push((name.to_owned(), *votes)),
             }
         }
     }
@@ -257,12 +257,11 @@ fn tails(view: &View, page: &mut Text) {
 
 type Sums<'a> = [(&'a str, &'a str, Sum)];
 
-fn numbers(
-    sums: &Sums<'_>,
-    page: &mut Text,
-    prefix: &str,
-    rows: &[(&str, &str, &[(&str, &str)], fn(&Sum) -> u64)],
-) {
+/// A metric: its name, its kind, further labels, and its value.
+type Row<'a> = (&'a str, &'a str, Labels<'a>, fn(&Sum) -> u64);
+type Labels<'a> = &'a [(&'a str, &'a str)];
+
+fn numbers(sums: &Sums<'_>, page: &mut Text, prefix: &str, rows: &[Row<'_>]) {
     let mut last = "";
     for (name, kind, more, value) in rows {
         let full = format!("{prefix}{name}");
@@ -358,7 +357,7 @@ fn ages(sums: &Sums<'_>, page: &mut Text, name: &str, of: fn(&Sum) -> &Ages) {
 
 fn policies(sums: &Sums<'_>, page: &mut Text) {
     type Value = fn(&tail::policy::Votes) -> u64;
-    let rows: [(&str, &[(&str, &str)], Value); 7] = [
+    let rows: [(&str, Labels<'_>, Value); 7] = [
         (
             "count_traces_sampled",
             &[("sampled", "true"), ("decision", "sampled")],

@@ -331,7 +331,8 @@ fn receivers(
     let Receiver::Otlp(settings) = &component.settings else {
         return Ok(Vec::new());
     };
-    let grpc = settings.grpc.clone().map(Protocol::Grpc);
+    let grpc = settings.grpc.clone();
+    let grpc = grpc.map(|grpc| Protocol::Grpc(Box::new(grpc)));
     let http = settings.http.clone();
     let http = http.map(|http| Protocol::Http(Box::new(http)));
     let mut listening = Vec::new();

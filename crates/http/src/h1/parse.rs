@@ -256,6 +256,7 @@ impl<'a> Parser<'a> {
                     id,
                     live: true,
                     line,
+                    mark: 0,
                 };
                 self.field(buf, field, facts)?;
             }

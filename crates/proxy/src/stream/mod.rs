@@ -352,6 +352,11 @@ impl Streams {
         self.entries.iter().filter_map(Option::as_deref)
     }
 
+    /// Of all that there are, in use or not.
+    pub fn ids(&self) -> std::ops::Range<StreamId> {
+        0..self.entries.len() as StreamId
+    }
+
     pub fn in_use(&self) -> usize {
         self.in_use
     }

@@ -68,13 +68,14 @@ impl Core {
         &mut self,
         cx: &mut Cx<'_, D>,
         stream: &mut Stream,
-        attached: &Attached,
+        attached: &mut Attached,
         carrier: &Carrier,
         (span, direction): (SpanIndex, Direction),
     ) {
+        let traceparent = traceparent::write(&attached.trace.span(span).context);
+        attached.trace.injected(span, traceparent);
         let trace = &attached.trace;
         let span = trace.span(span);
-        let traceparent = traceparent::write(&span.context);
         let state = trace.arena.get(span.state);
         let baggage = trace.arena.get(span.baggage);
         let parts: [&[u8]; 3] = [&traceparent, state, baggage];
@@ -266,6 +267,13 @@ fn from_vars(attached: &mut Attached, txn: &Txn, vars: &[VarRef; 3]) -> Option<E
 /// As [`read`], where no field of W3C stands more than once.
 fn read_w3c(attached: &mut Attached, fields: [Option<&[u8]>; 3]) -> Option<Extracted> {
     let [parent, state, carried] = fields;
+    if let Some(parent) = parent {
+        let (state, carried) = (state.unwrap_or_default(), carried.unwrap_or_default());
+        let own = attached.trace.own(parent, state, carried);
+        if own.is_some() {
+            return own;
+        }
+    }
     if fields.iter().all(Option::is_none) {
         return None;
     }

@@ -7,6 +7,7 @@ use telemetry::record::Kept;
 use telemetry::sampling::{Policy, Rule};
 
 use super::Attached;
+use super::fault::Cause;
 use crate::engine::{Core, Cx};
 use crate::stream::Stream;
 
@@ -75,18 +76,29 @@ impl Core {
                 let at = cx.driver.clock();
                 self.end_request(cx, stream, &mut attached, at);
             }
-            self.end_trace(cx, stream, &attached);
+            self.end_trace(cx, stream, &mut attached);
             self.tracing.recycle(attached);
         }
     }
 
-    fn end_trace<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &Stream, attached: &Attached) {
+    fn end_trace<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &Stream,
+        attached: &mut Attached,
+    ) {
         let program = &cx.running.config.otel[attached.filter].program;
-        let trace = &attached.trace;
         let decision = match program.policies.is_empty() {
             true => Decision::Sampled,
             false => self.decide(cx, stream, program, attached),
         };
+        if attached.tape.is_on() {
+            if matches!(decision, Decision::Dropped) {
+                return self.drop_taped(cx, attached);
+            }
+            self.play(cx, attached);
+        }
+        let trace = &attached.trace;
         let end_mono_ns = cx.driver.clock().mono_ns;
         let outbox = &mut self.tracing.outboxes[attached.filter];
         let before = (outbox.spans.records, outbox.logs.records);
@@ -121,16 +133,40 @@ impl Core {
         counts.logs_over_limit += over.1;
         counts.logs_sampled_out += logs - u64::from(outbox.logs.records - before.1);
         self.schedule_flush(cx, attached.filter);
+        if attached.trace.arena.is_cut() {
+            self.trace_fault(cx, stream, attached, Cause::TextsCut);
+        }
+    }
+
+    /// Nobody keeps it: its records were never made.
+    fn drop_taped<D: Driver>(&mut self, cx: &Cx<'_, D>, attached: &Attached) {
+        let counts = &mut self.tracing.outboxes[attached.filter].counts;
+        let (spans, logs) = (
+            u64::from(attached.tape.spans()),
+            u64::from(attached.tape.logs()),
+        );
+        counts.spans_started += spans;
+        counts.spans_sampled_out += spans;
+        counts.logs_started += logs;
+        counts.logs_sampled_out += logs;
+        self.schedule_flush(cx, attached.filter);
     }
 
     /// Asks the policies in their order.
     fn decide<'p, D: Driver>(
-        &self,
+        &mut self,
         cx: &Cx<'_, D>,
         stream: &Stream,
         program: &'p Program,
-        attached: &Attached,
+        attached: &mut Attached,
     ) -> Decision<'p> {
+        if attached.tape.is_on() {
+            if attached.tape.spans() == 0 {
+                return Decision::Dropped;
+            }
+            let first = attached.tape.first_trace(|| self.tracing.ids.trace_id());
+            return self.ask(cx, stream, program, Some(first.randomness()));
+        }
         let spans = attached.trace.spans();
         let remote = spans.iter().find(|span| span.parent_is_remote);
         // Its spans began with its flag.
@@ -143,13 +179,29 @@ impl Core {
         };
         let drawn_elsewhere = program.honours_parent && remote.is_some();
         let randomness = first.context.trace_id.randomness();
+        self.ask(
+            cx,
+            stream,
+            program,
+            (!drawn_elsewhere).then_some(randomness),
+        )
+    }
+
+    /// The first policy that keeps a stream. `randomness`: what draws go by; none where somebody else has drawn.
+    fn ask<'p, D: Driver>(
+        &self,
+        cx: &Cx<'_, D>,
+        stream: &Stream,
+        program: &'p Program,
+        randomness: Option<u64>,
+    ) -> Decision<'p> {
         let chosen = self.with_scope(cx, stream, true, |facts| {
             let keeps = |policy: &&Policy| {
                 let condition = policy.condition.as_ref();
                 condition.is_none_or(|condition| condition.matches(facts))
                     && match &policy.rule {
                         Rule::Probability(threshold) => {
-                            !drawn_elsewhere && randomness >= *threshold
+                            randomness.is_some_and(|randomness| randomness >= *threshold)
                         }
                         rule => holds(rule, stream, facts),
                     }

@@ -25,17 +25,25 @@ const WARNING: u8 = 4;
 pub(super) enum Cause {
     /// A span's parent is neither open nor extracted.
     NoParent { span: SpanSlot, parent: Ref },
-    /// An attribute of a span, or of an event or an exception of it, has a binary value.
+    /// An attribute of a span, or of a link, an event or an exception of it, has a binary value.
     Attribute { span: SpanSlot, key: TextId },
     /// What an instrument would record is no number.
     NoNumber { instrument: u32 },
     /// An attribute of a measurement has a binary value.
     MeasuredAttribute { instrument: u32, key: TextId },
+    /// An attribute of a log record has a binary value.
+    LoggedAttribute { scope: u32, key: TextId },
+    /// A stream's texts are more than it may have.
+    TextsCut,
 }
 
 impl Cause {
     fn write(self, program: &Program, out: &mut Vec<u8>) {
         let span = |slot: SpanSlot| name(&program.spans, usize::from(slot));
+        let scope = |number: u32| {
+            let scope = program.scopes.get(number as usize);
+            scope.map_or(&b""[..], |scope| scope.name.as_bytes())
+        };
         let instrument = |number: u32| {
             let instrument = program.instruments.get(number as usize);
             instrument.map_or(&b""[..], |instrument| instrument.name.as_bytes())
@@ -78,6 +86,20 @@ impl Cause {
                 b"' records nothing: its attribute '",
                 program.text(key),
                 b"' is binary",
+            ],
+            Cause::LoggedAttribute { scope: of, key } => [
+                b"attribute '",
+                program.text(key),
+                b"' of a log record of scope '",
+                scope(of),
+                b"' is left out: its value is binary",
+            ],
+            Cause::TextsCut => [
+                b"texts of a stream are left empty: it has more than 1 MiB of them",
+                b"",
+                b"",
+                b"",
+                b"",
             ],
         };
         for part in parts {

@@ -5,11 +5,14 @@
 //! and encodes, `worker` is what the worker keeps and hands over.
 
 mod carry;
+mod details;
 mod end;
 mod fault;
 mod request;
 mod run;
 mod state;
+mod tape;
+mod values;
 mod worker;
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,7 +21,7 @@ use config::model::OtelGroup;
 use net::{Driver, Now};
 use telemetry::Trace;
 use telemetry::program::{Direction, Event};
-use telemetry::record::SETTLE_SPANS;
+use telemetry::record::{SETTLE_SPANS, Tape};
 
 use crate::engine::{Core, Cx};
 use crate::stream::Stream;
@@ -33,6 +36,8 @@ pub(crate) struct Attached {
     /// Its index among all filters.
     pub filter: usize,
     pub trace: Trace,
+    /// What is not recorded yet, because nobody knows whether it will be needed.
+    pub tape: Tape,
     /// A fault or `otel-stop` ended the filter's work for this stream.
     pub stopped: bool,
     /// Events with scopes that have not come yet: it sees each once, also where another filter began later.
@@ -222,6 +227,7 @@ impl Core {
             attached.stopped = false;
             attached.requests = request::Requests::default();
             attached.trace.begin(program);
+            attached.tape.begin(program.is_taped);
             attached.events = match of_backend {
                 true => program.events & !Event::frontends(),
                 false => program.events,
@@ -286,12 +292,17 @@ impl Core {
         let direction = event.direction();
         for number in program.scopes_of(event) {
             let scope = &program.scopes[*number as usize];
-            let is_run = scope.is_plain && !attached.stopped && {
-                let head = cx.running.tracing.filters[attached.filter].head();
-                let ids = &mut self.tracing.ids;
-                let trace = &mut attached.trace;
-                trace.run_plain(scope, direction, at, (ids, head))
-            };
+            let is_plain = scope.is_plain && !attached.stopped;
+            let is_run = is_plain
+                && match attached.tape.is_on() {
+                    true => attached.tape.run_plain(*number, scope, direction, at),
+                    false => {
+                        let head = cx.running.tracing.filters[attached.filter].head();
+                        let ids = &mut self.tracing.ids;
+                        let trace = &mut attached.trace;
+                        trace.run_plain(scope, direction, at, (ids, head))
+                    }
+                };
             if !is_run {
                 self.trace_scope(cx, stream, attached, *number, (direction, at));
             }

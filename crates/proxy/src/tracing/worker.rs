@@ -27,6 +27,8 @@ const METRICS_DELAY_MS: u64 = 100;
 
 /// Milliseconds that counts of streams may wait in a worker.
 const STREAMS_DELAY_MS: u64 = 1000;
+/// Who ended a stream (manual §8.5): the one who ended the process.
+const KILLED: u8 = b'K';
 
 /// See the module.
 #[derive(Debug)]
@@ -162,6 +164,21 @@ impl Core {
         if self.tracing.flush_at_ms <= now_ms {
             self.flush_records(cx.running);
         }
+    }
+
+    /// The worker ends: its streams are over, as far as they came, and everything is handed over.
+    pub fn end_records<D: Driver>(&mut self, cx: &mut Cx<'_, D>) {
+        for id in self.streams.ids() {
+            let Some(mut stream) = self.streams.take(id) else {
+                continue;
+            };
+            if let [who @ 0, ..] = &mut stream.txn.termination {
+                *who = KILLED;
+            }
+            self.trace_end(cx, &mut stream);
+            self.streams.put(stream);
+        }
+        self.flush_records(cx.running);
     }
 
     /// Hands everything over that has not been.

@@ -310,7 +310,7 @@ impl<'a> Life<'a> {
             return Err(format!("a count is left: {:?}", self.shared));
         }
         for worker in &mut self.workers {
-            worker.engine.finish();
+            worker.engine.finish(&mut worker.driver);
         }
         self.exports.check()?;
         let logs = self.workers.iter().flat_map(|worker| &worker.driver.logs);

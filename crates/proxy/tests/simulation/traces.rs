@@ -30,6 +30,8 @@ pub struct Exported {
     pub logs: Vec<LogRecord>,
     pub account: Arc<Account>,
     pub counters: Counted,
+    /// Its streams are written down in short until their end.
+    pub taped: bool,
 }
 
 /// What the filter counted.
@@ -79,8 +81,7 @@ pub fn exported(name: &str, lines: &str, script: &str) -> Exported {
         },
     );
     let running = Arc::new(running);
-    let mut engine = play_running(name, Arc::clone(&running), script);
-    engine.finish();
+    play_running(name, Arc::clone(&running), script);
     let counters = &running.filters()[0].counters;
     let mut exported = Exported {
         spans: Vec::new(),
@@ -92,6 +93,7 @@ pub fn exported(name: &str, lines: &str, script: &str) -> Exported {
             soft_errors: counters.soft_errors.load(Relaxed),
             lines_suppressed: counters.lines_suppressed.load(Relaxed),
         },
+        taped: running.config.otel[0].program.is_taped,
     };
     while let Some(batch) = spans.take() {
         let decoded = ScopeSpans::decode(&batch.bytes[..]).expect("spans");

@@ -127,6 +127,10 @@ pub trait World {
     fn proxy_name(&self, proxy: u32) -> &str {
         self.proxy(proxy).map_or("", |proxy| proxy.name)
     }
+    /// A proxy's id alone.
+    fn proxy_id(&self, proxy: u32) -> Option<u32> {
+        Some(self.proxy(proxy)?.id)
+    }
     /// Bytes that a capture of a frontend has room for; none for a slot that it does not have.
     fn capture_len(&self, _frontend: u32, _slot: CaptureSlot) -> Option<usize> {
         None

@@ -14,9 +14,8 @@ pub(crate) const FETCHES: &[Fetch] = &[
         &FRONTEND,
         "the frontend's id",
         |_, scope, _| {
-            Some(Value::Int(
-                scope.world.proxy(scope.session.frontend)?.id.into(),
-            ))
+            let id = scope.world.proxy_id(scope.session.frontend)?;
+            Some(Value::Int(id.into()))
         },
     ),
     fetch(
@@ -25,7 +24,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Str,
         &FRONTEND,
         "the frontend's name",
-        |_, scope, _| Some(Value::text(scope.world.proxy(scope.session.frontend)?.name)),
+        |_, scope, _| named(scope.world.proxy_name(scope.session.frontend)),
     ),
     fetch(
         "fe_defbe",
@@ -136,13 +135,8 @@ pub(crate) const FETCHES: &[Fetch] = &[
         &BACKEND,
         "the backend's id",
         |_, scope, _| {
-            Some(Value::Int(
-                scope
-                    .world
-                    .proxy(backend(scope))
-                    .map_or(0, |proxy| proxy.id)
-                    .into(),
-            ))
+            let id = scope.world.proxy_id(backend(scope));
+            Some(Value::Int(id.unwrap_or_default().into()))
         },
     ),
     fetch(
@@ -151,7 +145,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Str,
         &BACKEND,
         "the backend's name",
-        |_, scope, _| Some(Value::text(scope.world.proxy(backend(scope))?.name)),
+        |_, scope, _| named(scope.world.proxy_name(backend(scope))),
     ),
     fetch(
         "srv_id",
@@ -232,6 +226,11 @@ pub(crate) const FETCHES: &[Fetch] = &[
         |args, scope, _| Some(Value::Int(named_server(args, scope)?.initial_weight.into())),
     ),
 ];
+
+/// A proxy's name; the world has an empty one for what does not exist.
+fn named(name: &str) -> Option<Value<'_>> {
+    (!name.is_empty()).then(|| Value::text(name))
+}
 
 fn bind<'a>(scope: &Scope<'a>) -> Option<BindFacts<'a>> {
     scope.world.bind(scope.session.frontend, scope.session.bind)

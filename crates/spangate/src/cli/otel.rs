@@ -9,6 +9,7 @@ use config::model::OtelFilter;
 use proxy::{Filter, Logging, Switches};
 
 use super::{Asked, Command, Level, Reply, denied, status};
+use crate::exports::FLUSH_NOW_BUDGET;
 
 const fn command(
     words: &'static str,
@@ -28,7 +29,7 @@ const fn command(
 pub(super) const COMMANDS: &[Command] = &[
     command("flt-otel disable", Level::Admin, "[@<id>] : filters follow no more streams", |asked| disable(asked, true)),
     command("flt-otel enable", Level::Admin, "[@<id>] : filters follow streams", |asked| disable(asked, false)),
-    command("flt-otel flush", Level::Admin, "[@<id>] : export now what waits in the queues", flush),
+    command("flt-otel flush", Level::Admin, "[@<id>] : export now what is recorded", flush),
     command("flt-otel hard-errors", Level::Admin, "[@<id>] : an error ends the work for its stream", |asked| hard(asked, true)),
     command("flt-otel instruments", Level::User, "[@<id>] : what filters measure", status::instruments),
     command("flt-otel logging", Level::User, "[@<id>] [off|on|dontlog-normal] : which messages are logged", logging),
@@ -209,14 +210,14 @@ pub(super) fn on(is_on: bool) -> &'static str {
     }
 }
 
-/// What workers still hold comes to the queues by itself within a second, and is not waited for.
 fn flush(asked: &Asked<'_>) -> Reply {
     let (filters, _) = match meant(asked, 0) {
         Ok(meant) => meant,
         Err(refused) => return refused,
     };
     let numbers: Vec<usize> = filters.iter().map(|(number, ..)| *number).collect();
-    let done = asked.exports.is_none_or(|exports| exports.flush(&numbers));
+    let done = asked.workers.hand_over(FLUSH_NOW_BUDGET)
+        && asked.exports.is_none_or(|exports| exports.flush(&numbers));
     match done {
         true => Reply::Said(lines(&filters, |_| "flushed".to_owned())),
         false => Reply::Refused(lines(&filters, |_| "not flushed in time".to_owned())),

@@ -2,6 +2,7 @@
 //! wait is for an event, with a deadline.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+pub mod cli;
 pub mod http;
 pub mod origin;
 pub mod otlp;

@@ -40,11 +40,22 @@ impl Receiver {
 
     /// Does something before each answer.
     pub fn answering(before: impl Fn() + Send + Sync + 'static) -> Receiver {
+        Receiver::answering_with(move || {
+            before();
+            None
+        })
+    }
+
+    /// Answers with what `refuse` gives, and takes nothing then.
+    pub fn answering_with(
+        refuse: impl Fn() -> Option<Vec<u8>> + Send + Sync + 'static,
+    ) -> Receiver {
         let (sender, requests) = mpsc::channel();
         let origin = Origin::start(move |request| {
-            before();
-            let _ = sender.send(request.clone());
-            ok("")
+            refuse().unwrap_or_else(|| {
+                let _ = sender.send(request.clone());
+                ok("")
+            })
         });
         Receiver {
             at: origin.at,

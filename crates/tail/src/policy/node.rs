@@ -65,6 +65,16 @@ impl Node {
         (vote, ALWAYS)
     }
 
+    /// The sampling threshold that its vote stands for, whatever the trace.
+    #[must_use]
+    pub fn threshold(&self) -> u64 {
+        match self {
+            Node::Probabilistic(policy) => policy.threshold(),
+            Node::And(nodes) => nodes.iter().map(Node::threshold).max().unwrap_or(ALWAYS),
+            _ => ALWAYS,
+        }
+    }
+
     /// Its vote can change from sampled to not sampled as spans arrive, or depends on other traces.
     #[must_use]
     pub fn is_stateful(&self) -> bool {

@@ -156,12 +156,14 @@ impl Scanner {
         }
         visitor.scope(&self.scope_fields, scope);
         let mut reader = Reader::new(message);
-        while let Some(field) = reader.field()? {
-            if let (SPANS, Value::Bytes(message)) = (field.key, field.value) {
-                visitor.span(message)?;
+        loop {
+            while reader.next_is(SPANS) {
+                visitor.span(reader.bytes()?)?;
+            }
+            if reader.field()?.is_none() {
+                return Ok(());
             }
         }
-        Ok(())
     }
 }
 
@@ -171,15 +173,17 @@ fn frame<'a>(message: &'a [u8], fields: &mut Vec<u8>) -> Result<(&'a [u8], bool)
     let mut reader = Reader::new(message);
     let (mut inner, mut any): (&[u8], bool) = (b"", false);
     loop {
+        while reader.next_is(SPANS) {
+            reader.bytes()?;
+            any = true;
+        }
         let from = reader.rest();
         let Some(field) = reader.field()? else {
             return Ok((inner, any));
         };
         match (field.key, field.value) {
-            (SPANS, _) => {
-                any = true;
-                continue;
-            }
+            // Its key was written with more bytes than it needs.
+            (SPANS, _) => return Err(Malformed::FieldNumber),
             (RESOURCE, Value::Bytes(message)) => inner = message,
             (SCHEMA_URL, _) => {}
             (key, _) if key >> 3 <= 3 => return Err(Malformed::WireType),

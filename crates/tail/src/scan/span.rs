@@ -85,6 +85,13 @@ pub fn span<'a>(message: &'a [u8], spot: &mut impl Spot<'a>) -> Result<Span<'a>,
     };
     let mut reader = Reader::new(message);
     while !reader.is_empty() {
+        while let Some((name, value, len)) = short_attribute(reader.rest()) {
+            spot.attribute(name, value);
+            reader.skip(len);
+        }
+        if reader.is_empty() {
+            break;
+        }
         let key = reader.key()?;
         match key {
             ATTRIBUTES => {
@@ -113,6 +120,44 @@ pub fn span<'a>(message: &'a [u8], spot: &mut impl Spot<'a>) -> Result<Span<'a>,
         }
     }
     Ok(span)
+}
+
+/// An attribute at the beginning of these bytes, as encoders write most of them: key before value, a text or a small number,
+/// and all lengths in one byte. Gives its key, its value, and the bytes that it takes.
+#[inline]
+fn short_attribute(rest: &[u8]) -> Option<(&[u8], &[u8], usize)> {
+    // Four bytes at once: the attribute's key and length, the key of its first field and its length.
+    let head = u32::from_le_bytes(*rest.first_chunk()?);
+    if head & 0x80ff_80ff != 0x000a_004a {
+        return None;
+    }
+    let end = 2 + (head >> 8 & 0x7f) as usize;
+    let (key, tail) = rest.get(4..end)?.split_at_checked((head >> 24) as usize)?;
+    // And four again: the value's key and length, the key of its text and the length of that.
+    let four = tail
+        .first_chunk()
+        .map_or(0, |four| u32::from_le_bytes(*four));
+    let len = tail.len() as u32;
+    let text = 0x000a_0012 | len.wrapping_sub(2) << 8 | len.wrapping_sub(4) << 24;
+    if four == text || is_number(tail) {
+        return Some((key, &tail[2..], end));
+    }
+    None
+}
+
+/// A field `KeyValue.value` that is a boolean or an integer, and nothing else.
+#[inline(never)]
+fn is_number(field: &[u8]) -> bool {
+    let [0x12, len, 0x10 | 0x18, number @ ..] = field else {
+        return false;
+    };
+    let Some((last, others)) = number.split_last() else {
+        return false;
+    };
+    usize::from(*len) == number.len() + 1
+        && others.len() < 9
+        && *last < 0x80
+        && others.iter().all(|byte| *byte >= 0x80)
 }
 
 #[inline]

@@ -1,40 +1,20 @@
 //! Taking a request, whole or not at all.
 
-use super::intake::{How, Intake, Note, Run};
-use super::memory::Past;
-use super::output::Mark;
+use super::intake::{How, Intake, Run};
 use super::{Accepted, Decider, Rejected, Shard};
 use crate::policy::{Around, Matcher, Slots};
 use crate::scan::{Malformed, Scanner, Visitor};
 use crate::settings::Emit;
-use crate::store::log::ID_FIELD_BYTES;
-use crate::store::{Entry, Refused};
-use telemetry::proto::varint_len;
+use crate::store::Refused;
 
 /// Spans whose traces are looked for together, so that their cache misses overlap.
 const GROUP: usize = 64;
 
 /// No trace is known.
-const NEW: u64 = u64::MAX;
+pub(super) const NEW: u64 = u64::MAX;
 
 /// The trace was decided.
-const LATE: u64 = u64::MAX - 1;
-
-/// Bytes of a scope's key and length, about, as the Collector sizes traces.
-const SCOPE_FRAME_BYTES: u32 = 3;
-
-/// What an arriving span needs of its run.
-#[derive(Clone, Copy)]
-struct Arrival {
-    header: u32,
-    bits: u64,
-    /// Bytes of its fields around spans.
-    resource_bytes: u32,
-    scope_bytes: u32,
-    /// Numbers of this run, and of the first of the same resource.
-    number: u32,
-    first: u32,
-}
+pub(super) const LATE: u64 = u64::MAX - 1;
 
 /// Notes what a request holds.
 struct Gather<'a, 'm, 'i> {
@@ -218,6 +198,7 @@ impl Shard {
     /// Looks for the traces of all spans; gives how many spans are of none that waits, and the bytes of those that come
     /// after their decision.
     pub(super) fn find(&mut self, intake: &Intake) -> (u64, u64) {
+        self.memory.flush();
         let places = &mut self.scratch.places;
         places.clear();
         let (mut new, mut late_bytes) = (0, 0);
@@ -308,197 +289,6 @@ impl Shard {
         let retry_after_ns = (since + wait_ns).saturating_sub(self.now_ns);
         Refused {
             retry_after_ns: retry_after_ns.max(1_000_000),
-        }
-    }
-
-    /// Takes all that was noted; [`Shard::find`] was called for it.
-    pub(super) fn commit(&mut self, intake: &Intake, bytes: &[u8]) {
-        let places = std::mem::take(&mut self.scratch.places);
-        let mut current: Option<(u32, Arrival)> = None;
-        let mut first = 0;
-        for (note, place) in intake.notes.iter().zip(&places) {
-            let arrival = match current {
-                Some((run, arrival)) if run == note.run => arrival,
-                _ => {
-                    let Some(run) = intake.runs.get(note.run as usize) else {
-                        continue;
-                    };
-                    if run.begins_resource || current.is_none() {
-                        self.decide_touched();
-                        first = self.runs.wrapping_add(2);
-                    }
-                    let arrival = self.begin_run(intake, run, first);
-                    current = Some((note.run, arrival));
-                    arrival
-                }
-            };
-            let from = note.at as usize;
-            let Some(span) = bytes.get(from..from + note.len as usize) else {
-                debug_assert!(false, "a span is where it was noted");
-                continue;
-            };
-            self.arrive(note, *place, arrival, span);
-        }
-        self.decide_touched();
-        self.scratch.places = places;
-        if self.builder.is_full() {
-            self.flush();
-        }
-    }
-
-    fn begin_run(&mut self, intake: &Intake, run: &Run, first: u32) -> Arrival {
-        let (resource, scope) = intake.fields_of(run);
-        let header = match self.headers.find(run.hash, resource, scope) {
-            Some(header) => header,
-            None => self.headers.insert(run.hash, resource, scope, run.bits),
-        };
-        self.runs = self.runs.wrapping_add(2);
-        Arrival {
-            header,
-            bits: run.bits,
-            resource_bytes: resource.len() as u32,
-            scope_bytes: scope.len() as u32 + SCOPE_FRAME_BYTES,
-            number: self.runs,
-            first,
-        }
-    }
-
-    #[inline]
-    fn arrive(&mut self, note: &Note, place: u64, arrival: Arrival, span: &[u8]) {
-        let known = self
-            .table
-            .get(place)
-            .is_some_and(|entry| !entry.is_gone() && entry.id == note.id);
-        let number = if known {
-            place
-        } else {
-            match self.place(note, place, arrival, span) {
-                Some(number) => number,
-                None => return,
-            }
-        };
-        self.append(note, number, arrival, span);
-        if note.is_root && self.wait_after_root_ns > 0 {
-            self.root(number);
-        }
-        if self.trace_bytes_max > 0 {
-            self.check_size(number, note.hash);
-        }
-    }
-
-    /// The trace of a span that was not waiting: a new one, or none if it was decided.
-    #[cold]
-    #[inline(never)]
-    fn place(&mut self, note: &Note, place: u64, arrival: Arrival, span: &[u8]) -> Option<u64> {
-        if let Some(number) = self.table.find(note.hash, &note.id) {
-            return Some(number);
-        }
-        // That it is not remembered was seen before, and holds unless traces are decided while a request is taken.
-        let decided = place == LATE || self.trace_bytes_max > 0 || self.span_ingest;
-        if decided && let Some(past) = self.memory.recall(note.hash) {
-            self.late(past, arrival, span);
-            return None;
-        }
-        if self.table.pending() >= self.traces_max && !self.block_on_overflow {
-            self.evict();
-        }
-        self.counters.new_traces += 1;
-        Some(
-            self.table
-                .insert(note.hash, Entry::new(note.id, self.now_ms())),
-        )
-    }
-
-    /// A span whose trace was decided goes the same way.
-    fn late(&mut self, past: Past, arrival: Arrival, span: &[u8]) {
-        let age_ns = self.now_ns.saturating_sub(past.about_ns);
-        self.counters.late_span_ages.add(age_ns);
-        if past.kept {
-            self.counters.late_sampled += 1;
-            self.account.late_kept(1);
-            let mark = Mark {
-                policy: past.policy,
-                late: true,
-            };
-            if let Some(header) = self.headers.get(arrival.header) {
-                self.builder.begin_trace();
-                self.builder.add(header, mark, None, span);
-            }
-        } else {
-            self.counters.late_not_sampled += 1;
-            self.account.late_dropped(1);
-        }
-        // A header that no record names would stay for ever; this one goes with the next segment.
-        self.use_header(arrival.header, 0);
-    }
-
-    /// The current segment uses a header; there is one afterwards, with room for a span of so many bytes.
-    fn use_header(&mut self, header: u32, span_bytes: usize) {
-        let segment = self
-            .log
-            .segment_for(span_bytes, self.table.tail(), self.now_ns);
-        if self.headers.used_in(header, segment) {
-            self.log.note_header(header);
-        }
-    }
-
-    #[inline]
-    fn append(&mut self, note: &Note, number: u64, arrival: Arrival, span: &[u8]) {
-        let stored = if note.stripped {
-            &span[ID_FIELD_BYTES..]
-        } else {
-            span
-        };
-        self.use_header(arrival.header, stored.len());
-        let matcher = match &self.decider {
-            Decider::Policies(program) => program.matcher(),
-            Decider::Group(_, matcher) => matcher,
-        };
-        let Some(entry) = self.table.get_mut(number) else {
-            debug_assert!(false, "the trace was found");
-            return;
-        };
-        let new_resource =
-            entry.spans == 0 || ((entry.mark | 1).wrapping_sub(arrival.first | 1) as i32) < 0;
-        let new_scope = new_resource || entry.mark | 1 != arrival.number | 1;
-        let mut size = (span.len() + 1 + varint_len(span.len() as u64)) as u32;
-        if new_scope {
-            size = size.saturating_add(arrival.scope_bytes);
-        }
-        if new_resource {
-            size = size.saturating_add(arrival.resource_bytes);
-            if self.span_ingest {
-                // Every batch is looked at alone.
-                (entry.bits, entry.start_ns, entry.end_ns) = (0, 0, 0);
-                self.scratch.touched.push(number);
-            }
-        }
-        entry.bytes = entry.bytes.saturating_add(size);
-        entry.mark = arrival.number | entry.mark & 1;
-        entry.head = self
-            .log
-            .append(entry.head, arrival.header, note.stripped, stored);
-        entry.spans += 1;
-        matcher.arrive(entry, note.bits | arrival.bits, note.start_ns, note.end_ns);
-        self.account.arrive(1);
-    }
-
-    /// A root came: its trace is due after the shorter wait, unless it is due before.
-    fn root(&mut self, number: u64) {
-        let due_ns = self.now_ns + self.wait_after_root_ns;
-        let (now_ms, wait_ms) = (self.now_ms(), self.wait_ms);
-        let wait_ns = self.wait_after_root_ns;
-        let Some(entry) = self
-            .table
-            .get_mut(number)
-            .filter(|entry| entry.mark & 1 == 0)
-        else {
-            return;
-        };
-        entry.mark |= 1;
-        let left_ms = wait_ms.saturating_sub(now_ms.wrapping_sub(entry.arrived_ms));
-        if wait_ns < u64::from(left_ms) * 1_000_000 {
-            self.rooted.push_back((due_ns, number));
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Deciding: traces that are due, that are pushed out, too large, or left at the end.
 
+use super::arrive::{restated, threshold_of};
 use super::output::Mark;
 use super::{Decider, Progress, Shard};
 use crate::account::Cause;
@@ -169,6 +170,7 @@ impl Shard {
             },
             late: false,
         };
+        let threshold = threshold_of(&self.decider, self.options.write_threshold, policy);
         self.builder.begin_trace();
         let mut written = 0;
         let addresses = std::mem::take(&mut self.scratch.addresses);
@@ -181,7 +183,9 @@ impl Shard {
                 continue;
             };
             let id = record.stripped.then_some(&entry.id);
-            self.builder.add(header, mark, id, record.span);
+            let unparseable = &mut self.counters.unparseable_tracestates;
+            let span = restated(record.span, threshold, &mut self.scratch.span, unparseable);
+            self.builder.add(header, mark, id, span);
             written += 1;
             if self.builder.bytes() >= self.options.batch_bytes_max as u64 {
                 self.flush();

@@ -12,6 +12,9 @@ const GENERATIONS: usize = 4;
 /// Buckets that a decision may be in; one that is not full ends the search.
 const PROBES: usize = 4;
 
+/// Decisions that are put in their places together.
+const QUEUE: usize = 32;
+
 /// Set in every word that is used.
 const USED: u64 = 1;
 const KEPT: u64 = 2;
@@ -19,9 +22,8 @@ const KEPT: u64 = 2;
 /// No policy: nothing is recorded with late spans.
 const NO_POLICY: u64 = (1 << 15) - 1;
 
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-struct Bucket([u64; WAYS]);
+/// Zero is empty: a generation begins with pages that the system gives out as they are first used.
+type Bucket = [u64; WAYS];
 
 #[derive(Debug, Default)]
 struct Generation {
@@ -50,6 +52,9 @@ pub struct Memory {
     each: u64,
     buckets: usize,
     forgotten: u64,
+    /// Decisions that were not put in their places yet, and when the last of them was made.
+    queue: Vec<(u64, u64)>,
+    queued_ns: u64,
 }
 
 impl Memory {
@@ -65,6 +70,8 @@ impl Memory {
             each,
             buckets: if decisions == 0 { 0 } else { buckets as usize },
             forgotten: 0,
+            queue: Vec::with_capacity(QUEUE),
+            queued_ns: 0,
         }
     }
 
@@ -90,36 +97,63 @@ impl Memory {
         (hash ^ hash >> 40) as usize & (self.buckets - 1)
     }
 
-    /// Remembers a decision.
+    /// Remembers a decision. It is known from [`Memory::flush`] on.
     pub fn remember(&mut self, hash: u64, kept: bool, policy: Option<u16>, now_ns: u64) {
         if self.buckets == 0 {
             return;
         }
+        let policy = policy.map_or(NO_POLICY, u64::from) & NO_POLICY;
+        let word = Memory::fingerprint(hash) | policy << 2 | if kept { KEPT } else { 0 } | USED;
+        self.queue.push((hash, word));
+        self.queued_ns = now_ns;
+        if self.queue.len() == QUEUE {
+            self.flush();
+        }
+    }
+
+    /// Puts what waits in its places: many together, so that their cache misses overlap.
+    pub fn flush(&mut self) {
+        if self.queue.is_empty() {
+            return;
+        }
+        let queue = std::mem::take(&mut self.queue);
+        let buckets = &self.generations[self.newest].buckets;
+        let touch = |hash: u64| buckets.get(self.bucket(hash)).map_or(0, |words| words[0]);
+        let touched = queue.iter().fold(0, |all, (hash, _)| all ^ touch(*hash));
+        std::hint::black_box(touched);
+        for (hash, word) in &queue {
+            self.put(*hash, *word);
+        }
+        self.queue = queue;
+        self.queue.clear();
+    }
+
+    fn put(&mut self, hash: u64, word: u64) {
         if self.generations[self.newest].used >= self.each {
             self.newest = (self.newest + 1) % GENERATIONS;
             let oldest = &mut self.generations[self.newest];
-            oldest.buckets.fill(Bucket([0; WAYS]));
+            oldest.buckets = Vec::new();
             oldest.used = 0;
         }
         let home = self.bucket(hash);
         let mask = self.buckets - 1;
         let generation = &mut self.generations[self.newest];
         if generation.used == 0 {
-            generation.began_ns = now_ns;
-            generation.buckets.resize(mask + 1, Bucket([0; WAYS]));
+            generation.began_ns = self.queued_ns;
+            generation.buckets = vec![[0; WAYS]; mask + 1];
         }
         generation.used += 1;
-        let policy = policy.map_or(NO_POLICY, u64::from) & NO_POLICY;
-        let word = Memory::fingerprint(hash) | policy << 2 | if kept { KEPT } else { 0 } | USED;
         for at in (home..home + PROBES).map(|at| at & mask) {
-            let bucket = &mut generation.buckets[at].0;
-            if let Some(place) = bucket.iter_mut().find(|word| **word == 0) {
+            let words = &mut generation.buckets[at];
+            // They are filled from the first on; counting has no branch that cannot be foreseen.
+            let used: usize = words.iter().map(|word| usize::from(*word != 0)).sum();
+            if let Some(place) = words.get_mut(used) {
                 *place = word;
                 return;
             }
         }
         self.forgotten += 1;
-        generation.buckets[home].0[hash as usize % WAYS] = word;
+        generation.buckets[home][hash as usize % WAYS] = word;
     }
 
     /// What was decided on a trace, if it is still known.
@@ -135,10 +169,16 @@ impl Memory {
         for age in 0..GENERATIONS {
             let generation = &self.generations[(self.newest + GENERATIONS - age) % GENERATIONS];
             for at in (home..home + PROBES).map(|at| at & (self.buckets - 1)) {
-                let Some(Bucket(words)) = generation.buckets.get(at) else {
+                let Some(words) = generation.buckets.get(at) else {
                     break;
                 };
-                if let Some(word) = words.iter().find(is_it) {
+                // Both without a branch for each word.
+                let (mut found, mut full) = (false, true);
+                for word in words {
+                    found |= is_it(&word);
+                    full &= *word != 0;
+                }
+                if found && let Some(word) = words.iter().find(is_it) {
                     let policy = word >> 2 & NO_POLICY;
                     return Some(Past {
                         kept: word & KEPT != 0,
@@ -146,7 +186,7 @@ impl Memory {
                         about_ns: generation.began_ns,
                     });
                 }
-                if words.contains(&0) {
+                if !full {
                     break;
                 }
             }
@@ -168,6 +208,7 @@ mod tests {
         let mut memory = Memory::new(1000);
         for n in 0..10_000 {
             memory.remember(hash(n), n % 3 == 0, (n % 2 == 0).then_some(n as u16), n);
+            memory.flush();
             for known in n.saturating_sub(999)..=n {
                 if known % 97 == 0 {
                     let past = memory.recall(hash(known)).unwrap();

@@ -8,11 +8,13 @@
 //! the shard holds is what it charges the budget with.
 
 mod accept;
+mod arrive;
 mod decide;
 mod intake;
 mod memory;
 mod output;
 mod split;
+mod threshold;
 
 pub use memory::Past;
 pub use output::Batch;
@@ -44,6 +46,8 @@ pub struct Options {
     pub seed: u64,
     /// Record the policy in the scopes of kept spans (`tailsampling.policy`).
     pub record_policy: bool,
+    /// Write the threshold that kept spans were sampled with into their tracestate (`ot=th`), unless there is a stricter one.
+    pub write_threshold: bool,
 }
 
 impl Default for Options {
@@ -55,6 +59,7 @@ impl Default for Options {
             export_bytes_max: 1 << 30,
             seed: 0,
             record_policy: false,
+            write_threshold: false,
         }
     }
 }
@@ -137,6 +142,7 @@ struct Scratch {
     headers: Vec<u32>,
     touched: Vec<u64>,
     hashes: Vec<u64>,
+    span: Vec<u8>,
 }
 
 impl Shard {

@@ -226,7 +226,7 @@ fn copy_scope(scope: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Copies the fields of a message, byte for byte, that are wanted.
-fn copy_fields(message: &[u8], out: &mut Vec<u8>, wanted: impl Fn(u32, Value<'_>) -> bool) {
+pub fn copy_fields(message: &[u8], out: &mut Vec<u8>, wanted: impl Fn(u32, Value<'_>) -> bool) {
     let mut reader = crate::wire::Reader::new(message);
     loop {
         let from = reader.rest();

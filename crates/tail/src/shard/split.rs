@@ -159,7 +159,7 @@ impl<'a> Visitor<'a> for Divide<'a, '_, '_> {
 impl Divide<'_, '_, '_> {
     fn give(&mut self, mut note: Note, message: &[u8]) {
         // Bits of the hash that the index of a shard does not use, so that each fills all of its tables.
-        let part = (note.hash >> 32 & 0xffff) * self.chunks.len() as u64 >> 16;
+        let part = ((note.hash >> 32 & 0xffff) * self.chunks.len() as u64) >> 16;
         let Some(chunk) = self.chunks.get_mut(part as usize) else {
             return;
         };

@@ -15,6 +15,7 @@ use sample::{Assignment, Condition, Expr, VarRef};
 
 use crate::propagation::{Format, tracestate};
 use crate::proto;
+use crate::record::TAPE_NAMES_MAX;
 use crate::sampling::Policy;
 
 /// A name of a span in [`Program::spans`]: a stream has one open span of a name at most.
@@ -57,6 +58,10 @@ pub struct Program {
     pub follows_requests: bool,
     /// `exception`, `exception.type`, `exception.message`.
     pub exception_texts: [TextId; 3],
+    /// Its streams are written down in short until their end decides ([`Program::seal`], [`Tape`]).
+    ///
+    /// [`Tape`]: crate::record::Tape
+    pub is_taped: bool,
 }
 
 /// A context that scopes extract.
@@ -361,6 +366,8 @@ pub struct Finish {
     pub spans: Vec<SpanSlot>,
     /// By name.
     pub contexts: Vec<ContextSlot>,
+    /// The spans as bits, where the program is taped ([`Program::seal`]).
+    pub mask: u64,
 }
 
 impl Finish {
@@ -412,6 +419,27 @@ impl Program {
                 && !scope.finish.is_wide()
                 && scope.finish.contexts.is_empty();
         }
+        self.is_taped = self.can_be_taped();
+        if self.is_taped {
+            for scope in &mut self.scopes {
+                let bits = scope.finish.spans.iter().map(|name| 1 << name);
+                scope.finish.mask = bits.fold(0, |mask, bit: u64| mask | bit);
+            }
+        }
+    }
+
+    /// Its end decides, and nothing asks for the identity of a span before.
+    fn can_be_taped(&self) -> bool {
+        let plain = |link: &Link| link.condition.is_none() && link.attributes.is_empty();
+        let silent = |line: &SpanLine| line.inject.is_none() && line.links.iter().all(plain);
+        let unasked =
+            |scope: &Scope| scope.set_var_ctx.is_empty() && scope.spans.iter().all(silent);
+        !self.policies.is_empty()
+            && !self.follows_requests
+            && !self.require_context
+            && self.contexts.is_empty()
+            && self.spans.len() <= TAPE_NAMES_MAX
+            && self.scopes.iter().all(unasked)
     }
 
     /// The least threshold of its draws: what a trace's flag says before its end. None where no policy decides.

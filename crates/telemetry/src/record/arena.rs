@@ -32,6 +32,7 @@ pub struct Arena {
     bytes: Vec<u8>,
     /// Texts that are read while another is written.
     read: Vec<u8>,
+    is_cut: bool,
 }
 
 /// Memory that an arena keeps between streams at most, in bytes.
@@ -40,12 +41,19 @@ const KEPT_BYTES_MAX: usize = 64 * 1024;
 impl Arena {
     /// Forgets all texts.
     pub fn clear(&mut self) {
+        self.is_cut = false;
         self.bytes.clear();
         for kept in [&mut self.bytes, &mut self.read] {
             if kept.capacity() > KEPT_BYTES_MAX {
                 *kept = Vec::new();
             }
         }
+    }
+
+    /// Whether a text was too much.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// A text's bytes.
@@ -62,6 +70,7 @@ impl Arena {
     #[inline]
     pub fn text(&mut self, text: &[u8]) -> Text {
         if self.bytes.len() + text.len() > TEXT_BYTES_MAX {
+            self.is_cut = true;
             return Text::EMPTY;
         }
         let start = self.bytes.len() as u32;
@@ -80,6 +89,7 @@ impl Arena {
         let len = self.bytes.len().saturating_sub(start);
         if self.bytes.len() > TEXT_BYTES_MAX {
             self.bytes.truncate(start);
+            self.is_cut = true;
             return Text::EMPTY;
         }
         Text {

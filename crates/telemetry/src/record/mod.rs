@@ -8,17 +8,21 @@ mod encode;
 mod log;
 mod outbox;
 mod settle;
+mod tape;
 
 pub use arena::{Arena, Text};
 pub use encode::{Kept, key_value};
 pub use log::Log;
 pub use outbox::{Counts, Outbox};
+pub use tape::{Mark, Run, Start, TAPE_NAMES_MAX, Tape};
 
 use net::Now;
 
 use crate::program::{
-    ContextSlot, Direction, Evaluated, Program, Scope, SpanKind, SpanSlot, StatusCode, TextId,
+    ContextSlot, Direction, Evaluated, Finish, Program, Scope, SpanKind, SpanSlot, StatusCode,
+    TextId,
 };
+use crate::propagation::traceparent;
 use crate::sampler::Sampler;
 use crate::{Ids, SpanContext, SpanId, TraceId, context::SAMPLED};
 
@@ -171,6 +175,10 @@ pub struct Trace {
     /// By name: the place of the open span, plus one.
     open: Vec<u16>,
     contexts: Vec<Option<Extracted>>,
+    /// The span whose context was written last, and its `traceparent` ([`Trace::own`]).
+    injected: Option<(SpanIndex, [u8; traceparent::BYTES])>,
+    /// The identifier of the next trace, where it is known.
+    next_trace: Option<TraceId>,
     /// Spans that were not recorded because there were too many.
     pub spans_dropped: u32,
     /// Log records likewise.
@@ -190,6 +198,8 @@ impl Trace {
         self.open.resize(program.spans.len(), 0);
         self.contexts.clear();
         self.contexts.resize(program.contexts.len(), None);
+        self.injected = None;
+        self.next_trace = None;
         (self.spans_dropped, self.logs_dropped) = (0, 0);
     }
 
@@ -252,6 +262,33 @@ impl Trace {
         place.and_then(Option::take).is_some()
     }
 
+    /// Takes note of a `traceparent` that is written somewhere: it may be read again.
+    pub fn injected(&mut self, span: SpanIndex, traceparent: [u8; traceparent::BYTES]) {
+        self.injected = Some((span, traceparent));
+    }
+
+    /// The context of the fields of W3C where they are, byte for byte, those that were written last: the next scope of a
+    /// chain reads what the one before it wrote, and reading gives what was written.
+    #[must_use]
+    pub fn own(&self, traceparent: &[u8], state: &[u8], baggage: &[u8]) -> Option<Extracted> {
+        let (span, text) = self.injected.as_ref()?;
+        let span = self.spans.get(*span)?;
+        let same = traceparent == text
+            && state == self.arena.get(span.state)
+            && baggage == self.arena.get(span.baggage);
+        same.then_some(Extracted {
+            context: span.context,
+            state: span.state,
+            baggage: span.baggage,
+            direction: Direction::Neither,
+        })
+    }
+
+    /// What the first trace that begins now is called.
+    pub fn name_next_trace(&mut self, id: Option<TraceId>) {
+        self.next_trace = id;
+    }
+
     /// Begins a span. `parent`: none begins a trace. None is given where the stream has too many.
     #[inline]
     pub fn start_span(
@@ -270,7 +307,7 @@ impl Trace {
         let valid = parent.filter(|parent| parent.context.is_valid());
         let trace_id = match &valid {
             Some(parent) => parent.context.trace_id,
-            None => ids.trace_id(),
+            None => self.next_trace.take().unwrap_or_else(|| ids.trace_id()),
         };
         // The baggage of a context without a span is inherited all the same.
         let baggage = parent.map_or(Text::EMPTY, |parent| parent.baggage);
@@ -504,6 +541,25 @@ impl Trace {
         self.open[usize::from(name)] = 0;
         self.spans[place].end_mono_ns = at.mono_ns.max(1);
         true
+    }
+
+    /// Ends the spans that a scope ends.
+    #[inline]
+    pub fn end_spans(&mut self, finish: &Finish, at: Now) {
+        for span in &finish.spans {
+            self.finish(*span, at);
+        }
+        if finish.is_wide() {
+            if finish.all {
+                self.finish_where(None, at);
+            }
+            if finish.requests {
+                self.finish_where(Some(Direction::Request), at);
+            }
+            if finish.responses {
+                self.finish_where(Some(Direction::Response), at);
+            }
+        }
     }
 
     /// Ends every open span of `direction`; of all for none.

@@ -493,7 +493,9 @@ fn a_stream_has_so_many_bytes_of_texts() {
     let half = vec![b'x'; TEXT_BYTES_MAX / 2];
     let (first, second) = (arena.text(&half), arena.text(&half));
     assert_eq!((first.len(), second.len()), (half.len(), half.len()));
+    assert!(!arena.is_cut());
     assert!(arena.text(b"y").is_empty());
+    assert!(arena.is_cut());
     assert!(arena.write(|out| out.push(b'y')).is_empty());
     assert!(
         arena
@@ -503,6 +505,7 @@ fn a_stream_has_so_many_bytes_of_texts() {
     assert_eq!(arena.get(first), half);
     assert_eq!(arena.get(second), half);
     arena.clear();
+    assert!(!arena.is_cut());
     let parts = ["", "a", "", "bc"].map(|part| arena.text(part.as_bytes()));
     let all = arena.edit(parts, |parts, out| {
         out.extend_from_slice(&parts.join(&b'|'))

@@ -1,7 +1,12 @@
 //! Whether texts can be what they are for.
 
-/// A URL with a scheme and a host.
-pub(super) fn check_url(text: &str, tls: bool) -> Result<String, &'static str> {
+use std::net::Ipv6Addr;
+
+/// A URL of a receiver with its scheme, `http` where none is written, or what is wrong with it. `tls`: it is `https` in any case.
+///
+/// # Errors
+/// Why it can be none, to be read after its text.
+pub fn check_url(text: &str, tls: bool) -> Result<String, &'static str> {
     let (scheme, rest) = match text.split_once("://") {
         Some((scheme, rest)) => (scheme.to_ascii_lowercase(), rest),
         None => ("http".to_owned(), text),
@@ -20,6 +25,16 @@ pub(super) fn check_url(text: &str, tls: bool) -> Result<String, &'static str> {
     let printable = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`{}|".contains(&byte);
     if host.is_empty() || !rest.bytes().all(printable) {
         return Err("must name a host, without blanks or control characters");
+    }
+    let bracketed = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    let is_host = match bracketed {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+        None => !host.contains(['[', ']', ':']),
+    };
+    if !is_host {
+        return Err("an IPv6 address stands in brackets");
     }
     if port.is_some_and(|port| port.parse::<u16>().is_err()) {
         return Err("the port must be a number from 0 to 65535");

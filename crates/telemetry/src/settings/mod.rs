@@ -24,6 +24,7 @@ use std::fmt;
 use syntax::yaml;
 
 pub use crate::account::Signal;
+pub use check::check_url;
 pub use exporter::{
     Compression, Encoding, Exporter, Headers, OtlpFile, OtlpGrpc, OtlpHttp, Target, Zipkin,
 };

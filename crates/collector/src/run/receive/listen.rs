@@ -46,7 +46,7 @@ const PING_TIMEOUT: Duration = Duration::from_secs(20);
 /// What a listener serves.
 pub enum Protocol {
     /// OTLP over gRPC.
-    Grpc(GrpcServer),
+    Grpc(Box<GrpcServer>),
     /// OTLP over HTTP.
     Http(Box<OtlpHttpServer>),
 }

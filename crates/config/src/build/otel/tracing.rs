@@ -10,7 +10,7 @@ use crate::tree::Prefix;
 use telemetry::program::http;
 use telemetry::propagation::Format;
 use telemetry::sampling::{Policy, Rule};
-use telemetry::settings::Settings;
+use telemetry::settings::{self, Settings};
 
 /// The id of the filter that the option makes.
 const ID: &str = "tracing";
@@ -29,7 +29,13 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let mut honours_parent = true;
     while !cursor.peek().is_empty() {
         match cursor.take() {
-            "endpoint" => endpoint = Some(cursor.value("a URL")?.to_owned()),
+            "endpoint" => {
+                let url = cursor.value("a URL")?;
+                let fault = |why| cursor.fault(format!("'endpoint' is '{url}': {why}."));
+                settings::check_url(url, false).map_err(fault)?;
+                // As it is: without a scheme gRPC takes it for another thing than HTTP does.
+                endpoint = Some(url.to_owned());
+            }
             "service" => service = Some(cursor.value("a name")?.to_owned()),
             "sample" => {
                 let text = cursor.value("a percentage")?;
@@ -63,8 +69,9 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let by_outcome = !policies.is_empty();
     let files = &build.shared.filter_files;
     let variable = |name: &str| variable(files, name, (&endpoint, &service));
-    let disabled = variable("OTEL_SDK_DISABLED").is_some_and(|value| value == "true");
-    let formats = formats(variable("OTEL_PROPAGATORS").as_deref());
+    let disabled =
+        variable("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    let (formats, unknown) = formats(variable("OTEL_PROPAGATORS").as_deref());
     let sampled = |name: &str| match (name, percent) {
         // All is recorded until the end.
         ("OTEL_TRACES_SAMPLER", _) if by_outcome => Some("always_on".to_owned()),
@@ -75,7 +82,9 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         ("OTEL_TRACES_SAMPLER_ARG", Some(percent)) => Some((percent / 100.0).to_string()),
         _ => variable(name),
     };
-    let (settings, warnings) = Settings::from_environment(&sampled);
+    let (settings, mut warnings) = Settings::from_environment(&sampled);
+    let not_taken = |name: String| format!("OTEL_PROPAGATORS: '{name}' is not taken");
+    warnings.extend(unknown.into_iter().map(not_taken));
     let mut program = http::program();
     program.honours_parent = honours_parent;
     program.policies = policies;
@@ -115,23 +124,27 @@ fn variable(
         .or_else(|| files.variable(name).map(str::to_owned))
 }
 
-/// `OTEL_PROPAGATORS`: the fields of contexts, those of W3C where nothing is said.
-fn formats(names: Option<&str>) -> Vec<Format> {
-    let mut formats = Vec::new();
-    for name in names.unwrap_or("tracecontext").split(',') {
+/// `OTEL_PROPAGATORS`: the fields of contexts, those of W3C where nothing is said; and the names that mean none.
+fn formats(names: Option<&str>) -> (Vec<Format>, Vec<String>) {
+    let (mut formats, mut unknown) = (Vec::new(), Vec::new());
+    let said = names.filter(|names| !names.trim().is_empty());
+    for name in said.unwrap_or("tracecontext").split(',') {
         let format = match name.trim() {
             "tracecontext" | "baggage" => Format::W3c,
             "b3" => Format::B3Single,
             "b3multi" => Format::B3Multi,
             "jaeger" => Format::Jaeger,
-            // `none` and what is not known: nothing.
-            _ => continue,
+            "none" => continue,
+            name => {
+                unknown.push(name.escape_debug().to_string());
+                continue;
+            }
         };
         if !formats.contains(&format) {
             formats.push(format);
         }
     }
-    formats
+    (formats, unknown)
 }
 
 fn policy(name: &str, rule: Rule) -> Policy {

@@ -110,3 +110,49 @@ otel-scope request
     let out = traced("instruments", otel, "no log", &script);
     assert_eq!(out.counters.soft_errors, 2);
 }
+
+#[test]
+fn attributes_of_links_and_log_records() {
+    let otel = "otel-instrumentation i
+ config otel.yml
+ scopes start
+ log 127.0.0.1:514 format priority local0
+otel-scope start
+ span root root
+ span child parent root
+ link root attr of path,sha1
+ log-record info attr on path,sha1 attr n int(1) str(said)
+ otel-event on-frontend-http-request
+";
+    let script = format!(
+        "{}\n{WARNING} attribute 'of' of span 'child' is left out: its value is binary
+         {WARNING} attribute 'on' of a log record of scope 'start' is left out: its value is binary\nnolog",
+        request()
+    );
+    let out = traced("details", otel, "no log", &script);
+    assert_eq!(out.counters.soft_errors, 2);
+}
+
+#[test]
+fn more_text_than_a_stream_may_have() {
+    let long = "x".repeat(1000);
+    let attributes: String = (0..1100)
+        .map(|number| format!(" attribute k{number} str({long})\n"))
+        .collect();
+    let otel = format!(
+        "otel-instrumentation i
+ config otel.yml
+ scopes start
+ log 127.0.0.1:514 format priority local0
+otel-scope start
+ span root root
+{attributes} otel-event on-frontend-http-request
+"
+    );
+    let script = format!(
+        "{}\n{WARNING} texts of a stream are left empty: it has more than 1 MiB of them\nnolog",
+        request()
+    );
+    let out = traced("texts", &otel, "no log", &script);
+    assert_eq!(out.counters.soft_errors, 1);
+}

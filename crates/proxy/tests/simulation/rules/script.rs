@@ -67,8 +67,8 @@ pub fn play(name: &str, lines: &str, script: &str) {
     );
 }
 
-/// Plays a script with a configuration; gives the engine back as it is then.
-pub fn play_running(name: &str, running: Arc<Running>, script: &str) -> Engine {
+/// Plays a script with a configuration; the worker ends then.
+pub fn play_running(name: &str, running: Arc<Running>, script: &str) {
     let shared = Arc::new(Shared::new(&running, 1));
     let engine = Engine::new(running.clone(), shared.clone(), 0, 1);
     let mut driver = SimDriver::new(running.listeners.len());
@@ -96,7 +96,7 @@ pub fn play_running(name: &str, running: Arc<Running>, script: &str) -> Engine {
             .or_else(|| play.driver.faults.first().cloned());
         assert!(checks.is_none(), "{name}: after `{line}`: {checks:?}");
     }
-    play.engine
+    play.engine.finish(&mut play.driver);
 }
 
 /// Bytes as a script writes them.

@@ -5,6 +5,9 @@ use crate::traces::{exported, shown, shown_value, traced};
 const INSTRUMENTATION: &str = "otel-instrumentation i\n config otel.yml\n";
 const GET: &str = "c1 > GET /a?b=c HTTP/1.1|host: h|x-n: 7||";
 const OK: &str = "HTTP/1.1 200 OK|content-length: 2||";
+/// Scopes by name.
+type Scopes<'a> = &'a [(&'a str, &'a str)];
+
 const SERVED: &str = "s1 ok\ns1 <~ GET /a?b=c HTTP/1.1|host: h|x-n: 7|";
 
 /// A served request.
@@ -519,4 +522,123 @@ fn a_stop_ends_all() {
     );
     let out = traced("stop", &otel, "", &script);
     assert_eq!(out.tree(), [">a", "a>b"]);
+}
+
+/// What scopes may do where nothing asks for a span's identity before its end.
+const MANY_THINGS: &[(&str, &str)] = &[
+    (
+        "start",
+        "span root root\n baggage who src\n baggage none req.hdr(none)\n event at e1 src str(:) src_port\n log-record info span root attr a src str(begins)\n otel-event on-stream-start",
+    ),
+    (
+        "side",
+        "span side parent root\n otel-event on-client-session-start",
+    ),
+    (
+        "request",
+        "span child parent side link root link side\n attribute n int(42)\n attribute m method if { path /none }\n attribute m str(else)\n attribute t path str(z)\n event one k1 str(v1)\n event one k2 path\n event two time s int(1700000000) k3 int(3)\n exception Oops message str(boom) attr at int(3) if { path /a }\n exception Never message str(no) if { path /b }\n log-record warn span child str(no) if { path /b }\n log-record error id 7 event happened time s int(1700000001) attr k method method str(yes) if { path /a }\n finish side\n otel-event on-frontend-http-request",
+    ),
+    (
+        "again",
+        "span child\n attribute n int(43)\n span side parent root\n otel-event on-backend-http-request",
+    ),
+    (
+        "answer",
+        "span late parent child kind client\n attribute status status\n span child\n status error str(s) status if { status 400:599 }\n status ok if { status 200 }\n otel-event on-http-response",
+    ),
+    ("done", "finish *req*\n otel-event on-client-session-end"),
+    ("end", "finish *\n otel-event on-stream-stop"),
+];
+
+/// Everything of a life but its random identifiers and what a policy adds.
+fn told(out: &crate::traces::Exported) -> Vec<String> {
+    let name = |id: &[u8]| {
+        let named = out.spans.iter().find(|span| span.span_id == id);
+        named.map_or("-", |span| &span.name).to_owned()
+    };
+    let spans = out.spans.iter().map(|span| {
+        let mut span = span.clone();
+        let parent = name(&span.parent_span_id);
+        let links: Vec<_> = span.links.iter().map(|link| name(&link.span_id)).collect();
+        span.attributes
+            .retain(|pair| pair.key != "tailsampling.policy");
+        span.links.clear();
+        span.trace_state.clear();
+        for id in [
+            &mut span.trace_id,
+            &mut span.span_id,
+            &mut span.parent_span_id,
+        ] {
+            id.clear();
+        }
+        format!("{parent} {links:?} {span:?}")
+    });
+    let logs = out.logs.iter().map(|log| {
+        let mut log = log.clone();
+        let span = name(&log.span_id);
+        (log.trace_id, log.span_id) = (Vec::new(), Vec::new());
+        format!("{span} {log:?}")
+    });
+    spans.chain(logs).collect()
+}
+
+#[test]
+fn a_stream_that_its_end_keeps_is_the_same_as_one_that_nobody_decides_about() {
+    let with = |policy: &str, more: Scopes<'_>, script: &str| {
+        let otel = scopes(&[MANY_THINGS, more].concat());
+        let otel = otel.replace(
+            " config",
+            &format!(" option dontlog-normal\n {policy}\n config"),
+        );
+        traced("tape", &otel, "", script)
+    };
+    let failed = format!("{GET}\n{SERVED}\ns1 > HTTP/1.1 503 No|content-length: 0||\nquiet");
+    let no_parent = (
+        "lost",
+        "span lost parent late\n span last parent root\n otel-event on-http-wait-request",
+    );
+    let stop = (
+        "stop",
+        "span last parent root\n otel-stop if { path /a }\n otel-event on-switching-rules-request",
+    );
+    let binary = (
+        "binary",
+        "span child\n attribute b bin(00ff)\n attribute c int(1)\n otel-event on-http-process-request",
+    );
+    let quiet = (
+        "quiet",
+        "idle-timeout 1s\n span beat parent root\n finish beat\n otel-event on-idle-timeout",
+    );
+    let beats = format!("{GET}\n{SERVED}\nwait 2500\ns1 > {OK}hi\nc1 < {OK}hi\nquiet");
+    let lives: [(Scopes<'_>, &str, u64); 6] = [
+        (&[], &served(), 0),
+        (&[], &failed, 0),
+        (&[no_parent], &served(), 1),
+        (&[stop], &served(), 0),
+        (&[binary], &served(), 1),
+        (&[quiet], &beats, 0),
+    ];
+    let asks = (
+        "asks",
+        "span child\n inject C use-headers\n otel-event on-http-process-request",
+    );
+    assert!(!with("sampling all always", &[asks], &served()).taped);
+    for (more, script, faults) in lives {
+        let (plain, taped) = (
+            with("", more, script),
+            with("sampling all probability 100", more, script),
+        );
+        let dropped = with("sampling none probability 0", more, script);
+        assert!(plain.spans.len() >= 3, "{:?}", plain.tree());
+        assert!(!plain.taped && taped.taped && dropped.taped);
+        assert_eq!(told(&plain), told(&taped), "{more:?}");
+        assert_eq!(plain.account.started(), taped.account.started());
+        assert_eq!(plain.account.started(), dropped.account.started());
+        assert_eq!(dropped.spans.len() + dropped.logs.len(), 0);
+        let lost = dropped.account.lost(telemetry::account::Loss::SampledOut);
+        assert_eq!(lost, dropped.account.started());
+        for out in [&plain, &taped, &dropped] {
+            assert_eq!(out.counters.soft_errors, faults, "{more:?}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 use super::super::{Places, Served, Severity, answer};
 use super::*;
+use crate::serve::Inboxes;
 use config::model::Config;
 use proxy::{Process, Running};
 use std::sync::Arc;
@@ -17,6 +18,7 @@ fn served(level: Level) -> Served {
     Served {
         running: Arc::new(Running::new(config, Process::default())),
         exports: None,
+        workers: Inboxes::default(),
         places: Arc::new(Places::new(1)),
         severity: Severity::Text,
         level,

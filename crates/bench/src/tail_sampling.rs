@@ -1,0 +1,303 @@
+//! `tail-sampling`: what deciding about traces costs a collector: CPU and memory for each span, and what arrives.
+//!
+//! The same traces go to each collector in turn, round after round, as a fresh process each time; what is kept goes to a
+//! receiver of its own process, which counts it. A collector's account is what its sender says was accepted.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use lexopt::{Arg, ValueExt};
+
+use crate::Failure;
+use crate::clock::Deadline;
+use crate::peers::{self, Running, fill};
+use crate::process::Process;
+use crate::sys;
+use crate::tracing::Collector as Receiver;
+use crate::workdir::Workdir;
+
+/// The options.
+pub const HELP: &str = "[OPTIONS]: CPU and memory of a collector for each span that it decides about
+--rounds N         rounds (3)
+--seconds N        length of one run (10)
+--rate N           traces a second; 0: as many as are taken (0)
+--batch N          spans of a request (512)
+--wait N           seconds until a decision (2)
+--threads N        threads of Spangate (1)
+--http             over HTTP, not gRPC
+--subject PATH     the Spangate to measure (beside this program); otelcol is measured too where it is on the PATH";
+
+const TEMPLATE: &str = include_str!("../templates/collector.yaml");
+/// How long the sender may take beside the length of its run.
+const SENDER_PATIENCE: Duration = Duration::from_secs(60);
+/// How often it is looked whether it has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Time to decide and to send what is left at the end.
+const END_PATIENCE: Duration = Duration::from_secs(40);
+
+struct Options {
+    rounds: u32,
+    seconds: u32,
+    rate: u64,
+    batch: u32,
+    wait_s: u32,
+    threads: u32,
+    http: bool,
+    subject: Option<PathBuf>,
+}
+
+/// A collector to be measured.
+struct Subject {
+    name: &'static str,
+    program: PathBuf,
+    /// What stands before `--config`.
+    words: Vec<String>,
+}
+
+/// One run.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sample {
+    sent: u64,
+    accepted: u64,
+    seconds: f64,
+    cpu_us: f64,
+    resident_bytes: u64,
+    kept: u64,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When an option is not understood, or a program is missing or fails.
+pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
+    let options = parse(parser)?;
+    let workdir = Workdir::new("bench-tail-sampling")?;
+    let spangate = peers::installed(options.subject.clone())?
+        .swap_remove(0)
+        .program;
+    let mut subjects = vec![Subject {
+        name: "spangate",
+        program: spangate.clone(),
+        words: vec![
+            "collect".into(),
+            "--threads".into(),
+            options.threads.to_string(),
+        ],
+    }];
+    for name in ["otelcol-contrib", "otelcol"] {
+        if let Some(program) = peers::on_path(name) {
+            subjects.push(Subject {
+                name: "otelcol",
+                program,
+                words: Vec::new(),
+            });
+            break;
+        }
+    }
+    let mut receiver = Receiver::start(workdir.path())?;
+    println!(
+        "Medians of {} rounds of {} s; a decision after {} s, {} spans a request, over {}.\n\
+         cpu: of the whole process, for each accepted span. kept: received behind the collector.\n",
+        options.rounds,
+        options.seconds,
+        options.wait_s,
+        options.batch,
+        if options.http { "HTTP" } else { "gRPC" }
+    );
+    println!(
+        "{:<10}{:>12}{:>12}{:>14}{:>12}{:>12}{:>9}",
+        "collector", "accepted", "refused", "spans/s", "cpu ns", "peak MB", "kept %"
+    );
+    let mut samples: Vec<Vec<Sample>> = subjects.iter().map(|_| Vec::new()).collect();
+    for round in 0..options.rounds {
+        for (subject, samples) in subjects.iter().zip(&mut samples) {
+            eprintln!(
+                "{}: round {} of {}",
+                subject.name,
+                round + 1,
+                options.rounds
+            );
+            let place = (workdir.path(), spangate.as_path());
+            samples.push(sample(&options, subject, place, &mut receiver)?);
+        }
+    }
+    for (subject, samples) in subjects.iter().zip(&samples) {
+        print!("{}", row(subject.name, samples));
+    }
+    Ok(())
+}
+
+fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
+    let mut options = Options {
+        rounds: 3,
+        seconds: 10,
+        rate: 0,
+        batch: 512,
+        wait_s: 2,
+        threads: 1,
+        http: false,
+        subject: None,
+    };
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Arg::Long("rounds") => options.rounds = parser.value()?.parse()?,
+            Arg::Long("seconds") => options.seconds = parser.value()?.parse()?,
+            Arg::Long("rate") => options.rate = parser.value()?.parse()?,
+            Arg::Long("batch") => options.batch = parser.value()?.parse()?,
+            Arg::Long("wait") => options.wait_s = parser.value()?.parse()?,
+            Arg::Long("threads") => options.threads = parser.value()?.parse()?,
+            Arg::Long("http") => options.http = true,
+            Arg::Long("subject") => options.subject = Some(parser.value()?.into()),
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    let numbers = [
+        options.rounds,
+        options.seconds,
+        options.batch,
+        options.wait_s,
+        options.threads,
+    ];
+    if numbers.contains(&0) {
+        return Err("rounds, seconds, batch, wait and threads are at least 1".into());
+    }
+    Ok(options)
+}
+
+fn sample(
+    options: &Options,
+    subject: &Subject,
+    (dir, tracegen): (&Path, &Path),
+    receiver: &mut Receiver,
+) -> Result<Sample, Failure> {
+    let before = receiver.settled()?;
+    let (mut collector, listen) = start(options, subject, dir, receiver.address)?;
+    let used = collector.process.usage();
+    let mut sender = Command::new(tracegen);
+    sender.args(["tracegen", "--quiet", "--retry"]);
+    sender.args(["--duration", &options.seconds.to_string()]);
+    sender.args(["--rate", &options.rate.to_string()]);
+    sender.args(["--batch", &options.batch.to_string()]);
+    sender.args(["--protocol", if options.http { "http" } else { "grpc" }]);
+    sender.args(["--endpoint", &format!("http://{listen}")]);
+    let output = dir.join("tracegen.out");
+    sender.stdout(fs::File::create(&output)?);
+    let mut sender = Process::start(&mut sender)?;
+    let patience = Duration::from_secs(u64::from(options.seconds)) + SENDER_PATIENCE;
+    let deadline = Deadline::after(patience);
+    let mut resident_bytes = 0;
+    while sender.ended().is_none() {
+        if deadline.passed() || sys::interrupted() {
+            return Err("the sender does not end".into());
+        }
+        resident_bytes = resident_bytes.max(collector.process.memory().resident);
+        sys::pause(LOOK_EVERY);
+    }
+    let (sent, accepted, seconds) = report(&fs::read_to_string(&output)?)?;
+    sys::pause(Duration::from_secs(u64::from(options.wait_s) + 1));
+    let (cpu_us, _) = collector.process.usage().since(used);
+    // Everything is decided and sent before it ends.
+    collector
+        .process
+        .end(libc::SIGTERM, END_PATIENCE)
+        .ok_or("the collector does not end")?;
+    let kept = receiver.settled()?.since(before).spans;
+    Ok(Sample {
+        sent,
+        accepted,
+        seconds,
+        cpu_us,
+        resident_bytes,
+        kept,
+    })
+}
+
+fn start(
+    options: &Options,
+    subject: &Subject,
+    dir: &Path,
+    receiver: SocketAddr,
+) -> Result<(Running, SocketAddr), Failure> {
+    let (grpc, http) = (peers::free_address()?, peers::free_address()?);
+    let file = dir.join("collector.yaml");
+    let values: [(&str, &dyn std::fmt::Display); 4] = [
+        ("grpc", &grpc),
+        ("http", &http),
+        ("receiver", &receiver),
+        ("wait", &options.wait_s),
+    ];
+    fs::write(&file, fill(TEMPLATE, &values))?;
+    let mut command = Command::new(&subject.program);
+    command.args(&subject.words).arg("--config").arg(&file);
+    let listen = if options.http { http } else { grpc };
+    let (running, _) = peers::start(subject.name, &mut command, listen, dir)?;
+    Ok((running, listen))
+}
+
+/// What the sender says: spans sent, spans accepted, seconds.
+fn report(text: &str) -> Result<(u64, u64, f64), Failure> {
+    let wrong = || Failure::from(format!("the sender says: {text}"));
+    let mut lines = text.lines();
+    let first = lines.next().ok_or_else(wrong)?;
+    let seconds = first
+        .split(" in ")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next());
+    let second = lines.next().ok_or_else(wrong)?;
+    let mut words = second.split_whitespace();
+    let sent = words.next();
+    let accepted = words.nth(2);
+    match (sent, accepted, seconds) {
+        (Some(sent), Some(accepted), Some(seconds)) => {
+            Ok((sent.parse()?, accepted.parse()?, seconds.parse()?))
+        }
+        _ => Err(wrong()),
+    }
+}
+
+fn row(name: &str, samples: &[Sample]) -> String {
+    let median = |value: fn(&Sample) -> f64| {
+        let mut values: Vec<f64> = samples.iter().map(value).collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().unwrap_or(0.0)
+    };
+    format!(
+        "{name:<10}{:>12.0}{:>12.0}{:>14.0}{:>12.0}{:>12.1}{:>9.2}\n",
+        median(|one| one.accepted as f64),
+        median(|one| (one.sent - one.accepted) as f64),
+        median(|one| one.accepted as f64 / one.seconds),
+        median(|one| one.cpu_us * 1000.0 / one.accepted.max(1) as f64),
+        median(|one| one.resident_bytes as f64 / 1e6),
+        median(|one| one.kept as f64 * 100.0 / one.accepted.max(1) as f64),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sender_is_understood() {
+        let text = "5 traces, 40 spans, 900 bytes in 1.5 s: 26 spans/s\n\
+                    40 sent = 38 accepted + 1 rejected + 1 refused + 0 failed; 0 sent again\n";
+        assert_eq!(report(text).unwrap(), (40, 38, 1.5));
+        assert!(report("x\n").is_err());
+    }
+
+    #[test]
+    fn rows_have_medians() {
+        let sample = |accepted| Sample {
+            sent: accepted,
+            accepted,
+            seconds: 1.0,
+            cpu_us: 1.0,
+            resident_bytes: 1_000_000,
+            kept: 0,
+        };
+        let row = row("x", &[sample(1), sample(30), sample(5)]);
+        assert_eq!(row.split_whitespace().nth(1), Some("5"));
+    }
+}

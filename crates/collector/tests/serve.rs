@@ -1,0 +1,382 @@
+//! Whole collectors, sent to as SDKs send, over real sockets.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+use bytes::Bytes;
+use export::client::{Client, Outcome};
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value};
+use opentelemetry_proto::tonic::resource::v1::Resource;
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Status};
+use prost::Message;
+use spangate_collector::config::source::Outside;
+use spangate_collector::config::{self, Signal};
+use spangate_collector::run::account::Balance;
+use spangate_collector::run::{Collector, Log, Setup};
+use telemetry::settings;
+use tokio::time::Instant;
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A file that is gone with this.
+struct TempFile(PathBuf);
+
+impl TempFile {
+    fn new() -> TempFile {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Relaxed);
+        let name = format!("spangate-collector-{}-{number}", std::process::id());
+        TempFile(std::env::temp_dir().join(name))
+    }
+
+    /// The spans that were written to it, as JSON.
+    fn spans(&self) -> Vec<serde_json::Value> {
+        let text = std::fs::read_to_string(&self.0).unwrap_or_default();
+        let mut spans = Vec::new();
+        for line in text.lines() {
+            let request: serde_json::Value = serde_json::from_str(line).expect("a line of JSON");
+            for resource in request["resourceSpans"].as_array().into_iter().flatten() {
+                for scope in resource["scopeSpans"].as_array().into_iter().flatten() {
+                    spans.extend(scope["spans"].as_array().into_iter().flatten().cloned());
+                }
+            }
+        }
+        spans
+    }
+}
+
+impl Drop for TempFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn start(yaml: &str) -> Collector {
+    let source = format!("yaml:{yaml}");
+    let outside = Outside {
+        variable: &|_| None,
+        read_file: &|path| std::fs::read(path).map_err(|error| error.to_string()),
+    };
+    let config = config::load(&[&source], &config::Options::default(), outside);
+    let config = config.unwrap_or_else(|faults| panic!("{faults:?}"));
+    let setup = Setup {
+        log: Log::new(|_, _| {}),
+        seed: 1,
+        record_policy: false,
+    };
+    Collector::start(&config, setup).unwrap_or_else(|error| panic!("{}", error.0))
+}
+
+/// A collector whose tail of the configuration is given, listening anywhere.
+fn collector(rest: &str) -> Collector {
+    start(&format!(
+        "receivers: {{ otlp: {{ protocols: {{ grpc: {{ endpoint: '127.0.0.1:0' }}, http: {{ endpoint: '127.0.0.1:0' }} }} }} }}\n{rest}"
+    ))
+}
+
+const NO_METRICS: &str = "telemetry: { metrics: { level: none } }";
+
+fn address(collector: &Collector, name: &str) -> String {
+    let addresses = collector.addresses();
+    let found = addresses.iter().find(|(own, _)| own == name);
+    found
+        .and_then(|(_, address)| *address)
+        .expect(name)
+        .to_string()
+}
+
+fn grpc(collector: &Collector) -> Client {
+    let settings = settings::OtlpGrpc {
+        endpoint: format!("http://{}", address(collector, "otlp grpc")),
+        headers: settings::Headers::default(),
+        timeout_ms: 10_000,
+        requests_max: 0,
+        compression: settings::Compression::None,
+        user_agent: None,
+        tls: settings::Tls::default(),
+    };
+    Client::grpc(&settings, settings::Signal::Traces).expect("a client")
+}
+
+fn http(collector: &Collector, compression: settings::Compression) -> Client {
+    let settings = settings::OtlpHttp {
+        endpoint: format!("http://{}/v1/traces", address(collector, "otlp http")),
+        encoding: settings::Encoding::Protobuf,
+        headers: settings::Headers::default(),
+        timeout_ms: 10_000,
+        requests_max: 0,
+        compression,
+        tls: settings::Tls::default(),
+    };
+    Client::http(&settings, settings::Signal::Traces).expect("a client")
+}
+
+/// Two spans of each trace; every tenth trace has failed.
+fn request(first: u64, traces: u64) -> Bytes {
+    let span = |trace: u64, number: u8| Span {
+        trace_id: [&[7; 8][..], &trace.to_be_bytes()].concat(),
+        span_id: [&[number][..], &trace.to_be_bytes()[1..]].concat(),
+        name: format!("span {number}"),
+        start_time_unix_nano: 1,
+        end_time_unix_nano: 2,
+        status: (number == 2 && trace % 10 == 0).then(|| Status {
+            code: 2,
+            message: String::new(),
+        }),
+        attributes: vec![KeyValue {
+            key: "trace".into(),
+            value: Some(AnyValue {
+                value: Some(any_value::Value::IntValue(trace as i64)),
+            }),
+            ..KeyValue::default()
+        }],
+        ..Span::default()
+    };
+    let spans = (first..first + traces).flat_map(|trace| [span(trace, 1), span(trace, 2)]);
+    let request = ExportTraceServiceRequest {
+        resource_spans: vec![ResourceSpans {
+            resource: Some(Resource::default()),
+            scope_spans: vec![ScopeSpans {
+                spans: spans.collect(),
+                ..ScopeSpans::default()
+            }],
+            ..ResourceSpans::default()
+        }],
+    };
+    request.encode_to_vec().into()
+}
+
+async fn send(client: &Client, body: Bytes) -> Outcome {
+    let prepared = client.prepare(vec![body]).expect("a request");
+    client.send(&prepared).await
+}
+
+fn traces(collector: &Collector) -> Balance {
+    collector.view.accounts[Signal::Traces as usize].balance()
+}
+
+async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+const ERRORS: &str =
+    "policies: [ { name: e, type: status_code, status_code: { status_codes: [ERROR] } } ]";
+
+#[tokio::test]
+async fn both_transports_reach_the_same_decision_and_what_is_kept_arrives_whole() {
+    let file = TempFile::new();
+    let sink = collector(&format!(
+        "exporters: {{ file: {{ path: '{}' }} }}\nservice: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], exporters: [file] }} }} }}",
+        file.0.display()
+    ));
+    let sampler = collector(&format!(
+        "processors: {{ tail_sampling: {{ decision_wait: 1s, {ERRORS} }}, batch: {{ timeout: 10ms }} }}\n\
+         exporters: {{ otlp: {{ endpoint: '{}', tls: {{ insecure: true }} }} }}\n\
+         service: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], processors: [tail_sampling, batch], exporters: [otlp] }} }} }}",
+        address(&sink, "otlp grpc")
+    ));
+    let clients = [
+        grpc(&sampler),
+        http(&sampler, settings::Compression::None),
+        http(&sampler, settings::Compression::Gzip),
+    ];
+    for (number, client) in clients.iter().enumerate() {
+        let body = request(1000 * number as u64, 100);
+        let outcome = send(client, body).await;
+        assert!(
+            matches!(outcome, Outcome::Taken { rejected: 0, .. }),
+            "{outcome:?}"
+        );
+    }
+    let balance = traces(&sampler);
+    assert_eq!((balance.accepted, balance.held()), (600, 600));
+    until("the decision", || traces(&sampler).held() == 0).await;
+    let balance = traces(&sampler);
+    assert_eq!((balance.exported, balance.dropped), (60, 540));
+    sampler.end().await;
+    let [balance, ..] = sink.end().await;
+    assert_eq!(
+        (balance.accepted, balance.exported, balance.held()),
+        (60, 60, 0)
+    );
+    let spans = file.spans();
+    assert_eq!(spans.len(), 60);
+    let kept = |span: &serde_json::Value| {
+        let value = &span["attributes"][0]["value"]["intValue"];
+        let text = value
+            .as_str()
+            .map(str::to_owned)
+            .unwrap_or(value.to_string());
+        text.parse::<u64>().expect("a number") % 10 == 0
+    };
+    assert!(spans.iter().all(kept), "{spans:?}");
+}
+
+#[tokio::test]
+async fn what_waits_at_the_end_is_decided_and_sent() {
+    let file = TempFile::new();
+    let sampler = collector(&format!(
+        "processors: {{ tail_sampling: {{ decision_wait: 300s, num_shards: 3, {ERRORS} }} }}\n\
+         exporters: {{ file: {{ path: '{}' }} }}\n\
+         service: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], processors: [tail_sampling], exporters: [file] }} }} }}",
+        file.0.display()
+    ));
+    let client = grpc(&sampler);
+    for number in 0..5 {
+        assert!(matches!(
+            send(&client, request(number * 100, 100)).await,
+            Outcome::Taken { .. }
+        ));
+    }
+    assert_eq!(traces(&sampler).held(), 1000);
+    let [balance, ..] = sampler.end().await;
+    assert_eq!(
+        (balance.exported, balance.dropped, balance.held()),
+        (100, 900, 0)
+    );
+    assert_eq!(file.spans().len(), 100);
+}
+
+#[tokio::test]
+async fn a_dead_back_end_loses_nothing_while_it_may_be_tried_again() {
+    let file = TempFile::new();
+    let sink = collector(&format!(
+        "exporters: {{ file: {{ path: '{}' }} }}\nservice: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], exporters: [file] }} }} }}",
+        file.0.display()
+    ));
+    // A back end that hangs up on the first attempts.
+    let relay = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("an address");
+    let target = relay.local_addr().expect("an address");
+    let sampler = collector(&format!(
+        "exporters: {{ otlphttp: {{ endpoint: 'http://{target}', timeout: 200ms, compression: none, retry_on_failure: {{ initial_interval: 20ms, max_interval: 50ms, max_elapsed_time: 0s }} }} }}\n\
+         service: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], exporters: [otlphttp] }} }} }}",
+    ));
+    let client = grpc(&sampler);
+    for number in 0..10 {
+        assert!(matches!(
+            send(&client, request(number * 10, 10)).await,
+            Outcome::Taken { .. }
+        ));
+    }
+    for _ in 0..5 {
+        drop(relay.accept().await.expect("an attempt"));
+    }
+    assert_eq!(traces(&sampler).held(), 200);
+    // From now on it is a plain relay to the sink.
+    let to = address(&sink, "otlp http");
+    let relaying = tokio::spawn(async move {
+        while let Ok((mut from, _)) = relay.accept().await {
+            let to = to.clone();
+            tokio::spawn(async move {
+                let mut to = tokio::net::TcpStream::connect(to).await.expect("the sink");
+                let _ = tokio::io::copy_bidirectional(&mut from, &mut to).await;
+            });
+        }
+    });
+    until("everything arrives", || traces(&sampler).exported == 200).await;
+    let balance = traces(&sampler);
+    assert_eq!((balance.failed, balance.held()), (0, 0));
+    relaying.abort();
+    sampler.end().await;
+    // At least once: an attempt whose answer came too late may have arrived as well.
+    sink.end().await;
+    assert!(file.spans().len() >= 200);
+}
+
+#[tokio::test]
+async fn without_room_a_request_is_refused_whole_and_says_when() {
+    // Two requests fit the queue of an exporter whose back end does not answer, and one is on its way.
+    let dead = std::net::TcpListener::bind("127.0.0.1:0").expect("an address");
+    let target = dead.local_addr().expect("an address");
+    let full = collector(&format!(
+        "exporters: {{ otlphttp: {{ endpoint: 'http://{target}', timeout: 60s, sending_queue: {{ queue_size: 2, num_consumers: 1 }} }} }}\n\
+         service: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], exporters: [otlphttp] }} }} }}",
+    ));
+    let over_grpc = grpc(&full);
+    let mut taken = 0;
+    let refused = loop {
+        match send(&over_grpc, request(taken * 10, 10)).await {
+            Outcome::Taken { .. } => taken += 1,
+            other => break other,
+        }
+        assert!(taken <= 3, "there is no bound");
+        // Whoever sends takes the first one out.
+        let view = &full.view;
+        until("the first is on its way", || {
+            view.senders[0].2.depth().0 < 2 || taken == 3
+        })
+        .await;
+    };
+    assert_eq!(taken, 3);
+    let Outcome::Busy {
+        after: Some(after), ..
+    } = refused
+    else {
+        panic!("{refused:?}");
+    };
+    assert!(after > Duration::ZERO);
+    let over_http = http(&full, settings::Compression::None);
+    let refused = send(&over_http, request(0, 10)).await;
+    assert!(
+        matches!(refused, Outcome::Busy { after: Some(_), .. }),
+        "{refused:?}"
+    );
+    let balance = traces(&full);
+    assert_eq!(
+        (balance.accepted, balance.refused, balance.held()),
+        (60, 40, 60)
+    );
+}
+
+#[tokio::test]
+async fn what_is_no_request_is_refused_for_good() {
+    let nop = collector(&format!(
+        "exporters: {{ nop: }}\nservice: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], exporters: [nop] }} }} }}"
+    ));
+    for client in [grpc(&nop), http(&nop, settings::Compression::None)] {
+        for body in [&b"garbage"[..], b"\x0a\xff\xff\xff\xff\x0f", &[0xff; 100]] {
+            let outcome = send(
+                &client,
+                Bytes::from_static(b"")
+                    .into_iter()
+                    .chain(body.iter().copied())
+                    .collect(),
+            )
+            .await;
+            assert!(matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
+        }
+        // An empty request is one.
+        assert!(matches!(
+            send(&client, Bytes::new()).await,
+            Outcome::Taken { .. }
+        ));
+    }
+    let balance = traces(&nop);
+    assert_eq!(
+        (balance.accepted, balance.malformed, balance.held()),
+        (0, 6, 0)
+    );
+}
+
+#[tokio::test]
+async fn a_bomb_is_refused_before_it_is_large() {
+    let nop = collector(&format!(
+        "exporters: {{ nop: }}\nservice: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], exporters: [nop] }} }} }}"
+    ));
+    let client = http(&nop, settings::Compression::Gzip);
+    // 64 MiB of zeros take 64 KiB of gzip; 20 MiB are taken.
+    let outcome = send(&client, vec![0; 64 << 20].into()).await;
+    let Outcome::Refused(why) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert!(why.contains("413"), "{why}");
+}

@@ -1,0 +1,139 @@
+//! Streams that their end decides about: what their scopes do is written down in short, and played when it is needed.
+
+use net::Driver;
+use telemetry::program::{Program, Scope, SpanLine};
+use telemetry::record::{Run, Start};
+
+use super::Attached;
+use super::details::{details, link_all, log};
+use super::run::Moment;
+use super::values::{Player, Recorder};
+use crate::engine::{Core, Cx};
+use crate::stream::Stream;
+
+impl Core {
+    /// Writes the spans of a scope down. False where they must be recorded at once: so has been all before them.
+    pub(super) fn tape_spans<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &Stream,
+        attached: &mut Attached,
+        (number, scope): (u32, &Scope),
+        moment: Moment,
+    ) -> bool {
+        let program = &cx.running.config.otel[attached.filter].program;
+        let (direction, at) = moment;
+        let Attached { trace, tape, .. } = attached;
+        let before = tape.mark();
+        let mut write = |line: &SpanLine| {
+            if tape.span(line, direction) == Start::NoParent {
+                return false;
+            }
+            if !line.evaluates {
+                return true;
+            }
+            let fault = self.with_scope(cx, stream, true, |facts| {
+                let mut recorder = Recorder { facts, tape };
+                details(program, trace, line, 0, (&mut recorder, at))
+            });
+            matches!(fault, Some(None))
+        };
+        let written = scope.spans.iter().all(&mut write) && tape.run(number, direction, at, before);
+        if !written {
+            attached.tape.rewind(before);
+            self.play(cx, attached);
+        }
+        written
+    }
+
+    /// Writes the log records of a scope down, whose spans are.
+    pub(super) fn tape_logs<D: Driver>(
+        &mut self,
+        cx: &mut Cx<'_, D>,
+        stream: &Stream,
+        attached: &mut Attached,
+        (number, scope): (u32, &Scope),
+        (_, at): Moment,
+    ) {
+        let least = self.least_severity(cx, attached);
+        let mut faults = Vec::new();
+        let records = self.with_scope(cx, stream, true, |facts| {
+            let Attached { trace, tape, .. } = &mut *attached;
+            let mut recorder = Recorder { facts, tape };
+            let lines = scope.logs.iter().enumerate();
+            let lines = lines.filter(|(_, line)| line.severity >= least);
+            lines
+                .filter_map(|(place, line)| {
+                    let place = (number, place as u32);
+                    let logged = log(trace, line, place, (&mut recorder, at))?;
+                    faults.extend(logged.fault);
+                    Some(())
+                })
+                .count()
+        });
+        if let Some(records) = records {
+            attached.tape.logged(records as u32);
+        }
+        self.log_faults(cx, stream, attached, number, &faults);
+    }
+
+    /// Records below it are not made.
+    pub(super) fn least_severity<D: Driver>(&self, cx: &Cx<'_, D>, attached: &Attached) -> u8 {
+        let export = &cx.running.tracing.filters[attached.filter].export;
+        export.severity_min
+    }
+
+    /// Makes records of what is on the tape; from now on they are made at once.
+    pub(super) fn play<D: Driver>(&mut self, cx: &Cx<'_, D>, attached: &mut Attached) {
+        let program = &cx.running.config.otel[attached.filter].program;
+        let (runs, values, first) = attached.tape.take();
+        attached.trace.name_next_trace(first);
+        for run in &runs {
+            let rest = values.get(run.values as usize..).unwrap_or_default();
+            let mut player = Player(rest.iter());
+            self.play_run(cx, attached, (program, run), &mut player);
+        }
+        attached.tape.give_back(runs, values);
+    }
+
+    fn play_run<D: Driver>(
+        &mut self,
+        cx: &Cx<'_, D>,
+        attached: &mut Attached,
+        (program, run): (&Program, &Run),
+        player: &mut Player<'_>,
+    ) {
+        let scope = &program.scopes[run.scope as usize];
+        let head = cx.running.tracing.filters[attached.filter].head();
+        let least = self.least_severity(cx, attached);
+        let trace = &mut attached.trace;
+        for line in &scope.spans {
+            let open = trace.open_span(line.name);
+            let span = open.or_else(|| {
+                let parent = line.parent.and_then(|of| trace.resolve(of));
+                let ids = &mut self.tracing.ids;
+                let (direction, at) = (run.direction, run.at);
+                trace.start_span(line.name, line.kind, parent, direction, at, (ids, head))
+            });
+            // There is room: a tape holds less than a stream may have.
+            let Some(span) = span else { continue };
+            if line.evaluates {
+                details(program, trace, line, span, (player, run.at));
+            } else {
+                link_all(trace, line, span);
+            }
+        }
+        if run.logs {
+            for (place, line) in scope.logs.iter().enumerate() {
+                if line.severity >= least {
+                    let place = (run.scope, place as u32);
+                    log(trace, line, place, (player, run.at));
+                }
+            }
+        }
+        trace.end_spans(&scope.finish, run.at);
+        if run.stops {
+            trace.finish_where(None, run.at);
+        }
+    }
+}

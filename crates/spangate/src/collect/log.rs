@@ -1,0 +1,122 @@
+//! The collector's own log: lines of text or of JSON.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+
+use collector::config::service::telemetry::{LogLevel, Logs};
+use collector::run::clock::now_unix_ns;
+use collector::run::{Level, Log};
+
+enum Target {
+    Stdout,
+    Stderr,
+    File(File),
+}
+
+/// Opens the log of some settings.
+pub(super) fn open(settings: &Logs) -> Result<Log, String> {
+    let mut targets = Vec::new();
+    for path in &settings.output_paths {
+        targets.push(match path.as_str() {
+            "stdout" => Target::Stdout,
+            "stderr" => Target::Stderr,
+            path => {
+                let opened = OpenOptions::new().create(true).append(true).open(path);
+                Target::File(opened.map_err(|error| format!("{path}: {error}"))?)
+            }
+        });
+    }
+    let (least, json) = (settings.level, settings.json);
+    let fields = settings.initial_fields.clone();
+    let targets = Mutex::new(targets);
+    Ok(Log::new(move |level, text| {
+        if is_below(level, least) {
+            return;
+        }
+        let line = line(level, text, json, &fields);
+        let mut targets = targets.lock().unwrap_or_else(PoisonError::into_inner);
+        for target in targets.iter_mut() {
+            // A log that cannot be written has nowhere to say so.
+            let _ = match target {
+                Target::Stdout => std::io::stdout().write_all(line.as_bytes()),
+                Target::Stderr => std::io::stderr().write_all(line.as_bytes()),
+                Target::File(file) => file.write_all(line.as_bytes()),
+            };
+        }
+    }))
+}
+
+fn is_below(level: Level, least: LogLevel) -> bool {
+    let own = match level {
+        Level::Debug => LogLevel::Debug,
+        Level::Info => LogLevel::Info,
+        Level::Warn => LogLevel::Warn,
+        Level::Error => LogLevel::Error,
+    };
+    own < least
+}
+
+fn line(level: Level, text: &str, json: bool, fields: &[(String, String)]) -> String {
+    let now_ms = now_unix_ns() / 1_000_000;
+    let seconds = format!("{}.{:03}", now_ms / 1000, now_ms % 1000);
+    let level = match level {
+        Level::Debug => "debug",
+        Level::Info => "info",
+        Level::Warn => "warn",
+        Level::Error => "error",
+    };
+    if !json {
+        let fields: String = fields
+            .iter()
+            .map(|(key, value)| format!("\t{key}={value}"))
+            .collect();
+        return format!("{seconds}\t{level}\t{text}{fields}\n");
+    }
+    let mut line = format!(
+        "{{\"level\":\"{level}\",\"ts\":{seconds},\"msg\":{}",
+        quoted(text)
+    );
+    for (key, value) in fields {
+        line.push_str(&format!(",{}:{}", quoted(key), quoted(value)));
+    }
+    line.push_str("}\n");
+    line
+}
+
+/// A text of JSON (RFC 8259 §7).
+fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c < ' ' => out.push_str(&format!("\\u{:04x}", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_json_are_json() {
+        let line = line(
+            Level::Warn,
+            "a \"b\"\n\\",
+            true,
+            &[("k".into(), "v".into())],
+        );
+        let read: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(
+            (&read["msg"], &read["k"]),
+            (&"a \"b\"\n\\".into(), &"v".into())
+        );
+        assert!(read["ts"].is_number() && read["level"] == "warn");
+        assert!(is_below(Level::Info, LogLevel::Warn) && !is_below(Level::Error, LogLevel::Error));
+    }
+}

@@ -1,0 +1,154 @@
+//! The options of `spangate collect`.
+
+use std::ffi::OsString;
+
+pub(super) const USAGE: &str = "\
+usage: spangate collect [validate] --config FILE [--config FILE]... [OPTIONS]
+
+Runs the configuration of an OpenTelemetry Collector. Several files are merged; env:NAME and yaml:TEXT are sources too.
+
+  validate              checks the configuration and exits: 0 good, 1 wrong, 3 a pipeline would not be started
+  --config SOURCE       a file, file:PATH, env:NAME or yaml:TEXT; may be repeated
+  --set KEY=VALUE       sets one value, such as processors.batch.timeout=2s; may be repeated
+  --strict              a pipeline that cannot be started is an error, whatever its signal
+  --drop-part ID        leaves a component out of all pipelines; may be repeated
+  --feature-gates LIST  +processor.tailsamplingprocessor.recordpolicy; others are named and ignored
+  --threads N           threads that serve (as many as there are processors)
+  --documentation       prints the reference of all options of the configuration
+";
+
+/// Most threads that make sense.
+const THREADS_MAX: usize = 256;
+/// Writes the policy that kept a trace into its scopes.
+const RECORD_POLICY: &str = "processor.tailsamplingprocessor.recordpolicy";
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Command {
+    #[default]
+    Run,
+    Validate,
+    Help,
+    Documentation,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Options {
+    pub command: Command,
+    pub sources: Vec<String>,
+    pub strict: bool,
+    pub drop_parts: Vec<String>,
+    pub record_policy: bool,
+    pub threads: usize,
+}
+
+impl Options {
+    pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Options, String> {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut options = Options {
+            threads: processors.min(THREADS_MAX),
+            ..Options::default()
+        };
+        let mut sets = Vec::new();
+        let mut words = arguments.map(|word| word.to_string_lossy().into_owned());
+        while let Some(word) = words.next() {
+            let (name, inline) = match word.split_once('=') {
+                Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
+                _ => (word.as_str(), None),
+            };
+            // As the Collector's, options have one dash or two.
+            let name = name.strip_prefix("--").or_else(|| name.strip_prefix('-'));
+            let mut value = || {
+                let value = inline.clone().or_else(|| words.next());
+                value.ok_or_else(|| format!("{word} needs a value"))
+            };
+            match name {
+                None if word == "validate" => options.command = Command::Validate,
+                Some("config") => options.sources.push(value()?),
+                Some("set") => sets.push(set(&value()?)?),
+                Some("strict") => options.strict = true,
+                Some("drop-part") => options.drop_parts.push(value()?),
+                Some("feature-gates") => options.gates(&value()?),
+                Some("threads") => {
+                    let text = value()?;
+                    let threads = text.parse().ok();
+                    options.threads = threads
+                        .filter(|threads| (1..=THREADS_MAX).contains(threads))
+                        .ok_or_else(|| {
+                            format!("'{text}' is no number of threads from 1 to {THREADS_MAX}")
+                        })?;
+                }
+                Some("help" | "h") => options.command = Command::Help,
+                Some("documentation") => options.command = Command::Documentation,
+                _ => return Err(format!("unknown argument '{word}'")),
+            }
+        }
+        let needs_config = matches!(options.command, Command::Run | Command::Validate);
+        if needs_config && options.sources.is_empty() {
+            return Err("name a configuration with --config".to_owned());
+        }
+        // What is set counts more than every file.
+        options.sources.extend(sets);
+        Ok(options)
+    }
+
+    fn gates(&mut self, list: &str) {
+        for gate in list.split(',').filter(|gate| !gate.is_empty()) {
+            let (is_on, gate) = match gate.split_at(1) {
+                ("-", gate) => (false, gate),
+                ("+", gate) => (true, gate),
+                _ => (true, gate),
+            };
+            match gate {
+                RECORD_POLICY => self.record_policy = is_on,
+                _ => crate::say_error(&format!(
+                    "warning: the feature gate '{gate}' is not known here, and ignored\n"
+                )),
+            }
+        }
+    }
+}
+
+/// `a.b.c=value` as a source.
+fn set(text: &str) -> Result<String, String> {
+    let (path, value) = text
+        .split_once('=')
+        .ok_or_else(|| format!("--set '{text}' needs KEY=VALUE"))?;
+    // The keys of a source may be joined by two colons.
+    Ok(format!("yaml:{}: {value}", path.replace('.', "::")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Options, String> {
+        Options::parse(line.split_whitespace().map(OsString::from))
+    }
+
+    #[test]
+    fn options_are_read() {
+        let options = parsed("--config a.yaml --config=b.yaml --set processors.batch.timeout=2s --strict --threads 3").unwrap();
+        assert_eq!(
+            options.sources,
+            ["a.yaml", "b.yaml", "yaml:processors::batch::timeout: 2s"]
+        );
+        assert!(options.strict && options.threads == 3 && options.command == Command::Run);
+        let options = parsed("validate -config a.yaml --drop-part x/y").unwrap();
+        assert_eq!(
+            (options.command, options.drop_parts.len()),
+            (Command::Validate, 1)
+        );
+        let gates = "--config a --feature-gates=+processor.tailsamplingprocessor.recordpolicy";
+        assert!(parsed(gates).unwrap().record_policy);
+        for wrong in [
+            "",
+            "--config",
+            "run --config a",
+            "--config a --threads 0",
+            "--config a --set x",
+        ] {
+            assert!(parsed(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(parsed("--help").unwrap().command, Command::Help);
+    }
+}

@@ -1,0 +1,35 @@
+//! `spangate tracegen`: a load of traces for whatever takes OTLP.
+
+mod options;
+mod send;
+
+use std::process::ExitCode;
+
+use options::{Command, Options};
+
+/// Runs the command with the arguments behind it.
+pub(crate) fn run(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
+    let options = match Options::parse(arguments) {
+        Ok(options) => options,
+        Err(message) => {
+            crate::say_error(&format!("spangate tracegen: {message}\n{}", options::USAGE));
+            return ExitCode::FAILURE;
+        }
+    };
+    if options.command == Command::Help {
+        crate::say(options::USAGE);
+        return ExitCode::SUCCESS;
+    }
+    let threads = options.workers.clamp(1, options::WORKERS_MAX) as usize;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads.min(std::thread::available_parallelism().map_or(1, usize::from)))
+        .enable_all()
+        .build();
+    match runtime {
+        Ok(runtime) => runtime.block_on(send::run(&options)),
+        Err(error) => {
+            crate::say_error(&format!("spangate tracegen: no runtime: {error}\n"));
+            ExitCode::FAILURE
+        }
+    }
+}

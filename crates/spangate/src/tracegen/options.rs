@@ -1,0 +1,165 @@
+//! The options of `spangate tracegen`.
+
+use std::ffi::OsString;
+use std::str::FromStr;
+use std::time::Duration;
+
+use collector::generate::Shape;
+
+pub(super) const USAGE: &str = "\
+usage: spangate tracegen [OPTIONS]
+
+Sends traces over OTLP, and tells what was taken, refused and lost.
+
+  --endpoint URL         where (http://127.0.0.1:4317; for http its path is added: http://127.0.0.1:4318/v1/traces)
+  --protocol NAME        grpc or http (grpc)
+  --gzip                 compresses requests
+  --insecure-skip-verify takes any certificate of https
+  --rate N               traces a second; 0: as fast as they are taken (0)
+  --workers N            requests at a time (4)
+  --traces N             ends after as many (with neither this nor --duration: until Ctrl-C)
+  --duration SECONDS     ends after so long
+  --retry                sends again what was refused, when the receiver says so; else it is counted as refused
+  --services N           services that spans are of (24)
+  --spans N              spans of a trace (8)
+  --attributes N         attributes of a span (10)
+  --attribute-bytes N    bytes of each (12)
+  --errors PERCENT       traces with a failure (2)
+  --slow PERCENT         slow traces (2)
+  --slow-ms N            milliseconds that those take at least (2000)
+  --batch N              spans of a request (512)
+  --whole-traces         requests of whole traces; else of spans of one service, as SDKs send them
+  --seed N               two runs with the same send the same (1)
+  --quiet                no progress
+";
+
+/// Requests at a time.
+pub(super) const WORKERS_MAX: u32 = 1024;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Command {
+    #[default]
+    Run,
+    Help,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Protocol {
+    #[default]
+    Grpc,
+    Http,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Options {
+    pub command: Command,
+    pub endpoint: Option<String>,
+    pub protocol: Protocol,
+    pub gzip: bool,
+    pub skip_verify: bool,
+    pub rate: f64,
+    pub workers: u32,
+    pub traces: Option<u64>,
+    pub duration: Option<Duration>,
+    pub retry: bool,
+    pub shape: Shape,
+    pub seed: u64,
+    pub quiet: bool,
+}
+
+impl Options {
+    pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Options, String> {
+        let mut options = Options {
+            workers: 4,
+            seed: 1,
+            ..Options::default()
+        };
+        let mut words = arguments.map(|word| word.to_string_lossy().into_owned());
+        while let Some(word) = words.next() {
+            let (name, inline) = match word.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (word.as_str(), None),
+            };
+            let mut value = || {
+                let value = inline.clone().or_else(|| words.next());
+                value.ok_or_else(|| format!("{name} needs a value"))
+            };
+            let shape = &mut options.shape;
+            match name {
+                "--endpoint" => options.endpoint = Some(value()?),
+                "--protocol" => {
+                    options.protocol = match value()?.as_str() {
+                        "grpc" => Protocol::Grpc,
+                        "http" => Protocol::Http,
+                        other => return Err(format!("'{other}' is neither grpc nor http")),
+                    }
+                }
+                "--gzip" => options.gzip = true,
+                "--insecure-skip-verify" => options.skip_verify = true,
+                "--rate" => options.rate = number(name, &value()?, 0.0, 1e9)?,
+                "--workers" => options.workers = number(name, &value()?, 1, WORKERS_MAX)?,
+                "--traces" => options.traces = Some(number(name, &value()?, 1, u64::MAX)?),
+                "--duration" => {
+                    let seconds = number(name, &value()?, 0.001, 1e7)?;
+                    options.duration = Some(Duration::from_secs_f64(seconds));
+                }
+                "--retry" => options.retry = true,
+                "--services" => shape.services = number(name, &value()?, 1, 10_000)?,
+                "--spans" => shape.spans = number(name, &value()?, 1, 10_000)?,
+                "--attributes" => shape.attributes = number(name, &value()?, 0, 1000)?,
+                "--attribute-bytes" => shape.attribute_bytes = number(name, &value()?, 1, 65_536)?,
+                "--errors" => shape.errors_percent = number(name, &value()?, 0.0, 100.0)?,
+                "--slow" => shape.slow_percent = number(name, &value()?, 0.0, 100.0)?,
+                "--slow-ms" => shape.slow_ms = number(name, &value()?, 2, 86_400_000)?,
+                "--batch" => shape.batch_spans = number(name, &value()?, 1, 100_000)?,
+                "--whole-traces" => shape.whole_traces = true,
+                "--seed" => options.seed = number(name, &value()?, 0, u64::MAX)?,
+                "--quiet" => options.quiet = true,
+                "--help" | "-h" => options.command = Command::Help,
+                _ => return Err(format!("unknown argument '{word}'")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn number<N: FromStr + PartialOrd + std::fmt::Display>(
+    name: &str,
+    text: &str,
+    least: N,
+    most: N,
+) -> Result<N, String> {
+    let read = text.parse::<N>().ok();
+    let wrong = || format!("{name} expects a number from {least} to {most}, not '{text}'");
+    read.filter(|value| (&least..=&most).contains(&value))
+        .ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Options, String> {
+        Options::parse(line.split_whitespace().map(OsString::from))
+    }
+
+    #[test]
+    fn options_are_read() {
+        let options =
+            parsed("--protocol=http --rate 2.5 --traces 10 --spans 3 --whole-traces").unwrap();
+        assert_eq!(options.protocol, Protocol::Http);
+        assert_eq!((options.rate, options.traces), (2.5, Some(10)));
+        assert!(options.shape.spans == 3 && options.shape.whole_traces);
+        for wrong in [
+            "x",
+            "--rate",
+            "--rate x",
+            "--rate -1",
+            "--workers 0",
+            "--errors 101",
+            "--protocol udp",
+        ] {
+            assert!(parsed(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! `spangate collect` and `spangate tracegen` as programs.
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use common::Folder;
+
+/// How long a line may take to come.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn spangate(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spangate"));
+    command.args(words).stdin(Stdio::null());
+    command
+}
+
+fn output(words: &[&str]) -> Output {
+    spangate(words).output().expect("it runs")
+}
+
+/// A running collector and what it says.
+struct Running {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+    _folder: Folder,
+}
+
+impl Running {
+    fn start(yaml: &str) -> Running {
+        let folder = Folder::new();
+        let file = folder.write("collector.yaml", yaml);
+        let mut child = spangate(&["collect", "--config", &file])
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let said = child.stderr.take().expect("its standard error");
+        let (send, lines) = mpsc::channel();
+        let _reader = common::spawn(move || {
+            for line in BufReader::new(said).lines().map_while(Result::ok) {
+                if send.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Running {
+            child,
+            lines,
+            _folder: folder,
+        }
+    }
+
+    /// The next line with a text in it.
+    fn line(&self, text: &str) -> String {
+        loop {
+            let line = self.lines.recv_timeout(PATIENCE);
+            let line = line.unwrap_or_else(|_| panic!("no line has '{text}'"));
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    fn address(&self, name: &str) -> String {
+        let line = self.line(&format!("{name} listens on "));
+        line.rsplit(' ').next().expect("an address").to_owned()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const CONFIG: &str = "
+receivers:
+  otlp:
+    protocols:
+      grpc: { endpoint: '127.0.0.1:0' }
+      http: { endpoint: '127.0.0.1:0' }
+processors:
+  tail_sampling:
+    decision_wait: 1s
+    policies:
+      - { name: errors, type: status_code, status_code: { status_codes: [ERROR] } }
+  batch:
+exporters:
+  nop:
+extensions:
+  health_check: { endpoint: '127.0.0.1:0' }
+service:
+  extensions: [health_check]
+  telemetry: { metrics: { readers: [ { pull: { exporter: { prometheus: { host: 127.0.0.1, port: 0 } } } } ] } }
+  pipelines:
+    traces: { receivers: [otlp], processors: [tail_sampling, batch], exporters: [nop] }
+";
+
+/// An answer's body.
+fn get(address: &str, path: &str) -> String {
+    use std::io::{Read, Write};
+    let mut stream = std::net::TcpStream::connect(address).expect("a page");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("a request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    body.to_owned()
+}
+
+#[test]
+fn traces_come_in_are_decided_and_accounted_for() {
+    let mut collector = Running::start(CONFIG);
+    let grpc = collector.address("otlp grpc");
+    let http = collector.address("otlp http");
+    let health = collector.address("health_check");
+    let metrics = collector.address("metrics");
+    for (protocol, address) in [("grpc", &grpc), ("http", &http)] {
+        let endpoint = format!("http://{address}");
+        let sent = output(&[
+            "tracegen",
+            "--quiet",
+            "--protocol",
+            protocol,
+            "--endpoint",
+            &endpoint,
+            "--traces",
+            "500",
+            "--errors",
+            "20",
+            "--batch",
+            "100",
+        ]);
+        let said = String::from_utf8_lossy(&sent.stdout);
+        assert!(sent.status.success(), "{said}");
+        assert!(
+            said.contains("4000 sent = 4000 accepted + 0 rejected"),
+            "{said}"
+        );
+    }
+    assert!(get(&health, "/").contains("Server available"));
+    let page = get(&metrics, "/metrics");
+    assert!(
+        page.contains("otelcol_receiver_accepted_spans 8000\n"),
+        "{page}"
+    );
+    assert!(common::sys::signal(collector.child.id(), libc::SIGTERM));
+    let account = collector.line("8000 accepted");
+    let number = |word: &str| -> u64 {
+        let before = account.split(&format!(" {word}")).next().expect("a number");
+        let digits = before.rsplit(' ').next().expect("a number");
+        digits.parse().expect("a number")
+    };
+    assert_eq!(number("exported") + number("dropped"), 8000, "{account}");
+    // A fifth of the traces has failed; the seed is always the same.
+    assert!((1000..2200).contains(&number("exported")), "{account}");
+    assert!(
+        account.contains("0 failed + 0 rejected + 0 lost at the end + 0 held; 0 refused"),
+        "{account}"
+    );
+    assert!(collector.child.wait().expect("its end").success());
+}
+
+#[test]
+fn configurations_are_judged() {
+    let judged = |yaml: &str| {
+        let folder = Folder::new();
+        let path = folder.write("collector.yaml", yaml);
+        let output = output(&["collect", "validate", "--config", &path]);
+        let said = String::from_utf8_lossy(&output.stderr).replace(&path, "c.yaml");
+        (output.status.code().expect("an exit code"), said)
+    };
+    assert_eq!(judged(CONFIG), (0, String::new()));
+    let (code, said) = judged(&CONFIG.replace("[ERROR]", "[ERR]"));
+    assert_eq!(code, 1, "{said}");
+    assert!(
+        said.starts_with("error: c.yaml:11:") && said.contains("ERR"),
+        "{said}"
+    );
+    let metrics = CONFIG.replace(
+        "  pipelines:\n",
+        "  pipelines:\n    metrics: { receivers: [prometheus], exporters: [nop] }\n",
+    );
+    let metrics = metrics.replace(
+        "processors:\n  tail",
+        "  prometheus: {}\nprocessors:\n  tail",
+    );
+    let (code, said) = judged(&metrics);
+    assert_eq!(code, 3, "{said}");
+    assert!(
+        said.contains("the pipeline 'metrics' is not started"),
+        "{said}"
+    );
+    let (code, said) = judged("receivers: [");
+    assert_eq!(code, 1, "{said}");
+    assert_eq!(output(&["collect"]).status.code(), Some(1));
+    assert_eq!(output(&["collect", "--help"]).status.code(), Some(0));
+}

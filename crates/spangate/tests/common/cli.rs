@@ -1,0 +1,85 @@
+//! The runtime interface, asked about the filters `opentelemetry`.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use super::DEADLINE;
+
+/// Times that [`until`] asks, and how long it pauses.
+const ASKED_MAX: u32 = 2000;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What `flt-otel <line>` answers.
+pub fn ask(path: &Path, line: &str) -> String {
+    let mut stream = UnixStream::connect(path).expect("the socket");
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    stream
+        .write_all(format!("flt-otel {line}\n").as_bytes())
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// Asks until the answer holds a text.
+pub fn until(path: &Path, line: &str, text: &str) -> String {
+    until_holds(path, line, |answer| answer.contains(text))
+}
+
+/// Asks until something holds of the answer.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "workers and exporters go by their own clocks, and nothing tells when they have"
+)]
+pub fn until_holds(path: &Path, line: &str, holds: impl Fn(&str) -> bool) -> String {
+    for _ in 0..ASKED_MAX {
+        let answer = ask(path, line);
+        if holds(&answer) {
+            return answer;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    panic!("in the end: {}", ask(path, line));
+}
+
+/// What `flt-otel status` says of a pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Account {
+    pub started: u64,
+    pub exported: u64,
+    pub lost: u64,
+    /// Records in its queue.
+    pub queued: u64,
+    pub in_flight: u64,
+}
+
+impl Account {
+    /// Of the first pipeline of a signal.
+    pub fn read(status: &str, signal: &str) -> Account {
+        let (_, part) = status
+            .split_once(&format!("pipeline     : {signal} "))
+            .unwrap_or_else(|| panic!("no {signal} in {status}"));
+        let number = |line: &str, after: &str| -> u64 {
+            let line = part.lines().find(|text| text.trim().starts_with(line));
+            let before = line
+                .and_then(|line| line.split_once(after))
+                .map(|two| two.0);
+            let number = before.and_then(|text| text.trim_end().rsplit(' ').next()?.parse().ok());
+            number.unwrap_or_else(|| panic!("no {after:?} in {part}"))
+        };
+        Account {
+            started: number("records ", "started"),
+            exported: number("records ", "exported"),
+            lost: number("records ", "lost"),
+            queued: number("queue ", "of"),
+            in_flight: number("records ", "in flight"),
+        }
+    }
+
+    /// Whether every record is somewhere, and in one place only.
+    pub fn adds_up(&self) -> bool {
+        self.started == self.exported + self.lost + self.queued + self.in_flight
+    }
+}

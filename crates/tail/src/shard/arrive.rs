@@ -1,0 +1,255 @@
+//! Spans arrive at their traces: those that wait, new ones, and those that were decided.
+
+use super::accept::LATE;
+use super::intake::{Intake, Note, Run};
+use super::memory::Past;
+use super::output::Mark;
+use super::threshold::{self, Written};
+use super::{Decider, Shard};
+use crate::store::Entry;
+use crate::store::log::ID_FIELD_BYTES;
+use telemetry::proto::varint_len;
+
+/// Bytes of a scope's key and length, about, as the Collector sizes traces.
+const SCOPE_FRAME_BYTES: u32 = 3;
+
+/// What an arriving span needs of its run.
+#[derive(Clone, Copy)]
+struct Arrival {
+    header: u32,
+    bits: u64,
+    /// Bytes of its fields around spans.
+    resource_bytes: u32,
+    scope_bytes: u32,
+    /// Numbers of this run, and of the first of the same resource.
+    number: u32,
+    first: u32,
+}
+
+impl Shard {
+    /// Takes all that was noted; [`Shard::find`] was called for it.
+    pub(super) fn commit(&mut self, intake: &Intake, bytes: &[u8]) {
+        let places = std::mem::take(&mut self.scratch.places);
+        let mut current: Option<(u32, Arrival)> = None;
+        let mut first = 0;
+        for (note, place) in intake.notes.iter().zip(&places) {
+            let arrival = match current {
+                Some((run, arrival)) if run == note.run => arrival,
+                _ => {
+                    let Some(run) = intake.runs.get(note.run as usize) else {
+                        continue;
+                    };
+                    if run.begins_resource || current.is_none() {
+                        self.decide_touched();
+                        first = self.runs.wrapping_add(2);
+                    }
+                    let arrival = self.begin_run(intake, run, first);
+                    current = Some((note.run, arrival));
+                    arrival
+                }
+            };
+            let from = note.at as usize;
+            let Some(span) = bytes.get(from..from + note.len as usize) else {
+                debug_assert!(false, "a span is where it was noted");
+                continue;
+            };
+            self.arrive(note, *place, arrival, span);
+        }
+        self.decide_touched();
+        self.scratch.places = places;
+        if self.builder.is_full() {
+            self.flush();
+        }
+    }
+
+    fn begin_run(&mut self, intake: &Intake, run: &Run, first: u32) -> Arrival {
+        let (resource, scope) = intake.fields_of(run);
+        let header = match self.headers.find(run.hash, resource, scope) {
+            Some(header) => header,
+            None => self.headers.insert(run.hash, resource, scope, run.bits),
+        };
+        self.runs = self.runs.wrapping_add(2);
+        Arrival {
+            header,
+            bits: run.bits,
+            resource_bytes: resource.len() as u32,
+            scope_bytes: scope.len() as u32 + SCOPE_FRAME_BYTES,
+            number: self.runs,
+            first,
+        }
+    }
+
+    #[inline]
+    fn arrive(&mut self, note: &Note, place: u64, arrival: Arrival, span: &[u8]) {
+        let known = self
+            .table
+            .get(place)
+            .is_some_and(|entry| !entry.is_gone() && entry.id == note.id);
+        let number = if known {
+            place
+        } else {
+            match self.place(note, place, arrival, span) {
+                Some(number) => number,
+                None => return,
+            }
+        };
+        self.append(note, number, arrival, span);
+        if note.is_root && self.wait_after_root_ns > 0 {
+            self.root(number);
+        }
+        if self.trace_bytes_max > 0 {
+            self.check_size(number, note.hash);
+        }
+    }
+
+    /// The trace of a span that was not waiting: a new one, or none if it was decided.
+    #[cold]
+    #[inline(never)]
+    fn place(&mut self, note: &Note, place: u64, arrival: Arrival, span: &[u8]) -> Option<u64> {
+        if let Some(number) = self.table.find(note.hash, &note.id) {
+            return Some(number);
+        }
+        // That it is not remembered was seen before, and holds unless traces are decided while a request is taken.
+        let decided = place == LATE || self.trace_bytes_max > 0 || self.span_ingest;
+        if decided {
+            self.memory.flush();
+        }
+        if decided && let Some(past) = self.memory.recall(note.hash) {
+            self.late(past, arrival, span);
+            return None;
+        }
+        if self.table.pending() >= self.traces_max && !self.block_on_overflow {
+            self.evict();
+        }
+        self.counters.new_traces += 1;
+        Some(
+            self.table
+                .insert(note.hash, Entry::new(note.id, self.now_ms())),
+        )
+    }
+
+    /// A span whose trace was decided goes the same way.
+    fn late(&mut self, past: Past, arrival: Arrival, span: &[u8]) {
+        let age_ns = self.now_ns.saturating_sub(past.about_ns);
+        self.counters.late_span_ages.add(age_ns);
+        if past.kept {
+            self.counters.late_sampled += 1;
+            self.account.late_kept(1);
+            let mark = Mark {
+                policy: past.policy.filter(|_| self.options.record_policy),
+                late: true,
+            };
+            if let Some(header) = self.headers.get(arrival.header) {
+                let threshold =
+                    threshold_of(&self.decider, self.options.write_threshold, past.policy);
+                let unparseable = &mut self.counters.unparseable_tracestates;
+                let span = restated(span, threshold, &mut self.scratch.span, unparseable);
+                self.builder.begin_trace();
+                self.builder.add(header, mark, None, span);
+            }
+        } else {
+            self.counters.late_not_sampled += 1;
+            self.account.late_dropped(1);
+        }
+        // A header that no record names would stay for ever; this one goes with the next segment.
+        self.use_header(arrival.header, 0);
+    }
+
+    /// The current segment uses a header; there is one afterwards, with room for a span of so many bytes.
+    fn use_header(&mut self, header: u32, span_bytes: usize) {
+        let segment = self
+            .log
+            .segment_for(span_bytes, self.table.tail(), self.now_ns);
+        if self.headers.used_in(header, segment) {
+            self.log.note_header(header);
+        }
+    }
+
+    #[inline]
+    fn append(&mut self, note: &Note, number: u64, arrival: Arrival, span: &[u8]) {
+        let stored = if note.stripped {
+            &span[ID_FIELD_BYTES..]
+        } else {
+            span
+        };
+        self.use_header(arrival.header, stored.len());
+        let matcher = match &self.decider {
+            Decider::Policies(program) => program.matcher(),
+            Decider::Group(_, matcher) => matcher,
+        };
+        let Some(entry) = self.table.get_mut(number) else {
+            debug_assert!(false, "the trace was found");
+            return;
+        };
+        let new_resource =
+            entry.spans == 0 || ((entry.mark | 1).wrapping_sub(arrival.first | 1) as i32) < 0;
+        let new_scope = new_resource || entry.mark | 1 != arrival.number | 1;
+        let mut size = (span.len() + 1 + varint_len(span.len() as u64)) as u32;
+        if new_scope {
+            size = size.saturating_add(arrival.scope_bytes);
+        }
+        if new_resource {
+            size = size.saturating_add(arrival.resource_bytes);
+            if self.span_ingest {
+                // Every batch is looked at alone.
+                (entry.bits, entry.start_ns, entry.end_ns) = (0, 0, 0);
+                self.scratch.touched.push(number);
+            }
+        }
+        entry.bytes = entry.bytes.saturating_add(size);
+        entry.mark = arrival.number | entry.mark & 1;
+        entry.head = self
+            .log
+            .append(entry.head, arrival.header, note.stripped, stored);
+        entry.spans += 1;
+        matcher.arrive(entry, note.bits | arrival.bits, note.start_ns, note.end_ns);
+        self.account.arrive(1);
+    }
+
+    /// A root came: its trace is due after the shorter wait, unless it is due before.
+    fn root(&mut self, number: u64) {
+        let due_ns = self.now_ns + self.wait_after_root_ns;
+        let (now_ms, wait_ms) = (self.now_ms(), self.wait_ms);
+        let wait_ns = self.wait_after_root_ns;
+        let Some(entry) = self
+            .table
+            .get_mut(number)
+            .filter(|entry| entry.mark & 1 == 0)
+        else {
+            return;
+        };
+        entry.mark |= 1;
+        let left_ms = wait_ms.saturating_sub(now_ms.wrapping_sub(entry.arrived_ms));
+        if wait_ns < u64::from(left_ms) * 1_000_000 {
+            self.rooted.push_back((due_ns, number));
+        }
+    }
+}
+
+/// The threshold to write into spans that a policy kept; none if none is to be written.
+pub(super) fn threshold_of(decider: &Decider, write: bool, policy: Option<u16>) -> Option<u64> {
+    match decider {
+        Decider::Policies(program) if write => policy.map(|policy| program.threshold(policy)),
+        _ => None,
+    }
+}
+
+/// A span as it leaves: with the threshold, if one is to be written.
+pub(super) fn restated<'s>(
+    span: &'s [u8],
+    threshold: Option<u64>,
+    scratch: &'s mut Vec<u8>,
+    unparseable: &mut u64,
+) -> &'s [u8] {
+    let Some(threshold) = threshold else {
+        return span;
+    };
+    match threshold::write(span, threshold, scratch) {
+        Written::Changed => scratch,
+        Written::Kept => span,
+        Written::Unparseable => {
+            *unparseable += 1;
+            span
+        }
+    }
+}
