@@ -122,7 +122,7 @@ fn request(first: u64, traces: u64) -> Bytes {
         name: format!("span {number}"),
         start_time_unix_nano: 1,
         end_time_unix_nano: 2,
-        status: (number == 2 && trace % 10 == 0).then(|| Status {
+        status: (number == 2 && trace.is_multiple_of(10)).then(|| Status {
             code: 2,
             message: String::new(),
         }),
