@@ -59,8 +59,24 @@ pub struct Generated {
 pub struct Generator {
     shape: Shape,
     random: Ids,
+    models: Vec<Vec<Model>>,
     /// Spans that wait for their request, by service; all under the first for whole traces.
     waiting: Vec<Waiting>,
+}
+
+/// A span of a trace as others like it are copied: only identifiers and times are new.
+#[derive(Debug)]
+struct Model {
+    /// A field of `ScopeSpans`, with its key and length.
+    bytes: Vec<u8>,
+    /// Where in it the trace's identifier is, and behind it the span's.
+    ids_at: usize,
+    has_parent: bool,
+    /// Where the two times are, and what is added to the beginning of the trace.
+    times_at: usize,
+    times_ns: (u64, u64),
+    /// Of the services, from that of the first span on.
+    service: u64,
 }
 
 #[derive(Debug, Default)]
@@ -69,10 +85,15 @@ struct Waiting {
     count: u32,
 }
 
+/// Traces that are made once; all others are copies of them.
+const MODELS: usize = 512;
 const KINDS: [u64; 3] = [2, 3, 1];
 const METHODS: [&str; 4] = ["GET", "POST", "PUT", "DELETE"];
 /// Milliseconds that a trace takes at most where it is not slow.
 const FAST_MS: u64 = 400;
+/// From a trace's identifier to its span's, and from there to the parent's: the bytes, and a key and a length.
+const SPAN_ID_AFTER: usize = 16 + 2;
+const PARENT_AFTER: usize = 8 + 2;
 
 impl Generator {
     /// Two of the same shape and seed make the same requests.
@@ -82,40 +103,48 @@ impl Generator {
             true => 1,
             false => shape.services.max(1),
         };
-        Generator {
+        let mut generator = Generator {
             shape,
             random: Ids::new([seed, 2, 3, 4]),
+            models: Vec::new(),
             waiting: (0..services).map(|_| Waiting::default()).collect(),
-        }
+        };
+        generator.models = (0..MODELS).map(|_| generator.model()).collect();
+        generator
     }
 
     /// Adds a trace that began at `now_ns` (nanoseconds since the UNIX epoch); requests that are full go to `out`.
     pub fn trace(&mut self, now_ns: u64, out: &mut Vec<Generated>) {
         let trace_id = self.random.trace_id().0;
-        let draws = [self.percent(), self.percent()];
-        let (failed, slow) = (
-            draws[0] < self.shape.errors_percent,
-            draws[1] < self.shape.slow_percent,
-        );
-        let lasts_ms = match slow {
-            true => self.shape.slow_ms + 1 + self.random.next_u64() % 1000,
-            false => 1 + self.random.next_u64() % FAST_MS.min(self.shape.slow_ms.max(2) - 1),
-        };
-        let first_service = self.random.next_u64();
-        let mut parent: Option<[u8; 8]> = None;
-        let spans = self.shape.spans.max(1);
-        for number in 0..spans {
-            let span_id = self.random.span_id().0;
-            let service = (first_service.wrapping_add(u64::from(number) / 2))
-                % u64::from(self.shape.services.max(1));
-            // Each is within the one before it.
-            let inset_ns = lasts_ms * 1_000_000 / u64::from(2 * spans + 1) * u64::from(number);
-            let times = (now_ns + inset_ns, now_ns + lasts_ms * 1_000_000 - inset_ns);
-            let is_failed = failed && number + 1 == spans;
-            let span = self.span(&trace_id, &span_id, parent, (number, times, is_failed));
-            self.put(service, &span, out);
-            parent = Some(span_id);
+        let (first_service, number) = (self.random.next_u64(), self.random.next_u64());
+        // Every span has an identifier of its own, and so has its parent.
+        let (mut span_id, step) = (self.random.next_u64(), self.random.next_u64() | 1);
+        let models = std::mem::take(&mut self.models);
+        for model in &models[number as usize % MODELS] {
+            let place = first_service.wrapping_add(model.service) as usize % self.waiting.len();
+            let waiting = &mut self.waiting[place];
+            let start = waiting.spans.len();
+            waiting.spans.extend_from_slice(&model.bytes);
+            waiting.count += 1;
+            let span = &mut waiting.spans[start..];
+            let ids = &mut span[model.ids_at..];
+            ids[..16].copy_from_slice(&trace_id);
+            let parent_id = span_id;
+            span_id = span_id.wrapping_add(step);
+            ids[SPAN_ID_AFTER..][..8].copy_from_slice(&span_id.max(1).to_be_bytes());
+            if model.has_parent {
+                let parent = &mut ids[SPAN_ID_AFTER + PARENT_AFTER..][..8];
+                parent.copy_from_slice(&parent_id.max(1).to_be_bytes());
+            }
+            let times = &mut span[model.times_at..];
+            let (start_ns, end_ns) = model.times_ns;
+            times[..8].copy_from_slice(&(now_ns + start_ns).to_le_bytes());
+            times[9..17].copy_from_slice(&(now_ns + end_ns).to_le_bytes());
+            if !self.shape.whole_traces && waiting.count >= self.shape.batch_spans {
+                self.end(place, out);
+            }
         }
+        self.models = models;
         if self.shape.whole_traces && self.waiting[0].count >= self.shape.batch_spans {
             self.end(0, out);
         }
@@ -132,28 +161,45 @@ impl Generator {
         (self.random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64 * 100.0
     }
 
-    fn span(
-        &mut self,
-        trace_id: &[u8; 16],
-        span_id: &[u8; 8],
-        parent: Option<[u8; 8]>,
-        (number, (start_ns, end_ns), failed): (u32, (u64, u64), bool),
-    ) -> Vec<u8> {
-        let mut out = Vec::with_capacity(512);
-        proto::bytes(&mut out, 1, trace_id);
-        proto::bytes(&mut out, 2, span_id);
-        if let Some(parent) = parent {
-            proto::bytes(&mut out, 4, &parent);
+    /// A trace to be copied.
+    fn model(&mut self) -> Vec<Model> {
+        let draws = [self.percent(), self.percent()];
+        let (failed, slow) = (
+            draws[0] < self.shape.errors_percent,
+            draws[1] < self.shape.slow_percent,
+        );
+        let lasts_ms = match slow {
+            true => self.shape.slow_ms + 1 + self.random.next_u64() % 1000,
+            false => 1 + self.random.next_u64() % FAST_MS.min(self.shape.slow_ms.max(2) - 1),
+        };
+        let spans = self.shape.spans.max(1);
+        let span = |number: u32| {
+            // Each is within the one before it.
+            let inset_ns = lasts_ms * 1_000_000 / u64::from(2 * spans + 1) * u64::from(number);
+            let times_ns = (inset_ns, lasts_ms * 1_000_000 - inset_ns);
+            self.span(number, times_ns, failed && number + 1 == spans)
+        };
+        (0..spans).map(span).collect()
+    }
+
+    fn span(&mut self, number: u32, times_ns: (u64, u64), failed: bool) -> Model {
+        let has_parent = number > 0;
+        let mut span = Vec::with_capacity(512);
+        proto::bytes(&mut span, 1, &[1; 16]);
+        proto::bytes(&mut span, 2, &[1; 8]);
+        if has_parent {
+            proto::bytes(&mut span, 4, &[1; 8]);
         }
         let method = METHODS[self.random.next_u64() as usize % METHODS.len()];
         let name = format!("{method} /resource/{}", number % 16);
-        proto::bytes(&mut out, 5, name.as_bytes());
-        proto::uint(&mut out, 6, KINDS[number as usize % KINDS.len()]);
-        proto::fixed64(&mut out, 7, start_ns);
-        proto::fixed64(&mut out, 8, end_ns.max(start_ns));
-        attribute(&mut out, 9, "http.request.method", method);
+        proto::bytes(&mut span, 5, name.as_bytes());
+        proto::uint(&mut span, 6, KINDS[number as usize % KINDS.len()]);
+        let times_at = span.len() + 1;
+        proto::fixed64(&mut span, 7, 1);
+        proto::fixed64(&mut span, 8, 1);
+        attribute(&mut span, 9, "http.request.method", method);
         let status = if failed { "500" } else { "200" };
-        attribute(&mut out, 9, "http.response.status_code", status);
+        attribute(&mut span, 9, "http.response.status_code", status);
         let bytes = self.shape.attribute_bytes as usize;
         for place in 0..self.shape.attributes {
             let random = self.random.next_u64() % 1000;
@@ -162,30 +208,32 @@ impl Generator {
                 value.push('x');
             }
             value.truncate(bytes.max(1));
-            attribute(&mut out, 9, &format!("attribute.{place}"), &value);
+            attribute(&mut span, 9, &format!("attribute.{place}"), &value);
         }
         if failed {
-            proto::message(&mut out, 15, |out| {
+            proto::message(&mut span, 15, |out| {
                 proto::bytes(out, 2, b"it failed");
                 proto::uint(out, 3, 2);
             });
         }
-        proto::fixed32(&mut out, 16, 0x101);
-        out
-    }
-
-    fn put(&mut self, service: u64, span: &[u8], out: &mut Vec<Generated>) {
-        let place = service as usize % self.waiting.len();
-        proto::bytes(&mut self.waiting[place].spans, 2, span);
-        self.waiting[place].count += 1;
-        if !self.shape.whole_traces && self.waiting[place].count >= self.shape.batch_spans {
-            self.end(place, out);
+        proto::fixed32(&mut span, 16, 0x101);
+        let mut bytes = Vec::with_capacity(span.len() + 4);
+        proto::bytes(&mut bytes, 2, &span);
+        let framed = bytes.len() - span.len();
+        Model {
+            bytes,
+            // Behind the key and the length of the first field.
+            ids_at: framed + 2,
+            has_parent,
+            times_at: framed + times_at,
+            times_ns,
+            service: u64::from(number) / 2,
         }
     }
 
     fn end(&mut self, place: usize, out: &mut Vec<Generated>) {
-        let Waiting { spans, count } = std::mem::take(&mut self.waiting[place]);
-        if count == 0 {
+        let Waiting { spans, count } = &mut self.waiting[place];
+        if *count == 0 {
             return;
         }
         let mut request = Vec::with_capacity(spans.len() + 256);
@@ -196,13 +244,15 @@ impl Generator {
             });
             proto::message(out, 2, |out| {
                 proto::message(out, 1, |out| proto::bytes(out, 1, b"tracegen"));
-                out.extend_from_slice(&spans);
+                out.extend_from_slice(spans);
             });
         });
         out.push(Generated {
             request: request.into(),
-            spans: count.into(),
+            spans: u64::from(*count),
         });
+        spans.clear();
+        *count = 0;
     }
 }
 
@@ -276,6 +326,10 @@ mod tests {
                 assert!(spans.iter().all(|span| span.attributes.len() == 12));
                 let roots = spans.iter().filter(|span| span.parent_span_id.is_empty());
                 assert_eq!(roots.count(), 1);
+                let ids: Vec<_> = spans.iter().map(|span| &span.span_id).collect();
+                let parents = spans.iter().map(|span| &span.parent_span_id);
+                let mut parents = parents.filter(|id| !id.is_empty());
+                assert!(parents.all(|id| ids.contains(&id)));
             }
         }
     }
