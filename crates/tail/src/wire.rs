@@ -44,11 +44,6 @@ impl<'a> Reader<'a> {
         self.rest
     }
 
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.rest.is_empty()
-    }
-
     /// A varint of up to 64 bits.
     #[inline]
     pub fn varint(&mut self) -> Result<u64, Malformed> {
@@ -99,12 +94,6 @@ impl<'a> Reader<'a> {
             }
             _ => false,
         }
-    }
-
-    /// Passes over so many bytes, which are there.
-    #[inline]
-    pub fn skip(&mut self, bytes: usize) {
-        self.rest = self.rest.get(bytes..).unwrap_or_default();
     }
 
     /// The key of the next field.
@@ -207,7 +196,7 @@ mod tests {
             proto::varint(&mut bytes, value);
             let mut reader = Reader::new(&bytes);
             assert_eq!(reader.varint(), Ok(value));
-            assert!(reader.is_empty());
+            assert!(reader.rest().is_empty());
             bytes.pop();
             assert_eq!(Reader::new(&bytes).varint(), Err(Malformed::Truncated));
         }

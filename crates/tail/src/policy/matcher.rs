@@ -13,7 +13,7 @@ use crate::store::Entry;
 #[derive(Debug, Default)]
 pub struct Keys {
     names: Vec<Box<[u8]>>,
-    /// Lengths that there are, those of 63 and more together.
+    /// Lengths that there are, modulo 64.
     lengths: u64,
 }
 
@@ -26,23 +26,14 @@ impl Keys {
         if self.names.len() == KEYS_MAX {
             return None;
         }
-        self.lengths |= length_bit(name);
+        self.lengths |= 1_u64.wrapping_shl(name.len() as u32);
         self.names.push(name.into());
         Some(self.names.len() as u8 - 1)
     }
 
-    #[inline]
     fn find(&self, name: &[u8]) -> Option<usize> {
-        if self.lengths & length_bit(name) == 0 {
-            return None;
-        }
         self.names.iter().position(|known| **known == *name)
     }
-}
-
-#[inline]
-fn length_bit(name: &[u8]) -> u64 {
-    1 << name.len().min(63)
 }
 
 /// The values that a span has for the named attributes: the first of each, as the Collector looks them up.
@@ -80,6 +71,12 @@ impl<'a, 'k> Slots<'a, 'k> {
 
 impl<'a> Spot<'a> for Slots<'a, '_> {
     #[inline]
+    fn lengths(&self) -> u64 {
+        self.keys.lengths
+    }
+
+    // Few attributes come here; it stands apart from the loop that passes over the others.
+    #[inline(never)]
     fn attribute(&mut self, name: &'a [u8], value: &'a [u8]) {
         if let Some(place) = self.keys.find(name)
             && self.set >> place & 1 == 0
@@ -176,6 +173,7 @@ impl Matcher {
         bits
     }
 
+    #[inline]
     fn attribute_bits(&self, slots: &Slots<'_, '_>, on_span: bool) -> u64 {
         let mut bits = 0;
         for (place, bit, test) in &self.tests {

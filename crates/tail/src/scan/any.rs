@@ -37,8 +37,16 @@ pub enum Any<'a> {
 
 impl<'a> Any<'a> {
     /// Reads a message `AnyValue` that was checked. The last kind that is set counts.
+    #[inline]
     #[must_use]
     pub fn read(message: &'a [u8]) -> Any<'a> {
+        match message {
+            [0x0a, len @ 0..0x80, text @ ..] if text.len() == usize::from(*len) => Any::Text(text),
+            _ => Any::read_slowly(message),
+        }
+    }
+
+    fn read_slowly(message: &'a [u8]) -> Any<'a> {
         let mut any = Any::Empty;
         let mut reader = Reader::new(message);
         while let Ok(Some(field)) = reader.field() {

@@ -64,16 +64,26 @@ impl<'a> Span<'a> {
 
 /// Who is told of the attributes of a span while it is read.
 pub trait Spot<'a> {
-    /// An attribute: its key, and its value for [`super::Any::read`].
+    /// Lengths of the keys that it wants, modulo 64, each a bit; all others are only checked.
+    fn lengths(&self) -> u64;
+
+    /// An attribute that it may want: its key, and its value for [`super::Any::read`].
     fn attribute(&mut self, key: &'a [u8], value: &'a [u8]);
 }
 
 /// Attributes are only checked.
 impl<'a> Spot<'a> for () {
+    #[inline]
+    fn lengths(&self) -> u64 {
+        0
+    }
+
+    #[inline]
     fn attribute(&mut self, _: &'a [u8], _: &'a [u8]) {}
 }
 
-/// Reads a span and checks all that is in it.
+/// Reads a span and checks the structure of all that is in it: what passes is well formed at every level, so that no span
+/// of one sender makes a consumer refuse the spans of others that left in the same batch.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -83,66 +93,148 @@ pub fn span<'a>(message: &'a [u8], spot: &mut impl Spot<'a>) -> Result<Span<'a>,
         message,
         ..Span::default()
     };
-    let mut reader = Reader::new(message);
-    while !reader.is_empty() {
-        while let Some((name, value, len)) = short_attribute(reader.rest()) {
-            spot.attribute(name, value);
-            reader.skip(len);
+    let mut rest = beginning(message, &mut span);
+    loop {
+        rest = short_attributes(rest, spot);
+        if rest.is_empty() {
+            return Ok(span);
         }
-        if reader.is_empty() {
-            break;
-        }
-        let key = reader.key()?;
-        match key {
-            ATTRIBUTES => {
-                let (name, value) = attribute(reader.bytes()?)?;
-                spot.attribute(name, value);
-            }
-            0x0a => span.trace_id = trace_id(reader.bytes()?)?,
-            0x12 => span.span_id = span_id(reader.bytes()?)?,
-            0x1a => span.trace_state = reader.bytes()?,
-            0x22 => span.parent_span_id = span_id(reader.bytes()?)?,
-            0x2a => span.name = reader.bytes()?,
-            0x30 => span.kind = reader.varint()? as i32,
-            0x39 => span.start_ns = reader.fixed64()?,
-            0x41 => span.end_ns = reader.fixed64()?,
-            0x7a => status(reader.bytes()?, &mut span.status)?,
-            0x85 => span.flags = reader.fixed32()?,
-            EVENTS => {
-                span.has_events = true;
-                inner(reader.bytes()?, EVENT_ATTRIBUTES)?;
-            }
-            0x6a => link(reader.bytes()?)?,
-            // Counts of what was dropped.
-            0x50 | 0x60 | 0x70 => drop(reader.varint()?),
-            key if key >> 3 <= 16 => return Err(Malformed::WireType),
-            key => drop(reader.value(key)?),
-        }
+        let mut reader = Reader::new(rest);
+        field(&mut reader, &mut span, spot)?;
+        rest = reader.rest();
     }
-    Ok(span)
 }
 
-/// An attribute at the beginning of these bytes, as encoders write most of them: key before value, a text or a small number,
-/// and all lengths in one byte. Gives its key, its value, and the bytes that it takes.
+/// The fields before the attributes, as encoders write them: in the order of their numbers, lengths in one byte. Gives the
+/// bytes after them, from the first field on that is not like that.
 #[inline]
-fn short_attribute(rest: &[u8]) -> Option<(&[u8], &[u8], usize)> {
+fn beginning<'a>(message: &'a [u8], span: &mut Span<'a>) -> &'a [u8] {
+    let mut rest = message;
+    if let Some((ids, after)) = rest.split_first_chunk::<28>()
+        && let [0x0a, 16, trace_id @ .., 0x12, 8, _, _, _, _, _, _, _, _] = ids
+    {
+        span.trace_id = *trace_id;
+        span.span_id = &ids[20..];
+        rest = after;
+    }
+    if let Some((parent, after)) = rest.split_first_chunk::<10>()
+        && let [0x22, 8, id @ ..] = parent
+    {
+        span.parent_span_id = id;
+        rest = after;
+    }
+    if let [0x2a, len @ 0..0x80, after @ ..] = rest
+        && let Some((name, after)) = after.split_at_checked(usize::from(*len))
+    {
+        span.name = name;
+        rest = after;
+    }
+    if let Some((times, after)) = rest.split_first_chunk::<20>()
+        && let [0x30, kind @ 0..0x80, 0x39, times @ ..] = times
+        && let Some((start, [0x41, end @ ..])) = times.split_first_chunk::<8>()
+        && let Some(end) = end.first_chunk()
+    {
+        span.kind = i32::from(*kind);
+        span.start_ns = u64::from_le_bytes(*start);
+        span.end_ns = u64::from_le_bytes(*end);
+        rest = after;
+    }
+    rest
+}
+
+/// Any field, wherever it stands.
+#[inline]
+fn field<'a>(
+    reader: &mut Reader<'a>,
+    span: &mut Span<'a>,
+    spot: &mut impl Spot<'a>,
+) -> Result<(), Malformed> {
+    match reader.key()? {
+        ATTRIBUTES => {
+            let (name, value) = attribute(reader.bytes()?)?;
+            if is_among(spot.lengths(), name.len()) {
+                spot.attribute(name, value);
+            }
+        }
+        0x0a => span.trace_id = trace_id(reader.bytes()?)?,
+        0x12 => span.span_id = span_id(reader.bytes()?)?,
+        0x1a => span.trace_state = reader.bytes()?,
+        0x22 => span.parent_span_id = span_id(reader.bytes()?)?,
+        0x2a => span.name = reader.bytes()?,
+        0x30 => span.kind = reader.varint()? as i32,
+        0x39 => span.start_ns = reader.fixed64()?,
+        0x41 => span.end_ns = reader.fixed64()?,
+        0x7a => status(reader.bytes()?, &mut span.status)?,
+        0x85 => span.flags = reader.fixed32()?,
+        EVENTS => {
+            span.has_events = true;
+            inner(reader.bytes()?, EVENT_ATTRIBUTES)?;
+        }
+        0x6a => link(reader.bytes()?)?,
+        // Counts of what was dropped.
+        0x50 | 0x60 | 0x70 => drop(reader.varint()?),
+        key if key >> 3 <= 16 => return Err(Malformed::WireType),
+        key => drop(reader.value(key)?),
+    }
+    Ok(())
+}
+
+/// Whether a set of lengths has this one.
+#[inline]
+fn is_among(lengths: u64, len: usize) -> bool {
+    lengths.wrapping_shr(len as u32) & 1 == 1
+}
+
+/// Passes over attributes that are written as encoders write most of them: key before value, a text or a small number, and
+/// all lengths in one byte. Gives the bytes from the first field on that is not like that. It stands alone so that all that
+/// the loop needs fits in registers.
+#[inline(never)]
+fn short_attributes<'a>(mut rest: &'a [u8], spot: &mut impl Spot<'a>) -> &'a [u8] {
+    let lengths = spot.lengths();
     // Four bytes at once: the attribute's key and length, the key of its first field and its length.
-    let head = u32::from_le_bytes(*rest.first_chunk()?);
-    if head & 0x80ff_80ff != 0x000a_004a {
-        return None;
+    while let Some(head) = rest.first_chunk() {
+        let head = u32::from_le_bytes(*head);
+        if head & 0x80ff_80ff != 0x000a_004a {
+            break;
+        }
+        let Some((attribute, after)) = rest.split_at_checked(2 + (head >> 8 & 0x7f) as usize)
+        else {
+            break;
+        };
+        let key_len = (head >> 24) as usize;
+        let Some(value) = attribute.get(4 + key_len..) else {
+            break;
+        };
+        if !is_short_value(value) {
+            break;
+        }
+        if is_among(lengths, key_len) {
+            spot.attribute(&attribute[4..4 + key_len], &value[2..]);
+        }
+        rest = after;
     }
-    let end = 2 + (head >> 8 & 0x7f) as usize;
-    let (key, tail) = rest.get(4..end)?.split_at_checked((head >> 24) as usize)?;
-    // And four again: the value's key and length, the key of its text and the length of that.
-    let four = tail
-        .first_chunk()
-        .map_or(0, |four| u32::from_le_bytes(*four));
-    let len = tail.len() as u32;
-    let text = 0x000a_0012 | len.wrapping_sub(2) << 8 | len.wrapping_sub(4) << 24;
-    if four == text || is_number(tail) {
-        return Some((key, &tail[2..], end));
+    rest
+}
+
+/// A field `KeyValue.value` of less than 128 bytes that is a text, a boolean or an integer, and nothing else.
+#[inline(always)]
+fn is_short_value(field: &[u8]) -> bool {
+    // Four bytes again: the field's key and length, the key of its text and the length of that.
+    let Some(four) = field.first_chunk() else {
+        return false;
+    };
+    let four = u32::from_le_bytes(*four);
+    let len = field.len() as u32;
+    // `0x12, len - 2, 0x0a, len - 4`; lengths are 4 to 127, so that no byte of it is carried over to the next.
+    let text = 0x000a_0012 + len * 0x0100_0100 - 0x0400_0200;
+    if four == text {
+        return true;
     }
-    None
+    match field {
+        [_, _, _, _] => four & 0x80f7_ffff == 0x0010_0212,
+        [_, _, _, _, last] => four & 0x80f7_ffff == 0x8010_0312 && *last < 0x80,
+        _ => is_number(field),
+    }
 }
 
 /// A field `KeyValue.value` that is a boolean or an integer, and nothing else.

@@ -19,6 +19,10 @@ struct Notes {
 struct Count(usize);
 
 impl<'a> Spot<'a> for Count {
+    fn lengths(&self) -> u64 {
+        u64::MAX
+    }
+
     fn attribute(&mut self, _: &'a [u8], _: &'a [u8]) {
         self.0 += 1;
     }

@@ -24,6 +24,8 @@ struct Arrival {
     /// Numbers of this run, and of the first of the same resource.
     number: u32,
     first: u32,
+    /// The segment that is known to use the header.
+    segment: Option<u32>,
 }
 
 impl Shard {
@@ -33,8 +35,8 @@ impl Shard {
         let mut current: Option<(u32, Arrival)> = None;
         let mut first = 0;
         for (note, place) in intake.notes.iter().zip(&places) {
-            let arrival = match current {
-                Some((run, arrival)) if run == note.run => arrival,
+            let arrival = match &mut current {
+                Some((run, arrival)) if *run == note.run => arrival,
                 _ => {
                     let Some(run) = intake.runs.get(note.run as usize) else {
                         continue;
@@ -44,8 +46,7 @@ impl Shard {
                         first = self.runs.wrapping_add(2);
                     }
                     let arrival = self.begin_run(intake, run, first);
-                    current = Some((note.run, arrival));
-                    arrival
+                    &mut current.insert((note.run, arrival)).1
                 }
             };
             let from = note.at as usize;
@@ -76,11 +77,12 @@ impl Shard {
             scope_bytes: scope.len() as u32 + SCOPE_FRAME_BYTES,
             number: self.runs,
             first,
+            segment: None,
         }
     }
 
     #[inline]
-    fn arrive(&mut self, note: &Note, place: u64, arrival: Arrival, span: &[u8]) {
+    fn arrive(&mut self, note: &Note, place: u64, arrival: &mut Arrival, span: &[u8]) {
         let known = self
             .table
             .get(place)
@@ -88,7 +90,7 @@ impl Shard {
         let number = if known {
             place
         } else {
-            match self.place(note, place, arrival, span) {
+            match self.place(note, place, *arrival, span) {
                 Some(number) => number,
                 None => return,
             }
@@ -166,13 +168,19 @@ impl Shard {
     }
 
     #[inline]
-    fn append(&mut self, note: &Note, number: u64, arrival: Arrival, span: &[u8]) {
+    fn append(&mut self, note: &Note, number: u64, arrival: &mut Arrival, span: &[u8]) {
         let stored = if note.stripped {
             &span[ID_FIELD_BYTES..]
         } else {
             span
         };
-        self.use_header(arrival.header, stored.len());
+        let segment = self
+            .log
+            .segment_for(stored.len(), self.table.tail(), self.now_ns);
+        if arrival.segment != Some(segment) {
+            arrival.segment = Some(segment);
+            self.use_header(arrival.header, stored.len());
+        }
         let matcher = match &self.decider {
             Decider::Policies(program) => program.matcher(),
             Decider::Group(_, matcher) => matcher,

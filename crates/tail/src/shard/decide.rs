@@ -10,43 +10,87 @@ use crate::store::Entry;
 use crate::store::log::NONE;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+/// Traces that are decided together.
+const GROUP: usize = 32;
+
 impl Shard {
-    /// Decides on traces that are due, at most `traces_max` of them, and gives back what they held. Call it every few
-    /// milliseconds, and again soon if there is more.
+    /// Decides on traces that are due, at most `traces_max` of them and about [`Options::tick_spans_max`] kept spans, and
+    /// gives back what they held. Call it every few milliseconds, and again soon if there is more.
+    ///
+    /// [`Options::tick_spans_max`]: super::Options::tick_spans_max
     pub fn tick(&mut self, now_ns: u64, traces_max: u64) -> Progress {
         self.clock(now_ns);
-        let mut progress = Progress::default();
-        while let Some(number) = self.due() {
-            if progress.traces >= traces_max || self.is_congested() {
-                progress.more = true;
-                break;
-            }
-            self.settle_due(number);
-            progress.traces += 1;
-        }
-        self.end(progress)
+        self.work(traces_max, Shard::due)
     }
 
-    /// Decides on all traces that wait, or drops them if that is how it is set; at most `traces_max` of them. Call it until
-    /// there are no more, after the last request.
+    /// Decides on all traces that wait, or drops them if that is how it is set; as much of them as [`Shard::tick`] does.
+    /// Call it until there are no more, after the last request.
     pub fn shutdown(&mut self, now_ns: u64, traces_max: u64) -> Progress {
         self.clock(now_ns);
+        if !self.drop_pending_on_shutdown {
+            return self.work(traces_max, |shard| {
+                shard.table.oldest().map(|(number, _)| number)
+            });
+        }
         let mut progress = Progress::default();
         while let Some((number, _)) = self.table.oldest() {
-            if progress.traces >= traces_max
-                || !self.drop_pending_on_shutdown && self.is_congested()
-            {
+            if progress.traces >= traces_max {
                 progress.more = true;
                 break;
             }
-            if !self.drop_pending_on_shutdown {
-                self.settle_due(number);
-            } else if let Some((entry, _)) = self.take(number) {
+            if let Some((entry, _)) = self.take(number) {
                 self.account.lose(Cause::Shutdown, entry.spans.into());
             }
             progress.traces += 1;
         }
         self.end(progress)
+    }
+
+    /// Decides on the traces that `next` gives, in groups.
+    fn work(&mut self, traces_max: u64, next: impl Fn(&mut Shard) -> Option<u64>) -> Progress {
+        let mut progress = Progress::default();
+        let spans_end = self
+            .account
+            .in_export
+            .saturating_add(self.options.tick_spans_max);
+        while next(self).is_some() {
+            let left = traces_max - progress.traces;
+            if left == 0 || self.account.in_export >= spans_end || self.is_congested() {
+                progress.more = true;
+                break;
+            }
+            self.table.touch(GROUP, self.options.seed);
+            progress.traces += self.settle_group(left.min(GROUP as u64), &next);
+        }
+        self.end(progress)
+    }
+
+    /// Decides on a group of traces, each as a whole; gives how many there were. All are decided before any is written, so
+    /// that the cache misses of one step overlap.
+    fn settle_group(&mut self, most: u64, next: impl Fn(&mut Shard) -> Option<u64>) -> u64 {
+        let mut group = std::mem::take(&mut self.scratch.group);
+        group.clear();
+        while (group.len() as u64) < most
+            && let Some(number) = next(self)
+        {
+            let Some((entry, hash)) = self.take(number) else {
+                debug_assert!(false, "a trace that is due waits");
+                break;
+            };
+            let decision = self.decide(&entry);
+            group.push((entry, hash, decision));
+        }
+        let kept = group
+            .iter()
+            .filter(|(_, _, decision)| decision.fate == Fate::Sampled);
+        let touched = kept.fold(0, |all, (entry, ..)| all ^ self.log.touch(entry.head));
+        std::hint::black_box(touched);
+        for (entry, hash, decision) in &group {
+            self.conclude(entry, *hash, *decision);
+        }
+        let traces = group.len() as u64;
+        self.scratch.group = group;
+        traces
     }
 
     fn end(&mut self, progress: Progress) -> Progress {
@@ -103,23 +147,18 @@ impl Shard {
         Some((entry, hash))
     }
 
-    /// Decides on a trace as a whole.
-    fn settle_due(&mut self, number: u64) {
-        let Some((entry, hash)) = self.take(number) else {
-            return;
-        };
-        let decision = match &mut self.decider {
+    fn decide(&mut self, entry: &Entry) -> Decision {
+        match &mut self.decider {
             Decider::Policies(_) if self.span_ingest => Decision {
                 fate: Fate::NotSampled,
                 policy: None,
             },
-            Decider::Policies(program) => program.decide(&trace(&entry), self.now_ns),
+            Decider::Policies(program) => program.decide(&trace(entry), self.now_ns),
             Decider::Group(..) => Decision {
                 fate: Fate::Sampled,
                 policy: None,
             },
-        };
-        self.conclude(&entry, hash, decision);
+        }
     }
 
     fn conclude(&mut self, entry: &Entry, hash: u64, decision: Decision) {

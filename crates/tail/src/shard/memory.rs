@@ -94,7 +94,7 @@ impl Memory {
 
     fn bucket(&self, hash: u64) -> usize {
         // The low bits, which the fingerprint does not have, and some others.
-        (hash ^ hash >> 40) as usize & (self.buckets - 1)
+        (hash ^ hash >> 40) as usize & self.buckets.wrapping_sub(1)
     }
 
     /// Remembers a decision. It is known from [`Memory::flush`] on.
@@ -154,6 +154,18 @@ impl Memory {
         }
         self.forgotten += 1;
         generation.buckets[home][hash as usize % WAYS] = word;
+    }
+
+    /// Reads what [`Memory::recall`] will, so that the cache misses of many traces overlap.
+    #[inline]
+    #[must_use]
+    pub fn touch(&self, hash: u64) -> u64 {
+        let home = self.bucket(hash);
+        let word =
+            |generation: &Generation| generation.buckets.get(home).map_or(0, |words| words[0]);
+        self.generations
+            .iter()
+            .fold(0, |all, generation| all ^ word(generation))
     }
 
     /// What was decided on a trace, if it is still known.

@@ -21,10 +21,10 @@ pub use output::Batch;
 pub use split::{Chunk, Splitter};
 
 use crate::account::{Account, Cause, Counters};
-use crate::policy::{Matcher, Program, Refusal};
+use crate::policy::{Decision, Matcher, Program, Refusal};
 use crate::scan::{Malformed, Scanner};
 use crate::settings::{Emit, GroupByTrace, Strategy, TailSampling};
-use crate::store::{Budget, Headers, Log, Refused, Table};
+use crate::store::{Budget, Entry, Headers, Log, Refused, Table};
 use intake::Intake;
 use memory::Memory;
 use output::Builder;
@@ -42,6 +42,8 @@ pub struct Options {
     pub batch_bytes_max: usize,
     /// Bytes of kept spans that are not settled yet, from where on no more traces are decided.
     pub export_bytes_max: u64,
+    /// Kept spans that a tick writes, about, so that it takes no more than a few milliseconds; a trace is not divided.
+    pub tick_spans_max: u64,
     /// Secret of the hashes.
     pub seed: u64,
     /// Record the policy in the scopes of kept spans (`tailsampling.policy`).
@@ -57,6 +59,7 @@ impl Default for Options {
             batch_spans_max: 8192,
             batch_bytes_max: 3 << 20,
             export_bytes_max: 1 << 30,
+            tick_spans_max: 8192,
             seed: 0,
             record_policy: false,
             write_threshold: false,
@@ -85,7 +88,7 @@ pub enum Rejected {
 pub struct Progress {
     /// Traces that were decided.
     pub traces: u64,
-    /// More are due: the work was used up, or too much waits for the exporter.
+    /// More are due: the work of one tick was used up, or too much waits for the exporter.
     pub more: bool,
 }
 
@@ -142,6 +145,8 @@ struct Scratch {
     headers: Vec<u32>,
     touched: Vec<u64>,
     hashes: Vec<u64>,
+    /// Traces that are decided together.
+    group: Vec<(Entry, u64, Decision)>,
     span: Vec<u8>,
 }
 

@@ -79,6 +79,15 @@ impl Index {
         None
     }
 
+    /// Reads the place of a hash, so that it is near when it is used.
+    #[inline]
+    pub fn touch(&self, hash: u64) -> u64 {
+        let table = &self.tables[(hash >> 56) as usize];
+        let mask = table.words.len().wrapping_sub(1);
+        let word = table.words.get(hash as usize & mask);
+        word.copied().unwrap_or_default()
+    }
+
     /// Adds a number.
     pub fn insert(&mut self, hash: u64, number: u32) {
         let table = &mut self.tables[(hash >> 56) as usize];

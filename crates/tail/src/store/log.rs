@@ -194,6 +194,16 @@ impl Log {
         })
     }
 
+    /// Reads a byte of a record, so that the rest of it is near when it is read.
+    #[inline]
+    #[must_use]
+    pub fn touch(&self, address: u64) -> u8 {
+        let number = ((address >> 32) as u32).wrapping_sub(self.first);
+        let segment = self.segments.get(number as usize);
+        let byte = segment.and_then(|segment| segment.data.get(address as u32 as usize));
+        byte.copied().unwrap_or_default()
+    }
+
     /// Gives back the oldest segment, if all traces below `decided` are decided and none of its records is needed any
     /// more: its number, and the headers that it used are put in `headers`.
     pub fn release(&mut self, decided: u64, headers: &mut Vec<u32>) -> Option<u32> {

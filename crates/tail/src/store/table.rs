@@ -5,6 +5,7 @@
 use super::index::Index;
 use super::log::NONE;
 use std::collections::VecDeque;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Entries of a page.
 const PAGE_ENTRIES: usize = 1024;
@@ -61,11 +62,20 @@ impl Entry {
     }
 }
 
+/// Its length is known, so that no place in it has to be checked.
+type Page = Box<[Entry; PAGE_ENTRIES]>;
+
+fn fresh_page() -> Page {
+    // Made where it is to be: an array would be made on the stack first.
+    let page = vec![Entry::new([0; 16], 0); PAGE_ENTRIES].try_into();
+    page.unwrap_or_else(|_| unreachable!("it has that many entries"))
+}
+
 /// Entries and their index.
 #[derive(Debug, Default)]
 pub struct Table {
-    pages: VecDeque<Box<[Entry]>>,
-    pool: Vec<Box<[Entry]>>,
+    pages: VecDeque<Page>,
+    pool: Vec<Page>,
     /// Number of the oldest entry; the pages begin with its page.
     head: u64,
     /// Number of the next.
@@ -159,8 +169,7 @@ impl Table {
         let base = self.head / PAGE_ENTRIES as u64;
         if number / PAGE_ENTRIES as u64 - base == self.pages.len() as u64 {
             let page = self.pool.pop();
-            let fresh = || vec![Entry::new([0; 16], 0); PAGE_ENTRIES].into();
-            self.pages.push_back(page.unwrap_or_else(fresh));
+            self.pages.push_back(page.unwrap_or_else(fresh_page));
         }
         self.tail += 1;
         self.pending += 1;
@@ -199,6 +208,16 @@ impl Table {
             }
         }
         None
+    }
+
+    /// Reads what removing the oldest `traces` will need, so that the cache misses overlap; `seed` is that of the hashes.
+    pub fn touch(&self, traces: usize, seed: u64) {
+        let oldest = (self.head..self.tail).take(traces);
+        let words = oldest.filter_map(|number| {
+            let hash = xxh3_64_with_seed(&self.get(number)?.id, seed);
+            Some(self.index.touch(hash))
+        });
+        std::hint::black_box(words.fold(0, |all, word| all ^ word));
     }
 
     /// The numbers that entries have now, gone or not.

@@ -68,8 +68,13 @@ fn drain(shard: &mut Shard) -> Vec<Piece> {
 }
 
 fn tick(shard: &mut Shard, now_ns: u64) -> Vec<Piece> {
-    let progress = shard.tick(now_ns, u64::MAX);
-    assert!(!progress.more);
-    check(shard);
-    drain(shard)
+    let mut pieces = Vec::new();
+    loop {
+        let more = shard.tick(now_ns, u64::MAX).more;
+        check(shard);
+        pieces.extend(drain(shard));
+        if !more {
+            return pieces;
+        }
+    }
 }
