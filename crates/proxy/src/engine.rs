@@ -137,6 +137,8 @@ impl Engine {
     }
 
     /// The worker ends, and with it the streams that it still has: what it has recorded goes now.
+    #[cold]
+    #[inline(never)]
     pub fn finish<D: Driver>(&mut self, driver: &mut D) {
         let Engine { running, core } = self;
         core.end_records(&mut Cx { driver, running });
