@@ -6,8 +6,8 @@ use super::{Decider, Progress, Shard};
 use crate::account::Cause;
 use crate::policy::{Decision, Fate, Trace};
 use crate::settings::Emit;
-use crate::store::Entry;
 use crate::store::log::NONE;
+use crate::store::{Entry, Form};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Traces that are decided together.
@@ -221,9 +221,16 @@ impl Shard {
                 debug_assert!(false, "the header of a record is there");
                 continue;
             };
-            let id = record.stripped.then_some(&entry.id);
+            let id = (record.form != Form::Whole).then_some(&entry.id);
+            let mut span = record.span;
+            if record.form == Form::Templated {
+                self.scratch.whole.clear();
+                let decoded = header.decode(span, &mut self.scratch.whole);
+                debug_assert!(decoded.is_some(), "what was written is read back");
+                span = &self.scratch.whole;
+            }
             let unparseable = &mut self.counters.unparseable_tracestates;
-            let span = restated(record.span, threshold, &mut self.scratch.span, unparseable);
+            let span = restated(span, threshold, &mut self.scratch.span, unparseable);
             self.builder.add(header, mark, id, span);
             written += 1;
             if self.builder.bytes() >= self.options.batch_bytes_max as u64 {
