@@ -16,6 +16,11 @@ const OPS_MAX: usize = 96;
 const FROZEN_MAX: usize = 16;
 /// Values that were not among the known ones, more than those that were, from where on they are not looked up any more.
 const MISSES_MAX: u16 = 64;
+/// Spans of a window, and how many of them may have another value than the first while it counts as one that does not vary.
+const WINDOW_SPANS: u8 = 64;
+const OTHERS_MAX: u8 = 4;
+/// What attributes that are as they first were are written as.
+const ZEROS: [u8; OPS_MAX] = [0; OPS_MAX];
 /// Bytes that a known value takes beside its own, and an operation, about.
 const FROZEN_BYTES: u64 = 64;
 const OP_BYTES: u64 = 96;
@@ -61,6 +66,15 @@ enum Op {
     Attribute(u32, u32, u16),
     /// A field of this key of one byte that holds bytes, which are kept.
     Bytes(u8),
+    /// The next `ops` operations compare a range of the template's bytes, `values` of them attributes that are nearly
+    /// always as they first were: all are compared at once, and if they differ one after the other. What is written is the
+    /// same, so that this may change while there are records.
+    Run {
+        from: u32,
+        to: u32,
+        ops: u8,
+        values: u8,
+    },
 }
 
 /// The values of an attribute but for the first.
@@ -72,6 +86,9 @@ struct Hole {
     marks: Vec<u64>,
     frozen: Vec<Box<[u8]>>,
     misses: u16,
+    /// Spans of a window in which the value was not the first one, and whether they were many in one.
+    others: u8,
+    varies: bool,
 }
 
 /// A template.
@@ -80,6 +97,8 @@ pub struct Template {
     bytes: Box<[u8]>,
     ops: Box<[Op]>,
     holes: Box<[Hole]>,
+    /// Spans of the current window.
+    window: u8,
 }
 
 impl Template {
@@ -137,11 +156,13 @@ impl Template {
             ops.push(Op::Fixed(fixed_from as u32, bytes.len() as u32));
         }
         let held = bytes.len() as u64 + ops.len() as u64 * OP_BYTES;
-        let template = Template {
+        let mut template = Template {
             bytes: bytes.into(),
             ops: ops.into(),
             holes: holes.into(),
+            window: 0,
         };
+        template.find_runs();
         Some((template, held))
     }
 
@@ -149,13 +170,81 @@ impl Template {
     /// become known while `learn` has bytes for them.
     #[inline]
     pub fn encode(&mut self, span: &[u8], learn: &mut Allowance, out: &mut Vec<u8>) -> bool {
+        self.window += 1;
+        if self.window == WINDOW_SPANS {
+            self.window = 0;
+            let many = |hole: &Hole| !hole.varies && hole.others > OTHERS_MAX;
+            let more = self.holes.iter().any(many);
+            for hole in &mut self.holes {
+                hole.varies |= hole.others > OTHERS_MAX;
+                hole.others = 0;
+            }
+            if more {
+                self.find_runs();
+            }
+        }
         self.try_encode(span, learn, out).is_some()
     }
 
+    /// Puts runs before operations that can be done at once.
+    #[cold]
+    fn find_runs(&mut self) {
+        let holes = &self.holes;
+        let varies = |hole: u16| holes.get(usize::from(hole)).is_none_or(|hole| hole.varies);
+        let old = std::mem::take(&mut self.ops).into_vec();
+        let old = old.into_iter().filter(|op| !matches!(op, Op::Run { .. }));
+        let (mut ops, mut run): (Vec<Op>, Option<usize>) = (Vec::new(), None);
+        for op in old {
+            let (range, value) = match op {
+                Op::Fixed(from, to) => (Some((from, to)), 0),
+                Op::Attribute(from, to, hole) if !varies(hole) => (Some((from, to)), 1),
+                _ => (None, 0),
+            };
+            match (range, run.and_then(|at| ops.get_mut(at))) {
+                (None, _) => run = None,
+                (
+                    Some((_, end)),
+                    Some(Op::Run {
+                        to, ops, values, ..
+                    }),
+                ) => {
+                    (*to, *ops, *values) = (end, *ops + 1, *values + value);
+                }
+                (Some((from, to)), _) => {
+                    run = Some(ops.len());
+                    ops.push(Op::Run {
+                        from,
+                        to,
+                        ops: 1,
+                        values: value,
+                    });
+                }
+            }
+            ops.push(op);
+        }
+        // Those of one operation are no gain.
+        ops.retain(|op| !matches!(op, Op::Run { ops: 1, .. }));
+        self.ops = ops.into();
+    }
+
     fn try_encode(&mut self, span: &[u8], learn: &mut Allowance, out: &mut Vec<u8>) -> Option<()> {
-        let (mut rest, mut start) = (span, 0);
-        for op in &self.ops {
+        let (mut rest, mut start, mut at) = (span, 0, 0);
+        while let Some(op) = self.ops.get(at) {
+            at += 1;
             match op {
+                Op::Run {
+                    from,
+                    to,
+                    ops,
+                    values,
+                } => {
+                    let same = self.bytes.get(*from as usize..*to as usize)?;
+                    if let Some(after) = rest.strip_prefix(same) {
+                        out.extend_from_slice(ZEROS.get(..usize::from(*values))?);
+                        at += usize::from(*ops);
+                        rest = after;
+                    }
+                }
                 Op::Fixed(from, to) => {
                     let fixed = self.bytes.get(*from as usize..*to as usize)?;
                     let (found, after) = rest.split_at_checked(fixed.len())?;
@@ -186,6 +275,7 @@ impl Template {
                     }
                     let hole = self.holes.get_mut(usize::from(*hole))?;
                     rest = hole.encode(first, rest, learn, out)?;
+                    hole.others += 1;
                 }
                 Op::Bytes(key) => {
                     let mut reader = Reader::new(rest);
@@ -228,6 +318,7 @@ impl Template {
                     let hole = self.holes.get(usize::from(*hole))?;
                     hole.decode(first, &mut reader, out)?;
                 }
+                Op::Run { .. } => {}
                 Op::Bytes(key) => {
                     let value = reader.bytes().ok()?;
                     out.push(*key);
@@ -266,6 +357,8 @@ impl Hole {
             marks: Vec::new(),
             frozen: Vec::new(),
             misses: 0,
+            others: 0,
+            varies: false,
         }
     }
 
