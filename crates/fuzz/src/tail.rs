@@ -89,6 +89,7 @@ pub fn tail_shard(data: &[u8]) {
         batch_spans_max: 4,
         record_policy: data.len() % 2 == 1,
         write_threshold: data.len() % 3 == 1,
+        templates: data.len() % 5 > 1,
         ..Options::default()
     };
     let budget = Arc::new(Budget::new(300 << 10));

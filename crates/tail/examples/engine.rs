@@ -1,6 +1,6 @@
 //! How many spans a second one core takes, and how many bytes a waiting span needs.
 //!
-//! `cargo run --release -p spangate-tail --example engine -- [seconds of load] [spans/s, virtual] [wait s]`
+//! `cargo run --release -p spangate-tail --example engine -- [seconds of load] [spans/s, virtual] [wait s] [templates 0/1]`
 //!
 //! The load: 24 services with 2 instances each, 8 spans a trace over 4 services, 10 attributes, about 457 bytes a span,
 //! batches of 512 spans of one resource; about a tenth of the traces is kept. Time is virtual: the engine is driven as fast
@@ -214,6 +214,7 @@ fn main() {
 
     let options = Options {
         segment_bytes: 32 << 20,
+        templates: argument(3, 1) == 1,
         ..Options::default()
     };
     let budget = Arc::new(Budget::new(16 << 30));

@@ -116,6 +116,22 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// One byte.
+    #[inline]
+    pub fn byte(&mut self) -> Option<u8> {
+        let (byte, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(*byte)
+    }
+
+    /// So many bytes.
+    #[inline]
+    pub fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(bytes)?;
+        self.rest = rest;
+        Some(taken)
+    }
+
     #[inline]
     pub fn fixed64(&mut self) -> Result<u64, Malformed> {
         let (value, rest) = self.rest.split_first_chunk().ok_or(Malformed::Truncated)?;

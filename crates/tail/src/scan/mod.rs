@@ -16,8 +16,8 @@ use std::fmt;
 /// Levels of an attribute's value: arrays and maps inside each other.
 pub const VALUE_DEPTH_MAX: u32 = 64;
 
-/// Bytes of a request, so that places in it fit in 32 bits.
-pub const REQUEST_BYTES_MAX: usize = 1 << 31;
+/// Bytes of a request, so that lengths of what is in it fit in 30 bits.
+pub const REQUEST_BYTES_MAX: usize = 1 << 30;
 
 /// What is wrong with a request. The sender is to blame, and the same bytes will not do better (HTTP 400, gRPC
 /// `INVALID_ARGUMENT`).

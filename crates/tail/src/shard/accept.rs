@@ -1,11 +1,11 @@
 //! Taking a request, whole or not at all.
 
 use super::intake::{How, Intake, Run};
-use super::{Accepted, Decider, Rejected, Shard};
+use super::{Accepted, Decider, LEARN_BYTES_MAX, LEARN_PART, Rejected, Shard};
 use crate::policy::{Around, Matcher, Slots};
 use crate::scan::{Malformed, Scanner, Visitor};
 use crate::settings::Emit;
-use crate::store::Refused;
+use crate::store::{Allowance, Refused};
 
 /// Spans whose traces are looked for together, so that their cache misses overlap.
 const GROUP: usize = 64;
@@ -256,13 +256,25 @@ impl Shard {
             .growth_bytes(intake.spans, intake.span_bytes, intake.largest)
             + self.table.growth_bytes(new)
             + intake.header_bytes
-            + late_bytes * 2;
+            + late_bytes * 2
+            + self.allowance().left;
         if !self.budget.reserve(growth) {
             self.log.trim();
             self.charge();
             return Err(Rejected::Refused(self.refused()));
         }
+        self.learn = self.allowance();
         Ok(growth)
+    }
+
+    /// What templates may learn from a request.
+    fn allowance(&self) -> Allowance {
+        let left = if self.options.templates {
+            (self.budget.bytes_max() / LEARN_PART).min(LEARN_BYTES_MAX)
+        } else {
+            0
+        };
+        Allowance { left, taken: 0 }
     }
 
     /// `num_traces` has room for the new traces, which have so many spans. A request that brings more than there can ever

@@ -6,8 +6,8 @@ use super::memory::Past;
 use super::output::Mark;
 use super::threshold::{self, Written};
 use super::{Decider, Shard};
-use crate::store::Entry;
 use crate::store::log::ID_FIELD_BYTES;
+use crate::store::{Entry, Form};
 use telemetry::proto::varint_len;
 
 /// Bytes of a scope's key and length, about, as the Collector sizes traces.
@@ -66,8 +66,8 @@ impl Shard {
     fn begin_run(&mut self, intake: &Intake, run: &Run, first: u32) -> Arrival {
         let (resource, scope) = intake.fields_of(run);
         let header = match self.headers.find(run.hash, resource, scope) {
-            Some(header) => header,
-            None => self.headers.insert(run.hash, resource, scope, run.bits),
+            Some(header) if !self.headers.retire(header) => header,
+            _ => self.headers.insert(run.hash, resource, scope, run.bits),
         };
         self.runs = self.runs.wrapping_add(2);
         Arrival {
@@ -169,11 +169,20 @@ impl Shard {
 
     #[inline]
     fn append(&mut self, note: &Note, number: u64, arrival: &mut Arrival, span: &[u8]) {
-        let stored = if note.stripped {
-            &span[ID_FIELD_BYTES..]
+        let (mut form, mut stored) = if note.stripped {
+            (Form::Stripped, &span[ID_FIELD_BYTES..])
         } else {
-            span
+            (Form::Whole, span)
         };
+        let mut kept = std::mem::take(&mut self.scratch.kept);
+        if note.stripped
+            && self.options.templates
+            && self
+                .headers
+                .encode(arrival.header, stored, &mut self.learn, &mut kept)
+        {
+            (form, stored) = (Form::Templated, &kept);
+        }
         let segment = self
             .log
             .segment_for(stored.len(), self.table.tail(), self.now_ns);
@@ -206,9 +215,8 @@ impl Shard {
         }
         entry.bytes = entry.bytes.saturating_add(size);
         entry.mark = arrival.number | entry.mark & 1;
-        entry.head = self
-            .log
-            .append(entry.head, arrival.header, note.stripped, stored);
+        entry.head = self.log.append(entry.head, arrival.header, form, stored);
+        self.scratch.kept = kept;
         entry.spans += 1;
         matcher.arrive(entry, note.bits | arrival.bits, note.start_ns, note.end_ns);
         self.account.arrive(1);

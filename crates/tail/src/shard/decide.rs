@@ -6,15 +6,18 @@ use super::{Decider, Progress, Shard};
 use crate::account::Cause;
 use crate::policy::{Decision, Fate, Trace};
 use crate::settings::Emit;
-use crate::store::Entry;
 use crate::store::log::NONE;
+use crate::store::{Entry, Form};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// Bytes of kept spans that a tick writes, about.
+const TICK_BYTES_MAX: u64 = 8 << 20;
 
 /// Traces that are decided together.
 const GROUP: usize = 32;
 
 impl Shard {
-    /// Decides on traces that are due, at most `traces_max` of them and about [`Options::tick_spans_max`] kept spans, and
+    /// Decides on traces that are due, at most `traces_max` of them and about [`Options::tick_spans_max`] kept spans or 8 MiB of them, and
     /// gives back what they held. Call it every few milliseconds, and again soon if there is more.
     ///
     /// [`Options::tick_spans_max`]: super::Options::tick_spans_max
@@ -53,9 +56,11 @@ impl Shard {
             .account
             .in_export
             .saturating_add(self.options.tick_spans_max);
+        let bytes_end = self.written_bytes().saturating_add(TICK_BYTES_MAX);
         while next(self).is_some() {
             let left = traces_max - progress.traces;
-            if left == 0 || self.account.in_export >= spans_end || self.is_congested() {
+            let is_long = self.account.in_export >= spans_end || self.written_bytes() >= bytes_end;
+            if left == 0 || is_long || self.is_congested() {
                 progress.more = true;
                 break;
             }
@@ -103,7 +108,12 @@ impl Shard {
 
     /// Too much waits for the exporter.
     fn is_congested(&self) -> bool {
-        self.export_bytes + self.builder.bytes() >= self.options.export_bytes_max
+        self.written_bytes() >= self.options.export_bytes_max
+    }
+
+    /// Bytes of kept spans that are not settled yet.
+    fn written_bytes(&self) -> u64 {
+        self.export_bytes + self.builder.bytes()
     }
 
     /// When the next trace is due at the latest; none if none waits. A driver need not tick before.
@@ -221,9 +231,16 @@ impl Shard {
                 debug_assert!(false, "the header of a record is there");
                 continue;
             };
-            let id = record.stripped.then_some(&entry.id);
+            let id = (record.form != Form::Whole).then_some(&entry.id);
+            let mut span = record.span;
+            if record.form == Form::Templated {
+                self.scratch.whole.clear();
+                let decoded = header.decode(span, &mut self.scratch.whole);
+                debug_assert!(decoded.is_some(), "what was written is read back");
+                span = &self.scratch.whole;
+            }
             let unparseable = &mut self.counters.unparseable_tracestates;
-            let span = restated(record.span, threshold, &mut self.scratch.span, unparseable);
+            let span = restated(span, threshold, &mut self.scratch.span, unparseable);
             self.builder.add(header, mark, id, span);
             written += 1;
             if self.builder.bytes() >= self.options.batch_bytes_max as u64 {

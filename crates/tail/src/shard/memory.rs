@@ -15,6 +15,9 @@ const PROBES: usize = 4;
 /// Decisions that are put in their places together.
 const QUEUE: usize = 32;
 
+/// Lowest bit of the hash that a word has.
+const FINGERPRINT_SHIFT: u32 = 17;
+
 /// Set in every word that is used.
 const USED: u64 = 1;
 const KEPT: u64 = 2;
@@ -63,7 +66,7 @@ impl Memory {
     pub fn new(decisions: u64) -> Memory {
         let each = decisions.div_ceil(GENERATIONS as u64 - 1).min(1 << 32);
         // Half full at most, so that there is nearly always a place.
-        let buckets = (each * 2).div_ceil(WAYS as u64).next_power_of_two();
+        let buckets = (each * 2).div_ceil(WAYS as u64).max(PROBES as u64);
         Memory {
             generations: Default::default(),
             newest: 0,
@@ -89,12 +92,19 @@ impl Memory {
     }
 
     fn fingerprint(hash: u64) -> u64 {
-        hash & !((1 << 17) - 1)
+        hash & !((1 << FINGERPRINT_SHIFT) - 1)
     }
 
     fn bucket(&self, hash: u64) -> usize {
-        // The low bits, which the fingerprint does not have, and some others.
-        (hash ^ hash >> 40) as usize & self.buckets.wrapping_sub(1)
+        // The bits that the fingerprint does not have weigh most.
+        let spread = u128::from(hash.rotate_right(FINGERPRINT_SHIFT));
+        ((spread * self.buckets as u128) >> 64) as usize
+    }
+
+    /// The buckets that a decision may be in.
+    fn probes(&self, hash: u64) -> impl Iterator<Item = usize> + use<> {
+        let (home, buckets) = (self.bucket(hash), self.buckets);
+        (home..home + PROBES).map(move |at| if at < buckets { at } else { at - buckets })
     }
 
     /// Remembers a decision. It is known from [`Memory::flush`] on.
@@ -136,14 +146,14 @@ impl Memory {
             oldest.used = 0;
         }
         let home = self.bucket(hash);
-        let mask = self.buckets - 1;
+        let (buckets, probes) = (self.buckets, self.probes(hash));
         let generation = &mut self.generations[self.newest];
         if generation.used == 0 {
             generation.began_ns = self.queued_ns;
-            generation.buckets = vec![[0; WAYS]; mask + 1];
+            generation.buckets = vec![[0; WAYS]; buckets];
         }
         generation.used += 1;
-        for at in (home..home + PROBES).map(|at| at & mask) {
+        for at in probes {
             let words = &mut generation.buckets[at];
             // They are filled from the first on; counting has no branch that cannot be foreseen.
             let used: usize = words.iter().map(|word| usize::from(*word != 0)).sum();
@@ -174,13 +184,12 @@ impl Memory {
         if self.buckets == 0 {
             return None;
         }
-        let home = self.bucket(hash);
         let is_it = |word: &&u64| {
             **word & USED != 0 && Memory::fingerprint(**word) == Memory::fingerprint(hash)
         };
         for age in 0..GENERATIONS {
             let generation = &self.generations[(self.newest + GENERATIONS - age) % GENERATIONS];
-            for at in (home..home + PROBES).map(|at| at & (self.buckets - 1)) {
+            for at in self.probes(hash) {
                 let Some(words) = generation.buckets.get(at) else {
                     break;
                 };
@@ -236,7 +245,7 @@ mod tests {
             .count();
         assert_eq!(old, 0);
         assert_eq!(memory.forgotten(), 0);
-        assert_eq!(memory.held_bytes(), 4 * 128 * 64);
+        assert_eq!(memory.held_bytes(), 4 * 84 * 64);
     }
 
     #[test]

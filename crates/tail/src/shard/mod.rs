@@ -24,7 +24,7 @@ use crate::account::{Account, Cause, Counters};
 use crate::policy::{Decision, Matcher, Program, Refusal};
 use crate::scan::{Malformed, Scanner};
 use crate::settings::{Emit, GroupByTrace, Strategy, TailSampling};
-use crate::store::{Budget, Entry, Headers, Log, Refused, Table};
+use crate::store::{Allowance, Budget, Entry, Headers, Log, Refused, Table};
 use intake::Intake;
 use memory::Memory;
 use output::Builder;
@@ -46,6 +46,8 @@ pub struct Options {
     pub tick_spans_max: u64,
     /// Secret of the hashes.
     pub seed: u64,
+    /// Keep only what differs from a template of spans with the same name, which takes about a quarter of the memory.
+    pub templates: bool,
     /// Record the policy in the scopes of kept spans (`tailsampling.policy`).
     pub record_policy: bool,
     /// Write the threshold that kept spans were sampled with into their tracestate (`ot=th`), unless there is a stricter one.
@@ -61,6 +63,7 @@ impl Default for Options {
             export_bytes_max: 1 << 30,
             tick_spans_max: 8192,
             seed: 0,
+            templates: true,
             record_policy: false,
             write_threshold: false,
         }
@@ -135,7 +138,13 @@ pub struct Shard {
     account: Account,
     counters: Counters,
     scratch: Scratch,
+    /// What templates may learn from the request that is taken.
+    learn: Allowance,
 }
+
+/// Bytes that templates may learn from one request, at most, and the part of the budget that they are.
+const LEARN_BYTES_MAX: u64 = 64 << 10;
+const LEARN_PART: u64 = 16;
 
 /// Buffers that are used again.
 #[derive(Debug, Default)]
@@ -148,6 +157,9 @@ struct Scratch {
     /// Traces that are decided together.
     group: Vec<(Entry, u64, Decision)>,
     span: Vec<u8>,
+    /// A span as it is kept, and as it came.
+    kept: Vec<u8>,
+    whole: Vec<u8>,
 }
 
 impl Shard {
@@ -221,6 +233,7 @@ impl Shard {
             account: Account::default(),
             counters: Counters::default(),
             scratch: Scratch::default(),
+            learn: Allowance::default(),
             options,
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! A header lives as long as the last segment whose records name it.
 
+use super::template::Allowance;
+use super::templates::Templates;
 use std::collections::HashMap;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -9,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 const NONE: u32 = u32::MAX;
 
 /// Bytes that a header takes beside its own.
-pub const HEADER_BYTES: u64 = 112;
+pub const HEADER_BYTES: u64 = 192;
 
 /// One header.
 #[derive(Debug)]
@@ -26,6 +28,7 @@ pub struct Header {
     pub serial: u64,
     /// Policy bits of its resource.
     pub bits: u64,
+    templates: Templates,
 }
 
 impl Header {
@@ -39,6 +42,15 @@ impl Header {
     #[must_use]
     pub fn scope_fields(&self) -> &[u8] {
         &self.bytes[self.resource_len as usize..]
+    }
+
+    /// Appends a span that [`Headers::encode`] wrote.
+    pub fn decode(&self, kept: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        self.templates.decode(kept, out)
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.bytes.len() as u64 + HEADER_BYTES + self.templates.held_bytes()
     }
 }
 
@@ -109,12 +121,13 @@ impl Headers {
             bytes: [resource, scope].concat().into(),
             resource_len: resource.len() as u32,
             next,
-            segment: u32::MAX,
+            segment: NONE,
             hash,
             serial: self.serials,
             bits,
+            templates: Templates::default(),
         };
-        self.held_bytes += header.bytes.len() as u64 + HEADER_BYTES;
+        self.held_bytes += header.held_bytes();
         if at as usize == self.slots.len() {
             self.slots.push(Some(header));
         } else {
@@ -127,6 +140,39 @@ impl Headers {
     #[must_use]
     pub fn get(&self, at: u32) -> Option<&Header> {
         self.slots.get(at as usize)?.as_ref()
+    }
+
+    /// Writes a span, whose trace identifier is left out, with a template of its header; false where there is none for it.
+    #[inline]
+    pub fn encode(
+        &mut self,
+        at: u32,
+        span: &[u8],
+        learn: &mut Allowance,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let Some(Some(header)) = self.slots.get_mut(at as usize) else {
+            return false;
+        };
+        let before = learn.taken;
+        let done = header.templates.encode(span, learn, out);
+        self.held_bytes += learn.taken - before;
+        done
+    }
+
+    /// Makes [`Headers::find`] forget a header whose templates did not do, so that another one is made with others. It stays
+    /// as long as its segments; true if it did so.
+    pub fn retire(&mut self, at: u32) -> bool {
+        let Some(slot) = self.slots.get_mut(at as usize) else {
+            return false;
+        };
+        let worn = |header: &mut Header| header.segment != NONE && header.templates.are_worn();
+        let Some(header) = slot.take_if(worn) else {
+            return false;
+        };
+        self.unlink(at, &header);
+        self.slots[at as usize] = Some(header);
+        true
     }
 
     /// A segment uses the header; true if it is the first time in that segment.
@@ -149,7 +195,7 @@ impl Headers {
         let Some(header) = slot.take_if(|header| header.segment == segment) else {
             return;
         };
-        self.held_bytes -= header.bytes.len() as u64 + HEADER_BYTES;
+        self.held_bytes -= header.held_bytes();
         self.free.push(at);
         self.unlink(at, &header);
     }

@@ -1,9 +1,9 @@
 //! The span log: segments in the order of arrival.
 //!
 //! A record is the address of the trace's previous record, its header and its length (16 bytes), then the span. Where a
-//! span begins with its trace's identifier, as encoders write it, those 18 bytes are left out: the table has them. A
-//! segment is given back as a whole, once every trace that was there when it was sealed is decided; nothing is done for
-//! a record of a trace that is dropped.
+//! span begins with its trace's identifier, as encoders write it, those 18 bytes are left out: the table has them; of such a
+//! span only what differs from a template of its header is kept, where there is one. A segment is given back as a whole,
+//! once every trace that was there when it was sealed is decided; nothing is done for a record of a trace that is dropped.
 
 use std::collections::VecDeque;
 
@@ -18,6 +18,8 @@ pub const ID_FIELD_BYTES: usize = 18;
 
 /// Set in a record's length where the identifier was left out.
 const STRIPPED: u32 = 1 << 31;
+/// Set where the span was written with a template.
+const TEMPLATED: u32 = 1 << 30;
 
 /// Free segments that are kept for later; a steady state needs one.
 const POOL_SEGMENTS: usize = 2;
@@ -43,6 +45,17 @@ struct Segment {
     sealed_ns: u64,
 }
 
+/// How a record has its span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// As it came.
+    Whole,
+    /// Without its first field, its trace's identifier.
+    Stripped,
+    /// The same, written with a template of its header.
+    Templated,
+}
+
 /// One record.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
@@ -50,9 +63,9 @@ pub struct Record<'a> {
     pub prev: u64,
     /// Its header.
     pub header: u32,
-    /// The span's first field, its trace's identifier, is left out.
-    pub stripped: bool,
-    /// The span.
+    /// How it has its span.
+    pub form: Form,
+    /// The span, in that form.
     pub span: &'a [u8],
 }
 
@@ -155,7 +168,7 @@ impl Log {
 
     /// Appends a record to the current segment, which has room for it; gives its address.
     #[inline]
-    pub fn append(&mut self, prev: u64, header: u32, stripped: bool, span: &[u8]) -> u64 {
+    pub fn append(&mut self, prev: u64, header: u32, form: Form, span: &[u8]) -> u64 {
         let number = self.first.wrapping_add(self.segments.len() as u32 - 1);
         let Some(segment) = self.segments.back_mut() else {
             debug_assert!(false, "a segment was made for it");
@@ -163,7 +176,13 @@ impl Log {
         };
         let at = segment.data.len();
         debug_assert!(segment.room() >= span.len() + RECORD_BYTES);
-        let len = span.len() as u32 | if stripped { STRIPPED } else { 0 };
+        let flags = match form {
+            Form::Whole => 0,
+            Form::Stripped => STRIPPED,
+            Form::Templated => STRIPPED | TEMPLATED,
+        };
+        // Spans are shorter than a request, so that both bits are free.
+        let len = span.len() as u32 | flags;
         let mut head = [0; RECORD_BYTES];
         head[..8].copy_from_slice(&prev.to_le_bytes());
         head[8..12].copy_from_slice(&header.to_le_bytes());
@@ -189,8 +208,12 @@ impl Log {
         Some(Record {
             prev: u64::from_le_bytes(*prev),
             header: u32::from_le_bytes(*header),
-            stripped: len & STRIPPED != 0,
-            span: rest.get(..(len & !STRIPPED) as usize)?,
+            form: match len & (STRIPPED | TEMPLATED) {
+                0 => Form::Whole,
+                STRIPPED => Form::Stripped,
+                _ => Form::Templated,
+            },
+            span: rest.get(..(len & !(STRIPPED | TEMPLATED)) as usize)?,
         })
     }
 
@@ -266,6 +289,10 @@ impl Segment {
 mod tests {
     use super::*;
 
+    fn form(count: u64) -> Form {
+        [Form::Whole, Form::Stripped, Form::Templated][count as usize % 3]
+    }
+
     #[test]
     fn records_chain_and_segments_go_in_order() {
         let mut log = Log::new(1024);
@@ -273,7 +300,7 @@ mod tests {
         for count in 0..100_u64 {
             let span = vec![count as u8; 100];
             log.segment_for(span.len(), count / 2, count);
-            head = log.append(head, count as u32, count % 2 == 0, &span);
+            head = log.append(head, count as u32, form(count), &span);
         }
         // Eight records of 116 bytes a segment.
         assert_eq!(log.held_bytes(), 13 * 1024);
@@ -281,7 +308,7 @@ mod tests {
         for count in (0..100_u64).rev() {
             let record = log.read(at).unwrap();
             assert_eq!(record.header, count as u32);
-            assert_eq!(record.stripped, count % 2 == 0);
+            assert_eq!(record.form, form(count));
             assert_eq!(record.span, vec![count as u8; 100]);
             at = record.prev;
         }
@@ -315,7 +342,7 @@ mod tests {
                 let before = log.held_bytes();
                 for _ in 0..count {
                     log.segment_for(span as usize, 0, 0);
-                    log.append(NONE, 0, false, &vec![0; span as usize]);
+                    log.append(NONE, 0, Form::Whole, &vec![0; span as usize]);
                 }
                 assert!(
                     log.held_bytes() - before <= bound,

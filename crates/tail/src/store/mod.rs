@@ -5,8 +5,11 @@ pub mod header;
 pub mod index;
 pub mod log;
 pub mod table;
+mod template;
+mod templates;
 
 pub use budget::{Budget, Refused};
 pub use header::{Header, Headers};
-pub use log::{Log, Record};
+pub use log::{Form, Log, Record};
 pub use table::{Entry, Table};
+pub use template::Allowance;

@@ -92,18 +92,28 @@ impl Default for Case {
     }
 }
 
-/// Runs engine and plain program side by side.
+/// Runs engine and plain program side by side, with templates and without; gives the one with them.
 fn run(case: Case) -> (Shard, usize) {
+    run_with(&case, false);
+    run_with(&case, true)
+}
+
+fn run_with(case: &Case, templates: bool) -> (Shard, usize) {
     let mut oracle = Oracle::new(case.policies.clone(), case.wait_ms);
     oracle.wait_after_root_ms = case.wait_after_root_ms;
     oracle.traces_max = case.traces_max as usize;
-    let mut shard = shard(&TailSampling {
-        policies: case.policies,
+    let settings = TailSampling {
+        policies: case.policies.clone(),
         decision_wait_ns: case.wait_ms * MS,
         wait_after_root_ns: case.wait_after_root_ms * MS,
         traces_max: case.traces_max,
         ..TailSampling::default()
-    });
+    };
+    let with = Options {
+        templates,
+        ..options()
+    };
+    let mut shard = Shard::tail_sampling(&settings, with, Arc::new(Budget::new(1 << 30))).unwrap();
     let mut model = Model::new(case.seed);
     let (mut now_ms, mut out, mut accepted) = (1000, Vec::new(), 0);
     for _ in 0..150 {
@@ -134,6 +144,7 @@ fn run(case: Case) -> (Shard, usize) {
     );
     assert_eq!((shard.account.pending, shard.pending_traces()), (0, 0));
     assert_eq!(shard.headers.count(), 0, "headers go with their segments");
+    assert_eq!(shard.headers.held_bytes(), 0);
     (shard, out.len())
 }
 

@@ -402,3 +402,55 @@ fn the_threshold_is_written_where_it_is_asked_for() {
     };
     assert!(kept.iter().all(|(_, _, span)| state(span) == "ot=th:8"));
 }
+
+/// Spans of one trace each, with these numbers in their names.
+fn named_spans(traces: std::ops::Range<u64>, name: impl Fn(u64) -> u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    proto::message(&mut out, 1, |out| {
+        proto::message(out, 2, |out| {
+            for trace in traces {
+                proto::message(out, 2, |out| {
+                    proto::bytes(out, 1, &trace_id(trace));
+                    proto::bytes(out, 2, &trace.to_be_bytes());
+                    proto::bytes(out, 5, format!("a name with {}", name(trace)).as_bytes());
+                });
+            }
+        });
+    });
+    out
+}
+
+#[test]
+fn templates_that_do_not_help_give_way_to_others() {
+    let mut shard = shard(&TailSampling {
+        traces_max: 1 << 20,
+        ..settings(vec![always()])
+    });
+    let (mut next, mut now_ns, mut headers) = (0, 0, 0);
+    // Names that never come again, and then few.
+    for (spans, names) in [(66_000, u64::MAX), (15_000, 3)] {
+        let end = next + spans;
+        while next < end {
+            let bytes = named_spans(next..next + 1000, |trace| trace % names);
+            shard.accept(&bytes, now_ns).unwrap();
+            next += 1000;
+            now_ns += 100 * MS;
+            headers = headers.max(shard.headers.count());
+            let mut expected = Vec::new();
+            if next >= 11_000 {
+                let due = next - 11_000..next - 10_000;
+                let names = if due.start < 66_000 { u64::MAX } else { 3 };
+                let bytes = named_spans(due, |trace| trace % names);
+                oracle::pieces(&bytes, &mut expected);
+            }
+            assert!(tick(&mut shard, now_ns - 1) == expected);
+        }
+    }
+    assert_eq!(headers, 2, "the old one stays as long as its spans");
+    // Ten thousand spans wait, written with templates: less than their names alone would take.
+    assert_eq!(shard.account.pending, 10_000);
+    let records = shard.log.held_bytes();
+    assert!(records < 10_000 * 32, "{records}");
+    tick(&mut shard, now_ns + 2 * SECOND_NS);
+    assert_eq!((shard.headers.count(), shard.headers.held_bytes()), (0, 0));
+}

@@ -1,0 +1,262 @@
+//! The templates of one header, found by the names of spans.
+//!
+//! They live and go with their header, so that a record of a segment finds its template as long as the segment is there. A
+//! shape gets a template when its name comes for the second time; where spans do not repeat, they are kept as they came.
+
+use super::template::{Allowance, Template};
+
+/// Templates of a header.
+pub const TEMPLATES_MAX: usize = 256;
+/// Names that are remembered, templates or not.
+const PLACES_MAX: usize = 1024;
+const PLACES_MIN: usize = 16;
+/// Shapes of one name that are tried.
+const SHAPES_MAX: usize = 4;
+/// Spans after which the share of those that found a template is looked at.
+const TRIES: u32 = 1024;
+/// Spans that are kept as they came after that share was poor.
+const REST: u32 = 1 << 16;
+/// A name that came once.
+const SEEN: u16 = u16::MAX;
+/// A name of which no template can be made.
+const NEVER: u16 = u16::MAX - 1;
+/// Bytes that learning takes at least.
+const LEARN_BYTES_MIN: u64 = 1024;
+
+/// Bytes of the template's number in a record.
+const NUMBER_BYTES: usize = 2;
+
+/// Templates.
+#[derive(Debug, Default)]
+pub struct Templates {
+    list: Vec<Template>,
+    /// Open addressing: a tag, the number of a template or [`SEEN`], and whether it is used.
+    places: Vec<Option<(u16, u16)>>,
+    used: usize,
+    tries: u32,
+    misses: u32,
+    rest: u32,
+    worn: bool,
+    held_bytes: u64,
+}
+
+impl Templates {
+    /// Bytes of all of them.
+    #[must_use]
+    pub fn held_bytes(&self) -> u64 {
+        self.held_bytes
+    }
+
+    /// They did not do: their header is to begin anew with the next request.
+    #[must_use]
+    pub fn are_worn(&self) -> bool {
+        self.worn && self.rest == 0
+    }
+
+    /// Writes a span, whose trace identifier is left out, into `out`; false where it is to be kept as it came. What is
+    /// learned is taken from `learn`.
+    pub fn encode(&mut self, span: &[u8], learn: &mut Allowance, out: &mut Vec<u8>) -> bool {
+        if self.rest > 0 {
+            self.rest -= 1;
+            return false;
+        }
+        let before = learn.taken;
+        let done = self.try_all(span, learn, out);
+        self.held_bytes += learn.taken - before;
+        self.tries += 1;
+        self.misses += u32::from(!done);
+        if self.tries == TRIES {
+            if self.misses > TRIES / 2 {
+                self.rest = REST;
+                self.worn = true;
+            }
+            (self.tries, self.misses) = (0, 0);
+        }
+        done
+    }
+
+    fn try_all(&mut self, span: &[u8], learn: &mut Allowance, out: &mut Vec<u8>) -> bool {
+        let tag = tag(span);
+        let mask = self.places.len().wrapping_sub(1);
+        let (mut at, mut shapes, mut seen) = (usize::from(tag) & mask, 0, None);
+        while let Some(Some((found, number))) = self.places.get(at) {
+            if *found == tag {
+                match self.list.get_mut(usize::from(*number)) {
+                    Some(template) => {
+                        out.clear();
+                        out.extend_from_slice(&number.to_le_bytes());
+                        if template.encode(span, learn, out) && out.len() < span.len() {
+                            return true;
+                        }
+                        shapes += 1;
+                    }
+                    None if *number == SEEN => seen = Some(at),
+                    None => shapes = SHAPES_MAX,
+                }
+            }
+            at = (at + 1) & mask;
+        }
+        match seen {
+            Some(at) => self.learn(at, span, learn, out),
+            None => {
+                if shapes < SHAPES_MAX {
+                    self.see(tag, learn);
+                }
+                false
+            }
+        }
+    }
+
+    /// Notes that a name, or another shape of it, came for the first time.
+    fn see(&mut self, tag: u16, learn: &mut Allowance) {
+        if (self.used + 1) * 2 > self.places.len() {
+            let len = (self.places.len() * 2).max(PLACES_MIN);
+            let bytes = (len - self.places.len()) as u64 * size_of::<Option<(u16, u16)>>() as u64;
+            if len > PLACES_MAX || !learn.take(bytes) {
+                return;
+            }
+            let old = std::mem::replace(&mut self.places, vec![None; len]);
+            old.into_iter()
+                .flatten()
+                .for_each(|(tag, number)| self.put(tag, number));
+        }
+        self.put(tag, SEEN);
+        self.used += 1;
+    }
+
+    fn put(&mut self, tag: u16, number: u16) {
+        let mask = self.places.len() - 1;
+        let mut at = usize::from(tag) & mask;
+        while self.places[at].is_some() {
+            at = (at + 1) & mask;
+        }
+        self.places[at] = Some((tag, number));
+    }
+
+    /// A shape came again: it gets a template.
+    fn learn(&mut self, at: usize, span: &[u8], learn: &mut Allowance, out: &mut Vec<u8>) -> bool {
+        if self.list.len() >= TEMPLATES_MAX || learn.left < LEARN_BYTES_MIN {
+            return false;
+        }
+        let Some(Some((_, place))) = self.places.get_mut(at) else {
+            return false;
+        };
+        let Some((mut template, bytes)) = Template::learn(span) else {
+            *place = NEVER;
+            return false;
+        };
+        if !learn.take(bytes) {
+            // No more of this in this request.
+            learn.left = 0;
+            return false;
+        }
+        *place = self.list.len() as u16;
+        out.clear();
+        out.extend_from_slice(&place.to_le_bytes());
+        let done = template.encode(span, learn, out) && out.len() < span.len();
+        self.list.push(template);
+        done
+    }
+
+    /// Appends the span that [`Templates::encode`] wrote so.
+    pub fn decode(&self, kept: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        let (number, kept) = kept.split_first_chunk::<NUMBER_BYTES>()?;
+        let number = usize::from(u16::from_le_bytes(*number));
+        self.list.get(number)?.decode(kept, out)
+    }
+}
+
+/// A hash of the name of a span, as encoders write it; others have one too. It need not be secret: whoever makes names
+/// collide makes his own spans be kept as they came.
+#[inline]
+fn tag(span: &[u8]) -> u16 {
+    let name = name(span);
+    let eight = |chunk: Option<&[u8; 8]>| chunk.map_or(0, |eight| u64::from_le_bytes(*eight));
+    let first = match name.first_chunk() {
+        Some(eight) => u64::from_le_bytes(*eight),
+        None => name.iter().fold(1, |all, byte| all << 8 | u64::from(*byte)),
+    };
+    let mixed = first.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        ^ eight(name.last_chunk()).wrapping_mul(0xc2b2_ae3d_27d4_eb4f)
+        ^ (name.len() as u64).wrapping_mul(0x1656_67b1_9e37_79f9);
+    (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as u16
+}
+
+fn name(span: &[u8]) -> &[u8] {
+    let Some([0x12, 8, rest @ ..]) = span.get(..2).map(|_| span) else {
+        return b"";
+    };
+    let mut rest = rest.get(8..).unwrap_or_default();
+    if let [0x1a, len @ 0..0x80, after @ ..] = rest {
+        rest = after.get(usize::from(*len)..).unwrap_or_default();
+    }
+    if let [0x22, 8, after @ ..] = rest {
+        rest = after.get(8..).unwrap_or_default();
+    }
+    match rest {
+        [0x2a, len @ 0..0x80, name @ ..] => name.get(..usize::from(*len)).unwrap_or_default(),
+        _ => b"",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(name: &str, value: u64) -> Vec<u8> {
+        let mut out = b"\x12\x0812345678".to_vec();
+        telemetry::proto::bytes(&mut out, 5, name.as_bytes());
+        if value.is_multiple_of(2) {
+            telemetry::proto::uint(&mut out, 6, 3);
+        }
+        telemetry::proto::fixed64(&mut out, 7, value);
+        telemetry::proto::fixed64(&mut out, 8, value + 5);
+        out
+    }
+
+    fn learn() -> Allowance {
+        Allowance {
+            left: 1 << 16,
+            taken: 0,
+        }
+    }
+
+    #[test]
+    fn shapes_of_a_name_have_their_own() {
+        let (mut templates, mut kept, mut hits) = (Templates::default(), Vec::new(), 0);
+        for value in 0..1000 {
+            let span = span(["GET /", "query"][value as usize / 2 % 2], value);
+            if templates.encode(&span, &mut learn(), &mut kept) {
+                let mut back = Vec::new();
+                templates.decode(&kept, &mut back).unwrap();
+                assert_eq!(back, span);
+                // Its number, the identifier, a time, and what came since.
+                assert_eq!(kept.len(), 2 + 8 + 8 + 1);
+                hits += 1;
+            }
+        }
+        assert_eq!((templates.list.len(), hits), (4, 1000 - 4));
+    }
+
+    #[test]
+    fn names_that_never_come_again_are_kept_as_they_are() {
+        let (mut templates, mut kept) = (Templates::default(), Vec::new());
+        for value in 0..u64::from(TRIES) {
+            templates.encode(&span(&value.to_string(), 0), &mut learn(), &mut kept);
+        }
+        assert!(templates.worn && !templates.are_worn() && templates.list.len() < 30);
+        for _ in 0..REST {
+            assert!(!templates.encode(&span("n", 0), &mut learn(), &mut kept));
+        }
+        assert!(templates.are_worn());
+    }
+
+    #[test]
+    fn nothing_is_learned_without_leave() {
+        let (mut templates, mut kept) = (Templates::default(), Vec::new());
+        for _ in 0..100 {
+            assert!(!templates.encode(&span("n", 0), &mut Allowance::default(), &mut kept));
+        }
+        assert_eq!(templates.held_bytes(), 0);
+    }
+}
