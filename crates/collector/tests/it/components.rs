@@ -156,7 +156,7 @@ fn exporters_of_either_name() {
     timeout: 8s
     balancer_name: pick_first
     tls: { insecure: true }
-    sending_queue: { queue_size: 10000, sizer: items, batch: { flush_timeout: 1s } }
+    sending_queue: { queue_size: 10000, sizer: items }
     retry_on_failure: { max_elapsed_time: 0 }
 ";
     for kind in ["otlp", "otlp_grpc/x"] {
@@ -174,12 +174,10 @@ fn exporters_of_either_name() {
             [("x-scope".to_owned(), "one".to_owned())]
         );
         let queue = otlp.queue.as_ref().expect("a queue");
-        let batch = queue.batch.as_ref().expect("batches");
         assert_eq!(
             (queue.sizer, queue.size_max, queue.consumers),
             (Sizer::Items, 10_000, 10)
         );
-        assert_eq!((batch.sizer, batch.size_min), (Sizer::Items, 8192));
         let retry = otlp.retry.as_ref().expect("retries");
         assert_eq!(
             (retry.max_elapsed_ns, retry.initial_interval_ns),
@@ -190,8 +188,7 @@ fn exporters_of_either_name() {
     let options = "    endpoint: http://loki:3100/otlp/
     logs_endpoint: http://other/logs
     encoding: json
-    compression: zstd
-    compression_params: { level: 3 }
+    compression: none
     sending_queue: { enabled: false }
     retry_on_failure: { enabled: false }
 ";
@@ -206,10 +203,7 @@ fn exporters_of_either_name() {
         );
         assert_eq!(otlp.logs_url.as_deref(), Some("http://other/logs"));
         assert_eq!(otlp.encoding, Encoding::Json);
-        assert_eq!(
-            (otlp.client.coding, otlp.client.level),
-            (Coding::Zstd, Some(3))
-        );
+        assert_eq!(otlp.client.coding, Coding::Identity);
         assert!(otlp.queue.is_none() && otlp.retry.is_none());
         assert_eq!(otlp.client.timeout_ns, 30_000_000_000);
         assert_eq!(warnings, [""; 0]);
@@ -544,7 +538,7 @@ extensions:
         ("n".to_owned(), text_of("5")),
     ];
     assert_eq!(config.telemetry.resource, resource);
-    let readers = "    metrics: { readers: [ { pull: { exporter: { prometheus: { host: '0.0.0.0', port: 8889 } } } }, { periodic: { exporter: { otlp: { protocol: http/protobuf, endpoint: 'http://a:4318' } } } } ] }";
+    let readers = "    metrics: { readers: [ { pull: { exporter: { prometheus: { host: '0.0.0.0', port: 8889 } } } } ] }";
     let text = text.replace(
         "    metrics: { level: detailed, address: ':8888' }",
         readers,
@@ -552,15 +546,49 @@ extensions:
     let (config, _) = good(&text);
     assert!(matches!(
         &config.telemetry.metrics.readers[..],
-        [
-            Reader::Prometheus { port: 8889, .. },
-            Reader::Otlp {
-                interval_ms: 60_000,
-                ..
-            }
-        ]
+        [Reader::Prometheus { port: 8889, .. }]
     ));
     let text = text.replace(readers, "    metrics: { readers: [ { periodic: } ] }");
     let error = "a.yaml:6:27: service::telemetry::metrics::readers[0]: must be 'pull' with 'prometheus', or 'periodic' with 'otlp' and its 'endpoint'";
     assert_eq!(errors(&text)[0], error);
+}
+
+#[test]
+fn what_does_not_run_yet_is_refused_by_name() {
+    let cases = [
+        (
+            "otlp",
+            "sending_queue: { batch: { flush_timeout: 1s } }",
+            "sending_queue::batch",
+        ),
+        ("otlp", "compression: zstd", "compression"),
+        ("otlp", "authority: a", "authority"),
+        (
+            "otlp",
+            "tls: { server_name_override: a }",
+            "tls::server_name_override",
+        ),
+        ("otlphttp", "compression: zstd", "compression"),
+    ];
+    for (kind, line, option) in cases {
+        let endpoint = if kind == "otlp" { "a:1" } else { "http://a:1" };
+        let text = exporter(kind, &format!("    endpoint: {endpoint}\n    {line}\n"));
+        let errors = errors(&text);
+        let named = format!("exporters::{kind}::{option}: ");
+        assert!(
+            errors.len() == 1 && errors[0].contains(&named),
+            "{errors:?}"
+        );
+    }
+    for line in [
+        "compression: zstd",
+        "rotation: { max_days: 3 }",
+        "group_by: { enabled: true }",
+    ] {
+        let errors = errors(&exporter("file", &format!("    path: x*\n    {line}\n")));
+        assert!(
+            errors.len() == 1 && errors[0].contains("not yet"),
+            "{errors:?}"
+        );
+    }
 }

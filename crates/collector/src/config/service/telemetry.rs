@@ -145,7 +145,7 @@ const READER: &[Opt] = &[
     opt("pull", Kind::Section(&[&[opt("exporter", Kind::Section(&[&[
         opt("prometheus", Kind::Section(&[PROMETHEUS]), "", "a page in Prometheus' format"),
     ]]), "", "what is served")]]), "", "a reader that asks"),
-    opt("periodic", Kind::Section(&[PERIODIC]), "", "a reader that is sent to"),
+    opt("periodic", Kind::Section(&[PERIODIC]), "", "a reader that is sent to").refused("not yet: write 'pull'"),
 ];
 const NAMES_REASON: &str =
     "names of metrics have neither units nor scopes, as is the Collector's default";

@@ -156,7 +156,7 @@ pub(crate) const CLIENT: &[Opt] = &[
     opt("tls", Kind::Section(tls::CLIENT), "", "TLS, which is on unless `insecure: true`"),
     opt("compression", Kind::Word(COMPRESSIONS), "gzip", "of messages; snappy is refused"),
     opt("headers", Kind::Pairs, "", "metadata of each call"),
-    opt("authority", Kind::Text, "", "what stands in `:authority`"),
+    opt("authority", Kind::Text, "", "what stands in `:authority`").refused("not yet"),
     opt("user_agent", Kind::Text, "", "what stands in `user-agent`"),
     opt("balancer_name", Kind::Word(&["round_robin", "pick_first"]), "round_robin", "which of a name's addresses are used"),
     opt("keepalive", Kind::Maybe(&[CLIENT_KEEPALIVE]), "", "pings; none where it is not written"),
@@ -259,7 +259,10 @@ fn target(section: &Section<'_>) -> (String, bool) {
 fn compression(section: &Section<'_>) -> GrpcCompression {
     match section.text("compression").as_str() {
         "gzip" => GrpcCompression::Gzip,
-        "zstd" => GrpcCompression::Zstd,
+        "zstd" => {
+            section.error("compression", "zstd is not sent yet: gzip and none are");
+            GrpcCompression::Zstd
+        }
         "snappy" => {
             section.error(
                 "compression",

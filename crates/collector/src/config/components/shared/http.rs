@@ -154,7 +154,7 @@ pub(crate) const CLIENT: &[Opt] = &[
     opt("timeout", Kind::Duration, "30s", "a whole request; 0: no bound"),
     opt("headers", Kind::Pairs, "", "fields of each request"),
     opt("compression", Kind::Word(CODING_WORDS), "gzip", "of bodies"),
-    opt("compression_params", Kind::Section(&[COMPRESSION_PARAMS]), "", "how much"),
+    opt("compression_params", Kind::Section(&[COMPRESSION_PARAMS]), "", "how much").no_effect("bodies are compressed with little effort"),
     opt("max_conns_per_host", Kind::Int(0, u32::MAX as i64), "0", "connections at a time; 0: no bound"),
     opt("max_idle_conns", Kind::Int(0, u32::MAX as i64), "100", "idle connections that are kept; 0: no bound"),
     opt("max_idle_conns_per_host", Kind::Int(0, u32::MAX as i64), "0", "the same, of one host").no_effect("an exporter has one host: `max_idle_conns` counts"),
@@ -214,6 +214,9 @@ fn codings(section: &Section<'_>) -> Vec<Coding> {
 /// A client, from its section.
 pub(crate) fn client(section: &Section<'_>) -> HttpClient {
     let coding = section.choice("compression", &CODINGS);
+    if !matches!(coding, Coding::Identity | Coding::Gzip) {
+        section.error("compression", "is not sent yet: gzip and none are");
+    }
     HttpClient {
         tls: tls::client(&section.section("tls")),
         timeout_ns: section.duration_ns("timeout"),

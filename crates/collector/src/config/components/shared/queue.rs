@@ -77,9 +77,9 @@ const OPTIONS: &[Opt] = &[
     opt("queue_size", Kind::Int(1, COUNT_MAX), "1000", "the most that waits"),
     opt("num_consumers", Kind::Int(1, u32::MAX as i64), "10", "requests in flight at a time"),
     opt("block_on_overflow", Kind::Flag, "false", "a full queue makes senders wait; else it refuses"),
-    opt("wait_for_result", Kind::Flag, "false", "senders wait for the outcome"),
-    opt("storage", Kind::Text, "", "id of the extension that keeps it over a restart"),
-    opt("batch", Kind::Maybe(&[BATCH]), "", "requests are put together; they are not where it is not written"),
+    opt("wait_for_result", Kind::Flag, "false", "senders wait for the outcome").refused("nobody waits yet: what is accepted is in the account"),
+    opt("storage", Kind::Text, "", "id of the extension that keeps it over a restart").refused("a queue is not kept yet"),
+    opt("batch", Kind::Maybe(&[BATCH]), "", "requests are put together; they are not where it is not written").refused("not yet: use the processor 'batch'"),
     opt("blocking", Kind::Flag, "false", "old name of `block_on_overflow`").deprecated("write 'block_on_overflow'"),
 ];
 

@@ -121,7 +121,7 @@ pub(crate) const CLIENT: &[&[Opt]] = &[
     &[
         opt("insecure", Kind::Flag, "false", "no TLS"),
         opt("insecure_skip_verify", Kind::Flag, "false", "the server's certificate is not checked"),
-        opt("server_name_override", Kind::Text, "", "name that the server's certificate must have"),
+        opt("server_name_override", Kind::Text, "", "name that the server's certificate must have").refused("not yet"),
     ],
 ];
 
