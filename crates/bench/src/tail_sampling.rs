@@ -15,6 +15,7 @@ use crate::Failure;
 use crate::clock::Deadline;
 use crate::peers::{self, Running, fill};
 use crate::process::Process;
+use crate::report;
 use crate::sys;
 use crate::tracing::Collector as Receiver;
 use crate::workdir::Workdir;
@@ -196,7 +197,7 @@ fn sample(
         resident_bytes = resident_bytes.max(collector.process.memory().resident);
         sys::pause(LOOK_EVERY);
     }
-    let (sent, accepted, seconds) = report(&fs::read_to_string(&output)?)?;
+    let (sent, accepted, seconds) = told(&fs::read_to_string(&output)?)?;
     sys::pause(Duration::from_secs(u64::from(options.wait_s) + 1));
     let (cpu_us, _) = collector.process.usage().since(used);
     // Everything is decided and sent before it ends.
@@ -238,7 +239,7 @@ fn start(
 }
 
 /// What the sender says: spans sent, spans accepted, seconds.
-fn report(text: &str) -> Result<(u64, u64, f64), Failure> {
+fn told(text: &str) -> Result<(u64, u64, f64), Failure> {
     let wrong = || Failure::from(format!("the sender says: {text}"));
     let mut lines = text.lines();
     let first = lines.next().ok_or_else(wrong)?;
@@ -259,11 +260,7 @@ fn report(text: &str) -> Result<(u64, u64, f64), Failure> {
 }
 
 fn row(name: &str, samples: &[Sample]) -> String {
-    let median = |value: fn(&Sample) -> f64| {
-        let mut values: Vec<f64> = samples.iter().map(value).collect();
-        values.sort_by(f64::total_cmp);
-        values.get(values.len() / 2).copied().unwrap_or(0.0)
-    };
+    let median = |value: fn(&Sample) -> f64| report::median(samples.iter().map(value).collect());
     format!(
         "{name:<10}{:>12.0}{:>12.0}{:>14.0}{:>12.0}{:>12.1}{:>9.2}\n",
         median(|one| one.accepted as f64),
@@ -283,8 +280,8 @@ mod tests {
     fn the_sender_is_understood() {
         let text = "5 traces, 40 spans, 900 bytes in 1.5 s: 26 spans/s\n\
                     40 sent = 38 accepted + 1 rejected + 1 refused + 0 failed; 0 sent again\n";
-        assert_eq!(report(text).unwrap(), (40, 38, 1.5));
-        assert!(report("x\n").is_err());
+        assert_eq!(told(text).unwrap(), (40, 38, 1.5));
+        assert!(told("x\n").is_err());
     }
 
     #[test]

@@ -8,7 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod client;
-mod clock;
+pub mod clock;
 mod exporters;
 mod grpc;
 mod health;

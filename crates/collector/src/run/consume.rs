@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::account::Loss;
 use super::data::Batch;
 
 /// Why a batch was not taken.
@@ -94,22 +95,22 @@ fn again(consumer: Arc<dyn Consumer>, mut batch: Batch) {
     tokio::spawn(async move {
         loop {
             tokio::time::sleep(AGAIN).await;
-            match consumer.consume(batch) {
-                Ok(()) => return,
-                Err(refused) => match refused.refusal {
-                    Refusal::Busy(_) => batch = refused.batch,
-                    Refusal::Closing => {
-                        let records = refused.batch.records;
-                        let receipt = &refused.batch.receipt;
-                        return receipt.lose(records, super::account::Loss::Shutdown);
-                    }
-                    Refusal::Malformed(_) => {
-                        let records = refused.batch.records;
-                        let receipt = &refused.batch.receipt;
-                        return receipt.lose(records, super::account::Loss::Dropped);
-                    }
-                },
-            }
+            let Err(given_back) = consumer.consume(batch) else {
+                return;
+            };
+            let Refused {
+                batch: whole,
+                refusal,
+            } = *given_back;
+            let cause = match refusal {
+                Refusal::Busy(_) => {
+                    batch = whole;
+                    continue;
+                }
+                Refusal::Closing => Loss::Shutdown,
+                Refusal::Malformed(_) => Loss::Dropped,
+            };
+            return whole.receipt.lose(whole.records, cause);
         }
     });
 }

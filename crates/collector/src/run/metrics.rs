@@ -59,10 +59,8 @@ fn records(signal: Signal) -> &'static str {
     }
 }
 
-const SIGNALS: [Signal; 3] = [Signal::Traces, Signal::Metrics, Signal::Logs];
-
 fn accounts(view: &View, page: &mut Text) {
-    for signal in SIGNALS {
+    for signal in Signal::ALL {
         let balance = view.accounts[signal as usize].balance();
         let what = records(signal);
         let counts = [

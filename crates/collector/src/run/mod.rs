@@ -4,7 +4,6 @@
 //! of a batch is settled once, in the [`account`].
 
 pub mod account;
-pub mod clock;
 pub mod consume;
 pub mod data;
 pub mod log;

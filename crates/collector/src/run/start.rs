@@ -311,7 +311,7 @@ impl<'a> Build<'a> {
                     .collect();
                 (!heads.is_empty()).then(|| fan_out(heads))
             };
-            let outlets = [Signal::Traces, Signal::Metrics, Signal::Logs].map(outlet);
+            let outlets = Signal::ALL.map(outlet);
             let intake = Intake::new(outlets, self.accounts.clone());
             (component, Arc::new(intake))
         });

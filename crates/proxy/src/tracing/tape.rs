@@ -2,7 +2,7 @@
 
 use net::Driver;
 use telemetry::program::{Program, Scope, SpanLine};
-use telemetry::record::{Run, Start};
+use telemetry::record::Run;
 
 use super::Attached;
 use super::details::{details, link_all, log};
@@ -26,7 +26,7 @@ impl Core {
         let Attached { trace, tape, .. } = attached;
         let before = tape.mark();
         let mut write = |line: &SpanLine| {
-            if tape.span(line, direction) == Start::NoParent {
+            if !tape.span(line, direction) {
                 return false;
             }
             if !line.evaluates {

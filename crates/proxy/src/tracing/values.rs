@@ -61,13 +61,8 @@ pub(super) trait Values {
         if let [(None, only)] = &list.lines[..] {
             return Some(only);
         }
-        let mut lines = list.lines.iter().enumerate();
         let found = self.next(arena, |facts, _| {
-            let holds = |condition: &Option<Condition>| {
-                let condition = condition.as_ref();
-                condition.is_none_or(|condition| condition.matches(facts))
-            };
-            let (place, _) = lines.find(|(_, (condition, _))| holds(condition))?;
+            let place = list.place(facts)?;
             Some(Evaluated::Int(place as i64))
         });
         let Some(Evaluated::Int(place)) = found else {

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
 use collector::config::service::telemetry::{LogLevel, Logs};
-use collector::run::clock::now_unix_ns;
 use collector::run::{Level, Log};
+use export::clock::now_unix_ns;
 
 enum Target {
     Stdout,

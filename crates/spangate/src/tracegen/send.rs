@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use collector::generate::{Generated, Generator};
-use collector::run::clock::now_unix_ns;
 use export::client::{Client, Outcome};
+use export::clock::now_unix_ns;
 use telemetry::settings;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;

@@ -132,6 +132,13 @@ impl<K, V> FirstMatch<K, V> {
     /// The line that counts.
     #[inline]
     pub fn matching(&self, scope: &sample::Scope<'_>) -> Option<&V> {
+        let (_, value) = &self.lines[self.place(scope)?];
+        Some(value)
+    }
+
+    /// Its place among the lines.
+    #[inline]
+    pub fn place(&self, scope: &sample::Scope<'_>) -> Option<usize> {
         let holds = |condition: &Option<Condition>| {
             condition
                 .as_ref()
@@ -139,8 +146,7 @@ impl<K, V> FirstMatch<K, V> {
         };
         self.lines
             .iter()
-            .find(|(condition, _)| holds(condition))
-            .map(|(_, value)| value)
+            .position(|(condition, _)| holds(condition))
     }
 }
 

@@ -14,7 +14,7 @@ pub use arena::{Arena, Text};
 pub use encode::{Kept, key_value};
 pub use log::Log;
 pub use outbox::{Counts, Outbox};
-pub use tape::{Mark, Run, Start, TAPE_NAMES_MAX, Tape};
+pub use tape::{Mark, Run, TAPE_NAMES_MAX, Tape};
 
 use net::Now;
 

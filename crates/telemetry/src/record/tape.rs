@@ -67,15 +67,6 @@ pub struct Mark {
     state: State,
 }
 
-/// What a span line would do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
-    /// The span is open, or begins now.
-    Done,
-    /// Its parent is not there.
-    NoParent,
-}
-
 fn bit(name: SpanSlot) -> u64 {
     1 << (name as usize % TAPE_NAMES_MAX)
 }
@@ -155,18 +146,18 @@ impl Tape {
         room
     }
 
-    /// A span line of the run.
+    /// A span line of the run: its span is open, or begins now. False where its parent is not there.
     #[inline]
-    pub fn span(&mut self, line: &SpanLine, direction: Direction) -> Start {
+    pub fn span(&mut self, line: &SpanLine, direction: Direction) -> bool {
         let State { open, .. } = self.state;
         let own = bit(line.name);
         if open & own != 0 {
-            return Start::Done;
+            return true;
         }
         if let Some(Ref { span, .. }) = line.parent
             && span.is_none_or(|span| open & bit(span) == 0)
         {
-            return Start::NoParent;
+            return false;
         }
         let state = &mut self.state;
         state.open |= own;
@@ -174,7 +165,7 @@ impl Tape {
         state.requests = state.requests & !own | on(Direction::Request);
         state.responses = state.responses & !own | on(Direction::Response);
         state.spans += 1;
-        Start::Done
+        true
     }
 
     /// What a sample came to.
@@ -216,7 +207,7 @@ impl Tape {
     #[inline]
     pub fn run_plain(&mut self, number: u32, scope: &Scope, direction: Direction, at: Now) -> bool {
         if let Some(line) = scope.spans.first()
-            && self.span(line, direction) == Start::NoParent
+            && !self.span(line, direction)
         {
             return false;
         }

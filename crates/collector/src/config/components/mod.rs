@@ -98,7 +98,8 @@ pub enum Signal {
 }
 
 impl Signal {
-    pub(crate) const ALL: [Signal; 3] = [Signal::Traces, Signal::Metrics, Signal::Logs];
+    /// All of them.
+    pub const ALL: [Signal; 3] = [Signal::Traces, Signal::Metrics, Signal::Logs];
 }
 
 impl fmt::Display for Signal {
