@@ -11,7 +11,7 @@ pub mod scan;
 pub mod settings;
 pub mod shard;
 pub mod store;
-mod wire;
+pub mod wire;
 
 #[cfg(test)]
 mod tests;

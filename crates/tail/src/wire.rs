@@ -4,8 +4,11 @@ use crate::scan::Malformed;
 
 /// Wire types (protobuf encoding, "Message Structure"). Groups are not among them: they are deprecated, and OTLP has none.
 pub const VARINT: u32 = 0;
+/// 64 bits.
 pub const FIXED64: u32 = 1;
+/// A message, a text or bytes.
 pub const BYTES: u32 = 2;
+/// 32 bits.
 pub const FIXED32: u32 = 5;
 
 /// What is left of a message.
@@ -26,14 +29,20 @@ pub struct Field<'a> {
 /// What a field holds, by its wire type.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<'a> {
+    /// Type 0.
     Varint(u64),
+    /// Type 1.
     Fixed64(u64),
+    /// Type 2: a message, a text or bytes.
     Bytes(&'a [u8]),
+    /// Type 5.
     Fixed32,
 }
 
 impl<'a> Reader<'a> {
+    /// Of this message.
     #[inline]
+    #[must_use]
     pub fn new(message: &'a [u8]) -> Reader<'a> {
         Reader { rest: message }
     }
@@ -132,6 +141,7 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
+    /// 64 bits, the least byte first.
     #[inline]
     pub fn fixed64(&mut self) -> Result<u64, Malformed> {
         let (value, rest) = self.rest.split_first_chunk().ok_or(Malformed::Truncated)?;
@@ -139,6 +149,7 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(*value))
     }
 
+    /// 32 bits, the least byte first.
     #[inline]
     pub fn fixed32(&mut self) -> Result<u32, Malformed> {
         let (value, rest) = self.rest.split_first_chunk().ok_or(Malformed::Truncated)?;

@@ -5,6 +5,7 @@
 
 pub mod account;
 pub mod consume;
+mod count;
 pub mod data;
 pub mod log;
 mod metrics;
@@ -14,6 +15,7 @@ pub mod receive;
 pub mod send;
 mod split;
 mod start;
+mod wire;
 
 pub use log::{Level, Log};
 pub use start::{Collector, END_MAX, Setup, StartError, View};

@@ -3,6 +3,8 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use telemetry::proto;
 
+use super::count;
+use super::wire::{Field, Fields};
 use crate::config::Signal;
 
 /// Cuts a request into requests of `records_max` records at most; 0 is no bound. Resources and scopes are repeated in each.
@@ -20,9 +22,9 @@ pub fn split(signal: Signal, request: Bytes, records: u64, records_max: u64) -> 
         records: 0,
     };
     for resource in fields(&request) {
-        match resource.number {
-            1 => cut.resource(resource.value),
-            _ => cut.request.put_slice(resource.whole),
+        match resource.message(1) {
+            Some(resource) => cut.resource(resource),
+            None => cut.request.put_slice(resource.whole),
         }
     }
     cut.end();
@@ -47,14 +49,17 @@ impl Cut {
 
     fn resource(&mut self, resource: &[u8]) {
         let around: Vec<u8> = others(resource);
-        for scope in fields(resource).filter(|field| field.number == 2) {
-            let scope_around = others(scope.value);
+        for scope in fields(resource).filter_map(|field| field.message(2)) {
+            let scope_around = others(scope);
             let mut records = Vec::new();
             let mut count = 0;
-            for record in fields(scope.value).filter(|field| field.number == 2) {
+            for field in fields(scope) {
+                let Some(record) = field.message(2) else {
+                    continue;
+                };
                 let weight = match self.signal {
                     Signal::Traces | Signal::Logs => 1,
-                    Signal::Metrics => super::receive::points(record.value).unwrap_or(0),
+                    Signal::Metrics => count::points(record).unwrap_or(0),
                 };
                 if self.records + count > 0 && self.records + count + weight > self.records_max {
                     self.put(&around, &scope_around, &records, count);
@@ -62,7 +67,7 @@ impl Cut {
                     records.clear();
                     count = 0;
                 }
-                records.extend_from_slice(record.whole);
+                records.extend_from_slice(field.whole);
                 count += weight;
             }
             self.put(&around, &scope_around, &records, count);
@@ -86,47 +91,13 @@ impl Cut {
 
 /// All fields but those that are records or scopes (number 2).
 fn others(message: &[u8]) -> Vec<u8> {
-    let rest = fields(message).filter(|field| field.number != 2);
+    let rest = fields(message).filter(|field| field.key >> 3 != 2);
     rest.flat_map(|field| field.whole.iter().copied()).collect()
 }
 
-struct Field<'a> {
-    number: u64,
-    whole: &'a [u8],
-    value: &'a [u8],
-}
-
 /// The fields of a message that was walked before: what is malformed ends it.
-fn fields(mut message: &[u8]) -> impl Iterator<Item = Field<'_>> {
-    std::iter::from_fn(move || {
-        let start = message;
-        let key = super::receive::varint(&mut message)?;
-        let len = match key & 7 {
-            0 => {
-                let before = message.len();
-                super::receive::varint(&mut message)?;
-                let number = key >> 3;
-                let whole = &start[..start.len() - message.len()];
-                let value = &whole[whole.len() - (before - message.len())..];
-                return Some(Field {
-                    number,
-                    whole,
-                    value,
-                });
-            }
-            1 => 8,
-            2 => usize::try_from(super::receive::varint(&mut message)?).ok()?,
-            5 => 4,
-            _ => return None,
-        };
-        let (value, rest) = message.split_at_checked(len)?;
-        message = rest;
-        Some(Field {
-            number: key >> 3,
-            whole: &start[..start.len() - rest.len()],
-            value,
-        })
-    })
+fn fields(message: &[u8]) -> impl Iterator<Item = Field<'_>> {
+    Fields::new(message).map_while(Result::ok)
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use tail::scan::{Any, Malformed, attribute};
 use telemetry::proto;
 
 use super::Outcome;
-use super::wire::{Fields, Value};
 use crate::config::components::processors::action::AttributeValue;
+use crate::run::wire::{Fields, Value};
 
 /// The attributes of a record. One is kept for all records of a request, with its memory.
 #[derive(Debug, Default)]

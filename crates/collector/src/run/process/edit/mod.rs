@@ -2,7 +2,6 @@
 
 mod list;
 pub mod text;
-mod wire;
 
 use std::borrow::Cow;
 use std::mem;
@@ -12,8 +11,8 @@ use bytes::Bytes;
 use tail::scan::Malformed;
 use telemetry::proto;
 
+pub use crate::run::wire::{Field, Fields, Value, last_bytes};
 pub use list::{List, Val, encode, encoded_text};
-pub use wire::{Field, Fields, Value, last_bytes};
 
 use crate::config::Signal;
 use crate::run::account::Loss;

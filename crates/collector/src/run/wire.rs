@@ -1,6 +1,9 @@
 //! Fields of a protobuf message with the bytes that they came as, so that what is not changed can be copied.
 
 use tail::scan::Malformed;
+use tail::wire::Reader;
+
+pub use tail::wire::Value;
 
 /// One field.
 #[derive(Clone, Copy, Debug)]
@@ -13,75 +16,30 @@ pub struct Field<'a> {
     pub value: Value<'a>,
 }
 
-/// What a field holds, by its wire type.
-#[derive(Clone, Copy, Debug)]
-pub enum Value<'a> {
-    /// Type 0.
-    Varint(u64),
-    /// Type 2: a message, a text or bytes.
-    Bytes(&'a [u8]),
-    /// Types 1 and 5: of 64 or 32 bits.
-    Fixed,
+impl<'a> Field<'a> {
+    /// The message that it holds, if it is the field of this number.
+    #[must_use]
+    pub fn message(&self, number: u32) -> Option<&'a [u8]> {
+        match self.value {
+            Value::Bytes(bytes) if self.key >> 3 == number => Some(bytes),
+            _ => None,
+        }
+    }
 }
 
 /// Walks over the fields of a message; the first that is malformed ends it.
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
-    rest: &'a [u8],
+    reader: Reader<'a>,
 }
 
 impl<'a> Fields<'a> {
     /// Of this message.
     #[must_use]
     pub fn new(message: &'a [u8]) -> Fields<'a> {
-        Fields { rest: message }
-    }
-
-    fn field(&mut self) -> Result<Field<'a>, Malformed> {
-        let start = self.rest;
-        // Field numbers have 29 bits and begin at 1.
-        let key = u32::try_from(self.varint()?).ok().filter(|key| *key >= 8);
-        let key = key.ok_or(Malformed::FieldNumber)?;
-        let value = match key & 7 {
-            0 => Value::Varint(self.varint()?),
-            1 => self.take(8).map(|_| Value::Fixed)?,
-            2 => {
-                let len = usize::try_from(self.varint()?).map_err(|_| Malformed::Truncated)?;
-                Value::Bytes(self.take(len)?)
-            }
-            5 => self.take(4).map(|_| Value::Fixed)?,
-            _ => return Err(Malformed::WireType),
-        };
-        let whole = &start[..start.len() - self.rest.len()];
-        Ok(Field { key, whole, value })
-    }
-
-    fn take(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
-        let (taken, rest) = self
-            .rest
-            .split_at_checked(len)
-            .ok_or(Malformed::Truncated)?;
-        self.rest = rest;
-        Ok(taken)
-    }
-
-    fn varint(&mut self) -> Result<u64, Malformed> {
-        let mut value = 0;
-        for (at, byte) in self.rest.iter().enumerate().take(10) {
-            // The tenth byte holds one bit.
-            if at == 9 && *byte > 1 {
-                return Err(Malformed::Varint);
-            }
-            value |= u64::from(byte & 0x7f) << (7 * at);
-            if byte & 0x80 == 0 {
-                self.rest = &self.rest[at + 1..];
-                return Ok(value);
-            }
+        Fields {
+            reader: Reader::new(message),
         }
-        Err(match self.rest.len() {
-            0..10 => Malformed::Truncated,
-            _ => Malformed::Varint,
-        })
     }
 }
 
@@ -89,14 +47,19 @@ impl<'a> Iterator for Fields<'a> {
     type Item = Result<Field<'a>, Malformed>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.rest.is_empty() {
-            return None;
-        }
-        let field = self.field();
-        if field.is_err() {
-            self.rest = b"";
-        }
-        Some(field)
+        let start = self.reader.rest();
+        let field = match self.reader.field().transpose()? {
+            Ok(field) => field,
+            Err(fault) => {
+                self.reader = Reader::new(b"");
+                return Some(Err(fault));
+            }
+        };
+        Some(Ok(Field {
+            key: field.key,
+            whole: &start[..start.len() - self.reader.rest().len()],
+            value: field.value,
+        }))
     }
 }
 
