@@ -91,6 +91,7 @@ fn serve(options: &Options, config: &Config) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    crate::sys::keep_memory();
     let mut builder = match options.threads {
         1 => tokio::runtime::Builder::new_current_thread(),
         threads => {

@@ -25,12 +25,17 @@ pub(super) struct Bounds {
     pub bytes_max: u64,
     /// Its length, where the sender tells it.
     pub told: Option<u64>,
+    /// What its first bytes say of its length.
+    pub begins: fn(&[u8]) -> Option<u64>,
 }
 
 impl Bounds {
     pub(super) fn of(body: &Incoming, bytes_max: u64) -> Bounds {
-        let told = body.size_hint().exact();
-        Bounds { bytes_max, told }
+        Bounds {
+            bytes_max,
+            told: body.size_hint().exact(),
+            begins: |_| None,
+        }
     }
 
     fn too_large(&self) -> Fault {
@@ -84,7 +89,9 @@ async fn read_all(
             None if whole.is_empty() => first = Some(data),
             None => whole.extend_from_slice(&data),
             Some(before) => {
-                whole.reserve((told.max(len)) as usize);
+                // Memory that is not touched costs nothing, and one that grows is copied again and again.
+                let told = (bounds.begins)(&before).unwrap_or(told);
+                whole.reserve(told.clamp(len, bounds.bytes_max) as usize);
                 whole.extend_from_slice(&before);
                 whole.extend_from_slice(&data);
             }

@@ -1,7 +1,7 @@
 //! OTLP over gRPC: unary calls of the three `Export` methods, over HTTP/2 as hyper serves it.
 //!
 //! A call is one message each way, so gRPC is five bytes before it (flag, length) and trailers behind it ("gRPC over
-//! HTTP2"). Messages are not decoded here; their room is taken by the length that they tell, before they are read.
+//! HTTP2"). Messages are not decoded here.
 
 use std::sync::Arc;
 
@@ -49,7 +49,8 @@ async fn export(
         .ok_or_else(|| Fault::NotThere(format!("{} is not served", request.uri().path())))?;
     let coding = coding(request.headers())?;
     let body = request.into_body();
-    let bounds = Bounds::of(&body, message_bytes_max + PREFIX_ROOM_BYTES);
+    let mut bounds = Bounds::of(&body, message_bytes_max + PREFIX_ROOM_BYTES);
+    bounds.begins = framed_bytes;
     let mut whole = body::read(intake, body, bounds).await?;
     let is_compressed = unframe(&mut whole.bytes)?;
     let whole = match is_compressed {
@@ -81,6 +82,12 @@ fn coding(headers: &HeaderMap) -> Result<Coding, Fault> {
             String::from_utf8_lossy(other)
         ))),
     }
+}
+
+/// The bytes of a message and its prefix.
+fn framed_bytes(begin: &[u8]) -> Option<u64> {
+    let [_, a, b, c, d] = *begin.first_chunk::<PREFIX_BYTES>()?;
+    Some(u64::from(u32::from_be_bytes([a, b, c, d])) + PREFIX_BYTES as u64)
 }
 
 /// Takes the prefix off; whether the message is compressed.
