@@ -16,6 +16,7 @@ use tonic::{Code, Status};
 
 use crate::http::{AGENT, causes, header_map};
 use crate::reply::{self, REPLY_BYTES_MAX};
+use crate::rpc;
 use crate::sink::{Outcome, Prepared};
 use crate::tls::{Version, connector};
 
@@ -95,7 +96,7 @@ fn outcome(status: &Status) -> Outcome {
         ),
         None => format!("{:?}: {}", status.code(), status.message()),
     };
-    let after = reply::retry_info(status.details());
+    let after = rpc::retry_after(status.details());
     match status.code() {
         Code::Cancelled
         | Code::DeadlineExceeded

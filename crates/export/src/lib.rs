@@ -22,9 +22,10 @@ mod reply;
 mod request;
 mod retry;
 mod rotate;
+pub mod rpc;
 mod sink;
 mod text;
-mod tls;
+pub mod tls;
 mod zipkin;
 
 pub use exporters::{Exporters, Pipeline};

@@ -3,6 +3,7 @@
 use prost::Message;
 use serde_json::Value;
 
+use crate::rpc::Status;
 use crate::sink::Outcome;
 
 /// Bytes of an answer that are read.
@@ -51,54 +52,6 @@ pub(crate) fn json(body: &[u8]) -> Outcome {
             .unwrap_or_default()
             .to_owned(),
     }
-}
-
-/// `google.rpc.Status`.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Status {
-    #[prost(string, tag = "2")]
-    message: String,
-    #[prost(message, repeated, tag = "3")]
-    details: Vec<Any>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Any {
-    #[prost(string, tag = "1")]
-    type_url: String,
-    #[prost(bytes = "vec", tag = "2")]
-    value: Vec<u8>,
-}
-
-/// `google.rpc.RetryInfo`.
-#[derive(Clone, PartialEq, Message)]
-struct RetryInfo {
-    #[prost(message, optional, tag = "1")]
-    delay: Option<prost_duration::Duration>,
-}
-
-mod prost_duration {
-    /// `google.protobuf.Duration`.
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub(super) struct Duration {
-        #[prost(int64, tag = "1")]
-        pub seconds: i64,
-        #[prost(int32, tag = "2")]
-        pub nanos: i32,
-    }
-}
-
-/// When a receiver asks to be tried again (`RetryInfo` among the details of its status).
-pub(crate) fn retry_info(details: &[u8]) -> Option<std::time::Duration> {
-    let status = Status::decode(details).ok()?;
-    let info = status
-        .details
-        .iter()
-        .find(|any| any.type_url.ends_with("/google.rpc.RetryInfo"))?;
-    let delay = RetryInfo::decode(info.value.as_slice()).ok()?.delay?;
-    let (seconds, nanos) = (u64::try_from(delay.seconds), u32::try_from(delay.nanos));
-    let (seconds, nanos) = (seconds.ok()?, nanos.ok()?);
-    Some(std::time::Duration::from_secs(seconds) + std::time::Duration::from_nanos(nanos.into()))
 }
 
 /// What a refusal says: a status in protobuf or JSON, else its text.

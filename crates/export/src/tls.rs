@@ -1,4 +1,4 @@
-//! TLS of exporters: rustls, as the settings say.
+//! TLS of exporters, and what servers of telemetry need of the same settings: rustls, as the settings say.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,9 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_t
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::version::{TLS12, TLS13};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{
+    ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme, SupportedProtocolVersion,
+};
 use telemetry::settings::{Pem, Tls, TlsVersion};
 
 /// Silence of a connection after which the kernel asks whether the other side is still there.
@@ -59,14 +61,23 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(aws_lc_rs::default_provider())
 }
 
+/// Versions of TLS.
+type Versions = &'static [&'static SupportedProtocolVersion];
+
+/// The versions from one to another.
+#[must_use]
+pub fn versions(min: TlsVersion, max: TlsVersion) -> Versions {
+    static ALL: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
+    match (min, max) {
+        (TlsVersion::V12, TlsVersion::V12) => &ALL[..1],
+        (TlsVersion::V12, TlsVersion::V13) => &ALL,
+        (TlsVersion::V13, _) => &ALL[1..],
+    }
+}
+
 fn builder(tls: &Tls) -> Result<Builder, String> {
-    let versions = match (tls.version_min, tls.version_max) {
-        (TlsVersion::V12, TlsVersion::V12) => &[&TLS12][..],
-        (TlsVersion::V12, TlsVersion::V13) => &[&TLS12, &TLS13],
-        (TlsVersion::V13, _) => &[&TLS13],
-    };
     ClientConfig::builder_with_provider(provider())
-        .with_protocol_versions(versions)
+        .with_protocol_versions(versions(tls.version_min, tls.version_max))
         .map_err(|error| error.to_string())
 }
 
@@ -76,14 +87,7 @@ fn client_config(tls: &Tls) -> Result<ClientConfig, String> {
         (_, false) => builder
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(Anyone(provider()))),
-        (Some(pem), true) => {
-            let mut roots = RootCertStore::empty();
-            for certificate in certificates(pem)? {
-                let added = roots.add(certificate);
-                added.map_err(|error| format!("{}: {error}", place(pem)))?;
-            }
-            builder.with_root_certificates(roots)
-        }
+        (Some(pem), true) => builder.with_root_certificates(roots(pem)?),
         (None, true) => builder
             .with_native_roots()
             .map_err(|error| format!("the system's certificate authorities: {error}"))?,
@@ -91,18 +95,41 @@ fn client_config(tls: &Tls) -> Result<ClientConfig, String> {
     let (Some(certificate), Some(key)) = (&tls.certificate, &tls.key) else {
         return Ok(builder.with_no_client_auth());
     };
-    let chain = certificates(certificate)?;
-    let key = match key {
-        Pem::Path(path) => PrivateKeyDer::from_pem_file(path),
-        Pem::Text(text) => PrivateKeyDer::from_pem_slice(text.as_bytes()),
-    }
-    .map_err(|error| format!("{}: {error}", place(key)))?;
     builder
-        .with_client_auth_cert(chain, key)
+        .with_client_auth_cert(certificates(certificate)?, private_key(key)?)
         .map_err(|error| format!("{}: {error}", place(certificate)))
 }
 
-fn certificates(pem: &Pem) -> Result<Vec<CertificateDer<'static>>, String> {
+/// The certificates of authorities.
+///
+/// # Errors
+/// Where they were to be, and what is wrong there.
+pub fn roots(pem: &Pem) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(pem)? {
+        let added = roots.add(certificate);
+        added.map_err(|error| format!("{}: {error}", place(pem)))?;
+    }
+    Ok(roots)
+}
+
+/// A private key.
+///
+/// # Errors
+/// Where it was to be, and what is wrong there.
+pub fn private_key(pem: &Pem) -> Result<PrivateKeyDer<'static>, String> {
+    match pem {
+        Pem::Path(path) => PrivateKeyDer::from_pem_file(path),
+        Pem::Text(text) => PrivateKeyDer::from_pem_slice(text.as_bytes()),
+    }
+    .map_err(|error| format!("{}: {error}", place(pem)))
+}
+
+/// A chain of certificates, of at least one.
+///
+/// # Errors
+/// Where they were to be, and what is wrong there.
+pub fn certificates(pem: &Pem) -> Result<Vec<CertificateDer<'static>>, String> {
     let found = match pem {
         Pem::Path(path) => CertificateDer::pem_file_iter(path).and_then(Iterator::collect),
         Pem::Text(text) => CertificateDer::pem_slice_iter(text.as_bytes()).collect(),
@@ -114,7 +141,9 @@ fn certificates(pem: &Pem) -> Result<Vec<CertificateDer<'static>>, String> {
     }
 }
 
-fn place(pem: &Pem) -> &str {
+/// What an error calls it.
+#[must_use]
+pub fn place(pem: &Pem) -> &str {
     match pem {
         Pem::Path(path) => path,
         Pem::Text(_) => "the PEM in the settings",

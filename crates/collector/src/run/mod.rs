@@ -7,6 +7,7 @@ pub mod account;
 pub mod consume;
 mod count;
 pub mod data;
+mod json;
 pub mod log;
 mod metrics;
 mod page;
@@ -15,6 +16,7 @@ pub mod receive;
 pub mod send;
 mod split;
 mod start;
+mod tls;
 mod wire;
 
 pub use log::{Level, Log};

@@ -84,19 +84,8 @@ fn line(level: Level, text: &str, json: bool, fields: &[(String, String)]) -> St
     line
 }
 
-/// A text of JSON (RFC 8259 §7).
 fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            c if c < ' ' => out.push_str(&format!("\\u{:04x}", c as u32)),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
+    serde_json::Value::from(text).to_string()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::{Buf, Bytes};
+use export::rpc::Status;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Request, Response};
@@ -16,7 +17,7 @@ use prost::Message;
 use super::Intake;
 use super::body::{self, Bounds};
 use super::http::Reply;
-use super::status::{Fault, Status};
+use super::status::Fault;
 use crate::config::Signal;
 use crate::config::components::shared::http::Coding;
 

@@ -16,10 +16,11 @@ use prost::Message;
 
 use super::body::{self, Bounds};
 use super::status::Fault;
-use super::{Intake, cors, json};
+use super::{Intake, cors};
 use crate::config::Signal;
 use crate::config::components::receivers::otlp::OtlpHttpServer;
 use crate::config::components::shared::http::Coding;
+use crate::run::json;
 
 /// What a request's body is, and so is what answers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +85,7 @@ async fn export(
     let whole = body::decode(whole, coding, bytes_max)?;
     let bytes = match form {
         Form::Protobuf => whole.bytes.clone(),
-        Form::Json => json::to_protobuf(signal, &whole.bytes)
+        Form::Json => json::decode(signal, &whole.bytes)
             .map_err(Fault::Invalid)?
             .into(),
     };

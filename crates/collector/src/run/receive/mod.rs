@@ -4,7 +4,6 @@ mod body;
 mod cors;
 mod grpc;
 mod http;
-mod json;
 mod listen;
 mod status;
 mod tls;

@@ -2,44 +2,9 @@
 
 use std::time::Duration;
 
-use prost::Message;
+use export::rpc::{Status, retry_info};
 
 use crate::run::consume::Refusal;
-
-/// `google.rpc.Status`
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Status {
-    #[prost(int32, tag = "1")]
-    pub code: i32,
-    #[prost(string, tag = "2")]
-    pub message: String,
-    #[prost(message, repeated, tag = "3")]
-    pub details: Vec<Any>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Any {
-    #[prost(string, tag = "1")]
-    type_url: String,
-    #[prost(bytes = "vec", tag = "2")]
-    value: Vec<u8>,
-}
-
-/// `google.rpc.RetryInfo`
-#[derive(Clone, PartialEq, Message)]
-struct RetryInfo {
-    #[prost(message, optional, tag = "1")]
-    delay: Option<Span>,
-}
-
-/// `google.protobuf.Duration`
-#[derive(Clone, PartialEq, Message)]
-struct Span {
-    #[prost(int64, tag = "1")]
-    seconds: i64,
-    #[prost(int32, tag = "2")]
-    nanos: i32,
-}
 
 /// Why a request fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,18 +91,5 @@ impl Fault {
             Fault::Closing => Some(1),
             _ => None,
         }
-    }
-}
-
-fn retry_info(after: Duration) -> Any {
-    let info = RetryInfo {
-        delay: Some(Span {
-            seconds: after.as_secs() as i64,
-            nanos: after.subsec_nanos() as i32,
-        }),
-    };
-    Any {
-        type_url: "type.googleapis.com/google.rpc.RetryInfo".into(),
-        value: info.encode_to_vec(),
     }
 }

@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use export::client::Outcome;
 
-use super::{TAKEN, json};
+use super::TAKEN;
 use crate::config::components::exporters::file::{FileExporter, Format};
 use crate::run::data::Batch;
+use crate::run::json;
 
 pub(super) struct File {
     file: Mutex<fs::File>,

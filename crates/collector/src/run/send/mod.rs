@@ -2,7 +2,6 @@
 
 mod debug;
 mod file;
-mod json;
 mod otlp;
 mod queue;
 mod retry;
@@ -16,6 +15,7 @@ pub use queue::{Sender, SenderEnd};
 
 use super::Log;
 use super::data::Batch;
+use super::json;
 use crate::config::components::shared::queue::Queue;
 use crate::config::components::shared::retry::Retry;
 use crate::config::{Exporter, Signal};

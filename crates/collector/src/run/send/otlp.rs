@@ -9,7 +9,7 @@ use crate::config::components::exporters::otlp_grpc::OtlpGrpcExporter;
 use crate::config::components::exporters::otlp_http::{Encoding, OtlpHttpExporter};
 use crate::config::components::shared::grpc::GrpcCompression;
 use crate::config::components::shared::http::Coding;
-use crate::config::components::shared::tls::{Pem, TlsClient, TlsVersion};
+use crate::run::tls;
 
 /// Time for a request where there is no bound.
 const TIMEOUT_MAX_MS: u32 = 3_600_000;
@@ -23,7 +23,7 @@ pub(super) fn grpc(settings: &OtlpGrpcExporter, signal: Signal) -> Result<Client
         return Err("'authority' is not supported yet".into());
     }
     let (scheme, tls) = match &settings.client.tls {
-        Some(tls) => ("https", self::tls(tls)?),
+        Some(settings) => ("https", tls::client(settings)?),
         None => ("http", client::Tls::default()),
     };
     let otlp = client::OtlpGrpc {
@@ -66,7 +66,7 @@ pub(super) fn http(settings: &OtlpHttpExporter, signal: Signal) -> Result<(Clien
             Coding::Gzip => client::Compression::Gzip,
             other => return Err(format!("'compression: {other:?}' is not sent yet")),
         },
-        tls: tls(&settings.client.tls)?,
+        tls: tls::client(&settings.client.tls)?,
     };
     Ok((Client::http(&otlp, signal_of(signal))?, form))
 }
@@ -83,34 +83,5 @@ fn millis(ns: u64) -> u32 {
     match ns {
         0 => TIMEOUT_MAX_MS,
         ns => u32::try_from(ns.div_ceil(1_000_000)).unwrap_or(TIMEOUT_MAX_MS),
-    }
-}
-
-fn tls(settings: &TlsClient) -> Result<client::Tls, String> {
-    if settings.server_name.is_some() {
-        return Err("'server_name_override' is not supported yet".into());
-    }
-    let common = &settings.common;
-    Ok(client::Tls {
-        verify: !settings.skip_verify,
-        ca: common.ca.as_ref().map(pem),
-        certificate: common.cert.as_ref().map(pem),
-        key: common.key.as_ref().map(pem),
-        version_min: version(common.min_version),
-        version_max: version(common.max_version),
-    })
-}
-
-fn pem(pem: &Pem) -> client::Pem {
-    match pem {
-        Pem::File(path) => client::Pem::Path(path.into()),
-        Pem::Text(text) => client::Pem::Text(text.clone()),
-    }
-}
-
-fn version(version: TlsVersion) -> client::TlsVersion {
-    match version {
-        TlsVersion::V12 => client::TlsVersion::V12,
-        TlsVersion::V13 => client::TlsVersion::V13,
     }
 }
