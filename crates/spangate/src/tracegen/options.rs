@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::str::FromStr;
 use std::time::Duration;
 
-use collector::generate::Shape;
+use collector::generate::{Latency, Shape};
 
 pub(super) const USAGE: &str = "\
 usage: spangate tracegen [OPTIONS]
@@ -21,20 +21,28 @@ Sends traces over OTLP, and tells what was taken, refused and lost.
   --duration SECONDS     ends after so long
   --retry                sends again what was refused, when the receiver says so; else it is counted as refused
   --services N           services that spans are of (24)
+  --instances N          processes of each (2)
   --spans N              spans of a trace (8)
-  --attributes N         attributes of a span (10)
-  --attribute-bytes N    bytes of each (12)
+  --attributes N         attributes of a span: ten as servers of HTTP have them, more without a meaning (10)
+  --attribute-bytes N    bytes of those without a meaning (12)
+  --unique N             attributes of 32 bytes that no other span has (0)
   --errors PERCENT       traces with a failure (2)
+  --latency MS:PERCENT,… how many traces take up to how long (20:50,100:30,400:20)
   --slow PERCENT         slow traces (2)
   --slow-ms N            milliseconds that those take at least (2000)
+  --late PERCENT         spans that come later than the rest of their trace (0)
+  --late-by SECONDS      how much later (15)
   --batch N              spans of a request (512)
-  --whole-traces         requests of whole traces; else of spans of one service, as SDKs send them
+  --batch-delay SECONDS  a request that is not full goes after this time (5)
+  --whole-traces         requests of whole traces; else of spans of one process, as SDKs send them
   --seed N               two runs with the same send the same (1)
   --quiet                no progress
 ";
 
 /// Requests at a time.
 pub(super) const WORKERS_MAX: u32 = 1024;
+/// Seconds of any time.
+const SECONDS_MAX: f64 = 1e7;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Command {
@@ -100,10 +108,16 @@ impl Options {
                 "--workers" => options.workers = number(name, &value()?, 1, WORKERS_MAX)?,
                 "--traces" => options.traces = Some(number(name, &value()?, 1, u64::MAX)?),
                 "--duration" => {
-                    let seconds = number(name, &value()?, 0.001, 1e7)?;
+                    let seconds = number(name, &value()?, 0.001, SECONDS_MAX)?;
                     options.duration = Some(Duration::from_secs_f64(seconds));
                 }
                 "--retry" => options.retry = true,
+                "--instances" => shape.instances = number(name, &value()?, 1, 1000)?,
+                "--unique" => shape.unique_attributes = number(name, &value()?, 0, 100)?,
+                "--latency" => shape.latency = Latency::parse(&value()?)?,
+                "--late" => shape.late_percent = number(name, &value()?, 0.0, 100.0)?,
+                "--late-by" => shape.late_by_ns = nanoseconds(name, &value()?)?,
+                "--batch-delay" => shape.batch_delay_ns = nanoseconds(name, &value()?)?,
                 "--services" => shape.services = number(name, &value()?, 1, 10_000)?,
                 "--spans" => shape.spans = number(name, &value()?, 1, 10_000)?,
                 "--attributes" => shape.attributes = number(name, &value()?, 0, 1000)?,
@@ -121,6 +135,11 @@ impl Options {
         }
         Ok(options)
     }
+}
+
+fn nanoseconds(name: &str, seconds: &str) -> Result<u64, String> {
+    let seconds = number(name, seconds, 0.0, SECONDS_MAX)?;
+    Ok(Duration::from_secs_f64(seconds).as_nanos() as u64)
 }
 
 fn number<N: FromStr + PartialOrd + std::fmt::Display>(
@@ -150,6 +169,9 @@ mod tests {
         assert_eq!(options.protocol, Protocol::Http);
         assert_eq!((options.rate, options.traces), (2.5, Some(10)));
         assert!(options.shape.spans == 3 && options.shape.whole_traces);
+        let late = parsed("--late 5 --late-by 0.5 --latency 7:100").unwrap();
+        assert_eq!(late.shape.late_by_ns, 500_000_000);
+        assert_eq!(late.shape.latency, Latency::parse("7:100").unwrap());
         for wrong in [
             "x",
             "--rate",
@@ -158,6 +180,8 @@ mod tests {
             "--workers 0",
             "--errors 101",
             "--protocol udp",
+            "--latency 5:50",
+            "--late-by -1",
         ] {
             assert!(parsed(wrong).is_err(), "{wrong}");
         }

@@ -129,21 +129,27 @@ async fn make(options: &Options, begin: Instant, ready: mpsc::Sender<Generated>)
     loop {
         let enough = options.traces.is_some_and(|most| traces >= most)
             || end.is_some_and(|end| Instant::now() >= end);
-        if enough {
-            break;
-        }
-        let due = match options.rate > 0.0 {
-            // As many as should be there by now.
-            true => {
-                ((begin.elapsed().as_secs_f64() * options.rate) as u64 + 1).saturating_sub(traces)
-            }
-            false => u64::from(options.shape.batch_spans / options.shape.spans.max(1)).max(1),
-        };
-        let left = options.traces.map_or(u64::MAX, |most| most - traces);
         let now_ns = now_unix_ns();
-        for _ in 0..due.min(left) {
-            generator.trace(now_ns, &mut requests);
-            traces += 1;
+        if !enough {
+            let due = match options.rate > 0.0 {
+                // As many as should be there by now.
+                true => {
+                    let by_now = (begin.elapsed().as_secs_f64() * options.rate) as u64 + 1;
+                    by_now.saturating_sub(traces)
+                }
+                false => u64::from(options.shape.batch_spans / options.shape.spans.max(1)).max(1),
+            };
+            let left = options.traces.map_or(u64::MAX, |most| most - traces);
+            for _ in 0..due.min(left) {
+                generator.trace(now_ns, &mut requests);
+                traces += 1;
+            }
+        }
+        generator.due(now_ns, &mut requests);
+        // Late spans are waited for.
+        let ends = enough && generator.last_due_ns().is_none();
+        if ends {
+            generator.flush(&mut requests);
         }
         for request in requests.drain(..) {
             tokio::select! {
@@ -151,20 +157,16 @@ async fn make(options: &Options, begin: Instant, ready: mpsc::Sender<Generated>)
                 _ = &mut interrupted => return traces,
             }
         }
-        if options.rate > 0.0 {
+        if ends {
+            return traces;
+        }
+        if enough || options.rate > 0.0 {
             tokio::select! {
                 () = tokio::time::sleep(STEP) => {}
-                _ = &mut interrupted => break,
+                _ = &mut interrupted => return traces,
             }
         }
     }
-    generator.flush(&mut requests);
-    for request in requests {
-        if ready.send(request).await.is_err() {
-            break;
-        }
-    }
-    traces
 }
 
 async fn send(client: &Client, generated: Generated, retry: bool, totals: &Totals) {
