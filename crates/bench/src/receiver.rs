@@ -11,7 +11,7 @@ mod walk;
 use std::io::{self, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use lexopt::{Arg, ValueExt};
@@ -25,7 +25,7 @@ use walk::Signal;
 /// The options.
 pub const HELP: &str =
     "[OPTIONS]: an OTLP/HTTP endpoint that counts spans, log records and data points until Ctrl-C
---listen ADDR      where (127.0.0.1:4318); GET /counts tells what came, as JSON";
+--listen ADDR      where (127.0.0.1:4318); GET /counts tells what came, as JSON; from GET /down to GET /up it answers 503";
 
 /// Connections at a time; further ones are closed.
 const CONNECTIONS_MAX: usize = 1024;
@@ -86,6 +86,8 @@ struct Shared {
     /// Records, by [`Signal`].
     records: [AtomicU64; 3],
     connections: AtomicUsize,
+    /// Nothing is taken, nor counted.
+    down: AtomicBool,
 }
 
 fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
@@ -126,6 +128,11 @@ fn serve(stream: TcpStream, shared: &Shared) {
     while let Ok(Some(head)) = message::read(&mut stream, &mut body) {
         let answer = match head.method.as_str() {
             "GET" if head.path == "/counts" => counts(shared),
+            "GET" if head.path == "/down" => turn(shared, true),
+            "GET" if head.path == "/up" => turn(shared, false),
+            "POST" if shared.down.load(Relaxed) => {
+                answer("503 Service Unavailable", "text/plain", "")
+            }
             "POST" => receive(&head.path, head.body, &body, shared),
             _ => answer("404 Not Found", "text/plain", ""),
         };
@@ -155,6 +162,11 @@ fn receive(path: &str, kind: Body, body: &[u8], shared: &Shared) -> String {
     shared.records[*signal as usize].fetch_add(records, Relaxed);
     // An empty message: everything was taken.
     answer("200 OK", "application/x-protobuf", "")
+}
+
+fn turn(shared: &Shared, down: bool) -> String {
+    shared.down.store(down, Relaxed);
+    answer("200 OK", "text/plain", "")
 }
 
 fn counts(shared: &Shared) -> String {

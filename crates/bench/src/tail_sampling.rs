@@ -29,6 +29,9 @@ pub const HELP: &str = "[OPTIONS]: CPU and memory of a collector for each span t
 --wait N           seconds until a decision (2)
 --threads N        threads of Spangate (1)
 --http             over HTTP, not gRPC
+--unique N         attributes of a span that no other span has (0)
+--down SECONDS     the receiver takes nothing for so long, from the middle of a run on (0)
+--limit MIB        memory from where on requests are refused; 0: the collector's own bound (0)
 --subject PATH     the Spangate to measure (beside this program); otelcol is measured too where it is on the PATH";
 
 const TEMPLATE: &str = include_str!("../templates/collector.yaml");
@@ -47,6 +50,9 @@ struct Options {
     wait_s: u32,
     threads: u32,
     http: bool,
+    unique: u32,
+    down_s: u32,
+    limit_mib: u32,
     subject: Option<PathBuf>,
 }
 
@@ -66,7 +72,18 @@ struct Sample {
     seconds: f64,
     cpu_us: f64,
     resident_bytes: u64,
+    /// Came to the receiver.
     kept: u64,
+    /// What the collector says became of the rest: it tells, or has no account.
+    dropped: Option<u64>,
+}
+
+impl Sample {
+    /// Spans that were accepted, and neither dropped by a decision nor received.
+    fn lost(&self) -> Option<i64> {
+        let settled = self.kept + self.dropped?;
+        Some(self.accepted as i64 - settled as i64)
+    }
 }
 
 /// Runs the command.
@@ -101,7 +118,8 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let mut receiver = Receiver::start(workdir.path())?;
     println!(
         "Medians of {} rounds of {} s; a decision after {} s, {} spans a request, over {}.\n\
-         cpu: of the whole process, for each accepted span. kept: received behind the collector.\n",
+         cpu: of the whole process, for each accepted span. kept: received behind the collector.\n\
+         lost: accepted, neither dropped by a decision (as the collector's account tells, where it has one) nor received.\n",
         options.rounds,
         options.seconds,
         options.wait_s,
@@ -109,8 +127,8 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
         if options.http { "HTTP" } else { "gRPC" }
     );
     println!(
-        "{:<10}{:>12}{:>12}{:>14}{:>12}{:>12}{:>9}",
-        "collector", "accepted", "refused", "spans/s", "cpu ns", "peak MB", "kept %"
+        "{:<10}{:>12}{:>12}{:>14}{:>12}{:>12}{:>9}{:>8}",
+        "collector", "accepted", "refused", "spans/s", "cpu ns", "peak MB", "kept %", "lost"
     );
     let mut samples: Vec<Vec<Sample>> = subjects.iter().map(|_| Vec::new()).collect();
     for round in 0..options.rounds {
@@ -140,6 +158,9 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
         wait_s: 2,
         threads: 1,
         http: false,
+        unique: 0,
+        down_s: 0,
+        limit_mib: 0,
         subject: None,
     };
     while let Some(arg) = parser.next()? {
@@ -151,6 +172,9 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
             Arg::Long("wait") => options.wait_s = parser.value()?.parse()?,
             Arg::Long("threads") => options.threads = parser.value()?.parse()?,
             Arg::Long("http") => options.http = true,
+            Arg::Long("unique") => options.unique = parser.value()?.parse()?,
+            Arg::Long("down") => options.down_s = parser.value()?.parse()?,
+            Arg::Long("limit") => options.limit_mib = parser.value()?.parse()?,
             Arg::Long("subject") => options.subject = Some(parser.value()?.into()),
             other => return Err(other.unexpected().into()),
         }
@@ -182,21 +206,13 @@ fn sample(
     sender.args(["--duration", &options.seconds.to_string()]);
     sender.args(["--rate", &options.rate.to_string()]);
     sender.args(["--batch", &options.batch.to_string()]);
+    sender.args(["--unique", &options.unique.to_string()]);
     sender.args(["--protocol", if options.http { "http" } else { "grpc" }]);
     sender.args(["--endpoint", &format!("http://{listen}")]);
     let output = dir.join("tracegen.out");
     sender.stdout(fs::File::create(&output)?);
     let mut sender = Process::start(&mut sender)?;
-    let patience = Duration::from_secs(u64::from(options.seconds)) + SENDER_PATIENCE;
-    let deadline = Deadline::after(patience);
-    let mut resident_bytes = 0;
-    while sender.ended().is_none() {
-        if deadline.passed() || sys::interrupted() {
-            return Err("the sender does not end".into());
-        }
-        resident_bytes = resident_bytes.max(collector.process.memory().resident);
-        sys::pause(LOOK_EVERY);
-    }
+    let resident_bytes = watch(options, &mut sender, &collector, receiver)?;
     let (sent, accepted, seconds) = told(&fs::read_to_string(&output)?)?;
     sys::pause(Duration::from_secs(u64::from(options.wait_s) + 1));
     let (cpu_us, _) = collector.process.usage().since(used);
@@ -206,6 +222,9 @@ fn sample(
         .end(libc::SIGTERM, END_PATIENCE)
         .ok_or("the collector does not end")?;
     let kept = receiver.settled()?.since(before).spans;
+    let dropped = dropped(&fs::read_to_string(
+        dir.join(format!("{}.out", subject.name)),
+    )?);
     Ok(Sample {
         sent,
         accepted,
@@ -213,7 +232,45 @@ fn sample(
         cpu_us,
         resident_bytes,
         kept,
+        dropped,
     })
+}
+
+/// Waits for the sender, while the receiver is down for as long as it is to be; the most memory that was seen.
+fn watch(
+    options: &Options,
+    sender: &mut Process,
+    collector: &Running,
+    receiver: &mut Receiver,
+) -> Result<u64, Failure> {
+    let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
+    let deadline = Deadline::after(seconds(options.seconds) + SENDER_PATIENCE);
+    let down = Deadline::after(seconds(options.seconds) / 2);
+    let up = Deadline::after(seconds(options.seconds) / 2 + seconds(options.down_s));
+    let (mut is_down, mut resident_bytes) = (false, 0);
+    while sender.ended().is_none() {
+        if deadline.passed() || sys::interrupted() {
+            return Err("the sender does not end".into());
+        }
+        let should = options.down_s > 0 && down.passed() && !up.passed();
+        if should != is_down {
+            receiver.turn(should)?;
+            is_down = should;
+        }
+        resident_bytes = resident_bytes.max(collector.process.memory().resident);
+        sys::pause(LOOK_EVERY);
+    }
+    if is_down {
+        receiver.turn(false)?;
+    }
+    Ok(resident_bytes)
+}
+
+/// What decisions dropped, by the account that a collector prints at its end.
+fn dropped(printed: &str) -> Option<u64> {
+    let line = printed.lines().find(|line| line.contains(" accepted = "))?;
+    let before = line.split(" dropped ").next()?;
+    before.rsplit(' ').next()?.parse().ok()
 }
 
 fn start(
@@ -224,7 +281,18 @@ fn start(
 ) -> Result<(Running, SocketAddr), Failure> {
     let (grpc, http) = (peers::free_address()?, peers::free_address()?);
     let file = dir.join("collector.yaml");
-    let values: [(&str, &dyn std::fmt::Display); 4] = [
+    let limiter = match options.limit_mib {
+        0 => String::new(),
+        mib => format!("memory_limiter: {{ check_interval: 100ms, limit_mib: {mib} }}"),
+    };
+    let first = if limiter.is_empty() {
+        ""
+    } else {
+        "memory_limiter, "
+    };
+    let values: [(&str, &dyn std::fmt::Display); 6] = [
+        ("limiter", &limiter),
+        ("first", &first),
         ("grpc", &grpc),
         ("http", &http),
         ("receiver", &receiver),
@@ -261,8 +329,10 @@ fn told(text: &str) -> Result<(u64, u64, f64), Failure> {
 
 fn row(name: &str, samples: &[Sample]) -> String {
     let median = |value: fn(&Sample) -> f64| report::median(samples.iter().map(value).collect());
+    let lost: Option<Vec<_>> = samples.iter().map(Sample::lost).collect();
+    let lost = lost.map_or("?".into(), |lost| lost.iter().sum::<i64>().to_string());
     format!(
-        "{name:<10}{:>12.0}{:>12.0}{:>14.0}{:>12.0}{:>12.1}{:>9.2}\n",
+        "{name:<10}{:>12.0}{:>12.0}{:>14.0}{:>12.0}{:>12.1}{:>9.2}{lost:>8}\n",
         median(|one| one.accepted as f64),
         median(|one| (one.sent - one.accepted) as f64),
         median(|one| one.accepted as f64 / one.seconds),
@@ -292,9 +362,19 @@ mod tests {
             seconds: 1.0,
             cpu_us: 1.0,
             resident_bytes: 1_000_000,
-            kept: 0,
+            kept: 1,
+            dropped: Some(0),
         };
         let row = row("x", &[sample(1), sample(30), sample(5)]);
-        assert_eq!(row.split_whitespace().nth(1), Some("5"));
+        let words: Vec<_> = row.split_whitespace().collect();
+        assert_eq!((words[1], words[7]), ("5", "33"));
+    }
+
+    #[test]
+    fn an_account_is_read() {
+        let printed =
+            "x\n a spans: 9 accepted = 4 exported + 5 dropped + 0 failed + 0 held; 0 refused\n";
+        assert_eq!(dropped(printed), Some(5));
+        assert_eq!(dropped("x\n"), None);
     }
 }

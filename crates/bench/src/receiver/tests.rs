@@ -57,6 +57,23 @@ fn counts_every_signal_over_one_connection() {
 }
 
 #[test]
+fn nothing_is_taken_while_it_is_down() {
+    let mut stream = connect();
+    let head = head(
+        "/v1/traces",
+        &format!("content-length: {}\r\n", MESSAGE.len()),
+    );
+    client::get(&mut stream, "/down").unwrap();
+    let answer = post(&mut stream, &head, MESSAGE);
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    assert_eq!(counted(&mut stream)["spans"], 0);
+    client::get(&mut stream, "/up").unwrap();
+    let answer = post(&mut stream, &head, MESSAGE);
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert_eq!(counted(&mut stream)["spans"], 2);
+}
+
+#[test]
 fn reads_chunks_with_their_trailers() {
     let mut stream = connect();
     let (one, two) = MESSAGE.split_at(3);

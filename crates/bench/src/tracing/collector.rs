@@ -56,6 +56,16 @@ impl Collector {
         })
     }
 
+    /// From now on it takes nothing, or takes what comes again.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn turn(&mut self, down: bool) -> Result<(), Failure> {
+        let path = if down { "/down" } else { "/up" };
+        client::get(&mut self.stream, path).map_err(|error| format!("receiver: {error}"))?;
+        Ok(())
+    }
+
     /// What it has counted until now.
     ///
     /// # Errors
