@@ -14,6 +14,7 @@ use prost::Message;
 use spangate_collector::config::source::Outside;
 use spangate_collector::config::{self, Signal};
 use spangate_collector::run::account::Balance;
+use spangate_collector::run::process::memory::resident_bytes;
 use spangate_collector::run::{Collector, Log, Setup};
 use telemetry::settings;
 use tokio::time::Instant;
@@ -66,6 +67,7 @@ fn start(yaml: &str) -> Collector {
         log: Log::new(|_, _| {}),
         seed: 1,
         record_policy: false,
+        memory_used_bytes: resident_bytes,
     };
     Collector::start(&config, setup).unwrap_or_else(|error| panic!("{}", error.0))
 }

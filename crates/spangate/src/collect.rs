@@ -111,6 +111,7 @@ fn serve(options: &Options, config: &Config) -> ExitCode {
         log: log.clone(),
         seed: crate::sys::random_seed(),
         record_policy: options.record_policy,
+        memory_used_bytes: crate::sys::memory_used_bytes,
     };
     let exit = runtime.block_on(live(config, setup, &log));
     // What has not ended by now hangs on somebody else.

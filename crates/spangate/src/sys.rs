@@ -271,3 +271,16 @@ pub(crate) fn keep_memory() {
         libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT_BYTES_MAX);
     }
 }
+
+/// Bytes of memory in use: what the allocator has given out.
+#[cfg(target_env = "gnu")]
+pub(crate) fn memory_used_bytes() -> u64 {
+    // SAFETY: no pointers.
+    let info = unsafe { libc::mallinfo2() };
+    (info.uordblks + info.hblkhd) as u64
+}
+
+#[cfg(not(target_env = "gnu"))]
+pub(crate) fn memory_used_bytes() -> u64 {
+    collector::run::process::memory::resident_bytes()
+}

@@ -36,6 +36,11 @@ pub struct Setup {
     pub seed: u64,
     /// `processor.tailsamplingprocessor.recordpolicy`
     pub record_policy: bool,
+    /// Bytes of memory in use, for `memory_limiter`: what the allocator gave out, where it tells, for what is resident
+    /// does not fall when memory is freed; [`resident_bytes`] where it does not.
+    ///
+    /// [`resident_bytes`]: super::process::memory::resident_bytes
+    pub memory_used_bytes: fn() -> u64,
 }
 
 /// Why a configuration cannot run: the component's place and id, and the reason.
@@ -260,7 +265,9 @@ impl<'a> Build<'a> {
                 return Ok(batcher);
             }
             Processor::MemoryLimiter(settings) => {
-                return Ok(memory_limiter::start(settings, next, &self.setup.log));
+                let used_bytes = self.setup.memory_used_bytes;
+                let limiter = memory_limiter::start(settings, used_bytes, next, &self.setup.log);
+                return Ok(limiter);
             }
             Processor::TailSampling(settings) => Rules::Sample(settings),
             Processor::GroupByTrace(settings) => Rules::Group(settings),

@@ -1,5 +1,6 @@
 //! What is taken does start.
 
+use spangate_collector::run::process::memory::resident_bytes;
 use spangate_collector::run::{Collector, Log, Setup};
 
 use super::good;
@@ -37,6 +38,7 @@ service:
             log: Log::new(|_, line| panic!("{line}")),
             seed: 1,
             record_policy: false,
+            memory_used_bytes: resident_bytes,
         };
         let collector = Collector::start(&config, setup).unwrap();
         let balances = collector.end().await;

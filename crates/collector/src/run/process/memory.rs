@@ -30,7 +30,8 @@ const UNKNOWN_BYTES: u64 = 2 << 30;
 const PAGE_BYTES: u64 = 4096;
 
 /// Bytes that are resident.
-pub(super) fn resident_bytes() -> u64 {
+#[must_use]
+pub fn resident_bytes() -> u64 {
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = text
         .split(' ')

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use super::memory::{memory_bytes, resident_bytes};
+use super::memory::memory_bytes;
 use crate::config::components::processors::memory_limiter::{Limit, MemoryLimiter};
 use crate::run::Log;
 use crate::run::consume::{Consumer, Refusal, Refused, refused};
@@ -33,9 +33,14 @@ pub fn soft_limit_bytes(settings: &MemoryLimiter) -> u64 {
         }
 }
 
-/// Starts one before `next`. To be called within the runtime.
+/// Starts one before `next`, by what `used_bytes` says is in use. To be called within the runtime.
 #[must_use]
-pub fn start(settings: &MemoryLimiter, next: Arc<dyn Consumer>, log: &Log) -> Arc<Limiter> {
+pub fn start(
+    settings: &MemoryLimiter,
+    used_bytes: fn() -> u64,
+    next: Arc<dyn Consumer>,
+    log: &Log,
+) -> Arc<Limiter> {
     let soft = soft_limit_bytes(settings);
     let every = Duration::from_nanos(settings.check_interval_ns.max(1_000_000));
     let over = Arc::new(AtomicBool::new(false));
@@ -43,7 +48,7 @@ pub fn start(settings: &MemoryLimiter, next: Arc<dyn Consumer>, log: &Log) -> Ar
     tokio::spawn(async move {
         // Ends with the limiter.
         while let Some(over) = watched.upgrade() {
-            let used = resident_bytes();
+            let used = used_bytes();
             let is_over = used > soft;
             if over.swap(is_over, Relaxed) != is_over {
                 let what = if is_over { "refuses" } else { "takes again" };
@@ -76,5 +81,60 @@ impl Consumer for Limiter {
             true => Err(Refusal::Busy(self.again)),
             false => self.next.room(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use super::*;
+    use crate::config::Signal;
+    use crate::run::account::Account;
+
+    struct Taker;
+
+    impl Consumer for Taker {
+        fn consume(&self, _: Batch) -> Result<(), Box<Refused>> {
+            Ok(())
+        }
+
+        fn room(&self) -> Result<(), Refusal> {
+            Ok(())
+        }
+    }
+
+    static USED_BYTES: AtomicU64 = AtomicU64::new(0);
+
+    #[tokio::test(start_paused = true)]
+    async fn it_refuses_while_there_is_too_much_and_takes_again_after() {
+        let settings = MemoryLimiter {
+            check_interval_ns: 1_000_000_000,
+            limit: Limit::Mib(10),
+            spike: Limit::Mib(0),
+        };
+        let used = || USED_BYTES.load(Relaxed);
+        let limiter = start(&settings, used, Arc::new(Taker), &Log::new(|_, _| ()));
+        let account = Arc::new(Account::default());
+        let consume = || {
+            let batch = Batch {
+                signal: Signal::Traces,
+                bytes: Default::default(),
+                records: 1,
+                receipt: account.accept(1),
+            };
+            limiter.consume(batch).map_err(|refused| {
+                refused.batch.receipt.refuse();
+                refused.refusal
+            })
+        };
+        for (mib, taken) in [(7, true), (9, false), (8, true)] {
+            USED_BYTES.store(mib << 20, Relaxed);
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            let busy = Err(Refusal::Busy(Duration::from_secs(1)));
+            assert_eq!(consume(), if taken { Ok(()) } else { busy.clone() });
+            assert_eq!(limiter.room(), if taken { Ok(()) } else { busy });
+        }
+        assert_eq!(account.balance().refused, 1);
     }
 }

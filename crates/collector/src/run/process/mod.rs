@@ -5,7 +5,7 @@ pub mod attributes;
 pub mod batch;
 pub mod edit;
 mod matching;
-mod memory;
+pub mod memory;
 pub mod memory_limiter;
 pub mod probabilistic_sampler;
 pub mod resource;
