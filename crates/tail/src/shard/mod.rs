@@ -103,6 +103,15 @@ enum Decider {
     Group(Emit, Matcher),
 }
 
+impl Decider {
+    fn matcher(&self) -> &Matcher {
+        match self {
+            Decider::Policies(program) => program.matcher(),
+            Decider::Group(_, matcher) => matcher,
+        }
+    }
+}
+
 /// A shard.
 #[derive(Debug)]
 pub struct Shard {
@@ -222,7 +231,7 @@ impl Shard {
             intake: Intake::default(),
             table: Table::default(),
             log: Log::new(options.segment_bytes),
-            headers: Headers::new(options.seed),
+            headers: Headers::default(),
             memory: Memory::new(0),
             rooted: VecDeque::new(),
             builder: Builder::new(options.batch_spans_max, options.batch_bytes_max),
