@@ -13,7 +13,7 @@ const EVENT_ATTRIBUTES: u32 = 3 << 3 | 2;
 const LINK_ATTRIBUTES: u32 = 4 << 3 | 2;
 
 /// Where the fields of a span are.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Span<'a> {
     /// The whole message.
     pub message: &'a [u8],
@@ -42,6 +42,26 @@ pub struct Span<'a> {
 }
 
 impl<'a> Span<'a> {
+    /// A span of which nothing else is known yet.
+    #[inline]
+    #[must_use]
+    pub const fn new(message: &'a [u8], trace_id: [u8; 16]) -> Span<'a> {
+        Span {
+            message,
+            trace_id,
+            span_id: b"",
+            trace_state: b"",
+            parent_span_id: b"",
+            name: b"",
+            kind: 0,
+            start_ns: 0,
+            end_ns: 0,
+            status: 0,
+            flags: 0,
+            has_events: false,
+        }
+    }
+
     /// It has no parent: its identifier is absent or zero.
     #[must_use]
     pub fn is_root(&self) -> bool {
@@ -101,10 +121,7 @@ impl<'a> Spot<'a> for () {
 /// What is wrong with it.
 #[inline]
 pub fn span<'a>(message: &'a [u8], spot: &mut impl Spot<'a>) -> Result<Span<'a>, Malformed> {
-    let mut span = Span {
-        message,
-        ..Span::default()
-    };
+    let mut span = Span::new(message, [0; 16]);
     let mut rest = beginning(message, &mut span);
     loop {
         rest = short_attributes(rest, spot);

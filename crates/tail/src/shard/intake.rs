@@ -212,7 +212,7 @@ impl Intake {
         self.span_bytes += message.len() as u64;
         self.largest = self.largest.max(message.len() as u64);
         let kept_at = self.kept_bytes;
-        let mut span = Span::default();
+        let mut span = Span::new(message, [0; 16]);
         let fits = match known {
             Some(known) => self.read(how, known, message, &mut span, slots),
             None => false,
@@ -268,10 +268,10 @@ impl Intake {
         let Some((first, rest)) = message.split_first_chunk::<ID_FIELD_BYTES>() else {
             return false;
         };
-        let [0x0a, 16, trace_id @ ..] = first else {
+        if first[..2] != [0x0a, 16] {
             return false;
-        };
-        (span.message, span.trace_id) = (message, *trace_id);
+        }
+        span.trace_id.copy_from_slice(&first[2..]);
         let Known { headers, learn } = known;
         let mut out = match how.templates && !self.is_full() {
             true => self.room(rest.len()).map(Buffer::new),

@@ -93,7 +93,7 @@ impl Templates {
         }
         let before = learn.taken;
         let tag = tag(span);
-        let done = match self.find(tag, &mut Span::default(), span, &mut (), learn, out) {
+        let done = match self.find(tag, &mut Span::new(b"", [0; 16]), span, &mut (), learn, out) {
             Ok(_) => true,
             Err(Unknown { seen: Some(at), .. }) => self.learn(at, span, keys, learn, out),
             Err(Unknown { shapes, .. }) => {
@@ -213,7 +213,7 @@ impl Templates {
         *place = self.list.len() as u16;
         out.clear();
         let number = out.bytes(&place.to_le_bytes());
-        let read = template.read(&mut Span::default(), span, &mut (), learn, out);
+        let read = template.read(&mut Span::new(b"", [0; 16]), span, &mut (), learn, out);
         let done = number.is_some() && read.is_some();
         self.list.push(template);
         done

@@ -20,7 +20,11 @@ struct Draft {
     holes: Vec<Hole>,
     /// From here on bytes are in no operation yet.
     fixed_from: usize,
+    /// Where the name is, counted without trace_state, and bytes of fields so far, counted so.
     name_at: u32,
+    len: u32,
+    /// A field came that is not of the same length in all spans, other than trace_state.
+    varies: bool,
     /// Keys of fields that may come once only, each a bit.
     once: u128,
 }
@@ -52,6 +56,7 @@ impl Template {
             steps: Box::default(),
             holes: draft.holes.into(),
             name: (draft.name_at, facts.name.len() as u32),
+            has_state: draft.once & 1 << 0x1a != 0,
             kind: facts.kind,
             status: facts.status,
             flags: facts.flags,
@@ -133,7 +138,7 @@ impl Template {
         let (from, to) = (ends(&run[0]).0, ends(&run[run.len() - 1]).1);
         let values = run.iter().filter(|op| matches!(op, Op::Attribute(..)));
         let then = Then::Run {
-            steps: run.len() as u8,
+            done: run.len() as u8,
             values: values.count() as u8,
         };
         steps.push(self.step((from, to), then));
@@ -149,14 +154,11 @@ impl Template {
         let mut head = [0; 8];
         let len = fixed.len().min(8);
         head[..len].copy_from_slice(&fixed[..len]);
-        let (at, name_len) = self.name;
-        let has_name = name_len > 0 && from <= at && at + name_len <= to;
         Step {
             head: u64::from_le_bytes(head),
             mask: u64::MAX.checked_shr(64 - 8 * len as u32).unwrap_or(0),
             from,
             len: to - from,
-            name: if has_name { at - from + 1 } else { 0 },
             then,
         }
     }
@@ -182,13 +184,20 @@ impl Draft {
     /// Takes a field over.
     fn field(&mut self, key: u32, value: Value<'_>, bytes: &[u8], keys: &Keys) -> Option<()> {
         // Of fields that come twice the last one counts, which no template knows of.
-        if matches!(key, 0x12 | 0x22 | 0x2a | 0x39 | 0x41) {
+        if matches!(key, 0x12 | 0x1a | 0x22 | 0x2a | 0x39 | 0x41) {
             let bit = 1 << key;
             if self.once & bit != 0 {
                 return None;
             }
             self.once |= bit;
         }
+        // The name is found by its place.
+        let late_name = key == 0x2a && self.varies || key == 0x1a && self.once & 1 << 0x2a != 0;
+        if late_name {
+            return None;
+        }
+        self.varies |= matches!(key, 0x4a | 0x5a | 0x6a);
+        self.len += if key == 0x1a { 0 } else { bytes.len() as u32 };
         // The bytes of the field before what is kept, and how the rest is kept. What is compared must be one whole field each
         // time, so that what fits is well formed: keys and lengths are written with as few bytes as can be.
         let (head, op) = match (key, value) {
@@ -209,7 +218,7 @@ impl Draft {
             }
             _ => {
                 if let (0x2a, Value::Bytes(name)) = (key, value) {
-                    self.name_at = (self.bytes.len() + bytes.len() - name.len()) as u32;
+                    self.name_at = self.len - name.len() as u32;
                 }
                 self.bytes.extend_from_slice(bytes);
                 return Some(());

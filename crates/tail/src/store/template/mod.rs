@@ -18,7 +18,7 @@ use crate::scan::{Span, Spot, span_field};
 use crate::wire::Reader;
 use hole::Hole;
 use learn::OPS_MAX;
-use telemetry::proto::varint;
+use telemetry::proto::{varint, varint_len};
 
 /// Bytes of a span that a template is made of, at most.
 pub const SPAN_BYTES_MAX: usize = 4096;
@@ -83,7 +83,7 @@ enum Then {
     /// So many steps are done with this one, which has `values` attributes among its bytes; if it does not fit, they are
     /// done one after the other.
     Run {
-        steps: u8,
+        done: u8,
         values: u8,
     },
 }
@@ -97,8 +97,6 @@ struct Step {
     /// Where all of them are in the template's bytes.
     from: u32,
     len: u32,
-    /// Where the span's name is in them, counted from 1.
-    name: u32,
     then: Then,
 }
 
@@ -111,8 +109,9 @@ pub struct Template {
     head: Option<Step>,
     steps: Box<[Step]>,
     holes: Box<[Hole]>,
-    /// Where the name is in the bytes, and its length.
+    /// Where the name is in a span without trace_state, and its length.
     name: (u32, u32),
+    has_state: bool,
     kind: i32,
     status: i32,
     flags: u32,
@@ -135,37 +134,29 @@ impl Template {
     ) -> Option<()> {
         // Another template may have been tried before.
         spot.clear();
-        *span = Span {
-            message: span.message,
-            trace_id: span.trace_id,
-            kind: self.kind,
-            status: self.status,
-            flags: self.flags,
-            ..Span::default()
-        };
+        (span.kind, span.status, span.flags) = (self.kind, self.status, self.flags);
+        (span.span_id, span.parent_span_id, span.trace_state) = (b"", b"", b"");
+        (span.start_ns, span.end_ns, span.has_events) = (0, 0, false);
         self.end_window();
+        let whole = rest;
         if let Some(head) = &self.head {
             rest = self.read_head(head, span, rest, out)?;
         }
-        let mut at = 0;
-        while let Some(step) = self.steps.get(at) {
-            at += 1;
+        let mut steps = &*self.steps;
+        while let Some((step, others)) = steps.split_first() {
+            steps = others;
             let Some(after) = step.strip(&self.bytes, rest) else {
                 if let Then::Run { .. } = step.then {
                     continue;
                 }
                 return None;
             };
-            if step.name != 0 {
-                let name = rest.get(step.name as usize - 1..)?;
-                span.name = name.get(..self.name.1 as usize)?;
-            }
             rest = after;
             match step.then {
                 Then::Nothing => {}
-                Then::Run { steps, values } => {
+                Then::Run { done, values } => {
                     out.bytes(ZEROS.get(..usize::from(values))?)?;
-                    at += usize::from(steps);
+                    steps = others.get(usize::from(done)..)?;
                 }
                 Then::Attribute(hole) => {
                     let hole = self.holes.get_mut(usize::from(hole))?;
@@ -182,6 +173,12 @@ impl Template {
                 }
             }
         }
+        let (mut at, len) = (self.name.0 as usize, self.name.1 as usize);
+        if self.has_state {
+            // It is the only field before the name that is not of the same length in all spans.
+            at += span.trace_state.len() + 1 + varint_len(span.trace_state.len() as u64);
+        }
+        span.name = whole.get(at..at + len)?;
         rest.is_empty().then_some(())
     }
 
@@ -207,10 +204,6 @@ impl Template {
         let (start, [0x41, end @ ..]) = times.split_first_chunk::<8>()? else {
             return None;
         };
-        if head.name != 0 {
-            let name = rest.get(head.name as usize - 1..)?;
-            span.name = name.get(..self.name.1 as usize)?;
-        }
         (span.span_id, span.parent_span_id) = (id, parent);
         span.start_ns = u64::from_le_bytes(*start);
         span.end_ns = u64::from_le_bytes(*end.first_chunk()?);
@@ -312,7 +305,7 @@ fn bytes<'a>(
     let value = reader.bytes().ok()?;
     let after = reader.rest();
     // A length that is written with more bytes than it needs would not come back.
-    let len = telemetry::proto::varint_len(value.len() as u64);
+    let len = varint_len(value.len() as u64);
     if rest.len() - after.len() != 1 + len + value.len() {
         return None;
     }

@@ -46,7 +46,7 @@ fn learn(span: &[u8]) -> Option<(Template, u64)> {
 fn encode(template: &mut Template, span: &[u8], learn: &mut Allowance) -> Option<Vec<u8>> {
     let mut kept = vec![0; span.len()];
     let mut out = Buffer::new(&mut kept);
-    template.read(&mut Span::default(), span, &mut (), learn, &mut out)?;
+    template.read(&mut Span::new(b"", [0; 16]), span, &mut (), learn, &mut out)?;
     let len = out.len();
     kept.truncate(len);
     Some(kept)
@@ -55,7 +55,7 @@ fn encode(template: &mut Template, span: &[u8], learn: &mut Allowance) -> Option
 /// What is written with a template is read back as it was, and what fits one is well formed and reads as the scan reads it.
 fn same(template: &mut Template, span: &[u8]) -> bool {
     let matcher = Matcher::of_keys(keys());
-    let (mut read, mut slots) = (Span::default(), Slots::new(&matcher));
+    let (mut read, mut slots) = (Span::new(b"", [0; 16]), Slots::new(&matcher));
     let mut learn = allowance(0);
     let fits = template
         .read(&mut read, span, &mut slots, &mut learn, &mut Nowhere)
