@@ -100,8 +100,18 @@ fn span(out: &mut Vec<u8>, random: &mut Random, service: usize, hard: bool) {
     number(out, "thread.id", random.below(64));
     if hard {
         let unique = [random.next(), random.next(), random.next(), random.next()];
-        text(out, 9, "session.id", &format!("{:016x}{:016x}", unique[0], unique[1]));
-        text(out, 9, "enduser.id", &format!("{:016x}{:016x}", unique[2], unique[3]));
+        text(
+            out,
+            9,
+            "session.id",
+            &format!("{:016x}{:016x}", unique[0], unique[1]),
+        );
+        text(
+            out,
+            9,
+            "enduser.id",
+            &format!("{:016x}{:016x}", unique[2], unique[3]),
+        );
         number(out, "http.response.body.size", random.below(1 << 20));
     }
     if failed {

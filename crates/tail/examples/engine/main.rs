@@ -68,7 +68,6 @@ fn settings(wait_s: u64) -> TailSampling {
     }
 }
 
-
 /// What was measured until segments were used again, and from then on.
 #[derive(Default)]
 struct Phase {
@@ -91,7 +90,9 @@ impl Run {
     /// CPU time of all that the engine did.
     fn spent_ns(&self) -> u64 {
         let phases = self.phases.iter();
-        phases.map(|phase| phase.accept.all_ns + phase.tick.all_ns).sum()
+        phases
+            .map(|phase| phase.accept.all_ns + phase.tick.all_ns)
+            .sum()
     }
 
     fn tick(&mut self, now_ns: u64, steady: bool) -> bool {
@@ -115,7 +116,9 @@ impl Run {
             // From here on segments are used again.
             let steady = now_ns > (wait_s + 1) * SECOND_NS;
             let at = u128::from(self.load.sent()) * u128::from(SECOND_NS);
-            now_ns = at.checked_div(rate.into()).map_or(self.spent_ns(), |at| at as u64);
+            now_ns = at
+                .checked_div(rate.into())
+                .map_or(self.spent_ns(), |at| at as u64);
             let (request, new) = self.load.next();
             let shard = &mut self.shard;
             let work = &mut self.phases[usize::from(steady)].accept;
@@ -132,7 +135,11 @@ impl Run {
             }
             if steady && self.held.2 == 0 {
                 let resident = resident_bytes().saturating_sub(begin_bytes);
-                self.held = (self.shard.held_bytes(), resident, self.shard.account().pending);
+                self.held = (
+                    self.shard.held_bytes(),
+                    resident,
+                    self.shard.account().pending,
+                );
             }
         }
     }

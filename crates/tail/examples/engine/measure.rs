@@ -48,7 +48,10 @@ impl fmt::Display for Work {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut took = self.took_ns.clone();
         took.sort_unstable();
-        let at = |part: f64| took.get((took.len() as f64 * part) as usize).or(took.last());
+        let at = |part: f64| {
+            took.get((took.len() as f64 * part) as usize)
+                .or(took.last())
+        };
         let ms = |part| f64::from(*at(part).unwrap_or(&0)) / 1e6;
         write!(
             f,
@@ -85,7 +88,8 @@ impl Late {
         {
             let some = traces.min(*waiting);
             if counts {
-                self.late.push((now_ns.saturating_sub(*due_ns) / 1000, some));
+                self.late
+                    .push((now_ns.saturating_sub(*due_ns) / 1000, some));
             }
             *waiting -= some;
             traces -= some;
@@ -108,7 +112,9 @@ impl fmt::Display for Late {
                 left = left.saturating_sub(*traces);
                 here
             });
-            found.or(late.last()).map_or(0.0, |(us, _)| *us as f64 / 1e3)
+            found
+                .or(late.last())
+                .map_or(0.0, |(us, _)| *us as f64 / 1e3)
         };
         let (half, most, longest) = (at(0.5), at(0.99), at(1.0));
         write!(f, "{half:.2} ms p50, {most:.2} p99, {longest:.2} longest")

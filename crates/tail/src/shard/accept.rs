@@ -106,13 +106,8 @@ impl<'a> Visitor<'a> for Parts<'a, '_> {
         let at = message.as_ptr() as usize - self.request.as_ptr() as usize;
         let (how, mut known) = self.shard.how();
         let mut slots = Slots::new(how.matcher);
-        self.intake.span(
-            how,
-            known.as_mut(),
-            (message, at),
-            &mut slots,
-            self.around,
-        )
+        self.intake
+            .span(how, known.as_mut(), (message, at), &mut slots, self.around)
     }
 }
 
@@ -131,14 +126,14 @@ impl Shard {
             matcher: self.decider.matcher(),
             seed: self.options.seed,
             by_service,
-            templates: self.options.templates,
         };
         let known = Known {
             headers: &mut self.headers,
             learn: &mut self.learn,
         };
         // Identifiers of traces that are kept apart are not those of their spans, which are kept whole.
-        (how, (!by_service).then_some(known))
+        let reads = self.options.templates && !by_service;
+        (how, reads.then_some(known))
     }
 
     /// Takes an `ExportTraceServiceRequest`, whole or not at all.
@@ -304,7 +299,7 @@ impl Shard {
     /// taken.
     pub(super) fn reserve_learning(&mut self) -> u64 {
         let mut left = (self.budget.bytes_max() / LEARN_PART).min(LEARN_BYTES_MAX);
-        if !self.budget.reserve(left) {
+        if !self.options.templates || !self.budget.reserve(left) {
             left = 0;
         }
         self.learn = Allowance { left, taken: 0 };

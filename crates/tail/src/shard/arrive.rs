@@ -7,7 +7,7 @@ use super::output::Mark;
 use super::threshold::{self, Written};
 use super::{Decider, Shard};
 use crate::store::log::ID_FIELD_BYTES;
-use crate::store::{Buffer, Entry, Form, Nowhere};
+use crate::store::{Buffer, Entry, Form};
 use telemetry::proto::varint_len;
 
 /// Bytes of a scope's key and length, about, as the Collector sizes traces.
@@ -73,8 +73,8 @@ impl Shard {
         let known = run
             .header
             .or_else(|| self.headers.current(run.hash, resource, scope));
-        let header = known
-            .unwrap_or_else(|| self.headers.insert(run.hash, resource, scope, run.bits));
+        let header =
+            known.unwrap_or_else(|| self.headers.insert(run.hash, resource, scope, run.bits));
         self.runs = self.runs.wrapping_add(2);
         Arrival {
             header,
@@ -192,10 +192,6 @@ impl Shard {
         let keys = self.decider.matcher().keys();
         let learn = &mut self.learn;
         if !self.options.templates {
-            if !note.fits {
-                self.headers
-                    .encode(arrival.header, stored.1, keys, learn, &mut Nowhere);
-            }
             return self.append(note, number, arrival, stored);
         }
         let mut kept = std::mem::take(&mut self.scratch.kept);

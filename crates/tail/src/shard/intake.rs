@@ -3,7 +3,7 @@
 use crate::policy::{Around, Matcher, Slots};
 use crate::scan::{self, Attributes, Malformed, RESOURCE_ATTRIBUTES, Span, Spot};
 use crate::store::log::ID_FIELD_BYTES;
-use crate::store::{Allowance, Buffer, Headers, Nowhere};
+use crate::store::{Allowance, Buffer, Headers};
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 
 /// Spans of a request that are noted at once; one that has more is read twice.
@@ -30,8 +30,6 @@ pub struct Note {
     pub is_root: bool,
     /// Its first field is its trace's identifier, which is left out of the log.
     pub stripped: bool,
-    /// It fits a template of its header.
-    pub fits: bool,
     /// Where it is in [`Intake::kept`], written with that template; no bytes if it is not.
     pub kept_at: u32,
     pub kept_len: u32,
@@ -79,8 +77,6 @@ pub struct How<'m> {
     pub seed: u64,
     /// Traces are kept apart by service.
     pub by_service: bool,
-    /// What fits a template is kept so.
-    pub templates: bool,
 }
 
 /// Headers that are there, by whose templates spans are read.
@@ -178,12 +174,7 @@ impl Intake {
     }
 
     /// A `ScopeSpans` begins, in a resource.
-    pub fn scope(
-        &mut self,
-        known: Option<&mut Known<'_>>,
-        resource: &Run,
-        fields: &[u8],
-    ) {
+    pub fn scope(&mut self, known: Option<&mut Known<'_>>, resource: &Run, fields: &[u8]) {
         let mut run = Run {
             scope: self.push(fields),
             hash: Headers::hash(resource.resource_hash, fields),
@@ -214,8 +205,8 @@ impl Intake {
         let kept_at = self.kept_bytes;
         let mut span = Span::new(message, [0; 16]);
         let fits = match known {
-            Some(known) => self.read(how, known, message, &mut span, slots),
-            None => false,
+            Some(known) if !self.is_full() => self.read(known, message, &mut span, slots),
+            _ => false,
         };
         if !fits {
             slots.clear();
@@ -245,7 +236,6 @@ impl Intake {
             run: self.runs.len() as u32 - 1,
             is_root: span.is_root(),
             stripped,
-            fits,
             kept_at: kept_at as u32,
             kept_len: (self.kept_bytes - kept_at) as u32,
         });
@@ -256,7 +246,6 @@ impl Intake {
     #[inline]
     fn read<'a>(
         &mut self,
-        how: How<'_>,
         known: &mut Known<'_>,
         message: &'a [u8],
         span: &mut Span<'a>,
@@ -272,20 +261,16 @@ impl Intake {
             return false;
         }
         span.trace_id.copy_from_slice(&first[2..]);
-        let Known { headers, learn } = known;
-        let mut out = match how.templates && !self.is_full() {
-            true => self.room(rest.len()).map(Buffer::new),
-            false => None,
+        let Some(room) = self.room(rest.len()) else {
+            return false;
         };
-        match &mut out {
-            None => headers.read(header, (span, rest), slots, learn, &mut Nowhere),
-            Some(out) => {
-                let fits = headers.read(header, (span, rest), slots, learn, out);
-                let len = if fits { out.len() } else { 0 };
-                self.kept_bytes += len;
-                fits
-            }
-        }
+        let mut out = Buffer::new(room);
+        let fits = known
+            .headers
+            .read(header, (span, rest), slots, known.learn, &mut out);
+        let len = if fits { out.len() } else { 0 };
+        self.kept_bytes += len;
+        fits
     }
 
     /// Room for a span as it is kept.

@@ -96,7 +96,6 @@ impl Splitter {
                 matcher: &self.matcher,
                 seed: self.seed,
                 by_service: self.by_service,
-                templates: false,
             },
             slots: Slots::new(&self.matcher),
             intake: &mut self.intake,

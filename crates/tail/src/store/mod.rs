@@ -12,4 +12,4 @@ pub use budget::{Budget, Refused};
 pub use header::{Header, Headers};
 pub use log::{Form, Log, Record};
 pub use table::{Entry, Table};
-pub use template::{Allowance, Buffer, Nowhere};
+pub use template::{Allowance, Buffer};

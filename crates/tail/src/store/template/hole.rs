@@ -103,21 +103,60 @@ impl Hole {
             return None;
         };
         let (attribute, after) = rest.split_at_checked(usize::from(*len) + 2)?;
+        self.write(attribute, false, learn, out)?;
+        self.tell(attribute, spot)?;
+        Some(after)
+    }
+
+    /// Writes an attribute; `is_checked` if it is known to be of this key and well formed, none if it is not.
+    #[inline(always)]
+    pub fn write<O: Out>(
+        &mut self,
+        attribute: &[u8],
+        is_checked: bool,
+        learn: &mut Allowance,
+        out: &mut O,
+    ) -> Option<()> {
         let mark = mark(attribute);
         if mark == self.first_mark && *attribute == *self.first {
-            out.byte(0)?;
-        } else {
-            self.others = self.others.saturating_add(1);
-            if O::KEEPS && self.misses < MISSES_MAX {
-                self.look_up(attribute, mark, learn, out)?;
-            } else {
-                self.keep(attribute, out)?;
-            }
+            return out.byte(0);
         }
+        self.others = self.others.saturating_add(1);
+        if O::KEEPS && self.misses < MISSES_MAX {
+            return self.look_up(attribute, mark, learn, out);
+        }
+        if !O::KEEPS && is_checked {
+            return Some(());
+        }
+        self.keep(attribute, is_checked, out)
+    }
+
+    /// Tells the policies of an attribute that they name.
+    #[inline(always)]
+    pub fn tell<'a>(&self, attribute: &'a [u8], spot: &mut impl Spot<'a>) -> Option<()> {
         if let Some(place) = self.place {
             spot.put(place, self.value(attribute)?);
         }
-        Some(after)
+        Some(())
+    }
+
+    /// Clears the bits of a mask that may differ in an attribute of the same length that is well formed; none if that cannot
+    /// be said.
+    pub fn mask(&self, mask: &mut [u8]) -> Option<()> {
+        let from = usize::from(self.key_end);
+        let (value, mask) = (self.first.get(from..)?, mask.get_mut(from..)?);
+        let is_whole = |len: u8, message: &[u8]| usize::from(len) == message.len();
+        let (head, free) = match value {
+            [0x12, len, message @ ..] if !is_whole(*len, message) => return None,
+            // A text or bytes.
+            [0x12, _, 0x0a | 0x3a, len, text @ ..] if is_whole(*len, text) => (4, 0),
+            // A number: which of its bytes is the last stays as it is.
+            [0x12, _, 0x10 | 0x18, ..] if is_short_value(value) => (3, 0x80),
+            [0x12, 9, 0x21, ..] => (3, 0),
+            _ => return None,
+        };
+        mask.get_mut(head..)?.fill(free);
+        Some(())
     }
 
     /// The value of an attribute of this key, for [`crate::scan::Any::read`].
@@ -139,12 +178,17 @@ impl Hole {
         out: &mut impl Out,
     ) -> Option<()> {
         for (at, known) in self.marks.iter().enumerate() {
-            if *known == mark && self.frozen.get(at).is_some_and(|known| **known == *attribute) {
+            if *known == mark
+                && self
+                    .frozen
+                    .get(at)
+                    .is_some_and(|known| **known == *attribute)
+            {
                 self.misses = self.misses.saturating_sub(1);
                 return out.byte(at as u8 + 1);
             }
         }
-        self.keep(attribute, out)?;
+        self.keep(attribute, false, out)?;
         self.miss(attribute, mark, learn);
         Some(())
     }
@@ -165,10 +209,13 @@ impl Hole {
         self.first.get(2..usize::from(self.key_end))
     }
 
-    /// Writes the value of an attribute of this key, which is well formed.
+    /// Writes the value of an attribute; none if it is not of this key or not well formed.
     #[inline]
-    fn keep(&self, attribute: &[u8], out: &mut impl Out) -> Option<()> {
-        let value = attribute.get(2..)?.strip_prefix(self.key()?)?;
+    fn keep(&self, attribute: &[u8], is_checked: bool, out: &mut impl Out) -> Option<()> {
+        let value = match is_checked {
+            true => attribute.get(usize::from(self.key_end)..)?,
+            false => attribute.get(2..)?.strip_prefix(self.key()?)?,
+        };
         match value {
             [0x12, value_len, 0x0a, len, text @ ..]
                 if usize::from(*len) == text.len()
@@ -180,7 +227,7 @@ impl Hole {
             }
             // Less than 126 bytes: the key takes two at least, and all of it less than 128.
             _ => {
-                if !is_short_value(value) {
+                if !is_checked && !is_short_value(value) {
                     self.check(attribute)?;
                 }
                 out.byte(OPAQUE + value.len() as u8)?;

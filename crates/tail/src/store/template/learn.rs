@@ -1,6 +1,6 @@
 //! Making a template of a span, and the steps in which spans are compared with it.
 
-use super::{Hole, Op, SPAN_BYTES_MAX, Step, Template, Then};
+use super::{Hole, Layout, Op, SPAN_BYTES_MAX, Step, Template, Then};
 use crate::policy::Keys;
 use crate::scan::span;
 use crate::wire::{Reader, Value};
@@ -54,6 +54,7 @@ impl Template {
             ops: draft.ops.into(),
             head: None,
             steps: Box::default(),
+            layout: None,
             holes: draft.holes.into(),
             name: (draft.name_at, facts.name.len() as u32),
             has_state: draft.once & 1 << 0x1a != 0,
@@ -63,7 +64,9 @@ impl Template {
             window: 0,
         };
         template.find_steps();
-        Some((template, held))
+        template.layout = Layout::new(message, &template.ops, &template.holes);
+        let layout = template.layout.as_ref().map_or(0, Layout::held_bytes);
+        Some((template, held + layout))
     }
 
     /// Makes the steps: operations that can be done at once are put together.

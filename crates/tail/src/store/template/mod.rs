@@ -9,6 +9,7 @@
 //! values, and those are checked. So it need not be walked over field by field any more.
 
 mod hole;
+mod layout;
 mod learn;
 mod record;
 
@@ -17,6 +18,7 @@ pub use record::{Buffer, Nowhere, Out};
 use crate::scan::{Span, Spot, span_field};
 use crate::wire::Reader;
 use hole::Hole;
+use layout::Layout;
 use learn::OPS_MAX;
 use telemetry::proto::{varint, varint_len};
 
@@ -108,6 +110,8 @@ pub struct Template {
     /// What is done first: [`Template::read_head`], with the bytes between the identifiers and the times.
     head: Option<Step>,
     steps: Box<[Step]>,
+    /// For those that are as long as the first one.
+    layout: Option<Layout>,
     holes: Box<[Hole]>,
     /// Where the name is in a span without trace_state, and its length.
     name: (u32, u32),
@@ -139,6 +143,12 @@ impl Template {
         (span.start_ns, span.end_ns, span.has_events) = (0, 0, false);
         self.end_window();
         let whole = rest;
+        if let Some(layout) = &self.layout
+            && layout.fits(rest)
+        {
+            layout.read(&mut self.holes, span, rest, spot, learn, out)?;
+            return self.read_name(span, whole);
+        }
         if let Some(head) = &self.head {
             rest = self.read_head(head, span, rest, out)?;
         }
@@ -173,13 +183,19 @@ impl Template {
                 }
             }
         }
+        self.read_name(span, whole)?;
+        rest.is_empty().then_some(())
+    }
+
+    #[inline(always)]
+    fn read_name<'a>(&self, span: &mut Span<'a>, whole: &'a [u8]) -> Option<()> {
         let (mut at, len) = (self.name.0 as usize, self.name.1 as usize);
         if self.has_state {
             // It is the only field before the name that is not of the same length in all spans.
             at += span.trace_state.len() + 1 + varint_len(span.trace_state.len() as u64);
         }
         span.name = whole.get(at..at + len)?;
-        rest.is_empty().then_some(())
+        Some(())
     }
 
     /// Reads identifiers, name and times, as most encoders write them; gives the bytes after them.
@@ -224,6 +240,9 @@ impl Template {
             let varying = self.holes.iter_mut().map(Hole::end_window);
             if varying.fold(false, |any, more| any | more) {
                 self.find_steps();
+                let layout = self.layout.take();
+                self.layout =
+                    layout.and_then(|layout| Layout::new(layout.first(), &self.ops, &self.holes));
             }
         }
     }
