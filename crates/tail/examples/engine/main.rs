@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// Between two looks at what is due, and traces of one look, as the collector has it.
 const TICK_NS: u64 = SECOND_NS / 100;
-const TICK_TRACES_MAX: u64 = 4096;
+const TICK_TRACES_MAX: u64 = 1024;
 
 fn settings(wait_s: u64) -> TailSampling {
     let policy = |name: &str, kind| Policy {

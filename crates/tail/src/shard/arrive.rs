@@ -267,7 +267,7 @@ impl Shard {
         entry.mark |= 1;
         let left_ms = wait_ms.saturating_sub(now_ms.wrapping_sub(entry.arrived_ms));
         if wait_ns < u64::from(left_ms) * 1_000_000 {
-            self.rooted.push_back((due_ns, number));
+            self.rooted.push((due_ns, number));
         }
     }
 }

@@ -242,6 +242,30 @@ impl Hole {
         (self.first.get(4..usize::from(self.key_end))? == name).then_some(())
     }
 
+    /// Writes the attribute with this code over the first one; none if it is not as long.
+    pub fn patch(&self, code: u8, reader: &mut Reader<'_>, place: &mut [u8]) -> Option<()> {
+        if code < OPAQUE {
+            let known = self.frozen.get(usize::from(code) - 1)?;
+            if known.len() != place.len() {
+                return None;
+            }
+            place.copy_from_slice(known);
+            return Some(());
+        }
+        let value = place.get_mut(usize::from(self.key_end)..)?;
+        let is_text = code >= TEXT;
+        let len = code - if is_text { TEXT } else { OPAQUE };
+        let (head, rest) = value.split_at_mut_checked(if is_text { 4 } else { 0 })?;
+        if rest.len() != usize::from(len) {
+            return None;
+        }
+        if is_text {
+            head.copy_from_slice(&[0x12, len + 2, 0x0a, len]);
+        }
+        rest.copy_from_slice(reader.take(usize::from(len))?);
+        Some(())
+    }
+
     /// Appends the attribute that was written so.
     pub fn decode(&self, reader: &mut Reader<'_>, out: &mut Vec<u8>) -> Option<()> {
         let code = reader.byte()?;

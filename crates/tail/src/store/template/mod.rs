@@ -249,6 +249,53 @@ impl Template {
 
     /// Appends the span that [`Template::read`] wrote so; none if it did not.
     pub fn decode(&self, kept: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        if let Some(layout) = &self.layout {
+            let from = out.len();
+            out.extend_from_slice(layout.first());
+            if self.patch(kept, out.get_mut(from..)?).is_some() {
+                return Some(());
+            }
+            out.truncate(from);
+        }
+        self.decode_parts(kept, out)
+    }
+
+    /// Writes what differs over the first span; none if something is not as long as there, and then something was written.
+    fn patch(&self, kept: &[u8], out: &mut [u8]) -> Option<()> {
+        let (mut reader, mut start, mut rest) = (Reader::new(kept), 0, out);
+        for op in &self.ops {
+            let len = match op {
+                Op::Fixed(from, to) | Op::Attribute(from, to, _) => to - from,
+                _ => 8,
+            };
+            let (place, after) = rest.split_at_mut_checked(len as usize)?;
+            rest = after;
+            match op {
+                Op::Fixed(..) => {}
+                Op::Id | Op::Parent | Op::End => place.copy_from_slice(reader.take(8)?),
+                Op::Start => {
+                    start = reader.fixed64().ok()?;
+                    place.copy_from_slice(&start.to_le_bytes());
+                }
+                Op::Since => {
+                    let time = start.wrapping_add(reader.varint().ok()?);
+                    place.copy_from_slice(&time.to_le_bytes());
+                }
+                Op::Attribute(_, _, hole) => {
+                    let code = reader.byte()?;
+                    if code != 0 {
+                        let hole = self.holes.get(usize::from(*hole))?;
+                        hole.patch(code, &mut reader, place)?;
+                    }
+                }
+                Op::Bytes(_) => return None,
+            }
+        }
+        Some(())
+    }
+
+    /// Appends the span part by part.
+    fn decode_parts(&self, kept: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let (mut reader, mut start) = (Reader::new(kept), 0);
         for op in &self.ops {
             match op {

@@ -76,6 +76,9 @@ fn same(template: &mut Template, span: &[u8]) -> bool {
     let mut back = Vec::new();
     template.decode(&kept, &mut back).unwrap();
     assert_eq!(back, span);
+    back.clear();
+    template.decode_parts(&kept, &mut back).unwrap();
+    assert_eq!(back, span);
     true
 }
 
