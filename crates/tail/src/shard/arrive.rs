@@ -202,7 +202,7 @@ impl Shard {
             .headers
             .encode(arrival.header, stored.1, keys, learn, &mut out)
         {
-            let len = out.len();
+            let len = out.written();
             stored = (Form::Templated, &kept[..len]);
         }
         self.append(note, number, arrival, stored);

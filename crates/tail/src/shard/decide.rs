@@ -16,6 +16,12 @@ const TICK_BYTES_MAX: u64 = 8 << 20;
 /// Traces that are decided together.
 const GROUP: usize = 32;
 
+/// Spans of them, but for the last one.
+const GROUP_SPANS_MAX: u32 = 1024;
+
+/// Records of a kept trace that are brought near together with those of others; what comes after them is read one by one.
+const TOUCHED_MAX: usize = 32;
+
 /// Segments that a tick gives back: the system takes a part of a millisecond for each that is not kept for later.
 const RELEASES_MAX: usize = 8;
 
@@ -78,21 +84,26 @@ impl Shard {
     fn settle_group(&mut self, most: u64, next: impl Fn(&mut Shard) -> Option<u64>) -> u64 {
         let mut group = std::mem::take(&mut self.scratch.group);
         group.clear();
+        let mut spans = 0_u32;
         while (group.len() as u64) < most
+            && spans < GROUP_SPANS_MAX
             && let Some(number) = next(self)
         {
             let Some((entry, hash)) = self.take(number) else {
                 debug_assert!(false, "a trace that is due waits");
                 break;
             };
+            spans = spans.saturating_add(entry.spans);
             let decision = self.decide(&entry);
             group.push((entry, hash, decision));
         }
         let kept = group
             .iter()
             .filter(|(_, _, decision)| decision.fate == Fate::Sampled);
-        let touched = kept.fold(0, |all, (entry, ..)| all ^ self.log.touch(entry.head));
-        std::hint::black_box(touched);
+        let chains = &mut self.scratch.addresses;
+        chains.clear();
+        chains.extend(kept.map(|(entry, ..)| entry.head));
+        self.log.touch(chains, TOUCHED_MAX);
         for (entry, hash, decision) in &group {
             self.conclude(entry, *hash, *decision);
         }

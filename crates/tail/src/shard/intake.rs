@@ -268,7 +268,7 @@ impl Intake {
         let fits = known
             .headers
             .read(header, (span, rest), slots, known.learn, &mut out);
-        let len = if fits { out.len() } else { 0 };
+        let len = if fits { out.written() } else { 0 };
         self.kept_bytes += len;
         fits
     }

@@ -2,7 +2,7 @@
 //!
 //! A header lives as long as the last segment whose records name it.
 
-use super::template::{Allowance, Out};
+use super::template::{Allowance, Buffer};
 use super::templates::Templates;
 use crate::policy::Keys;
 use crate::scan::{Span, Spot};
@@ -142,7 +142,7 @@ impl Headers {
         (span, rest): (&mut Span<'a>, &'a [u8]),
         spot: &mut impl Spot<'a>,
         learn: &mut Allowance,
-        out: &mut impl Out,
+        out: &mut Buffer<'_>,
     ) -> bool {
         let Some(Some(header)) = self.slots.get_mut(at as usize) else {
             return false;
@@ -161,7 +161,7 @@ impl Headers {
         span: &[u8],
         keys: &Keys,
         learn: &mut Allowance,
-        out: &mut impl Out,
+        out: &mut Buffer<'_>,
     ) -> bool {
         let Some(Some(header)) = self.slots.get_mut(at as usize) else {
             return false;

@@ -3,7 +3,7 @@
 //! They live and go with their header, so that a record of a segment finds its template as long as the segment is there. A
 //! shape gets a template when its name comes for the second time; where spans do not repeat, they are kept as they came.
 
-use super::template::{Allowance, Out, Template};
+use super::template::{Allowance, Buffer, Template};
 use crate::policy::Keys;
 use crate::scan::{Span, Spot};
 
@@ -64,7 +64,7 @@ impl Templates {
         rest: &'a [u8],
         spot: &mut impl Spot<'a>,
         learn: &mut Allowance,
-        out: &mut impl Out,
+        out: &mut Buffer<'_>,
     ) -> bool {
         if self.rest > 0 || self.list.is_empty() {
             return false;
@@ -85,7 +85,7 @@ impl Templates {
         span: &[u8],
         keys: &Keys,
         learn: &mut Allowance,
-        out: &mut impl Out,
+        out: &mut Buffer<'_>,
     ) -> bool {
         if self.rest > 0 {
             self.rest -= 1;
@@ -130,7 +130,7 @@ impl Templates {
         rest: &'a [u8],
         spot: &mut impl Spot<'a>,
         learn: &mut Allowance,
-        out: &mut impl Out,
+        out: &mut Buffer<'_>,
     ) -> Result<(), Unknown> {
         let mask = self.places.len().wrapping_sub(1);
         let mut at = usize::from(tag) & mask;
@@ -193,7 +193,7 @@ impl Templates {
         span: &[u8],
         keys: &Keys,
         learn: &mut Allowance,
-        out: &mut impl Out,
+        out: &mut Buffer<'_>,
     ) -> bool {
         if self.list.len() >= TEMPLATES_MAX || learn.left < LEARN_BYTES_MIN {
             return false;
@@ -270,7 +270,6 @@ fn name(span: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::template::Buffer;
     use super::*;
 
     fn span(name: &str, value: u64) -> Vec<u8> {
@@ -295,7 +294,7 @@ mod tests {
         let mut kept = vec![0; span.len()];
         let mut out = Buffer::new(&mut kept);
         let done = templates.encode(span, &Keys::default(), learn, &mut out);
-        let len = out.len();
+        let len = out.written();
         kept.truncate(len);
         done.then_some(kept)
     }

@@ -1,6 +1,6 @@
 //! The values of one attribute of a template: a few that are known by a number, all others are kept.
 
-use super::{Allowance, Out};
+use super::{Allowance, Buffer};
 use crate::policy::Keys;
 use crate::scan::{Spot, attribute, is_short_value};
 use crate::wire::Reader;
@@ -92,12 +92,12 @@ impl Hole {
     /// Reads the attribute at the beginning of these bytes, and writes its value; gives the bytes after it. None if it is not
     /// of this key, or not well formed.
     #[inline(always)]
-    pub fn read<'a, O: Out>(
+    pub fn read<'a>(
         &mut self,
         rest: &'a [u8],
         spot: &mut impl Spot<'a>,
         learn: &mut Allowance,
-        out: &mut O,
+        out: &mut Buffer<'_>,
     ) -> Option<&'a [u8]> {
         let [0x4a, len @ 0..0x80, ..] = rest else {
             return None;
@@ -110,23 +110,20 @@ impl Hole {
 
     /// Writes an attribute; `is_checked` if it is known to be of this key and well formed, none if it is not.
     #[inline(always)]
-    pub fn write<O: Out>(
+    pub fn write(
         &mut self,
         attribute: &[u8],
         is_checked: bool,
         learn: &mut Allowance,
-        out: &mut O,
+        out: &mut Buffer<'_>,
     ) -> Option<()> {
         let mark = mark(attribute);
         if mark == self.first_mark && *attribute == *self.first {
             return out.byte(0);
         }
         self.others = self.others.saturating_add(1);
-        if O::KEEPS && self.misses < MISSES_MAX {
+        if self.misses < MISSES_MAX {
             return self.look_up(attribute, mark, learn, out);
-        }
-        if !O::KEEPS && is_checked {
-            return Some(());
         }
         self.keep(attribute, is_checked, out)
     }
@@ -175,7 +172,7 @@ impl Hole {
         attribute: &[u8],
         mark: u64,
         learn: &mut Allowance,
-        out: &mut impl Out,
+        out: &mut Buffer<'_>,
     ) -> Option<()> {
         for (at, known) in self.marks.iter().enumerate() {
             if *known == mark
@@ -211,7 +208,7 @@ impl Hole {
 
     /// Writes the value of an attribute; none if it is not of this key or not well formed.
     #[inline]
-    fn keep(&self, attribute: &[u8], is_checked: bool, out: &mut impl Out) -> Option<()> {
+    fn keep(&self, attribute: &[u8], is_checked: bool, out: &mut Buffer<'_>) -> Option<()> {
         let value = match is_checked {
             true => attribute.get(usize::from(self.key_end)..)?,
             false => attribute.get(2..)?.strip_prefix(self.key()?)?,

@@ -1,7 +1,7 @@
 //! Spans of the same length as the first one of their template: all that is the same in them is compared at once, and what
 //! differs is where it was there.
 
-use super::{Allowance, Hole, Op, Out, ZEROS};
+use super::{Allowance, Buffer, Hole, Op, ZEROS};
 use crate::scan::{Span, Spot};
 
 /// Bytes that are compared together.
@@ -152,7 +152,7 @@ impl Layout {
         bytes: &'a [u8],
         spot: &mut impl Spot<'a>,
         learn: &mut Allowance,
-        out: &mut impl Out,
+        out: &mut Buffer<'_>,
     ) -> Option<()> {
         let word = |at: u32| -> Option<&'a [u8; 8]> { bytes.get(at as usize..)?.first_chunk() };
         let number = |at: u32| word(at).map(|word| u64::from_le_bytes(*word));

@@ -13,7 +13,7 @@ mod layout;
 mod learn;
 mod record;
 
-pub use record::{Buffer, Nowhere, Out};
+pub use record::Buffer;
 
 use crate::scan::{Span, Spot, span_field};
 use crate::wire::Reader;
@@ -134,7 +134,7 @@ impl Template {
         mut rest: &'a [u8],
         spot: &mut impl Spot<'a>,
         learn: &mut Allowance,
-        out: &mut impl Out,
+        out: &mut Buffer<'_>,
     ) -> Option<()> {
         // Another template may have been tried before.
         spot.clear();
@@ -178,7 +178,9 @@ impl Template {
                 Then::Start => span.start_ns = u64::from_le_bytes(*word(&mut rest, out)?),
                 Then::End => span.end_ns = u64::from_le_bytes(*word(&mut rest, out)?),
                 Then::Since => {
-                    span.end_ns = u64::from_le_bytes(*word(&mut rest, &mut Nowhere)?);
+                    let (end, after) = rest.split_first_chunk()?;
+                    span.end_ns = u64::from_le_bytes(*end);
+                    rest = after;
                     out.varint(span.end_ns.wrapping_sub(span.start_ns))?;
                 }
             }
@@ -205,7 +207,7 @@ impl Template {
         head: &Step,
         span: &mut Span<'a>,
         rest: &'a [u8],
-        out: &mut impl Out,
+        out: &mut Buffer<'_>,
     ) -> Option<&'a [u8]> {
         let (ids, rest) = rest.split_first_chunk::<20>()?;
         let [0x12, 8, ids @ ..] = ids else {
@@ -348,7 +350,7 @@ impl Step {
 
 /// Reads eight bytes and writes them.
 #[inline(always)]
-fn word<'a>(rest: &mut &'a [u8], out: &mut impl Out) -> Option<&'a [u8; 8]> {
+fn word<'a>(rest: &mut &'a [u8], out: &mut Buffer<'_>) -> Option<&'a [u8; 8]> {
     let (word, after) = rest.split_first_chunk()?;
     *rest = after;
     out.bytes(word)?;
@@ -362,7 +364,7 @@ fn bytes<'a>(
     rest: &'a [u8],
     span: &mut Span<'a>,
     spot: &mut impl Spot<'a>,
-    out: &mut impl Out,
+    out: &mut Buffer<'_>,
 ) -> Option<&'a [u8]> {
     let mut reader = Reader::new(rest);
     if !reader.next_is(key.into()) {

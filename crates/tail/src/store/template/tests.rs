@@ -47,7 +47,7 @@ fn encode(template: &mut Template, span: &[u8], learn: &mut Allowance) -> Option
     let mut kept = vec![0; span.len()];
     let mut out = Buffer::new(&mut kept);
     template.read(&mut Span::new(b"", [0; 16]), span, &mut (), learn, &mut out)?;
-    let len = out.len();
+    let len = out.written();
     kept.truncate(len);
     Some(kept)
 }
@@ -56,9 +56,10 @@ fn encode(template: &mut Template, span: &[u8], learn: &mut Allowance) -> Option
 fn same(template: &mut Template, span: &[u8]) -> bool {
     let matcher = Matcher::of_keys(keys());
     let (mut read, mut slots) = (Span::new(b"", [0; 16]), Slots::new(&matcher));
-    let mut learn = allowance(0);
+    let (mut learn, mut room) = (allowance(0), vec![0; span.len() + 9]);
+    let mut out = Buffer::new(&mut room);
     let fits = template
-        .read(&mut read, span, &mut slots, &mut learn, &mut Nowhere)
+        .read(&mut read, span, &mut slots, &mut learn, &mut out)
         .is_some();
     if fits {
         let mut scanned = Slots::new(&matcher);
