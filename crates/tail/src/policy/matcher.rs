@@ -21,7 +21,7 @@ impl Keys {
     /// The place of a name; none if there are too many.
     pub fn place(&mut self, name: &[u8]) -> Option<u8> {
         if let Some(at) = self.find(name) {
-            return Some(at as u8);
+            return Some(at);
         }
         if self.names.len() == KEYS_MAX {
             return None;
@@ -31,8 +31,11 @@ impl Keys {
         Some(self.names.len() as u8 - 1)
     }
 
-    fn find(&self, name: &[u8]) -> Option<usize> {
-        self.names.iter().position(|known| **known == *name)
+    /// The place of a name that is there.
+    #[must_use]
+    pub fn find(&self, name: &[u8]) -> Option<u8> {
+        let at = self.names.iter().position(|known| **known == *name);
+        at.map(|at| at as u8)
     }
 }
 
@@ -55,12 +58,6 @@ impl<'a, 'k> Slots<'a, 'k> {
         }
     }
 
-    /// For the next span.
-    #[inline]
-    pub fn clear(&mut self) {
-        self.set = 0;
-    }
-
     /// The value at a place.
     #[must_use]
     pub fn get(&self, place: u8) -> Option<Any<'a>> {
@@ -75,14 +72,26 @@ impl<'a> Spot<'a> for Slots<'a, '_> {
         self.keys.lengths
     }
 
+    #[inline]
+    fn clear(&mut self) {
+        self.set = 0;
+    }
+
     // Few attributes come here; it stands apart from the loop that passes over the others.
     #[inline(never)]
     fn attribute(&mut self, name: &'a [u8], value: &'a [u8]) {
-        if let Some(place) = self.keys.find(name)
-            && self.set >> place & 1 == 0
+        if let Some(place) = self.keys.find(name) {
+            self.put(place, value);
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, place: u8, value: &'a [u8]) {
+        if self.set >> place & 1 == 0
+            && let Some(slot) = self.values.get_mut(usize::from(place))
         {
             self.set |= 1 << place;
-            self.values[place] = value;
+            *slot = value;
         }
     }
 }
@@ -135,6 +144,12 @@ impl Matcher {
             keys,
             ..Matcher::default()
         }
+    }
+
+    /// The attributes that policies name.
+    #[must_use]
+    pub fn keys(&self) -> &Keys {
+        &self.keys
     }
 
     /// The bits of a resource.

@@ -9,6 +9,7 @@ mod span;
 
 pub use any::{Any, Attributes, attribute};
 pub use span::{Event, Span, Spot, event, events, span};
+pub(crate) use span::{is_short_value, span_field};
 
 use crate::wire::{Reader, Value};
 use std::fmt;

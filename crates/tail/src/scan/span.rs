@@ -13,7 +13,7 @@ const EVENT_ATTRIBUTES: u32 = 3 << 3 | 2;
 const LINK_ATTRIBUTES: u32 = 4 << 3 | 2;
 
 /// Where the fields of a span are.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Span<'a> {
     /// The whole message.
     pub message: &'a [u8],
@@ -42,6 +42,26 @@ pub struct Span<'a> {
 }
 
 impl<'a> Span<'a> {
+    /// A span of which nothing else is known yet.
+    #[inline]
+    #[must_use]
+    pub const fn new(message: &'a [u8], trace_id: [u8; 16]) -> Span<'a> {
+        Span {
+            message,
+            trace_id,
+            span_id: b"",
+            trace_state: b"",
+            parent_span_id: b"",
+            name: b"",
+            kind: 0,
+            start_ns: 0,
+            end_ns: 0,
+            status: 0,
+            flags: 0,
+            has_events: false,
+        }
+    }
+
     /// It has no parent: its identifier is absent or zero.
     #[must_use]
     pub fn is_root(&self) -> bool {
@@ -67,8 +87,14 @@ pub trait Spot<'a> {
     /// Lengths of the keys that it wants, modulo 64, each a bit; all others are only checked.
     fn lengths(&self) -> u64;
 
+    /// Another span begins, or the same one again.
+    fn clear(&mut self);
+
     /// An attribute that it may want: its key, and its value for [`super::Any::read`].
     fn attribute(&mut self, key: &'a [u8], value: &'a [u8]);
+
+    /// An attribute that it wants, by the place of its key among [`crate::policy::Keys`].
+    fn put(&mut self, place: u8, value: &'a [u8]);
 }
 
 /// Attributes are only checked.
@@ -79,7 +105,13 @@ impl<'a> Spot<'a> for () {
     }
 
     #[inline]
+    fn clear(&mut self) {}
+
+    #[inline]
     fn attribute(&mut self, _: &'a [u8], _: &'a [u8]) {}
+
+    #[inline]
+    fn put(&mut self, _: u8, _: &'a [u8]) {}
 }
 
 /// Reads a span and checks the structure of all that is in it: what passes is well formed at every level, so that no span
@@ -89,10 +121,7 @@ impl<'a> Spot<'a> for () {
 /// What is wrong with it.
 #[inline]
 pub fn span<'a>(message: &'a [u8], spot: &mut impl Spot<'a>) -> Result<Span<'a>, Malformed> {
-    let mut span = Span {
-        message,
-        ..Span::default()
-    };
+    let mut span = Span::new(message, [0; 16]);
     let mut rest = beginning(message, &mut span);
     loop {
         rest = short_attributes(rest, spot);
@@ -100,7 +129,7 @@ pub fn span<'a>(message: &'a [u8], spot: &mut impl Spot<'a>) -> Result<Span<'a>,
             return Ok(span);
         }
         let mut reader = Reader::new(rest);
-        field(&mut reader, &mut span, spot)?;
+        span_field(&mut reader, &mut span, spot)?;
         rest = reader.rest();
     }
 }
@@ -144,7 +173,7 @@ fn beginning<'a>(message: &'a [u8], span: &mut Span<'a>) -> &'a [u8] {
 
 /// Any field, wherever it stands.
 #[inline]
-fn field<'a>(
+pub(crate) fn span_field<'a>(
     reader: &mut Reader<'a>,
     span: &mut Span<'a>,
     spot: &mut impl Spot<'a>,
@@ -218,7 +247,7 @@ fn short_attributes<'a>(mut rest: &'a [u8], spot: &mut impl Spot<'a>) -> &'a [u8
 
 /// A field `KeyValue.value` of less than 128 bytes that is a text, a boolean or an integer, and nothing else.
 #[inline(always)]
-fn is_short_value(field: &[u8]) -> bool {
+pub(crate) fn is_short_value(field: &[u8]) -> bool {
     // Four bytes again: the field's key and length, the key of its text and the length of that.
     let Some(four) = field.first_chunk() else {
         return false;

@@ -23,7 +23,15 @@ impl<'a> Spot<'a> for Count {
         u64::MAX
     }
 
+    fn clear(&mut self) {
+        self.0 = 0;
+    }
+
     fn attribute(&mut self, _: &'a [u8], _: &'a [u8]) {
+        self.0 += 1;
+    }
+
+    fn put(&mut self, _: u8, _: &'a [u8]) {
         self.0 += 1;
     }
 }

@@ -1,8 +1,8 @@
 //! Taking a request, whole or not at all.
 
-use super::intake::{How, Intake, Run};
+use super::intake::{How, Intake, Known, Run};
 use super::{Accepted, Decider, LEARN_BYTES_MAX, LEARN_PART, Rejected, Shard};
-use crate::policy::{Around, Matcher, Slots};
+use crate::policy::{Around, Slots};
 use crate::scan::{Malformed, Scanner, Visitor};
 use crate::settings::Emit;
 use crate::store::{Allowance, Refused};
@@ -20,6 +20,7 @@ pub(super) const LATE: u64 = u64::MAX - 1;
 struct Gather<'a, 'm, 'i> {
     intake: &'i mut Intake,
     how: How<'m>,
+    known: Option<Known<'i>>,
     slots: Slots<'a, 'm>,
     base: usize,
     run: Option<Run>,
@@ -41,7 +42,7 @@ impl<'a> Visitor<'a> for Gather<'a, '_, '_> {
         self.around.scope = scope;
         match &mut self.run {
             Some(run) if !self.intake.is_full() => {
-                self.intake.scope(self.how, run, fields);
+                self.intake.scope(self.known.as_mut(), run, fields);
                 run.begins_resource = false;
             }
             _ => {
@@ -55,8 +56,13 @@ impl<'a> Visitor<'a> for Gather<'a, '_, '_> {
         self.overflow |= self.intake.is_full();
         // Where the span is in the request, of which it is a slice.
         let at = message.as_ptr() as usize - self.base;
-        self.intake
-            .span(self.how, message, at, &mut self.slots, self.around)
+        self.intake.span(
+            self.how,
+            self.known.as_mut(),
+            (message, at),
+            &mut self.slots,
+            self.around,
+        )
     }
 }
 
@@ -79,12 +85,12 @@ impl<'a> Visitor<'a> for Parts<'a, '_> {
 
     fn scope(&mut self, fields: &[u8], scope: &'a [u8]) {
         self.around.scope = scope;
-        let how = self.shard.how();
+        let (how, mut known) = self.shard.how();
         if let Some((fields, resource)) = self.resource.take() {
             self.run = Some(self.intake.resource(how, &fields, resource));
         }
         if let Some(run) = &mut self.run {
-            self.intake.scope(how, run, fields);
+            self.intake.scope(known.as_mut(), run, fields);
             run.begins_resource = false;
         }
     }
@@ -98,9 +104,10 @@ impl<'a> Visitor<'a> for Parts<'a, '_> {
             }
         }
         let at = message.as_ptr() as usize - self.request.as_ptr() as usize;
-        let how = self.shard.how();
+        let (how, mut known) = self.shard.how();
         let mut slots = Slots::new(how.matcher);
-        self.intake.span(how, message, at, &mut slots, self.around)
+        self.intake
+            .span(how, known.as_mut(), (message, at), &mut slots, self.around)
     }
 }
 
@@ -112,20 +119,21 @@ impl Parts<'_, '_> {
 }
 
 impl Shard {
-    fn matcher(&self) -> &Matcher {
-        match &self.decider {
-            Decider::Policies(program) => program.matcher(),
-            Decider::Group(_, matcher) => matcher,
-        }
-    }
-
-    fn how(&self) -> How<'_> {
-        How {
-            matcher: self.matcher(),
-            headers: &self.headers,
+    /// How spans are noted, and what is known of them.
+    fn how(&mut self) -> (How<'_>, Option<Known<'_>>) {
+        let by_service = matches!(self.decider, Decider::Group(Emit::Service, _));
+        let how = How {
+            matcher: self.decider.matcher(),
             seed: self.options.seed,
-            by_service: matches!(self.decider, Decider::Group(Emit::Service, _)),
-        }
+            by_service,
+        };
+        let known = Known {
+            headers: &mut self.headers,
+            learn: &mut self.learn,
+        };
+        // Identifiers of traces that are kept apart are not those of their spans, which are kept whole.
+        let reads = self.options.templates && !by_service;
+        (how, reads.then_some(known))
     }
 
     /// Takes an `ExportTraceServiceRequest`, whole or not at all.
@@ -156,9 +164,26 @@ impl Shard {
         intake: &mut Intake,
     ) -> Result<Accepted, Rejected> {
         intake.clear();
+        let learning = self.reserve_learning();
+        let taken = self.take_request(request, scanner, intake);
+        self.charge();
+        self.budget.release(learning);
+        taken.map(|()| Accepted {
+            spans: intake.spans,
+        })
+    }
+
+    fn take_request(
+        &mut self,
+        request: &[u8],
+        scanner: &mut Scanner,
+        intake: &mut Intake,
+    ) -> Result<(), Rejected> {
+        let (how, known) = self.how();
         let mut gather = Gather {
-            how: self.how(),
-            slots: Slots::new(self.matcher()),
+            how,
+            known,
+            slots: Slots::new(how.matcher),
             base: request.as_ptr() as usize,
             run: None,
             around: Around::default(),
@@ -168,23 +193,10 @@ impl Shard {
         let walked = scanner.walk(request, &mut gather);
         let overflow = gather.overflow;
         walked.map_err(Rejected::Malformed)?;
-        let spans = intake.spans;
         let reserved;
         if overflow {
-            reserved = self.admit(intake, spans, request.len() as u64)?;
-            intake.clear();
-            let mut parts = Parts {
-                shard: self,
-                intake: std::mem::take(intake),
-                request,
-                resource: None,
-                run: None,
-                around: Around::default(),
-            };
-            let again = scanner.walk(request, &mut parts);
-            debug_assert!(again.is_ok(), "it was well formed before");
-            parts.commit();
-            *intake = parts.intake;
+            reserved = self.admit(intake, intake.spans, request.len() as u64)?;
+            self.commit_parts(request, scanner, intake);
         } else {
             let (new, late_bytes) = self.find(intake);
             reserved = self.admit(intake, new, late_bytes)?;
@@ -192,7 +204,26 @@ impl Shard {
         }
         self.charge();
         self.budget.release(reserved);
-        Ok(Accepted { spans })
+        Ok(())
+    }
+
+    /// Takes a request of more spans than are noted at once; [`Shard::admit`] had room for all of them.
+    fn commit_parts(&mut self, request: &[u8], scanner: &mut Scanner, intake: &mut Intake) {
+        let spans = intake.spans;
+        intake.clear();
+        let mut parts = Parts {
+            shard: self,
+            intake: std::mem::take(intake),
+            request,
+            resource: None,
+            run: None,
+            around: Around::default(),
+        };
+        let again = scanner.walk(request, &mut parts);
+        debug_assert!(again.is_ok(), "it was well formed before");
+        parts.commit();
+        *intake = parts.intake;
+        debug_assert_eq!(intake.spans, spans, "the same spans were found");
     }
 
     /// Looks for the traces of all spans; gives how many spans are of none that waits, and the bytes of those that come
@@ -256,25 +287,23 @@ impl Shard {
             .growth_bytes(intake.spans, intake.span_bytes, intake.largest)
             + self.table.growth_bytes(new)
             + intake.header_bytes
-            + late_bytes * 2
-            + self.allowance().left;
+            + late_bytes * 2;
         if !self.budget.reserve(growth) {
             self.log.trim();
-            self.charge();
             return Err(Rejected::Refused(self.refused()));
         }
-        self.learn = self.allowance();
         Ok(growth)
     }
 
-    /// What templates may learn from a request.
-    fn allowance(&self) -> Allowance {
-        let left = if self.options.templates {
-            (self.budget.bytes_max() / LEARN_PART).min(LEARN_BYTES_MAX)
-        } else {
-            0
-        };
-        Allowance { left, taken: 0 }
+    /// Reserves what templates may learn from a request, if there is room; gives the bytes, which are released once it is
+    /// taken.
+    pub(super) fn reserve_learning(&mut self) -> u64 {
+        let mut left = (self.budget.bytes_max() / LEARN_PART).min(LEARN_BYTES_MAX);
+        if !self.options.templates || !self.budget.reserve(left) {
+            left = 0;
+        }
+        self.learn = Allowance { left, taken: 0 };
+        left
     }
 
     /// `num_traces` has room for the new traces, which have so many spans. A request that brings more than there can ever

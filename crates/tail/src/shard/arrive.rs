@@ -7,7 +7,7 @@ use super::output::Mark;
 use super::threshold::{self, Written};
 use super::{Decider, Shard};
 use crate::store::log::ID_FIELD_BYTES;
-use crate::store::{Entry, Form};
+use crate::store::{Buffer, Entry, Form};
 use telemetry::proto::varint_len;
 
 /// Bytes of a scope's key and length, about, as the Collector sizes traces.
@@ -30,7 +30,7 @@ struct Arrival {
 
 impl Shard {
     /// Takes all that was noted; [`Shard::find`] was called for it.
-    pub(super) fn commit(&mut self, intake: &Intake, bytes: &[u8]) {
+    pub(super) fn commit<'b>(&mut self, intake: &'b Intake, bytes: &'b [u8]) {
         let places = std::mem::take(&mut self.scratch.places);
         let mut current: Option<(u32, Arrival)> = None;
         let mut first = 0;
@@ -49,12 +49,16 @@ impl Shard {
                     &mut current.insert((note.run, arrival)).1
                 }
             };
-            let from = note.at as usize;
-            let Some(span) = bytes.get(from..from + note.len as usize) else {
+            let part = |bytes: &'b [u8], from: u32, len: u32| {
+                let from = from as usize;
+                bytes.get(from..from + len as usize)
+            };
+            let kept = part(&intake.kept, note.kept_at, note.kept_len);
+            let (Some(span), Some(kept)) = (part(bytes, note.at, note.len), kept) else {
                 debug_assert!(false, "a span is where it was noted");
                 continue;
             };
-            self.arrive(note, *place, arrival, span);
+            self.arrive(note, *place, arrival, (span, kept));
         }
         self.decide_touched();
         self.scratch.places = places;
@@ -65,10 +69,12 @@ impl Shard {
 
     fn begin_run(&mut self, intake: &Intake, run: &Run, first: u32) -> Arrival {
         let (resource, scope) = intake.fields_of(run);
-        let header = match self.headers.find(run.hash, resource, scope) {
-            Some(header) if !self.headers.retire(header) => header,
-            _ => self.headers.insert(run.hash, resource, scope, run.bits),
-        };
+        // Spans that were written with a template of it stay with it.
+        let known = run
+            .header
+            .or_else(|| self.headers.current(run.hash, resource, scope));
+        let header =
+            known.unwrap_or_else(|| self.headers.insert(run.hash, resource, scope, run.bits));
         self.runs = self.runs.wrapping_add(2);
         Arrival {
             header,
@@ -82,7 +88,13 @@ impl Shard {
     }
 
     #[inline]
-    fn arrive(&mut self, note: &Note, place: u64, arrival: &mut Arrival, span: &[u8]) {
+    fn arrive(
+        &mut self,
+        note: &Note,
+        place: u64,
+        arrival: &mut Arrival,
+        (span, kept): (&[u8], &[u8]),
+    ) {
         let known = self
             .table
             .get(place)
@@ -95,7 +107,11 @@ impl Shard {
                 None => return,
             }
         };
-        self.append(note, number, arrival, span);
+        if kept.is_empty() {
+            self.append_unread(note, number, arrival, span);
+        } else {
+            self.append(note, number, arrival, (Form::Templated, kept));
+        }
         if note.is_root && self.wait_after_root_ns > 0 {
             self.root(number);
         }
@@ -167,22 +183,40 @@ impl Shard {
         }
     }
 
-    #[inline]
-    fn append(&mut self, note: &Note, number: u64, arrival: &mut Arrival, span: &[u8]) {
-        let (mut form, mut stored) = if note.stripped {
-            (Form::Stripped, &span[ID_FIELD_BYTES..])
-        } else {
-            (Form::Whole, span)
-        };
-        let mut kept = std::mem::take(&mut self.scratch.kept);
-        if note.stripped
-            && self.options.templates
-            && self
-                .headers
-                .encode(arrival.header, stored, &mut self.learn, &mut kept)
-        {
-            (form, stored) = (Form::Templated, &kept);
+    /// Appends a span that fitted no template when it was noted; it may get one now.
+    fn append_unread(&mut self, note: &Note, number: u64, arrival: &mut Arrival, span: &[u8]) {
+        if !note.stripped {
+            return self.append(note, number, arrival, (Form::Whole, span));
         }
+        let mut stored = (Form::Stripped, &span[ID_FIELD_BYTES..]);
+        let keys = self.decider.matcher().keys();
+        let learn = &mut self.learn;
+        if !self.options.templates {
+            return self.append(note, number, arrival, stored);
+        }
+        let mut kept = std::mem::take(&mut self.scratch.kept);
+        kept.clear();
+        kept.resize(stored.1.len(), 0);
+        let mut out = Buffer::new(&mut kept);
+        if self
+            .headers
+            .encode(arrival.header, stored.1, keys, learn, &mut out)
+        {
+            let len = out.written();
+            stored = (Form::Templated, &kept[..len]);
+        }
+        self.append(note, number, arrival, stored);
+        self.scratch.kept = kept;
+    }
+
+    #[inline]
+    fn append(
+        &mut self,
+        note: &Note,
+        number: u64,
+        arrival: &mut Arrival,
+        (form, stored): (Form, &[u8]),
+    ) {
         let segment = self
             .log
             .segment_for(stored.len(), self.table.tail(), self.now_ns);
@@ -190,10 +224,7 @@ impl Shard {
             arrival.segment = Some(segment);
             self.use_header(arrival.header, stored.len());
         }
-        let matcher = match &self.decider {
-            Decider::Policies(program) => program.matcher(),
-            Decider::Group(_, matcher) => matcher,
-        };
+        let matcher = self.decider.matcher();
         let Some(entry) = self.table.get_mut(number) else {
             debug_assert!(false, "the trace was found");
             return;
@@ -201,7 +232,7 @@ impl Shard {
         let new_resource =
             entry.spans == 0 || ((entry.mark | 1).wrapping_sub(arrival.first | 1) as i32) < 0;
         let new_scope = new_resource || entry.mark | 1 != arrival.number | 1;
-        let mut size = (span.len() + 1 + varint_len(span.len() as u64)) as u32;
+        let mut size = note.len + 1 + varint_len(note.len.into()) as u32;
         if new_scope {
             size = size.saturating_add(arrival.scope_bytes);
         }
@@ -216,7 +247,6 @@ impl Shard {
         entry.bytes = entry.bytes.saturating_add(size);
         entry.mark = arrival.number | entry.mark & 1;
         entry.head = self.log.append(entry.head, arrival.header, form, stored);
-        self.scratch.kept = kept;
         entry.spans += 1;
         matcher.arrive(entry, note.bits | arrival.bits, note.start_ns, note.end_ns);
         self.account.arrive(1);
@@ -237,7 +267,7 @@ impl Shard {
         entry.mark |= 1;
         let left_ms = wait_ms.saturating_sub(now_ms.wrapping_sub(entry.arrived_ms));
         if wait_ns < u64::from(left_ms) * 1_000_000 {
-            self.rooted.push_back((due_ns, number));
+            self.rooted.push((due_ns, number));
         }
     }
 }

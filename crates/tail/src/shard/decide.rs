@@ -16,6 +16,15 @@ const TICK_BYTES_MAX: u64 = 8 << 20;
 /// Traces that are decided together.
 const GROUP: usize = 32;
 
+/// Spans of them, but for the last one.
+const GROUP_SPANS_MAX: u32 = 1024;
+
+/// Records of a kept trace that are brought near together with those of others; what comes after them is read one by one.
+const TOUCHED_MAX: usize = 32;
+
+/// Segments that a tick gives back: the system takes a part of a millisecond for each that is not kept for later.
+const RELEASES_MAX: usize = 8;
+
 impl Shard {
     /// Decides on traces that are due, at most `traces_max` of them and about [`Options::tick_spans_max`] kept spans or 8 MiB of them, and
     /// gives back what they held. Call it every few milliseconds, and again soon if there is more.
@@ -75,21 +84,26 @@ impl Shard {
     fn settle_group(&mut self, most: u64, next: impl Fn(&mut Shard) -> Option<u64>) -> u64 {
         let mut group = std::mem::take(&mut self.scratch.group);
         group.clear();
+        let mut spans = 0_u32;
         while (group.len() as u64) < most
+            && spans < GROUP_SPANS_MAX
             && let Some(number) = next(self)
         {
             let Some((entry, hash)) = self.take(number) else {
                 debug_assert!(false, "a trace that is due waits");
                 break;
             };
+            spans = spans.saturating_add(entry.spans);
             let decision = self.decide(&entry);
             group.push((entry, hash, decision));
         }
         let kept = group
             .iter()
             .filter(|(_, _, decision)| decision.fate == Fate::Sampled);
-        let touched = kept.fold(0, |all, (entry, ..)| all ^ self.log.touch(entry.head));
-        std::hint::black_box(touched);
+        let chains = &mut self.scratch.addresses;
+        chains.clear();
+        chains.extend(kept.map(|(entry, ..)| entry.head));
+        self.log.touch(chains, TOUCHED_MAX);
         for (entry, hash, decision) in &group {
             self.conclude(entry, *hash, *decision);
         }
@@ -99,7 +113,10 @@ impl Shard {
     }
 
     fn end(&mut self, progress: Progress) -> Progress {
-        self.flush();
+        // What follows soon goes with it.
+        if !progress.more || self.is_congested() {
+            self.flush();
+        }
         self.release();
         self.counters.decisions_forgotten = self.memory.forgotten();
         self.charge();
@@ -118,7 +135,7 @@ impl Shard {
 
     /// When the next trace is due at the latest; none if none waits. A driver need not tick before.
     pub fn next_due_ns(&mut self) -> Option<u64> {
-        let rooted = self.rooted.front().map(|(due_ns, _)| *due_ns);
+        let rooted = self.rooted.first().map(|(due_ns, _)| due_ns);
         let (now_ms, now_ns, wait_ms) = (self.now_ms(), self.now_ns, self.wait_ms);
         let oldest = self.table.oldest().map(|(_, entry)| {
             let left_ms = wait_ms.saturating_sub(now_ms.wrapping_sub(entry.arrived_ms));
@@ -129,16 +146,15 @@ impl Shard {
 
     /// A trace that is due.
     fn due(&mut self) -> Option<u64> {
-        while let Some((due_ns, number)) = self.rooted.front().copied() {
+        while let Some((due_ns, number)) = self.rooted.first() {
             if due_ns > self.now_ns {
                 break;
             }
-            self.rooted.pop_front();
             if self.table.get(number).is_some_and(|entry| !entry.is_gone()) {
-                // It stays at the front until it is taken; asking twice would lose it.
-                self.rooted.push_front((due_ns, number));
+                // It stays first until it is taken: asking twice gives the same.
                 return Some(number);
             }
+            self.rooted.pop();
         }
         let (now_ms, wait_ms) = (self.now_ms(), self.wait_ms);
         let (number, entry) = self.table.oldest()?;
@@ -314,13 +330,14 @@ impl Shard {
 
     /// Gives back segments whose traces are all decided, with the headers that only they used.
     fn release(&mut self) {
-        if self.table.oldest().is_none() {
+        if self.table.oldest().is_none() && self.table.pending() == 0 {
             self.log.seal(self.table.tail(), self.now_ns);
         }
-        while let Some(segment) = self
-            .log
-            .release(self.table.head(), &mut self.scratch.headers)
-        {
+        for _ in 0..RELEASES_MAX {
+            let decided = self.table.head();
+            let Some(segment) = self.log.release(decided, &mut self.scratch.headers) else {
+                break;
+            };
             for header in &self.scratch.headers {
                 self.headers.segment_gone(*header, segment);
             }

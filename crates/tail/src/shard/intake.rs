@@ -1,13 +1,16 @@
 //! What a request holds, before anything is changed for it: one short note a span.
 
 use crate::policy::{Around, Matcher, Slots};
-use crate::scan::{Attributes, Malformed, RESOURCE_ATTRIBUTES, span};
-use crate::store::Headers;
+use crate::scan::{self, Attributes, Malformed, RESOURCE_ATTRIBUTES, Span, Spot};
 use crate::store::log::ID_FIELD_BYTES;
+use crate::store::{Allowance, Buffer, Headers};
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 
 /// Spans of a request that are noted at once; one that has more is read twice.
 pub const SPANS_MAX: usize = 16 << 10;
+
+/// Bytes of spans that are written with templates while a request is read; those of others are written when they are taken.
+const KEPT_BYTES_MAX: usize = 4 << 20;
 
 /// A span.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +30,9 @@ pub struct Note {
     pub is_root: bool,
     /// Its first field is its trace's identifier, which is left out of the log.
     pub stripped: bool,
+    /// Where it is in [`Intake::kept`], written with that template; no bytes if it is not.
+    pub kept_at: u32,
+    pub kept_len: u32,
 }
 
 /// Spans of one header, one after the other.
@@ -37,6 +43,8 @@ pub struct Run {
     pub scope: (u32, u32),
     pub resource_hash: u64,
     pub hash: u64,
+    /// The header, if it was there when the run was noted.
+    pub header: Option<u32>,
     /// Policy bits of the resource.
     pub bits: u64,
     /// It is the first of its `ResourceSpans`.
@@ -51,6 +59,9 @@ pub struct Intake {
     pub notes: Vec<Note>,
     pub runs: Vec<Run>,
     pub fields: Vec<u8>,
+    /// Spans as they are kept, and how much of it is used.
+    pub kept: Vec<u8>,
+    pub kept_bytes: usize,
     /// Spans and their bytes, also those that were not noted.
     pub spans: u64,
     pub span_bytes: u64,
@@ -63,10 +74,16 @@ pub struct Intake {
 #[derive(Clone, Copy, Debug)]
 pub struct How<'m> {
     pub matcher: &'m Matcher,
-    pub headers: &'m Headers,
     pub seed: u64,
     /// Traces are kept apart by service.
     pub by_service: bool,
+}
+
+/// Headers that are there, by whose templates spans are read.
+#[derive(Debug)]
+pub struct Known<'h> {
+    pub headers: &'h mut Headers,
+    pub learn: &'h mut Allowance,
 }
 
 impl Intake {
@@ -75,6 +92,7 @@ impl Intake {
         self.notes.clear();
         self.runs.clear();
         self.fields.clear();
+        self.kept_bytes = 0;
         (self.spans, self.span_bytes, self.largest, self.header_bytes) = (0, 0, 0, 0);
     }
 
@@ -86,6 +104,7 @@ impl Intake {
     /// For the next part of the same request: the last run goes on.
     pub fn go_on(&mut self) {
         self.notes.clear();
+        self.kept_bytes = 0;
         if let Some(mut run) = self.runs.pop() {
             let resource = self.fields[run.resource.0 as usize..run.resource.1 as usize].to_vec();
             let scope = self.fields[run.scope.0 as usize..run.scope.1 as usize].to_vec();
@@ -141,8 +160,9 @@ impl Intake {
         Run {
             resource: range,
             scope: (0, 0),
-            resource_hash: how.headers.resource_hash(fields),
+            resource_hash: Headers::resource_hash(fields, how.seed),
             hash: 0,
+            header: None,
             bits: how.matcher.resource_bits(resource),
             begins_resource: true,
             service: if how.by_service {
@@ -154,12 +174,16 @@ impl Intake {
     }
 
     /// A `ScopeSpans` begins, in a resource.
-    pub fn scope(&mut self, how: How<'_>, resource: &Run, fields: &[u8]) {
-        let run = Run {
+    pub fn scope(&mut self, known: Option<&mut Known<'_>>, resource: &Run, fields: &[u8]) {
+        let mut run = Run {
             scope: self.push(fields),
-            hash: how.headers.hash(resource.resource_hash, fields),
+            hash: Headers::hash(resource.resource_hash, fields),
             ..*resource
         };
+        if let Some(known) = known {
+            let (resource, scope) = self.fields_of(&run);
+            run.header = known.headers.current(run.hash, resource, scope);
+        }
         let len = u64::from(run.resource.1 - run.resource.0) + fields.len() as u64;
         self.header_bytes += len + crate::store::header::HEADER_BYTES;
         self.runs.push(run);
@@ -170,34 +194,40 @@ impl Intake {
     pub fn span<'a>(
         &mut self,
         how: How<'_>,
-        message: &'a [u8],
-        at: usize,
+        known: Option<&mut Known<'_>>,
+        (message, at): (&'a [u8], usize),
         slots: &mut Slots<'a, '_>,
         around: Around<'a>,
     ) -> Result<(), Malformed> {
-        slots.clear();
-        let span = span(message, slots)?;
         self.spans += 1;
         self.span_bytes += message.len() as u64;
         self.largest = self.largest.max(message.len() as u64);
+        let kept_at = self.kept_bytes;
+        let mut span = Span::new(message, [0; 16]);
+        let fits = match known {
+            Some(known) if !self.is_full() => self.read(known, message, &mut span, slots),
+            _ => false,
+        };
+        if !fits {
+            slots.clear();
+            span = scan::span(message, slots)?;
+        }
         if self.is_full() {
             return Ok(());
         }
-        let mut stripped = message.len() >= ID_FIELD_BYTES && message[..2] == [0x0a, 16];
-        let (mut id, mut hash) = (span.trace_id, 0);
-        if stripped && message[2..ID_FIELD_BYTES] != id {
-            // It is written twice, and the last one counts.
-            stripped = false;
-        }
+        let first = message.first_chunk::<ID_FIELD_BYTES>();
+        // If it is written twice, the last one counts.
+        let mut stripped =
+            first.is_some_and(|first| first[..2] == [0x0a, 16] && first[2..] == span.trace_id);
+        let mut id = span.trace_id;
         if how.by_service {
             let run = self.runs.last().map_or(0, |run| run.service);
             id = xxh3_128_with_seed(&id, run).to_le_bytes();
             stripped = false;
         }
-        hash ^= xxh3_64_with_seed(&id, how.seed);
         self.notes.push(Note {
             id,
-            hash,
+            hash: xxh3_64_with_seed(&id, how.seed),
             start_ns: span.start_ns,
             end_ns: span.end_ns,
             bits: how.matcher.span_bits(&span, slots, around),
@@ -206,8 +236,58 @@ impl Intake {
             run: self.runs.len() as u32 - 1,
             is_root: span.is_root(),
             stripped,
+            kept_at: kept_at as u32,
+            kept_len: (self.kept_bytes - kept_at) as u32,
         });
         Ok(())
+    }
+
+    /// Reads a span with a template of its header, and writes it; false if there is none that it fits.
+    #[inline]
+    fn read<'a>(
+        &mut self,
+        known: &mut Known<'_>,
+        message: &'a [u8],
+        span: &mut Span<'a>,
+        slots: &mut Slots<'a, '_>,
+    ) -> bool {
+        let Some(header) = self.runs.last().and_then(|run| run.header) else {
+            return false;
+        };
+        let Some((first, rest)) = message.split_first_chunk::<ID_FIELD_BYTES>() else {
+            return false;
+        };
+        if first[..2] != [0x0a, 16] {
+            return false;
+        }
+        span.trace_id.copy_from_slice(&first[2..]);
+        let Some(room) = self.room(rest.len()) else {
+            return false;
+        };
+        let mut out = Buffer::new(room);
+        let fits = known
+            .headers
+            .read(header, (span, rest), slots, known.learn, &mut out);
+        let len = if fits { out.written() } else { 0 };
+        self.kept_bytes += len;
+        fits
+    }
+
+    /// Room for a span as it is kept.
+    #[inline]
+    fn room(&mut self, bytes: usize) -> Option<&mut [u8]> {
+        let end = self.kept_bytes + bytes;
+        if end > self.kept.len() {
+            self.grow_kept(end)?;
+        }
+        self.kept.get_mut(self.kept_bytes..end)
+    }
+
+    #[cold]
+    fn grow_kept(&mut self, bytes: usize) -> Option<()> {
+        (bytes <= KEPT_BYTES_MAX).then_some(())?;
+        self.kept.resize(bytes.next_power_of_two(), 0);
+        Some(())
     }
 }
 

@@ -24,7 +24,7 @@ use crate::account::{Account, Cause, Counters};
 use crate::policy::{Decision, Matcher, Program, Refusal};
 use crate::scan::{Malformed, Scanner};
 use crate::settings::{Emit, GroupByTrace, Strategy, TailSampling};
-use crate::store::{Allowance, Budget, Entry, Headers, Log, Refused, Table};
+use crate::store::{Allowance, Budget, Entry, Headers, Log, Queue, Refused, Table};
 use intake::Intake;
 use memory::Memory;
 use output::Builder;
@@ -42,7 +42,7 @@ pub struct Options {
     pub batch_bytes_max: usize,
     /// Bytes of kept spans that are not settled yet, from where on no more traces are decided.
     pub export_bytes_max: u64,
-    /// Kept spans that a tick writes, about, so that it takes no more than a few milliseconds; a trace is not divided.
+    /// Kept spans that a tick writes, about, so that it takes a millisecond or two; a trace is not divided.
     pub tick_spans_max: u64,
     /// Secret of the hashes.
     pub seed: u64,
@@ -61,7 +61,7 @@ impl Default for Options {
             batch_spans_max: 8192,
             batch_bytes_max: 3 << 20,
             export_bytes_max: 1 << 30,
-            tick_spans_max: 8192,
+            tick_spans_max: 4096,
             seed: 0,
             templates: true,
             record_policy: false,
@@ -103,6 +103,15 @@ enum Decider {
     Group(Emit, Matcher),
 }
 
+impl Decider {
+    fn matcher(&self) -> &Matcher {
+        match self {
+            Decider::Policies(program) => program.matcher(),
+            Decider::Group(_, matcher) => matcher,
+        }
+    }
+}
+
 /// A shard.
 #[derive(Debug)]
 pub struct Shard {
@@ -127,7 +136,7 @@ pub struct Shard {
     headers: Headers,
     memory: Memory,
     /// Traces whose root came, and when they are due; the wait after a root is constant, so that they are in order.
-    rooted: VecDeque<(u64, u64)>,
+    rooted: Queue<(u64, u64)>,
     builder: Builder,
     ready: VecDeque<Batch>,
     /// Bytes of batches that are ready or with the exporter.
@@ -222,9 +231,9 @@ impl Shard {
             intake: Intake::default(),
             table: Table::default(),
             log: Log::new(options.segment_bytes),
-            headers: Headers::new(options.seed),
+            headers: Headers::default(),
             memory: Memory::new(0),
-            rooted: VecDeque::new(),
+            rooted: Queue::default(),
             builder: Builder::new(options.batch_spans_max, options.batch_bytes_max),
             ready: VecDeque::new(),
             export_bytes: 0,
@@ -273,14 +282,13 @@ impl Shard {
     /// Bytes that the shard holds: what it charges the budget with.
     #[must_use]
     pub fn held_bytes(&self) -> u64 {
-        let rooted = self.rooted.capacity() * size_of::<(u64, u64)>();
         self.log.held_bytes()
             + self.table.held_bytes()
             + self.headers.held_bytes()
             + self.memory.held_bytes()
             + self.builder.bytes()
             + self.export_bytes
-            + rooted as u64
+            + self.rooted.held_bytes()
     }
 
     /// Charges the budget with what is held now.

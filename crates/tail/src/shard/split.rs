@@ -5,7 +5,7 @@ use super::{Accepted, Options, Rejected, Shard};
 use crate::policy::{Around, Matcher, Program, Refusal, Slots};
 use crate::scan::{Malformed, Scanner, Visitor};
 use crate::settings::{Emit, GroupByTrace, TailSampling};
-use crate::store::{Headers, Refused};
+use crate::store::Refused;
 
 /// Spans of a request for many shards.
 pub const SPLIT_SPANS_MAX: u64 = 1 << 18;
@@ -48,7 +48,6 @@ impl Chunk {
 #[derive(Debug)]
 pub struct Splitter {
     matcher: Matcher,
-    headers: Headers,
     seed: u64,
     by_service: bool,
     shards: u32,
@@ -76,7 +75,6 @@ impl Splitter {
     fn new(matcher: Matcher, by_service: bool, shards: u32, options: &Options) -> Splitter {
         Splitter {
             matcher,
-            headers: Headers::new(options.seed),
             seed: options.seed,
             by_service,
             shards: shards.max(1),
@@ -96,7 +94,6 @@ impl Splitter {
         let mut divide = Divide {
             how: How {
                 matcher: &self.matcher,
-                headers: &self.headers,
                 seed: self.seed,
                 by_service: self.by_service,
             },
@@ -137,7 +134,7 @@ impl<'a> Visitor<'a> for Divide<'a, '_, '_> {
         if let Some(resource) = &mut self.resource {
             self.intake.runs.clear();
             self.intake.fields.truncate(resource.resource.1 as usize);
-            self.intake.scope(self.how, resource, fields);
+            self.intake.scope(None, resource, fields);
         }
     }
 
@@ -148,7 +145,7 @@ impl<'a> Visitor<'a> for Divide<'a, '_, '_> {
         }
         self.intake.notes.clear();
         self.intake
-            .span(self.how, message, 0, &mut self.slots, self.around)?;
+            .span(self.how, None, (message, 0), &mut self.slots, self.around)?;
         if let Some(note) = self.intake.notes.pop() {
             self.give(note, message);
         }
@@ -203,9 +200,11 @@ impl Shard {
     pub fn accept_chunk(&mut self, chunk: &mut Chunk, now_ns: u64) -> Accepted {
         self.clock(now_ns);
         self.find(&chunk.intake);
+        let learning = self.reserve_learning();
         self.commit(&chunk.intake, &chunk.bytes);
         self.counters.requests += 1;
         self.charge();
+        self.budget.release(learning);
         self.cancel_chunk(chunk);
         Accepted {
             spans: chunk.intake.spans,

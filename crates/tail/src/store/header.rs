@@ -2,8 +2,10 @@
 //!
 //! A header lives as long as the last segment whose records name it.
 
-use super::template::Allowance;
+use super::template::{Allowance, Buffer};
 use super::templates::Templates;
+use crate::policy::Keys;
+use crate::scan::{Span, Spot};
 use std::collections::HashMap;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -60,21 +62,11 @@ pub struct Headers {
     slots: Vec<Option<Header>>,
     free: Vec<u32>,
     by_hash: HashMap<u64, u32>,
-    seed: u64,
     serials: u64,
     held_bytes: u64,
 }
 
 impl Headers {
-    /// None yet; `seed` is secret, so that senders cannot make hashes collide.
-    #[must_use]
-    pub fn new(seed: u64) -> Headers {
-        Headers {
-            seed,
-            ..Headers::default()
-        }
-    }
-
     /// Bytes of all headers.
     #[must_use]
     pub fn held_bytes(&self) -> u64 {
@@ -89,19 +81,19 @@ impl Headers {
 
     /// A header's hash, from that of its resource's fields.
     #[must_use]
-    pub fn hash(&self, resource_hash: u64, scope_fields: &[u8]) -> u64 {
+    pub fn hash(resource_hash: u64, scope_fields: &[u8]) -> u64 {
         xxh3_64_with_seed(scope_fields, resource_hash)
     }
 
-    /// The hash of a resource's fields.
+    /// The hash of a resource's fields; `seed` is secret, so that senders cannot make hashes collide.
     #[must_use]
-    pub fn resource_hash(&self, resource_fields: &[u8]) -> u64 {
-        xxh3_64_with_seed(resource_fields, self.seed)
+    pub fn resource_hash(resource_fields: &[u8], seed: u64) -> u64 {
+        xxh3_64_with_seed(resource_fields, seed)
     }
 
     /// The header of these fields.
     #[must_use]
-    pub fn find(&self, hash: u64, resource: &[u8], scope: &[u8]) -> Option<u32> {
+    fn find(&self, hash: u64, resource: &[u8], scope: &[u8]) -> Option<u32> {
         let mut at = *self.by_hash.get(&hash)?;
         while let Some(Some(header)) = self.slots.get(at as usize) {
             if header.resource_fields() == resource && header.scope_fields() == scope {
@@ -142,27 +134,53 @@ impl Headers {
         self.slots.get(at as usize)?.as_ref()
     }
 
-    /// Writes a span, whose trace identifier is left out, with a template of its header; false where there is none for it.
+    /// Reads a span with a template of its header that is known; see [`Templates::read`].
     #[inline]
-    pub fn encode(
+    pub fn read<'a>(
         &mut self,
         at: u32,
-        span: &[u8],
+        (span, rest): (&mut Span<'a>, &'a [u8]),
+        spot: &mut impl Spot<'a>,
         learn: &mut Allowance,
-        out: &mut Vec<u8>,
+        out: &mut Buffer<'_>,
     ) -> bool {
         let Some(Some(header)) = self.slots.get_mut(at as usize) else {
             return false;
         };
         let before = learn.taken;
-        let done = header.templates.encode(span, learn, out);
+        let read = header.templates.read(span, rest, spot, learn, out);
+        self.held_bytes += learn.taken - before;
+        read
+    }
+
+    /// Writes a span, whose trace identifier is left out, with a template of its header, which may be a new one; false where
+    /// there is none for it. See [`Templates::encode`].
+    pub fn encode(
+        &mut self,
+        at: u32,
+        span: &[u8],
+        keys: &Keys,
+        learn: &mut Allowance,
+        out: &mut Buffer<'_>,
+    ) -> bool {
+        let Some(Some(header)) = self.slots.get_mut(at as usize) else {
+            return false;
+        };
+        let before = learn.taken;
+        let done = header.templates.encode(span, keys, learn, out);
         self.held_bytes += learn.taken - before;
         done
     }
 
+    /// The header of these fields, unless its templates did not do.
+    pub fn current(&mut self, hash: u64, resource: &[u8], scope: &[u8]) -> Option<u32> {
+        let header = self.find(hash, resource, scope)?;
+        (!self.retire(header)).then_some(header)
+    }
+
     /// Makes [`Headers::find`] forget a header whose templates did not do, so that another one is made with others. It stays
     /// as long as its segments; true if it did so.
-    pub fn retire(&mut self, at: u32) -> bool {
+    fn retire(&mut self, at: u32) -> bool {
         let Some(slot) = self.slots.get_mut(at as usize) else {
             return false;
         };
@@ -228,7 +246,7 @@ mod tests {
 
     #[test]
     fn each_is_kept_once_and_goes_with_its_last_segment() {
-        let mut headers = Headers::new(1);
+        let mut headers = Headers::default();
         // All of one hash, as an attacker would have it.
         let ids: Vec<u32> = (0..10)
             .map(|n: u8| headers.insert(7, &[n], b"scope", 0))

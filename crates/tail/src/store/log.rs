@@ -217,14 +217,18 @@ impl Log {
         })
     }
 
-    /// Reads a byte of a record, so that the rest of it is near when it is read.
-    #[inline]
-    #[must_use]
-    pub fn touch(&self, address: u64) -> u8 {
-        let number = ((address >> 32) as u32).wrapping_sub(self.first);
-        let segment = self.segments.get(number as usize);
-        let byte = segment.and_then(|segment| segment.data.get(address as u32 as usize));
-        byte.copied().unwrap_or_default()
+    /// Follows the chains of many traces together, so many records each, so that their cache misses overlap; `chains` has
+    /// their last records before.
+    pub fn touch(&self, chains: &mut Vec<u64>, records_max: usize) {
+        for _ in 0..records_max {
+            chains.retain_mut(|at| {
+                *at = self.read(*at).map_or(NONE, |record| record.prev);
+                *at != NONE
+            });
+            if chains.is_empty() {
+                return;
+            }
+        }
     }
 
     /// Gives back the oldest segment, if all traces below `decided` are decided and none of its records is needed any

@@ -1,6 +1,7 @@
 //! The table of traces: entries of 64 bytes in the order of arrival, with an index over their identifiers.
 //!
-//! The entry of a trace that is decided stays as a tombstone until all before it are decided too.
+//! The entry of a trace that is decided stays as a tombstone until all on its page are decided; so passing over them takes
+//! no longer than a page for each trace that waits, however many were decided out of their order.
 
 use super::index::Index;
 use super::log::NONE;
@@ -71,11 +72,21 @@ fn fresh_page() -> Page {
     page.unwrap_or_else(|_| unreachable!("it has that many entries"))
 }
 
+/// A page, until all traces on it are decided.
+#[derive(Debug)]
+struct Leaf {
+    page: Option<Page>,
+    /// Traces on it that wait, and those that are still to come.
+    waiting: u32,
+}
+
 /// Entries and their index.
 #[derive(Debug, Default)]
 pub struct Table {
-    pages: VecDeque<Page>,
+    pages: VecDeque<Leaf>,
     pool: Vec<Page>,
+    /// Pages that are there.
+    live: usize,
     /// Number of the oldest entry; the pages begin with its page.
     head: u64,
     /// Number of the next.
@@ -88,7 +99,7 @@ impl Table {
     /// Bytes of pages and index.
     #[must_use]
     pub fn held_bytes(&self) -> u64 {
-        (self.pages.len() + self.pool.len()) as u64 * PAGE_BYTES + self.index.held_bytes()
+        (self.live + self.pool.len()) as u64 * PAGE_BYTES + self.index.held_bytes()
     }
 
     /// Bytes that so many more traces make it grow by at most.
@@ -149,18 +160,16 @@ impl Table {
     #[must_use]
     pub fn get(&self, number: u64) -> Option<&Entry> {
         let page = (number / PAGE_ENTRIES as u64).wrapping_sub(self.head / PAGE_ENTRIES as u64);
-        self.pages
-            .get(page as usize)?
-            .get(number as usize % PAGE_ENTRIES)
+        let leaf = self.pages.get(page as usize)?;
+        leaf.page.as_ref()?.get(number as usize % PAGE_ENTRIES)
     }
 
     /// The same, to change it.
     #[inline]
     pub fn get_mut(&mut self, number: u64) -> Option<&mut Entry> {
         let page = (number / PAGE_ENTRIES as u64).wrapping_sub(self.head / PAGE_ENTRIES as u64);
-        self.pages
-            .get_mut(page as usize)?
-            .get_mut(number as usize % PAGE_ENTRIES)
+        let leaf = self.pages.get_mut(page as usize)?;
+        leaf.page.as_mut()?.get_mut(number as usize % PAGE_ENTRIES)
     }
 
     /// Adds a trace, which is not there; gives its number.
@@ -168,8 +177,12 @@ impl Table {
         let number = self.tail;
         let base = self.head / PAGE_ENTRIES as u64;
         if number / PAGE_ENTRIES as u64 - base == self.pages.len() as u64 {
-            let page = self.pool.pop();
-            self.pages.push_back(page.unwrap_or_else(fresh_page));
+            let page = self.pool.pop().unwrap_or_else(fresh_page);
+            self.live += 1;
+            self.pages.push_back(Leaf {
+                page: Some(page),
+                waiting: PAGE_ENTRIES as u32,
+            });
         }
         self.tail += 1;
         self.pending += 1;
@@ -187,24 +200,45 @@ impl Table {
         place.spans = 0;
         self.pending -= 1;
         self.index.remove(hash, number as u32);
+        self.leave(number);
         Some(entry)
+    }
+
+    /// A trace is decided; its page goes if it was the last on it.
+    #[inline]
+    fn leave(&mut self, number: u64) {
+        let at = number / PAGE_ENTRIES as u64 - self.head / PAGE_ENTRIES as u64;
+        let Some(leaf) = self.pages.get_mut(at as usize) else {
+            return;
+        };
+        leaf.waiting -= 1;
+        if leaf.waiting == 0
+            && let Some(page) = leaf.page.take()
+        {
+            self.live -= 1;
+            if self.pool.len() < POOL_PAGES {
+                self.pool.push(page);
+            }
+        }
     }
 
     /// Passes over tombstones; gives the oldest trace that waits.
     #[inline]
     pub fn oldest(&mut self) -> Option<(u64, &Entry)> {
         while self.head < self.tail {
-            let gone = self.get(self.head).is_none_or(Entry::is_gone);
-            if !gone {
+            let leaf = self.pages.front()?;
+            let Some(page) = &leaf.page else {
+                self.pages.pop_front();
+                self.head = (self.head / PAGE_ENTRIES as u64 + 1) * PAGE_ENTRIES as u64;
+                continue;
+            };
+            let at = self.head as usize % PAGE_ENTRIES;
+            let written = (self.tail - self.head + at as u64).min(PAGE_ENTRIES as u64) as usize;
+            let gone = page.get(at..written)?.iter().take_while(|e| e.is_gone());
+            self.head += gone.count() as u64;
+            if self.head < self.tail {
                 let head = self.head;
                 return self.get(head).map(|entry| (head, entry));
-            }
-            self.head += 1;
-            if self.head.is_multiple_of(PAGE_ENTRIES as u64)
-                && let Some(page) = self.pages.pop_front()
-                && self.pool.len() < POOL_PAGES
-            {
-                self.pool.push(page);
             }
         }
         None
@@ -259,5 +293,25 @@ mod tests {
         assert!(table.oldest().is_none());
         assert_eq!((table.pending(), table.head()), (0, 5000));
         assert!(table.pages.len() <= 1);
+    }
+
+    #[test]
+    fn one_that_stays_keeps_one_page() {
+        let mut table = Table::default();
+        let (id, hash) = ([7; 16], |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut entry = Entry::new(id, 0);
+        entry.spans = 1;
+        for n in 0..20_000 {
+            table.insert(hash(n), entry);
+            if n > 0 {
+                table.remove(n, hash(n));
+            }
+        }
+        let pages = table.live + table.pool.len();
+        assert!(table.head() == 0 && pages <= 4, "{pages}");
+        assert_eq!(table.oldest().map(|(number, _)| number), Some(0));
+        table.remove(0, hash(0));
+        assert!(table.oldest().is_none());
+        assert_eq!((table.head(), table.live), (20_000, 1));
     }
 }

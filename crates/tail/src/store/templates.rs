@@ -3,7 +3,9 @@
 //! They live and go with their header, so that a record of a segment finds its template as long as the segment is there. A
 //! shape gets a template when its name comes for the second time; where spans do not repeat, they are kept as they came.
 
-use super::template::{Allowance, Template};
+use super::template::{Allowance, Buffer, Template};
+use crate::policy::Keys;
+use crate::scan::{Span, Spot};
 
 /// Templates of a header.
 pub const TEMPLATES_MAX: usize = 256;
@@ -53,16 +55,62 @@ impl Templates {
         self.worn && self.rest == 0
     }
 
-    /// Writes a span, whose trace identifier is left out, into `out`; false where it is to be kept as it came. What is
-    /// learned is taken from `learn`.
-    pub fn encode(&mut self, span: &[u8], learn: &mut Allowance, out: &mut Vec<u8>) -> bool {
+    /// Reads a span, of which `rest` is all but its first field, its trace's identifier, with a template that is known, and
+    /// writes it; false where there is none for it, and then something was told and written. `span` has what is known of it.
+    #[inline]
+    pub fn read<'a>(
+        &mut self,
+        span: &mut Span<'a>,
+        rest: &'a [u8],
+        spot: &mut impl Spot<'a>,
+        learn: &mut Allowance,
+        out: &mut Buffer<'_>,
+    ) -> bool {
+        if self.rest > 0 || self.list.is_empty() {
+            return false;
+        }
+        let before = learn.taken;
+        let found = self.find(tag(rest), span, rest, spot, learn, out);
+        self.held_bytes += learn.taken - before;
+        if found.is_ok() {
+            self.count(true);
+        }
+        found.is_ok()
+    }
+
+    /// Writes a well formed span, whose trace identifier is left out, and learns its shape if it came before; false where it
+    /// is to be kept as it came. What is learned is taken from `learn`; `keys` are those that policies name.
+    pub fn encode(
+        &mut self,
+        span: &[u8],
+        keys: &Keys,
+        learn: &mut Allowance,
+        out: &mut Buffer<'_>,
+    ) -> bool {
         if self.rest > 0 {
             self.rest -= 1;
             return false;
         }
         let before = learn.taken;
-        let done = self.try_all(span, learn, out);
+        let tag = tag(span);
+        let done = match self.find(tag, &mut Span::new(b"", [0; 16]), span, &mut (), learn, out) {
+            Ok(_) => true,
+            Err(Unknown { seen: Some(at), .. }) => self.learn(at, span, keys, learn, out),
+            Err(Unknown { shapes, .. }) => {
+                if shapes < SHAPES_MAX {
+                    self.see(tag, learn);
+                }
+                false
+            }
+        };
         self.held_bytes += learn.taken - before;
+        self.count(done);
+        done
+    }
+
+    /// A span was written, or not.
+    #[inline]
+    fn count(&mut self, done: bool) {
         self.tries += 1;
         self.misses += u32::from(!done);
         if self.tries == TRIES {
@@ -72,39 +120,43 @@ impl Templates {
             }
             (self.tries, self.misses) = (0, 0);
         }
-        done
     }
 
-    fn try_all(&mut self, span: &[u8], learn: &mut Allowance, out: &mut Vec<u8>) -> bool {
-        let tag = tag(span);
+    #[inline]
+    fn find<'a>(
+        &mut self,
+        tag: u16,
+        span: &mut Span<'a>,
+        rest: &'a [u8],
+        spot: &mut impl Spot<'a>,
+        learn: &mut Allowance,
+        out: &mut Buffer<'_>,
+    ) -> Result<(), Unknown> {
         let mask = self.places.len().wrapping_sub(1);
-        let (mut at, mut shapes, mut seen) = (usize::from(tag) & mask, 0, None);
+        let mut at = usize::from(tag) & mask;
+        let mut unknown = Unknown {
+            seen: None,
+            shapes: 0,
+        };
         while let Some(Some((found, number))) = self.places.get(at) {
             if *found == tag {
                 match self.list.get_mut(usize::from(*number)) {
                     Some(template) => {
                         out.clear();
-                        out.extend_from_slice(&number.to_le_bytes());
-                        if template.encode(span, learn, out) && out.len() < span.len() {
-                            return true;
+                        if out.bytes(&number.to_le_bytes()).is_some()
+                            && template.read(span, rest, spot, learn, out).is_some()
+                        {
+                            return Ok(());
                         }
-                        shapes += 1;
+                        unknown.shapes += 1;
                     }
-                    None if *number == SEEN => seen = Some(at),
-                    None => shapes = SHAPES_MAX,
+                    None if *number == SEEN => unknown.seen = Some(at),
+                    None => unknown.shapes = SHAPES_MAX,
                 }
             }
             at = (at + 1) & mask;
         }
-        match seen {
-            Some(at) => self.learn(at, span, learn, out),
-            None => {
-                if shapes < SHAPES_MAX {
-                    self.see(tag, learn);
-                }
-                false
-            }
-        }
+        Err(unknown)
     }
 
     /// Notes that a name, or another shape of it, came for the first time.
@@ -134,14 +186,22 @@ impl Templates {
     }
 
     /// A shape came again: it gets a template.
-    fn learn(&mut self, at: usize, span: &[u8], learn: &mut Allowance, out: &mut Vec<u8>) -> bool {
+    #[cold]
+    fn learn(
+        &mut self,
+        at: usize,
+        span: &[u8],
+        keys: &Keys,
+        learn: &mut Allowance,
+        out: &mut Buffer<'_>,
+    ) -> bool {
         if self.list.len() >= TEMPLATES_MAX || learn.left < LEARN_BYTES_MIN {
             return false;
         }
         let Some(Some((_, place))) = self.places.get_mut(at) else {
             return false;
         };
-        let Some((mut template, bytes)) = Template::learn(span) else {
+        let Some((mut template, bytes)) = Template::learn(span, keys) else {
             *place = NEVER;
             return false;
         };
@@ -152,8 +212,9 @@ impl Templates {
         }
         *place = self.list.len() as u16;
         out.clear();
-        out.extend_from_slice(&place.to_le_bytes());
-        let done = template.encode(span, learn, out) && out.len() < span.len();
+        let number = out.bytes(&place.to_le_bytes());
+        let read = template.read(&mut Span::new(b"", [0; 16]), span, &mut (), learn, out);
+        let done = number.is_some() && read.is_some();
         self.list.push(template);
         done
     }
@@ -164,6 +225,14 @@ impl Templates {
         let number = usize::from(u16::from_le_bytes(*number));
         self.list.get(number)?.decode(kept, out)
     }
+}
+
+/// No template fits a span.
+struct Unknown {
+    /// Its name came once: its place.
+    seen: Option<usize>,
+    /// Templates of the same name that were tried.
+    shapes: usize,
 }
 
 /// A hash of the name of a span, as encoders write it; others have one too. It need not be secret: whoever makes names
@@ -221,12 +290,21 @@ mod tests {
         }
     }
 
+    fn encode(templates: &mut Templates, span: &[u8], learn: &mut Allowance) -> Option<Vec<u8>> {
+        let mut kept = vec![0; span.len()];
+        let mut out = Buffer::new(&mut kept);
+        let done = templates.encode(span, &Keys::default(), learn, &mut out);
+        let len = out.written();
+        kept.truncate(len);
+        done.then_some(kept)
+    }
+
     #[test]
     fn shapes_of_a_name_have_their_own() {
-        let (mut templates, mut kept, mut hits) = (Templates::default(), Vec::new(), 0);
+        let (mut templates, mut hits) = (Templates::default(), 0);
         for value in 0..1000 {
             let span = span(["GET /", "query"][value as usize / 2 % 2], value);
-            if templates.encode(&span, &mut learn(), &mut kept) {
+            if let Some(kept) = encode(&mut templates, &span, &mut learn()) {
                 let mut back = Vec::new();
                 templates.decode(&kept, &mut back).unwrap();
                 assert_eq!(back, span);
@@ -240,22 +318,23 @@ mod tests {
 
     #[test]
     fn names_that_never_come_again_are_kept_as_they_are() {
-        let (mut templates, mut kept) = (Templates::default(), Vec::new());
+        let mut templates = Templates::default();
         for value in 0..u64::from(TRIES) {
-            templates.encode(&span(&value.to_string(), 0), &mut learn(), &mut kept);
+            encode(&mut templates, &span(&value.to_string(), 0), &mut learn());
         }
         assert!(templates.worn && !templates.are_worn() && templates.list.len() < 30);
         for _ in 0..REST {
-            assert!(!templates.encode(&span("n", 0), &mut learn(), &mut kept));
+            assert!(encode(&mut templates, &span("n", 0), &mut learn()).is_none());
         }
         assert!(templates.are_worn());
     }
 
     #[test]
     fn nothing_is_learned_without_leave() {
-        let (mut templates, mut kept) = (Templates::default(), Vec::new());
+        let mut templates = Templates::default();
         for _ in 0..100 {
-            assert!(!templates.encode(&span("n", 0), &mut Allowance::default(), &mut kept));
+            let span = span("n", 0);
+            assert!(encode(&mut templates, &span, &mut Allowance::default()).is_none());
         }
         assert_eq!(templates.held_bytes(), 0);
     }

@@ -18,8 +18,8 @@ use crate::run::data::Batch;
 
 /// Between two looks at what is due.
 const TICK: Duration = Duration::from_millis(10);
-/// Traces that are decided before others get a shard.
-const TICK_TRACES_MAX: u64 = 4096;
+/// Traces that are decided before others get a shard: about a millisecond.
+const TICK_TRACES_MAX: u64 = 1024;
 
 /// What a component decides by.
 pub enum Rules<'a> {

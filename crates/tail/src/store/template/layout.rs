@@ -1,0 +1,203 @@
+//! Spans of the same length as the first one of their template: all that is the same in them is compared at once, and what
+//! differs is where it was there.
+
+use super::{Allowance, Buffer, Hole, Op, ZEROS};
+use crate::scan::{Span, Spot};
+
+/// Bytes that are compared together.
+const CHUNK: usize = 32;
+
+/// Where everything is.
+#[derive(Debug)]
+pub struct Layout {
+    /// The first span, and which bits of it are the same in all that fit.
+    bytes: Box<[u8]>,
+    mask: Box<[u8]>,
+    parts: Box<[Part]>,
+}
+
+/// A part that is read, in the order in which it is written.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    /// Identifiers and times, and where they are.
+    Head {
+        id: u32,
+        parent: u32,
+        start: u32,
+        end: u32,
+    },
+    Id(u32),
+    Parent(u32),
+    Start(u32),
+    End(u32),
+    Since(u32),
+    /// So many attributes are as they first were.
+    Same(u32),
+    /// A range that is an attribute.
+    Attribute(u32, u32, u16),
+}
+
+impl Layout {
+    /// That of a span by the operations of its template; none if parts of it can be of any length.
+    pub fn new(span: &[u8], ops: &[Op], holes: &[Hole]) -> Option<Layout> {
+        let mut mask = vec![0xff; span.len()];
+        let (mut parts, mut at) = (Vec::new(), 0_u32);
+        for op in ops {
+            let (part, len) = match op {
+                Op::Fixed(from, to) => (None, to - from),
+                Op::Id => (Some(Part::Id(at)), 8),
+                Op::Parent => (Some(Part::Parent(at)), 8),
+                Op::Start => (Some(Part::Start(at)), 8),
+                Op::End => (Some(Part::End(at)), 8),
+                Op::Since => (Some(Part::Since(at)), 8),
+                Op::Attribute(from, to, hole) => {
+                    let (len, number) = (to - from, *hole);
+                    let hole = holes.get(usize::from(number))?;
+                    let place = mask.get_mut(at as usize..(at + len) as usize)?;
+                    match (hole.is_alone(), parts.last_mut()) {
+                        (true, _) => hole.mask(place)?,
+                        (false, Some(Part::Same(values))) => *values += 1,
+                        (false, _) => parts.push(Part::Same(1)),
+                    }
+                    let part = Part::Attribute(at, at + len, number);
+                    (hole.is_alone().then_some(part), len)
+                }
+                Op::Bytes(_) => return None,
+            };
+            match part {
+                None | Some(Part::Attribute(..)) => {}
+                Some(_) => mask.get_mut(at as usize..at as usize + 8)?.fill(0),
+            }
+            parts.extend(part);
+            at += len;
+        }
+        if at as usize != span.len() || span.len() < 8 {
+            return None;
+        }
+        if let [
+            Part::Id(id),
+            Part::Parent(parent),
+            Part::Start(start),
+            Part::Since(end),
+            ..,
+        ] = parts[..]
+        {
+            let head = Part::Head {
+                id,
+                parent,
+                start,
+                end,
+            };
+            parts.splice(..4, [head]);
+        }
+        Some(Layout {
+            bytes: span.into(),
+            mask: mask.into(),
+            parts: parts.into(),
+        })
+    }
+
+    /// Bytes that it takes.
+    pub fn held_bytes(&self) -> u64 {
+        (self.bytes.len() * 2 + self.parts.len() * size_of::<Part>()) as u64
+    }
+
+    /// The first span.
+    pub fn first(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// A span is laid out so.
+    #[inline]
+    pub fn fits(&self, span: &[u8]) -> bool {
+        if span.len() != self.bytes.len() {
+            return false;
+        }
+        let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
+        let differ = |span: &[u8; 8], first: &[u8; 8], mask: &[u8; 8]| {
+            (word(span) ^ word(first)) & word(mask)
+        };
+        let (chunks, span_rest) = span.as_chunks::<CHUNK>();
+        let (firsts, first_rest) = self.bytes.as_chunks::<CHUNK>();
+        let (masks, mask_rest) = self.mask.as_chunks::<CHUNK>();
+        let mut all = [0; CHUNK];
+        for ((chunk, first), mask) in chunks.iter().zip(firsts).zip(masks) {
+            for at in 0..CHUNK {
+                all[at] |= (chunk[at] ^ first[at]) & mask[at];
+            }
+        }
+        let (words, _) = all.as_chunks::<8>();
+        let mut any = words.iter().fold(0, |any, bytes| any | word(bytes));
+        let rest = span_rest.as_chunks().0.iter().zip(first_rest.as_chunks().0);
+        for ((span, first), mask) in rest.zip(mask_rest.as_chunks().0) {
+            any |= differ(span, first, mask);
+        }
+        // The last eight, of which some were compared already.
+        if let (Some(span), Some(first), Some(mask)) = (
+            span.last_chunk(),
+            self.bytes.last_chunk(),
+            self.mask.last_chunk(),
+        ) {
+            any |= differ(span, first, mask);
+        }
+        any == 0
+    }
+
+    /// Reads a span that fits, and writes what of it differs.
+    #[inline]
+    pub fn read<'a>(
+        &self,
+        holes: &mut [Hole],
+        span: &mut Span<'a>,
+        bytes: &'a [u8],
+        spot: &mut impl Spot<'a>,
+        learn: &mut Allowance,
+        out: &mut Buffer<'_>,
+    ) -> Option<()> {
+        let word = |at: u32| -> Option<&'a [u8; 8]> { bytes.get(at as usize..)?.first_chunk() };
+        let number = |at: u32| word(at).map(|word| u64::from_le_bytes(*word));
+        for part in &self.parts {
+            match *part {
+                Part::Head {
+                    id,
+                    parent,
+                    start,
+                    end,
+                } => {
+                    let (id, parent) = (word(id)?, word(parent)?);
+                    (span.span_id, span.parent_span_id) = (id, parent);
+                    (span.start_ns, span.end_ns) = (number(start)?, number(end)?);
+                    let mut kept = [0; 24];
+                    kept[..8].copy_from_slice(id);
+                    kept[8..16].copy_from_slice(parent);
+                    kept[16..].copy_from_slice(&span.start_ns.to_le_bytes());
+                    out.bytes(&kept)?;
+                    out.varint(span.end_ns.wrapping_sub(span.start_ns))?;
+                }
+                Part::Since(at) => {
+                    span.end_ns = number(at)?;
+                    out.varint(span.end_ns.wrapping_sub(span.start_ns))?;
+                }
+                Part::Same(values) => out.bytes(ZEROS.get(..values as usize)?)?,
+                Part::Attribute(from, to, hole) => {
+                    let attribute = bytes.get(from as usize..to as usize)?;
+                    let hole = holes.get_mut(usize::from(hole))?;
+                    hole.write(attribute, true, learn, out)?;
+                    hole.tell(attribute, spot)?;
+                }
+                Part::Id(at) | Part::Parent(at) | Part::Start(at) | Part::End(at) => {
+                    let word = word(at)?;
+                    let number = u64::from_le_bytes(*word);
+                    match part {
+                        Part::Id(_) => span.span_id = word,
+                        Part::Parent(_) => span.parent_span_id = word,
+                        Part::Start(_) => span.start_ns = number,
+                        _ => span.end_ns = number,
+                    }
+                    out.bytes(word)?;
+                }
+            }
+        }
+        Some(())
+    }
+}

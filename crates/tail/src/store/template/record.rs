@@ -1,0 +1,53 @@
+//! Where a span's record is written to.
+
+/// A record in a buffer. What does not fit makes the span be kept as it came, so that the buffer is as long as that.
+#[derive(Debug)]
+pub struct Buffer<'b> {
+    buffer: &'b mut [u8],
+    len: usize,
+}
+
+impl<'b> Buffer<'b> {
+    /// One that fits in a buffer.
+    pub fn new(buffer: &'b mut [u8]) -> Buffer<'b> {
+        Buffer { buffer, len: 0 }
+    }
+
+    /// Bytes that were written.
+    pub fn written(&self) -> usize {
+        self.len
+    }
+
+    /// Begins anew.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Appends bytes; none where there is no room.
+    #[inline]
+    pub fn bytes(&mut self, bytes: &[u8]) -> Option<()> {
+        let end = self.len + bytes.len();
+        self.buffer.get_mut(self.len..end)?.copy_from_slice(bytes);
+        self.len = end;
+        Some(())
+    }
+
+    /// Appends a byte; likewise.
+    #[inline]
+    pub fn byte(&mut self, byte: u8) -> Option<()> {
+        *self.buffer.get_mut(self.len)? = byte;
+        self.len += 1;
+        Some(())
+    }
+
+    /// Appends a varint; likewise.
+    #[inline]
+    pub fn varint(&mut self, mut value: u64) -> Option<()> {
+        while value >= 0x80 {
+            self.byte(value as u8 | 0x80)?;
+            value >>= 7;
+        }
+        self.byte(value as u8)
+    }
+}
