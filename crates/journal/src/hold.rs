@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::writer::Shared;
+use crate::journal::Shared;
 
 /// Keeps a segment's file; so do its clones.
 #[derive(Clone, Debug)]

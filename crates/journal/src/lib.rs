@@ -12,15 +12,16 @@
 mod folder;
 pub mod format;
 mod hold;
+mod journal;
 mod left;
 mod space;
 mod writer;
 
 pub use folder::Lock;
 pub use hold::{Hold, Place};
+pub use journal::{Journal, Report, Settings, Written};
 pub use left::{Entry, Left, Segment};
 pub use space::Space;
-pub use writer::{Journal, Settings};
 
 /// Why an entry is not in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

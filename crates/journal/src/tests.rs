@@ -119,11 +119,7 @@ fn what_is_held_is_read_again_and_the_rest_is_gone() {
     let (journal, left, _) = open(&folder.0);
     assert_eq!(entries(left).0, ["five"]);
     drop(journal);
-    assert_eq!(
-        folder.files(),
-        [PathBuf::new(); 0],
-        "nobody needed anything"
-    );
+    assert!(folder.files().is_empty(), "nobody needed anything");
 }
 
 #[test]
