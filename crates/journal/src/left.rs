@@ -71,7 +71,19 @@ impl Left {
     }
 }
 
+/// Segments that were not read stay.
+impl Drop for Left {
+    fn drop(&mut self) {
+        self.segments.iter().for_each(|(hold, _)| hold.stay());
+    }
+}
+
 impl Segment {
+    /// It stays for the next process, as if it had not been read.
+    pub fn stay(&self) {
+        self.hold.stay();
+    }
+
     /// Its entries, in their order.
     pub fn entries(&self) -> impl Iterator<Item = Entry> {
         Items::new(self.hold.segment(), &self.file).filter_map(|item| match item {

@@ -1,12 +1,13 @@
 //! `tail_sampling` and `groupbytrace`: the engine's shards, fed and emptied.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tail::account::Cause;
 use tail::settings::{GroupByTrace, TailSampling};
-use tail::shard::{Chunk, Options, Rejected, Shard, Splitter};
+use tail::shard::{Chunk, Decided, Options, Progress, Rejected, Shard, Splitter, shard_of};
 use tail::store::{Budget, Refused as NoRoom};
 use tokio::time::Instant;
 
@@ -15,6 +16,7 @@ use crate::run::Log;
 use crate::run::account::{Account, Loss};
 use crate::run::consume::{Consumer, Refusal, Refused, refused};
 use crate::run::data::Batch;
+use crate::run::storage::{Custody, Keeping, Until};
 
 /// Between two looks at what is due.
 const TICK: Duration = Duration::from_millis(10);
@@ -37,6 +39,10 @@ pub struct Tail {
     account: Arc<Account>,
     next: Arc<dyn Consumer>,
     begin: Instant,
+    /// Where what waits, and what was decided, outlives the process.
+    keeping: Option<Keeping>,
+    /// Nothing is decided.
+    is_paused: AtomicBool,
 }
 
 /// A shard, and what it has told the account.
@@ -49,6 +55,8 @@ struct State {
     dropped: u64,
     lost_at_end: u64,
     closing: bool,
+    /// What it needs of journals.
+    until: Until,
 }
 
 /// Starts one before `next`. To be called within the runtime.
@@ -60,6 +68,7 @@ pub fn start(
     options: &Options,
     budget: &Arc<Budget>,
     (account, next): (&Arc<Account>, Arc<dyn Consumer>),
+    keeping: Option<(Keeping, &[Decided])>,
     log: &Log,
 ) -> Result<Arc<Tail>, String> {
     let (count, make_splitter): (u32, Box<dyn Fn() -> Option<Splitter> + Send + Sync>) = match rules
@@ -76,23 +85,33 @@ pub fn start(
         }
     };
     if let Rules::Group(settings) = rules
-        && (settings.discard_orphans || settings.store_on_disk)
+        && settings.discard_orphans
     {
-        return Err("'discard_orphans' and 'store_on_disk' do not work yet".into());
+        return Err("'discard_orphans' does not work yet".into());
+    }
+    let mut decided = vec![Vec::new(); count.max(1) as usize];
+    for one in keeping.iter().flat_map(|(_, decided)| decided.iter()) {
+        let place = shard_of(&one.id, options.seed, count.max(1));
+        decided[place as usize].push(*one);
     }
     let mut shards = Vec::new();
-    for _ in 0..count.max(1) {
+    for decided in decided {
         let budget = Arc::clone(budget);
-        let shard = match rules {
+        let mut shard = match rules {
             Rules::Sample(settings) => Shard::tail_sampling(settings, options.clone(), budget)
                 .map_err(|refusal| refusal.to_string())?,
             Rules::Group(settings) => Shard::group_by_trace(settings, options.clone(), budget),
         };
+        if keeping.is_some() {
+            shard.note_decisions();
+            shard.recall_decided(&decided, 0);
+        }
         let state = State {
             shard,
             dropped: 0,
             lost_at_end: 0,
             closing: false,
+            until: Until::default(),
         };
         shards.push(Arc::new(Owned {
             state: Mutex::new(state),
@@ -105,6 +124,8 @@ pub fn start(
         account: Arc::clone(account),
         next,
         begin: Instant::now(),
+        keeping: keeping.map(|(keeping, _)| keeping),
+        is_paused: AtomicBool::new(false),
     });
     for place in 0..tail.shards.len() {
         tokio::spawn(drive(Arc::clone(&tail), place, log.clone()));
@@ -128,6 +149,12 @@ impl Owned {
 }
 
 impl State {
+    /// Spans were taken that were kept by this custody.
+    fn keep(&mut self, custody: Custody) {
+        let (_, traces_end) = self.shard.window();
+        self.until.take(custody, traces_end);
+    }
+
     /// Tells the account what was dropped since the last time.
     fn tell(&mut self, account: &Account) {
         let own = self.shard.account();
@@ -166,7 +193,8 @@ impl Tail {
             Ok(accepted) => {
                 debug_assert_eq!(accepted.spans, batch.records);
                 // The shard holds them now.
-                batch.receipt.hold(batch.records);
+                let custody = batch.receipt.hold(batch.records);
+                state.keep(custody);
                 state.tell(&self.account);
                 Ok(())
             }
@@ -208,16 +236,19 @@ impl Tail {
                 return refused(batch, refusal);
             }
         }
-        batch.receipt.hold(batch.records);
+        let custody = batch.receipt.hold(batch.records);
         for (owned, chunk) in self.shards.iter().zip(&mut chunks) {
-            self.take_chunk(owned, chunk, now_ns);
+            self.take_chunk(owned, chunk, &custody, now_ns);
         }
         Ok(())
     }
 
-    fn take_chunk(&self, owned: &Owned, chunk: &mut Chunk, now_ns: u64) {
+    fn take_chunk(&self, owned: &Owned, chunk: &mut Chunk, custody: &Custody, now_ns: u64) {
         let mut state = owned.state();
         state.shard.accept_chunk(chunk, now_ns);
+        if !chunk.is_empty() {
+            state.keep(custody.clone());
+        }
         state.tell(&self.account);
     }
 
@@ -227,9 +258,28 @@ impl Tail {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The kept spans of a shard that are ready, each with what settles it.
-    fn ready(&self, owned: &Arc<Owned>, out: &mut VecDeque<Batch>) {
+    /// Decides on what is due in a shard: what is kept is in `out`, each batch with what settles it. Whether more is due.
+    fn decide(
+        &self,
+        owned: &Arc<Owned>,
+        work: impl FnOnce(&mut Shard) -> Progress,
+        out: &mut VecDeque<Batch>,
+    ) -> bool {
         let mut state = owned.state();
+        let progress = work(&mut state.shard);
+        state.tell(&self.account);
+        // In this order: what is let go here was noted before, and all that was kept of it has left.
+        if let Some(keeping) = &self.keeping {
+            keeping.write(&state.shard.take_decided());
+        }
+        self.ready(&mut state, owned, out);
+        let (decided, _) = state.shard.window();
+        state.until.release(decided);
+        progress.more
+    }
+
+    /// The kept spans of a shard that are ready.
+    fn ready(&self, state: &mut State, owned: &Arc<Owned>, out: &mut VecDeque<Batch>) {
         while let Some(batch) = state.shard.pop() {
             let (spans, bytes) = (batch.spans, batch.bytes.len() as u64);
             let owner = Arc::clone(owned);
@@ -240,11 +290,13 @@ impl Tail {
                 }
                 state.shard.acked(spans.saturating_sub(lost), bytes);
             };
+            let mut receipt = self.account.resume_and_tell(spans, settled);
+            receipt.custody = state.until.custody();
             out.push_back(Batch {
                 signal: Signal::Traces,
                 bytes: batch.bytes.into(),
                 records: spans,
-                receipt: self.account.resume_and_tell(spans, settled),
+                receipt,
             });
         }
     }
@@ -269,21 +321,26 @@ impl Tail {
         }
     }
 
-    /// Decides on what waits, as the settings say, and hands on what is kept, until a time; what is left then is lost.
+    /// While it is paused, nothing is decided.
+    pub fn pause(&self, is_paused: bool) {
+        self.is_paused.store(is_paused, Relaxed);
+    }
+
+    /// Decides on what waits, as the settings say, and hands on what is kept, until a time; what is left then is lost. What
+    /// outlives the process is not decided: it waits for its other spans.
     pub async fn end(&self, until: Instant, log: &Log) {
         for owned in &self.shards {
             owned.state().closing = true;
         }
+        let is_kept = self.keeping.is_some();
         for owned in &self.shards {
             let mut ready = VecDeque::new();
             loop {
-                let more = {
-                    let mut state = owned.state();
-                    let progress = state.shard.shutdown(self.now_ns(), TICK_TRACES_MAX);
-                    state.tell(&self.account);
-                    progress.more
+                let work = |shard: &mut Shard| match is_kept {
+                    true => shard.tick(self.now_ns(), 0),
+                    false => shard.shutdown(self.now_ns(), TICK_TRACES_MAX),
                 };
-                self.ready(owned, &mut ready);
+                let more = self.decide(owned, work, &mut ready) && !is_kept;
                 self.hand_on(&mut ready, log);
                 if (!more && ready.is_empty()) || Instant::now() >= until {
                     break;
@@ -297,8 +354,12 @@ impl Tail {
             for batch in ready {
                 batch.receipt.lose(batch.records, Loss::Shutdown);
             }
-            let pending = owned.state().shard.account().pending;
-            if pending > 0 {
+            let state = owned.state();
+            // Where it is kept, the next process has it.
+            state.until.stay();
+            let pending = state.shard.account().pending;
+            drop(state);
+            if pending > 0 && !is_kept {
                 log.error(&format!("{pending} spans were not decided in time"));
                 self.account.lose(pending, Loss::Shutdown);
             }
@@ -328,23 +389,16 @@ async fn drive(tail: Arc<Tail>, place: usize, log: Log) {
     let mut ready = VecDeque::new();
     let owned = &tail.shards[place];
     loop {
-        let (more, closing) = {
-            let mut state = owned.state();
-            if state.closing {
-                (false, true)
-            } else {
-                let progress = state.shard.tick(tail.now_ns(), TICK_TRACES_MAX);
-                state.tell(&tail.account);
-                (progress.more, false)
-            }
-        };
+        let closing = owned.state().closing;
+        let mut more = false;
         if closing {
             // What is ready here is handed on here.
             if ready.is_empty() {
                 return;
             }
-        } else {
-            tail.ready(owned, &mut ready);
+        } else if !tail.is_paused.load(Relaxed) {
+            let work = |shard: &mut Shard| shard.tick(tail.now_ns(), TICK_TRACES_MAX);
+            more = tail.decide(owned, work, &mut ready);
         }
         tail.hand_on(&mut ready, &log);
         match more && ready.is_empty() {
