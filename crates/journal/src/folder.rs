@@ -85,6 +85,18 @@ pub(crate) fn segments(folder: &Path) -> io::Result<Vec<(u64, u64)>> {
     Ok(found)
 }
 
+/// Folders in a folder that have segments of a journal.
+#[must_use]
+pub fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let named = entries.filter(|entry| {
+        let found = entry.path().is_dir().then(|| segments(&entry.path()));
+        found.is_some_and(|found| found.is_ok_and(|found| !found.is_empty()))
+    });
+    let names = named.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.collect()
+}
+
 /// What was made or removed in a folder is on the disk.
 pub(crate) fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()

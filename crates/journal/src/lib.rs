@@ -17,7 +17,7 @@ mod left;
 mod space;
 mod writer;
 
-pub use folder::Lock;
+pub use folder::{Lock, names};
 pub use hold::{Hold, Place};
 pub use journal::{Journal, Report, Settings, Written};
 pub use left::{Entry, Left, Segment};

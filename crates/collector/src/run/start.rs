@@ -341,7 +341,7 @@ impl<'a> Build<'a> {
         let component = format!("{} {id}", pipeline.id);
         let keeping = outset.as_ref().map(|outset| {
             let keeping = outset.keeping(&component);
-            (keeping, outset.decided(&component))
+            (keeping, outset.take_decided(&component))
         });
         let account = &self.accounts[Signal::Traces as usize];
         let started = tails::start(

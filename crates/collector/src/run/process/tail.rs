@@ -68,7 +68,7 @@ pub fn start(
     options: &Options,
     budget: &Arc<Budget>,
     (account, next): (&Arc<Account>, Arc<dyn Consumer>),
-    keeping: Option<(Keeping, &[Decided])>,
+    keeping: Option<(Keeping, Vec<Decided>)>,
     log: &Log,
 ) -> Result<Arc<Tail>, String> {
     let (count, make_splitter): (u32, Box<dyn Fn() -> Option<Splitter> + Send + Sync>) = match rules

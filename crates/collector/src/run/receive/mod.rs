@@ -116,8 +116,10 @@ impl Intake {
         match &self.kept {
             Some(kept) if signal == Signal::Traces => {
                 // What is refused anyway need not be written.
-                outlet.room()?;
-                let place = kept.write(signal, bytes.clone()).await?;
+                let room = outlet.room();
+                room.map_err(|why| self.refused(signal, records, why))?;
+                let place = kept.write(signal, bytes.clone()).await;
+                let place = place.map_err(|why| self.refused(signal, records, why))?;
                 custody.add(place.hold.clone());
                 let handed = self.hand_on(signal, bytes, records, custody);
                 if let Err(refusal) = handed {
@@ -152,6 +154,12 @@ impl Intake {
         self.hand_on(signal, bytes, records, custody)?;
         self.accounts[signal as usize].add_recovered(records);
         Ok(records)
+    }
+
+    /// Records were not taken, for lack of room.
+    fn refused(&self, signal: Signal, records: u64, why: Refusal) -> Refusal {
+        self.accounts[signal as usize].accept(records).refuse();
+        why
     }
 
     fn count(&self, signal: Signal, bytes: &[u8]) -> Result<u64, Refusal> {

@@ -26,7 +26,7 @@ pub struct Outset {
     is_recovering: AtomicBool,
     left: Mutex<Option<Left>>,
     /// What was decided, by component.
-    decided: HashMap<String, Vec<Decided>>,
+    decided: Mutex<HashMap<String, Vec<Decided>>>,
 }
 
 impl Outset {
@@ -40,13 +40,12 @@ impl Outset {
             }
         }
         let decided = decided.into_iter();
+        let decided = decided.map(|(component, all)| (component, all.into_values().collect()));
         Outset {
             journal,
             is_recovering: AtomicBool::new(!left.is_empty()),
             left: Mutex::new(Some(left).filter(|left| !left.is_empty())),
-            decided: decided
-                .map(|(component, all)| (component, all.into_values().collect()))
-                .collect(),
+            decided: Mutex::new(decided.collect()),
         }
     }
 
@@ -56,10 +55,12 @@ impl Outset {
         Keeping::new(Arc::clone(&self.journal), component)
     }
 
-    /// What a component decided before.
+    /// What a component decided before, once.
     #[must_use]
-    pub fn decided(&self, component: &str) -> &[Decided] {
-        self.decided.get(component).map_or(&[], Vec::as_slice)
+    pub fn take_decided(&self, component: &str) -> Vec<Decided> {
+        let decided = self.decided.lock();
+        let mut decided = decided.unwrap_or_else(PoisonError::into_inner);
+        decided.remove(component).unwrap_or_default()
     }
 
     /// What was left, once.

@@ -53,6 +53,8 @@ pub(super) struct Opened {
     /// Room of all its journals.
     pub space: Arc<Space>,
     journals: Vec<Arc<Journal>>,
+    /// Their folders.
+    names: Vec<String>,
     _lock: Lock,
 }
 
@@ -97,7 +99,9 @@ impl<'a> Storages<'a> {
         let Some(opened) = self.opened.get_mut(id) else {
             return Err(fault("is not there".into()));
         };
-        let folder = opened.folder.join(file_name(name));
+        let name = file_name(name);
+        let folder = opened.folder.join(&name);
+        opened.names.push(name);
         let (log, own) = (self.log.clone(), id.to_string());
         let report = Box::new(move |line: &str| log.error(&format!("{own}: {line}")));
         let (settings, space) = (opened.settings.clone(), Arc::clone(&opened.space));
@@ -133,6 +137,7 @@ impl<'a> Storages<'a> {
             },
             space: Arc::new(Space::new(*bytes_max)),
             journals: Vec::new(),
+            names: Vec::new(),
             _lock: lock,
         })
     }
@@ -142,8 +147,17 @@ impl<'a> Storages<'a> {
         self.kept.values().map(Arc::clone).collect()
     }
 
-    /// What was opened, by the ids.
+    /// What was opened, by the ids. What an earlier process left for somebody who is gone is told of.
     pub fn into_opened(self) -> Vec<(String, Opened)> {
+        for (id, opened) in &self.opened {
+            for name in journal::names(&opened.folder) {
+                if !opened.names.contains(&name) {
+                    let path = opened.folder.join(name);
+                    let line = format!("'{id}': nobody takes what is in {}", path.display());
+                    self.log.warn(&line);
+                }
+            }
+        }
         let opened = self.opened.into_iter();
         opened
             .map(|(id, opened)| (id.to_string(), opened))
