@@ -264,6 +264,7 @@ async fn one_process_at_a_time_has_a_storage() {
         log: Log::new(|_, _| {}),
         seed: 1,
         record_policy: false,
+        memory_used_bytes: resident_bytes,
     };
     let refused = Collector::start(&config, setup()).err().expect("a refusal");
     assert!(
@@ -277,4 +278,24 @@ async fn one_process_at_a_time_has_a_storage() {
         .unwrap_or_else(|error| panic!("{}", error.0))
         .end()
         .await;
+}
+
+#[tokio::test]
+async fn what_was_refused_is_not_taken_by_the_next_process() {
+    let (folder, file) = (Folder::new(), TempFile::new());
+    let policies = format!("num_traces: 100, block_on_overflow: true, {ALWAYS}");
+    let first = sampler(&folder, "300s", &policies, &file);
+    sent(&first, 0, 100).await;
+    for number in 1..4 {
+        let refused = send(&grpc(&first), request(number * 100, 100)).await;
+        assert!(matches!(refused, Outcome::Busy { .. }), "{refused:?}");
+    }
+    let balance = traces(&first);
+    assert_eq!((balance.accepted, balance.refused), (200, 600));
+    first.end().await;
+    let second = sampler(&folder, "1s", ALWAYS, &file);
+    until("all of it", || traces(&second).exported == 200).await;
+    let balance = traces(&second);
+    assert_eq!((balance.accepted, balance.recovered), (200, 200));
+    second.end().await;
 }

@@ -1,7 +1,7 @@
 //! `tail_sampling` and `groupbytrace`: the engine's shards, fed and emptied.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +20,8 @@ use crate::run::storage::{Custody, Keeping, Until};
 
 /// Between two looks at what is due.
 const TICK: Duration = Duration::from_millis(10);
+/// After something had no room, nothing else has.
+const FULL: Duration = Duration::from_millis(10);
 /// Traces that are decided before others get a shard.
 const TICK_TRACES_MAX: u64 = 4096;
 
@@ -43,6 +45,10 @@ pub struct Tail {
     keeping: Option<Keeping>,
     /// Nothing is decided.
     is_paused: AtomicBool,
+    /// When there may be room again, in nanoseconds since the begin.
+    full_until_ns: AtomicU64,
+    /// And what senders are told then, in nanoseconds.
+    retry_after_ns: AtomicU64,
 }
 
 /// A shard, and what it has told the account.
@@ -126,6 +132,8 @@ pub fn start(
         begin: Instant::now(),
         keeping: keeping.map(|(keeping, _)| keeping),
         is_paused: AtomicBool::new(false),
+        full_until_ns: AtomicU64::new(0),
+        retry_after_ns: AtomicU64::new(0),
     });
     for place in 0..tail.shards.len() {
         tokio::spawn(drive(Arc::clone(&tail), place, log.clone()));
@@ -180,6 +188,13 @@ impl Tail {
         }
     }
 
+    fn busy(&self, no_room: NoRoom) -> Refusal {
+        let until_ns = self.now_ns() + FULL.as_nanos() as u64;
+        self.full_until_ns.store(until_ns, Relaxed);
+        self.retry_after_ns.store(no_room.retry_after_ns, Relaxed);
+        Refusal::Busy(Duration::from_nanos(no_room.retry_after_ns))
+    }
+
     fn take_whole(&self, batch: Batch) -> Result<(), Box<Refused>> {
         let now_ns = self.now_ns();
         let Some(owned) = self.shards.first() else {
@@ -201,7 +216,7 @@ impl Tail {
             Err(Rejected::Malformed(fault)) => {
                 refused(batch, Refusal::Malformed(fault.to_string()))
             }
-            Err(Rejected::Refused(no_room)) => refused(batch, busy(no_room)),
+            Err(Rejected::Refused(no_room)) => refused(batch, self.busy(no_room)),
         }
     }
 
@@ -225,7 +240,7 @@ impl Tail {
                     true => Some(Refusal::Closing),
                     false => {
                         let reserved = state.shard.reserve_chunk(&mut chunks[place], now_ns);
-                        reserved.err().map(busy)
+                        reserved.err().map(|no_room| self.busy(no_room))
                     }
                 }
             };
@@ -367,10 +382,6 @@ impl Tail {
     }
 }
 
-fn busy(no_room: NoRoom) -> Refusal {
-    Refusal::Busy(Duration::from_nanos(no_room.retry_after_ns))
-}
-
 impl Consumer for Tail {
     fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
         match self.shards.len() {
@@ -379,8 +390,14 @@ impl Consumer for Tail {
         }
     }
 
+    /// It is full for a moment after something had no room: what would be written to a disk before it is refused is not.
     fn room(&self) -> Result<(), Refusal> {
-        Ok(())
+        let until_ns = self.full_until_ns.load(Relaxed);
+        if until_ns == 0 || self.now_ns() >= until_ns {
+            return Ok(());
+        }
+        let retry_after_ns = self.retry_after_ns.load(Relaxed);
+        Err(Refusal::Busy(Duration::from_nanos(retry_after_ns)))
     }
 }
 

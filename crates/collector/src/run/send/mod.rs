@@ -2,10 +2,10 @@
 
 mod debug;
 mod file;
-mod left;
 mod otlp;
 mod queue;
 mod retry;
+mod stored;
 
 use std::sync::Arc;
 

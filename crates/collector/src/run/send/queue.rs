@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::retry::Waits;
-use super::{Around, Outside, Target, left};
+use super::{Around, Outside, Target, stored};
 use crate::config::Signal;
 use crate::config::components::shared::queue::{Queue, Sizer};
 use crate::config::components::shared::retry::Retry;
@@ -18,7 +18,7 @@ use crate::run::Log;
 use crate::run::account::Loss;
 use crate::run::consume::{Consumer, Refusal, Refused, refused};
 use crate::run::data::Batch;
-use crate::run::storage::{Custody, Stored, Waiting, refusal};
+use crate::run::storage::{Stored, Waiting};
 
 /// Bytes that wait in one queue, whatever its settings count.
 pub const QUEUE_BYTES_MAX: u64 = 1 << 30;
@@ -56,10 +56,10 @@ pub(super) struct Shared {
 }
 
 #[derive(Default)]
-struct State {
+pub(super) struct State {
     waiting: VecDeque<Waiting>,
     /// Batches that are being written before they wait.
-    writing: usize,
+    pub writing: usize,
     size: u64,
     bytes: u64,
     closing: bool,
@@ -103,7 +103,7 @@ pub(super) fn start(
     }
     if let Some(left) = left.filter(|left| !left.is_empty()) {
         let account = Arc::clone(outside.account);
-        tasks.spawn(left::again(Arc::clone(&shared), signal, account, left));
+        tasks.spawn(stored::again(Arc::clone(&shared), signal, account, left));
     }
     let sender = Sender {
         shared: Arc::clone(&shared),
@@ -120,7 +120,7 @@ fn check(queue: &Queue) -> Result<(), String> {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -153,7 +153,7 @@ impl Shared {
         fits || is_empty
     }
 
-    fn leave(&self, state: &mut State, batch: &Batch) {
+    pub fn leave(&self, state: &mut State, batch: &Batch) {
         state.size -= self.size(batch);
         state.bytes -= batch.bytes.len() as u64;
     }
@@ -174,7 +174,7 @@ impl Shared {
     }
 
     /// A batch waits from now on; room was taken for it.
-    fn push(&self, mut state: MutexGuard<'_, State>, waiting: Waiting) {
+    pub fn push(&self, mut state: MutexGuard<'_, State>, waiting: Waiting) {
         state.waiting.push_back(waiting);
         drop(state);
         self.came.notify_one();
@@ -213,7 +213,7 @@ impl Consumer for Sender {
             Some(stored) => {
                 state.writing += 1;
                 drop(state);
-                return write(shared, stored, batch);
+                return stored::write(shared, stored, batch);
             }
         }
         Ok(())
@@ -259,50 +259,8 @@ impl SenderEnd {
             while self.tasks.join_next().await.is_some() {}
         }
         while let Some(waiting) = self.shared.pop() {
-            leave_behind(waiting);
+            stored::leave_behind(waiting);
         }
-    }
-}
-
-/// Writes a batch; then it waits. Whoever waits for that is told.
-fn write(shared: &Arc<Shared>, stored: &Stored, mut batch: Batch) -> Result<(), Box<Refused>> {
-    let commits = batch.receipt.custody.take_commits();
-    commits.iter().for_each(|commit| commit.begin());
-    let (waits, told) = (Arc::clone(shared), commits.clone());
-    let written = move |mut waiting: Waiting| {
-        let is_written = waiting.place.is_some();
-        if is_written {
-            // It is kept here now.
-            waiting.batch.receipt.custody = Custody::default();
-        }
-        let mut state = waits.state();
-        state.writing -= 1;
-        waits.push(state, waiting);
-        told.iter().for_each(|commit| commit.end(is_written));
-    };
-    let Err(given_back) = stored.write(batch, written) else {
-        return Ok(());
-    };
-    let (mut batch, failed) = *given_back;
-    commits.iter().for_each(|commit| commit.end(true));
-    commits
-        .into_iter()
-        .for_each(|commit| batch.receipt.custody.wait(commit));
-    let mut state = shared.state();
-    state.writing -= 1;
-    shared.leave(&mut state, &batch);
-    drop(state);
-    refused(batch, refusal(failed))
-}
-
-/// The collector ends with a batch that waits: it is lost, unless the next process has it.
-pub(super) fn leave_behind(Waiting { batch, place }: Waiting) {
-    match place {
-        Some(place) => {
-            place.hold.stay();
-            let _ = batch.receipt.hold(batch.records);
-        }
-        None => batch.receipt.lose(batch.records, Loss::Shutdown),
     }
 }
 
@@ -324,7 +282,7 @@ async fn consume(shared: Arc<Shared>, mut cut: watch::Receiver<bool>) {
         tokio::select! {
             () = deliver(&shared, &waiting.batch) => {}
             _ = cut.changed() => {
-                leave_behind(waiting);
+                stored::leave_behind(waiting);
                 continue;
             }
         }

@@ -1,4 +1,4 @@
-//! What an earlier process left in a queue waits again.
+//! Queues that outlive the process: what comes is written before it waits, and what an earlier process left waits again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use journal::Left;
 
 use super::queue::Shared;
 use crate::config::Signal;
-use crate::run::account::Account;
-use crate::run::consume::Refusal;
+use crate::run::account::{Account, Loss};
+use crate::run::consume::{Refusal, Refused, refused};
 use crate::run::data::Batch;
-use crate::run::storage::{LeftBatch, Waiting, next_left};
+use crate::run::storage::{Custody, LeftBatch, Stored, Waiting, next_left, refusal};
 
 /// Between two looks whether a full queue has room.
 const AGAIN: Duration = Duration::from_millis(20);
@@ -54,7 +54,7 @@ pub(super) async fn again(
             let mut waiting = Some(Waiting { batch, place });
             wait(&shared, &mut waiting).await;
             if let Some(waiting) = waiting {
-                super::queue::leave_behind(waiting);
+                leave_behind(waiting);
                 batches.for_each(|one| one.place.hold.stay());
                 return;
             }
@@ -69,5 +69,51 @@ pub(super) async fn again(
 async fn wait(shared: &Shared, waiting: &mut Option<Waiting>) {
     while let Err(Refusal::Busy(_)) = shared.offer(waiting) {
         tokio::time::sleep(AGAIN).await;
+    }
+}
+
+/// Writes a batch; then it waits. Whoever waits for that is told.
+pub(super) fn write(
+    shared: &Arc<Shared>,
+    stored: &Stored,
+    mut batch: Batch,
+) -> Result<(), Box<Refused>> {
+    let commits = batch.receipt.custody.take_commits();
+    commits.iter().for_each(|commit| commit.begin());
+    let (waits, told) = (Arc::clone(shared), commits.clone());
+    let written = move |mut waiting: Waiting| {
+        let is_written = waiting.place.is_some();
+        if is_written {
+            // It is kept here now.
+            waiting.batch.receipt.custody = Custody::default();
+        }
+        let mut state = waits.state();
+        state.writing -= 1;
+        waits.push(state, waiting);
+        told.iter().for_each(|commit| commit.end(is_written));
+    };
+    let Err(given_back) = stored.write(batch, written) else {
+        return Ok(());
+    };
+    let (mut batch, failed) = *given_back;
+    commits.iter().for_each(|commit| commit.end(true));
+    commits
+        .into_iter()
+        .for_each(|commit| batch.receipt.custody.wait(commit));
+    let mut state = shared.state();
+    state.writing -= 1;
+    shared.leave(&mut state, &batch);
+    drop(state);
+    refused(batch, refusal(failed))
+}
+
+/// The collector ends with a batch that waits: it is lost, unless the next process has it.
+pub(super) fn leave_behind(Waiting { batch, place }: Waiting) {
+    match place {
+        Some(place) => {
+            place.hold.stay();
+            let _ = batch.receipt.hold(batch.records);
+        }
+        None => batch.receipt.lose(batch.records, Loss::Shutdown),
     }
 }
