@@ -1,5 +1,8 @@
 //! Whole collectors, sent to as SDKs send, over real sockets.
 
+#[path = "serve/storage.rs"]
+mod storage;
+
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;

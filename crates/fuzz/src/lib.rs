@@ -11,6 +11,7 @@ mod collector_yaml;
 mod config;
 mod expression;
 mod head;
+mod journal;
 mod log_format;
 pub mod mutate;
 mod normalize;
@@ -29,6 +30,7 @@ pub use collector_yaml::{collector_yaml, read as collector_yaml_config};
 pub use config::config_text;
 pub use expression::expression;
 pub use head::{h1_request, h1_response};
+pub use journal::journal_file;
 pub use log_format::log_format;
 pub use normalize::normalize_uri;
 pub use otel_cfg::{otel_cfg, read as otel_cfg_program};
@@ -161,6 +163,16 @@ pub const TARGETS: &[Target] = &[
         run: ottl,
         words: OTTL_WORDS,
     },
+    Target {
+        name: "journal_file",
+        run: journal_file,
+        words: JOURNAL_WORDS,
+    },
+];
+
+#[rustfmt::skip]
+const JOURNAL_WORDS: &[&[u8]] = &[
+    b"\x00", b"\x01", b"\x02", b"\x03", b"\xff", b"\x00\x04", b"\x01\x10", b"\x02\x17", b"\x00\x00", b"\x04\x00otlp", b"\x00\x04\x00otlp", b"\x02\x00tt", b"spgjrnl\x01", b"\x03\0\0\0\0\0\0\0",
 ];
 
 #[rustfmt::skip]

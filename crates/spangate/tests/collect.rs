@@ -2,15 +2,10 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
+use std::process::{Command, Output, Stdio};
 
 use common::Folder;
-
-/// How long a line may take to come.
-const PATIENCE: Duration = Duration::from_secs(30);
+use common::collector::Running;
 
 fn spangate(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spangate"));
@@ -20,61 +15,6 @@ fn spangate(words: &[&str]) -> Command {
 
 fn output(words: &[&str]) -> Output {
     spangate(words).output().expect("it runs")
-}
-
-/// A running collector and what it says.
-struct Running {
-    child: Child,
-    lines: mpsc::Receiver<String>,
-    _folder: Folder,
-}
-
-impl Running {
-    fn start(yaml: &str) -> Running {
-        let folder = Folder::new();
-        let file = folder.write("collector.yaml", yaml);
-        let mut child = spangate(&["collect", "--config", &file])
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it starts");
-        let said = child.stderr.take().expect("its standard error");
-        let (send, lines) = mpsc::channel();
-        let _reader = common::spawn(move || {
-            for line in BufReader::new(said).lines().map_while(Result::ok) {
-                if send.send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        Running {
-            child,
-            lines,
-            _folder: folder,
-        }
-    }
-
-    /// The next line with a text in it.
-    fn line(&self, text: &str) -> String {
-        loop {
-            let line = self.lines.recv_timeout(PATIENCE);
-            let line = line.unwrap_or_else(|_| panic!("no line has '{text}'"));
-            if line.contains(text) {
-                return line;
-            }
-        }
-    }
-
-    fn address(&self, name: &str) -> String {
-        let line = self.line(&format!("{name} listens on "));
-        line.rsplit(' ').next().expect("an address").to_owned()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 const CONFIG: &str = "

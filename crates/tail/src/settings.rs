@@ -34,6 +34,8 @@ pub struct TailSampling {
     pub trace_bytes_max: u64,
     /// `num_shards`
     pub shards: u32,
+    /// `storage`: where what waits is kept over the end of the process. The engine does not look at it.
+    pub storage: Option<String>,
 }
 
 impl Default for TailSampling {
@@ -52,6 +54,7 @@ impl Default for TailSampling {
             drop_pending_on_shutdown: false,
             trace_bytes_max: 0,
             shards: 1,
+            storage: None,
         }
     }
 }
@@ -81,6 +84,8 @@ pub struct GroupByTrace {
     pub store_on_disk: bool,
     /// `emit_strategy`
     pub emit: Emit,
+    /// `storage`: where what waits is kept over the end of the process. The engine does not look at it.
+    pub storage: Option<String>,
 }
 
 impl Default for GroupByTrace {
@@ -92,6 +97,7 @@ impl Default for GroupByTrace {
             discard_orphans: false,
             store_on_disk: false,
             emit: Emit::Trace,
+            storage: None,
         }
     }
 }

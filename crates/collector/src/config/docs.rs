@@ -64,10 +64,31 @@ pub fn collector_markdown() -> String {
         let _ = writeln!(out, "\n## {title}\n\n{COLUMNS}");
         options(&mut out, table, "");
     }
+    out.push_str(DURABLE);
     limits(&mut out);
     lacking(&mut out);
     out
 }
+
+const DURABLE: &str = "
+## What outlives the process
+
+`tail_sampling` and `groupbytrace` with `storage: file_storage` (and `groupbytrace` with `store_on_disk: true`) lose no span that
+was accepted, also when the process is killed:
+
+- What their receivers take is written to the folder of the extension before it is answered, processors before them included. Decisions are written
+  beside it.
+- The next process takes it again before anything else: what was dropped stays dropped, what was kept is sent again unless it was
+  delivered some ten seconds before, what waited waits again, for all its spans. A back end may get a span twice, never not at all.
+- An ordinary end does the same: what waits is not decided early, but by the next start.
+- All pipelines of a receiver that keep spans keep them in the same extension. One process at a time has a folder.
+
+A `sending_queue` with `storage` keeps what waits in it, in memory too. A sender is answered when it is written, unless a
+processor between (`batch`, a sampler) holds it; those are kept as above.
+
+When `limit_mib` is reached, or the disk does not take what is written, requests are refused with the status that makes senders try again.
+Without `fsync` what was accepted survives the end of the process, but not a loss of power.
+";
 
 const COLUMNS: &str = "| option | takes | default | state | |\n|---|---|---|---|---|";
 

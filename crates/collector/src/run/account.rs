@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::storage::Custody;
+
 /// Why records were not exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
@@ -23,6 +25,7 @@ pub struct Account {
     accepted: AtomicU64,
     refused: AtomicU64,
     malformed: AtomicU64,
+    recovered: AtomicU64,
     exported: AtomicU64,
     lost: [AtomicU64; 4],
 }
@@ -36,6 +39,8 @@ pub struct Balance {
     pub refused: u64,
     /// Requests that were not understood.
     pub malformed: u64,
+    /// Of those that were accepted: an earlier process had taken them.
+    pub recovered: u64,
     /// Taken by every exporter of their pipelines.
     pub exported: u64,
     /// A processor dropped them.
@@ -56,6 +61,11 @@ impl Account {
         self.resume(records)
     }
 
+    /// Of what was accepted, so many records were taken by an earlier process.
+    pub fn add_recovered(&self, records: u64) {
+        self.recovered.fetch_add(records, Relaxed);
+    }
+
     /// A receipt for records that were accepted before and are held by a processor.
     #[must_use]
     pub fn resume(self: &Arc<Account>, records: u64) -> Receipt {
@@ -73,12 +83,16 @@ impl Account {
     }
 
     fn receipt(self: &Arc<Account>, records: u64, settled: Option<Settled>) -> Receipt {
-        Receipt(vec![Arc::new(Held {
+        let held = Held {
             account: Arc::clone(self),
             records: AtomicU64::new(records),
             lost: AtomicU64::new(0),
             settled: Mutex::new(settled),
-        })])
+        };
+        Receipt {
+            held: vec![Arc::new(held)],
+            custody: Custody::default(),
+        }
     }
 
     /// Records that a processor holds are lost.
@@ -105,6 +119,7 @@ impl Account {
             exported: self.exported.load(Relaxed),
             refused: self.refused.load(Relaxed),
             malformed: self.malformed.load(Relaxed),
+            recovered: self.recovered.load(Relaxed),
             accepted: self.accepted.load(Relaxed),
         }
     }
@@ -122,7 +137,11 @@ impl Balance {
 /// Says what becomes of the records of a batch. When the last copy is gone, what nobody said anything about counts as
 /// exported: each copy was delivered.
 #[derive(Clone, Debug)]
-pub struct Receipt(Vec<Arc<Held>>);
+pub struct Receipt {
+    held: Vec<Arc<Held>>,
+    /// What keeps the records on the disk.
+    pub custody: Custody,
+}
 
 /// Is told how many records were lost.
 type Settled = Box<dyn FnOnce(u64) + Send>;
@@ -144,13 +163,18 @@ impl fmt::Debug for Held {
 impl Receipt {
     /// Adds the records of another batch.
     pub fn merge(&mut self, other: Receipt) {
-        self.0.extend(other.0);
+        self.held.extend(other.held);
+        self.custody.merge(other.custody);
     }
 
     /// So many of the records are lost; no more than there are.
     pub fn lose(&self, records: u64, cause: Loss) {
+        if cause == Loss::Shutdown {
+            // Where they are kept, the next process has them.
+            self.custody.stay();
+        }
         let mut left = records;
-        for held in &self.0 {
+        for held in &self.held {
             let taken = held.take(left);
             held.lost.fetch_add(taken, Relaxed);
             held.account.lose(taken, cause);
@@ -159,17 +183,19 @@ impl Receipt {
     }
 
     /// A processor holds so many of the records from now on: it settles them. Whoever held them before has nothing to do
-    /// with them any more; what else the receipt is for stays with others.
-    pub fn hold(self, records: u64) {
+    /// with them any more; what else the receipt is for stays with others. What keeps them on the disk goes to the
+    /// processor.
+    pub fn hold(self, records: u64) -> Custody {
         let mut left = records;
-        for held in &self.0 {
+        for held in &self.held {
             left -= held.take(left);
         }
+        self.custody
     }
 
     /// They were not taken after all: the sender keeps them.
     pub fn refuse(self) {
-        for held in &self.0 {
+        for held in &self.held {
             let records = held.take(u64::MAX);
             // In this order nothing seems to be held that is not.
             held.account.refused.fetch_add(records, Relaxed);
@@ -220,7 +246,7 @@ mod tests {
             (7, 3, 0)
         );
 
-        account.accept(5).hold(5);
+        let _ = account.accept(5).hold(5);
         assert_eq!(account.balance().held(), 5);
         account.lose(1, Loss::Dropped);
         let told = Arc::new(AtomicU64::new(9));

@@ -19,6 +19,7 @@ pub(super) fn write(view: &View) -> String {
     let mut page = Text::default();
     accounts(view, &mut page);
     queues(view, &mut page);
+    storages(view, &mut page);
     tails(view, &mut page);
     page.0
 }
@@ -100,9 +101,36 @@ fn accounts(view: &View, page: &mut Text) {
         for (state, count) in states {
             page.line(&name, &[("state", state)], count);
         }
+        let name = format!("otelcol_receiver_recovered_{what}");
+        page.about(
+            &name,
+            "counter",
+            &format!("{what} that an earlier process had taken, among those accepted"),
+        );
+        page.line(&name, &[], balance.recovered);
         let name = format!("otelcol_receiver_malformed_requests_{what}");
         page.about(&name, "counter", "requests that were not understood");
         page.line(&name, &[], balance.malformed);
+    }
+}
+
+fn storages(view: &View, page: &mut Text) {
+    type Value = fn(&journal::Space) -> u64;
+    let gauges: [(&str, &str, Value); 2] = [
+        ("otelcol_storage_bytes", "bytes of all files", |space| {
+            space.used_bytes()
+        }),
+        (
+            "otelcol_storage_capacity_bytes",
+            "the most that there may be",
+            |space| space.bytes_max(),
+        ),
+    ];
+    for (name, help, value) in gauges {
+        page.about(name, "gauge", help);
+        for (id, space) in &view.storages {
+            page.line(name, &[("storage", id)], value(space));
+        }
     }
 }
 

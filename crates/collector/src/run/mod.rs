@@ -16,6 +16,7 @@ pub mod receive;
 pub mod send;
 mod split;
 mod start;
+pub mod storage;
 mod tls;
 mod wire;
 

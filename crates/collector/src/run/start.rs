@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use journal::Space;
 use tail::shard::Options;
 use tail::store::Budget;
 use tokio::time::Instant;
@@ -18,6 +19,8 @@ use super::process::tail::{self as tails, Rules, Tail};
 use super::process::{attributes, memory_bytes, memory_limiter, probabilistic_sampler, resource};
 use super::receive::{Intake, Listening, Protocol, listen};
 use super::send::{self, Sender, SenderEnd};
+use super::storage::{self, Kept, Opened, Recovery, Storages, Stored};
+use crate::config::service::storage::storage_of;
 use crate::config::service::telemetry::{MetricsLevel, Reader};
 use crate::config::{
     Component, ComponentId, Config, Extension, Pipeline, Processor, Receiver, Signal,
@@ -58,6 +61,9 @@ pub struct Collector {
     /// What it knows of itself.
     pub view: Arc<View>,
     health: Arc<Health>,
+    /// What an earlier process left, on its way.
+    recovery: Recovery,
+    storages: Vec<(String, Opened)>,
     log: Log,
 }
 
@@ -71,12 +77,17 @@ pub struct View {
     pub senders: Vec<(String, Signal, Arc<Sender>)>,
     /// What waiting traces may take.
     pub budget: Arc<Budget>,
+    /// Room of each storage, by its id.
+    pub storages: Vec<(String, Arc<Space>)>,
 }
 
 enum Stage {
     Batch(Arc<Batcher>),
     Tail(Arc<Tail>),
 }
+
+/// A receiver, and where its data go.
+type Fed<'a> = (&'a Component<Receiver>, Arc<Intake>);
 
 /// What is being put together.
 struct Build<'a> {
@@ -90,6 +101,7 @@ struct Build<'a> {
     /// The last first.
     stages: Vec<Stage>,
     tails: Vec<(String, String, Arc<Tail>)>,
+    storages: Storages<'a>,
 }
 
 impl Collector {
@@ -109,15 +121,20 @@ impl Collector {
             heads: HashMap::new(),
             stages: Vec::new(),
             tails: Vec::new(),
+            storages: Storages::new(config, &setup.log),
         };
         for place in 0..config.pipelines.len() {
             build.head(place)?;
         }
-        let intakes = build.intakes();
+        let intakes = build.intakes()?;
         let mut listening = Vec::new();
         for (component, intake) in &intakes {
             listening.extend(receivers(component, intake)?);
         }
+        let outsets = build.storages.outsets();
+        let storages = build.storages.into_opened();
+        let spaces = storages.iter();
+        let spaces = spaces.map(|(id, opened)| (id.clone(), Arc::clone(&opened.space)));
         let senders = build.senders.into_iter();
         let view = Arc::new(View {
             accounts: build.accounts,
@@ -126,19 +143,31 @@ impl Collector {
                 .map(|((id, signal), sender)| (id.to_string(), signal, sender))
                 .collect(),
             budget: build.budget,
+            storages: spaces.collect(),
         });
         let health = Arc::new(Health::default());
         let pages = pages(config, &view, &health)?;
         build.stages.reverse();
-        health.ready(true);
+        let intakes: Vec<_> = intakes.into_iter().map(|(_, intake)| intake).collect();
+        let tails: Vec<_> = view
+            .tails
+            .iter()
+            .map(|(.., tail)| Arc::clone(tail))
+            .collect();
+        let ready = Arc::clone(&health);
+        let recovery = storage::start(&outsets, &intakes, &tails, &setup.log, move || {
+            ready.ready(true);
+        });
         Ok(Collector {
-            intakes: intakes.into_iter().map(|(_, intake)| intake).collect(),
+            intakes,
             listening,
             stages: build.stages,
             senders: build.ends,
             pages,
             view,
             health,
+            recovery,
+            storages,
             log: setup.log,
         })
     }
@@ -161,6 +190,7 @@ impl Collector {
         for intake in &self.intakes {
             intake.close();
         }
+        self.recovery.end().await;
         let mut ends = tokio::task::JoinSet::new();
         for (_, listening) in self.listening {
             ends.spawn(listening.end());
@@ -177,6 +207,9 @@ impl Collector {
             ends.spawn(sender.end(until));
         }
         while ends.join_next().await.is_some() {}
+        for (_, storage) in self.storages {
+            storage.end(&self.log).await;
+        }
         self.view
             .accounts
             .each_ref()
@@ -242,7 +275,20 @@ impl<'a> Build<'a> {
         }
         let missing = || self.fault("exporter", id, "is not defined");
         let exporter = self.config.exporter(id).ok_or_else(missing)?;
-        let started = send::start(&id.to_string(), exporter, signal, &self.setup.log);
+        let storage = exporter.queue().and_then(|queue| queue.storage.as_ref());
+        let stored = storage.map(|storage| {
+            let name = format!("exporter {id} {signal}");
+            let (journal, left) = self.storages.journal(storage, &name)?;
+            Ok((Stored::new(journal), left))
+        });
+        let stored = stored.transpose();
+        let stored = stored.map_err(|why: String| self.fault("exporter", id, &why))?;
+        let outside = send::Outside {
+            account: &self.accounts[signal as usize],
+            stored,
+            log: &self.setup.log,
+        };
+        let started = send::start(&id.to_string(), exporter, signal, outside);
         let (sender, end) = started.map_err(|why| self.fault("exporter", id, &why))?;
         self.ends.push(end);
         self.senders
@@ -289,12 +335,21 @@ impl<'a> Build<'a> {
             export_bytes_max: self.budget.bytes_max() / 2,
             ..Options::default()
         };
+        let outset = storage_of(processor).map(|storage| self.storages.kept(&storage));
+        let outset = outset.transpose();
+        let outset = outset.map_err(|why| self.fault("processor", id, &why))?;
+        let component = format!("{} {id}", pipeline.id);
+        let keeping = outset.as_ref().map(|outset| {
+            let keeping = outset.keeping(&component);
+            (keeping, outset.take_decided(&component))
+        });
         let account = &self.accounts[Signal::Traces as usize];
         let started = tails::start(
             &rules,
             &options,
             &self.budget,
             (account, next),
+            keeping,
             &self.setup.log,
         );
         let tail = started.map_err(|why| self.fault("processor", id, &why))?;
@@ -305,9 +360,14 @@ impl<'a> Build<'a> {
     }
 
     /// What each receiver feeds.
-    fn intakes(&self) -> Vec<(&'a Component<Receiver>, Arc<Intake>)> {
+    fn intakes(&mut self) -> Result<Vec<Fed<'a>>, StartError> {
         let config = self.config;
-        let receivers = config.receivers.iter().map(|component| {
+        let waits = config.exporters.iter().any(|exporter| {
+            let queue = exporter.settings.queue();
+            queue.is_some_and(|queue| queue.storage.is_some())
+        });
+        let mut intakes = Vec::new();
+        for component in &config.receivers {
             let outlet = |signal: Signal| {
                 let pipelines = config.pipelines.iter().enumerate();
                 let fed = pipelines.filter(|(_, pipeline)| {
@@ -319,10 +379,16 @@ impl<'a> Build<'a> {
                 (!heads.is_empty()).then(|| fan_out(heads))
             };
             let outlets = Signal::ALL.map(outlet);
-            let intake = Intake::new(outlets, self.accounts.clone());
-            (component, Arc::new(intake))
-        });
-        receivers.collect()
+            // There is one at most: more were refused with the configuration.
+            let storage = config.storages(&component.id).into_iter().next();
+            let outset = storage.map(|storage| self.storages.kept(&storage));
+            let outset = outset.transpose();
+            let outset = outset.map_err(|why| self.fault("receiver", &component.id, &why))?;
+            let kept = outset.map(|outset| Kept::new(&outset, &component.id.to_string()));
+            let intake = Intake::new(outlets, self.accounts.clone()).keeping(kept, waits);
+            intakes.push((component, Arc::new(intake)));
+        }
+        Ok(intakes)
     }
 }
 

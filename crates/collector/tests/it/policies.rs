@@ -74,6 +74,7 @@ fn every_option_is_read() {
         drop_pending_on_shutdown: true,
         trace_bytes_max: 1_000_000,
         shards: 8,
+        storage: None,
     };
     assert_eq!(
         config.processors[0].settings,
@@ -423,7 +424,7 @@ const OPTIONS: &[(&str, &str, &str)] = &[
     (
         "tail_sampling",
         "tail_storage: file_storage",
-        "tail_storage: not supported: traces are kept in memory",
+        "tail_storage: not supported: traces are kept in memory; 'storage' keeps them over the end of the process too",
     ),
     (
         "tail_sampling",
@@ -458,7 +459,7 @@ const OPTIONS: &[(&str, &str, &str)] = &[
     (
         "groupbytrace",
         "store_on_disk: true",
-        "store_on_disk: not supported: the Collector has not built it either",
+        "store_on_disk: there is no 'file_storage' in service::extensions",
     ),
 ];
 

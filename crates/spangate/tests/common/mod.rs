@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test program uses a part")]
 
 pub mod cli;
+pub mod collector;
 pub mod http;
 pub mod origin;
 pub mod otlp;

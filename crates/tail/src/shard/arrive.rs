@@ -133,6 +133,7 @@ impl Shard {
             self.memory.flush();
         }
         if decided && let Some(past) = self.memory.recall(note.hash) {
+            self.note_decided(note.id, past.kept, past.policy);
             self.late(past, arrival, span);
             return None;
         }

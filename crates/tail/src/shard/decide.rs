@@ -195,6 +195,7 @@ impl Shard {
                 self.account.keep(spans);
                 self.memory
                     .remember(hash, true, decision.policy, self.now_ns);
+                self.note_decided(entry.id, true, decision.policy);
                 self.emit(entry, decision.policy);
             }
             Fate::Dropped => {
@@ -203,12 +204,14 @@ impl Shard {
                     .drop_by(decision.policy.unwrap_or_default(), spans);
                 self.memory
                     .remember(hash, false, decision.policy, self.now_ns);
+                self.note_decided(entry.id, false, decision.policy);
             }
             Fate::NotSampled | Fate::Pending => {
                 self.counters.traces_not_sampled += 1;
                 self.account.not_sampled(spans);
                 if self.remember_not_sampled {
                     self.memory.remember(hash, false, None, self.now_ns);
+                    self.note_decided(entry.id, false, None);
                 }
             }
         }
@@ -301,6 +304,7 @@ impl Shard {
             self.counters.traces_too_large += 1;
             self.account.lose(Cause::TooLarge, entry.spans.into());
             self.memory.remember(hash, false, None, self.now_ns);
+            self.note_decided(entry.id, false, None);
         }
     }
 

@@ -92,6 +92,12 @@ impl Memory {
         (buckets * size_of::<Bucket>()) as u64
     }
 
+    /// So many are remembered at least.
+    #[must_use]
+    pub fn decisions(&self) -> u64 {
+        self.each * (GENERATIONS as u64 - 1)
+    }
+
     /// Decisions that were forgotten early.
     #[must_use]
     pub fn forgotten(&self) -> u64 {

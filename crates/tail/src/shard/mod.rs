@@ -13,11 +13,13 @@ mod decide;
 mod intake;
 mod memory;
 mod output;
+mod recover;
 mod split;
 mod threshold;
 
 pub use memory::Past;
 pub use output::Batch;
+pub use recover::{Decided, shard_of};
 pub use split::{Chunk, Splitter};
 
 use crate::account::{Account, Cause, Counters};
@@ -149,6 +151,8 @@ pub struct Shard {
     scratch: Scratch,
     /// What templates may learn from the request that is taken.
     learn: Allowance,
+    /// Decisions that must outlive the process; none where none must.
+    decided: Option<Vec<Decided>>,
 }
 
 /// Bytes that templates may learn from one request, at most, and the part of the budget that they are.
@@ -243,6 +247,7 @@ impl Shard {
             counters: Counters::default(),
             scratch: Scratch::default(),
             learn: Allowance::default(),
+            decided: None,
             options,
         }
     }

@@ -1,6 +1,7 @@
 //! One request for many shards: it is scanned once, where it was read, and each shard gets what is its own.
 
 use super::intake::{How, Intake, Note, Run};
+use super::recover::part;
 use super::{Accepted, Options, Rejected, Shard};
 use crate::policy::{Around, Matcher, Program, Refusal, Slots};
 use crate::scan::{Malformed, Scanner, Visitor};
@@ -155,9 +156,8 @@ impl<'a> Visitor<'a> for Divide<'a, '_, '_> {
 
 impl Divide<'_, '_, '_> {
     fn give(&mut self, mut note: Note, message: &[u8]) {
-        // Bits of the hash that the index of a shard does not use, so that each fills all of its tables.
-        let part = ((note.hash >> 32 & 0xffff) * self.chunks.len() as u64) >> 16;
-        let Some(chunk) = self.chunks.get_mut(part as usize) else {
+        let part = part(note.hash, self.chunks.len());
+        let Some(chunk) = self.chunks.get_mut(part) else {
             return;
         };
         if chunk.run != Some(self.runs)

@@ -3,10 +3,9 @@
 mod connect;
 mod order;
 pub(crate) mod pipelines;
+pub(crate) mod storage;
 pub mod telemetry;
 
-use super::components::exporters::Exporter;
-use super::components::extensions::Extension;
 use super::components::id::ComponentId;
 use super::components::{Parse, Role};
 use super::definitions::{Definition, Definitions, Settings};
@@ -14,7 +13,7 @@ use super::diagnostic::{At, Notes};
 use super::model::{Component, Config, NotStarted, Pipeline};
 use super::options::{Kind, Section, Table, check, opt};
 use super::source::Node;
-use super::{Options, is_part, shared::queue::Queue};
+use super::{Options, is_part};
 
 /// Options of `service`.
 #[rustfmt::skip]
@@ -46,18 +45,21 @@ pub(crate) fn service(
     drop_parts_are_defined(options, &definitions, notes);
     let (pipelines, not_started) = pipelines::pipelines(&section, &definitions, options);
     connect::check(&pipelines, &definitions, notes);
-    storages_run(&definitions, &extensions, notes);
+    storage::check(&definitions, &extensions, notes);
     unused(&definitions, notes);
     let telemetry = telemetry::telemetry(&section.section("telemetry"));
-    let pipelines = pipelines.into_iter().map(|found| found.pipeline).collect();
-    Some(assemble(
+    let started = pipelines.iter().map(|found| found.pipeline.clone());
+    let mut config = assemble(
         definitions,
-        pipelines,
+        started.collect(),
         not_started,
         extensions,
         telemetry,
         notes,
-    ))
+    );
+    storage::resolve(&mut config);
+    storage::one_each(&config, &pipelines, notes);
+    Some(config)
 }
 
 /// The extensions that run.
@@ -106,41 +108,6 @@ fn drop_parts_are_defined(options: &Options, definitions: &Definitions, notes: &
             let message = format!("--drop-part names '{part}', which is not defined");
             notes.error(At::default(), message);
         }
-    }
-}
-
-/// The storages of queues are extensions that run.
-fn storages_run(definitions: &Definitions, running: &[ComponentId], notes: &Notes) {
-    for definition in definitions.iter() {
-        let Some(storage) = queue(definition).and_then(|queue| queue.storage.as_ref()) else {
-            continue;
-        };
-        let path = format!("exporters::{}::sending_queue::storage", definition.id);
-        let extension = definitions.find(Role::Extension, storage);
-        let settings = extension.and_then(|extension| extension.settings.as_ref());
-        let message = match settings {
-            Some(Settings::Extension(Extension::FileStorage(_))) if running.contains(storage) => {
-                continue;
-            }
-            Some(Settings::Extension(Extension::FileStorage(_))) => {
-                format!("{path}: '{storage}' is not in service::extensions")
-            }
-            Some(_) => format!("{path}: '{storage}' is no storage"),
-            None => format!("{path}: '{storage}' is no extension that is defined and built in"),
-        };
-        // An exporter that does not run needs no storage.
-        match definition.used.get() {
-            true => notes.error(definition.at, message),
-            false => notes.warn(definition.at, message),
-        }
-    }
-}
-
-fn queue(definition: &Definition) -> Option<&Queue> {
-    match &definition.settings {
-        Some(Settings::Exporter(Exporter::OtlpGrpc(exporter))) => exporter.queue.as_ref(),
-        Some(Settings::Exporter(Exporter::OtlpHttp(exporter))) => exporter.queue.as_ref(),
-        _ => None,
     }
 }
 

@@ -1,12 +1,13 @@
 //! `tail_sampling` and `groupbytrace`: the engine's shards, fed and emptied.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tail::account::Cause;
 use tail::settings::{GroupByTrace, TailSampling};
-use tail::shard::{Chunk, Options, Rejected, Shard, Splitter};
+use tail::shard::{Chunk, Decided, Options, Progress, Rejected, Shard, Splitter, shard_of};
 use tail::store::{Budget, Refused as NoRoom};
 use tokio::time::Instant;
 
@@ -15,9 +16,12 @@ use crate::run::Log;
 use crate::run::account::{Account, Loss};
 use crate::run::consume::{Consumer, Refusal, Refused, refused};
 use crate::run::data::Batch;
+use crate::run::storage::{Custody, Keeping, Until};
 
 /// Between two looks at what is due.
 const TICK: Duration = Duration::from_millis(10);
+/// After something had no room, nothing else has.
+const FULL: Duration = Duration::from_millis(10);
 /// Traces that are decided before others get a shard: about a millisecond.
 const TICK_TRACES_MAX: u64 = 1024;
 
@@ -37,6 +41,14 @@ pub struct Tail {
     account: Arc<Account>,
     next: Arc<dyn Consumer>,
     begin: Instant,
+    /// Where what waits, and what was decided, outlives the process.
+    keeping: Option<Keeping>,
+    /// Nothing is decided.
+    is_paused: AtomicBool,
+    /// When there may be room again, in nanoseconds since the begin.
+    full_until_ns: AtomicU64,
+    /// And what senders are told then, in nanoseconds.
+    retry_after_ns: AtomicU64,
 }
 
 /// A shard, and what it has told the account.
@@ -49,6 +61,8 @@ struct State {
     dropped: u64,
     lost_at_end: u64,
     closing: bool,
+    /// What it needs of journals.
+    until: Until,
 }
 
 /// Starts one before `next`. To be called within the runtime.
@@ -60,6 +74,7 @@ pub fn start(
     options: &Options,
     budget: &Arc<Budget>,
     (account, next): (&Arc<Account>, Arc<dyn Consumer>),
+    keeping: Option<(Keeping, Vec<Decided>)>,
     log: &Log,
 ) -> Result<Arc<Tail>, String> {
     let (count, make_splitter): (u32, Box<dyn Fn() -> Option<Splitter> + Send + Sync>) = match rules
@@ -76,23 +91,33 @@ pub fn start(
         }
     };
     if let Rules::Group(settings) = rules
-        && (settings.discard_orphans || settings.store_on_disk)
+        && settings.discard_orphans
     {
-        return Err("'discard_orphans' and 'store_on_disk' do not work yet".into());
+        return Err("'discard_orphans' does not work yet".into());
+    }
+    let mut decided = vec![Vec::new(); count.max(1) as usize];
+    for one in keeping.iter().flat_map(|(_, decided)| decided.iter()) {
+        let place = shard_of(&one.id, options.seed, count.max(1));
+        decided[place as usize].push(*one);
     }
     let mut shards = Vec::new();
-    for _ in 0..count.max(1) {
+    for decided in decided {
         let budget = Arc::clone(budget);
-        let shard = match rules {
+        let mut shard = match rules {
             Rules::Sample(settings) => Shard::tail_sampling(settings, options.clone(), budget)
                 .map_err(|refusal| refusal.to_string())?,
             Rules::Group(settings) => Shard::group_by_trace(settings, options.clone(), budget),
         };
+        if keeping.is_some() {
+            shard.note_decisions();
+            shard.recall_decided(&decided, 0);
+        }
         let state = State {
             shard,
             dropped: 0,
             lost_at_end: 0,
             closing: false,
+            until: Until::default(),
         };
         shards.push(Arc::new(Owned {
             state: Mutex::new(state),
@@ -105,6 +130,10 @@ pub fn start(
         account: Arc::clone(account),
         next,
         begin: Instant::now(),
+        keeping: keeping.map(|(keeping, _)| keeping),
+        is_paused: AtomicBool::new(false),
+        full_until_ns: AtomicU64::new(0),
+        retry_after_ns: AtomicU64::new(0),
     });
     for place in 0..tail.shards.len() {
         tokio::spawn(drive(Arc::clone(&tail), place, log.clone()));
@@ -128,6 +157,12 @@ impl Owned {
 }
 
 impl State {
+    /// Spans were taken that were kept by this custody.
+    fn keep(&mut self, custody: Custody) {
+        let (_, traces_end) = self.shard.window();
+        self.until.take(custody, traces_end);
+    }
+
     /// Tells the account what was dropped since the last time.
     fn tell(&mut self, account: &Account) {
         let own = self.shard.account();
@@ -153,6 +188,13 @@ impl Tail {
         }
     }
 
+    fn busy(&self, no_room: NoRoom) -> Refusal {
+        let until_ns = self.now_ns() + FULL.as_nanos() as u64;
+        self.full_until_ns.store(until_ns, Relaxed);
+        self.retry_after_ns.store(no_room.retry_after_ns, Relaxed);
+        Refusal::Busy(Duration::from_nanos(no_room.retry_after_ns))
+    }
+
     fn take_whole(&self, batch: Batch) -> Result<(), Box<Refused>> {
         let now_ns = self.now_ns();
         let Some(owned) = self.shards.first() else {
@@ -166,14 +208,15 @@ impl Tail {
             Ok(accepted) => {
                 debug_assert_eq!(accepted.spans, batch.records);
                 // The shard holds them now.
-                batch.receipt.hold(batch.records);
+                let custody = batch.receipt.hold(batch.records);
+                state.keep(custody);
                 state.tell(&self.account);
                 Ok(())
             }
             Err(Rejected::Malformed(fault)) => {
                 refused(batch, Refusal::Malformed(fault.to_string()))
             }
-            Err(Rejected::Refused(no_room)) => refused(batch, busy(no_room)),
+            Err(Rejected::Refused(no_room)) => refused(batch, self.busy(no_room)),
         }
     }
 
@@ -197,7 +240,7 @@ impl Tail {
                     true => Some(Refusal::Closing),
                     false => {
                         let reserved = state.shard.reserve_chunk(&mut chunks[place], now_ns);
-                        reserved.err().map(busy)
+                        reserved.err().map(|no_room| self.busy(no_room))
                     }
                 }
             };
@@ -208,16 +251,19 @@ impl Tail {
                 return refused(batch, refusal);
             }
         }
-        batch.receipt.hold(batch.records);
+        let custody = batch.receipt.hold(batch.records);
         for (owned, chunk) in self.shards.iter().zip(&mut chunks) {
-            self.take_chunk(owned, chunk, now_ns);
+            self.take_chunk(owned, chunk, &custody, now_ns);
         }
         Ok(())
     }
 
-    fn take_chunk(&self, owned: &Owned, chunk: &mut Chunk, now_ns: u64) {
+    fn take_chunk(&self, owned: &Owned, chunk: &mut Chunk, custody: &Custody, now_ns: u64) {
         let mut state = owned.state();
         state.shard.accept_chunk(chunk, now_ns);
+        if !chunk.is_empty() {
+            state.keep(custody.clone());
+        }
         state.tell(&self.account);
     }
 
@@ -227,9 +273,28 @@ impl Tail {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The kept spans of a shard that are ready, each with what settles it.
-    fn ready(&self, owned: &Arc<Owned>, out: &mut VecDeque<Batch>) {
+    /// Decides on what is due in a shard: what is kept is in `out`, each batch with what settles it. Whether more is due.
+    fn decide(
+        &self,
+        owned: &Arc<Owned>,
+        work: impl FnOnce(&mut Shard) -> Progress,
+        out: &mut VecDeque<Batch>,
+    ) -> bool {
         let mut state = owned.state();
+        let progress = work(&mut state.shard);
+        state.tell(&self.account);
+        // In this order: what is let go here was noted before, and all that was kept of it has left.
+        if let Some(keeping) = &self.keeping {
+            keeping.write(&state.shard.take_decided());
+        }
+        self.ready(&mut state, owned, out);
+        let (decided, _) = state.shard.window();
+        state.until.release(decided);
+        progress.more
+    }
+
+    /// The kept spans of a shard that are ready.
+    fn ready(&self, state: &mut State, owned: &Arc<Owned>, out: &mut VecDeque<Batch>) {
         while let Some(batch) = state.shard.pop() {
             let (spans, bytes) = (batch.spans, batch.bytes.len() as u64);
             let owner = Arc::clone(owned);
@@ -240,11 +305,13 @@ impl Tail {
                 }
                 state.shard.acked(spans.saturating_sub(lost), bytes);
             };
+            let mut receipt = self.account.resume_and_tell(spans, settled);
+            receipt.custody = state.until.custody();
             out.push_back(Batch {
                 signal: Signal::Traces,
                 bytes: batch.bytes.into(),
                 records: spans,
-                receipt: self.account.resume_and_tell(spans, settled),
+                receipt,
             });
         }
     }
@@ -269,21 +336,26 @@ impl Tail {
         }
     }
 
-    /// Decides on what waits, as the settings say, and hands on what is kept, until a time; what is left then is lost.
+    /// While it is paused, nothing is decided.
+    pub fn pause(&self, is_paused: bool) {
+        self.is_paused.store(is_paused, Relaxed);
+    }
+
+    /// Decides on what waits, as the settings say, and hands on what is kept, until a time; what is left then is lost. What
+    /// outlives the process is not decided: it waits for its other spans.
     pub async fn end(&self, until: Instant, log: &Log) {
         for owned in &self.shards {
             owned.state().closing = true;
         }
+        let is_kept = self.keeping.is_some();
         for owned in &self.shards {
             let mut ready = VecDeque::new();
             loop {
-                let more = {
-                    let mut state = owned.state();
-                    let progress = state.shard.shutdown(self.now_ns(), TICK_TRACES_MAX);
-                    state.tell(&self.account);
-                    progress.more
+                let work = |shard: &mut Shard| match is_kept {
+                    true => shard.tick(self.now_ns(), 0),
+                    false => shard.shutdown(self.now_ns(), TICK_TRACES_MAX),
                 };
-                self.ready(owned, &mut ready);
+                let more = self.decide(owned, work, &mut ready) && !is_kept;
                 self.hand_on(&mut ready, log);
                 if (!more && ready.is_empty()) || Instant::now() >= until {
                     break;
@@ -297,17 +369,17 @@ impl Tail {
             for batch in ready {
                 batch.receipt.lose(batch.records, Loss::Shutdown);
             }
-            let pending = owned.state().shard.account().pending;
-            if pending > 0 {
+            let state = owned.state();
+            // Where it is kept, the next process has it.
+            state.until.stay();
+            let pending = state.shard.account().pending;
+            drop(state);
+            if pending > 0 && !is_kept {
                 log.error(&format!("{pending} spans were not decided in time"));
                 self.account.lose(pending, Loss::Shutdown);
             }
         }
     }
-}
-
-fn busy(no_room: NoRoom) -> Refusal {
-    Refusal::Busy(Duration::from_nanos(no_room.retry_after_ns))
 }
 
 impl Consumer for Tail {
@@ -318,8 +390,14 @@ impl Consumer for Tail {
         }
     }
 
+    /// It is full for a moment after something had no room: what would be written to a disk before it is refused is not.
     fn room(&self) -> Result<(), Refusal> {
-        Ok(())
+        let until_ns = self.full_until_ns.load(Relaxed);
+        if until_ns == 0 || self.now_ns() >= until_ns {
+            return Ok(());
+        }
+        let retry_after_ns = self.retry_after_ns.load(Relaxed);
+        Err(Refusal::Busy(Duration::from_nanos(retry_after_ns)))
     }
 }
 
@@ -328,23 +406,16 @@ async fn drive(tail: Arc<Tail>, place: usize, log: Log) {
     let mut ready = VecDeque::new();
     let owned = &tail.shards[place];
     loop {
-        let (more, closing) = {
-            let mut state = owned.state();
-            if state.closing {
-                (false, true)
-            } else {
-                let progress = state.shard.tick(tail.now_ns(), TICK_TRACES_MAX);
-                state.tell(&tail.account);
-                (progress.more, false)
-            }
-        };
+        let closing = owned.state().closing;
+        let mut more = false;
         if closing {
             // What is ready here is handed on here.
             if ready.is_empty() {
                 return;
             }
-        } else {
-            tail.ready(owned, &mut ready);
+        } else if !tail.is_paused.load(Relaxed) {
+            let work = |shard: &mut Shard| shard.tick(tail.now_ns(), TICK_TRACES_MAX);
+            more = tail.decide(owned, work, &mut ready);
         }
         tail.hand_on(&mut ready, &log);
         match more && ready.is_empty() {

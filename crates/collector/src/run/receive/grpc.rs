@@ -60,6 +60,7 @@ async fn export(
     };
     intake
         .take(signal, whole.bytes.clone())
+        .await
         .map_err(Fault::from)
 }
 

@@ -89,7 +89,7 @@ async fn export(
             .map_err(Fault::Invalid)?
             .into(),
     };
-    intake.take(signal, bytes).map_err(Fault::from)
+    intake.take(signal, bytes).await.map_err(Fault::from)
 }
 
 fn signal(settings: &OtlpHttpServer, path: &str) -> Option<Signal> {

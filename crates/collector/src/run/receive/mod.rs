@@ -10,8 +10,10 @@ mod tls;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use bytes::Bytes;
+use journal::Place;
 
 pub(super) use listen::bind;
 pub use listen::{Listening, Protocol, listen};
@@ -20,10 +22,14 @@ use super::account::Account;
 use super::consume::{Consumer, Refusal};
 use super::count;
 use super::data::Batch;
+use super::storage::{Commit, Custody, Kept};
 use crate::config::Signal;
 
 /// Bytes of bodies that are being read at a time, by all connections of a receiver.
 pub const BODIES_BYTES_MAX: u64 = 512 << 20;
+
+/// When a queue may be able to write again.
+const WRITTEN_AFTER: Duration = Duration::from_secs(1);
 
 /// Where the data of a receiver go.
 pub struct Intake {
@@ -35,6 +41,10 @@ pub struct Intake {
     bodies_bytes: AtomicU64,
     /// Nothing more is taken.
     closing: std::sync::atomic::AtomicBool,
+    /// Where traces are written before they are taken; they are not where their pipelines ask for none.
+    pub(super) kept: Option<Kept>,
+    /// Senders are answered when queues have written what is theirs.
+    waits: bool,
 }
 
 /// By signal, in the order of [`Signal`].
@@ -49,6 +59,18 @@ impl Intake {
             accounts,
             bodies_bytes: AtomicU64::new(0),
             closing: false.into(),
+            kept: None,
+            waits: false,
+        }
+    }
+
+    /// The same, with a journal of what it takes, and waiting for queues that have one.
+    #[must_use]
+    pub fn keeping(self, kept: Option<Kept>, waits: bool) -> Intake {
+        Intake {
+            kept,
+            waits,
+            ..self
         }
     }
 
@@ -74,30 +96,97 @@ impl Intake {
         })
     }
 
-    /// Hands a request on.
-    fn take(&self, signal: Signal, bytes: Bytes) -> Result<(), Refusal> {
-        let account = &self.accounts[signal as usize];
+    /// Hands a request on, once it is where it outlives the process if it must.
+    async fn take(&self, signal: Signal, bytes: Bytes) -> Result<(), Refusal> {
         let Some(outlet) = &self.outlets[signal as usize] else {
             return Ok(());
         };
         if self.closing.load(Relaxed) {
             return Err(Refusal::Closing);
         }
-        let records = match count::records(signal, &bytes) {
-            Ok(records) => records,
-            Err(fault) => {
-                account.add_malformed();
-                return Err(Refusal::Malformed(fault.to_string()));
-            }
-        };
+        let records = self.count(signal, &bytes)?;
         if records == 0 {
             return Ok(());
         }
+        let mut custody = Custody::default();
+        let commit = self.waits.then(Arc::<Commit>::default);
+        if let Some(commit) = &commit {
+            custody.wait(Arc::clone(commit));
+        }
+        match &self.kept {
+            Some(kept) if signal == Signal::Traces => {
+                // What is refused anyway need not be written.
+                let room = outlet.room();
+                room.map_err(|why| self.refused(signal, records, why))?;
+                let place = kept.write(signal, bytes.clone()).await;
+                let place = place.map_err(|why| self.refused(signal, records, why))?;
+                custody.add(place.hold.clone());
+                let handed = self.hand_on(signal, bytes, records, custody);
+                if let Err(refusal) = handed {
+                    kept.forget(place);
+                    return Err(refusal);
+                }
+            }
+            _ => self.hand_on(signal, bytes, records, custody)?,
+        }
+        match commit {
+            Some(commit) if !commit.is_written().await => Err(Refusal::Busy(WRITTEN_AFTER)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Hands a request on that an earlier process took; how many records it has.
+    ///
+    /// # Errors
+    /// Why it is not taken; it stays where it is.
+    pub(super) fn take_again(
+        &self,
+        signal: Signal,
+        bytes: Bytes,
+        place: &Place,
+    ) -> Result<u64, Refusal> {
+        if self.closing.load(Relaxed) {
+            return Err(Refusal::Closing);
+        }
+        let records = self.count(signal, &bytes)?;
+        let mut custody = Custody::default();
+        custody.add(place.hold.clone());
+        self.hand_on(signal, bytes, records, custody)?;
+        self.accounts[signal as usize].add_recovered(records);
+        Ok(records)
+    }
+
+    /// Records were not taken, for lack of room.
+    fn refused(&self, signal: Signal, records: u64, why: Refusal) -> Refusal {
+        self.accounts[signal as usize].accept(records).refuse();
+        why
+    }
+
+    fn count(&self, signal: Signal, bytes: &[u8]) -> Result<u64, Refusal> {
+        count::records(signal, bytes).map_err(|fault| {
+            self.accounts[signal as usize].add_malformed();
+            Refusal::Malformed(fault.to_string())
+        })
+    }
+
+    fn hand_on(
+        &self,
+        signal: Signal,
+        bytes: Bytes,
+        records: u64,
+        custody: Custody,
+    ) -> Result<(), Refusal> {
+        let account = &self.accounts[signal as usize];
+        let Some(outlet) = &self.outlets[signal as usize] else {
+            return Ok(());
+        };
+        let mut receipt = account.accept(records);
+        receipt.custody = custody;
         let batch = Batch {
             signal,
             bytes,
             records,
-            receipt: account.accept(records),
+            receipt,
         };
         outlet.consume(batch).map_err(|given_back| {
             given_back.batch.receipt.refuse();

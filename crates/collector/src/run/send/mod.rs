@@ -5,17 +5,21 @@ mod file;
 mod otlp;
 mod queue;
 mod retry;
+mod stored;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use export::client::{Client, Outcome};
+use journal::Left;
 
 pub use queue::{Sender, SenderEnd};
 
 use super::Log;
+use super::account::Account;
 use super::data::Batch;
 use super::json;
+use super::storage::Stored;
 use crate::config::components::shared::queue::Queue;
 use crate::config::components::shared::retry::Retry;
 use crate::config::{Exporter, Signal};
@@ -45,16 +49,26 @@ struct Around {
     retry: Option<Retry>,
 }
 
+/// What an exporter's queue is told besides its settings.
+pub(super) struct Outside<'a> {
+    /// Of its signal.
+    pub account: &'a Arc<Account>,
+    /// What keeps the queue over the end of the process, and what an earlier one left.
+    pub stored: Option<(Stored, Left)>,
+    pub log: &'a Log,
+}
+
 /// Starts the exporter of a signal. To be called within the runtime.
 ///
 /// # Errors
 /// Why it cannot be started.
-pub fn start(
+pub(super) fn start(
     name: &str,
     exporter: &Exporter,
     signal: Signal,
-    log: &Log,
+    outside: Outside<'_>,
 ) -> Result<(Arc<Sender>, SenderEnd), String> {
+    let log = outside.log;
     let (target, around) = match exporter {
         Exporter::OtlpGrpc(settings) => (
             Target::Otlp(Box::new(otlp::grpc(settings, signal)?), Form::Protobuf),
@@ -81,7 +95,7 @@ pub fn start(
         }
         Exporter::Nop => (Target::Nop, NONE),
     };
-    queue::start(name, target, around, log)
+    queue::start(name, (target, signal), around, outside)
 }
 
 const NONE: Around = Around {

@@ -10,13 +10,15 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::retry::Waits;
-use super::{Around, Target};
+use super::{Around, Outside, Target, stored};
+use crate::config::Signal;
 use crate::config::components::shared::queue::{Queue, Sizer};
 use crate::config::components::shared::retry::Retry;
 use crate::run::Log;
 use crate::run::account::Loss;
 use crate::run::consume::{Consumer, Refusal, Refused, refused};
 use crate::run::data::Batch;
+use crate::run::storage::{Stored, Waiting};
 
 /// Bytes that wait in one queue, whatever its settings count.
 pub const QUEUE_BYTES_MAX: u64 = 1 << 30;
@@ -40,20 +42,24 @@ pub struct SenderEnd {
     cut: watch::Sender<bool>,
 }
 
-struct Shared {
-    name: String,
+pub(super) struct Shared {
+    pub name: String,
     target: Target,
     retry: Option<Retry>,
     sizer: Sizer,
     size_max: u64,
     state: Mutex<State>,
     came: Notify,
-    log: Log,
+    /// What waits here outlives the process.
+    stored: Option<Stored>,
+    pub log: Log,
 }
 
 #[derive(Default)]
-struct State {
-    waiting: VecDeque<Batch>,
+pub(super) struct State {
+    waiting: VecDeque<Waiting>,
+    /// Batches that are being written before they wait.
+    pub writing: usize,
     size: u64,
     bytes: u64,
     closing: bool,
@@ -62,9 +68,9 @@ struct State {
 
 pub(super) fn start(
     name: &str,
-    target: Target,
+    (target, signal): (Target, Signal),
     around: Around,
-    log: &Log,
+    outside: Outside<'_>,
 ) -> Result<(Arc<Sender>, SenderEnd), String> {
     let (sizer, size_max, consumers) = match &around.queue {
         Some(queue) => {
@@ -78,6 +84,7 @@ pub(super) fn start(
         Target::File(_) | Target::Debug(_) => 1,
         _ => consumers.max(1),
     };
+    let (stored, left) = outside.stored.unzip();
     let shared = Arc::new(Shared {
         name: name.to_owned(),
         target,
@@ -86,12 +93,17 @@ pub(super) fn start(
         size_max,
         state: Mutex::default(),
         came: Notify::new(),
-        log: log.clone(),
+        stored,
+        log: outside.log.clone(),
     });
     let (cut, cut_off) = watch::channel(false);
     let mut tasks = JoinSet::new();
     for _ in 0..consumers {
         tasks.spawn(consume(Arc::clone(&shared), cut_off.clone()));
+    }
+    if let Some(left) = left.filter(|left| !left.is_empty()) {
+        let account = Arc::clone(outside.account);
+        tasks.spawn(stored::again(Arc::clone(&shared), signal, account, left));
     }
     let sender = Sender {
         shared: Arc::clone(&shared),
@@ -101,9 +113,6 @@ pub(super) fn start(
 }
 
 fn check(queue: &Queue) -> Result<(), String> {
-    if queue.storage.is_some() {
-        return Err("a 'sending_queue' in a 'storage' is not kept yet".into());
-    }
     if queue.batch.is_some() {
         return Err("'sending_queue::batch' does not run yet: use the processor 'batch'".into());
     }
@@ -111,7 +120,7 @@ fn check(queue: &Queue) -> Result<(), String> {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -123,12 +132,58 @@ impl Shared {
         }
     }
 
-    fn pop(&self) -> Option<Batch> {
+    fn pop(&self) -> Option<Waiting> {
         let mut state = self.state();
-        let batch = state.waiting.pop_front()?;
-        state.size -= self.size(&batch);
+        let waiting = state.waiting.pop_front()?;
+        self.leave(&mut state, &waiting.batch);
+        Some(waiting)
+    }
+
+    /// Takes the room for a batch; false where there is none.
+    fn enter(&self, state: &mut State, batch: &Batch) -> bool {
+        let size = self.size(batch);
+        let bytes = state.bytes + batch.bytes.len() as u64;
+        let fits = state.size + size <= self.size_max && bytes <= QUEUE_BYTES_MAX;
+        // What is larger than the whole queue is taken when nothing waits.
+        let is_empty = state.waiting.is_empty() && state.writing == 0;
+        if fits || is_empty {
+            state.size += size;
+            state.bytes = bytes;
+        }
+        fits || is_empty
+    }
+
+    pub fn leave(&self, state: &mut State, batch: &Batch) {
+        state.size -= self.size(batch);
         state.bytes -= batch.bytes.len() as u64;
-        Some(batch)
+    }
+
+    /// Puts a batch in the queue if there is room.
+    pub fn offer(&self, waiting: &mut Option<Waiting>) -> Result<(), Refusal> {
+        let mut state = self.state();
+        if state.closing {
+            return Err(Refusal::Closing);
+        }
+        if let Some(one) = waiting.take_if(|one| self.enter(&mut state, &one.batch)) {
+            self.push(state, one);
+        }
+        match waiting {
+            Some(_) => Err(Refusal::Busy(ROOM_AFTER)),
+            None => Ok(()),
+        }
+    }
+
+    /// A batch waits from now on; room was taken for it.
+    pub fn push(&self, mut state: MutexGuard<'_, State>, waiting: Waiting) {
+        state.waiting.push_back(waiting);
+        drop(state);
+        self.came.notify_one();
+    }
+
+    /// Nothing more comes.
+    fn is_over(&self) -> bool {
+        let state = self.state();
+        state.closing && state.writing == 0
     }
 
     /// Says what happened, but not every time.
@@ -146,22 +201,21 @@ impl Shared {
 impl Consumer for Sender {
     fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
         let shared = &self.shared;
-        let size = shared.size(&batch);
         let mut state = shared.state();
         if state.closing {
             return refused(batch, Refusal::Closing);
         }
-        let bytes = state.bytes + batch.bytes.len() as u64;
-        // What is larger than the whole queue is taken when nothing waits.
-        let fits = state.size + size <= shared.size_max && bytes <= QUEUE_BYTES_MAX;
-        if !fits && !state.waiting.is_empty() {
+        if !shared.enter(&mut state, &batch) {
             return refused(batch, Refusal::Busy(ROOM_AFTER));
         }
-        state.size += size;
-        state.bytes = bytes;
-        state.waiting.push_back(batch);
-        drop(state);
-        shared.came.notify_one();
+        match &shared.stored {
+            None => shared.push(state, Waiting { batch, place: None }),
+            Some(stored) => {
+                state.writing += 1;
+                drop(state);
+                return stored::write(shared, stored, batch);
+            }
+        }
         Ok(())
     }
 
@@ -204,8 +258,8 @@ impl SenderEnd {
             let _ = self.cut.send(true);
             while self.tasks.join_next().await.is_some() {}
         }
-        while let Some(batch) = self.shared.pop() {
-            batch.receipt.lose(batch.records, Loss::Shutdown);
+        while let Some(waiting) = self.shared.pop() {
+            stored::leave_behind(waiting);
         }
     }
 }
@@ -214,8 +268,10 @@ impl SenderEnd {
 async fn consume(shared: Arc<Shared>, mut cut: watch::Receiver<bool>) {
     loop {
         let came = shared.came.notified();
-        let Some(batch) = shared.pop() else {
-            if shared.state().closing {
+        let Some(waiting) = shared.pop() else {
+            if shared.is_over() {
+                // The others may wait for what was being written.
+                shared.came.notify_waiters();
                 return;
             }
             came.await;
@@ -224,8 +280,14 @@ async fn consume(shared: Arc<Shared>, mut cut: watch::Receiver<bool>) {
         // Others may sleep while more waits than one can send.
         shared.came.notify_one();
         tokio::select! {
-            () = deliver(&shared, &batch) => {}
-            _ = cut.changed() => batch.receipt.lose(batch.records, Loss::Shutdown),
+            () = deliver(&shared, &waiting.batch) => {}
+            _ = cut.changed() => {
+                stored::leave_behind(waiting);
+                continue;
+            }
+        }
+        if let (Some(stored), Some(place)) = (&shared.stored, waiting.place) {
+            stored.done(place);
         }
     }
 }

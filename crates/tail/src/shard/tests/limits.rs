@@ -10,7 +10,7 @@ use prost::Message;
 use telemetry::proto;
 
 /// Spans of these traces, `spans` of each, in one scope.
-fn spans(traces: std::ops::Range<u64>, spans: u64) -> Vec<u8> {
+pub(super) fn spans(traces: std::ops::Range<u64>, spans: u64) -> Vec<u8> {
     let mut out = Vec::new();
     proto::message(&mut out, 1, |out| {
         proto::message(out, 2, |out| {

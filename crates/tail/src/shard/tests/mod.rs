@@ -3,6 +3,7 @@
 mod exact;
 mod limits;
 mod oracle;
+mod recover;
 mod split;
 
 use super::*;

@@ -8,6 +8,7 @@ pub mod otlp_grpc;
 pub mod otlp_http;
 
 use super::Entry;
+use super::shared::queue::Queue;
 
 /// An exporter's settings.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +23,18 @@ pub enum Exporter {
     File(file::FileExporter),
     /// `nop`: everything ends here.
     Nop,
+}
+
+impl Exporter {
+    /// What waits before it, where it has a queue.
+    #[must_use]
+    pub fn queue(&self) -> Option<&Queue> {
+        match self {
+            Exporter::OtlpGrpc(exporter) => exporter.queue.as_ref(),
+            Exporter::OtlpHttp(exporter) => exporter.queue.as_ref(),
+            Exporter::Debug(_) | Exporter::File(_) | Exporter::Nop => None,
+        }
+    }
 }
 
 pub(crate) const ENTRIES: &[Entry] = &[

@@ -18,7 +18,14 @@ pub struct FileStorage {
     pub create_directory: bool,
     /// And with which permissions.
     pub directory_permissions: u32,
+    /// A file that is broken is set aside; else nothing starts.
+    pub recreate: bool,
+    /// Bytes of all files.
+    pub bytes_max: u64,
 }
+
+/// The largest `limit_mib`: 1 PiB.
+const LIMIT_MIB_MAX: i64 = 1 << 30;
 
 const COMPACTION_REASON: &str = "files here do not grow holes, so nothing is to be compacted";
 
@@ -37,11 +44,12 @@ const COMPACTION: &[Opt] = &[
 const OPTIONS: &[Opt] = &[
     opt("directory", Kind::Text, "/var/lib/otelcol/file_storage", "the folder"),
     opt("timeout", Kind::Duration, "1s", "time to wait for a file's lock"),
-    opt("fsync", Kind::Flag, "false", "each write is on the disk before it counts"),
+    opt("fsync", Kind::Flag, "false", "each write is on the disk before it counts; else it survives the end of the process, but not a loss of power"),
     opt("create_directory", Kind::Flag, "true", "the folder is made"),
     opt("directory_permissions", Kind::Text, "0750", "and with these permissions, in octal"),
     opt("compaction", Kind::Section(&[COMPACTION]), "", "files are made smaller").no_effect(COMPACTION_REASON),
-    opt("recreate", Kind::Flag, "false", "a broken file is begun anew"),
+    opt("recreate", Kind::Flag, "false", "a file whose start is broken is set aside; else nothing starts"),
+    opt("limit_mib", Kind::Int(1, LIMIT_MIB_MAX), "4096", "MiB of all files; from there on requests are refused until there is room (not in the Collector)"),
 ];
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -64,5 +72,7 @@ fn parse(section: &Section<'_>) -> Extension {
         fsync: section.flag("fsync"),
         create_directory: section.flag("create_directory"),
         directory_permissions: file::permissions(section),
+        recreate: section.flag("recreate"),
+        bytes_max: section.int::<u64>("limit_mib") << 20,
     })
 }

@@ -3,6 +3,7 @@
 use tail::settings::{Emit, GroupByTrace};
 
 use super::Processor;
+use crate::config::components::shared::storage;
 use crate::config::components::{Entry, Parse, TRACES, name};
 use crate::config::options::{Kind, Opt, Section, opt};
 
@@ -12,7 +13,8 @@ const OPTIONS: &[Opt] = &[
     opt("num_traces", Kind::Int(1, i64::MAX), "1000000", "traces that wait; the oldest leaves for one more"),
     opt("num_workers", Kind::Int(1, u32::MAX as i64), "1", "parts that the traces are spread over"),
     opt("discard_orphans", Kind::Flag, "false", "traces without a root are dropped").refused("the Collector has not built it either"),
-    opt("store_on_disk", Kind::Flag, "false", "spans wait on disk").refused("the Collector has not built it either"),
+    opt("store_on_disk", Kind::Flag, "false", "what waits is kept on the disk too, in the only `file_storage` that there is"),
+    opt("storage", Kind::Text, "", "id of the extension that keeps what waits over the end of the process (not in the Collector)"),
     opt("emit_strategy", Kind::Word(&["trace", "service"]), "trace", "what goes on together: a trace, or a service's part of it"),
     opt("num_events", Kind::Any, "", "gone from the Collector").refused("leave it out: there is no queue of events to size"),
 ];
@@ -37,6 +39,7 @@ fn parse(section: &Section<'_>) -> Processor {
             "emit_strategy",
             &[("trace", Emit::Trace), ("service", Emit::Service)],
         ),
+        storage: storage::storage(section).map(|id| id.to_string()),
     };
     if settings.wait_ns > 0 && settings.wait_ns < 1_000_000 {
         section.warn(

@@ -6,4 +6,5 @@ pub mod headers;
 pub mod http;
 pub mod queue;
 pub mod retry;
+pub(crate) mod storage;
 pub mod tls;

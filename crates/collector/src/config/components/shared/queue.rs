@@ -78,7 +78,7 @@ const OPTIONS: &[Opt] = &[
     opt("num_consumers", Kind::Int(1, u32::MAX as i64), "10", "requests in flight at a time"),
     opt("block_on_overflow", Kind::Flag, "false", "a full queue makes senders wait; else it refuses"),
     opt("wait_for_result", Kind::Flag, "false", "senders wait for the outcome").refused("nobody waits yet: what is accepted is in the account"),
-    opt("storage", Kind::Text, "", "id of the extension that keeps it over a restart").refused("a queue is not kept yet"),
+    opt("storage", Kind::Text, "", "id of the extension that keeps it over a restart"),
     opt("batch", Kind::Maybe(&[BATCH]), "", "requests are put together; they are not where it is not written").refused("not yet: use the processor 'batch'"),
     opt("blocking", Kind::Flag, "false", "old name of `block_on_overflow`").deprecated("write 'block_on_overflow'"),
 ];
@@ -88,21 +88,13 @@ pub(crate) fn queue(section: &Section<'_>) -> Option<Queue> {
     if !section.flag("enabled") {
         return None;
     }
-    let storage = section.text_unless_empty("storage");
-    let storage = storage.and_then(|id| match ComponentId::parse(&id) {
-        Ok(id) => Some(id),
-        Err(reason) => {
-            section.error("storage", &reason);
-            None
-        }
-    });
     let sizer = section.choice("sizer", &SIZERS);
     let queue = Queue {
         sizer,
         size_max: section.int("queue_size"),
         block_on_overflow: section.flag("block_on_overflow") || section.flag("blocking"),
         wait_for_result: section.flag("wait_for_result"),
-        storage,
+        storage: super::storage::storage(section),
         consumers: section.int("num_consumers"),
         batch: section
             .maybe("batch")

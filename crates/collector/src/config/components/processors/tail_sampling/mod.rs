@@ -8,6 +8,7 @@ use tail::policy::Program;
 use tail::settings::{Policy, PolicyKind, Strategy, TailSampling};
 
 use super::Processor;
+use crate::config::components::shared::storage;
 use crate::config::components::{Entry, Parse, TRACES, name};
 use crate::config::options::Section;
 
@@ -43,6 +44,7 @@ fn parse(section: &Section<'_>) -> Processor {
         drop_pending_on_shutdown: section.flag("drop_pending_traces_on_shutdown"),
         trace_bytes_max: section.int("maximum_trace_size_bytes"),
         shards: section.int("num_shards"),
+        storage: storage::storage(section).map(|id| id.to_string()),
     };
     names_are_unique(&policies);
     whole(section, &settings);

@@ -22,7 +22,8 @@ const OPTIONS: &[Opt] = &[
     opt("drop_pending_traces_on_shutdown", Kind::Flag, "false", "what waits at the end is dropped; else it is decided with what is there"),
     opt("maximum_trace_size_bytes", Kind::Int(0, COUNT_MAX), "0", "a larger trace is dropped at once; 0: no bound"),
     opt("num_shards", Kind::Int(1, SHARDS_MAX), "1", "parts that the traces and the limits are spread over"),
-    opt("tail_storage", Kind::Any, "", "an extension that keeps traces").refused("traces are kept in memory"),
+    opt("tail_storage", Kind::Any, "", "an extension that keeps traces").refused("traces are kept in memory; 'storage' keeps them over the end of the process too"),
+    opt("storage", Kind::Text, "", "id of the extension that keeps what waits, and what was decided, over the end of the process (not in the Collector)"),
 ];
 
 #[rustfmt::skip]

@@ -1,0 +1,161 @@
+//! `storage`: what is kept over the end of the process, and where.
+
+use std::collections::BTreeSet;
+
+use super::pipelines::Found;
+use crate::config::components::Role;
+use crate::config::components::extensions::Extension;
+use crate::config::components::id::ComponentId;
+use crate::config::components::processors::Processor;
+use crate::config::definitions::{Definition, Definitions, Settings};
+use crate::config::diagnostic::Notes;
+use crate::config::model::{Config, Pipeline};
+
+/// Storages that components name are extensions that run.
+pub(super) fn check(definitions: &Definitions, running: &[ComponentId], notes: &Notes) {
+    for definition in definitions.iter() {
+        let role = definition.role.key();
+        let path = |option: &str| format!("{role}::{}::{option}", definition.id);
+        let wrong = match named(definition) {
+            Named::Nothing => continue,
+            Named::Only => only(definitions, running).map_err(|why| (path("store_on_disk"), why)),
+            Named::Id(option, id) => {
+                runs(definitions, running, &id).map_err(|why| (path(option), why))
+            }
+        };
+        if let Err((path, why)) = wrong {
+            let message = format!("{path}: {why}");
+            // A component that does not run needs no storage.
+            match definition.used.get() {
+                true => notes.error(definition.at, message),
+                false => notes.warn(definition.at, message),
+            }
+        }
+    }
+}
+
+/// How a component names its storage.
+enum Named {
+    Nothing,
+    /// The only one that there is.
+    Only,
+    /// By an option, with an id.
+    Id(&'static str, ComponentId),
+}
+
+fn named(definition: &Definition) -> Named {
+    let queue = match &definition.settings {
+        Some(Settings::Exporter(exporter)) => exporter.queue(),
+        Some(Settings::Processor(processor)) => {
+            return match storage_of(processor) {
+                Some(id) => Named::Id("storage", id),
+                None if is_only(processor) => Named::Only,
+                None => Named::Nothing,
+            };
+        }
+        _ => None,
+    };
+    match queue.and_then(|queue| queue.storage.clone()) {
+        Some(id) => Named::Id("sending_queue::storage", id),
+        None => Named::Nothing,
+    }
+}
+
+/// `storage` of a processor.
+pub(crate) fn storage_of(processor: &Processor) -> Option<ComponentId> {
+    let storage = match processor {
+        Processor::TailSampling(settings) => settings.storage.as_ref(),
+        Processor::GroupByTrace(settings) => settings.storage.as_ref(),
+        _ => None,
+    };
+    // What is no id was refused where it was read.
+    storage.and_then(|id| ComponentId::parse(id).ok())
+}
+
+fn is_only(processor: &Processor) -> bool {
+    matches!(processor, Processor::GroupByTrace(settings) if settings.store_on_disk && settings.storage.is_none())
+}
+
+fn runs(
+    definitions: &Definitions,
+    running: &[ComponentId],
+    storage: &ComponentId,
+) -> Result<(), String> {
+    let extension = definitions.find(Role::Extension, storage);
+    match extension.and_then(|extension| extension.settings.as_ref()) {
+        Some(Settings::Extension(Extension::FileStorage(_))) if running.contains(storage) => Ok(()),
+        Some(Settings::Extension(Extension::FileStorage(_))) => {
+            Err(format!("'{storage}' is not in service::extensions"))
+        }
+        Some(_) => Err(format!("'{storage}' is no storage")),
+        None => Err(format!(
+            "'{storage}' is no extension that is defined and built in"
+        )),
+    }
+}
+
+fn only(definitions: &Definitions, running: &[ComponentId]) -> Result<(), String> {
+    let is_storage = |id: &&ComponentId| runs(definitions, running, id).is_ok();
+    match running.iter().filter(is_storage).count() {
+        1 => Ok(()),
+        0 => Err("there is no 'file_storage' in service::extensions".into()),
+        _ => Err("there is more than one 'file_storage': name one with 'storage'".into()),
+    }
+}
+
+/// `store_on_disk` names the only storage that there is.
+pub(super) fn resolve(config: &mut Config) {
+    let mut storages = config.extensions.iter();
+    let storage = storages.find(|one| matches!(one.settings, Extension::FileStorage(_)));
+    let storage = storage.map(|one| one.id.to_string());
+    for component in &mut config.processors {
+        if is_only(&component.settings)
+            && let Processor::GroupByTrace(settings) = &mut component.settings
+        {
+            settings.storage.clone_from(&storage);
+        }
+    }
+}
+
+/// What a receiver takes is kept in one place.
+pub(super) fn one_each(config: &Config, pipelines: &[Found], notes: &Notes) {
+    for found in pipelines {
+        for receiver in &found.pipeline.receivers {
+            let storages = config.storages(receiver);
+            if storages.len() > 1 && config.receiver(receiver).is_some() {
+                let names: Vec<String> = storages.iter().map(|id| format!("'{id}'")).collect();
+                let message = format!(
+                    "service::pipelines::{}: what the receiver '{receiver}' takes would be kept in {}: name one 'storage' in all its pipelines",
+                    found.pipeline.id,
+                    names.join(" and ")
+                );
+                return notes.error(found.at, message);
+            }
+        }
+    }
+}
+
+impl Config {
+    /// The storages of processors that data of a receiver come to, also through connectors.
+    #[must_use]
+    pub fn storages(&self, receiver: &ComponentId) -> BTreeSet<ComponentId> {
+        let (mut seen, mut storages) = (vec![false; self.pipelines.len()], BTreeSet::new());
+        let mut sources = vec![receiver];
+        while let Some(source) = sources.pop() {
+            for (place, pipeline) in self.pipelines.iter().enumerate() {
+                if pipeline.receivers.contains(source) && !std::mem::replace(&mut seen[place], true)
+                {
+                    storages.extend(self.storages_in(pipeline));
+                    let connectors = pipeline.exporters.iter();
+                    sources.extend(connectors.filter(|id| self.connector(id).is_some()));
+                }
+            }
+        }
+        storages
+    }
+
+    fn storages_in(&self, pipeline: &Pipeline) -> impl Iterator<Item = ComponentId> {
+        let processors = pipeline.processors.iter();
+        processors.filter_map(|id| self.processor(id).and_then(storage_of))
+    }
+}

@@ -1,0 +1,119 @@
+//! Queues that outlive the process: what comes is written before it waits, and what an earlier process left waits again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use journal::Left;
+
+use super::queue::Shared;
+use crate::config::Signal;
+use crate::run::account::{Account, Loss};
+use crate::run::consume::{Refusal, Refused, refused};
+use crate::run::data::Batch;
+use crate::run::storage::{Custody, LeftBatch, Stored, Waiting, next_left, refusal};
+
+/// Between two looks whether a full queue has room.
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// Puts all of it in the queue, as there is room. What has no room before the end stays where it is.
+pub(super) async fn again(
+    shared: Arc<Shared>,
+    signal: Signal,
+    account: Arc<Account>,
+    mut left: Left,
+) {
+    let mut records_all = 0;
+    loop {
+        let read = tokio::task::spawn_blocking(move || (next_left(&mut left), left)).await;
+        let Ok((batches, rest)) = read else { return };
+        left = rest;
+        let batches = match batches {
+            None => break,
+            Some(Ok(batches)) => batches,
+            Some(Err(why)) => {
+                shared.log.error(&format!("not recovered: {why}"));
+                continue;
+            }
+        };
+        let mut batches = batches.into_iter();
+        while let Some(one) = batches.next() {
+            let LeftBatch {
+                records,
+                request,
+                place,
+            } = one;
+            let batch = Batch {
+                signal,
+                bytes: request,
+                records,
+                receipt: account.accept(records),
+            };
+            account.add_recovered(records);
+            records_all += records;
+            let place = Some(place);
+            let mut waiting = Some(Waiting { batch, place });
+            wait(&shared, &mut waiting).await;
+            if let Some(waiting) = waiting {
+                leave_behind(waiting);
+                batches.for_each(|one| one.place.hold.stay());
+                return;
+            }
+        }
+    }
+    let name = &shared.name;
+    let line = format!("exporter {name}: {records_all} records recovered");
+    shared.log.info(&line);
+}
+
+/// Puts a batch in the queue once it has room; at the end it is still there.
+async fn wait(shared: &Shared, waiting: &mut Option<Waiting>) {
+    while let Err(Refusal::Busy(_)) = shared.offer(waiting) {
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+/// Writes a batch; then it waits. Whoever waits for that is told.
+pub(super) fn write(
+    shared: &Arc<Shared>,
+    stored: &Stored,
+    mut batch: Batch,
+) -> Result<(), Box<Refused>> {
+    let commits = batch.receipt.custody.take_commits();
+    commits.iter().for_each(|commit| commit.begin());
+    let (waits, told) = (Arc::clone(shared), commits.clone());
+    let written = move |mut waiting: Waiting| {
+        let is_written = waiting.place.is_some();
+        if is_written {
+            // It is kept here now.
+            waiting.batch.receipt.custody = Custody::default();
+        }
+        let mut state = waits.state();
+        state.writing -= 1;
+        waits.push(state, waiting);
+        told.iter().for_each(|commit| commit.end(is_written));
+    };
+    let Err(given_back) = stored.write(batch, written) else {
+        return Ok(());
+    };
+    let (mut batch, failed) = *given_back;
+    commits.iter().for_each(|commit| commit.end(true));
+    commits
+        .into_iter()
+        .for_each(|commit| batch.receipt.custody.wait(commit));
+    let mut state = shared.state();
+    state.writing -= 1;
+    shared.leave(&mut state, &batch);
+    drop(state);
+    refused(batch, refusal(failed))
+}
+
+/// The collector ends with a batch that waits: it is lost, unless the next process has it.
+pub(super) fn leave_behind(Waiting { batch, place }: Waiting) {
+    match place {
+        Some(place) => {
+            place.hold.stay();
+            let _ = batch.receipt.hold(batch.records);
+        }
+        None => batch.receipt.lose(batch.records, Loss::Shutdown),
+    }
+}

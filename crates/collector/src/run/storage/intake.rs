@@ -1,0 +1,133 @@
+//! The journal of what receivers take.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use journal::{Failed, Journal, Left, Place};
+use tail::shard::Decided;
+use tokio::sync::oneshot;
+
+use super::{Keeping, entry};
+use crate::config::Signal;
+use crate::run::consume::Refusal;
+
+/// When there may be room again.
+const ROOM_AFTER: Duration = Duration::from_secs(1);
+/// When what was left may have been taken.
+const RECOVERED_AFTER: Duration = Duration::from_millis(500);
+
+/// The journal as it was opened.
+pub struct Outset {
+    journal: Arc<Journal>,
+    /// What was left is being taken: nothing else is.
+    is_recovering: AtomicBool,
+    left: Mutex<Option<Left>>,
+    /// What was decided, by component.
+    decided: Mutex<HashMap<String, Vec<Decided>>>,
+}
+
+impl Outset {
+    pub(super) fn new(journal: Arc<Journal>, mut left: Left) -> Outset {
+        let mut decided: HashMap<String, HashMap<[u8; 16], Decided>> = HashMap::new();
+        for note in std::mem::take(&mut left.notes) {
+            if let Some((component, all)) = entry::read_decisions(&note) {
+                let known = decided.entry(component.to_owned()).or_default();
+                // What was said last counts.
+                known.extend(all.map(|one| (one.id, one)));
+            }
+        }
+        let decided = decided.into_iter();
+        let decided = decided.map(|(component, all)| (component, all.into_values().collect()));
+        Outset {
+            journal,
+            is_recovering: AtomicBool::new(!left.is_empty()),
+            left: Mutex::new(Some(left).filter(|left| !left.is_empty())),
+            decided: Mutex::new(decided.collect()),
+        }
+    }
+
+    /// For the decisions of a component.
+    #[must_use]
+    pub fn keeping(&self, component: &str) -> Keeping {
+        Keeping::new(Arc::clone(&self.journal), component)
+    }
+
+    /// What a component decided before, once.
+    #[must_use]
+    pub fn take_decided(&self, component: &str) -> Vec<Decided> {
+        let decided = self.decided.lock();
+        let mut decided = decided.unwrap_or_else(PoisonError::into_inner);
+        decided.remove(component).unwrap_or_default()
+    }
+
+    /// What was left, once.
+    pub(super) fn take_left(&self) -> Option<Left> {
+        let left = self.left.lock();
+        left.unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub(super) fn recovered(&self) {
+        self.is_recovering.store(false, Relaxed);
+    }
+}
+
+/// The journal as one receiver sees it.
+pub struct Kept {
+    outset: Arc<Outset>,
+    receiver: String,
+}
+
+impl Kept {
+    /// For a receiver by its id.
+    #[must_use]
+    pub fn new(outset: &Arc<Outset>, receiver: &str) -> Kept {
+        Kept {
+            outset: Arc::clone(outset),
+            receiver: receiver.to_owned(),
+        }
+    }
+
+    /// Writes a request; where it is then.
+    ///
+    /// # Errors
+    /// Why it is not taken.
+    pub async fn write(&self, signal: Signal, request: Bytes) -> Result<Place, Refusal> {
+        if self.outset.is_recovering.load(Relaxed) {
+            return Err(Refusal::Busy(RECOVERED_AFTER));
+        }
+        let head = entry::request_head(signal, &self.receiver);
+        let (tell, told) = oneshot::channel();
+        let written = Box::new(move |written| {
+            // Whoever asked may be gone.
+            let _ = tell.send(written);
+        });
+        let journal = &self.outset.journal;
+        journal.append(head, request, written).map_err(refusal)?;
+        told.await.unwrap_or(Err(Failed::Closed)).map_err(refusal)
+    }
+
+    /// A request that was written was not taken after all.
+    pub fn forget(&self, place: Place) {
+        self.outset.journal.done(place);
+    }
+
+    /// It is of this journal.
+    pub(super) fn is_of(&self, outset: &Arc<Outset>) -> bool {
+        Arc::ptr_eq(&self.outset, outset)
+    }
+
+    pub(super) fn receiver(&self) -> &str {
+        &self.receiver
+    }
+}
+
+pub(in crate::run) fn refusal(failed: Failed) -> Refusal {
+    match failed {
+        Failed::Full | Failed::Disk => Refusal::Busy(ROOM_AFTER),
+        Failed::Closed => Refusal::Closing,
+        Failed::TooLarge => Refusal::Malformed("it is larger than can be kept".into()),
+    }
+}

@@ -1,0 +1,112 @@
+//! `storage`: what keeps what waits.
+
+use spangate_collector::config::components::processors::Processor;
+
+use super::{errors, good};
+
+/// Pipelines through these processors, with these extensions of which some run.
+fn text(processors: &str, defined: &str, running: &str, more: &str) -> String {
+    format!(
+        "receivers: {{ otlp: {{ protocols: {{ grpc: }} }} }}
+exporters: {{ nop: }}
+processors: {{ {processors} }}
+extensions: {{ {defined} }}
+service:
+  extensions: [{running}]
+  pipelines:
+    traces: {{ receivers: [otlp], processors: [one], exporters: [nop] }}
+{more}"
+    )
+    .replace(
+        "[one]",
+        &format!("[{}]", processors.split(':').next().unwrap_or_default()),
+    )
+}
+
+const ALWAYS: &str = "policies: [ { name: a, type: always_sample } ]";
+const STORAGE: &str = "file_storage: { directory: /tmp/q }";
+
+#[test]
+fn a_storage_is_one_that_runs() {
+    let sampler = |storage: &str| format!("tail_sampling: {{ storage: {storage}, {ALWAYS} }}");
+    for (processors, defined, running, told) in [
+        (
+            sampler("file_storage"),
+            "",
+            "",
+            "tail_sampling::storage: 'file_storage' is no extension that is defined and built in",
+        ),
+        (
+            sampler("file_storage"),
+            STORAGE,
+            "",
+            "tail_sampling::storage: 'file_storage' is not in service::extensions",
+        ),
+        (
+            sampler("health_check"),
+            "health_check:",
+            "health_check",
+            "tail_sampling::storage: 'health_check' is no storage",
+        ),
+        (
+            sampler("'/x'"),
+            STORAGE,
+            "file_storage",
+            "tail_sampling::storage: '/x' is no id: a type must stand first",
+        ),
+        (
+            "groupbytrace: { storage: file_storage/a }".to_owned(),
+            STORAGE,
+            "file_storage",
+            "groupbytrace::storage: 'file_storage/a' is no extension that is defined and built in",
+        ),
+        (
+            "groupbytrace: { store_on_disk: true }".to_owned(),
+            "file_storage: { directory: /tmp/q }, file_storage/b: { directory: /tmp/b }",
+            "file_storage, file_storage/b",
+            "groupbytrace::store_on_disk: there is more than one 'file_storage': name one with 'storage'",
+        ),
+    ] {
+        let found = errors(&text(&processors, defined, running, ""));
+        assert!(found.len() == 1 && found[0].ends_with(told), "{found:#?}");
+    }
+}
+
+#[test]
+fn what_a_receiver_takes_is_kept_in_one_place() {
+    let processors = format!(
+        "tail_sampling: {{ storage: file_storage, {ALWAYS} }}, groupbytrace: {{ storage: file_storage/b }}"
+    );
+    let defined =
+        format!("{STORAGE}, file_storage/b: {{ directory: /tmp/b }} }}\nconnectors: {{ forward:");
+    let other = |receiver: &str| {
+        format!(
+            "    traces/c: {{ receivers: [otlp], exporters: [forward] }}
+    traces/b: {{ receivers: [{receiver}], processors: [groupbytrace], exporters: [nop] }}"
+        )
+    };
+    let running = "file_storage, file_storage/b";
+    let found = errors(&text(&processors, &defined, running, &other("forward")));
+    let told = "service::pipelines::traces: what the receiver 'otlp' takes would be kept in 'file_storage' and 'file_storage/b': name one 'storage' in all its pipelines";
+    assert!(found.len() == 1 && found[0].ends_with(told), "{found:#?}");
+    let same = processors.replace("file_storage/b", "file_storage");
+    let (_, warnings) = good(&text(&same, &defined, running, &other("forward")));
+    assert_eq!(warnings, [""; 0]);
+}
+
+#[test]
+fn store_on_disk_is_the_only_storage() {
+    let (config, warnings) = good(&text(
+        "groupbytrace: { store_on_disk: true }",
+        "health_check:, file_storage/q: { directory: /tmp/q }",
+        "health_check, file_storage/q",
+        "",
+    ));
+    assert_eq!(warnings, [""; 0]);
+    let [group] = &config.processors[..] else {
+        panic!("{config:?}");
+    };
+    assert!(
+        matches!(&group.settings, Processor::GroupByTrace(group) if group.storage.as_deref() == Some("file_storage/q"))
+    );
+}

@@ -1,0 +1,301 @@
+//! What outlives a collector. A process that is killed leaves its files as they are: a copy of the folder, taken at some
+//! moment, is what the next one finds.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::*;
+
+const SAMPLER: &str = "tail_sampling: { storage: file_storage, decision_wait: WAIT, POLICIES }";
+const ALWAYS: &str = "policies: [ { name: a, type: always_sample } ]";
+
+/// A folder that is gone with this.
+struct Folder(TempFile);
+
+impl Folder {
+    fn new() -> Folder {
+        Folder(TempFile::new())
+    }
+
+    fn path(&self) -> &Path {
+        &self.0.0
+    }
+
+    /// What a process that is killed now would leave.
+    fn snapshot(&self) -> Folder {
+        let copy = Folder::new();
+        copy_all(self.path(), copy.path());
+        copy
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(self.path());
+    }
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder");
+    for entry in std::fs::read_dir(from).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let to = to.join(entry.file_name());
+        match entry.file_type().expect("a type").is_dir() {
+            true => copy_all(&entry.path(), &to),
+            // A segment may go meanwhile.
+            false => drop(std::fs::copy(entry.path(), to)),
+        }
+    }
+}
+
+/// A configuration with a storage in a folder, a processor and an exporter.
+fn keeping(folder: &Folder, processors: &str, exporter: &str) -> String {
+    let names = match processors {
+        "" => "",
+        _ => processors.split(':').next().unwrap_or_default(),
+    };
+    let kind = exporter.split(':').next().unwrap_or_default();
+    format!(
+        "processors: {{ {processors} }}\nexporters: {{ {exporter} }}\nextensions: {{ file_storage: {{ directory: '{}' }} }}\n\
+         service: {{ {NO_METRICS}, extensions: [file_storage], pipelines: {{ traces: {{ receivers: [otlp], processors: [{names}], exporters: [{kind}] }} }} }}",
+        folder.path().display()
+    )
+}
+
+fn sampler(folder: &Folder, wait: &str, policies: &str, file: &TempFile) -> Collector {
+    let processor = SAMPLER.replace("WAIT", wait).replace("POLICIES", policies);
+    let exporter = format!("file: {{ path: '{}' }}", file.0.display());
+    collector(&keeping(folder, &processor, &exporter))
+}
+
+async fn sent(collector: &Collector, first: u64, traces: u64) {
+    let client = grpc(collector);
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match send(&client, request(first, traces)).await {
+            Outcome::Taken { rejected: 0, .. } => return,
+            // What an earlier one left comes first.
+            Outcome::Busy { .. } => assert!(Instant::now() < deadline),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// How often each span came, by the number of its trace.
+fn came(file: &TempFile) -> BTreeMap<u64, usize> {
+    let mut came = BTreeMap::new();
+    for span in file.spans() {
+        let id = span["traceId"].as_str().expect("an id");
+        let trace = u64::from_str_radix(&id[16..], 16).expect("a number");
+        *came.entry(trace).or_default() += 1;
+    }
+    came
+}
+
+#[tokio::test]
+async fn what_waits_when_a_process_is_killed_is_decided_by_the_next_one_with_all_its_spans() {
+    let (folder, file) = (Folder::new(), TempFile::new());
+    let first = sampler(&folder, "300s", ERRORS, &file);
+    // The second span of each trace comes with another request.
+    for _ in 0..2 {
+        sent(&first, 0, 100).await;
+    }
+    sent(&first, 100, 100).await;
+    let killed = folder.snapshot();
+    let again = TempFile::new();
+    let second = sampler(&killed, "1s", ERRORS, &again);
+    until("the decision", || traces(&second).exported == 60).await;
+    let balance = traces(&second);
+    assert_eq!(
+        (balance.accepted, balance.recovered, balance.dropped),
+        (600, 600, 540)
+    );
+    assert_eq!(balance.held(), 0);
+    let [balance, ..] = second.end().await;
+    assert_eq!(balance.shutdown, 0);
+    let came = came(&again);
+    assert_eq!(came.len(), 20);
+    for (trace, spans) in came {
+        assert_eq!((trace % 10, spans), (0, if trace < 100 { 4 } else { 2 }));
+    }
+    // All was settled: nothing is left.
+    let third = TempFile::new();
+    let third = sampler(&killed, "1s", ERRORS, &third);
+    assert_eq!(third.end().await[0], Balance::default());
+}
+
+#[tokio::test]
+async fn what_was_decided_is_not_decided_anew() {
+    let (folder, file) = (Folder::new(), TempFile::new());
+    let first = sampler(&folder, "10ms", ERRORS, &file);
+    sent(&first, 0, 100).await;
+    until("the decision", || traces(&first).exported == 20).await;
+    // A late span; and with it the decisions are written.
+    sent(&first, 1, 1).await;
+    let killed = folder.snapshot();
+    let again = TempFile::new();
+    let second = sampler(&killed, "10ms", ALWAYS, &again);
+    sent(&second, 200, 1).await;
+    until("all of it", || traces(&second).held() == 0).await;
+    // What was kept may come again, for nobody knows that it arrived.
+    let kept: BTreeMap<u64, usize> = (0..100).step_by(10).map(|trace| (trace, 2)).collect();
+    assert_eq!(came(&file), kept);
+    let mut expected = kept;
+    expected.insert(200, 2);
+    assert_eq!(came(&again), expected);
+    second.end().await;
+    first.end().await;
+}
+
+#[tokio::test]
+async fn what_waits_at_the_end_waits_for_the_next_start() {
+    for (processor, spans) in [
+        (
+            SAMPLER.replace("WAIT", "300s").replace("POLICIES", ERRORS),
+            60,
+        ),
+        (
+            "groupbytrace: { store_on_disk: true, wait_duration: 300s, num_workers: 3 }".to_owned(),
+            600,
+        ),
+    ] {
+        let (folder, file) = (Folder::new(), TempFile::new());
+        let exporter = format!("file: {{ path: '{}' }}", file.0.display());
+        let first = collector(&keeping(&folder, &processor, &exporter));
+        sent(&first, 0, 300).await;
+        let [balance, ..] = first.end().await;
+        assert_eq!((balance.held(), balance.shutdown), (600, 0));
+        assert_eq!(file.spans().len(), 0);
+        let second = processor.replace("300s", "100ms");
+        let second = collector(&keeping(&folder, &second, &exporter));
+        until("all of it", || traces(&second).exported == spans).await;
+        let [balance, ..] = second.end().await;
+        assert_eq!((balance.accepted, balance.held()), (600, 0));
+        assert_eq!(file.spans().len() as u64, spans);
+    }
+}
+
+#[tokio::test]
+async fn what_waits_in_a_queue_is_sent_by_the_next_process() {
+    let file = TempFile::new();
+    let sink = collector(&format!(
+        "exporters: {{ file: {{ path: '{}' }} }}\nservice: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], exporters: [file] }} }} }}",
+        file.0.display()
+    ));
+    let exporter = |endpoint: &str| {
+        format!(
+            "otlp: {{ endpoint: '{endpoint}', tls: {{ insecure: true }}, sending_queue: {{ storage: file_storage }}, \
+             retry_on_failure: {{ initial_interval: 10ms, max_interval: 20ms, max_elapsed_time: 0s }} }}"
+        )
+    };
+    let folder = Folder::new();
+    // Nobody listens there.
+    let dead = std::net::TcpListener::bind("127.0.0.1:0").expect("an address");
+    let target = dead.local_addr().expect("an address").to_string();
+    drop(dead);
+    let first = collector(&keeping(&folder, "", &exporter(&target)));
+    for number in 0..10 {
+        sent(&first, number * 10, 10).await;
+    }
+    let killed = folder.snapshot();
+    let second = collector(&keeping(
+        &killed,
+        "",
+        &exporter(&address(&sink, "otlp grpc")),
+    ));
+    until("all of it", || traces(&second).exported == 200).await;
+    let balance = traces(&second);
+    assert_eq!((balance.accepted, balance.recovered), (200, 200));
+    let came = came(&file);
+    assert_eq!(came.len(), 100);
+    assert!(came.values().all(|spans| *spans == 2), "{came:?}");
+    second.end().await;
+    let third = collector(&keeping(&killed, "", &exporter(&target)));
+    assert_eq!(third.end().await[0], Balance::default(), "nothing is left");
+    sink.end().await;
+}
+
+#[tokio::test]
+async fn a_full_storage_refuses_and_takes_again_once_there_is_room() {
+    let (folder, file) = (Folder::new(), TempFile::new());
+    let processor = SAMPLER.replace("WAIT", "1s").replace("POLICIES", ERRORS);
+    let exporter = format!("file: {{ path: '{}' }}", file.0.display());
+    let yaml = keeping(&folder, &processor, &exporter);
+    let full = collector(&yaml.replace("{ directory:", "{ limit_mib: 1, directory:"));
+    let client = grpc(&full);
+    let mut first = 0;
+    let refused = loop {
+        match send(&client, request(first, 1000)).await {
+            Outcome::Taken { .. } => first += 1000,
+            other => break other,
+        }
+        assert!(first < 100_000, "there is no bound");
+    };
+    assert!(
+        matches!(refused, Outcome::Busy { after: Some(_), .. }),
+        "{refused:?}"
+    );
+    let balance = traces(&full);
+    assert_eq!(balance.held(), first * 2);
+    sent(&full, first, 1000).await;
+    until("the decision", || traces(&full).held() == 0).await;
+    assert_eq!(traces(&full).exported, (first + 1000) / 5);
+    full.end().await;
+    assert_eq!(came(&file).len() as u64, (first + 1000) / 10);
+}
+
+#[tokio::test]
+async fn one_process_at_a_time_has_a_storage() {
+    let (folder, file) = (Folder::new(), TempFile::new());
+    let first = sampler(&folder, "1s", ERRORS, &file);
+    let processor = SAMPLER.replace("WAIT", "1s").replace("POLICIES", ERRORS);
+    let yaml = keeping(&folder, &processor, "nop:");
+    let yaml = yaml.replace("{ directory:", "{ timeout: 10ms, directory:");
+    let text = format!(
+        "yaml:receivers: {{ otlp: {{ protocols: {{ grpc: {{ endpoint: '127.0.0.1:0' }} }} }} }}\n{yaml}"
+    );
+    let outside = Outside {
+        variable: &|_| None,
+        read_file: &|path| Err(path.to_owned()),
+    };
+    let config = config::load(&[&text], &config::Options::default(), outside);
+    let config = config.unwrap_or_else(|faults| panic!("{faults:?}"));
+    let setup = || Setup {
+        log: Log::new(|_, _| {}),
+        seed: 1,
+        record_policy: false,
+        memory_used_bytes: resident_bytes,
+    };
+    let refused = Collector::start(&config, setup()).err().expect("a refusal");
+    assert!(
+        refused.0.contains("another process has it"),
+        "{}",
+        refused.0
+    );
+    first.end().await;
+    let second = Collector::start(&config, setup());
+    second
+        .unwrap_or_else(|error| panic!("{}", error.0))
+        .end()
+        .await;
+}
+
+#[tokio::test]
+async fn what_was_refused_is_not_taken_by_the_next_process() {
+    let (folder, file) = (Folder::new(), TempFile::new());
+    let policies = format!("num_traces: 100, block_on_overflow: true, {ALWAYS}");
+    let first = sampler(&folder, "300s", &policies, &file);
+    sent(&first, 0, 100).await;
+    for number in 1..4 {
+        let refused = send(&grpc(&first), request(number * 100, 100)).await;
+        assert!(matches!(refused, Outcome::Busy { .. }), "{refused:?}");
+    }
+    let balance = traces(&first);
+    assert_eq!((balance.accepted, balance.refused), (200, 600));
+    first.end().await;
+    let second = sampler(&folder, "1s", ALWAYS, &file);
+    until("all of it", || traces(&second).exported == 200).await;
+    let balance = traces(&second);
+    assert_eq!((balance.accepted, balance.recovered), (200, 200));
+    second.end().await;
+}

@@ -1,0 +1,185 @@
+//! The bytes of a segment.
+//!
+//! A file begins with [`MAGIC`], a version and the segment's number. An entry is a head of 24 bytes and a payload: the
+//! payload's length (4 bytes, little-endian as all numbers), its kind (1), nothing (3), the payload's checksum (8), the checksum of these 16
+//! bytes (8). Both checksums are XXH3 with a seed of the segment's number and the entry's place, so that an entry
+//! counts nowhere but where it was written.
+
+use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
+
+/// The first bytes of a file.
+pub const MAGIC: [u8; 8] = *b"spgjrnl\x01";
+/// Bytes before the first entry.
+pub const START_BYTES: usize = 16;
+/// Bytes of an entry before its payload.
+pub const HEAD_BYTES: usize = 24;
+/// Bytes of a payload.
+pub const ENTRY_BYTES_MAX: usize = 1 << 30;
+
+/// What an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Must be read again unless it is done.
+    Data,
+    /// An entry of data is done: its segment (8 bytes) and its place there (8).
+    Done,
+    /// A note of the caller.
+    Note,
+}
+
+impl Kind {
+    fn of(byte: u8) -> Option<Kind> {
+        [Kind::Data, Kind::Done, Kind::Note]
+            .into_iter()
+            .find(|kind| *kind as u8 == byte)
+    }
+}
+
+/// The first bytes of a segment's file.
+#[must_use]
+pub fn start(number: u64) -> [u8; START_BYTES] {
+    let mut start = [0; START_BYTES];
+    start[..8].copy_from_slice(&MAGIC);
+    start[8..].copy_from_slice(&number.to_le_bytes());
+    start
+}
+
+/// The head of an entry at a place of a segment; its payload is these parts.
+#[must_use]
+pub fn head(number: u64, at: u64, kind: Kind, parts: [&[u8]; 2]) -> [u8; HEAD_BYTES] {
+    let seed = seed(number, at);
+    let mut hash = Xxh3::with_seed(seed);
+    parts.iter().for_each(|part| hash.update(part));
+    let len: usize = parts.iter().map(|part| part.len()).sum();
+    debug_assert!(len <= ENTRY_BYTES_MAX, "larger ones were refused");
+    let mut head = [0; HEAD_BYTES];
+    head[..4].copy_from_slice(&(len as u32).to_le_bytes());
+    head[4] = kind as u8;
+    head[8..16].copy_from_slice(&hash.digest().to_le_bytes());
+    let check = xxh3_64_with_seed(&head[..16], seed);
+    head[16..].copy_from_slice(&check.to_le_bytes());
+    head
+}
+
+fn seed(number: u64, at: u64) -> u64 {
+    number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32) ^ at
+}
+
+fn number_at(bytes: &[u8], at: usize) -> Option<u64> {
+    let bytes = bytes.get(at..)?.first_chunk()?;
+    Some(u64::from_le_bytes(*bytes))
+}
+
+/// The payload of [`Kind::Done`].
+#[must_use]
+pub fn done(segment: u64, at: u64) -> [u8; 16] {
+    let mut payload = [0; 16];
+    payload[..8].copy_from_slice(&segment.to_le_bytes());
+    payload[8..].copy_from_slice(&at.to_le_bytes());
+    payload
+}
+
+/// What such a payload says: the segment, and the place there.
+#[must_use]
+pub fn read_done(payload: &[u8]) -> Option<(u64, u64)> {
+    Some((number_at(payload, 0)?, number_at(payload, 8)?))
+}
+
+/// Whether a file begins as that of this segment does.
+#[must_use]
+pub fn has_start(number: u64, file: &[u8]) -> bool {
+    file.starts_with(&start(number))
+}
+
+/// What is in a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item<'a> {
+    /// An entry.
+    Entry {
+        /// Its place in the file.
+        at: u64,
+        /// What it is.
+        kind: Kind,
+        /// Its payload.
+        payload: &'a [u8],
+    },
+    /// Bytes that are no entry: from where, and how many.
+    Damaged(u64, u64),
+}
+
+/// The entries of a segment's file, in their order. Damage is stepped over: an entry whose payload is wrong is left out, and after a
+/// head that is wrong the next right one is looked for. The work grows with the bytes, whatever they are.
+#[derive(Clone, Debug)]
+pub struct Items<'a> {
+    file: &'a [u8],
+    number: u64,
+    at: usize,
+}
+
+/// What a head that is right says.
+struct Head {
+    len: usize,
+    kind: Kind,
+    check: u64,
+}
+
+impl<'a> Items<'a> {
+    /// Of the file of a segment, as [`start`] begins it.
+    #[must_use]
+    pub fn new(number: u64, file: &'a [u8]) -> Items<'a> {
+        Items {
+            file,
+            number,
+            at: START_BYTES.min(file.len()),
+        }
+    }
+
+    fn head(&self, at: usize) -> Option<Head> {
+        let head = self.file.get(at..)?.first_chunk::<HEAD_BYTES>()?;
+        let seed = seed(self.number, at as u64);
+        if number_at(head, 16)? != xxh3_64_with_seed(&head[..16], seed) {
+            return None;
+        }
+        let len = u32::from_le_bytes(*head.first_chunk()?) as usize;
+        Some(Head {
+            len,
+            kind: Kind::of(head[4]).filter(|_| len <= ENTRY_BYTES_MAX)?,
+            check: number_at(head, 8)?,
+        })
+    }
+
+    fn damaged(&mut self, to: usize) -> Item<'a> {
+        let from = std::mem::replace(&mut self.at, to);
+        Item::Damaged(from as u64, (to - from) as u64)
+    }
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = Item<'a>;
+
+    fn next(&mut self) -> Option<Item<'a>> {
+        let end = self.file.len();
+        if self.at >= end {
+            return None;
+        }
+        let Some(head) = self.head(self.at) else {
+            let next = (self.at + 1..end).find(|at| self.head(*at).is_some());
+            return Some(self.damaged(next.unwrap_or(end)));
+        };
+        let from = self.at + HEAD_BYTES;
+        let Some(payload) = self.file.get(from..from + head.len) else {
+            // Nothing can follow: it was cut off.
+            return Some(self.damaged(end));
+        };
+        let at = self.at as u64;
+        if xxh3_64_with_seed(payload, seed(self.number, at)) != head.check {
+            return Some(self.damaged(from + head.len));
+        }
+        self.at = from + head.len;
+        Some(Item::Entry {
+            at,
+            kind: head.kind,
+            payload,
+        })
+    }
+}

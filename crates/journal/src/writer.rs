@@ -1,0 +1,329 @@
+//! The thread that writes.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, IoSlice, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::Failed;
+use crate::folder::{self, now};
+use crate::format::{self, START_BYTES};
+use crate::hold::{Hold, Place};
+use crate::journal::{Report, Settings, Shared, Waiting};
+use crate::left::{self, Found, Left};
+
+/// After an error of the disk, before the next attempt.
+const AGAIN: Duration = Duration::from_millis(500);
+/// Slices of one write (`IOV_MAX` of Linux).
+const SLICES_MAX: usize = 1024;
+
+/// The segment that is written.
+struct Current {
+    hold: Hold,
+    file: File,
+    bytes: u64,
+    since: Instant,
+}
+
+/// What is known of a file.
+#[derive(Default)]
+struct Known {
+    bytes: u64,
+    is_let_go: bool,
+}
+
+pub(crate) struct Writer {
+    shared: Arc<Shared>,
+    folder: PathBuf,
+    settings: Settings,
+    report: Report,
+    segments: BTreeMap<u64, Known>,
+    current: Option<Current>,
+    /// The number of the next segment.
+    next: u64,
+    let_go: Vec<u64>,
+    /// Entries of nobody that could not be written.
+    again: Vec<Waiting>,
+    told: bool,
+}
+
+impl Writer {
+    pub fn new(shared: &Arc<Shared>, folder: &Path, settings: Settings, report: Report) -> Writer {
+        Writer {
+            shared: Arc::clone(shared),
+            folder: folder.to_owned(),
+            settings,
+            report,
+            segments: BTreeMap::new(),
+            current: None,
+            next: 0,
+            let_go: Vec::new(),
+            again: Vec::new(),
+            told: false,
+        }
+    }
+
+    /// Reads what was left.
+    pub fn recover(&mut self) -> Result<Left, String> {
+        let found = folder::segments(&self.folder);
+        let found = found.map_err(|error| format!("{}: {error}", self.folder.display()))?;
+        let mut left = Left::default();
+        let last = found.last().map(|(number, _)| *number);
+        for (number, _) in found {
+            self.next = number + 1;
+            let path = folder::path(&self.folder, number);
+            let is_last = Some(number) == last;
+            let looked = left::look(&mut left, number, &path, is_last, &*self.report);
+            match looked {
+                Ok(Found::Segment(bytes)) => {
+                    self.shared.space.add(bytes);
+                    let known = Known {
+                        bytes,
+                        is_let_go: false,
+                    };
+                    self.segments.insert(number, known);
+                    left.push(Hold::new(number, &self.shared), path);
+                }
+                Ok(Found::Nothing) => {
+                    fs::remove_file(&path).map_err(|error| error.to_string())?;
+                }
+                Err(why) if self.settings.recreate => {
+                    let aside = left::set_aside(&path, &self.folder);
+                    let aside = aside.map_err(|error| format!("{why}; {error}"))?;
+                    (self.report)(&format!("{why}; it is now {}", aside.display()));
+                }
+                Err(why) => return Err(why),
+            }
+        }
+        Ok(left)
+    }
+
+    /// Until the journal is closed.
+    pub fn run(mut self) {
+        loop {
+            let (came, closing) = self.wait();
+            let mut entries = std::mem::take(&mut self.again);
+            entries.extend(came);
+            let is_written = entries.is_empty() || self.commit(entries);
+            if is_written {
+                // What was let go is removed only now: what was noted before is there.
+                self.seal_old();
+                self.remove();
+            }
+            if closing {
+                if is_written {
+                    self.current = None;
+                    let mut last = std::mem::take(&mut self.shared.queue().let_go);
+                    self.let_go.append(&mut last);
+                    self.remove();
+                }
+                return;
+            }
+            if !is_written {
+                self.pause();
+            }
+        }
+    }
+
+    /// Waits for something to do: entries, and whether it is the last time.
+    fn wait(&mut self) -> (Vec<Waiting>, bool) {
+        let mut queue = self.shared.queue();
+        loop {
+            let is_due = self.current.as_ref().is_some_and(|current| {
+                now().saturating_duration_since(current.since) >= self.settings.segment_age
+            });
+            let has_work = !queue.entries.is_empty()
+                || !queue.let_go.is_empty()
+                || !self.again.is_empty()
+                || queue.closing
+                || is_due;
+            if has_work {
+                self.let_go.append(&mut queue.let_go);
+                queue.bytes = 0;
+                return (std::mem::take(&mut queue.entries), queue.closing);
+            }
+            let came = &self.shared.came;
+            queue = match &self.current {
+                None => came.wait(queue).unwrap_or_else(PoisonError::into_inner),
+                Some(_) => {
+                    let waited = came.wait_timeout(queue, self.settings.segment_age);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    /// After an error of the disk: nothing is taken for a while.
+    fn pause(&self) {
+        let until = now() + AGAIN;
+        let mut queue = self.shared.queue();
+        while !queue.closing {
+            let left = until.saturating_duration_since(now());
+            if left.is_zero() {
+                break;
+            }
+            let waited = self.shared.came.wait_timeout(queue, left);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        drop(queue);
+        self.shared.is_failing.store(false, Relaxed);
+    }
+
+    /// Writes entries; all of them, or none counts.
+    fn commit(&mut self, entries: Vec<Waiting>) -> bool {
+        match self.write(&entries) {
+            Ok(places) => {
+                if std::mem::take(&mut self.told) {
+                    (self.report)(&format!("{}: is written again", self.folder.display()));
+                }
+                for (entry, place) in entries.into_iter().zip(places) {
+                    if let Some(written) = entry.written {
+                        written(Ok(place));
+                    }
+                }
+                true
+            }
+            Err(error) => {
+                self.shared.is_failing.store(true, Relaxed);
+                if !std::mem::replace(&mut self.told, true) {
+                    let folder = self.folder.display();
+                    (self.report)(&format!("{folder}: cannot be written: {error}"));
+                }
+                self.give_up_current();
+                for mut entry in entries {
+                    match entry.written.take() {
+                        Some(written) => {
+                            self.shared.space.release(entry.bytes());
+                            written(Err(Failed::Disk));
+                        }
+                        None => self.again.push(entry),
+                    }
+                }
+                false
+            }
+        }
+    }
+
+    fn write(&mut self, entries: &[Waiting]) -> io::Result<Vec<Place>> {
+        let fsync = self.settings.fsync;
+        // Whoever holds entries of a segment decides when it goes; this is not one of them any more.
+        let bytes_max = self.settings.segment_bytes;
+        self.current.take_if(|current| current.bytes >= bytes_max);
+        let current = match &mut self.current {
+            Some(current) => current,
+            None => self.begin()?,
+        };
+        let number = current.hold.segment();
+        let (mut at, mut places, mut heads) = (current.bytes, Vec::new(), Vec::new());
+        for entry in entries {
+            heads.push(format::head(
+                number,
+                at,
+                entry.kind,
+                [&entry.head, &entry.body],
+            ));
+            places.push(Place {
+                hold: current.hold.clone(),
+                at,
+            });
+            at += entry.bytes();
+        }
+        let mut slices = Vec::with_capacity(entries.len() * 3);
+        for (entry, head) in entries.iter().zip(&heads) {
+            slices.extend([
+                IoSlice::new(head),
+                IoSlice::new(&entry.head),
+                IoSlice::new(&entry.body),
+            ]);
+        }
+        slices.retain(|slice| !slice.is_empty());
+        write_all(&mut current.file, &mut slices)?;
+        if fsync {
+            current.file.sync_data()?;
+        }
+        current.bytes = at;
+        self.segments.entry(number).or_default().bytes = at;
+        Ok(places)
+    }
+
+    /// Begins the next segment.
+    fn begin(&mut self) -> io::Result<&mut Current> {
+        let number = self.next;
+        let path = folder::path(&self.folder, number);
+        let mut file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path)?;
+        file.write_all(&format::start(number))?;
+        if self.settings.fsync {
+            file.sync_data()?;
+            folder::sync(&self.folder)?;
+        }
+        self.next += 1;
+        self.shared.space.add(START_BYTES as u64);
+        let known = Known {
+            bytes: START_BYTES as u64,
+            is_let_go: false,
+        };
+        self.segments.insert(number, known);
+        Ok(self.current.insert(Current {
+            hold: Hold::new(number, &self.shared),
+            file,
+            bytes: START_BYTES as u64,
+            since: now(),
+        }))
+    }
+
+    /// What is old enough is followed by another segment.
+    fn seal_old(&mut self) {
+        let age = self.settings.segment_age;
+        let is_old = |current: &mut Current| now().saturating_duration_since(current.since) >= age;
+        self.current.take_if(is_old);
+    }
+
+    /// What could not be written does not count: it is cut off, and the segment takes nothing more.
+    fn give_up_current(&mut self) {
+        if let Some(current) = self.current.take() {
+            // Where that fails too, what was refused may be read again: at worst it comes twice.
+            let _ = current.file.set_len(current.bytes);
+        }
+    }
+
+    /// Removes segments that nobody holds, the oldest first and without a gap: what is noted in a segment is about older ones.
+    fn remove(&mut self) {
+        for number in self.let_go.drain(..) {
+            if let Some(known) = self.segments.get_mut(&number) {
+                known.is_let_go = true;
+            }
+        }
+        while let Some(oldest) = self.segments.first_entry()
+            && oldest.get().is_let_go
+        {
+            let path = folder::path(&self.folder, *oldest.key());
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    (self.report)(&format!("{}: {error}", path.display()));
+                    return;
+                }
+                _ => self.shared.space.release(oldest.remove().bytes),
+            }
+        }
+    }
+}
+
+fn write_all(file: &mut File, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+    while !slices.is_empty() {
+        let some = slices.len().min(SLICES_MAX);
+        match file.write_vectored(&slices[..some]) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => IoSlice::advance_slices(&mut slices, written),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

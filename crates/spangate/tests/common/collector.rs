@@ -1,0 +1,70 @@
+//! The collector as a child.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use super::{Folder, spawn};
+
+/// How long a line may take to come.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A running collector and what it says.
+pub struct Running {
+    pub child: Child,
+    pub lines: mpsc::Receiver<String>,
+    _folder: Folder,
+}
+
+impl Running {
+    /// With this configuration.
+    pub fn start(yaml: &str) -> Running {
+        let folder = Folder::new();
+        let file = folder.write("collector.yaml", yaml);
+        let mut child = Command::new(env!("CARGO_BIN_EXE_spangate"))
+            .args(["collect", "--config", &file])
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let said = child.stderr.take().expect("its standard error");
+        let (send, lines) = mpsc::channel();
+        let _reader = spawn(move || {
+            for line in BufReader::new(said).lines().map_while(Result::ok) {
+                if send.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Running {
+            child,
+            lines,
+            _folder: folder,
+        }
+    }
+
+    /// The next line with a text in it.
+    pub fn line(&self, text: &str) -> String {
+        loop {
+            let line = self.lines.recv_timeout(PATIENCE);
+            let line = line.unwrap_or_else(|_| panic!("no line has '{text}'"));
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    /// Where a receiver or a page listens.
+    pub fn address(&self, name: &str) -> String {
+        let line = self.line(&format!("{name} listens on "));
+        line.rsplit(' ').next().expect("an address").to_owned()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
