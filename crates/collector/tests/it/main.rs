@@ -7,6 +7,7 @@ mod pipelines;
 mod policies;
 mod running;
 mod sources;
+mod statements;
 
 use spangate_collector::config::source::Outside;
 use spangate_collector::config::{Config, Options, Severity, load};
