@@ -176,6 +176,17 @@ pub fn parse(parser: &mut Parser<'_, '_>) -> Result<Call, Error> {
 
 fn made(function: &Function, args: &[Option<Term>], context: Context) -> Result<Made, String> {
     let name = function.name;
+    // What would fail with every span is told at once.
+    let word = |at: usize| args.get(at)?.as_ref()?.literal_text();
+    match (name, word(1)) {
+        ("ConvertCase", Some(case)) if !matches!(case, "lower" | "upper") => {
+            return Err(format!("ConvertCase to {case:?} is not supported"));
+        }
+        ("Decode", Some(encoding)) if !number::is_encoding(encoding) => {
+            return Err(format!("Decode of {encoding:?} is not supported"));
+        }
+        _ => {}
+    }
     Ok(match function.build {
         Build::Eval(eval) => Made::Eval(MadeEval(eval)),
         Build::Regex(eval) => {

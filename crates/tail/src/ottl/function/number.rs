@@ -123,6 +123,15 @@ fn engine(name: &str) -> Option<&'static base64::engine::GeneralPurpose> {
     })
 }
 
+const UTF8: &[&str] = &["utf-8", "utf8"];
+const ASCII: &[&str] = &["us-ascii", "ascii"];
+
+/// Whether there is an encoding of this name.
+pub fn is_encoding(name: &str) -> bool {
+    let mut texts = UTF8.iter().chain(ASCII);
+    engine(name).is_some() || texts.any(|known| known.eq_ignore_ascii_case(name))
+}
+
 fn decoded<'a>(bytes: &[u8], encoding: &str) -> Result<Value<'a>, Failure> {
     if let Some(engine) = engine(encoding) {
         let decoded = engine.decode(bytes).map_err(|_| Failure::Syntax)?;
@@ -130,8 +139,8 @@ fn decoded<'a>(bytes: &[u8], encoding: &str) -> Result<Value<'a>, Failure> {
     }
     let is = |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(encoding));
     let is_right = match () {
-        () if is(&["utf-8", "utf8"]) => std::str::from_utf8(bytes).is_ok(),
-        () if is(&["us-ascii", "ascii"]) => bytes.is_ascii(),
+        () if is(UTF8) => std::str::from_utf8(bytes).is_ok(),
+        () if is(ASCII) => bytes.is_ascii(),
         () => false,
     };
     match is_right {

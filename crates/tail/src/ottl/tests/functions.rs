@@ -61,7 +61,7 @@ fn texts() {
         (r#"Substring("abc", 1, 3) == """#, Failure::Index),
         (r#"Substring("abc", -1, 1) == """#, Failure::Index),
         (r#"Split(5, ",") == [""]"#, Failure::Type),
-        (r#"ConvertCase("a", "odd") == "a""#, Failure::Syntax),
+        (r#"ConvertCase("a", name) == "a""#, Failure::Syntax),
     ]);
 }
 
@@ -87,7 +87,7 @@ fn numbers_and_encodings() {
     fails(&[
         (r#"Log(0) == 1"#, Failure::Type),
         (r#"ParseInt("z", 10) == 1"#, Failure::Syntax),
-        (r#"Decode("a", "latin-9") == """#, Failure::Syntax),
+        (r#"Decode("a", name) == """#, Failure::Syntax),
         (r#"Base64Decode("*") == """#, Failure::Syntax),
         (r#"SHA256(5) == """#, Failure::Type),
     ]);
@@ -156,6 +156,23 @@ fn texts_that_hold_values() {
     assert_eq!(says(&deep, Context::Span), Ok(Err(Failure::Depth)));
     let error = says(r#"ExtractPatterns(name, "a") == 1"#, Context::Span).unwrap_err();
     assert!(error.why.contains("no group with a name"), "{error}");
+}
+
+#[test]
+fn what_would_always_fail_is_refused() {
+    for (condition, why) in [
+        (
+            r#"ConvertCase("a", "snake") == "a""#,
+            "ConvertCase to \"snake\" is not supported",
+        ),
+        (
+            r#"Decode("a", "latin-9") == "a""#,
+            "Decode of \"latin-9\" is not supported",
+        ),
+    ] {
+        let error = says(condition, Context::Span).unwrap_err();
+        assert!(error.why.contains(why), "{error}");
+    }
 }
 
 #[test]
