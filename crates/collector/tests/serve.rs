@@ -385,3 +385,50 @@ async fn a_bomb_is_refused_before_it_is_large() {
     };
     assert!(why.contains("413"), "{why}");
 }
+
+#[tokio::test]
+async fn statements_change_spans_and_conditions_drop_them() {
+    let file = TempFile::new();
+    let config = format!(
+        r#"processors:
+  filter: {{ trace_conditions: ['span.attributes["trace"] >= 5'] }}
+  transform: {{ trace_statements: ['set(span.attributes["double"], span.attributes["trace"] * 2)'] }}
+  resourcedetection: {{ detectors: [system], system: {{ resource_attributes: {{ host.name: {{ enabled: false }} }} }} }}
+exporters: {{ file: {{ path: '{}' }} }}
+service:
+  {NO_METRICS}
+  pipelines:
+    traces: {{ receivers: [otlp], processors: [filter, transform, resourcedetection], exporters: [file] }}"#,
+        file.0.display()
+    );
+    let collector = collector(&config);
+    let outcome = send(&grpc(&collector), request(0, 10)).await;
+    assert!(
+        matches!(outcome, Outcome::Taken { rejected: 0, .. }),
+        "{outcome:?}"
+    );
+    let (pipeline, id, filter) = &collector.view.filters[0];
+    assert_eq!(
+        (pipeline.as_str(), id.as_str(), filter.filtered()),
+        ("traces", "filter", 10)
+    );
+    let [balance, ..] = collector.end().await;
+    assert_eq!(
+        (balance.accepted, balance.exported, balance.dropped),
+        (20, 10, 10)
+    );
+    let spans = file.spans();
+    assert_eq!(spans.len(), 10);
+    for span in spans {
+        let number = |at: usize| {
+            let value = &span["attributes"][at]["value"]["intValue"];
+            let text = value.as_str().map(str::to_owned);
+            text.unwrap_or(value.to_string())
+                .parse::<u64>()
+                .expect("a number")
+        };
+        assert!(number(0) < 5);
+        let count = span["attributes"].as_array().map_or(0, Vec::len);
+        assert_eq!(number(count - 1), number(0) * 2);
+    }
+}

@@ -7,6 +7,7 @@
 
 mod body;
 mod collector_edit;
+mod collector_statements;
 mod collector_yaml;
 mod config;
 mod expression;
@@ -26,6 +27,7 @@ mod tail;
 pub use self::tail::{ottl, tail_scan, tail_shard};
 pub use body::h1_body;
 pub use collector_edit::collector_edit;
+pub use collector_statements::collector_statements;
 pub use collector_yaml::{collector_yaml, read as collector_yaml_config};
 pub use config::config_text;
 pub use expression::expression;
@@ -149,6 +151,11 @@ pub const TARGETS: &[Target] = &[
         words: REQUEST_WORDS,
     },
     Target {
+        name: "collector_statements",
+        run: collector_statements,
+        words: STATEMENT_WORDS,
+    },
+    Target {
         name: "tail_scan",
         run: tail_scan,
         words: OTLP_WORDS,
@@ -180,6 +187,15 @@ const REQUEST_WORDS: &[&[u8]] = &[
     b"\x0a", b"\x12", b"\x1a", b"\x22", b"\x2a", b"\x32", b"\x3a", b"\x4a", b"\x52", b"\x5a", b"\x08", b"\x10", b"\x18", b"\x00", b"\x01", b"\x02", b"\x80\x00", b"\xff", b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
     b"\x4a\x08\x0a\x01a\x12\x03\x0a\x01b", b"\x4a\x07\x0a\x01b\x12\x02\x18\x05", b"\x32\x07\x0a\x01c\x12\x02\x10\x01", b"\x0a\x10\x0a\x01z\x12\x0b\x21\0\0\0\0\0\0\xf0\x3f", b"\x12\x02\x2a\x00", b"\x12\x02\x32\x00",
     b"\x1a\x07ot=th:8", b"\x1a\x14ot=rv:818c2db46fdf9c", b"a=b,", b"\x0a\x10\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x03", b"sampling.priority", b"sampling.threshold", b"sampling.randomness",
+];
+
+#[rustfmt::skip]
+const STATEMENT_WORDS: &[&[u8]] = &[
+    b"set(", b"delete_key(", b"delete_matching_keys(", b"keep_keys(", b"limit(", b"truncate_all(", b"replace_pattern(", b"replace_all_patterns(", b"replace_match(", b"merge_maps(", b"append(",
+    b"delete_index(", b"flatten(", b"stringify_all(", b" where ", b"span.attributes", b"spanevent.attributes", b"resource.attributes", b"scope.attributes", b"span.cache", b"span.name", b"span.status.code",
+    b"span.trace_state", b"[\"a\"]", b"[\"b\"]", b"[0]", b"[span.name]", b"\"a\"", b"\"key\"", b"\"value\"", b"\"upsert\"", b"\"(.)(b*)\"", b"\"$1${2}\"", b"\"*\"", b"5", b"-1", b"1.5", b"true", b"nil", b"0x0102030405060708",
+    b"{\"a\": ", b"}", b"[", b"]", b", ", b")", b" == ", b"Concat([", b"Split(", b"ParseJSON(", b"ParseKeyValue(", b"ExtractPatterns(", b"SHA256", b"Substring(", b"Sort(", b"Keys(", b"String(", b"\n",
+    b"\x0a", b"\x12", b"\x1a", b"\x22", b"\x2a", b"\x4a", b"\x5a", b"\x4a\x08\x0a\x01a\x12\x03\x0a\x01b", b"\x4a\x07\x0a\x01b\x12\x02\x18\x05", b"\x5a\x0d\x12\x01e\x1a\x08\x0a\x01a\x12\x03\x0a\x01b", b"\xff",
 ];
 
 #[rustfmt::skip]

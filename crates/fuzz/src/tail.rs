@@ -1,7 +1,7 @@
 //! What the collector's engine is sent, and the conditions that it is told.
 
 use ::tail::account::Cause;
-use ::tail::ottl::{Condition, Context, Subject};
+use ::tail::ottl::{Condition, Context, Statement, Subject};
 use ::tail::policy::{Around, Keys, Program, Slots};
 use ::tail::scan::{Malformed, Scanner, Span, Visitor, event, span};
 use ::tail::settings::{ErrorMode, Policy, PolicyKind, SECOND_NS, StatusCodes, TailSampling};
@@ -151,7 +151,10 @@ fn check(shard: &Shard, budget: &Budget) {
 pub fn ottl(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let message = b"\x2a\x01n\x4a\x09\x0a\x01k\x12\x04\x0a\x02v1";
-    for context in [Context::Span, Context::SpanEvent] {
+    for context in Context::ALL {
+        if let Err(error) = Statement::parse(&text, context, false) {
+            assert!(error.at <= text.len() && !error.why.is_empty());
+        }
         let mut keys = Keys::default();
         let condition = match Condition::parse(&text, context, &mut keys) {
             Ok(condition) => condition,
@@ -166,7 +169,8 @@ pub fn ottl(data: &[u8]) {
         let span: Span<'_> = span(message, &mut ()).expect("a span");
         let subject = Subject {
             span: &span,
-            slots: &slots,
+            slots: Some(&slots),
+            cache: b"",
             around: Around::default(),
             event: (context == Context::SpanEvent).then(|| (event(b""), 0)),
         };

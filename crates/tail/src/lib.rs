@@ -11,6 +11,7 @@ pub mod scan;
 pub mod settings;
 pub mod shard;
 pub mod store;
+pub mod text;
 pub mod wire;
 
 #[cfg(test)]

@@ -65,6 +65,7 @@ pub fn collector_markdown() -> String {
         options(&mut out, table, "");
     }
     out.push_str(DURABLE);
+    ottl(&mut out);
     limits(&mut out);
     lacking(&mut out);
     out
@@ -168,7 +169,9 @@ fn options(out: &mut String, table: Table, prefix: &str) {
         }
         match opt.kind {
             Kind::Section(table) | Kind::Maybe(table) => options(out, table, &format!("{path}.")),
-            Kind::Sections(table) => options(out, table, &format!("{path}[].")),
+            Kind::Sections(table) | Kind::TextsOrSections(table) => {
+                options(out, table, &format!("{path}[]."));
+            }
             _ => {}
         }
     }
@@ -177,7 +180,10 @@ fn options(out: &mut String, table: Table, prefix: &str) {
 /// The options within an option.
 fn below(opt: &Opt) -> Option<Table> {
     match opt.kind {
-        Kind::Section(table) | Kind::Maybe(table) | Kind::Sections(table) => Some(table),
+        Kind::Section(table)
+        | Kind::Maybe(table)
+        | Kind::Sections(table)
+        | Kind::TextsOrSections(table) => Some(table),
         _ => None,
     }
 }
@@ -240,12 +246,42 @@ fn takes(kind: Kind) -> String {
         Kind::Section(_) => "options".to_owned(),
         Kind::Maybe(_) => "options, on once written".to_owned(),
         Kind::Sections(_) => "a list of options".to_owned(),
+        Kind::TextsOrSections(_) => "a list of texts, or of options".to_owned(),
         Kind::Any => String::new(),
     }
 }
 
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
+}
+
+const OTTL: &str = "
+## OTTL
+
+The language of conditions (`tail_sampling`, `filter`, `transform`) and statements (`transform`): `==`, `!=`, `<`, `<=`, `>`, `>=`,
+`and`, `or`, `not`, `+ - * /`, texts, numbers, bytes (`0x0a`), booleans, `nil`, enums (`SPAN_KIND_SERVER`, `STATUS_CODE_ERROR`), lists, maps,
+keys that are paths or calls (`attributes[attributes[\"k\"]]`), arguments by name. A regular expression must be written out.
+
+Paths say what they are of (`resource.`, `scope.` or `instrumentation_scope.`, `span.`, `spanevent.`), or are of the context. A context reads and writes what
+stands around it. `status`, `events`, `links` and `schema_url` as a whole are no values. What fails under `propagate` has its batch refused for good.
+Of a resource or scope that is larger than 16 KiB, no more than 512 MiB a request are read with its records: more is refused.
+";
+
+/// What OTTL has, and what it lacks.
+fn ottl(out: &mut String) {
+    let list = |names: Vec<&'static str>| {
+        let mut names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        names.sort_unstable();
+        names.join(", ")
+    };
+    let editors = tail::ottl::EDITORS.iter().map(|editor| editor.name);
+    let _ = write!(
+        out,
+        "{OTTL}\n- editors: {}\n- functions: {}\n- refused by name: {}\n",
+        list(editors.collect()),
+        list(tail::ottl::function_names().collect()),
+        list(tail::ottl::MISSING.to_vec()),
+    );
 }
 
 /// Bounds of one configuration; what is beyond one is an error.

@@ -21,6 +21,7 @@ pub(super) fn write(view: &View) -> String {
     queues(view, &mut page);
     storages(view, &mut page);
     tails(view, &mut page);
+    filters(view, &mut page);
     page.0
 }
 
@@ -158,6 +159,23 @@ fn queues(view: &View, page: &mut Text) {
             let labels = [("data_type", &*signal), ("exporter", id)];
             page.line(name, &labels, value(sender));
         }
+    }
+}
+
+/// By the name that a Prometheus reader makes of `otelcol_processor_filter_spans.filtered`.
+fn filters(view: &View, page: &mut Text) {
+    const NAME: &str = "otelcol_processor_filter_spans_filtered";
+    if view.filters.is_empty() {
+        return;
+    }
+    page.about(NAME, "counter", "as in the Collector");
+    for (pipeline, id, filter) in &view.filters {
+        let labels = [
+            ("pipeline", pipeline.as_str()),
+            ("processor", id),
+            ("filter", id),
+        ];
+        page.line(NAME, &labels, filter.filtered());
     }
 }
 

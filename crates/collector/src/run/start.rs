@@ -16,7 +16,10 @@ use super::consume::{Consumer, fan_out};
 use super::page::{Health, Page};
 use super::process::batch::{self, Batcher};
 use super::process::tail::{self as tails, Rules, Tail};
-use super::process::{attributes, memory_bytes, memory_limiter, probabilistic_sampler, resource};
+use super::process::{
+    attributes, filter, memory_bytes, memory_limiter, probabilistic_sampler, resource,
+    resource_detection, transform,
+};
 use super::receive::{Intake, Listening, Protocol, listen};
 use super::send::{self, Sender, SenderEnd};
 use super::storage::{self, Kept, Opened, Recovery, Storages, Stored};
@@ -73,6 +76,8 @@ pub struct View {
     pub accounts: [Arc<Account>; 3],
     /// Each `tail_sampling` and `groupbytrace` by its pipeline and id.
     pub tails: Vec<(String, String, Arc<Tail>)>,
+    /// Each `filter` likewise.
+    pub filters: Vec<(String, String, Arc<filter::Filter>)>,
     /// Queues of exporters, by id and signal.
     pub senders: Vec<(String, Signal, Arc<Sender>)>,
     /// What waiting traces may take.
@@ -102,6 +107,7 @@ struct Build<'a> {
     stages: Vec<Stage>,
     tails: Vec<(String, String, Arc<Tail>)>,
     storages: Storages<'a>,
+    filters: Vec<(String, String, Arc<filter::Filter>)>,
 }
 
 impl Collector {
@@ -122,6 +128,7 @@ impl Collector {
             stages: Vec::new(),
             tails: Vec::new(),
             storages: Storages::new(config, &setup.log),
+            filters: Vec::new(),
         };
         for place in 0..config.pipelines.len() {
             build.head(place)?;
@@ -139,6 +146,7 @@ impl Collector {
         let view = Arc::new(View {
             accounts: build.accounts,
             tails: build.tails,
+            filters: build.filters,
             senders: senders
                 .map(|((id, signal), sender)| (id.to_string(), signal, sender))
                 .collect(),
@@ -327,6 +335,21 @@ impl<'a> Build<'a> {
             Processor::Attributes(settings) => {
                 let started = attributes::start(settings, next);
                 return Ok(started.map_err(|why| self.fault("processor", id, &why))?);
+            }
+            Processor::Filter(settings) => {
+                let started = filter::start(&id.to_string(), settings, next, &self.setup.log);
+                let filter = started.map_err(|why| self.fault("processor", id, &why))?;
+                let names = (pipeline.id.to_string(), id.to_string());
+                self.filters.push((names.0, names.1, Arc::clone(&filter)));
+                return Ok(filter);
+            }
+            Processor::Transform(settings) => {
+                let started = transform::start(&id.to_string(), settings, next, &self.setup.log);
+                return Ok(started.map_err(|why| self.fault("processor", id, &why))?);
+            }
+            Processor::ResourceDetection(settings) => {
+                let (id, log) = (id.to_string(), &self.setup.log);
+                return Ok(resource_detection::start(&id, settings, next, log));
             }
         };
         let options = Options {

@@ -448,9 +448,9 @@ const PROCESSORS: &[(&str, &str, &str)] = &[
         "a.yaml:6:58: processors::attributes::include: must say what matches: one of services, span_names, span_kinds, attributes, resources, libraries",
     ),
     (
-        "transform",
+        "redaction",
         "{}",
-        "a.yaml:4:58: service::pipelines::traces: the processor 'transform' is of the type 'transform', which is not built in ('--drop-part transform' leaves it out)",
+        "a.yaml:4:58: service::pipelines::traces: the processor 'redaction' is of the type 'redaction', which is not built in ('--drop-part redaction' leaves it out)",
     ),
     (
         "bacth",

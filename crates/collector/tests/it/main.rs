@@ -8,6 +8,7 @@ mod policies;
 mod running;
 mod sources;
 mod storages;
+mod statements;
 
 use spangate_collector::config::source::Outside;
 use spangate_collector::config::{Config, Options, Severity, load};

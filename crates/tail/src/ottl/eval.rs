@@ -1,22 +1,25 @@
-//! Whether a condition is true of a span.
+//! Whether a condition is true of a subject, and what values are.
 
 use super::parser::{Math, Term, Test};
-use super::value::{Value, compare};
+use super::value::{self, Value, compare};
 use crate::policy::Around;
 use crate::policy::Slots;
 use crate::scan::{Event, Span};
+use std::fmt;
 
 /// What a condition is evaluated for.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a, 's, 'k> {
-    /// The span.
+    /// The span; an empty one for conditions on resources and scopes.
     pub span: &'s Span<'a>,
-    /// Its attributes that conditions name.
-    pub slots: &'s Slots<'a, 'k>,
+    /// Its attributes that conditions name, where they were looked up.
+    pub slots: Option<&'s Slots<'a, 'k>>,
     /// Its resource and scope.
     pub around: Around<'a>,
     /// One of its events and its place, for conditions on events.
     pub event: Option<(Event<'a>, usize)>,
+    /// What statements keep for each other: a `KeyValueList`.
+    pub cache: &'a [u8],
 }
 
 /// Why a condition cannot be evaluated.
@@ -28,6 +31,25 @@ pub enum Failure {
     Index,
     /// A division by zero, or a number that does not fit in 64 bits.
     Math,
+    /// A text is not what it must be.
+    Syntax,
+    /// A value is too large.
+    Size,
+    /// A value is nested too deeply.
+    Depth,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Failure::Type => "a value is of another type than it must be",
+            Failure::Index => "a list has no such item",
+            Failure::Math => "a division by zero, or a number of more than 64 bits",
+            Failure::Syntax => "a text is not what it must be",
+            Failure::Size => "a value is too large",
+            Failure::Depth => "a value is nested too deeply",
+        })
+    }
 }
 
 impl Test {
@@ -64,23 +86,47 @@ impl Test {
 }
 
 impl Term {
+    /// What it is for a subject.
+    ///
+    /// # Errors
+    /// It cannot be said.
     pub fn get<'a>(&'a self, subject: &Subject<'a, '_, '_>) -> Result<Value<'a>, Failure> {
         Ok(match self {
-            Term::Literal(value) => borrow(value),
+            Term::Literal(value) => value.borrow(),
             Term::Path(path) => path.get(subject)?,
             Term::Call(call) => call.get(subject)?,
             Term::Math(op, left, right) => math(*op, &left.get(subject)?, &right.get(subject)?)?,
-            Term::List(_) => return Err(Failure::Type),
+            Term::List(terms) => {
+                let values = terms.iter().map(|term| term.get(subject));
+                value::list(values.collect::<Result<Vec<_>, _>>()?)?
+            }
+            Term::Map(entries) => map(entries, subject)?,
+            Term::Index(term, keys) => {
+                let mut value = term.get(subject)?;
+                for key in keys {
+                    value = key.get(subject)?.of(&value)?;
+                }
+                value
+            }
         })
     }
 }
 
-fn borrow<'a>(value: &'a Value<'static>) -> Value<'a> {
-    match value {
-        Value::Text(text) => Value::Text((&**text).into()),
-        Value::Bytes(bytes) => Value::Bytes((&**bytes).into()),
-        other => other.clone(),
+fn map<'a>(
+    entries: &'a [(Box<[u8]>, Term)],
+    subject: &Subject<'a, '_, '_>,
+) -> Result<Value<'a>, Failure> {
+    let (mut out, mut one) = (Vec::new(), Vec::new());
+    for (key, term) in entries {
+        one.clear();
+        term.get(subject)?.encode(&mut one)?;
+        value::check_depth(&one)?;
+        value::entry(&mut out, key, &one);
+        if out.len() > value::VALUE_BYTES_MAX {
+            return Err(Failure::Size);
+        }
     }
+    Ok(Value::Map(out.into(), value::ENTRIES))
 }
 
 fn math<'a>(op: Math, left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Failure> {
@@ -108,6 +154,9 @@ fn math<'a>(op: Math, left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, 
             Value::Duration(int(*left, *right)?)
         }
         (Value::Time(left), Value::Duration(right)) if matches!(op, Math::Add | Math::Sub) => {
+            Value::Time(int(*left, *right)?)
+        }
+        (Value::Duration(left), Value::Time(right)) if op == Math::Add => {
             Value::Time(int(*left, *right)?)
         }
         (Value::Duration(left), Value::Duration(right)) if matches!(op, Math::Add | Math::Sub) => {

@@ -1,6 +1,7 @@
 //! The grammar: `or` of `and` of comparisons, calls, booleans and parentheses.
 
-use super::function::{self, Function};
+use super::function::{self, Call};
+use super::key::{self, Key};
 use super::lexer::Token;
 use super::path::{self, Path};
 use super::value::{Op, Value};
@@ -22,12 +23,31 @@ pub enum Test {
 /// What has a value.
 #[derive(Debug)]
 pub enum Term {
+    /// It is written out.
     Literal(Value<'static>),
+    /// What a path finds.
     Path(Path),
-    Call(Box<Function>),
+    /// What a function gives.
+    Call(Box<Call>),
+    /// What two numbers come to.
     Math(Math, Box<Term>, Box<Term>),
-    /// Only as an argument.
+    /// `[a, b]`
     List(Vec<Term>),
+    /// `{"a": b}`
+    Map(Vec<(Box<[u8]>, Term)>),
+    /// What keys find in what a call gives.
+    Index(Box<Term>, Vec<Key>),
+}
+
+impl Term {
+    /// The text that it is, if it is written out.
+    #[must_use]
+    pub fn literal_text(&self) -> Option<&str> {
+        match self {
+            Term::Literal(Value::Text(text)) => std::str::from_utf8(text).ok(),
+            _ => None,
+        }
+    }
 }
 
 /// Arithmetic.
@@ -39,35 +59,22 @@ pub enum Math {
     Div,
 }
 
-/// Parses all tokens of a text of `end` bytes.
-pub fn parse(
-    tokens: &[(usize, Token)],
-    end: usize,
-    context: Context,
-    keys: &mut Keys,
-) -> Result<Test, Error> {
-    let mut parser = Parser {
-        tokens,
-        at: 0,
-        end,
-        context,
-        keys,
-        depth: DEPTH_MAX,
-    };
-    let test = parser.any()?;
-    match parser.peek() {
-        None => Ok(test),
-        Some(token) => Err(parser.error(format!("`{}` is not expected here", show(token)))),
-    }
-}
-
 pub struct Parser<'t, 'k> {
     tokens: &'t [(usize, Token)],
     at: usize,
     end: usize,
-    pub context: Context,
-    pub keys: &'k mut Keys,
+    pub scope: Scope,
+    /// Who gives attributes of spans a place, if anybody does.
+    pub keys: Option<&'k mut Keys>,
     depth: u32,
+}
+
+/// Which paths there are.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope {
+    pub context: Context,
+    /// Every path must say what it is about.
+    pub prefixed: bool,
 }
 
 fn show(token: &Token) -> String {
@@ -81,7 +88,39 @@ fn show(token: &Token) -> String {
     }
 }
 
-impl<'t> Parser<'t, '_> {
+impl<'t, 'k> Parser<'t, 'k> {
+    /// For all tokens of a text of `end` bytes.
+    pub fn new(
+        tokens: &'t [(usize, Token)],
+        end: usize,
+        scope: Scope,
+        keys: Option<&'k mut Keys>,
+    ) -> Parser<'t, 'k> {
+        Parser {
+            tokens,
+            at: 0,
+            end,
+            scope,
+            keys,
+            depth: DEPTH_MAX,
+        }
+    }
+
+    /// All of the text is a condition.
+    pub fn condition(mut self) -> Result<Test, Error> {
+        let test = self.any()?;
+        self.finish()?;
+        Ok(test)
+    }
+
+    /// Nothing is left.
+    pub fn finish(&self) -> Result<(), Error> {
+        match self.peek() {
+            None => Ok(()),
+            Some(token) => Err(self.error(format!("`{}` is not expected here", show(token)))),
+        }
+    }
+
     pub fn peek(&self) -> Option<&'t Token> {
         self.tokens.get(self.at).map(|(_, token)| token)
     }
@@ -106,7 +145,13 @@ impl<'t> Parser<'t, '_> {
         Err(self.error(format!("`{sign}` is expected here")))
     }
 
-    fn word(&mut self, word: &str) -> bool {
+    /// The token after the next.
+    pub fn second(&self) -> Option<&'t Token> {
+        self.tokens.get(self.at + 1).map(|(_, token)| token)
+    }
+
+    /// Takes a word, if it is the next token.
+    pub fn word(&mut self, word: &str) -> bool {
         let is_it = matches!(self.peek(), Some(Token::Word(next)) if next == word);
         self.at += usize::from(is_it);
         is_it
@@ -118,7 +163,10 @@ impl<'t> Parser<'t, '_> {
         Error::new(at, why)
     }
 
-    fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+    pub fn deeper<T>(
+        &mut self,
+        parse: impl FnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let Some(depth) = self.depth.checked_sub(1) else {
             return Err(self.error(format!("it is nested deeper than {DEPTH_MAX}")));
         };
@@ -128,7 +176,8 @@ impl<'t> Parser<'t, '_> {
         parsed
     }
 
-    fn any(&mut self) -> Result<Test, Error> {
+    /// An `or` of whatever there is.
+    pub fn any(&mut self) -> Result<Test, Error> {
         let mut tests = vec![self.all()?];
         while self.word("or") {
             tests.push(self.all()?);
@@ -223,9 +272,17 @@ impl<'t> Parser<'t, '_> {
     fn factor(&mut self) -> Result<Term, Error> {
         self.deeper(|parser| {
             if parser.sign("-") {
-                let term = parser.factor()?;
-                let zero = Term::Literal(Value::Int(0));
-                return Ok(Term::Math(Math::Sub, Box::new(zero), Box::new(term)));
+                return Ok(match parser.factor()? {
+                    // The least integer has no opposite: `0 - x` tells.
+                    Term::Literal(Value::Int(value)) if value != i64::MIN => {
+                        Term::Literal(Value::Int(-value))
+                    }
+                    Term::Literal(Value::Float(value)) => Term::Literal(Value::Float(-value)),
+                    term => {
+                        let zero = Term::Literal(Value::Int(0));
+                        Term::Math(Math::Sub, Box::new(zero), Box::new(term))
+                    }
+                });
             }
             if parser.sign("+") {
                 return parser.factor();
@@ -252,7 +309,12 @@ impl<'t> Parser<'t, '_> {
                 "false" => Value::Bool(false),
                 _ if matches!(self.peek(), Some(Token::Sign("("))) => {
                     self.at = start;
-                    return function::parse(self).map(|call| Term::Call(Box::new(call)));
+                    let call = Term::Call(Box::new(function::parse(self)?));
+                    let keys = key::parse(self)?;
+                    return Ok(match keys.is_empty() {
+                        true => call,
+                        false => Term::Index(Box::new(call), keys),
+                    });
                 }
                 name if name.starts_with(|first: char| first.is_ascii_uppercase()) => {
                     self.at = start;
@@ -268,10 +330,7 @@ impl<'t> Parser<'t, '_> {
                 }
             },
             Some(Token::Sign("[")) => return self.list(),
-            Some(Token::Sign("{")) => {
-                self.at = start;
-                return Err(self.error("maps cannot be written in conditions here"));
-            }
+            Some(Token::Sign("{")) => return self.map(),
             _ => {
                 self.at = start;
                 return Err(self.error("a value is expected here"));
@@ -289,6 +348,24 @@ impl<'t> Parser<'t, '_> {
             terms.push(self.term()?);
         }
         Ok(Term::List(terms))
+    }
+}
+
+impl Parser<'_, '_> {
+    fn map(&mut self) -> Result<Term, Error> {
+        let mut entries = Vec::new();
+        while !self.sign("}") {
+            if !entries.is_empty() {
+                self.expect(",")?;
+            }
+            let bad = self.error("a key in quotes is expected here");
+            let Some(Token::Text(key)) = self.next() else {
+                return Err(bad);
+            };
+            self.expect(":")?;
+            entries.push((key.as_bytes().into(), self.term()?));
+        }
+        Ok(Term::Map(entries))
     }
 }
 

@@ -138,7 +138,7 @@ pub struct Around<'a> {
 
 impl Matcher {
     /// One that only looks attributes up.
-    #[cfg(test)]
+    #[must_use]
     pub fn of_keys(keys: Keys) -> Matcher {
         Matcher {
             keys,

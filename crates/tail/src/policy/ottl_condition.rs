@@ -53,9 +53,10 @@ impl Condition {
     pub fn bits(&self, span: &Span<'_>, slots: &Slots<'_, '_>, around: Around<'_>) -> u64 {
         let mut subject = Subject {
             span,
-            slots,
+            slots: Some(slots),
             around,
             event: None,
+            cache: b"",
         };
         let bits = self.any(&self.span, &subject);
         if bits != 0 || self.event.is_empty() || !span.has_events {

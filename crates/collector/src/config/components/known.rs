@@ -31,7 +31,7 @@ const RECEIVERS: &[&str] = &[
 
 #[rustfmt::skip]
 const PROCESSORS: &[&str] = &[
-    "resourcedetection", "resource_detection", "transform", "filter", "k8sattributes", "k8s_attributes", "cumulativetodelta", "deltatocumulative", "deltatorate",
+    "k8sattributes", "k8s_attributes", "cumulativetodelta", "deltatocumulative", "deltatorate",
     "elasticapm", "redaction", "logdedup", "log_dedup", "span", "routing", "groupbyattrs", "metricsgeneration", "metricstransform", "metrics_transform", "metricstarttime",
     "interval", "geoip", "remotetap", "schema", "sumologic", "datadog", "coralogix", "unroll", "isolationforest", "dnslookup", "lookup", "spanmetrics", "servicegraph",
     "experimental_metricsgeneration", "intervalprocessor", "queuebatch", "logstransform", "genainormalizer", "yang_grpc",

@@ -131,6 +131,8 @@ impl Check<'_> {
                 Ok(())
             }
             Kind::Sections(table) => self.sections(node, table, path),
+            Kind::TextsOrSections(_) if are_texts(node) => Ok(()),
+            Kind::TextsOrSections(table) => self.sections(node, table, path),
             Kind::Any => Ok(()),
         };
         self.told(node, path, result);
@@ -155,6 +157,11 @@ impl Check<'_> {
             self.notes.error(node.at, format!("{path}: {reason}"));
         }
     }
+}
+
+/// Whether all that a list holds are texts.
+fn are_texts(node: &Node) -> bool {
+    node.items().iter().all(|item| item.text().is_some()) && !node.items().is_empty()
 }
 
 /// `enabled: false`: what else the map says does not matter.
@@ -200,7 +207,9 @@ fn is_default(node: &Node, opt: &Opt) -> bool {
             let default = opt.default.split(',').filter(|text| !text.is_empty());
             texts.eq(default)
         }),
-        Kind::Sections(_) => matches!(&node.value, Value::List(items) if items.is_empty()),
+        Kind::Sections(_) | Kind::TextsOrSections(_) => {
+            matches!(&node.value, Value::List(items) if items.is_empty())
+        }
         Kind::Pairs | Kind::Section(_) => node.entries().is_empty() && node.items().is_empty(),
         Kind::Maybe(_) => is_off(node) || node.is_null(),
         Kind::Any => node.is_null(),

@@ -104,6 +104,14 @@ impl<'a> Section<'a> {
         texts.into_iter().map(|(_, text)| text).collect()
     }
 
+    /// Texts and the place of each. One text is one: commas are part of it.
+    pub(crate) fn whole_texts_at(&self, name: &str) -> Vec<(String, At)> {
+        match self.written(name) {
+            Some(node) if matches!(node.value, Value::Text(_)) => vec![(self.text(name), node.at)],
+            _ => self.texts_at(name),
+        }
+    }
+
     /// Texts and the place of each.
     pub(crate) fn texts_at(&self, name: &str) -> Vec<(String, At)> {
         let node = self.node(name);
@@ -150,7 +158,7 @@ impl<'a> Section<'a> {
     /// The sections of a list.
     pub(crate) fn sections(&self, name: &str) -> Vec<Section<'a>> {
         let table = match find(self.table, name).map(|opt| opt.kind) {
-            Some(Kind::Sections(table)) => table,
+            Some(Kind::Sections(table) | Kind::TextsOrSections(table)) => table,
             _ => &[],
         };
         let items = self.written(name).map_or(&[][..], Node::items);
@@ -159,6 +167,12 @@ impl<'a> Section<'a> {
             Section::new(Some(item), table, path, item.at, self.notes)
         };
         items.iter().enumerate().map(section).collect()
+    }
+
+    /// Whether the maps of a list have a key.
+    pub(crate) fn sections_know(&self, name: &str, key: &str) -> bool {
+        let table = find(self.table, name).map(|opt| opt.kind);
+        matches!(table, Some(Kind::Sections(table) | Kind::TextsOrSections(table)) if find(table, key).is_some())
     }
 
     /// Where a key stands.

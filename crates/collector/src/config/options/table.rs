@@ -68,6 +68,8 @@ pub(crate) enum Kind {
     Maybe(Table),
     /// A list of maps of options.
     Sections(Table),
+    /// A list of texts, or of maps of options.
+    TextsOrSections(Table),
     /// Anything; its parser looks.
     Any,
 }

@@ -54,7 +54,10 @@ fn defaults(table: Table, path: &str, notes: &Notes) {
         };
         let map = Value::Map(vec![(key, Node::new(At::default(), default))]);
         match opt.kind {
-            Kind::Section(table) | Kind::Maybe(table) | Kind::Sections(table) => {
+            Kind::Section(table)
+            | Kind::Maybe(table)
+            | Kind::Sections(table)
+            | Kind::TextsOrSections(table) => {
                 assert_eq!(opt.default, "", "{path}");
                 defaults(table, &path, notes);
             }

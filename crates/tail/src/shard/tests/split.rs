@@ -34,7 +34,7 @@ fn many_shards_keep_what_one_keeps() {
             .zip(&mut chunks)
             .map(|(shard, chunk)| shard.accept_chunk(chunk, now_ns).spans)
             .sum();
-        assert_eq!(spans, chunks.iter().map(Chunk::spans).sum());
+        assert_eq!(spans, chunks.iter().map(Chunk::spans).sum::<u64>());
         let held = one.held_bytes() + many.iter().map(Shard::held_bytes).sum::<u64>();
         assert_eq!(budget.used_bytes(), held);
         for (shards, out) in [

@@ -3,13 +3,17 @@
 pub mod action;
 pub mod attributes;
 pub mod batch;
+pub mod filter;
 mod gone;
 pub mod group_by_trace;
 pub mod matching;
 pub mod memory_limiter;
 pub mod probabilistic_sampler;
 pub mod resource;
+pub mod resource_detection;
+pub mod statements;
 pub mod tail_sampling;
+pub mod transform;
 
 use tail::settings::{GroupByTrace, TailSampling};
 
@@ -32,6 +36,12 @@ pub enum Processor {
     Resource(resource::Resource),
     /// `attributes`
     Attributes(Box<attributes::Attributes>),
+    /// `filter`
+    Filter(Box<filter::Filter>),
+    /// `transform`
+    Transform(transform::Transform),
+    /// `resourcedetection`
+    ResourceDetection(resource_detection::ResourceDetection),
 }
 
 pub(crate) const ENTRIES: &[Entry] = &[
@@ -42,5 +52,8 @@ pub(crate) const ENTRIES: &[Entry] = &[
     probabilistic_sampler::ENTRY,
     resource::ENTRY,
     attributes::ENTRY,
+    filter::ENTRY,
+    transform::ENTRY,
+    resource_detection::ENTRY,
     gone::QUEUED_RETRY,
 ];

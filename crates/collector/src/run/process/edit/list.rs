@@ -29,7 +29,9 @@ pub enum Val<'a> {
 
 #[derive(Clone, Copy, Debug)]
 struct Slot<'a> {
-    key: &'a [u8],
+    key: Val<'a>,
+    /// It has another name than it came with.
+    renamed: bool,
     value: Val<'a>,
     state: State,
 }
@@ -57,7 +59,8 @@ impl<'a> List<'a> {
                 Value::Bytes(message) if field.key == key => {
                     let (name, value) = attribute(message)?;
                     self.slots.push(Slot {
-                        key: name,
+                        key: Val::Whole(name),
+                        renamed: false,
                         value: Val::Whole(value),
                         state: State::Same,
                     });
@@ -73,7 +76,8 @@ impl<'a> List<'a> {
     /// The first attribute with this name, as the Collector looks it up.
     #[must_use]
     pub fn find(&self, name: &[u8]) -> Option<usize> {
-        let there = |slot: &Slot<'_>| !matches!(slot.state, State::Gone) && slot.key == name;
+        let there =
+            |slot: &Slot<'a>| !matches!(slot.state, State::Gone) && self.bytes(slot.key) == name;
         self.slots.iter().position(there)
     }
 
@@ -85,9 +89,9 @@ impl<'a> List<'a> {
 
     /// The name of an attribute that is still there.
     #[must_use]
-    pub fn name(&self, place: usize) -> Option<&'a [u8]> {
+    pub fn name(&self, place: usize) -> Option<&[u8]> {
         let slot = self.slots.get(place)?;
-        (!matches!(slot.state, State::Gone)).then_some(slot.key)
+        (!matches!(slot.state, State::Gone)).then(|| self.bytes(slot.key))
     }
 
     /// The value at a place that [`List::find`] told.
@@ -95,6 +99,12 @@ impl<'a> List<'a> {
     pub fn val(&self, place: usize) -> Val<'a> {
         let slot = self.slots.get(place);
         slot.map_or(Val::Whole(b""), |slot| slot.value)
+    }
+
+    /// The same as the bytes of an `AnyValue`.
+    #[must_use]
+    pub fn any_bytes(&self, place: usize) -> &[u8] {
+        self.bytes(self.val(place))
     }
 
     /// The same, read.
@@ -144,15 +154,33 @@ impl<'a> List<'a> {
     }
 
     /// Sets the first attribute with this name, or adds one.
-    pub fn put(&mut self, name: &'a [u8], value: Val<'a>) {
+    pub fn put(&mut self, name: &[u8], value: Val<'a>) {
         if let Some(place) = self.find(name) {
             return self.set(place, value);
         }
+        let key = self.make(|out| out.extend_from_slice(name));
         self.slots.push(Slot {
-            key: name,
+            key,
+            renamed: false,
             value,
             state: State::New,
         });
+        self.changed = true;
+    }
+
+    /// Another name for the attribute at a place.
+    pub fn rename(&mut self, place: usize, name: &[u8]) {
+        if self.name(place).is_none_or(|old| old == name) {
+            return;
+        }
+        let key = self.make(|out| out.extend_from_slice(name));
+        let Some(slot) = self.slots.get_mut(place) else {
+            return;
+        };
+        if let State::Same = slot.state {
+            slot.state = State::Changed;
+        }
+        (slot.key, slot.renamed) = (key, true);
         self.changed = true;
     }
 
@@ -209,9 +237,14 @@ impl<'a> List<'a> {
 
     /// A `KeyValue` with another value: its name, and what else it has, stay.
     fn write_changed(&self, slot: &Slot<'a>, message: &[u8], out: &mut Vec<u8>) {
+        if slot.renamed {
+            proto::bytes(out, 1, self.bytes(slot.key));
+        }
         for field in Fields::new(message).map_while(Result::ok) {
-            if field.key >> 3 != 2 {
-                out.extend_from_slice(field.whole);
+            match field.key >> 3 {
+                2 => {}
+                1 if slot.renamed => {}
+                _ => out.extend_from_slice(field.whole),
             }
         }
         proto::bytes(out, 2, self.bytes(slot.value));
@@ -221,7 +254,7 @@ impl<'a> List<'a> {
         let new = new.iter().filter(|slot| matches!(slot.state, State::New));
         for slot in new {
             proto::message(out, key >> 3, |out| {
-                proto::bytes(out, 1, slot.key);
+                proto::bytes(out, 1, self.bytes(slot.key));
                 proto::bytes(out, 2, self.bytes(slot.value));
             });
         }

@@ -1,15 +1,17 @@
 //! Requests changed as bytes: what is not changed is copied as it came, whether it is known or not.
 
 mod list;
-pub mod text;
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::mem;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use tail::scan::Malformed;
 use telemetry::proto;
+
+pub use tail::text;
 
 pub use crate::run::wire::{Field, Fields, Value, last_bytes};
 pub use list::{List, Val, encode, encoded_text};
@@ -71,14 +73,15 @@ pub struct Around<'a> {
 /// Gets a record, and writes what it becomes.
 pub type EditRecord<'e, 'a> =
     dyn FnMut(Kind, Around<'_>, &'a [u8], &mut Vec<u8>) -> Result<Outcome, Malformed> + 'e;
-type EditField<'e, 'a> = dyn FnMut(&'a [u8], &mut Vec<u8>) -> Result<Outcome, Malformed> + 'e;
+/// Gets a message, and writes what it becomes.
+pub type EditField<'e, 'a> = dyn FnMut(&'a [u8], &mut Vec<u8>) -> Result<Outcome, Malformed> + 'e;
 /// Gets a `Resource`, and writes what it becomes.
 pub type EditResource<'e> = dyn FnMut(&[u8], &mut Vec<u8>) -> Result<Outcome, Malformed> + 'e;
 
 /// Field 1: `Resource*` of a request, `Resource` and `InstrumentationScope`, points of a metric's data.
-const FIRST: u32 = 1 << 3 | 2;
+pub const FIRST: u32 = 1 << 3 | 2;
 /// Field 2: `Scope*` of a `Resource*`, records of a `Scope*`.
-const SECOND: u32 = 2 << 3 | 2;
+pub const SECOND: u32 = 2 << 3 | 2;
 /// `Metric.data` by kind.
 const DATA: [(u32, Kind); 5] = [
     (5 << 3 | 2, Kind::NumberPoint),
@@ -175,7 +178,10 @@ pub fn edit_resources(
 }
 
 /// Changes the messages under a key. With all of them gone the whole is gone.
-fn edit_fields<'a>(
+///
+/// # Errors
+/// The message is malformed; `out` is of no account then.
+pub fn edit_fields<'a>(
     message: &'a [u8],
     key: u32,
     out: &mut Vec<u8>,
@@ -225,7 +231,10 @@ fn put(
 
 /// A message that stands once under a key. Where it stands there several times, it is all of them behind each other, as
 /// protobuf says ("Last One Wins": embedded messages are merged).
-fn joined(message: &[u8], key: u32) -> Result<Option<Cow<'_, [u8]>>, Malformed> {
+///
+/// # Errors
+/// The message is malformed.
+pub fn joined(message: &[u8], key: u32) -> Result<Option<Cow<'_, [u8]>>, Malformed> {
     let mut all: Option<Cow<'_, [u8]>> = None;
     for field in Fields::new(message) {
         let field = field?;
@@ -239,6 +248,27 @@ fn joined(message: &[u8], key: u32) -> Result<Option<Cow<'_, [u8]>>, Malformed> 
         }
     }
     Ok(all)
+}
+
+/// Appends a message with another field of a number: `write` appends the new one, or nothing. It stands where the first of
+/// the old ones did, and else at the end; all that is something else stays. The message was checked before.
+pub fn replace_field(
+    message: &[u8],
+    number: u32,
+    out: &mut Vec<u8>,
+    write: impl FnOnce(&mut Vec<u8>),
+) {
+    let mut write = Some(write);
+    for field in Fields::new(message).map_while(Result::ok) {
+        if field.key >> 3 != number {
+            out.extend_from_slice(field.whole);
+        } else if let Some(write) = write.take() {
+            write(out);
+        }
+    }
+    if let Some(write) = write {
+        write(out);
+    }
 }
 
 /// A request that was changed.
@@ -276,7 +306,7 @@ pub fn room_for(request: &[u8]) -> Vec<u8> {
 pub fn hand_on(
     next: &Arc<dyn Consumer>,
     mut batch: Batch,
-    edited: Result<Edited, Malformed>,
+    edited: Result<Edited, impl Display>,
 ) -> Result<(), Box<Refused>> {
     let Edited { bytes, dropped } = match edited {
         Ok(edited) => edited,

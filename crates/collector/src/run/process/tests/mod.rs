@@ -1,16 +1,31 @@
 //! Processors that change records, and what they make of requests of all signals.
 
 mod actions;
+mod filter;
 mod handing;
 mod matching;
 mod oracle;
 mod random;
+mod statements;
+mod transform;
+
+use std::sync::{Arc, Mutex};
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as V;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue};
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
+
+use crate::run::Log;
+
+/// A log, and the lines that it was told.
+pub fn log_of() -> (Log, Arc<Mutex<Vec<String>>>) {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&lines);
+    let log = Log::new(move |_, line| told.lock().unwrap().push(line.to_owned()));
+    (log, lines)
+}
 
 /// An attribute.
 pub fn kv(key: &str, value: V) -> KeyValue {

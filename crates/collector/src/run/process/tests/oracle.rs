@@ -25,9 +25,9 @@ use crate::run::process::attributes::Editor;
 use crate::run::process::edit::Fields;
 use crate::run::process::resource::Editor as ResourceEditor;
 
-const KEYS: [&str; 5] = ["a", "b", "c", "long.key", "é"];
+pub const KEYS: [&str; 5] = ["a", "b", "c", "long.key", "é"];
 
-fn attributes_of(random: &mut Random) -> Vec<KeyValue> {
+pub fn attributes_of(random: &mut Random) -> Vec<KeyValue> {
     let value = |random: &mut Random| match random.below(6) {
         0 => V::IntValue(random.below(1 << 40) as i64 - (1 << 39)),
         1 => V::DoubleValue(random.below(100) as f64 / 8.0),
@@ -136,7 +136,7 @@ fn model(actions: &[Action], list: &mut Vec<KeyValue>) {
 }
 
 /// Appends fields that nobody knows to every message on the way to records, and to these.
-fn with_unknown(message: &[u8], depth: u32) -> Vec<u8> {
+pub fn with_unknown(message: &[u8], depth: u32) -> Vec<u8> {
     let mut out = b"\xfa\x3e\x03new".to_vec();
     for field in Fields::new(message).map(Result::unwrap) {
         match (field.key >> 3, field.value) {
@@ -152,7 +152,7 @@ fn with_unknown(message: &[u8], depth: u32) -> Vec<u8> {
     out
 }
 
-fn traces(random: &mut Random) -> ExportTraceServiceRequest {
+pub fn traces(random: &mut Random) -> ExportTraceServiceRequest {
     let span = |random: &mut Random| Span {
         trace_id: vec![1; 16],
         name: (*random.pick(&KEYS)).to_owned(),
@@ -232,7 +232,7 @@ fn spans(request: &ExportTraceServiceRequest) -> impl Iterator<Item = &Span> {
 }
 
 /// The bytes of each span.
-fn spans_of(request: &[u8]) -> Vec<&[u8]> {
+pub fn spans_of(request: &[u8]) -> Vec<&[u8]> {
     let inner = |message, number| {
         let fields = Fields::new(message).map(Result::unwrap);
         fields.filter_map(move |field| match field.value {

@@ -5,7 +5,7 @@ use tail::settings::{ErrorMode, Policy, PolicyKind, StatusCodes};
 use super::condition::{self, Context};
 use crate::config::options::Section;
 use crate::config::pattern;
-use crate::config::source::{Value, shortened};
+use crate::config::source::shortened;
 
 /// Blocks of options: the types that have some.
 const BLOCKS: [&str; 15] = [
@@ -260,7 +260,7 @@ fn span_count(options: &Section<'_>) -> PolicyKind {
 
 fn ottl_condition(options: &Section<'_>) -> PolicyKind {
     let conditions = |name: &str, context: Context| {
-        let texts = conditions(options, name);
+        let texts = options.whole_texts_at(name);
         for (text, at) in &texts {
             if let Err(reason) = condition::check(text, context) {
                 let path = &options.path;
@@ -287,16 +287,6 @@ fn ottl_condition(options: &Section<'_>) -> PolicyKind {
                 ("silent", ErrorMode::Silent),
             ],
         ),
-    }
-}
-
-/// The conditions under a key. One text is one condition: commas are part of it.
-fn conditions(options: &Section<'_>, name: &str) -> Vec<(String, crate::config::At)> {
-    match options.written(name) {
-        Some(node) if matches!(node.value, Value::Text(_)) => {
-            vec![(options.text(name), node.at)]
-        }
-        _ => options.texts_at(name),
     }
 }
 

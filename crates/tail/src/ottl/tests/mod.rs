@@ -1,5 +1,8 @@
 //! Conditions and what they say of one span.
 
+mod functions;
+mod statements;
+
 use super::*;
 use crate::policy::{Around, Matcher, Slots};
 use crate::scan::{event, span};
@@ -41,6 +44,8 @@ fn subject() -> (Span, Resource, InstrumentationScope) {
         attributes: vec![
             key_value("http.status", Value::IntValue(503)),
             key_value("tier", text("gold")),
+            key_value("pointer", text("tier")),
+            key_value("letter", text("k")),
             key_value("ratio", Value::DoubleValue(0.5)),
             key_value("cached", Value::BoolValue(true)),
             key_value("list", Value::ArrayValue(list)),
@@ -87,7 +92,8 @@ fn says(condition: &str, context: Context) -> Result<Result<bool, Failure>, Erro
     let span = span(&message, &mut slots).unwrap();
     let subject = Subject {
         span: &span,
-        slots: &slots,
+        slots: Some(&slots),
+        cache: b"",
         around: Around {
             resource: &resource,
             scope: &scope,
@@ -145,7 +151,7 @@ fn what_is_true_of_the_span() {
         "IsBool(attributes[\"cached\"]) and IsMap(attributes[\"map\"]) and IsList(attributes[\"list\"])",
         "IsMap(attributes) and not IsString(attributes[\"none\"])",
         "IsRootSpan()",
-        "Len(attributes) == 7 and Len(name) == 9 and Len(attributes[\"list\"]) == 2",
+        "Len(attributes) == 9 and Len(name) == 9 and Len(attributes[\"list\"]) == 2",
         "Concat([attributes[\"tier\"], attributes[\"http.status\"], attributes[\"none\"]], \"-\") == \"gold-503-<nil>\"",
         "HasPrefix(name, \"GET\") and HasSuffix(name, \"cart\") and not HasPrefix(name, \"cart\")",
         "ToLowerCase(name) == \"get /cart\" and ToUpperCase(attributes[\"tier\"]) == \"GOLD\"",
@@ -240,15 +246,25 @@ fn what_is_refused_is_named() {
         ("Foo(name) == 1", 0, "the function Foo is not supported"),
         ("set(name, 1)", 0, "the function set is not supported"),
         (
-            "true and ParseJSON(name) == 1",
+            "true and ParseXML(name) == 1",
             9,
-            "the function ParseJSON is not supported",
+            "the function ParseXML is not supported",
         ),
         ("IsMatch(name)", 0, "takes 2 arguments"),
         ("IsMatch(name, \"(\")", 0, "regular expression"),
         ("IsMatch(name, name)", 0, "must be a text"),
         ("kind == SPAN_KIND_OTHER", 8, "no enum SPAN_KIND_OTHER"),
-        ("name == {\"a\": 1}", 8, "maps"),
+        ("name == {1: 1}", 9, "a key in quotes"),
+        ("status == 1", 0, "name a part of it"),
+        ("attributes[0] == 1", 0, "no such key"),
+        ("attributes[nil] == 1", 14, "a text or a number"),
+        ("Split(name, \" \", x = 1)[0] == 1", 17, "no argument x"),
+        (
+            "Split(name, delimiter = \" \", target = name) == 1",
+            29,
+            "is there twice",
+        ),
+        ("UUID() == 1", 0, "UUID is not supported yet"),
         ("(name == \"a\"", 12, "`)` is expected"),
         ("name == \"a\" name", 12, "`name` is not expected"),
         ("name == \"a\" && true", 12, "'&'"),

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
+use crate::scan::{Any, Attributes};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use tail::scan::{Any, Attributes};
 
 /// A value as a text: what is no text as JSON writes it, bytes in base64.
 #[must_use]
@@ -185,25 +185,28 @@ mod tests {
 
     #[test]
     fn lists_and_maps_are_json() {
-        use crate::config::components::processors::action::AttributeValue as V;
-        let shown = |value: &V| {
-            let mut bytes = Vec::new();
-            super::super::encode(value, &mut bytes);
-            text(Any::read(&bytes))
+        use opentelemetry_proto::tonic::common::v1::any_value::Value as V;
+        use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValueList};
+        use prost::Message;
+        let any = |value| AnyValue { value: Some(value) };
+        let shown = |value: V| text(Any::read(&any(value).encode_to_vec()));
+        let list = |values: Vec<V>| {
+            let values = values.into_iter().map(any).collect();
+            V::ArrayValue(ArrayValue { values })
         };
-        let list = V::List(vec![
-            V::Int(1),
-            V::Text("<a>\u{1}\"é".into()),
-            V::List(vec![]),
-        ]);
-        assert_eq!(shown(&list), r#"[1,"\u003ca\u003e\u0001\"é",[]]"#);
-        let map = V::Map(vec![
-            ("b".into(), V::Bool(false)),
-            ("a".into(), V::Double(1e21)),
-            ("b".into(), V::Int(2)),
-        ]);
-        assert_eq!(shown(&map), r#"{"a":1e+21,"b":2}"#);
-        assert_eq!(shown(&V::List(vec![V::Double(f64::NAN)])), "");
+        let odd = V::StringValue("<a>\u{1}\"é".into());
+        assert_eq!(
+            shown(list(vec![V::IntValue(1), odd, list(vec![])])),
+            r#"[1,"\u003ca\u003e\u0001\"é",[]]"#
+        );
+        let values = vec![
+            crate::tests::key_value("b", V::BoolValue(false)),
+            crate::tests::key_value("a", V::DoubleValue(1e21)),
+            crate::tests::key_value("b", V::IntValue(2)),
+        ];
+        let map = V::KvlistValue(KeyValueList { values });
+        assert_eq!(shown(map), r#"{"a":1e+21,"b":2}"#);
+        assert_eq!(shown(list(vec![V::DoubleValue(f64::NAN)])), "");
     }
 
     #[test]

@@ -1,0 +1,178 @@
+//! Statements and conditions in OTTL, as `transform` and `filter` have them: lists of texts, or groups with a context.
+
+use tail::ottl::{Condition, Context, Error, Statement};
+use tail::policy::Keys;
+use tail::settings::ErrorMode;
+
+use crate::config::diagnostic::At;
+use crate::config::options::{Kind, Opt, Section, opt};
+
+/// Statements or conditions of one context, in their order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// What they are about.
+    pub context: Context,
+    /// What becomes of errors.
+    pub error_mode: ErrorMode,
+    /// One of these must be true for the statements to be run; none: they always are. For `filter`: what drops.
+    pub conditions: Vec<String>,
+    /// Statements; `filter` has none.
+    pub statements: Vec<String>,
+}
+
+pub(crate) const ERROR_MODES: &[&str] = &["ignore", "silent", "propagate"];
+const CONTEXTS: &[&str] = &["resource", "scope", "span", "spanevent"];
+
+/// A group's options.
+#[rustfmt::skip]
+pub(crate) const GROUP: &[Opt] = &[
+    opt("context", Kind::WordAnyCase(CONTEXTS), "", "what the paths are of; found out where each says so itself"),
+    opt("error_mode", Kind::Word(ERROR_MODES), "", "as above, for these alone"),
+    opt("conditions", Kind::Texts, "", "OTTL: any that is true is enough"),
+];
+#[rustfmt::skip]
+pub(crate) const STATEMENTS: &[Opt] = &[
+    opt("statements", Kind::Texts, "", "OTTL, in this order"),
+    opt("shared_cache", Kind::Flag, "false", "one `cache` for all groups").refused("each group has a cache of its own"),
+];
+
+/// How an `error_mode` is read.
+pub(crate) fn error_mode(section: &Section<'_>, default: ErrorMode) -> ErrorMode {
+    match section.text("error_mode").as_str() {
+        "propagate" => ErrorMode::Propagate,
+        "ignore" => ErrorMode::Ignore,
+        "silent" => ErrorMode::Silent,
+        _ => default,
+    }
+}
+
+/// The groups under a key: one of all texts, or one a map. What is wrong is noted.
+pub(crate) fn groups(section: &Section<'_>, name: &str, default: ErrorMode) -> Vec<Group> {
+    let items = section.written(name).map_or(&[][..], |node| node.items());
+    if items.iter().any(|item| item.text().is_some()) {
+        let texts = section.texts_at(name);
+        let is_condition = !section.sections_know(name, "statements");
+        let group = Written {
+            path: format!("{}::{name}", section.path),
+            context: None,
+            error_mode: default,
+            conditions: if is_condition {
+                texts.clone()
+            } else {
+                Vec::new()
+            },
+            statements: if is_condition { Vec::new() } else { texts },
+        };
+        return group.read(section).into_iter().collect();
+    }
+    let sections = section.sections(name);
+    sections
+        .iter()
+        .filter_map(|group| written(group, default).read(group))
+        .collect()
+}
+
+/// Conditions under a key, of one context.
+pub(crate) fn conditions(
+    section: &Section<'_>,
+    name: &str,
+    context: Context,
+    error_mode: ErrorMode,
+) -> Option<Group> {
+    let group = Written {
+        path: format!("{}::{name}", section.path),
+        context: Some(context),
+        error_mode,
+        conditions: section.whole_texts_at(name),
+        statements: Vec::new(),
+    };
+    match group.conditions.is_empty() {
+        true => None,
+        false => group.read(section),
+    }
+}
+
+/// A group as it is written.
+struct Written {
+    path: String,
+    context: Option<Context>,
+    error_mode: ErrorMode,
+    conditions: Vec<(String, At)>,
+    statements: Vec<(String, At)>,
+}
+
+fn written(group: &Section<'_>, default: ErrorMode) -> Written {
+    let word = group.text("context").to_ascii_lowercase();
+    let context = Context::ALL
+        .into_iter()
+        .find(|context| context.to_string() == word);
+    let statements = match group.knows("statements") {
+        true => group.whole_texts_at("statements"),
+        false => Vec::new(),
+    };
+    let own = match group.knows("statements") {
+        true => "statements",
+        false => "conditions",
+    };
+    if group.written(own).is_none() {
+        group.warn(own, "is empty: nothing is done");
+    }
+    Written {
+        path: group.path.clone(),
+        context,
+        error_mode: error_mode(group, default),
+        conditions: group.whole_texts_at("conditions"),
+        statements,
+    }
+}
+
+impl Written {
+    /// Finds the context, and checks everything.
+    fn read(self, section: &Section<'_>) -> Option<Group> {
+        let context = match self.context {
+            Some(context) => context,
+            // The first that knows all of the paths; what the widest one does not know, none does.
+            None => Context::ALL
+                .into_iter()
+                .find(|context| self.fits(*context))
+                .unwrap_or(Context::SpanEvent),
+        };
+        let mut right = true;
+        for (text, at, outcome) in self.outcomes(context) {
+            if let Err(error) = outcome {
+                let shown = crate::config::source::shortened(text);
+                section
+                    .notes
+                    .error(at, format!("{}: '{shown}' {error}", self.path));
+                right = false;
+            }
+        }
+        let texts = |list: Vec<(String, At)>| list.into_iter().map(|(text, _)| text).collect();
+        right.then(|| Group {
+            context,
+            error_mode: self.error_mode,
+            conditions: texts(self.conditions),
+            statements: texts(self.statements),
+        })
+    }
+
+    fn fits(&self, context: Context) -> bool {
+        self.outcomes(context).all(|(.., outcome)| outcome.is_ok())
+    }
+
+    fn outcomes(&self, context: Context) -> impl Iterator<Item = (&str, At, Result<(), Error>)> {
+        let prefixed = self.context.is_none();
+        let conditions = self.conditions.iter().map(move |(text, at)| {
+            let parsed = match prefixed {
+                true => Condition::prefixed(text, context),
+                false => Condition::parse(text, context, &mut Keys::default()),
+            };
+            (text.as_str(), *at, parsed.map(drop))
+        });
+        let statements = self.statements.iter().map(move |(text, at)| {
+            let parsed = Statement::parse(text, context, prefixed);
+            (text.as_str(), *at, parsed.map(drop))
+        });
+        conditions.chain(statements)
+    }
+}

@@ -1,0 +1,354 @@
+//! `filter`: spans and events are dropped by conditions in OTTL, or by what spans have. What is left empty goes too; all
+//! else stays as it came.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tail::ottl::{Condition, Context, Subject};
+use tail::policy::{Around, Keys, Matcher, Slots};
+use tail::scan::{Malformed, Span, event, span};
+use tail::settings::ErrorMode;
+
+use super::edit::{
+    Edited, FIRST, Fields, Kind, List, Outcome, SECOND, edit_fields, hand_on, joined, room_for,
+};
+use super::failures::{Failures, Fault};
+use super::matching;
+use crate::config::components::processors::filter::Filter as Settings;
+use crate::run::Log;
+use crate::run::consume::{Consumer, Refusal, Refused};
+use crate::run::data::Batch;
+
+/// `Span.events`
+const EVENTS: u32 = 11 << 3 | 2;
+/// As in `transform`: what stands around records is read once for each; so much of it costs nothing in the account,
+const AROUND_BYTES_FREE: usize = 16 << 10;
+/// and so many bytes a request of what is larger: more is refused.
+const AROUND_BYTES_MAX: usize = 512 << 20;
+
+/// See the module.
+pub struct Filter {
+    rules: Rules,
+    next: Arc<dyn Consumer>,
+    filtered: AtomicU64,
+}
+
+/// What it does, without a place in a pipeline.
+#[derive(Debug)]
+pub struct Rules {
+    /// By context.
+    conditions: [Vec<Rule>; 4],
+    matcher: Matcher,
+    include: Option<matching::Matcher>,
+    exclude: Option<matching::Matcher>,
+    failures: Failures,
+}
+
+#[derive(Debug)]
+struct Rule {
+    text: String,
+    condition: Condition,
+    error_mode: ErrorMode,
+}
+
+/// One before `next`.
+///
+/// # Errors
+/// Which condition or expression cannot be read, and why.
+pub fn start(
+    id: &str,
+    settings: &Settings,
+    next: Arc<dyn Consumer>,
+    log: &Log,
+) -> Result<Arc<Filter>, String> {
+    let rules = Rules::new(settings, Failures::new(id, log))?;
+    let filtered = AtomicU64::new(0);
+    Ok(Arc::new(Filter {
+        rules,
+        next,
+        filtered,
+    }))
+}
+
+impl Rules {
+    /// Compiles the settings.
+    ///
+    /// # Errors
+    /// Which condition or expression cannot be read, and why.
+    pub fn new(settings: &Settings, failures: Failures) -> Result<Rules, String> {
+        let mut conditions: [Vec<Rule>; 4] = Default::default();
+        let mut keys = Keys::default();
+        for group in &settings.conditions {
+            for text in &group.conditions {
+                let condition = Condition::parse(text, group.context, &mut keys);
+                conditions[group.context as usize].push(Rule {
+                    text: text.clone(),
+                    condition: condition.map_err(|error| format!("'{text}': {error}"))?,
+                    error_mode: group.error_mode,
+                });
+            }
+        }
+        let oldest = settings.conditions.is_empty();
+        let matcher = |matching: &Option<_>| {
+            let matching = matching.as_ref().filter(|_| oldest);
+            matching.map(matching::Matcher::new).transpose()
+        };
+        Ok(Rules {
+            conditions,
+            matcher: Matcher::of_keys(keys),
+            include: matcher(&settings.include)?,
+            exclude: matcher(&settings.exclude)?,
+            failures,
+        })
+    }
+
+    /// What a request of traces becomes.
+    ///
+    /// # Errors
+    /// It is malformed, or a condition failed whose failures are to be propagated.
+    pub fn filter(&self, request: &[u8]) -> Result<Edited, Fault> {
+        let does_nothing = self.conditions.iter().all(Vec::is_empty);
+        if does_nothing && self.include.is_none() && self.exclude.is_none() {
+            return Ok(Edited::default());
+        }
+        let mut out = room_for(request);
+        let mut walk = Walk {
+            rules: self,
+            slots: Slots::new(&self.matcher),
+            list: List::default(),
+            dropped: 0,
+            around_bytes: 0,
+            fault: None,
+        };
+        let outcome = edit_fields(request, FIRST, &mut out, &mut |message, out| {
+            walk.resource(message, out)
+        });
+        match walk.fault {
+            Some(fault) => Err(fault),
+            None => Ok(Edited::new(outcome?, out, walk.dropped)),
+        }
+    }
+
+    fn has(&self, context: Context) -> bool {
+        !self.conditions[context as usize].is_empty()
+    }
+
+    fn looks_within(&self, context: Context) -> bool {
+        let within = Context::ALL.into_iter().filter(|other| *other > context);
+        within.into_iter().any(|other| self.has(other))
+            || self.include.is_some()
+            || self.exclude.is_some()
+    }
+}
+
+struct Walk<'r, 'a> {
+    rules: &'r Rules,
+    slots: Slots<'a, 'r>,
+    list: List<'a>,
+    dropped: u64,
+    around_bytes: usize,
+    /// Why the walk ended, where no message is malformed.
+    fault: Option<Fault>,
+}
+
+impl<'a> Walk<'_, 'a> {
+    fn resource(&mut self, message: &'a [u8], out: &mut Vec<u8>) -> Result<Outcome, Malformed> {
+        let resource = joined(message, FIRST)?.unwrap_or_default();
+        let around = Around {
+            resource: &resource,
+            scope: b"",
+        };
+        if self.rules.has(Context::Resource) && self.is_true_around(Context::Resource, around)? {
+            for scope in inner(message) {
+                self.dropped += inner(scope).count() as u64;
+            }
+            return Ok(Outcome::Gone);
+        }
+        if !self.rules.looks_within(Context::Resource) {
+            return Ok(emptied(Outcome::Same, message));
+        }
+        let outcome = edit_fields(message, SECOND, out, &mut |scope, out| {
+            self.scope(&resource, scope, out)
+        })?;
+        Ok(emptied(outcome, message))
+    }
+
+    fn scope(
+        &mut self,
+        resource: &[u8],
+        message: &'a [u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Outcome, Malformed> {
+        let scope = joined(message, FIRST)?.unwrap_or_default();
+        let around = Around {
+            resource,
+            scope: &scope,
+        };
+        if self.rules.has(Context::Scope) && self.is_true_around(Context::Scope, around)? {
+            self.dropped += inner(message).count() as u64;
+            return Ok(Outcome::Gone);
+        }
+        if !self.rules.looks_within(Context::Scope) {
+            return Ok(emptied(Outcome::Same, message));
+        }
+        let outcome = edit_fields(message, SECOND, out, &mut |span, out| {
+            self.span(around, span, out)
+        })?;
+        Ok(emptied(outcome, message))
+    }
+
+    fn span(
+        &mut self,
+        around: Around<'_>,
+        message: &'a [u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Outcome, Malformed> {
+        self.count_around(around.resource.len() + around.scope.len())?;
+        self.slots.clear();
+        let span = span(message, &mut self.slots)?;
+        let is_dropped = match self.rules.has(Context::Span) {
+            true => {
+                let subject = subject(&span, &self.slots, around);
+                let outcome = self.rules.is_true(Context::Span, &subject);
+                self.settled(outcome)?
+            }
+            false => !self.is_matched(around, message)?,
+        };
+        if is_dropped {
+            self.dropped += 1;
+            return Ok(Outcome::Gone);
+        }
+        if !self.rules.has(Context::SpanEvent) || !span.has_events {
+            return Ok(Outcome::Same);
+        }
+        let mut index = 0;
+        let bytes = around.resource.len() + around.scope.len() + message.len();
+        let outcome = edit_fields(message, EVENTS, out, &mut |bytes_of_event, _| {
+            self.count_around(bytes)?;
+            let mut subject = subject(&span, &self.slots, around);
+            subject.event = Some((event(bytes_of_event), index));
+            let outcome = self.rules.is_true(Context::SpanEvent, &subject);
+            index += 1;
+            Ok(match self.settled(outcome)? {
+                true => Outcome::Gone,
+                false => Outcome::Same,
+            })
+        })?;
+        // A span stays without its events.
+        Ok(match outcome {
+            Outcome::Gone => Outcome::Changed,
+            outcome => outcome,
+        })
+    }
+
+    /// Whether a span is included, and not excluded.
+    fn is_matched(&mut self, around: Around<'_>, message: &'a [u8]) -> Result<bool, Malformed> {
+        if self.rules.include.is_none() && self.rules.exclude.is_none() {
+            return Ok(true);
+        }
+        self.list.read(message, Kind::Span.attributes_key())?;
+        let around = super::edit::Around {
+            resource: around.resource,
+            scope: around.scope,
+        };
+        let is_in = |matcher: &Option<matching::Matcher>, unless: bool| match matcher {
+            Some(matcher) => matcher.matches(Kind::Span, around, message, &self.list),
+            None => Ok(unless),
+        };
+        Ok(is_in(&self.rules.include, true)? && !is_in(&self.rules.exclude, false)?)
+    }
+
+    fn is_true_around(&mut self, context: Context, around: Around<'_>) -> Result<bool, Malformed> {
+        if context == Context::Scope {
+            self.count_around(around.resource.len())?;
+        }
+        let no_span = Span::default();
+        let no_slots = Slots::new(&self.rules.matcher);
+        let subject = subject(&no_span, &no_slots, around);
+        let outcome = self.rules.is_true(context, &subject);
+        self.settled(outcome)
+    }
+
+    fn count_around(&mut self, bytes: usize) -> Result<(), Malformed> {
+        if bytes > AROUND_BYTES_FREE {
+            self.around_bytes += bytes;
+        }
+        match self.around_bytes > AROUND_BYTES_MAX {
+            true => Err(Malformed::TooLarge),
+            false => Ok(()),
+        }
+    }
+
+    fn settled(&mut self, outcome: Result<bool, Fault>) -> Result<bool, Malformed> {
+        outcome.map_err(|fault| {
+            self.fault = Some(fault);
+            // Ends the walk; the fault says why.
+            Malformed::TooLarge
+        })
+    }
+}
+
+impl Rules {
+    /// Whether any condition is true; one that fails is false.
+    fn is_true(&self, context: Context, subject: &Subject<'_, '_, '_>) -> Result<bool, Fault> {
+        for rule in &self.conditions[context as usize] {
+            match rule.condition.is_true(subject) {
+                Ok(true) => return Ok(true),
+                Ok(false) => {}
+                Err(failure) => self.failures.take(failure, &rule.text, rule.error_mode)?,
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn subject<'a, 's, 'k>(
+    span: &'s Span<'a>,
+    slots: &'s Slots<'a, 'k>,
+    around: Around<'a>,
+) -> Subject<'a, 's, 'k> {
+    Subject {
+        span,
+        slots: Some(slots),
+        around,
+        event: None,
+        cache: b"",
+    }
+}
+
+/// The messages under key 2 of one that is well formed; it ends where it is not.
+fn inner(message: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let fields = Fields::new(message).map_while(Result::ok);
+    fields.filter_map(|field| field.message(SECOND >> 3))
+}
+
+/// What was empty when it came goes as well.
+fn emptied(outcome: Outcome, message: &[u8]) -> Outcome {
+    match outcome == Outcome::Same && inner(message).next().is_none() {
+        true => Outcome::Gone,
+        false => outcome,
+    }
+}
+
+impl Filter {
+    /// Spans that it dropped, for `otelcol_processor_filter_spans.filtered`.
+    #[must_use]
+    pub fn filtered(&self) -> u64 {
+        self.filtered.load(Ordering::Relaxed)
+    }
+}
+
+impl Consumer for Filter {
+    fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
+        let filtered = self.rules.filter(&batch.bytes);
+        let dropped = filtered.as_ref().map_or(0, |edited| edited.dropped);
+        hand_on(&self.next, batch, filtered)?;
+        // Only once: a batch that is given back comes again.
+        self.filtered.fetch_add(dropped, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn room(&self) -> Result<(), Refusal> {
+        self.next.room()
+    }
+}

@@ -1,0 +1,125 @@
+//! `transform`: statements in OTTL, carried out on the bytes of traces.
+//!
+//! A group of statements is one walk over a request. A statement that changes something writes the message that it changes
+//! anew, which the next one reads; what no statement changes is copied as it came.
+
+mod apply;
+mod list;
+mod map;
+mod scalar;
+mod walk;
+
+use std::sync::Arc;
+
+use tail::ottl::{Condition, Context, Statement};
+use tail::policy::Keys;
+use tail::settings::ErrorMode;
+
+use super::edit::{Edited, Outcome, hand_on, room_for};
+use super::failures::{Failures, Fault};
+use crate::config::components::processors::statements::Group as GroupSettings;
+use crate::config::components::processors::transform::Transform as Settings;
+use crate::run::Log;
+use crate::run::consume::{Consumer, Refusal, Refused};
+use crate::run::data::Batch;
+
+/// See the module.
+pub struct Transform {
+    editor: Editor,
+    next: Arc<dyn Consumer>,
+}
+
+/// What it does, without a place in a pipeline.
+#[derive(Debug)]
+pub struct Editor {
+    groups: Vec<Group>,
+    failures: Failures,
+}
+
+/// Statements of one context.
+#[derive(Debug)]
+struct Group {
+    context: Context,
+    error_mode: ErrorMode,
+    /// With their texts, as all that follows.
+    conditions: Vec<(String, Condition)>,
+    statements: Vec<(String, Statement)>,
+}
+
+/// One before `next`.
+///
+/// # Errors
+/// Which statement cannot be read, and why.
+pub fn start(
+    id: &str,
+    settings: &Settings,
+    next: Arc<dyn Consumer>,
+    log: &Log,
+) -> Result<Arc<Transform>, String> {
+    let editor = Editor::new(settings, Failures::new(id, log))?;
+    Ok(Arc::new(Transform { editor, next }))
+}
+
+impl Editor {
+    /// Compiles the settings.
+    ///
+    /// # Errors
+    /// Which statement cannot be read, and why.
+    pub fn new(settings: &Settings, failures: Failures) -> Result<Editor, String> {
+        let groups = settings.traces.iter().map(group);
+        Ok(Editor {
+            groups: groups.collect::<Result<_, String>>()?,
+            failures,
+        })
+    }
+
+    /// What a request of traces becomes.
+    ///
+    /// # Errors
+    /// It is malformed, or a statement failed whose failures are to be propagated.
+    pub fn edit(&self, request: &[u8]) -> Result<Edited, Fault> {
+        let mut current: Option<Vec<u8>> = None;
+        for group in &self.groups {
+            let before = current.as_deref().unwrap_or(request);
+            let mut out = room_for(before);
+            if walk::walk(group, &self.failures, before, &mut out)? != Outcome::Same {
+                current = Some(out);
+            }
+        }
+        Ok(Edited {
+            bytes: current,
+            dropped: 0,
+        })
+    }
+}
+
+fn group(settings: &GroupSettings) -> Result<Group, String> {
+    let context = settings.context;
+    let fault = |text: &str, error| format!("'{text}': {error}");
+    let conditions = settings.conditions.iter().map(|text| {
+        // Attributes are looked up where they are needed: statements change them.
+        let parsed = Condition::parse(text, context, &mut Keys::default());
+        Ok((text.clone(), parsed.map_err(|error| fault(text, error))?))
+    });
+    let statements = settings.statements.iter().map(|text| {
+        let parsed = Statement::parse(text, context, false);
+        Ok((text.clone(), parsed.map_err(|error| fault(text, error))?))
+    });
+    Ok(Group {
+        context,
+        error_mode: settings.error_mode,
+        conditions: conditions.collect::<Result<_, String>>()?,
+        statements: statements.collect::<Result<_, String>>()?,
+    })
+}
+
+impl Consumer for Transform {
+    fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
+        let edited = self.editor.edit(&batch.bytes);
+        hand_on(&self.next, batch, edited)
+    }
+
+    fn room(&self) -> Result<(), Refusal> {
+        self.next.room()
+    }
+}

@@ -1,0 +1,295 @@
+//! The walk over a request for one group of statements.
+
+use std::borrow::Cow;
+use std::mem;
+
+use tail::ottl::{Context, Failure, Message, Subject};
+use tail::policy::Around;
+use tail::scan::{Malformed, Span, event, span};
+use telemetry::proto;
+
+use super::super::edit::{FIRST, Fields, Outcome, SECOND, edit_fields, joined, replace_field};
+use super::super::failures::{Failures, Fault};
+use super::{Group, apply};
+
+/// `Span.events`
+const EVENTS: u32 = 11 << 3 | 2;
+
+/// What stands around a record is read, and perhaps written, once for each record: a sender could make that the product of
+/// both. So much of it costs nothing in the account;
+const AROUND_BYTES_FREE: usize = 16 << 10;
+/// and of what is larger, so many bytes a request are read, with its records: more is refused.
+const AROUND_BYTES_MAX: usize = 512 << 20;
+/// Bytes of a message that was changed.
+const MESSAGE_BYTES_MAX: usize = 64 << 20;
+
+/// What a request becomes.
+///
+/// # Errors
+/// It is malformed, or a failure is to be propagated.
+pub fn walk(
+    group: &Group,
+    failures: &Failures,
+    request: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<Outcome, Fault> {
+    let mut walk = Walk {
+        group,
+        failures,
+        resource: Held::default(),
+        scope: Held::default(),
+        span: Held::default(),
+        event: Held::default(),
+        event_index: 0,
+        cache: Held::default(),
+        scratch: Vec::new(),
+        around_bytes: 0,
+        fault: None,
+    };
+    let outcome = edit_fields(request, FIRST, out, &mut |message, out| {
+        walk.resource(message, out)
+    });
+    match walk.fault {
+        Some(fault) => Err(fault),
+        None => Ok(outcome?),
+    }
+}
+
+struct Walk<'g, 'a> {
+    group: &'g Group,
+    failures: &'g Failures,
+    resource: Held<'a>,
+    scope: Held<'a>,
+    span: Held<'a>,
+    event: Held<'a>,
+    event_index: usize,
+    cache: Held<'a>,
+    scratch: Vec<u8>,
+    around_bytes: usize,
+    /// Why the walk ended, where no message is malformed.
+    fault: Option<Fault>,
+}
+
+/// A message as it is now.
+#[derive(Debug, Default)]
+struct Held<'a> {
+    bytes: Cow<'a, [u8]>,
+    changed: bool,
+}
+
+impl<'a> Held<'a> {
+    fn new(bytes: Cow<'a, [u8]>) -> Held<'a> {
+        Held {
+            bytes,
+            changed: false,
+        }
+    }
+
+    /// What a record becomes, to be written into `out`.
+    fn write(&self, out: &mut Vec<u8>) -> Outcome {
+        if !self.changed {
+            return Outcome::Same;
+        }
+        out.extend_from_slice(&self.bytes);
+        Outcome::Changed
+    }
+
+    /// Puts a message under field 1 of what is in `out` from `start` on, or of `message` where that is as it came.
+    fn write_first(
+        &self,
+        message: &[u8],
+        outcome: Outcome,
+        start: usize,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
+        if !self.changed {
+            return outcome;
+        }
+        let written = out.split_off(start);
+        let base = match outcome {
+            Outcome::Changed => &written,
+            Outcome::Same | Outcome::Gone => message,
+        };
+        replace_field(base, FIRST >> 3, out, |out| {
+            proto::bytes(out, FIRST >> 3, &self.bytes);
+        });
+        Outcome::Changed
+    }
+}
+
+impl<'a> Walk<'_, 'a> {
+    fn resource(&mut self, message: &'a [u8], out: &mut Vec<u8>) -> Result<Outcome, Malformed> {
+        self.resource = Held::new(joined(message, FIRST)?.unwrap_or_default());
+        let start = out.len();
+        let outcome = match self.group.context {
+            Context::Resource => {
+                self.run()?;
+                Outcome::Same
+            }
+            _ => edit_fields(message, SECOND, out, &mut |scope, out| {
+                self.scope(scope, out)
+            })?,
+        };
+        Ok(self.resource.write_first(message, outcome, start, out))
+    }
+
+    fn scope(&mut self, message: &'a [u8], out: &mut Vec<u8>) -> Result<Outcome, Malformed> {
+        self.scope = Held::new(joined(message, FIRST)?.unwrap_or_default());
+        let start = out.len();
+        let outcome = match self.group.context {
+            Context::Scope => {
+                self.run()?;
+                Outcome::Same
+            }
+            _ => edit_fields(message, SECOND, out, &mut |span, out| self.span(span, out))?,
+        };
+        Ok(self.scope.write_first(message, outcome, start, out))
+    }
+
+    fn span(&mut self, message: &'a [u8], out: &mut Vec<u8>) -> Result<Outcome, Malformed> {
+        self.span = Held::new(message.into());
+        if self.group.context == Context::Span {
+            self.run()?;
+            return Ok(self.span.write(out));
+        }
+        let start = out.len();
+        self.event_index = 0;
+        let outcome = edit_fields(message, EVENTS, out, &mut |event, out| {
+            self.event = Held::new(event.into());
+            self.run()?;
+            self.event_index += 1;
+            Ok(self.event.write(out))
+        })?;
+        if !self.span.changed {
+            return Ok(outcome);
+        }
+        // The span's own fields were changed: its events are those that were written.
+        let written = out.split_off(start);
+        let mut events = Fields::new(match outcome {
+            Outcome::Changed => &written,
+            Outcome::Same | Outcome::Gone => message,
+        })
+        .map_while(Result::ok)
+        .filter(|field| field.key == EVENTS);
+        for field in Fields::new(&self.span.bytes).map_while(Result::ok) {
+            match field.key {
+                EVENTS => out.extend_from_slice(events.next().map_or(b"", |event| event.whole)),
+                _ => out.extend_from_slice(field.whole),
+            }
+        }
+        Ok(Outcome::Changed)
+    }
+
+    /// Runs the statements on what is held.
+    fn run(&mut self) -> Result<(), Malformed> {
+        self.count_around()?;
+        self.cache = Held::default();
+        let mut next = 0;
+        let mut scratch = mem::take(&mut self.scratch);
+        while next < self.group.statements.len() {
+            scratch.clear();
+            let changed = self.until_change(&mut next, &mut scratch);
+            let changed = match changed {
+                Ok(changed) => changed,
+                Err(Fault::Malformed(fault)) => return Err(fault),
+                Err(fault) => {
+                    self.fault = Some(fault);
+                    // Ends the walk; the fault says why.
+                    return Err(Malformed::TooLarge);
+                }
+            };
+            if let Some(message) = changed {
+                let held = self.held(message);
+                let old = mem::replace(&mut held.bytes, Cow::Owned(mem::take(&mut scratch)));
+                held.changed = true;
+                if let Cow::Owned(old) = old {
+                    scratch = old;
+                }
+            }
+        }
+        self.scratch = scratch;
+        Ok(())
+    }
+
+    fn count_around(&mut self) -> Result<(), Malformed> {
+        let context = self.group.context;
+        let bytes = |held: &Held<'_>, of: Context| match context > of {
+            true => held.bytes.len(),
+            false => 0,
+        };
+        let around = bytes(&self.resource, Context::Resource)
+            + bytes(&self.scope, Context::Scope)
+            + bytes(&self.span, Context::Span);
+        if around > AROUND_BYTES_FREE {
+            self.around_bytes += around;
+        }
+        match self.around_bytes > AROUND_BYTES_MAX {
+            true => Err(Malformed::TooLarge),
+            false => Ok(()),
+        }
+    }
+
+    fn held(&mut self, message: Message) -> &mut Held<'a> {
+        match message {
+            Message::Resource => &mut self.resource,
+            Message::Scope => &mut self.scope,
+            Message::Span => &mut self.span,
+            Message::Event => &mut self.event,
+            Message::Cache => &mut self.cache,
+        }
+    }
+
+    /// Runs statements from `next` on until one changes something: tells which message, whose new bytes are in `out`.
+    fn until_change(&self, next: &mut usize, out: &mut Vec<u8>) -> Result<Option<Message>, Fault> {
+        let context = self.group.context;
+        let span = match context {
+            Context::Span | Context::SpanEvent => span(&self.span.bytes, &mut ())?,
+            Context::Resource | Context::Scope => Span::default(),
+        };
+        let subject = Subject {
+            span: &span,
+            slots: None,
+            around: Around {
+                resource: &self.resource.bytes,
+                scope: &self.scope.bytes,
+            },
+            event: (context == Context::SpanEvent)
+                .then(|| (event(&self.event.bytes), self.event_index)),
+            cache: &self.cache.bytes,
+        };
+        if *next == 0 && !self.is_wanted(&subject)? {
+            *next = self.group.statements.len();
+            return Ok(None);
+        }
+        while let Some((text, statement)) = self.group.statements.get(*next) {
+            *next += 1;
+            out.clear();
+            let outcome = statement.edit(&subject).and_then(|edit| match edit {
+                Some(edit) => apply::apply(edit, &subject, out),
+                None => Ok(None),
+            });
+            match outcome {
+                Ok(None) => {}
+                Ok(Some(_)) if out.len() > MESSAGE_BYTES_MAX => {
+                    let mode = self.group.error_mode;
+                    self.failures.take(Failure::Size, text, mode)?;
+                }
+                Ok(changed) => return Ok(changed),
+                Err(failure) => self.failures.take(failure, text, self.group.error_mode)?,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether one of the group's conditions is true, or there are none.
+    fn is_wanted(&self, subject: &Subject<'_, '_, '_>) -> Result<bool, Fault> {
+        for (text, condition) in &self.group.conditions {
+            match condition.is_true(subject) {
+                Ok(true) => return Ok(true),
+                Ok(false) => {}
+                Err(failure) => self.failures.take(failure, text, self.group.error_mode)?,
+            }
+        }
+        Ok(self.group.conditions.is_empty())
+    }
+}

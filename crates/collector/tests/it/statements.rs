@@ -1,0 +1,253 @@
+//! `filter`, `transform` and `resourcedetection` as they are written.
+
+use spangate_collector::config::Processor;
+use spangate_collector::config::components::processors::filter::Filter;
+use spangate_collector::config::components::processors::resource_detection::{
+    Detector, ResourceDetection,
+};
+use spangate_collector::config::components::processors::transform::Transform;
+use tail::ottl::Context;
+use tail::settings::ErrorMode;
+
+use crate::{errors, good, with_processors};
+
+fn transform(options: &str) -> (Transform, Vec<String>) {
+    let (config, warnings) = good(&with_processors("transform", options));
+    match &config.processors[0].settings {
+        Processor::Transform(transform) => (transform.clone(), warnings),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn filter(options: &str) -> (Filter, Vec<String>) {
+    let (config, warnings) = good(&with_processors("filter", options));
+    match &config.processors[0].settings {
+        Processor::Filter(filter) => ((**filter).clone(), warnings),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn detection(options: &str) -> (ResourceDetection, Vec<String>) {
+    let (config, warnings) = good(&with_processors("resourcedetection", options));
+    match &config.processors[0].settings {
+        Processor::ResourceDetection(detection) => (detection.clone(), warnings),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_plain_list_finds_its_context() {
+    for (statement, context) in [
+        (r#"set(resource.attributes["a"], 1)"#, Context::Resource),
+        (
+            r#"set(scope.attributes["a"], resource.attributes["a"])"#,
+            Context::Scope,
+        ),
+        (
+            r#"set(resource.attributes["a"], span.name) where IsRootSpan()"#,
+            Context::Span,
+        ),
+        (
+            r#"set(span.attributes["e"], spanevent.name)"#,
+            Context::SpanEvent,
+        ),
+    ] {
+        let (transform, warnings) = transform(&format!(
+            "  transform:\n    trace_statements:\n      - '{statement}'"
+        ));
+        assert!(warnings.is_empty(), "{warnings:#?}");
+        let [group] = transform.traces.as_slice() else {
+            panic!("{transform:?}");
+        };
+        assert_eq!(
+            (group.context, group.error_mode),
+            (context, ErrorMode::Ignore)
+        );
+        assert_eq!(group.statements, [statement]);
+    }
+}
+
+#[test]
+fn groups_have_a_context_conditions_and_an_error_mode() {
+    let (transform, warnings) = transform(
+        r#"  transform:
+    error_mode: propagate
+    trace_statements:
+      - context: Resource
+        statements:
+          - keep_keys(attributes, ["service.name"])
+      - error_mode: silent
+        conditions: [ 'span.kind == 2', 'span.name == "a"' ]
+        statements:
+          - replace_pattern(span.name, "^kube_([0-9]+_)", "k8s.$$1.")
+    metric_statements:
+      - context: datapoint
+        statements: [ 'anything()' ]"#,
+    );
+    let [first, second] = transform.traces.as_slice() else {
+        panic!("{transform:?}");
+    };
+    assert_eq!(
+        (first.context, first.error_mode),
+        (Context::Resource, ErrorMode::Propagate)
+    );
+    assert_eq!(
+        (second.context, second.error_mode),
+        (Context::Span, ErrorMode::Silent)
+    );
+    assert_eq!(second.conditions.len(), 2);
+    assert!(second.statements[0].contains("k8s.$1."), "{second:?}");
+    assert_eq!(warnings.len(), 1, "{warnings:#?}");
+    assert!(
+        warnings[0].contains("metric_statements: has no effect"),
+        "{warnings:#?}"
+    );
+}
+
+#[test]
+fn statements_that_are_wrong_are_told_with_their_place() {
+    let told = |options: &str| errors(&with_processors("transform", options)).join("\n");
+    for (statements, why) in [
+        (
+            r#"['set(attributes["a"], 1)']"#,
+            "write resource.attributes",
+        ),
+        (
+            r#"['set(span.attributes["a"], UUID())']"#,
+            "UUID is not supported yet",
+        ),
+        (
+            r#"['convert_sum_to_gauge()']"#,
+            "the editor convert_sum_to_gauge is not supported",
+        ),
+        (
+            r#"[{ context: metric, statements: ['set(name, "a")'] }]"#,
+            "must be one of resource, scope, span, spanevent",
+        ),
+        (
+            r#"[{ context: scope, statements: ['set(span.name, "a")'] }]"#,
+            "not supported with the context scope",
+        ),
+        (
+            r#"[{ context: span, statements: ['set(name, "a")'], shared_cache: true }]"#,
+            "shared_cache: not supported",
+        ),
+        (
+            r#"[{ context: span, statement: ['set(name, "a")'] }]"#,
+            "did you mean 'statements'",
+        ),
+        (
+            r#"['set(span.name, "a")', { context: span }]"#,
+            "must be a map of options",
+        ),
+        (r#"'set(span.name, "a")'"#, "must be a list of maps"),
+    ] {
+        let told = told(&format!("  transform:\n    trace_statements: {statements}"));
+        assert!(told.contains(why), "{statements}: {told}");
+        assert!(told.contains("a.yaml:7"), "{told}");
+    }
+}
+
+#[test]
+fn a_filter_has_conditions_of_three_ages() {
+    let (newest, warnings) = filter(
+        r#"  filter:
+    error_mode: propagate
+    trace_conditions:
+      - 'span.attributes["a"] == 1'
+      - 'resource.attributes["b"] == 2'"#,
+    );
+    assert!(warnings.is_empty(), "{warnings:#?}");
+    let [group] = newest.conditions.as_slice() else {
+        panic!("{newest:?}");
+    };
+    assert_eq!(
+        (group.context, group.error_mode),
+        (Context::Span, ErrorMode::Propagate)
+    );
+    assert_eq!(group.conditions.len(), 2);
+    let (older, warnings) = filter(
+        r#"  filter:
+    traces:
+      span:
+        - 'IsMatch(attributes["http.target"], "^/(health|ready)$")'
+        - 'name == "a, b"'
+      spanevent: 'name == "x"'
+      resource: [ 'attributes["env"] == "dev"' ]"#,
+    );
+    assert!(warnings.is_empty(), "{warnings:#?}");
+    let contexts: Vec<Context> = older.conditions.iter().map(|group| group.context).collect();
+    assert_eq!(
+        contexts,
+        [Context::Resource, Context::Span, Context::SpanEvent]
+    );
+    let (oldest, warnings) = filter(
+        "  filter:
+    spans:
+      include: { match_type: strict, services: [a] }
+      exclude: { match_type: regexp, span_names: ['^b'] }",
+    );
+    assert!(warnings.is_empty(), "{warnings:#?}");
+    assert!(oldest.conditions.is_empty() && oldest.include.is_some() && oldest.exclude.is_some());
+}
+
+#[test]
+fn what_a_filter_cannot_do_is_told() {
+    let options = "  filter:\n    spans: { include: { match_type: expr, services: [a] } }";
+    let told = errors(&with_processors("filter", options)).join("\n");
+    assert!(
+        told.contains("must be one of strict, regexp, not 'expr'"),
+        "{told}"
+    );
+    let options = "  filter:\n    traces: { span: ['nome == 1'] }";
+    let told = errors(&with_processors("filter", options)).join("\n");
+    assert!(told.contains("the path nome is not supported"), "{told}");
+    // A pipeline of another signal is left out, not filtered by halves.
+    let text = r#"receivers: { otlp: { protocols: { grpc: } } }
+exporters: { nop: }
+processors:
+  filter:
+    metrics: { metric: [ 'name == "a"' ] }
+service:
+  pipelines:
+    traces: { receivers: [otlp], exporters: [nop] }
+    metrics: { receivers: [otlp], processors: [filter], exporters: [nop] }"#;
+    let (config, warnings) = good(text);
+    assert_eq!(config.pipelines.len(), 1, "{warnings:#?}");
+    assert!(
+        warnings.join("\n").contains("is not built in for metrics"),
+        "{warnings:#?}"
+    );
+}
+
+#[test]
+fn detectors_and_their_attributes() {
+    let (detection, warnings) = detection(
+        "  resourcedetection:
+    detectors: [env, system, gcp]
+    timeout: 2s
+    override: false
+    attributes: [a]
+    env: { attributes: { included: ['service.*'] } }
+    system:
+      hostname_sources: [os]
+      resource_attributes:
+        host.id: { enabled: true }
+        os.type: { enabled: false }",
+    );
+    let gcp = Detector::Absent("gcp".to_owned());
+    assert_eq!(detection.detectors, [Detector::Env, Detector::System, gcp]);
+    assert!(!detection.replace && detection.only == ["a"]);
+    assert_eq!(detection.system.name_sources, ["os"]);
+    assert_eq!(detection.system.attributes, ["host.name", "host.id"]);
+    assert_eq!(detection.env.included, ["service.*"]);
+    let warnings = warnings.join("\n");
+    assert!(warnings.contains("'gcp' is not built in"), "{warnings}");
+    assert!(warnings.contains("timeout: has no effect"), "{warnings}");
+    let (default, _) = self::detection("  resourcedetection:");
+    assert_eq!(default.detectors, [Detector::Env]);
+    assert_eq!(default.system.attributes, ["host.name", "os.type"]);
+    let options = "  resourcedetection: { detectors: [sytem] }";
+    let told = errors(&with_processors("resourcedetection", options)).join("\n");
+    assert!(told.contains("there is no detector 'sytem'"), "{told}");
+}

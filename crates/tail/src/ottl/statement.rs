@@ -1,0 +1,43 @@
+//! Statements: an editor, and a condition behind `where`.
+
+use super::edit::{self, Edit};
+use super::eval::{Failure, Subject};
+use super::parser::{Parser, Scope, Test};
+use super::{Context, Error};
+
+/// A statement that was parsed.
+#[derive(Debug)]
+pub struct Statement {
+    edit: Edit,
+    condition: Option<Test>,
+}
+
+impl Statement {
+    /// Parses a statement for a context. With `prefixed`, every path must say what it is of (`span.name`).
+    ///
+    /// # Errors
+    /// What is wrong, and where.
+    pub fn parse(text: &str, context: Context, prefixed: bool) -> Result<Statement, Error> {
+        let tokens = super::tokens(text)?;
+        let scope = Scope { context, prefixed };
+        let mut parser = Parser::new(&tokens, text.len(), scope, None);
+        let edit = edit::parse(&mut parser)?;
+        let condition = match parser.word("where") {
+            true => Some(parser.any()?),
+            false => None,
+        };
+        parser.finish()?;
+        Ok(Statement { edit, condition })
+    }
+
+    /// What it does to a subject; none where its condition is false.
+    ///
+    /// # Errors
+    /// The condition cannot be evaluated.
+    pub fn edit(&self, subject: &Subject<'_, '_, '_>) -> Result<Option<&Edit>, Failure> {
+        Ok(match &self.condition {
+            Some(condition) if !condition.is_true(subject)? => None,
+            _ => Some(&self.edit),
+        })
+    }
+}
