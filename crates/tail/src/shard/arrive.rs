@@ -96,7 +96,7 @@ impl Shard {
             }
         };
         self.append(note, number, arrival, span);
-        if note.is_root && self.wait_after_root_ns > 0 {
+        if note.is_root && self.heeds_roots && self.wait_after_root_ns > 0 {
             self.root(number);
         }
         if self.trace_bytes_max > 0 {
