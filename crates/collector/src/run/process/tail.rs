@@ -162,6 +162,7 @@ impl Tail {
         if state.closing {
             return refused(batch, Refusal::Closing);
         }
+        state.shard.heed_roots(batch.receipt.is_of_proxy());
         match state.shard.accept(&batch.bytes, now_ns) {
             Ok(accepted) => {
                 debug_assert_eq!(accepted.spans, batch.records);
@@ -208,15 +209,17 @@ impl Tail {
                 return refused(batch, refusal);
             }
         }
+        let is_of_proxy = batch.receipt.is_of_proxy();
         batch.receipt.hold(batch.records);
         for (owned, chunk) in self.shards.iter().zip(&mut chunks) {
-            self.take_chunk(owned, chunk, now_ns);
+            self.take_chunk(owned, chunk, is_of_proxy, now_ns);
         }
         Ok(())
     }
 
-    fn take_chunk(&self, owned: &Owned, chunk: &mut Chunk, now_ns: u64) {
+    fn take_chunk(&self, owned: &Owned, chunk: &mut Chunk, is_of_proxy: bool, now_ns: u64) {
         let mut state = owned.state();
+        state.shard.heed_roots(is_of_proxy);
         state.shard.accept_chunk(chunk, now_ns);
         state.tell(&self.account);
     }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use bytes::Bytes;
 
 pub(super) use listen::bind;
-pub use listen::{Listening, Protocol, listen};
+pub use listen::{Listening, Protocol, Sharing, listen};
 
 use super::account::Account;
 use super::consume::{Consumer, Refusal};
@@ -35,6 +35,8 @@ pub struct Intake {
     bodies_bytes: AtomicU64,
     /// Nothing more is taken.
     closing: std::sync::atomic::AtomicBool,
+    /// It takes what the proxy records that runs the collector.
+    is_of_proxy: bool,
 }
 
 /// By signal, in the order of [`Signal`].
@@ -49,6 +51,16 @@ impl Intake {
             accounts,
             bodies_bytes: AtomicU64::new(0),
             closing: false.into(),
+            is_of_proxy: false,
+        }
+    }
+
+    /// For what the proxy records that runs the collector.
+    #[must_use]
+    pub(super) fn of_proxy(outlets: Outlets, accounts: [Arc<Account>; 3]) -> Intake {
+        Intake {
+            is_of_proxy: true,
+            ..Intake::new(outlets, accounts)
         }
     }
 
@@ -57,7 +69,9 @@ impl Intake {
         self.closing.store(true, Relaxed);
     }
 
-    fn takes(&self, signal: Signal) -> bool {
+    /// Whether a pipeline gets a signal.
+    #[must_use]
+    pub fn takes(&self, signal: Signal) -> bool {
         self.outlets[signal as usize].is_some()
     }
 
@@ -74,8 +88,11 @@ impl Intake {
         })
     }
 
-    /// Hands a request on.
-    fn take(&self, signal: Signal, bytes: Bytes) -> Result<(), Refusal> {
+    /// Hands an `Export*ServiceRequest` on, whole or not at all. Does not wait; to be called within the collector's runtime.
+    ///
+    /// # Errors
+    /// Why it is not taken.
+    pub fn take(&self, signal: Signal, bytes: Bytes) -> Result<(), Refusal> {
         let account = &self.accounts[signal as usize];
         let Some(outlet) = &self.outlets[signal as usize] else {
             return Ok(());
@@ -97,7 +114,10 @@ impl Intake {
             signal,
             bytes,
             records,
-            receipt: account.accept(records),
+            receipt: match self.is_of_proxy {
+                true => account.accept_of_proxy(records),
+                false => account.accept(records),
+            },
         };
         outlet.consume(batch).map_err(|given_back| {
             given_back.batch.receipt.refuse();
