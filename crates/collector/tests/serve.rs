@@ -430,6 +430,8 @@ async fn the_end_of_a_proxys_root_shortens_the_wait() {
         let collector = within_a_proxy(&processors, order);
         let intake = collector.of_proxy();
         assert!(intake.takes(Signal::Traces) && !intake.takes(Signal::Logs));
+        let refused = intake.take(Signal::Logs, request(0, 1));
+        assert!(matches!(refused, Err(Refusal::Malformed(_))));
         for number in 0..2 {
             intake
                 .take(Signal::Traces, request(number * 10, 10))

@@ -25,13 +25,9 @@ impl Door {
 
 impl export::InProcess for Door {
     fn take(&self, signal: settings::Signal, request: Bytes) -> Outcome {
-        let signal = signal_of(signal);
-        if !self.intake.takes(signal) {
-            return Outcome::Refused(format!("no pipeline takes {signal}"));
-        }
         // What its parts start runs on its own threads.
         let _within = self.runtime.enter();
-        match self.intake.take(signal, request) {
+        match self.intake.take(signal_of(signal), request) {
             Ok(()) => Outcome::Taken {
                 rejected: 0,
                 message: String::new(),

@@ -130,7 +130,11 @@ fn signals_are_taken(
         }
         let place = match named.at {
             Some(at) => format!("{}:{}", filter.settings_file, at.line),
-            None => format!("filter '{}'", filter.id),
+            None => {
+                let proxy = config.proxies.get(filter.proxy);
+                let name = proxy.map_or("", |proxy| proxy.name.as_str());
+                format!("proxy '{name}', filter '{}'", filter.id)
+            }
         };
         let message = format!(
             "{place} : collector '{}' takes no {}: none of their pipelines has its receiver 'proxy', or without one its first 'otlp'.",

@@ -95,7 +95,7 @@ impl Intake {
     pub fn take(&self, signal: Signal, bytes: Bytes) -> Result<(), Refusal> {
         let account = &self.accounts[signal as usize];
         let Some(outlet) = &self.outlets[signal as usize] else {
-            return Ok(());
+            return Err(Refusal::Malformed(format!("no pipeline takes {signal}")));
         };
         if self.closing.load(Relaxed) {
             return Err(Refusal::Closing);
