@@ -15,10 +15,11 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Status};
 use prost::Message;
 use spangate_collector::config::source::Outside;
-use spangate_collector::config::{self, Signal};
+use spangate_collector::config::{self, Config, Signal};
 use spangate_collector::run::account::Balance;
+use spangate_collector::run::consume::Refusal;
 use spangate_collector::run::process::memory::resident_bytes;
-use spangate_collector::run::{Collector, Log, Setup};
+use spangate_collector::run::{Collector, Host, Log, Setup, Sharing};
 use telemetry::settings;
 use tokio::time::Instant;
 
@@ -58,21 +59,27 @@ impl Drop for TempFile {
     }
 }
 
-fn start(yaml: &str) -> Collector {
+fn load(yaml: &str) -> Config {
     let source = format!("yaml:{yaml}");
     let outside = Outside {
         variable: &|_| None,
         read_file: &|path| std::fs::read(path).map_err(|error| error.to_string()),
     };
     let config = config::load(&[&source], &config::Options::default(), outside);
-    let config = config.unwrap_or_else(|faults| panic!("{faults:?}"));
-    let setup = Setup {
+    config.unwrap_or_else(|faults| panic!("{faults:?}"))
+}
+
+fn setup() -> Setup {
+    Setup {
         log: Log::new(|_, _| {}),
         seed: 1,
         record_policy: false,
         memory_used_bytes: resident_bytes,
-    };
-    Collector::start(&config, setup).unwrap_or_else(|error| panic!("{}", error.0))
+    }
+}
+
+fn start(yaml: &str) -> Collector {
+    Collector::start(&load(yaml), setup()).unwrap_or_else(|error| panic!("{}", error.0))
 }
 
 /// A collector whose tail of the configuration is given, listening anywhere.
@@ -431,4 +438,103 @@ service:
         let count = span["attributes"].as_array().map_or(0, Vec::len);
         assert_eq!(number(count - 1), number(0) * 2);
     }
+}
+/// Everything that is written of a collector in virtual time, which gets spans of a proxy around it only.
+fn within_a_proxy(processors: &str, order: &str) -> Collector {
+    let config = load(&format!(
+        "receivers: {{ proxy: }}\nprocessors: {{ {processors} }}\nexporters: {{ nop: }}\n\
+         service: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [proxy], processors: [{order}], exporters: [nop] }} }} }}"
+    ));
+    let host = Host {
+        root_wait: Duration::from_secs(2),
+        ..Host::default()
+    };
+    Collector::start_in(&config, setup(), &host).unwrap_or_else(|error| panic!("{}", error.0))
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_proxys_root_shortens_the_wait() {
+    let sampler = |more: &str| format!("tail_sampling: {{ decision_wait: 30s, {more} {ERRORS} }}");
+    // Seconds until the spans of the requests are decided.
+    let cases = [
+        (sampler(""), "tail_sampling", 2),
+        (sampler("num_shards: 3,"), "tail_sampling", 2),
+        (
+            sampler("decision_wait_after_root_received: 5s,"),
+            "tail_sampling",
+            5,
+        ),
+        (
+            format!("{}, batch: {{ timeout: 1s }}", sampler("")),
+            "batch, tail_sampling",
+            3,
+        ),
+        (
+            "groupbytrace: { wait_duration: 10s }".to_owned(),
+            "groupbytrace",
+            10,
+        ),
+    ];
+    for (processors, order, due_s) in cases {
+        let collector = within_a_proxy(&processors, order);
+        let intake = collector.of_proxy();
+        assert!(intake.takes(Signal::Traces) && !intake.takes(Signal::Logs));
+        let refused = intake.take(Signal::Logs, request(0, 1)).await;
+        assert!(matches!(refused, Err(Refusal::Malformed(_))));
+        for number in 0..2 {
+            intake
+                .take(Signal::Traces, request(number * 10, 10))
+                .await
+                .expect("there is room");
+        }
+        tokio::time::sleep(Duration::from_millis(due_s * 1000 - 100)).await;
+        assert_eq!(traces(&collector).held(), 40, "{processors}");
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let balance = traces(&collector);
+        assert_eq!((balance.accepted, balance.held()), (40, 0), "{processors}");
+        let ended = collector.end().await;
+        assert_eq!(ended[Signal::Traces as usize], balance);
+        assert_eq!(
+            intake.take(Signal::Traces, request(0, 1)).await,
+            Err(Refusal::Closing)
+        );
+    }
+}
+
+#[tokio::test]
+async fn who_listens_no_more_lets_others_listen_and_takes_what_a_proxy_gives() {
+    let reserved = tokio::net::TcpSocket::new_v4().expect("a socket");
+    reserved.set_reuseport(true).expect("an option");
+    reserved
+        .bind("127.0.0.1:0".parse().expect("an address"))
+        .expect("a port");
+    let port = reserved.local_addr().expect("an address").port();
+    let config = load(&format!(
+        "receivers: {{ otlp: {{ protocols: {{ http: {{ endpoint: '127.0.0.1:{port}' }} }} }} }}\nexporters: {{ nop: }}\n\
+         service: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], exporters: [nop] }} }} }}"
+    ));
+    let host = Host {
+        sharing: Sharing::Shared,
+        ..Host::default()
+    };
+    let alone = Collector::start(&config, setup());
+    assert!(alone.is_err(), "somebody has the port");
+    let started = || {
+        Collector::start_in(&config, setup(), &host).unwrap_or_else(|error| panic!("{}", error.0))
+    };
+    let (old, new) = (started(), started());
+    old.stop_listening();
+    // What had come to the old one may be cut; its clients come again.
+    let of_proxy = old.of_proxy();
+    for _ in 0..3 {
+        let taken = of_proxy.take(Signal::Traces, request(0, 1)).await;
+        taken.expect("it takes what a proxy gives");
+    }
+    until("all of it has left", || traces(&old).exported == 6).await;
+    let balances = old.end().await;
+    assert_eq!(balances[0].held(), 0);
+    let client = http(&new, settings::Compression::None);
+    let outcome = send(&client, request(0, 10)).await;
+    assert!(matches!(outcome, Outcome::Taken { .. }), "{outcome:?}");
+    assert_eq!(traces(&new).exported, 20);
 }

@@ -7,6 +7,7 @@ pub mod address;
 pub mod backend;
 pub mod bind;
 pub mod check;
+pub mod collector;
 pub mod cookie;
 pub mod expressions;
 pub mod frontend;
@@ -38,7 +39,7 @@ pub mod values;
 
 use crate::diagnostic::Diagnostics;
 use crate::keywords::{self, Keyword, State, other};
-use crate::model::{Bind, Config, ErrorPage, Global, OtelFilter};
+use crate::model::{Bind, CollectorSection, Config, ErrorPage, Global, OtelFilter};
 use crate::suggest::closest;
 use crate::tree::{Section, Span, Tree};
 use line::{Fault, Line, Parse};
@@ -96,6 +97,10 @@ pub struct Shared<'a> {
     pub rewrites: usize,
     /// What the files of filters hold.
     pub filter_files: otel::Files,
+    /// Names of the `collector` sections, and those that were read so far.
+    pub collector_names: Vec<String>,
+    /// See above.
+    pub collectors: Vec<CollectorSection>,
     /// The filters of all proxies so far.
     pub otel: Vec<OtelFilter>,
     /// Their ids, and where each was first given.
@@ -128,6 +133,8 @@ pub fn build(
         files: Vec::new(),
         rewrites: 0,
         filter_files,
+        collector_names: collector::names(tree),
+        collectors: Vec::new(),
         otel: Vec::new(),
         filter_ids: Vec::new(),
     };
@@ -153,6 +160,7 @@ pub fn build(
         contexts,
         files: std::mem::take(&mut shared.files),
         otel: std::mem::take(&mut shared.otel),
+        collectors: std::mem::take(&mut shared.collectors),
     };
     check::whole(&config, &mut shared);
     config
@@ -186,6 +194,9 @@ fn other_section(section: &Section, shared: &mut Shared<'_>) {
     }
     if kind == "http-errors" {
         return pages::http_errors_section(section, shared);
+    }
+    if kind == "collector" {
+        return collector::section(section, shared);
     }
     if kind == "userlist" {
         return userlist::section(section, shared);

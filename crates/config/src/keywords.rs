@@ -232,6 +232,11 @@ pub fn groups() -> Vec<Group> {
         group("Section names", false, other::SECTIONS),
     ];
     groups.push(group(
+        "Section `collector`",
+        false,
+        crate::build::collector::keywords(),
+    ));
+    groups.push(group(
         "Section `otel-instrumentation` of a filter's file",
         false,
         crate::build::otel::instrumentation_keywords(),

@@ -2,6 +2,7 @@
 //! expressions are compiled.
 
 mod bind;
+mod collector;
 mod global;
 mod log;
 mod otel;
@@ -11,6 +12,7 @@ mod rules;
 mod server;
 
 pub use bind::*;
+pub use collector::*;
 pub use global::*;
 pub use log::*;
 pub use otel::*;

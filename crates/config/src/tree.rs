@@ -35,6 +35,21 @@ pub struct Span {
 }
 
 impl Span {
+    /// One character of a source, its line and column counted from 1; the line's end where there is none.
+    pub fn of_character(source: Arc<Source>, line: u32, column: u32) -> Span {
+        let text = source.lines.get((line as usize).wrapping_sub(1));
+        let text = text.map_or("", String::as_str);
+        let found = text.char_indices().nth((column as usize).saturating_sub(1));
+        let (start, end) =
+            found.map_or((text.len(), text.len()), |(at, c)| (at, at + c.len_utf8()));
+        Span {
+            source,
+            line,
+            start: start as u32,
+            end: end as u32,
+        }
+    }
+
     /// The line written there, empty where the span is a whole file.
     pub fn excerpt(&self) -> &str {
         let index = (self.line as usize).wrapping_sub(1);

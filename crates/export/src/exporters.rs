@@ -217,7 +217,7 @@ impl Pipeline {
 
     fn open(plan: &PipelinePlan, all: &Plan) -> Result<(Pipeline, Pump), String> {
         let name = format!("{} {}", plan.signal.name(), Sink::name(&plan.exporter));
-        let sink = Sink::open(&plan.exporter, plan.signal);
+        let sink = Sink::open(&plan.exporter, plan.signal, &all.collectors);
         let sink = sink.map_err(|why| format!("exporter of {name}: {why}"))?;
         let memory = match &sink {
             Sink::Memory(memory) => Some(Arc::clone(memory)),

@@ -33,3 +33,4 @@ pub use health::Health;
 pub use memory::Memory;
 pub use plan::{Log, MetricSource, PipelinePlan, Places, Plan, QUEUE_BYTES_MAX, Schedule};
 pub use retry::Retry;
+pub use sink::{Collectors, InProcess, Taking};

@@ -7,6 +7,7 @@ use telemetry::queue::Batch;
 use telemetry::settings::{Exporter, Pipeline, Processor, Provider, Settings, Signal};
 
 use crate::retry::Retry;
+use crate::sink::Collectors;
 
 /// Bytes of encoded records that wait in one queue, and again that are on their way from it.
 pub const QUEUE_BYTES_MAX: usize = 64 << 20;
@@ -33,6 +34,8 @@ pub struct Plan {
     pub pipelines: Vec<PipelinePlan>,
     /// When a request is sent again.
     pub retry: Retry,
+    /// Collectors of this process that exporters name.
+    pub collectors: Collectors,
     /// Where changes are told.
     pub log: Log,
 }
@@ -92,6 +95,7 @@ impl Plan {
         Plan {
             pipelines: Vec::new(),
             retry: Retry::default(),
+            collectors: Collectors::new(),
             log,
         }
     }

@@ -1,5 +1,7 @@
 //! What a pipeline sends to: one of all exporters.
 
+use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,12 +14,25 @@ use crate::lines::Lines;
 use crate::memory::Memory;
 use crate::request::Request;
 
+/// A collector of the same process.
+pub trait InProcess: Send + Sync {
+    /// Takes an `Export*ServiceRequest` whole, or not at all. Called on the exporters' thread.
+    fn take(&self, signal: Signal, request: Bytes) -> Taking;
+}
+
+/// What becomes of it, once that is known.
+pub type Taking = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+/// Collectors by the names of their sections.
+pub type Collectors = BTreeMap<String, Arc<dyn InProcess>>;
+
 /// An exporter.
 pub(crate) enum Sink {
     Http(Box<Http>),
     Grpc(Box<Grpc>),
     Lines(Lines),
     Memory(Arc<Memory>),
+    Collector(Arc<dyn InProcess>, Signal),
 }
 
 /// A request in the form in which an exporter sends it, made once however often it is sent.
@@ -59,7 +74,11 @@ impl Outcome {
 
 impl Sink {
     /// An exporter of some settings. Opens files, but no connections; to be called within the runtime.
-    pub(crate) fn open(exporter: &Exporter, signal: Signal) -> Result<Sink, String> {
+    pub(crate) fn open(
+        exporter: &Exporter,
+        signal: Signal,
+        collectors: &Collectors,
+    ) -> Result<Sink, String> {
         Ok(match exporter {
             Exporter::OtlpHttp(settings) => Sink::Http(Box::new(Http::otlp(settings, signal)?)),
             Exporter::Zipkin(settings) => Sink::Http(Box::new(Http::zipkin(settings)?)),
@@ -68,6 +87,11 @@ impl Sink {
             Exporter::Ostream(target) => Sink::Lines(Lines::text(target, signal)?),
             Exporter::Memory { records_max } => {
                 Sink::Memory(Arc::new(Memory::new(*records_max as usize)))
+            }
+            Exporter::Collector(named) => {
+                let found = collectors.get(&named.name);
+                let found = found.ok_or_else(|| format!("there is no collector '{}'", named.name));
+                Sink::Collector(Arc::clone(found?), signal)
             }
         })
     }
@@ -80,6 +104,8 @@ impl Sink {
             Exporter::Zipkin(_) => ZIPKIN_REQUESTS_MAX,
             // These keep the order of what they get.
             Exporter::OtlpFile(_) | Exporter::Ostream(_) | Exporter::Memory { .. } => 1,
+            // One that has no room for a request has none for the next.
+            Exporter::Collector(_) => 1,
         }
     }
 
@@ -94,6 +120,7 @@ impl Sink {
             Exporter::Ostream(Target::Stderr) => "ostream stderr".to_owned(),
             Exporter::Ostream(Target::File(name)) => format!("ostream {name}"),
             Exporter::Memory { .. } => "memory".to_owned(),
+            Exporter::Collector(collector) => format!("collector {}", collector.name),
         }
     }
 
@@ -102,6 +129,7 @@ impl Sink {
             Sink::Http(http) => http.prepare(request),
             Sink::Grpc(_) | Sink::Memory(_) => Ok(Prepared(request.frames)),
             Sink::Lines(lines) => lines.prepare(&request),
+            Sink::Collector(..) => Ok(Prepared(vec![request.flat().into()])),
         }
     }
 
@@ -114,6 +142,10 @@ impl Sink {
                 // The first frame is the envelope.
                 memory.keep(request.0.get(1..).unwrap_or_default());
                 Outcome::TAKEN
+            }
+            Sink::Collector(collector, signal) => {
+                let body = request.0.first().cloned().unwrap_or_default();
+                collector.take(*signal, body).await
             }
         }
     }

@@ -59,6 +59,10 @@ fn exporter_holds(exporter: &Exporter) {
         Exporter::OtlpHttp(http) => &http.endpoint,
         Exporter::OtlpGrpc(grpc) => &grpc.endpoint,
         Exporter::Zipkin(zipkin) => &zipkin.endpoint,
+        Exporter::Collector(collector) => {
+            assert!(collector.at.is_some());
+            return;
+        }
         Exporter::OtlpFile(_) | Exporter::Ostream(_) | Exporter::Memory { .. } => return,
     };
     assert!(endpoint.starts_with("http://") || endpoint.starts_with("https://"));

@@ -1,9 +1,10 @@
 //! The runtime interface on `stats socket` (management guide §9.3): for now the commands that tell what runs, and those of the
-//! filter `opentelemetry` ([`otel`]).
+//! filter `opentelemetry` ([`otel`]) and the collectors.
 //!
 //! One thread a socket and one a connection, off the data path, which has no part in them. A command that does not exist yet is answered as an unknown one, with the list
 //! of those that do.
 
+mod collectors;
 mod otel;
 mod status;
 
@@ -40,10 +41,14 @@ struct Command {
     run: fn(&Asked<'_>) -> Reply,
 }
 
+/// A collector of the process: its name, and what it knows of itself.
+type Watched = (String, Arc<collector::run::View>);
+
 /// A command that came.
 struct Asked<'a> {
     running: &'a Running,
     exports: Option<&'a Exports>,
+    collectors: &'a [Watched],
     workers: &'a Inboxes,
     /// The rights of the socket that it came to.
     level: Level,
@@ -105,7 +110,10 @@ const COMMANDS: &[Command] = &[
 
 /// All of them.
 fn commands() -> impl Iterator<Item = &'static Command> {
-    COMMANDS.iter().chain(otel::COMMANDS)
+    COMMANDS
+        .iter()
+        .chain(collectors::COMMANDS)
+        .chain(otel::COMMANDS)
 }
 
 /// The commands as `-dKcli` lists them.
@@ -173,6 +181,7 @@ impl Control {
         self,
         running: &Arc<Running>,
         exports: Option<&Arc<Exports>>,
+        collectors: Vec<Watched>,
         workers: &Inboxes,
     ) -> io::Result<()> {
         let places = Arc::new(Places::new(
@@ -186,6 +195,7 @@ impl Control {
             let served = Served {
                 running: Arc::clone(running),
                 exports: exports.cloned(),
+                collectors: collectors.clone(),
                 workers: workers.clone(),
                 places: Arc::clone(&places),
                 severity: socket.severity,
@@ -220,6 +230,7 @@ fn thread(name: &str) -> io::Result<std::thread::Builder> {
 struct Served {
     running: Arc<Running>,
     exports: Option<Arc<Exports>>,
+    collectors: Vec<Watched>,
     workers: Inboxes,
     places: Arc<Places>,
     severity: Severity,
@@ -372,6 +383,7 @@ fn answer(line: &str, served: &Served) -> String {
         Some(command) => (command.run)(&Asked {
             running: &served.running,
             exports: served.exports.as_deref(),
+            collectors: &served.collectors,
             workers: &served.workers,
             level: served.level,
             rest: &words[command.words.split(' ').count()..],

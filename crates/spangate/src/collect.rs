@@ -1,13 +1,13 @@
 //! `spangate collect`: the collector as a program.
 
-mod log;
-mod options;
+pub(crate) mod log;
+pub(crate) mod options;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use collector::config::source::Outside;
-use collector::config::{self, Config, Diagnostic};
+use collector::config::{self, Config, Diagnostic, Receiver};
 use collector::run::account::Balance;
 use collector::run::{Collector, Log, Setup};
 use tokio::signal::unix::{SignalKind, signal};
@@ -56,11 +56,18 @@ fn load(options: &Options) -> Option<Config> {
     };
     let outside = Outside {
         variable: &|name| std::env::var(name).ok(),
-        read_file: &|path| std::fs::read(path).map_err(|error| error.to_string()),
+        read_file: &::config::build::otel::files::bounded,
     };
     match config::load(&sources, &judged, outside) {
         Ok(config) => {
             tell(&config.warnings);
+            let receivers = config.receivers.iter();
+            for one in receivers.filter(|one| one.settings == Receiver::Proxy) {
+                crate::say_error(&format!(
+                    "warning: {}: the receiver '{}' gets nothing outside of a proxy\n",
+                    one.place, one.id
+                ));
+            }
             for one in &config.not_started {
                 crate::say_error(&format!("warning: {one}\n"));
             }
@@ -164,20 +171,24 @@ async fn live(config: &Config, setup: Setup, log: &Log) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let mut exit = ExitCode::SUCCESS;
+    match tell_accounts(log, &balances) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+/// Tells the accounts of a collector that has ended, by signal; whether nothing was lost by its end.
+pub(crate) fn tell_accounts(log: &Log, balances: &[Balance; 3]) -> bool {
     for (records, balance) in ["spans", "data points", "log records"].iter().zip(balances) {
-        if balance != Balance::default() {
-            log.info(&format!("{records}: {}", account(&balance)));
-        }
-        if balance.shutdown > 0 {
-            exit = ExitCode::FAILURE;
+        if *balance != Balance::default() {
+            log.info(&format!("{records}: {}", account(balance)));
         }
     }
-    exit
+    balances.iter().all(|balance| balance.shutdown == 0)
 }
 
 /// The account in words.
-fn account(balance: &Balance) -> String {
+pub(crate) fn account(balance: &Balance) -> String {
     let Balance {
         accepted,
         exported,

@@ -35,16 +35,21 @@ pub(crate) struct Exports {
 }
 
 impl Exports {
-    /// Starts the exporters; none where no filter is configured.
+    /// Starts the exporters; none where no filter is configured. Some may send to `collectors` of this process.
     ///
     /// # Errors
     /// Which pipeline cannot work, and why.
-    pub fn start(config: &Config, now_unix_ns: u64) -> Result<Option<Exports>, String> {
+    pub fn start(
+        config: &Config,
+        collectors: export::Collectors,
+        now_unix_ns: u64,
+    ) -> Result<Option<Exports>, String> {
         if config.otel.is_empty() {
             return Ok(None);
         }
         let log: Log = Arc::new(warning);
         let mut plan = Plan::new(log);
+        plan.collectors = collectors;
         let mut parts: Vec<Part> = Vec::new();
         for (number, filter) in config.otel.iter().enumerate() {
             // `option tracing` of several proxies goes one way.

@@ -6,11 +6,18 @@ use config::load::LoadOptions;
 use config::model::Config;
 
 use crate::args::{Args, Command};
-use crate::{alert, build, say, say_error};
+use crate::{alert, build, collectors, say, say_error};
 
 /// The configuration was refused; what is wrong was printed.
 #[derive(Debug)]
 pub(crate) struct Refused;
+
+/// What the files say.
+pub(crate) struct Loaded {
+    pub config: Config,
+    /// What the sections `collector` run, in the order of [`Config::collectors`].
+    pub collectors: Vec<collector::config::Config>,
+}
 
 /// Reads the files.
 ///
@@ -20,7 +27,7 @@ pub(crate) struct Refused;
     clippy::disallowed_methods,
     reason = "`-C` asks for just that, before any thread runs"
 )]
-pub(crate) fn load(args: &Args) -> Result<Config, Refused> {
+pub(crate) fn load(args: &Args) -> Result<Loaded, Refused> {
     if let Some(directory) = &args.directory
         && let Err(error) = std::env::set_current_dir(directory)
     {
@@ -62,8 +69,14 @@ pub(crate) fn load(args: &Args) -> Result<Config, Refused> {
         Err(found) => (None, found),
     };
     diagnostics.append(found);
+    let collectors = config.as_ref().map_or_else(Vec::new, |config| {
+        collectors::read(config, &environment, &mut diagnostics)
+    });
     say_error(&diagnostics.render(&rendering));
-    let refused = diagnostics.refuses(args.warnings_are_errors);
+    let zero_warning = config
+        .as_ref()
+        .is_some_and(|config| config.global.zero_warning);
+    let refused = diagnostics.refuses(args.warnings_are_errors || zero_warning);
     match config {
         Some(config) if !refused => {
             if args.command == Command::Check && !args.quiet && diagnostics.warnings() > 0 {
@@ -72,7 +85,7 @@ pub(crate) fn load(args: &Args) -> Result<Config, Refused> {
             if let Some(classes) = &args.keywords {
                 say(&config::dump::keywords(classes, &crate::cli::listing()));
             }
-            Ok(config)
+            Ok(Loaded { config, collectors })
         }
         _ => {
             // Without an alert it was warnings, which `-dW` or `zero-warning` refuses.

@@ -6,6 +6,7 @@ mod args;
 mod build;
 mod cli;
 mod collect;
+mod collectors;
 mod exports;
 mod load;
 mod master;
@@ -65,10 +66,10 @@ fn main() -> ExitCode {
             Err(load::Refused) => ExitCode::FAILURE,
         },
         Command::Run => match load::load(&args) {
-            Ok(config) if args.master.is_some() || config.global.master_worker => {
-                master::run(&args, config)
+            Ok(loaded) if args.master.is_some() || loaded.config.global.master_worker => {
+                master::run(&args, loaded)
             }
-            Ok(config) => process::run(&args, config, None),
+            Ok(loaded) => process::run(&args, loaded, None),
             Err(load::Refused) => ExitCode::FAILURE,
         },
     }

@@ -7,19 +7,18 @@
 
 use std::process::ExitCode;
 
-use config::model::Config;
-
 use crate::args::{Args, Master};
+use crate::load::{self, Loaded};
 use crate::process::{self, Ready, WATCHED};
 use crate::sys::{self, Child, Signals};
-use crate::{alert, load, say_error};
+use crate::{alert, say_error};
 
 /// Exit codes of a master that a signal ended, as a shell would give them.
 const EXIT_SIGNALLED: u8 = 128;
 
 /// Runs the master until it is told to end, or its worker ends.
-pub(crate) fn run(args: &Args, config: Config) -> ExitCode {
-    match serve(args, config) {
+pub(crate) fn run(args: &Args, loaded: Loaded) -> ExitCode {
+    match serve(args, loaded) {
         Ok(code) => ExitCode::from(code),
         Err(message) => {
             alert(&message);
@@ -28,19 +27,19 @@ pub(crate) fn run(args: &Args, config: Config) -> ExitCode {
     }
 }
 
-fn serve(args: &Args, mut config: Config) -> Result<u8, String> {
+fn serve(args: &Args, mut loaded: Loaded) -> Result<u8, String> {
     let signals =
         Signals::block(&WATCHED).map_err(|error| format!("Cannot block signals : {error}."))?;
-    if process::goes_to_background(args, &config)
+    if process::goes_to_background(args, &loaded.config)
         && sys::fork_to_background()
             .map_err(|error| format!("Cannot fork : {error}."))?
             .is_some()
     {
         return Ok(0);
     }
-    process::write_pidfile(args, &config, std::process::id())?;
-    config.global.daemon = false;
-    let Some(first) = start_worker(args, || Ok(config))? else {
+    process::write_pidfile(args, &loaded.config, std::process::id())?;
+    loaded.config.global.daemon = false;
+    let Some(first) = start_worker(args, || Ok(loaded))? else {
         // It has said why.
         return Ok(1);
     };
@@ -165,15 +164,15 @@ impl Processes<'_> {
 /// Forks a worker and waits until it serves. None when it ended instead.
 fn start_worker(
     args: &Args,
-    config: impl FnOnce() -> Result<Config, ()>,
+    load: impl FnOnce() -> Result<Loaded, ()>,
 ) -> Result<Option<i32>, String> {
     let (reader, writer) =
         std::io::pipe().map_err(|error| format!("Cannot make a pipe : {error}."))?;
     match sys::fork_worker().map_err(|error| format!("Cannot fork : {error}."))? {
         Child::Me => {
             drop(reader);
-            let code = match config() {
-                Ok(config) => process::run(args, config, Some(Ready::new(writer))),
+            let code = match load() {
+                Ok(loaded) => process::run(args, loaded, Some(Ready::new(writer))),
                 Err(()) => ExitCode::FAILURE,
             };
             sys::end_worker(code)

@@ -7,13 +7,15 @@ use config::model::Config;
 use proxy::{Message, Running};
 
 use crate::args::Args;
+use crate::collectors::Collectors;
 use crate::exports::Exports;
+use crate::load::Loaded;
 use crate::serve::{Listening, Workers};
 use crate::sys::{self, Signals};
 use crate::{alert, cli, warning};
 
-/// A worker has ended; sent to ourselves.
-const SIGNAL_WORKER_ENDED: libc::c_int = libc::SIGCHLD;
+/// A worker or a collector has ended; sent to ourselves.
+const SIGNAL_ENDED: libc::c_int = libc::SIGCHLD;
 /// Descriptors that are not connections: standard streams, polls, log sockets, files.
 const DESCRIPTORS_RESERVED: u64 = 64;
 
@@ -26,7 +28,7 @@ pub(crate) const WATCHED: [libc::c_int; 6] = [
     libc::SIGUSR1,
     libc::SIGHUP,
     libc::SIGUSR2,
-    SIGNAL_WORKER_ENDED,
+    SIGNAL_ENDED,
 ];
 
 /// A worker's word to its master that it serves.
@@ -46,8 +48,8 @@ impl Ready {
 
 /// Runs a configuration until a signal ends it. A worker has a master that waits for it to be ready, and that wrote the
 /// pidfile and went to the background itself.
-pub(crate) fn run(args: &Args, mut config: Config, master: Option<Ready>) -> ExitCode {
-    match start(args, &mut config, master) {
+pub(crate) fn run(args: &Args, loaded: Loaded, master: Option<Ready>) -> ExitCode {
+    match start(args, loaded, master) {
         Ok(Some(code)) => code,
         Ok(None) => ExitCode::SUCCESS,
         Err(message) => {
@@ -57,11 +59,12 @@ pub(crate) fn run(args: &Args, mut config: Config, master: Option<Ready>) -> Exi
     }
 }
 
-fn start(
-    args: &Args,
-    config: &mut Config,
-    master: Option<Ready>,
-) -> Result<Option<ExitCode>, String> {
+fn start(args: &Args, loaded: Loaded, master: Option<Ready>) -> Result<Option<ExitCode>, String> {
+    let Loaded {
+        mut config,
+        collectors,
+    } = loaded;
+    let config = &mut config;
     if let Some(megabytes) = args.memory_megabytes {
         sys::limit_memory(megabytes << 20)
             .map_err(|error| format!("Cannot limit memory : {error}."))?;
@@ -83,7 +86,8 @@ fn start(
     let listening = Listening::open(config, nbthread)?;
     let control = cli::Control::open(&config.global.stats_sockets)?;
 
-    if master.is_some() {
+    let has_master = master.is_some();
+    if has_master {
         // All of this is the master's.
     } else if config.global.daemon {
         match sys::fork_to_background() {
@@ -98,7 +102,10 @@ fn start(
         write_pidfile(args, config, std::process::id())?;
     }
     let now = net::sys::now();
-    let mut exports = Exports::start(config, now.wall_ns)?;
+    let collectors = Collectors::start(config, collectors, || {
+        sys::signal_self(SIGNAL_ENDED);
+    })?;
+    let mut exports = Exports::start(config, collectors.doors(), now.wall_ns)?;
     let global = &config.global;
     sys::confine(global.chroot.as_deref(), global.uid, global.gid)?;
 
@@ -117,10 +124,15 @@ fn start(
     let exports = exports.map(Arc::new);
     let running = Arc::new(running);
     let workers = Workers::start(&running, listening, nbthread, conns_max, || {
-        sys::signal_self(SIGNAL_WORKER_ENDED);
+        sys::signal_self(SIGNAL_ENDED);
     })?;
     control
-        .start(&running, exports.as_ref(), workers.inboxes())
+        .start(
+            &running,
+            exports.as_ref(),
+            collectors.views(),
+            workers.inboxes(),
+        )
         .map_err(|error| format!("Cannot start the runtime interface : {error}."))?;
     if let Some(old) = &args.old {
         let signal = if old.gracefully {
@@ -137,11 +149,12 @@ fn start(
     if let Some(master) = master {
         master.tell();
     }
-    wait(&signals, &workers, &running);
+    wait(&signals, &workers, &collectors, &running);
     workers.finish();
     if let Some(exports) = exports {
         exports.finish();
     }
+    collectors.end(&signals, !has_master);
     Ok(Some(ExitCode::SUCCESS))
 }
 
@@ -191,17 +204,21 @@ pub(crate) fn write_pidfile(args: &Args, config: &Config, pid: u32) -> Result<()
 }
 
 /// Waits for signals until the workers have ended or must end.
-fn wait(signals: &Signals, workers: &Workers, running: &Running) {
+fn wait(signals: &Signals, workers: &Workers, collectors: &Collectors, running: &Running) {
     let global = &running.config.global;
     let ms = |duration: std::time::Duration| duration.as_millis() as u64;
     loop {
         match signals.wait() {
             Some(libc::SIGINT | libc::SIGTERM) => return workers.tell(&Message::Stop),
-            Some(libc::SIGUSR1) => workers.tell(&Message::Drain {
-                grace_ms: global.grace.map_or(0, ms),
-                hard_stop_ms: global.hard_stop_after.map(ms),
-            }),
-            Some(SIGNAL_WORKER_ENDED) if workers.all_ended() => return,
+            Some(libc::SIGUSR1) => {
+                workers.tell(&Message::Drain {
+                    grace_ms: global.grace.map_or(0, ms),
+                    hard_stop_ms: global.hard_stop_after.map(ms),
+                });
+                // The process that comes after has the ports.
+                collectors.stop_listening();
+            }
+            Some(SIGNAL_ENDED) if workers.all_ended() => return,
             Some(libc::SIGHUP) => {
                 warning("SIGHUP received : server status dump is not implemented yet.")
             }

@@ -2,7 +2,7 @@
 
 use spangate_telemetry::settings::{
     Compression, Delegate, Encoding, Exporter, Histogram, OtlpGrpc, OtlpHttp, ParentBased, Pem,
-    Processor, Sampler, Settings, Target, Temporality,
+    Processor, Sampler, Settings, Signal, Target, Temporality,
 };
 
 fn read(variables: &[(&str, &str)]) -> (Settings, Vec<String>) {
@@ -200,4 +200,31 @@ fn a_bare_endpoint_of_grpc_is_tls() {
     };
     assert_eq!(endpoint(""), "https://collector:4317");
     assert_eq!(endpoint("true"), "http://collector:4317");
+}
+
+#[test]
+fn an_endpoint_may_be_a_collector_of_the_process() {
+    let named = |variables: &[(&str, &str)]| {
+        let (settings, warnings) = read(variables);
+        assert!(warnings.is_empty(), "{warnings:?}");
+        let named = settings.collectors();
+        named
+            .map(|(signal, one)| (signal, one.name.clone()))
+            .collect::<Vec<_>>()
+    };
+    let all = named(&[
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "collector://main"),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+    ]);
+    assert_eq!(all.len(), 3);
+    let own = named(&[
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318"),
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "collector://main"),
+    ]);
+    assert_eq!(own, [(Signal::Traces, "main".to_owned())]);
+    assert_eq!(
+        named(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318")]),
+        [],
+        "a host and a port"
+    );
 }

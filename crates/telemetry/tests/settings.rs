@@ -367,7 +367,7 @@ fn options_that_are_refused() {
         ),
         (
             "type: kafka",
-            "unknown exporter type 'kafka': one of otlp_http, otlp_grpc, otlp_file, ostream, memory, zipkin",
+            "unknown exporter type 'kafka': one of otlp_http, otlp_grpc, otlp_file, ostream, memory, zipkin, collector",
         ),
         ("timeout: 3", "exporters.e: no 'type'"),
         (
@@ -455,7 +455,7 @@ fn warnings() {
         "otel.yml:2: exporters.e: unknown key 'colour' is ignored",
         "otel.yml:2: ssl_cipher is ignored: only suites of today are offered",
         "otel.yml:2: json_bytes_mapping is ignored: identifiers are hexadecimal and bytes base64, as OTLP says",
-        "otel.yml:3: exporters.unused: unknown exporter type 'kafka': one of otlp_http, otlp_grpc, otlp_file, ostream, memory, zipkin (nothing uses it)",
+        "otel.yml:3: exporters.unused: unknown exporter type 'kafka': one of otlp_http, otlp_grpc, otlp_file, ostream, memory, zipkin, collector (nothing uses it)",
         "otel.yml:6: signals.traces.default: unknown key 'depth' is ignored",
     ];
     assert_eq!(warnings, expected);
@@ -529,4 +529,32 @@ fn resource_attributes_of_the_environment() {
         warnings,
         ["f:3: OTEL_RESOURCE_ATTRIBUTES is not taken: '%f' has a lone %"]
     );
+}
+
+#[test]
+fn collectors_of_the_process() {
+    let settings = good(&with_exporter("type: collector, name: main"));
+    let named: Vec<_> = settings.collectors().collect();
+    let [(Signal::Traces, collector)] = named[..] else {
+        panic!("{named:?}");
+    };
+    let at = collector.at.expect("it stands in a file");
+    assert_eq!((&*collector.name, at.line), ("main", 1));
+    assert_eq!(
+        bad(&with_exporter("type: collector")),
+        ["1: exporters.e: no 'name' of a collector"]
+    );
+    let all = good(
+        "exporters: { e: { type: collector, name: a }, f: { type: collector, name: b } }\nsignals:\n  metrics: { default: { scope_name: s, exporters: e } }\n  logs: { default: { scope_name: s, exporters: [e, f] } }\n",
+    );
+    let named: Vec<_> = all
+        .collectors()
+        .map(|(signal, one)| (signal, &*one.name))
+        .collect();
+    let expected = [
+        (Signal::Metrics, "a"),
+        (Signal::Logs, "a"),
+        (Signal::Logs, "b"),
+    ];
+    assert_eq!(named, expected);
 }

@@ -14,7 +14,8 @@ const HEADER: &str = "\
 <!-- Generated from the tables of crates/collector. Do not edit: run `UPDATE_DOCS=1 cargo test -p spangate-collector --test it`. -->
 
 `spangate collect --config a.yaml [--config b.yaml …]` reads an OpenTelemetry Collector's configuration. Every component and
-every option that is known is in the tables below, with its default and what writing it means.
+every option that is known is in the tables below, with its default and what writing it means. A section `collector` of the
+proxy's configuration runs the same within the proxy ([tracing.md](tracing.md#a-collector-of-the-same-process)).
 
 | state | meaning |
 |---|---|

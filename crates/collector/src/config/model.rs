@@ -85,6 +85,26 @@ pub struct NotStarted {
 }
 
 impl Config {
+    /// The places of the pipelines that get what the proxy records that runs this configuration: those of its receivers
+    /// `proxy`, or where it has none those of its first receiver `otlp`.
+    #[must_use]
+    pub fn pipelines_of_proxy(&self, signal: Signal) -> Vec<usize> {
+        let is_proxy = |one: &&Component<Receiver>| one.settings == Receiver::Proxy;
+        let is_otlp = |one: &&Component<Receiver>| matches!(one.settings, Receiver::Otlp(_));
+        let own: Vec<_> = self.receivers.iter().filter(is_proxy).collect();
+        let receivers = match own.is_empty() {
+            true => self.receivers.iter().find(is_otlp).into_iter().collect(),
+            false => own,
+        };
+        let is_fed = |pipeline: &Pipeline| {
+            let mut ids = receivers.iter().map(|component| &component.id);
+            pipeline.id.signal == signal && ids.any(|id| pipeline.receivers.contains(id))
+        };
+        let pipelines = self.pipelines.iter().enumerate();
+        let fed = pipelines.filter(|(_, pipeline)| is_fed(pipeline));
+        fed.map(|(place, _)| place).collect()
+    }
+
     /// The receiver of an id.
     #[must_use]
     pub fn receiver(&self, id: &ComponentId) -> Option<&Receiver> {

@@ -66,6 +66,15 @@ impl Account {
         self.recovered.fetch_add(records, Relaxed);
     }
 
+    /// The proxy that runs the collector gives records: of a trace that began there, the root comes when it is over.
+    #[must_use]
+    pub fn accept_of_proxy(self: &Arc<Account>, records: u64) -> Receipt {
+        self.accepted.fetch_add(records, Relaxed);
+        let mut held = Held::new(self, records, None);
+        held.is_of_proxy = true;
+        Receipt::of(held)
+    }
+
     /// A receipt for records that were accepted before and are held by a processor.
     #[must_use]
     pub fn resume(self: &Arc<Account>, records: u64) -> Receipt {
@@ -83,16 +92,7 @@ impl Account {
     }
 
     fn receipt(self: &Arc<Account>, records: u64, settled: Option<Settled>) -> Receipt {
-        let held = Held {
-            account: Arc::clone(self),
-            records: AtomicU64::new(records),
-            lost: AtomicU64::new(0),
-            settled: Mutex::new(settled),
-        };
-        Receipt {
-            held: vec![Arc::new(held)],
-            custody: Custody::default(),
-        }
+        Receipt::of(Held::new(self, records, settled))
     }
 
     /// Records that a processor holds are lost.
@@ -152,6 +152,8 @@ struct Held {
     records: AtomicU64,
     lost: AtomicU64,
     settled: Mutex<Option<Settled>>,
+    /// See [`Account::accept_of_proxy`].
+    is_of_proxy: bool,
 }
 
 impl fmt::Debug for Held {
@@ -161,10 +163,23 @@ impl fmt::Debug for Held {
 }
 
 impl Receipt {
+    fn of(held: Held) -> Receipt {
+        Receipt {
+            held: vec![Arc::new(held)],
+            custody: Custody::default(),
+        }
+    }
+
     /// Adds the records of another batch.
     pub fn merge(&mut self, other: Receipt) {
         self.held.extend(other.held);
         self.custody.merge(other.custody);
+    }
+
+    /// All of the records are the proxy's ([`Account::accept_of_proxy`]).
+    #[must_use]
+    pub fn is_of_proxy(&self) -> bool {
+        self.held.iter().all(|held| held.is_of_proxy)
     }
 
     /// So many of the records are lost; no more than there are.
@@ -205,6 +220,16 @@ impl Receipt {
 }
 
 impl Held {
+    fn new(account: &Arc<Account>, records: u64, settled: Option<Settled>) -> Held {
+        Held {
+            account: Arc::clone(account),
+            records: AtomicU64::new(records),
+            lost: AtomicU64::new(0),
+            settled: Mutex::new(settled),
+            is_of_proxy: false,
+        }
+    }
+
     /// Takes out records that are settled another way; how many.
     fn take(&self, records: u64) -> u64 {
         let less = |held: u64| Some(held.saturating_sub(records));
@@ -268,6 +293,14 @@ mod tests {
             (balance.accepted, balance.refused, balance.held()),
             (15, 6, 0)
         );
+        let mut receipt = account.accept_of_proxy(1);
+        assert!(receipt.is_of_proxy() && receipt.clone().is_of_proxy());
+        receipt.merge(account.accept_of_proxy(1));
+        assert!(receipt.is_of_proxy());
+        receipt.merge(account.accept(1));
+        assert!(!receipt.is_of_proxy(), "not all of it is");
+        receipt.refuse();
+
         let receipt = account.accept(2);
         receipt.lose(9, Loss::ExportFailed);
         drop(receipt);

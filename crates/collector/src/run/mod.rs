@@ -21,4 +21,5 @@ mod tls;
 mod wire;
 
 pub use log::{Level, Log};
-pub use start::{Collector, END_MAX, Setup, StartError, View};
+pub use receive::{Intake, Sharing};
+pub use start::{Collector, END_MAX, Host, Setup, StartError, View};

@@ -16,9 +16,10 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tokio::task::AbortHandle;
 
 use super::metrics;
-use super::receive::bind;
+use super::receive::{Sharing, bind};
 use super::start::View;
 use crate::config::components::extensions::health_check::HealthCheck;
 use crate::config::components::shared::address::{Family, Listen};
@@ -56,6 +57,7 @@ pub struct Page {
     pub name: String,
     /// Where.
     pub address: SocketAddr,
+    task: AbortHandle,
 }
 
 type Answer = dyn Fn(&Request<Incoming>) -> Response<Full<Bytes>> + Send + Sync;
@@ -65,7 +67,12 @@ impl Page {
     ///
     /// # Errors
     /// Why it cannot be served.
-    pub fn health(name: &str, settings: &HealthCheck, health: Arc<Health>) -> Result<Page, String> {
+    pub fn health(
+        name: &str,
+        settings: &HealthCheck,
+        health: Arc<Health>,
+        sharing: Sharing,
+    ) -> Result<Page, String> {
         let Listen::Tcp { host, port, family } = &settings.server.listen else {
             return Err("Unix sockets are not listened on yet".into());
         };
@@ -87,36 +94,47 @@ impl Page {
                 None => text(status, "application/json", told(&health, is_ready)),
             }
         };
-        Page::start(name, (host, *port, *family), Arc::new(answer))
+        Page::start(name, (host, *port, *family), sharing, Arc::new(answer))
     }
 
     /// The metrics, in Prometheus' text format.
     ///
     /// # Errors
     /// Why they cannot be served.
-    pub fn metrics(host: &str, port: u16, view: Arc<View>) -> Result<Page, String> {
+    pub fn metrics(
+        host: &str,
+        port: u16,
+        view: Arc<View>,
+        sharing: Sharing,
+    ) -> Result<Page, String> {
         let answer = move |request: &Request<Incoming>| match request.uri().path() {
             "/metrics" => text(StatusCode::OK, metrics::CONTENT, metrics::write(&view)),
             _ => text(StatusCode::NOT_FOUND, "text/plain", String::new()),
         };
-        Page::start("metrics", (host, port, Family::Any), Arc::new(answer))
+        let at = (host, port, Family::Any);
+        Page::start("metrics", at, sharing, Arc::new(answer))
     }
 
     fn start(
         name: &str,
         (host, port, family): (&str, u16, Family),
+        sharing: Sharing,
         answer: Arc<Answer>,
     ) -> Result<Page, String> {
         let failed = |error: std::io::Error| format!("{host}:{port}: {error}");
-        let listener = bind(host, port, family).map_err(failed)?;
-        listener.set_nonblocking(true).map_err(failed)?;
-        let listener = TcpListener::from_std(listener).map_err(failed)?;
+        let listener = bind(host, port, family, sharing).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        tokio::spawn(serve(listener, answer));
+        let task = tokio::spawn(serve(listener, answer)).abort_handle();
         Ok(Page {
             name: name.to_owned(),
             address,
+            task,
         })
+    }
+
+    /// Takes no more connections.
+    pub fn close(&self) {
+        self.task.abort();
     }
 }
 

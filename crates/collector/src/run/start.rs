@@ -20,7 +20,7 @@ use super::process::{
     attributes, filter, memory_bytes, memory_limiter, probabilistic_sampler, resource,
     resource_detection, transform,
 };
-use super::receive::{Intake, Listening, Protocol, listen};
+use super::receive::{Intake, Listening, Protocol, Sharing, listen};
 use super::send::{self, Sender, SenderEnd};
 use super::storage::{self, Kept, Opened, Recovery, Storages, Stored};
 use crate::config::service::storage::storage_of;
@@ -49,6 +49,29 @@ pub struct Setup {
     pub memory_used_bytes: fn() -> u64,
 }
 
+/// Where a collector runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Host {
+    /// Per cent of the memory that waiting traces may take where no `memory_limiter` says less.
+    pub memory_percent: u64,
+    /// Whether its ports may be those of a process that ends soon.
+    pub sharing: Sharing,
+    /// A trace whose root the proxy around it records is decided as long after that has come, where the settings have no
+    /// `decision_wait_after_root_received`; zero: that shortens nothing.
+    pub root_wait: Duration,
+}
+
+impl Default for Host {
+    /// A process of its own.
+    fn default() -> Host {
+        Host {
+            memory_percent: BUDGET_PERCENT,
+            sharing: Sharing::Alone,
+            root_wait: Duration::ZERO,
+        }
+    }
+}
+
 /// Why a configuration cannot run: the component's place and id, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartError(pub String);
@@ -56,6 +79,7 @@ pub struct StartError(pub String);
 /// A running configuration.
 pub struct Collector {
     intakes: Vec<Arc<Intake>>,
+    of_proxy: Arc<Intake>,
     listening: Vec<(String, Listening)>,
     /// Of each pipeline in the order in which data pass, pipelines before those that they feed.
     stages: Vec<Stage>,
@@ -98,6 +122,7 @@ type Fed<'a> = (&'a Component<Receiver>, Arc<Intake>);
 struct Build<'a> {
     config: &'a Config,
     setup: &'a Setup,
+    host: &'a Host,
     accounts: [Arc<Account>; 3],
     budget: Arc<Budget>,
     senders: HashMap<(ComponentId, Signal), Arc<Sender>>,
@@ -111,15 +136,24 @@ struct Build<'a> {
 }
 
 impl Collector {
-    /// Starts everything. To be called within the runtime.
+    /// Starts everything, in a process of its own. To be called within the runtime.
     ///
     /// # Errors
     /// What cannot be started, and why; nothing is left running.
     pub fn start(config: &Config, setup: Setup) -> Result<Collector, StartError> {
-        let budget = Arc::new(Budget::new(budget_bytes(config)));
+        Collector::start_in(config, setup, &Host::default())
+    }
+
+    /// Starts everything. To be called within the runtime.
+    ///
+    /// # Errors
+    /// What cannot be started, and why; nothing is left running.
+    pub fn start_in(config: &Config, setup: Setup, host: &Host) -> Result<Collector, StartError> {
+        let budget = Arc::new(Budget::new(budget_bytes(config, host.memory_percent)));
         let mut build = Build {
             config,
             setup: &setup,
+            host,
             accounts: Default::default(),
             budget,
             senders: HashMap::new(),
@@ -133,10 +167,11 @@ impl Collector {
         for place in 0..config.pipelines.len() {
             build.head(place)?;
         }
+        let of_proxy = build.intake_of_proxy();
         let intakes = build.intakes()?;
         let mut listening = Vec::new();
         for (component, intake) in &intakes {
-            listening.extend(receivers(component, intake)?);
+            listening.extend(receivers(component, intake, host.sharing)?);
         }
         let outsets = build.storages.outsets();
         let storages = build.storages.into_opened();
@@ -154,7 +189,7 @@ impl Collector {
             storages: spaces.collect(),
         });
         let health = Arc::new(Health::default());
-        let pages = pages(config, &view, &health)?;
+        let pages = pages(config, &view, &health, host.sharing)?;
         build.stages.reverse();
         let intakes: Vec<_> = intakes.into_iter().map(|(_, intake)| intake).collect();
         let tails: Vec<_> = view
@@ -168,6 +203,7 @@ impl Collector {
         });
         Ok(Collector {
             intakes,
+            of_proxy,
             listening,
             stages: build.stages,
             senders: build.ends,
@@ -190,12 +226,29 @@ impl Collector {
         receivers.chain(pages).collect()
     }
 
+    /// Where the records of the proxy go that runs it ([`Config::pipelines_of_proxy`]).
+    #[must_use]
+    pub fn of_proxy(&self) -> Arc<Intake> {
+        Arc::clone(&self.of_proxy)
+    }
+
+    /// Listens no more, for another process does: connections end once their requests are answered. What the proxy
+    /// records is still taken.
+    pub fn stop_listening(&self) {
+        for (_, listening) in &self.listening {
+            listening.close();
+        }
+        for page in &self.pages {
+            page.close();
+        }
+    }
+
     /// Takes nothing more, decides on what waits, sends what is kept, and ends; what is not sent by then is lost, and
     /// counted. The account at the end, by signal.
     pub async fn end(self) -> [Balance; 3] {
         let until = Instant::now() + END_MAX;
         self.health.ready(false);
-        for intake in &self.intakes {
+        for intake in self.intakes.iter().chain([&self.of_proxy]) {
             intake.close();
         }
         self.recovery.end().await;
@@ -225,7 +278,7 @@ impl Collector {
     }
 }
 
-fn budget_bytes(config: &Config) -> u64 {
+fn budget_bytes(config: &Config, memory_percent: u64) -> u64 {
     let limits = config.processors.iter().filter_map(|component| {
         let Processor::MemoryLimiter(settings) = &component.settings else {
             return None;
@@ -234,7 +287,7 @@ fn budget_bytes(config: &Config) -> u64 {
     });
     limits
         .min()
-        .unwrap_or(memory_bytes() / 100 * BUDGET_PERCENT)
+        .unwrap_or(memory_bytes() / 100 * memory_percent)
 }
 
 impl<'a> Build<'a> {
@@ -356,6 +409,7 @@ impl<'a> Build<'a> {
             seed: self.setup.seed,
             record_policy: self.setup.record_policy,
             export_bytes_max: self.budget.bytes_max() / 2,
+            end_wait_ns: u64::try_from(self.host.root_wait.as_nanos()).unwrap_or(u64::MAX),
             ..Options::default()
         };
         let outset = storage_of(processor).map(|storage| self.storages.kept(&storage));
@@ -382,6 +436,20 @@ impl<'a> Build<'a> {
         Ok(tail)
     }
 
+    /// What the proxy feeds that runs the collector.
+    fn intake_of_proxy(&self) -> Arc<Intake> {
+        let outlet = |signal: Signal| self.outlet(self.config.pipelines_of_proxy(signal));
+        let outlets = Signal::ALL.map(outlet);
+        Arc::new(Intake::of_proxy(outlets, self.accounts.clone()))
+    }
+
+    /// The way into some pipelines; none where there are none.
+    fn outlet(&self, places: Vec<usize>) -> Option<Arc<dyn Consumer>> {
+        let heads = places.iter().filter_map(|place| self.heads.get(place));
+        let heads: Vec<_> = heads.map(Arc::clone).collect();
+        (!heads.is_empty()).then(|| fan_out(heads))
+    }
+
     /// What each receiver feeds.
     fn intakes(&mut self) -> Result<Vec<Fed<'a>>, StartError> {
         let config = self.config;
@@ -396,10 +464,7 @@ impl<'a> Build<'a> {
                 let fed = pipelines.filter(|(_, pipeline)| {
                     pipeline.id.signal == signal && pipeline.receivers.contains(&component.id)
                 });
-                let heads: Vec<_> = fed
-                    .filter_map(|(place, _)| self.heads.get(&place).map(Arc::clone))
-                    .collect();
-                (!heads.is_empty()).then(|| fan_out(heads))
+                self.outlet(fed.map(|(place, _)| place).collect())
             };
             let outlets = Signal::ALL.map(outlet);
             // There is one at most: more were refused with the configuration.
@@ -423,6 +488,7 @@ fn place_of<T>(components: &[Component<T>], id: &ComponentId) -> Option<String> 
 fn receivers(
     component: &Component<Receiver>,
     intake: &Arc<Intake>,
+    sharing: Sharing,
 ) -> Result<Vec<(String, Listening)>, StartError> {
     let Receiver::Otlp(settings) = &component.settings else {
         return Ok(Vec::new());
@@ -435,19 +501,24 @@ fn receivers(
     for (name, protocol) in [("grpc", grpc), ("http", http)] {
         let Some(protocol) = protocol else { continue };
         let Component { id, place, .. } = component;
-        let opened = listen(protocol, Arc::clone(intake))
+        let opened = listen(protocol, Arc::clone(intake), sharing)
             .map_err(|why| StartError(format!("{place}: receiver '{id}', {name}: {why}")))?;
         listening.push((format!("{id} {name}"), opened));
     }
     Ok(listening)
 }
 
-fn pages(config: &Config, view: &Arc<View>, health: &Arc<Health>) -> Result<Vec<Page>, StartError> {
+fn pages(
+    config: &Config,
+    view: &Arc<View>,
+    health: &Arc<Health>,
+    sharing: Sharing,
+) -> Result<Vec<Page>, StartError> {
     let mut pages = Vec::new();
     for component in &config.extensions {
         if let Extension::HealthCheck(settings) = &component.settings {
             let Component { id, place, .. } = component;
-            let page = Page::health(&id.to_string(), settings, Arc::clone(health))
+            let page = Page::health(&id.to_string(), settings, Arc::clone(health), sharing)
                 .map_err(|why| StartError(format!("{place}: extension '{id}': {why}")))?;
             pages.push(page);
         }
@@ -458,9 +529,10 @@ fn pages(config: &Config, view: &Arc<View>, health: &Arc<Health>) -> Result<Vec<
     for reader in &config.telemetry.metrics.readers {
         match reader {
             Reader::Prometheus { host, port } => {
-                let page = Page::metrics(host, *port, Arc::clone(view)).map_err(|why| {
-                    StartError(format!("service::telemetry::metrics::readers: {why}"))
-                })?;
+                let page =
+                    Page::metrics(host, *port, Arc::clone(view), sharing).map_err(|why| {
+                        StartError(format!("service::telemetry::metrics::readers: {why}"))
+                    })?;
                 pages.push(page);
             }
             Reader::Otlp { .. } => {

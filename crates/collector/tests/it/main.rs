@@ -7,8 +7,8 @@ mod pipelines;
 mod policies;
 mod running;
 mod sources;
-mod storages;
 mod statements;
+mod storages;
 
 use spangate_collector::config::source::Outside;
 use spangate_collector::config::{Config, Options, Severity, load};

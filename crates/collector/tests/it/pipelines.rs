@@ -1,6 +1,6 @@
 //! Pipelines: what is started, what is listed, what is refused.
 
-use spangate_collector::config::{ComponentId, Options};
+use spangate_collector::config::{ComponentId, Options, Signal};
 
 use crate::{errors, good, load_files};
 
@@ -285,4 +285,29 @@ fn services_that_are_wrong() {
         let found = errors(text);
         assert!(found.iter().any(|one| one == error), "{found:#?}\n{error}");
     }
+}
+
+#[test]
+fn what_a_proxy_records_has_its_pipelines() {
+    let fed = |receivers: &str, first: &str, second: &str| {
+        let text = format!(
+            "receivers: {{ {receivers} }}
+exporters: {{ nop: }}
+service:
+  pipelines:
+    traces: {{ receivers: [{first}], exporters: [nop] }}
+    traces/2: {{ receivers: [{second}], exporters: [nop] }}
+    logs: {{ receivers: [{first}], exporters: [nop] }}"
+        );
+        let (config, _) = good(&text);
+        let fed = Signal::ALL.map(|signal| config.pipelines_of_proxy(signal));
+        fed.map(|places| places.iter().map(usize::to_string).collect::<String>())
+    };
+    let otlp = "otlp/b: { protocols: { grpc: } }, otlp/a: { protocols: { http: } }";
+    assert_eq!(fed(otlp, "otlp/b", "otlp/a"), ["0", "", "2"]);
+    assert_eq!(fed(otlp, "otlp/a, otlp/b", "otlp/b"), ["01", "", "2"]);
+    let with = format!("{otlp}, proxy: , proxy/x: ");
+    assert_eq!(fed(&with, "otlp/b", "proxy"), ["1", "", ""]);
+    assert_eq!(fed(&with, "proxy/x, otlp/a", "proxy"), ["01", "", "2"]);
+    assert_eq!(fed("nop: ", "nop", "nop"), ["", "", ""]);
 }

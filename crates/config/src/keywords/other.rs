@@ -19,6 +19,7 @@ pub const SECTIONS: &[Known] = &[
     k("acme", "How certificates are obtained."),
     served("backend", "Servers and how requests reach them."),
     k("cache", "A cache of responses."),
+    served("collector", "An OpenTelemetry Collector's configuration that this process runs; not in HAProxy."),
     k("crt-store", "Certificates by name."),
     served("defaults", "What the proxies that follow start from."),
     k("fcgi-app", "A FastCGI application."),

@@ -26,6 +26,8 @@ pub struct Config {
     pub files: Vec<String>,
     /// Filters `opentelemetry` of all proxies.
     pub otel: Vec<super::OtelFilter>,
+    /// Sections `collector`.
+    pub collectors: Vec<super::CollectorSection>,
 }
 
 /// Section `global` (manual §3).

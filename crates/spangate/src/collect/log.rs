@@ -15,7 +15,7 @@ enum Target {
 }
 
 /// Opens the log of some settings.
-pub(super) fn open(settings: &Logs) -> Result<Log, String> {
+pub(crate) fn open(settings: &Logs) -> Result<Log, String> {
     let mut targets = Vec::new();
     for path in &settings.output_paths {
         targets.push(match path.as_str() {

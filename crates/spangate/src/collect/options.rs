@@ -92,20 +92,37 @@ impl Options {
     }
 
     fn gates(&mut self, list: &str) {
-        for gate in list.split(',').filter(|gate| !gate.is_empty()) {
-            let (is_on, gate) = match gate.split_at(1) {
-                ("-", gate) => (false, gate),
-                ("+", gate) => (true, gate),
-                _ => (true, gate),
-            };
-            match gate {
-                RECORD_POLICY => self.record_policy = is_on,
-                _ => crate::say_error(&format!(
-                    "warning: the feature gate '{gate}' is not known here, and ignored\n"
-                )),
-            }
+        let gates = gates(list);
+        self.record_policy = gates.record_policy.unwrap_or(self.record_policy);
+        for gate in gates.unknown {
+            crate::say_error(&format!(
+                "warning: the feature gate '{gate}' is not known here, and ignored\n"
+            ));
         }
     }
+}
+
+/// What a list of feature gates says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Gates<'a> {
+    /// Policies are recorded, or not, where the list says it.
+    pub record_policy: Option<bool>,
+    /// Gates that are not known here.
+    pub unknown: Vec<&'a str>,
+}
+
+/// Reads gates with commas between them, each with `+` or `-` before it, or on.
+pub(crate) fn gates(list: &str) -> Gates<'_> {
+    let mut gates = Gates::default();
+    for gate in list.split(',').filter(|gate| !gate.is_empty()) {
+        let is_on = !gate.starts_with('-');
+        let gate = gate.strip_prefix(['+', '-']).unwrap_or(gate);
+        match gate {
+            RECORD_POLICY => gates.record_policy = Some(is_on),
+            gate => gates.unknown.push(gate),
+        }
+    }
+    gates
 }
 
 /// `a.b.c=value` as a source.

@@ -13,11 +13,14 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// What `flt-otel <line>` answers.
 pub fn ask(path: &Path, line: &str) -> String {
+    ask_any(path, &format!("flt-otel {line}"))
+}
+
+/// What any command answers.
+pub fn ask_any(path: &Path, line: &str) -> String {
     let mut stream = UnixStream::connect(path).expect("the socket");
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
-    stream
-        .write_all(format!("flt-otel {line}\n").as_bytes())
-        .unwrap();
+    stream.write_all(format!("{line}\n").as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer

@@ -112,7 +112,7 @@ impl Shard {
         } else {
             self.append(note, number, arrival, (Form::Templated, kept));
         }
-        if note.is_root && self.wait_after_root_ns > 0 {
+        if note.is_root && self.heeds_roots && self.wait_after_root_ns > 0 {
             self.root(number);
         }
         if self.trace_bytes_max > 0 {

@@ -44,6 +44,8 @@ pub struct Options {
     pub batch_bytes_max: usize,
     /// Bytes of kept spans that are not settled yet, from where on no more traces are decided.
     pub export_bytes_max: u64,
+    /// Wait after a root that ends its trace ([`Shard::heed_roots`]), where `wait_after_root_ns` is not set; 0: none.
+    pub end_wait_ns: u64,
     /// Kept spans that a tick writes, about, so that it takes a millisecond or two; a trace is not divided.
     pub tick_spans_max: u64,
     /// Secret of the hashes.
@@ -63,6 +65,7 @@ impl Default for Options {
             batch_spans_max: 8192,
             batch_bytes_max: 3 << 20,
             export_bytes_max: 1 << 30,
+            end_wait_ns: 0,
             tick_spans_max: 4096,
             seed: 0,
             templates: true,
@@ -120,7 +123,12 @@ pub struct Shard {
     decider: Decider,
     options: Options,
     wait_ms: u32,
+    /// After a root: that of the settings, else that of the options, which counts for some roots only.
     wait_after_root_ns: u64,
+    /// Every root counts.
+    every_root: bool,
+    /// Roots of the request that is taken count.
+    heeds_roots: bool,
     traces_max: u64,
     block_on_overflow: bool,
     trace_bytes_max: u64,
@@ -193,7 +201,12 @@ impl Shard {
         let traces_max = divided(settings.traces_max);
         let mut shard = Shard::new(Decider::Policies(program), options, budget);
         shard.wait(settings.decision_wait_ns);
-        shard.wait_after_root_ns = settings.wait_after_root_ns;
+        shard.every_root = settings.wait_after_root_ns > 0;
+        shard.heed_roots(false);
+        shard.wait_after_root_ns = match settings.wait_after_root_ns {
+            0 => shard.options.end_wait_ns,
+            wait_ns => wait_ns,
+        };
         shard.traces_max = traces_max;
         shard.block_on_overflow = settings.block_on_overflow;
         shard.trace_bytes_max = settings.trace_bytes_max;
@@ -223,6 +236,8 @@ impl Shard {
             decider,
             wait_ms: 0,
             wait_after_root_ns: 0,
+            every_root: false,
+            heeds_roots: false,
             traces_max: u64::MAX,
             block_on_overflow: false,
             trace_bytes_max: 0,
@@ -255,6 +270,12 @@ impl Shard {
     fn wait(&mut self, wait_ns: u64) {
         // Times of arrival are kept in 32 bits of milliseconds.
         self.wait_ms = (wait_ns / 1_000_000).min(1 << 30) as u32;
+    }
+
+    /// Whether roots of requests to come end their traces: nothing but stragglers comes after them, so that the trace is due
+    /// [`Options::end_wait_ns`] later even where the settings have no wait after a root.
+    pub fn heed_roots(&mut self, they_end: bool) {
+        self.heeds_roots = self.every_root || they_end;
     }
 
     /// The account; it adds up at every moment.

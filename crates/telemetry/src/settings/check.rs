@@ -43,6 +43,12 @@ pub fn check_url(text: &str, tls: bool) -> Result<String, &'static str> {
     Ok(format!("{scheme}://{rest}"))
 }
 
+/// The name of the section that an endpoint `collector://<name>` means; none where it is another endpoint.
+#[must_use]
+pub fn collector_name(endpoint: &str) -> Option<&str> {
+    endpoint.strip_prefix("collector://")
+}
+
 /// Whether a name and a value can be a header field (RFC 9110 section 5.5).
 pub(super) fn header(name: &str, value: &str) -> Result<(), String> {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);

@@ -1,8 +1,8 @@
 //! Settings out of OpenTelemetry's variables.
 
-use super::check::{check_url, header};
+use super::check::{check_url, collector_name, header};
 use super::exporter::{
-    Compression, Encoding, Exporter, Headers, OtlpGrpc, OtlpHttp, REQUESTS_DEFAULT,
+    Compression, Encoding, Exporter, Headers, InProcess, OtlpGrpc, OtlpHttp, REQUESTS_DEFAULT,
     TIMEOUT_DEFAULT_MS, Target,
 };
 use super::pipeline::{BatchProcessor, MetricPipeline, Pipeline, Processor, Reader};
@@ -232,6 +232,13 @@ impl Variables<'_> {
     }
 
     fn otlp(&mut self, signal: Signal) -> Exporter {
+        let endpoint = self.text(&self.otlp_name(signal, "ENDPOINT"));
+        if let Some(name) = endpoint.as_deref().and_then(collector_name) {
+            return Exporter::Collector(InProcess {
+                name: name.to_owned(),
+                at: None,
+            });
+        }
         let protocols = [
             ("http/protobuf", Some(Encoding::Protobuf)),
             ("http/json", Some(Encoding::Json)),

@@ -27,6 +27,17 @@ pub enum Exporter {
     },
     /// `zipkin`: Zipkin's JSON, version 2.
     Zipkin(Zipkin),
+    /// `collector`: a collector of the same process.
+    Collector(InProcess),
+}
+
+/// `collector`, or an endpoint `collector://<name>`: a section `collector` of the configuration, reached without a socket.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InProcess {
+    /// The name of the section.
+    pub name: String,
+    /// Where the name stands in the file of settings; none: it came from elsewhere.
+    pub at: Option<At>,
 }
 
 /// `otlp_http`.
@@ -159,6 +170,7 @@ pub(super) fn exporter(options: &Options<'_>, signal: Signal) -> Option<Exporter
         "memory" => return wrong(options, at, "memory takes traces and metrics only"),
         "zipkin" if signal == Signal::Traces => Exporter::Zipkin(zipkin(options)?),
         "zipkin" => return wrong(options, at, "zipkin takes traces only"),
+        "collector" => Exporter::Collector(in_process(options)?),
         "elasticsearch" => {
             return wrong(
                 options,
@@ -168,7 +180,7 @@ pub(super) fn exporter(options: &Options<'_>, signal: Signal) -> Option<Exporter
         }
         _ => {
             let message = format!(
-                "unknown exporter type '{kind}': one of otlp_http, otlp_grpc, otlp_file, ostream, memory, zipkin"
+                "unknown exporter type '{kind}': one of otlp_http, otlp_grpc, otlp_file, ostream, memory, zipkin, collector"
             );
             return wrong(options, at, &message);
         }
@@ -288,6 +300,18 @@ fn zipkin(options: &Options<'_>) -> Option<Zipkin> {
             .unwrap_or_else(|| "default-service".to_owned()),
         ipv4: address(options, "ipv4"),
         ipv6: address(options, "ipv6"),
+    })
+}
+
+fn in_process(options: &Options<'_>) -> Option<InProcess> {
+    let Some((name, at)) = options.text_at("name") else {
+        let message = format!("{}: no 'name' of a collector", options.what);
+        options.error(options.node.at, message);
+        return None;
+    };
+    Some(InProcess {
+        name: name.to_owned(),
+        at: Some(at),
     })
 }
 

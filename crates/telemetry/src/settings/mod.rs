@@ -24,9 +24,10 @@ use std::fmt;
 use syntax::yaml;
 
 pub use crate::account::Signal;
-pub use check::check_url;
+pub use check::{check_url, collector_name};
 pub use exporter::{
-    Compression, Encoding, Exporter, Headers, OtlpFile, OtlpGrpc, OtlpHttp, Target, Zipkin,
+    Compression, Encoding, Exporter, Headers, InProcess, OtlpFile, OtlpGrpc, OtlpHttp, Target,
+    Zipkin,
 };
 pub use pipeline::{
     BATCH_RECORDS_DEFAULT, BatchProcessor, MetricPipeline, Pipeline, Processor,
@@ -192,6 +193,21 @@ fn in_order(mut errors: Vec<Error>) -> Vec<Error> {
 }
 
 impl Settings {
+    /// The collectors of this process that exporters name, each with what it is to take.
+    pub fn collectors(&self) -> impl Iterator<Item = (Signal, &InProcess)> {
+        let traces = self.traces.iter().flat_map(|traces| &traces.pipelines);
+        let logs = self.logs.iter().flat_map(|logs| &logs.pipelines);
+        let metrics = self.metrics.iter().flat_map(|metrics| &metrics.pipelines);
+        let all = traces
+            .map(|pipeline| (Signal::Traces, &pipeline.exporter))
+            .chain(metrics.map(|pipeline| (Signal::Metrics, &pipeline.exporter)))
+            .chain(logs.map(|pipeline| (Signal::Logs, &pipeline.exporter)));
+        all.filter_map(|(signal, exporter)| match exporter {
+            Exporter::Collector(collector) => Some((signal, collector)),
+            _ => None,
+        })
+    }
+
     /// Settings without a file: OTLP to the receiver that OpenTelemetry's variables name (specification, "Environment
     /// Variable Specification" and "OTLP Exporter Configuration"), HTTP with protobuf to `localhost:4318` where they name none.
     ///

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tail::ottl::{Condition, Context, Subject};
 use tail::policy::{Around, Keys, Matcher, Slots};
-use tail::scan::{Malformed, Span, event, span};
+use tail::scan::{Malformed, Span, Spot, event, span};
 use tail::settings::ErrorMode;
 
 use super::edit::{
@@ -262,7 +262,7 @@ impl<'a> Walk<'_, 'a> {
         if context == Context::Scope {
             self.count_around(around.resource.len())?;
         }
-        let no_span = Span::default();
+        let no_span = Span::new(b"", [0; 16]);
         let no_slots = Slots::new(&self.rules.matcher);
         let subject = subject(&no_span, &no_slots, around);
         let outcome = self.rules.is_true(context, &subject);

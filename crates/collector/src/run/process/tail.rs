@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tail::account::Cause;
 use tail::settings::{GroupByTrace, TailSampling};
-use tail::shard::{Chunk, Decided, Options, Progress, Rejected, Shard, Splitter, shard_of};
+use tail::shard::{Decided, Options, Progress, Rejected, Shard, Splitter, shard_of};
 use tail::store::{Budget, Refused as NoRoom};
 use tokio::time::Instant;
 
@@ -204,6 +204,7 @@ impl Tail {
         if state.closing {
             return refused(batch, Refusal::Closing);
         }
+        state.shard.heed_roots(batch.receipt.is_of_proxy());
         match state.shard.accept(&batch.bytes, now_ns) {
             Ok(accepted) => {
                 debug_assert_eq!(accepted.spans, batch.records);
@@ -251,20 +252,18 @@ impl Tail {
                 return refused(batch, refusal);
             }
         }
+        let is_of_proxy = batch.receipt.is_of_proxy();
         let custody = batch.receipt.hold(batch.records);
         for (owned, chunk) in self.shards.iter().zip(&mut chunks) {
-            self.take_chunk(owned, chunk, &custody, now_ns);
+            let mut state = owned.state();
+            state.shard.heed_roots(is_of_proxy);
+            state.shard.accept_chunk(chunk, now_ns);
+            if !chunk.is_empty() {
+                state.keep(custody.clone());
+            }
+            state.tell(&self.account);
         }
         Ok(())
-    }
-
-    fn take_chunk(&self, owned: &Owned, chunk: &mut Chunk, custody: &Custody, now_ns: u64) {
-        let mut state = owned.state();
-        state.shard.accept_chunk(chunk, now_ns);
-        if !chunk.is_empty() {
-            state.keep(custody.clone());
-        }
-        state.tell(&self.account);
     }
 
     fn splitters(&self) -> MutexGuard<'_, Vec<Splitter>> {

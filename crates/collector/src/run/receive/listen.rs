@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
+use net::Addr;
+use net::listen::{ListenAddr, ListenOptions};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Semaphore, watch};
@@ -24,6 +27,8 @@ use crate::config::components::shared::grpc::GrpcServer;
 
 /// Connections of one listener at a time; more wait until one ends.
 const CONNECTIONS_MAX: usize = 16 * 1024;
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 4096;
 /// A TLS handshake that takes longer is given up.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// The head of a request that takes longer is given up, where the settings say nothing.
@@ -60,10 +65,15 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Takes no more connections, and waits a while for those that there are.
-    pub async fn end(self) {
+    /// Takes no more connections from now on; those that there are end once their requests are answered.
+    pub fn close(&self) {
         // A listener whose task is gone has nothing to end.
         let _ = self.end.send(true);
+    }
+
+    /// Takes no more connections, and waits a while for those that there are.
+    pub async fn end(self) {
+        self.close();
         let _ = self.task.await;
     }
 }
@@ -73,11 +83,26 @@ enum Socket {
     Unix(UnixListener),
 }
 
+/// Whether sockets may be opened where another process listens that ends soon (a reload). Processes that share a port
+/// get connections in turn; a Unix socket takes the path over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// An address that is in use is an error.
+    #[default]
+    Alone,
+    /// Shared with processes that share theirs.
+    Shared,
+}
+
 /// Opens the socket and serves it.
 ///
 /// # Errors
 /// Why it cannot be opened.
-pub fn listen(protocol: Protocol, intake: Arc<Intake>) -> Result<Listening, String> {
+pub fn listen(
+    protocol: Protocol,
+    intake: Arc<Intake>,
+    sharing: Sharing,
+) -> Result<Listening, String> {
     let (address, tls_settings, protocols): (&Listen, _, &[&[u8]]) = match &protocol {
         Protocol::Grpc(grpc) => (&grpc.listen, &grpc.tls, &[b"h2"]),
         Protocol::Http(http) => (&http.server.listen, &http.server.tls, &[b"h2", b"http/1.1"]),
@@ -88,7 +113,7 @@ pub fn listen(protocol: Protocol, intake: Arc<Intake>) -> Result<Listening, Stri
         )?))),
         None => None,
     };
-    let socket = open(address)?;
+    let socket = open(address, sharing)?;
     let local = match &socket {
         Socket::Tcp(listener) => listener.local_addr().ok(),
         Socket::Unix(_) => None,
@@ -108,40 +133,45 @@ pub fn listen(protocol: Protocol, intake: Arc<Intake>) -> Result<Listening, Stri
     })
 }
 
-fn open(listen: &Listen) -> Result<Socket, String> {
+fn open(listen: &Listen, sharing: Sharing) -> Result<Socket, String> {
     match listen {
         Listen::Unix(path) => {
             let failed = |error: io::Error| format!("{path}: {error}");
-            // A socket that nobody listens to is left over from another life.
-            if std::os::unix::net::UnixStream::connect(path).is_err() {
-                match std::fs::symlink_metadata(path) {
-                    Ok(found) if is_socket(&found) => std::fs::remove_file(path).map_err(failed)?,
-                    _ => {}
-                }
+            // A socket that nobody listens to is left over from another life, and is replaced.
+            let is_served = std::os::unix::net::UnixStream::connect(path).is_ok();
+            if is_served && sharing == Sharing::Alone {
+                return Err(failed(io::ErrorKind::AddrInUse.into()));
             }
-            Ok(Socket::Unix(UnixListener::bind(path).map_err(failed)?))
+            let fd = socket(Addr::Unix(path.as_bytes().into()), sharing).map_err(failed)?;
+            let listener = UnixListener::from_std(fd.into());
+            Ok(Socket::Unix(listener.map_err(failed)?))
         }
         Listen::Tcp { host, port, family } => {
             let failed = |error: io::Error| format!("{host}:{port}: {error}");
-            let listener = bind(host, *port, *family).map_err(failed)?;
-            listener.set_nonblocking(true).map_err(failed)?;
-            Ok(Socket::Tcp(
-                TcpListener::from_std(listener).map_err(failed)?,
-            ))
+            let listener = bind(host, *port, *family, sharing).map_err(failed)?;
+            Ok(Socket::Tcp(listener))
         }
     }
 }
 
-fn is_socket(found: &std::fs::Metadata) -> bool {
-    use std::os::unix::fs::FileTypeExt;
-    found.file_type().is_socket()
+fn socket(address: Addr, sharing: Sharing) -> io::Result<OwnedFd> {
+    let options = ListenOptions {
+        backlog: BACKLOG,
+        // Every address of version 6 takes version 4 too.
+        v6only: Some(false),
+        reuse_port: sharing == Sharing::Shared,
+        ..ListenOptions::default()
+    };
+    net::listen::open(&ListenAddr::Bind(address), &options)
 }
 
+/// Opens a TCP socket; to be called within the runtime.
 pub(in crate::run) fn bind(
     host: &str,
     port: u16,
     family: Family,
-) -> io::Result<std::net::TcpListener> {
+    sharing: Sharing,
+) -> io::Result<TcpListener> {
     // Every address: that of version 6 takes both.
     let hosts: &[&str] = match (host, family) {
         ("", Family::V4) => &["0.0.0.0"],
@@ -157,8 +187,8 @@ pub(in crate::run) fn bind(
                 Family::V6 => address.is_ipv6(),
             };
             if is_meant {
-                match std::net::TcpListener::bind(address) {
-                    Ok(listener) => return Ok(listener),
+                match socket(Addr::Inet(address), sharing) {
+                    Ok(fd) => return TcpListener::from_std(fd.into()),
                     Err(error) => last = error,
                 }
             }

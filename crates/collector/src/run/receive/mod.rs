@@ -16,7 +16,7 @@ use bytes::Bytes;
 use journal::Place;
 
 pub(super) use listen::bind;
-pub use listen::{Listening, Protocol, listen};
+pub use listen::{Listening, Protocol, Sharing, listen};
 
 use super::account::Account;
 use super::consume::{Consumer, Refusal};
@@ -45,6 +45,8 @@ pub struct Intake {
     pub(super) kept: Option<Kept>,
     /// Senders are answered when queues have written what is theirs.
     waits: bool,
+    /// It takes what the proxy records that runs the collector.
+    is_of_proxy: bool,
 }
 
 /// By signal, in the order of [`Signal`].
@@ -61,6 +63,7 @@ impl Intake {
             closing: false.into(),
             kept: None,
             waits: false,
+            is_of_proxy: false,
         }
     }
 
@@ -74,12 +77,23 @@ impl Intake {
         }
     }
 
+    /// For what the proxy records that runs the collector. It has no journal: what a proxy has not handed over yet ends with it.
+    #[must_use]
+    pub(super) fn of_proxy(outlets: Outlets, accounts: [Arc<Account>; 3]) -> Intake {
+        Intake {
+            is_of_proxy: true,
+            ..Intake::new(outlets, accounts)
+        }
+    }
+
     /// From now on everything is refused: senders keep what they have.
     pub fn close(&self) {
         self.closing.store(true, Relaxed);
     }
 
-    fn takes(&self, signal: Signal) -> bool {
+    /// Whether a pipeline gets a signal.
+    #[must_use]
+    pub fn takes(&self, signal: Signal) -> bool {
         self.outlets[signal as usize].is_some()
     }
 
@@ -96,10 +110,14 @@ impl Intake {
         })
     }
 
-    /// Hands a request on, once it is where it outlives the process if it must.
-    async fn take(&self, signal: Signal, bytes: Bytes) -> Result<(), Refusal> {
+    /// Hands an `Export*ServiceRequest` on, whole or not at all, once it is where it outlives the process if it must. To be
+    /// called within the collector's runtime.
+    ///
+    /// # Errors
+    /// Why it is not taken.
+    pub async fn take(&self, signal: Signal, bytes: Bytes) -> Result<(), Refusal> {
         let Some(outlet) = &self.outlets[signal as usize] else {
-            return Ok(());
+            return Err(Refusal::Malformed(format!("no pipeline takes {signal}")));
         };
         if self.closing.load(Relaxed) {
             return Err(Refusal::Closing);
@@ -180,7 +198,10 @@ impl Intake {
         let Some(outlet) = &self.outlets[signal as usize] else {
             return Ok(());
         };
-        let mut receipt = account.accept(records);
+        let mut receipt = match self.is_of_proxy {
+            true => account.accept_of_proxy(records),
+            false => account.accept(records),
+        };
         receipt.custody = custody;
         let batch = Batch {
             signal,

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use telemetry::settings::Settings;
 
+use super::super::collector;
 use super::super::line::Line;
 
 /// A filter's file that is larger is refused, in bytes.
@@ -23,6 +24,8 @@ pub struct Files {
     files: BTreeMap<String, Result<Arc<Tree>, String>>,
     /// The variables of OpenTelemetry in the environment.
     variables: BTreeMap<String, String>,
+    /// The names of the sections `collector`.
+    collectors: Vec<String>,
     /// By name and context.
     settings: BTreeMap<(String, Option<String>), Read>,
 }
@@ -77,7 +80,8 @@ impl Files {
                 Err(error) => Read::Unread(error),
                 Ok(Err(_)) => Read::Unread("it is not UTF-8".to_owned()),
                 Ok(Ok(text)) => {
-                    match telemetry::settings::parse(&text, file, context.as_deref(), &get) {
+                    let parsed = telemetry::settings::parse(&text, file, context.as_deref(), &get);
+                    match parsed.and_then(|parsed| self.with_collectors(parsed)) {
                         Ok((settings, warnings)) => Read::Good(Box::new(settings), warnings),
                         Err(errors) => Read::Wrong(
                             Arc::new(Source {
@@ -90,6 +94,27 @@ impl Files {
                 }
             };
             self.settings.insert((file.to_owned(), context), read);
+        }
+    }
+
+    /// Settings of which every collector is there.
+    fn with_collectors(
+        &self,
+        parsed: (Settings, Vec<String>),
+    ) -> Result<(Settings, Vec<String>), Vec<telemetry::settings::Error>> {
+        let named = parsed.0.collectors();
+        let unknown = named.filter(|(_, collector)| !self.collectors.contains(&collector.name));
+        let errors = unknown.map(|(_, collector)| telemetry::settings::Error {
+            line: collector.at.map_or(1, |at| at.line),
+            column: collector.at.map_or(1, |at| at.column),
+            message: collector::no_such(&collector.name, &self.collectors),
+        });
+        let mut errors: Vec<_> = errors.collect();
+        errors.sort_by_key(|error| (error.line, error.column));
+        errors.dedup();
+        match errors.is_empty() {
+            true => Ok(parsed),
+            false => Err(errors),
         }
     }
 
@@ -127,6 +152,7 @@ pub fn read(
     });
     let mut files = Files {
         variables: variables.collect(),
+        collectors: collector::names(tree),
         ..Files::default()
     };
     let statements = tree.sections.iter().flat_map(|section| &section.statements);

@@ -8,6 +8,7 @@ use super::sampling::sampling;
 use super::{names, usage};
 use crate::keywords::{Keyword, Sections};
 use crate::tree::{Prefix, Span};
+use std::sync::Arc;
 
 type K = Keyword<FilterParser>;
 const S: Sections = Sections::NONE;
@@ -63,15 +64,8 @@ fn config(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>) -> Parse {
         }
         Some(Read::Wrong(source, errors)) => {
             for error in errors {
-                let start = error.column.saturating_sub(1) as u32;
-                let excerpt = source.lines.get(error.line.saturating_sub(1));
-                let end = excerpt.map_or(0, String::len) as u32;
-                let span = Span {
-                    source: source.clone(),
-                    line: error.line as u32,
-                    start: start.min(end),
-                    end: (start + 1).min(end).max(start.min(end)),
-                };
+                let (line, column) = (error.line as u32, error.column as u32);
+                let span = Span::of_character(Arc::clone(&source), line, column);
                 build.settle(Err(Fault::new(span, error.message)));
             }
             Ok(())

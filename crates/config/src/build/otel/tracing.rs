@@ -1,5 +1,6 @@
 //! `option tracing`: spans without a file.
 
+use super::super::collector;
 use super::super::line::{Cursor, Line, Parse};
 use super::super::proxy::ProxyBuild;
 use super::files::Files;
@@ -15,7 +16,7 @@ use telemetry::settings::{self, Settings};
 /// The id of the filter that the option makes.
 const ID: &str = "tracing";
 
-const USAGE: &str = "'option tracing [endpoint <url>] [service <name>] [sample <percent>] [errors] [slower <time>] [retries] [ignore-parent]'";
+const USAGE: &str = "'option tracing [endpoint <url>|collector://<name>] [service <name>] [sample <percent>] [errors] [slower <time>] [retries] [ignore-parent]'";
 
 /// `option tracing …`: `errors`, `slower` and `retries` keep what `sample` does not, decided at the end of the request.
 pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
@@ -25,6 +26,8 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     }
     let mut cursor = Cursor { line: *line, at: 2 };
     let (mut endpoint, mut service, mut percent) = (None, None, None);
+    // Where the endpoint stands; one of the environment stands at the option.
+    let mut endpoint_at = 1;
     let mut policies = Vec::new();
     let mut honours_parent = true;
     while !cursor.peek().is_empty() {
@@ -32,9 +35,12 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
             "endpoint" => {
                 let url = cursor.value("a URL")?;
                 let fault = |why| cursor.fault(format!("'endpoint' is '{url}': {why}."));
-                settings::check_url(url, false).map_err(fault)?;
+                if settings::collector_name(url).is_none() {
+                    settings::check_url(url, false).map_err(fault)?;
+                }
                 // As it is: without a scheme gRPC takes it for another thing than HTTP does.
                 endpoint = Some(url.to_owned());
+                endpoint_at = cursor.at - 1;
             }
             "service" => service = Some(cursor.value("a name")?.to_owned()),
             "sample" => {
@@ -88,7 +94,7 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let mut program = http::program();
     program.honours_parent = honours_parent;
     program.policies = policies;
-    build.proxy.tracing = Some(Box::new(OtelFilter {
+    let filter = OtelFilter {
         id: ID.to_owned(),
         program,
         settings: Settings {
@@ -98,7 +104,12 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         disabled,
         formats,
         ..OtelFilter::default()
-    }));
+    };
+    let names = &build.shared.collector_names;
+    if let Some(name) = collector::unknown_of(&filter, names) {
+        return Err(line.fault(endpoint_at, collector::no_such(name, names)));
+    }
+    build.proxy.tracing = Some(Box::new(filter));
     for warning in warnings {
         build
             .shared

@@ -18,6 +18,7 @@ fn served(level: Level) -> Served {
     Served {
         running: Arc::new(Running::new(config, Process::default())),
         exports: None,
+        collectors: Vec::new(),
         workers: Inboxes::default(),
         places: Arc::new(Places::new(1)),
         severity: Severity::Text,

@@ -454,3 +454,41 @@ fn templates_that_do_not_help_give_way_to_others() {
     tick(&mut shard, now_ns + 2 * SECOND_NS);
     assert_eq!((shard.headers.count(), shard.headers.held_bytes()), (0, 0));
 }
+
+#[test]
+fn roots_that_end_their_traces_shorten_the_wait() {
+    let with = Options {
+        end_wait_ns: SECOND_NS / 10,
+        ..options()
+    };
+    let shard = |wait_after_root_ns| {
+        let settings = TailSampling {
+            wait_after_root_ns,
+            ..settings(vec![always()])
+        };
+        let budget = Arc::new(Budget::new(1 << 30));
+        Shard::tail_sampling(&settings, with.clone(), budget).unwrap()
+    };
+    let mut one = shard(0);
+    one.accept(&spans(0..1, 1), 0).unwrap();
+    one.heed_roots(true);
+    one.accept(&spans(1..2, 1), 0).unwrap();
+    one.heed_roots(false);
+    one.accept(&spans(2..3, 1), 0).unwrap();
+    // The root comes after others of its trace.
+    one.heed_roots(true);
+    one.accept(&spans(2..3, 1), SECOND_NS / 2).unwrap();
+    assert_eq!(tick(&mut one, SECOND_NS / 10).len(), 1);
+    assert_eq!(tick(&mut one, SECOND_NS / 2 + SECOND_NS / 10).len(), 2);
+    assert_eq!(tick(&mut one, SECOND_NS - MS).len(), 0);
+    assert_eq!(tick(&mut one, SECOND_NS).len(), 1);
+    // What the settings say counts for every root.
+    let mut told = shard(SECOND_NS / 4);
+    for heeds in [false, true] {
+        told.heed_roots(heeds);
+        told.accept(&spans(u64::from(heeds)..u64::from(heeds) + 1, 1), 0)
+            .unwrap();
+    }
+    assert_eq!(tick(&mut told, SECOND_NS / 5).len(), 0);
+    assert_eq!(tick(&mut told, SECOND_NS / 4).len(), 2);
+}

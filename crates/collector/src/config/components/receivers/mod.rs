@@ -2,6 +2,7 @@
 
 pub mod nop;
 pub mod otlp;
+pub mod proxy;
 
 use super::Entry;
 
@@ -12,6 +13,8 @@ pub enum Receiver {
     Otlp(Box<otlp::OtlpReceiver>),
     /// `nop`: nothing comes of it.
     Nop,
+    /// `proxy`: what the proxy around it records.
+    Proxy,
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[otlp::ENTRY, nop::ENTRY];
+pub(crate) const ENTRIES: &[Entry] = &[otlp::ENTRY, nop::ENTRY, proxy::ENTRY];

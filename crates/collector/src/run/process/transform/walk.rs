@@ -244,7 +244,7 @@ impl<'a> Walk<'_, 'a> {
         let context = self.group.context;
         let span = match context {
             Context::Span | Context::SpanEvent => span(&self.span.bytes, &mut ())?,
-            Context::Resource | Context::Scope => Span::default(),
+            Context::Resource | Context::Scope => Span::new(b"", [0; 16]),
         };
         let subject = Subject {
             span: &span,

@@ -1,0 +1,209 @@
+//! Collectors within the proxy's process (sections `collector`): each on a thread of its own with its own runtime, which the
+//! exporters of the filters reach without a socket. They start before privileges are dropped and end after the last
+//! exports, so that the workers' last spans are decided with the others.
+
+mod door;
+mod ports;
+mod read;
+
+pub(crate) use read::read;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use ::config::model::{CollectorSection, Config};
+use collector::config::Config as CollectorConfig;
+use collector::run::{Collector, Host, Log, Setup, Sharing, View};
+use door::Door;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::collect::{log, options, tell_accounts};
+use crate::sys::{self, Signals};
+use crate::warning;
+
+/// Per cent of the memory that the waiting traces of all collectors may take, where no `memory_limiter` says less: the proxy
+/// needs the rest.
+const MEMORY_PERCENT: u64 = 30;
+/// What hangs on somebody else is not waited for longer.
+const RUNTIME_END_MAX: Duration = Duration::from_secs(1);
+
+/// The collectors of the process.
+pub(crate) struct Collectors {
+    running: Vec<Running>,
+    alive: Arc<AtomicUsize>,
+}
+
+struct Running {
+    name: String,
+    orders: UnboundedSender<Order>,
+    door: Arc<Door>,
+    view: Arc<View>,
+}
+
+enum Order {
+    /// Another process listens.
+    StopListening,
+    /// Nothing more comes.
+    End,
+}
+
+impl Collectors {
+    /// Starts each section's collector; threads only where there is one. `ended` is called by each at its end.
+    ///
+    /// # Errors
+    /// What cannot be started, and why.
+    pub fn start(
+        config: &Config,
+        read: Vec<CollectorConfig>,
+        ended: fn(),
+    ) -> Result<Collectors, String> {
+        let sections = &config.collectors;
+        let alive = Arc::new(AtomicUsize::new(0));
+        let host = |section: &CollectorSection| Host {
+            memory_percent: (MEMORY_PERCENT / sections.len() as u64).max(1),
+            sharing: Sharing::Shared,
+            root_wait: section.root_wait,
+        };
+        let mut collectors = Collectors {
+            running: Vec::new(),
+            alive: Arc::clone(&alive),
+        };
+        let mut taken = ports::of_proxies(config);
+        for (section, read) in sections.iter().zip(read) {
+            let failed = |why: String| format!("Starting collector '{}': {why}.", section.name);
+            let runtime = runtime(section).map_err(|error| failed(error.to_string()))?;
+            let (log, collector) = {
+                let _within = runtime.enter();
+                open(section, &read, &host(section)).map_err(failed)?
+            };
+            ports::claim(section, &collector, &mut taken).map_err(failed)?;
+            let (orders, receiver) = unbounded_channel();
+            collectors.running.push(Running {
+                name: section.name.clone(),
+                orders,
+                door: Arc::new(Door::new(collector.of_proxy(), runtime.handle().clone())),
+                view: Arc::clone(&collector.view),
+            });
+            alive.fetch_add(1, Ordering::Relaxed);
+            let alive = Alive(Arc::clone(&alive), ended);
+            let thread = std::thread::Builder::new().name(thread_name(&section.name));
+            let work = move || live(runtime, collector, receiver, &log, alive);
+            thread
+                .spawn(work)
+                .map_err(|error| failed(error.to_string()))?;
+        }
+        Ok(collectors)
+    }
+
+    /// The ways of exporters into them, by name.
+    pub fn doors(&self) -> export::Collectors {
+        let door = |one: &Running| {
+            let door: Arc<dyn export::InProcess> = Arc::<Door>::clone(&one.door);
+            (one.name.clone(), door)
+        };
+        self.running.iter().map(door).collect()
+    }
+
+    /// What each knows of itself, by name.
+    pub fn views(&self) -> Vec<(String, Arc<View>)> {
+        let view = |one: &Running| (one.name.clone(), Arc::clone(&one.view));
+        self.running.iter().map(view).collect()
+    }
+
+    /// They listen no more; what the proxy records is still taken.
+    pub fn stop_listening(&self) {
+        self.order(|| Order::StopListening);
+    }
+
+    /// Has them decide on what waits and send it, within the bounds of a collector's end. A second SIGINT gives it up, if it
+    /// may: one that a terminal sends to a worker comes from its master again.
+    pub fn end(self, signals: &Signals, may_give_up: bool) {
+        self.order(|| Order::End);
+        while self.alive.load(Ordering::Acquire) > 0 {
+            if signals.wait() == Some(libc::SIGINT) && may_give_up {
+                return warning("Interrupted again : what waits in collectors is lost.");
+            }
+        }
+    }
+
+    fn order(&self, order: impl Fn() -> Order) {
+        for one in &self.running {
+            // One that has ended hears nothing.
+            let _ = one.orders.send(order());
+        }
+    }
+}
+
+/// Counts a thread until it ends, however it does.
+struct Alive(Arc<AtomicUsize>, fn());
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+        self.1();
+    }
+}
+
+/// The kernel keeps fifteen bytes of it.
+fn thread_name(name: &str) -> String {
+    format!("collector-{name}")
+}
+
+fn runtime(section: &CollectorSection) -> std::io::Result<Runtime> {
+    let mut builder = match section.threads {
+        1 => Builder::new_current_thread(),
+        threads => {
+            let mut builder = Builder::new_multi_thread();
+            builder.worker_threads(threads.into());
+            builder
+        }
+    };
+    builder.thread_name(thread_name(&section.name));
+    builder.enable_all().build()
+}
+
+fn open(
+    section: &CollectorSection,
+    read: &CollectorConfig,
+    host: &Host,
+) -> Result<(Log, Collector), String> {
+    let mut logs = read.telemetry.logs.clone();
+    let field = ("collector".to_owned(), section.name.clone());
+    logs.initial_fields.push(field);
+    let log = log::open(&logs).map_err(|why| format!("service::telemetry::logs: {why}"))?;
+    let mut gates = section.feature_gates.iter().rev();
+    let record_policy = gates.find_map(|list| options::gates(list).record_policy);
+    let setup = Setup {
+        log: log.clone(),
+        seed: sys::random_seed(),
+        record_policy: record_policy.unwrap_or(false),
+        memory_used_bytes: sys::memory_used_bytes,
+    };
+    let collector = Collector::start_in(read, setup, host).map_err(|error| error.0)?;
+    Ok((log, collector))
+}
+
+/// The life of a collector's thread.
+fn live(
+    runtime: Runtime,
+    collector: Collector,
+    mut orders: UnboundedReceiver<Order>,
+    log: &Log,
+    _alive: Alive,
+) {
+    for (name, at) in collector.addresses() {
+        if let Some(at) = at {
+            log.info(&format!("{name} listens on {at}"));
+        }
+    }
+    let balances = runtime.block_on(async {
+        while let Some(Order::StopListening) = orders.recv().await {
+            collector.stop_listening();
+        }
+        collector.end().await
+    });
+    tell_accounts(log, &balances);
+    runtime.shutdown_timeout(RUNTIME_END_MAX);
+}

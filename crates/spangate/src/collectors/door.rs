@@ -1,0 +1,62 @@
+//! The way into a collector of the same process, without a socket.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use collector::config::Signal;
+use collector::run::Intake;
+use collector::run::consume::Refusal;
+use export::Taking;
+use export::client::Outcome;
+use telemetry::settings;
+use tokio::runtime::Handle;
+
+/// The way of the exporters' requests into a collector.
+pub(super) struct Door {
+    intake: Arc<Intake>,
+    runtime: Handle,
+}
+
+impl Door {
+    /// To what an intake takes, within its collector's runtime.
+    pub fn new(intake: Arc<Intake>, runtime: Handle) -> Door {
+        Door { intake, runtime }
+    }
+}
+
+impl export::InProcess for Door {
+    fn take(&self, signal: settings::Signal, request: Bytes) -> Taking {
+        let intake = Arc::clone(&self.intake);
+        // On the collector's own threads, where its parts start what they start.
+        let taken = self
+            .runtime
+            .spawn(async move { intake.take(signal_of(signal), request).await });
+        Box::pin(async move {
+            match taken.await {
+                Ok(Ok(())) => Outcome::Taken {
+                    rejected: 0,
+                    message: String::new(),
+                },
+                Ok(Err(Refusal::Busy(after))) => Outcome::Busy {
+                    after: Some(after),
+                    why: "the collector has no room".to_owned(),
+                },
+                Ok(Err(Refusal::Malformed(why))) => Outcome::Refused(why),
+                // The runtime is gone.
+                Ok(Err(Refusal::Closing)) | Err(_) => Outcome::Busy {
+                    after: None,
+                    why: "the collector ends".to_owned(),
+                },
+            }
+        })
+    }
+}
+
+/// The same signal in the collector's words.
+pub(super) fn signal_of(signal: settings::Signal) -> Signal {
+    match signal {
+        settings::Signal::Traces => Signal::Traces,
+        settings::Signal::Metrics => Signal::Metrics,
+        settings::Signal::Logs => Signal::Logs,
+    }
+}

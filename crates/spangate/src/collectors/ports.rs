@@ -1,0 +1,44 @@
+//! Ports of collectors are shared with those of the process that a reload starts, so the system would let two parts of one
+//! process share one as well, and deal out connections between them.
+
+use std::net::SocketAddr;
+
+use ::config::model::{BindAddress, CollectorSection, Config};
+use collector::run::Collector;
+
+/// The ports of bind lines, with what they are of.
+pub(super) fn of_proxies(config: &Config) -> Vec<(SocketAddr, String)> {
+    let proxies = config.proxies.iter().filter(|proxy| !proxy.disabled);
+    let binds = proxies.flat_map(|proxy| proxy.binds.iter().map(move |bind| (proxy, bind)));
+    let ports = binds.filter_map(|(proxy, bind)| match &bind.address {
+        BindAddress::Addr(net::Addr::Inet(at)) => {
+            Some((*at, format!("{} of proxy '{}'", bind.origin, proxy.name)))
+        }
+        _ => None,
+    });
+    ports.collect()
+}
+
+/// Takes the ports of a collector.
+///
+/// # Errors
+/// Who has one of them already.
+pub(super) fn claim(
+    section: &CollectorSection,
+    collector: &Collector,
+    taken: &mut Vec<(SocketAddr, String)>,
+) -> Result<(), String> {
+    for (name, at) in collector.addresses() {
+        let Some(at) = at else { continue };
+        if let Some((_, other)) = taken.iter().find(|(other, _)| overlap(*other, at)) {
+            return Err(format!("{name}: the address {at} is taken by {other}"));
+        }
+        taken.push((at, format!("{name} of collector '{}'", section.name)));
+    }
+    Ok(())
+}
+
+fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let any = one.ip().is_unspecified() || other.ip().is_unspecified();
+    one.port() == other.port() && (any || one.ip() == other.ip())
+}

@@ -1,0 +1,146 @@
+//! From sections `collector` to what they run: their files, read as a Collector's configuration.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ::config::build::otel::files::bounded;
+use ::config::diagnostic::{Diagnostics, Severity};
+use ::config::environment::Environment;
+use ::config::model::{CollectorSection, Config, OtelFilter};
+use ::config::tree::{Source, Span, text_of};
+use collector::config::source::Outside;
+use collector::config::{self, Options};
+
+use super::door::signal_of;
+use crate::collect::options;
+
+/// The configuration of each section, in their order; what is wrong is told with its place. With an alert there may be fewer.
+pub(crate) fn read(
+    config: &Config,
+    environment: &Environment,
+    diagnostics: &mut Diagnostics,
+) -> Vec<config::Config> {
+    let sections = config.collectors.iter();
+    let read: Vec<_> = sections
+        .filter_map(|section| one(section, environment, diagnostics))
+        .collect();
+    if read.len() == config.collectors.len() {
+        for filter in &config.otel {
+            signals_are_taken(config, filter, &read, diagnostics);
+        }
+    }
+    read
+}
+
+fn one(
+    section: &CollectorSection,
+    environment: &Environment,
+    diagnostics: &mut Diagnostics,
+) -> Option<config::Config> {
+    let mut sources = Vec::new();
+    for (file, span) in &section.files {
+        match bounded(file) {
+            Ok(_) => sources.push(format!("file:{file}")),
+            Err(error) => {
+                let error = error.split(" (os error").next().unwrap_or(&error);
+                let message = format!("Cannot read file '{file}' : {error}.");
+                diagnostics.alert(span, message);
+            }
+        }
+    }
+    if sources.len() < section.files.len() {
+        return None;
+    }
+    let gates = section.feature_gates.iter();
+    for gate in gates.flat_map(|list| options::gates(list).unknown) {
+        let message = format!("the feature gate '{gate}' is not known here, and ignored.");
+        diagnostics.warning(&section.span, message);
+    }
+    let texts = Texts::default();
+    let outside = Outside {
+        variable: &|name| {
+            let value = environment.get(name)?;
+            Some(String::from_utf8_lossy(value).into_owned())
+        },
+        read_file: &|path| texts.read(path),
+    };
+    let options = Options {
+        strict: section.strict,
+        drop_parts: section.drop_parts.clone(),
+    };
+    let sources: Vec<&str> = sources.iter().map(String::as_str).collect();
+    let (config, told) = match config::load(&sources, &options, outside) {
+        Ok(mut config) => {
+            let warnings = std::mem::take(&mut config.warnings);
+            (Some(config), warnings)
+        }
+        Err(told) => (None, told),
+    };
+    for one in &told {
+        let severity = match one.severity {
+            config::Severity::Error => Severity::Alert,
+            config::Severity::Warning => Severity::Warning,
+        };
+        let message = format!("collector '{}' : {}.", section.name, one.message);
+        let place = texts.place(one).unwrap_or_else(|| section.span.clone());
+        diagnostics.add(severity, Some(&place), message);
+    }
+    config
+}
+
+/// The texts of the files that were read.
+#[derive(Default)]
+struct Texts(RefCell<BTreeMap<String, Vec<u8>>>);
+
+impl Texts {
+    fn read(&self, path: &str) -> Result<Vec<u8>, String> {
+        let text = bounded(path)?;
+        self.0.borrow_mut().insert(path.to_owned(), text.clone());
+        Ok(text)
+    }
+
+    /// Where something stands that was told; none where that is no line of a file.
+    fn place(&self, told: &config::Diagnostic) -> Option<Span> {
+        let texts = self.0.borrow();
+        let text = texts.get(&told.file).filter(|_| told.line > 0)?;
+        let lines = text.split(|byte| *byte == b'\n').map(text_of).collect();
+        let source = Arc::new(Source {
+            name: told.file.clone(),
+            lines,
+        });
+        Some(Span::of_character(source, told.line, told.column))
+    }
+}
+
+/// What a filter sends to a collector is taken there.
+fn signals_are_taken(
+    config: &Config,
+    filter: &OtelFilter,
+    read: &[config::Config],
+    diagnostics: &mut Diagnostics,
+) {
+    for (signal, named) in filter.settings.collectors() {
+        let mut sections = config.collectors.iter().zip(read);
+        let Some((_, collector)) = sections.find(|(section, _)| section.name == named.name) else {
+            continue;
+        };
+        if !collector.pipelines_of_proxy(signal_of(signal)).is_empty() {
+            continue;
+        }
+        let place = match named.at {
+            Some(at) => format!("{}:{}", filter.settings_file, at.line),
+            None => {
+                let proxy = config.proxies.get(filter.proxy);
+                let name = proxy.map_or("", |proxy| proxy.name.as_str());
+                format!("proxy '{name}', filter '{}'", filter.id)
+            }
+        };
+        let message = format!(
+            "{place} : collector '{}' takes no {}: none of their pipelines has its receiver 'proxy', or without one its first 'otlp'.",
+            named.name,
+            signal.name()
+        );
+        diagnostics.add(Severity::Alert, None, message);
+    }
+}
