@@ -7,11 +7,14 @@ use telemetry::proto;
 
 use super::*;
 
+/// Fields of a request, by name.
+type Fields<'a> = &'a [(&'a str, &'a str)];
+
 /// Sends a request over HTTP/1.1: the status, `Retry-After` and the body.
 async fn post(
     address: &str,
     path: &str,
-    fields: &[(&str, &str)],
+    fields: Fields<'_>,
     body: Vec<u8>,
 ) -> (StatusCode, Option<String>, String) {
     let stream = tokio::net::TcpStream::connect(address)
@@ -78,7 +81,7 @@ async fn zipkin_is_taken_on_all_its_paths() {
     let mut list = Vec::new();
     proto::bytes(&mut list, 1, &span);
     let v1 = r#"[{"traceId":"1","id":"5","name":"v1","annotations":[{"timestamp":9,"value":"cs","endpoint":{"serviceName":"old"}}]}]"#;
-    let requests: [(&str, &[(&str, &str)], Vec<u8>); 5] = [
+    let requests: [(&str, Fields<'_>, Vec<u8>); 5] = [
         ("/api/v2/spans", &[JSON], zipkin_span("1", "json").into()),
         (
             "/api/v2/spans",
@@ -97,7 +100,7 @@ async fn zipkin_is_taken_on_all_its_paths() {
         let (status, _, body) = post(&address, path, fields, body).await;
         assert_eq!((status, &*body), (StatusCode::ACCEPTED, ""), "{path}");
     }
-    let refusals: [(&str, &[(&str, &str)], &str, u16); 5] = [
+    let refusals: [(&str, Fields<'_>, &str, u16); 5] = [
         ("/api/v2/spans", &[JSON], "[{}]", 400),
         ("/api/v2/spans", &[("content-encoding", "br")], "[]", 415),
         (
