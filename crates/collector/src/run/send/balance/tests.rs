@@ -50,7 +50,6 @@ fn settings(names: &[&str], queue_size: u64) -> LoadBalancingExporter {
 
 fn balancer(names: &[&str], queue_size: u64) -> Arc<Balancer> {
     let account = Arc::new(Account::default());
-    let account = Arc::new(Account::default());
     let settings = settings(names, queue_size);
     start("lb", &settings, &account, &Log::new(|_, _| {})).unwrap()
 }
