@@ -1,5 +1,7 @@
 //! Whole collectors, sent to as SDKs send, over real sockets.
 
+#[path = "serve/formats.rs"]
+mod formats;
 #[path = "serve/storage.rs"]
 mod storage;
 

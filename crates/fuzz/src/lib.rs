@@ -23,6 +23,7 @@ mod propagation;
 mod proxy;
 mod sniff;
 mod tail;
+mod translate;
 
 pub use self::tail::{ottl, tail_scan, tail_shard};
 pub use body::h1_body;
@@ -41,6 +42,7 @@ pub use pattern::{pattern_file, regex};
 pub use propagation::{b3, baggage, traceparent, tracestate};
 pub use proxy::proxy_protocol;
 pub use sniff::first_bytes;
+pub use translate::{jaeger_proto, jaeger_thrift, zipkin_json, zipkin_proto};
 
 /// One thing to fuzz.
 #[derive(Clone, Copy, Debug)]
@@ -171,6 +173,26 @@ pub const TARGETS: &[Target] = &[
         words: OTTL_WORDS,
     },
     Target {
+        name: "zipkin_json",
+        run: zipkin_json,
+        words: ZIPKIN_WORDS,
+    },
+    Target {
+        name: "zipkin_proto",
+        run: zipkin_proto,
+        words: REQUEST_WORDS,
+    },
+    Target {
+        name: "jaeger_proto",
+        run: jaeger_proto,
+        words: REQUEST_WORDS,
+    },
+    Target {
+        name: "jaeger_thrift",
+        run: jaeger_thrift,
+        words: THRIFT_WORDS,
+    },
+    Target {
         name: "journal_file",
         run: journal_file,
         words: JOURNAL_WORDS,
@@ -196,6 +218,20 @@ const STATEMENT_WORDS: &[&[u8]] = &[
     b"span.trace_state", b"[\"a\"]", b"[\"b\"]", b"[0]", b"[span.name]", b"\"a\"", b"\"key\"", b"\"value\"", b"\"upsert\"", b"\"(.)(b*)\"", b"\"$1${2}\"", b"\"*\"", b"5", b"-1", b"1.5", b"true", b"nil", b"0x0102030405060708",
     b"{\"a\": ", b"}", b"[", b"]", b", ", b")", b" == ", b"Concat([", b"Split(", b"ParseJSON(", b"ParseKeyValue(", b"ExtractPatterns(", b"SHA256", b"Substring(", b"Sort(", b"Keys(", b"String(", b"\n",
     b"\x0a", b"\x12", b"\x1a", b"\x22", b"\x2a", b"\x4a", b"\x5a", b"\x4a\x08\x0a\x01a\x12\x03\x0a\x01b", b"\x4a\x07\x0a\x01b\x12\x02\x18\x05", b"\x5a\x0d\x12\x01e\x1a\x08\x0a\x01a\x12\x03\x0a\x01b", b"\xff",
+];
+
+#[rustfmt::skip]
+const ZIPKIN_WORDS: &[&[u8]] = &[
+    b"{", b"}", b"[", b"]", b",", b":", b"\"", b"null", b"true", b"0", b"1e9", b"-1", b"99999999999999999999", b"\"\\u00e9\"", b"|", b"|{\"a\":1.5}|2", b"{},", b"\xff",
+    b"\"traceId\":\"5af7183fb1d4cf5f\",", b"\"id\":\"352bff9a74ca9ad2\"", b"\"parentId\":\"1\",", b"\"kind\":\"CLIENT\",", b"\"timestamp\":1,", b"\"duration\":2,", b"\"localEndpoint\":{\"serviceName\":\"a\"},",
+    b"\"ipv4\":\"1.2.3.4\"", b"\"ipv6\":\"::1\"", b"\"port\":80", b"\"annotations\":[{\"timestamp\":1,\"value\":\"sr\"}],", b"\"binaryAnnotations\":[{\"key\":\"lc\",\"value\":\"b\"}],", b"\"tags\":{\"error\":\"true\"}",
+    b"\"otlp.link.0\":\"4bf92f3577b34da6a3ce929d0e0e4736|00f067aa0ba902b7||{}|0\"", b"\"service.name\":", b"\"otel.library.name\":", b"\"w3c.tracestate\":",
+];
+
+#[rustfmt::skip]
+const THRIFT_WORDS: &[&[u8]] = &[
+    b"\x00", b"\x01", b"\x02", b"\x0c\x00\x01", b"\x0f\x00\x02\x0c\x00\x00\x00\x01", b"\x0b\x00\x01\x00\x00\x00\x01a", b"\x0a\x00\x01\0\0\0\0\0\0\0\x01", b"\x08\x00\x02\x00\x00\x00\x01", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff",
+    b"\x80\x01\x00\x04\x00\x00\x00\x09emitBatch\x00\x00\x00\x00", b"\x82\x81\x00\x09emitBatch", b"\x1c", b"\x19\x1c", b"\x18\x01a", b"\x15\x02", b"\x16\x02", b"\x27\0\0\0\0\0\0\xf0\x3f", b"\xfc\xff\xff\xff\xff\x0f", b"\x0d\x00\x09", b"\x1b\x01\x8c",
 ];
 
 #[rustfmt::skip]

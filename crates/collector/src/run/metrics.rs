@@ -2,6 +2,8 @@
 //!
 //! What the Collector lacks stands beside them: the account of every span.
 
+mod balance;
+
 use std::fmt::Write;
 
 use tail::account::{Ages, Cause, Counters};
@@ -20,6 +22,7 @@ pub(super) fn write(view: &View) -> String {
     accounts(view, &mut page);
     queues(view, &mut page);
     storages(view, &mut page);
+    balance::write(view, &mut page);
     tails(view, &mut page);
     filters(view, &mut page);
     page.0

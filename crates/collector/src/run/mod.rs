@@ -18,6 +18,7 @@ mod split;
 mod start;
 pub mod storage;
 mod tls;
+pub mod translate;
 mod wire;
 
 pub use log::{Level, Log};

@@ -20,13 +20,14 @@ use super::process::{
     attributes, filter, memory_bytes, memory_limiter, probabilistic_sampler, resource,
     resource_detection, transform,
 };
-use super::receive::{Intake, Listening, Protocol, Sharing, listen};
-use super::send::{self, Sender, SenderEnd};
+use super::receive::{Format, Intake, Listening, Protocol, Sharing, listen, listen_udp};
+use super::send::{self, Balancer, Sender, SenderEnd};
 use super::storage::{self, Kept, Opened, Recovery, Storages, Stored};
+use crate::config::components::receivers::jaeger::Agent;
 use crate::config::service::storage::storage_of;
 use crate::config::service::telemetry::{MetricsLevel, Reader};
 use crate::config::{
-    Component, ComponentId, Config, Extension, Pipeline, Processor, Receiver, Signal,
+    Component, ComponentId, Config, Exporter, Extension, Pipeline, Processor, Receiver, Signal,
 };
 
 /// Per cent of the memory that waiting traces may take where no `memory_limiter` says less.
@@ -84,6 +85,7 @@ pub struct Collector {
     /// Of each pipeline in the order in which data pass, pipelines before those that they feed.
     stages: Vec<Stage>,
     senders: Vec<SenderEnd>,
+    balancers: Vec<Arc<Balancer>>,
     pages: Vec<Page>,
     /// What it knows of itself.
     pub view: Arc<View>,
@@ -104,6 +106,8 @@ pub struct View {
     pub filters: Vec<(String, String, Arc<filter::Filter>)>,
     /// Queues of exporters, by id and signal.
     pub senders: Vec<(String, Signal, Arc<Sender>)>,
+    /// Load balancers, by id.
+    pub balancers: Vec<(String, Arc<Balancer>)>,
     /// What waiting traces may take.
     pub budget: Arc<Budget>,
     /// Room of each storage, by its id.
@@ -126,6 +130,7 @@ struct Build<'a> {
     accounts: [Arc<Account>; 3],
     budget: Arc<Budget>,
     senders: HashMap<(ComponentId, Signal), Arc<Sender>>,
+    balancers: HashMap<ComponentId, Arc<Balancer>>,
     ends: Vec<SenderEnd>,
     heads: HashMap<usize, Arc<dyn Consumer>>,
     /// The last first.
@@ -157,6 +162,7 @@ impl Collector {
             accounts: Default::default(),
             budget,
             senders: HashMap::new(),
+            balancers: HashMap::new(),
             ends: Vec::new(),
             heads: HashMap::new(),
             stages: Vec::new(),
@@ -178,6 +184,9 @@ impl Collector {
         let spaces = storages.iter();
         let spaces = spaces.map(|(id, opened)| (id.clone(), Arc::clone(&opened.space)));
         let senders = build.senders.into_iter();
+        let balancers = build.balancers.into_iter();
+        let balancers: Vec<_> = balancers.map(|(id, one)| (id.to_string(), one)).collect();
+        let ends = balancers.iter().map(|(_, one)| Arc::clone(one)).collect();
         let view = Arc::new(View {
             accounts: build.accounts,
             tails: build.tails,
@@ -185,6 +194,7 @@ impl Collector {
             senders: senders
                 .map(|((id, signal), sender)| (id.to_string(), signal, sender))
                 .collect(),
+            balancers,
             budget: build.budget,
             storages: spaces.collect(),
         });
@@ -207,6 +217,7 @@ impl Collector {
             listening,
             stages: build.stages,
             senders: build.ends,
+            balancers: ends,
             pages,
             view,
             health,
@@ -267,6 +278,9 @@ impl Collector {
         for sender in self.senders {
             ends.spawn(sender.end(until));
         }
+        for balancer in self.balancers {
+            ends.spawn(async move { balancer.end(until).await });
+        }
         while ends.join_next().await.is_some() {}
         for (_, storage) in self.storages {
             storage.end(&self.log).await;
@@ -311,7 +325,7 @@ impl<'a> Build<'a> {
         let mut outs: Vec<Arc<dyn Consumer>> = Vec::new();
         for id in &pipeline.exporters {
             match config.connector(id) {
-                None => outs.push(self.sender(id, pipeline.id.signal)?),
+                None => outs.push(self.exporter(id, pipeline.id.signal)?),
                 Some(_) => {
                     for (next, fed) in config.pipelines.iter().enumerate() {
                         // Circles were refused with the configuration.
@@ -328,6 +342,26 @@ impl<'a> Build<'a> {
         }
         self.heads.insert(place, Arc::clone(&next));
         Ok(next)
+    }
+
+    fn exporter(
+        &mut self,
+        id: &ComponentId,
+        signal: Signal,
+    ) -> Result<Arc<dyn Consumer>, StartError> {
+        let Some(Exporter::LoadBalancing(settings)) = self.config.exporter(id) else {
+            return Ok(self.sender(id, signal)?);
+        };
+        if let Some(balancer) = self.balancers.get(id) {
+            return Ok(Arc::clone(balancer) as Arc<dyn Consumer>);
+        }
+        let started = {
+            let account = &self.accounts[signal as usize];
+            send::balance(&id.to_string(), settings, account, &self.setup.log)
+        };
+        let balancer = started.map_err(|why| self.fault("exporter", id, &why))?;
+        self.balancers.insert(id.clone(), Arc::clone(&balancer));
+        Ok(balancer)
     }
 
     fn sender(&mut self, id: &ComponentId, signal: Signal) -> Result<Arc<Sender>, StartError> {
@@ -490,22 +524,72 @@ fn receivers(
     intake: &Arc<Intake>,
     sharing: Sharing,
 ) -> Result<Vec<(String, Listening)>, StartError> {
-    let Receiver::Otlp(settings) = &component.settings else {
-        return Ok(Vec::new());
-    };
-    let grpc = settings.grpc.clone();
-    let grpc = grpc.map(|grpc| Protocol::Grpc(Box::new(grpc)));
-    let http = settings.http.clone();
-    let http = http.map(|http| Protocol::Http(Box::new(http)));
+    let Component { id, place, .. } = component;
     let mut listening = Vec::new();
-    for (name, protocol) in [("grpc", grpc), ("http", http)] {
-        let Some(protocol) = protocol else { continue };
-        let Component { id, place, .. } = component;
-        let opened = listen(protocol, Arc::clone(intake), sharing)
-            .map_err(|why| StartError(format!("{place}: receiver '{id}', {name}: {why}")))?;
+    for (name, socket) in sockets(&component.settings) {
+        let intake = Arc::clone(intake);
+        let opened = match socket {
+            Socket::Listen(protocol) => listen(protocol, intake, sharing),
+            Socket::Agent(agent, is_compact) => listen_udp(agent, is_compact, intake, sharing),
+        };
+        let opened =
+            opened.map_err(|why| StartError(format!("{place}: receiver '{id}', {name}: {why}")))?;
         listening.push((format!("{id} {name}"), opened));
     }
     Ok(listening)
+}
+
+/// What a receiver opens.
+enum Socket<'a> {
+    Listen(Protocol),
+    /// UDP, in the compact protocol or the binary one.
+    Agent(&'a Agent, bool),
+}
+
+/// The sockets of a receiver, by the names of their protocols.
+fn sockets(receiver: &Receiver) -> Vec<(&'static str, Socket<'_>)> {
+    let listen = |protocol| Some(Socket::Listen(protocol));
+    let sockets = match receiver {
+        Receiver::Nop | Receiver::Proxy => Vec::new(),
+        Receiver::Otlp(otlp) => {
+            let grpc = otlp.grpc.clone().map(Box::new).map(Protocol::Grpc);
+            let http = otlp.http.clone().map(Box::new).map(Protocol::Http);
+            vec![
+                ("grpc", grpc.and_then(listen)),
+                ("http", http.and_then(listen)),
+            ]
+        }
+        Receiver::Zipkin(zipkin) => {
+            let parse_tags = zipkin.parse_string_tags;
+            let server = Box::new(zipkin.server.clone());
+            vec![(
+                "http",
+                listen(Protocol::Spans(server, Format::Zipkin { parse_tags })),
+            )]
+        }
+        Receiver::Jaeger(jaeger) => {
+            let grpc = jaeger.grpc.clone().map(Box::new).map(Protocol::JaegerGrpc);
+            let http = jaeger.thrift_http.clone().map(Box::new);
+            let http = http.map(|server| Protocol::Spans(server, Format::Jaeger));
+            let agent = |agent, is_compact| Socket::Agent(agent, is_compact);
+            let (compact, binary) = (&jaeger.thrift_compact, &jaeger.thrift_binary);
+            vec![
+                ("grpc", grpc.and_then(listen)),
+                ("thrift_http", http.and_then(listen)),
+                (
+                    "thrift_compact",
+                    compact.as_ref().map(|one| agent(one, true)),
+                ),
+                (
+                    "thrift_binary",
+                    binary.as_ref().map(|one| agent(one, false)),
+                ),
+            ]
+        }
+    };
+    let open = sockets.into_iter();
+    open.filter_map(|(name, socket)| Some((name, socket?)))
+        .collect()
 }
 
 fn pages(

@@ -5,6 +5,7 @@ mod docs;
 mod mistakes;
 mod pipelines;
 mod policies;
+mod receivers;
 mod running;
 mod sources;
 mod statements;

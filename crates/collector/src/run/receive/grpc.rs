@@ -1,4 +1,4 @@
-//! OTLP over gRPC: unary calls of the three `Export` methods, over HTTP/2 as hyper serves it.
+//! gRPC: unary calls of OTLP's three `Export` methods and of Jaeger's `PostSpans`, over HTTP/2 as hyper serves it.
 //!
 //! A call is one message each way, so gRPC is five bytes before it (flag, length) and trailers behind it ("gRPC over
 //! HTTP2"). Messages are not decoded here.
@@ -20,6 +20,7 @@ use super::http::Reply;
 use super::status::Fault;
 use crate::config::Signal;
 use crate::config::components::shared::http::Coding;
+use crate::run::translate::jaeger;
 
 /// Flag and length.
 const PREFIX_BYTES: usize = 5;
@@ -28,13 +29,21 @@ const EMPTY_MESSAGE: &[u8] = &[0; PREFIX_BYTES];
 /// Bytes that a message's prefix may add to its bound.
 const PREFIX_ROOM_BYTES: u64 = 16;
 
+/// What is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Service {
+    Otlp,
+    Jaeger,
+}
+
 /// Answers a call.
 pub(super) async fn serve(
     intake: &Arc<Intake>,
+    service: Service,
     request: Request<Incoming>,
     message_bytes_max: u64,
 ) -> Response<Reply> {
-    match export(intake, request, message_bytes_max).await {
+    match export(intake, service, request, message_bytes_max).await {
         Ok(()) => ok(),
         Err(fault) => failed(&fault.status()),
     }
@@ -42,10 +51,12 @@ pub(super) async fn serve(
 
 async fn export(
     intake: &Arc<Intake>,
+    service: Service,
     request: Request<Incoming>,
     message_bytes_max: u64,
 ) -> Result<(), Fault> {
-    let signal = method(request.uri().path())
+    let signal = service
+        .method(request.uri().path())
         .filter(|signal| intake.takes(*signal))
         .ok_or_else(|| Fault::NotThere(format!("{} is not served", request.uri().path())))?;
     let coding = coding(request.headers())?;
@@ -58,13 +69,26 @@ async fn export(
         true => body::decode(whole, coding, message_bytes_max)?,
         false => whole,
     };
-    intake
-        .take(signal, whole.bytes.clone())
-        .await
-        .map_err(Fault::from)
+    let bytes = match service {
+        Service::Otlp => whole.bytes.clone(),
+        Service::Jaeger => intake.translated(jaeger::from_grpc(&whole.bytes))?,
+    };
+    intake.take(signal, bytes).await.map_err(Fault::from)
 }
 
-fn method(path: &str) -> Option<Signal> {
+impl Service {
+    fn method(self, path: &str) -> Option<Signal> {
+        match self {
+            Service::Otlp => otlp(path),
+            Service::Jaeger if path == "/jaeger.api_v2.CollectorService/PostSpans" => {
+                Some(Signal::Traces)
+            }
+            Service::Jaeger => None,
+        }
+    }
+}
+
+fn otlp(path: &str) -> Option<Signal> {
     match path {
         "/opentelemetry.proto.collector.trace.v1.TraceService/Export" => Some(Signal::Traces),
         "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export" => Some(Signal::Metrics),

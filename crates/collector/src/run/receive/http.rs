@@ -14,12 +14,12 @@ use hyper::header::{
 use hyper::{Method, Request, Response, StatusCode};
 use prost::Message;
 
-use super::body::{self, Bounds};
+use super::body::{self, Bounds, Whole};
 use super::status::Fault;
 use super::{Intake, cors};
 use crate::config::Signal;
 use crate::config::components::receivers::otlp::OtlpHttpServer;
-use crate::config::components::shared::http::Coding;
+use crate::config::components::shared::http::{Coding, HttpServer};
 use crate::run::json;
 
 /// What a request's body is, and so is what answers it.
@@ -35,33 +35,72 @@ pub(super) async fn serve(
     settings: &OtlpHttpServer,
     request: Request<Incoming>,
 ) -> Response<Reply> {
-    let cors = settings.server.cors.as_ref();
-    if let Some(cors) = cors
-        && let Some(response) = cors::preflight(cors, &request)
-    {
-        return response;
-    }
-    let origin = cors.and_then(|cors| cors::origin(cors, request.headers()));
+    let edge = match Edge::begin(&settings.server, &request) {
+        Ok(edge) => edge,
+        Err(response) => return *response,
+    };
     let form = form(request.headers());
-    let method = request.method().clone();
-    let mut response = match export(intake, settings, request, form).await {
+    edge.end(match export(intake, settings, request, form).await {
         Ok(()) => success(form.unwrap_or(Form::Protobuf)),
         Err(fault) => failure(&fault, form.unwrap_or(Form::Protobuf)),
-    };
-    if response.status() == StatusCode::NOT_FOUND && method != Method::POST {
-        *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
-        let post = HeaderValue::from_static("POST");
-        response.headers_mut().insert(ALLOW, post);
-    }
-    if let Some(cors) = cors {
-        cors::mark(cors, origin, response.headers_mut());
-    }
-    for (name, value) in &settings.server.response_headers {
-        if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse()) {
-            response.headers_mut().insert(name, value);
+    })
+}
+
+/// What stands around each answer of a server: CORS, and the fields of its settings.
+pub(super) struct Edge<'a> {
+    server: &'a HttpServer,
+    origin: Option<HeaderValue>,
+    is_post: bool,
+}
+
+impl Edge<'_> {
+    /// For a request; a preflight has its answer at once.
+    pub(super) fn begin<'a>(
+        server: &'a HttpServer,
+        request: &Request<Incoming>,
+    ) -> Result<Edge<'a>, Box<Response<Reply>>> {
+        let cors = server.cors.as_ref();
+        if let Some(response) = cors.and_then(|cors| cors::preflight(cors, request)) {
+            return Err(Box::new(response));
         }
+        Ok(Edge {
+            server,
+            origin: cors.and_then(|cors| cors::origin(cors, request.headers())),
+            is_post: request.method() == Method::POST,
+        })
     }
-    response
+
+    /// The answer as it goes out.
+    pub(super) fn end(self, mut response: Response<Reply>) -> Response<Reply> {
+        if response.status() == StatusCode::NOT_FOUND && !self.is_post {
+            *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+            let post = HeaderValue::from_static("POST");
+            response.headers_mut().insert(ALLOW, post);
+        }
+        if let Some(cors) = &self.server.cors {
+            cors::mark(cors, self.origin, response.headers_mut());
+        }
+        for (name, value) in &self.server.response_headers {
+            if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse()) {
+                response.headers_mut().insert(name, value);
+            }
+        }
+        response
+    }
+}
+
+/// The body of a request, whole and decompressed.
+pub(super) async fn whole(
+    intake: &Arc<Intake>,
+    server: &HttpServer,
+    request: Request<Incoming>,
+) -> Result<Whole, Fault> {
+    let coding = coding(request.headers(), &server.codings)?;
+    let bytes_max = server.body_bytes_max;
+    let body = request.into_body();
+    let bounds = Bounds::of(&body, bytes_max);
+    let whole = body::read(intake, body, bounds).await?;
+    body::decode(whole, coding, bytes_max)
 }
 
 async fn export(
@@ -77,12 +116,7 @@ async fn export(
     let form = form.ok_or_else(|| {
         Fault::Encoding("the content must be application/x-protobuf or application/json".into())
     })?;
-    let coding = coding(request.headers(), &settings.server.codings)?;
-    let bytes_max = settings.server.body_bytes_max;
-    let body = request.into_body();
-    let bounds = Bounds::of(&body, bytes_max);
-    let whole = body::read(intake, body, bounds).await?;
-    let whole = body::decode(whole, coding, bytes_max)?;
+    let whole = whole(intake, &settings.server, request).await?;
     let bytes = match form {
         Form::Protobuf => whole.bytes.clone(),
         Form::Json => json::decode(signal, &whole.bytes)
@@ -104,9 +138,14 @@ fn signal(settings: &OtlpHttpServer, path: &str) -> Option<Signal> {
     }
 }
 
-fn form(headers: &HeaderMap) -> Option<Form> {
+/// The media type of a body, without parameters.
+pub(super) fn content(headers: &HeaderMap) -> Option<&str> {
     let content = headers.get(CONTENT_TYPE)?.to_str().ok()?;
-    let content = content.split(';').next().unwrap_or_default().trim();
+    Some(content.split(';').next().unwrap_or_default().trim())
+}
+
+fn form(headers: &HeaderMap) -> Option<Form> {
+    let content = content(headers)?;
     if content.eq_ignore_ascii_case("application/x-protobuf") {
         Some(Form::Protobuf)
     } else if content.eq_ignore_ascii_case("application/json") {
@@ -158,6 +197,11 @@ fn failure(fault: &Fault, form: Form) -> Response<Reply> {
             ("application/json", status.to_string().into_bytes())
         }
     };
+    refusal(fault, content, body)
+}
+
+/// An answer that tells a fault by its status, and in a body of this type.
+pub(super) fn refusal(fault: &Fault, content: &'static str, body: Vec<u8>) -> Response<Reply> {
     let mut response = Response::new(Reply::whole(body.into()));
     *response.status_mut() =
         StatusCode::from_u16(fault.http_code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

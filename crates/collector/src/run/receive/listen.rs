@@ -20,10 +20,12 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
-use super::{Intake, grpc, http, tls};
+use super::grpc::Service;
+use super::{Format, Intake, grpc, http, spans, tls};
 use crate::config::components::receivers::otlp::OtlpHttpServer;
 use crate::config::components::shared::address::{Family, Listen};
 use crate::config::components::shared::grpc::GrpcServer;
+use crate::config::components::shared::http::HttpServer;
 
 /// Connections of one listener at a time; more wait until one ends.
 const CONNECTIONS_MAX: usize = 16 * 1024;
@@ -54,6 +56,27 @@ pub enum Protocol {
     Grpc(Box<GrpcServer>),
     /// OTLP over HTTP.
     Http(Box<OtlpHttpServer>),
+    /// Jaeger's service over gRPC.
+    JaegerGrpc(Box<GrpcServer>),
+    /// Spans of another format over HTTP.
+    Spans(Box<HttpServer>, Format),
+}
+
+impl Protocol {
+    /// Its server.
+    fn settings(&self) -> Settings<'_> {
+        match self {
+            Protocol::Grpc(grpc) | Protocol::JaegerGrpc(grpc) => Settings::Grpc(grpc),
+            Protocol::Http(http) => Settings::Http(&http.server),
+            Protocol::Spans(http, _) => Settings::Http(http),
+        }
+    }
+}
+
+/// What a protocol's server is set to.
+enum Settings<'a> {
+    Grpc(&'a GrpcServer),
+    Http(&'a HttpServer),
 }
 
 /// A socket that takes connections.
@@ -65,6 +88,15 @@ pub struct Listening {
 }
 
 impl Listening {
+    /// What a task serves until it is told to end.
+    pub(super) fn new(
+        address: Option<SocketAddr>,
+        task: tokio::task::JoinHandle<()>,
+        end: watch::Sender<bool>,
+    ) -> Listening {
+        Listening { address, task, end }
+    }
+
     /// Takes no more connections from now on; those that there are end once their requests are answered.
     pub fn close(&self) {
         // A listener whose task is gone has nothing to end.
@@ -103,9 +135,9 @@ pub fn listen(
     intake: Arc<Intake>,
     sharing: Sharing,
 ) -> Result<Listening, String> {
-    let (address, tls_settings, protocols): (&Listen, _, &[&[u8]]) = match &protocol {
-        Protocol::Grpc(grpc) => (&grpc.listen, &grpc.tls, &[b"h2"]),
-        Protocol::Http(http) => (&http.server.listen, &http.server.tls, &[b"h2", b"http/1.1"]),
+    let (address, tls_settings, protocols): (&Listen, _, &[&[u8]]) = match protocol.settings() {
+        Settings::Grpc(grpc) => (&grpc.listen, &grpc.tls, &[b"h2"]),
+        Settings::Http(http) => (&http.listen, &http.tls, &[b"h2", b"http/1.1"]),
     };
     let tls = match tls_settings {
         Some(settings) => Some(TlsAcceptor::from(Arc::new(tls::server(
@@ -213,8 +245,8 @@ fn duration(ns: u64, default: Duration) -> Duration {
 
 fn builder(protocol: &Protocol) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
-    let (streams_max, ping, ping_timeout) = match protocol {
-        Protocol::Grpc(grpc) => {
+    let (streams_max, ping, ping_timeout) = match protocol.settings() {
+        Settings::Grpc(grpc) => {
             builder = builder.http2_only();
             let ping = duration(grpc.keepalive.ping_ns, PING_AFTER);
             let timeout = duration(grpc.keepalive.ping_timeout_ns, PING_TIMEOUT);
@@ -224,15 +256,15 @@ fn builder(protocol: &Protocol) -> Builder<TokioExecutor> {
             };
             (streams_max, ping, timeout)
         }
-        Protocol::Http(http) => {
-            let head_ns = match http.server.read_header_timeout_ns {
-                0 => http.server.read_timeout_ns,
+        Settings::Http(http) => {
+            let head_ns = match http.read_header_timeout_ns {
+                0 => http.read_timeout_ns,
                 ns => ns,
             };
             let mut http1 = builder.http1();
             http1
                 .timer(TokioTimer::new())
-                .keep_alive(http.server.keep_alive)
+                .keep_alive(http.keep_alive)
                 .header_read_timeout(duration(head_ns, HEAD_MAX));
             (STREAMS_MAX, PING_AFTER, PING_TIMEOUT)
         }
@@ -338,9 +370,17 @@ impl Server {
     async fn answer(&self, request: Request<Incoming>) -> hyper::Response<http::Reply> {
         match &self.protocol {
             Protocol::Grpc(settings) => {
-                grpc::serve(&self.intake, request, settings.message_bytes_max).await
+                let bytes_max = settings.message_bytes_max;
+                grpc::serve(&self.intake, Service::Otlp, request, bytes_max).await
+            }
+            Protocol::JaegerGrpc(settings) => {
+                let bytes_max = settings.message_bytes_max;
+                grpc::serve(&self.intake, Service::Jaeger, request, bytes_max).await
             }
             Protocol::Http(settings) => http::serve(&self.intake, settings, request).await,
+            Protocol::Spans(server, format) => {
+                spans::serve(&self.intake, (server, *format), request).await
+            }
         }
     }
 }

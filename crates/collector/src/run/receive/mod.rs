@@ -1,12 +1,14 @@
-//! The receiver `otlp`: what comes over gRPC and HTTP goes to the pipelines that name it.
+//! Receivers: what comes over gRPC, HTTP and UDP goes to the pipelines that name them.
 
 mod body;
 mod cors;
 mod grpc;
 mod http;
 mod listen;
+mod spans;
 mod status;
 mod tls;
+mod udp;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -17,6 +19,8 @@ use journal::Place;
 
 pub(super) use listen::bind;
 pub use listen::{Listening, Protocol, Sharing, listen};
+pub use spans::Format;
+pub use udp::listen as listen_udp;
 
 use super::account::Account;
 use super::consume::{Consumer, Refusal};
@@ -24,6 +28,7 @@ use super::count;
 use super::data::Batch;
 use super::storage::{Commit, Custody, Kept};
 use crate::config::Signal;
+use status::Fault;
 
 /// Bytes of bodies that are being read at a time, by all connections of a receiver.
 pub const BODIES_BYTES_MAX: u64 = 512 << 20;
@@ -89,6 +94,14 @@ impl Intake {
     /// From now on everything is refused: senders keep what they have.
     pub fn close(&self) {
         self.closing.store(true, Relaxed);
+    }
+
+    /// A request that came in another format; one that could not be read is counted.
+    fn translated(&self, request: Result<Vec<u8>, String>) -> Result<Bytes, Fault> {
+        request.map(Bytes::from).map_err(|why| {
+            self.accounts[Signal::Traces as usize].add_malformed();
+            Fault::Invalid(why)
+        })
     }
 
     /// Whether a pipeline gets a signal.

@@ -1,5 +1,6 @@
 //! Exporters: queues, attempts, and what the other side says.
 
+mod balance;
 mod debug;
 mod file;
 mod otlp;
@@ -12,7 +13,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use export::client::{Client, Outcome};
 use journal::Left;
+use tokio::time::Instant;
 
+pub use balance::{BOUNDS_MS, Balancer, start as balance};
 pub use queue::{Sender, SenderEnd};
 
 use super::Log;
@@ -28,6 +31,8 @@ use crate::config::{Exporter, Signal};
 enum Target {
     /// A receiver of OTLP.
     Otlp(Box<Client>, Form),
+    /// One of the backends of a load balancer, and what became of what was sent to it.
+    Backend(Box<Client>, Arc<balance::Attempts>),
     /// The log.
     Debug(debug::Debug),
     /// A file.
@@ -94,6 +99,7 @@ pub(super) fn start(
             (Target::File(Arc::new(file)), NONE)
         }
         Exporter::Nop => (Target::Nop, NONE),
+        Exporter::LoadBalancing(_) => return Err("it has no queue of its own".into()),
     };
     queue::start(name, (target, signal), around, outside)
 }
@@ -110,28 +116,39 @@ impl Target {
         batch: &Batch,
         prepared: &mut Option<export::client::Prepared>,
     ) -> Outcome {
-        let client = match self {
-            Target::Nop => return TAKEN,
+        match self {
+            Target::Nop => TAKEN,
             Target::Debug(debug) => {
                 debug.tell(batch);
-                return TAKEN;
+                TAKEN
             }
-            Target::File(file) => return file::write(file, batch).await,
-            Target::Otlp(client, form) => {
-                if prepared.is_none() {
-                    match prepare(client, *form, batch) {
-                        Ok(request) => *prepared = Some(request),
-                        Err(why) => return Outcome::Refused(why),
-                    }
-                }
-                client
+            Target::File(file) => file::write(file, batch).await,
+            Target::Otlp(client, form) => send(client, *form, batch, prepared).await,
+            Target::Backend(client, attempts) => {
+                let begin = Instant::now();
+                let outcome = send(client, Form::Protobuf, batch, prepared).await;
+                let is_success = matches!(outcome, Outcome::Taken { .. });
+                attempts.add(begin.elapsed(), is_success);
+                outcome
             }
-        };
-        match prepared {
-            Some(request) => client.send(request).await,
-            None => TAKEN,
         }
     }
+}
+
+async fn send(
+    client: &Client,
+    form: Form,
+    batch: &Batch,
+    prepared: &mut Option<export::client::Prepared>,
+) -> Outcome {
+    let request = match prepared {
+        Some(request) => request,
+        None => match prepare(client, form, batch) {
+            Ok(request) => prepared.insert(request),
+            Err(why) => return Outcome::Refused(why),
+        },
+    };
+    client.send(request).await
 }
 
 const TAKEN: Outcome = Outcome::Taken {

@@ -27,6 +27,8 @@ const QUEUE_NONE: u64 = 64;
 const CONSUMERS_NONE: u32 = 8;
 /// When a full queue may have room again.
 const ROOM_AFTER: Duration = Duration::from_millis(100);
+/// A backend that is gone may still answer for this time.
+const LEAVE_MAX: Duration = Duration::from_secs(10);
 /// Failures are told no more often than this.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
@@ -50,6 +52,8 @@ pub(super) struct Shared {
     size_max: u64,
     state: Mutex<State>,
     came: Notify,
+    /// The target is gone: what waits is for others.
+    leaving: watch::Sender<bool>,
     /// What waits here outlives the process.
     stored: Option<Stored>,
     pub log: Log,
@@ -93,6 +97,7 @@ pub(super) fn start(
         size_max,
         state: Mutex::default(),
         came: Notify::new(),
+        leaving: watch::Sender::new(false),
         stored,
         log: outside.log.clone(),
     });
@@ -112,7 +117,7 @@ pub(super) fn start(
     Ok((Arc::new(sender), end))
 }
 
-fn check(queue: &Queue) -> Result<(), String> {
+pub(super) fn check(queue: &Queue) -> Result<(), String> {
     if queue.batch.is_some() {
         return Err("'sending_queue::batch' does not run yet: use the processor 'batch'".into());
     }
@@ -184,6 +189,14 @@ impl Shared {
     fn is_over(&self) -> bool {
         let state = self.state();
         state.closing && state.writing == 0
+    }
+
+    /// A batch that was on its way waits again.
+    fn put_back(&self, waiting: Waiting) {
+        let mut state = self.state();
+        state.size += self.size(&waiting.batch);
+        state.bytes += waiting.batch.bytes.len() as u64;
+        state.waiting.push_front(waiting);
     }
 
     /// Says what happened, but not every time.
@@ -262,12 +275,29 @@ impl SenderEnd {
             stored::leave_behind(waiting);
         }
     }
+
+    /// Ends without sending what waits; gives it back, with what is on its way and was not taken within [`LEAVE_MAX`].
+    pub async fn leave(mut self) -> Vec<Batch> {
+        self.shared.state().closing = true;
+        self.shared.leaving.send_replace(true);
+        self.shared.came.notify_waiters();
+        let all = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(LEAVE_MAX, all).await.is_err() {
+            let _ = self.cut.send(true);
+            while self.tasks.join_next().await.is_some() {}
+        }
+        let left = std::iter::from_fn(|| self.shared.pop());
+        left.map(|waiting| waiting.batch).collect()
+    }
 }
 
 /// One of those who empty a queue.
 async fn consume(shared: Arc<Shared>, mut cut: watch::Receiver<bool>) {
     loop {
         let came = shared.came.notified();
+        if *shared.leaving.borrow() {
+            return;
+        }
         let Some(waiting) = shared.pop() else {
             if shared.is_over() {
                 // The others may wait for what was being written.
@@ -279,20 +309,37 @@ async fn consume(shared: Arc<Shared>, mut cut: watch::Receiver<bool>) {
         };
         // Others may sleep while more waits than one can send.
         shared.came.notify_one();
-        tokio::select! {
-            () = deliver(&shared, &waiting.batch) => {}
-            _ = cut.changed() => {
-                stored::leave_behind(waiting);
-                continue;
+        let delivered = tokio::select! {
+            delivered = deliver(&shared, &waiting.batch) => delivered,
+            () = is_cut(&mut cut) => Delivered::NotYet,
+        };
+        match delivered {
+            Delivered::NotYet if *shared.leaving.borrow() => shared.put_back(waiting),
+            Delivered::NotYet => stored::leave_behind(waiting),
+            Delivered::Settled => {
+                if let (Some(stored), Some(place)) = (&shared.stored, waiting.place) {
+                    stored.done(place);
+                }
             }
-        }
-        if let (Some(stored), Some(place)) = (&shared.stored, waiting.place) {
-            stored.done(place);
         }
     }
 }
 
-async fn deliver(shared: &Shared, batch: &Batch) {
+/// Ends when attempts must; also if they had to before.
+async fn is_cut(cut: &mut watch::Receiver<bool>) {
+    // Who could say it is there as long as anyone waits.
+    let _ = cut.wait_for(|cut| *cut).await;
+}
+
+/// What became of a batch.
+enum Delivered {
+    /// It is settled: taken, or lost.
+    Settled,
+    /// It would have been sent again.
+    NotYet,
+}
+
+async fn deliver(shared: &Shared, batch: &Batch) -> Delivered {
     let mut waits = Waits::new(shared.retry.as_ref());
     let mut prepared = None;
     loop {
@@ -302,22 +349,28 @@ async fn deliver(shared: &Shared, batch: &Batch) {
                     batch.receipt.lose(rejected, Loss::Rejected);
                     shared.tell(&format!("{rejected} records rejected: {message}"));
                 }
-                return;
+                return Delivered::Settled;
             }
             Outcome::Refused(why) => {
                 batch.receipt.lose(batch.records, Loss::ExportFailed);
-                return shared.tell(&format!("{} records lost: {why}", batch.records));
+                shared.tell(&format!("{} records lost: {why}", batch.records));
+                return Delivered::Settled;
             }
             Outcome::Busy { after, why } => (after, why),
         };
         match waits.next(after) {
             Some(wait) => {
                 shared.tell(&format!("tried again: {why}"));
-                tokio::time::sleep(wait).await;
+                let mut leaving = shared.leaving.subscribe();
+                let left = leaving.wait_for(|leaving| *leaving);
+                if tokio::time::timeout(wait, left).await.is_ok() {
+                    return Delivered::NotYet;
+                }
             }
             None => {
                 batch.receipt.lose(batch.records, Loss::ExportFailed);
-                return shared.tell(&format!("{} records lost: {why}", batch.records));
+                shared.tell(&format!("{} records lost: {why}", batch.records));
+                return Delivered::Settled;
             }
         }
     }

@@ -3,6 +3,7 @@
 pub mod debug;
 pub mod file;
 mod gone;
+pub mod load_balancing;
 pub mod nop;
 pub mod otlp_grpc;
 pub mod otlp_http;
@@ -21,6 +22,8 @@ pub enum Exporter {
     Debug(debug::DebugExporter),
     /// `file`
     File(file::FileExporter),
+    /// `load_balancing`, `loadbalancing`
+    LoadBalancing(Box<load_balancing::LoadBalancingExporter>),
     /// `nop`: everything ends here.
     Nop,
 }
@@ -32,7 +35,10 @@ impl Exporter {
         match self {
             Exporter::OtlpGrpc(exporter) => exporter.queue.as_ref(),
             Exporter::OtlpHttp(exporter) => exporter.queue.as_ref(),
-            Exporter::Debug(_) | Exporter::File(_) | Exporter::Nop => None,
+            // Each backend of a load balancer has its own.
+            Exporter::LoadBalancing(_) | Exporter::Debug(_) | Exporter::File(_) | Exporter::Nop => {
+                None
+            }
         }
     }
 }
@@ -40,6 +46,7 @@ impl Exporter {
 pub(crate) const ENTRIES: &[Entry] = &[
     otlp_grpc::ENTRY,
     otlp_http::ENTRY,
+    load_balancing::ENTRY,
     debug::ENTRY,
     file::ENTRY,
     nop::ENTRY,

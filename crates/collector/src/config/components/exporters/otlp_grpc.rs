@@ -20,8 +20,9 @@ pub struct OtlpGrpcExporter {
     pub retry: Option<Retry>,
 }
 
+/// Options besides those of the client.
 #[rustfmt::skip]
-const OPTIONS: &[Opt] = &[
+pub(crate) const OPTIONS: &[Opt] = &[
     opt("timeout", Kind::Duration, "5s", "one call; 0: no bound"),
     opt("sending_queue", Kind::Section(queue::TABLE), "", "what waits before it"),
     opt("retry_on_failure", Kind::Section(retry::TABLE), "", "what becomes of failures"),
@@ -37,10 +38,15 @@ pub(crate) const ENTRY: Entry = Entry {
 };
 
 fn parse(section: &Section<'_>) -> Exporter {
-    Exporter::OtlpGrpc(Box::new(OtlpGrpcExporter {
-        client: grpc::client(section),
+    Exporter::OtlpGrpc(Box::new(of(section, grpc::client(section))))
+}
+
+/// An exporter with this client, from its section.
+pub(crate) fn of(section: &Section<'_>, client: GrpcClient) -> OtlpGrpcExporter {
+    OtlpGrpcExporter {
+        client,
         timeout_ns: section.duration_ns("timeout"),
         queue: queue::queue(&section.section("sending_queue")),
         retry: retry::retry(&section.section("retry_on_failure")),
-    }))
+    }
 }

@@ -36,10 +36,10 @@ pub(crate) const TRANSPORTS: &[&str] = &["tcp", "tcp4", "tcp6", "unix"];
 
 /// The address of `endpoint`, by `transport`. An error is noted.
 pub(crate) fn listen(section: &Section<'_>) -> Listen {
-    let endpoint = section.text("endpoint");
     let transport = section.text("transport");
     let family = match transport.as_str() {
         "unix" => {
+            let endpoint = section.text("endpoint");
             if endpoint.is_empty() {
                 section.error("endpoint", "must be the path of a socket");
             }
@@ -49,14 +49,17 @@ pub(crate) fn listen(section: &Section<'_>) -> Listen {
         "tcp6" => Family::V6,
         _ => Family::Any,
     };
-    let (host, port) = match host_port(&endpoint) {
-        Ok(address) => address,
-        Err(reason) => {
-            section.error("endpoint", &format!("'{endpoint}' {reason}"));
-            (String::new(), 0)
-        }
-    };
+    let (host, port) = endpoint(section);
     Listen::Tcp { host, port, family }
+}
+
+/// The host and port of `endpoint`. An error is noted.
+pub(crate) fn endpoint(section: &Section<'_>) -> (String, u16) {
+    let endpoint = section.text("endpoint");
+    host_port(&endpoint).unwrap_or_else(|reason| {
+        section.error("endpoint", &format!("'{endpoint}' {reason}"));
+        (String::new(), 0)
+    })
 }
 
 /// `host:port`, `[address]:port` or `:port`.

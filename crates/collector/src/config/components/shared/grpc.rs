@@ -201,7 +201,26 @@ fn keepalive(section: &Section<'_>) -> KeepaliveServer {
 
 /// A client, from its section.
 pub(crate) fn client(section: &Section<'_>) -> GrpcClient {
-    let (target, is_https) = target(section);
+    client_of(section, target(section))
+}
+
+/// A client whose server is told by something else ([`GrpcClient::to`]), from its section.
+pub(crate) fn client_of_any(section: &Section<'_>) -> GrpcClient {
+    client_of(section, (String::new(), false))
+}
+
+impl GrpcClient {
+    /// The same, of another server: `host:port`.
+    #[must_use]
+    pub fn to(&self, target: &str) -> GrpcClient {
+        GrpcClient {
+            target: target.to_owned(),
+            ..self.clone()
+        }
+    }
+}
+
+fn client_of(section: &Section<'_>, (target, is_https): (String, bool)) -> GrpcClient {
     let tls = tls::client(&section.section("tls"));
     GrpcClient {
         target,

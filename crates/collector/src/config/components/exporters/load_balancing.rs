@@ -1,0 +1,184 @@
+//! `load_balancing`: each trace or service to a backend of its own.
+
+use super::Exporter;
+use super::otlp_grpc::{self, OtlpGrpcExporter};
+use crate::config::components::shared::address::host_port;
+use crate::config::components::shared::grpc;
+use crate::config::components::{EVERY, Entry, Parse, TRACES, name};
+use crate::config::options::{Kind, Opt, Section, opt, required};
+
+/// An exporter to several receivers of OTLP over gRPC.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadBalancingExporter {
+    /// How each backend is spoken to; its target is the backend's.
+    pub otlp: OtlpGrpcExporter,
+    /// Who the backends are.
+    pub resolver: Resolver,
+    /// What goes to one backend.
+    pub routing: Routing,
+}
+
+/// `resolver`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resolver {
+    /// `static`: names, each with a port or without; at least one.
+    Static(Vec<String>),
+    /// `dns`
+    Dns(Dns),
+}
+
+/// All addresses of a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dns {
+    /// The host.
+    pub hostname: String,
+    /// Port of each address, where it is not 4317.
+    pub port: Option<u16>,
+    /// Time between two questions.
+    pub interval_ns: u64,
+    /// Time for an answer.
+    pub timeout_ns: u64,
+}
+
+/// `routing_key`
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Routing {
+    /// Spans of one trace go to one backend.
+    TraceId,
+    /// Spans of one `service.name`.
+    Service,
+}
+
+#[rustfmt::skip]
+const ENDPOINT: &[Opt] = &[opt("endpoint", Kind::Text, "", "the server").no_effect("the resolver tells the backends")];
+#[rustfmt::skip]
+const PROTOCOL: &[Opt] = &[opt("otlp", Kind::Section(&[ENDPOINT, grpc::CLIENT, otlp_grpc::OPTIONS]), "", "OTLP over gRPC to each backend, with a queue and retries of its own")];
+#[rustfmt::skip]
+const STATIC: &[Opt] = &[required("hostnames", Kind::Texts, "`host` or `host:port`; without a port it is 4317")];
+#[rustfmt::skip]
+const DNS: &[Opt] = &[
+    opt("hostname", Kind::Text, "", "the host whose addresses are the backends (required)"),
+    opt("port", Kind::Text, "", "port of each address, in quotes; 4317 where it is not written"),
+    opt("interval", Kind::Duration, "5s", "time between two questions; 0: 5s"),
+    opt("timeout", Kind::Duration, "1s", "time for an answer; 0: 1s"),
+];
+#[rustfmt::skip]
+const RESOLVERS: &[Opt] = &[
+    opt("static", Kind::Maybe(&[STATIC]), "", "the backends by their names"),
+    opt("dns", Kind::Maybe(&[DNS]), "", "all addresses of a host"),
+    opt("k8s", Kind::Any, "", "the endpoints of a Kubernetes service").refused("not yet: use 'dns' with a headless service"),
+    opt("aws_cloud_map", Kind::Any, "", "the instances of a service in AWS Cloud Map").refused("not yet: use 'dns'"),
+];
+
+const OWN_REASON: &str = "each backend has its own: write it under 'protocol::otlp'";
+
+#[rustfmt::skip]
+const OPTIONS: &[Opt] = &[
+    opt("protocol", Kind::Section(&[PROTOCOL]), "", "how backends are spoken to"),
+    required("resolver", Kind::Section(&[RESOLVERS]), "who the backends are: one of these"),
+    opt("routing_key", Kind::Text, "traceID", "what goes to one backend: `traceID` or `service`; others are refused"),
+    opt("routing_attributes", Kind::Texts, "", "attributes that go to one backend").refused("not yet: 'routing_key' is traceID or service"),
+    opt("timeout", Kind::Any, "", "of all backends").refused(OWN_REASON),
+    opt("sending_queue", Kind::Any, "", "before all backends").refused(OWN_REASON),
+    opt("retry_on_failure", Kind::Any, "", "of all backends").refused(OWN_REASON),
+];
+
+pub(crate) const ENTRY: Entry = Entry {
+    names: &[name("load_balancing"), name("loadbalancing")],
+    doc: "each trace, or each service, to a backend of its own: the one that the Collector's exporter chooses",
+    takes: EVERY,
+    carries: TRACES,
+    options: &[OPTIONS],
+    parse: Parse::Exporter(parse),
+};
+
+/// Keys that the Collector knows besides.
+const KEYS_LACKING: [&str; 4] = ["resource", "metric", "streamID", "attributes"];
+
+fn parse(section: &Section<'_>) -> Exporter {
+    let otlp = section.section("protocol").section("otlp");
+    let settings = otlp_grpc::of(&otlp, grpc::client_of_any(&otlp));
+    if settings
+        .queue
+        .as_ref()
+        .is_some_and(|queue| queue.storage.is_some())
+    {
+        let queue = otlp.section("sending_queue");
+        queue.error("storage", "the queues of backends are not kept yet");
+    }
+    let key = section.text("routing_key");
+    let routing = match key.as_str() {
+        "" | "traceID" => Routing::TraceId,
+        "service" => Routing::Service,
+        key => {
+            let why = match KEYS_LACKING.contains(&key) {
+                true => format!("'{key}' is not supported yet: traceID and service are"),
+                false => format!("must be traceID or service, not '{key}'"),
+            };
+            section.error("routing_key", &why);
+            Routing::TraceId
+        }
+    };
+    Exporter::LoadBalancing(Box::new(LoadBalancingExporter {
+        otlp: settings,
+        resolver: resolver(&section.section("resolver")),
+        routing,
+    }))
+}
+
+fn resolver(section: &Section<'_>) -> Resolver {
+    match (section.maybe("static"), section.maybe("dns")) {
+        (Some(_), Some(_)) => section.fault("must have one resolver only"),
+        (Some(names), None) => return Resolver::Static(hostnames(&names)),
+        (None, Some(host)) => return Resolver::Dns(dns(&host)),
+        // One that is refused was told as that.
+        (None, None) if section.has("k8s") || section.has("aws_cloud_map") => {}
+        (None, None) => section.fault("must have 'static' or 'dns'"),
+    }
+    Resolver::Static(Vec::new())
+}
+
+fn hostnames(section: &Section<'_>) -> Vec<String> {
+    let names = section.texts("hostnames");
+    if names.is_empty() && section.has("hostnames") {
+        section.error("hostnames", "must name a backend at least");
+    }
+    for name in &names {
+        let wrong = match name.contains(':') && !name.ends_with(']') {
+            true => host_port(name).err(),
+            false => name.is_empty().then_some("is no host"),
+        };
+        if let Some(why) = wrong {
+            section.error("hostnames", &format!("'{name}' {why}"));
+        }
+    }
+    names
+}
+
+fn dns(section: &Section<'_>) -> Dns {
+    let hostname = section.text("hostname");
+    if hostname.is_empty() {
+        section.error(
+            "hostname",
+            "is missing: the host whose addresses are the backends",
+        );
+    }
+    let port = section.text_unless_empty("port");
+    let port = port.and_then(|text| {
+        let port = text.parse().ok();
+        if port.is_none() {
+            section.error("port", &format!("'{text}' is no port from 0 to 65535"));
+        }
+        port
+    });
+    let or = |name, default_ns| match section.duration_ns(name) {
+        0 => default_ns,
+        ns => ns,
+    };
+    Dns {
+        hostname,
+        port,
+        interval_ns: or("interval", 5_000_000_000),
+        timeout_ns: or("timeout", 1_000_000_000),
+    }
+}

@@ -1,0 +1,110 @@
+//! Jaeger's agent: Thrift over UDP, a message a datagram. UDP has no answer: what finds no room is gone, and counted.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+
+use socket2::{Domain, Socket, Type};
+use tokio::net::UdpSocket;
+use tokio::sync::watch;
+
+use super::status::Fault;
+use super::{Intake, Listening, Sharing};
+use crate::config::Signal;
+use crate::config::components::receivers::jaeger::Agent;
+use crate::run::translate::jaeger;
+
+/// No datagram is larger (RFC 768: a length of 16 bits).
+const DATAGRAM_BYTES_MAX: usize = 65_535;
+
+/// Opens the socket and takes what comes, in the compact protocol or the binary one. To be called within the runtime.
+///
+/// # Errors
+/// Why it cannot be opened.
+pub fn listen(
+    agent: &Agent,
+    is_compact: bool,
+    intake: Arc<Intake>,
+    sharing: Sharing,
+) -> Result<Listening, String> {
+    let failed = |error: io::Error| format!("{}:{}: {error}", agent.host, agent.port);
+    let socket = open(agent, sharing).map_err(failed)?;
+    let address = socket.local_addr().ok();
+    let (end, ended) = watch::channel(false);
+    let bytes_max = agent.datagram_bytes_max.min(DATAGRAM_BYTES_MAX);
+    let task = tokio::spawn(run(socket, bytes_max, is_compact, intake, ended));
+    Ok(Listening::new(address, task, end))
+}
+
+fn open(agent: &Agent, sharing: Sharing) -> io::Result<UdpSocket> {
+    // Every address: that of version 6 takes both.
+    let hosts: &[&str] = match agent.host.as_str() {
+        "" => &["::", "0.0.0.0"],
+        host => &[host],
+    };
+    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for host in hosts {
+        for address in (*host, agent.port).to_socket_addrs()? {
+            match bind(agent, address, sharing) {
+                Ok(socket) => return UdpSocket::from_std(socket.into()),
+                Err(error) => last = error,
+            }
+        }
+    }
+    Err(last)
+}
+
+fn bind(agent: &Agent, address: SocketAddr, sharing: Sharing) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(false)?;
+    }
+    if sharing == Sharing::Shared {
+        socket.set_reuse_port(true)?;
+    }
+    if agent.socket_buffer_bytes > 0 {
+        socket.set_recv_buffer_size(agent.socket_buffer_bytes)?;
+    }
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    Ok(socket)
+}
+
+async fn run(
+    socket: UdpSocket,
+    bytes_max: usize,
+    is_compact: bool,
+    intake: Arc<Intake>,
+    mut ended: watch::Receiver<bool>,
+) {
+    // A datagram that is too long fills the last byte.
+    let mut buffer = vec![0; bytes_max + 1];
+    loop {
+        let received = tokio::select! {
+            biased;
+            _ = ended.changed() => return,
+            received = socket.recv(&mut buffer) => received,
+        };
+        // An error is one of an earlier answer, which we never send.
+        let Ok(len) = received else { continue };
+        // The account knows of it; there is nobody to be told.
+        let _ = take(&intake, &buffer[..len], bytes_max, is_compact).await;
+    }
+}
+
+async fn take(
+    intake: &Intake,
+    datagram: &[u8],
+    bytes_max: usize,
+    is_compact: bool,
+) -> Result<(), Fault> {
+    let request = match datagram.len() > bytes_max {
+        true => Err("the datagram is too long".to_owned()),
+        false => jaeger::from_datagram(datagram, is_compact),
+    };
+    let bytes = intake.translated(request)?;
+    intake
+        .take(Signal::Traces, bytes)
+        .await
+        .map_err(Fault::from)
+}

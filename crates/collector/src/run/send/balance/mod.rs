@@ -1,0 +1,392 @@
+//! The exporter `load_balancing`: each trace, or each service, goes to a backend of its own, by a [`ring::Ring`].
+//!
+//! A batch is taken whole or not at all: it is cut, every backend that gets a part must have room, and then each part waits
+//! in its backend's queue. What a backend that is gone still held is cut anew for those that remain.
+
+mod attempts;
+mod resolve;
+mod ring;
+mod split;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+pub use attempts::{Attempts, BOUNDS_MS};
+
+use self::ring::Ring;
+use super::{Around, Outside, Sender, SenderEnd, Target, otlp, queue};
+use crate::config::Signal;
+use crate::config::components::exporters::load_balancing::{LoadBalancingExporter, Resolver};
+use crate::config::components::exporters::otlp_grpc::OtlpGrpcExporter;
+use crate::run::Log;
+use crate::run::account::{Account, Loss};
+use crate::run::consume::{Consumer, Refusal, Refused, refused};
+use crate::run::data::Batch;
+
+/// Backends that are used, of those that a host has.
+const BACKENDS_MAX: usize = 1024;
+/// Without backends, and while they change, it is tried again after this time.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// See the module.
+pub struct Balancer {
+    name: String,
+    settings: LoadBalancingExporter,
+    account: Arc<Account>,
+    log: Log,
+    /// Itself, for what goes on its way again.
+    own: Weak<Balancer>,
+    table: Mutex<Arc<Table>>,
+    backends: Mutex<Backends>,
+    closing: AtomicBool,
+    /// What the resolver did.
+    pub counts: Counts,
+}
+
+/// Who gets what, at one time.
+#[derive(Default)]
+struct Table {
+    ring: Ring,
+    /// By their numbers in the ring.
+    senders: Vec<Arc<Sender>>,
+}
+
+#[derive(Default)]
+struct Backends {
+    /// As the ring has them.
+    names: Vec<String>,
+    /// By their addresses.
+    running: HashMap<String, Backend>,
+    /// The resolver, and backends that are going.
+    tasks: JoinSet<()>,
+    resolver: Option<tokio::task::AbortHandle>,
+}
+
+struct Backend {
+    sender: Arc<Sender>,
+    end: SenderEnd,
+    attempts: Arc<Attempts>,
+}
+
+/// A backend as its metrics tell of it.
+pub struct BackendView {
+    /// Its address.
+    pub endpoint: String,
+    /// Its queue.
+    pub sender: Arc<Sender>,
+    /// What became of what was sent to it.
+    pub attempts: Arc<Attempts>,
+}
+
+/// What a resolver did.
+#[derive(Default)]
+pub struct Counts {
+    /// Names were found.
+    pub resolved: AtomicU64,
+    /// Or were not.
+    pub failed: AtomicU64,
+    /// And were others than before.
+    pub updates: AtomicU64,
+}
+
+/// Starts it. To be called within the runtime.
+///
+/// # Errors
+/// Why its backends cannot be spoken to.
+pub fn start(
+    name: &str,
+    settings: &LoadBalancingExporter,
+    account: &Arc<Account>,
+    log: &Log,
+) -> Result<Arc<Balancer>, String> {
+    // What cannot be used in the settings is told now, not with the first backend.
+    let probe = OtlpGrpcExporter {
+        client: settings.otlp.client.to("localhost:4317"),
+        ..settings.otlp.clone()
+    };
+    otlp::grpc(&probe, Signal::Traces)?;
+    if let Some(queue) = &settings.otlp.queue {
+        queue::check(queue)?;
+    }
+    let balancer = Arc::new_cyclic(|own| Balancer {
+        name: name.to_owned(),
+        settings: settings.clone(),
+        account: Arc::clone(account),
+        log: log.clone(),
+        own: Weak::clone(own),
+        table: Mutex::default(),
+        backends: Mutex::default(),
+        closing: false.into(),
+        counts: Counts::default(),
+    });
+    match &settings.resolver {
+        Resolver::Static(names) => balancer.resolved(names.clone()),
+        Resolver::Dns(dns) => {
+            let run = resolve::run(Arc::downgrade(&balancer), dns.clone());
+            let mut backends = balancer.backends();
+            backends.resolver = Some(backends.tasks.spawn(run));
+        }
+    }
+    Ok(balancer)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Balancer {
+    fn backends(&self) -> MutexGuard<'_, Backends> {
+        lock(&self.backends)
+    }
+
+    fn table(&self) -> Arc<Table> {
+        Arc::clone(&lock(&self.table))
+    }
+
+    /// Its backends, sorted by their addresses.
+    #[must_use]
+    pub fn view(&self) -> Vec<BackendView> {
+        let backends = self.backends();
+        let running = backends
+            .running
+            .iter()
+            .map(|(endpoint, backend)| BackendView {
+                endpoint: endpoint.clone(),
+                sender: Arc::clone(&backend.sender),
+                attempts: Arc::clone(&backend.attempts),
+            });
+        let mut view: Vec<_> = running.collect();
+        view.sort_by(|a, b| a.endpoint.cmp(&b.endpoint));
+        view
+    }
+
+    /// The name of its resolver.
+    #[must_use]
+    pub fn resolver(&self) -> &'static str {
+        match self.settings.resolver {
+            Resolver::Static(_) => "static",
+            Resolver::Dns(_) => "dns",
+        }
+    }
+
+    /// No names were found: those that are known stay.
+    fn unresolved(&self, why: &str) {
+        self.counts.failed.fetch_add(1, Relaxed);
+        self.log.warn(&format!("exporter {}: {why}", self.name));
+    }
+
+    /// These are the backends from now on.
+    fn resolved(&self, mut names: Vec<String>) {
+        self.counts.resolved.fetch_add(1, Relaxed);
+        names.sort();
+        names.dedup();
+        if names.len() > BACKENDS_MAX {
+            let line = format!("{} of {} backends are used", BACKENDS_MAX, names.len());
+            self.log.warn(&format!("exporter {}: {line}", self.name));
+            names.truncate(BACKENDS_MAX);
+        }
+        let mut backends = self.backends();
+        if backends.names == names || self.closing.load(Relaxed) {
+            return;
+        }
+        self.counts.updates.fetch_add(1, Relaxed);
+        let mut senders = Vec::with_capacity(names.len());
+        // One that cannot be started is left out, with a word of it.
+        names.retain(|name| match self.backend(&mut backends, name) {
+            Ok(sender) => {
+                senders.push(sender);
+                true
+            }
+            Err(why) => {
+                let line = format!("exporter {}: backend {name}: {why}", self.name);
+                self.log.error(&line);
+                false
+            }
+        });
+        let ring = Ring::new(&names);
+        *lock(&self.table) = Arc::new(Table { ring, senders });
+        self.remove_others(&mut backends, &names);
+        backends.names = names;
+    }
+
+    /// The queue of a backend, which is started where there is none.
+    fn backend(&self, backends: &mut Backends, name: &str) -> Result<Arc<Sender>, String> {
+        let endpoint = resolve::with_port(name);
+        if let Some(backend) = backends.running.get(&endpoint) {
+            return Ok(Arc::clone(&backend.sender));
+        }
+        let otlp = &self.settings.otlp;
+        let settings = OtlpGrpcExporter {
+            client: otlp.client.to(&endpoint),
+            ..otlp.clone()
+        };
+        let attempts = Arc::new(Attempts::default());
+        let client = Box::new(otlp::grpc(&settings, Signal::Traces)?);
+        let target = Target::Backend(client, Arc::clone(&attempts));
+        let around = Around {
+            queue: settings.queue,
+            retry: settings.retry,
+        };
+        let outside = Outside {
+            account: &self.account,
+            stored: None,
+            log: &self.log,
+        };
+        let name = format!("{} ({endpoint})", self.name);
+        let (sender, end) = queue::start(&name, (target, Signal::Traces), around, outside)?;
+        let backend = Backend {
+            sender: Arc::clone(&sender),
+            end,
+            attempts,
+        };
+        backends.running.insert(endpoint, backend);
+        Ok(sender)
+    }
+
+    /// Ends the queues of backends that are none of these; what they hold goes on its way again.
+    fn remove_others(&self, backends: &mut Backends, names: &[String]) {
+        let endpoints: Vec<String> = names.iter().map(|name| resolve::with_port(name)).collect();
+        let gone = |endpoint: &String, _: &mut Backend| !endpoints.contains(endpoint);
+        let gone: Vec<_> = backends.running.extract_if(gone).collect();
+        for (endpoint, backend) in gone {
+            let Some(own) = self.own.upgrade() else {
+                return;
+            };
+            let line = format!("exporter {}: backend {endpoint} is gone", self.name);
+            self.log.info(&line);
+            backends.tasks.spawn(async move {
+                for batch in backend.end.leave().await {
+                    own.consume_or_wait(batch).await;
+                }
+            });
+        }
+        // Those that have ended need not be remembered.
+        while backends.tasks.try_join_next().is_some() {}
+    }
+
+    /// Hands a batch to its backends, as soon as they have room.
+    async fn consume_or_wait(&self, batch: Batch) {
+        let mut next = Some(batch);
+        while let Some(batch) = next.take() {
+            let Err(given_back) = self.consume(batch) else {
+                return;
+            };
+            let Refused { batch, refusal } = *given_back;
+            let cause = match refusal {
+                Refusal::Busy(after) => {
+                    tokio::time::sleep(after).await;
+                    next = Some(batch);
+                    continue;
+                }
+                Refusal::Closing => Loss::Shutdown,
+                Refusal::Malformed(_) => Loss::Dropped,
+            };
+            batch.receipt.lose(batch.records, cause);
+        }
+    }
+
+    /// Sends what waits until a time; what is left then is lost, and counted.
+    pub async fn end(&self, until: Instant) {
+        if let Some(resolver) = self.backends().resolver.take() {
+            resolver.abort();
+        }
+        // Those that are going hand their rest over before the others end.
+        loop {
+            let mut tasks = std::mem::take(&mut self.backends().tasks);
+            if tasks.is_empty() {
+                break;
+            }
+            let all = async { while tasks.join_next().await.is_some() {} };
+            if tokio::time::timeout_at(until, all).await.is_err() {
+                // Now nobody takes what they have: they say that it is lost.
+                self.closing.store(true, Relaxed);
+                while tasks.join_next().await.is_some() {}
+            }
+        }
+        self.closing.store(true, Relaxed);
+        let running = std::mem::take(&mut self.backends().running);
+        let mut ends = JoinSet::new();
+        for backend in running.into_values() {
+            ends.spawn(backend.end.end(until));
+        }
+        while ends.join_next().await.is_some() {}
+    }
+}
+
+impl Consumer for Balancer {
+    fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
+        if self.closing.load(Relaxed) {
+            return refused(batch, Refusal::Closing);
+        }
+        let table = self.table();
+        if table.senders.is_empty() {
+            return refused(batch, Refusal::Busy(AGAIN));
+        }
+        let routing = self.settings.routing;
+        let parts = match split::split(&batch.bytes, batch.records, &table.ring, routing) {
+            Ok(parts) => parts,
+            Err(fault) => return refused(batch, Refusal::Malformed(fault.to_string())),
+        };
+        for (number, ..) in &parts {
+            if let Err(refusal) = table.senders[*number].room() {
+                return refused(batch, self.busy(refusal));
+            }
+        }
+        let mut taken = false;
+        for (number, bytes, records) in parts {
+            let part = Batch {
+                signal: batch.signal,
+                bytes,
+                records,
+                receipt: batch.receipt.clone(),
+            };
+            match table.senders[number].consume(part) {
+                Ok(()) => taken = true,
+                // Nobody has any of it yet.
+                Err(given_back) if !taken => {
+                    let refusal = self.busy(given_back.refusal);
+                    return refused(batch, refusal);
+                }
+                // Others have theirs: this part goes on its way once more.
+                Err(given_back) => {
+                    let Some(own) = self.own.upgrade() else {
+                        continue;
+                    };
+                    let wait = async move { own.consume_or_wait(given_back.batch).await };
+                    self.backends().tasks.spawn(wait);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn room(&self) -> Result<(), Refusal> {
+        if self.closing.load(Relaxed) {
+            return Err(Refusal::Closing);
+        }
+        let table = self.table();
+        if table.senders.is_empty() {
+            return Err(Refusal::Busy(AGAIN));
+        }
+        let mut senders = table.senders.iter();
+        let room = senders.try_for_each(|sender| sender.room());
+        room.map_err(|refusal| self.busy(refusal))
+    }
+}
+
+impl Balancer {
+    /// A queue that ends while the balancer does not: its backend is going, and others take what was its.
+    fn busy(&self, refusal: Refusal) -> Refusal {
+        match refusal {
+            Refusal::Closing if !self.closing.load(Relaxed) => Refusal::Busy(AGAIN),
+            other => other,
+        }
+    }
+}

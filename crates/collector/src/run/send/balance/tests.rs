@@ -1,0 +1,179 @@
+//! Backends that come and go; nothing listens at their addresses, so what is theirs waits.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use telemetry::proto;
+
+use super::*;
+use crate::config::components::exporters::load_balancing::Routing;
+use crate::config::components::shared::grpc::{Balancer as Pick, GrpcClient, GrpcCompression};
+use crate::config::components::shared::queue::{Queue, Sizer};
+use crate::config::components::shared::retry::Retry;
+use crate::run::account::Account;
+
+fn settings(names: &[&str], queue_size: u64) -> LoadBalancingExporter {
+    LoadBalancingExporter {
+        otlp: OtlpGrpcExporter {
+            client: GrpcClient {
+                target: String::new(),
+                tls: None,
+                compression: GrpcCompression::None,
+                headers: Vec::new(),
+                authority: None,
+                user_agent: None,
+                balancer: Pick::RoundRobin,
+                keepalive: None,
+            },
+            timeout_ns: 1_000_000_000,
+            queue: Some(Queue {
+                sizer: Sizer::Items,
+                size_max: queue_size,
+                block_on_overflow: false,
+                wait_for_result: false,
+                storage: None,
+                consumers: 1,
+                batch: None,
+            }),
+            retry: Some(Retry {
+                initial_interval_ns: 3_600_000_000_000,
+                randomization_factor: 0.0,
+                multiplier: 1.0,
+                max_interval_ns: 3_600_000_000_000,
+                max_elapsed_ns: 0,
+            }),
+        },
+        resolver: Resolver::Static(names.iter().map(|name| (*name).to_owned()).collect()),
+        routing: Routing::TraceId,
+    }
+}
+
+fn balancer(names: &[&str], queue_size: u64) -> Arc<Balancer> {
+    let account = Arc::new(Account::default());
+    let settings = settings(names, queue_size);
+    start("lb", &settings, &account, &Log::new(|_, _| {})).unwrap()
+}
+
+/// A request of a span of each trace.
+fn request(traces: std::ops::Range<u128>) -> Bytes {
+    let mut scope = Vec::new();
+    for trace in traces {
+        proto::message(&mut scope, 2, |out| {
+            proto::bytes(out, 1, &trace.to_be_bytes())
+        });
+    }
+    let mut resource = Vec::new();
+    proto::bytes(&mut resource, 2, &scope);
+    let mut request = Vec::new();
+    proto::bytes(&mut request, 1, &resource);
+    request.into()
+}
+
+fn batch(account: &Arc<Account>, traces: std::ops::Range<u128>) -> Batch {
+    let records = (traces.end - traces.start) as u64;
+    Batch {
+        signal: Signal::Traces,
+        bytes: request(traces),
+        records,
+        receipt: account.accept(records),
+    }
+}
+
+/// Ports where nothing listens: they were free a moment ago, and belong to no one.
+const DEAD: [&str; 3] = ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"];
+
+/// Spans of a range that belong to a backend.
+fn share(names: &[&str], traces: std::ops::Range<u128>, owner: usize) -> u64 {
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let ring = Ring::new(&names);
+    let mine = traces.filter(|trace| ring.owner(&trace.to_be_bytes()) == owner);
+    mine.count() as u64
+}
+
+#[tokio::test]
+async fn a_batch_is_taken_whole_or_not_at_all() {
+    let account = Arc::new(Account::default());
+    let balancer = balancer(&DEAD[..2], 50);
+    let shares = [0, 1].map(|owner| share(&DEAD[..2], 0..60, owner));
+    assert!(
+        shares.iter().all(|share| (10..50).contains(share)),
+        "{shares:?}"
+    );
+    balancer.consume(batch(&account, 0..60)).unwrap();
+    assert_eq!(account.balance().held(), 60);
+    // One batch of each backend may be on its way: the next ones fill the queues.
+    let mut taken = 60;
+    let refused = loop {
+        match balancer.consume(batch(&account, 0..60)) {
+            Ok(()) => taken += 60,
+            Err(given_back) => break given_back,
+        }
+        assert!(taken < 1000);
+    };
+    assert!(matches!(refused.refusal, Refusal::Busy(_)));
+    assert_eq!(refused.batch.bytes, request(0..60));
+    refused.batch.receipt.refuse();
+    assert_eq!(account.balance().held(), taken);
+    balancer.end(Instant::now()).await;
+    let balance = account.balance();
+    assert_eq!((balance.shutdown, balance.held()), (taken, 0));
+    let closing = balancer.consume(batch(&account, 0..1)).unwrap_err();
+    assert_eq!(closing.refusal, Refusal::Closing);
+}
+
+#[tokio::test]
+async fn what_a_backend_held_goes_to_the_others() {
+    let account = Arc::new(Account::default());
+    let balancer = balancer(&DEAD, 100_000);
+    let spans = 300;
+    for first in (0..spans).step_by(50) {
+        balancer
+            .consume(batch(&account, first..first + 50))
+            .unwrap();
+    }
+    let endpoints = || {
+        let view = balancer.view().into_iter();
+        view.map(|backend| backend.endpoint).collect::<Vec<_>>()
+    };
+    assert_eq!(endpoints(), DEAD);
+    balancer.resolved(DEAD[..2].iter().map(|name| (*name).to_owned()).collect());
+    assert_eq!(endpoints(), DEAD[..2]);
+    // Those that are going have handed over when their tasks are done.
+    let mut tasks = std::mem::take(&mut balancer.backends().tasks);
+    while tasks.join_next().await.is_some() {}
+    assert_eq!(account.balance().held(), spans as u64);
+    // All but what is on its way waits where it belongs now.
+    let shares = [0, 1].map(|owner| share(&DEAD[..2], 0..spans, owner));
+    assert_eq!(shares.iter().sum::<u64>(), spans as u64);
+    for (backend, share) in balancer.view().iter().zip(shares) {
+        assert!(backend.sender.fill().0 <= share);
+        assert!(backend.sender.fill().0 + 50 >= share);
+    }
+    let counts = &balancer.counts;
+    assert_eq!(
+        (counts.resolved.load(Relaxed), counts.updates.load(Relaxed)),
+        (2, 2)
+    );
+    // The same backends in another order are no change, and none at all leave those that there are.
+    balancer.resolved(vec![DEAD[1].to_owned(), DEAD[0].to_owned()]);
+    balancer.unresolved("nobody answers");
+    assert_eq!(
+        (counts.resolved.load(Relaxed), counts.updates.load(Relaxed)),
+        (3, 2)
+    );
+    assert_eq!(counts.failed.load(Relaxed), 1);
+    balancer.end(Instant::now()).await;
+    let balance = account.balance();
+    assert_eq!((balance.shutdown, balance.held()), (spans as u64, 0));
+}
+
+#[tokio::test]
+async fn without_backends_senders_wait() {
+    let account = Arc::new(Account::default());
+    let balancer = balancer(&[], 10);
+    let refused = balancer.consume(batch(&account, 0..5)).unwrap_err();
+    assert_eq!(refused.refusal, Refusal::Busy(AGAIN));
+    refused.batch.receipt.refuse();
+    balancer.resolved(vec!["127.0.0.1".to_owned()]);
+    assert_eq!(balancer.view()[0].endpoint, "127.0.0.1:4317");
+}

@@ -1,0 +1,208 @@
+//! Receivers and the load balancer, as users write them.
+
+use spangate_collector::config::components::exporters::load_balancing::{Resolver, Routing};
+use spangate_collector::config::components::shared::address::Listen;
+use spangate_collector::config::{Exporter, Receiver, Signal};
+
+use super::{errors, good};
+
+/// A configuration whose only receiver is given.
+fn receiver(kind: &str, options: &str) -> String {
+    format!(
+        "service: {{ pipelines: {{ traces: {{ receivers: [{kind}], exporters: [nop] }} }} }}\nexporters: {{ nop: }}\nreceivers:\n  {kind}:\n{options}"
+    )
+}
+
+/// A configuration whose only exporter is given.
+fn exporter(kind: &str, options: &str) -> String {
+    format!(
+        "service: {{ pipelines: {{ traces: {{ receivers: [nop], exporters: [{kind}] }} }} }}\nreceivers: {{ nop: }}\nexporters:\n  {kind}:\n{options}"
+    )
+}
+
+#[test]
+fn zipkin() {
+    let (config, warnings) = good(&receiver("zipkin", ""));
+    let Receiver::Zipkin(zipkin) = &config.receivers[0].settings else {
+        panic!("{config:?}");
+    };
+    assert!(
+        matches!(&zipkin.server.listen, Listen::Tcp { host, port: 9411, .. } if host == "localhost")
+    );
+    assert!(!zipkin.parse_string_tags);
+    let text = "    endpoint: 0.0.0.0:9411\n    parse_string_tags: true\n    tls: { cert_file: c, key_file: k }\n    cors: { allowed_origins: ['*'] }\n    max_request_body_size: 1000";
+    let (config, more) = good(&receiver("zipkin", text));
+    let Receiver::Zipkin(zipkin) = &config.receivers[0].settings else {
+        panic!("{config:?}");
+    };
+    assert!(zipkin.parse_string_tags && zipkin.server.tls.is_some());
+    assert_eq!(zipkin.server.body_bytes_max, 1000);
+    assert!(warnings.is_empty() && more.is_empty());
+    let wrong = receiver("zipkin", "    endpont: a:1");
+    assert!(
+        errors(&wrong)[0].contains("endpoint"),
+        "{:?}",
+        errors(&wrong)
+    );
+}
+
+#[test]
+fn jaeger() {
+    // As the Collector's own example writes it.
+    let text = "    protocols:\n      grpc:\n      thrift_http:\n      thrift_compact:\n      thrift_binary:\n        endpoint: 0.0.0.0:6832\n        queue_size: 5_000\n        max_packet_size: 131_072\n        workers: 50\n        socket_buffer_size: 8_388_608";
+    let (config, warnings) = good(&receiver("jaeger", text));
+    let Receiver::Jaeger(jaeger) = &config.receivers[0].settings else {
+        panic!("{config:?}");
+    };
+    let port = |listen: &Listen| match listen {
+        Listen::Tcp { port, .. } => *port,
+        Listen::Unix(_) => 0,
+    };
+    assert_eq!(
+        jaeger.grpc.as_ref().map(|grpc| port(&grpc.listen)),
+        Some(14250)
+    );
+    assert_eq!(
+        jaeger.thrift_http.as_ref().map(|http| port(&http.listen)),
+        Some(14268)
+    );
+    let compact = jaeger.thrift_compact.as_ref().expect("compact");
+    assert_eq!(
+        (&*compact.host, compact.port, compact.datagram_bytes_max),
+        ("localhost", 6831, 65_000)
+    );
+    let binary = jaeger.thrift_binary.as_ref().expect("binary");
+    assert_eq!(
+        (&*binary.host, binary.port, binary.socket_buffer_bytes),
+        ("0.0.0.0", 6832, 8_388_608)
+    );
+    assert_eq!(warnings.len(), 2);
+    assert!(
+        warnings
+            .iter()
+            .all(|warning| warning.contains("has no effect")),
+        "{warnings:?}"
+    );
+
+    let fault = |options: &str| errors(&receiver("jaeger", options)).join("\n");
+    assert!(fault("    protocols: {}").contains("must have 'grpc', 'thrift_http'"));
+    assert!(fault("").contains("'protocols' is missing"));
+    let removed = fault("    protocols: { grpc: }\n    remote_sampling: { host_endpoint: 'a:1' }");
+    assert!(
+        removed.contains("remote_sampling") && removed.contains("jaegerremotesampling"),
+        "{removed}"
+    );
+    assert!(
+        fault("    protocols: { thrift_compact: { endpoint: a } }").contains("'a' has no port")
+    );
+}
+
+#[test]
+fn load_balancing() {
+    let text = "    routing_key: service\n    protocol:\n      otlp:\n        timeout: 1s\n        tls:\n          insecure: true\n        sending_queue: { queue_size: 5 }\n    resolver:\n      static:\n        hostnames:\n        - backend-1:4317\n        - backend-2\n        - '[::1]:55690'";
+    for kind in ["loadbalancing", "load_balancing/x"] {
+        let (config, warnings) = good(&exporter(kind, text));
+        assert!(warnings.is_empty(), "{warnings:?}");
+        let Exporter::LoadBalancing(balancer) = &config.exporters[0].settings else {
+            panic!("{config:?}");
+        };
+        assert_eq!(balancer.routing, Routing::Service);
+        assert_eq!(balancer.otlp.timeout_ns, 1_000_000_000);
+        assert!(balancer.otlp.client.tls.is_none());
+        assert_eq!(
+            balancer.otlp.queue.as_ref().map(|queue| queue.size_max),
+            Some(5)
+        );
+        let names = ["backend-1:4317", "backend-2", "[::1]:55690"].map(str::to_owned);
+        assert_eq!(balancer.resolver, Resolver::Static(names.to_vec()));
+    }
+    let text = "    protocol: { otlp: { endpoint: 'x:1' } }\n    resolver: { dns: { hostname: 'collectors.example', port: '55690', interval: 0s } }";
+    let (config, warnings) = good(&exporter("loadbalancing", text));
+    let Exporter::LoadBalancing(balancer) = &config.exporters[0].settings else {
+        panic!("{config:?}");
+    };
+    let Resolver::Dns(dns) = &balancer.resolver else {
+        panic!("{balancer:?}");
+    };
+    assert_eq!(
+        (&*dns.hostname, dns.port),
+        ("collectors.example", Some(55690))
+    );
+    assert_eq!(
+        (dns.interval_ns, dns.timeout_ns),
+        (5_000_000_000, 1_000_000_000)
+    );
+    assert_eq!(balancer.routing, Routing::TraceId);
+    assert!(
+        warnings.len() == 1 && warnings[0].contains("the resolver tells the backends"),
+        "{warnings:?}"
+    );
+}
+
+/// Options of the load balancer, and a part of the error that they are.
+const MISTAKES: &[(&str, &str)] = &[
+    ("", "'resolver' is missing"),
+    ("    resolver: {}", "must have 'static' or 'dns'"),
+    (
+        "    resolver: { static: { hostnames: [a] }, dns: { hostname: a } }",
+        "must have one resolver only",
+    ),
+    (
+        "    resolver: { static: { hostnames: [] } }",
+        "must name a backend at least",
+    ),
+    (
+        "    resolver: { static: { hostnames: ['http://a:1'] } }",
+        "'http://a:1' is a URL",
+    ),
+    (
+        "    resolver: { dns: { hostname: a, port: 'x' } }",
+        "'x' is no port",
+    ),
+    (
+        "    resolver: { k8s: { service: a } }",
+        "resolver::k8s: not supported: not yet",
+    ),
+    (
+        "    resolver: { aws_cloud_map: { namespace: a } }",
+        "resolver::aws_cloud_map: not supported: not yet",
+    ),
+    (
+        "    resolver: { static: { hostnames: [a] } }\n    routing_key: resource",
+        "'resource' is not supported yet",
+    ),
+    (
+        "    resolver: { static: { hostnames: [a] } }\n    routing_key: traceid",
+        "must be traceID or service, not 'traceid'",
+    ),
+    (
+        "    resolver: { static: { hostnames: [a] } }\n    sending_queue: { queue_size: 5 }",
+        "each backend has its own",
+    ),
+];
+
+#[test]
+fn what_is_wrong_with_a_load_balancer_is_told() {
+    for (options, part) in MISTAKES {
+        let told = errors(&exporter("loadbalancing", options)).join("\n");
+        assert!(told.contains(part), "{options}: {told}");
+    }
+}
+
+#[test]
+fn only_traces_are_balanced() {
+    let text = "receivers: { otlp: { protocols: { grpc: } } }\nexporters: { loadbalancing: { resolver: { static: { hostnames: [a] } } }, nop: }\nservice: { pipelines: { traces: { receivers: [otlp], exporters: [loadbalancing] }, logs: { receivers: [otlp], exporters: [loadbalancing] } } }";
+    let (config, warnings) = good(text);
+    let signals: Vec<_> = config
+        .pipelines
+        .iter()
+        .map(|pipeline| pipeline.id.signal)
+        .collect();
+    assert_eq!(signals, [Signal::Traces]);
+    assert!(
+        warnings
+            .iter()
+            .any(|warning| warning.contains("loadbalancing")),
+        "{warnings:?}"
+    );
+}

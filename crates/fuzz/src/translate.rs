@@ -1,0 +1,50 @@
+//! Spans in other formats than OTLP, which the collector translates.
+
+use collector::run::translate::{jaeger, zipkin};
+use tail::scan::{Malformed, Scanner, Visitor, span};
+
+/// Sees that each span is one.
+struct Check;
+
+impl<'a> Visitor<'a> for Check {
+    fn resource(&mut self, _: &[u8], _: &'a [u8]) {}
+
+    fn scope(&mut self, _: &[u8], _: &'a [u8]) {}
+
+    fn span(&mut self, message: &'a [u8]) -> Result<(), Malformed> {
+        span(message, &mut ()).map(drop)
+    }
+}
+
+/// What is translated is a request that the engine takes, and no text of it is broken.
+fn holds(request: Result<Vec<u8>, String>) {
+    match request {
+        Ok(request) => Scanner::default()
+            .walk(&request, &mut Check)
+            .expect("a request"),
+        Err(why) => assert!(!why.is_empty()),
+    }
+}
+
+/// Zipkin's JSON of both versions.
+pub fn zipkin_json(data: &[u8]) {
+    holds(zipkin::to_otlp(zipkin::Form::V2Json, data, true));
+    holds(zipkin::to_otlp(zipkin::Form::V1Json, data, false));
+}
+
+/// Zipkin's protobuf.
+pub fn zipkin_proto(data: &[u8]) {
+    holds(zipkin::to_otlp(zipkin::Form::V2Protobuf, data, true));
+}
+
+/// Jaeger's protobuf.
+pub fn jaeger_proto(data: &[u8]) {
+    holds(jaeger::from_grpc(data));
+}
+
+/// Jaeger's Thrift: a batch, and a message in each protocol.
+pub fn jaeger_thrift(data: &[u8]) {
+    holds(jaeger::from_http(data));
+    holds(jaeger::from_datagram(data, true));
+    holds(jaeger::from_datagram(data, false));
+}
