@@ -85,9 +85,7 @@ mod tests {
             Compression::Deflate => flate2::read::ZlibDecoder::new(bytes).read_to_end(&mut out),
             Compression::Zstd => zstd::Decoder::new(bytes).unwrap().read_to_end(&mut out),
             Compression::Snappy => return snap::raw::Decoder::new().decompress_vec(bytes).unwrap(),
-            Compression::SnappyFramed => {
-                snap::read::FrameDecoder::new(bytes).read_to_end(&mut out)
-            }
+            Compression::SnappyFramed => snap::read::FrameDecoder::new(bytes).read_to_end(&mut out),
         };
         read.unwrap();
         out

@@ -111,7 +111,9 @@ fn channel(
     let mut tls = settings.tls.clone();
     let told = match (&options.authority, &tls.more.server_name) {
         (Some(authority), Some(name)) if authority != name => {
-            return Err(format!("the authority '{authority}' is not the server's name '{name}'"));
+            return Err(format!(
+                "the authority '{authority}' is not the server's name '{name}'"
+            ));
         }
         (Some(authority), _) => Some(authority.clone()),
         (None, name) => name.clone(),

@@ -43,7 +43,9 @@ pub(crate) fn connector(
     let mut builder = builder.https_or_http();
     if let Some(name) = &tls.more.server_name {
         let wrong = |_| format!("'{}' is no name of a server", name.escape_debug());
-        let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+        let bare = name
+            .strip_prefix('[')
+            .and_then(|name| name.strip_suffix(']'));
         let bare = bare.unwrap_or(name).to_owned();
         let fixed = FixedServerNameResolver::new(ServerName::try_from(bare).map_err(wrong)?);
         builder = builder.with_server_name_resolver(fixed);
@@ -60,7 +62,10 @@ type Builder = rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>;
 ///
 /// # Errors
 /// A key exchange that there is not.
-pub fn provider(suites: &[String], key_exchanges: &[String]) -> Result<Arc<CryptoProvider>, String> {
+pub fn provider(
+    suites: &[String],
+    key_exchanges: &[String],
+) -> Result<Arc<CryptoProvider>, String> {
     let mut provider = aws_lc_rs::default_provider();
     if !suites.is_empty() {
         let named = |suite: &SupportedCipherSuite| {
@@ -82,7 +87,10 @@ fn key_exchange(name: &str) -> Result<&'static dyn SupportedKxGroup, String> {
         "X25519" => Ok(kx_group::X25519),
         "P256" => Ok(kx_group::SECP256R1),
         "P384" => Ok(kx_group::SECP384R1),
-        _ => Err(format!("the key exchange '{}' is not known", name.escape_debug())),
+        _ => Err(format!(
+            "the key exchange '{}' is not known",
+            name.escape_debug()
+        )),
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustls::client::ResolvesClientCert;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{SignatureScheme, crypto::CryptoProvider};
 use telemetry::settings::Pem;
+use tokio::time::Instant;
 
 use super::{certificates, place, private_key};
 
