@@ -2,6 +2,7 @@
 
 #[path = "serve/formats.rs"]
 mod formats;
+mod options;
 #[path = "serve/storage.rs"]
 mod storage;
 

@@ -1,6 +1,10 @@
 //! A client of a receiver of OTLP: for whoever has requests and queues of its own.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use bytes::Bytes;
+use hyper::header::HeaderMap;
 use telemetry::settings::{OtlpGrpc, OtlpHttp, Signal};
 
 use crate::grpc::Grpc;
@@ -9,6 +13,68 @@ pub use crate::sink::{Outcome, Prepared};
 
 /// See the module. Connections are made when they are needed, and kept.
 pub struct Client(Kind);
+
+/// Changes the fields of a request when it is sent: credentials that come and go.
+pub type Editor = Arc<dyn Fn(&mut HeaderMap) + Send + Sync>;
+
+/// What a client over gRPC may be told besides its settings.
+#[derive(Clone, Default)]
+pub struct GrpcOptions {
+    /// What `:authority` says, and whose certificate is asked for; else the host and port of the endpoint.
+    pub authority: Option<String>,
+    /// Path of the Unix socket that takes the place of the endpoint's host.
+    pub unix: Option<String>,
+    /// Pings.
+    pub keepalive: Option<Keepalive>,
+    /// Changes the metadata of each call.
+    pub editor: Option<Editor>,
+}
+
+/// Pings of HTTP/2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keepalive {
+    /// A silent receiver is pinged after this time.
+    pub after: Duration,
+    /// And given up after this one.
+    pub timeout: Duration,
+    /// Also without a call in flight.
+    pub while_idle: bool,
+}
+
+/// What a client over HTTP may be told besides its settings.
+#[derive(Clone, Default)]
+pub struct HttpOptions {
+    /// Level of the compression.
+    pub level: Option<i32>,
+    /// Connections.
+    pub connections: Connections,
+    /// Changes the fields of each request.
+    pub editor: Option<Editor>,
+}
+
+/// Connections of a client over HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connections {
+    /// At a time; none: no bound.
+    pub max: Option<usize>,
+    /// Those that are kept while they are idle; 0: each request has one of its own.
+    pub idle_max: usize,
+    /// An idle one is closed after this time; none: never.
+    pub idle_timeout: Option<Duration>,
+}
+
+impl Default for Connections {
+    fn default() -> Connections {
+        Connections {
+            max: None,
+            idle_max: usize::MAX,
+            idle_timeout: Some(IDLE_MAX),
+        }
+    }
+}
+
+/// A kept connection that is not used for as long is closed, where nothing else is said.
+const IDLE_MAX: Duration = Duration::from_secs(60);
 
 enum Kind {
     Http(Box<Http>),
@@ -21,7 +87,19 @@ impl Client {
     /// # Errors
     /// What of the settings cannot be used.
     pub fn http(settings: &OtlpHttp, signal: Signal) -> Result<Client, String> {
-        let http = Http::otlp(settings, signal)?;
+        Client::http_with(settings, signal, HttpOptions::default())
+    }
+
+    /// The same with more options.
+    ///
+    /// # Errors
+    /// What of the settings cannot be used.
+    pub fn http_with(
+        settings: &OtlpHttp,
+        signal: Signal,
+        options: HttpOptions,
+    ) -> Result<Client, String> {
+        let http = Http::otlp(settings, signal, options)?;
         Ok(Client(Kind::Http(Box::new(http))))
     }
 
@@ -30,7 +108,19 @@ impl Client {
     /// # Errors
     /// What of the settings cannot be used.
     pub fn grpc(settings: &OtlpGrpc, signal: Signal) -> Result<Client, String> {
-        let grpc = Grpc::new(settings, signal)?;
+        Client::grpc_with(settings, signal, GrpcOptions::default())
+    }
+
+    /// The same with more options.
+    ///
+    /// # Errors
+    /// What of the settings cannot be used.
+    pub fn grpc_with(
+        settings: &OtlpGrpc,
+        signal: Signal,
+        options: GrpcOptions,
+    ) -> Result<Client, String> {
+        let grpc = Grpc::new(settings, signal, options)?;
         Ok(Client(Kind::Grpc(Box::new(grpc))))
     }
 

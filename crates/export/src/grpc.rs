@@ -14,6 +14,8 @@ use tonic::metadata::MetadataMap;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
+use crate::client::{Editor, GrpcOptions, Keepalive};
+use crate::dial::Dial;
 use crate::http::{AGENT, causes, header_map};
 use crate::reply::{self, REPLY_BYTES_MAX};
 use crate::rpc;
@@ -26,32 +28,33 @@ pub(crate) struct Grpc {
     path: PathAndQuery,
     metadata: MetadataMap,
     timeout: Duration,
+    editor: Option<Editor>,
 }
+
+/// gRPC's clients ping no more often.
+const PING_MIN: Duration = Duration::from_secs(10);
 
 impl Grpc {
     /// A client that connects when it first sends. To be called within the runtime.
-    pub(crate) fn new(settings: &OtlpGrpc, signal: Signal) -> Result<Grpc, String> {
+    pub(crate) fn new(
+        settings: &OtlpGrpc,
+        signal: Signal,
+        options: GrpcOptions,
+    ) -> Result<Grpc, String> {
         let wrong = |error: &dyn std::error::Error| format!("{}: {error}", settings.endpoint);
-        let uri: Uri = settings.endpoint.parse().map_err(|error| wrong(&error))?;
-        let is_https = uri.scheme_str() == Some("https");
-        // The path of the endpoint says nothing in gRPC: the method has its own.
-        let authority = uri.authority().map_or("", |authority| authority.as_str());
-        let scheme = if is_https { "https" } else { "http" };
-        let origin = format!("{scheme}://{authority}");
         let timeout = Duration::from_millis(u64::from(settings.timeout_ms));
-        let connector = connector(&settings.tls, is_https, Version::Http2, timeout)?;
-        let agent = match &settings.user_agent {
-            Some(agent) => format!("{agent} {AGENT}"),
-            None => AGENT.to_owned(),
-        };
-        let endpoint = Endpoint::from_shared(origin)
-            .and_then(|endpoint| endpoint.user_agent(agent))
-            .map_err(|error| wrong(&error))?;
-        let mut client = Client::new(endpoint.connect_with_connector_lazy(connector))
+        let channel = channel(settings, &options, timeout)?;
+        let mut client = Client::new(channel)
             .max_decoding_message_size(REPLY_BYTES_MAX)
-            .accept_compressed(CompressionEncoding::Gzip);
-        if settings.compression == Compression::Gzip {
-            client = client.send_compressed(CompressionEncoding::Gzip);
+            .accept_compressed(CompressionEncoding::Gzip)
+            .accept_compressed(CompressionEncoding::Zstd);
+        match settings.compression {
+            Compression::None => {}
+            Compression::Gzip => client = client.send_compressed(CompressionEncoding::Gzip),
+            Compression::Zstd => client = client.send_compressed(CompressionEncoding::Zstd),
+            Compression::Deflate | Compression::Snappy | Compression::SnappyFramed => {
+                return Err("over gRPC only gzip and zstd compress".into());
+            }
         }
         let service = match signal {
             Signal::Traces => "trace.v1.TraceService",
@@ -64,12 +67,20 @@ impl Grpc {
             path: PathAndQuery::try_from(path).map_err(|error| wrong(&error))?,
             metadata: MetadataMap::from_headers(header_map(&settings.headers)?),
             timeout,
+            editor: options.editor,
         })
     }
 
     pub(crate) async fn send(&self, request: &Prepared) -> Outcome {
         let mut call = tonic::Request::new(request.0.clone());
-        *call.metadata_mut() = self.metadata.clone();
+        *call.metadata_mut() = match &self.editor {
+            None => self.metadata.clone(),
+            Some(edit) => {
+                let mut headers = self.metadata.clone().into_headers();
+                edit(&mut headers);
+                MetadataMap::from_headers(headers)
+            }
+        };
         let mut client = self.client.clone();
         let path = self.path.clone();
         let exchange = async {
@@ -83,6 +94,60 @@ impl Grpc {
             Err(_) => Outcome::busy(format!("no answer within {:?}", self.timeout)),
         }
     }
+}
+
+/// The way to the endpoint; connected when it is first used.
+fn channel(
+    settings: &OtlpGrpc,
+    options: &GrpcOptions,
+    timeout: Duration,
+) -> Result<Channel, String> {
+    let wrong = |error: &dyn std::error::Error| format!("{}: {error}", settings.endpoint);
+    let uri: Uri = settings.endpoint.parse().map_err(|error| wrong(&error))?;
+    let is_https = uri.scheme_str() == Some("https");
+    // The path of the endpoint says nothing in gRPC: the method has its own.
+    let own = uri.authority().map_or("", |authority| authority.as_str());
+    let scheme = if is_https { "https" } else { "http" };
+    let mut tls = settings.tls.clone();
+    let told = match (&options.authority, &tls.more.server_name) {
+        (Some(authority), Some(name)) if authority != name => {
+            return Err(format!(
+                "the authority '{authority}' is not the server's name '{name}'"
+            ));
+        }
+        (Some(authority), _) => Some(authority.clone()),
+        (None, name) => name.clone(),
+    };
+    let authority = told.clone().unwrap_or(own.to_owned());
+    let origin: Uri = format!("{scheme}://{authority}")
+        .parse()
+        .map_err(|error| format!("the authority '{}': {error}", authority.escape_debug()))?;
+    if told.is_some() {
+        // As in gRPC: whose certificate it must be is the authority without its port.
+        tls.more.server_name = origin.host().map(str::to_owned);
+    }
+    let dial = Dial::new(options.unix.as_deref(), timeout);
+    let connector = connector(&tls, is_https, Version::Http2, dial)?;
+    let agent = match &settings.user_agent {
+        Some(agent) => format!("{agent} {AGENT}"),
+        None => AGENT.to_owned(),
+    };
+    let mut endpoint = Endpoint::from_shared(format!("{scheme}://{own}"))
+        .and_then(|endpoint| endpoint.user_agent(agent))
+        .map_err(|error| wrong(&error))?
+        .origin(origin);
+    if let Some(Keepalive {
+        after,
+        timeout,
+        while_idle,
+    }) = options.keepalive
+    {
+        endpoint = endpoint
+            .http2_keep_alive_interval(after.max(PING_MIN))
+            .keep_alive_timeout(timeout)
+            .keep_alive_while_idle(while_idle);
+    }
+    Ok(endpoint.connect_with_connector_lazy(connector))
 }
 
 /// What a status means (OTLP specification, "OTLP/gRPC Response").

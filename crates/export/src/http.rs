@@ -2,49 +2,50 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::io::Write;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use flate2::write::GzEncoder;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{CONNECTION, CONTENT_ENCODING, CONTENT_TYPE};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::header::{RETRY_AFTER, USER_AGENT};
 use hyper::{Response, StatusCode, Uri};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use jiff::Timestamp;
 use telemetry::settings::{Compression, Encoding, Headers, OtlpHttp, Signal, Tls, Zipkin};
+use tokio::sync::Semaphore;
 
+use crate::client::{Connections, Editor, HttpOptions};
 use crate::clock::now_unix_ns;
+use crate::dial::Dial;
 use crate::reply::{self, REPLY_BYTES_MAX};
 use crate::request::Request;
 use crate::sink::{Outcome, Prepared};
 use crate::tls::{Version, connector};
-use crate::{json, zipkin};
+use crate::{compress, json, zipkin};
 
 /// Our name to receivers.
 pub(crate) const AGENT: &str = concat!("spangate/", env!("CARGO_PKG_VERSION"));
 /// Time for a request to Zipkin, for which it has no option.
 const ZIPKIN_TIMEOUT: Duration = Duration::from_secs(10);
-/// A kept connection that is not used for as long is closed.
-const IDLE_MAX: Duration = Duration::from_secs(60);
-/// Most of what gzip can gain for a third of its time.
-const GZIP_LEVEL: u32 = 1;
-
 /// See the module.
 pub(crate) struct Http {
-    client: Client<HttpsConnector<HttpConnector>, Frames>,
+    client: Client<HttpsConnector<Dial>, Frames>,
+    /// A place for each connection, where they are bounded.
+    room: Option<Arc<Semaphore>>,
     uri: Uri,
     headers: HeaderMap,
     timeout: Duration,
     compression: Compression,
+    level: Option<i32>,
+    editor: Option<Editor>,
     form: Form,
 }
 
@@ -56,17 +57,29 @@ enum Form {
 }
 
 impl Http {
-    pub(crate) fn otlp(settings: &OtlpHttp, signal: Signal) -> Result<Http, String> {
+    pub(crate) fn otlp(
+        settings: &OtlpHttp,
+        signal: Signal,
+        options: HttpOptions,
+    ) -> Result<Http, String> {
         let (form, content) = match settings.encoding {
             Encoding::Protobuf => (Form::Protobuf, "application/x-protobuf"),
             Encoding::Json => (Form::Json(signal), "application/json"),
         };
         let timeout = Duration::from_millis(u64::from(settings.timeout_ms));
-        let mut http = Http::new(&settings.endpoint, &settings.tls, timeout, form, content)?;
+        let mut http = Http::new(
+            (&settings.endpoint, &settings.tls),
+            options.connections,
+            timeout,
+            form,
+            content,
+        )?;
         http.compression = settings.compression;
-        if settings.compression == Compression::Gzip {
-            let gzip = HeaderValue::from_static("gzip");
-            http.headers.insert(CONTENT_ENCODING, gzip);
+        http.level = options.level;
+        http.editor = options.editor;
+        if let Some(name) = compress::name(settings.compression) {
+            let coding = HeaderValue::from_static(name);
+            http.headers.insert(CONTENT_ENCODING, coding);
         }
         for (name, value) in header_map(&settings.headers)?.iter() {
             http.headers.insert(name, value.clone());
@@ -76,13 +89,14 @@ impl Http {
 
     pub(crate) fn zipkin(settings: &Zipkin) -> Result<Http, String> {
         let form = Form::Zipkin(settings.clone());
-        let (endpoint, tls) = (&settings.endpoint, Tls::default());
-        Http::new(endpoint, &tls, ZIPKIN_TIMEOUT, form, "application/json")
+        let to = (settings.endpoint.as_str(), &Tls::default());
+        let connections = Connections::default();
+        Http::new(to, connections, ZIPKIN_TIMEOUT, form, "application/json")
     }
 
     fn new(
-        endpoint: &str,
-        tls: &Tls,
+        (endpoint, tls): (&str, &Tls),
+        connections: Connections,
         timeout: Duration,
         form: Form,
         content: &'static str,
@@ -91,20 +105,28 @@ impl Http {
             .parse()
             .map_err(|error| format!("{endpoint}: {error}"))?;
         let is_https = uri.scheme_str() == Some("https");
-        let connector = connector(tls, is_https, Version::Http1, timeout)?;
+        let dial = Dial::new(None, timeout);
+        let connector = connector(tls, is_https, Version::Http1, dial)?;
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content));
         headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+        if connections.idle_max == 0 {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE_MAX)
+            .pool_idle_timeout(connections.idle_timeout)
+            .pool_max_idle_per_host(connections.idle_max)
             .build(connector);
         Ok(Http {
             client,
+            room: connections.max.map(|max| Arc::new(Semaphore::new(max))),
             uri,
             headers,
             timeout,
             compression: Compression::None,
+            level: None,
+            editor: None,
             form,
         })
     }
@@ -121,10 +143,7 @@ impl Http {
 
     /// A body in the encoding of the settings, compressed where those say so.
     pub(crate) fn pack(&self, frames: Vec<Bytes>) -> Result<Prepared, String> {
-        match self.compression {
-            Compression::None => Ok(Prepared(frames)),
-            Compression::Gzip => Ok(Prepared(vec![gzip(&frames)?])),
-        }
+        compress::compress(self.compression, self.level, frames).map(Prepared)
     }
 
     pub(crate) async fn send(&self, request: &Prepared) -> Outcome {
@@ -132,7 +151,15 @@ impl Http {
         *post.method_mut() = hyper::Method::POST;
         *post.uri_mut() = self.uri.clone();
         *post.headers_mut() = self.headers.clone();
+        if let Some(edit) = &self.editor {
+            edit(post.headers_mut());
+        }
         let exchange = async {
+            // Closed by nobody, so an error is as good as a place.
+            let _place = match &self.room {
+                Some(room) => room.acquire().await.ok(),
+                None => None,
+            };
             match self.client.request(post).await {
                 Ok(response) => self.outcome(response).await,
                 Err(error) => Outcome::busy(causes(&error)),
@@ -212,17 +239,6 @@ fn retry_after(value: &HeaderValue) -> Option<Duration> {
     let date = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
     let now = Timestamp::from_nanosecond(i128::from(now_unix_ns())).ok()?;
     date.duration_since(now).try_into().ok()
-}
-
-fn gzip(frames: &[Bytes]) -> Result<Bytes, String> {
-    let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::new(GZIP_LEVEL));
-    for frame in frames {
-        encoder
-            .write_all(frame)
-            .map_err(|error| error.to_string())?;
-    }
-    let bytes = encoder.finish().map_err(|error| error.to_string())?;
-    Ok(bytes.into())
 }
 
 /// A body of a known length, in pieces.

@@ -9,6 +9,8 @@
 
 pub mod client;
 pub mod clock;
+mod compress;
+mod dial;
 mod exporters;
 mod grpc;
 mod health;

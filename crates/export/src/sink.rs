@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use telemetry::settings::{Exporter, Signal, Target};
 
+use crate::client::{GrpcOptions, HttpOptions};
 use crate::grpc::Grpc;
 use crate::http::Http;
 use crate::lines::Lines;
@@ -80,9 +81,17 @@ impl Sink {
         collectors: &Collectors,
     ) -> Result<Sink, String> {
         Ok(match exporter {
-            Exporter::OtlpHttp(settings) => Sink::Http(Box::new(Http::otlp(settings, signal)?)),
+            Exporter::OtlpHttp(settings) => Sink::Http(Box::new(Http::otlp(
+                settings,
+                signal,
+                HttpOptions::default(),
+            )?)),
             Exporter::Zipkin(settings) => Sink::Http(Box::new(Http::zipkin(settings)?)),
-            Exporter::OtlpGrpc(settings) => Sink::Grpc(Box::new(Grpc::new(settings, signal)?)),
+            Exporter::OtlpGrpc(settings) => Sink::Grpc(Box::new(Grpc::new(
+                settings,
+                signal,
+                GrpcOptions::default(),
+            )?)),
             Exporter::OtlpFile(settings) => Sink::Lines(Lines::file(settings, signal)?),
             Exporter::Ostream(target) => Sink::Lines(Lines::text(target, signal)?),
             Exporter::Memory { records_max } => {

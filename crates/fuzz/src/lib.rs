@@ -12,6 +12,7 @@ mod collector_yaml;
 mod config;
 mod expression;
 mod head;
+mod htpasswd;
 mod journal;
 mod log_format;
 pub mod mutate;
@@ -33,6 +34,7 @@ pub use collector_yaml::{collector_yaml, read as collector_yaml_config};
 pub use config::config_text;
 pub use expression::expression;
 pub use head::{h1_request, h1_response};
+pub use htpasswd::htpasswd;
 pub use journal::journal_file;
 pub use log_format::log_format;
 pub use normalize::normalize_uri;
@@ -131,6 +133,11 @@ pub const TARGETS: &[Target] = &[
         name: "b3",
         run: b3,
         words: CONTEXT_WORDS,
+    },
+    Target {
+        name: "htpasswd",
+        run: htpasswd,
+        words: HTPASSWD_WORDS,
     },
     Target {
         name: "otel_yml",
@@ -242,6 +249,9 @@ const COLLECTOR_WORDS: &[&[u8]] = &[
     b"endpoint: a:1", b"tls: { insecure: true }", b"headers: { a: b }", b"sending_queue:", b"batch:", b"memory_limiter:", b"tail_sampling:", b"groupbytrace:", b"policies:", b"name: a", b"type: ", b"latency", b"threshold_ms: 5",
     b"probabilistic", b"status_code", b"status_codes: [ERROR]", b"string_attribute", b"values: [a.*]", b"enabled_regex_matching: true", b"and", b"and_sub_policy:", b"not", b"not_sub_policy:", b"drop", b"composite", b"forward", b"debug", b"nop",
 ];
+
+#[rustfmt::skip]
+const HTPASSWD_WORDS: &[&[u8]] = &[b":", b"\n", b"#", b"$apr1$", b"$1$", b"$2y$10$", b"$5$rounds=", b"$6$", b"$y$j9T$", b"{SHA}", b"$"];
 
 #[rustfmt::skip]
 const YML_WORDS: &[&[u8]] = &[

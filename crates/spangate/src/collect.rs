@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCo
             None => ExitCode::FAILURE,
         },
         Command::Run => match load(&options) {
-            Some(config) => serve(&options, &config),
+            Some(config) => serve(&options, config),
             None => ExitCode::FAILURE,
         },
     }
@@ -90,14 +90,7 @@ fn tell(diagnostics: &[Diagnostic]) {
     }
 }
 
-fn serve(options: &Options, config: &Config) -> ExitCode {
-    let log = match log::open(&config.telemetry.logs) {
-        Ok(log) => log,
-        Err(reason) => {
-            crate::say_error(&format!("error: service::telemetry::logs: {reason}\n"));
-            return ExitCode::FAILURE;
-        }
-    };
+fn serve(options: &Options, config: Config) -> ExitCode {
     crate::sys::keep_memory();
     let mut builder = match options.threads {
         1 => tokio::runtime::Builder::new_current_thread(),
@@ -110,23 +103,100 @@ fn serve(options: &Options, config: &Config) -> ExitCode {
     let runtime = match builder.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            log.error(&format!("no runtime: {error}"));
+            crate::say_error(&format!("error: no runtime: {error}\n"));
             return ExitCode::FAILURE;
         }
     };
-    let setup = Setup {
-        log: log.clone(),
-        seed: crate::sys::random_seed(),
-        record_policy: options.record_policy,
-        memory_used_bytes: crate::sys::memory_used_bytes,
-    };
-    let exit = runtime.block_on(live(config, setup, &log));
+    let exit = runtime.block_on(live(options, config));
     // What has not ended by now hangs on somebody else.
     runtime.shutdown_timeout(Duration::from_secs(1));
     exit
 }
 
-async fn live(config: &Config, setup: Setup, log: &Log) -> ExitCode {
+/// A configuration that runs.
+struct Running {
+    config: Config,
+    log: Log,
+    collector: Collector,
+}
+
+impl Running {
+    /// Starts a configuration; says why it cannot be.
+    fn start(options: &Options, config: Config) -> Option<Running> {
+        let log = match log::open(&config.telemetry.logs) {
+            Ok(log) => log,
+            Err(reason) => {
+                crate::say_error(&format!("error: service::telemetry::logs: {reason}\n"));
+                return None;
+            }
+        };
+        let setup = Setup {
+            log: log.clone(),
+            seed: crate::sys::random_seed(),
+            record_policy: options.record_policy,
+            memory_used_bytes: crate::sys::memory_used_bytes,
+        };
+        let collector = match Collector::start(&config, setup) {
+            Ok(collector) => collector,
+            Err(error) => {
+                log.error(&error.0);
+                return None;
+            }
+        };
+        for (name, address) in collector.addresses() {
+            if let Some(address) = address {
+                log.info(&format!("{name} listens on {address}"));
+            }
+        }
+        let pipelines = config.pipelines.iter().map(|one| one.id.to_string());
+        let pipelines: Vec<String> = pipelines.collect();
+        log.info(&format!("running: {}", pipelines.join(", ")));
+        Some(Running {
+            config,
+            log,
+            collector,
+        })
+    }
+
+    /// Ends it, and tells its account; what ran, and whether all of its records found their end. None: it was interrupted
+    /// meanwhile.
+    async fn end(self, interrupt: &mut Signals) -> Option<(Config, Log, bool)> {
+        let Running {
+            config,
+            log,
+            collector,
+        } = self;
+        let balances = tokio::select! {
+            balances = collector.end() => balances,
+            _ = interrupt.recv() => {
+                log.error("interrupted again: what was pending is lost");
+                return None;
+            }
+        };
+        let is_whole = tell_accounts(&log, &balances);
+        Some((config, log, is_whole))
+    }
+
+    /// Reads the configuration again, ends what runs as at the end of the process, and starts what was read. One that is
+    /// wrong changes nothing; one that does not start makes way for what ran before. None: nothing runs any more.
+    async fn reload(self, options: &Options, interrupt: &mut Signals) -> Option<Running> {
+        self.log.info("SIGHUP: the configuration is read again");
+        let Some(next) = load(options) else {
+            self.log
+                .error("the configuration is wrong: what runs goes on");
+            return Some(self);
+        };
+        let (before, log, _) = self.end(interrupt).await?;
+        Running::start(options, next).or_else(|| {
+            log.error("the new configuration does not start: the one before does again");
+            Running::start(options, before)
+        })
+    }
+}
+
+type Signals = tokio::signal::unix::Signal;
+
+async fn live(options: &Options, config: Config) -> ExitCode {
     let signals = [
         SignalKind::interrupt(),
         SignalKind::terminate(),
@@ -135,45 +205,26 @@ async fn live(config: &Config, setup: Setup, log: &Log) -> ExitCode {
     let [interrupt, terminate, hangup] = signals.map(signal);
     let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = (interrupt, terminate, hangup)
     else {
-        log.error("signals cannot be taken");
+        crate::say_error("error: signals cannot be taken\n");
         return ExitCode::FAILURE;
     };
-    let collector = match Collector::start(config, setup) {
-        Ok(collector) => collector,
-        Err(error) => {
-            log.error(&error.0);
-            return ExitCode::FAILURE;
-        }
+    let Some(mut running) = Running::start(options, config) else {
+        return ExitCode::FAILURE;
     };
-    for (name, address) in collector.addresses() {
-        if let Some(address) = address {
-            log.info(&format!("{name} listens on {address}"));
-        }
-    }
-    let pipelines: Vec<String> = config
-        .pipelines
-        .iter()
-        .map(|one| one.id.to_string())
-        .collect();
-    log.info(&format!("running: {}", pipelines.join(", ")));
     loop {
         tokio::select! {
             _ = interrupt.recv() => break,
             _ = terminate.recv() => break,
-            _ = hangup.recv() => log.warn("SIGHUP: reloading does not work yet; nothing is changed"),
+            _ = hangup.recv() => match running.reload(options, &mut interrupt).await {
+                Some(next) => running = next,
+                None => return ExitCode::FAILURE,
+            },
         }
     }
-    log.info("ending");
-    let balances = tokio::select! {
-        balances = collector.end() => balances,
-        _ = interrupt.recv() => {
-            log.error("interrupted again: what was pending is lost");
-            return ExitCode::FAILURE;
-        }
-    };
-    match tell_accounts(log, &balances) {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    running.log.info("ending");
+    match running.end(&mut interrupt).await {
+        Some((_, _, true)) => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
     }
 }
 

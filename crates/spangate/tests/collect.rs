@@ -141,3 +141,58 @@ fn configurations_are_judged() {
     assert_eq!(output(&["collect"]).status.code(), Some(1));
     assert_eq!(output(&["collect", "--help"]).status.code(), Some(0));
 }
+
+#[test]
+fn a_hangup_reads_the_configuration_again_and_loses_nothing() {
+    let mut collector = Running::start(CONFIG);
+    let address = collector.address("otlp grpc");
+    collector.line("running: traces");
+    let send = |address: &str| {
+        let endpoint = format!("http://{address}");
+        let words = [
+            "tracegen",
+            "--quiet",
+            "--protocol",
+            "grpc",
+            "--endpoint",
+            &endpoint,
+            "--traces",
+            "50",
+        ];
+        assert!(output(&words).status.success());
+    };
+    send(&address);
+    // One that is wrong changes nothing.
+    collector.folder.write("collector.yaml", "receivers: 5");
+    collector.signal("HUP");
+    collector.line("what runs goes on");
+    send(&address);
+    // One that is right takes over, once what was pending is decided and accounted for.
+    let other = CONFIG.replace("traces:", "traces/other:");
+    collector.folder.write("collector.yaml", &other);
+    collector.signal("HUP");
+    let account = collector.line("spans: ");
+    assert!(
+        account.contains(" + 0 lost at the end + 0 held; 0 refused"),
+        "{account}"
+    );
+    assert!(!account.contains("spans: 0 accepted"), "{account}");
+    let address = collector.address("otlp grpc");
+    collector.line("running: traces/other");
+    send(&address);
+    // One whose port is taken does not start: the one before does again.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("an address").port();
+    let wrong = other.replace(
+        "grpc: { endpoint: '127.0.0.1:0'",
+        &format!("grpc: {{ endpoint: '127.0.0.1:{port}'"),
+    );
+    collector.folder.write("collector.yaml", &wrong);
+    collector.signal("HUP");
+    collector.line("the one before does again");
+    let address = collector.address("otlp grpc");
+    send(&address);
+    collector.line("running: traces/other");
+    collector.signal("TERM");
+    assert!(collector.child.wait().expect("an end").success());
+}

@@ -3,8 +3,8 @@
 //! What the Collector lacks stands beside them: the account of every span.
 
 mod balance;
-
-use std::fmt::Write;
+mod otlp;
+mod sheet;
 
 use tail::account::{Ages, Cause, Counters};
 use tail::shard::Shard;
@@ -12,48 +12,75 @@ use tail::shard::Shard;
 use super::start::View;
 use crate::config::Signal;
 
+pub(super) use otlp::Span;
+pub(super) use sheet::Sheet;
+
 /// What the page is.
 pub(super) const CONTENT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The page.
 #[must_use]
 pub(super) fn write(view: &View) -> String {
-    let mut page = Text::default();
+    let mut page = sheet(view);
+    target(view, &mut page);
+    page.prometheus()
+}
+
+/// All metrics.
+#[must_use]
+pub(super) fn sheet(view: &View) -> Sheet {
+    let mut page = Sheet::default();
     accounts(view, &mut page);
     queues(view, &mut page);
     storages(view, &mut page);
+    samplers(view, &mut page);
     balance::write(view, &mut page);
     tails(view, &mut page);
     filters(view, &mut page);
-    page.0
+    page
 }
 
-#[derive(Default)]
-struct Text(String);
-
-impl Text {
-    fn about(&mut self, name: &str, kind: &str, help: &str) {
-        // Writing to a text cannot fail.
-        let _ = write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
-    }
-
-    fn line(&mut self, name: &str, labels: &[(&str, &str)], value: u64) {
-        self.0.push_str(name);
-        for (at, (label, text)) in labels.iter().enumerate() {
-            let open = if at == 0 { '{' } else { ',' };
-            let _ = write!(self.0, "{open}{label}=\"{}\"", escaped(text));
-        }
-        if !labels.is_empty() {
-            self.0.push('}');
-        }
-        let _ = writeln!(self.0, " {value}");
-    }
+/// The resource, as Prometheus has it.
+fn target(view: &View, page: &mut Sheet) {
+    page.about("target_info", "gauge", "Target metadata");
+    let label = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    let names: Vec<String> = { view.resource.iter() }
+        .map(|(name, _)| name.chars().map(label).collect())
+        .collect();
+    let values = view.resource.iter().map(|(_, value)| value.as_str());
+    let labels: Vec<_> = names.iter().map(String::as_str).zip(values).collect();
+    page.line("target_info", &labels, 1);
 }
 
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
+fn samplers(view: &View, page: &mut Sheet) {
+    const PREFIX: &str = "otelcol_processor_probabilistic_sampler_count_";
+    const NAMES: [(&str, Signal); 3] = [
+        ("traces_sampled", Signal::Traces),
+        ("spans_processed_total", Signal::Traces),
+        ("logs_sampled", Signal::Logs),
+    ];
+    for (what, signal) in NAMES {
+        let of_signal = view.samplers.iter().filter(|one| one.signal == signal);
+        let mut rows = Vec::new();
+        for one in of_signal {
+            let counts = one.sampler.sampler.counts().into_iter();
+            rows.extend(counts.map(|(policy, is_kept, count)| (one, policy, is_kept, count)));
+        }
+        if rows.is_empty() {
+            continue;
+        }
+        let name = format!("{PREFIX}{what}");
+        page.about(&name, "counter", "as in the Collector");
+        for (one, policy, is_kept, count) in &rows {
+            let labels = [
+                ("pipeline", one.pipeline.as_str()),
+                ("processor", &one.id),
+                ("policy", policy),
+                ("sampled", if *is_kept { "true" } else { "false" }),
+            ];
+            page.line(&name, &labels, *count);
+        }
+    }
 }
 
 fn records(signal: Signal) -> &'static str {
@@ -64,7 +91,7 @@ fn records(signal: Signal) -> &'static str {
     }
 }
 
-fn accounts(view: &View, page: &mut Text) {
+fn accounts(view: &View, page: &mut Sheet) {
     for signal in Signal::ALL {
         let balance = view.accounts[signal as usize].balance();
         let what = records(signal);
@@ -118,7 +145,7 @@ fn accounts(view: &View, page: &mut Text) {
     }
 }
 
-fn storages(view: &View, page: &mut Text) {
+fn storages(view: &View, page: &mut Sheet) {
     type Value = fn(&journal::Space) -> u64;
     let gauges: [(&str, &str, Value); 2] = [
         ("otelcol_storage_bytes", "bytes of all files", |space| {
@@ -138,7 +165,7 @@ fn storages(view: &View, page: &mut Text) {
     }
 }
 
-fn queues(view: &View, page: &mut Text) {
+fn queues(view: &View, page: &mut Sheet) {
     type Value = fn(&super::send::Sender) -> u64;
     let gauges: [(&str, &str, Value); 3] = [
         ("otelcol_exporter_queue_size", "what waits", |sender| {
@@ -166,7 +193,7 @@ fn queues(view: &View, page: &mut Text) {
 }
 
 /// By the name that a Prometheus reader makes of `otelcol_processor_filter_spans.filtered`.
-fn filters(view: &View, page: &mut Text) {
+fn filters(view: &View, page: &mut Sheet) {
     const NAME: &str = "otelcol_processor_filter_spans_filtered";
     if view.filters.is_empty() {
         return;
@@ -253,7 +280,7 @@ fn add_votes(sum: &mut tail::policy::Votes, votes: &tail::policy::Votes) {
     sum.evaluations += votes.evaluations;
 }
 
-fn tails(view: &View, page: &mut Text) {
+fn tails(view: &View, page: &mut Sheet) {
     let mut sums = Vec::new();
     for (pipeline, id, tail) in &view.tails {
         let mut sum = Sum::default();
@@ -308,7 +335,7 @@ type Sums<'a> = [(&'a str, &'a str, Sum)];
 type Row<'a> = (&'a str, &'a str, Labels<'a>, fn(&Sum) -> u64);
 type Labels<'a> = &'a [(&'a str, &'a str)];
 
-fn numbers(sums: &Sums<'_>, page: &mut Text, prefix: &str, rows: &[Row<'_>]) {
+fn numbers(sums: &Sums<'_>, page: &mut Sheet, prefix: &str, rows: &[Row<'_>]) {
     let mut last = "";
     for (name, kind, more, value) in rows {
         let full = format!("{prefix}{name}");
@@ -324,7 +351,7 @@ fn numbers(sums: &Sums<'_>, page: &mut Text, prefix: &str, rows: &[Row<'_>]) {
     }
 }
 
-fn tail_sampling(sums: &Sums<'_>, page: &mut Text) {
+fn tail_sampling(sums: &Sums<'_>, page: &mut Sheet) {
     const PREFIX: &str = "otelcol_processor_tail_sampling_";
     const YES: &[(&str, &str)] = &[("sampled", "true"), ("decision", "sampled")];
     const NO: &[(&str, &str)] = &[("sampled", "false"), ("decision", "not_sampled")];
@@ -384,7 +411,7 @@ fn tail_sampling(sums: &Sums<'_>, page: &mut Text) {
     policies(sums, page);
 }
 
-fn ages(sums: &Sums<'_>, page: &mut Text, name: &str, of: fn(&Sum) -> &Ages) {
+fn ages(sums: &Sums<'_>, page: &mut Sheet, name: &str, of: fn(&Sum) -> &Ages) {
     let name = format!("otelcol_processor_tail_sampling_{name}");
     page.about(&name, "histogram", "seconds, as in the Collector");
     for (pipeline, id, sum) in sums {
@@ -402,7 +429,7 @@ fn ages(sums: &Sums<'_>, page: &mut Text, name: &str, of: fn(&Sum) -> &Ages) {
     }
 }
 
-fn policies(sums: &Sums<'_>, page: &mut Text) {
+fn policies(sums: &Sums<'_>, page: &mut Sheet) {
     type Value = fn(&tail::policy::Votes) -> u64;
     let rows: [(&str, Labels<'_>, Value); 7] = [
         (
@@ -460,7 +487,7 @@ fn policies(sums: &Sums<'_>, page: &mut Text) {
     }
 }
 
-fn group_by_trace(sums: &Sums<'_>, page: &mut Text) {
+fn group_by_trace(sums: &Sums<'_>, page: &mut Sheet) {
     if sums.is_empty() {
         return;
     }

@@ -4,12 +4,14 @@
 //! of a batch is settled once, in the [`account`].
 
 pub mod account;
+pub mod auth;
 pub mod consume;
 mod count;
 pub mod data;
 mod json;
 pub mod log;
 mod metrics;
+mod own;
 mod page;
 pub mod process;
 pub mod receive;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use export::clock::now_unix_ns;
 use journal::Space;
 use tail::shard::Options;
 use tail::store::Budget;
@@ -12,15 +13,18 @@ use tokio::time::Instant;
 
 use super::Log;
 use super::account::{Account, Balance};
+use super::auth::Authenticators;
 use super::consume::{Consumer, fan_out};
-use super::page::{Health, Page};
+use super::own::Own;
+use super::page::{self, Health};
 use super::process::batch::{self, Batcher};
+use super::process::probabilistic_sampler::{self, ProbabilisticSampler};
 use super::process::tail::{self as tails, Rules, Tail};
 use super::process::{
-    attributes, filter, memory_bytes, memory_limiter, probabilistic_sampler, resource,
-    resource_detection, transform,
+    attributes, filter, memory_bytes, memory_limiter, resource as resources, resource_detection,
+    transform,
 };
-use super::receive::{Format, Intake, Listening, Protocol, Sharing, listen, listen_udp};
+use super::receive::{Format, Intake, Listening, Opening, Protocol, Sharing, listen, listen_udp};
 use super::send::{self, Balancer, Sender, SenderEnd};
 use super::storage::{self, Kept, Opened, Recovery, Storages, Stored};
 use crate::config::components::receivers::jaeger::Agent;
@@ -86,7 +90,10 @@ pub struct Collector {
     stages: Vec<Stage>,
     senders: Vec<SenderEnd>,
     balancers: Vec<Arc<Balancer>>,
-    pages: Vec<Page>,
+    /// Of ourselves, served to the end.
+    pages: Vec<(String, Listening)>,
+    /// Who are sent the own metrics.
+    owns: Vec<Own>,
     /// What it knows of itself.
     pub view: Arc<View>,
     health: Arc<Health>,
@@ -108,10 +115,28 @@ pub struct View {
     pub senders: Vec<(String, Signal, Arc<Sender>)>,
     /// Load balancers, by id.
     pub balancers: Vec<(String, Arc<Balancer>)>,
+    /// Each `probabilistic_sampler`.
+    pub samplers: Vec<SamplerView>,
     /// What waiting traces may take.
     pub budget: Arc<Budget>,
     /// Room of each storage, by its id.
     pub storages: Vec<(String, Arc<Space>)>,
+    /// Attributes of the own resource.
+    pub resource: Vec<(String, String)>,
+    /// When it began, in nanoseconds of the UNIX epoch.
+    pub begun_ns: u64,
+}
+
+/// A `probabilistic_sampler` of a pipeline.
+pub struct SamplerView {
+    /// The pipeline.
+    pub pipeline: String,
+    /// Its id.
+    pub id: String,
+    /// What it samples.
+    pub signal: Signal,
+    /// It.
+    pub sampler: Arc<ProbabilisticSampler>,
 }
 
 enum Stage {
@@ -131,6 +156,9 @@ struct Build<'a> {
     budget: Arc<Budget>,
     senders: HashMap<(ComponentId, Signal), Arc<Sender>>,
     balancers: HashMap<ComponentId, Arc<Balancer>>,
+    batchers: HashMap<(ComponentId, Signal), Arc<Batcher>>,
+    files: send::Files,
+    auth: Authenticators,
     ends: Vec<SenderEnd>,
     heads: HashMap<usize, Arc<dyn Consumer>>,
     /// The last first.
@@ -138,6 +166,7 @@ struct Build<'a> {
     tails: Vec<(String, String, Arc<Tail>)>,
     storages: Storages<'a>,
     filters: Vec<(String, String, Arc<filter::Filter>)>,
+    samplers: Vec<SamplerView>,
 }
 
 impl Collector {
@@ -163,21 +192,30 @@ impl Collector {
             budget,
             senders: HashMap::new(),
             balancers: HashMap::new(),
+            batchers: HashMap::new(),
+            files: send::Files::new(),
+            auth: Authenticators::start(config).map_err(StartError)?,
             ends: Vec::new(),
             heads: HashMap::new(),
             stages: Vec::new(),
             tails: Vec::new(),
             storages: Storages::new(config, &setup.log),
             filters: Vec::new(),
+            samplers: Vec::new(),
         };
         for place in 0..config.pipelines.len() {
             build.head(place)?;
         }
+        let auth = std::mem::take(&mut build.auth);
+        let opening = Opening {
+            auth: &auth,
+            sharing: host.sharing,
+        };
         let of_proxy = build.intake_of_proxy();
         let intakes = build.intakes()?;
         let mut listening = Vec::new();
         for (component, intake) in &intakes {
-            listening.extend(receivers(component, intake, host.sharing)?);
+            listening.extend(receivers(component, intake, opening)?);
         }
         let outsets = build.storages.outsets();
         let storages = build.storages.into_opened();
@@ -195,11 +233,15 @@ impl Collector {
                 .map(|((id, signal), sender)| (id.to_string(), signal, sender))
                 .collect(),
             balancers,
+            samplers: build.samplers,
             budget: build.budget,
             storages: spaces.collect(),
+            resource: resource(config),
+            begun_ns: now_unix_ns(),
         });
         let health = Arc::new(Health::default());
-        let pages = pages(config, &view, &health, host.sharing)?;
+        let pages = pages(config, &view, &health, opening)?;
+        let owns = owns(config, &view, &setup.log)?;
         build.stages.reverse();
         let intakes: Vec<_> = intakes.into_iter().map(|(_, intake)| intake).collect();
         let tails: Vec<_> = view
@@ -219,6 +261,7 @@ impl Collector {
             senders: build.ends,
             balancers: ends,
             pages,
+            owns,
             view,
             health,
             recovery,
@@ -230,11 +273,9 @@ impl Collector {
     /// Where each receiver listens: its id and protocol, and the address where it has one.
     #[must_use]
     pub fn addresses(&self) -> Vec<(String, Option<SocketAddr>)> {
-        let receivers = self.listening.iter();
-        let receivers = receivers.map(|(name, listening)| (name.clone(), listening.address));
-        let pages = self.pages.iter();
-        let pages = pages.map(|page| (page.name.clone(), Some(page.address)));
-        receivers.chain(pages).collect()
+        let all = self.listening.iter().chain(&self.pages);
+        all.map(|(name, listening)| (name.clone(), listening.address))
+            .collect()
     }
 
     /// Where the records of the proxy go that runs it ([`Config::pipelines_of_proxy`]).
@@ -249,7 +290,7 @@ impl Collector {
         for (_, listening) in &self.listening {
             listening.close();
         }
-        for page in &self.pages {
+        for (_, page) in &self.pages {
             page.close();
         }
     }
@@ -285,6 +326,14 @@ impl Collector {
         for (_, storage) in self.storages {
             storage.end(&self.log).await;
         }
+        for own in self.owns {
+            own.end(until).await;
+        }
+        let mut ends = tokio::task::JoinSet::new();
+        for (_, page) in self.pages {
+            ends.spawn(page.end());
+        }
+        while ends.join_next().await.is_some() {}
         self.view
             .accounts
             .each_ref()
@@ -344,24 +393,52 @@ impl<'a> Build<'a> {
         Ok(next)
     }
 
+    /// An exporter, behind what puts requests together for it.
     fn exporter(
         &mut self,
         id: &ComponentId,
         signal: Signal,
     ) -> Result<Arc<dyn Consumer>, StartError> {
         let Some(Exporter::LoadBalancing(settings)) = self.config.exporter(id) else {
-            return Ok(self.sender(id, signal)?);
+            return self.queued(id, signal);
         };
         if let Some(balancer) = self.balancers.get(id) {
             return Ok(Arc::clone(balancer) as Arc<dyn Consumer>);
         }
         let started = {
             let account = &self.accounts[signal as usize];
-            send::balance(&id.to_string(), settings, account, &self.setup.log)
+            send::balance(
+                &id.to_string(),
+                settings,
+                (account, &self.auth),
+                &self.setup.log,
+            )
         };
         let balancer = started.map_err(|why| self.fault("exporter", id, &why))?;
         self.balancers.insert(id.clone(), Arc::clone(&balancer));
         Ok(balancer)
+    }
+
+    /// An exporter with a queue, and what puts requests together for it.
+    fn queued(
+        &mut self,
+        id: &ComponentId,
+        signal: Signal,
+    ) -> Result<Arc<dyn Consumer>, StartError> {
+        let key = (id.clone(), signal);
+        if let Some(batcher) = self.batchers.get(&key) {
+            return Ok(Arc::clone(batcher) as Arc<dyn Consumer>);
+        }
+        let sender = self.sender(id, signal)?;
+        let queue = self.config.exporter(id).and_then(Exporter::queue);
+        let Some(settings) = queue.and_then(|queue| queue.batch.as_ref()) else {
+            return Ok(sender);
+        };
+        let batcher = batch::start(&settings.as_processor(), sender);
+        // It ends when all is in that comes, and before the exporter.
+        self.stages.insert(0, Stage::Batch(Arc::clone(&batcher)));
+        self.batchers.insert(key, Arc::clone(&batcher));
+        Ok(batcher)
     }
 
     fn sender(&mut self, id: &ComponentId, signal: Signal) -> Result<Arc<Sender>, StartError> {
@@ -381,9 +458,12 @@ impl<'a> Build<'a> {
         let outside = send::Outside {
             account: &self.accounts[signal as usize],
             stored,
+            files: &mut self.files,
+            auth: &self.auth,
             log: &self.setup.log,
         };
-        let started = send::start(&id.to_string(), exporter, signal, outside);
+        let name = id.to_string();
+        let started = send::start(&name, exporter, signal, outside);
         let (sender, end) = started.map_err(|why| self.fault("exporter", id, &why))?;
         self.ends.push(end);
         self.senders
@@ -413,10 +493,17 @@ impl<'a> Build<'a> {
             Processor::TailSampling(settings) => Rules::Sample(settings),
             Processor::GroupByTrace(settings) => Rules::Group(settings),
             Processor::ProbabilisticSampler(settings) => {
-                return Ok(probabilistic_sampler::start(settings, next));
+                let sampler = probabilistic_sampler::start(settings, next);
+                self.samplers.push(SamplerView {
+                    pipeline: pipeline.id.to_string(),
+                    id: id.to_string(),
+                    signal: pipeline.id.signal,
+                    sampler: Arc::clone(&sampler),
+                });
+                return Ok(sampler);
             }
             Processor::Resource(settings) => {
-                let started = resource::start(settings, next);
+                let started = resources::start(settings, next);
                 return Ok(started.map_err(|why| self.fault("processor", id, &why))?);
             }
             Processor::Attributes(settings) => {
@@ -522,15 +609,17 @@ fn place_of<T>(components: &[Component<T>], id: &ComponentId) -> Option<String> 
 fn receivers(
     component: &Component<Receiver>,
     intake: &Arc<Intake>,
-    sharing: Sharing,
+    opening: Opening<'_>,
 ) -> Result<Vec<(String, Listening)>, StartError> {
     let Component { id, place, .. } = component;
     let mut listening = Vec::new();
     for (name, socket) in sockets(&component.settings) {
         let intake = Arc::clone(intake);
         let opened = match socket {
-            Socket::Listen(protocol) => listen(protocol, intake, sharing),
-            Socket::Agent(agent, is_compact) => listen_udp(agent, is_compact, intake, sharing),
+            Socket::Listen(protocol) => listen(protocol, intake, opening),
+            Socket::Agent(agent, is_compact) => {
+                listen_udp(agent, is_compact, intake, opening.sharing)
+            }
         };
         let opened =
             opened.map_err(|why| StartError(format!("{place}: receiver '{id}', {name}: {why}")))?;
@@ -596,35 +685,63 @@ fn pages(
     config: &Config,
     view: &Arc<View>,
     health: &Arc<Health>,
-    sharing: Sharing,
-) -> Result<Vec<Page>, StartError> {
+    opening: Opening<'_>,
+) -> Result<Vec<(String, Listening)>, StartError> {
     let mut pages = Vec::new();
     for component in &config.extensions {
-        if let Extension::HealthCheck(settings) = &component.settings {
-            let Component { id, place, .. } = component;
-            let page = Page::health(&id.to_string(), settings, Arc::clone(health), sharing)
-                .map_err(|why| StartError(format!("{place}: extension '{id}': {why}")))?;
-            pages.push(page);
-        }
+        let Component { id, place, .. } = component;
+        let (view, health) = (Arc::clone(view), Arc::clone(health));
+        let page = match &component.settings {
+            Extension::HealthCheck(settings) => page::health(settings, health, opening),
+            Extension::HealthCheckV2(settings) => {
+                page::status(settings, config, (view, health), opening)
+            }
+            _ => continue,
+        };
+        let failed = |why| StartError(format!("{place}: extension '{id}': {why}"));
+        pages.push((id.to_string(), page.map_err(failed)?));
     }
     if config.telemetry.metrics.level == MetricsLevel::None {
         return Ok(pages);
     }
     for reader in &config.telemetry.metrics.readers {
-        match reader {
-            Reader::Prometheus { host, port } => {
-                let page =
-                    Page::metrics(host, *port, Arc::clone(view), sharing).map_err(|why| {
-                        StartError(format!("service::telemetry::metrics::readers: {why}"))
-                    })?;
-                pages.push(page);
-            }
-            Reader::Otlp { .. } => {
-                return Err(StartError(
-                    "service::telemetry::metrics::readers: 'periodic' does not run yet".into(),
-                ));
-            }
+        if let Reader::Prometheus { host, port } = reader {
+            let page = page::metrics(host, *port, Arc::clone(view), opening.sharing);
+            let page = page.map_err(|why| {
+                StartError(format!("service::telemetry::metrics::readers: {why}"))
+            })?;
+            pages.push(("metrics".to_owned(), page));
         }
     }
     Ok(pages)
+}
+
+/// Those who are sent the own metrics.
+fn owns(config: &Config, view: &Arc<View>, log: &Log) -> Result<Vec<Own>, StartError> {
+    let mut owns = Vec::new();
+    if config.telemetry.metrics.level == MetricsLevel::None {
+        return Ok(owns);
+    }
+    for reader in &config.telemetry.metrics.readers {
+        if let Reader::Otlp(settings) = reader {
+            let own = Own::start(settings, Arc::clone(view), log);
+            let failed = |why| StartError(format!("service::telemetry::metrics::readers: {why}"));
+            owns.push(own.map_err(failed)?);
+        }
+    }
+    Ok(owns)
+}
+
+/// The own resource: what it is called, with what the settings add and take away.
+fn resource(config: &Config) -> Vec<(String, String)> {
+    let default = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let mut attributes = vec![
+        default("service.name", "spangate"),
+        default("service.version", env!("CARGO_PKG_VERSION")),
+    ];
+    for (name, value) in &config.telemetry.resource {
+        attributes.retain(|(other, _)| other != name);
+        attributes.extend(value.clone().map(|value| (name.clone(), value)));
+    }
+    attributes
 }

@@ -114,7 +114,7 @@ const RECEIVERS: &[(&str, &str)] = &[
     ),
     (
         "    protocols: { grpc: { auth: { authenticator: basicauth } } }",
-        "a.yaml:6:26: receivers::otlp::protocols::grpc::auth: not supported: there are no authenticators yet",
+        "a.yaml:5:3: receivers::otlp: auth: 'basicauth' is no extension that is defined and built in",
     ),
     (
         "    protocols: { thrift: }",
@@ -154,7 +154,7 @@ fn exporters_of_either_name() {
     compression: none
     headers: [ { name: x-scope, value: one } ]
     timeout: 8s
-    balancer_name: pick_first
+    balancer_name: round_robin
     tls: { insecure: true }
     sending_queue: { queue_size: 10000, sizer: items }
     retry_on_failure: { max_elapsed_time: 0 }
@@ -168,7 +168,7 @@ fn exporters_of_either_name() {
         // https:// asks for TLS even so.
         assert!(otlp.client.tls.is_some());
         assert_eq!(otlp.client.compression, GrpcCompression::None);
-        assert_eq!(otlp.client.balancer, Balancer::PickFirst);
+        assert_eq!(otlp.client.balancer, Balancer::RoundRobin);
         assert_eq!(
             otlp.client.headers,
             [("x-scope".to_owned(), "one".to_owned())]
@@ -558,17 +558,16 @@ fn what_does_not_run_yet_is_refused_by_name() {
     let cases = [
         (
             "otlp",
-            "sending_queue: { batch: { flush_timeout: 1s } }",
-            "sending_queue::batch",
+            "sending_queue: { wait_for_result: true }",
+            "sending_queue::wait_for_result",
         ),
-        ("otlp", "compression: zstd", "compression"),
-        ("otlp", "authority: a", "authority"),
         (
             "otlp",
-            "tls: { server_name_override: a }",
-            "tls::server_name_override",
+            "sending_queue: { batch: { sizer: bytes } }",
+            "sending_queue::batch::sizer",
         ),
-        ("otlphttp", "compression: zstd", "compression"),
+        ("otlphttp", "compression: lz4", "compression"),
+        ("otlphttp", "cookies: { enabled: true }", "cookies"),
     ];
     for (kind, line, option) in cases {
         let endpoint = if kind == "otlp" { "a:1" } else { "http://a:1" };
@@ -580,15 +579,82 @@ fn what_does_not_run_yet_is_refused_by_name() {
             "{errors:?}"
         );
     }
-    for line in [
-        "compression: zstd",
-        "rotation: { max_days: 3 }",
-        "group_by: { enabled: true }",
-    ] {
-        let errors = errors(&exporter("file", &format!("    path: x*\n    {line}\n")));
-        assert!(
-            errors.len() == 1 && errors[0].contains("not yet"),
-            "{errors:?}"
+}
+
+/// An exporter with an authenticator, and the error that the two are; none: they are right.
+const AUTHENTICATED: &[(&str, &str, &str, Option<&str>)] = &[
+    (
+        "otlp",
+        "{ endpoint: 'a:1', auth: { authenticator: basicauth } }",
+        "basicauth: { client_auth: { username: a, password: b } }",
+        None,
+    ),
+    (
+        "otlp",
+        "{ endpoint: 'a:1', tls: { insecure: true }, auth: { authenticator: basicauth } }",
+        "basicauth: { client_auth: { username: a, password: b } }",
+        Some("exporters::otlp: auth: 'basicauth' needs TLS over gRPC"),
+    ),
+    (
+        "otlphttp",
+        "{ endpoint: 'http://a:1', auth: { authenticator: basicauth } }",
+        "basicauth: { htpasswd: { inline: 'a:b' } }",
+        Some("exporters::otlphttp: auth: 'basicauth' has nothing to send"),
+    ),
+    (
+        "otlphttp",
+        "{ endpoint: 'http://a:1', auth: { authenticator: headers_setter } }",
+        "headers_setter: { headers: [ { key: a, from_context: b } ] }",
+        Some(
+            "extensions::headers_setter::headers[0]::from_context: not supported: no component here reads a client's metadata",
+        ),
+    ),
+    (
+        "otlphttp",
+        "{ endpoint: 'http://a:1', auth: { authenticator: bearertokenauth } }",
+        "bearertokenauth: { scheme: X }",
+        Some("extensions::bearertokenauth: must have 'token', 'tokens' or 'filename'"),
+    ),
+    (
+        "otlphttp",
+        "{ endpoint: 'http://a:1', auth: }",
+        "basicauth: {}",
+        Some("extensions::basicauth: must have either 'htpasswd' or 'client_auth'"),
+    ),
+    (
+        "otlphttp",
+        "{ endpoint: 'http://a:1', auth: { authenticator: health_check } }",
+        "health_check: {}",
+        Some("exporters::otlphttp: auth: 'health_check' has nothing to send"),
+    ),
+    (
+        "otlphttp",
+        "{ endpoint: 'http://a:1', auth: { authenticator: x/y } }",
+        "health_check: {}",
+        Some("exporters::otlphttp: auth: 'x/y' is no extension that is defined and built in"),
+    ),
+];
+
+#[test]
+fn authenticators_fit_their_place() {
+    for (kind, options, extension, error) in AUTHENTICATED {
+        let id = extension.split(':').next().unwrap_or_default();
+        let text = exporter(
+            kind,
+            &format!("    {options}\nextensions: {{ {extension} }}\n"),
         );
+        let text = text.replace("service:\n", &format!("service:\n  extensions: [{id}]\n"));
+        match error {
+            None => drop(good(&text)),
+            Some(error) => {
+                let errors = errors(&text);
+                assert!(errors[0].ends_with(error), "{errors:?}");
+            }
+        }
+        // Whoever does not run tells nothing.
+        let text = text.replace(&format!("  extensions: [{id}]\n"), "");
+        if error.is_none() {
+            assert!(errors(&text)[0].ends_with("is not in service::extensions"));
+        }
     }
 }

@@ -16,7 +16,8 @@ pub struct Hash {
 }
 
 enum Scheme {
-    Md5,
+    /// With the name that it mixes in.
+    Md5(&'static [u8]),
     Sha256(Rounds),
     Sha512(Rounds),
     Bcrypt,
@@ -44,7 +45,7 @@ impl Hash {
         match part()? {
             "1" => {
                 let (salt, wanted) = (part()?, part()?);
-                Hash::new(Scheme::Md5, salt.as_bytes(), wanted, 22)
+                Hash::new(Scheme::Md5(b"$1$"), salt.as_bytes(), wanted, 22)
             }
             scheme @ ("5" | "6") => {
                 let mut salt = part()?;
@@ -83,6 +84,18 @@ impl Hash {
         }
     }
 
+    /// Reads what Apache's `htpasswd` wrote: its own form of MD5 (`$apr1$`), or what crypt(3) writes.
+    ///
+    /// # Errors
+    /// As of [`Hash::parse`].
+    pub fn parse_apache(text: &str) -> Result<Hash, String> {
+        let Some(rest) = text.strip_prefix("$apr1$") else {
+            return Hash::parse(text);
+        };
+        let (salt, wanted) = rest.split_once('$').ok_or("it ends too early")?;
+        Hash::new(Scheme::Md5(b"$apr1$"), salt.as_bytes(), wanted, 22)
+    }
+
     fn new(scheme: Scheme, salt: &[u8], wanted: &str, length: usize) -> Result<Hash, String> {
         if wanted.len() != length {
             return Err("its length is wrong".into());
@@ -101,7 +114,10 @@ impl Hash {
         let mut text = String::new();
         match &self.scheme {
             Scheme::Bcrypt => return bcrypt::verify(password, &self.wanted).unwrap_or(false),
-            Scheme::Md5 => encode(&in_order(&md5_crypt(password, salt), &MD5_ORDER), &mut text),
+            Scheme::Md5(name) => {
+                let hash = md5_crypt(password, salt, name);
+                encode(&in_order(&hash, &MD5_ORDER), &mut text);
+            }
             Scheme::Sha256(rounds) => {
                 let hash = sha_crypt::sha256_crypt(password, salt, *rounds);
                 encode(&in_order(&hash, &SHA256_ORDER), &mut text);
@@ -173,8 +189,8 @@ fn decode(text: &str) -> Option<Vec<u8>> {
 const MD5_SALT_BYTES: usize = 8;
 const MD5_ROUNDS: usize = 1000;
 
-/// The scheme of FreeBSD's `$1$`.
-fn md5_crypt(password: &[u8], salt: &[u8]) -> [u8; 16] {
+/// The scheme of FreeBSD's `$1$`, and of Apache's `$apr1$`.
+fn md5_crypt(password: &[u8], salt: &[u8], name: &[u8]) -> [u8; 16] {
     let salt = &salt[..salt.len().min(MD5_SALT_BYTES)];
     let digest = |parts: &[&[u8]]| -> [u8; 16] {
         let mut hasher = Md5::new();
@@ -185,7 +201,7 @@ fn md5_crypt(password: &[u8], salt: &[u8]) -> [u8; 16] {
     };
     let inner = digest(&[password, salt, password]);
     let mut hasher = Md5::new();
-    for part in [password, b"$1$", salt] {
+    for part in [password, name, salt] {
         hasher.update(part);
     }
     for at in (0..password.len()).step_by(inner.len()) {
@@ -216,6 +232,16 @@ fn md5_crypt(password: &[u8], salt: &[u8]) -> [u8; 16] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Made by `openssl passwd -apr1`.
+    #[test]
+    fn apache_has_its_own() {
+        let hash = Hash::parse_apache("$apr1$aB3.zY/1$cnSQOKAK05JKu6zcOq4L71").unwrap();
+        assert!(hash.is_of(b"secret") && !hash.is_of(b"secreT"));
+        assert!(Hash::parse_apache("$apr1$x").is_err() && Hash::parse("$apr1$a$b").is_err());
+        let other = "$5$rounds=1000$saltstring$S2dlplsLzofRuJ/frAjtaYev58CdqEN6fUby2laILG1";
+        assert!(Hash::parse_apache(other).unwrap().is_of(b"password"));
+    }
 
     /// Made by libxcrypt of `password` and of nothing.
     const MADE: &[(&str, &str)] = &[

@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Running {
     pub child: Child,
     pub lines: mpsc::Receiver<String>,
-    _folder: Folder,
+    pub folder: Folder,
 }
 
 impl Running {
@@ -40,7 +40,7 @@ impl Running {
         Running {
             child,
             lines,
-            _folder: folder,
+            folder,
         }
     }
 
@@ -53,6 +53,13 @@ impl Running {
                 return line;
             }
         }
+    }
+
+    /// Sends it a signal, by its short name.
+    pub fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", name, &pid]).status();
+        assert!(sent.expect("kill").success());
     }
 
     /// Where a receiver or a page listens.

@@ -144,6 +144,14 @@ pub enum Compression {
     None,
     /// gzip.
     Gzip,
+    /// zstd (RFC 8878).
+    Zstd,
+    /// `deflate` of HTTP, which is zlib (RFC 1950).
+    Deflate,
+    /// Snappy's block format.
+    Snappy,
+    /// Snappy's framing format.
+    SnappyFramed,
 }
 
 /// Requests at the same time where the settings do not say.

@@ -34,7 +34,7 @@ pub use pipeline::{
     QUEUE_RECORDS_DEFAULT, Reader,
 };
 pub use sampler::{Composable, Delegate, ParentBased, Sampler};
-pub use tls::{Pem, Tls, TlsVersion};
+pub use tls::{Pem, Tls, TlsMore, TlsVersion};
 
 /// What is recorded, how, and where it goes. A signal that is `None` is not recorded.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,6 +1,7 @@
 //! TLS to a receiver.
 
 use std::fmt;
+use std::time::Duration;
 
 use super::read::Options;
 
@@ -19,6 +20,23 @@ pub struct Tls {
     pub version_min: TlsVersion,
     /// The newest version.
     pub version_max: TlsVersion,
+    /// What the proxy's language has no options for.
+    pub more: TlsMore,
+}
+
+/// Options of TLS that only a collector has.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TlsMore {
+    /// Whether the system's authorities are trusted besides those of `ca`.
+    pub system_authorities: bool,
+    /// Name that the receiver's certificate must have, where it is not that of the endpoint.
+    pub server_name: Option<String>,
+    /// Suites of TLS 1.2 that may be used, by IANA's names; empty: all. Those of TLS 1.3 are always there.
+    pub suites: Vec<String>,
+    /// Key exchanges, the preferred one first, by Go's names (`X25519MLKEM768`, `X25519`, `P256`, `P384`); empty: the default.
+    pub key_exchanges: Vec<String>,
+    /// Our certificate and key are read again after this time; none: never.
+    pub reload_every: Option<Duration>,
 }
 
 impl Default for Tls {
@@ -30,6 +48,7 @@ impl Default for Tls {
             key: None,
             version_min: TlsVersion::V12,
             version_max: TlsVersion::V13,
+            more: TlsMore::default(),
         }
     }
 }
@@ -84,6 +103,7 @@ impl Tls {
             version_max: options
                 .choice("ssl_max_tls", &oldest[2..])
                 .unwrap_or(default.version_max),
+            more: default.more,
         };
         if tls.version_min > tls.version_max
             && let Some((_, at)) = options.text_at("ssl_min_tls")

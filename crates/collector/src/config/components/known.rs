@@ -49,8 +49,8 @@ const EXPORTERS: &[&str] = &[
 
 #[rustfmt::skip]
 const EXTENSIONS: &[&str] = &[
-    "healthcheckv2", "health_checkv2", "memory_limiter", "jaeger_query", "jaeger_storage", "basicauth", "basic_auth", "bearertokenauth", "bearer_token_auth", "opamp",
-    "headers_setter", "azure_auth", "oidc", "oauth2client", "oauth2_client", "sigv4auth", "asapclient", "ack", "awsproxy", "cgroupruntime", "db_storage", "redis_storage",
+    "memory_limiter", "jaeger_query", "jaeger_storage", "opamp",
+    "azure_auth", "oidc", "oauth2client", "oauth2_client", "sigv4auth", "asapclient", "ack", "awsproxy", "cgroupruntime", "db_storage", "redis_storage",
     "docker_observer", "ecs_observer", "ecs_task_observer", "host_observer", "k8s_observer", "kafkatopics_observer", "cfgarden_observer", "googleclientauth",
     "http_forwarder", "jaegerremotesampling", "jaeger_remote_sampling", "remotetap", "solarwindsapmsettings", "sumologic", "text_encoding", "json_log_encoding",
     "otlp_encoding", "jaeger_encoding", "zipkin_encoding", "avro_log_encoding", "aws_logs_encoding", "azure_encoding", "skywalking_encoding", "googlecloudlogentry_encoding",

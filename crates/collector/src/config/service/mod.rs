@@ -1,5 +1,6 @@
 //! `service`: which of the components run, and how they are joined.
 
+mod auth;
 mod connect;
 mod order;
 pub(crate) mod pipelines;
@@ -46,6 +47,7 @@ pub(crate) fn service(
     let (pipelines, not_started) = pipelines::pipelines(&section, &definitions, options);
     connect::check(&pipelines, &definitions, notes);
     storage::check(&definitions, &extensions, notes);
+    auth::check(&definitions, &extensions, notes);
     unused(&definitions, notes);
     let telemetry = telemetry::telemetry(&section.section("telemetry"));
     let started = pipelines.iter().map(|found| found.pipeline.clone());

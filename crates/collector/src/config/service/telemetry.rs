@@ -1,6 +1,6 @@
 //! `service::telemetry`: the collector's own logs and metrics.
 
-use crate::config::components::shared::address;
+use crate::config::components::shared::{address, headers};
 use crate::config::options::{Kind, Opt, Section, Table, opt};
 use crate::config::source::{Node, Value};
 
@@ -76,18 +76,30 @@ pub enum Reader {
         port: u16,
     },
     /// OTLP, every so often.
-    Otlp {
-        /// Time between exports.
-        interval_ms: u64,
-        /// Of one export.
-        timeout_ms: u64,
-        /// URL of the server.
-        endpoint: String,
-        /// `http/protobuf`, `http/json` or `grpc`.
-        protocol: Protocol,
-        /// Fields of each request.
-        headers: Vec<(String, String)>,
-    },
+    Otlp(Box<OtlpReader>),
+}
+
+/// A reader that is sent to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OtlpReader {
+    /// Time between exports.
+    pub interval_ms: u64,
+    /// Of one export.
+    pub timeout_ms: u64,
+    /// Whole URL of the server.
+    pub endpoint: String,
+    /// `http/protobuf`, `http/json` or `grpc`.
+    pub protocol: Protocol,
+    /// Fields of each request.
+    pub headers: Vec<(String, String)>,
+    /// Whether bodies are compressed.
+    pub gzip: bool,
+    /// File of authorities; none: the system's.
+    pub certificate: Option<String>,
+    /// File of the own certificate.
+    pub client_certificate: Option<String>,
+    /// File of its key.
+    pub client_key: Option<String>,
 }
 
 /// `protocol` of a reader.
@@ -145,7 +157,7 @@ const READER: &[Opt] = &[
     opt("pull", Kind::Section(&[&[opt("exporter", Kind::Section(&[&[
         opt("prometheus", Kind::Section(&[PROMETHEUS]), "", "a page in Prometheus' format"),
     ]]), "", "what is served")]]), "", "a reader that asks"),
-    opt("periodic", Kind::Section(&[PERIODIC]), "", "a reader that is sent to").refused("not yet: write 'pull'"),
+    opt("periodic", Kind::Section(&[PERIODIC]), "", "a reader that is sent to"),
 ];
 const NAMES_REASON: &str =
     "names of metrics have neither units nor scopes, as is the Collector's default";
@@ -170,14 +182,14 @@ const PERIODIC: &[Opt] = &[
 #[rustfmt::skip]
 const OTLP: &[Opt] = &[
     opt("protocol", Kind::Word(PROTOCOLS), "http/protobuf", "how it is spoken"),
-    opt("endpoint", Kind::Text, "", "URL of the server"),
+    opt("endpoint", Kind::Text, "", "URL of the server; over HTTP, `/v1/metrics` where it has no path"),
     opt("headers", Kind::Pairs, "", "fields of each request"),
     opt("timeout", Kind::Int(0, i64::MAX), "10000", "milliseconds of a request").no_effect("the reader's 'timeout' counts"),
-    opt("insecure", Kind::Flag, "false", "no TLS").no_effect("the URL's scheme tells"),
-    opt("compression", Kind::Text, "", "of bodies").no_effect("bodies are small"),
-    opt("certificate", Kind::Text, "", "authorities").refused("own metrics are sent with the system's authorities only"),
-    opt("client_certificate", Kind::Text, "", "own certificate").refused("own metrics are sent without one"),
-    opt("client_key", Kind::Text, "", "own key").refused("own metrics are sent without one"),
+    opt("insecure", Kind::Flag, "false", "no TLS, where the endpoint has no scheme"),
+    opt("compression", Kind::Word(&["", "none", "gzip"]), "", "of bodies"),
+    opt("certificate", Kind::Text, "", "file of authorities; the system's where it is not written"),
+    opt("client_certificate", Kind::Text, "", "file of the own certificate"),
+    opt("client_key", Kind::Text, "", "file of the own key"),
     opt("temporality_preference", Kind::Word(&["cumulative", "delta", "lowmemory"]), "cumulative", "what values are about").no_effect("values are cumulative"),
     opt("default_histogram_aggregation", Kind::Text, "explicit_bucket_histogram", "buckets").no_effect("buckets are explicit"),
 ];
@@ -263,20 +275,44 @@ fn reader(section: &Section<'_>) -> Option<Reader> {
         );
         return None;
     };
-    Some(Reader::Otlp {
+    let protocol = otlp.choice(
+        "protocol",
+        &[
+            ("http/protobuf", Protocol::HttpProtobuf),
+            ("http/json", Protocol::HttpJson),
+            ("grpc", Protocol::Grpc),
+        ],
+    );
+    let reader = OtlpReader {
         interval_ms: periodic.int("interval"),
         timeout_ms: periodic.int("timeout"),
-        endpoint,
-        protocol: otlp.choice(
-            "protocol",
-            &[
-                ("http/protobuf", Protocol::HttpProtobuf),
-                ("http/json", Protocol::HttpJson),
-                ("grpc", Protocol::Grpc),
-            ],
-        ),
-        headers: otlp.pairs("headers"),
-    })
+        endpoint: whole_url(&endpoint, protocol, otlp.flag("insecure")),
+        protocol,
+        headers: headers::headers(&otlp, "headers"),
+        gzip: otlp.text("compression") == "gzip",
+        certificate: otlp.text_unless_empty("certificate"),
+        client_certificate: otlp.text_unless_empty("client_certificate"),
+        client_key: otlp.text_unless_empty("client_key"),
+    };
+    if reader.client_certificate.is_some() != reader.client_key.is_some() {
+        let message = "'client_key' and 'client_certificate' come together";
+        otlp.error("client_certificate", message);
+    }
+    Some(Reader::Otlp(Box::new(reader)))
+}
+
+/// A URL with a scheme and, over HTTP, a path.
+fn whole_url(endpoint: &str, protocol: Protocol, is_insecure: bool) -> String {
+    let mut url = match endpoint.contains("://") {
+        true => endpoint.to_owned(),
+        false if is_insecure => format!("http://{endpoint}"),
+        false => format!("https://{endpoint}"),
+    };
+    let path = url.splitn(4, '/').nth(3);
+    if protocol != Protocol::Grpc && path.is_none() {
+        url.push_str("/v1/metrics");
+    }
+    url
 }
 
 /// A scalar as text.

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::Text;
+use super::Sheet;
 use crate::run::send::{BOUNDS_MS, Balancer};
 use crate::run::start::View;
 
-pub(super) fn write(view: &View, page: &mut Text) {
+pub(super) fn write(view: &View, page: &mut Sheet) {
     if view.balancers.is_empty() {
         return;
     }
@@ -38,7 +38,7 @@ fn each(view: &View, mut work: impl FnMut(&str, &Balancer)) {
     }
 }
 
-fn resolutions(view: &View, page: &mut Text) {
+fn resolutions(view: &View, page: &mut Sheet) {
     let name = "otelcol_loadbalancer_num_resolutions";
     page.about(name, "counter", "times that backends were asked for");
     each(view, |id, balancer| {
@@ -54,7 +54,7 @@ fn resolutions(view: &View, page: &mut Text) {
     });
 }
 
-fn outcomes(view: &View, page: &mut Text) {
+fn outcomes(view: &View, page: &mut Sheet) {
     let name = "otelcol_loadbalancer_backend_outcome";
     page.about(name, "counter", "attempts to send, by their outcome");
     each(view, |id, balancer| {
@@ -72,7 +72,7 @@ fn outcomes(view: &View, page: &mut Text) {
     });
 }
 
-fn latencies(view: &View, page: &mut Text) {
+fn latencies(view: &View, page: &mut Sheet) {
     let name = "otelcol_loadbalancer_backend_latency";
     page.about(name, "histogram", "milliseconds of attempts to send");
     each(view, |id, balancer| {
@@ -93,7 +93,7 @@ fn latencies(view: &View, page: &mut Text) {
 }
 
 /// What waits for each backend, under names of our own: the Collector has none.
-fn queues(view: &View, page: &mut Text) {
+fn queues(view: &View, page: &mut Sheet) {
     let name = "otelcol_loadbalancer_backend_queue_size";
     page.about(name, "gauge", "what waits for a backend");
     each(view, |id, balancer| {

@@ -21,12 +21,18 @@ pub(super) fn origin(cors: &Cors, headers: &HeaderMap) -> Option<HeaderValue> {
         .then(|| origin.clone())
 }
 
+/// Whether a browser asks what it may do. It tells nobody's credentials then.
+pub(super) fn is_preflight<B>(request: &Request<B>) -> bool {
+    let asks = request
+        .headers()
+        .contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+    request.method() == Method::OPTIONS && asks
+}
+
 /// The answer to a preflight; none where the request is none.
 pub(super) fn preflight(cors: &Cors, request: &Request<Incoming>) -> Option<Response<Reply>> {
     let headers = request.headers();
-    let is_preflight =
-        request.method() == Method::OPTIONS && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
-    if !is_preflight {
+    if !is_preflight(request) {
         return None;
     }
     let mut response = Response::new(Reply::empty());

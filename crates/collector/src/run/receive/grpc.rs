@@ -143,6 +143,11 @@ fn ok() -> Response<Reply> {
     ))
 }
 
+/// An answer to a call that nobody looks at.
+pub(super) fn refuse(fault: &Fault) -> Response<Reply> {
+    failed(&fault.status())
+}
+
 /// A failure has no message: its trailers are its head.
 fn failed(status: &Status) -> Response<Reply> {
     let mut response = response(Reply::empty());

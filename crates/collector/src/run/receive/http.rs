@@ -80,12 +80,24 @@ impl Edge<'_> {
         if let Some(cors) = &self.server.cors {
             cors::mark(cors, self.origin, response.headers_mut());
         }
-        for (name, value) in &self.server.response_headers {
-            if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse()) {
-                response.headers_mut().insert(name, value);
-            }
-        }
+        put_own(self.server, response.headers_mut());
         response
+    }
+}
+
+/// An answer of a page, with the server's own fields.
+pub(super) fn page(settings: &HttpServer, answer: Response<Bytes>) -> Response<Reply> {
+    let mut response = answer.map(Reply::whole);
+    put_own(settings, response.headers_mut());
+    response
+}
+
+/// `response_headers`
+fn put_own(settings: &HttpServer, headers: &mut HeaderMap) {
+    for (name, value) in &settings.response_headers {
+        if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse()) {
+            headers.insert(name, value);
+        }
     }
 }
 
@@ -216,6 +228,11 @@ pub(super) fn refusal(fault: &Fault, content: &'static str, body: Vec<u8>) -> Re
         headers.insert(ACCEPT_ENCODING, codings);
     }
     response
+}
+
+/// An answer to a request that nobody looks at.
+pub(super) fn refuse(fault: &Fault, headers: &HeaderMap) -> Response<Reply> {
+    failure(fault, form(headers).unwrap_or(Form::Protobuf))
 }
 
 /// A short body, perhaps with trailers.

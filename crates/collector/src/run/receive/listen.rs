@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -21,11 +22,13 @@ use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
 use super::grpc::Service;
-use super::{Format, Intake, grpc, http, spans, tls};
+use super::status::Fault;
+use super::{Format, Intake, cors, grpc, http, spans, tls};
 use crate::config::components::receivers::otlp::OtlpHttpServer;
 use crate::config::components::shared::address::{Family, Listen};
 use crate::config::components::shared::grpc::GrpcServer;
 use crate::config::components::shared::http::HttpServer;
+use crate::run::auth::{Authenticators, Gate};
 
 /// Connections of one listener at a time; more wait until one ends.
 const CONNECTIONS_MAX: usize = 16 * 1024;
@@ -60,6 +63,8 @@ pub enum Protocol {
     JaegerGrpc(Box<GrpcServer>),
     /// Spans of another format over HTTP.
     Spans(Box<HttpServer>, Format),
+    /// A page about ourselves.
+    Page(Box<HttpServer>, Arc<Answer>),
 }
 
 impl Protocol {
@@ -68,7 +73,7 @@ impl Protocol {
         match self {
             Protocol::Grpc(grpc) | Protocol::JaegerGrpc(grpc) => Settings::Grpc(grpc),
             Protocol::Http(http) => Settings::Http(&http.server),
-            Protocol::Spans(http, _) => Settings::Http(http),
+            Protocol::Spans(http, _) | Protocol::Page(http, _) => Settings::Http(http),
         }
     }
 }
@@ -78,6 +83,9 @@ enum Settings<'a> {
     Grpc(&'a GrpcServer),
     Http(&'a HttpServer),
 }
+
+/// What a page answers.
+pub type Answer = dyn Fn(&Request<Incoming>) -> hyper::Response<Bytes> + Send + Sync;
 
 /// A socket that takes connections.
 pub struct Listening {
@@ -126,6 +134,15 @@ pub enum Sharing {
     Shared,
 }
 
+/// How sockets are opened.
+#[derive(Clone, Copy)]
+pub struct Opening<'a> {
+    /// Who asks who sends.
+    pub auth: &'a Authenticators,
+    /// Who else listens there.
+    pub sharing: Sharing,
+}
+
 /// Opens the socket and serves it.
 ///
 /// # Errors
@@ -133,12 +150,16 @@ pub enum Sharing {
 pub fn listen(
     protocol: Protocol,
     intake: Arc<Intake>,
-    sharing: Sharing,
+    Opening { auth, sharing }: Opening<'_>,
 ) -> Result<Listening, String> {
     let (address, tls_settings, protocols): (&Listen, _, &[&[u8]]) = match protocol.settings() {
         Settings::Grpc(grpc) => (&grpc.listen, &grpc.tls, &[b"h2"]),
         Settings::Http(http) => (&http.listen, &http.tls, &[b"h2", b"http/1.1"]),
     };
+    let gate = auth.gate(match protocol.settings() {
+        Settings::Grpc(grpc) => grpc.auth.as_ref(),
+        Settings::Http(http) => http.auth.as_ref(),
+    })?;
     let tls = match tls_settings {
         Some(settings) => Some(TlsAcceptor::from(Arc::new(tls::server(
             settings, protocols,
@@ -156,6 +177,7 @@ pub fn listen(
         protocol,
         intake,
         tls,
+        gate,
     });
     let task = tokio::spawn(run(server, socket, ended));
     Ok(Listening {
@@ -198,12 +220,7 @@ fn socket(address: Addr, sharing: Sharing) -> io::Result<OwnedFd> {
 }
 
 /// Opens a TCP socket; to be called within the runtime.
-pub(in crate::run) fn bind(
-    host: &str,
-    port: u16,
-    family: Family,
-    sharing: Sharing,
-) -> io::Result<TcpListener> {
+fn bind(host: &str, port: u16, family: Family, sharing: Sharing) -> io::Result<TcpListener> {
     // Every address: that of version 6 takes both.
     let hosts: &[&str] = match (host, family) {
         ("", Family::V4) => &["0.0.0.0"],
@@ -234,6 +251,8 @@ struct Server {
     protocol: Protocol,
     intake: Arc<Intake>,
     tls: Option<TlsAcceptor>,
+    /// Who asks who sends.
+    gate: Option<Arc<Gate>>,
 }
 
 fn duration(ns: u64, default: Duration) -> Duration {
@@ -256,15 +275,15 @@ fn builder(protocol: &Protocol) -> Builder<TokioExecutor> {
             };
             (streams_max, ping, timeout)
         }
-        Settings::Http(http) => {
-            let head_ns = match http.read_header_timeout_ns {
-                0 => http.read_timeout_ns,
+        Settings::Http(server) => {
+            let head_ns = match server.read_header_timeout_ns {
+                0 => server.read_timeout_ns,
                 ns => ns,
             };
             let mut http1 = builder.http1();
             http1
                 .timer(TokioTimer::new())
-                .keep_alive(http.keep_alive)
+                .keep_alive(server.keep_alive)
                 .header_read_timeout(duration(head_ns, HEAD_MAX));
             (STREAMS_MAX, PING_AFTER, PING_TIMEOUT)
         }
@@ -368,6 +387,17 @@ impl Server {
     }
 
     async fn answer(&self, request: Request<Incoming>) -> hyper::Response<http::Reply> {
+        let has_cors = matches!(&self.protocol, Protocol::Http(http) if http.server.cors.is_some());
+        if let Some(gate) = &self.gate
+            && !(has_cors && cors::is_preflight(&request))
+            && let Err(denied) = gate.admit(request.headers()).await
+        {
+            let fault = Fault::from(denied);
+            return match self.protocol.settings() {
+                Settings::Grpc(_) => grpc::refuse(&fault),
+                Settings::Http(_) => http::refuse(&fault, request.headers()),
+            };
+        }
         match &self.protocol {
             Protocol::Grpc(settings) => {
                 let bytes_max = settings.message_bytes_max;
@@ -381,6 +411,7 @@ impl Server {
             Protocol::Spans(server, format) => {
                 spans::serve(&self.intake, (server, *format), request).await
             }
+            Protocol::Page(settings, answer) => http::page(settings, answer(&request)),
         }
     }
 }

@@ -17,8 +17,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use journal::Place;
 
-pub(super) use listen::bind;
-pub use listen::{Listening, Protocol, Sharing, listen};
+pub use listen::{Answer, Listening, Opening, Protocol, Sharing, listen};
 pub use spans::Format;
 pub use udp::listen as listen_udp;
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use export::rpc::{Status, retry_info};
 
+use crate::run::auth::Denied;
 use crate::run::consume::Refusal;
 
 /// Why a request fails.
@@ -23,6 +24,20 @@ pub(super) enum Fault {
     Closing,
     /// It did not come in time.
     Slow,
+    /// Its sender is not known.
+    Stranger,
+}
+
+/// When whoever was not looked at may come again.
+const LOOKED_AT_AFTER: Duration = Duration::from_secs(1);
+
+impl From<Denied> for Fault {
+    fn from(denied: Denied) -> Fault {
+        match denied {
+            Denied::Missing | Denied::Wrong => Fault::Stranger,
+            Denied::Busy => Fault::Busy(LOOKED_AT_AFTER),
+        }
+    }
 }
 
 impl From<Refusal> for Fault {
@@ -42,6 +57,7 @@ mod code {
     pub const RESOURCE_EXHAUSTED: i32 = 8;
     pub const UNIMPLEMENTED: i32 = 12;
     pub const UNAVAILABLE: i32 = 14;
+    pub const UNAUTHENTICATED: i32 = 16;
 }
 
 impl Fault {
@@ -55,6 +71,10 @@ impl Fault {
             }
             Fault::Busy(_) => (code::RESOURCE_EXHAUSTED, "no room now: try again".into()),
             Fault::Closing => (code::UNAVAILABLE, "the collector ends".into()),
+            Fault::Stranger => (
+                code::UNAUTHENTICATED,
+                "the credentials are missing or wrong".into(),
+            ),
             Fault::Slow => (
                 code::DEADLINE_EXCEEDED,
                 "the request came too slowly".into(),
@@ -81,6 +101,7 @@ impl Fault {
             Fault::Busy(_) => 429,
             Fault::Closing => 503,
             Fault::Slow => 408,
+            Fault::Stranger => 401,
         }
     }
 

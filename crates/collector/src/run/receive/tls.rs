@@ -1,39 +1,114 @@
 //! TLS of receivers: rustls, as the settings say.
 
+use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
-use export::tls::{certificates, place, private_key, roots, versions};
-use rustls::ServerConfig;
-use rustls::crypto::aws_lc_rs;
+use export::tls::{Own, Reloading, provider, trusted, versions};
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme};
 use telemetry::settings::Pem;
 
 use crate::config::components::shared::tls::TlsServer;
-use crate::run::tls::{pem, version};
+use crate::run::tls::{pem, reload_every, version};
+
+/// How often `client_ca_file` is read again at most, where it is.
+const CLIENT_CA_EVERY: Duration = Duration::from_secs(1);
 
 /// What a listener speaks; `protocols` by ALPN, the best first.
 pub(super) fn server(settings: &TlsServer, protocols: &[&[u8]]) -> Result<ServerConfig, String> {
     let common = &settings.common;
     let versions = versions(version(common.min_version), version(common.max_version));
-    let provider = Arc::new(aws_lc_rs::default_provider());
+    let provider = provider(&common.cipher_suites, &common.curves)?;
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(versions)
         .map_err(|error| error.to_string())?;
     let builder = match &settings.client_ca_file {
         None => builder.with_no_client_auth(),
         Some(path) => {
-            let roots = Arc::new(roots(&Pem::Path(path.clone()))?);
-            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
-            builder.with_client_cert_verifier(verifier.map_err(|error| format!("{path}: {error}"))?)
+            let clients = Clients::new(settings, path.clone(), Arc::clone(&provider))?;
+            builder.with_client_cert_verifier(Arc::new(clients))
         }
     };
     let (Some(certificate), Some(key)) = (&common.cert, &common.key) else {
         return Err("a server needs a certificate and its key".into());
     };
-    let (certificate, key) = (pem(certificate), pem(key));
-    let mut config = builder
-        .with_single_cert(certificates(&certificate)?, private_key(&key)?)
-        .map_err(|error| format!("{}: {error}", place(&certificate)))?;
+    let pair = (pem(certificate), pem(key));
+    let own = Own::new(pair, provider, reload_every(common))?;
+    let mut config = builder.with_cert_resolver(Arc::new(own));
     config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
     Ok(config)
+}
+
+/// Which certificates of clients are good, by authorities that may be read again.
+struct Clients(Reloading<Arc<dyn ClientCertVerifier>>);
+
+impl Clients {
+    fn new(
+        settings: &TlsServer,
+        path: String,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<Clients, String> {
+        let every = settings.client_ca_reload.then_some(CLIENT_CA_EVERY);
+        let system_too = settings.common.system_cas;
+        let load = move || {
+            let roots = trusted(Some(&Pem::Path(path.clone())), system_too)?;
+            let provider = Arc::clone(&provider);
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+            verifier.build().map_err(|error| format!("{path}: {error}"))
+        };
+        Ok(Clients(Reloading::new(every, load)?))
+    }
+}
+
+impl fmt::Debug for Clients {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Clients")
+    }
+}
+
+impl ClientCertVerifier for Clients {
+    /// None: clients send the certificate that they have, and the names may change.
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        own: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        self.0.get().verify_client_cert(own, chain, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0
+            .get()
+            .verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0
+            .get()
+            .verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.get().supported_verify_schemes()
+    }
 }

@@ -16,10 +16,12 @@ use journal::Left;
 use tokio::time::Instant;
 
 pub use balance::{BOUNDS_MS, Balancer, start as balance};
-pub use queue::{Sender, SenderEnd};
+pub use file::Files;
+pub use queue::{Failing, Sender, SenderEnd};
 
 use super::Log;
 use super::account::Account;
+use super::auth::Authenticators;
 use super::data::Batch;
 use super::json;
 use super::storage::Stored;
@@ -60,6 +62,9 @@ pub(super) struct Outside<'a> {
     pub account: &'a Arc<Account>,
     /// What keeps the queue over the end of the process, and what an earlier one left.
     pub stored: Option<(Stored, Left)>,
+    /// Files that are open, and who we are.
+    pub files: &'a mut Files,
+    pub auth: &'a Authenticators,
     pub log: &'a Log,
 }
 
@@ -76,14 +81,17 @@ pub(super) fn start(
     let log = outside.log;
     let (target, around) = match exporter {
         Exporter::OtlpGrpc(settings) => (
-            Target::Otlp(Box::new(otlp::grpc(settings, signal)?), Form::Protobuf),
+            Target::Otlp(
+                Box::new(otlp::grpc(settings, signal, outside.auth)?),
+                Form::Protobuf,
+            ),
             Around {
                 queue: settings.queue.clone(),
                 retry: settings.retry.clone(),
             },
         ),
         Exporter::OtlpHttp(settings) => {
-            let (client, form) = otlp::http(settings, signal)?;
+            let (client, form) = otlp::http(settings, signal, outside.auth)?;
             let around = Around {
                 queue: settings.queue.clone(),
                 retry: settings.retry.clone(),
@@ -95,8 +103,8 @@ pub(super) fn start(
             (Target::Debug(debug), NONE)
         }
         Exporter::File(settings) => {
-            let file = file::File::open(settings)?;
-            (Target::File(Arc::new(file)), NONE)
+            let file = file::File::of(outside.files, name, settings)?;
+            (Target::File(file), NONE)
         }
         Exporter::Nop => (Target::Nop, NONE),
         Exporter::LoadBalancing(_) => return Err("it has no queue of its own".into()),

@@ -1,6 +1,8 @@
 //! Clients of OTLP, from the settings of the exporters `otlp` and `otlphttp`.
 
-use export::client::Client;
+use std::time::Duration;
+
+use export::client::{Client, Connections, GrpcOptions, HttpOptions, Keepalive};
 use telemetry::settings as client;
 
 use super::Form;
@@ -8,41 +10,58 @@ use crate::config::Signal;
 use crate::config::components::exporters::otlp_grpc::OtlpGrpcExporter;
 use crate::config::components::exporters::otlp_http::{Encoding, OtlpHttpExporter};
 use crate::config::components::shared::grpc::GrpcCompression;
-use crate::config::components::shared::http::Coding;
+use crate::config::components::shared::http::{Coding, HttpClient};
+use crate::run::auth::Authenticators;
 use crate::run::tls;
 
 /// Time for a request where there is no bound.
 const TIMEOUT_MAX_MS: u32 = 3_600_000;
 
-pub(super) fn grpc(settings: &OtlpGrpcExporter, signal: Signal) -> Result<Client, String> {
+pub(super) fn grpc(
+    settings: &OtlpGrpcExporter,
+    signal: Signal,
+    auth: &Authenticators,
+) -> Result<Client, String> {
     let target = &settings.client.target;
-    if target.starts_with("unix:") {
-        return Err(format!("{target}: Unix sockets are not spoken to yet"));
-    }
-    if settings.client.authority.is_some() {
-        return Err("'authority' is not supported yet".into());
-    }
     let (scheme, tls) = match &settings.client.tls {
-        Some(settings) => ("https", tls::client(settings)?),
+        Some(settings) => ("https", tls::client(settings)),
         None => ("http", client::Tls::default()),
     };
+    // As in gRPC: whom a Unix socket leads to is this machine.
+    let unix = target.strip_prefix("unix:");
+    let host = if unix.is_some() { "localhost" } else { target };
     let otlp = client::OtlpGrpc {
-        endpoint: format!("{scheme}://{target}"),
+        endpoint: format!("{scheme}://{host}"),
         headers: client::Headers(settings.client.headers.clone()),
         timeout_ms: millis(settings.timeout_ns),
         requests_max: 0,
         compression: match settings.client.compression {
             GrpcCompression::None => client::Compression::None,
             GrpcCompression::Gzip => client::Compression::Gzip,
-            GrpcCompression::Zstd => return Err("'compression: zstd' is not sent yet".into()),
+            GrpcCompression::Zstd => client::Compression::Zstd,
         },
         user_agent: settings.client.user_agent.clone(),
         tls,
     };
-    Client::grpc(&otlp, signal_of(signal))
+    let keepalive = settings.client.keepalive.as_ref();
+    let options = GrpcOptions {
+        authority: settings.client.authority.clone(),
+        unix: unix.map(str::to_owned),
+        keepalive: keepalive.map(|keepalive| Keepalive {
+            after: Duration::from_nanos(keepalive.ping_ns),
+            timeout: Duration::from_nanos(keepalive.ping_timeout_ns),
+            while_idle: keepalive.permit_without_stream,
+        }),
+        editor: auth.editor(settings.client.auth.as_ref())?,
+    };
+    Client::grpc_with(&otlp, signal_of(signal), options)
 }
 
-pub(super) fn http(settings: &OtlpHttpExporter, signal: Signal) -> Result<(Client, Form), String> {
+pub(super) fn http(
+    settings: &OtlpHttpExporter,
+    signal: Signal,
+    auth: &Authenticators,
+) -> Result<(Client, Form), String> {
     let url = match signal {
         Signal::Traces => &settings.traces_url,
         Signal::Metrics => &settings.metrics_url,
@@ -64,11 +83,33 @@ pub(super) fn http(settings: &OtlpHttpExporter, signal: Signal) -> Result<(Clien
         compression: match settings.client.coding {
             Coding::Identity => client::Compression::None,
             Coding::Gzip => client::Compression::Gzip,
-            other => return Err(format!("'compression: {other:?}' is not sent yet")),
+            Coding::Zstd => client::Compression::Zstd,
+            Coding::Zlib => client::Compression::Deflate,
+            Coding::Snappy => client::Compression::Snappy,
+            Coding::SnappyFramed => client::Compression::SnappyFramed,
+            Coding::Lz4 => return Err("'compression: lz4' is not built in".into()),
         },
-        tls: tls::client(&settings.client.tls)?,
+        tls: tls::client(&settings.client.tls),
     };
-    Ok((Client::http(&otlp, signal_of(signal))?, form))
+    let options = HttpOptions {
+        level: settings.client.level,
+        connections: connections(&settings.client),
+        editor: auth.editor(settings.client.auth.as_ref())?,
+    };
+    Ok((Client::http_with(&otlp, signal_of(signal), options)?, form))
+}
+
+fn connections(settings: &HttpClient) -> Connections {
+    let idle_timeout = Duration::from_nanos(settings.idle_timeout_ns);
+    Connections {
+        max: (settings.connections_max > 0).then_some(settings.connections_max as usize),
+        idle_max: match (settings.keep_alive, settings.idle_connections_max) {
+            (false, _) => 0,
+            (true, 0) => usize::MAX,
+            (true, max) => max as usize,
+        },
+        idle_timeout: (!idle_timeout.is_zero()).then_some(idle_timeout),
+    }
 }
 
 fn signal_of(signal: Signal) -> client::Signal {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use export::client::Outcome;
+use export::clock::now_unix_ns;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -12,7 +13,7 @@ use tokio::time::Instant;
 use super::retry::Waits;
 use super::{Around, Outside, Target, stored};
 use crate::config::Signal;
-use crate::config::components::shared::queue::{Queue, Sizer};
+use crate::config::components::shared::queue::Sizer;
 use crate::config::components::shared::retry::Retry;
 use crate::run::Log;
 use crate::run::account::Loss;
@@ -68,6 +69,16 @@ pub(super) struct State {
     bytes: u64,
     closing: bool,
     told: Option<Instant>,
+    failing: Option<Failing>,
+}
+
+/// Attempts fail.
+#[derive(Clone, Debug)]
+pub struct Failing {
+    /// Since then, in nanoseconds of the UNIX epoch.
+    pub since_ns: u64,
+    /// What happened first.
+    pub why: String,
 }
 
 pub(super) fn start(
@@ -77,10 +88,7 @@ pub(super) fn start(
     outside: Outside<'_>,
 ) -> Result<(Arc<Sender>, SenderEnd), String> {
     let (sizer, size_max, consumers) = match &around.queue {
-        Some(queue) => {
-            check(queue)?;
-            (queue.sizer, queue.size_max, queue.consumers)
-        }
+        Some(queue) => (queue.sizer, queue.size_max, queue.consumers),
         None => (Sizer::Requests, QUEUE_NONE, CONSUMERS_NONE),
     };
     // A file keeps the order of what it gets.
@@ -115,13 +123,6 @@ pub(super) fn start(
     };
     let end = SenderEnd { shared, tasks, cut };
     Ok((Arc::new(sender), end))
-}
-
-pub(super) fn check(queue: &Queue) -> Result<(), String> {
-    if queue.batch.is_some() {
-        return Err("'sending_queue::batch' does not run yet: use the processor 'batch'".into());
-    }
-    Ok(())
 }
 
 impl Shared {
@@ -199,6 +200,20 @@ impl Shared {
         state.waiting.push_front(waiting);
     }
 
+    /// What the last attempt came to.
+    fn came_to(&self, outcome: &Outcome) {
+        let mut state = self.state();
+        match outcome {
+            Outcome::Taken { .. } => state.failing = None,
+            Outcome::Busy { why, .. } | Outcome::Refused(why) => {
+                state.failing.get_or_insert_with(|| Failing {
+                    since_ns: now_unix_ns(),
+                    why: why.clone(),
+                });
+            }
+        }
+    }
+
     /// Says what happened, but not every time.
     fn tell(&self, what: &str) {
         let mut state = self.state();
@@ -257,6 +272,14 @@ impl Sender {
     #[must_use]
     pub fn fill(&self) -> (u64, u64) {
         (self.shared.state().size, self.shared.size_max)
+    }
+}
+
+impl Sender {
+    /// Whether attempts fail.
+    #[must_use]
+    pub fn failing(&self) -> Option<Failing> {
+        self.shared.state().failing.clone()
     }
 }
 
@@ -343,7 +366,9 @@ async fn deliver(shared: &Shared, batch: &Batch) -> Delivered {
     let mut waits = Waits::new(shared.retry.as_ref());
     let mut prepared = None;
     loop {
-        let (after, why) = match shared.target.send(batch, &mut prepared).await {
+        let outcome = shared.target.send(batch, &mut prepared).await;
+        shared.came_to(&outcome);
+        let (after, why) = match outcome {
             Outcome::Taken { rejected, message } => {
                 if rejected > 0 {
                     batch.receipt.lose(rejected, Loss::Rejected);

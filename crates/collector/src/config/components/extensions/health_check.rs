@@ -24,7 +24,7 @@ const RESPONSE_BODY: &[Opt] = &[
     opt("unhealthy", Kind::Text, "", "body otherwise"),
 ];
 #[rustfmt::skip]
-const OPTIONS: &[Opt] = &[
+pub(super) const OPTIONS: &[Opt] = &[
     opt("endpoint", Kind::Text, "localhost:13133", "address to listen on"),
     opt("path", Kind::Text, "/", "the path that answers"),
     opt("response_body", Kind::Maybe(&[RESPONSE_BODY]), "", "bodies of the answers"),
@@ -44,7 +44,7 @@ pub(crate) const ENTRY: Entry = Entry {
     parse: Parse::Extension(parse),
 };
 
-fn parse(section: &Section<'_>) -> Extension {
+pub(super) fn parse(section: &Section<'_>) -> Extension {
     let body = section.section("response_body");
     let path = section.text("path");
     if !path.starts_with('/') {

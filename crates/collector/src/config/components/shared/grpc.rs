@@ -1,12 +1,13 @@
 //! gRPC servers and clients.
 
 use super::address::{self, Listen, TRANSPORTS};
+use super::auth;
 use super::headers::{self, Headers};
 use super::tls::{self, TlsClient, TlsServer};
+use crate::config::components::id::ComponentId;
 use crate::config::options::{COUNT_MAX, Kind, Opt, Section, opt};
 
 /// Options that no component honours, and why.
-pub(crate) const AUTH_REASON: &str = "there are no authenticators yet";
 pub(crate) const MIDDLEWARE_REASON: &str = "there are no middlewares";
 pub(crate) const BUFFER_REASON: &str = "buffers grow and shrink with what is read and written";
 pub(crate) const METADATA_REASON: &str = "no component here reads a client's metadata";
@@ -24,6 +25,8 @@ pub struct GrpcServer {
     pub streams_max: u32,
     /// Pings, and the age of connections.
     pub keepalive: KeepaliveServer,
+    /// The extension that tells who sends.
+    pub auth: Option<ComponentId>,
 }
 
 /// `keepalive` of a server. A time of 0 is gRPC's default.
@@ -64,6 +67,8 @@ pub struct GrpcClient {
     pub balancer: Balancer,
     /// Pings.
     pub keepalive: Option<KeepaliveClient>,
+    /// The extension that tells who we are.
+    pub auth: Option<ComponentId>,
 }
 
 /// Compression of messages.
@@ -135,7 +140,7 @@ pub(crate) const SERVER: &[Opt] = &[
     opt("write_buffer_size", Kind::Int(0, COUNT_MAX), "0", "bytes of the write buffer").no_effect(BUFFER_REASON),
     opt("include_metadata", Kind::Flag, "false", "a client's metadata go along with its data").no_effect(METADATA_REASON),
     opt("dialer", Kind::Any, "", "options of a client").no_effect("a server does not dial"),
-    opt("auth", Kind::Any, "", "an authenticator").refused(AUTH_REASON),
+    opt("auth", Kind::Maybe(auth::TABLE), "", "the extension that tells who is there; nobody asks where it is not written"),
     opt("middlewares", Kind::Any, "", "extensions in the way of a request").refused(MIDDLEWARE_REASON),
 ];
 
@@ -152,18 +157,18 @@ const COMPRESSIONS: &[&str] = &["gzip", "zstd", "none", "", "snappy"];
 /// Options of a client.
 #[rustfmt::skip]
 pub(crate) const CLIENT: &[Opt] = &[
-    opt("endpoint", Kind::Text, "", "`host:port`, also after `dns:///`, `http://` or `https://` (required)"),
+    opt("endpoint", Kind::Text, "", "`host:port`, also after `dns:///`, `http://` or `https://`; or `unix:///path` (required)"),
     opt("tls", Kind::Section(tls::CLIENT), "", "TLS, which is on unless `insecure: true`"),
     opt("compression", Kind::Word(COMPRESSIONS), "gzip", "of messages; snappy is refused"),
     opt("headers", Kind::Pairs, "", "metadata of each call"),
-    opt("authority", Kind::Text, "", "what stands in `:authority`").refused("not yet"),
+    opt("authority", Kind::Text, "", "what stands in `:authority`, and whose certificate the server must have"),
     opt("user_agent", Kind::Text, "", "what stands in `user-agent`"),
-    opt("balancer_name", Kind::Word(&["round_robin", "pick_first"]), "round_robin", "which of a name's addresses are used"),
+    opt("balancer_name", Kind::Word(&["round_robin", "pick_first"]), "round_robin", "which of a name's addresses are used").no_effect("there is one connection, to the first address that answers"),
     opt("keepalive", Kind::Maybe(&[CLIENT_KEEPALIVE]), "", "pings; none where it is not written"),
     opt("wait_for_ready", Kind::Flag, "false", "calls wait for a connection").no_effect("a call that finds no connection is tried again by retry_on_failure"),
     opt("read_buffer_size", Kind::Int(0, COUNT_MAX), "0", "bytes of the read buffer").no_effect(BUFFER_REASON),
     opt("write_buffer_size", Kind::Int(0, COUNT_MAX), "524288", "bytes of the write buffer").no_effect(BUFFER_REASON),
-    opt("auth", Kind::Any, "", "an authenticator").refused(AUTH_REASON),
+    opt("auth", Kind::Maybe(auth::TABLE), "", "the extension that tells who is there; nobody asks where it is not written"),
     opt("middlewares", Kind::Any, "", "extensions in the way of a call").refused(MIDDLEWARE_REASON),
     opt("insecure", Kind::Any, "", "gone since 0.38").refused("write `tls: { insecure: true }`"),
     opt("ca_file", Kind::Any, "", "gone since 0.38").refused("write `tls: { ca_file: … }`"),
@@ -182,6 +187,7 @@ pub(crate) fn server(section: &Section<'_>) -> GrpcServer {
         },
         streams_max: section.int("max_concurrent_streams"),
         keepalive: keepalive(&section.section("keepalive")),
+        auth: auth::auth(section),
     }
 }
 
@@ -244,6 +250,7 @@ fn client_of(section: &Section<'_>, (target, is_https): (String, bool)) -> GrpcC
                 ping_timeout_ns: keepalive.duration_ns("timeout"),
                 permit_without_stream: keepalive.flag("permit_without_stream"),
             }),
+        auth: auth::auth(section),
     }
 }
 
@@ -278,10 +285,7 @@ fn target(section: &Section<'_>) -> (String, bool) {
 fn compression(section: &Section<'_>) -> GrpcCompression {
     match section.text("compression").as_str() {
         "gzip" => GrpcCompression::Gzip,
-        "zstd" => {
-            section.error("compression", "zstd is not sent yet: gzip and none are");
-            GrpcCompression::Zstd
-        }
+        "zstd" => GrpcCompression::Zstd,
         "snappy" => {
             section.error(
                 "compression",

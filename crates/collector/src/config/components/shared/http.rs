@@ -1,9 +1,11 @@
 //! HTTP servers and clients.
 
 use super::address::{self, Listen, TRANSPORTS};
-use super::grpc::{AUTH_REASON, BUFFER_REASON, METADATA_REASON, MIDDLEWARE_REASON};
+use super::auth;
+use super::grpc::{BUFFER_REASON, METADATA_REASON, MIDDLEWARE_REASON};
 use super::headers::{self, Headers};
 use super::tls::{self, TlsClient, TlsServer};
+use crate::config::components::id::ComponentId;
 use crate::config::options::{COUNT_MAX, Kind, Opt, Section, opt};
 
 /// An HTTP server.
@@ -31,6 +33,8 @@ pub struct HttpServer {
     pub idle_timeout_ns: u64,
     /// Whether a connection takes more than one request.
     pub keep_alive: bool,
+    /// The extension that tells who sends.
+    pub auth: Option<ComponentId>,
 }
 
 /// `cors` of a server.
@@ -86,6 +90,8 @@ pub struct HttpClient {
     pub idle_timeout_ns: u64,
     /// Whether a connection takes more than one request.
     pub keep_alive: bool,
+    /// The extension that tells who we are.
+    pub auth: Option<ComponentId>,
 }
 
 /// Bytes of a body where nothing is written.
@@ -122,6 +128,27 @@ const CORS: &[Opt] = &[
     opt("max_age", Kind::Int(0, u32::MAX as i64), "0", "seconds that a browser may remember it"),
 ];
 
+impl HttpServer {
+    /// One of plain HTTP with the defaults of its options.
+    #[must_use]
+    pub fn plain(listen: Listen) -> HttpServer {
+        HttpServer {
+            listen,
+            tls: None,
+            cors: None,
+            body_bytes_max: BODY_BYTES_DEFAULT,
+            response_headers: Vec::new(),
+            codings: Vec::new(),
+            read_timeout_ns: 0,
+            read_header_timeout_ns: 0,
+            write_timeout_ns: 0,
+            idle_timeout_ns: 0,
+            keep_alive: true,
+            auth: None,
+        }
+    }
+}
+
 /// Options of a server; the component gives `endpoint`.
 #[rustfmt::skip]
 pub(crate) const SERVER: &[Opt] = &[
@@ -138,7 +165,7 @@ pub(crate) const SERVER: &[Opt] = &[
     opt("keep_alives_enabled", Kind::Flag, "true", "a connection takes more than one request"),
     opt("include_metadata", Kind::Flag, "false", "a client's fields go along with its data").no_effect(METADATA_REASON),
     opt("dialer", Kind::Any, "", "options of a client").no_effect("a server does not dial"),
-    opt("auth", Kind::Any, "", "an authenticator").refused(AUTH_REASON),
+    opt("auth", Kind::Maybe(auth::TABLE), "", "the extension that tells who is there; nobody asks where it is not written"),
     opt("middlewares", Kind::Any, "", "extensions in the way of a request").refused(MIDDLEWARE_REASON),
 ];
 
@@ -153,8 +180,8 @@ pub(crate) const CLIENT: &[Opt] = &[
     opt("tls", Kind::Section(tls::CLIENT), "", "TLS of `https://` addresses"),
     opt("timeout", Kind::Duration, "30s", "a whole request; 0: no bound"),
     opt("headers", Kind::Pairs, "", "fields of each request"),
-    opt("compression", Kind::Word(CODING_WORDS), "gzip", "of bodies"),
-    opt("compression_params", Kind::Section(&[COMPRESSION_PARAMS]), "", "how much").no_effect("bodies are compressed with little effort"),
+    opt("compression", Kind::Word(CODING_WORDS), "gzip", "of bodies; lz4 is refused"),
+    opt("compression_params", Kind::Section(&[COMPRESSION_PARAMS]), "", "how much; little where it is not written"),
     opt("max_conns_per_host", Kind::Int(0, u32::MAX as i64), "0", "connections at a time; 0: no bound"),
     opt("max_idle_conns", Kind::Int(0, u32::MAX as i64), "100", "idle connections that are kept; 0: no bound"),
     opt("max_idle_conns_per_host", Kind::Int(0, u32::MAX as i64), "0", "the same, of one host").no_effect("an exporter has one host: `max_idle_conns` counts"),
@@ -167,7 +194,7 @@ pub(crate) const CLIENT: &[Opt] = &[
     opt("write_buffer_size", Kind::Int(0, COUNT_MAX), "524288", "bytes of the write buffer").no_effect(BUFFER_REASON),
     opt("cookies", Kind::Maybe(&[]), "", "cookies are kept").refused("cookies are not kept"),
     opt("proxy_url", Kind::Text, "", "a proxy in between").refused("there are no connections through proxies yet"),
-    opt("auth", Kind::Any, "", "an authenticator").refused(AUTH_REASON),
+    opt("auth", Kind::Maybe(auth::TABLE), "", "the extension that tells who is there; nobody asks where it is not written"),
     opt("middlewares", Kind::Any, "", "extensions in the way of a request").refused(MIDDLEWARE_REASON),
 ];
 
@@ -192,6 +219,7 @@ pub(crate) fn server(section: &Section<'_>) -> HttpServer {
         write_timeout_ns: section.duration_ns("write_timeout"),
         idle_timeout_ns: section.duration_ns("idle_timeout"),
         keep_alive: section.flag("keep_alives_enabled"),
+        auth: auth::auth(section),
     }
 }
 
@@ -214,8 +242,9 @@ fn codings(section: &Section<'_>) -> Vec<Coding> {
 /// A client, from its section.
 pub(crate) fn client(section: &Section<'_>) -> HttpClient {
     let coding = section.choice("compression", &CODINGS);
-    if !matches!(coding, Coding::Identity | Coding::Gzip) {
-        section.error("compression", "is not sent yet: gzip and none are");
+    if coding == Coding::Lz4 {
+        let message = "lz4 is not built in: gzip, zstd, zlib, snappy and none are";
+        section.error("compression", message);
     }
     HttpClient {
         tls: tls::client(&section.section("tls")),
@@ -227,6 +256,7 @@ pub(crate) fn client(section: &Section<'_>) -> HttpClient {
         idle_connections_max: section.int("max_idle_conns"),
         idle_timeout_ns: section.duration_ns("idle_conn_timeout"),
         keep_alive: !section.flag("disable_keep_alives"),
+        auth: auth::auth(section),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Options that several components have in common.
 
 pub mod address;
+pub mod auth;
 pub mod grpc;
 pub mod headers;
 pub mod http;

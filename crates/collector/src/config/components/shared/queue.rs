@@ -1,6 +1,7 @@
 //! `sending_queue`: what waits before an exporter.
 
 use crate::config::components::id::ComponentId;
+use crate::config::components::processors::batch::Batch;
 use crate::config::options::{COUNT_MAX, Kind, Opt, Section, Table, opt};
 
 /// What waits to be sent.
@@ -46,6 +47,19 @@ pub struct QueueBatch {
     pub size_max: u64,
 }
 
+impl QueueBatch {
+    /// As the processor of the same work has it.
+    #[must_use]
+    pub fn as_processor(&self) -> Batch {
+        let count = |size: u64| u32::try_from(size).unwrap_or(u32::MAX);
+        Batch {
+            timeout_ns: self.flush_timeout_ns,
+            send_size: count(self.size_min),
+            send_size_max: count(self.size_max),
+        }
+    }
+}
+
 const SIZERS: [(&str, Sizer); 3] = [
     ("requests", Sizer::Requests),
     ("items", Sizer::Items),
@@ -76,10 +90,10 @@ const OPTIONS: &[Opt] = &[
     opt("sizer", Kind::Word(SIZER_WORDS), "requests", "what `queue_size` counts"),
     opt("queue_size", Kind::Int(1, COUNT_MAX), "1000", "the most that waits"),
     opt("num_consumers", Kind::Int(1, u32::MAX as i64), "10", "requests in flight at a time"),
-    opt("block_on_overflow", Kind::Flag, "false", "a full queue makes senders wait; else it refuses"),
+    opt("block_on_overflow", Kind::Flag, "false", "a full queue makes senders wait; else it refuses").no_effect("a full queue tells senders when to come back, and takes no more before"),
     opt("wait_for_result", Kind::Flag, "false", "senders wait for the outcome").refused("nobody waits yet: what is accepted is in the account"),
     opt("storage", Kind::Text, "", "id of the extension that keeps it over a restart"),
-    opt("batch", Kind::Maybe(&[BATCH]), "", "requests are put together; they are not where it is not written").refused("not yet: use the processor 'batch'"),
+    opt("batch", Kind::Maybe(&[BATCH]), "", "requests are put together before they wait; they are not where it is not written"),
     opt("blocking", Kind::Flag, "false", "old name of `block_on_overflow`").deprecated("write 'block_on_overflow'"),
 ];
 
@@ -102,6 +116,9 @@ pub(crate) fn queue(section: &Section<'_>) -> Option<Queue> {
     };
     if queue.storage.is_some() && queue.wait_for_result {
         section.error("wait_for_result", "a queue in a 'storage' cannot wait");
+    }
+    if queue.storage.is_some() && queue.batch.is_some() {
+        section.error("batch", "does not go together with 'storage' yet");
     }
     if let Some(batch) = &queue.batch
         && batch.sizer == queue.sizer
@@ -128,6 +145,9 @@ fn queue_batch(batch: &Section<'_>, queue: &Section<'_>, queue_sizer: Sizer) -> 
     };
     if made.sizer == Sizer::Requests {
         batch.error("sizer", "must be items or bytes");
+    }
+    if made.sizer == Sizer::Bytes {
+        batch.error("sizer", "bytes are not counted yet: items are");
     }
     if made.flush_timeout_ns == 0 {
         batch.error("flush_timeout", "must be more than 0");

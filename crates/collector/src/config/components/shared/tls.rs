@@ -97,7 +97,7 @@ const COMMON: &[Opt] = &[
     opt("max_version", Kind::Word(VERSIONS), "", "newest version; 1.3 where it is not written"),
     opt("cipher_suites", Kind::Words(SUITES), "", "suites of TLS 1.2 that may be used"),
     opt("curve_preferences", Kind::Words(CURVES), "", "key exchanges, the preferred one first"),
-    opt("reload_interval", Kind::Duration, "0s", "files are read again after this time; 0: never"),
+    opt("reload_interval", Kind::Duration, "0s", "certificate and key are read again after this time; 0: never"),
     opt("include_insecure_cipher_suites", Kind::Flag, "false", "suites that are known to be weak")
         .no_effect("there are none here"),
     opt("tpm", Kind::Any, "", "keys in a trusted platform module")
@@ -110,7 +110,7 @@ pub(crate) const SERVER: &[&[Opt]] = &[
     COMMON,
     &[
         opt("client_ca_file", Kind::Text, "", "authorities of which each client needs a certificate"),
-        opt("client_ca_file_reload", Kind::Flag, "false", "that file is read again when it changes"),
+        opt("client_ca_file_reload", Kind::Flag, "false", "that file is read again, once a second at most"),
     ],
 ];
 
@@ -121,7 +121,7 @@ pub(crate) const CLIENT: &[&[Opt]] = &[
     &[
         opt("insecure", Kind::Flag, "false", "no TLS"),
         opt("insecure_skip_verify", Kind::Flag, "false", "the server's certificate is not checked"),
-        opt("server_name_override", Kind::Text, "", "name that the server's certificate must have").refused("not yet"),
+        opt("server_name_override", Kind::Text, "", "name that the server's certificate must have"),
     ],
 ];
 

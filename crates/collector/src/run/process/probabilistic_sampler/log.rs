@@ -3,12 +3,11 @@
 use std::borrow::Cow;
 
 use tail::scan::{Any, Malformed};
-use telemetry::propagation::tracestate::THRESHOLD_MAX;
 
 use super::randomness::{
     hashed, of_trace_id, randomness, randomness_text, threshold, threshold_of, threshold_text,
 };
-use super::{Carried, Found, Rule, Sampler};
+use super::{Carried, Found, Origin, Rule, Sampler};
 use crate::run::process::edit::text::text_of;
 use crate::run::process::edit::{Kind, List, Outcome, last_bytes};
 
@@ -51,44 +50,29 @@ impl Sampler {
 
     fn of_log(&self, id: [u8; 16], attributes: &List<'_>) -> Found {
         let carried = carried(attributes);
-        let mut found = Found {
-            randomness: of_trace_id(id),
+        let randomness = of_trace_id(id);
+        let found = Found {
+            randomness,
+            origin: randomness.map_or(Origin::Missing, |_| Origin::TraceId),
             carried,
             fault: carried.is_none(),
             priority: self.log_priority(attributes),
         };
-        match (self.rule, carried) {
-            (Rule::Never, _) => found.randomness = Some(THRESHOLD_MAX - 1),
-            (Rule::Hash(seed, _), carried) => {
-                found.randomness = self.hashed_log(id, attributes, seed);
-                match carried {
-                    // Another sampler's numbers have nothing to do with this hash.
-                    Some(Carried {
-                        threshold: None,
-                        randomness: None,
-                    }) => {
-                        found.carried = Some(Carried {
-                            threshold: None,
-                            randomness: found.randomness,
-                        });
-                    }
-                    _ => {
-                        found.carried = None;
-                        found.fault = true;
-                    }
-                }
-            }
-            (_, Some(carried)) => found.randomness = carried.randomness.or(found.randomness),
-            (_, None) => found.randomness = None,
-        }
-        found
+        self.ruled(found, |seed| self.hashed_log(id, attributes, seed), None)
     }
 
     /// A hash of the trace's identifier or, without it, of an attribute.
-    fn hashed_log(&self, id: [u8; 16], attributes: &List<'_>, seed: u32) -> Option<u64> {
+    fn hashed_log(&self, id: [u8; 16], attributes: &List<'_>, seed: u32) -> (Option<u64>, Origin) {
         if self.by_trace_id && id != [0; 16] {
-            return Some(hashed(&id, seed));
+            return (Some(hashed(&id, seed)), Origin::TraceIdHash);
         }
+        match self.hashed_attribute(attributes, seed) {
+            Some(hash) => (Some(hash), Origin::AttributeHash),
+            None => (None, Origin::Missing),
+        }
+    }
+
+    fn hashed_attribute(&self, attributes: &List<'_>, seed: u32) -> Option<u64> {
         if self.from_attribute.is_empty() {
             return None;
         }

@@ -6,6 +6,7 @@
 mod log;
 mod randomness;
 mod span;
+mod tally;
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use tail::scan::Malformed;
 use telemetry::propagation::tracestate::THRESHOLD_MAX;
 
 use self::randomness::{BUCKETS, threshold_of};
+use self::tally::Tally;
 use super::edit::{Edited, List, Outcome, edit_records, hand_on, room_for};
 use crate::config::Signal;
 use crate::config::components::processors::probabilistic_sampler::{
@@ -23,7 +25,8 @@ use crate::run::data::Batch;
 
 /// See the module.
 pub struct ProbabilisticSampler {
-    sampler: Sampler,
+    /// What it does.
+    pub sampler: Sampler,
     next: Arc<dyn Consumer>,
 }
 
@@ -39,6 +42,7 @@ pub struct Sampler {
     from_attribute: Box<[u8]>,
     /// Logs: the attribute that tells per cent; empty: none.
     priority: Box<[u8]>,
+    tally: Tally,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -59,14 +63,28 @@ struct Found {
     randomness: Option<u64>,
     /// What is written into it; none where that was not understood, or is another's.
     carried: Option<Carried>,
+    /// Where that comes from.
+    origin: Origin,
     /// Something makes no sense.
     fault: bool,
     /// What counts instead of the rule.
     priority: Option<u64>,
 }
 
+/// Where the randomness of a record comes from, as the Collector's counters call it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Origin {
+    #[default]
+    Missing,
+    TraceId,
+    Told,
+    TraceIdHash,
+    AttributeHash,
+    Priority,
+}
+
 /// What a record carries on.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Carried {
     threshold: Option<u64>,
     randomness: Option<u64>,
@@ -90,7 +108,13 @@ impl Sampler {
             by_trace_id: settings.source == Source::TraceId,
             from_attribute: settings.from_attribute.as_bytes().into(),
             priority: settings.sampling_priority.as_bytes().into(),
+            tally: Tally::default(),
         }
+    }
+
+    /// Records by what was decided on: the Collector's name of it, whether they were kept, and how many.
+    pub fn counts(&self) -> Vec<(String, bool, u64)> {
+        self.tally.counts(&self.from_attribute)
     }
 
     /// What a request becomes. Data points all stay.
@@ -114,8 +138,58 @@ impl Sampler {
         Ok(Edited::new(outcome, out, dropped))
     }
 
+    /// What the rule makes of what a record tells. `hash`: the randomness of a hash with a seed, and where it comes from;
+    /// `missing`: what is written where there is none.
+    fn ruled(
+        &self,
+        mut found: Found,
+        hash: impl FnOnce(u32) -> (Option<u64>, Origin),
+        missing: Option<u64>,
+    ) -> Found {
+        match (self.rule, found.carried) {
+            (Rule::Never, _) => found.randomness = Some(THRESHOLD_MAX - 1),
+            (Rule::Hash(seed, _), carried) => {
+                (found.randomness, found.origin) = hash(seed);
+                let is_free = carried == Some(Carried::default());
+                // Another sampler's numbers have nothing to do with this hash.
+                found.fault |= !is_free;
+                found.carried = is_free.then_some(Carried {
+                    threshold: None,
+                    randomness: found.randomness.or(missing),
+                });
+            }
+            (
+                _,
+                Some(Carried {
+                    randomness: Some(told),
+                    ..
+                }),
+            ) => {
+                found.randomness = Some(told);
+                found.origin = Origin::Told;
+            }
+            (_, Some(_)) => {}
+            // As the Collector: what was not understood has no randomness either.
+            (_, None) => {
+                found.randomness = None;
+                found.origin = Origin::Missing;
+            }
+        }
+        found
+    }
+
     /// What the record carries on; none: it is dropped.
-    fn decide(&self, mut found: Found) -> Option<Option<Carried>> {
+    fn decide(&self, found: Found) -> Option<Option<Carried>> {
+        let origin = match found.priority {
+            Some(_) => Origin::Priority,
+            None => found.origin,
+        };
+        let kept = self.kept(found);
+        self.tally.add(origin, kept.is_some());
+        kept
+    }
+
+    fn kept(&self, mut found: Found) -> Option<Option<Carried>> {
         match (found.randomness, &mut found.carried) {
             (None, _) => found.fault = true,
             // By its own threshold it should not have come here.

@@ -7,7 +7,7 @@ use telemetry::proto;
 use super::randomness::{
     hashed, of_trace_id, randomness, randomness_text, threshold, threshold_text,
 };
-use super::{Carried, Found, Rule, Sampler};
+use super::{Carried, Found, Origin, Sampler};
 use crate::run::process::edit::text::double_of;
 use crate::run::process::edit::{Fields, List, Outcome, last_bytes};
 
@@ -61,38 +61,18 @@ impl Sampler {
             randomness: state.randomness,
         });
         let of_id = of_trace_id(id);
-        let mut found = Found {
+        let found = Found {
             randomness: of_id,
+            origin: of_id.map_or(Origin::Missing, |_| Origin::TraceId),
             carried,
             fault: state.is_none(),
             priority: None,
         };
-        match (self.rule, carried) {
-            (Rule::Never, _) => found.randomness = Some(THRESHOLD_MAX - 1),
-            (Rule::Hash(seed, _), carried) => {
-                found.randomness = of_id.map(|_| hashed(&id, seed));
-                match carried {
-                    // Another sampler's numbers have nothing to do with this hash.
-                    Some(Carried {
-                        threshold: None,
-                        randomness: None,
-                    }) => {
-                        found.carried = Some(Carried {
-                            threshold: None,
-                            randomness: Some(found.randomness.unwrap_or(THRESHOLD_MAX - 1)),
-                        });
-                    }
-                    _ => {
-                        found.carried = None;
-                        found.fault = true;
-                    }
-                }
-            }
-            (_, Some(carried)) => found.randomness = carried.randomness.or(of_id),
-            // As the Collector: what was not understood has no randomness either.
-            (_, None) => found.randomness = None,
-        }
-        found
+        let hash = |seed| match of_id {
+            Some(_) => (Some(hashed(&id, seed)), Origin::TraceIdHash),
+            None => (None, Origin::Missing),
+        };
+        self.ruled(found, hash, Some(THRESHOLD_MAX - 1))
     }
 }
 

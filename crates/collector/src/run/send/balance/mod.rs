@@ -21,12 +21,13 @@ use tokio::time::Instant;
 pub use attempts::{Attempts, BOUNDS_MS};
 
 use self::ring::Ring;
-use super::{Around, Outside, Sender, SenderEnd, Target, otlp, queue};
+use super::{Around, Files, Outside, Sender, SenderEnd, Target, otlp, queue};
 use crate::config::Signal;
 use crate::config::components::exporters::load_balancing::{LoadBalancingExporter, Resolver};
 use crate::config::components::exporters::otlp_grpc::OtlpGrpcExporter;
 use crate::run::Log;
 use crate::run::account::{Account, Loss};
+use crate::run::auth::Authenticators;
 use crate::run::consume::{Consumer, Refusal, Refused, refused};
 use crate::run::data::Batch;
 
@@ -40,6 +41,8 @@ pub struct Balancer {
     name: String,
     settings: LoadBalancingExporter,
     account: Arc<Account>,
+    /// Who we are to backends.
+    auth: Authenticators,
     log: Log,
     /// Itself, for what goes on its way again.
     own: Weak<Balancer>,
@@ -103,7 +106,7 @@ pub struct Counts {
 pub fn start(
     name: &str,
     settings: &LoadBalancingExporter,
-    account: &Arc<Account>,
+    (account, auth): (&Arc<Account>, &Authenticators),
     log: &Log,
 ) -> Result<Arc<Balancer>, String> {
     // What cannot be used in the settings is told now, not with the first backend.
@@ -111,14 +114,16 @@ pub fn start(
         client: settings.otlp.client.to("localhost:4317"),
         ..settings.otlp.clone()
     };
-    otlp::grpc(&probe, Signal::Traces)?;
-    if let Some(queue) = &settings.otlp.queue {
-        queue::check(queue)?;
+    otlp::grpc(&probe, Signal::Traces, auth)?;
+    let queue = settings.otlp.queue.as_ref();
+    if queue.is_some_and(|queue| queue.batch.is_some()) {
+        return Err("'sending_queue::batch' does not run here: use the processor 'batch'".into());
     }
     let balancer = Arc::new_cyclic(|own| Balancer {
         name: name.to_owned(),
         settings: settings.clone(),
         account: Arc::clone(account),
+        auth: auth.clone(),
         log: log.clone(),
         own: Weak::clone(own),
         table: Mutex::default(),
@@ -228,7 +233,7 @@ impl Balancer {
             ..otlp.clone()
         };
         let attempts = Arc::new(Attempts::default());
-        let client = Box::new(otlp::grpc(&settings, Signal::Traces)?);
+        let client = Box::new(otlp::grpc(&settings, Signal::Traces, &self.auth)?);
         let target = Target::Backend(client, Arc::clone(&attempts));
         let around = Around {
             queue: settings.queue,
@@ -237,6 +242,8 @@ impl Balancer {
         let outside = Outside {
             account: &self.account,
             stored: None,
+            files: &mut Files::new(),
+            auth: &self.auth,
             log: &self.log,
         };
         let name = format!("{} ({endpoint})", self.name);

@@ -11,11 +11,13 @@ use crate::config::components::shared::grpc::{Balancer as Pick, GrpcClient, Grpc
 use crate::config::components::shared::queue::{Queue, Sizer};
 use crate::config::components::shared::retry::Retry;
 use crate::run::account::Account;
+use crate::run::auth::Authenticators;
 
 fn settings(names: &[&str], queue_size: u64) -> LoadBalancingExporter {
     LoadBalancingExporter {
         otlp: OtlpGrpcExporter {
             client: GrpcClient {
+                auth: None,
                 target: String::new(),
                 tls: None,
                 compression: GrpcCompression::None,
@@ -51,7 +53,13 @@ fn settings(names: &[&str], queue_size: u64) -> LoadBalancingExporter {
 fn balancer(names: &[&str], queue_size: u64) -> Arc<Balancer> {
     let account = Arc::new(Account::default());
     let settings = settings(names, queue_size);
-    start("lb", &settings, &account, &Log::new(|_, _| {})).unwrap()
+    start(
+        "lb",
+        &settings,
+        (&account, &Authenticators::default()),
+        &Log::new(|_, _| {}),
+    )
+    .unwrap()
 }
 
 /// A request of a span of each trace.

@@ -1,0 +1,113 @@
+//! Authenticators that components name: extensions that run, and that can do what they are asked for.
+
+use crate::config::components::Role;
+use crate::config::components::exporters::Exporter;
+use crate::config::components::extensions::Extension;
+use crate::config::components::id::ComponentId;
+use crate::config::components::receivers::Receiver;
+use crate::config::components::shared::auth::{Side, fits, is_secret};
+use crate::config::definitions::{Definition, Definitions, Settings};
+use crate::config::diagnostic::Notes;
+
+/// An authenticator that a component names.
+struct Asked<'a> {
+    id: &'a ComponentId,
+    side: Side,
+    /// Over gRPC without TLS.
+    is_plain_grpc: bool,
+}
+
+/// Notes what is wrong with the authenticators of components.
+pub(super) fn check(definitions: &Definitions, running: &[ComponentId], notes: &Notes) {
+    for definition in definitions.iter() {
+        for asked in asked(definition) {
+            let Err(reason) = judge(&asked, definitions, running) else {
+                continue;
+            };
+            let path = format!("{}::{}", definition.role.key(), definition.id);
+            let message = format!("{path}: auth: '{}' {reason}", asked.id);
+            // A component that does not run needs nobody.
+            match definition.used.get() {
+                true => notes.error(definition.at, message),
+                false => notes.warn(definition.at, message),
+            }
+        }
+    }
+}
+
+fn judge(
+    asked: &Asked<'_>,
+    definitions: &Definitions,
+    running: &[ComponentId],
+) -> Result<(), &'static str> {
+    let definition = definitions.find(Role::Extension, asked.id);
+    let settings = definition.and_then(|extension| extension.settings.as_ref());
+    let Some(Settings::Extension(extension)) = settings else {
+        return Err("is no extension that is defined and built in");
+    };
+    if !fits(extension, asked.side) {
+        return Err(match asked.side {
+            Side::Server => "cannot tell who sends",
+            Side::Client => "has nothing to send",
+        });
+    }
+    if !running.contains(asked.id) {
+        return Err("is not in service::extensions");
+    }
+    match asked.is_plain_grpc && is_secret(extension) {
+        // As in gRPC: a secret does not go in plain text.
+        true => Err("needs TLS over gRPC"),
+        false => Ok(()),
+    }
+}
+
+fn asked(definition: &Definition) -> Vec<Asked<'_>> {
+    let server = |id| Asked {
+        id,
+        side: Side::Server,
+        is_plain_grpc: false,
+    };
+    let client = |id, is_plain_grpc| Asked {
+        id,
+        side: Side::Client,
+        is_plain_grpc,
+    };
+    match &definition.settings {
+        Some(Settings::Receiver(Receiver::Otlp(receiver))) => {
+            let grpc = receiver.grpc.iter().filter_map(|grpc| grpc.auth.as_ref());
+            let http = receiver.http.iter();
+            let http = http.filter_map(|http| http.server.auth.as_ref());
+            grpc.chain(http).map(server).collect()
+        }
+        Some(Settings::Receiver(Receiver::Jaeger(receiver))) => {
+            let grpc = receiver.grpc.iter().filter_map(|grpc| grpc.auth.as_ref());
+            let http = receiver.thrift_http.iter();
+            let http = http.filter_map(|http| http.auth.as_ref());
+            grpc.chain(http).map(server).collect()
+        }
+        Some(Settings::Receiver(Receiver::Zipkin(receiver))) => {
+            receiver.server.auth.iter().map(server).collect()
+        }
+        Some(Settings::Exporter(Exporter::OtlpGrpc(exporter))) => {
+            let is_plain = exporter.client.tls.is_none();
+            let auth = exporter.client.auth.iter();
+            auth.map(|id| client(id, is_plain)).collect()
+        }
+        Some(Settings::Exporter(Exporter::LoadBalancing(exporter))) => {
+            let is_plain = exporter.otlp.client.tls.is_none();
+            let auth = exporter.otlp.client.auth.iter();
+            auth.map(|id| client(id, is_plain)).collect()
+        }
+        Some(Settings::Exporter(Exporter::OtlpHttp(exporter))) => {
+            let auth = exporter.client.auth.iter();
+            auth.map(|id| client(id, false)).collect()
+        }
+        Some(Settings::Extension(Extension::HealthCheck(page))) => {
+            page.server.auth.iter().map(server).collect()
+        }
+        Some(Settings::Extension(Extension::HealthCheckV2(page))) => {
+            page.server.auth.iter().map(server).collect()
+        }
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,136 @@
+//! The collector's own metrics, sent to a receiver of OTLP every so often.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use export::client::{Client, Outcome};
+use export::clock::now_unix_ns;
+use prost::Message;
+use telemetry::settings as client;
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior};
+
+use super::Log;
+use super::json;
+use super::metrics::{self, Span};
+use super::start::View;
+use crate::config::Signal;
+use crate::config::service::telemetry::{OtlpReader, Protocol};
+
+/// A reader that sends until it is ended.
+pub struct Own {
+    task: tokio::task::JoinHandle<()>,
+    end: watch::Sender<bool>,
+}
+
+impl Own {
+    /// Starts to send. To be called within the runtime.
+    ///
+    /// # Errors
+    /// What of the settings cannot be used.
+    pub fn start(settings: &OtlpReader, view: Arc<View>, log: &Log) -> Result<Own, String> {
+        let sending = Sending {
+            client: client(settings)?,
+            is_json: settings.protocol == Protocol::HttpJson,
+            view,
+            log: log.clone(),
+        };
+        let every = Duration::from_millis(settings.interval_ms);
+        let (end, mut ended) = watch::channel(false);
+        let task = tokio::spawn(async move {
+            let mut ticks = tokio::time::interval_at(Instant::now() + every, every);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                tokio::select! {
+                    _ = ticks.tick() => sending.send().await,
+                    _ = ended.changed() => return sending.send().await,
+                }
+            }
+        });
+        Ok(Own { task, end })
+    }
+
+    /// Sends a last time, until a moment.
+    pub async fn end(self, until: Instant) {
+        let _ = self.end.send(true);
+        let abort = self.task.abort_handle();
+        if tokio::time::timeout_at(until, self.task).await.is_err() {
+            abort.abort();
+        }
+    }
+}
+
+struct Sending {
+    client: Client,
+    is_json: bool,
+    view: Arc<View>,
+    log: Log,
+}
+
+impl Sending {
+    async fn send(&self) {
+        let span = Span {
+            begun_ns: self.view.begun_ns,
+            now_ns: now_unix_ns(),
+        };
+        let request = metrics::sheet(&self.view).request(&self.view.resource, span);
+        let protobuf = request.encode_to_vec();
+        let body = match self.is_json {
+            true => json::encode(Signal::Metrics, &protobuf),
+            false => Ok(protobuf),
+        };
+        let prepared = body.and_then(|body| self.client.prepare(vec![body.into()]));
+        let why = match prepared {
+            Err(why) => why,
+            // What was not taken is in the next ones: values are sums.
+            Ok(prepared) => match self.client.send(&prepared).await {
+                Outcome::Taken { rejected: 0, .. } => return,
+                Outcome::Taken { rejected, message } => format!("{rejected} rejected: {message}"),
+                Outcome::Busy { why, .. } | Outcome::Refused(why) => why,
+            },
+        };
+        self.log.warn(&format!("own metrics: {why}"));
+    }
+}
+
+fn client(settings: &OtlpReader) -> Result<Client, String> {
+    let pem = |path: &Option<String>| path.clone().map(client::Pem::Path);
+    let tls = client::Tls {
+        ca: pem(&settings.certificate),
+        certificate: pem(&settings.client_certificate),
+        key: pem(&settings.client_key),
+        ..client::Tls::default()
+    };
+    let headers = client::Headers(settings.headers.clone());
+    let timeout_ms = u32::try_from(settings.timeout_ms).unwrap_or(u32::MAX);
+    let compression = match settings.gzip {
+        true => client::Compression::Gzip,
+        false => client::Compression::None,
+    };
+    let encoding = match settings.protocol {
+        Protocol::HttpProtobuf => client::Encoding::Protobuf,
+        Protocol::HttpJson => client::Encoding::Json,
+        Protocol::Grpc => {
+            let settings = client::OtlpGrpc {
+                endpoint: settings.endpoint.clone(),
+                headers,
+                timeout_ms,
+                requests_max: 0,
+                compression,
+                user_agent: None,
+                tls,
+            };
+            return Client::grpc(&settings, client::Signal::Metrics);
+        }
+    };
+    let settings = client::OtlpHttp {
+        endpoint: settings.endpoint.clone(),
+        encoding,
+        headers,
+        timeout_ms,
+        requests_max: 0,
+        compression,
+        tls,
+    };
+    Client::http(&settings, client::Signal::Metrics)
+}

@@ -1,0 +1,159 @@
+//! Pages about a collector, and what it tells of itself.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::*;
+
+async fn get(stream: &mut (impl AsyncReadExt + AsyncWriteExt + Unpin), more: &str) -> String {
+    let request = format!("GET /up HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{more}\r\n");
+    stream
+        .write_all(request.as_bytes())
+        .await
+        .expect("a request");
+    let mut answer = String::new();
+    let read = tokio::time::timeout(PATIENCE, stream.read_to_string(&mut answer));
+    read.await.expect("in time").expect("an answer");
+    answer
+}
+
+#[tokio::test]
+async fn probes_come_over_a_socket_and_say_who_they_are() {
+    let socket = TempFile::new();
+    let path = socket.0.display();
+    let extensions = format!(
+        "extensions: {{ bearertokenauth: {{ token: key }}, health_check: {{ endpoint: '{path}', transport: unix, path: /up, \
+         response_headers: {{ x-own: here }}, response_body: {{ healthy: fine }}, auth: {{ authenticator: bearertokenauth }} }} }}"
+    );
+    let probed = keeper(
+        &format!("grpc: {ANYWHERE}"),
+        &extensions,
+        "bearertokenauth, health_check",
+    );
+    for (fields, status, body) in [
+        (
+            "authorization: Bearer key\r\n",
+            "HTTP/1.1 200",
+            "\r\n\r\nfine",
+        ),
+        ("", "HTTP/1.1 401", ""),
+        // A question of a browser is no way around.
+        (
+            "origin: x\r\naccess-control-request-method: GET\r\n",
+            "HTTP/1.1 401",
+            "",
+        ),
+    ] {
+        let stream = tokio::net::UnixStream::connect(&socket.0).await;
+        let answer = get(&mut stream.expect("a connection"), fields).await;
+        assert!(
+            answer.starts_with(status) && answer.ends_with(body),
+            "{answer}"
+        );
+        assert_eq!(answer.contains("x-own: here"), status.ends_with("200"));
+    }
+    probed.end().await;
+    // Nobody listens any more.
+    assert!(tokio::net::UnixStream::connect(&socket.0).await.is_err());
+}
+
+#[tokio::test]
+async fn own_metrics_are_sent_in_every_way() {
+    let file = TempFile::new();
+    let sink = collector(&format!(
+        "exporters: {{ file: {{ path: '{}' }} }}\nservice: {{ {NO_METRICS}, pipelines: {{ metrics: {{ receivers: [otlp], exporters: [file] }} }} }}",
+        file.0.display()
+    ));
+    let (grpc_at, http_at) = (address(&sink, "otlp grpc"), address(&sink, "otlp http"));
+    let reader = |protocol: &str, endpoint: &str| {
+        format!(
+            "{{ periodic: {{ interval: 20, exporter: {{ otlp: {{ protocol: {protocol}, endpoint: '{endpoint}', insecure: true, compression: gzip }} }} }} }}"
+        )
+    };
+    let readers = [
+        reader("http/protobuf", &format!("http://{http_at}")),
+        reader("http/json", &format!("http://{http_at}/v1/metrics")),
+        reader("grpc", &grpc_at),
+    ];
+    for reader in readers {
+        let told = collector(&format!(
+            "processors: {{ probabilistic_sampler: {{ sampling_percentage: 100, mode: proportional }} }}\nexporters: {{ nop: }}\n\
+             service: {{ telemetry: {{ resource: {{ service.name: told, service.version: }}, metrics: {{ readers: [ {reader} ] }} }}, \
+             pipelines: {{ traces: {{ receivers: [otlp], processors: [probabilistic_sampler], exporters: [nop] }} }} }}"
+        ));
+        let _ = std::fs::write(&file.0, "");
+        taken(&grpc(&told), request(1, 10)).await;
+        let has_all = || {
+            let text = std::fs::read_to_string(&file.0).unwrap_or_default();
+            let sampled =
+                r#""name":"otelcol_processor_probabilistic_sampler_count_traces_sampled""#;
+            text.lines().any(|line| {
+                line.contains(sampled)
+                    && line.contains(r#""stringValue":"told""#)
+                    && line.contains(r#""stringValue":"trace_id_w3c""#)
+                    && !line.contains("service.version")
+            })
+        };
+        until("they are told", has_all).await;
+        told.end().await;
+    }
+}
+
+#[tokio::test]
+async fn the_status_of_a_pipeline_is_that_of_its_exporters() {
+    let extensions = "extensions: { healthcheckv2: { use_v2: true, component_health: { include_recoverable_errors: true, recovery_duration: 1ns }, \
+                      http: { endpoint: '127.0.0.1:0', status: { path: /up } } } }";
+    // Nobody listens there.
+    let dead = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let dead_at = dead.local_addr().expect("an address");
+    drop(dead);
+    let probed = start(&format!(
+        "receivers: {{ otlp: {{ protocols: {{ grpc: {ANYWHERE} }} }} }}\n{extensions}\nprocessors: {{ batch: }}\n\
+         exporters: {{ nop: , otlphttp: {{ endpoint: 'http://{dead_at}' }} }}\n\
+         service: {{ {NO_METRICS}, extensions: [healthcheckv2], pipelines: {{ \
+         traces: {{ receivers: [otlp], exporters: [otlphttp] }}, logs: {{ receivers: [otlp], processors: [batch], exporters: [nop] }} }} }}"
+    ));
+    let page = address(&probed, "healthcheckv2");
+    let ask = async |query: &str| -> (String, serde_json::Value) {
+        let mut stream = tokio::net::TcpStream::connect(&page).await.expect("a page");
+        let request = format!("GET /up{query} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        stream
+            .write_all(request.as_bytes())
+            .await
+            .expect("a request");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("an answer");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        let body = serde_json::from_str(body).unwrap_or_default();
+        (head[..12].to_owned(), body)
+    };
+    let (head, body) = ask("").await;
+    assert_eq!(
+        (&*head, &body["status"]),
+        ("HTTP/1.1 200", &"StatusOK".into())
+    );
+    assert!(body["components"].is_null());
+    taken(&grpc(&probed), request(0, 10)).await;
+    until("it fails", || {
+        probed
+            .view
+            .senders
+            .iter()
+            .any(|(.., one)| one.failing().is_some())
+    })
+    .await;
+    let (head, body) = ask("?verbose").await;
+    assert_eq!(head, "HTTP/1.1 500");
+    let failing = &body["components"]["pipeline:traces"]["components"]["exporter:otlphttp"];
+    assert_eq!(failing["status"], "StatusRecoverableError");
+    assert!(failing["error"].is_string() && body["healthy"] == false);
+    let logs = &body["components"]["pipeline:logs"]["components"];
+    assert_eq!(logs["processor:batch"]["status"], "StatusOK");
+    assert_eq!(logs["receiver:otlp"]["healthy"], true);
+    let (head, body) = ask("?pipeline=logs").await;
+    assert_eq!(
+        (&*head, &body["status"]),
+        ("HTTP/1.1 200", &"StatusOK".into())
+    );
+    assert_eq!(ask("?pipeline=traces").await.0, "HTTP/1.1 500");
+    assert_eq!(ask("?pipeline=other").await.0, "HTTP/1.1 404");
+}
