@@ -387,13 +387,14 @@ impl Server {
     }
 
     async fn answer(&self, request: Request<Incoming>) -> hyper::Response<http::Reply> {
-        let has_cors = matches!(&self.protocol, Protocol::Http(http) if http.server.cors.is_some());
+        let settings = self.protocol.settings();
+        let has_cors = matches!(settings, Settings::Http(server) if server.cors.is_some());
         if let Some(gate) = &self.gate
             && !(has_cors && cors::is_preflight(&request))
             && let Err(denied) = gate.admit(request.headers()).await
         {
             let fault = Fault::from(denied);
-            return match self.protocol.settings() {
+            return match settings {
                 Settings::Grpc(_) => grpc::refuse(&fault),
                 Settings::Http(_) => http::refuse(&fault, request.headers()),
             };
