@@ -13,7 +13,7 @@ pub const TEMPLATES_MAX: usize = 256;
 const PLACES_MAX: usize = 1024;
 const PLACES_MIN: usize = 16;
 /// Shapes of one name that are tried.
-const SHAPES_MAX: usize = 4;
+const SHAPES_MAX: usize = 8;
 /// Spans after which the share of those that found a template is looked at.
 const TRIES: u32 = 1024;
 /// Spans that are kept as they came after that share was poor.
@@ -94,18 +94,18 @@ impl Templates {
         let before = learn.taken;
         let tag = tag(span);
         let done = match self.find(tag, &mut Span::new(b"", [0; 16]), span, &mut (), learn, out) {
-            Ok(_) => true,
+            Ok(_) => Some(true),
             Err(Unknown { seen: Some(at), .. }) => self.learn(at, span, keys, learn, out),
-            Err(Unknown { shapes, .. }) => {
-                if shapes < SHAPES_MAX {
-                    self.see(tag, learn);
-                }
-                false
+            Err(Unknown { shapes, .. }) if shapes < SHAPES_MAX => {
+                self.see(tag, learn).then_some(false)
             }
+            Err(_) => Some(false),
         };
         self.held_bytes += learn.taken - before;
-        self.count(done);
-        done
+        if let Some(done) = done {
+            self.count(done);
+        }
+        done == Some(true)
     }
 
     /// A span was written, or not.
@@ -159,13 +159,17 @@ impl Templates {
         Err(unknown)
     }
 
-    /// Notes that a name, or another shape of it, came for the first time.
-    fn see(&mut self, tag: u16, learn: &mut Allowance) {
+    /// Notes that a name, or another shape of it, came for the first time, unless there are too many; false if that cannot be
+    /// done in this request.
+    fn see(&mut self, tag: u16, learn: &mut Allowance) -> bool {
         if (self.used + 1) * 2 > self.places.len() {
             let len = (self.places.len() * 2).max(PLACES_MIN);
             let bytes = (len - self.places.len()) as u64 * size_of::<Option<(u16, u16)>>() as u64;
-            if len > PLACES_MAX || !learn.take(bytes) {
-                return;
+            if len > PLACES_MAX {
+                return true;
+            }
+            if !learn.take(bytes) {
+                return false;
             }
             let old = std::mem::replace(&mut self.places, vec![None; len]);
             old.into_iter()
@@ -174,6 +178,7 @@ impl Templates {
         }
         self.put(tag, SEEN);
         self.used += 1;
+        true
     }
 
     fn put(&mut self, tag: u16, number: u16) {
@@ -185,7 +190,8 @@ impl Templates {
         self.places[at] = Some((tag, number));
     }
 
-    /// A shape came again: it gets a template.
+    /// A shape came again: it gets a template. None if there is one to be made, but not of this request: it says nothing of
+    /// how well templates do.
     #[cold]
     fn learn(
         &mut self,
@@ -194,21 +200,24 @@ impl Templates {
         keys: &Keys,
         learn: &mut Allowance,
         out: &mut Buffer<'_>,
-    ) -> bool {
-        if self.list.len() >= TEMPLATES_MAX || learn.left < LEARN_BYTES_MIN {
-            return false;
+    ) -> Option<bool> {
+        if self.list.len() >= TEMPLATES_MAX {
+            return Some(false);
+        }
+        if learn.left < LEARN_BYTES_MIN {
+            return None;
         }
         let Some(Some((_, place))) = self.places.get_mut(at) else {
-            return false;
+            return Some(false);
         };
         let Some((mut template, bytes)) = Template::learn(span, keys) else {
             *place = NEVER;
-            return false;
+            return Some(false);
         };
         if !learn.take(bytes) {
             // No more of this in this request.
             learn.left = 0;
-            return false;
+            return None;
         }
         *place = self.list.len() as u16;
         out.clear();
@@ -216,7 +225,7 @@ impl Templates {
         let read = template.read(&mut Span::new(b"", [0; 16]), span, &mut (), learn, out);
         let done = number.is_some() && read.is_some();
         self.list.push(template);
-        done
+        Some(done)
     }
 
     /// Appends the span that [`Templates::encode`] wrote so.
@@ -314,6 +323,28 @@ mod tests {
             }
         }
         assert_eq!((templates.list.len(), hits), (4, 1000 - 4));
+    }
+
+    #[test]
+    fn many_shapes_are_learned_over_many_requests() {
+        let (mut templates, mut hits) = (Templates::default(), 0);
+        let mut learn = Allowance::default();
+        let names: Vec<_> = (0..60).map(|name| format!("GET /{name}")).collect();
+        for value in 0..20 * u64::from(TRIES) {
+            if value % 61 == 0 {
+                // A template or two a request: far from enough for the first thousand spans.
+                learn.left = 2 * LEARN_BYTES_MIN;
+            }
+            let span = span(&names[(value / 2 % 60) as usize], value);
+            let kept = encode(&mut templates, &span, &mut learn);
+            hits += u32::from(kept.is_some());
+        }
+        assert!(
+            !templates.worn && templates.list.len() == 120,
+            "{}",
+            templates.list.len()
+        );
+        assert!(hits > 15 * TRIES, "{hits}");
     }
 
     #[test]
