@@ -1,0 +1,342 @@
+//! Components and pipelines, put together from the exporters on.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tail::shard::Options;
+use tail::store::Budget;
+
+use super::{Host, SamplerView, Setup, Stage, StartError};
+use crate::config::service::storage::storage_of;
+use crate::config::{
+    Component, ComponentId, Config, Exporter, Pipeline, Processor, Receiver, Signal,
+};
+use crate::run::account::Account;
+use crate::run::auth::Authenticators;
+use crate::run::consume::{Consumer, fan_out};
+use crate::run::process::batch::{self, Batcher};
+use crate::run::process::tail::{self as tails, Rules, Tail};
+use crate::run::process::{
+    attributes, filter, memory_limiter, probabilistic_sampler, resource, resource_detection,
+    transform,
+};
+use crate::run::receive::Intake;
+use crate::run::send::{self, Balancer, Sender, SenderEnd};
+use crate::run::storage::{Kept, Storages, Stored};
+
+/// A receiver, and where its data go.
+type Fed<'a> = (&'a Component<Receiver>, Arc<Intake>);
+
+/// What is being put together.
+pub(super) struct Build<'a> {
+    config: &'a Config,
+    setup: &'a Setup,
+    host: &'a Host,
+    pub(super) accounts: [Arc<Account>; 3],
+    pub(super) budget: Arc<Budget>,
+    pub(super) senders: HashMap<(ComponentId, Signal), Arc<Sender>>,
+    pub(super) balancers: HashMap<ComponentId, Arc<Balancer>>,
+    batchers: HashMap<(ComponentId, Signal), Arc<Batcher>>,
+    files: send::Files,
+    pub(super) auth: Authenticators,
+    pub(super) ends: Vec<SenderEnd>,
+    heads: HashMap<usize, Arc<dyn Consumer>>,
+    /// The last first.
+    pub(super) stages: Vec<Stage>,
+    pub(super) tails: Vec<(String, String, Arc<Tail>)>,
+    pub(super) storages: Storages<'a>,
+    pub(super) filters: Vec<(String, String, Arc<filter::Filter>)>,
+    pub(super) samplers: Vec<SamplerView>,
+}
+
+impl<'a> Build<'a> {
+    /// Nothing yet.
+    pub fn new(
+        config: &'a Config,
+        setup: &'a Setup,
+        host: &'a Host,
+        budget: Arc<Budget>,
+    ) -> Result<Build<'a>, StartError> {
+        Ok(Build {
+            config,
+            setup,
+            host,
+            accounts: Default::default(),
+            budget,
+            senders: HashMap::new(),
+            balancers: HashMap::new(),
+            batchers: HashMap::new(),
+            files: send::Files::new(),
+            auth: Authenticators::start(config).map_err(StartError)?,
+            ends: Vec::new(),
+            heads: HashMap::new(),
+            stages: Vec::new(),
+            tails: Vec::new(),
+            storages: Storages::new(config, &setup.log),
+            filters: Vec::new(),
+            samplers: Vec::new(),
+        })
+    }
+
+    fn fault(&self, what: &str, id: &ComponentId, why: &str) -> StartError {
+        let places = [
+            place_of(&self.config.exporters, id),
+            place_of(&self.config.processors, id),
+            place_of(&self.config.receivers, id),
+        ];
+        let place = places.into_iter().flatten().next().unwrap_or_default();
+        StartError(format!("{place}: {what} '{id}': {why}"))
+    }
+
+    /// The first component of a pipeline.
+    pub fn head(&mut self, place: usize) -> Result<Arc<dyn Consumer>, StartError> {
+        if let Some(head) = self.heads.get(&place) {
+            return Ok(Arc::clone(head));
+        }
+        let config = self.config;
+        let pipeline = &config.pipelines[place];
+        let mut outs: Vec<Arc<dyn Consumer>> = Vec::new();
+        for id in &pipeline.exporters {
+            match config.connector(id) {
+                None => outs.push(self.exporter(id, pipeline.id.signal)?),
+                Some(_) => {
+                    for (next, fed) in config.pipelines.iter().enumerate() {
+                        // Circles were refused with the configuration.
+                        if fed.receivers.contains(id) && fed.id.signal == pipeline.id.signal {
+                            outs.push(self.head(next)?);
+                        }
+                    }
+                }
+            }
+        }
+        let mut next = fan_out(outs);
+        for id in pipeline.processors.iter().rev() {
+            next = self.processor(pipeline, id, next)?;
+        }
+        self.heads.insert(place, Arc::clone(&next));
+        Ok(next)
+    }
+
+    /// An exporter, behind what puts requests together for it.
+    fn exporter(
+        &mut self,
+        id: &ComponentId,
+        signal: Signal,
+    ) -> Result<Arc<dyn Consumer>, StartError> {
+        let Some(Exporter::LoadBalancing(settings)) = self.config.exporter(id) else {
+            return self.queued(id, signal);
+        };
+        if let Some(balancer) = self.balancers.get(id) {
+            return Ok(Arc::clone(balancer) as Arc<dyn Consumer>);
+        }
+        let started = {
+            let account = &self.accounts[signal as usize];
+            send::balance(
+                &id.to_string(),
+                settings,
+                (account, &self.auth),
+                &self.setup.log,
+            )
+        };
+        let balancer = started.map_err(|why| self.fault("exporter", id, &why))?;
+        self.balancers.insert(id.clone(), Arc::clone(&balancer));
+        Ok(balancer)
+    }
+
+    /// An exporter with a queue, and what puts requests together for it.
+    fn queued(
+        &mut self,
+        id: &ComponentId,
+        signal: Signal,
+    ) -> Result<Arc<dyn Consumer>, StartError> {
+        let key = (id.clone(), signal);
+        if let Some(batcher) = self.batchers.get(&key) {
+            return Ok(Arc::clone(batcher) as Arc<dyn Consumer>);
+        }
+        let sender = self.sender(id, signal)?;
+        let queue = self.config.exporter(id).and_then(Exporter::queue);
+        let Some(settings) = queue.and_then(|queue| queue.batch.as_ref()) else {
+            return Ok(sender);
+        };
+        let batcher = batch::start(&settings.as_processor(), sender);
+        // It ends when all is in that comes, and before the exporter.
+        self.stages.insert(0, Stage::Batch(Arc::clone(&batcher)));
+        self.batchers.insert(key, Arc::clone(&batcher));
+        Ok(batcher)
+    }
+
+    fn sender(&mut self, id: &ComponentId, signal: Signal) -> Result<Arc<Sender>, StartError> {
+        if let Some(sender) = self.senders.get(&(id.clone(), signal)) {
+            return Ok(Arc::clone(sender));
+        }
+        let missing = || self.fault("exporter", id, "is not defined");
+        let exporter = self.config.exporter(id).ok_or_else(missing)?;
+        let storage = exporter.queue().and_then(|queue| queue.storage.as_ref());
+        let stored = storage.map(|storage| {
+            let name = format!("exporter {id} {signal}");
+            let (journal, left) = self.storages.journal(storage, &name)?;
+            Ok((Stored::new(journal), left))
+        });
+        let stored = stored.transpose();
+        let stored = stored.map_err(|why: String| self.fault("exporter", id, &why))?;
+        let outside = send::Outside {
+            account: &self.accounts[signal as usize],
+            stored,
+            files: &mut self.files,
+            auth: &self.auth,
+            log: &self.setup.log,
+        };
+        let name = id.to_string();
+        let started = send::start(&name, exporter, signal, outside);
+        let (sender, end) = started.map_err(|why| self.fault("exporter", id, &why))?;
+        self.ends.push(end);
+        self.senders
+            .insert((id.clone(), signal), Arc::clone(&sender));
+        Ok(sender)
+    }
+
+    fn processor(
+        &mut self,
+        pipeline: &Pipeline,
+        id: &ComponentId,
+        next: Arc<dyn Consumer>,
+    ) -> Result<Arc<dyn Consumer>, StartError> {
+        let missing = || self.fault("processor", id, "is not defined");
+        let processor = self.config.processor(id).ok_or_else(missing)?;
+        let rules = match processor {
+            Processor::Batch(settings) => {
+                let batcher = batch::start(settings, next);
+                self.stages.push(Stage::Batch(Arc::clone(&batcher)));
+                return Ok(batcher);
+            }
+            Processor::MemoryLimiter(settings) => {
+                let used_bytes = self.setup.memory_used_bytes;
+                let limiter = memory_limiter::start(settings, used_bytes, next, &self.setup.log);
+                return Ok(limiter);
+            }
+            Processor::TailSampling(settings) => Rules::Sample(settings),
+            Processor::GroupByTrace(settings) => Rules::Group(settings),
+            Processor::ProbabilisticSampler(settings) => {
+                let sampler = probabilistic_sampler::start(settings, next);
+                self.samplers.push(SamplerView {
+                    pipeline: pipeline.id.to_string(),
+                    id: id.to_string(),
+                    signal: pipeline.id.signal,
+                    sampler: Arc::clone(&sampler),
+                });
+                return Ok(sampler);
+            }
+            Processor::Resource(settings) => {
+                let started = resource::start(settings, next);
+                return Ok(started.map_err(|why| self.fault("processor", id, &why))?);
+            }
+            Processor::Attributes(settings) => {
+                let started = attributes::start(settings, next);
+                return Ok(started.map_err(|why| self.fault("processor", id, &why))?);
+            }
+            Processor::Filter(settings) => {
+                let started = filter::start(&id.to_string(), settings, next, &self.setup.log);
+                let filter = started.map_err(|why| self.fault("processor", id, &why))?;
+                let names = (pipeline.id.to_string(), id.to_string());
+                self.filters.push((names.0, names.1, Arc::clone(&filter)));
+                return Ok(filter);
+            }
+            Processor::Transform(settings) => {
+                let started = transform::start(&id.to_string(), settings, next, &self.setup.log);
+                return Ok(started.map_err(|why| self.fault("processor", id, &why))?);
+            }
+            Processor::ResourceDetection(settings) => {
+                let (id, log) = (id.to_string(), &self.setup.log);
+                return Ok(resource_detection::start(&id, settings, next, log));
+            }
+        };
+        self.tail(pipeline, id, (processor, &rules), next)
+    }
+
+    /// A `tail_sampling` or `groupbytrace`.
+    fn tail(
+        &mut self,
+        pipeline: &Pipeline,
+        id: &ComponentId,
+        (processor, rules): (&Processor, &Rules<'_>),
+        next: Arc<dyn Consumer>,
+    ) -> Result<Arc<dyn Consumer>, StartError> {
+        let options = Options {
+            seed: self.setup.seed,
+            record_policy: self.setup.record_policy,
+            export_bytes_max: self.budget.bytes_max() / 2,
+            end_wait_ns: u64::try_from(self.host.root_wait.as_nanos()).unwrap_or(u64::MAX),
+            ..Options::default()
+        };
+        let outset = storage_of(processor).map(|storage| self.storages.kept(&storage));
+        let outset = outset.transpose();
+        let outset = outset.map_err(|why| self.fault("processor", id, &why))?;
+        let component = format!("{} {id}", pipeline.id);
+        let keeping = outset.as_ref().map(|outset| {
+            let keeping = outset.keeping(&component);
+            (keeping, outset.take_decided(&component))
+        });
+        let account = &self.accounts[Signal::Traces as usize];
+        let started = tails::start(
+            rules,
+            &options,
+            &self.budget,
+            (account, next),
+            keeping,
+            &self.setup.log,
+        );
+        let tail = started.map_err(|why| self.fault("processor", id, &why))?;
+        self.stages.push(Stage::Tail(Arc::clone(&tail)));
+        let names = (pipeline.id.to_string(), id.to_string());
+        self.tails.push((names.0, names.1, Arc::clone(&tail)));
+        Ok(tail)
+    }
+
+    /// What the proxy feeds that runs the collector.
+    pub fn intake_of_proxy(&self) -> Arc<Intake> {
+        let outlet = |signal: Signal| self.outlet(self.config.pipelines_of_proxy(signal));
+        let outlets = Signal::ALL.map(outlet);
+        Arc::new(Intake::of_proxy(outlets, self.accounts.clone()))
+    }
+
+    /// The way into some pipelines; none where there are none.
+    fn outlet(&self, places: Vec<usize>) -> Option<Arc<dyn Consumer>> {
+        let heads = places.iter().filter_map(|place| self.heads.get(place));
+        let heads: Vec<_> = heads.map(Arc::clone).collect();
+        (!heads.is_empty()).then(|| fan_out(heads))
+    }
+
+    /// What each receiver feeds.
+    pub fn intakes(&mut self) -> Result<Vec<Fed<'a>>, StartError> {
+        let config = self.config;
+        let waits = config.exporters.iter().any(|exporter| {
+            let queue = exporter.settings.queue();
+            queue.is_some_and(|queue| queue.storage.is_some())
+        });
+        let mut intakes = Vec::new();
+        for component in &config.receivers {
+            let outlet = |signal: Signal| {
+                let pipelines = config.pipelines.iter().enumerate();
+                let fed = pipelines.filter(|(_, pipeline)| {
+                    pipeline.id.signal == signal && pipeline.receivers.contains(&component.id)
+                });
+                self.outlet(fed.map(|(place, _)| place).collect())
+            };
+            let outlets = Signal::ALL.map(outlet);
+            // There is one at most: more were refused with the configuration.
+            let storage = config.storages(&component.id).into_iter().next();
+            let outset = storage.map(|storage| self.storages.kept(&storage));
+            let outset = outset.transpose();
+            let outset = outset.map_err(|why| self.fault("receiver", &component.id, &why))?;
+            let kept = outset.map(|outset| Kept::new(&outset, &component.id.to_string()));
+            let intake = Intake::new(outlets, self.accounts.clone()).keeping(kept, waits);
+            intakes.push((component, Arc::new(intake)));
+        }
+        Ok(intakes)
+    }
+}
+
+fn place_of<T>(components: &[Component<T>], id: &ComponentId) -> Option<String> {
+    let found = components.iter().find(|component| component.id == *id);
+    found.map(|component| component.place.clone())
+}

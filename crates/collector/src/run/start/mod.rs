@@ -1,0 +1,304 @@
+//! Putting a configuration together, and taking it down again.
+
+mod build;
+mod pages;
+mod sockets;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use export::clock::now_unix_ns;
+use journal::Space;
+use tail::store::Budget;
+use tokio::time::Instant;
+
+use super::Log;
+use super::account::{Account, Balance};
+use super::own::Own;
+use super::page::Health;
+use super::process::batch::Batcher;
+use super::process::probabilistic_sampler::ProbabilisticSampler;
+use super::process::tail::Tail;
+use super::process::{filter, memory_bytes, memory_limiter};
+use super::receive::{Intake, Listening, Opening, Sharing};
+use super::send::{Balancer, Sender, SenderEnd};
+use super::storage::{self, Opened, Recovery};
+use crate::config::{Config, Processor, Signal};
+use build::Build;
+
+/// Per cent of the memory that waiting traces may take where no `memory_limiter` says less.
+const BUDGET_PERCENT: u64 = 75;
+/// Time to decide on what waits and to send it, at the end.
+pub const END_MAX: Duration = Duration::from_secs(25);
+
+/// What is not in the configuration.
+pub struct Setup {
+    /// Where lines go.
+    pub log: Log,
+    /// Secret of hashes.
+    pub seed: u64,
+    /// `processor.tailsamplingprocessor.recordpolicy`
+    pub record_policy: bool,
+    /// Bytes of memory in use, for `memory_limiter`: what the allocator gave out, where it tells, for what is resident
+    /// does not fall when memory is freed; [`resident_bytes`] where it does not.
+    ///
+    /// [`resident_bytes`]: super::process::memory::resident_bytes
+    pub memory_used_bytes: fn() -> u64,
+}
+
+/// Where a collector runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Host {
+    /// Per cent of the memory that waiting traces may take where no `memory_limiter` says less.
+    pub memory_percent: u64,
+    /// Whether its ports may be those of a process that ends soon.
+    pub sharing: Sharing,
+    /// A trace whose root the proxy around it records is decided as long after that has come, where the settings have no
+    /// `decision_wait_after_root_received`; zero: that shortens nothing.
+    pub root_wait: Duration,
+}
+
+impl Default for Host {
+    /// A process of its own.
+    fn default() -> Host {
+        Host {
+            memory_percent: BUDGET_PERCENT,
+            sharing: Sharing::Alone,
+            root_wait: Duration::ZERO,
+        }
+    }
+}
+
+/// Why a configuration cannot run: the component's place and id, and the reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartError(pub String);
+
+/// A running configuration.
+pub struct Collector {
+    intakes: Vec<Arc<Intake>>,
+    of_proxy: Arc<Intake>,
+    listening: Vec<(String, Listening)>,
+    /// Of each pipeline in the order in which data pass, pipelines before those that they feed.
+    stages: Vec<Stage>,
+    senders: Vec<SenderEnd>,
+    balancers: Vec<Arc<Balancer>>,
+    /// Of ourselves, served to the end.
+    pages: Vec<(String, Listening)>,
+    /// Who are sent the own metrics.
+    owns: Vec<Own>,
+    /// What it knows of itself.
+    pub view: Arc<View>,
+    health: Arc<Health>,
+    /// What an earlier process left, on its way.
+    recovery: Recovery,
+    storages: Vec<(String, Opened)>,
+    log: Log,
+}
+
+/// A running collector as its metrics tell of it.
+pub struct View {
+    /// By signal.
+    pub accounts: [Arc<Account>; 3],
+    /// Each `tail_sampling` and `groupbytrace` by its pipeline and id.
+    pub tails: Vec<(String, String, Arc<Tail>)>,
+    /// Each `filter` likewise.
+    pub filters: Vec<(String, String, Arc<filter::Filter>)>,
+    /// Queues of exporters, by id and signal.
+    pub senders: Vec<(String, Signal, Arc<Sender>)>,
+    /// Load balancers, by id.
+    pub balancers: Vec<(String, Arc<Balancer>)>,
+    /// Each `probabilistic_sampler`.
+    pub samplers: Vec<SamplerView>,
+    /// What waiting traces may take.
+    pub budget: Arc<Budget>,
+    /// Room of each storage, by its id.
+    pub storages: Vec<(String, Arc<Space>)>,
+    /// Attributes of the own resource.
+    pub resource: Vec<(String, String)>,
+    /// When it began, in nanoseconds of the UNIX epoch.
+    pub begun_ns: u64,
+}
+
+/// A `probabilistic_sampler` of a pipeline.
+pub struct SamplerView {
+    /// The pipeline.
+    pub pipeline: String,
+    /// Its id.
+    pub id: String,
+    /// What it samples.
+    pub signal: Signal,
+    /// It.
+    pub sampler: Arc<ProbabilisticSampler>,
+}
+
+enum Stage {
+    Batch(Arc<Batcher>),
+    Tail(Arc<Tail>),
+}
+
+impl Collector {
+    /// Starts everything, in a process of its own. To be called within the runtime.
+    ///
+    /// # Errors
+    /// What cannot be started, and why; nothing is left running.
+    pub fn start(config: &Config, setup: Setup) -> Result<Collector, StartError> {
+        Collector::start_in(config, setup, &Host::default())
+    }
+
+    /// Starts everything. To be called within the runtime.
+    ///
+    /// # Errors
+    /// What cannot be started, and why; nothing is left running.
+    pub fn start_in(config: &Config, setup: Setup, host: &Host) -> Result<Collector, StartError> {
+        let budget = Arc::new(Budget::new(budget_bytes(config, host.memory_percent)));
+        let mut build = Build::new(config, &setup, host, budget)?;
+        for place in 0..config.pipelines.len() {
+            build.head(place)?;
+        }
+        let auth = std::mem::take(&mut build.auth);
+        let opening = Opening {
+            auth: &auth,
+            sharing: host.sharing,
+        };
+        let of_proxy = build.intake_of_proxy();
+        let intakes = build.intakes()?;
+        let mut listening = Vec::new();
+        for (component, intake) in &intakes {
+            listening.extend(sockets::open(component, intake, opening)?);
+        }
+        let outsets = build.storages.outsets();
+        let storages = build.storages.into_opened();
+        let spaces = storages.iter();
+        let spaces = spaces.map(|(id, opened)| (id.clone(), Arc::clone(&opened.space)));
+        let senders = build.senders.into_iter();
+        let balancers = build.balancers.into_iter();
+        let balancers: Vec<_> = balancers.map(|(id, one)| (id.to_string(), one)).collect();
+        let ends = balancers.iter().map(|(_, one)| Arc::clone(one)).collect();
+        let view = Arc::new(View {
+            accounts: build.accounts,
+            tails: build.tails,
+            filters: build.filters,
+            senders: senders
+                .map(|((id, signal), sender)| (id.to_string(), signal, sender))
+                .collect(),
+            balancers,
+            samplers: build.samplers,
+            budget: build.budget,
+            storages: spaces.collect(),
+            resource: pages::resource(config),
+            begun_ns: now_unix_ns(),
+        });
+        let health = Arc::new(Health::default());
+        let pages = pages::serve(config, &view, &health, opening)?;
+        let owns = pages::send(config, &view, &setup.log)?;
+        build.stages.reverse();
+        let intakes: Vec<_> = intakes.into_iter().map(|(_, intake)| intake).collect();
+        let tails: Vec<_> = view
+            .tails
+            .iter()
+            .map(|(.., tail)| Arc::clone(tail))
+            .collect();
+        let ready = Arc::clone(&health);
+        let recovery = storage::start(&outsets, &intakes, &tails, &setup.log, move || {
+            ready.ready(true);
+        });
+        Ok(Collector {
+            intakes,
+            of_proxy,
+            listening,
+            stages: build.stages,
+            senders: build.ends,
+            balancers: ends,
+            pages,
+            owns,
+            view,
+            health,
+            recovery,
+            storages,
+            log: setup.log,
+        })
+    }
+
+    /// Where each receiver listens: its id and protocol, and the address where it has one.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<(String, Option<SocketAddr>)> {
+        let all = self.listening.iter().chain(&self.pages);
+        all.map(|(name, listening)| (name.clone(), listening.address))
+            .collect()
+    }
+
+    /// Where the records of the proxy go that runs it ([`Config::pipelines_of_proxy`]).
+    #[must_use]
+    pub fn of_proxy(&self) -> Arc<Intake> {
+        Arc::clone(&self.of_proxy)
+    }
+
+    /// Listens no more, for another process does: connections end once their requests are answered. What the proxy
+    /// records is still taken.
+    pub fn stop_listening(&self) {
+        for (_, listening) in &self.listening {
+            listening.close();
+        }
+        for (_, page) in &self.pages {
+            page.close();
+        }
+    }
+
+    /// Takes nothing more, decides on what waits, sends what is kept, and ends; what is not sent by then is lost, and
+    /// counted. The account at the end, by signal.
+    pub async fn end(self) -> [Balance; 3] {
+        let until = Instant::now() + END_MAX;
+        self.health.ready(false);
+        for intake in self.intakes.iter().chain([&self.of_proxy]) {
+            intake.close();
+        }
+        self.recovery.end().await;
+        let mut ends = tokio::task::JoinSet::new();
+        for (_, listening) in self.listening {
+            ends.spawn(listening.end());
+        }
+        while ends.join_next().await.is_some() {}
+        for stage in &self.stages {
+            match stage {
+                Stage::Batch(batcher) => batcher.end(until).await,
+                Stage::Tail(tail) => tail.end(until, &self.log).await,
+            }
+        }
+        let mut ends = tokio::task::JoinSet::new();
+        for sender in self.senders {
+            ends.spawn(sender.end(until));
+        }
+        for balancer in self.balancers {
+            ends.spawn(async move { balancer.end(until).await });
+        }
+        while ends.join_next().await.is_some() {}
+        for (_, storage) in self.storages {
+            storage.end(&self.log).await;
+        }
+        for own in self.owns {
+            own.end(until).await;
+        }
+        let mut ends = tokio::task::JoinSet::new();
+        for (_, page) in self.pages {
+            ends.spawn(page.end());
+        }
+        while ends.join_next().await.is_some() {}
+        self.view
+            .accounts
+            .each_ref()
+            .map(|account| account.balance())
+    }
+}
+
+fn budget_bytes(config: &Config, memory_percent: u64) -> u64 {
+    let limits = config.processors.iter().filter_map(|component| {
+        let Processor::MemoryLimiter(settings) = &component.settings else {
+            return None;
+        };
+        Some(memory_limiter::soft_limit_bytes(settings))
+    });
+    limits
+        .min()
+        .unwrap_or(memory_bytes() / 100 * memory_percent)
+}
