@@ -65,15 +65,28 @@ pub struct Memory {
     queued_ns: u64,
 }
 
+/// Of all generations but the newest, what is not being forgotten: these have the last decisions.
+const PARTS: u64 = (GENERATIONS as u64 - 1) * FORGET_PART - 1;
+
+/// Bytes of a decision in a generation, which is half full at most, so that there is nearly always a place.
+const DECISION_BYTES: u64 = 2 * size_of::<u64>() as u64;
+
 impl Memory {
+    /// One that remembers at least the last `decisions`, or as many as are sure to have room in `bytes_max`.
+    #[must_use]
+    pub fn within(decisions: u64, bytes_max: u64) -> Memory {
+        let each = bytes_max / (DECISION_BYTES * GENERATIONS as u64);
+        Memory::new(decisions.min(each * PARTS / FORGET_PART))
+    }
+
     /// One that remembers at least the last `decisions`; 0 is none at all.
     #[must_use]
     pub fn new(decisions: u64) -> Memory {
-        // All generations but the newest and what is being forgotten have the last `decisions`.
-        let parts = (GENERATIONS as u64 - 1) * FORGET_PART - 1;
-        let each = (decisions.min(1 << 32) * FORGET_PART).div_ceil(parts);
-        // Half full at most, so that there is nearly always a place.
-        let buckets = (each * 2).div_ceil(WAYS as u64).max(PROBES as u64);
+        let each = (decisions.min(1 << 32) * FORGET_PART).div_ceil(PARTS);
+        let bytes = each * DECISION_BYTES;
+        let buckets = bytes
+            .div_ceil(size_of::<Bucket>() as u64)
+            .max(PROBES as u64);
         Memory {
             generations: Default::default(),
             newest: 0,
@@ -285,6 +298,12 @@ mod tests {
 
     #[test]
     fn one_without_room_knows_nothing() {
+        let bounded = Memory::within(1 << 40, 64 << 20);
+        assert_eq!(bounded.decisions(), 3 << 20);
+        assert_eq!(
+            bounded.buckets * size_of::<Bucket>() * GENERATIONS,
+            64 << 20
+        );
         let mut memory = Memory::new(0);
         memory.remember(1, true, None, 0);
         assert_eq!((memory.recall(1), memory.held_bytes()), (None, 0));

@@ -163,6 +163,8 @@ pub struct Shard {
     decided: Option<Vec<Decided>>,
 }
 
+/// The part of the budget that remembered decisions may take.
+const MEMORY_PART: u64 = 8;
 /// Bytes that templates may learn from one request, at most, and the part of the budget that they are.
 const LEARN_BYTES_MAX: u64 = 64 << 10;
 const LEARN_PART: u64 = 16;
@@ -217,7 +219,8 @@ impl Shard {
         // Without caches the Collector remembers the last `num_traces` traces.
         let cached =
             divided(settings.sampled_cache_size) + divided(settings.non_sampled_cache_size);
-        shard.memory = Memory::new(cached.max(traces_max));
+        let bytes_max = shard.budget.bytes_max() / MEMORY_PART / u64::from(settings.shards.max(1));
+        shard.memory = Memory::within(cached.max(traces_max), bytes_max);
         Ok(shard)
     }
 
