@@ -453,11 +453,6 @@ const OPTIONS: &[(&str, &str, &str)] = &[
     ),
     (
         "groupbytrace",
-        "discard_orphans: true",
-        "discard_orphans: not supported: the Collector has not built it either",
-    ),
-    (
-        "groupbytrace",
         "store_on_disk: true",
         "store_on_disk: there is no 'file_storage' in service::extensions",
     ),

@@ -249,7 +249,9 @@ impl Shard {
         entry.mark = arrival.number | entry.mark & 1;
         entry.head = self.log.append(entry.head, arrival.header, form, stored);
         entry.spans += 1;
-        matcher.arrive(entry, note.bits | arrival.bits, note.start_ns, note.end_ns);
+        let root = self.root_bit * u64::from(note.is_root);
+        let bits = note.bits | arrival.bits | root;
+        matcher.arrive(entry, bits, note.start_ns, note.end_ns);
         self.account.arrive(1);
     }
 

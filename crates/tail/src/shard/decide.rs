@@ -181,7 +181,10 @@ impl Shard {
             },
             Decider::Policies(program) => program.decide(&trace(entry), self.now_ns),
             Decider::Group(..) => Decision {
-                fate: Fate::Sampled,
+                fate: match entry.bits & self.root_bit == self.root_bit {
+                    true => Fate::Sampled,
+                    false => Fate::NotSampled,
+                },
                 policy: None,
             },
         }

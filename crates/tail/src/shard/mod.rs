@@ -121,6 +121,8 @@ impl Decider {
 #[derive(Debug)]
 pub struct Shard {
     decider: Decider,
+    /// Set in traces whose root came, where those without one are dropped (`discard_orphans`, which has no policies beside it).
+    root_bit: u64,
     options: Options,
     wait_ms: u32,
     /// After a root: that of the settings, else that of the options, which counts for some roots only.
@@ -231,12 +233,14 @@ impl Shard {
         let mut shard = Shard::new(decider, options, budget);
         shard.wait(settings.wait_ns);
         shard.traces_max = (settings.traces_max / u64::from(settings.workers.max(1))).max(1);
+        shard.root_bit = u64::from(settings.discard_orphans);
         shard
     }
 
     fn new(decider: Decider, options: Options, budget: Arc<Budget>) -> Shard {
         Shard {
             decider,
+            root_bit: 0,
             wait_ms: 0,
             wait_after_root_ns: 0,
             every_root: false,

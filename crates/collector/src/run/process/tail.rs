@@ -90,11 +90,6 @@ pub fn start(
             (rules.shards(), Box::new(make))
         }
     };
-    if let Rules::Group(settings) = rules
-        && settings.discard_orphans
-    {
-        return Err("'discard_orphans' does not work yet".into());
-    }
     let mut decided = vec![Vec::new(); count.max(1) as usize];
     for one in keeping.iter().flat_map(|(_, decided)| decided.iter()) {
         let place = shard_of(&one.id, options.seed, count.max(1));

@@ -492,3 +492,36 @@ fn roots_that_end_their_traces_shorten_the_wait() {
     assert_eq!(tick(&mut told, SECOND_NS / 5).len(), 0);
     assert_eq!(tick(&mut told, SECOND_NS / 4).len(), 2);
 }
+
+#[test]
+fn groups_without_a_root_are_dropped_where_that_is_asked_for() {
+    for discard_orphans in [false, true] {
+        let settings = GroupByTrace {
+            wait_ns: SECOND_NS,
+            discard_orphans,
+            ..GroupByTrace::default()
+        };
+        let mut shard = Shard::group_by_trace(&settings, options(), Arc::new(Budget::new(1 << 30)));
+        // Of three traces the second has no root, and the third one that comes last.
+        let mut request = Vec::new();
+        proto::message(&mut request, 1, |out| {
+            proto::message(out, 2, |out| {
+                for (trace, has_parent) in [(1, false), (1, true), (2, true), (3, true), (3, false)]
+                {
+                    proto::message(out, 2, |out| {
+                        proto::bytes(out, 1, &trace_id(trace));
+                        if has_parent {
+                            proto::bytes(out, 4, b"12345678");
+                        }
+                    });
+                }
+            });
+        });
+        shard.accept(&request, 0).unwrap();
+        check(&shard);
+        let kept = tick(&mut shard, SECOND_NS).len();
+        check(&shard);
+        assert_eq!(kept, if discard_orphans { 4 } else { 5 });
+        assert_eq!(shard.account.difference(), 0);
+    }
+}

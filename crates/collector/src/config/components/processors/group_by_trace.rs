@@ -12,7 +12,7 @@ const OPTIONS: &[Opt] = &[
     opt("wait_duration", Kind::Duration, "1s", "a trace goes on after this time"),
     opt("num_traces", Kind::Int(1, i64::MAX), "1000000", "traces that wait; the oldest leaves for one more"),
     opt("num_workers", Kind::Int(1, u32::MAX as i64), "1", "parts that the traces are spread over"),
-    opt("discard_orphans", Kind::Flag, "false", "traces without a root are dropped").refused("the Collector has not built it either"),
+    opt("discard_orphans", Kind::Flag, "false", "traces whose root has not come by then are dropped (the Collector refuses it)"),
     opt("store_on_disk", Kind::Flag, "false", "what waits is kept on the disk too, in the only `file_storage` that there is"),
     opt("storage", Kind::Text, "", "id of the extension that keeps what waits over the end of the process (not in the Collector)"),
     opt("emit_strategy", Kind::Word(&["trace", "service"]), "trace", "what goes on together: a trace, or a service's part of it"),
