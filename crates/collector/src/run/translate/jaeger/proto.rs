@@ -1,11 +1,11 @@
 //! Jaeger's protobuf: `PostSpansRequest` (`api_v2/collector.proto`, `api_v2/model.proto`).
 
-use tail::wire::{Reader, Value};
+use tail::wire::Value;
 
 use super::model::{Log, Process, Reference, Span, unknown_tag};
-use crate::run::translate::SPAN_PARTS_MAX;
 use crate::run::translate::request::Request;
 use crate::run::translate::span::{Any, Attributes};
+use crate::run::translate::{SPAN_PARTS_MAX, fields};
 
 /// Makes OTLP of a `PostSpansRequest`.
 ///
@@ -22,18 +22,6 @@ pub fn read(message: &[u8]) -> Result<Vec<u8>, String> {
 }
 
 const WRONG_TYPE: &str = "a field has the wrong type";
-
-/// Calls `work` with the number and value of each field.
-fn fields<'a>(
-    message: &'a [u8],
-    mut work: impl FnMut(u32, Value<'a>) -> Result<(), String>,
-) -> Result<(), String> {
-    let mut reader = Reader::new(message);
-    while let Some(field) = reader.field().map_err(|fault| fault.to_string())? {
-        work(field.key >> 3, field.value)?;
-    }
-    Ok(())
-}
 
 /// A `Batch`: its process counts for spans that have none.
 fn batch(message: &[u8], request: &mut Request) -> Result<(), String> {

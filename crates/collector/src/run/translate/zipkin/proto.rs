@@ -2,11 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use tail::wire::{Reader, Value};
+use tail::wire::Value;
 
 use super::model::{Endpoint, Span};
-use crate::run::translate::SPAN_PARTS_MAX;
 use crate::run::translate::span::{Any, Kind};
+use crate::run::translate::{SPAN_PARTS_MAX, fields};
 
 /// Reads a list and hands on each span.
 ///
@@ -19,18 +19,6 @@ pub fn read<'a>(body: &'a [u8], mut each: impl FnMut(Span<'a>)) -> Result<(), St
         }
         Ok(())
     })
-}
-
-/// Calls `work` with the number and value of each field.
-fn fields<'a>(
-    message: &'a [u8],
-    mut work: impl FnMut(u32, Value<'a>) -> Result<(), String>,
-) -> Result<(), String> {
-    let mut reader = Reader::new(message);
-    while let Some(field) = reader.field().map_err(|fault| fault.to_string())? {
-        work(field.key >> 3, field.value)?;
-    }
-    Ok(())
 }
 
 fn span(message: &[u8]) -> Result<Span<'_>, String> {
