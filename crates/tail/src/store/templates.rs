@@ -12,7 +12,7 @@ pub const TEMPLATES_MAX: usize = 256;
 /// Names that are remembered, templates or not.
 const PLACES_MAX: usize = 1024;
 const PLACES_MIN: usize = 16;
-/// Shapes of one name that are tried.
+/// Shapes of one tag that are tried.
 const SHAPES_MAX: usize = 8;
 /// Spans after which the share of those that found a template is looked at.
 const TRIES: u32 = 1024;
@@ -244,11 +244,11 @@ struct Unknown {
     shapes: usize,
 }
 
-/// A hash of the name of a span, as encoders write it; others have one too. It need not be secret: whoever makes names
-/// collide makes his own spans be kept as they came.
+/// A hash of the name of a span and of what of its shape is seen at once, as encoders write it; others have one too. It need
+/// not be secret: whoever makes names collide makes his own spans be kept as they came.
 #[inline]
 fn tag(span: &[u8]) -> u16 {
-    let name = name(span);
+    let (name, shape) = name(span);
     let eight = |chunk: Option<&[u8; 8]>| chunk.map_or(0, |eight| u64::from_le_bytes(*eight));
     let first = match name.first_chunk() {
         Some(eight) => u64::from_le_bytes(*eight),
@@ -256,25 +256,36 @@ fn tag(span: &[u8]) -> u16 {
     };
     let mixed = first.wrapping_mul(0x9e37_79b9_7f4a_7c15)
         ^ eight(name.last_chunk()).wrapping_mul(0xc2b2_ae3d_27d4_eb4f)
-        ^ (name.len() as u64).wrapping_mul(0x1656_67b1_9e37_79f9);
+        ^ (name.len() as u64 | u64::from(shape) << 32).wrapping_mul(0x1656_67b1_9e37_79f9);
     (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as u16
 }
 
-fn name(span: &[u8]) -> &[u8] {
+/// The name, and how spans of one name differ most often: the fields before it, and the kind.
+#[inline]
+fn name(span: &[u8]) -> (&[u8], u32) {
     let Some([0x12, 8, rest @ ..]) = span.get(..2).map(|_| span) else {
-        return b"";
+        return (b"", 0);
     };
-    let mut rest = rest.get(8..).unwrap_or_default();
+    let (mut rest, mut before) = (rest.get(8..).unwrap_or_default(), 0);
     if let [0x1a, len @ 0..0x80, after @ ..] = rest {
         rest = after.get(usize::from(*len)..).unwrap_or_default();
+        before |= 1;
     }
     if let [0x22, 8, after @ ..] = rest {
         rest = after.get(8..).unwrap_or_default();
+        before |= 2;
     }
-    match rest {
-        [0x2a, len @ 0..0x80, name @ ..] => name.get(..usize::from(*len)).unwrap_or_default(),
-        _ => b"",
-    }
+    let [0x2a, len @ 0..0x80, rest @ ..] = rest else {
+        return (b"", before);
+    };
+    let Some((name, after)) = rest.split_at_checked(usize::from(*len)) else {
+        return (b"", before);
+    };
+    let kind = match after {
+        [0x30, kind, ..] => u32::from(*kind) + 1,
+        _ => 0,
+    };
+    (name, before << 16 | kind)
 }
 
 #[cfg(test)]

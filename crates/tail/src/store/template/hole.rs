@@ -37,6 +37,8 @@ pub struct Hole {
     /// Spans of the window in which the value was not the first one, and whether they were many in one.
     others: u8,
     varies: bool,
+    /// It was worn when a window ended.
+    was_worn: bool,
 }
 
 /// Something to find a known attribute by: its last eight bytes and its length.
@@ -46,6 +48,27 @@ fn mark(attribute: &[u8]) -> u64 {
         .last_chunk()
         .map_or(0, |last| u64::from_le_bytes(*last));
     last ^ (attribute.len() as u64) << 32
+}
+
+/// A field `value` that is a text whose length can be told.
+#[inline]
+fn is_plain_text(value: &[u8]) -> bool {
+    matches!(value, [0x12, value_len, 0x0a, len, text @ ..]
+        if usize::from(*len) == text.len()
+            && usize::from(*value_len) == text.len() + 2
+            && text.len() <= usize::from(u8::MAX - TEXT))
+}
+
+/// Writes the field `value` of an attribute, which is well formed.
+#[inline]
+pub fn keep(value: &[u8], out: &mut Buffer<'_>) -> Option<()> {
+    let (code, kept) = match value {
+        [_, _, _, len, text @ ..] if is_plain_text(value) => (TEXT + len, text),
+        // Less than 126 bytes: the key takes two at least, and all of it less than 128.
+        _ => (OPAQUE + value.len() as u8, value),
+    };
+    out.byte(code)?;
+    out.bytes(kept)
 }
 
 impl Hole {
@@ -73,6 +96,7 @@ impl Hole {
             misses: 0,
             others: 0,
             varies: false,
+            was_worn: false,
         })
     }
 
@@ -81,12 +105,28 @@ impl Hole {
         self.varies || self.place.is_some()
     }
 
-    /// A window of spans ends; true if it is from now on one that varies.
+    /// Bytes of the attribute before the field `value`.
+    pub fn key_end(&self) -> u8 {
+        self.key_end
+    }
+
+    /// Its place, if a policy names it.
+    pub fn place(&self) -> Option<u8> {
+        self.place
+    }
+
+    /// Too many of its values were not known: they are not looked up any more.
+    pub fn is_worn(&self) -> bool {
+        self.misses >= MISSES_MAX
+    }
+
+    /// A window of spans ends; true if it is from now on one that varies, or that is worn.
     pub fn end_window(&mut self) -> bool {
         let many = self.others > OTHERS_MAX && !self.varies;
         self.varies |= many;
         self.others = 0;
-        many
+        let wore = self.is_worn() && !std::mem::replace(&mut self.was_worn, true);
+        many || wore
     }
 
     /// Reads the attribute at the beginning of these bytes, and writes its value; gives the bytes after it. None if it is not
@@ -103,38 +143,34 @@ impl Hole {
             return None;
         };
         let (attribute, after) = rest.split_at_checked(usize::from(*len) + 2)?;
-        self.write(attribute, false, learn, out)?;
-        self.tell(attribute, spot)?;
-        Some(after)
-    }
-
-    /// Writes an attribute; `is_checked` if it is known to be of this key and well formed, none if it is not.
-    #[inline(always)]
-    pub fn write(
-        &mut self,
-        attribute: &[u8],
-        is_checked: bool,
-        learn: &mut Allowance,
-        out: &mut Buffer<'_>,
-    ) -> Option<()> {
         let mark = mark(attribute);
         if mark == self.first_mark && *attribute == *self.first {
-            return out.byte(0);
+            out.byte(0)?;
+        } else {
+            self.others = self.others.saturating_add(1);
+            match self.is_worn() {
+                false => self.look_up(attribute, mark, learn, out)?,
+                true => self.keep_checked(attribute, out)?,
+            }
         }
-        self.others = self.others.saturating_add(1);
-        if self.misses < MISSES_MAX {
-            return self.look_up(attribute, mark, learn, out);
-        }
-        self.keep(attribute, is_checked, out)
-    }
-
-    /// Tells the policies of an attribute that they name.
-    #[inline(always)]
-    pub fn tell<'a>(&self, attribute: &'a [u8], spot: &mut impl Spot<'a>) -> Option<()> {
         if let Some(place) = self.place {
             spot.put(place, self.value(attribute)?);
         }
-        Some(())
+        Some(after)
+    }
+
+    /// Writes an attribute of this key that is well formed and not the first one.
+    pub fn write_other(
+        &mut self,
+        attribute: &[u8],
+        learn: &mut Allowance,
+        out: &mut Buffer<'_>,
+    ) -> Option<()> {
+        self.others = self.others.saturating_add(1);
+        match self.is_worn() {
+            false => self.look_up(attribute, mark(attribute), learn, out),
+            true => keep(attribute.get(usize::from(self.key_end)..)?, out),
+        }
     }
 
     /// Clears the bits of a mask that may differ in an attribute of the same length that is well formed; none if that cannot
@@ -185,7 +221,7 @@ impl Hole {
                 return out.byte(at as u8 + 1);
             }
         }
-        self.keep(attribute, false, out)?;
+        self.keep_checked(attribute, out)?;
         self.miss(attribute, mark, learn);
         Some(())
     }
@@ -207,30 +243,12 @@ impl Hole {
     }
 
     /// Writes the value of an attribute; none if it is not of this key or not well formed.
-    #[inline]
-    fn keep(&self, attribute: &[u8], is_checked: bool, out: &mut Buffer<'_>) -> Option<()> {
-        let value = match is_checked {
-            true => attribute.get(usize::from(self.key_end)..)?,
-            false => attribute.get(2..)?.strip_prefix(self.key()?)?,
-        };
-        match value {
-            [0x12, value_len, 0x0a, len, text @ ..]
-                if usize::from(*len) == text.len()
-                    && usize::from(*value_len) == text.len() + 2
-                    && text.len() <= usize::from(u8::MAX - TEXT) =>
-            {
-                out.byte(TEXT + len)?;
-                out.bytes(text)
-            }
-            // Less than 126 bytes: the key takes two at least, and all of it less than 128.
-            _ => {
-                if !is_checked && !is_short_value(value) {
-                    self.check(attribute)?;
-                }
-                out.byte(OPAQUE + value.len() as u8)?;
-                out.bytes(value)
-            }
+    fn keep_checked(&self, attribute: &[u8], out: &mut Buffer<'_>) -> Option<()> {
+        let value = attribute.get(2..)?.strip_prefix(self.key()?)?;
+        if !is_plain_text(value) && !is_short_value(value) {
+            self.check(attribute)?;
         }
+        keep(value, out)
     }
 
     #[cold]

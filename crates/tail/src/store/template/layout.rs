@@ -1,11 +1,13 @@
 //! Spans of the same length as the first one of their template: all that is the same in them is compared at once, and what
 //! differs is where it was there.
 
-use super::{Allowance, Buffer, Hole, Op, ZEROS};
+use super::{Allowance, Buffer, Hole, Op, Parts, ZEROS, hole};
 use crate::scan::{Span, Spot};
 
 /// Bytes that are compared together.
 const CHUNK: usize = 32;
+/// Bytes of a field `value` that are the same in all that fit, at least: its key, its length, and the key of what is in it.
+const VALUE_HEAD_BYTES: u32 = 3;
 
 /// Where everything is.
 #[derive(Debug)]
@@ -33,8 +35,23 @@ enum Part {
     Since(u32),
     /// So many attributes are as they first were.
     Same(u32),
-    /// A range that is an attribute.
-    Attribute(u32, u32, u16),
+    /// An attribute.
+    Attribute(Place),
+}
+
+/// An attribute that is looked at alone: its range, and all that is needed of its [`Hole`] as long as its value is the first
+/// one or none that is looked up.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    from: u32,
+    to: u32,
+    hole: u16,
+    /// Bytes of it before the field `value`.
+    key_end: u8,
+    /// Its place, if a policy names it.
+    place: Option<u8>,
+    /// Values are not looked up any more.
+    is_worn: bool,
 }
 
 impl Layout {
@@ -59,8 +76,15 @@ impl Layout {
                         (false, Some(Part::Same(values))) => *values += 1,
                         (false, _) => parts.push(Part::Same(1)),
                     }
-                    let part = Part::Attribute(at, at + len, number);
-                    (hole.is_alone().then_some(part), len)
+                    let place = Place {
+                        from: at,
+                        to: at + len,
+                        hole: number,
+                        key_end: hole.key_end(),
+                        place: hole.place(),
+                        is_worn: hole.is_worn(),
+                    };
+                    (hole.is_alone().then_some(Part::Attribute(place)), len)
                 }
                 Op::Bytes(_) => return None,
             };
@@ -147,7 +171,7 @@ impl Layout {
     #[inline]
     pub fn read<'a>(
         &self,
-        holes: &mut [Hole],
+        others: &mut Parts,
         span: &mut Span<'a>,
         bytes: &'a [u8],
         spot: &mut impl Spot<'a>,
@@ -179,11 +203,22 @@ impl Layout {
                     out.varint(span.end_ns.wrapping_sub(span.start_ns))?;
                 }
                 Part::Same(values) => out.bytes(ZEROS.get(..values as usize)?)?,
-                Part::Attribute(from, to, hole) => {
-                    let attribute = bytes.get(from as usize..to as usize)?;
-                    let hole = holes.get_mut(usize::from(hole))?;
-                    hole.write(attribute, true, learn, out)?;
-                    hole.tell(attribute, spot)?;
+                Part::Attribute(part) => {
+                    let range = part.from as usize..part.to as usize;
+                    let attribute = bytes.get(range.clone())?;
+                    let value = attribute.get(usize::from(part.key_end)..)?;
+                    if part.is_first(attribute, self.bytes.get(range)?) {
+                        out.byte(0)?;
+                    } else if part.is_worn {
+                        hole::keep(value, out)?;
+                    } else {
+                        let hole = others.holes.get_mut(usize::from(part.hole))?;
+                        hole.write_other(attribute, learn, out)?;
+                    }
+                    if let Some(place) = part.place {
+                        // A key and a length of one byte each.
+                        spot.put(place, value.get(2..)?);
+                    }
                 }
                 Part::Id(at) | Part::Parent(at) | Part::Start(at) | Part::End(at) => {
                     let word = word(at)?;
@@ -199,5 +234,17 @@ impl Layout {
             }
         }
         Some(())
+    }
+}
+
+impl Place {
+    /// An attribute is as it first was; only its value may differ.
+    #[inline(always)]
+    fn is_first(&self, attribute: &[u8], first: &[u8]) -> bool {
+        if attribute.last_chunk::<8>() != first.last_chunk::<8>() {
+            return false;
+        }
+        // Of a value so short the last eight bytes are all that may differ.
+        self.to - self.from <= u32::from(self.key_end) + VALUE_HEAD_BYTES + 8 || attribute == first
     }
 }

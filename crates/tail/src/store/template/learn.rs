@@ -1,6 +1,6 @@
 //! Making a template of a span, and the steps in which spans are compared with it.
 
-use super::{Hole, Layout, Op, SPAN_BYTES_MAX, Step, Template, Then};
+use super::{Hole, Layout, Op, Parts, SPAN_BYTES_MAX, Step, Template, Then};
 use crate::policy::Keys;
 use crate::scan::span;
 use crate::wire::{Reader, Value};
@@ -49,13 +49,19 @@ impl Template {
         }
         draft.end_fixed();
         let held = draft.bytes.len() as u64 * 2 + draft.ops.len() as u64 * OP_BYTES;
-        let mut template = Template {
+        let mut parts = Parts {
             bytes: draft.bytes.into(),
             ops: draft.ops.into(),
             head: None,
             steps: Box::default(),
-            layout: None,
             holes: draft.holes.into(),
+        };
+        parts.find_steps();
+        let layout = Layout::new(message, &parts.ops, &parts.holes);
+        let laid_out = layout.as_ref().map_or(0, Layout::held_bytes);
+        let template = Template {
+            layout,
+            parts: Box::new(parts),
             name: (draft.name_at, facts.name.len() as u32),
             has_state: draft.once & 1 << 0x1a != 0,
             kind: facts.kind,
@@ -63,12 +69,11 @@ impl Template {
             flags: facts.flags,
             window: 0,
         };
-        template.find_steps();
-        template.layout = Layout::new(message, &template.ops, &template.holes);
-        let layout = template.layout.as_ref().map_or(0, Layout::held_bytes);
-        Some((template, held + layout))
+        Some((template, held + laid_out))
     }
+}
 
+impl Parts {
     /// Makes the steps: operations that can be done at once are put together.
     #[cold]
     pub(super) fn find_steps(&mut self) {

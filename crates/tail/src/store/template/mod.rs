@@ -102,17 +102,12 @@ struct Step {
     then: Then,
 }
 
-/// A template.
+/// A template. It is what most spans need; the rest stands apart, so that templates of many names stay near the processor.
 #[derive(Debug)]
 pub struct Template {
-    bytes: Box<[u8]>,
-    ops: Box<[Op]>,
-    /// What is done first: [`Template::read_head`], with the bytes between the identifiers and the times.
-    head: Option<Step>,
-    steps: Box<[Step]>,
     /// For those that are as long as the first one.
     layout: Option<Layout>,
-    holes: Box<[Hole]>,
+    parts: Box<Parts>,
     /// Where the name is in a span without trace_state, and its length.
     name: (u32, u32),
     has_state: bool,
@@ -123,6 +118,17 @@ pub struct Template {
     window: u8,
 }
 
+/// For spans of any length.
+#[derive(Debug)]
+struct Parts {
+    bytes: Box<[u8]>,
+    ops: Box<[Op]>,
+    /// What is done first: [`Parts::read_head`], with the bytes between the identifiers and the times.
+    head: Option<Step>,
+    steps: Box<[Step]>,
+    holes: Box<[Hole]>,
+}
+
 impl Template {
     /// Reads a span like this one, of which `rest` is all but its first field, its trace's identifier, and writes what of it
     /// is not in the template; none where it does not fit, and then something was told and written. `span` is as by default
@@ -131,7 +137,7 @@ impl Template {
     pub fn read<'a>(
         &mut self,
         span: &mut Span<'a>,
-        mut rest: &'a [u8],
+        rest: &'a [u8],
         spot: &mut impl Spot<'a>,
         learn: &mut Allowance,
         out: &mut Buffer<'_>,
@@ -142,13 +148,67 @@ impl Template {
         (span.span_id, span.parent_span_id, span.trace_state) = (b"", b"", b"");
         (span.start_ns, span.end_ns, span.has_events) = (0, 0, false);
         self.end_window();
-        let whole = rest;
-        if let Some(layout) = &self.layout
-            && layout.fits(rest)
-        {
-            layout.read(&mut self.holes, span, rest, spot, learn, out)?;
-            return self.read_name(span, whole);
+        match &self.layout {
+            Some(layout) if layout.fits(rest) => {
+                layout.read(&mut self.parts, span, rest, spot, learn, out)?;
+            }
+            _ => self.parts.read(span, rest, spot, learn, out)?,
         }
+        self.read_name(span, rest)
+    }
+
+    #[inline(always)]
+    fn read_name<'a>(&self, span: &mut Span<'a>, whole: &'a [u8]) -> Option<()> {
+        let (mut at, len) = (self.name.0 as usize, self.name.1 as usize);
+        if self.has_state {
+            // It is the only field before the name that is not of the same length in all spans.
+            at += span.trace_state.len() + 1 + varint_len(span.trace_state.len() as u64);
+        }
+        span.name = whole.get(at..at + len)?;
+        Some(())
+    }
+
+    #[inline]
+    fn end_window(&mut self) {
+        self.window += 1;
+        if self.window == WINDOW_SPANS {
+            self.window = 0;
+            let parts = &mut *self.parts;
+            let varying = parts.holes.iter_mut().map(Hole::end_window);
+            if varying.fold(false, |any, more| any | more) {
+                parts.find_steps();
+                let layout = self.layout.take();
+                self.layout =
+                    layout.and_then(|layout| Layout::new(layout.first(), &parts.ops, &parts.holes));
+            }
+        }
+    }
+
+    /// Appends the span that [`Template::read`] wrote so; none if it did not.
+    pub fn decode(&self, kept: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        if let Some(layout) = &self.layout {
+            let from = out.len();
+            out.extend_from_slice(layout.first());
+            if self.parts.patch(kept, out.get_mut(from..)?).is_some() {
+                return Some(());
+            }
+            out.truncate(from);
+        }
+        self.parts.decode(kept, out)
+    }
+}
+
+impl Parts {
+    /// Reads a span as [`Template::read`] does.
+    #[inline]
+    fn read<'a>(
+        &mut self,
+        span: &mut Span<'a>,
+        mut rest: &'a [u8],
+        spot: &mut impl Spot<'a>,
+        learn: &mut Allowance,
+        out: &mut Buffer<'_>,
+    ) -> Option<()> {
         if let Some(head) = &self.head {
             rest = self.read_head(head, span, rest, out)?;
         }
@@ -185,19 +245,7 @@ impl Template {
                 }
             }
         }
-        self.read_name(span, whole)?;
         rest.is_empty().then_some(())
-    }
-
-    #[inline(always)]
-    fn read_name<'a>(&self, span: &mut Span<'a>, whole: &'a [u8]) -> Option<()> {
-        let (mut at, len) = (self.name.0 as usize, self.name.1 as usize);
-        if self.has_state {
-            // It is the only field before the name that is not of the same length in all spans.
-            at += span.trace_state.len() + 1 + varint_len(span.trace_state.len() as u64);
-        }
-        span.name = whole.get(at..at + len)?;
-        Some(())
     }
 
     /// Reads identifiers, name and times, as most encoders write them; gives the bytes after them.
@@ -232,34 +280,6 @@ impl Template {
         out.bytes(&kept)?;
         out.varint(span.end_ns.wrapping_sub(span.start_ns))?;
         Some(after)
-    }
-
-    #[inline]
-    fn end_window(&mut self) {
-        self.window += 1;
-        if self.window == WINDOW_SPANS {
-            self.window = 0;
-            let varying = self.holes.iter_mut().map(Hole::end_window);
-            if varying.fold(false, |any, more| any | more) {
-                self.find_steps();
-                let layout = self.layout.take();
-                self.layout =
-                    layout.and_then(|layout| Layout::new(layout.first(), &self.ops, &self.holes));
-            }
-        }
-    }
-
-    /// Appends the span that [`Template::read`] wrote so; none if it did not.
-    pub fn decode(&self, kept: &[u8], out: &mut Vec<u8>) -> Option<()> {
-        if let Some(layout) = &self.layout {
-            let from = out.len();
-            out.extend_from_slice(layout.first());
-            if self.patch(kept, out.get_mut(from..)?).is_some() {
-                return Some(());
-            }
-            out.truncate(from);
-        }
-        self.decode_parts(kept, out)
     }
 
     /// Writes what differs over the first span; none if something is not as long as there, and then something was written.
@@ -297,7 +317,7 @@ impl Template {
     }
 
     /// Appends the span part by part.
-    fn decode_parts(&self, kept: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    fn decode(&self, kept: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let (mut reader, mut start) = (Reader::new(kept), 0);
         for op in &self.ops {
             match op {

@@ -78,7 +78,7 @@ fn same(template: &mut Template, span: &[u8]) -> bool {
     template.decode(&kept, &mut back).unwrap();
     assert_eq!(back, span);
     back.clear();
-    template.decode_parts(&kept, &mut back).unwrap();
+    template.parts.decode(&kept, &mut back).unwrap();
     assert_eq!(back, span);
     true
 }
@@ -138,7 +138,7 @@ fn values_that_never_come_again_are_not_looked_up() {
         // The identifier, a code and four digits.
         assert_eq!(kept.len(), 8 + 1 + 4);
     }
-    assert_eq!(template.holes[0].frozen.len() + 1, FROZEN_MAX);
-    assert_eq!(template.holes[0].misses, MISSES_MAX);
+    assert_eq!(template.parts.holes[0].frozen.len() + 1, FROZEN_MAX);
+    assert_eq!(template.parts.holes[0].misses, MISSES_MAX);
     assert!(same(&mut template, &span(1001)));
 }
