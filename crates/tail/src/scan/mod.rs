@@ -90,7 +90,20 @@ pub trait Visitor<'a> {
     /// # Errors
     /// As [`span`]; they end the walk.
     fn span(&mut self, message: &'a [u8]) -> Result<(), Malformed>;
+
+    /// Spans of one scope, one after the other and no more than [`GROUP`], so that what is needed of all can be fetched at
+    /// once.
+    ///
+    /// # Errors
+    /// As [`Visitor::span`].
+    #[inline]
+    fn spans(&mut self, messages: &[&'a [u8]]) -> Result<(), Malformed> {
+        messages.iter().try_for_each(|message| self.span(message))
+    }
 }
+
+/// Spans that a visitor is told of together.
+pub const GROUP: usize = 8;
 
 /// Walks over requests; it keeps its buffers from one to the next.
 #[derive(Debug, Default)]
@@ -157,12 +170,18 @@ impl Scanner {
         }
         visitor.scope(&self.scope_fields, scope);
         let mut reader = Reader::new(message);
+        let (mut group, mut held): ([&[u8]; GROUP], _) = ([b""; GROUP], 0);
         loop {
             while reader.next_is(SPANS) {
-                visitor.span(reader.bytes()?)?;
+                group[held] = reader.bytes()?;
+                held += 1;
+                if held == GROUP {
+                    visitor.spans(&group)?;
+                    held = 0;
+                }
             }
             if reader.field()?.is_none() {
-                return Ok(());
+                return visitor.spans(&group[..held]);
             }
         }
     }

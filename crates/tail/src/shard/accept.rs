@@ -3,12 +3,12 @@
 use super::intake::{How, Intake, Known, Run};
 use super::{Accepted, Decider, LEARN_BYTES_MAX, LEARN_PART, Rejected, Shard};
 use crate::policy::{Around, Slots};
-use crate::scan::{Malformed, Scanner, Visitor};
+use crate::scan::{GROUP, Malformed, Scanner, Visitor};
 use crate::settings::Emit;
-use crate::store::{Allowance, Refused};
+use crate::store::{Allowance, Refused, Tag};
 
 /// Spans whose traces are looked for together, so that their cache misses overlap.
-const GROUP: usize = 64;
+const FOUND_TOGETHER: usize = 64;
 
 /// No trace is known.
 pub(super) const NEW: u64 = u64::MAX;
@@ -51,18 +51,29 @@ impl<'a> Visitor<'a> for Gather<'a, '_, '_> {
         }
     }
 
-    #[inline]
     fn span(&mut self, message: &'a [u8]) -> Result<(), Malformed> {
-        self.overflow |= self.intake.is_full();
-        // Where the span is in the request, of which it is a slice.
-        let at = message.as_ptr() as usize - self.base;
-        self.intake.span(
-            self.how,
-            self.known.as_mut(),
-            (message, at),
-            &mut self.slots,
-            self.around,
-        )
+        self.spans(&[message])
+    }
+
+    #[inline]
+    fn spans(&mut self, messages: &[&'a [u8]]) -> Result<(), Malformed> {
+        let mut tags = [Tag::default(); GROUP];
+        if let Some(known) = &self.known {
+            self.intake.touch(known, messages, &mut tags);
+        }
+        for (message, tag) in messages.iter().zip(tags) {
+            self.overflow |= self.intake.is_full();
+            // Where the span is in the request, of which it is a slice.
+            let at = message.as_ptr() as usize - self.base;
+            self.intake.span(
+                self.how,
+                self.known.as_mut().map(|known| (known, tag)),
+                (message, at),
+                &mut self.slots,
+                self.around,
+            )?;
+        }
+        Ok(())
     }
 }
 
@@ -106,8 +117,13 @@ impl<'a> Visitor<'a> for Parts<'a, '_> {
         let at = message.as_ptr() as usize - self.request.as_ptr() as usize;
         let (how, mut known) = self.shard.how();
         let mut slots = Slots::new(how.matcher);
+        let mut tags = [Tag::default()];
+        if let Some(known) = &known {
+            self.intake.touch(known, &[message], &mut tags);
+        }
+        let known = known.as_mut().map(|known| (known, tags[0]));
         self.intake
-            .span(how, known.as_mut(), (message, at), &mut slots, self.around)
+            .span(how, known, (message, at), &mut slots, self.around)
     }
 }
 
@@ -233,9 +249,14 @@ impl Shard {
         let places = &mut self.scratch.places;
         places.clear();
         let (mut new, mut late_bytes) = (0, 0);
-        for group in intake.notes.chunks(GROUP) {
+        for group in intake.notes.chunks(FOUND_TOGETHER) {
             let start = places.len();
-            // The words of the index first, which need not be right, then the entries: two loops of independent misses.
+            // The words of the index first, then what they say, which need not be right, then the entries: loops of misses
+            // that do not wait for each other.
+            let touched = group.iter().fold(0, |touched, note| {
+                touched ^ self.table.touch_word(note.hash)
+            });
+            std::hint::black_box(touched);
             places.extend(
                 group
                     .iter()

@@ -3,7 +3,7 @@
 use crate::policy::{Around, Matcher, Slots};
 use crate::scan::{self, Attributes, Malformed, RESOURCE_ATTRIBUTES, Span, Spot};
 use crate::store::log::ID_FIELD_BYTES;
-use crate::store::{Allowance, Buffer, Headers};
+use crate::store::{Allowance, Buffer, Headers, Tag};
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 
 /// Spans of a request that are noted at once; one that has more is read twice.
@@ -189,12 +189,27 @@ impl Intake {
         self.runs.push(run);
     }
 
-    /// A span; it is checked, and noted unless there is no room.
+    /// Reads what [`Intake::span`] will of the templates of spans, so that the cache misses overlap, and gives their tags.
+    #[inline]
+    pub fn touch(&self, known: &Known<'_>, messages: &[&[u8]], tags: &mut [Tag]) {
+        let header = self.runs.last().and_then(|run| run.header);
+        let Some(templates) = header.and_then(|header| known.headers.templates(header)) else {
+            return;
+        };
+        let mut touched = 0;
+        for (message, tag) in messages.iter().zip(tags) {
+            *tag = Tag::of(message.get(ID_FIELD_BYTES..).unwrap_or_default());
+            touched ^= templates.touch(*tag);
+        }
+        std::hint::black_box(touched);
+    }
+
+    /// A span; it is checked, and noted unless there is no room. [`Intake::touch`] gave its tag.
     #[inline]
     pub fn span<'a>(
         &mut self,
         how: How<'_>,
-        known: Option<&mut Known<'_>>,
+        known: Option<(&mut Known<'_>, Tag)>,
         (message, at): (&'a [u8], usize),
         slots: &mut Slots<'a, '_>,
         around: Around<'a>,
@@ -246,7 +261,7 @@ impl Intake {
     #[inline]
     fn read<'a>(
         &mut self,
-        known: &mut Known<'_>,
+        (known, tag): (&mut Known<'_>, Tag),
         message: &'a [u8],
         span: &mut Span<'a>,
         slots: &mut Slots<'a, '_>,
@@ -267,7 +282,7 @@ impl Intake {
         let mut out = Buffer::new(room);
         let fits = known
             .headers
-            .read(header, (span, rest), slots, known.learn, &mut out);
+            .read(header, tag, (span, rest), slots, known.learn, &mut out);
         let len = if fits { out.written() } else { 0 };
         self.kept_bytes += len;
         fits

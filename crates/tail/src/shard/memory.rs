@@ -154,7 +154,7 @@ impl Memory {
         }
         let queue = std::mem::take(&mut self.queue);
         let buckets = &self.generations[self.newest].buckets;
-        let touch = |hash: u64| buckets.get(self.bucket(hash)).map_or(0, |words| words[0]);
+        let touch = |hash: u64| buckets.get(self.bucket(hash)).map_or(0, both_ends);
         let touched = queue.iter().fold(0, |all, (hash, _)| all ^ touch(*hash));
         std::hint::black_box(touched);
         for (hash, word) in &queue {
@@ -219,8 +219,7 @@ impl Memory {
     #[must_use]
     pub fn touch(&self, hash: u64) -> u64 {
         let home = self.bucket(hash);
-        let word =
-            |generation: &Generation| generation.buckets.get(home).map_or(0, |words| words[0]);
+        let word = |generation: &Generation| generation.buckets.get(home).map_or(0, both_ends);
         self.generations
             .iter()
             .fold(0, |all, generation| all ^ word(generation))
@@ -262,6 +261,12 @@ impl Memory {
         }
         None
     }
+}
+
+/// Words of a bucket, which may be in two cache lines.
+#[inline]
+fn both_ends(words: &Bucket) -> u64 {
+    words[0] ^ words[WAYS - 1]
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! A header lives as long as the last segment whose records name it.
 
 use super::template::{Allowance, Buffer};
-use super::templates::Templates;
+use super::templates::{Tag, Templates};
 use crate::policy::Keys;
 use crate::scan::{Span, Spot};
 use std::collections::HashMap;
@@ -134,11 +134,18 @@ impl Headers {
         self.slots.get(at as usize)?.as_ref()
     }
 
+    /// The templates of a header.
+    #[inline]
+    pub fn templates(&self, at: u32) -> Option<&Templates> {
+        Some(&self.slots.get(at as usize)?.as_ref()?.templates)
+    }
+
     /// Reads a span with a template of its header that is known; see [`Templates::read`].
     #[inline]
     pub fn read<'a>(
         &mut self,
         at: u32,
+        tag: Tag,
         (span, rest): (&mut Span<'a>, &'a [u8]),
         spot: &mut impl Spot<'a>,
         learn: &mut Allowance,
@@ -148,7 +155,7 @@ impl Headers {
             return false;
         };
         let before = learn.taken;
-        let read = header.templates.read(span, rest, spot, learn, out);
+        let read = header.templates.read(tag, (span, rest), spot, learn, out);
         self.held_bytes += learn.taken - before;
         read
     }

@@ -15,3 +15,4 @@ pub use log::{Form, Log, Record};
 pub use queue::Queue;
 pub use table::{Entry, Table};
 pub use template::{Allowance, Buffer};
+pub use templates::Tag;

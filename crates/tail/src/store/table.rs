@@ -135,6 +135,12 @@ impl Table {
         self.head + u64::from(number.wrapping_sub(self.head as u32))
     }
 
+    /// Reads the index's word of a hash, so that it is near when it is used.
+    #[inline]
+    pub fn touch_word(&self, hash: u64) -> u64 {
+        self.index.touch(hash)
+    }
+
     /// The number that the index has for a hash, which need not be that of the right trace: for a first pass.
     #[inline]
     #[must_use]

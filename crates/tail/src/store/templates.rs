@@ -33,7 +33,7 @@ const NUMBER_BYTES: usize = 2;
 pub struct Templates {
     list: Vec<Template>,
     /// Open addressing: a tag, the number of a template or [`SEEN`], and whether it is used.
-    places: Vec<Option<(u16, u16)>>,
+    places: Vec<Option<(Tag, u16)>>,
     used: usize,
     tries: u32,
     misses: u32,
@@ -60,8 +60,8 @@ impl Templates {
     #[inline]
     pub fn read<'a>(
         &mut self,
-        span: &mut Span<'a>,
-        rest: &'a [u8],
+        tag: Tag,
+        (span, rest): (&mut Span<'a>, &'a [u8]),
         spot: &mut impl Spot<'a>,
         learn: &mut Allowance,
         out: &mut Buffer<'_>,
@@ -70,12 +70,27 @@ impl Templates {
             return false;
         }
         let before = learn.taken;
-        let found = self.find(tag(rest), span, rest, spot, learn, out);
+        let found = self.find(tag, span, rest, spot, learn, out);
         self.held_bytes += learn.taken - before;
         if found.is_ok() {
             self.count(true);
         }
         found.is_ok()
+    }
+
+    /// Reads what [`Templates::read`] will for a span with this tag.
+    #[inline]
+    pub fn touch(&self, tag: Tag) -> u8 {
+        let mask = self.places.len().wrapping_sub(1);
+        let mut at = usize::from(tag.0) & mask;
+        while let Some(Some((found, number))) = self.places.get(at) {
+            if *found == tag {
+                let template = self.list.get(usize::from(*number));
+                return template.map_or(0, Template::touch);
+            }
+            at = (at + 1) & mask;
+        }
+        0
     }
 
     /// Writes a well formed span, whose trace identifier is left out, and learns its shape if it came before; false where it
@@ -92,7 +107,7 @@ impl Templates {
             return false;
         }
         let before = learn.taken;
-        let tag = tag(span);
+        let tag = Tag::of(span);
         let done = match self.find(tag, &mut Span::new(b"", [0; 16]), span, &mut (), learn, out) {
             Ok(_) => Some(true),
             Err(Unknown { seen: Some(at), .. }) => self.learn(at, span, keys, learn, out),
@@ -125,7 +140,7 @@ impl Templates {
     #[inline]
     fn find<'a>(
         &mut self,
-        tag: u16,
+        tag: Tag,
         span: &mut Span<'a>,
         rest: &'a [u8],
         spot: &mut impl Spot<'a>,
@@ -133,7 +148,7 @@ impl Templates {
         out: &mut Buffer<'_>,
     ) -> Result<(), Unknown> {
         let mask = self.places.len().wrapping_sub(1);
-        let mut at = usize::from(tag) & mask;
+        let mut at = usize::from(tag.0) & mask;
         let mut unknown = Unknown {
             seen: None,
             shapes: 0,
@@ -161,10 +176,10 @@ impl Templates {
 
     /// Notes that a name, or another shape of it, came for the first time, unless there are too many; false if that cannot be
     /// done in this request.
-    fn see(&mut self, tag: u16, learn: &mut Allowance) -> bool {
+    fn see(&mut self, tag: Tag, learn: &mut Allowance) -> bool {
         if (self.used + 1) * 2 > self.places.len() {
             let len = (self.places.len() * 2).max(PLACES_MIN);
-            let bytes = (len - self.places.len()) as u64 * size_of::<Option<(u16, u16)>>() as u64;
+            let bytes = (len - self.places.len()) as u64 * size_of::<Option<(Tag, u16)>>() as u64;
             if len > PLACES_MAX {
                 return true;
             }
@@ -181,9 +196,9 @@ impl Templates {
         true
     }
 
-    fn put(&mut self, tag: u16, number: u16) {
+    fn put(&mut self, tag: Tag, number: u16) {
         let mask = self.places.len() - 1;
-        let mut at = usize::from(tag) & mask;
+        let mut at = usize::from(tag.0) & mask;
         while self.places[at].is_some() {
             at = (at + 1) & mask;
         }
@@ -244,20 +259,27 @@ struct Unknown {
     shapes: usize,
 }
 
-/// A hash of the name of a span and of what of its shape is seen at once, as encoders write it; others have one too. It need
-/// not be secret: whoever makes names collide makes his own spans be kept as they came.
-#[inline]
-fn tag(span: &[u8]) -> u16 {
-    let (name, shape) = name(span);
-    let eight = |chunk: Option<&[u8; 8]>| chunk.map_or(0, |eight| u64::from_le_bytes(*eight));
-    let first = match name.first_chunk() {
-        Some(eight) => u64::from_le_bytes(*eight),
-        None => name.iter().fold(1, |all, byte| all << 8 | u64::from(*byte)),
-    };
-    let mixed = first.wrapping_mul(0x9e37_79b9_7f4a_7c15)
-        ^ eight(name.last_chunk()).wrapping_mul(0xc2b2_ae3d_27d4_eb4f)
-        ^ (name.len() as u64 | u64::from(shape) << 32).wrapping_mul(0x1656_67b1_9e37_79f9);
-    (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as u16
+/// What a template is looked for by: a hash of the name of a span and of what of its shape is seen at once, as encoders write
+/// it; others have one too. It need not be secret: whoever makes names collide makes his own spans be kept as they came.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Tag(u16);
+
+impl Tag {
+    /// That of a span without its first field, its trace's identifier.
+    #[inline]
+    #[must_use]
+    pub fn of(span: &[u8]) -> Tag {
+        let (name, shape) = name(span);
+        let eight = |chunk: Option<&[u8; 8]>| chunk.map_or(0, |eight| u64::from_le_bytes(*eight));
+        let first = match name.first_chunk() {
+            Some(eight) => u64::from_le_bytes(*eight),
+            None => name.iter().fold(1, |all, byte| all << 8 | u64::from(*byte)),
+        };
+        let mixed = first.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            ^ eight(name.last_chunk()).wrapping_mul(0xc2b2_ae3d_27d4_eb4f)
+            ^ (name.len() as u64 | u64::from(shape) << 32).wrapping_mul(0x1656_67b1_9e37_79f9);
+        Tag((mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as u16)
+    }
 }
 
 /// The name, and how spans of one name differ most often: the fields before it, and the kind.

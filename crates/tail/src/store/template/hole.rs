@@ -15,7 +15,7 @@ const OTHERS_MAX: u8 = 4;
 const FROZEN_BYTES: u64 = 64;
 
 /// A value's code: below, the number of a known one; from here on a length, and so many bytes of the field `value`.
-const OPAQUE: u8 = FROZEN_MAX as u8;
+pub const OPAQUE: u8 = FROZEN_MAX as u8;
 /// From here on the length of a text, and its bytes.
 const TEXT: u8 = OPAQUE + 126;
 
@@ -69,6 +69,21 @@ pub fn keep(value: &[u8], out: &mut Buffer<'_>) -> Option<()> {
     };
     out.byte(code)?;
     out.bytes(kept)
+}
+
+/// Writes the value with this code over that of an attribute; none if it is not as long.
+pub fn patch(code: u8, value: &mut [u8], reader: &mut Reader<'_>) -> Option<()> {
+    let is_text = code >= TEXT;
+    let len = code - if is_text { TEXT } else { OPAQUE };
+    let (head, rest) = value.split_at_mut_checked(if is_text { 4 } else { 0 })?;
+    if rest.len() != usize::from(len) {
+        return None;
+    }
+    if is_text {
+        head.copy_from_slice(&[0x12, len + 2, 0x0a, len]);
+    }
+    rest.copy_from_slice(reader.take(usize::from(len))?);
+    Some(())
 }
 
 impl Hole {
@@ -255,30 +270,6 @@ impl Hole {
     fn check(&self, field: &[u8]) -> Option<()> {
         let (name, _) = attribute(field.get(2..)?).ok()?;
         (self.first.get(4..usize::from(self.key_end))? == name).then_some(())
-    }
-
-    /// Writes the attribute with this code over the first one; none if it is not as long.
-    pub fn patch(&self, code: u8, reader: &mut Reader<'_>, place: &mut [u8]) -> Option<()> {
-        if code < OPAQUE {
-            let known = self.frozen.get(usize::from(code) - 1)?;
-            if known.len() != place.len() {
-                return None;
-            }
-            place.copy_from_slice(known);
-            return Some(());
-        }
-        let value = place.get_mut(usize::from(self.key_end)..)?;
-        let is_text = code >= TEXT;
-        let len = code - if is_text { TEXT } else { OPAQUE };
-        let (head, rest) = value.split_at_mut_checked(if is_text { 4 } else { 0 })?;
-        if rest.len() != usize::from(len) {
-            return None;
-        }
-        if is_text {
-            head.copy_from_slice(&[0x12, len + 2, 0x0a, len]);
-        }
-        rest.copy_from_slice(reader.take(usize::from(len))?);
-        Some(())
     }
 
     /// Appends the attribute that was written so.

@@ -3,9 +3,11 @@
 
 use super::{Allowance, Buffer, Hole, Op, Parts, ZEROS, hole};
 use crate::scan::{Span, Spot};
+use crate::wire::Reader;
 
 /// Bytes that are compared together.
 const CHUNK: usize = 32;
+const CACHE_LINE: usize = 64;
 /// Bytes of a field `value` that are the same in all that fit, at least: its key, its length, and the key of what is in it.
 const VALUE_HEAD_BYTES: u32 = 3;
 
@@ -131,6 +133,76 @@ impl Layout {
         &self.bytes
     }
 
+    /// Appends a span that is as long as the first one; none, and nothing, if it is not.
+    #[inline]
+    pub fn decode(&self, kept: &[u8], others: &Parts, out: &mut Vec<u8>) -> Option<()> {
+        let from = out.len();
+        out.extend_from_slice(&self.bytes);
+        let done = out
+            .get_mut(from..)
+            .and_then(|span| self.patch(kept, others, span));
+        if done.is_none() {
+            out.truncate(from);
+        }
+        done
+    }
+
+    /// Writes what differs over the first span.
+    fn patch(&self, kept: &[u8], others: &Parts, span: &mut [u8]) -> Option<()> {
+        let (mut reader, mut began) = (Reader::new(kept), 0_u64);
+        for part in &self.parts {
+            match *part {
+                Part::Head {
+                    id,
+                    parent,
+                    start,
+                    end,
+                } => {
+                    put(span, id, reader.take(8)?)?;
+                    put(span, parent, reader.take(8)?)?;
+                    began = reader.fixed64().ok()?;
+                    put(span, start, &began.to_le_bytes())?;
+                    let time = began.wrapping_add(reader.varint().ok()?);
+                    put(span, end, &time.to_le_bytes())?;
+                }
+                Part::Id(at) | Part::Parent(at) | Part::End(at) => put(span, at, reader.take(8)?)?,
+                Part::Start(at) => {
+                    began = reader.fixed64().ok()?;
+                    put(span, at, &began.to_le_bytes())?;
+                }
+                Part::Since(at) => {
+                    let time = began.wrapping_add(reader.varint().ok()?);
+                    put(span, at, &time.to_le_bytes())?;
+                }
+                Part::Same(values) => {
+                    let codes = reader.take(values as usize)?;
+                    if codes.iter().any(|code| *code != 0) {
+                        return None;
+                    }
+                }
+                Part::Attribute(part) => {
+                    let code = reader.byte()?;
+                    if code != 0 {
+                        let place = span.get_mut(part.from as usize..part.to as usize)?;
+                        part.patch(code, others, &mut reader, place)?;
+                    }
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// Reads a byte of each of its cache lines.
+    #[inline]
+    pub fn touch(&self) -> u8 {
+        let lines = |bytes: &[u8]| {
+            let firsts = bytes.iter().step_by(CACHE_LINE);
+            firsts.fold(0, |all, byte| all ^ byte)
+        };
+        let part = |part: Option<&Part>| u8::from(matches!(part, Some(Part::Same(_))));
+        lines(&self.bytes) ^ lines(&self.mask) ^ part(self.parts.first()) ^ part(self.parts.last())
+    }
+
     /// A span is laid out so.
     #[inline]
     pub fn fits(&self, span: &[u8]) -> bool {
@@ -238,6 +310,23 @@ impl Layout {
 }
 
 impl Place {
+    /// Writes the attribute with this code, which is not that of the first one, over it; none if it is not as long.
+    fn patch(
+        &self,
+        code: u8,
+        others: &Parts,
+        reader: &mut Reader<'_>,
+        attribute: &mut [u8],
+    ) -> Option<()> {
+        if code >= hole::OPAQUE {
+            let value = attribute.get_mut(usize::from(self.key_end)..)?;
+            return hole::patch(code, value, reader);
+        }
+        let hole = others.holes.get(usize::from(self.hole))?;
+        let known = hole.frozen.get(usize::from(code) - 1)?;
+        (known.len() == attribute.len()).then(|| attribute.copy_from_slice(known))
+    }
+
     /// An attribute is as it first was; only its value may differ.
     #[inline(always)]
     fn is_first(&self, attribute: &[u8], first: &[u8]) -> bool {
@@ -247,4 +336,12 @@ impl Place {
         // Of a value so short the last eight bytes are all that may differ.
         self.to - self.from <= u32::from(self.key_end) + VALUE_HEAD_BYTES + 8 || attribute == first
     }
+}
+
+/// Writes eight bytes.
+#[inline(always)]
+fn put(span: &mut [u8], at: u32, word: &[u8]) -> Option<()> {
+    let place = span.get_mut(at as usize..at as usize + 8)?;
+    place.copy_from_slice(word);
+    Some(())
 }

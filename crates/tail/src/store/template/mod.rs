@@ -157,6 +157,12 @@ impl Template {
         self.read_name(span, rest)
     }
 
+    /// Reads some of what [`Template::read`] will.
+    #[inline]
+    pub fn touch(&self) -> u8 {
+        self.layout.as_ref().map_or(0, Layout::touch)
+    }
+
     #[inline(always)]
     fn read_name<'a>(&self, span: &mut Span<'a>, whole: &'a [u8]) -> Option<()> {
         let (mut at, len) = (self.name.0 as usize, self.name.1 as usize);
@@ -186,13 +192,10 @@ impl Template {
 
     /// Appends the span that [`Template::read`] wrote so; none if it did not.
     pub fn decode(&self, kept: &[u8], out: &mut Vec<u8>) -> Option<()> {
-        if let Some(layout) = &self.layout {
-            let from = out.len();
-            out.extend_from_slice(layout.first());
-            if self.parts.patch(kept, out.get_mut(from..)?).is_some() {
-                return Some(());
-            }
-            out.truncate(from);
+        if let Some(layout) = &self.layout
+            && layout.decode(kept, &self.parts, out).is_some()
+        {
+            return Some(());
         }
         self.parts.decode(kept, out)
     }
@@ -280,40 +283,6 @@ impl Parts {
         out.bytes(&kept)?;
         out.varint(span.end_ns.wrapping_sub(span.start_ns))?;
         Some(after)
-    }
-
-    /// Writes what differs over the first span; none if something is not as long as there, and then something was written.
-    fn patch(&self, kept: &[u8], out: &mut [u8]) -> Option<()> {
-        let (mut reader, mut start, mut rest) = (Reader::new(kept), 0, out);
-        for op in &self.ops {
-            let len = match op {
-                Op::Fixed(from, to) | Op::Attribute(from, to, _) => to - from,
-                _ => 8,
-            };
-            let (place, after) = rest.split_at_mut_checked(len as usize)?;
-            rest = after;
-            match op {
-                Op::Fixed(..) => {}
-                Op::Id | Op::Parent | Op::End => place.copy_from_slice(reader.take(8)?),
-                Op::Start => {
-                    start = reader.fixed64().ok()?;
-                    place.copy_from_slice(&start.to_le_bytes());
-                }
-                Op::Since => {
-                    let time = start.wrapping_add(reader.varint().ok()?);
-                    place.copy_from_slice(&time.to_le_bytes());
-                }
-                Op::Attribute(_, _, hole) => {
-                    let code = reader.byte()?;
-                    if code != 0 {
-                        let hole = self.holes.get(usize::from(*hole))?;
-                        hole.patch(code, &mut reader, place)?;
-                    }
-                }
-                Op::Bytes(_) => return None,
-            }
-        }
-        Some(())
     }
 
     /// Appends the span part by part.
