@@ -1,7 +1,11 @@
 //! The way from one component to the next.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::account::Loss;
 use super::data::Batch;
@@ -47,17 +51,51 @@ pub fn refused(batch: Batch, refusal: Refusal) -> Result<(), Box<Refused>> {
 }
 
 /// All of several consumers: each gets every batch.
-pub struct FanOut(Vec<Arc<dyn Consumer>>);
+pub struct FanOut {
+    consumers: Vec<Arc<dyn Consumer>>,
+    /// Batches on their way to consumers that had no room when others had taken them.
+    again: Mutex<JoinSet<()>>,
+    /// Nobody waits for them any more.
+    over: watch::Sender<bool>,
+}
 
 /// Time between two attempts to hand over what one of several consumers could not take.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// One consumer that hands everything to all of these.
-#[must_use]
-pub fn fan_out(mut consumers: Vec<Arc<dyn Consumer>>) -> Arc<dyn Consumer> {
-    match consumers.len() {
-        1 => consumers.remove(0),
-        _ => Arc::new(FanOut(consumers)),
+impl FanOut {
+    /// Hands everything to all of these.
+    #[must_use]
+    pub fn new(consumers: Vec<Arc<dyn Consumer>>) -> FanOut {
+        FanOut {
+            consumers,
+            again: Mutex::default(),
+            over: watch::Sender::new(false),
+        }
+    }
+
+    /// Hands over what is on its way until a time; what is left then is lost. Nothing comes any more.
+    pub async fn end(&self, until: Instant) {
+        let mut again = std::mem::take(&mut *self.again());
+        let all = async { while again.join_next().await.is_some() {} };
+        if tokio::time::timeout_at(until, all).await.is_err() {
+            self.over.send_replace(true);
+            while again.join_next().await.is_some() {}
+        }
+    }
+
+    fn again(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.again.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Others have the batch: this one gets it when there is room again.
+    fn later(&self, consumer: &Arc<dyn Consumer>, batch: Batch) {
+        let mut again = self.again();
+        while again.try_join_next().is_some() {}
+        again.spawn(hand_over(
+            Arc::clone(consumer),
+            batch,
+            self.over.subscribe(),
+        ));
     }
 }
 
@@ -66,7 +104,7 @@ impl Consumer for FanOut {
         if let Err(refusal) = self.room() {
             return refused(batch, refusal);
         }
-        let Some((last, others)) = self.0.split_last() else {
+        let Some((last, others)) = self.consumers.split_last() else {
             return Ok(());
         };
         let mut taken = false;
@@ -75,42 +113,96 @@ impl Consumer for FanOut {
                 Ok(()) => taken = true,
                 // Nobody has it yet.
                 Err(given_back) if !taken => return refused(batch, given_back.refusal),
-                Err(given_back) => again(Arc::clone(consumer), given_back.batch),
+                Err(given_back) => self.later(consumer, given_back.batch),
             }
         }
         match last.consume(batch) {
-            Err(given_back) if taken => again(Arc::clone(last), given_back.batch),
+            Err(given_back) if taken => self.later(last, given_back.batch),
             outcome => return outcome,
         }
         Ok(())
     }
 
     fn room(&self) -> Result<(), Refusal> {
-        self.0.iter().try_for_each(|consumer| consumer.room())
+        self.consumers
+            .iter()
+            .try_for_each(|consumer| consumer.room())
     }
 }
 
-/// Others have the batch: this one gets it when there is room again.
-fn again(consumer: Arc<dyn Consumer>, mut batch: Batch) {
-    tokio::spawn(async move {
-        loop {
-            tokio::time::sleep(AGAIN).await;
-            let Err(given_back) = consumer.consume(batch) else {
-                return;
-            };
-            let Refused {
-                batch: whole,
-                refusal,
-            } = *given_back;
-            let cause = match refusal {
-                Refusal::Busy(_) => {
-                    batch = whole;
-                    continue;
-                }
-                Refusal::Closing => Loss::Shutdown,
-                Refusal::Malformed(_) => Loss::Dropped,
-            };
-            return whole.receipt.lose(whole.records, cause);
+/// Hands a batch over as soon as there is room, or until that is over.
+async fn hand_over(consumer: Arc<dyn Consumer>, mut batch: Batch, mut over: watch::Receiver<bool>) {
+    loop {
+        let is_over = over.wait_for(|is_over| *is_over);
+        let is_over = tokio::time::timeout(AGAIN, is_over).await.is_ok();
+        let Err(given_back) = consumer.consume(batch) else {
+            return;
+        };
+        let Refused {
+            batch: whole,
+            refusal,
+        } = *given_back;
+        let cause = match refusal {
+            Refusal::Busy(_) if !is_over => {
+                batch = whole;
+                continue;
+            }
+            Refusal::Busy(_) | Refusal::Closing => Loss::Shutdown,
+            Refusal::Malformed(_) => Loss::Dropped,
+        };
+        return whole.receipt.lose(whole.records, cause);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::account::{Account, Balance};
+    use super::*;
+    use crate::config::Signal;
+    use bytes::Bytes;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+    /// Has no room for so many attempts after the question whether it has.
+    struct Full(AtomicUsize);
+
+    impl Consumer for Full {
+        fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
+            let left = |left: usize| left.checked_sub(1);
+            match self.0.fetch_update(SeqCst, SeqCst, left) {
+                Ok(_) => refused(batch, Refusal::Busy(AGAIN)),
+                Err(_) => Ok(()),
+            }
         }
-    });
+
+        fn room(&self) -> Result<(), Refusal> {
+            Ok(())
+        }
+    }
+
+    /// What becomes of ten records that one of two has no room for, when all ends after so long.
+    async fn ends(attempts: usize, after: Duration) -> Balance {
+        let account = Arc::<Account>::default();
+        let both = FanOut::new(vec![
+            Arc::new(Full(AtomicUsize::new(0))),
+            Arc::new(Full(AtomicUsize::new(attempts))),
+        ]);
+        let batch = Batch {
+            signal: Signal::Traces,
+            bytes: Bytes::new(),
+            records: 10,
+            receipt: account.accept(10),
+        };
+        both.consume(batch).expect("one has room");
+        assert_eq!(account.balance().held(), 10);
+        both.end(Instant::now() + after).await;
+        account.balance()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_one_of_two_had_no_room_for_is_handed_over_or_said_to_be_lost() {
+        let balance = ends(5, AGAIN * 10).await;
+        assert_eq!((balance.exported, balance.held()), (10, 0));
+        let balance = ends(usize::MAX, AGAIN * 10).await;
+        assert_eq!((balance.shutdown, balance.exported), (10, 0));
+    }
 }

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tail::account::Cause;
 use tail::settings::{GroupByTrace, TailSampling};
 use tail::shard::{Decided, Options, Progress, Rejected, Shard, Splitter, shard_of};
 use tail::store::{Budget, Refused as NoRoom};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::config::Signal;
@@ -45,6 +46,8 @@ pub struct Tail {
     keeping: Option<Keeping>,
     /// Nothing is decided.
     is_paused: AtomicBool,
+    /// Who decides on what is due in each shard.
+    drivers: Mutex<JoinSet<()>>,
     /// When there may be room again, in nanoseconds since the begin.
     full_until_ns: AtomicU64,
     /// And what senders are told then, in nanoseconds.
@@ -61,6 +64,8 @@ struct State {
     dropped: u64,
     lost_at_end: u64,
     closing: bool,
+    /// Kept spans that the next one had no room for when the end came.
+    left: VecDeque<Batch>,
     /// What it needs of journals.
     until: Until,
 }
@@ -112,6 +117,7 @@ pub fn start(
             dropped: 0,
             lost_at_end: 0,
             closing: false,
+            left: VecDeque::new(),
             until: Until::default(),
         };
         shards.push(Arc::new(Owned {
@@ -127,11 +133,13 @@ pub fn start(
         begin: Instant::now(),
         keeping: keeping.map(|(keeping, _)| keeping),
         is_paused: AtomicBool::new(false),
+        drivers: Mutex::default(),
         full_until_ns: AtomicU64::new(0),
         retry_after_ns: AtomicU64::new(0),
     });
     for place in 0..tail.shards.len() {
-        tokio::spawn(drive(Arc::clone(&tail), place, log.clone()));
+        let driver = drive(Arc::downgrade(&tail), place, log.clone());
+        tail.drivers().spawn(driver);
     }
     Ok(tail)
 }
@@ -267,6 +275,10 @@ impl Tail {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn drivers(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.drivers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Decides on what is due in a shard: what is kept is in `out`, each batch with what settles it. Whether more is due.
     fn decide(
         &self,
@@ -341,9 +353,11 @@ impl Tail {
         for owned in &self.shards {
             owned.state().closing = true;
         }
+        let mut drivers = std::mem::take(&mut *self.drivers());
+        while drivers.join_next().await.is_some() {}
         let is_kept = self.keeping.is_some();
         for owned in &self.shards {
-            let mut ready = VecDeque::new();
+            let mut ready = std::mem::take(&mut owned.state().left);
             loop {
                 let work = |shard: &mut Shard| match is_kept {
                     true => shard.tick(self.now_ns(), 0),
@@ -395,23 +409,25 @@ impl Consumer for Tail {
     }
 }
 
-/// Decides on what is due in a shard, again and again.
-async fn drive(tail: Arc<Tail>, place: usize, log: Log) {
+/// Decides on what is due in a shard, again and again, as long as it is there.
+async fn drive(tail: Weak<Tail>, place: usize, log: Log) {
     let mut ready = VecDeque::new();
-    let owned = &tail.shards[place];
-    loop {
-        let closing = owned.state().closing;
+    while let Some(tail) = tail.upgrade() {
+        let owned = &tail.shards[place];
         let mut more = false;
-        if closing {
-            // What is ready here is handed on here.
-            if ready.is_empty() {
+        {
+            let mut state = owned.state();
+            if state.closing {
+                state.left = ready;
                 return;
             }
-        } else if !tail.is_paused.load(Relaxed) {
+        }
+        if !tail.is_paused.load(Relaxed) {
             let work = |shard: &mut Shard| shard.tick(tail.now_ns(), TICK_TRACES_MAX);
             more = tail.decide(owned, work, &mut ready);
         }
         tail.hand_on(&mut ready, &log);
+        drop(tail);
         match more && ready.is_empty() {
             true => tokio::task::yield_now().await,
             false => tokio::time::sleep(TICK).await,

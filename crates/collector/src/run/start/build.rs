@@ -13,7 +13,7 @@ use crate::config::{
 };
 use crate::run::account::Account;
 use crate::run::auth::Authenticators;
-use crate::run::consume::{Consumer, fan_out};
+use crate::run::consume::{Consumer, FanOut};
 use crate::run::process::batch::{self, Batcher};
 use crate::run::process::tail::{self as tails, Rules, Tail};
 use crate::run::process::{
@@ -109,7 +109,7 @@ impl<'a> Build<'a> {
                 }
             }
         }
-        let mut next = fan_out(outs);
+        let mut next = self.fan_out(outs);
         for id in pipeline.processors.iter().rev() {
             next = self.processor(pipeline, id, next)?;
         }
@@ -292,18 +292,28 @@ impl<'a> Build<'a> {
         Ok(tail)
     }
 
+    /// One consumer that hands everything to all of these.
+    fn fan_out(&mut self, mut consumers: Vec<Arc<dyn Consumer>>) -> Arc<dyn Consumer> {
+        if consumers.len() == 1 {
+            return consumers.remove(0);
+        }
+        let all = Arc::new(FanOut::new(consumers));
+        self.stages.push(Stage::FanOut(Arc::clone(&all)));
+        all
+    }
+
     /// What the proxy feeds that runs the collector.
-    pub fn intake_of_proxy(&self) -> Arc<Intake> {
+    pub fn intake_of_proxy(&mut self) -> Arc<Intake> {
         let outlet = |signal: Signal| self.outlet(self.config.pipelines_of_proxy(signal));
         let outlets = Signal::ALL.map(outlet);
         Arc::new(Intake::of_proxy(outlets, self.accounts.clone()))
     }
 
     /// The way into some pipelines; none where there are none.
-    fn outlet(&self, places: Vec<usize>) -> Option<Arc<dyn Consumer>> {
+    fn outlet(&mut self, places: Vec<usize>) -> Option<Arc<dyn Consumer>> {
         let heads = places.iter().filter_map(|place| self.heads.get(place));
         let heads: Vec<_> = heads.map(Arc::clone).collect();
-        (!heads.is_empty()).then(|| fan_out(heads))
+        (!heads.is_empty()).then(|| self.fan_out(heads))
     }
 
     /// What each receiver feeds.

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::Log;
 use super::account::{Account, Balance};
+use super::consume::FanOut;
 use super::own::Own;
 use super::page::Health;
 use super::process::batch::Batcher;
@@ -133,6 +134,7 @@ pub struct SamplerView {
 }
 
 enum Stage {
+    FanOut(Arc<FanOut>),
     Batch(Arc<Batcher>),
     Tail(Arc<Tail>),
 }
@@ -261,6 +263,7 @@ impl Collector {
         while ends.join_next().await.is_some() {}
         for stage in &self.stages {
             match stage {
+                Stage::FanOut(all) => all.end(until).await,
                 Stage::Batch(batcher) => batcher.end(until).await,
                 Stage::Tail(tail) => tail.end(until, &self.log).await,
             }
