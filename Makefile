@@ -1,5 +1,5 @@
 # make demo    Spangate on http://127.0.0.1:8080 in front of two demo origins, until Ctrl-C
-# make test    every test, and the instruction count of a request
+# make test    every test, the instruction count of a request, and what an SDK sends through the collector
 # make bench   requests/s, latency, CPU and memory beside HAProxy and nginx (BENCH="--case 50B-c64")
 # make docs    the API documentation, in target/doc
 # make fuzz    each fuzz target for FUZZ_SECONDS
@@ -18,6 +18,7 @@ INSTRUCTIONS_MAX_CONTEXTS := 74000
 FUZZ_SECONDS ?= 30
 BENCH ?=
 CARGO ?= cargo
+PROGRAM := target/release/spangate
 BENCH_PROGRAM := target/release/spangate-bench
 
 .PHONY: all build demo test gate bench docs fuzz lint
@@ -33,6 +34,7 @@ demo: build
 
 test: gate
 	$(CARGO) test --workspace
+	@tools/interop/run $(PROGRAM)
 
 gate: build
 	@tools/system-packages valgrind
