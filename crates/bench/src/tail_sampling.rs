@@ -32,6 +32,7 @@ pub const HELP: &str = "[OPTIONS]: CPU and memory of a collector for each span t
 --unique N         attributes of a span that no other span has (0)
 --down SECONDS     the receiver takes nothing for so long, from the middle of a run on (0)
 --limit MIB        memory from where on requests are refused; 0: the collector's own bound (0)
+--storage          what waits outlives the collector; only Spangate is measured then
 --subject PATH     the Spangate to measure (beside this program); otelcol is measured too where it is on the PATH";
 
 const TEMPLATE: &str = include_str!("../templates/collector.yaml");
@@ -53,6 +54,7 @@ struct Options {
     unique: u32,
     down_s: u32,
     limit_mib: u32,
+    storage: bool,
     subject: Option<PathBuf>,
 }
 
@@ -105,7 +107,11 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
             options.threads.to_string(),
         ],
     }];
-    for name in ["otelcol-contrib", "otelcol"] {
+    let others: &[_] = match options.storage {
+        true => &[],
+        false => &["otelcol-contrib", "otelcol"],
+    };
+    for name in others {
         if let Some(program) = peers::on_path(name) {
             subjects.push(Subject {
                 name: "otelcol",
@@ -161,6 +167,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
         unique: 0,
         down_s: 0,
         limit_mib: 0,
+        storage: false,
         subject: None,
     };
     while let Some(arg) = parser.next()? {
@@ -175,6 +182,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
             Arg::Long("unique") => options.unique = parser.value()?.parse()?,
             Arg::Long("down") => options.down_s = parser.value()?.parse()?,
             Arg::Long("limit") => options.limit_mib = parser.value()?.parse()?,
+            Arg::Long("storage") => options.storage = true,
             Arg::Long("subject") => options.subject = Some(parser.value()?.into()),
             other => return Err(other.unexpected().into()),
         }
@@ -290,7 +298,21 @@ fn start(
     } else {
         "memory_limiter, "
     };
-    let values: [(&str, &dyn std::fmt::Display); 6] = [
+    let (storage, extensions, enabled) = match options.storage {
+        false => Default::default(),
+        true => (
+            "storage: file_storage",
+            format!(
+                "extensions: {{ file_storage: {{ directory: '{}', create_directory: true }} }}",
+                dir.join("storage").display()
+            ),
+            "extensions: [file_storage]",
+        ),
+    };
+    let values: [(&str, &dyn std::fmt::Display); 9] = [
+        ("storage", &storage),
+        ("extensions", &extensions),
+        ("enabled", &enabled),
         ("limiter", &limiter),
         ("first", &first),
         ("grpc", &grpc),
