@@ -2,6 +2,8 @@
 
 #[path = "serve/formats.rs"]
 mod formats;
+#[path = "serve/metadata.rs"]
+mod metadata;
 mod options;
 #[path = "serve/storage.rs"]
 mod storage;
@@ -104,9 +106,14 @@ fn address(collector: &Collector, name: &str) -> String {
 }
 
 fn grpc(collector: &Collector) -> Client {
+    grpc_with(collector, &[])
+}
+
+/// The same, with fields of each request.
+fn grpc_with(collector: &Collector, fields: &[(&str, &str)]) -> Client {
     let settings = settings::OtlpGrpc {
         endpoint: format!("http://{}", address(collector, "otlp grpc")),
-        headers: settings::Headers::default(),
+        headers: headers(fields),
         timeout_ms: 10_000,
         requests_max: 0,
         compression: settings::Compression::None,
@@ -116,11 +123,25 @@ fn grpc(collector: &Collector) -> Client {
     Client::grpc(&settings, settings::Signal::Traces).expect("a client")
 }
 
+fn headers(fields: &[(&str, &str)]) -> settings::Headers {
+    let fields = fields.iter();
+    let fields = fields.map(|(name, value)| ((*name).into(), (*value).into()));
+    settings::Headers(fields.collect())
+}
+
 fn http(collector: &Collector, compression: settings::Compression) -> Client {
+    http_with(collector, compression, &[])
+}
+
+fn http_with(
+    collector: &Collector,
+    compression: settings::Compression,
+    fields: &[(&str, &str)],
+) -> Client {
     let settings = settings::OtlpHttp {
         endpoint: format!("http://{}/v1/traces", address(collector, "otlp http")),
         encoding: settings::Encoding::Protobuf,
-        headers: settings::Headers::default(),
+        headers: headers(fields),
         timeout_ms: 10_000,
         requests_max: 0,
         compression,

@@ -108,13 +108,13 @@ fn sampler(mode: Mode) -> Sampler {
 pub fn collector_edit(data: &[u8]) {
     let editors = &*EDITORS;
     for signal in [Signal::Traces, Signal::Metrics, Signal::Logs] {
-        if let Ok(edited) = editors.change.edit(signal, data) {
+        if let Ok(edited) = editors.change.edit(signal, data, None) {
             holds(data, &edited);
         }
-        if let Ok(edited) = editors.set.edit(signal, data) {
+        if let Ok(edited) = editors.set.edit(signal, data, None) {
             holds(data, &edited);
             let bytes = edited.bytes.as_deref().unwrap_or(data);
-            let again = editors.set.edit(signal, bytes).expect("a request");
+            let again = editors.set.edit(signal, bytes, None).expect("a request");
             assert!(again.bytes.is_none());
         }
         for sampler in &editors.samplers {
@@ -124,7 +124,7 @@ pub fn collector_edit(data: &[u8]) {
             }
         }
     }
-    if let Ok(edited) = editors.resource.edit(data) {
+    if let Ok(edited) = editors.resource.edit(data, None) {
         holds(data, &edited);
     }
 }

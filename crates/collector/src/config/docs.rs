@@ -66,6 +66,7 @@ pub fn collector_markdown() -> String {
         options(&mut out, table, "");
     }
     out.push_str(DURABLE);
+    out.push_str(METADATA);
     ottl(&mut out);
     limits(&mut out);
     lacking(&mut out);
@@ -90,6 +91,18 @@ processor between (`batch`, a sampler) holds it; those are kept as above.
 
 When `limit_mib` is reached, or the disk does not take what is written, requests are refused with the status that makes senders try again.
 Without `fsync` what was accepted survives the end of the process, but not a loss of power.
+";
+
+const METADATA: &str = "
+## A client's metadata
+
+With `include_metadata: true` the header fields of a request go along with its data, as far as a component of the configuration asks for
+them: nothing is kept for nobody. Of one request these are 64 values and 16 KiB at most; one with more is refused (413,
+`RESOURCE_EXHAUSTED`). The client's address and what `basicauth` found (`username`, `raw`) go along without that option.
+
+- `from_context` of `attributes` and `resource` takes `metadata.NAME` (or just `NAME`; several values are put together with `;`),
+  `client.address` and `auth.NAME`. What is not known changes nothing; only an address that is not known is an empty text.
+- Lost: behind `tail_sampling` and `groupbytrace`, whose traces come from several requests, and behind `batch`. UDP has none.
 ";
 
 const COLUMNS: &str = "| option | takes | default | state | |\n|---|---|---|---|---|";

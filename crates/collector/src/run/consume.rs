@@ -191,6 +191,7 @@ mod tests {
             bytes: Bytes::new(),
             records: 10,
             receipt: account.accept(10),
+            origin: None,
         };
         both.consume(batch).expect("one has room");
         assert_eq!(account.balance().held(), 10);

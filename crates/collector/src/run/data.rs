@@ -1,8 +1,11 @@
 //! What passes through pipelines.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::account::Receipt;
+use super::origin::Origin;
 use crate::config::Signal;
 
 /// Records on their way.
@@ -16,6 +19,8 @@ pub struct Batch {
     pub records: u64,
     /// Says what becomes of them.
     pub receipt: Receipt,
+    /// Where they came from, as long as that is known.
+    pub origin: Option<Arc<Origin>>,
 }
 
 impl Batch {
@@ -27,6 +32,14 @@ impl Batch {
             bytes: self.bytes.clone(),
             records: self.records,
             receipt: self.receipt.clone(),
+            origin: self.origin.clone(),
         }
+    }
+
+    /// Bytes that it holds in memory.
+    #[must_use]
+    pub fn held_bytes(&self) -> u64 {
+        let origin = self.origin.as_ref().map_or(0, |origin| origin.bytes());
+        self.bytes.len() as u64 + origin
     }
 }

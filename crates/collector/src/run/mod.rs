@@ -11,6 +11,7 @@ pub mod data;
 mod json;
 pub mod log;
 mod metrics;
+pub mod origin;
 mod own;
 mod page;
 pub mod process;

@@ -107,8 +107,12 @@ pub fn metrics(
         family: Family::Any,
     });
     // Whoever scrapes is asked nothing.
-    let auth = &Authenticators::default();
-    serve(server, Arc::new(answer), Opening { auth, sharing })
+    let opening = Opening {
+        auth: &Authenticators::default(),
+        sharing,
+        wanted: None,
+    };
+    serve(server, Arc::new(answer), opening)
 }
 
 fn serve(

@@ -82,8 +82,8 @@ fn a_receiver_with_everything() {
         http.server.cors.as_ref().map(|cors| cors.max_age_s),
         Some(7200)
     );
-    let warning = "a.yaml:23:9: receivers::otlp::protocols::http::include_metadata: has no effect: no component here reads a client's metadata";
-    assert_eq!(warnings, [warning]);
+    assert!(http.server.include_metadata && !grpc.include_metadata);
+    assert_eq!(warnings, [""; 0]);
 }
 
 /// A receiver's options, and the error that they are.
@@ -425,7 +425,12 @@ const PROCESSORS: &[(&str, &str, &str)] = &[
     (
         "resource",
         "{ attributes: [ { key: a, action: insert } ] }",
-        "a.yaml:6:29: processors::resource::attributes[0]::value: or 'from_attribute' must be there",
+        "a.yaml:6:29: processors::resource::attributes[0]::value: or 'from_attribute' or 'from_context' must be there",
+    ),
+    (
+        "resource",
+        "{ attributes: [ { key: a, action: insert, value: 1, from_context: b } ] }",
+        "a.yaml:6:62: processors::resource::attributes[0]::value: 'from_attribute' and 'from_context': more than one is there, one is enough",
     ),
     (
         "resource",

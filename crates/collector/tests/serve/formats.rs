@@ -11,7 +11,7 @@ use super::*;
 type Fields<'a> = &'a [(&'a str, &'a str)];
 
 /// Sends a request over HTTP/1.1: the status, `Retry-After` and the body.
-async fn post(
+pub async fn post(
     address: &str,
     path: &str,
     fields: Fields<'_>,
@@ -53,7 +53,7 @@ fn into_file(receiver: &str, file: &TempFile) -> spangate_collector::run::Collec
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-fn zipkin_span(id: &str, name: &str) -> String {
+pub fn zipkin_span(id: &str, name: &str) -> String {
     format!(
         r#"[{{"traceId":"5af7183fb1d4cf5f","id":"{id}","name":"{name}","kind":"SERVER","timestamp":1000,"duration":5,"localEndpoint":{{"serviceName":"shop"}},"tags":{{"n":"1"}}}}]"#
     )

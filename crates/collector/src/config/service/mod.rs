@@ -2,6 +2,7 @@
 
 mod auth;
 mod connect;
+pub mod context;
 mod order;
 pub(crate) mod pipelines;
 pub(crate) mod storage;

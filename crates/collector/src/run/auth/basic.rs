@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 
 use super::gate::{Denied, Gate};
-use super::{read, text};
+use super::{Identity, read, text};
 use crate::config::components::extensions::basic_auth::Credential;
 
 /// Passwords that are checked at a time; one more is told to come again.
@@ -99,22 +99,17 @@ fn user(line: &str) -> Result<User, String> {
 
 impl Users {
     pub(super) async fn admit(&self, headers: &HeaderMap) -> Result<(), Denied> {
-        let sent = headers.get(AUTHORIZATION).ok_or(Denied::Missing)?;
-        let sent = sent.as_bytes();
-        let is_basic = sent.len() > 6 && sent[..6].eq_ignore_ascii_case(b"basic ");
-        if !is_basic || sent.len() > SENT_BYTES_MAX {
-            return Err(Denied::Wrong);
-        }
+        let sent = sent(headers)?;
         let digest = Sha256::new()
             .chain_update(self.key)
-            .chain_update(&sent[6..])
+            .chain_update(sent)
             .finalize();
         let digest: [u8; 32] = digest.into();
         if self.known().contains(&digest) {
             return Ok(());
         }
         let pair = STANDARD
-            .decode(sent[6..].trim_ascii())
+            .decode(sent.trim_ascii())
             .map_err(|_| Denied::Wrong)?;
         let list = Arc::clone(&self.list);
         let place = Arc::clone(&self.room).try_acquire_owned();
@@ -138,8 +133,25 @@ impl Users {
         }
     }
 
+    /// Whom a request names that was admitted.
+    pub(super) fn identity(headers: &HeaderMap) -> Option<Identity> {
+        let raw = std::str::from_utf8(sent(headers).ok()?).ok()?;
+        Identity::of_basic(raw.trim_ascii())
+    }
+
     fn known(&self) -> std::sync::MutexGuard<'_, VecDeque<[u8; 32]>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The credentials of a request, behind the name of their scheme.
+fn sent(headers: &HeaderMap) -> Result<&[u8], Denied> {
+    let sent = headers.get(AUTHORIZATION).ok_or(Denied::Missing)?;
+    let sent = sent.as_bytes();
+    let is_basic = sent.len() > 6 && sent[..6].eq_ignore_ascii_case(b"basic ");
+    match is_basic && sent.len() <= SENT_BYTES_MAX {
+        true => Ok(&sent[6..]),
+        false => Err(Denied::Wrong),
     }
 }
 
@@ -159,7 +171,7 @@ pub(super) fn editor(username: &Credential, password: &Credential) -> Result<Edi
 mod tests {
     use super::*;
 
-    fn sent(text: &str) -> HeaderMap {
+    fn fields(text: &str) -> HeaderMap {
         let value = format!("Basic {}", STANDARD.encode(text));
         HeaderMap::from_iter([(AUTHORIZATION, value.parse().unwrap())])
     }
@@ -172,11 +184,15 @@ mod tests {
                      plain:other\n";
         let gate = gate(None, lines).unwrap();
         for right in ["plain:secret", "md5:secret", "sha:password", "sha:password"] {
-            assert_eq!(gate.admit(&sent(right)).await, Ok(()), "{right}");
+            let fields = fields(right);
+            assert_eq!(gate.admit(&fields).await, Ok(()), "{right}");
+            let identity = gate.identity(&fields).unwrap();
+            let (user, _) = right.split_once(':').unwrap();
+            assert_eq!(identity.attribute("username"), Some(user));
         }
         for wrong in ["plain:other", "plain", "nobody:", "md5:secreT", ":", ""] {
             assert_eq!(
-                gate.admit(&sent(wrong)).await,
+                gate.admit(&fields(wrong)).await,
                 Err(Denied::Wrong),
                 "{wrong}"
             );

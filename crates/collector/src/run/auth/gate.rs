@@ -2,6 +2,7 @@
 
 use hyper::header::HeaderMap;
 
+use super::Identity;
 use super::basic::Users;
 use super::bearer::Tokens;
 
@@ -33,6 +34,15 @@ impl Gate {
         match self {
             Gate::Basic(users) => users.admit(headers).await,
             Gate::Bearer(tokens) => tokens.admit(headers),
+        }
+    }
+
+    /// Who sent a request that came in; of a token nothing is known.
+    #[must_use]
+    pub fn identity(&self, headers: &HeaderMap) -> Option<Identity> {
+        match self {
+            Gate::Basic(_) => Users::identity(headers),
+            Gate::Bearer(_) => None,
         }
     }
 }

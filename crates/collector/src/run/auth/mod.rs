@@ -4,6 +4,7 @@ mod basic;
 mod bearer;
 mod gate;
 mod headers;
+mod identity;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use crate::config::components::extensions::basic_auth::{BasicAuth, Credential};
 use crate::config::{ComponentId, Config, Extension};
 pub use basic::users;
 pub use gate::{Denied, Gate};
+pub use identity::Identity;
 
 /// Files of credentials are read again after this time, when they are needed.
 const FILE_EVERY: Duration = Duration::from_secs(1);

@@ -9,7 +9,9 @@ use telemetry::proto;
 use super::edit::text::{double_of, int_of, text_of};
 use super::edit::{List, Val, encode, encoded_text};
 use crate::config::components::processors::action::{Action, Source, Type, When};
+use crate::config::components::shared::context::Context;
 use crate::config::pattern;
+use crate::run::origin::{self, Origin};
 
 /// Actions that are done one after the other.
 #[derive(Debug)]
@@ -41,6 +43,7 @@ enum Given {
     /// An `AnyValue`.
     Value(Box<[u8]>),
     Attribute(Box<[u8]>),
+    Context(Context),
 }
 
 /// A key, and those that match.
@@ -60,11 +63,15 @@ impl Actions {
         actions.collect::<Result<_, _>>().map(Actions)
     }
 
-    /// Does all of them.
-    pub fn apply<'a>(&'a self, list: &mut List<'a>) {
+    /// Does all of them, to data of this origin.
+    pub fn apply<'a>(&'a self, list: &mut List<'a>, origin: Option<&Origin>) {
         for action in &self.0 {
             match action {
-                Compiled::Set { key, source, when } => set(list, key, source, *when),
+                Compiled::Set { key, source, when } => {
+                    if let Some(value) = value(list, source, origin) {
+                        set(list, key, value, *when);
+                    }
+                }
                 Compiled::Delete(keys) => keys.each(list, List::remove),
                 Compiled::Hash(keys) => keys.each(list, hash),
                 Compiled::Extract { key, regex, groups } => extract(list, key, regex, groups),
@@ -88,6 +95,7 @@ fn compile(action: &Action) -> Result<Compiled, String> {
             when: *when,
             source: match source {
                 Source::Attribute(name) => Given::Attribute(boxed(name)),
+                Source::Context(context) => Given::Context(context.clone()),
                 Source::Value(value) => {
                     let mut bytes = Vec::new();
                     encode(value, &mut bytes);
@@ -114,14 +122,19 @@ fn compile(action: &Action) -> Result<Compiled, String> {
     })
 }
 
-fn set<'a>(list: &mut List<'a>, key: &'a [u8], source: &'a Given, when: When) {
-    let value = match source {
-        Given::Value(bytes) => Val::Whole(bytes),
-        Given::Attribute(name) => match list.find(name) {
-            Some(place) => list.val(place),
-            None => return,
-        },
-    };
+/// None where there is nothing to be set.
+fn value<'a>(list: &mut List<'a>, source: &'a Given, origin: Option<&Origin>) -> Option<Val<'a>> {
+    match source {
+        Given::Value(bytes) => Some(Val::Whole(bytes)),
+        Given::Attribute(name) => list.find(name).map(|place| list.val(place)),
+        Given::Context(context) => {
+            let text = origin::text(origin, context)?;
+            Some(list.make_text(text.as_bytes()))
+        }
+    }
+}
+
+fn set<'a>(list: &mut List<'a>, key: &'a [u8], value: Val<'a>, when: When) {
     match (when, list.find(key)) {
         (When::Missing | When::Always, None) => list.put(key, value),
         (When::Present | When::Always, Some(place)) => list.set(place, value),

@@ -11,6 +11,7 @@ use crate::config::Signal;
 use crate::config::components::processors::attributes::Attributes as Settings;
 use crate::run::consume::{Consumer, Refusal, Refused};
 use crate::run::data::Batch;
+use crate::run::origin::Origin;
 
 /// See the module.
 pub struct Attributes {
@@ -49,11 +50,16 @@ impl Editor {
         })
     }
 
-    /// What a request becomes.
+    /// What a request becomes that came from somewhere.
     ///
     /// # Errors
     /// It is malformed.
-    pub fn edit(&self, signal: Signal, request: &[u8]) -> Result<Edited, Malformed> {
+    pub fn edit(
+        &self,
+        signal: Signal,
+        request: &[u8],
+        origin: Option<&Origin>,
+    ) -> Result<Edited, Malformed> {
         let mut out = room_for(request);
         let mut list = List::default();
         let outcome = edit_records(
@@ -70,7 +76,7 @@ impl Editor {
                 if !is_in(&self.include, true)? || is_in(&self.exclude, false)? {
                     return Ok(Outcome::Same);
                 }
-                self.actions.apply(&mut list);
+                self.actions.apply(&mut list, origin);
                 Ok(list.write(record, key, out))
             },
         )?;
@@ -80,7 +86,8 @@ impl Editor {
 
 impl Consumer for Attributes {
     fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
-        let edited = self.editor.edit(batch.signal, &batch.bytes);
+        let origin = batch.origin.as_deref();
+        let edited = self.editor.edit(batch.signal, &batch.bytes, origin);
         hand_on(&self.next, batch, edited)
     }
 

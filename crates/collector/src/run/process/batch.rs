@@ -91,6 +91,7 @@ impl Batcher {
                 bytes,
                 records,
                 receipt: receipt.clone(),
+                origin: None,
             });
         }
     }

@@ -122,6 +122,7 @@ mod tests {
                 bytes: Default::default(),
                 records: 1,
                 receipt: account.accept(1),
+                origin: None,
             };
             limiter.consume(batch).map_err(|refused| {
                 refused.batch.receipt.refuse();

@@ -9,6 +9,7 @@ use super::edit::{Edited, List, edit_resources, hand_on, room_for};
 use crate::config::components::processors::resource::Resource as Settings;
 use crate::run::consume::{Consumer, Refusal, Refused};
 use crate::run::data::Batch;
+use crate::run::origin::Origin;
 
 /// See the module.
 pub struct Resource {
@@ -38,16 +39,16 @@ impl Editor {
         Actions::new(&settings.actions).map(Editor)
     }
 
-    /// What a request of any signal becomes.
+    /// What a request of any signal becomes that came from somewhere.
     ///
     /// # Errors
     /// It is malformed.
-    pub fn edit(&self, request: &[u8]) -> Result<Edited, Malformed> {
+    pub fn edit(&self, request: &[u8], origin: Option<&Origin>) -> Result<Edited, Malformed> {
         let mut out = room_for(request);
         let outcome = edit_resources(request, &mut out, &mut |resource, out| {
             let mut list = List::default();
             list.read(resource, RESOURCE_ATTRIBUTES)?;
-            self.0.apply(&mut list);
+            self.0.apply(&mut list, origin);
             Ok(list.write(resource, RESOURCE_ATTRIBUTES, out))
         })?;
         Ok(Edited::new(outcome, out, 0))
@@ -56,7 +57,7 @@ impl Editor {
 
 impl Consumer for Resource {
     fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
-        let edited = self.editor.edit(&batch.bytes);
+        let edited = self.editor.edit(&batch.bytes, batch.origin.as_deref());
         hand_on(&self.next, batch, edited)
     }
 

@@ -318,6 +318,8 @@ impl Tail {
                 bytes: batch.bytes.into(),
                 records: spans,
                 receipt,
+                // A trace may have come from several.
+                origin: None,
             });
         }
     }

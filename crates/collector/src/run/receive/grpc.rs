@@ -17,6 +17,7 @@ use prost::Message;
 use super::Intake;
 use super::body::{self, Bounds};
 use super::http::Reply;
+use super::listen::origin_of;
 use super::status::Fault;
 use crate::config::Signal;
 use crate::config::components::shared::http::Coding;
@@ -52,7 +53,7 @@ pub(super) async fn serve(
 async fn export(
     intake: &Arc<Intake>,
     service: Service,
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
     message_bytes_max: u64,
 ) -> Result<(), Fault> {
     let signal = service
@@ -60,6 +61,7 @@ async fn export(
         .filter(|signal| intake.takes(*signal))
         .ok_or_else(|| Fault::NotThere(format!("{} is not served", request.uri().path())))?;
     let coding = coding(request.headers())?;
+    let origin = origin_of(&mut request);
     let body = request.into_body();
     let mut bounds = Bounds::of(&body, message_bytes_max + PREFIX_ROOM_BYTES);
     bounds.begins = framed_bytes;
@@ -73,7 +75,8 @@ async fn export(
         Service::Otlp => whole.bytes.clone(),
         Service::Jaeger => intake.translated(jaeger::from_grpc(&whole.bytes))?,
     };
-    intake.take(signal, bytes).await.map_err(Fault::from)
+    let taken = intake.take_of(signal, bytes, origin).await;
+    taken.map_err(Fault::from)
 }
 
 impl Service {

@@ -15,6 +15,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use prost::Message;
 
 use super::body::{self, Bounds, Whole};
+use super::listen::origin_of;
 use super::status::Fault;
 use super::{Intake, cors};
 use crate::config::Signal;
@@ -118,7 +119,7 @@ pub(super) async fn whole(
 async fn export(
     intake: &Arc<Intake>,
     settings: &OtlpHttpServer,
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
     form: Option<Form>,
 ) -> Result<(), Fault> {
     let path = request.uri().path();
@@ -128,6 +129,7 @@ async fn export(
     let form = form.ok_or_else(|| {
         Fault::Encoding("the content must be application/x-protobuf or application/json".into())
     })?;
+    let origin = origin_of(&mut request);
     let whole = whole(intake, &settings.server, request).await?;
     let bytes = match form {
         Form::Protobuf => whole.bytes.clone(),
@@ -135,7 +137,8 @@ async fn export(
             .map_err(Fault::Invalid)?
             .into(),
     };
-    intake.take(signal, bytes).await.map_err(Fault::from)
+    let taken = intake.take_of(signal, bytes, origin).await;
+    taken.map_err(Fault::from)
 }
 
 fn signal(settings: &OtlpHttpServer, path: &str) -> Option<Signal> {

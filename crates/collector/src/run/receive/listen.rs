@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +29,7 @@ use crate::config::components::shared::address::{Family, Listen};
 use crate::config::components::shared::grpc::GrpcServer;
 use crate::config::components::shared::http::HttpServer;
 use crate::run::auth::{Authenticators, Gate};
+use crate::run::origin::{Came, Origin, TooMuch, Wanted};
 
 /// Connections of one listener at a time; more wait until one ends.
 const CONNECTIONS_MAX: usize = 16 * 1024;
@@ -82,6 +83,15 @@ impl Protocol {
 enum Settings<'a> {
     Grpc(&'a GrpcServer),
     Http(&'a HttpServer),
+}
+
+impl Settings<'_> {
+    fn include_metadata(&self) -> bool {
+        match self {
+            Settings::Grpc(grpc) => grpc.include_metadata,
+            Settings::Http(http) => http.include_metadata,
+        }
+    }
 }
 
 /// What a page answers.
@@ -141,6 +151,8 @@ pub struct Opening<'a> {
     pub auth: &'a Authenticators,
     /// Who else listens there.
     pub sharing: Sharing,
+    /// What components ask of requests.
+    pub wanted: Option<&'a Wanted>,
 }
 
 /// Opens the socket and serves it.
@@ -150,8 +162,9 @@ pub struct Opening<'a> {
 pub fn listen(
     protocol: Protocol,
     intake: Arc<Intake>,
-    Opening { auth, sharing }: Opening<'_>,
+    opening: Opening<'_>,
 ) -> Result<Listening, String> {
+    let Opening { auth, sharing, .. } = opening;
     let (address, tls_settings, protocols): (&Listen, _, &[&[u8]]) = match protocol.settings() {
         Settings::Grpc(grpc) => (&grpc.listen, &grpc.tls, &[b"h2"]),
         Settings::Http(http) => (&http.listen, &http.tls, &[b"h2", b"http/1.1"]),
@@ -174,6 +187,8 @@ pub fn listen(
     let (end, ended) = watch::channel(false);
     let server = Arc::new(Server {
         builder: builder(&protocol),
+        wanted: { opening.wanted }
+            .and_then(|wanted| wanted.of_receiver(protocol.settings().include_metadata())),
         protocol,
         intake,
         tls,
@@ -253,6 +268,8 @@ struct Server {
     tls: Option<TlsAcceptor>,
     /// Who asks who sends.
     gate: Option<Arc<Gate>>,
+    /// What is kept of requests.
+    wanted: Option<Wanted>,
 }
 
 fn duration(ns: u64, default: Duration) -> Duration {
@@ -325,7 +342,7 @@ async fn run(server: Arc<Server>, socket: Socket, mut ended: watch::Receiver<boo
 }
 
 enum Connection {
-    Tcp(tokio::net::TcpStream),
+    Tcp(tokio::net::TcpStream, IpAddr),
     Unix(tokio::net::UnixStream),
 }
 
@@ -337,10 +354,10 @@ async fn accept(
     let permit = permit.map_err(io::Error::other)?;
     let connection = match socket {
         Socket::Tcp(listener) => {
-            let (stream, _) = listener.accept().await?;
+            let (stream, from) = listener.accept().await?;
             // Answers are short, and awaited.
             stream.set_nodelay(true)?;
-            Connection::Tcp(stream)
+            Connection::Tcp(stream, from.ip())
         }
         Socket::Unix(listener) => Connection::Unix(listener.accept().await?.0),
     };
@@ -351,32 +368,33 @@ type Watcher = hyper_util::server::graceful::Watcher;
 
 impl Server {
     async fn serve(self: Arc<Server>, connection: Connection, watcher: Watcher) {
-        match (connection, &self.tls) {
-            (Connection::Unix(stream), None) => Arc::clone(&self).talk(stream, watcher).await,
-            (Connection::Tcp(stream), None) => Arc::clone(&self).talk(stream, watcher).await,
-            (Connection::Tcp(stream), Some(tls)) => {
-                let handshake = tokio::time::timeout(HANDSHAKE_MAX, tls.accept(stream)).await;
-                if let Ok(Ok(stream)) = handshake {
-                    Arc::clone(&self).talk(stream, watcher).await;
-                }
-            }
-            (Connection::Unix(stream), Some(tls)) => {
-                let handshake = tokio::time::timeout(HANDSHAKE_MAX, tls.accept(stream)).await;
-                if let Ok(Ok(stream)) = handshake {
-                    Arc::clone(&self).talk(stream, watcher).await;
-                }
-            }
+        match connection {
+            Connection::Tcp(stream, from) => self.shake_hands(stream, Some(from), watcher).await,
+            Connection::Unix(stream) => self.shake_hands(stream, None, watcher).await,
         }
     }
 
-    async fn talk<S>(self: Arc<Server>, stream: S, watcher: Watcher)
+    async fn shake_hands<S>(self: Arc<Server>, stream: S, from: Option<IpAddr>, watcher: Watcher)
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let Some(tls) = &self.tls else {
+            return self.talk(stream, from, watcher).await;
+        };
+        let handshake = tokio::time::timeout(HANDSHAKE_MAX, tls.accept(stream)).await;
+        if let Ok(Ok(stream)) = handshake {
+            self.talk(stream, from, watcher).await;
+        }
+    }
+
+    async fn talk<S>(self: Arc<Server>, stream: S, from: Option<IpAddr>, watcher: Watcher)
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let server = Arc::clone(&self);
         let service = service_fn(move |request: Request<Incoming>| {
             let server = Arc::clone(&server);
-            async move { Ok::<_, Infallible>(server.answer(request).await) }
+            async move { Ok::<_, Infallible>(server.answer(request, from).await) }
         });
         let connection = self
             .builder
@@ -386,18 +404,27 @@ impl Server {
         let _ = watcher.watch(connection).await;
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> hyper::Response<http::Reply> {
+    async fn answer(
+        &self,
+        mut request: Request<Incoming>,
+        from: Option<IpAddr>,
+    ) -> hyper::Response<http::Reply> {
         let settings = self.protocol.settings();
         let has_cors = matches!(settings, Settings::Http(server) if server.cors.is_some());
         if let Some(gate) = &self.gate
             && !(has_cors && cors::is_preflight(&request))
             && let Err(denied) = gate.admit(request.headers()).await
         {
-            let fault = Fault::from(denied);
-            return match settings {
-                Settings::Grpc(_) => grpc::refuse(&fault),
-                Settings::Http(_) => http::refuse(&fault, request.headers()),
-            };
+            return self.refuse(&Fault::from(denied), &request);
+        }
+        if let Some(wanted) = &self.wanted {
+            match self.origin(wanted, &request, from) {
+                Ok(Some(origin)) => {
+                    request.extensions_mut().insert(origin);
+                }
+                Ok(None) => {}
+                Err(too_much) => return self.refuse(&too_much.into(), &request),
+            }
         }
         match &self.protocol {
             Protocol::Grpc(settings) => {
@@ -415,4 +442,31 @@ impl Server {
             Protocol::Page(settings, answer) => http::page(settings, answer(&request)),
         }
     }
+
+    fn refuse(&self, fault: &Fault, request: &Request<Incoming>) -> hyper::Response<http::Reply> {
+        match self.protocol.settings() {
+            Settings::Grpc(_) => grpc::refuse(fault),
+            Settings::Http(_) => http::refuse(fault, request.headers()),
+        }
+    }
+
+    fn origin(
+        &self,
+        wanted: &Wanted,
+        request: &Request<Incoming>,
+        from: Option<IpAddr>,
+    ) -> Result<Option<Arc<Origin>>, TooMuch> {
+        let came = Came {
+            headers: request.headers(),
+            authority: request.uri().authority().map(|host| host.as_str()),
+            address: from,
+        };
+        let gate = self.gate.as_ref().filter(|_| wanted.identity);
+        wanted.origin(&came, gate.and_then(|gate| gate.identity(came.headers)))
+    }
+}
+
+/// Where a request came from, if anybody asks: it goes along with the request as far as to its body.
+pub(super) fn origin_of(request: &mut Request<Incoming>) -> Option<Arc<Origin>> {
+    request.extensions_mut().remove()
 }

@@ -25,6 +25,7 @@ use super::account::Account;
 use super::consume::{Consumer, Refusal};
 use super::count;
 use super::data::Batch;
+use super::origin::Origin;
 use super::storage::{Commit, Custody, Kept};
 use crate::config::Signal;
 use status::Fault;
@@ -128,6 +129,19 @@ impl Intake {
     /// # Errors
     /// Why it is not taken.
     pub async fn take(&self, signal: Signal, bytes: Bytes) -> Result<(), Refusal> {
+        self.take_of(signal, bytes, None).await
+    }
+
+    /// The same of a request whose client is known.
+    ///
+    /// # Errors
+    /// Why it is not taken.
+    pub async fn take_of(
+        &self,
+        signal: Signal,
+        bytes: Bytes,
+        origin: Option<Arc<Origin>>,
+    ) -> Result<(), Refusal> {
         let Some(outlet) = &self.outlets[signal as usize] else {
             return Err(Refusal::Malformed(format!("no pipeline takes {signal}")));
         };
@@ -151,13 +165,13 @@ impl Intake {
                 let place = kept.write(signal, bytes.clone()).await;
                 let place = place.map_err(|why| self.refused(signal, records, why))?;
                 custody.add(place.hold.clone());
-                let handed = self.hand_on(signal, bytes, records, custody);
+                let handed = self.hand_on(signal, bytes, records, (custody, origin));
                 if let Err(refusal) = handed {
                     kept.forget(place);
                     return Err(refusal);
                 }
             }
-            _ => self.hand_on(signal, bytes, records, custody)?,
+            _ => self.hand_on(signal, bytes, records, (custody, origin))?,
         }
         match commit {
             Some(commit) if !commit.is_written().await => Err(Refusal::Busy(WRITTEN_AFTER)),
@@ -181,7 +195,7 @@ impl Intake {
         let records = self.count(signal, &bytes)?;
         let mut custody = Custody::default();
         custody.add(place.hold.clone());
-        self.hand_on(signal, bytes, records, custody)?;
+        self.hand_on(signal, bytes, records, (custody, None))?;
         self.accounts[signal as usize].add_recovered(records);
         Ok(records)
     }
@@ -204,7 +218,7 @@ impl Intake {
         signal: Signal,
         bytes: Bytes,
         records: u64,
-        custody: Custody,
+        (custody, origin): (Custody, Option<Arc<Origin>>),
     ) -> Result<(), Refusal> {
         let account = &self.accounts[signal as usize];
         let Some(outlet) = &self.outlets[signal as usize] else {
@@ -220,6 +234,7 @@ impl Intake {
             bytes,
             records,
             receipt,
+            origin,
         };
         outlet.consume(batch).map_err(|given_back| {
             given_back.batch.receipt.refuse();

@@ -7,6 +7,7 @@ use hyper::{Method, Request, Response, StatusCode};
 
 use super::Intake;
 use super::http::{self, Edge, Reply};
+use super::listen::origin_of;
 use super::status::Fault;
 use crate::config::Signal;
 use crate::config::components::shared::http::HttpServer;
@@ -51,23 +52,22 @@ pub(super) async fn serve(
 async fn take(
     intake: &Arc<Intake>,
     (server, format): (&HttpServer, Format),
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
 ) -> Result<(), Fault> {
     let path = request.uri().path();
     let content = http::content(request.headers()).unwrap_or_default();
     let is_post = request.method() == Method::POST && intake.takes(Signal::Traces);
     let body = body(format, path, content).filter(|_| is_post);
     let body = body.ok_or_else(|| Fault::NotThere(format!("{path} is not served")))??;
+    let origin = origin_of(&mut request);
     let whole = http::whole(intake, server, request).await?;
     let translated = match body {
         Body::Zipkin(form, parse_tags) => zipkin::to_otlp(form, &whole.bytes, parse_tags),
         Body::Jaeger => jaeger::from_http(&whole.bytes),
     };
     let bytes = intake.translated(translated)?;
-    intake
-        .take(Signal::Traces, bytes)
-        .await
-        .map_err(Fault::from)
+    let taken = intake.take_of(Signal::Traces, bytes, origin).await;
+    taken.map_err(Fault::from)
 }
 
 /// What a body is.

@@ -6,6 +6,7 @@ use export::rpc::{Status, retry_info};
 
 use crate::run::auth::Denied;
 use crate::run::consume::Refusal;
+use crate::run::origin::{FIELDS_BYTES_MAX, FIELDS_MAX, TooMuch};
 
 /// Why a request fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +38,14 @@ impl From<Denied> for Fault {
             Denied::Missing | Denied::Wrong => Fault::Stranger,
             Denied::Busy => Fault::Busy(LOOKED_AT_AFTER),
         }
+    }
+}
+
+impl From<TooMuch> for Fault {
+    fn from(_: TooMuch) -> Fault {
+        Fault::TooLarge(format!(
+            "of header fields that are kept, no more than {FIELDS_MAX} and {FIELDS_BYTES_MAX} bytes are taken"
+        ))
     }
 }
 

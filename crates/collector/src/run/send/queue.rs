@@ -148,7 +148,7 @@ impl Shared {
     /// Takes the room for a batch; false where there is none.
     fn enter(&self, state: &mut State, batch: &Batch) -> bool {
         let size = self.size(batch);
-        let bytes = state.bytes + batch.bytes.len() as u64;
+        let bytes = state.bytes + batch.held_bytes();
         let fits = state.size + size <= self.size_max && bytes <= QUEUE_BYTES_MAX;
         // What is larger than the whole queue is taken when nothing waits.
         let is_empty = state.waiting.is_empty() && state.writing == 0;
@@ -161,7 +161,7 @@ impl Shared {
 
     pub fn leave(&self, state: &mut State, batch: &Batch) {
         state.size -= self.size(batch);
-        state.bytes -= batch.bytes.len() as u64;
+        state.bytes -= batch.held_bytes();
     }
 
     /// Puts a batch in the queue if there is room.
@@ -196,7 +196,7 @@ impl Shared {
     fn put_back(&self, waiting: Waiting) {
         let mut state = self.state();
         state.size += self.size(&waiting.batch);
-        state.bytes += waiting.batch.bytes.len() as u64;
+        state.bytes += waiting.batch.held_bytes();
         state.waiting.push_front(waiting);
     }
 

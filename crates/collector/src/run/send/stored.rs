@@ -47,6 +47,7 @@ pub(super) async fn again(
                 bytes: request,
                 records,
                 receipt: account.accept(records),
+                origin: None,
             };
             account.add_recovered(records);
             records_all += records;

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::Log;
 use super::account::{Account, Balance};
 use super::consume::FanOut;
+use super::origin::Wanted;
 use super::own::Own;
 use super::page::Health;
 use super::process::batch::Batcher;
@@ -159,9 +160,11 @@ impl Collector {
             build.head(place)?;
         }
         let auth = std::mem::take(&mut build.auth);
+        let wanted = Wanted::by(config);
         let opening = Opening {
             auth: &auth,
             sharing: host.sharing,
+            wanted: wanted.as_ref(),
         };
         let of_proxy = build.intake_of_proxy();
         let intakes = build.intakes()?;

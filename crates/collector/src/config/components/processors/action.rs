@@ -1,6 +1,6 @@
 //! Changes of attributes, as `resource` and `attributes` make them.
 
-use crate::config::components::shared::grpc::METADATA_REASON;
+use crate::config::components::shared::context::Context;
 use crate::config::options::{Kind, Opt, Section, Table, opt, required};
 use crate::config::pattern;
 use crate::config::source::{Node, Value};
@@ -65,6 +65,8 @@ pub enum Source {
     Value(AttributeValue),
     /// `from_attribute`
     Attribute(String),
+    /// `from_context`
+    Context(Context),
 }
 
 /// A value of an attribute.
@@ -107,7 +109,7 @@ const OPTIONS: &[Opt] = &[
     required("action", Kind::WordAnyCase(ACTIONS), "what is done"),
     opt("value", Kind::Any, "", "what it is set to: any type"),
     opt("from_attribute", Kind::Text, "", "or the attribute whose value it gets"),
-    opt("from_context", Kind::Text, "", "or the client's metadata").refused(METADATA_REASON),
+    opt("from_context", Kind::Text, "", "or what came with the request: `metadata.x` (a header field), `client.address`, `auth.x`"),
     opt("pattern", Kind::Text, "", "a regular expression: of keys (delete, hash), of the text (extract)"),
     opt("converted_type", Kind::Word(&["string", "int", "double"]), "", "the type (convert)"),
 ];
@@ -128,12 +130,18 @@ fn action(section: &Section<'_>) -> Option<Action> {
         section.error("key", &format!("must name an attribute{or}"));
     }
     let used: &[&str] = match &*word {
-        "insert" | "update" | "upsert" => &["value", "from_attribute"],
+        "insert" | "update" | "upsert" => &["value", "from_attribute", "from_context"],
         "delete" | "hash" | "extract" => &["pattern"],
         "convert" => &["converted_type"],
         _ => return None,
     };
-    for option in ["value", "from_attribute", "pattern", "converted_type"] {
+    for option in [
+        "value",
+        "from_attribute",
+        "from_context",
+        "pattern",
+        "converted_type",
+    ] {
         if section.written(option).is_some() && !used.contains(&option) {
             section.error(option, &format!("means nothing to the action '{word}'"));
         }
@@ -161,21 +169,27 @@ fn set(section: &Section<'_>, key: String, when: When) -> Option<Action> {
     let value = section.written("value");
     let value = value.and_then(|node| attribute_value(section, node));
     let attribute = section.text_unless_empty("from_attribute");
-    let source = match (value, attribute) {
-        (Some(value), None) => Source::Value(value),
-        (None, Some(attribute)) => Source::Attribute(attribute),
-        (None, None) => {
-            section.error("value", "or 'from_attribute' must be there");
-            return None;
-        }
-        (Some(_), Some(_)) => {
-            section.error(
-                "value",
-                "and 'from_attribute' are both there: one of them is enough",
-            );
-            return None;
-        }
+    let context = section.text_unless_empty("from_context");
+    let sources = [
+        value.map(Source::Value),
+        attribute.map(Source::Attribute),
+        context.map(|text| Source::Context(Context::of_action(&text))),
+    ];
+    let mut sources = sources.into_iter().flatten();
+    let Some(source) = sources.next() else {
+        section.error(
+            "value",
+            "or 'from_attribute' or 'from_context' must be there",
+        );
+        return None;
     };
+    if sources.next().is_some() {
+        section.error(
+            "value",
+            "'from_attribute' and 'from_context': more than one is there, one is enough",
+        );
+        return None;
+    }
     Some(Action::Set { key, source, when })
 }
 

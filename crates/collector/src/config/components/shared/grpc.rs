@@ -27,6 +27,8 @@ pub struct GrpcServer {
     pub keepalive: KeepaliveServer,
     /// The extension that tells who sends.
     pub auth: Option<ComponentId>,
+    /// Metadata of a call go along with its data.
+    pub include_metadata: bool,
 }
 
 /// `keepalive` of a server. A time of 0 is gRPC's default.
@@ -138,7 +140,7 @@ pub(crate) const SERVER: &[Opt] = &[
     opt("keepalive", Kind::Maybe(&[SERVER_KEEPALIVE]), "", "pings, and the age of connections"),
     opt("read_buffer_size", Kind::Int(0, COUNT_MAX), "524288", "bytes of the read buffer").no_effect(BUFFER_REASON),
     opt("write_buffer_size", Kind::Int(0, COUNT_MAX), "0", "bytes of the write buffer").no_effect(BUFFER_REASON),
-    opt("include_metadata", Kind::Flag, "false", "a client's metadata go along with its data").no_effect(METADATA_REASON),
+    opt("include_metadata", Kind::Flag, "false", "a client's metadata go along with its data, for those that read them"),
     opt("dialer", Kind::Any, "", "options of a client").no_effect("a server does not dial"),
     opt("auth", Kind::Maybe(auth::TABLE), "", "the extension that tells who is there; nobody asks where it is not written"),
     opt("middlewares", Kind::Any, "", "extensions in the way of a request").refused(MIDDLEWARE_REASON),
@@ -188,6 +190,7 @@ pub(crate) fn server(section: &Section<'_>) -> GrpcServer {
         streams_max: section.int("max_concurrent_streams"),
         keepalive: keepalive(&section.section("keepalive")),
         auth: auth::auth(section),
+        include_metadata: section.flag("include_metadata"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::address::{self, Listen, TRANSPORTS};
 use super::auth;
-use super::grpc::{BUFFER_REASON, METADATA_REASON, MIDDLEWARE_REASON};
+use super::grpc::{BUFFER_REASON, MIDDLEWARE_REASON};
 use super::headers::{self, Headers};
 use super::tls::{self, TlsClient, TlsServer};
 use crate::config::components::id::ComponentId;
@@ -35,6 +35,8 @@ pub struct HttpServer {
     pub keep_alive: bool,
     /// The extension that tells who sends.
     pub auth: Option<ComponentId>,
+    /// Fields of a request go along with its data.
+    pub include_metadata: bool,
 }
 
 /// `cors` of a server.
@@ -145,6 +147,7 @@ impl HttpServer {
             idle_timeout_ns: 0,
             keep_alive: true,
             auth: None,
+            include_metadata: false,
         }
     }
 }
@@ -163,7 +166,7 @@ pub(crate) const SERVER: &[Opt] = &[
     opt("write_timeout", Kind::Duration, "30s", "a response; 0: no bound"),
     opt("idle_timeout", Kind::Duration, "1m", "between requests; 0: as `read_timeout`"),
     opt("keep_alives_enabled", Kind::Flag, "true", "a connection takes more than one request"),
-    opt("include_metadata", Kind::Flag, "false", "a client's fields go along with its data").no_effect(METADATA_REASON),
+    opt("include_metadata", Kind::Flag, "false", "a client's fields go along with its data, for those that read them"),
     opt("dialer", Kind::Any, "", "options of a client").no_effect("a server does not dial"),
     opt("auth", Kind::Maybe(auth::TABLE), "", "the extension that tells who is there; nobody asks where it is not written"),
     opt("middlewares", Kind::Any, "", "extensions in the way of a request").refused(MIDDLEWARE_REASON),
@@ -220,6 +223,7 @@ pub(crate) fn server(section: &Section<'_>) -> HttpServer {
         idle_timeout_ns: section.duration_ns("idle_timeout"),
         keep_alive: section.flag("keep_alives_enabled"),
         auth: auth::auth(section),
+        include_metadata: section.flag("include_metadata"),
     }
 }
 

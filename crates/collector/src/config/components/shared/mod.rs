@@ -2,6 +2,7 @@
 
 pub mod address;
 pub mod auth;
+pub mod context;
 pub mod grpc;
 pub mod headers;
 pub mod http;

@@ -27,7 +27,7 @@ fn become_of(actions: Vec<Action>, before: &[(&str, V)]) -> Option<Vec<(String, 
     };
     let request = traces(vec![], vec![span]).encode_to_vec();
     let edited = Editor::new(&settings).unwrap();
-    let edited = edited.edit(Signal::Traces, &request).unwrap().bytes?;
+    let edited = edited.edit(Signal::Traces, &request, None).unwrap().bytes?;
     let request = ExportTraceServiceRequest::decode(&edited[..]).unwrap();
     let span = &request.resource_spans[0].scope_spans[0].spans[0];
     assert_eq!(span.name, "n");
@@ -259,7 +259,7 @@ fn a_resource_that_is_not_there_gets_attributes() {
     let mut request = traces(vec![], vec![Span::default()]);
     request.resource_spans[0].resource = None;
     let edited = editor
-        .edit(&request.encode_to_vec())
+        .edit(&request.encode_to_vec(), None)
         .unwrap()
         .bytes
         .unwrap();
@@ -271,7 +271,7 @@ fn a_resource_that_is_not_there_gets_attributes() {
     let parts =
         b"\x0a\x14\x0a\x09\x0a\x07\x0a\x01k\x12\x02\x0a\x00\x0a\x02\x10\x03\x12\x03\x1a\x01s";
     let before = ExportTraceServiceRequest::decode(&parts[..]).unwrap();
-    let edited = editor.edit(parts).unwrap().bytes.unwrap();
+    let edited = editor.edit(parts, None).unwrap().bytes.unwrap();
     let edited = ExportTraceServiceRequest::decode(&edited[..]).unwrap();
     let mut wanted = before;
     let resource = wanted.resource_spans[0].resource.as_mut().unwrap();

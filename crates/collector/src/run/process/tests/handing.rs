@@ -56,6 +56,7 @@ fn batch(account: &Arc<Account>, bytes: &[u8], records: u64) -> Batch {
         bytes: Bytes::copy_from_slice(bytes),
         records,
         receipt: account.accept(records),
+        origin: None,
     }
 }
 

@@ -56,7 +56,7 @@ fn counts(include: Option<Matching>, exclude: Option<Matching>) -> bool {
     let resource = vec![kv("service.name", text("shop")), kv("zone", text("b"))];
     let request = traces(resource, vec![span]).encode_to_vec();
     let edited = Editor::new(&settings).unwrap();
-    let edited = edited.edit(Signal::Traces, &request).unwrap();
+    let edited = edited.edit(Signal::Traces, &request, None).unwrap();
     edited.bytes.is_some()
 }
 

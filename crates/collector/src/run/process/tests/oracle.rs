@@ -90,6 +90,8 @@ fn model(actions: &[Action], list: &mut Vec<KeyValue>) {
                         Some(one) => one.value.clone(),
                         None => continue,
                     },
+                    // Nobody sent these.
+                    Source::Context(_) => continue,
                 };
                 match (list.iter_mut().find(|one| one.key == *key), when) {
                     (Some(one), When::Present | When::Always) => one.value = value,
@@ -203,7 +205,7 @@ fn spans_become_what_they_should() {
             bytes = with_unknown(&bytes, 3);
         }
         let editor = Editor::new(&settings(&actions)).unwrap();
-        let edited = editor.edit(Signal::Traces, &bytes).unwrap().bytes;
+        let edited = editor.edit(Signal::Traces, &bytes, None).unwrap().bytes;
         assert_eq!(edited.is_none(), before == after, "{seed}");
         let edited = edited.unwrap_or(bytes.clone());
         let got = ExportTraceServiceRequest::decode(&edited[..]).unwrap();
@@ -259,7 +261,7 @@ fn resources_become_what_they_should() {
             actions: actions.clone(),
         };
         let editor = ResourceEditor::new(&settings).unwrap();
-        let edited = editor.edit(&bytes).unwrap().bytes;
+        let edited = editor.edit(&bytes, None).unwrap().bytes;
         assert_eq!(edited.is_none(), before == after, "{seed}");
         let edited = edited.unwrap_or(bytes);
         let got = ExportTraceServiceRequest::decode(&edited[..]).unwrap();
@@ -292,7 +294,7 @@ fn log_records_become_what_they_should() {
         }
         let bytes = before.encode_to_vec();
         let editor = Editor::new(&settings(&actions)).unwrap();
-        let edited = editor.edit(Signal::Logs, &bytes).unwrap().bytes;
+        let edited = editor.edit(Signal::Logs, &bytes, None).unwrap().bytes;
         let edited = edited.unwrap_or(bytes);
         let got = ExportLogsServiceRequest::decode(&edited[..]).unwrap();
         assert_eq!(got, after, "{seed}");
@@ -309,7 +311,7 @@ fn data_points_become_what_they_should() {
         lists.iter_mut().for_each(|list| model(&actions, list));
         let bytes = before.encode_to_vec();
         let editor = Editor::new(&settings(&actions)).unwrap();
-        let edited = editor.edit(Signal::Metrics, &bytes).unwrap().bytes;
+        let edited = editor.edit(Signal::Metrics, &bytes, None).unwrap().bytes;
         let edited = edited.unwrap_or(bytes);
         let got = ExportMetricsServiceRequest::decode(&edited[..]).unwrap();
         assert_eq!(got, metrics(&lists), "{seed}");

@@ -353,6 +353,7 @@ impl Consumer for Balancer {
                 bytes,
                 records,
                 receipt: batch.receipt.clone(),
+                origin: batch.origin.clone(),
             };
             match table.senders[number].consume(part) {
                 Ok(()) => taken = true,

@@ -84,6 +84,7 @@ fn batch(account: &Arc<Account>, traces: std::ops::Range<u128>) -> Batch {
         bytes: request(traces),
         records,
         receipt: account.accept(records),
+        origin: None,
     }
 }
 

@@ -1,0 +1,119 @@
+//! What requests say besides their bodies, through whole collectors.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+/// Sets attributes to all that is known of a client.
+const TELLING: &str = "attributes: { actions: [ \
+    { key: tenant, action: upsert, from_context: metadata.X-Tenant }, \
+    { key: plain, action: insert, from_context: x-tenant }, \
+    { key: host, action: insert, from_context: metadata.host }, \
+    { key: from, action: insert, from_context: client.address }, \
+    { key: user, action: insert, from_context: auth.username }, \
+    { key: secret, action: insert, from_context: auth.password } ] }";
+
+/// A collector that takes OTLP with these options, and writes what passes some processors to a file.
+fn telling(options: &str, processors: &str, names: &str, file: &TempFile) -> Collector {
+    let server = format!("{{ endpoint: '127.0.0.1:0', {options} }}");
+    start(&format!(
+        "receivers: {{ otlp: {{ protocols: {{ grpc: {server}, http: {server} }} }}, zipkin: {server} }}\n\
+         extensions: {{ basicauth: {{ htpasswd: {{ inline: 'me:word' }} }} }}\n\
+         processors: {{ {processors} }}\n\
+         exporters: {{ file: {{ path: '{}' }} }}\n\
+         service: {{ {NO_METRICS}, extensions: [basicauth], pipelines: {{ traces: {{ receivers: [otlp, zipkin], processors: [{names}], exporters: [file] }} }} }}",
+        file.0.display()
+    ))
+}
+
+/// The texts of the attributes of all spans, without the host's port.
+fn told(file: &TempFile) -> BTreeSet<String> {
+    let text = |span: &serde_json::Value| {
+        let attributes = span["attributes"].as_array().into_iter().flatten();
+        let texts = attributes.filter_map(|one| {
+            let text = one["value"]["stringValue"].as_str()?;
+            let text = text.rsplit_once(':').map_or(text, |(host, _)| host);
+            Some(format!("{}={text}", one["key"].as_str()?))
+        });
+        texts.collect::<Vec<_>>().join(" ")
+    };
+    file.spans().iter().map(text).collect()
+}
+
+/// `me:word`
+const ME: (&str, &str) = ("authorization", "Basic bWU6d29yZA==");
+
+#[tokio::test]
+async fn attributes_are_set_to_what_a_request_says() {
+    let own = "include_metadata: true, auth: { authenticator: basicauth }";
+    let all = "tenant=a plain=a host=127.0.0.1 from=127.0.0.1 user=me";
+    let two = "tenant=a;b plain=a;b host=127.0.0.1 from=127.0.0.1 user=me";
+    let batch = "batch: { timeout: 10ms }";
+    let tail =
+        "tail_sampling: { decision_wait: 1s, policies: [ { name: all, type: always_sample } ] }";
+    // Options of receivers, what stands before, its name, and what is told of requests with one value and with two.
+    let cases = [
+        (own, "", "", [all, two]),
+        (own, batch, "batch,", ["from="; 2]),
+        (own, tail, "tail_sampling,", ["from="; 2]),
+        (
+            "auth: { authenticator: basicauth }",
+            "",
+            "",
+            ["from=127.0.0.1 user=me"; 2],
+        ),
+    ];
+    for (options, before, name, expected) in cases {
+        let file = TempFile::new();
+        let processors = format!(
+            "{before}{} {TELLING}",
+            if before.is_empty() { "" } else { "," }
+        );
+        let collector = telling(options, &processors, &format!("{name} attributes"), &file);
+        let one = [ME, ("X-Tenant", "a")];
+        let two = [ME, ("x-tenant", "a"), ("x-tenant", "b")];
+        let none = settings::Compression::None;
+        let clients = [
+            grpc_with(&collector, &one),
+            http_with(&collector, none, &one),
+            grpc_with(&collector, &two),
+        ];
+        for client in clients {
+            let outcome = send(&client, request(0, 5)).await;
+            assert!(matches!(outcome, Outcome::Taken { .. }), "{outcome:?}");
+        }
+        let zipkin = address(&collector, "zipkin http");
+        let fields = [("content-type", "application/json"), ME, ("x-tenant", "a")];
+        let span = formats::zipkin_span("9", "z");
+        let (status, ..) = formats::post(&zipkin, "/api/v2/spans", &fields, span.into()).await;
+        assert_eq!(status.as_u16(), 202);
+        let [balance, ..] = collector.end().await;
+        assert_eq!((balance.exported, balance.held()), (31, 0));
+        // The span of Zipkin has a tag, too.
+        let told = told(&file).into_iter();
+        let told: BTreeSet<String> = told.map(|line| line.replace("n=1 ", "")).collect();
+        let expected = expected.map(str::to_owned);
+        assert_eq!(told, BTreeSet::from(expected), "{options} {name}");
+    }
+}
+
+#[tokio::test]
+async fn more_fields_than_are_kept_are_refused() {
+    let file = TempFile::new();
+    let collector = telling("include_metadata: true", TELLING, "attributes", &file);
+    let long = "v".repeat(17 << 10);
+    let none = settings::Compression::None;
+    let client = http_with(&collector, none, &[("x-tenant", &long)]);
+    let outcome = send(&client, request(0, 5)).await;
+    let Outcome::Refused(why) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert!(
+        why.contains("413") && why.contains("header fields"),
+        "{why}"
+    );
+    // What nobody asks for is of no account.
+    let other = http_with(&collector, none, &[("x-other", &long)]);
+    let outcome = send(&other, request(0, 5)).await;
+    assert!(matches!(outcome, Outcome::Taken { .. }), "{outcome:?}");
+}
