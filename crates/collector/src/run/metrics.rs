@@ -36,6 +36,7 @@ pub(super) fn sheet(view: &View) -> Sheet {
     samplers(view, &mut page);
     balance::write(view, &mut page);
     tails(view, &mut page);
+    batches(view, &mut page);
     filters(view, &mut page);
     page
 }
@@ -189,6 +190,18 @@ fn queues(view: &View, page: &mut Sheet) {
             let labels = [("data_type", &*signal), ("exporter", id)];
             page.line(name, &labels, value(sender));
         }
+    }
+}
+
+fn batches(view: &View, page: &mut Sheet) {
+    const NAME: &str = "otelcol_processor_batch_metadata_cardinality";
+    if view.batches.is_empty() {
+        return;
+    }
+    page.about(NAME, "gauge", "Combinations of metadata with batches");
+    for (pipeline, id, batcher) in &view.batches {
+        let labels = [("pipeline", pipeline.as_str()), ("processor", id)];
+        page.line(NAME, &labels, batcher.combinations());
     }
 }
 

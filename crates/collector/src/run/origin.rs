@@ -123,11 +123,38 @@ fn values(came: &Came<'_>, name: &str) -> Vec<HeaderValue> {
 }
 
 impl Origin {
+    /// One with these fields, by their names in small letters.
+    #[cfg(test)]
+    pub fn with_fields(fields: &[(&str, &str)]) -> Origin {
+        let fields = fields.iter().map(|(name, value)| {
+            let value = HeaderValue::from_str(value).expect("a value");
+            (Arc::from(*name), vec![value])
+        });
+        Origin {
+            fields: fields.collect(),
+            ..Origin::default()
+        }
+    }
+
     /// The values of a field, by its name in small letters.
     #[must_use]
     pub fn field(&self, name: &str) -> &[HeaderValue] {
         let found = self.fields.iter().find(|(own, _)| **own == *name);
         found.map_or(&[], |(_, values)| values)
+    }
+
+    /// Of all that is known, some fields; none where it has none of them.
+    #[must_use]
+    pub fn only(&self, names: &[Arc<str>]) -> Option<Origin> {
+        let fields = names.iter().filter_map(|name| {
+            let found = self.fields.iter().find(|(own, _)| own == name);
+            found.cloned()
+        });
+        let fields: Vec<_> = fields.collect();
+        (!fields.is_empty()).then(|| Origin {
+            fields,
+            ..Origin::default()
+        })
     }
 
     /// What the authenticator found.

@@ -384,8 +384,8 @@ const PROCESSORS: &[(&str, &str, &str)] = &[
     ),
     (
         "batch",
-        "{ metadata_keys: [tenant] }",
-        "a.yaml:6:12: processors::batch::metadata_keys: not supported: no component here reads a client's metadata",
+        "{ metadata_keys: [tenant, Tenant] }",
+        "a.yaml:6:27: processors::batch::metadata_keys: 'tenant' is there twice",
     ),
     (
         "batch",

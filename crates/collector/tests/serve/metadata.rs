@@ -55,6 +55,12 @@ async fn attributes_are_set_to_what_a_request_says() {
     let cases = [
         (own, "", "", [all, two]),
         (own, batch, "batch,", ["from="; 2]),
+        (
+            own,
+            "batch: { timeout: 10ms, metadata_keys: [X-Tenant] }",
+            "batch,",
+            ["tenant=a plain=a from=", "tenant=a;b plain=a;b from="],
+        ),
         (own, tail, "tail_sampling,", ["from="; 2]),
         (
             "auth: { authenticator: basicauth }",
@@ -116,4 +122,38 @@ async fn more_fields_than_are_kept_are_refused() {
     let other = http_with(&collector, none, &[("x-other", &long)]);
     let outcome = send(&other, request(0, 5)).await;
     assert!(matches!(outcome, Outcome::Taken { .. }), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn each_tenant_has_its_batches_and_there_may_be_so_many() {
+    let file = TempFile::new();
+    let batch =
+        "batch: { timeout: 300s, metadata_keys: [x-tenant], metadata_cardinality_limit: 2 }";
+    let processors = format!("{batch}, {TELLING}");
+    let own = "include_metadata: true";
+    let collector = telling(own, &processors, "batch, attributes", &file);
+    for (tenant, is_taken) in [("a", true), ("b", true), ("c", false), ("a", true)] {
+        let client = grpc_with(&collector, &[("x-tenant", tenant)]);
+        let outcome = send(&client, request(0, 5)).await;
+        let taken = matches!(outcome, Outcome::Taken { .. });
+        // For good: nobody makes room for another one.
+        let refused = matches!(&outcome, Outcome::Refused(why) if why.contains("combination"));
+        assert_eq!(
+            (taken, refused),
+            (is_taken, !is_taken),
+            "{tenant}: {outcome:?}"
+        );
+    }
+    let balance = traces(&collector);
+    assert_eq!(
+        (balance.accepted, balance.refused, balance.held()),
+        (30, 10, 30)
+    );
+    assert_eq!(collector.view.batches[0].2.combinations(), 2);
+    collector.end().await;
+    let lines = std::fs::read_to_string(&file.0).expect("a file");
+    assert_eq!((lines.lines().count(), file.spans().len()), (2, 30));
+    let told = told(&file);
+    let expected = ["a", "b"].map(|tenant| format!("tenant={tenant} plain={tenant} from="));
+    assert_eq!(told, BTreeSet::from(expected));
 }

@@ -38,11 +38,21 @@ impl Config {
         for component in &self.processors {
             of_processor(&component.settings, &mut asked);
         }
+        let queues = self
+            .exporters
+            .iter()
+            .filter_map(|one| one.settings.any_queue());
+        for batch in queues.filter_map(|queue| queue.batch.as_ref()) {
+            asked.fields.extend(batch.metadata_keys.iter().cloned());
+        }
         asked
     }
 }
 
 fn of_processor(processor: &Processor, asked: &mut Asked) {
+    if let Processor::Batch(batch) = processor {
+        asked.fields.extend(batch.metadata_keys.iter().cloned());
+    }
     let actions: &[Action] = match processor {
         Processor::Attributes(settings) => &settings.actions,
         Processor::Resource(settings) => &settings.actions,

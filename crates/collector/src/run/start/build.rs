@@ -14,7 +14,7 @@ use crate::config::{
 use crate::run::account::Account;
 use crate::run::auth::Authenticators;
 use crate::run::consume::{Consumer, FanOut};
-use crate::run::process::batch::{self, Batcher};
+use crate::run::process::batch::{self, Batcher, Rules as BatchRules};
 use crate::run::process::tail::{self as tails, Rules, Tail};
 use crate::run::process::{
     attributes, filter, memory_limiter, probabilistic_sampler, resource, resource_detection,
@@ -45,6 +45,7 @@ pub(super) struct Build<'a> {
     pub(super) stages: Vec<Stage>,
     pub(super) tails: Vec<(String, String, Arc<Tail>)>,
     pub(super) storages: Storages<'a>,
+    pub(super) batches: Vec<(String, String, Arc<Batcher>)>,
     pub(super) filters: Vec<(String, String, Arc<filter::Filter>)>,
     pub(super) samplers: Vec<SamplerView>,
 }
@@ -73,6 +74,7 @@ impl<'a> Build<'a> {
             stages: Vec::new(),
             tails: Vec::new(),
             storages: Storages::new(config, &setup.log),
+            batches: Vec::new(),
             filters: Vec::new(),
             samplers: Vec::new(),
         })
@@ -158,7 +160,7 @@ impl<'a> Build<'a> {
         let Some(settings) = queue.and_then(|queue| queue.batch.as_ref()) else {
             return Ok(sender);
         };
-        let batcher = batch::start(&settings.as_processor(), sender);
+        let batcher = batch::start(BatchRules::of_queue(settings), sender);
         // It ends when all is in that comes, and before the exporter.
         self.stages.insert(0, Stage::Batch(Arc::clone(&batcher)));
         self.batchers.insert(key, Arc::clone(&batcher));
@@ -205,7 +207,10 @@ impl<'a> Build<'a> {
         let processor = self.config.processor(id).ok_or_else(missing)?;
         let rules = match processor {
             Processor::Batch(settings) => {
-                let batcher = batch::start(settings, next);
+                let batcher = batch::start(BatchRules::of_processor(settings), next);
+                let names = (pipeline.id.to_string(), id.to_string());
+                let view = (names.0, names.1, Arc::clone(&batcher));
+                self.batches.push(view);
                 self.stages.push(Stage::Batch(Arc::clone(&batcher)));
                 return Ok(batcher);
             }

@@ -104,6 +104,8 @@ pub struct View {
     pub accounts: [Arc<Account>; 3],
     /// Each `tail_sampling` and `groupbytrace` by its pipeline and id.
     pub tails: Vec<(String, String, Arc<Tail>)>,
+    /// Each `batch` likewise.
+    pub batches: Vec<(String, String, Arc<Batcher>)>,
     /// Each `filter` likewise.
     pub filters: Vec<(String, String, Arc<filter::Filter>)>,
     /// Queues of exporters, by id and signal.
@@ -183,6 +185,7 @@ impl Collector {
         let view = Arc::new(View {
             accounts: build.accounts,
             tails: build.tails,
+            batches: build.batches,
             filters: build.filters,
             senders: senders
                 .map(|((id, signal), sender)| (id.to_string(), signal, sender))

@@ -41,6 +41,15 @@ impl Exporter {
             }
         }
     }
+
+    /// Its queue, or that of each of its backends.
+    #[must_use]
+    pub fn any_queue(&self) -> Option<&Queue> {
+        match self {
+            Exporter::LoadBalancing(exporter) => exporter.otlp.queue.as_ref(),
+            other => other.queue(),
+        }
+    }
 }
 
 pub(crate) const ENTRIES: &[Entry] = &[

@@ -1,5 +1,7 @@
 //! What components may ask of the request that data came with.
 
+use crate::config::options::Section;
+
 /// One thing that is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Context {
@@ -28,6 +30,19 @@ impl Context {
     pub fn field(name: &str) -> Context {
         Context::Field(name.to_ascii_lowercase())
     }
+}
+
+/// Names of header fields that tell data apart, in small letters. Errors are noted.
+pub(crate) fn keys(section: &Section<'_>, name: &str) -> Vec<String> {
+    let mut keys = Vec::new();
+    for key in section.texts(name) {
+        let key = key.to_ascii_lowercase();
+        match keys.contains(&key) {
+            true => section.error(name, &format!("'{key}' is there twice")),
+            false => keys.push(key),
+        }
+    }
+    keys
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `sending_queue`: what waits before an exporter.
 
 use crate::config::components::id::ComponentId;
-use crate::config::components::processors::batch::Batch;
+use crate::config::components::shared::context::keys;
 use crate::config::options::{COUNT_MAX, Kind, Opt, Section, Table, opt};
 
 /// What waits to be sent.
@@ -45,19 +45,8 @@ pub struct QueueBatch {
     pub size_min: u64,
     /// Its largest size; 0: no bound.
     pub size_max: u64,
-}
-
-impl QueueBatch {
-    /// As the processor of the same work has it.
-    #[must_use]
-    pub fn as_processor(&self) -> Batch {
-        let count = |size: u64| u32::try_from(size).unwrap_or(u32::MAX);
-        Batch {
-            timeout_ns: self.flush_timeout_ns,
-            send_size: count(self.size_min),
-            send_size_max: count(self.size_max),
-        }
-    }
+    /// What has the same values of these header fields goes together, by names in small letters; empty: everything.
+    pub metadata_keys: Vec<String>,
 }
 
 const SIZERS: [(&str, Sizer); 3] = [
@@ -69,8 +58,7 @@ const SIZERS: [(&str, Sizer); 3] = [
 const SIZER_WORDS: &[&str] = &["requests", "items", "bytes"];
 
 #[rustfmt::skip]
-const PARTITION: &[Opt] = &[opt("metadata_keys", Kind::Texts, "", "metadata that tell batches apart")
-    .refused(super::grpc::METADATA_REASON)];
+const PARTITION: &[Opt] = &[opt("metadata_keys", Kind::Texts, "", "header fields that tell batches apart, and stay known behind them")];
 
 #[rustfmt::skip]
 const BATCH: &[Opt] = &[
@@ -142,6 +130,7 @@ fn queue_batch(batch: &Section<'_>, queue: &Section<'_>, queue_sizer: Sizer) -> 
         },
         size_min: batch.int("min_size"),
         size_max: batch.int("max_size"),
+        metadata_keys: keys(&batch.section("partition"), "metadata_keys"),
     };
     if made.sizer == Sizer::Requests {
         batch.error("sizer", "must be items or bytes");

@@ -1,0 +1,171 @@
+//! What waits to become batches, by what tells it apart.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use tokio::time::Instant;
+
+use super::rules::Rules;
+use crate::config::Signal;
+use crate::run::account::Receipt;
+use crate::run::data::Batch;
+use crate::run::origin::Origin;
+use crate::run::split::split;
+
+/// Bytes that wait for one batch at most; it is sent from here on, however few its records are.
+const BYTES_MAX: usize = 3 << 20;
+/// Bytes that wait at most, for all batches: the oldest is sent from here on.
+const BYTES_ALL_MAX: u64 = 256 << 20;
+/// Batches that wait at most: the oldest is sent from here on.
+pub(super) const WAITING_MAX: usize = 10_000;
+/// While the next one has no room, so many made batches are kept before nothing more is taken.
+const READY_MAX: usize = 2;
+
+/// What all of a batch came with.
+type Key = Option<Arc<Origin>>;
+/// When a batch began to wait, and a number that no other one has.
+type Since = (Instant, u64);
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct State {
+    waiting: HashMap<Key, Waiting>,
+    due: BTreeMap<Since, Key>,
+    number: u64,
+    bytes: u64,
+    /// Hashes of the combinations that were taken, where they are bounded.
+    taken: HashSet<u64>,
+    hasher: RandomState,
+    /// Was made, and not handed on yet.
+    pub ready: VecDeque<Batch>,
+    pub closing: bool,
+}
+
+struct Waiting {
+    signal: Signal,
+    bytes: BytesMut,
+    records: u64,
+    receipt: Receipt,
+    since: Since,
+}
+
+impl State {
+    /// Nothing more is taken until something is handed on.
+    pub fn is_full(&self) -> bool {
+        self.ready.len() >= READY_MAX
+    }
+
+    /// Whether there may be a batch of a combination; it counts from now on.
+    pub fn admits(&mut self, key: &Key, rules: &Rules) -> bool {
+        let Some(max) = rules.combinations_max else {
+            return true;
+        };
+        let hash = self.hasher.hash_one(key);
+        let is_known = self.taken.contains(&hash);
+        if !is_known && self.taken.len() < max {
+            self.taken.insert(hash);
+            return true;
+        }
+        is_known
+    }
+
+    /// Combinations that were taken, or that wait where nobody remembers more.
+    pub fn combinations(&self, rules: &Rules) -> usize {
+        match rules.combinations_max {
+            Some(_) => self.taken.len(),
+            None => self.waiting.len(),
+        }
+    }
+
+    /// Takes a batch. Whether it is the first of its kind to wait.
+    pub fn add(&mut self, key: Key, batch: Batch, rules: &Rules) -> bool {
+        self.bytes += batch.bytes.len() as u64;
+        let is_first = !self.waiting.contains_key(&key);
+        match self.waiting.get_mut(&key) {
+            Some(waiting) => {
+                waiting.bytes.extend_from_slice(&batch.bytes);
+                waiting.records += batch.records;
+                waiting.receipt.merge(batch.receipt);
+            }
+            None => self.begin(&key, batch),
+        }
+        let is_ready = |waiting: &Waiting| waiting.is_ready(rules);
+        if self.waiting.get(&key).is_some_and(is_ready) {
+            self.make(&key, rules);
+        }
+        while self.bytes > BYTES_ALL_MAX || self.waiting.len() > WAITING_MAX {
+            let Some(oldest) = self.due.values().next().cloned() else {
+                break;
+            };
+            self.make(&oldest, rules);
+        }
+        is_first
+    }
+
+    fn begin(&mut self, key: &Key, batch: Batch) {
+        self.number += 1;
+        let since = (Instant::now(), self.number);
+        self.due.insert(since, key.clone());
+        let waiting = Waiting {
+            signal: batch.signal,
+            bytes: BytesMut::from(batch.bytes),
+            records: batch.records,
+            receipt: batch.receipt,
+            since,
+        };
+        self.waiting.insert(key.clone(), waiting);
+    }
+
+    /// What waits becomes batches.
+    fn make(&mut self, key: &Key, rules: &Rules) {
+        let Some(waiting) = self.waiting.remove(key) else {
+            return;
+        };
+        self.due.remove(&waiting.since);
+        self.bytes -= waiting.bytes.len() as u64;
+        let (signal, records) = (waiting.signal, waiting.records);
+        for (bytes, records) in split(signal, waiting.bytes.freeze(), records, rules.size_max) {
+            self.ready.push_back(Batch {
+                signal,
+                bytes,
+                records,
+                receipt: waiting.receipt.clone(),
+                origin: key.clone(),
+            });
+        }
+    }
+
+    /// The same of what is due.
+    pub fn make_due(&mut self, rules: &Rules) {
+        let now = Instant::now();
+        while let Some((since, key)) = self.due.first_key_value()
+            && since.0 + rules.timeout <= now
+        {
+            let key = key.clone();
+            self.make(&key, rules);
+        }
+    }
+
+    /// The same of everything.
+    pub fn make_all(&mut self, rules: &Rules) {
+        while let Some(key) = self.due.values().next().cloned() {
+            self.make(&key, rules);
+        }
+    }
+
+    /// When something is due next.
+    pub fn due(&self, rules: &Rules) -> Option<Instant> {
+        let (since, _) = self.due.first_key_value()?;
+        Some(since.0 + rules.timeout)
+    }
+}
+
+impl Waiting {
+    fn is_ready(&self, rules: &Rules) -> bool {
+        self.records >= rules.size.max(1)
+            || self.bytes.len() >= BYTES_MAX
+            || rules.timeout.is_zero()
+    }
+}

@@ -1,0 +1,166 @@
+use bytes::Bytes;
+
+use super::*;
+use crate::config::Signal;
+use crate::config::components::processors::batch::Batch as Settings;
+use crate::config::components::shared::queue::{QueueBatch, Sizer};
+use crate::run::account::Account;
+use crate::run::origin::Origin;
+
+/// Keeps what it gets.
+#[derive(Default)]
+struct Keeper(Mutex<Vec<Batch>>);
+
+impl Consumer for Keeper {
+    fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
+        self.0.lock().unwrap().push(batch);
+        Ok(())
+    }
+
+    fn room(&self) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+impl Keeper {
+    /// The tenants and the bodies of what came.
+    fn take(&self) -> Vec<(String, Bytes)> {
+        let came = self.0.lock().unwrap().drain(..).collect::<Vec<_>>();
+        let told = came.into_iter().map(|batch| {
+            let tenant = batch.origin.as_ref().map_or("none".to_owned(), |origin| {
+                let values = origin.field("tenant").iter();
+                let texts = values.map(|value| value.to_str().unwrap().to_owned());
+                texts.collect::<Vec<_>>().join(";")
+            });
+            (tenant, batch.bytes)
+        });
+        told.collect()
+    }
+}
+
+/// A record of a tenant, each of one byte.
+fn batch(account: &Arc<Account>, tenant: Option<&str>, body: &'static [u8]) -> Batch {
+    let fields = tenant.map(|tenant| [("tenant", tenant), ("other", "x")]);
+    Batch {
+        signal: Signal::Traces,
+        bytes: Bytes::from_static(body),
+        records: body.len() as u64,
+        receipt: account.accept(body.len() as u64),
+        origin: fields.map(|fields| Arc::new(Origin::with_fields(&fields))),
+    }
+}
+
+fn processor(limit: u32) -> Rules {
+    Rules::of_processor(&Settings {
+        timeout_ns: 1_000_000_000,
+        send_size: 3,
+        send_size_max: 0,
+        metadata_keys: vec!["tenant".into()],
+        cardinality_limit: limit,
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_combination_has_a_batch_of_its_own() {
+    let (keeper, account) = (Arc::new(Keeper::default()), Arc::default());
+    let batcher = start(processor(3), Arc::clone(&keeper) as Arc<dyn Consumer>);
+    assert_eq!(batcher.combinations(), 0);
+    for (tenant, body) in [
+        (Some("a"), b"1"),
+        (None, b"2"),
+        (Some("b"), b"3"),
+        (Some("a"), b"4"),
+    ] {
+        batcher.consume(batch(&account, tenant, body)).unwrap();
+    }
+    assert_eq!(keeper.take(), []);
+    batcher.consume(batch(&account, Some("a"), b"5")).unwrap();
+    // It is full.
+    let own = |tenant: &str, body: &'static [u8]| (tenant.to_owned(), Bytes::from_static(body));
+    assert_eq!(keeper.take(), [own("a", b"145")]);
+    // One combination more than are taken, known ones still are.
+    let refused = batcher
+        .consume(batch(&account, Some("c"), b"6"))
+        .unwrap_err();
+    assert!(matches!(refused.refusal, Refusal::Malformed(_)));
+    refused.batch.receipt.refuse();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    batcher.consume(batch(&account, Some("a"), b"7")).unwrap();
+    assert_eq!(batcher.combinations(), 3);
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert_eq!(keeper.take(), [own("none", b"2"), own("b", b"3")]);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(keeper.take(), [own("a", b"7")]);
+    batcher.consume(batch(&account, Some("b"), b"8")).unwrap();
+    batcher.end(Instant::now()).await;
+    assert_eq!(keeper.take(), [own("b", b"8")]);
+    assert_eq!(
+        (account.balance().held(), account.balance().refused),
+        (0, 1)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_forgets_combinations_and_nobody_loses_what_is_told_apart() {
+    let settings = QueueBatch {
+        flush_timeout_ns: 1_000_000_000,
+        sizer: Sizer::Items,
+        size_min: 100,
+        size_max: 0,
+        metadata_keys: vec!["tenant".into()],
+    };
+    let (keeper, account) = (Arc::new(Keeper::default()), Arc::default());
+    let next = Arc::clone(&keeper) as Arc<dyn Consumer>;
+    let batcher = start(Rules::of_queue(&settings), next);
+    for tenant in ["a", "b", "a", ""] {
+        batcher
+            .consume(batch(&account, Some(tenant), b"1"))
+            .unwrap();
+    }
+    assert_eq!(batcher.combinations(), 3);
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    assert_eq!(batcher.combinations(), 0);
+    let came = keeper.take().into_iter();
+    let came: Vec<_> = came.map(|(tenant, body)| (tenant, body.len())).collect();
+    let own = |tenant: &str, records| (tenant.to_owned(), records);
+    assert_eq!(came, [own("a", 2), own("b", 1), own("", 1)]);
+    assert_eq!(account.balance().exported, 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_keys_everything_goes_together_and_has_no_origin() {
+    let rules = Rules::of_processor(&Settings {
+        metadata_keys: Vec::new(),
+        timeout_ns: 0,
+        send_size: 0,
+        send_size_max: 0,
+        cardinality_limit: 1,
+    });
+    let (keeper, account) = (Arc::new(Keeper::default()), Arc::default());
+    let batcher = start(rules, Arc::clone(&keeper) as Arc<dyn Consumer>);
+    for tenant in [Some("a"), Some("b"), None] {
+        batcher.consume(batch(&account, tenant, b"1")).unwrap();
+        assert_eq!(
+            keeper.take(),
+            [("none".to_owned(), Bytes::from_static(b"1"))]
+        );
+    }
+    assert_eq!(batcher.combinations(), 1);
+}
+
+/// More combinations than may wait: the oldest is sent.
+#[tokio::test(start_paused = true)]
+async fn what_waits_is_bounded() {
+    let (keeper, account) = (Arc::new(Keeper::default()), Arc::default());
+    let batcher = start(processor(0), Arc::clone(&keeper) as Arc<dyn Consumer>);
+    for number in 0..=state::WAITING_MAX {
+        let tenant = number.to_string();
+        batcher
+            .consume(batch(&account, Some(&tenant), b"1"))
+            .unwrap();
+    }
+    assert_eq!(keeper.take(), [("0".to_owned(), Bytes::from_static(b"1"))]);
+    assert_eq!(batcher.combinations(), state::WAITING_MAX as u64);
+    batcher.end(Instant::now()).await;
+    assert_eq!(account.balance().held(), state::WAITING_MAX as u64);
+}
