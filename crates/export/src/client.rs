@@ -1,6 +1,5 @@
 //! A client of a receiver of OTLP: for whoever has requests and queues of its own.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,9 +13,6 @@ pub use crate::sink::{Outcome, Prepared};
 /// See the module. Connections are made when they are needed, and kept.
 pub struct Client(Kind);
 
-/// Changes the fields of a request when it is sent: credentials that come and go.
-pub type Editor = Arc<dyn Fn(&mut HeaderMap) + Send + Sync>;
-
 /// What a client over gRPC may be told besides its settings.
 #[derive(Clone, Default)]
 pub struct GrpcOptions {
@@ -26,8 +22,6 @@ pub struct GrpcOptions {
     pub unix: Option<String>,
     /// Pings.
     pub keepalive: Option<Keepalive>,
-    /// Changes the metadata of each call.
-    pub editor: Option<Editor>,
 }
 
 /// Pings of HTTP/2.
@@ -48,8 +42,6 @@ pub struct HttpOptions {
     pub level: Option<i32>,
     /// Connections.
     pub connections: Connections,
-    /// Changes the fields of each request.
-    pub editor: Option<Editor>,
 }
 
 /// Connections of a client over HTTP.
@@ -138,9 +130,23 @@ impl Client {
 
     /// Sends it once.
     pub async fn send(&self, request: &Prepared) -> Outcome {
+        self.send_with(request, self.headers()).await
+    }
+
+    /// Fields of each request, as the settings have them.
+    #[must_use]
+    pub fn headers(&self) -> HeaderMap {
         match &self.0 {
-            Kind::Http(http) => http.send(request).await,
-            Kind::Grpc(grpc) => grpc.send(request).await,
+            Kind::Http(http) => http.headers(),
+            Kind::Grpc(grpc) => grpc.headers(),
+        }
+    }
+
+    /// Sends it once with these fields: those of [`Client::headers`], changed.
+    pub async fn send_with(&self, request: &Prepared, headers: HeaderMap) -> Outcome {
+        match &self.0 {
+            Kind::Http(http) => http.send(request, headers).await,
+            Kind::Grpc(grpc) => grpc.send(request, headers).await,
         }
     }
 }

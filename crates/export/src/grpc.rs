@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes};
 use hyper::Uri;
+use hyper::header::HeaderMap;
 use hyper::http::uri::PathAndQuery;
 use telemetry::settings::{Compression, OtlpGrpc, Signal};
 use tonic::client::Grpc as Client;
@@ -14,7 +15,7 @@ use tonic::metadata::MetadataMap;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
-use crate::client::{Editor, GrpcOptions, Keepalive};
+use crate::client::{GrpcOptions, Keepalive};
 use crate::dial::Dial;
 use crate::http::{AGENT, causes, header_map};
 use crate::reply::{self, REPLY_BYTES_MAX};
@@ -28,7 +29,6 @@ pub(crate) struct Grpc {
     path: PathAndQuery,
     metadata: MetadataMap,
     timeout: Duration,
-    editor: Option<Editor>,
 }
 
 /// gRPC's clients ping no more often.
@@ -67,20 +67,17 @@ impl Grpc {
             path: PathAndQuery::try_from(path).map_err(|error| wrong(&error))?,
             metadata: MetadataMap::from_headers(header_map(&settings.headers)?),
             timeout,
-            editor: options.editor,
         })
     }
 
-    pub(crate) async fn send(&self, request: &Prepared) -> Outcome {
+    /// Fields of each call.
+    pub(crate) fn headers(&self) -> HeaderMap {
+        self.metadata.clone().into_headers()
+    }
+
+    pub(crate) async fn send(&self, request: &Prepared, headers: HeaderMap) -> Outcome {
         let mut call = tonic::Request::new(request.0.clone());
-        *call.metadata_mut() = match &self.editor {
-            None => self.metadata.clone(),
-            Some(edit) => {
-                let mut headers = self.metadata.clone().into_headers();
-                edit(&mut headers);
-                MetadataMap::from_headers(headers)
-            }
-        };
+        *call.metadata_mut() = MetadataMap::from_headers(headers);
         let mut client = self.client.clone();
         let path = self.path.clone();
         let exchange = async {

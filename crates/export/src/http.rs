@@ -22,7 +22,7 @@ use jiff::Timestamp;
 use telemetry::settings::{Compression, Encoding, Headers, OtlpHttp, Signal, Tls, Zipkin};
 use tokio::sync::Semaphore;
 
-use crate::client::{Connections, Editor, HttpOptions};
+use crate::client::{Connections, HttpOptions};
 use crate::clock::now_unix_ns;
 use crate::dial::Dial;
 use crate::reply::{self, REPLY_BYTES_MAX};
@@ -45,7 +45,6 @@ pub(crate) struct Http {
     timeout: Duration,
     compression: Compression,
     level: Option<i32>,
-    editor: Option<Editor>,
     form: Form,
 }
 
@@ -76,7 +75,6 @@ impl Http {
         )?;
         http.compression = settings.compression;
         http.level = options.level;
-        http.editor = options.editor;
         if let Some(name) = compress::name(settings.compression) {
             let coding = HeaderValue::from_static(name);
             http.headers.insert(CONTENT_ENCODING, coding);
@@ -126,7 +124,6 @@ impl Http {
             timeout,
             compression: Compression::None,
             level: None,
-            editor: None,
             form,
         })
     }
@@ -146,14 +143,16 @@ impl Http {
         compress::compress(self.compression, self.level, frames).map(Prepared)
     }
 
-    pub(crate) async fn send(&self, request: &Prepared) -> Outcome {
+    /// Fields of each request.
+    pub(crate) fn headers(&self) -> HeaderMap {
+        self.headers.clone()
+    }
+
+    pub(crate) async fn send(&self, request: &Prepared, headers: HeaderMap) -> Outcome {
         let mut post = hyper::Request::new(Frames::new(&request.0));
         *post.method_mut() = hyper::Method::POST;
         *post.uri_mut() = self.uri.clone();
-        *post.headers_mut() = self.headers.clone();
-        if let Some(edit) = &self.editor {
-            edit(post.headers_mut());
-        }
+        *post.headers_mut() = headers;
         let exchange = async {
             // Closed by nobody, so an error is as good as a place.
             let _place = match &self.room {

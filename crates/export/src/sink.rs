@@ -144,8 +144,8 @@ impl Sink {
 
     pub(crate) async fn send(&self, request: &Prepared) -> Outcome {
         match self {
-            Sink::Http(http) => http.send(request).await,
-            Sink::Grpc(grpc) => grpc.send(request).await,
+            Sink::Http(http) => http.send(request, http.headers()).await,
+            Sink::Grpc(grpc) => grpc.send(request, grpc.headers()).await,
             Sink::Lines(lines) => lines.send(request).await,
             Sink::Memory(memory) => {
                 // The first frame is the envelope.

@@ -102,11 +102,13 @@ them: nothing is kept for nobody. Of one request these are 64 values and 16 KiB 
 
 - `from_context` of `attributes` and `resource` takes `metadata.NAME` (or just `NAME`; several values are put together with `;`),
   `client.address` and `auth.NAME`. What is not known changes nothing; only an address that is not known is an empty text.
+- `from_context` of `headers_setter` sends a header field on, and `from_attribute` what the authenticator found; `default_value` is sent where
+  they are not known. Data of a request that had several such fields are not sent: whose they are cannot be told.
 - `metadata_keys` of `batch` and of a queue's `batch::partition` make a batch for each combination of values; behind it only these are
   known. Of more combinations than `metadata_cardinality_limit` data are refused for good. In all, 10000 batches and 256 MiB wait at
   most: the oldest is sent then.
 - Lost: behind `tail_sampling` and `groupbytrace`, whose traces come from several requests, and behind a `batch` without `metadata_keys`.
-  UDP has none.
+  UDP has none. No storage keeps them: a `storage` where they are asked for is refused.
 ";
 
 const COLUMNS: &str = "| option | takes | default | state | |\n|---|---|---|---|---|";

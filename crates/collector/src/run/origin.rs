@@ -126,14 +126,15 @@ impl Origin {
     /// One with these fields, by their names in small letters.
     #[cfg(test)]
     pub fn with_fields(fields: &[(&str, &str)]) -> Origin {
-        let fields = fields.iter().map(|(name, value)| {
+        let mut origin = Origin::default();
+        for (name, value) in fields {
             let value = HeaderValue::from_str(value).expect("a value");
-            (Arc::from(*name), vec![value])
-        });
-        Origin {
-            fields: fields.collect(),
-            ..Origin::default()
+            match origin.fields.iter_mut().find(|(own, _)| **own == **name) {
+                Some((_, values)) => values.push(value),
+                None => origin.fields.push((Arc::from(*name), vec![value])),
+            }
         }
+        origin
     }
 
     /// The values of a field, by its name in small letters.

@@ -609,9 +609,15 @@ const AUTHENTICATED: &[(&str, &str, &str, Option<&str>)] = &[
     (
         "otlphttp",
         "{ endpoint: 'http://a:1', auth: { authenticator: headers_setter } }",
-        "headers_setter: { headers: [ { key: a, from_context: b } ] }",
+        "headers_setter: { headers: [ { key: a, from_context: b, default_value: c } ] }",
+        None,
+    ),
+    (
+        "otlphttp",
+        "{ endpoint: 'http://a:1', auth: { authenticator: headers_setter } }",
+        "headers_setter: { headers: [ { key: a, from_context: b, value: c } ] }",
         Some(
-            "extensions::headers_setter::headers[0]::from_context: not supported: no component here reads a client's metadata",
+            "extensions::headers_setter::headers[0]::value: 'value_file', 'from_context' and 'from_attribute': one of them is enough",
         ),
     ),
     (

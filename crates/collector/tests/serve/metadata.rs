@@ -157,3 +157,65 @@ async fn each_tenant_has_its_batches_and_there_may_be_so_many() {
     let expected = ["a", "b"].map(|tenant| format!("tenant={tenant} plain={tenant} from="));
     assert_eq!(told, BTreeSet::from(expected));
 }
+
+#[tokio::test]
+async fn a_tenant_is_told_to_the_back_end() {
+    let tail =
+        "tail_sampling: { decision_wait: 1s, policies: [ { name: all, type: always_sample } ] }";
+    let line =
+        |tenant: &str| format!("tenant={tenant} plain={tenant} host=127.0.0.1 from=127.0.0.1");
+    // What stands before the exporters, its name, and the tenants that are told.
+    let cases = [
+        ("", "", ["a", "nobody"]),
+        (
+            "batch: { metadata_keys: [x-tenant] }",
+            "batch",
+            ["a", "nobody"],
+        ),
+        ("batch:", "batch", ["nobody", "nobody"]),
+        (tail, "tail_sampling", ["nobody", "nobody"]),
+    ];
+    for (processors, names, tenants) in cases {
+        let file = TempFile::new();
+        let sink = telling("include_metadata: true", TELLING, "attributes", &file);
+        let (grpc_at, http_at) = (address(&sink, "otlp grpc"), address(&sink, "otlp http"));
+        let auth = "auth: { authenticator: headers_setter }";
+        let front = start(&format!(
+            "receivers: {{ otlp: {{ protocols: {{ grpc: {{ endpoint: '127.0.0.1:0', include_metadata: true }} }} }} }}\n\
+             processors: {{ {processors} }}\n\
+             exporters: {{ otlp: {{ endpoint: '{grpc_at}', tls: {{ insecure: true }}, {auth} }}, \
+             otlphttp: {{ endpoint: 'http://{http_at}', {auth}, sending_queue: {{ batch: {{ partition: {{ metadata_keys: [X-Tenant] }} }} }} }} }}\n\
+             extensions: {{ headers_setter: {{ headers: [ {{ key: X-Tenant, from_context: x-tenant, default_value: nobody }} ] }} }}\n\
+             service: {{ {NO_METRICS}, extensions: [headers_setter], pipelines: {{ traces: {{ receivers: [otlp], processors: [{names}], exporters: [otlp, otlphttp] }} }} }}"
+        ));
+        for fields in [&[("x-tenant", "a")][..], &[]] {
+            let outcome = send(&grpc_with(&front, fields), request(0, 5)).await;
+            assert!(matches!(outcome, Outcome::Taken { .. }), "{outcome:?}");
+        }
+        let [balance, ..] = front.end().await;
+        assert_eq!((balance.exported, balance.held()), (20, 0), "{names}");
+        sink.end().await;
+        let expected = tenants.map(line);
+        assert_eq!(told(&file), BTreeSet::from(expected), "{names}");
+        assert_eq!(file.spans().len(), 40, "{names}");
+    }
+}
+
+#[tokio::test]
+async fn data_of_a_request_with_two_tenants_are_not_sent() {
+    let file = TempFile::new();
+    let sink = telling("include_metadata: true", TELLING, "attributes", &file);
+    let front = start(&format!(
+        "receivers: {{ otlp: {{ protocols: {{ grpc: {{ endpoint: '127.0.0.1:0', include_metadata: true }} }} }} }}\n\
+         exporters: {{ otlp: {{ endpoint: '{}', tls: {{ insecure: true }}, auth: {{ authenticator: headers_setter }} }} }}\n\
+         extensions: {{ headers_setter: {{ headers: [ {{ key: X-Tenant, from_context: x-tenant }} ] }} }}\n\
+         service: {{ {NO_METRICS}, extensions: [headers_setter], pipelines: {{ traces: {{ receivers: [otlp], exporters: [otlp] }} }} }}",
+        address(&sink, "otlp grpc")
+    ));
+    let client = grpc_with(&front, &[("x-tenant", "a"), ("x-tenant", "b")]);
+    let outcome = send(&client, request(0, 5)).await;
+    assert!(matches!(outcome, Outcome::Taken { .. }), "{outcome:?}");
+    let [balance, ..] = front.end().await;
+    assert_eq!((balance.failed, balance.exported), (10, 0));
+    assert_eq!(traces(&sink).accepted, 0);
+}

@@ -15,6 +15,8 @@ struct Asked<'a> {
     side: Side,
     /// Over gRPC without TLS.
     is_plain_grpc: bool,
+    /// What it is for waits in a storage.
+    is_stored: bool,
 }
 
 /// Notes what is wrong with the authenticators of components.
@@ -54,6 +56,9 @@ fn judge(
     if !running.contains(asked.id) {
         return Err("is not in service::extensions");
     }
+    if asked.is_stored && !extension.contexts().is_empty() {
+        return Err("asks for a client's metadata, which a queue with 'storage' does not keep");
+    }
     match asked.is_plain_grpc && is_secret(extension) {
         // As in gRPC: a secret does not go in plain text.
         true => Err("needs TLS over gRPC"),
@@ -61,16 +66,22 @@ fn judge(
     }
 }
 
-fn asked(definition: &Definition) -> Vec<Asked<'_>> {
+fn asked<'a>(definition: &'a Definition) -> Vec<Asked<'a>> {
     let server = |id| Asked {
         id,
         side: Side::Server,
         is_plain_grpc: false,
+        is_stored: false,
     };
-    let client = |id, is_plain_grpc| Asked {
-        id,
-        side: Side::Client,
-        is_plain_grpc,
+    let client = |exporter: &'a Exporter, is_plain_grpc| {
+        let queue = exporter.any_queue();
+        let asked = exporter.auth().map(|id| Asked {
+            id,
+            side: Side::Client,
+            is_plain_grpc,
+            is_stored: queue.is_some_and(|queue| queue.storage.is_some()),
+        });
+        asked.into_iter().collect()
     };
     match &definition.settings {
         Some(Settings::Receiver(Receiver::Otlp(receiver))) => {
@@ -88,19 +99,13 @@ fn asked(definition: &Definition) -> Vec<Asked<'_>> {
         Some(Settings::Receiver(Receiver::Zipkin(receiver))) => {
             receiver.server.auth.iter().map(server).collect()
         }
-        Some(Settings::Exporter(Exporter::OtlpGrpc(exporter))) => {
-            let is_plain = exporter.client.tls.is_none();
-            let auth = exporter.client.auth.iter();
-            auth.map(|id| client(id, is_plain)).collect()
-        }
-        Some(Settings::Exporter(Exporter::LoadBalancing(exporter))) => {
-            let is_plain = exporter.otlp.client.tls.is_none();
-            let auth = exporter.otlp.client.auth.iter();
-            auth.map(|id| client(id, is_plain)).collect()
-        }
-        Some(Settings::Exporter(Exporter::OtlpHttp(exporter))) => {
-            let auth = exporter.client.auth.iter();
-            auth.map(|id| client(id, false)).collect()
+        Some(Settings::Exporter(exporter)) => {
+            let is_plain_grpc = match exporter {
+                Exporter::OtlpGrpc(exporter) => exporter.client.tls.is_none(),
+                Exporter::LoadBalancing(exporter) => exporter.otlp.client.tls.is_none(),
+                _ => false,
+            };
+            client(exporter, is_plain_grpc)
         }
         Some(Settings::Extension(Extension::HealthCheck(page))) => {
             page.server.auth.iter().map(server).collect()

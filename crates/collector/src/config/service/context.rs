@@ -2,10 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use super::pipelines::Found;
+use crate::config::components::exporters::Exporter;
+use crate::config::components::extensions::Extension;
+use crate::config::components::id::ComponentId;
 use crate::config::components::processors::Processor;
 use crate::config::components::processors::action::{Action, Source};
+use crate::config::components::receivers::Receiver;
 use crate::config::components::shared::context::Context;
-use crate::config::model::Config;
+use crate::config::diagnostic::Notes;
+use crate::config::model::{Config, Pipeline};
 
 /// All that is asked: receivers keep no more than this.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,43 +34,97 @@ impl Asked {
             }
         }
     }
+
+    fn add_processor(&mut self, processor: &Processor) {
+        let actions: &[Action] = match processor {
+            Processor::Attributes(settings) => &settings.actions,
+            Processor::Resource(settings) => &settings.actions,
+            Processor::Batch(settings) => {
+                self.fields.extend(settings.metadata_keys.iter().cloned());
+                &[]
+            }
+            _ => &[],
+        };
+        for action in actions {
+            if let Action::Set {
+                source: Source::Context(context),
+                ..
+            } = action
+            {
+                self.add(context);
+            }
+        }
+    }
+
+    fn add_exporter(&mut self, exporter: &Exporter, config: &Config) {
+        let queue = exporter.any_queue();
+        if let Some(batch) = queue.and_then(|queue| queue.batch.as_ref()) {
+            self.fields.extend(batch.metadata_keys.iter().cloned());
+        }
+        let extension = exporter.auth().and_then(|id| config.extension(id));
+        for context in extension.into_iter().flat_map(Extension::contexts) {
+            self.add(context);
+        }
+    }
 }
 
 impl Config {
     /// What its components ask of requests.
     #[must_use]
     pub fn asked(&self) -> Asked {
+        self.asked_by(&mut self.pipelines.iter())
+    }
+
+    fn asked_by(&self, pipelines: &mut dyn Iterator<Item = &Pipeline>) -> Asked {
         let mut asked = Asked::default();
-        for component in &self.processors {
-            of_processor(&component.settings, &mut asked);
-        }
-        let queues = self
-            .exporters
-            .iter()
-            .filter_map(|one| one.settings.any_queue());
-        for batch in queues.filter_map(|queue| queue.batch.as_ref()) {
-            asked.fields.extend(batch.metadata_keys.iter().cloned());
+        for pipeline in pipelines {
+            let processors = pipeline.processors.iter();
+            for processor in processors.filter_map(|id| self.processor(id)) {
+                asked.add_processor(processor);
+            }
+            let exporters = pipeline.exporters.iter();
+            for exporter in exporters.filter_map(|id| self.exporter(id)) {
+                asked.add_exporter(exporter, self);
+            }
         }
         asked
     }
+
+    /// Whether a receiver keeps for somebody what is not in the data.
+    fn is_asked(&self, receiver: &ComponentId) -> bool {
+        let asked = self.asked_by(&mut self.pipelines_of(receiver).into_iter());
+        let has_fields = match self.receiver(receiver) {
+            Some(Receiver::Otlp(otlp)) => {
+                otlp.grpc.as_ref().is_some_and(|grpc| grpc.include_metadata) || {
+                    otlp.http.as_ref()
+                }
+                .is_some_and(|http| http.server.include_metadata)
+            }
+            Some(Receiver::Jaeger(jaeger)) => {
+                let http = jaeger.thrift_http.as_ref();
+                { jaeger.grpc.as_ref() }.is_some_and(|grpc| grpc.include_metadata)
+                    || http.is_some_and(|http| http.include_metadata)
+            }
+            Some(Receiver::Zipkin(zipkin)) => zipkin.server.include_metadata,
+            Some(Receiver::Nop | Receiver::Proxy) | None => return false,
+        };
+        asked.address || asked.auth || (has_fields && !asked.fields.is_empty())
+    }
 }
 
-fn of_processor(processor: &Processor, asked: &mut Asked) {
-    if let Processor::Batch(batch) = processor {
-        asked.fields.extend(batch.metadata_keys.iter().cloned());
-    }
-    let actions: &[Action] = match processor {
-        Processor::Attributes(settings) => &settings.actions,
-        Processor::Resource(settings) => &settings.actions,
-        _ => &[],
-    };
-    for action in actions {
-        if let Action::Set {
-            source: Source::Context(context),
-            ..
-        } = action
-        {
-            asked.add(context);
+/// What a receiver takes is written as it came, without its metadata: after a start nobody would find them.
+pub(super) fn check(config: &Config, pipelines: &[Found], notes: &Notes) {
+    for found in pipelines {
+        for receiver in &found.pipeline.receivers {
+            if let Some(storage) = config.storages(receiver).first()
+                && config.is_asked(receiver)
+            {
+                let message = format!(
+                    "service::pipelines::{}: what the receiver '{receiver}' takes is kept in '{storage}', which does not keep the client's metadata that components ask for",
+                    found.pipeline.id,
+                );
+                return notes.error(found.at, message);
+            }
         }
     }
 }

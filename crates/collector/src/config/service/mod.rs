@@ -62,6 +62,7 @@ pub(crate) fn service(
     );
     storage::resolve(&mut config);
     storage::one_each(&config, &pipelines, notes);
+    context::check(&config, &pipelines, notes);
     Some(config)
 }
 

@@ -139,19 +139,27 @@ impl Config {
     /// The storages of processors that data of a receiver come to, also through connectors.
     #[must_use]
     pub fn storages(&self, receiver: &ComponentId) -> BTreeSet<ComponentId> {
-        let (mut seen, mut storages) = (vec![false; self.pipelines.len()], BTreeSet::new());
+        let pipelines = self.pipelines_of(receiver).into_iter();
+        pipelines
+            .flat_map(|pipeline| self.storages_in(pipeline))
+            .collect()
+    }
+
+    /// The pipelines that data of a receiver come to, also through connectors.
+    pub(super) fn pipelines_of(&self, receiver: &ComponentId) -> Vec<&Pipeline> {
+        let (mut seen, mut found) = (vec![false; self.pipelines.len()], Vec::new());
         let mut sources = vec![receiver];
         while let Some(source) = sources.pop() {
             for (place, pipeline) in self.pipelines.iter().enumerate() {
                 if pipeline.receivers.contains(source) && !std::mem::replace(&mut seen[place], true)
                 {
-                    storages.extend(self.storages_in(pipeline));
+                    found.push(pipeline);
                     let connectors = pipeline.exporters.iter();
                     sources.extend(connectors.filter(|id| self.connector(id).is_some()));
                 }
             }
         }
-        storages
+        found
     }
 
     fn storages_in(&self, pipeline: &Pipeline) -> impl Iterator<Item = ComponentId> {

@@ -8,14 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use export::client::Editor;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use sample::auth::{Hash, Password, User, Userlist};
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 
 use super::gate::{Denied, Gate};
-use super::{Identity, read, text};
+use super::{Editor, Identity, read, text};
 use crate::config::components::extensions::basic_auth::Credential;
 
 /// Passwords that are checked at a time; one more is told to come again.
@@ -158,12 +157,13 @@ fn sent(headers: &HeaderMap) -> Result<&[u8], Denied> {
 /// Tells who we are.
 pub(super) fn editor(username: &Credential, password: &Credential) -> Result<Editor, String> {
     let (username, password) = (text(username)?, text(password)?);
-    Ok(Arc::new(move |headers: &mut HeaderMap| {
+    Ok(Arc::new(move |headers, _| {
         let pair = STANDARD.encode(format!("{}:{}", username.get(), password.get()));
         if let Ok(mut value) = HeaderValue::try_from(format!("Basic {pair}")) {
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
+        Ok(())
     }))
 }
 

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use ctutils::CtEq;
-use export::client::Editor;
 use export::tls::Reloading;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::gate::Denied;
-use super::{FILE_EVERY, read};
+use super::{Editor, FILE_EVERY, read};
 use crate::config::components::extensions::basic_auth::Credential;
 use crate::config::components::extensions::bearer_token_auth::BearerTokenAuth;
 
@@ -58,10 +57,11 @@ impl Tokens {
     /// Sends the first.
     pub(super) fn editor(&self) -> Editor {
         let (header, values) = (self.header.clone(), Arc::clone(&self.values));
-        Arc::new(move |headers: &mut HeaderMap| {
+        Arc::new(move |headers, _| {
             if let Some(value) = values.get().first() {
                 headers.insert(header.clone(), value.clone());
             }
+            Ok(())
         })
     }
 }
@@ -99,7 +99,7 @@ mod tests {
         }
         assert_eq!(tokens.admit(&HeaderMap::new()), Err(Denied::Missing));
         let mut headers = HeaderMap::new();
-        tokens.editor()(&mut headers);
+        tokens.editor()(&mut headers, None).unwrap();
         assert_eq!(headers["authorization"], "Bearer one");
     }
 }

@@ -10,11 +10,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use export::client::Editor;
 use export::tls::Reloading;
+use hyper::header::HeaderMap;
 
 use crate::config::components::extensions::basic_auth::{BasicAuth, Credential};
 use crate::config::{ComponentId, Config, Extension};
+use crate::run::origin::Origin;
 pub use basic::users;
 pub use gate::{Denied, Gate};
 pub use identity::Identity;
@@ -23,6 +24,9 @@ pub use identity::Identity;
 const FILE_EVERY: Duration = Duration::from_secs(1);
 /// Bytes of a file of credentials.
 const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// Changes the fields of a request when it is sent, by what is known of its data's client; or says why it cannot be sent.
+pub type Editor = Arc<dyn Fn(&mut HeaderMap, Option<&Origin>) -> Result<(), String> + Send + Sync>;
 
 /// Those of a configuration, by id.
 #[derive(Clone, Default)]

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use export::client::{Client, Outcome};
 use journal::Left;
+use otlp::Outlet;
 use tokio::time::Instant;
 
 pub use balance::{BOUNDS_MS, Balancer, start as balance};
@@ -32,9 +33,9 @@ use crate::config::{Exporter, Signal};
 /// Where batches end.
 enum Target {
     /// A receiver of OTLP.
-    Otlp(Box<Client>, Form),
+    Otlp(Box<Outlet>, Form),
     /// One of the backends of a load balancer, and what became of what was sent to it.
-    Backend(Box<Client>, Arc<balance::Attempts>),
+    Backend(Box<Outlet>, Arc<balance::Attempts>),
     /// The log.
     Debug(debug::Debug),
     /// A file.
@@ -144,19 +145,19 @@ impl Target {
 }
 
 async fn send(
-    client: &Client,
+    outlet: &Outlet,
     form: Form,
     batch: &Batch,
     prepared: &mut Option<export::client::Prepared>,
 ) -> Outcome {
     let request = match prepared {
         Some(request) => request,
-        None => match prepare(client, form, batch) {
+        None => match prepare(&outlet.client, form, batch) {
             Ok(request) => prepared.insert(request),
             Err(why) => return Outcome::Refused(why),
         },
     };
-    client.send(request).await
+    outlet.send(request, batch.origin.as_deref()).await
 }
 
 const TAKEN: Outcome = Outcome::Taken {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use export::client::{Client, Connections, GrpcOptions, HttpOptions, Keepalive};
+use export::client::{Client, Connections, GrpcOptions, HttpOptions, Keepalive, Outcome, Prepared};
 use telemetry::settings as client;
 
 use super::Form;
@@ -11,17 +11,37 @@ use crate::config::components::exporters::otlp_grpc::OtlpGrpcExporter;
 use crate::config::components::exporters::otlp_http::{Encoding, OtlpHttpExporter};
 use crate::config::components::shared::grpc::GrpcCompression;
 use crate::config::components::shared::http::{Coding, HttpClient};
-use crate::run::auth::Authenticators;
+use crate::run::auth::{Authenticators, Editor};
+use crate::run::origin::Origin;
 use crate::run::tls;
 
 /// Time for a request where there is no bound.
 const TIMEOUT_MAX_MS: u32 = 3_600_000;
 
+/// A client, and what changes the fields of its requests.
+pub(super) struct Outlet {
+    pub client: Client,
+    editor: Option<Editor>,
+}
+
+impl Outlet {
+    /// Sends a request once, of data of this origin.
+    pub(super) async fn send(&self, request: &Prepared, origin: Option<&Origin>) -> Outcome {
+        let mut headers = self.client.headers();
+        if let Some(edit) = &self.editor
+            && let Err(why) = edit(&mut headers, origin)
+        {
+            return Outcome::Refused(why);
+        }
+        self.client.send_with(request, headers).await
+    }
+}
+
 pub(super) fn grpc(
     settings: &OtlpGrpcExporter,
     signal: Signal,
     auth: &Authenticators,
-) -> Result<Client, String> {
+) -> Result<Outlet, String> {
     let target = &settings.client.target;
     let (scheme, tls) = match &settings.client.tls {
         Some(settings) => ("https", tls::client(settings)),
@@ -52,16 +72,18 @@ pub(super) fn grpc(
             timeout: Duration::from_nanos(keepalive.ping_timeout_ns),
             while_idle: keepalive.permit_without_stream,
         }),
-        editor: auth.editor(settings.client.auth.as_ref())?,
     };
-    Client::grpc_with(&otlp, signal_of(signal), options)
+    Ok(Outlet {
+        client: Client::grpc_with(&otlp, signal_of(signal), options)?,
+        editor: auth.editor(settings.client.auth.as_ref())?,
+    })
 }
 
 pub(super) fn http(
     settings: &OtlpHttpExporter,
     signal: Signal,
     auth: &Authenticators,
-) -> Result<(Client, Form), String> {
+) -> Result<(Outlet, Form), String> {
     let url = match signal {
         Signal::Traces => &settings.traces_url,
         Signal::Metrics => &settings.metrics_url,
@@ -94,9 +116,12 @@ pub(super) fn http(
     let options = HttpOptions {
         level: settings.client.level,
         connections: connections(&settings.client),
+    };
+    let outlet = Outlet {
+        client: Client::http_with(&otlp, signal_of(signal), options)?,
         editor: auth.editor(settings.client.auth.as_ref())?,
     };
-    Ok((Client::http_with(&otlp, signal_of(signal), options)?, form))
+    Ok((outlet, form))
 }
 
 fn connections(settings: &HttpClient) -> Connections {

@@ -9,6 +9,7 @@ pub mod otlp_grpc;
 pub mod otlp_http;
 
 use super::Entry;
+use super::id::ComponentId;
 use super::shared::queue::Queue;
 
 /// An exporter's settings.
@@ -39,6 +40,17 @@ impl Exporter {
             Exporter::LoadBalancing(_) | Exporter::Debug(_) | Exporter::File(_) | Exporter::Nop => {
                 None
             }
+        }
+    }
+
+    /// The extension that changes its requests.
+    #[must_use]
+    pub fn auth(&self) -> Option<&ComponentId> {
+        match self {
+            Exporter::OtlpGrpc(exporter) => exporter.client.auth.as_ref(),
+            Exporter::OtlpHttp(exporter) => exporter.client.auth.as_ref(),
+            Exporter::LoadBalancing(exporter) => exporter.otlp.client.auth.as_ref(),
+            Exporter::Debug(_) | Exporter::File(_) | Exporter::Nop => None,
         }
     }
 

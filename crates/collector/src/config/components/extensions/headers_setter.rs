@@ -2,7 +2,7 @@
 
 use super::Extension;
 use super::basic_auth::Credential;
-use crate::config::components::shared::grpc::METADATA_REASON;
+use crate::config::components::shared::context::Context;
 use crate::config::components::{Entry, Parse, name};
 use crate::config::options::{Kind, Opt, Section, opt};
 
@@ -21,7 +21,16 @@ pub struct Change {
     /// What is done to it.
     pub action: Action,
     /// What it is set to.
-    pub value: Credential,
+    pub source: Source,
+}
+
+/// What a field is set to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// `value`, `value_file`
+    Value(Credential),
+    /// `from_context`, `from_attribute`, and what stands for it where it is not known.
+    Context(Context, String),
 }
 
 /// `action`
@@ -43,9 +52,9 @@ const HEADER: &[Opt] = &[
     opt("action", Kind::Word(&["upsert", "insert", "update", "delete"]), "upsert", "what is done"),
     opt("value", Kind::Text, "", "what it is set to"),
     opt("value_file", Kind::Text, "", "or the file with it, which is read again when it changes"),
-    opt("from_context", Kind::Text, "", "or the client's metadata").refused(METADATA_REASON),
-    opt("from_attribute", Kind::Text, "", "or what an authenticator found").refused(METADATA_REASON),
-    opt("default_value", Kind::Text, "", "where those have none").refused(METADATA_REASON),
+    opt("from_context", Kind::Text, "", "or a header field of the request that the data came with; see [A client's metadata](#a-clients-metadata)"),
+    opt("from_attribute", Kind::Text, "", "or what its authenticator found"),
+    opt("default_value", Kind::Text, "", "where those have none; an empty text where it is not written"),
 ];
 #[rustfmt::skip]
 const OPTIONS: &[Opt] = &[opt("headers", Kind::Sections(&[HEADER]), "", "changes of fields, in their order (at least one)")];
@@ -77,21 +86,37 @@ fn change(section: &Section<'_>) -> Change {
             ("delete", Action::Delete),
         ],
     );
-    let (key, text) = (section.text("key"), section.text("value"));
-    let file = section.text_unless_empty("value_file");
+    let key = section.text("key");
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if key.is_empty() || !key.bytes().all(token) {
         section.error("key", "must be the name of a field");
     }
-    // Where it would come from elsewhere, that was told.
-    let others = ["from_context", "from_attribute"];
-    let is_elsewhere = others.iter().any(|name| section.written(name).is_some());
-    if action != Action::Delete && text.is_empty() && file.is_none() && !is_elsewhere {
-        section.error("value", "is missing");
-    }
+    let source = source(section, action);
     Change {
         key,
         action,
-        value: file.map_or(Credential::Text(text), Credential::File),
+        source,
     }
+}
+
+fn source(section: &Section<'_>, action: Action) -> Source {
+    let text = |name| section.text_unless_empty(name);
+    let value = |credential| Source::Value(credential);
+    let context = |context| Source::Context(context, section.text("default_value"));
+    let sources = [
+        text("value").map(|text| value(Credential::Text(text))),
+        text("value_file").map(|path| value(Credential::File(path))),
+        text("from_context").map(|name| context(Context::field(&name))),
+        text("from_attribute").map(|name| context(Context::Auth(name))),
+    ];
+    let mut sources = sources.into_iter().flatten();
+    let first = sources.next();
+    if action != Action::Delete && first.is_none() {
+        section.error("value", "is missing");
+    }
+    if sources.next().is_some() {
+        let message = "'value_file', 'from_context' and 'from_attribute': one of them is enough";
+        section.error("value", message);
+    }
+    first.unwrap_or_else(|| value(Credential::Text(String::new())))
 }

@@ -11,6 +11,7 @@ mod pprof;
 mod zpages;
 
 use super::Entry;
+use super::shared::context::Context;
 
 /// An extension's settings.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +28,22 @@ pub enum Extension {
     BearerTokenAuth(bearer_token_auth::BearerTokenAuth),
     /// `headers_setter`
     HeadersSetter(headers_setter::HeadersSetter),
+}
+
+impl Extension {
+    /// What it asks of the requests that data came with.
+    #[must_use]
+    pub fn contexts(&self) -> Vec<&Context> {
+        let Extension::HeadersSetter(settings) = self else {
+            return Vec::new();
+        };
+        let sources = settings.headers.iter().map(|change| &change.source);
+        let contexts = sources.filter_map(|source| match source {
+            headers_setter::Source::Context(context, _) => Some(context),
+            headers_setter::Source::Value(_) => None,
+        });
+        contexts.collect()
+    }
 }
 
 pub(crate) const ENTRIES: &[Entry] = &[

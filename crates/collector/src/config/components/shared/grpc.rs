@@ -10,7 +10,6 @@ use crate::config::options::{COUNT_MAX, Kind, Opt, Section, opt};
 /// Options that no component honours, and why.
 pub(crate) const MIDDLEWARE_REASON: &str = "there are no middlewares";
 pub(crate) const BUFFER_REASON: &str = "buffers grow and shrink with what is read and written";
-pub(crate) const METADATA_REASON: &str = "no component here reads a client's metadata";
 
 /// A gRPC server.
 #[derive(Clone, Debug, PartialEq)]
