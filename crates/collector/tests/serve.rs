@@ -7,6 +7,8 @@ mod metadata;
 mod options;
 #[path = "serve/storage.rs"]
 mod storage;
+#[path = "serve/waiting.rs"]
+mod waiting;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::account::Loss;
 use super::data::Batch;
+use super::storage::{Ending, Pledge};
 
 /// Why a batch was not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,9 +92,11 @@ impl FanOut {
     fn later(&self, consumer: &Arc<dyn Consumer>, batch: Batch) {
         let mut again = self.again();
         while again.try_join_next().is_some() {}
+        // Whoever waits goes on waiting.
+        let pledge = batch.receipt.custody.pledge();
         again.spawn(hand_over(
             Arc::clone(consumer),
-            batch,
+            (batch, pledge),
             self.over.subscribe(),
         ));
     }
@@ -131,12 +134,17 @@ impl Consumer for FanOut {
 }
 
 /// Hands a batch over as soon as there is room, or until that is over.
-async fn hand_over(consumer: Arc<dyn Consumer>, mut batch: Batch, mut over: watch::Receiver<bool>) {
+async fn hand_over(
+    consumer: Arc<dyn Consumer>,
+    (mut batch, pledge): (Batch, Pledge),
+    mut over: watch::Receiver<bool>,
+) {
     loop {
         let is_over = over.wait_for(|is_over| *is_over);
         let is_over = tokio::time::timeout(AGAIN, is_over).await.is_ok();
         let Err(given_back) = consumer.consume(batch) else {
-            return;
+            // It has made a promise of its own.
+            return pledge.end(Ending::Done);
         };
         let Refused {
             batch: whole,

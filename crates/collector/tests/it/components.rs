@@ -563,11 +563,6 @@ fn what_does_not_run_yet_is_refused_by_name() {
     let cases = [
         (
             "otlp",
-            "sending_queue: { wait_for_result: true }",
-            "sending_queue::wait_for_result",
-        ),
-        (
-            "otlp",
             "sending_queue: { batch: { sizer: bytes } }",
             "sending_queue::batch::sizer",
         ),

@@ -26,7 +26,7 @@ use super::consume::{Consumer, Refusal};
 use super::count;
 use super::data::Batch;
 use super::origin::Origin;
-use super::storage::{Commit, Custody, Kept};
+use super::storage::{Commit, Custody, Ending, Kept};
 use crate::config::Signal;
 use status::Fault;
 
@@ -35,6 +35,9 @@ pub const BODIES_BYTES_MAX: u64 = 512 << 20;
 
 /// When a queue may be able to write again.
 const WRITTEN_AFTER: Duration = Duration::from_secs(1);
+
+/// What a sender is told of data that a queue with `wait_for_result` could not get rid of.
+const NEVER: &str = "what it was sent on to does not take it";
 
 /// Where the data of a receiver go.
 pub struct Intake {
@@ -48,7 +51,7 @@ pub struct Intake {
     closing: std::sync::atomic::AtomicBool,
     /// Where traces are written before they are taken; they are not where their pipelines ask for none.
     pub(super) kept: Option<Kept>,
-    /// Senders are answered when queues have written what is theirs.
+    /// Senders are answered when queues have written what is theirs, or sent it.
     waits: bool,
     /// It takes what the proxy records that runs the collector.
     is_of_proxy: bool,
@@ -142,6 +145,26 @@ impl Intake {
         bytes: Bytes,
         origin: Option<Arc<Origin>>,
     ) -> Result<(), Refusal> {
+        let Some(commit) = self.give(signal, bytes, origin).await? else {
+            return Ok(());
+        };
+        match commit.outcome().await {
+            Ending::Done => Ok(()),
+            Ending::Failed => Err(Refusal::Busy(WRITTEN_AFTER)),
+            Ending::Never => Err(Refusal::Malformed(NEVER.into())),
+        }
+    }
+
+    /// The same, for whoever does not wait for queues.
+    ///
+    /// # Errors
+    /// Why it is not taken.
+    async fn give(
+        &self,
+        signal: Signal,
+        bytes: Bytes,
+        origin: Option<Arc<Origin>>,
+    ) -> Result<Option<Arc<Commit>>, Refusal> {
         let Some(outlet) = &self.outlets[signal as usize] else {
             return Err(Refusal::Malformed(format!("no pipeline takes {signal}")));
         };
@@ -150,7 +173,7 @@ impl Intake {
         }
         let records = self.count(signal, &bytes)?;
         if records == 0 {
-            return Ok(());
+            return Ok(None);
         }
         let mut custody = Custody::default();
         let commit = self.waits.then(Arc::<Commit>::default);
@@ -173,10 +196,7 @@ impl Intake {
             }
             _ => self.hand_on(signal, bytes, records, (custody, origin))?,
         }
-        match commit {
-            Some(commit) if !commit.is_written().await => Err(Refusal::Busy(WRITTEN_AFTER)),
-            _ => Ok(()),
-        }
+        Ok(commit)
     }
 
     /// Hands a request on that an earlier process took; how many records it has.

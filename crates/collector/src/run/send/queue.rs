@@ -19,7 +19,7 @@ use crate::run::Log;
 use crate::run::account::Loss;
 use crate::run::consume::{Consumer, Refusal, Refused, refused};
 use crate::run::data::Batch;
-use crate::run::storage::{Stored, Waiting};
+use crate::run::storage::{Ending, Pledge, Stored, Waiting};
 
 /// Bytes that wait in one queue, whatever its settings count.
 pub const QUEUE_BYTES_MAX: u64 = 1 << 30;
@@ -57,6 +57,8 @@ pub(super) struct Shared {
     leaving: watch::Sender<bool>,
     /// What waits here outlives the process.
     stored: Option<Stored>,
+    /// Senders wait for the outcome.
+    waits: bool,
     pub log: Log,
 }
 
@@ -96,6 +98,7 @@ pub(super) fn start(
         Target::File(_) | Target::Debug(_) => 1,
         _ => consumers.max(1),
     };
+    let waits = around.queue.is_some_and(|queue| queue.wait_for_result);
     let (stored, left) = outside.stored.unzip();
     let shared = Arc::new(Shared {
         name: name.to_owned(),
@@ -107,6 +110,7 @@ pub(super) fn start(
         came: Notify::new(),
         leaving: watch::Sender::new(false),
         stored,
+        waits,
         log: outside.log.clone(),
     });
     let (cut, cut_off) = watch::channel(false);
@@ -237,7 +241,19 @@ impl Consumer for Sender {
             return refused(batch, Refusal::Busy(ROOM_AFTER));
         }
         match &shared.stored {
-            None => shared.push(state, Waiting { batch, place: None }),
+            None => {
+                let pledge = match shared.waits {
+                    true => batch.receipt.custody.pledge(),
+                    false => Pledge::default(),
+                };
+                let place = None;
+                let waiting = Waiting {
+                    batch,
+                    place,
+                    pledge,
+                };
+                shared.push(state, waiting);
+            }
             Some(stored) => {
                 state.writing += 1;
                 drop(state);
@@ -300,7 +316,8 @@ impl SenderEnd {
     }
 
     /// Ends without sending what waits; gives it back, with what is on its way and was not taken within [`LEAVE_MAX`].
-    pub async fn leave(mut self) -> Vec<Batch> {
+    /// Senders that wait go on waiting by what is given back beside each.
+    pub async fn leave(mut self) -> Vec<(Batch, Pledge)> {
         self.shared.state().closing = true;
         self.shared.leaving.send_replace(true);
         self.shared.came.notify_waiters();
@@ -310,7 +327,8 @@ impl SenderEnd {
             while self.tasks.join_next().await.is_some() {}
         }
         let left = std::iter::from_fn(|| self.shared.pop());
-        left.map(|waiting| waiting.batch).collect()
+        left.map(|waiting| (waiting.batch, waiting.pledge))
+            .collect()
     }
 }
 
@@ -339,7 +357,8 @@ async fn consume(shared: Arc<Shared>, mut cut: watch::Receiver<bool>) {
         match delivered {
             Delivered::NotYet if *shared.leaving.borrow() => shared.put_back(waiting),
             Delivered::NotYet => stored::leave_behind(waiting),
-            Delivered::Settled => {
+            Delivered::Settled(ending) => {
+                waiting.pledge.end(ending);
                 if let (Some(stored), Some(place)) = (&shared.stored, waiting.place) {
                     stored.done(place);
                 }
@@ -357,7 +376,7 @@ async fn is_cut(cut: &mut watch::Receiver<bool>) {
 /// What became of a batch.
 enum Delivered {
     /// It is settled: taken, or lost.
-    Settled,
+    Settled(Ending),
     /// It would have been sent again.
     NotYet,
 }
@@ -374,12 +393,12 @@ async fn deliver(shared: &Shared, batch: &Batch) -> Delivered {
                     batch.receipt.lose(rejected, Loss::Rejected);
                     shared.tell(&format!("{rejected} records rejected: {message}"));
                 }
-                return Delivered::Settled;
+                return Delivered::Settled(Ending::Done);
             }
             Outcome::Refused(why) => {
                 batch.receipt.lose(batch.records, Loss::ExportFailed);
                 shared.tell(&format!("{} records lost: {why}", batch.records));
-                return Delivered::Settled;
+                return Delivered::Settled(Ending::Never);
             }
             Outcome::Busy { after, why } => (after, why),
         };
@@ -395,7 +414,7 @@ async fn deliver(shared: &Shared, batch: &Batch) -> Delivered {
             None => {
                 batch.receipt.lose(batch.records, Loss::ExportFailed);
                 shared.tell(&format!("{} records lost: {why}", batch.records));
-                return Delivered::Settled;
+                return Delivered::Settled(Ending::Failed);
             }
         }
     }

@@ -10,7 +10,9 @@ use crate::config::Signal;
 use crate::run::account::{Account, Loss};
 use crate::run::consume::{Refusal, Refused, refused};
 use crate::run::data::Batch;
-use crate::run::storage::{Custody, LeftBatch, Stored, Waiting, next_left, refusal};
+use crate::run::storage::{
+    Custody, Ending, LeftBatch, Pledge, Stored, Waiting, next_left, refusal,
+};
 
 /// Between two looks whether a full queue has room.
 const AGAIN: Duration = Duration::from_millis(20);
@@ -52,7 +54,11 @@ pub(super) async fn again(
             account.add_recovered(records);
             records_all += records;
             let place = Some(place);
-            let mut waiting = Some(Waiting { batch, place });
+            let mut waiting = Some(Waiting {
+                batch,
+                place,
+                pledge: Pledge::default(),
+            });
             wait(&shared, &mut waiting).await;
             if let Some(waiting) = waiting {
                 leave_behind(waiting);
@@ -77,11 +83,10 @@ async fn wait(shared: &Shared, waiting: &mut Option<Waiting>) {
 pub(super) fn write(
     shared: &Arc<Shared>,
     stored: &Stored,
-    mut batch: Batch,
+    batch: Batch,
 ) -> Result<(), Box<Refused>> {
-    let commits = batch.receipt.custody.take_commits();
-    commits.iter().for_each(|commit| commit.begin());
-    let (waits, told) = (Arc::clone(shared), commits.clone());
+    let pledge = batch.receipt.custody.pledge();
+    let waits = Arc::clone(shared);
     let written = move |mut waiting: Waiting| {
         let is_written = waiting.place.is_some();
         if is_written {
@@ -91,16 +96,15 @@ pub(super) fn write(
         let mut state = waits.state();
         state.writing -= 1;
         waits.push(state, waiting);
-        told.iter().for_each(|commit| commit.end(is_written));
+        pledge.end(match is_written {
+            true => Ending::Done,
+            false => Ending::Failed,
+        });
     };
     let Err(given_back) = stored.write(batch, written) else {
         return Ok(());
     };
-    let (mut batch, failed) = *given_back;
-    commits.iter().for_each(|commit| commit.end(true));
-    commits
-        .into_iter()
-        .for_each(|commit| batch.receipt.custody.wait(commit));
+    let (batch, failed) = *given_back;
     let mut state = shared.state();
     state.writing -= 1;
     shared.leave(&mut state, &batch);
@@ -109,7 +113,7 @@ pub(super) fn write(
 }
 
 /// The collector ends with a batch that waits: it is lost, unless the next process has it.
-pub(super) fn leave_behind(Waiting { batch, place }: Waiting) {
+pub(super) fn leave_behind(Waiting { batch, place, .. }: Waiting) {
     match place {
         Some(place) => {
             place.hold.stay();

@@ -7,6 +7,7 @@ use tail::shard::Options;
 use tail::store::Budget;
 
 use super::{Host, SamplerView, Setup, Stage, StartError};
+use crate::config::components::shared::queue::Queue;
 use crate::config::service::storage::storage_of;
 use crate::config::{
     Component, ComponentId, Config, Exporter, Pipeline, Processor, Receiver, Signal,
@@ -157,10 +158,12 @@ impl<'a> Build<'a> {
         }
         let sender = self.sender(id, signal)?;
         let queue = self.config.exporter(id).and_then(Exporter::queue);
-        let Some(settings) = queue.and_then(|queue| queue.batch.as_ref()) else {
+        let batch = queue.and_then(|queue| Some((queue, queue.batch.as_ref()?)));
+        let Some((queue, settings)) = batch else {
             return Ok(sender);
         };
-        let batcher = batch::start(BatchRules::of_queue(settings), sender);
+        let rules = BatchRules::of_queue(settings, queue.makes_wait());
+        let batcher = batch::start(rules, sender);
         // It ends when all is in that comes, and before the exporter.
         self.stages.insert(0, Stage::Batch(Arc::clone(&batcher)));
         self.batchers.insert(key, Arc::clone(&batcher));
@@ -325,8 +328,8 @@ impl<'a> Build<'a> {
     pub fn intakes(&mut self) -> Result<Vec<Fed<'a>>, StartError> {
         let config = self.config;
         let waits = config.exporters.iter().any(|exporter| {
-            let queue = exporter.settings.queue();
-            queue.is_some_and(|queue| queue.storage.is_some())
+            let queue = exporter.settings.any_queue();
+            queue.is_some_and(Queue::makes_wait)
         });
         let mut intakes = Vec::new();
         for component in &config.receivers {

@@ -1,7 +1,7 @@
-//! What keeps records on the disk, and who waits for them to be there; both go along with a receipt.
+//! What keeps records on the disk, and who waits for them to be there, or to be sent; both go along with a receipt.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use journal::Hold;
 use tokio::sync::Notify;
@@ -22,7 +22,7 @@ impl Custody {
         }
     }
 
-    /// Somebody waits until the records are where they are kept.
+    /// Somebody waits until the records are where they are kept, or sent.
     pub fn wait(&mut self, commit: Arc<Commit>) {
         self.commits.push(commit);
     }
@@ -43,44 +43,121 @@ impl Custody {
         self.holds
     }
 
-    /// Those who wait, who are told by the one that asks.
-    pub fn take_commits(&mut self) -> Vec<Arc<Commit>> {
-        std::mem::take(&mut self.commits)
+    /// Those who wait do so until this comes to its end.
+    #[must_use]
+    pub fn pledge(&self) -> Pledge {
+        self.commits.iter().for_each(|commit| commit.begin());
+        Pledge(self.commits.clone())
+    }
+
+    /// Those who wait need not wait for what becomes of these records.
+    pub fn let_go(&mut self) {
+        self.commits.clear();
     }
 }
 
-/// Writes that one request waits for.
+/// How what a request waits for came to its end; the worst counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Ending {
+    /// It was written, or sent.
+    Done,
+    /// It was not; it may go well another time.
+    Failed,
+    /// It never will.
+    Never,
+}
+
+/// What one request waits for.
 #[derive(Debug, Default)]
 pub struct Commit {
     pending: AtomicU64,
-    failed: AtomicBool,
+    /// The worst of all [`Ending`]s.
+    worst: AtomicU8,
     over: Notify,
 }
 
 impl Commit {
-    /// One more.
-    pub fn begin(&self) {
+    fn begin(&self) {
         self.pending.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// One came to its end.
-    pub fn end(&self, is_written: bool) {
-        if !is_written {
-            self.failed.store(true, Ordering::Release);
-        }
+    fn end(&self, ending: Ending) {
+        self.worst.fetch_max(ending as u8, Ordering::AcqRel);
         if self.pending.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.over.notify_waiters();
         }
     }
 
-    /// All those that began came to their end; whether all were written.
-    pub async fn is_written(&self) -> bool {
+    /// All that began came to its end: how.
+    pub async fn outcome(&self) -> Ending {
         loop {
             let over = self.over.notified();
             if self.pending.load(Ordering::Acquire) == 0 {
-                return !self.failed.load(Ordering::Acquire);
+                return match self.worst.load(Ordering::Acquire) {
+                    0 => Ending::Done,
+                    1 => Ending::Failed,
+                    _ => Ending::Never,
+                };
             }
             over.await;
         }
+    }
+}
+
+/// Requests wait until this comes to its end. Where it is dropped, what they wait for failed.
+#[derive(Debug, Default)]
+pub struct Pledge(Vec<Arc<Commit>>);
+
+impl Pledge {
+    /// More of them wait.
+    pub fn merge(&mut self, mut other: Pledge) {
+        self.0.append(&mut other.0);
+    }
+
+    /// They hear of it.
+    pub fn end(mut self, ending: Ending) {
+        self.0.drain(..).for_each(|commit| commit.end(ending));
+    }
+}
+
+impl Drop for Pledge {
+    fn drop(&mut self) {
+        self.0
+            .drain(..)
+            .for_each(|commit| commit.end(Ending::Failed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_worst_ending_counts_once_all_have_come() {
+        let commit = Arc::new(Commit::default());
+        let mut custody = Custody::default();
+        assert_eq!(commit.outcome().await, Ending::Done, "nobody began");
+        custody.wait(Arc::clone(&commit));
+        let mut first = custody.pledge();
+        first.merge(custody.clone().pledge());
+        let last = custody.pledge();
+        first.end(Ending::Never);
+        let outcome = commit.outcome();
+        tokio::pin!(outcome);
+        let early = std::future::poll_fn(|context| {
+            std::task::Poll::Ready(outcome.as_mut().poll(context).is_ready())
+        });
+        assert!(!early.await, "one is left");
+        last.end(Ending::Done);
+        assert_eq!(outcome.await, Ending::Never);
+
+        let commit = Arc::new(Commit::default());
+        let mut custody = Custody::default();
+        custody.wait(Arc::clone(&commit));
+        drop(custody.pledge());
+        assert_eq!(commit.outcome().await, Ending::Failed);
+        custody.let_go();
+        assert!(custody.pledge().0.is_empty());
     }
 }

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use journal::{Journal, Left, Lock, Settings, Space};
 
-pub use custody::{Commit, Custody};
+pub use custody::{Commit, Custody, Ending, Pledge};
 pub(super) use intake::refusal;
 pub use intake::{Kept, Outset};
 pub use keeping::{Keeping, Until};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use journal::{Failed, Journal, Left, Place};
 
-use super::entry;
+use super::{Pledge, entry};
 use crate::run::data::Batch;
 
 /// The journal that keeps what waits in a queue.
@@ -17,6 +17,8 @@ pub struct Stored {
 pub struct Waiting {
     pub batch: Batch,
     pub place: Option<Place>,
+    /// Senders that wait for its outcome.
+    pub pledge: Pledge,
 }
 
 impl Stored {
@@ -39,7 +41,12 @@ impl Stored {
         let told = Box::new(move |place: Result<Place, Failed>| {
             if let Ok(batch) = given.recv() {
                 let place = place.ok();
-                written(Waiting { batch, place });
+                let pledge = Pledge::default();
+                written(Waiting {
+                    batch,
+                    place,
+                    pledge,
+                });
             }
         });
         match self.journal.append(head, body, told) {

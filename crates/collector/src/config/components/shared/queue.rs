@@ -23,6 +23,14 @@ pub struct Queue {
     pub batch: Option<QueueBatch>,
 }
 
+impl Queue {
+    /// Whether senders wait: until what they sent is written, or sent on.
+    #[must_use]
+    pub fn makes_wait(&self) -> bool {
+        self.storage.is_some() || self.wait_for_result
+    }
+}
+
 /// What a size counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sizer {
@@ -79,7 +87,7 @@ const OPTIONS: &[Opt] = &[
     opt("queue_size", Kind::Int(1, COUNT_MAX), "1000", "the most that waits"),
     opt("num_consumers", Kind::Int(1, u32::MAX as i64), "10", "requests in flight at a time"),
     opt("block_on_overflow", Kind::Flag, "false", "a full queue makes senders wait; else it refuses").no_effect("a full queue tells senders when to come back, and takes no more before"),
-    opt("wait_for_result", Kind::Flag, "false", "senders wait for the outcome").refused("nobody waits yet: what is accepted is in the account"),
+    opt("wait_for_result", Kind::Flag, "false", "senders are answered when what they sent was sent on, or given up; not where a processor in between holds it (`batch`, a sampler)"),
     opt("storage", Kind::Text, "", "id of the extension that keeps it over a restart"),
     opt("batch", Kind::Maybe(&[BATCH]), "", "requests are put together before they wait; they are not where it is not written"),
     opt("blocking", Kind::Flag, "false", "old name of `block_on_overflow`").deprecated("write 'block_on_overflow'"),

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use crate::run::account::Loss;
 use crate::run::consume::{Consumer, Refusal, Refused, refused};
 use crate::run::data::Batch;
+use crate::run::storage::Ending;
 pub use rules::Rules;
 use state::State;
 
@@ -58,18 +59,21 @@ impl Batcher {
     /// Hands on what is ready; what the next one refuses stays first.
     fn hand_on(&self) -> Result<(), Refusal> {
         loop {
-            let Some(batch) = self.state().ready.pop_front() else {
+            let Some((batch, pledge)) = self.state().ready.pop_front() else {
                 return Ok(());
             };
-            if let Err(given_back) = self.next.consume(batch) {
-                let Refused { batch, refusal } = *given_back;
-                if let Refusal::Malformed(_) = refusal {
-                    batch.receipt.lose(batch.records, Loss::Dropped);
-                    continue;
-                }
-                self.state().ready.push_front(batch);
-                return Err(refusal);
+            let Err(given_back) = self.next.consume(batch) else {
+                pledge.end(Ending::Done);
+                continue;
+            };
+            let Refused { batch, refusal } = *given_back;
+            if let Refusal::Malformed(_) = refusal {
+                batch.receipt.lose(batch.records, Loss::Dropped);
+                pledge.end(Ending::Never);
+                continue;
             }
+            self.state().ready.push_front((batch, pledge));
+            return Err(refusal);
         }
     }
 
@@ -84,7 +88,7 @@ impl Batcher {
         while self.hand_on().is_err() && Instant::now() < until {
             tokio::time::sleep(AGAIN).await;
         }
-        for batch in self.state().ready.drain(..) {
+        for (batch, _) in self.state().ready.drain(..) {
             batch.receipt.lose(batch.records, Loss::Shutdown);
         }
     }

@@ -20,6 +20,8 @@ pub struct Rules {
     keys: Vec<Arc<str>>,
     /// Combinations of values that are taken; none: they are forgotten once they are sent.
     pub combinations_max: Option<usize>,
+    /// Senders that wait for the next one wait for the batch too.
+    pub keeps_waiting: bool,
 }
 
 impl Rules {
@@ -33,18 +35,20 @@ impl Rules {
             size_max: u64::from(settings.send_size_max),
             keys: names(&settings.metadata_keys),
             combinations_max: is_lasting.then_some(settings.cardinality_limit as usize),
+            keeps_waiting: false,
         }
     }
 
-    /// Those of a queue.
+    /// Those of a queue, which senders may wait for.
     #[must_use]
-    pub fn of_queue(settings: &QueueBatch) -> Rules {
+    pub fn of_queue(settings: &QueueBatch, keeps_waiting: bool) -> Rules {
         Rules {
             timeout: Duration::from_nanos(settings.flush_timeout_ns),
             size: settings.size_min,
             size_max: settings.size_max,
             keys: names(&settings.metadata_keys),
             combinations_max: None,
+            keeps_waiting,
         }
     }
 

@@ -13,6 +13,7 @@ use crate::run::account::Receipt;
 use crate::run::data::Batch;
 use crate::run::origin::Origin;
 use crate::run::split::split;
+use crate::run::storage::{Ending, Pledge};
 
 /// Bytes that wait for one batch at most; it is sent from here on, however few its records are.
 const BYTES_MAX: usize = 3 << 20;
@@ -39,7 +40,7 @@ pub(super) struct State {
     taken: HashSet<u64>,
     hasher: RandomState,
     /// Was made, and not handed on yet.
-    pub ready: VecDeque<Batch>,
+    pub ready: VecDeque<(Batch, Pledge)>,
     pub closing: bool,
 }
 
@@ -48,6 +49,8 @@ struct Waiting {
     bytes: BytesMut,
     records: u64,
     receipt: Receipt,
+    /// Senders that wait until it is with the next one.
+    pledge: Pledge,
     since: Since,
 }
 
@@ -80,7 +83,11 @@ impl State {
     }
 
     /// Takes a batch. Whether it is the first of its kind to wait.
-    pub fn add(&mut self, key: Key, batch: Batch, rules: &Rules) -> bool {
+    pub fn add(&mut self, key: Key, mut batch: Batch, rules: &Rules) -> bool {
+        if !rules.keeps_waiting {
+            batch.receipt.custody.let_go();
+        }
+        let pledge = batch.receipt.custody.pledge();
         self.bytes += batch.bytes.len() as u64;
         let is_first = !self.waiting.contains_key(&key);
         match self.waiting.get_mut(&key) {
@@ -88,8 +95,9 @@ impl State {
                 waiting.bytes.extend_from_slice(&batch.bytes);
                 waiting.records += batch.records;
                 waiting.receipt.merge(batch.receipt);
+                waiting.pledge.merge(pledge);
             }
-            None => self.begin(&key, batch),
+            None => self.begin(&key, batch, pledge),
         }
         let is_ready = |waiting: &Waiting| waiting.is_ready(rules);
         if self.waiting.get(&key).is_some_and(is_ready) {
@@ -104,7 +112,7 @@ impl State {
         is_first
     }
 
-    fn begin(&mut self, key: &Key, batch: Batch) {
+    fn begin(&mut self, key: &Key, batch: Batch, pledge: Pledge) {
         self.number += 1;
         let since = (Instant::now(), self.number);
         self.due.insert(since, key.clone());
@@ -113,6 +121,7 @@ impl State {
             bytes: BytesMut::from(batch.bytes),
             records: batch.records,
             receipt: batch.receipt,
+            pledge,
             since,
         };
         self.waiting.insert(key.clone(), waiting);
@@ -127,14 +136,17 @@ impl State {
         self.bytes -= waiting.bytes.len() as u64;
         let (signal, records) = (waiting.signal, waiting.records);
         for (bytes, records) in split(signal, waiting.bytes.freeze(), records, rules.size_max) {
-            self.ready.push_back(Batch {
+            let pledge = waiting.receipt.custody.pledge();
+            let batch = Batch {
                 signal,
                 bytes,
                 records,
                 receipt: waiting.receipt.clone(),
                 origin: key.clone(),
-            });
+            };
+            self.ready.push_back((batch, pledge));
         }
+        waiting.pledge.end(Ending::Done);
     }
 
     /// The same of what is due.

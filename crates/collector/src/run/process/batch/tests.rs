@@ -111,7 +111,7 @@ async fn a_queue_forgets_combinations_and_nobody_loses_what_is_told_apart() {
     };
     let (keeper, account) = (Arc::new(Keeper::default()), Arc::default());
     let next = Arc::clone(&keeper) as Arc<dyn Consumer>;
-    let batcher = start(Rules::of_queue(&settings), next);
+    let batcher = start(Rules::of_queue(&settings, false), next);
     for tenant in ["a", "b", "a", ""] {
         batcher
             .consume(batch(&account, Some(tenant), b"1"))

@@ -30,6 +30,7 @@ use crate::run::account::{Account, Loss};
 use crate::run::auth::Authenticators;
 use crate::run::consume::{Consumer, Refusal, Refused, refused};
 use crate::run::data::Batch;
+use crate::run::storage::{Ending, Pledge};
 
 /// Backends that are used, of those that a host has.
 const BACKENDS_MAX: usize = 1024;
@@ -269,8 +270,8 @@ impl Balancer {
             let line = format!("exporter {}: backend {endpoint} is gone", self.name);
             self.log.info(&line);
             backends.tasks.spawn(async move {
-                for batch in backend.end.leave().await {
-                    own.consume_or_wait(batch).await;
+                for (batch, pledge) in backend.end.leave().await {
+                    own.consume_or_wait(batch, pledge).await;
                 }
             });
         }
@@ -279,11 +280,12 @@ impl Balancer {
     }
 
     /// Hands a batch to its backends, as soon as they have room.
-    async fn consume_or_wait(&self, batch: Batch) {
+    async fn consume_or_wait(&self, batch: Batch, pledge: Pledge) {
         let mut next = Some(batch);
         while let Some(batch) = next.take() {
             let Err(given_back) = self.consume(batch) else {
-                return;
+                // Whoever has it now has made a promise of their own.
+                return pledge.end(Ending::Done);
             };
             let Refused { batch, refusal } = *given_back;
             let cause = match refusal {
@@ -367,7 +369,9 @@ impl Consumer for Balancer {
                     let Some(own) = self.own.upgrade() else {
                         continue;
                     };
-                    let wait = async move { own.consume_or_wait(given_back.batch).await };
+                    let batch = given_back.batch;
+                    let pledge = batch.receipt.custody.pledge();
+                    let wait = async move { own.consume_or_wait(batch, pledge).await };
                     self.backends().tasks.spawn(wait);
                 }
             }

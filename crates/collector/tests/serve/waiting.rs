@@ -1,0 +1,160 @@
+//! Senders that are answered when what they sent was sent on.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use tokio::sync::Semaphore;
+
+use super::*;
+
+/// A back end that answers with a status when it is told to.
+struct BackEnd {
+    address: SocketAddr,
+    /// Requests that came.
+    came: Arc<Semaphore>,
+    /// Those that may be answered.
+    may_answer: Arc<Semaphore>,
+}
+
+impl BackEnd {
+    async fn new(status: u16) -> BackEnd {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.expect("a listener");
+        let back_end = BackEnd {
+            address: listener.local_addr().expect("an address"),
+            came: Arc::new(Semaphore::new(0)),
+            may_answer: Arc::new(Semaphore::new(0)),
+        };
+        let gates = (Arc::clone(&back_end.came), Arc::clone(&back_end.may_answer));
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let gates = gates.clone();
+                let service = service_fn(move |request: Request<Incoming>| {
+                    let (came, may_answer) = gates.clone();
+                    async move {
+                        let _ = request.into_body().collect().await;
+                        came.add_permits(1);
+                        may_answer.acquire().await.expect("it is open").forget();
+                        let mut response = Response::new(Full::<Bytes>::default());
+                        *response.status_mut() = status.try_into().expect("a status");
+                        Ok::<_, Infallible>(response)
+                    }
+                });
+                let serve = hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), service);
+                tokio::spawn(serve);
+            }
+        });
+        back_end
+    }
+
+    /// A collector that sends to it, with these processors and options of the queue.
+    fn front(&self, processors: &str, names: &str, queue: &str) -> Collector {
+        collector(&format!(
+            "processors: {{ {processors} }}\n\
+             exporters: {{ otlphttp: {{ endpoint: 'http://{}', timeout: 60s, retry_on_failure: {{ enabled: false }}, sending_queue: {{ {queue} }} }} }}\n\
+             service: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], processors: [{names}], exporters: [otlphttp] }} }} }}",
+            self.address
+        ))
+    }
+
+    async fn next(&self) {
+        let came = tokio::time::timeout(PATIENCE, self.came.acquire()).await;
+        came.expect("a request").expect("it is open").forget();
+    }
+}
+
+#[tokio::test]
+async fn the_answer_is_that_of_the_back_end() {
+    for (status, queue) in [
+        (200, "wait_for_result: true"),
+        (400, "wait_for_result: true"),
+        (503, "wait_for_result: true"),
+        (200, "wait_for_result: true, batch: { flush_timeout: 10ms }"),
+        (
+            503,
+            "wait_for_result: true, batch: { min_size: 5, max_size: 10 }",
+        ),
+    ] {
+        let back_end = BackEnd::new(status).await;
+        let front = back_end.front("", "", queue);
+        let client = grpc(&front);
+        let sent = tokio::spawn(async move { send(&client, request(0, 10)).await });
+        back_end.next().await;
+        assert!(!sent.is_finished(), "{queue}: the outcome is not known");
+        assert_eq!(traces(&front).held(), 20);
+        back_end.may_answer.add_permits(2);
+        let outcome = sent.await.expect("an outcome");
+        let as_expected = match status {
+            200 => matches!(outcome, Outcome::Taken { .. }),
+            400 => matches!(&outcome, Outcome::Refused(why) if why.contains("does not take it")),
+            _ => matches!(outcome, Outcome::Busy { after: Some(_), .. }),
+        };
+        assert!(as_expected, "{status} {queue}: {outcome:?}");
+        let [balance, ..] = front.end().await;
+        let expected = if status == 200 {
+            (20, 0, 0)
+        } else {
+            (0, 20, 0)
+        };
+        let got = (balance.exported, balance.failed, balance.held());
+        assert_eq!(got, expected, "{status} {queue}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_waits_for_what_a_processor_holds() {
+    let tail =
+        "tail_sampling: { decision_wait: 300s, policies: [ { name: all, type: always_sample } ] }";
+    for (processors, name) in [
+        (tail, "tail_sampling"),
+        ("batch: { timeout: 300s }", "batch"),
+    ] {
+        let back_end = BackEnd::new(200).await;
+        let front = back_end.front(processors, name, "wait_for_result: true");
+        let outcome = send(&grpc(&front), request(0, 10)).await;
+        assert!(matches!(outcome, Outcome::Taken { .. }), "{outcome:?}");
+        assert_eq!(traces(&front).held(), 20);
+        back_end.may_answer.add_permits(1);
+        let [balance, ..] = front.end().await;
+        assert_eq!((balance.exported, balance.held()), (20, 0));
+    }
+}
+
+/// One exporter makes senders wait, another one does not answer at all.
+#[tokio::test]
+async fn senders_wait_for_those_that_make_them_wait() {
+    let (asked, silent) = (BackEnd::new(200).await, BackEnd::new(200).await);
+    let exporter = |name: &str, to: &BackEnd, queue: &str| {
+        let at = to.address;
+        format!(
+            "otlphttp/{name}: {{ endpoint: 'http://{at}', timeout: 60s, sending_queue: {{ {queue} }} }}"
+        )
+    };
+    let exporters = [
+        exporter("silent", &silent, ""),
+        exporter("batch", &silent, "batch: { flush_timeout: 300s }"),
+        exporter("asked", &asked, "wait_for_result: true"),
+    ];
+    let front = collector(&format!(
+        "exporters: {{ {} }}\nservice: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], exporters: [otlphttp/silent, otlphttp/batch, otlphttp/asked] }} }} }}",
+        exporters.join(", ")
+    ));
+    let client = http(&front, settings::Compression::None);
+    let sent = tokio::spawn(async move { send(&client, request(0, 10)).await });
+    asked.next().await;
+    assert!(!sent.is_finished());
+    asked.may_answer.add_permits(1);
+    let outcome = sent.await.expect("an outcome");
+    assert!(matches!(outcome, Outcome::Taken { .. }), "{outcome:?}");
+    assert_eq!(traces(&front).held(), 20, "the others have it still");
+    silent.may_answer.add_permits(2);
+    let [balance, ..] = front.end().await;
+    assert_eq!((balance.exported, balance.held()), (20, 0));
+}
