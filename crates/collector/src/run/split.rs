@@ -7,19 +7,44 @@ use super::count;
 use super::wire::{Field, Fields};
 use crate::config::Signal;
 
-/// Cuts a request into requests of `records_max` records at most; 0 is no bound. Resources and scopes are repeated in each.
-/// Metrics are cut between metrics, not within one, so that a request of theirs may be larger.
+/// Surroundings that are written more than once are no more than this in all: then nothing more is cut.
+const REPEATED_BYTES_MAX: usize = 256 << 20;
+/// A field's key and its length, at most.
+const FIELD_BYTES_MAX: usize = 1 + 10;
+
+/// How large a request may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// So many records; 0: no bound.
+    Records(u64),
+    /// So many bytes; 0: no bound. A record alone may be larger.
+    Bytes(u64),
+}
+
+impl Bound {
+    fn holds(self, bytes: usize, records: u64) -> bool {
+        match self {
+            Bound::Records(0) | Bound::Bytes(0) => true,
+            Bound::Records(max) => records <= max,
+            Bound::Bytes(max) => bytes as u64 <= max,
+        }
+    }
+}
+
+/// Cuts a request into requests within a bound. Resources and scopes are repeated in each. Metrics are cut between metrics,
+/// not within one, so that a request of theirs may be larger.
 #[must_use]
-pub fn split(signal: Signal, request: Bytes, records: u64, records_max: u64) -> Vec<(Bytes, u64)> {
-    if records_max == 0 || records <= records_max {
+pub fn split(signal: Signal, request: Bytes, records: u64, bound: Bound) -> Vec<(Bytes, u64)> {
+    if bound.holds(request.len(), records) {
         return vec![(request, records)];
     }
     let mut cut = Cut {
         signal,
-        records_max,
+        bound,
         out: Vec::new(),
         request: BytesMut::new(),
         records: 0,
+        repeated: 0,
     };
     for resource in fields(&request) {
         match resource.message(1) {
@@ -33,10 +58,12 @@ pub fn split(signal: Signal, request: Bytes, records: u64, records_max: u64) -> 
 
 struct Cut {
     signal: Signal,
-    records_max: u64,
+    bound: Bound,
     out: Vec<(Bytes, u64)>,
     request: BytesMut,
     records: u64,
+    /// Bytes of surroundings that are there again.
+    repeated: usize,
 }
 
 impl Cut {
@@ -51,6 +78,7 @@ impl Cut {
         let around: Vec<u8> = others(resource);
         for scope in fields(resource).filter_map(|field| field.message(2)) {
             let scope_around = others(scope);
+            let around_bytes = around.len() + scope_around.len() + 2 * FIELD_BYTES_MAX;
             let mut records = Vec::new();
             let mut count = 0;
             for field in fields(scope) {
@@ -61,17 +89,28 @@ impl Cut {
                     Signal::Traces | Signal::Logs => 1,
                     Signal::Metrics => count::points(record).unwrap_or(0),
                 };
-                if self.records + count > 0 && self.records + count + weight > self.records_max {
+                let bytes = around_bytes + records.len() + field.whole.len();
+                let is_first = self.records + count == 0;
+                if !is_first && !self.fits(bytes, count + weight) {
                     self.put(&around, &scope_around, &records, count);
                     self.end();
                     records.clear();
                     count = 0;
+                    self.repeated += around_bytes;
                 }
                 records.extend_from_slice(field.whole);
                 count += weight;
             }
             self.put(&around, &scope_around, &records, count);
         }
+    }
+
+    /// Whether so much more has room in the request.
+    fn fits(&self, bytes: usize, records: u64) -> bool {
+        let is_within = self
+            .bound
+            .holds(self.request.len() + bytes, self.records + records);
+        is_within || self.repeated >= REPEATED_BYTES_MAX
     }
 
     fn put(&mut self, resource: &[u8], scope: &[u8], records: &[u8], count: u64) {
@@ -160,7 +199,8 @@ mod tests {
             let bytes = Bytes::from(whole.encode_to_vec());
             let count = u64::from(resources * scopes * spans);
             for records_max in [0, 1, 2, 3, 5, 100] {
-                let parts = split(Signal::Traces, bytes.clone(), count, records_max);
+                let bound = Bound::Records(records_max);
+                let parts = split(Signal::Traces, bytes.clone(), count, bound);
                 let mut all = Vec::new();
                 for (part, records) in &parts {
                     let part = ExportTraceServiceRequest::decode(&part[..]).unwrap();
@@ -175,5 +215,43 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn bytes_are_a_bound_too() {
+        for (resources, scopes, spans) in [(1, 1, 100), (3, 2, 40), (50, 1, 1)] {
+            let whole = request(resources, scopes, spans);
+            let bytes = Bytes::from(whole.encode_to_vec());
+            let count = u64::from(resources * scopes * spans);
+            for bytes_max in [1, 60, 200, 1000, 1 << 20] {
+                let bound = Bound::Bytes(bytes_max);
+                let parts = split(Signal::Traces, bytes.clone(), count, bound);
+                let mut all = Vec::new();
+                for (part, records) in &parts {
+                    let is_within = part.len() as u64 <= bytes_max;
+                    assert!(is_within || *records == 1, "{bytes_max}: {}", part.len());
+                    let part = ExportTraceServiceRequest::decode(&part[..]).unwrap();
+                    let lines = flat(&part);
+                    assert_eq!(lines.len() as u64, *records);
+                    all.extend(lines);
+                }
+                assert_eq!(all, flat(&whole), "{bytes_max}");
+                // No more of them than there must be, but for what a prefix is taken to need.
+                let fewest = (bytes.len() as u64).div_ceil(bytes_max);
+                assert!(bytes_max < 1000 || parts.len() as u64 <= 2 * fewest);
+            }
+        }
+    }
+
+    /// A resource of some size before many spans, of which each is to be alone.
+    #[test]
+    fn what_is_repeated_is_bounded() {
+        let mut whole = request(1, 1, 600);
+        whole.resource_spans[0].schema_url = "r".repeat(1 << 20);
+        let bytes = Bytes::from(whole.encode_to_vec());
+        let parts = split(Signal::Traces, bytes, 600, Bound::Records(1));
+        let sum: usize = parts.iter().map(|(part, _)| part.len()).sum();
+        assert!(sum <= REPEATED_BYTES_MAX + (4 << 20), "{sum}");
+        assert_eq!(parts.iter().map(|(_, records)| records).sum::<u64>(), 600);
     }
 }

@@ -561,11 +561,6 @@ extensions:
 #[test]
 fn what_does_not_run_yet_is_refused_by_name() {
     let cases = [
-        (
-            "otlp",
-            "sending_queue: { batch: { sizer: bytes } }",
-            "sending_queue::batch::sizer",
-        ),
         ("otlphttp", "compression: lz4", "compression"),
         ("otlphttp", "cookies: { enabled: true }", "cookies"),
     ];

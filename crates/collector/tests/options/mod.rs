@@ -163,3 +163,32 @@ async fn a_queue_puts_requests_together() {
     let requests = std::fs::read_to_string(&file.0).expect("a file");
     assert_eq!((requests.lines().count(), file.spans().len()), (3, 140));
 }
+
+#[tokio::test]
+async fn a_queue_may_count_the_bytes_that_it_puts_together() {
+    let file = TempFile::new();
+    let sink = collector(&format!(
+        "exporters: {{ file: {{ path: '{}' }} }}\nservice: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], exporters: [file] }} }} }}",
+        file.0.display()
+    ));
+    let bytes = request(0, 10).len();
+    let exporter = format!(
+        "otlphttp: {{ endpoint: 'http://{}', sending_queue: {{ batch: {{ flush_timeout: 300s, sizer: bytes, min_size: {}, max_size: {} }} }} }}",
+        address(&sink, "otlp http"),
+        2 * bytes,
+        2 * bytes,
+    );
+    let front = sender(&exporter, "otlphttp", "", "");
+    let client = grpc(&front);
+    taken(&client, request(0, 10)).await;
+    assert_eq!(traces(&front).held(), 20);
+    taken(&client, request(0, 10)).await;
+    until("it is full", || traces(&front).exported == 40).await;
+    // One that is too large is cut.
+    taken(&client, request(0, 50)).await;
+    let [balance, ..] = front.end().await;
+    assert_eq!((balance.exported, balance.held()), (140, 0));
+    sink.end().await;
+    let requests = std::fs::read_to_string(&file.0).expect("a file");
+    assert_eq!((requests.lines().count(), file.spans().len()), (4, 140));
+}

@@ -334,6 +334,17 @@ fn traces_of(file: &TempFile) -> std::collections::BTreeSet<String> {
 
 #[tokio::test]
 async fn each_trace_goes_to_one_backend_whole() {
+    all_to_their_backends("").await;
+}
+
+#[tokio::test]
+async fn each_backend_has_requests_put_together_that_senders_may_wait_for() {
+    let queue = "sending_queue: { wait_for_result: true, batch: { flush_timeout: 10ms, max_size: 10000 } },";
+    all_to_their_backends(queue).await;
+}
+
+/// Sends traces to three backends, each with this option of a queue.
+async fn all_to_their_backends(queue: &str) {
     let files = [TempFile::new(), TempFile::new(), TempFile::new()];
     let sinks = [0, 1, 2].map(|number: usize| {
         collector(&format!(
@@ -343,7 +354,7 @@ async fn each_trace_goes_to_one_backend_whole() {
     });
     let names = sinks.each_ref().map(|sink| address(sink, "otlp grpc"));
     let balancer = collector(&format!(
-        "exporters: {{ loadbalancing: {{ protocol: {{ otlp: {{ tls: {{ insecure: true }}, compression: none }} }}, resolver: {{ static: {{ hostnames: {names:?} }} }} }} }}\n\
+        "exporters: {{ loadbalancing: {{ protocol: {{ otlp: {{ {queue} tls: {{ insecure: true }}, compression: none }} }}, resolver: {{ static: {{ hostnames: {names:?} }} }} }} }}\n\
          service: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], exporters: [loadbalancing] }} }} }}"
     ));
     let client = grpc(&balancer);

@@ -177,6 +177,16 @@ async fn what_waits_at_the_end_waits_for_the_next_start() {
 
 #[tokio::test]
 async fn what_waits_in_a_queue_is_sent_by_the_next_process() {
+    left_to_the_next("").await;
+}
+
+/// Requests are put together first: senders are answered when what they are put into is written.
+#[tokio::test]
+async fn what_a_queue_put_together_is_sent_by_the_next_process() {
+    left_to_the_next("batch: { flush_timeout: 10ms, sizer: bytes, min_size: 1000000 },").await;
+}
+
+async fn left_to_the_next(batch: &str) {
     let file = TempFile::new();
     let sink = collector(&format!(
         "exporters: {{ file: {{ path: '{}' }} }}\nservice: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], exporters: [file] }} }} }}",
@@ -184,7 +194,7 @@ async fn what_waits_in_a_queue_is_sent_by_the_next_process() {
     ));
     let exporter = |endpoint: &str| {
         format!(
-            "otlp: {{ endpoint: '{endpoint}', tls: {{ insecure: true }}, sending_queue: {{ storage: file_storage }}, \
+            "otlp: {{ endpoint: '{endpoint}', tls: {{ insecure: true }}, sending_queue: {{ {batch} storage: file_storage }}, \
              retry_on_failure: {{ initial_interval: 10ms, max_interval: 20ms, max_elapsed_time: 0s }} }}"
         )
     };

@@ -158,11 +158,9 @@ impl<'a> Build<'a> {
         }
         let sender = self.sender(id, signal)?;
         let queue = self.config.exporter(id).and_then(Exporter::queue);
-        let batch = queue.and_then(|queue| Some((queue, queue.batch.as_ref()?)));
-        let Some((queue, settings)) = batch else {
+        let Some(rules) = queue.and_then(BatchRules::of_queue) else {
             return Ok(sender);
         };
-        let rules = BatchRules::of_queue(settings, queue.makes_wait());
         let batcher = batch::start(rules, sender);
         // It ends when all is in that comes, and before the exporter.
         self.stages.insert(0, Stage::Batch(Arc::clone(&batcher)));

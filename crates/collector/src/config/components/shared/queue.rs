@@ -73,7 +73,7 @@ const BATCH: &[Opt] = &[
     opt("flush_timeout", Kind::Duration, "200ms", "a batch is sent after this time"),
     opt("sizer", Kind::Word(&["items", "bytes"]), "items", "what the sizes count; the queue's where only that is written"),
     opt("min_size", Kind::Int(0, COUNT_MAX), "8192", "it is sent from this size on"),
-    opt("max_size", Kind::Int(0, COUNT_MAX), "0", "its largest size; 0: no bound"),
+    opt("max_size", Kind::Int(0, COUNT_MAX), "0", "its largest size; 0: no bound; one record may be larger in bytes"),
     opt("partition", Kind::Section(&[PARTITION]), "", "which data go together"),
 ];
 
@@ -89,7 +89,7 @@ const OPTIONS: &[Opt] = &[
     opt("block_on_overflow", Kind::Flag, "false", "a full queue makes senders wait; else it refuses").no_effect("a full queue tells senders when to come back, and takes no more before"),
     opt("wait_for_result", Kind::Flag, "false", "senders are answered when what they sent was sent on, or given up; not where a processor in between holds it (`batch`, a sampler)"),
     opt("storage", Kind::Text, "", "id of the extension that keeps it over a restart"),
-    opt("batch", Kind::Maybe(&[BATCH]), "", "requests are put together before they wait; they are not where it is not written"),
+    opt("batch", Kind::Maybe(&[BATCH]), "", "requests are put together before they wait (and, with `storage`, before they are written and answered); they are not where it is not written"),
     opt("blocking", Kind::Flag, "false", "old name of `block_on_overflow`").deprecated("write 'block_on_overflow'"),
 ];
 
@@ -112,9 +112,6 @@ pub(crate) fn queue(section: &Section<'_>) -> Option<Queue> {
     };
     if queue.storage.is_some() && queue.wait_for_result {
         section.error("wait_for_result", "a queue in a 'storage' cannot wait");
-    }
-    if queue.storage.is_some() && queue.batch.is_some() {
-        section.error("batch", "does not go together with 'storage' yet");
     }
     if let Some(batch) = &queue.batch
         && batch.sizer == queue.sizer
@@ -142,9 +139,6 @@ fn queue_batch(batch: &Section<'_>, queue: &Section<'_>, queue_sizer: Sizer) -> 
     };
     if made.sizer == Sizer::Requests {
         batch.error("sizer", "must be items or bytes");
-    }
-    if made.sizer == Sizer::Bytes {
-        batch.error("sizer", "bytes are not counted yet: items are");
     }
     if made.flush_timeout_ns == 0 {
         batch.error("flush_timeout", "must be more than 0");

@@ -5,6 +5,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use tokio::time::Instant;
 use crate::run::account::Loss;
 use crate::run::consume::{Consumer, Refusal, Refused, refused};
 use crate::run::data::Batch;
-use crate::run::storage::Ending;
+use crate::run::storage::{Ending, Pledge};
 pub use rules::Rules;
 use state::State;
 
@@ -59,38 +60,61 @@ impl Batcher {
     /// Hands on what is ready; what the next one refuses stays first.
     fn hand_on(&self) -> Result<(), Refusal> {
         loop {
-            let Some((batch, pledge)) = self.state().ready.pop_front() else {
+            let Some((batch, pledge)) = self.state().take_out() else {
                 return Ok(());
             };
-            let Err(given_back) = self.next.consume(batch) else {
-                pledge.end(Ending::Done);
-                continue;
+            let ending = match self.next.consume(batch) {
+                Ok(()) => Ending::Done,
+                Err(given_back) => {
+                    let Refused { batch, refusal } = *given_back;
+                    let Refusal::Malformed(_) = refusal else {
+                        self.state().put_back(batch, pledge);
+                        return Err(refusal);
+                    };
+                    batch.receipt.lose(batch.records, Loss::Dropped);
+                    Ending::Never
+                }
             };
-            let Refused { batch, refusal } = *given_back;
-            if let Refusal::Malformed(_) = refusal {
-                batch.receipt.lose(batch.records, Loss::Dropped);
-                pledge.end(Ending::Never);
-                continue;
+            pledge.end(ending);
+            self.state().gone();
+        }
+    }
+
+    /// Takes nothing more, and makes batches of what waits.
+    fn close(&self) {
+        let mut state = self.state();
+        state.closing = true;
+        state.make_all(&self.rules);
+        drop(state);
+        self.due.notify_waiters();
+    }
+
+    /// What was made and is not taken by the next one.
+    async fn rest(&self) -> VecDeque<(Batch, Pledge)> {
+        loop {
+            if let Some(rest) = self.state().take_rest() {
+                return rest;
             }
-            self.state().ready.push_front((batch, pledge));
-            return Err(refusal);
+            tokio::time::sleep(AGAIN).await;
         }
     }
 
     /// Sends what waits, until a time; what is left then is lost.
     pub async fn end(&self, until: Instant) {
-        {
-            let mut state = self.state();
-            state.closing = true;
-            state.make_all(&self.rules);
-        }
-        self.due.notify_waiters();
-        while self.hand_on().is_err() && Instant::now() < until {
+        self.close();
+        // What is in another hand may come back.
+        while (self.hand_on().is_err() || !self.state().is_over()) && Instant::now() < until {
             tokio::time::sleep(AGAIN).await;
         }
-        for (batch, _) in self.state().ready.drain(..) {
+        for (batch, _) in self.rest().await {
             batch.receipt.lose(batch.records, Loss::Shutdown);
         }
+    }
+
+    /// Ends without sending what waits; gives it back, with what its senders wait by.
+    pub async fn leave(&self) -> VecDeque<(Batch, Pledge)> {
+        self.close();
+        self.rest().await
     }
 }
 
@@ -109,7 +133,7 @@ impl Consumer for Batcher {
             return refused(batch, Refusal::Malformed(why.into()));
         }
         let is_first = state.add(key, batch, &self.rules);
-        let has_ready = !state.ready.is_empty();
+        let has_ready = state.has_ready();
         drop(state);
         // Taken already: what is not handed on now will be.
         let is_late = has_ready && self.hand_on().is_err();
@@ -137,7 +161,7 @@ async fn flush(batcher: Arc<Batcher>) {
             if state.closing {
                 return;
             }
-            (state.due(&batcher.rules), !state.ready.is_empty())
+            (state.due(&batcher.rules), state.has_ready())
         };
         let again = has_ready.then(|| Instant::now() + AGAIN);
         match due.into_iter().chain(again).min() {

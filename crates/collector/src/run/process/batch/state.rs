@@ -15,8 +15,6 @@ use crate::run::origin::Origin;
 use crate::run::split::split;
 use crate::run::storage::{Ending, Pledge};
 
-/// Bytes that wait for one batch at most; it is sent from here on, however few its records are.
-const BYTES_MAX: usize = 3 << 20;
 /// Bytes that wait at most, for all batches: the oldest is sent from here on.
 const BYTES_ALL_MAX: u64 = 256 << 20;
 /// Batches that wait at most: the oldest is sent from here on.
@@ -40,7 +38,9 @@ pub(super) struct State {
     taken: HashSet<u64>,
     hasher: RandomState,
     /// Was made, and not handed on yet.
-    pub ready: VecDeque<(Batch, Pledge)>,
+    ready: VecDeque<(Batch, Pledge)>,
+    /// Of what was made, that is just being handed on.
+    in_hand: usize,
     pub closing: bool,
 }
 
@@ -99,7 +99,7 @@ impl State {
             }
             None => self.begin(&key, batch, pledge),
         }
-        let is_ready = |waiting: &Waiting| waiting.is_ready(rules);
+        let is_ready = |one: &Waiting| rules.is_enough(one.bytes.len(), one.records);
         if self.waiting.get(&key).is_some_and(is_ready) {
             self.make(&key, rules);
         }
@@ -135,7 +135,7 @@ impl State {
         self.due.remove(&waiting.since);
         self.bytes -= waiting.bytes.len() as u64;
         let (signal, records) = (waiting.signal, waiting.records);
-        for (bytes, records) in split(signal, waiting.bytes.freeze(), records, rules.size_max) {
+        for (bytes, records) in split(signal, waiting.bytes.freeze(), records, rules.bound) {
             let pledge = waiting.receipt.custody.pledge();
             let batch = Batch {
                 signal,
@@ -167,17 +167,42 @@ impl State {
         }
     }
 
+    /// Whether something was made, and not taken out yet.
+    pub fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Takes out what is to be handed on next; [`State::put_back`] or [`State::gone`] follows.
+    pub fn take_out(&mut self) -> Option<(Batch, Pledge)> {
+        let next = self.ready.pop_front()?;
+        self.in_hand += 1;
+        Some(next)
+    }
+
+    /// It was not taken: it is the next one again.
+    pub fn put_back(&mut self, batch: Batch, pledge: Pledge) {
+        self.in_hand -= 1;
+        self.ready.push_front((batch, pledge));
+    }
+
+    /// It was taken, or lost.
+    pub fn gone(&mut self) {
+        self.in_hand -= 1;
+    }
+
+    /// All that was made was taken, or is lost.
+    pub fn is_over(&self) -> bool {
+        self.ready.is_empty() && self.in_hand == 0
+    }
+
+    /// All that was made and is in nobody's hand; none as long as some is.
+    pub fn take_rest(&mut self) -> Option<VecDeque<(Batch, Pledge)>> {
+        (self.in_hand == 0).then(|| std::mem::take(&mut self.ready))
+    }
+
     /// When something is due next.
     pub fn due(&self, rules: &Rules) -> Option<Instant> {
         let (since, _) = self.due.first_key_value()?;
         Some(since.0 + rules.timeout)
-    }
-}
-
-impl Waiting {
-    fn is_ready(&self, rules: &Rules) -> bool {
-        self.records >= rules.size.max(1)
-            || self.bytes.len() >= BYTES_MAX
-            || rules.timeout.is_zero()
     }
 }

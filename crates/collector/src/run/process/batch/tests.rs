@@ -3,7 +3,7 @@ use bytes::Bytes;
 use super::*;
 use crate::config::Signal;
 use crate::config::components::processors::batch::Batch as Settings;
-use crate::config::components::shared::queue::{QueueBatch, Sizer};
+use crate::config::components::shared::queue::{Queue, QueueBatch, Sizer};
 use crate::run::account::Account;
 use crate::run::origin::Origin;
 
@@ -60,6 +60,19 @@ fn processor(limit: u32) -> Rules {
     })
 }
 
+fn queue(batch: QueueBatch) -> Rules {
+    let queue = Queue {
+        sizer: Sizer::Items,
+        size_max: 1000,
+        block_on_overflow: false,
+        wait_for_result: false,
+        storage: None,
+        consumers: 1,
+        batch: Some(batch),
+    };
+    Rules::of_queue(&queue).expect("a batch")
+}
+
 #[tokio::test(start_paused = true)]
 async fn each_combination_has_a_batch_of_its_own() {
     let (keeper, account) = (Arc::new(Keeper::default()), Arc::default());
@@ -102,16 +115,16 @@ async fn each_combination_has_a_batch_of_its_own() {
 
 #[tokio::test(start_paused = true)]
 async fn a_queue_forgets_combinations_and_nobody_loses_what_is_told_apart() {
-    let settings = QueueBatch {
+    let rules = queue(QueueBatch {
         flush_timeout_ns: 1_000_000_000,
         sizer: Sizer::Items,
         size_min: 100,
         size_max: 0,
         metadata_keys: vec!["tenant".into()],
-    };
+    });
     let (keeper, account) = (Arc::new(Keeper::default()), Arc::default());
     let next = Arc::clone(&keeper) as Arc<dyn Consumer>;
-    let batcher = start(Rules::of_queue(&settings, false), next);
+    let batcher = start(rules, next);
     for tenant in ["a", "b", "a", ""] {
         batcher
             .consume(batch(&account, Some(tenant), b"1"))
@@ -163,4 +176,38 @@ async fn what_waits_is_bounded() {
     assert_eq!(batcher.combinations(), state::WAITING_MAX as u64);
     batcher.end(Instant::now()).await;
     assert_eq!(account.balance().held(), state::WAITING_MAX as u64);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_may_count_bytes() {
+    let rules = queue(QueueBatch {
+        flush_timeout_ns: 1_000_000_000,
+        sizer: Sizer::Bytes,
+        size_min: 5,
+        size_max: 0,
+        metadata_keys: Vec::new(),
+    });
+    let (keeper, account) = (Arc::new(Keeper::default()), Arc::default());
+    let batcher = start(rules, Arc::clone(&keeper) as Arc<dyn Consumer>);
+    batcher.consume(batch(&account, None, b"1234")).unwrap();
+    assert_eq!(keeper.take(), []);
+    batcher.consume(batch(&account, None, b"56")).unwrap();
+    let all = Bytes::from_static(b"123456");
+    assert_eq!(keeper.take(), [("none".to_owned(), all)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_leaves_gives_back_what_waits() {
+    let (keeper, account) = (Arc::new(Keeper::default()), Arc::default());
+    let batcher = start(processor(0), Arc::clone(&keeper) as Arc<dyn Consumer>);
+    for tenant in ["a", "b"] {
+        batcher
+            .consume(batch(&account, Some(tenant), b"1"))
+            .unwrap();
+    }
+    let left = batcher.leave().await;
+    assert_eq!((left.len(), account.balance().held()), (2, 2));
+    let late = batcher.consume(batch(&account, None, b"1")).unwrap_err();
+    assert_eq!(late.refusal, Refusal::Closing);
+    assert_eq!(keeper.take(), []);
 }

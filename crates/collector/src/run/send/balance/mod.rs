@@ -10,7 +10,7 @@ mod split;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -30,6 +30,7 @@ use crate::run::account::{Account, Loss};
 use crate::run::auth::Authenticators;
 use crate::run::consume::{Consumer, Refusal, Refused, refused};
 use crate::run::data::Batch;
+use crate::run::process::batch::{self, Batcher, Rules as BatchRules};
 use crate::run::storage::{Ending, Pledge};
 
 /// Backends that are used, of those that a host has.
@@ -59,7 +60,7 @@ pub struct Balancer {
 struct Table {
     ring: Ring,
     /// By their numbers in the ring.
-    senders: Vec<Arc<Sender>>,
+    senders: Vec<Arc<dyn Consumer>>,
 }
 
 #[derive(Default)]
@@ -74,9 +75,40 @@ struct Backends {
 }
 
 struct Backend {
+    /// What puts requests together for its queue.
+    batcher: Option<Arc<Batcher>>,
     sender: Arc<Sender>,
     end: SenderEnd,
     attempts: Arc<Attempts>,
+}
+
+impl Backend {
+    /// Where its data come in.
+    fn entrance(&self) -> Arc<dyn Consumer> {
+        match &self.batcher {
+            Some(batcher) => Arc::clone(batcher) as Arc<dyn Consumer>,
+            None => Arc::clone(&self.sender) as Arc<dyn Consumer>,
+        }
+    }
+
+    /// Sends what waits until a time; what is left then is lost.
+    async fn end(self, until: Instant) {
+        if let Some(batcher) = self.batcher {
+            batcher.end(until).await;
+        }
+        self.end.end(until).await;
+    }
+
+    /// Ends without sending what waits; gives it back.
+    async fn leave(self) -> Vec<(Batch, Pledge)> {
+        let batches = match &self.batcher {
+            Some(batcher) => batcher.leave().await,
+            None => VecDeque::new(),
+        };
+        let mut left = Vec::from(batches);
+        left.extend(self.end.leave().await);
+        left
+    }
 }
 
 /// A backend as its metrics tell of it.
@@ -116,10 +148,6 @@ pub fn start(
         ..settings.otlp.clone()
     };
     otlp::grpc(&probe, Signal::Traces, auth)?;
-    let queue = settings.otlp.queue.as_ref();
-    if queue.is_some_and(|queue| queue.batch.is_some()) {
-        return Err("'sending_queue::batch' does not run here: use the processor 'batch'".into());
-    }
     let balancer = Arc::new_cyclic(|own| Balancer {
         name: name.to_owned(),
         settings: settings.clone(),
@@ -222,11 +250,11 @@ impl Balancer {
         backends.names = names;
     }
 
-    /// The queue of a backend, which is started where there is none.
-    fn backend(&self, backends: &mut Backends, name: &str) -> Result<Arc<Sender>, String> {
+    /// The way into the queue of a backend, which is started where there is none.
+    fn backend(&self, backends: &mut Backends, name: &str) -> Result<Arc<dyn Consumer>, String> {
         let endpoint = resolve::with_port(name);
         if let Some(backend) = backends.running.get(&endpoint) {
-            return Ok(Arc::clone(&backend.sender));
+            return Ok(backend.entrance());
         }
         let otlp = &self.settings.otlp;
         let settings = OtlpGrpcExporter {
@@ -236,6 +264,7 @@ impl Balancer {
         let attempts = Arc::new(Attempts::default());
         let client = Box::new(otlp::grpc(&settings, Signal::Traces, &self.auth)?);
         let target = Target::Backend(client, Arc::clone(&attempts));
+        let rules = settings.queue.as_ref().and_then(BatchRules::of_queue);
         let around = Around {
             queue: settings.queue,
             retry: settings.retry,
@@ -249,13 +278,16 @@ impl Balancer {
         };
         let name = format!("{} ({endpoint})", self.name);
         let (sender, end) = queue::start(&name, (target, Signal::Traces), around, outside)?;
+        let next = Arc::clone(&sender) as Arc<dyn Consumer>;
         let backend = Backend {
-            sender: Arc::clone(&sender),
+            batcher: rules.map(|rules| batch::start(rules, next)),
+            sender,
             end,
             attempts,
         };
+        let entrance = backend.entrance();
         backends.running.insert(endpoint, backend);
-        Ok(sender)
+        Ok(entrance)
     }
 
     /// Ends the queues of backends that are none of these; what they hold goes on its way again.
@@ -270,7 +302,7 @@ impl Balancer {
             let line = format!("exporter {}: backend {endpoint} is gone", self.name);
             self.log.info(&line);
             backends.tasks.spawn(async move {
-                for (batch, pledge) in backend.end.leave().await {
+                for (batch, pledge) in backend.leave().await {
                     own.consume_or_wait(batch, pledge).await;
                 }
             });
@@ -323,7 +355,7 @@ impl Balancer {
         let running = std::mem::take(&mut self.backends().running);
         let mut ends = JoinSet::new();
         for backend in running.into_values() {
-            ends.spawn(backend.end.end(until));
+            ends.spawn(backend.end(until));
         }
         while ends.join_next().await.is_some() {}
     }

@@ -8,7 +8,7 @@ use telemetry::proto;
 use super::*;
 use crate::config::components::exporters::load_balancing::Routing;
 use crate::config::components::shared::grpc::{Balancer as Pick, GrpcClient, GrpcCompression};
-use crate::config::components::shared::queue::{Queue, Sizer};
+use crate::config::components::shared::queue::{Queue, QueueBatch, Sizer};
 use crate::config::components::shared::retry::Retry;
 use crate::run::account::Account;
 use crate::run::auth::Authenticators;
@@ -51,11 +51,14 @@ fn settings(names: &[&str], queue_size: u64) -> LoadBalancingExporter {
 }
 
 fn balancer(names: &[&str], queue_size: u64) -> Arc<Balancer> {
+    started(&settings(names, queue_size))
+}
+
+fn started(settings: &LoadBalancingExporter) -> Arc<Balancer> {
     let account = Arc::new(Account::default());
-    let settings = settings(names, queue_size);
     start(
         "lb",
-        &settings,
+        settings,
         (&account, &Authenticators::default()),
         &Log::new(|_, _| {}),
     )
@@ -174,6 +177,40 @@ async fn what_a_backend_held_goes_to_the_others() {
     balancer.end(Instant::now()).await;
     let balance = account.balance();
     assert_eq!((balance.shutdown, balance.held()), (spans as u64, 0));
+}
+
+#[tokio::test]
+async fn what_a_backend_puts_together_goes_to_the_others_too() {
+    let account = Arc::new(Account::default());
+    let mut settings = settings(&DEAD, 100_000);
+    let queue = settings.otlp.queue.as_mut().unwrap();
+    queue.batch = Some(QueueBatch {
+        flush_timeout_ns: 3_600_000_000_000,
+        sizer: Sizer::Items,
+        size_min: 100_000,
+        size_max: 0,
+        metadata_keys: Vec::new(),
+    });
+    let balancer = started(&settings);
+    for first in (0..300).step_by(50) {
+        let batch = batch(&account, first..first + 50);
+        balancer.consume(batch).unwrap();
+    }
+    let waiting = || {
+        balancer
+            .view()
+            .iter()
+            .map(|one| one.sender.fill().0)
+            .sum::<u64>()
+    };
+    assert_eq!((account.balance().held(), waiting()), (300, 0));
+    balancer.resolved(DEAD[..2].iter().map(|name| (*name).to_owned()).collect());
+    let mut tasks = std::mem::take(&mut balancer.backends().tasks);
+    while tasks.join_next().await.is_some() {}
+    assert_eq!((account.balance().held(), waiting()), (300, 0));
+    balancer.end(Instant::now()).await;
+    let balance = account.balance();
+    assert_eq!((balance.shutdown, balance.held()), (300, 0));
 }
 
 #[tokio::test]
