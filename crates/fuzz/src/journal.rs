@@ -86,12 +86,12 @@ fn contents(payload: &[u8]) {
         assert_eq!((again, read.collect()), (component, decided));
     }
     let payload = Bytes::copy_from_slice(payload);
-    if let Some((signal, receiver, request)) = entry::request(&payload) {
-        let written = [&entry::request_head(signal, receiver), &request[..]].concat();
-        assert_eq!(written, payload);
+    if let Some(taken) = entry::request(&payload) {
+        let head = entry::request_head(taken.signal, taken.receiver, taken.origin.as_deref());
+        assert_eq!([&head, &taken.request[..]].concat(), payload);
     }
-    if let Some((records, request)) = entry::queued(&payload) {
-        let written = [&entry::queued_head(records), &request[..]].concat();
-        assert_eq!(written, payload);
+    if let Some((records, origin, request)) = entry::queued(&payload) {
+        let head = entry::queued_head(records, origin.as_deref());
+        assert_eq!([&head, &request[..]].concat(), payload);
     }
 }

@@ -5,6 +5,8 @@
 //!
 //! [`Batch`]: super::data::Batch
 
+mod bytes;
+
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -111,12 +111,12 @@ fn store_on_disk_is_the_only_storage() {
     );
 }
 
-/// Nothing keeps what a client said besides its data: where that is asked for, there is no storage.
+/// Nothing keeps what an authenticator found: where that is asked for, there is no storage.
 #[test]
-fn metadata_that_are_asked_for_need_no_storage() {
-    let queued = |receiver: &str, queue: &str, header: &str| {
+fn what_an_authenticator_found_needs_no_storage() {
+    let queued = |queue: &str, header: &str| {
         format!(
-            "receivers: {{ otlp: {{ protocols: {{ grpc: {{ {receiver} }} }} }} }}
+            "receivers: {{ otlp: {{ protocols: {{ grpc: {{ include_metadata: true }} }} }} }}
 exporters: {{ otlphttp: {{ endpoint: 'http://a:1', auth: {{ authenticator: headers_setter }}, sending_queue: {{ {queue} }} }} }}
 extensions: {{ {STORAGE}, headers_setter: {{ headers: [ {{ key: a, {header} }} ] }} }}
 service:
@@ -124,29 +124,23 @@ service:
   pipelines: {{ traces: {{ receivers: [otlp], exporters: [otlphttp] }} }}"
         )
     };
-    let (with, stored) = ("include_metadata: true", "storage: file_storage");
-    good(&queued(with, "", "from_context: a"));
-    good(&queued(with, stored, "value: a"));
-    let told = errors(&queued(with, stored, "from_context: a"));
-    let why = "exporters::otlphttp: auth: 'headers_setter' asks for a client's metadata, which a queue with 'storage' does not keep";
+    let stored = "storage: file_storage";
+    good(&queued("", "from_attribute: username"));
+    good(&queued(stored, "from_context: a"));
+    let told = errors(&queued(stored, "from_attribute: username"));
+    let why = "exporters::otlphttp: auth: 'headers_setter' asks for what an authenticator found, which a queue with 'storage' does not keep";
     assert!(told.len() == 1 && told[0].contains(why), "{told:?}");
 
-    let sampled = |receiver: &str, from: &str| {
+    let sampled = |from: &str| {
         let processors = format!(
-            "attributes: {{ actions: [ {{ key: a, action: insert, {from} }} ] }}, tail_sampling: {{ storage: file_storage, {ALWAYS} }}"
+            "attributes: {{ actions: [ {{ key: a, action: insert, from_context: {from} }} ] }}, tail_sampling: {{ storage: file_storage, {ALWAYS} }}"
         );
         text(&processors, STORAGE, "file_storage", "")
-            .replace("grpc: }", &format!("grpc: {{ {receiver} }} }}"))
             .replace("[attributes]", "[attributes, tail_sampling]")
     };
-    good(&sampled(with, "value: a"));
-    good(&sampled("", "from_context: a"));
-    for (receiver, from) in [
-        (with, "from_context: a"),
-        ("", "from_context: client.address"),
-    ] {
-        let told = errors(&sampled(receiver, from));
-        let why = "service::pipelines::traces: what the receiver 'otlp' takes is kept in 'file_storage', which does not keep the client's metadata that components ask for";
-        assert!(told.len() == 1 && told[0].contains(why), "{told:?}");
-    }
+    good(&sampled("metadata.a"));
+    good(&sampled("client.address"));
+    let told = errors(&sampled("auth.username"));
+    let why = "service::pipelines::traces: what the receiver 'otlp' takes is kept in 'file_storage', which does not keep what an authenticator found, and components ask for";
+    assert!(told.len() == 1 && told[0].contains(why), "{told:?}");
 }

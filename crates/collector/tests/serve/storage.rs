@@ -310,3 +310,70 @@ async fn what_was_refused_is_not_taken_by_the_next_process() {
     assert_eq!((balance.accepted, balance.recovered), (200, 200));
     second.end().await;
 }
+
+/// What a request said besides its data is kept with them: in a queue, and before a sampler.
+#[tokio::test]
+async fn the_next_process_knows_where_data_came_from() {
+    let setter = "headers_setter: { headers: [ { key: x-told, from_context: x-tenant, default_value: nobody } ] }";
+    let telling =
+        "attributes: { actions: [ { key: tenant, action: insert, from_context: x-tenant } ] }";
+    let sampler = |wait: &str| {
+        format!(
+            "{telling}, {}",
+            SAMPLER.replace("WAIT", wait).replace("POLICIES", ALWAYS)
+        )
+    };
+    // Where it is kept: processors of the first and of the next process, their names, and options of the queue.
+    let cases = [
+        (String::new(), String::new(), "", "storage: file_storage"),
+        (
+            sampler("300s"),
+            sampler("1s"),
+            "attributes, tail_sampling",
+            "",
+        ),
+    ];
+    for (first, next, names, queue) in cases {
+        let file = TempFile::new();
+        let sink = start(&format!(
+            "receivers: {{ otlp: {{ protocols: {{ grpc: {{ endpoint: '127.0.0.1:0', include_metadata: true }} }} }} }}\n\
+             processors: {{ attributes: {{ actions: [ {{ key: told, action: insert, from_context: x-told }} ] }} }}\n\
+             exporters: {{ file: {{ path: '{}' }} }}\n\
+             service: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], processors: [attributes], exporters: [file] }} }} }}",
+            file.0.display()
+        ));
+        let front = |folder: &Folder, processors: &str, endpoint: &str| {
+            start(&format!(
+                "receivers: {{ otlp: {{ protocols: {{ grpc: {{ endpoint: '127.0.0.1:0', include_metadata: true }} }} }} }}\n\
+                 processors: {{ {processors} }}\n\
+                 extensions: {{ file_storage: {{ directory: '{}' }}, {setter} }}\n\
+                 exporters: {{ otlp: {{ endpoint: '{endpoint}', tls: {{ insecure: true }}, auth: {{ authenticator: headers_setter }}, sending_queue: {{ {queue} }}, \
+                 retry_on_failure: {{ initial_interval: 10ms, max_interval: 20ms, max_elapsed_time: 0s }} }} }}\n\
+                 service: {{ {NO_METRICS}, extensions: [file_storage, headers_setter], pipelines: {{ traces: {{ receivers: [otlp], processors: [{names}], exporters: [otlp] }} }} }}",
+                folder.path().display()
+            ))
+        };
+        let folder = Folder::new();
+        // Nobody listens there.
+        let one = front(&folder, &first, "127.0.0.1:1");
+        let client = grpc_with(&one, &[("x-tenant", "a")]);
+        let outcome = send(&client, request(0, 10)).await;
+        assert!(matches!(outcome, Outcome::Taken { .. }), "{outcome:?}");
+        let killed = folder.snapshot();
+        let two = front(&killed, &next, &address(&sink, "otlp grpc"));
+        until("all of it", || traces(&two).exported == 20).await;
+        two.end().await;
+        sink.end().await;
+        let spans = file.spans();
+        assert_eq!(spans.len(), 20, "{names}");
+        // A sampler loses it, but what is before it does not.
+        let key = if names.is_empty() { "told" } else { "tenant" };
+        let told = serde_json::json!({ "key": key, "value": { "stringValue": "a" } });
+        let has = |span: &serde_json::Value| {
+            span["attributes"]
+                .as_array()
+                .is_some_and(|all| all.contains(&told))
+        };
+        assert!(spans.iter().all(has), "{names}: {spans:?}");
+    }
+}

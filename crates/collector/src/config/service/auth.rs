@@ -6,6 +6,7 @@ use crate::config::components::extensions::Extension;
 use crate::config::components::id::ComponentId;
 use crate::config::components::receivers::Receiver;
 use crate::config::components::shared::auth::{Side, fits, is_secret};
+use crate::config::components::shared::context::Context;
 use crate::config::definitions::{Definition, Definitions, Settings};
 use crate::config::diagnostic::Notes;
 
@@ -56,8 +57,11 @@ fn judge(
     if !running.contains(asked.id) {
         return Err("is not in service::extensions");
     }
-    if asked.is_stored && !extension.contexts().is_empty() {
-        return Err("asks for a client's metadata, which a queue with 'storage' does not keep");
+    let is_auth = |context: &&Context| matches!(context, Context::Auth(_));
+    if asked.is_stored && extension.contexts().iter().any(is_auth) {
+        return Err(
+            "asks for what an authenticator found, which a queue with 'storage' does not keep",
+        );
     }
     match asked.is_plain_grpc && is_secret(extension) {
         // As in gRPC: a secret does not go in plain text.

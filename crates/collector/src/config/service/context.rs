@@ -5,10 +5,8 @@ use std::collections::BTreeSet;
 use super::pipelines::Found;
 use crate::config::components::exporters::Exporter;
 use crate::config::components::extensions::Extension;
-use crate::config::components::id::ComponentId;
 use crate::config::components::processors::Processor;
 use crate::config::components::processors::action::{Action, Source};
-use crate::config::components::receivers::Receiver;
 use crate::config::components::shared::context::Context;
 use crate::config::diagnostic::Notes;
 use crate::config::model::{Config, Pipeline};
@@ -89,38 +87,19 @@ impl Config {
         }
         asked
     }
-
-    /// Whether a receiver keeps for somebody what is not in the data.
-    fn is_asked(&self, receiver: &ComponentId) -> bool {
-        let asked = self.asked_by(&mut self.pipelines_of(receiver).into_iter());
-        let has_fields = match self.receiver(receiver) {
-            Some(Receiver::Otlp(otlp)) => {
-                otlp.grpc.as_ref().is_some_and(|grpc| grpc.include_metadata) || {
-                    otlp.http.as_ref()
-                }
-                .is_some_and(|http| http.server.include_metadata)
-            }
-            Some(Receiver::Jaeger(jaeger)) => {
-                let http = jaeger.thrift_http.as_ref();
-                { jaeger.grpc.as_ref() }.is_some_and(|grpc| grpc.include_metadata)
-                    || http.is_some_and(|http| http.include_metadata)
-            }
-            Some(Receiver::Zipkin(zipkin)) => zipkin.server.include_metadata,
-            Some(Receiver::Nop | Receiver::Proxy) | None => return false,
-        };
-        asked.address || asked.auth || (has_fields && !asked.fields.is_empty())
-    }
 }
 
-/// What a receiver takes is written as it came, without its metadata: after a start nobody would find them.
+/// What a receiver takes is written without what its authenticator found: after a start nobody would find that.
 pub(super) fn check(config: &Config, pipelines: &[Found], notes: &Notes) {
     for found in pipelines {
         for receiver in &found.pipeline.receivers {
             if let Some(storage) = config.storages(receiver).first()
-                && config.is_asked(receiver)
+                && config
+                    .asked_by(&mut config.pipelines_of(receiver).into_iter())
+                    .auth
             {
                 let message = format!(
-                    "service::pipelines::{}: what the receiver '{receiver}' takes is kept in '{storage}', which does not keep the client's metadata that components ask for",
+                    "service::pipelines::{}: what the receiver '{receiver}' takes is kept in '{storage}', which does not keep what an authenticator found, and components ask for",
                     found.pipeline.id,
                 );
                 return notes.error(found.at, message);

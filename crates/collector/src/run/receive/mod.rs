@@ -26,7 +26,7 @@ use super::consume::{Consumer, Refusal};
 use super::count;
 use super::data::Batch;
 use super::origin::Origin;
-use super::storage::{Commit, Custody, Ending, Kept};
+use super::storage::{Commit, Custody, Ending, Kept, Taken};
 use crate::config::Signal;
 use status::Fault;
 
@@ -185,7 +185,7 @@ impl Intake {
                 // What is refused anyway need not be written.
                 let room = outlet.room();
                 room.map_err(|why| self.refused(signal, records, why))?;
-                let place = kept.write(signal, bytes.clone()).await;
+                let place = kept.write(signal, bytes.clone(), origin.as_deref()).await;
                 let place = place.map_err(|why| self.refused(signal, records, why))?;
                 custody.add(place.hold.clone());
                 let handed = self.hand_on(signal, bytes, records, (custody, origin));
@@ -203,19 +203,15 @@ impl Intake {
     ///
     /// # Errors
     /// Why it is not taken; it stays where it is.
-    pub(super) fn take_again(
-        &self,
-        signal: Signal,
-        bytes: Bytes,
-        place: &Place,
-    ) -> Result<u64, Refusal> {
+    pub(super) fn take_again(&self, taken: &Taken<'_>, place: &Place) -> Result<u64, Refusal> {
+        let (signal, bytes, origin) = (taken.signal, taken.request.clone(), taken.origin.clone());
         if self.closing.load(Relaxed) {
             return Err(Refusal::Closing);
         }
         let records = self.count(signal, &bytes)?;
         let mut custody = Custody::default();
         custody.add(place.hold.clone());
-        self.hand_on(signal, bytes, records, (custody, None))?;
+        self.hand_on(signal, bytes, records, (custody, origin))?;
         self.accounts[signal as usize].add_recovered(records);
         Ok(records)
     }

@@ -42,6 +42,7 @@ pub(super) async fn again(
             let LeftBatch {
                 records,
                 request,
+                origin,
                 place,
             } = one;
             let batch = Batch {
@@ -49,7 +50,7 @@ pub(super) async fn again(
                 bytes: request,
                 records,
                 receipt: account.accept(records),
-                origin: None,
+                origin,
             };
             account.add_recovered(records);
             records_all += records;

@@ -2,35 +2,64 @@
 //!
 //! | where | entry |
 //! |---|---|
-//! | intake, data | signal (1 byte), length of the receiver's id (2), the id, the request |
+//! | intake, data | signal (1 byte), length of the receiver's id (2), the id, the origin, the request |
 //! | intake, note | length of the component's name (2), the name, decisions of 19 bytes: trace (16), flags (1), policy (2) |
-//! | queue, data | records (8), the request |
+//! | queue, data | records (8), the origin, the request |
+//!
+//! The origin is there where the highest bit of the signal or the records is set: its length (4), and it ([`Origin::encode`]).
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use tail::shard::Decided;
 
 use crate::config::Signal;
+use crate::run::origin::Origin;
 
 /// Bytes of a decision.
 const DECIDED_BYTES: usize = 19;
 const KEPT: u8 = 1;
 const HAS_POLICY: u8 = 2;
+/// Bits that say that there is an origin.
+const SIGNAL_HAS_ORIGIN: u8 = 1 << 7;
+const RECORDS_HAVE_ORIGIN: u64 = 1 << 63;
 
 /// What stands before a request that a receiver took.
 #[must_use]
-pub fn request_head(signal: Signal, receiver: &str) -> Vec<u8> {
-    let mut head = vec![signal as u8];
+pub fn request_head(signal: Signal, receiver: &str, origin: Option<&Origin>) -> Vec<u8> {
+    let mut head = vec![signal as u8 | origin.map_or(0, |_| SIGNAL_HAS_ORIGIN)];
     put_name(receiver, &mut head);
+    put_origin(origin, &mut head);
     head
 }
 
-/// Its signal, its receiver and the request; none where it is no such entry.
+/// A request that a receiver took.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Taken<'a> {
+    /// What it is of.
+    pub signal: Signal,
+    /// The receiver's id.
+    pub receiver: &'a str,
+    /// Where it came from, where that was kept.
+    pub origin: Option<Arc<Origin>>,
+    /// It.
+    pub request: Bytes,
+}
+
+/// It; none where it is no such entry.
 #[must_use]
-pub fn request(payload: &Bytes) -> Option<(Signal, &str, Bytes)> {
-    let (signal, rest) = payload.split_first()?;
-    let signal = Signal::ALL.into_iter().find(|one| *one as u8 == *signal)?;
+pub fn request(payload: &Bytes) -> Option<Taken<'_>> {
+    let (first, rest) = payload.split_first()?;
+    let signal = first & !SIGNAL_HAS_ORIGIN;
+    let signal = Signal::ALL.into_iter().find(|one| *one as u8 == signal)?;
     let (receiver, rest) = name(rest)?;
-    Some((signal, receiver, payload.slice_ref(rest)))
+    let (origin, rest) = origin(first & SIGNAL_HAS_ORIGIN != 0, rest)?;
+    Some(Taken {
+        signal,
+        receiver,
+        origin,
+        request: payload.slice_ref(rest),
+    })
 }
 
 /// Decisions of a component.
@@ -71,15 +100,40 @@ pub fn read_decisions(note: &[u8]) -> Option<(&str, impl Iterator<Item = Decided
 
 /// What stands before a request that waits in a queue.
 #[must_use]
-pub fn queued_head(records: u64) -> Vec<u8> {
-    records.to_le_bytes().to_vec()
+pub fn queued_head(records: u64, origin: Option<&Origin>) -> Vec<u8> {
+    let records = records | origin.map_or(0, |_| RECORDS_HAVE_ORIGIN);
+    let mut head = records.to_le_bytes().to_vec();
+    put_origin(origin, &mut head);
+    head
 }
 
-/// Its records, and the request.
+/// Its records, its origin, and the request.
 #[must_use]
-pub fn queued(payload: &Bytes) -> Option<(u64, Bytes)> {
-    let (records, rest) = payload.split_first_chunk::<8>()?;
-    Some((u64::from_le_bytes(*records), payload.slice_ref(rest)))
+pub fn queued(payload: &Bytes) -> Option<(u64, Option<Arc<Origin>>, Bytes)> {
+    let (first, rest) = payload.split_first_chunk::<8>()?;
+    let first = u64::from_le_bytes(*first);
+    let (origin, rest) = origin(first & RECORDS_HAVE_ORIGIN != 0, rest)?;
+    let records = first & !RECORDS_HAVE_ORIGIN;
+    Some((records, origin, payload.slice_ref(rest)))
+}
+
+fn put_origin(origin: Option<&Origin>, out: &mut Vec<u8>) {
+    if let Some(origin) = origin {
+        let bytes = origin.encode();
+        out.extend((bytes.len() as u32).to_le_bytes());
+        out.extend(bytes);
+    }
+}
+
+/// An origin that is there or not, and what stands behind it.
+fn origin(is_there: bool, bytes: &[u8]) -> Option<(Option<Arc<Origin>>, &[u8])> {
+    if !is_there {
+        return Some((None, bytes));
+    }
+    let (len, rest) = bytes.split_first_chunk::<4>()?;
+    let len = usize::try_from(u32::from_le_bytes(*len)).ok()?;
+    let (origin, rest) = rest.split_at_checked(len)?;
+    Some((Some(Arc::new(Origin::decode(origin)?)), rest))
 }
 
 fn put_name(name: &str, out: &mut Vec<u8>) {
@@ -102,13 +156,21 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let body = Bytes::from_static(b"request");
-        let mut entry = request_head(Signal::Logs, "otlp/\u{e9}");
-        entry.extend(&body);
-        let entry = Bytes::from(entry);
-        assert_eq!(
-            request(&entry),
-            Some((Signal::Logs, "otlp/\u{e9}", body.clone()))
-        );
+        let known = Arc::new(Origin::with_fields(&[("a", "b")]));
+        for origin in [None, Some(known)] {
+            let mut entry = request_head(Signal::Logs, "otlp/\u{e9}", origin.as_deref());
+            entry.extend(&body);
+            let taken = Taken {
+                signal: Signal::Logs,
+                receiver: "otlp/\u{e9}",
+                origin: origin.clone(),
+                request: body.clone(),
+            };
+            assert_eq!(request(&Bytes::from(entry)), Some(taken));
+            let head = queued_head(12, origin.as_deref());
+            let entry = Bytes::from([&head[..], b"request"].concat());
+            assert_eq!(queued(&entry), Some((12, origin, body.clone())));
+        }
         let decided: Vec<Decided> = [(true, None), (false, Some(7)), (true, Some(u16::MAX))]
             .into_iter()
             .zip(0..)
@@ -122,15 +184,20 @@ mod tests {
         let (component, read) = read_decisions(&note).unwrap();
         assert_eq!(component, "traces tail_sampling");
         assert_eq!(read.collect::<Vec<_>>(), decided);
-        let entry = Bytes::from([queued_head(12), b"request".to_vec()].concat());
-        assert_eq!(queued(&entry), Some((12, body)));
     }
 
     #[test]
     fn what_is_cut_is_no_entry() {
-        let entry = Bytes::from(request_head(Signal::Traces, "otlp"));
-        for cut in 0..entry.len() {
-            assert_eq!(request(&entry.slice(..cut)), None);
+        let known = Origin::with_fields(&[("a", "b")]);
+        for origin in [None, Some(&known)] {
+            let entry = Bytes::from(request_head(Signal::Traces, "otlp", origin));
+            for cut in 0..entry.len() {
+                assert_eq!(request(&entry.slice(..cut)), None);
+            }
+            let entry = Bytes::from(queued_head(1, origin));
+            for cut in 0..entry.len() {
+                assert_eq!(queued(&entry.slice(..cut)), None);
+            }
         }
         assert_eq!(request(&Bytes::from_static(b"\x03\0\0")), None, "no signal");
         let decided = Decided {

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use super::{Keeping, entry};
 use crate::config::Signal;
 use crate::run::consume::Refusal;
+use crate::run::origin::Origin;
 
 /// When there may be room again.
 const ROOM_AFTER: Duration = Duration::from_secs(1);
@@ -90,15 +91,20 @@ impl Kept {
         }
     }
 
-    /// Writes a request; where it is then.
+    /// Writes a request and what is known of its client; where it is then.
     ///
     /// # Errors
     /// Why it is not taken.
-    pub async fn write(&self, signal: Signal, request: Bytes) -> Result<Place, Refusal> {
+    pub async fn write(
+        &self,
+        signal: Signal,
+        request: Bytes,
+        origin: Option<&Origin>,
+    ) -> Result<Place, Refusal> {
         if self.outset.is_recovering.load(Relaxed) {
             return Err(Refusal::Busy(RECOVERED_AFTER));
         }
-        let head = entry::request_head(signal, &self.receiver);
+        let head = entry::request_head(signal, &self.receiver, origin);
         let (tell, told) = oneshot::channel();
         let written = Box::new(move |written| {
             // Whoever asked may be gone.

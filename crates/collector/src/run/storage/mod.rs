@@ -19,6 +19,7 @@ use std::time::Duration;
 use journal::{Journal, Left, Lock, Settings, Space};
 
 pub use custody::{Commit, Custody, Ending, Pledge};
+pub(super) use entry::Taken;
 pub(super) use intake::refusal;
 pub use intake::{Kept, Outset};
 pub use keeping::{Keeping, Until};

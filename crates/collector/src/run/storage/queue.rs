@@ -7,6 +7,7 @@ use journal::{Failed, Journal, Left, Place};
 
 use super::{Pledge, entry};
 use crate::run::data::Batch;
+use crate::run::origin::Origin;
 
 /// The journal that keeps what waits in a queue.
 pub struct Stored {
@@ -35,7 +36,8 @@ impl Stored {
         batch: Batch,
         written: impl FnOnce(Waiting) + Send + 'static,
     ) -> Result<(), Box<(Batch, Failed)>> {
-        let (head, body) = (entry::queued_head(batch.records), batch.bytes.clone());
+        let head = entry::queued_head(batch.records, batch.origin.as_deref());
+        let body = batch.bytes.clone();
         // The journal refuses, or calls back; the batch goes to whoever it turns to.
         let (give, given) = std::sync::mpsc::sync_channel(1);
         let told = Box::new(move |place: Result<Place, Failed>| {
@@ -69,6 +71,7 @@ impl Stored {
 pub struct LeftBatch {
     pub records: u64,
     pub request: Bytes,
+    pub origin: Option<Arc<Origin>>,
     pub place: Place,
 }
 
@@ -77,11 +80,12 @@ pub fn next_left(left: &mut Left) -> Option<Result<Vec<LeftBatch>, String>> {
     let segment = left.next_segment()?;
     Some(segment.map(|segment| {
         let queued = segment.entries().filter_map(|one| {
-            let (records, request) = entry::queued(&one.payload)?;
+            let (records, origin, request) = entry::queued(&one.payload)?;
             // A copy, so that one request that waits does not hold the memory of all.
             Some(LeftBatch {
                 records,
                 request: Bytes::copy_from_slice(&request),
+                origin,
                 place: one.place,
             })
         });

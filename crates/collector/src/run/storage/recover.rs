@@ -124,10 +124,11 @@ impl Again {
     }
 
     async fn entry(&mut self, entry: Entry) -> bool {
-        let Some((signal, receiver, request)) = entry::request(&entry.payload) else {
+        let Some(taken) = entry::request(&entry.payload) else {
             self.log.error("an entry was not understood: it is lost");
             return true;
         };
+        let receiver = taken.receiver;
         let Some(intake) = self.intake(receiver) else {
             let why = "has no pipeline any more: what it took stays where it is";
             self.log.error(&format!("receiver '{receiver}' {why}"));
@@ -135,7 +136,7 @@ impl Again {
             return true;
         };
         while !self.closing.load(Relaxed) {
-            match intake.take_again(signal, request.clone(), &entry.place) {
+            match intake.take_again(&taken, &entry.place) {
                 Ok(spans) => {
                     self.spans += spans;
                     return true;
