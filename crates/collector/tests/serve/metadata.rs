@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
 use super::*;
 
 /// Sets attributes to all that is known of a client.
@@ -13,6 +15,19 @@ const TELLING: &str = "attributes: { actions: [ \
     { key: user, action: insert, from_context: auth.username }, \
     { key: secret, action: insert, from_context: auth.password } ] }";
 
+const METERED: &str = "telemetry: { metrics: { readers: [ { pull: { exporter: { prometheus: { host: 127.0.0.1, port: 0 } } } } ] } }";
+
+/// The collector's own metrics.
+async fn metrics(collector: &Collector) -> String {
+    let page = address(collector, "metrics");
+    let mut stream = tokio::net::TcpStream::connect(page).await.expect("a page");
+    let request = b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    stream.write_all(request).await.expect("a request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("an answer");
+    answer
+}
+
 /// A collector that takes OTLP with these options, and writes what passes some processors to a file.
 fn telling(options: &str, processors: &str, names: &str, file: &TempFile) -> Collector {
     let server = format!("{{ endpoint: '127.0.0.1:0', {options} }}");
@@ -21,7 +36,7 @@ fn telling(options: &str, processors: &str, names: &str, file: &TempFile) -> Col
          extensions: {{ basicauth: {{ htpasswd: {{ inline: 'me:word' }} }} }}\n\
          processors: {{ {processors} }}\n\
          exporters: {{ file: {{ path: '{}' }} }}\n\
-         service: {{ {NO_METRICS}, extensions: [basicauth], pipelines: {{ traces: {{ receivers: [otlp, zipkin], processors: [{names}], exporters: [file] }} }} }}",
+         service: {{ {METERED}, extensions: [basicauth], pipelines: {{ traces: {{ receivers: [otlp, zipkin], processors: [{names}], exporters: [file] }} }} }}",
         file.0.display()
     ))
 }
@@ -149,7 +164,10 @@ async fn each_tenant_has_its_batches_and_there_may_be_so_many() {
         (balance.accepted, balance.refused, balance.held()),
         (30, 10, 30)
     );
-    assert_eq!(collector.view.batches[0].2.combinations(), 2);
+    let line =
+        "otelcol_processor_batch_metadata_cardinality{pipeline=\"traces\",processor=\"batch\"} 2\n";
+    let page = metrics(&collector).await;
+    assert!(page.contains(line), "{page}");
     collector.end().await;
     let lines = std::fs::read_to_string(&file.0).expect("a file");
     assert_eq!((lines.lines().count(), file.spans().len()), (2, 30));
