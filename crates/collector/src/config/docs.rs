@@ -110,9 +110,10 @@ them: nothing is kept for nobody. Of one request these are 64 values and 16 KiB 
 - `metadata_keys` of `batch` and of a queue's `batch::partition` make a batch for each combination of values; behind it only these are
   known. Of more combinations than `metadata_cardinality_limit` data are refused for good. In all, 10000 batches and 256 MiB wait at
   most: the oldest is sent then.
-- Lost: behind `tail_sampling` and `groupbytrace`, whose traces come from several requests, and behind a `batch` without `metadata_keys`.
-  UDP has none. A `storage` keeps them with the data, but not what an authenticator found (there are
-  passwords in it): where that is asked for, a `storage` is refused.
+- Lost: behind `tail_sampling` and `groupbytrace`, whose traces come from several requests, and behind a `batch`, a queue's too, without
+  `metadata_keys`. UDP has none.
+- A `storage` keeps them with the data, but not what an authenticator found (there are passwords in it): where that is asked for, a
+  `storage` is refused.
 ";
 
 const COLUMNS: &str = "| option | takes | default | state | |\n|---|---|---|---|---|";
