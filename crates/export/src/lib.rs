@@ -12,6 +12,7 @@ pub mod clock;
 mod compress;
 mod dial;
 mod exporters;
+pub mod get;
 mod grpc;
 mod health;
 mod http;

@@ -14,6 +14,7 @@ mod expression;
 mod head;
 mod htpasswd;
 mod journal;
+mod k8s;
 mod log_format;
 pub mod mutate;
 mod normalize;
@@ -36,6 +37,7 @@ pub use expression::expression;
 pub use head::{h1_request, h1_response};
 pub use htpasswd::htpasswd;
 pub use journal::journal_file;
+pub use k8s::k8s_events;
 pub use log_format::log_format;
 pub use normalize::normalize_uri;
 pub use otel_cfg::{otel_cfg, read as otel_cfg_program};
@@ -204,6 +206,18 @@ pub const TARGETS: &[Target] = &[
         run: journal_file,
         words: JOURNAL_WORDS,
     },
+    Target {
+        name: "k8s_events",
+        run: k8s_events,
+        words: K8S_WORDS,
+    },
+];
+
+#[rustfmt::skip]
+const K8S_WORDS: &[&[u8]] = &[
+    b"{", b"}", b"[", b"]", b",", b":", b"\"", b"\n", b"null", b"true", b"false", b"\\u0000", b"\xff", b"{},", b"\"type\":\"ADDED\",\"object\":", b"\"type\":\"MODIFIED\",\"object\":", b"\"type\":\"DELETED\",\"object\":",
+    b"\"type\":\"BOOKMARK\",\"object\":", b"\"type\":\"ERROR\",\"object\":{\"code\":410}", b"\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"},", b"\"items\":[", b"\"endpoints\":[", b"\"addresses\":[\"10.0.0.1\"]",
+    b"\"addresses\":[\"fd00::1\"],", b"\"conditions\":{\"ready\":false},", b"\"hostname\":\"pod-0\",",
 ];
 
 #[rustfmt::skip]

@@ -259,6 +259,7 @@ fn takes(kind: Kind) -> String {
             (low, i64::MAX) => format!("a whole number from {low}"),
             (low, high) => format!("{low} to {high}"),
         },
+        Kind::Ints(low, high) => format!("a list of numbers, {low} to {high}"),
         Kind::Number(low, high) if high == f64::MAX => format!("a number from {low}"),
         Kind::Number(low, high) => format!("a number from {low} to {high}"),
         Kind::Duration => "a duration".to_owned(),

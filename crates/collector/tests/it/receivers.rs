@@ -1,6 +1,6 @@
 //! Receivers and the load balancer, as users write them.
 
-use spangate_collector::config::components::exporters::load_balancing::{Resolver, Routing};
+use spangate_collector::config::components::exporters::load_balancing::{K8s, Resolver, Routing};
 use spangate_collector::config::components::shared::address::Listen;
 use spangate_collector::config::{Exporter, Receiver, Signal};
 
@@ -139,10 +139,44 @@ fn load_balancing() {
     );
 }
 
+#[test]
+fn load_balancing_over_a_service() {
+    let resolver = |options: &str| {
+        let text = format!("    resolver: {{ k8s: {options} }}");
+        let (config, warnings) = good(&exporter("loadbalancing", &text));
+        assert!(warnings.is_empty(), "{warnings:?}");
+        match &config.exporters[0].settings {
+            Exporter::LoadBalancing(balancer) => balancer.resolver.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let whole = "{ service: otel-sampler.observability, ports: [4317, 14317], timeout: 5s, return_hostnames: true }";
+    let written = K8s {
+        service: "otel-sampler".into(),
+        namespace: Some("observability".into()),
+        ports: vec![4317, 14317],
+        timeout_ns: 5_000_000_000,
+        return_hostnames: true,
+    };
+    assert_eq!(resolver(whole), Resolver::K8s(written));
+    let least = K8s {
+        service: "lb".into(),
+        namespace: None,
+        ports: Vec::new(),
+        timeout_ns: 60_000_000_000,
+        return_hostnames: false,
+    };
+    assert_eq!(resolver("{ service: lb }"), Resolver::K8s(least.clone()));
+    assert_eq!(
+        resolver("{ service: lb, ports: [], timeout: 0s }"),
+        Resolver::K8s(least)
+    );
+}
+
 /// Options of the load balancer, and a part of the error that they are.
 const MISTAKES: &[(&str, &str)] = &[
     ("", "'resolver' is missing"),
-    ("    resolver: {}", "must have 'static' or 'dns'"),
+    ("    resolver: {}", "must have 'static', 'dns' or 'k8s'"),
     (
         "    resolver: { static: { hostnames: [a] }, dns: { hostname: a } }",
         "must have one resolver only",
@@ -160,8 +194,32 @@ const MISTAKES: &[(&str, &str)] = &[
         "'x' is no port",
     ),
     (
-        "    resolver: { k8s: { service: a } }",
-        "resolver::k8s: not supported: not yet",
+        "    resolver: { k8s: { service: a }, dns: { hostname: a } }",
+        "must have one resolver only",
+    ),
+    (
+        "    resolver: { k8s: { ports: [4317] } }",
+        "resolver::k8s: 'service' is missing",
+    ),
+    (
+        "    resolver: { k8s: { service: a.b.svc.cluster.local } }",
+        "'a.b.svc.cluster.local' must be the name of a service, or name.namespace",
+    ),
+    (
+        "    resolver: { k8s: { service: . } }",
+        "'.' must be the name of a service",
+    ),
+    (
+        "    resolver: { k8s: { service: a.b, ports: [4317, 65536] } }",
+        "ports: must be from 1 to 65535, not 65536",
+    ),
+    (
+        "    resolver: { k8s: { service: a.b, ports: 4317 } }",
+        "ports: must be a list of whole numbers, not 4317",
+    ),
+    (
+        "    resolver: { k8s: { service: a.b, ports: ['4317'] } }",
+        "write 4317 without quotes",
     ),
     (
         "    resolver: { aws_cloud_map: { namespace: a } }",

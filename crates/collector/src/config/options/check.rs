@@ -91,12 +91,10 @@ impl Check<'_> {
     fn value(&self, key: &Key, node: &Node, kind: Kind, path: &str) {
         let result = match kind {
             Kind::Flag => value::flag(node).map(drop),
-            Kind::Int(low, high) => value::int(node).and_then(|value| {
-                let range = i128::from(low)..=i128::from(high);
-                let end = (high < i64::MAX).then_some(high);
-                match range.contains(&value) {
-                    true => Ok(()),
-                    false => Err(out_of_range(value, low, end)),
+            Kind::Int(low, high) => value::int(node).and_then(|value| within(value, low, high)),
+            Kind::Ints(low, high) => value::ints(node).map(|values| {
+                for (item, value) in values {
+                    self.told(item, path, within(value, low, high));
                 }
             }),
             Kind::Number(low, high) => value::number(node).and_then(|value| {
@@ -170,6 +168,15 @@ pub(super) fn is_off(node: &Node) -> bool {
     enabled.is_some_and(|enabled| enabled.value == Value::Bool(false))
 }
 
+fn within(value: i128, low: i64, high: i64) -> Result<(), String> {
+    let range = i128::from(low)..=i128::from(high);
+    let end = (high < i64::MAX).then_some(high);
+    match range.contains(&value) {
+        true => Ok(()),
+        false => Err(out_of_range(value, low, end)),
+    }
+}
+
 /// The error of a number that is out of a range; `high` is what can be told of its end.
 fn out_of_range(value: impl Display, low: impl Display, high: Option<impl Display>) -> String {
     match high {
@@ -207,7 +214,7 @@ fn is_default(node: &Node, opt: &Opt) -> bool {
             let default = opt.default.split(',').filter(|text| !text.is_empty());
             texts.eq(default)
         }),
-        Kind::Sections(_) | Kind::TextsOrSections(_) => {
+        Kind::Sections(_) | Kind::TextsOrSections(_) | Kind::Ints(..) => {
             matches!(&node.value, Value::List(items) if items.is_empty())
         }
         Kind::Pairs | Kind::Section(_) => node.entries().is_empty() && node.items().is_empty(),

@@ -81,6 +81,15 @@ impl<'a> Section<'a> {
         (value != T::default()).then_some(value)
     }
 
+    /// Whole numbers that the table's range fits into `T`.
+    pub(crate) fn ints<T: TryFrom<i128> + Default>(&self, name: &str) -> Vec<T> {
+        let node = self.node(name);
+        let values = value::ints(&node).unwrap_or_default().into_iter();
+        values
+            .map(|(_, value)| T::try_from(value).unwrap_or_default())
+            .collect()
+    }
+
     pub(crate) fn number(&self, name: &str) -> f64 {
         value::number(&self.node(name)).unwrap_or_default()
     }

@@ -47,6 +47,8 @@ pub(crate) enum Kind {
     Flag,
     /// A whole number of a range.
     Int(i64, i64),
+    /// A list of whole numbers of a range.
+    Ints(i64, i64),
     /// A number of a range.
     Number(f64, f64),
     /// Go's notation of durations, or nanoseconds.

@@ -27,6 +27,21 @@ pub(crate) fn int(node: &Node) -> Result<i128, String> {
     }
 }
 
+/// Whole numbers, each with its node.
+pub(crate) fn ints(node: &Node) -> Result<Vec<(&Node, i128)>, String> {
+    match &node.value {
+        Value::Null => Ok(Vec::new()),
+        Value::List(items) => {
+            let items = items.iter();
+            items.map(|item| Ok((item, int(item)?))).collect()
+        }
+        _ => Err(format!(
+            "must be a list of whole numbers, not {}",
+            node.shown()
+        )),
+    }
+}
+
 /// A number.
 pub(crate) fn number(node: &Node) -> Result<f64, String> {
     match &node.value {

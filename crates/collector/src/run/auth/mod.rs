@@ -114,7 +114,7 @@ fn text(credential: &Credential) -> Result<Reloading<String>, String> {
 }
 
 /// A file of text.
-fn read(path: &str) -> Result<String, String> {
+pub(super) fn read(path: &str) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("{path}: {error}");
     let len = std::fs::metadata(path).map_err(failed)?.len();
     if len > FILE_BYTES_MAX {

@@ -17,6 +17,7 @@ use otlp::Outlet;
 use tokio::time::Instant;
 
 pub use balance::{BOUNDS_MS, Balancer, start as balance};
+pub use balance::{K8sFault, K8sLines, K8sSlices};
 pub use file::Files;
 pub use queue::{Failing, Sender, SenderEnd};
 

@@ -25,6 +25,8 @@ pub enum Resolver {
     Static(Vec<String>),
     /// `dns`
     Dns(Dns),
+    /// `k8s`
+    K8s(K8s),
 }
 
 /// All addresses of a host.
@@ -38,6 +40,21 @@ pub struct Dns {
     pub interval_ns: u64,
     /// Time for an answer.
     pub timeout_ns: u64,
+}
+
+/// The endpoints of a Kubernetes service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct K8s {
+    /// The service.
+    pub service: String,
+    /// Its namespace; none: the one of the pod that we are in.
+    pub namespace: Option<String>,
+    /// Ports of each address, where it is not 4317 only.
+    pub ports: Vec<u16>,
+    /// Time of a watch.
+    pub timeout_ns: u64,
+    /// Whether backends are named by the names of their pods.
+    pub return_hostnames: bool,
 }
 
 /// `routing_key`
@@ -63,10 +80,17 @@ const DNS: &[Opt] = &[
     opt("timeout", Kind::Duration, "1s", "time for an answer; 0: 1s"),
 ];
 #[rustfmt::skip]
+const K8S: &[Opt] = &[
+    required("service", Kind::Text, "`name.namespace`; without a namespace it is that of the pod"),
+    opt("ports", Kind::Ints(1, 65535), "", "ports of each address, each a backend; 4317 where it is not written"),
+    opt("timeout", Kind::Duration, "1m", "time of a watch, after which the next one begins; whole seconds; 0: 1m"),
+    opt("return_hostnames", Kind::Flag, "false", "backends are `pod.service.namespace` and not addresses: for a headless service of a StatefulSet"),
+];
+#[rustfmt::skip]
 const RESOLVERS: &[Opt] = &[
     opt("static", Kind::Maybe(&[STATIC]), "", "the backends by their names"),
     opt("dns", Kind::Maybe(&[DNS]), "", "all addresses of a host"),
-    opt("k8s", Kind::Any, "", "the endpoints of a Kubernetes service").refused("not yet: use 'dns' with a headless service"),
+    opt("k8s", Kind::Maybe(&[K8S]), "", "the ready endpoints of a Kubernetes service, of whose namespace the pod's service account may list and watch `endpointslices`"),
     opt("aws_cloud_map", Kind::Any, "", "the instances of a service in AWS Cloud Map").refused("not yet: use 'dns'"),
 ];
 
@@ -127,15 +151,20 @@ fn parse(section: &Section<'_>) -> Exporter {
 }
 
 fn resolver(section: &Section<'_>) -> Resolver {
-    match (section.maybe("static"), section.maybe("dns")) {
-        (Some(_), Some(_)) => section.fault("must have one resolver only"),
-        (Some(names), None) => return Resolver::Static(hostnames(&names)),
-        (None, Some(host)) => return Resolver::Dns(dns(&host)),
-        // One that is refused was told as that.
-        (None, None) if section.has("k8s") || section.has("aws_cloud_map") => {}
-        (None, None) => section.fault("must have 'static' or 'dns'"),
+    let fixed = section.maybe("static");
+    let fixed = fixed.map(|names| Resolver::Static(hostnames(&names)));
+    let dns = section.maybe("dns").map(|host| Resolver::Dns(dns(&host)));
+    let k8s = section.maybe("k8s").map(|of| Resolver::K8s(k8s(&of)));
+    let mut written = [fixed, dns, k8s].into_iter().flatten();
+    let first = written.next();
+    if written.next().is_some() {
+        section.fault("must have one resolver only");
     }
-    Resolver::Static(Vec::new())
+    // One that is refused was told as that.
+    if first.is_none() && !section.has("aws_cloud_map") {
+        section.fault("must have 'static', 'dns' or 'k8s'");
+    }
+    first.unwrap_or(Resolver::Static(Vec::new()))
 }
 
 fn hostnames(section: &Section<'_>) -> Vec<String> {
@@ -171,14 +200,47 @@ fn dns(section: &Section<'_>) -> Dns {
         }
         port
     });
-    let or = |name, default_ns| match section.duration_ns(name) {
-        0 => default_ns,
-        ns => ns,
-    };
     Dns {
         hostname,
         port,
-        interval_ns: or("interval", 5_000_000_000),
-        timeout_ns: or("timeout", 1_000_000_000),
+        interval_ns: duration_or(section, "interval", 5_000_000_000),
+        timeout_ns: duration_or(section, "timeout", 1_000_000_000),
+    }
+}
+
+fn k8s(section: &Section<'_>) -> K8s {
+    let text = section.text("service");
+    let (service, namespace) = match text.split_once('.') {
+        Some((service, namespace)) => (service, Some(namespace.to_owned())),
+        None => (text.as_str(), None),
+    };
+    let is_right = is_label(service) && namespace.as_deref().is_none_or(is_label);
+    if !is_right && section.has("service") {
+        let why = format!("'{text}' must be the name of a service, or name.namespace");
+        section.error("service", &why);
+    }
+    K8s {
+        service: service.to_owned(),
+        namespace,
+        ports: section.ints("ports"),
+        timeout_ns: duration_or(section, "timeout", 60_000_000_000),
+        return_hostnames: section.flag("return_hostnames"),
+    }
+}
+
+/// Whether it is a name of a service or a namespace (RFC 1123 section 2.1, in lower case).
+pub(crate) fn is_label(text: &str) -> bool {
+    let is_inner = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+    (1..=63).contains(&text.len())
+        && text.bytes().all(is_inner)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
+/// A time that has a default where it is 0.
+fn duration_or(section: &Section<'_>, name: &str, default_ns: u64) -> u64 {
+    match section.duration_ns(name) {
+        0 => default_ns,
+        ns => ns,
     }
 }

@@ -4,6 +4,7 @@
 //! in its backend's queue. What a backend that is gone still held is cut anew for those that remain.
 
 mod attempts;
+mod k8s;
 mod resolve;
 mod ring;
 mod split;
@@ -19,6 +20,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 pub use attempts::{Attempts, BOUNDS_MS};
+pub use k8s::{Fault as K8sFault, Lines as K8sLines, Slices as K8sSlices};
 
 use self::ring::Ring;
 use super::{Around, Files, Outside, Sender, SenderEnd, Target, otlp, queue};
@@ -142,6 +144,17 @@ pub fn start(
     (account, auth): (&Arc<Account>, &Authenticators),
     log: &Log,
 ) -> Result<Arc<Balancer>, String> {
+    start_in(&k8s::Pod::own(), name, settings, (account, auth), log)
+}
+
+/// The same within another pod than the one that we are in.
+fn start_in(
+    pod: &k8s::Pod,
+    name: &str,
+    settings: &LoadBalancingExporter,
+    (account, auth): (&Arc<Account>, &Authenticators),
+    log: &Log,
+) -> Result<Arc<Balancer>, String> {
     // What cannot be used in the settings is told now, not with the first backend.
     let probe = OtlpGrpcExporter {
         client: settings.otlp.client.to("localhost:4317"),
@@ -163,9 +176,11 @@ pub fn start(
     match &settings.resolver {
         Resolver::Static(names) => balancer.resolved(names.clone()),
         Resolver::Dns(dns) => {
-            let run = resolve::run(Arc::downgrade(&balancer), dns.clone());
-            let mut backends = balancer.backends();
-            backends.resolver = Some(backends.tasks.spawn(run));
+            balancer.ask(resolve::run(Arc::downgrade(&balancer), dns.clone()));
+        }
+        Resolver::K8s(settings) => {
+            let watcher = k8s::Watcher::new(settings, pod, log)?;
+            balancer.ask(watcher.run(Arc::downgrade(&balancer)));
         }
     }
     Ok(balancer)
@@ -207,13 +222,24 @@ impl Balancer {
         match self.settings.resolver {
             Resolver::Static(_) => "static",
             Resolver::Dns(_) => "dns",
+            Resolver::K8s(_) => "k8s",
         }
+    }
+
+    /// Runs what asks for backends, until the end.
+    fn ask(&self, resolver: impl Future<Output = ()> + Send + 'static) {
+        let mut backends = self.backends();
+        backends.resolver = Some(backends.tasks.spawn(resolver));
+    }
+
+    fn warn(&self, what: &str) {
+        self.log.warn(&format!("exporter {}: {what}", self.name));
     }
 
     /// No names were found: those that are known stay.
     fn unresolved(&self, why: &str) {
         self.counts.failed.fetch_add(1, Relaxed);
-        self.log.warn(&format!("exporter {}: {why}", self.name));
+        self.warn(why);
     }
 
     /// These are the backends from now on.
@@ -222,8 +248,10 @@ impl Balancer {
         names.sort();
         names.dedup();
         if names.len() > BACKENDS_MAX {
-            let line = format!("{} of {} backends are used", BACKENDS_MAX, names.len());
-            self.log.warn(&format!("exporter {}: {line}", self.name));
+            self.warn(&format!(
+                "{BACKENDS_MAX} of {} backends are used",
+                names.len()
+            ));
             names.truncate(BACKENDS_MAX);
         }
         let mut backends = self.backends();

@@ -13,7 +13,7 @@ use crate::config::components::shared::retry::Retry;
 use crate::run::account::Account;
 use crate::run::auth::Authenticators;
 
-fn settings(names: &[&str], queue_size: u64) -> LoadBalancingExporter {
+pub(super) fn settings(names: &[&str], queue_size: u64) -> LoadBalancingExporter {
     LoadBalancingExporter {
         otlp: OtlpGrpcExporter {
             client: GrpcClient {

@@ -1,0 +1,102 @@
+//! Requests that ask: answers that are read piece by piece, for whoever lists and watches something over HTTP/1.1.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::Incoming;
+use hyper::header::{HeaderMap, HeaderValue, USER_AGENT};
+use hyper::{Request, Uri};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use telemetry::settings::Tls;
+
+use crate::dial::Dial;
+use crate::http::{AGENT, causes};
+use crate::reply::{self, REPLY_BYTES_MAX};
+use crate::tls::{Version, connector};
+
+/// See the module. Connections are made when they are needed; one is kept.
+pub struct Getter(Client<HttpsConnector<Dial>, Empty<Bytes>>);
+
+/// What was asked for.
+pub struct Answer(Incoming);
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoAnswer {
+    /// A status that is none of success, and what was said with it.
+    Status(u16, String),
+    /// There was no answer at all.
+    Failed(String),
+}
+
+impl Getter {
+    /// A client of `https` and `http` servers that connects within a time.
+    ///
+    /// # Errors
+    /// What of the settings cannot be used.
+    pub fn new(tls: &Tls, connect_max: Duration) -> Result<Getter, String> {
+        let dial = Dial::new(None, connect_max);
+        let connector = connector(tls, true, Version::Http1, dial)?;
+        let client = Client::builder(TokioExecutor::new())
+            .pool_max_idle_per_host(1)
+            .build(connector);
+        Ok(Getter(client))
+    }
+
+    /// Asks. How long that may take is up to the caller.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn get(&self, url: &str, headers: HeaderMap) -> Result<Answer, NoAnswer> {
+        let failed = |why: String| NoAnswer::Failed(format!("{url}: {why}"));
+        let uri: Uri = { url.parse() }.map_err(|error| failed(format!("{error}")))?;
+        let mut request = Request::new(Empty::new());
+        *request.uri_mut() = uri;
+        *request.headers_mut() = headers;
+        let agent = HeaderValue::from_static(AGENT);
+        request.headers_mut().insert(USER_AGENT, agent);
+        let response = self.0.request(request).await;
+        let response = response.map_err(|error| failed(causes(&error)))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(Answer(response.into_body()));
+        }
+        let said = Limited::new(response.into_body(), REPLY_BYTES_MAX);
+        let said = said.collect().await.map(|body| body.to_bytes());
+        let said = reply::error_text(&said.unwrap_or_default());
+        Err(NoAnswer::Status(status.as_u16(), said))
+    }
+}
+
+impl Answer {
+    /// What came next of it; none at its end.
+    ///
+    /// # Errors
+    /// Why it broke off.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, String> {
+        loop {
+            match self.0.frame().await {
+                None => return Ok(None),
+                Some(Err(error)) => return Err(causes(&error)),
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        return Ok(Some(data));
+                    }
+                }
+            }
+        }
+    }
+
+    /// All of it, of so many bytes at most.
+    ///
+    /// # Errors
+    /// Why it broke off, or that it is larger.
+    pub async fn whole(self, bytes_max: usize) -> Result<Bytes, String> {
+        let body = Limited::new(self.0, bytes_max).collect().await;
+        let body = body.map_err(|error| causes(&*error))?;
+        Ok(body.to_bytes())
+    }
+}
