@@ -410,13 +410,16 @@ async fn a_bomb_is_refused_before_it_is_large() {
     let nop = collector(&format!(
         "exporters: {{ nop: }}\nservice: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], exporters: [nop] }} }} }}"
     ));
-    let client = http(&nop, settings::Compression::Gzip);
-    // 64 MiB of zeros take 64 KiB of gzip; 20 MiB are taken.
-    let outcome = send(&client, vec![0; 64 << 20].into()).await;
-    let Outcome::Refused(why) = outcome else {
-        panic!("{outcome:?}");
-    };
-    assert!(why.contains("413"), "{why}");
+    use settings::Compression::{Deflate, Gzip, Lz4, Snappy, SnappyFramed, Zstd};
+    for compression in [Gzip, Deflate, Zstd, Snappy, SnappyFramed, Lz4] {
+        let client = http(&nop, compression);
+        // 64 MiB of zeros take 64 KiB of gzip; 20 MiB are taken.
+        let outcome = send(&client, vec![0; 64 << 20].into()).await;
+        let Outcome::Refused(why) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert!(why.contains("413"), "{compression:?}: {why}");
+    }
 }
 
 #[tokio::test]

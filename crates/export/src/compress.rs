@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use bytes::Bytes;
 use flate2::write::{GzEncoder, ZlibEncoder};
+use lz4_flex::frame::FrameEncoder;
 use telemetry::settings::Compression;
 
 /// Most of what gzip can gain for a third of its time.
@@ -22,6 +23,7 @@ pub(crate) fn name(compression: Compression) -> Option<&'static str> {
         Compression::Deflate => Some("deflate"),
         Compression::Snappy => Some("snappy"),
         Compression::SnappyFramed => Some("x-snappy-framed"),
+        Compression::Lz4 => Some("lz4"),
     }
 }
 
@@ -59,6 +61,10 @@ pub(crate) fn compress(
                 finished.map_err(|error| io::Error::other(error.to_string()))
             })
         }
+        Compression::Lz4 => {
+            let encoder = write(FrameEncoder::new(Vec::new()), &frames);
+            encoder.and_then(|encoder| encoder.finish().map_err(io::Error::other))
+        }
     };
     let bytes = bytes.map_err(|error| error.to_string())?;
     Ok(vec![bytes.into()])
@@ -86,6 +92,7 @@ mod tests {
             Compression::Zstd => zstd::Decoder::new(bytes).unwrap().read_to_end(&mut out),
             Compression::Snappy => return snap::raw::Decoder::new().decompress_vec(bytes).unwrap(),
             Compression::SnappyFramed => snap::read::FrameDecoder::new(bytes).read_to_end(&mut out),
+            Compression::Lz4 => lz4_flex::frame::FrameDecoder::new(bytes).read_to_end(&mut out),
         };
         read.unwrap();
         out
@@ -101,6 +108,7 @@ mod tests {
             Compression::Zstd,
             Compression::Snappy,
             Compression::SnappyFramed,
+            Compression::Lz4,
         ] {
             for level in [None, Some(-1), Some(9)] {
                 let sent = compress(compression, level, frames()).unwrap().concat();

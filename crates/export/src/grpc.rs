@@ -52,7 +52,10 @@ impl Grpc {
             Compression::None => {}
             Compression::Gzip => client = client.send_compressed(CompressionEncoding::Gzip),
             Compression::Zstd => client = client.send_compressed(CompressionEncoding::Zstd),
-            Compression::Deflate | Compression::Snappy | Compression::SnappyFramed => {
+            Compression::Deflate
+            | Compression::Snappy
+            | Compression::SnappyFramed
+            | Compression::Lz4 => {
                 return Err("over gRPC only gzip and zstd compress".into());
             }
         }

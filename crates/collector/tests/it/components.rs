@@ -561,7 +561,11 @@ extensions:
 #[test]
 fn what_does_not_run_yet_is_refused_by_name() {
     let cases = [
-        ("otlphttp", "compression: lz4", "compression"),
+        (
+            "otlphttp",
+            "compression: lz4\n    compression_params: { level: 1 }",
+            "compression_params::level",
+        ),
         ("otlphttp", "cookies: { enabled: true }", "cookies"),
     ];
     for (kind, line, option) in cases {

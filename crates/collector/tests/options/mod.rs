@@ -36,9 +36,17 @@ async fn what_exporters_compress_is_understood() {
     let (grpc_at, http_at) = (address(&sink, "otlp grpc"), address(&sink, "otlp http"));
     let mut exporters = String::new();
     let mut names = Vec::new();
-    for coding in ["none", "gzip", "zstd", "zlib", "deflate"] {
+    const LEVELLED: [&str; 4] = ["gzip", "zstd", "zlib", "deflate"];
+    for coding in LEVELLED
+        .into_iter()
+        .chain(["none", "snappy", "x-snappy-framed", "lz4"])
+    {
         let options = "compression_params: { level: 3 }";
-        let options = if coding == "none" { "" } else { options };
+        let options = if LEVELLED.contains(&coding) {
+            options
+        } else {
+            ""
+        };
         exporters += &format!(
             "otlphttp/{coding}: {{ endpoint: 'http://{http_at}', compression: {coding}, {options} }}, "
         );
@@ -52,7 +60,7 @@ async fn what_exporters_compress_is_understood() {
     }
     let front = sender(&exporters, &names.join(", "), "", "");
     taken(&grpc(&front), request(0, 50)).await;
-    until("all copies", || traces(&sink).accepted == 800).await;
+    until("all copies", || traces(&sink).accepted == 1100).await;
     until("the account", || traces(&front).exported == 100).await;
     assert_eq!(traces(&sink).malformed, 0);
 }

@@ -152,6 +152,8 @@ pub enum Compression {
     Snappy,
     /// Snappy's framing format.
     SnappyFramed,
+    /// The frame format of LZ4.
+    Lz4,
 }
 
 /// Requests at the same time where the settings do not say.

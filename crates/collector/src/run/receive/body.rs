@@ -119,10 +119,35 @@ pub(super) fn decode(whole: Whole, coding: Coding, bytes_max: u64) -> Result<Who
             }
             Err(error) => Err(Fault::Invalid(format!("zstd: {error}"))),
         },
-        Coding::Snappy | Coding::SnappyFramed | Coding::Lz4 => Err(Fault::Encoding(
-            "this coding is not taken: gzip, zstd and deflate are".into(),
-        )),
+        Coding::Snappy => unsnap(whole, bytes_max),
+        Coding::SnappyFramed => inflate(whole, snap::read::FrameDecoder::new(input), bytes_max),
+        Coding::Lz4 => inflate(whole, lz4_flex::frame::FrameDecoder::new(input), bytes_max),
     }
+}
+
+/// Snappy's block format, which tells its length before all else.
+fn unsnap(mut whole: Whole, bytes_max: u64) -> Result<Whole, Fault> {
+    let failed = |error: snap::Error| does_not(&error);
+    let len = snap::raw::decompress_len(&whole.bytes).map_err(failed)? as u64;
+    if len > bytes_max {
+        return Err(too_large(bytes_max));
+    }
+    if !whole.room.grow(len) {
+        return Err(Fault::Busy(BODY_ROOM_AFTER));
+    }
+    let out = snap::raw::Decoder::new().decompress_vec(&whole.bytes);
+    whole.bytes = out.map_err(failed)?.into();
+    Ok(whole)
+}
+
+fn does_not(error: &dyn std::error::Error) -> Fault {
+    Fault::Invalid(format!("the body does not decompress: {error}"))
+}
+
+fn too_large(bytes_max: u64) -> Fault {
+    Fault::TooLarge(format!(
+        "more than {bytes_max} decompressed bytes are not taken"
+    ))
 }
 
 /// The largest window of zstd: 8 MiB, what RFC 8878 §3.1.1.1.2 recommends to support.
@@ -140,11 +165,9 @@ fn inflate(mut whole: Whole, mut from: impl Read, bytes_max: u64) -> Result<Whol
             .by_ref()
             .take(STEP_BYTES)
             .read_to_end(&mut out)
-            .map_err(|error| Fault::Invalid(format!("the body does not decompress: {error}")))?;
+            .map_err(|error| does_not(&error))?;
         if out.len() as u64 > bytes_max {
-            return Err(Fault::TooLarge(format!(
-                "more than {bytes_max} decompressed bytes are not taken"
-            )));
+            return Err(too_large(bytes_max));
         }
         if step == 0 {
             whole.bytes = out.into();

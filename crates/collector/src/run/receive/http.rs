@@ -170,16 +170,22 @@ fn form(headers: &HeaderMap) -> Option<Form> {
     }
 }
 
+/// Codings that are taken where none is turned off.
+const CODINGS: &str = "gzip, zstd, deflate, snappy, x-snappy-framed, lz4";
+
 fn coding(headers: &HeaderMap, taken: &[Coding]) -> Result<Coding, Fault> {
     let coding = match headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
         None | Some(b"" | b"identity") => return Ok(Coding::Identity),
         Some(b"gzip") => Coding::Gzip,
         Some(b"zstd") => Coding::Zstd,
         Some(b"zlib" | b"deflate") => Coding::Zlib,
+        Some(b"snappy") => Coding::Snappy,
+        Some(b"x-snappy-framed") => Coding::SnappyFramed,
+        Some(b"lz4") => Coding::Lz4,
         Some(other) => {
             let name = String::from_utf8_lossy(other);
             return Err(Fault::Encoding(format!(
-                "content-encoding '{name}' is not taken: gzip, zstd and deflate are"
+                "content-encoding '{name}' is not taken: {CODINGS} are"
             )));
         }
     };
@@ -227,7 +233,7 @@ pub(super) fn refusal(fault: &Fault, content: &'static str, body: Vec<u8>) -> Re
     }
     if matches!(fault, Fault::Encoding(_)) {
         // RFC 9110 §12.5.3: what would have been taken.
-        let codings = HeaderValue::from_static("gzip, zstd, deflate");
+        let codings = HeaderValue::from_static(CODINGS);
         headers.insert(ACCEPT_ENCODING, codings);
     }
     response

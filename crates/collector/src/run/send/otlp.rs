@@ -109,7 +109,7 @@ pub(super) fn http(
             Coding::Zlib => client::Compression::Deflate,
             Coding::Snappy => client::Compression::Snappy,
             Coding::SnappyFramed => client::Compression::SnappyFramed,
-            Coding::Lz4 => return Err("'compression: lz4' is not built in".into()),
+            Coding::Lz4 => client::Compression::Lz4,
         },
         tls: tls::client(&settings.client.tls),
     };

@@ -183,7 +183,7 @@ pub(crate) const CLIENT: &[Opt] = &[
     opt("tls", Kind::Section(tls::CLIENT), "", "TLS of `https://` addresses"),
     opt("timeout", Kind::Duration, "30s", "a whole request; 0: no bound"),
     opt("headers", Kind::Pairs, "", "fields of each request"),
-    opt("compression", Kind::Word(CODING_WORDS), "gzip", "of bodies; lz4 is refused"),
+    opt("compression", Kind::Word(CODING_WORDS), "gzip", "of bodies"),
     opt("compression_params", Kind::Section(&[COMPRESSION_PARAMS]), "", "how much; little where it is not written"),
     opt("max_conns_per_host", Kind::Int(0, u32::MAX as i64), "0", "connections at a time; 0: no bound"),
     opt("max_idle_conns", Kind::Int(0, u32::MAX as i64), "100", "idle connections that are kept; 0: no bound"),
@@ -246,10 +246,6 @@ fn codings(section: &Section<'_>) -> Vec<Coding> {
 /// A client, from its section.
 pub(crate) fn client(section: &Section<'_>) -> HttpClient {
     let coding = section.choice("compression", &CODINGS);
-    if coding == Coding::Lz4 {
-        let message = "lz4 is not built in: gzip, zstd, zlib, snappy and none are";
-        section.error("compression", message);
-    }
     HttpClient {
         tls: tls::client(&section.section("tls")),
         timeout_ns: section.duration_ns("timeout"),
