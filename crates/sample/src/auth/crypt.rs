@@ -22,6 +22,8 @@ enum Scheme {
     Sha512(Rounds),
     Bcrypt,
     Yescrypt(Costs),
+    /// Nothing but the digest.
+    Sha1([u8; 20]),
 }
 
 /// The most memory that one verification may take.
@@ -96,6 +98,16 @@ impl Hash {
         Hash::new(Scheme::Md5(b"$apr1$"), salt.as_bytes(), wanted, 22)
     }
 
+    /// A bare digest by SHA-1, as `htpasswd -s` makes it. It keeps no secret: it is quick to make, and has no salt.
+    #[must_use]
+    pub fn sha1(digest: [u8; 20]) -> Hash {
+        Hash {
+            scheme: Scheme::Sha1(digest),
+            salt: Box::default(),
+            wanted: Box::default(),
+        }
+    }
+
     fn new(scheme: Scheme, salt: &[u8], wanted: &str, length: usize) -> Result<Hash, String> {
         if wanted.len() != length {
             return Err("its length is wrong".into());
@@ -113,6 +125,7 @@ impl Hash {
         let salt = &self.salt;
         let mut text = String::new();
         match &self.scheme {
+            Scheme::Sha1(digest) => return same(&sha1::Sha1::digest(password), digest),
             Scheme::Bcrypt => return bcrypt::verify(password, &self.wanted).unwrap_or(false),
             Scheme::Md5(name) => {
                 let hash = md5_crypt(password, salt, name);

@@ -82,11 +82,7 @@ fn user(line: &str) -> Result<User, String> {
     let refuse = |why: String| format!("the password of '{}': {why}", name.escape_debug());
     let password = match password {
         hash if hash.starts_with('$') => Password::Hash(Hash::parse_apache(hash).map_err(refuse)?),
-        hash if hash.starts_with('{') => {
-            return Err(refuse(
-                "SHA-1 is not checked here: write it anew with bcrypt".into(),
-            ));
-        }
+        hash if hash.starts_with('{') => Password::Hash(sha1(hash).map_err(refuse)?),
         plain => Password::Plain(plain.to_owned()),
     };
     Ok(User {
@@ -94,6 +90,17 @@ fn user(line: &str) -> Result<User, String> {
         password,
         groups: Vec::new(),
     })
+}
+
+/// `{SHA}` and the digest in base64.
+fn sha1(text: &str) -> Result<Hash, String> {
+    let Some(digest) = text.strip_prefix("{SHA}") else {
+        return Err("of the forms in braces {SHA} is checked".into());
+    };
+    let digest = STANDARD.decode(digest).ok();
+    let digest = digest.and_then(|digest| digest.try_into().ok());
+    let digest = digest.ok_or("it is no digest of SHA-1 in base64")?;
+    Ok(Hash::sha1(digest))
 }
 
 impl Users {
@@ -178,19 +185,33 @@ mod tests {
 
     #[tokio::test]
     async fn users_of_all_forms() {
-        let lines = "plain:secret\n# nobody\n\
+        let lines = "plain:secret\n# nobody\nsha1:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n\
                      md5:$apr1$aB3.zY/1$cnSQOKAK05JKu6zcOq4L71\n\
                      sha:$5$rounds=1000$saltstring$S2dlplsLzofRuJ/frAjtaYev58CdqEN6fUby2laILG1\n\
                      plain:other\n";
         let gate = gate(None, lines).unwrap();
-        for right in ["plain:secret", "md5:secret", "sha:password", "sha:password"] {
+        for right in [
+            "plain:secret",
+            "md5:secret",
+            "sha:password",
+            "sha:password",
+            "sha1:password",
+        ] {
             let fields = fields(right);
             assert_eq!(gate.admit(&fields).await, Ok(()), "{right}");
             let identity = gate.identity(&fields).unwrap();
             let (user, _) = right.split_once(':').unwrap();
             assert_eq!(identity.attribute("username"), Some(user));
         }
-        for wrong in ["plain:other", "plain", "nobody:", "md5:secreT", ":", ""] {
+        for wrong in [
+            "plain:other",
+            "plain",
+            "nobody:",
+            "md5:secreT",
+            "sha1:secret",
+            ":",
+            "",
+        ] {
             assert_eq!(
                 gate.admit(&fields(wrong)).await,
                 Err(Denied::Wrong),
@@ -202,12 +223,18 @@ mod tests {
             panic!("another gate");
         };
         // Each that was right once, and nobody else.
-        assert_eq!(users.known().len(), 3);
+        assert_eq!(users.known().len(), 4);
     }
 
     #[test]
     fn lists_that_are_wrong() {
-        for wrong in ["", "name", "a:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=", "a:$9$x"] {
+        for wrong in [
+            "",
+            "name",
+            "a:{SHA}W6ph5Mm5",
+            "a:{SSHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=",
+            "a:$9$x",
+        ] {
             assert!(gate(None, wrong).is_err(), "{wrong}");
         }
         assert!(gate(Some("/none/of/these"), "").is_err());

@@ -43,7 +43,7 @@ impl std::fmt::Debug for Credential {
 
 #[rustfmt::skip]
 const HTPASSWD: &[Opt] = &[
-    opt("file", Kind::Text, "", "file of `name:password` lines, as htpasswd writes them: bcrypt, MD5 (`$apr1$`, `$1$`), SHA-256, SHA-512, yescrypt or plain"),
+    opt("file", Kind::Text, "", "file of `name:password` lines, as htpasswd writes them: bcrypt, MD5 (`$apr1$`, `$1$`), SHA-256, SHA-512, yescrypt, `{SHA}` or plain"),
     opt("inline", Kind::Text, "", "such lines, which count more than those of the file"),
 ];
 #[rustfmt::skip]
