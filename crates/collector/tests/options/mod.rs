@@ -147,6 +147,23 @@ async fn strangers_are_refused_and_the_known_come_in() {
 }
 
 #[tokio::test]
+async fn a_token_may_be_a_parameter() {
+    let token = "extensions: { bearertokenauth: { token: key } }";
+    let auth = "auth: { authenticator: bearertokenauth, request_params: [authorization] }";
+    let http = format!("http: {{ endpoint: '127.0.0.1:0', {auth} }}");
+    let sink = keeper(&http, token, "bearertokenauth");
+    let to = format!("http://{}/v1/traces", address(&sink, "otlp http"));
+    let exporters = format!(
+        "otlphttp/known: {{ traces_endpoint: '{to}?authorization=Bearer+key' }}, \
+         otlphttp/wrong: {{ traces_endpoint: '{to}?authorization=Bearer+lock' }}"
+    );
+    let front = sender(&exporters, "otlphttp/known, otlphttp/wrong", "", "");
+    taken(&grpc(&front), request(0, 10)).await;
+    until("one arrives", || traces(&sink).accepted == 20).await;
+    until("one does not", || traces(&front).failed == 20).await;
+}
+
+#[tokio::test]
 async fn a_queue_puts_requests_together() {
     let file = TempFile::new();
     let sink = collector(&format!(

@@ -5,6 +5,7 @@ mod bearer;
 mod gate;
 mod headers;
 mod identity;
+mod params;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use crate::run::origin::Origin;
 pub use basic::users;
 pub use gate::{Denied, Gate};
 pub use identity::Identity;
+pub use params::seen;
 
 /// Files of credentials are read again after this time, when they are needed.
 const FILE_EVERY: Duration = Duration::from_secs(1);

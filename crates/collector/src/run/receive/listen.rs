@@ -1,5 +1,6 @@
 //! Sockets of receivers, and the connections that come in.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -10,6 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::Request;
 use hyper::body::Incoming;
+use hyper::header::HeaderMap;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
@@ -28,7 +30,7 @@ use crate::config::components::receivers::otlp::OtlpHttpServer;
 use crate::config::components::shared::address::{Family, Listen};
 use crate::config::components::shared::grpc::GrpcServer;
 use crate::config::components::shared::http::HttpServer;
-use crate::run::auth::{Authenticators, Gate};
+use crate::run::auth::{Authenticators, Gate, seen};
 use crate::run::origin::{Came, Origin, TooMuch, Wanted};
 
 /// Connections of one listener at a time; more wait until one ends.
@@ -90,6 +92,14 @@ impl Settings<'_> {
         match self {
             Settings::Grpc(grpc) => grpc.include_metadata,
             Settings::Http(http) => http.include_metadata,
+        }
+    }
+
+    /// What an authenticator sees of a request.
+    fn seen<'a>(&self, request: &'a Request<Incoming>) -> Cow<'a, HeaderMap> {
+        match self {
+            Settings::Grpc(_) => Cow::Borrowed(request.headers()),
+            Settings::Http(http) => seen(request.headers(), request.uri(), &http.auth_params),
         }
     }
 }
@@ -413,7 +423,7 @@ impl Server {
         let has_cors = matches!(settings, Settings::Http(server) if server.cors.is_some());
         if let Some(gate) = &self.gate
             && !(has_cors && cors::is_preflight(&request))
-            && let Err(denied) = gate.admit(request.headers()).await
+            && let Err(denied) = gate.admit(&settings.seen(&request)).await
         {
             return self.refuse(&Fault::from(denied), &request);
         }
@@ -462,7 +472,8 @@ impl Server {
             address: from,
         };
         let gate = self.gate.as_ref().filter(|_| wanted.identity);
-        wanted.origin(&came, gate.and_then(|gate| gate.identity(came.headers)))
+        let identity = gate.and_then(|gate| gate.identity(&self.protocol.settings().seen(request)));
+        wanted.origin(&came, identity)
     }
 }
 

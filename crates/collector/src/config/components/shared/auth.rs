@@ -14,11 +14,20 @@ pub enum Side {
     Client,
 }
 
+#[rustfmt::skip]
+const AUTHENTICATOR: Opt = opt("authenticator", Kind::Text, "", "id of an extension: basicauth, bearertokenauth, or headers_setter for an exporter (required)");
+
 /// Options of `auth`.
 #[rustfmt::skip]
 pub(crate) const TABLE: &[&[Opt]] = &[&[
-    opt("authenticator", Kind::Text, "", "id of an extension: basicauth, bearertokenauth, or headers_setter for an exporter (required)"),
-    opt("request_params", Kind::Texts, "", "parameters of the URL that it sees").refused("authenticators see header fields only"),
+    AUTHENTICATOR,
+    opt("request_params", Kind::Texts, "", "parameters of the URL that it sees").refused("of servers of HTTP only"),
+]];
+/// Those of a server of HTTP.
+#[rustfmt::skip]
+pub(crate) const HTTP_SERVER: &[&[Opt]] = &[&[
+    AUTHENTICATOR,
+    opt("request_params", Kind::Texts, "", "parameters of the URL that it sees in the places of header fields"),
 ]];
 
 /// The authenticator that a section names under `auth`.

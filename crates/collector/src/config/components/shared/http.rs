@@ -37,6 +37,8 @@ pub struct HttpServer {
     pub auth: Option<ComponentId>,
     /// Fields of a request go along with its data.
     pub include_metadata: bool,
+    /// Parameters of the URL that it sees in the places of fields.
+    pub auth_params: Vec<String>,
 }
 
 /// `cors` of a server.
@@ -148,6 +150,7 @@ impl HttpServer {
             keep_alive: true,
             auth: None,
             include_metadata: false,
+            auth_params: Vec::new(),
         }
     }
 }
@@ -168,7 +171,7 @@ pub(crate) const SERVER: &[Opt] = &[
     opt("keep_alives_enabled", Kind::Flag, "true", "a connection takes more than one request"),
     opt("include_metadata", Kind::Flag, "false", "a client's fields go along with its data, for those that read them"),
     opt("dialer", Kind::Any, "", "options of a client").no_effect("a server does not dial"),
-    opt("auth", Kind::Maybe(auth::TABLE), "", "the extension that tells who is there; nobody asks where it is not written"),
+    opt("auth", Kind::Maybe(auth::HTTP_SERVER), "", "the extension that tells who is there; nobody asks where it is not written"),
     opt("middlewares", Kind::Any, "", "extensions in the way of a request").refused(MIDDLEWARE_REASON),
 ];
 
@@ -224,6 +227,7 @@ pub(crate) fn server(section: &Section<'_>) -> HttpServer {
         keep_alive: section.flag("keep_alives_enabled"),
         auth: auth::auth(section),
         include_metadata: section.flag("include_metadata"),
+        auth_params: section.section("auth").texts("request_params"),
     }
 }
 

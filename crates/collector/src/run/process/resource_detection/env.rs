@@ -1,5 +1,7 @@
 //! `env`: the variable `OTEL_RESOURCE_ATTRIBUTES`, pairs such as `a=b,c=d` whose values may be written as in URLs.
 
+use syntax::escape::{Plus, unescaped};
+
 use super::Found;
 use crate::config::components::processors::action::AttributeValue;
 use crate::config::components::processors::resource_detection::Env;
@@ -46,24 +48,8 @@ fn parsed(pair: &str) -> Option<(String, String)> {
     if key.is_empty() || !fits(key) || !fits(value) {
         return None;
     }
-    Some((key.to_owned(), unescaped(value)?))
-}
-
-/// `%41` is a character by its number, `+` a space.
-fn unescaped(text: &str) -> Option<String> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        out.push(match byte {
-            b'%' => {
-                let digits = [bytes.next()?, bytes.next()?];
-                *tail::ottl::unhex(&digits)?.first()?
-            }
-            b'+' => b' ',
-            byte => byte,
-        });
-    }
-    String::from_utf8(out).ok()
+    let value = String::from_utf8(unescaped(value, Plus::Space)?).ok()?;
+    Some((key.to_owned(), value))
 }
 
 /// Whether a key is like a pattern, in which `*` stands for any characters and `?` for one.
