@@ -8,6 +8,7 @@ use telemetry::settings::{OtlpGrpc, OtlpHttp, Signal};
 
 use crate::grpc::Grpc;
 use crate::http::Http;
+pub use crate::proxy::Proxy;
 pub use crate::sink::{Outcome, Prepared};
 
 /// See the module. Connections are made when they are needed, and kept.
@@ -42,6 +43,8 @@ pub struct HttpOptions {
     pub level: Option<i32>,
     /// Connections.
     pub connections: Connections,
+    /// Who stands in between.
+    pub proxy: Option<Proxy>,
 }
 
 /// Connections of a client over HTTP.

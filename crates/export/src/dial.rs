@@ -9,10 +9,13 @@ use std::time::Duration;
 
 use hyper::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpStream, UnixStream};
 use tower_service::Service;
+
+use crate::proxy::Proxy;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -28,22 +31,43 @@ pub(crate) enum Dial {
     Tcp(HttpConnector),
     /// To the socket of this path.
     Unix(Arc<str>),
+    /// To a proxy, for `http://` addresses.
+    Proxy(HttpConnector, Uri),
+    /// Through a proxy to the host and port of the address, for `https://` addresses.
+    Tunnel(Tunnel<HttpConnector>),
 }
 
 impl Dial {
+    /// To the receivers of some addresses through a proxy.
+    pub(crate) fn through(proxy: &Proxy, is_https: bool, connect_max: Duration) -> Dial {
+        let (tcp, uri) = (tcp(connect_max), proxy.uri.clone());
+        if !is_https {
+            return Dial::Proxy(tcp, uri);
+        }
+        let tunnel = Tunnel::new(uri, tcp);
+        Dial::Tunnel(match &proxy.credential {
+            Some(credential) => tunnel.with_auth(credential.clone()),
+            None => tunnel,
+        })
+    }
+
     /// To the Unix socket of a path, or else over TCP within a time.
     pub(crate) fn new(unix: Option<&str>, connect_max: Duration) -> Dial {
         if let Some(path) = unix {
             return Dial::Unix(path.into());
         }
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_connect_timeout(Some(connect_max));
-        tcp.set_keepalive(Some(KEEPALIVE));
-        tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX));
-        Dial::Tcp(tcp)
+        Dial::Tcp(tcp(connect_max))
     }
+}
+
+fn tcp(connect_max: Duration) -> HttpConnector {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    tcp.set_connect_timeout(Some(connect_max));
+    tcp.set_keepalive(Some(KEEPALIVE));
+    tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX));
+    tcp
 }
 
 impl Service<Uri> for Dial {
@@ -53,7 +77,8 @@ impl Service<Uri> for Dial {
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         match self {
-            Dial::Tcp(tcp) => tcp.poll_ready(context).map_err(BoxError::from),
+            Dial::Tcp(tcp) | Dial::Proxy(tcp, _) => tcp.poll_ready(context).map_err(BoxError::from),
+            Dial::Tunnel(tunnel) => tunnel.poll_ready(context).map_err(BoxError::from),
             Dial::Unix(_) => Poll::Ready(Ok(())),
         }
     }
@@ -62,6 +87,14 @@ impl Service<Uri> for Dial {
         match self {
             Dial::Tcp(tcp) => {
                 let connecting = tcp.call(uri);
+                Box::pin(async move { Ok(Link::Tcp(connecting.await?)) })
+            }
+            Dial::Proxy(tcp, proxy) => {
+                let connecting = tcp.call(proxy.clone());
+                Box::pin(async move { Ok(Link::Proxy(connecting.await?)) })
+            }
+            Dial::Tunnel(tunnel) => {
+                let connecting = tunnel.call(uri);
                 Box::pin(async move { Ok(Link::Tcp(connecting.await?)) })
             }
             Dial::Unix(path) => {
@@ -80,13 +113,15 @@ impl Service<Uri> for Dial {
 pub(crate) enum Link {
     Tcp(TokioIo<TcpStream>),
     Unix(TokioIo<UnixStream>),
+    /// To a proxy, which wants to be told the whole address.
+    Proxy(TokioIo<TcpStream>),
 }
 
 /// The same call on whatever the connection is.
 macro_rules! each {
     ($link:expr, $stream:ident => $call:expr) => {
         match $link.get_mut() {
-            Link::Tcp(stream) => {
+            Link::Tcp(stream) | Link::Proxy(stream) => {
                 let $stream = Pin::new(stream);
                 $call
             }
@@ -102,6 +137,7 @@ impl Connection for Link {
     fn connected(&self) -> Connected {
         match self {
             Link::Tcp(stream) => stream.connected(),
+            Link::Proxy(stream) => stream.connected().proxy(true),
             Link::Unix(_) => Connected::new(),
         }
     }
@@ -136,7 +172,7 @@ impl Write for Link {
 
     fn is_write_vectored(&self) -> bool {
         match self {
-            Link::Tcp(stream) => stream.is_write_vectored(),
+            Link::Tcp(stream) | Link::Proxy(stream) => stream.is_write_vectored(),
             Link::Unix(stream) => stream.is_write_vectored(),
         }
     }

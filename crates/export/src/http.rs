@@ -13,7 +13,7 @@ use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, CONTENT_ENCODING, CONTENT_TYPE};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use hyper::header::{RETRY_AFTER, USER_AGENT};
+use hyper::header::{PROXY_AUTHORIZATION, RETRY_AFTER, USER_AGENT};
 use hyper::{Response, StatusCode, Uri};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
@@ -25,6 +25,7 @@ use tokio::sync::Semaphore;
 use crate::client::{Connections, HttpOptions};
 use crate::clock::now_unix_ns;
 use crate::dial::Dial;
+use crate::proxy::Proxy;
 use crate::reply::{self, REPLY_BYTES_MAX};
 use crate::request::Request;
 use crate::sink::{Outcome, Prepared};
@@ -68,7 +69,7 @@ impl Http {
         let timeout = Duration::from_millis(u64::from(settings.timeout_ms));
         let mut http = Http::new(
             (&settings.endpoint, &settings.tls),
-            options.connections,
+            (options.connections, options.proxy.as_ref()),
             timeout,
             form,
             content,
@@ -88,13 +89,13 @@ impl Http {
     pub(crate) fn zipkin(settings: &Zipkin) -> Result<Http, String> {
         let form = Form::Zipkin(settings.clone());
         let to = (settings.endpoint.as_str(), &Tls::default());
-        let connections = Connections::default();
+        let connections = (Connections::default(), None);
         Http::new(to, connections, ZIPKIN_TIMEOUT, form, "application/json")
     }
 
     fn new(
         (endpoint, tls): (&str, &Tls),
-        connections: Connections,
+        (connections, proxy): (Connections, Option<&Proxy>),
         timeout: Duration,
         form: Form,
         content: &'static str,
@@ -103,11 +104,20 @@ impl Http {
             .parse()
             .map_err(|error| format!("{endpoint}: {error}"))?;
         let is_https = uri.scheme_str() == Some("https");
-        let dial = Dial::new(None, timeout);
+        let dial = match proxy {
+            Some(proxy) => Dial::through(proxy, is_https, timeout),
+            None => Dial::new(None, timeout),
+        };
         let connector = connector(tls, is_https, Version::Http1, dial)?;
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content));
         headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+        // A tunnel has asked already.
+        if let (Some(proxy), false) = (proxy, is_https)
+            && let Some(credential) = &proxy.credential
+        {
+            headers.insert(PROXY_AUTHORIZATION, credential.clone());
+        }
         if connections.idle_max == 0 {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }

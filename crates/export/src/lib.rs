@@ -20,6 +20,7 @@ mod json;
 mod lines;
 mod memory;
 mod plan;
+mod proxy;
 mod pump;
 mod reply;
 mod request;

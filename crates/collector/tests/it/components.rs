@@ -285,8 +285,8 @@ const EXPORTERS: &[(&str, &str, &str)] = &[
     ),
     (
         "otlphttp",
-        "    { endpoint: 'http://a', proxy_url: 'http://p' }",
-        "a.yaml:6:29: exporters::otlphttp::proxy_url: not supported: there are no connections through proxies yet",
+        "    { endpoint: 'http://a', proxy_url: 'https://me:secret@p' }",
+        "a.yaml:6:40: exporters::otlphttp::proxy_url: must begin with http://: there are no other proxies",
     ),
     (
         "jaeger",

@@ -2,6 +2,7 @@
 
 mod files;
 mod pages;
+mod proxy;
 mod tls;
 
 use super::*;

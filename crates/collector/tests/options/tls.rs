@@ -5,10 +5,10 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use super::*;
 
 /// A folder with an authority and what it has signed.
-struct Authority(CertifiedIssuer<'static, KeyPair>, TempFile);
+pub(super) struct Authority(CertifiedIssuer<'static, KeyPair>, TempFile);
 
 impl Authority {
-    fn new() -> Authority {
+    pub(super) fn new() -> Authority {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();
@@ -19,12 +19,12 @@ impl Authority {
     }
 
     /// Where its own certificate is.
-    fn file(&self) -> String {
+    pub(super) fn file(&self) -> String {
         self.1.0.display().to_string()
     }
 
     /// Writes a certificate for a name, and its key.
-    fn sign(&self, name: &str, certificate: &TempFile, key: &TempFile) {
+    pub(super) fn sign(&self, name: &str, certificate: &TempFile, key: &TempFile) {
         let pair = KeyPair::generate().unwrap();
         let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         let signed = params.signed_by(&pair, &self.0).unwrap();
@@ -33,7 +33,7 @@ impl Authority {
     }
 }
 
-fn served(protocol: &str, certificate: &TempFile, key: &TempFile, more: &str) -> String {
+pub(super) fn served(protocol: &str, certificate: &TempFile, key: &TempFile, more: &str) -> String {
     format!(
         "{protocol}: {{ endpoint: '127.0.0.1:0', tls: {{ cert_file: '{}', key_file: '{}', {more} }} }}",
         certificate.0.display(),

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use export::client::{Client, Connections, GrpcOptions, HttpOptions, Keepalive, Outcome, Prepared};
+use export::client::{
+    Client, Connections, GrpcOptions, HttpOptions, Keepalive, Outcome, Prepared, Proxy,
+};
 use telemetry::settings as client;
 
 use super::Form;
@@ -116,6 +118,12 @@ pub(super) fn http(
     let options = HttpOptions {
         level: settings.client.level,
         connections: connections(&settings.client),
+        proxy: settings
+            .client
+            .proxy
+            .as_deref()
+            .map(Proxy::parse)
+            .transpose()?,
     };
     let outlet = Outlet {
         client: Client::http_with(&otlp, signal_of(signal), options)?,

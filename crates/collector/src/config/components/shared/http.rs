@@ -96,6 +96,8 @@ pub struct HttpClient {
     pub keep_alive: bool,
     /// The extension that tells who we are.
     pub auth: Option<ComponentId>,
+    /// The URL of a proxy in between.
+    pub proxy: Option<String>,
 }
 
 /// Bytes of a body where nothing is written.
@@ -199,7 +201,7 @@ pub(crate) const CLIENT: &[Opt] = &[
     opt("read_buffer_size", Kind::Int(0, COUNT_MAX), "0", "bytes of the read buffer").no_effect(BUFFER_REASON),
     opt("write_buffer_size", Kind::Int(0, COUNT_MAX), "524288", "bytes of the write buffer").no_effect(BUFFER_REASON),
     opt("cookies", Kind::Maybe(&[]), "", "cookies are kept").refused("cookies are not kept"),
-    opt("proxy_url", Kind::Text, "", "a proxy in between").refused("there are no connections through proxies yet"),
+    opt("proxy_url", Kind::Text, "", "a proxy in between, `http://host:port` or `http://user:password@host:port`; without it there is none, whatever the environment says"),
     opt("auth", Kind::Maybe(auth::TABLE), "", "the extension that tells who is there; nobody asks where it is not written"),
     opt("middlewares", Kind::Any, "", "extensions in the way of a request").refused(MIDDLEWARE_REASON),
 ];
@@ -261,7 +263,18 @@ pub(crate) fn client(section: &Section<'_>) -> HttpClient {
         idle_timeout_ns: section.duration_ns("idle_conn_timeout"),
         keep_alive: !section.flag("disable_keep_alives"),
         auth: auth::auth(section),
+        proxy: proxy(section),
     }
+}
+
+/// A proxy's URL. Its user and password are the only ones that may stand in a URL.
+fn proxy(section: &Section<'_>) -> Option<String> {
+    let text = section.text_unless_empty("proxy_url")?;
+    // Whatever is wrong with it, a password is not shown.
+    if let Err(why) = export::client::Proxy::parse(&text) {
+        section.error("proxy_url", &why);
+    }
+    Some(text)
 }
 
 fn level(section: &Section<'_>, coding: Coding) -> Option<i32> {
