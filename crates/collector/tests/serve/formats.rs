@@ -1,5 +1,7 @@
 //! Zipkin's and Jaeger's spans, and the load balancer, over real sockets.
 
+use std::io::Write as _;
+
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -68,7 +70,6 @@ async fn zipkin_is_taken_on_all_its_paths() {
     );
     let address = address(&zipkin, "zipkin http");
     let gzipped = {
-        use std::io::Write;
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gzip.write_all(zipkin_span("2", "gzip").as_bytes())
             .expect("gzip");
@@ -298,6 +299,11 @@ async fn jaeger_is_taken_over_all_its_protocols() {
 
 /// The `grpc-status` of a call.
 async fn call(address: &str, path: &str, message: &[u8]) -> String {
+    call_in("identity", address, path, message).await
+}
+
+/// The same, with a message in some coding.
+async fn call_in(coding: &str, address: &str, path: &str, message: &[u8]) -> String {
     let stream = tokio::net::TcpStream::connect(address)
         .await
         .expect("a connection");
@@ -305,10 +311,12 @@ async fn call(address: &str, path: &str, message: &[u8]) -> String {
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
     let (mut sender, connection) = handshake.await.expect("HTTP/2");
     tokio::spawn(connection);
-    let framed = [&[0][..], &(message.len() as u32).to_be_bytes(), message].concat();
+    let flag = u8::from(coding != "identity");
+    let framed = [&[flag][..], &(message.len() as u32).to_be_bytes(), message].concat();
     let request = Request::post(format!("http://{address}{path}"));
     let request = request
         .header("content-type", "application/grpc")
+        .header("grpc-encoding", coding)
         .header("te", "trailers");
     let request = request
         .body(Full::<Bytes>::from(framed))
@@ -322,6 +330,33 @@ async fn call(address: &str, path: &str, message: &[u8]) -> String {
     let body = response.into_body().collect().await.expect("a body");
     let tail = body.trailers().and_then(status);
     head.or(tail).expect("a status")
+}
+
+#[tokio::test]
+async fn collectors_in_go_may_compress_with_snappy() {
+    let sink = collector(&format!(
+        "exporters: {{ nop: }}\nservice: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], exporters: [nop] }} }} }}"
+    ));
+    let at = address(&sink, "otlp grpc");
+    let path = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+    let framed = |message: &[u8]| {
+        let mut encoder = snap::write::FrameEncoder::new(Vec::new());
+        encoder.write_all(message).expect("memory");
+        encoder.into_inner().expect("memory")
+    };
+    assert_eq!(
+        call_in("snappy", &at, path, &framed(&request(0, 10))).await,
+        "0"
+    );
+    assert_eq!(call_in("snappy", &at, path, b"garbage").await, "3");
+    assert_eq!(call_in("lz4", &at, path, &request(0, 10)).await, "12");
+    // Zeros of 64 MiB, of which 4 are taken.
+    assert_eq!(
+        call_in("snappy", &at, path, &framed(&vec![0; 64 << 20])).await,
+        "8"
+    );
+    let balance = traces(&sink);
+    assert_eq!((balance.accepted, balance.exported), (20, 20));
 }
 
 /// Who has which traces.

@@ -106,8 +106,10 @@ fn coding(headers: &HeaderMap) -> Result<Coding, Fault> {
         Some(b"gzip") => Ok(Coding::Gzip),
         Some(b"zstd") => Ok(Coding::Zstd),
         Some(b"deflate") => Ok(Coding::Zlib),
+        // As those who speak gRPC in Go mean it: the framing format.
+        Some(b"snappy") => Ok(Coding::SnappyFramed),
         Some(other) => Err(Fault::Encoding(format!(
-            "grpc-encoding '{}' is not taken: gzip, zstd and deflate are",
+            "grpc-encoding '{}' is not taken: gzip, zstd, deflate and snappy are",
             String::from_utf8_lossy(other)
         ))),
     }
