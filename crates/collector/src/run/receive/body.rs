@@ -1,12 +1,14 @@
 //! Bodies: read within their bounds, and decompressed within the same.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::buf::Reader;
 use bytes::{Buf, Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
+use lz4_flex::frame::FrameDecoder;
 
 use super::status::Fault;
 use super::{Intake, Reserved};
@@ -121,7 +123,23 @@ pub(super) fn decode(whole: Whole, coding: Coding, bytes_max: u64) -> Result<Who
         },
         Coding::Snappy => unsnap(whole, bytes_max),
         Coding::SnappyFramed => inflate(whole, snap::read::FrameDecoder::new(input), bytes_max),
-        Coding::Lz4 => inflate(whole, lz4_flex::frame::FrameDecoder::new(input), bytes_max),
+        Coding::Lz4 => inflate(whole, Lz4(FrameDecoder::new(input)), bytes_max),
+    }
+}
+
+/// All frames of lz4, of which some may be empty: the decoder says of such a one that all ends there.
+struct Lz4(FrameDecoder<Reader<Bytes>>);
+
+impl Read for Lz4 {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let left = self.0.get_ref().get_ref().len();
+            let read = self.0.read(out)?;
+            let now_left = self.0.get_ref().get_ref().len();
+            if read > 0 || out.is_empty() || now_left == 0 || now_left == left {
+                return Ok(read);
+            }
+        }
     }
 }
 
@@ -173,5 +191,49 @@ fn inflate(mut whole: Whole, mut from: impl Read, bytes_max: u64) -> Result<Whol
             whole.bytes = out.into();
             return Ok(whole);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn read(mut from: impl Read) -> Vec<u8> {
+        let mut out = Vec::new();
+        from.read_to_end(&mut out).expect("frames");
+        out
+    }
+
+    #[test]
+    fn frames_that_are_empty_end_nothing() {
+        let lz4 = |part: &[u8]| {
+            let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
+            encoder.write_all(part).expect("memory");
+            encoder.finish().expect("a frame")
+        };
+        let gzip = |part: &[u8]| {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), Default::default());
+            encoder.write_all(part).expect("memory");
+            encoder.finish().expect("a member")
+        };
+        let zstd = |part: &[u8]| zstd::encode_all(part, 1).expect("a frame");
+        let parts: [&[u8]; 6] = [b"", b"", b"first ", b"", b"second", b""];
+        let frames = Bytes::from(parts.map(lz4).concat());
+        assert_eq!(
+            read(Lz4(FrameDecoder::new(frames.reader()))),
+            b"first second"
+        );
+        let frames = parts.map(gzip).concat();
+        assert_eq!(
+            read(flate2::read::MultiGzDecoder::new(&frames[..])),
+            b"first second"
+        );
+        let frames = parts.map(zstd).concat();
+        assert_eq!(
+            read(zstd::Decoder::new(&frames[..]).unwrap()),
+            b"first second"
+        );
     }
 }
