@@ -11,7 +11,8 @@ mod storage;
 mod waiting;
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -280,6 +281,50 @@ async fn what_waits_at_the_end_is_decided_and_sent() {
         (100, 900, 0)
     );
     assert_eq!(file.spans().len(), 100);
+}
+
+#[tokio::test]
+async fn at_the_end_nothing_waits_for_a_back_end_that_is_there_again() {
+    let is_up = Arc::new(AtomicBool::new(false));
+    let (told, mut attempts) = tokio::sync::mpsc::unbounded_channel();
+    let back_end = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("an address");
+    let target = back_end.local_addr().expect("an address");
+    let answers = Arc::clone(&is_up);
+    let serving = tokio::spawn(async move {
+        loop {
+            let (stream, _) = back_end.accept().await.expect("a connection");
+            let (answers, told) = (Arc::clone(&answers), told.clone());
+            let answer = hyper::service::service_fn(move |_| {
+                let status = if answers.load(SeqCst) { 200 } else { 503 };
+                told.send(()).expect("the test listens");
+                let answer = hyper::Response::builder().status(status);
+                let answer = answer.body(http_body_util::Empty::<bytes::Bytes>::new());
+                std::future::ready(answer)
+            });
+            let stream = hyper_util::rt::TokioIo::new(stream);
+            tokio::spawn(
+                hyper::server::conn::http1::Builder::new().serve_connection(stream, answer),
+            );
+        }
+    });
+    let sender = collector(&format!(
+        "exporters: {{ otlphttp: {{ endpoint: 'http://{target}', retry_on_failure: {{ initial_interval: 1h, max_interval: 1h, max_elapsed_time: 0s }} }} }}\n\
+         service: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], exporters: [otlphttp] }} }} }}",
+    ));
+    let client = grpc(&sender);
+    for number in 0..3 {
+        assert!(matches!(
+            send(&client, request(number * 10, 10)).await,
+            Outcome::Taken { .. }
+        ));
+        attempts.recv().await.expect("an attempt");
+    }
+    is_up.store(true, SeqCst);
+    let [balance, ..] = sender.end().await;
+    assert_eq!((balance.exported, balance.shutdown), (60, 0));
+    serving.abort();
 }
 
 #[tokio::test]

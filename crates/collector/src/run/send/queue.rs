@@ -30,6 +30,8 @@ const CONSUMERS_NONE: u32 = 8;
 const ROOM_AFTER: Duration = Duration::from_millis(100);
 /// A backend that is gone may still answer for this time.
 const LEAVE_MAX: Duration = Duration::from_secs(10);
+/// Between two attempts, at most, when the process ends.
+const END_AGAIN: Duration = Duration::from_millis(500);
 /// Failures are told no more often than this.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
@@ -53,13 +55,22 @@ pub(super) struct Shared {
     size_max: u64,
     state: Mutex<State>,
     came: Notify,
-    /// The target is gone: what waits is for others.
-    leaving: watch::Sender<bool>,
+    stage: watch::Sender<Stage>,
     /// What waits here outlives the process.
     stored: Option<Stored>,
     /// Senders wait for the outcome.
     waits: bool,
     pub log: Log,
+}
+
+/// How long there will be attempts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Stage {
+    Open,
+    /// The process ends: nothing waits for long any more.
+    Ending,
+    /// The target is gone: what waits is for others.
+    Leaving,
 }
 
 #[derive(Default)]
@@ -108,7 +119,7 @@ pub(super) fn start(
         size_max,
         state: Mutex::default(),
         came: Notify::new(),
-        leaving: watch::Sender::new(false),
+        stage: watch::Sender::new(Stage::Open),
         stored,
         waits,
         log: outside.log.clone(),
@@ -188,6 +199,26 @@ impl Shared {
         state.waiting.push_back(waiting);
         drop(state);
         self.came.notify_one();
+    }
+
+    fn is_leaving(&self) -> bool {
+        *self.stage.borrow() == Stage::Leaving
+    }
+
+    /// Waits before the next attempt; false if there is none. When the process ends there is one at once, and then one
+    /// every [`END_AGAIN`]: what is not taken by then is lost.
+    async fn pause(&self, wait: Duration) -> bool {
+        let (mut stage, now) = (self.stage.subscribe(), Instant::now());
+        let (mut until, is_open) = (now + wait, *stage.borrow() == Stage::Open);
+        if !is_open {
+            until = until.min(now + END_AGAIN);
+        }
+        let other =
+            stage.wait_for(|stage| *stage == Stage::Leaving || is_open && *stage != Stage::Open);
+        match tokio::time::timeout_at(until, other).await {
+            Ok(stage) => stage.is_ok_and(|stage| *stage == Stage::Ending),
+            Err(_) => true,
+        }
     }
 
     /// Nothing more comes.
@@ -303,6 +334,7 @@ impl SenderEnd {
     /// Sends what waits until a time; what is left then is lost.
     pub async fn end(mut self, until: Instant) {
         self.shared.state().closing = true;
+        self.shared.stage.send_replace(Stage::Ending);
         self.shared.came.notify_waiters();
         let all = async { while self.tasks.join_next().await.is_some() {} };
         if tokio::time::timeout_at(until, all).await.is_err() {
@@ -319,7 +351,7 @@ impl SenderEnd {
     /// Senders that wait go on waiting by what is given back beside each.
     pub async fn leave(mut self) -> Vec<(Batch, Pledge)> {
         self.shared.state().closing = true;
-        self.shared.leaving.send_replace(true);
+        self.shared.stage.send_replace(Stage::Leaving);
         self.shared.came.notify_waiters();
         let all = async { while self.tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(LEAVE_MAX, all).await.is_err() {
@@ -336,7 +368,7 @@ impl SenderEnd {
 async fn consume(shared: Arc<Shared>, mut cut: watch::Receiver<bool>) {
     loop {
         let came = shared.came.notified();
-        if *shared.leaving.borrow() {
+        if shared.is_leaving() {
             return;
         }
         let Some(waiting) = shared.pop() else {
@@ -355,7 +387,7 @@ async fn consume(shared: Arc<Shared>, mut cut: watch::Receiver<bool>) {
             () = is_cut(&mut cut) => Delivered::NotYet,
         };
         match delivered {
-            Delivered::NotYet if *shared.leaving.borrow() => shared.put_back(waiting),
+            Delivered::NotYet if shared.is_leaving() => shared.put_back(waiting),
             Delivered::NotYet => stored::leave_behind(waiting),
             Delivered::Settled(ending) => {
                 waiting.pledge.end(ending);
@@ -405,9 +437,7 @@ async fn deliver(shared: &Shared, batch: &Batch) -> Delivered {
         match waits.next(after) {
             Some(wait) => {
                 shared.tell(&format!("tried again: {why}"));
-                let mut leaving = shared.leaving.subscribe();
-                let left = leaving.wait_for(|leaving| *leaving);
-                if tokio::time::timeout(wait, left).await.is_ok() {
+                if !shared.pause(wait).await {
                     return Delivered::NotYet;
                 }
             }
