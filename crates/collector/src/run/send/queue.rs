@@ -1,4 +1,6 @@
-//! The queue of an exporter, and those who empty it.
+//! The queue of an exporter.
+
+mod deliver;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,16 +12,14 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::retry::Waits;
 use super::{Around, Outside, Target, stored};
 use crate::config::Signal;
 use crate::config::components::shared::queue::Sizer;
 use crate::config::components::shared::retry::Retry;
 use crate::run::Log;
-use crate::run::account::Loss;
 use crate::run::consume::{Consumer, Refusal, Refused, refused};
 use crate::run::data::Batch;
-use crate::run::storage::{Ending, Pledge, Stored, Waiting};
+use crate::run::storage::{Pledge, Stored, Waiting};
 
 /// Bytes that wait in one queue, whatever its settings count.
 pub const QUEUE_BYTES_MAX: u64 = 1 << 30;
@@ -127,7 +127,7 @@ pub(super) fn start(
     let (cut, cut_off) = watch::channel(false);
     let mut tasks = JoinSet::new();
     for _ in 0..consumers {
-        tasks.spawn(consume(Arc::clone(&shared), cut_off.clone()));
+        tasks.spawn(deliver::consume(Arc::clone(&shared), cut_off.clone()));
     }
     if let Some(left) = left.filter(|left| !left.is_empty()) {
         let account = Arc::clone(outside.account);
@@ -361,91 +361,5 @@ impl SenderEnd {
         let left = std::iter::from_fn(|| self.shared.pop());
         left.map(|waiting| (waiting.batch, waiting.pledge))
             .collect()
-    }
-}
-
-/// One of those who empty a queue.
-async fn consume(shared: Arc<Shared>, mut cut: watch::Receiver<bool>) {
-    loop {
-        let came = shared.came.notified();
-        if shared.is_leaving() {
-            return;
-        }
-        let Some(waiting) = shared.pop() else {
-            if shared.is_over() {
-                // The others may wait for what was being written.
-                shared.came.notify_waiters();
-                return;
-            }
-            came.await;
-            continue;
-        };
-        // Others may sleep while more waits than one can send.
-        shared.came.notify_one();
-        let delivered = tokio::select! {
-            delivered = deliver(&shared, &waiting.batch) => delivered,
-            () = is_cut(&mut cut) => Delivered::NotYet,
-        };
-        match delivered {
-            Delivered::NotYet if shared.is_leaving() => shared.put_back(waiting),
-            Delivered::NotYet => stored::leave_behind(waiting),
-            Delivered::Settled(ending) => {
-                waiting.pledge.end(ending);
-                if let (Some(stored), Some(place)) = (&shared.stored, waiting.place) {
-                    stored.done(place);
-                }
-            }
-        }
-    }
-}
-
-/// Ends when attempts must; also if they had to before.
-async fn is_cut(cut: &mut watch::Receiver<bool>) {
-    // Who could say it is there as long as anyone waits.
-    let _ = cut.wait_for(|cut| *cut).await;
-}
-
-/// What became of a batch.
-enum Delivered {
-    /// It is settled: taken, or lost.
-    Settled(Ending),
-    /// It would have been sent again.
-    NotYet,
-}
-
-async fn deliver(shared: &Shared, batch: &Batch) -> Delivered {
-    let mut waits = Waits::new(shared.retry.as_ref());
-    let mut prepared = None;
-    loop {
-        let outcome = shared.target.send(batch, &mut prepared).await;
-        shared.came_to(&outcome);
-        let (after, why) = match outcome {
-            Outcome::Taken { rejected, message } => {
-                if rejected > 0 {
-                    batch.receipt.lose(rejected, Loss::Rejected);
-                    shared.tell(&format!("{rejected} records rejected: {message}"));
-                }
-                return Delivered::Settled(Ending::Done);
-            }
-            Outcome::Refused(why) => {
-                batch.receipt.lose(batch.records, Loss::ExportFailed);
-                shared.tell(&format!("{} records lost: {why}", batch.records));
-                return Delivered::Settled(Ending::Never);
-            }
-            Outcome::Busy { after, why } => (after, why),
-        };
-        match waits.next(after) {
-            Some(wait) => {
-                shared.tell(&format!("tried again: {why}"));
-                if !shared.pause(wait).await {
-                    return Delivered::NotYet;
-                }
-            }
-            None => {
-                batch.receipt.lose(batch.records, Loss::ExportFailed);
-                shared.tell(&format!("{} records lost: {why}", batch.records));
-                return Delivered::Settled(Ending::Failed);
-            }
-        }
     }
 }

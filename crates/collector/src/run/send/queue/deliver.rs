@@ -1,0 +1,99 @@
+//! Those who empty a queue: attempt after attempt for each batch, until it is settled.
+
+use std::sync::Arc;
+
+use export::client::Outcome;
+use tokio::sync::watch;
+
+use super::Shared;
+use crate::run::account::Loss;
+use crate::run::data::Batch;
+use crate::run::send::retry::Waits;
+use crate::run::send::stored;
+use crate::run::storage::Ending;
+
+/// One of those who empty a queue.
+pub(super) async fn consume(shared: Arc<Shared>, mut cut: watch::Receiver<bool>) {
+    loop {
+        let came = shared.came.notified();
+        if shared.is_leaving() {
+            return;
+        }
+        let Some(waiting) = shared.pop() else {
+            if shared.is_over() {
+                // The others may wait for what was being written.
+                shared.came.notify_waiters();
+                return;
+            }
+            came.await;
+            continue;
+        };
+        // Others may sleep while more waits than one can send.
+        shared.came.notify_one();
+        let delivered = tokio::select! {
+            delivered = deliver(&shared, &waiting.batch) => delivered,
+            () = is_cut(&mut cut) => Delivered::NotYet,
+        };
+        match delivered {
+            Delivered::NotYet if shared.is_leaving() => shared.put_back(waiting),
+            Delivered::NotYet => stored::leave_behind(waiting),
+            Delivered::Settled(ending) => {
+                waiting.pledge.end(ending);
+                if let (Some(stored), Some(place)) = (&shared.stored, waiting.place) {
+                    stored.done(place);
+                }
+            }
+        }
+    }
+}
+
+/// Ends when attempts must; also if they had to before.
+async fn is_cut(cut: &mut watch::Receiver<bool>) {
+    // Who could say it is there as long as anyone waits.
+    let _ = cut.wait_for(|cut| *cut).await;
+}
+
+/// What became of a batch.
+enum Delivered {
+    /// It is settled: taken, or lost.
+    Settled(Ending),
+    /// It would have been sent again.
+    NotYet,
+}
+
+async fn deliver(shared: &Shared, batch: &Batch) -> Delivered {
+    let mut waits = Waits::new(shared.retry.as_ref());
+    let mut prepared = None;
+    loop {
+        let outcome = shared.target.send(batch, &mut prepared).await;
+        shared.came_to(&outcome);
+        let (after, why) = match outcome {
+            Outcome::Taken { rejected, message } => {
+                if rejected > 0 {
+                    batch.receipt.lose(rejected, Loss::Rejected);
+                    shared.tell(&format!("{rejected} records rejected: {message}"));
+                }
+                return Delivered::Settled(Ending::Done);
+            }
+            Outcome::Refused(why) => {
+                batch.receipt.lose(batch.records, Loss::ExportFailed);
+                shared.tell(&format!("{} records lost: {why}", batch.records));
+                return Delivered::Settled(Ending::Never);
+            }
+            Outcome::Busy { after, why } => (after, why),
+        };
+        match waits.next(after) {
+            Some(wait) => {
+                shared.tell(&format!("tried again: {why}"));
+                if !shared.pause(wait).await {
+                    return Delivered::NotYet;
+                }
+            }
+            None => {
+                batch.receipt.lose(batch.records, Loss::ExportFailed);
+                shared.tell(&format!("{} records lost: {why}", batch.records));
+                return Delivered::Settled(Ending::Failed);
+            }
+        }
+    }
+}
