@@ -104,7 +104,7 @@ impl Headers {
         None
     }
 
-    /// Adds one that [`Headers::find`] did not find.
+    /// Adds one that `Headers::find` did not find.
     pub fn insert(&mut self, hash: u64, resource: &[u8], scope: &[u8], bits: u64) -> u32 {
         let at = self.free.pop().unwrap_or(self.slots.len() as u32);
         let next = self.by_hash.insert(hash, at).unwrap_or(NONE);
@@ -140,7 +140,7 @@ impl Headers {
         Some(&self.slots.get(at as usize)?.as_ref()?.templates)
     }
 
-    /// Reads a span with a template of its header that is known; see [`Templates::read`].
+    /// Reads a span with a template of its header that is known; see `Templates::read`.
     #[inline]
     pub fn read<'a>(
         &mut self,
@@ -161,7 +161,7 @@ impl Headers {
     }
 
     /// Writes a span, whose trace identifier is left out, with a template of its header, which may be a new one; false where
-    /// there is none for it. See [`Templates::encode`].
+    /// there is none for it. See `Templates::encode`.
     pub fn encode(
         &mut self,
         at: u32,

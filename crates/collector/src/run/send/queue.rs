@@ -347,7 +347,7 @@ impl SenderEnd {
         }
     }
 
-    /// Ends without sending what waits; gives it back, with what is on its way and was not taken within [`LEAVE_MAX`].
+    /// Ends without sending what waits; gives it back, with what is on its way and was not taken within `LEAVE_MAX`.
     /// Senders that wait go on waiting by what is given back beside each.
     pub async fn leave(mut self) -> Vec<(Batch, Pledge)> {
         self.shared.state().closing = true;

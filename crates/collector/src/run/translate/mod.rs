@@ -1,7 +1,7 @@
 //! Other formats of traces, made requests of OTLP as they come in: nothing behind a receiver knows of them.
 //!
 //! Each format has a reader of its bytes and a translation of its spans, as the Collector's `pkg/translator` has them; what
-//! they write is a [`request::Request`].
+//! they write is a `request::Request`.
 
 pub mod jaeger;
 mod request;
