@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::account::Loss;
 use super::data::Batch;
 use super::storage::{Ending, Pledge};
+use super::tasks;
 
 /// Why a batch was not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,11 +78,10 @@ impl FanOut {
     /// Hands over what is on its way until a time; what is left then is lost. Nothing comes any more.
     pub async fn end(&self, until: Instant) {
         let mut again = std::mem::take(&mut *self.again());
-        let all = async { while again.join_next().await.is_some() {} };
-        if tokio::time::timeout_at(until, all).await.is_err() {
+        let cut = || {
             self.over.send_replace(true);
-            while again.join_next().await.is_some() {}
-        }
+        };
+        tasks::ended_by(&mut again, until, cut).await;
     }
 
     fn again(&self) -> MutexGuard<'_, JoinSet<()>> {

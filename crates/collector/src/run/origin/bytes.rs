@@ -15,6 +15,7 @@ use std::sync::Arc;
 use hyper::header::HeaderValue;
 
 use super::{FIELDS_BYTES_MAX, FIELDS_MAX, Origin};
+use crate::run::prefixed::{number, put, take};
 
 impl Origin {
     /// As it is written.
@@ -66,26 +67,6 @@ impl Origin {
             identity: None,
         })
     }
-}
-
-/// Writes bytes behind their length, a number of one byte or two.
-fn put(out: &mut Vec<u8>, width: usize, bytes: &[u8]) {
-    out.extend(&bytes.len().to_le_bytes()[..width]);
-    out.extend(bytes);
-}
-
-fn number(rest: &mut &[u8], width: usize) -> Option<usize> {
-    let (number, behind) = rest.split_at_checked(width)?;
-    *rest = behind;
-    let digits = number.iter().rev();
-    Some(digits.fold(0, |sum, byte| sum << 8 | usize::from(*byte)))
-}
-
-fn take<'a>(rest: &mut &'a [u8], width: usize) -> Option<&'a [u8]> {
-    let len = number(rest, width)?;
-    let (bytes, behind) = rest.split_at_checked(len)?;
-    *rest = behind;
-    Some(bytes)
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::run::account::{Account, Loss};
 use crate::run::consume::{Consumer, Refusal, Refused, refused};
 use crate::run::data::Batch;
 use crate::run::storage::{Custody, Keeping, Until};
+use crate::run::tasks;
 
 /// Between two looks at what is due.
 const TICK: Duration = Duration::from_millis(10);
@@ -356,7 +357,7 @@ impl Tail {
             owned.state().closing = true;
         }
         let mut drivers = std::mem::take(&mut *self.drivers());
-        while drivers.join_next().await.is_some() {}
+        tasks::ended(&mut drivers).await;
         let is_kept = self.keeping.is_some();
         for owned in &self.shards {
             let mut ready = std::mem::take(&mut owned.state().left);

@@ -20,6 +20,7 @@ use crate::run::Log;
 use crate::run::consume::{Consumer, Refusal, Refused, refused};
 use crate::run::data::Batch;
 use crate::run::storage::{Pledge, Stored, Waiting};
+use crate::run::tasks;
 
 /// Bytes that wait in one queue, whatever its settings count.
 pub const QUEUE_BYTES_MAX: u64 = 1 << 30;
@@ -336,12 +337,11 @@ impl SenderEnd {
         self.shared.state().closing = true;
         self.shared.stage.send_replace(Stage::Ending);
         self.shared.came.notify_waiters();
-        let all = async { while self.tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout_at(until, all).await.is_err() {
-            // Attempts end; what they had is lost, and says so.
-            let _ = self.cut.send(true);
-            while self.tasks.join_next().await.is_some() {}
-        }
+        // Attempts end; what they had is lost, and says so.
+        let cut = || {
+            self.cut.send_replace(true);
+        };
+        tasks::ended_by(&mut self.tasks, until, cut).await;
         while let Some(waiting) = self.shared.pop() {
             stored::leave_behind(waiting);
         }
@@ -353,11 +353,10 @@ impl SenderEnd {
         self.shared.state().closing = true;
         self.shared.stage.send_replace(Stage::Leaving);
         self.shared.came.notify_waiters();
-        let all = async { while self.tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(LEAVE_MAX, all).await.is_err() {
-            let _ = self.cut.send(true);
-            while self.tasks.join_next().await.is_some() {}
-        }
+        let cut = || {
+            self.cut.send_replace(true);
+        };
+        tasks::ended_by(&mut self.tasks, Instant::now() + LEAVE_MAX, cut).await;
         let left = std::iter::from_fn(|| self.shared.pop());
         left.map(|waiting| (waiting.batch, waiting.pledge))
             .collect()

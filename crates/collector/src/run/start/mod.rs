@@ -26,6 +26,7 @@ use super::process::{filter, memory_bytes, memory_limiter};
 use super::receive::{Intake, Listening, Opening, Sharing};
 use super::send::{Balancer, Sender, SenderEnd};
 use super::storage::{self, Opened, Recovery};
+use super::tasks;
 use crate::config::{Config, Processor, Signal};
 use build::Build;
 
@@ -266,7 +267,7 @@ impl Collector {
         for (_, listening) in self.listening {
             ends.spawn(listening.end());
         }
-        while ends.join_next().await.is_some() {}
+        tasks::ended(&mut ends).await;
         for stage in &self.stages {
             match stage {
                 Stage::FanOut(all) => all.end(until).await,
@@ -281,7 +282,7 @@ impl Collector {
         for balancer in self.balancers {
             ends.spawn(async move { balancer.end(until).await });
         }
-        while ends.join_next().await.is_some() {}
+        tasks::ended(&mut ends).await;
         for (_, storage) in self.storages {
             storage.end(&self.log).await;
         }
@@ -292,7 +293,7 @@ impl Collector {
         for (_, page) in self.pages {
             ends.spawn(page.end());
         }
-        while ends.join_next().await.is_some() {}
+        tasks::ended(&mut ends).await;
         self.view
             .accounts
             .each_ref()

@@ -15,6 +15,7 @@ use tail::shard::Decided;
 
 use crate::config::Signal;
 use crate::run::origin::Origin;
+use crate::run::prefixed::{put, take};
 
 /// Bytes of a decision.
 const DECIDED_BYTES: usize = 19;
@@ -119,9 +120,7 @@ pub fn queued(payload: &Bytes) -> Option<(u64, Option<Arc<Origin>>, Bytes)> {
 
 fn put_origin(origin: Option<&Origin>, out: &mut Vec<u8>) {
     if let Some(origin) = origin {
-        let bytes = origin.encode();
-        out.extend((bytes.len() as u32).to_le_bytes());
-        out.extend(bytes);
+        put(out, 4, &origin.encode());
     }
 }
 
@@ -130,22 +129,20 @@ fn origin(is_there: bool, bytes: &[u8]) -> Option<(Option<Arc<Origin>>, &[u8])> 
     if !is_there {
         return Some((None, bytes));
     }
-    let (len, rest) = bytes.split_first_chunk::<4>()?;
-    let len = usize::try_from(u32::from_le_bytes(*len)).ok()?;
-    let (origin, rest) = rest.split_at_checked(len)?;
-    Some((Some(Arc::new(Origin::decode(origin)?)), rest))
+    let mut rest = bytes;
+    let origin = Origin::decode(take(&mut rest, 4)?)?;
+    Some((Some(Arc::new(origin)), rest))
 }
 
 fn put_name(name: &str, out: &mut Vec<u8>) {
     // Ids are shorter: a type of 63 characters and a name of 1024.
     let len = name.floor_char_boundary(usize::from(u16::MAX));
-    out.extend((len as u16).to_le_bytes());
-    out.extend(&name.as_bytes()[..len]);
+    put(out, 2, &name.as_bytes()[..len]);
 }
 
 fn name(bytes: &[u8]) -> Option<(&str, &[u8])> {
-    let (len, rest) = bytes.split_first_chunk::<2>()?;
-    let (name, rest) = rest.split_at_checked(u16::from_le_bytes(*len).into())?;
+    let mut rest = bytes;
+    let name = take(&mut rest, 2)?;
     Some((std::str::from_utf8(name).ok()?, rest))
 }
 

@@ -34,6 +34,7 @@ use crate::run::consume::{Consumer, Refusal, Refused, refused};
 use crate::run::data::Batch;
 use crate::run::process::batch::{self, Batcher, Rules as BatchRules};
 use crate::run::storage::{Ending, Pledge};
+use crate::run::tasks::{ended, ended_by};
 
 /// Backends that are used, of those that a host has.
 const BACKENDS_MAX: usize = 1024;
@@ -372,12 +373,9 @@ impl Balancer {
             if tasks.is_empty() {
                 break;
             }
-            let all = async { while tasks.join_next().await.is_some() {} };
-            if tokio::time::timeout_at(until, all).await.is_err() {
-                // Now nobody takes what they have: they say that it is lost.
-                self.closing.store(true, Relaxed);
-                while tasks.join_next().await.is_some() {}
-            }
+            // Then nobody takes what they have: they say that it is lost.
+            let cut = || self.closing.store(true, Relaxed);
+            ended_by(&mut tasks, until, cut).await;
         }
         self.closing.store(true, Relaxed);
         let running = std::mem::take(&mut self.backends().running);
@@ -385,7 +383,7 @@ impl Balancer {
         for backend in running.into_values() {
             ends.spawn(backend.end(until));
         }
-        while ends.join_next().await.is_some() {}
+        ended(&mut ends).await;
     }
 }
 
