@@ -5,7 +5,7 @@ use super::{Accepted, Decider, LEARN_BYTES_MAX, LEARN_PART, Rejected, Shard};
 use crate::policy::{Around, Slots};
 use crate::scan::{GROUP, Malformed, Scanner, Visitor};
 use crate::settings::Emit;
-use crate::store::{Allowance, Refused, Tag};
+use crate::store::{Refused, Tag};
 
 /// Spans whose traces are looked for together, so that their cache misses overlap.
 const FOUND_TOGETHER: usize = 64;
@@ -323,7 +323,7 @@ impl Shard {
         if !self.options.templates || !self.budget.reserve(left) {
             left = 0;
         }
-        self.learn = Allowance { left, taken: 0 };
+        self.learn.begin(left);
         left
     }
 

@@ -3,7 +3,7 @@
 use crate::policy::{Around, Matcher, Slots};
 use crate::scan::{self, Attributes, Malformed, RESOURCE_ATTRIBUTES, Span, Spot};
 use crate::store::log::ID_FIELD_BYTES;
-use crate::store::{Allowance, Buffer, Headers, Tag};
+use crate::store::{Buffer, Headers, Learner, Tag};
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 
 /// Spans of a request that are noted at once; one that has more is read twice.
@@ -83,7 +83,7 @@ pub struct How<'m> {
 #[derive(Debug)]
 pub struct Known<'h> {
     pub headers: &'h mut Headers,
-    pub learn: &'h mut Allowance,
+    pub learn: &'h mut Learner,
 }
 
 impl Intake {

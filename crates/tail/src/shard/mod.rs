@@ -26,7 +26,7 @@ use crate::account::{Account, Cause, Counters};
 use crate::policy::{Decision, Matcher, Program, Refusal};
 use crate::scan::{Malformed, Scanner};
 use crate::settings::{Emit, GroupByTrace, Strategy, TailSampling};
-use crate::store::{Allowance, Budget, Entry, Headers, Log, Queue, Refused, Table};
+use crate::store::{Budget, Entry, Headers, Learner, Log, Queue, Refused, Table};
 use intake::Intake;
 use memory::Memory;
 use output::Builder;
@@ -160,7 +160,7 @@ pub struct Shard {
     counters: Counters,
     scratch: Scratch,
     /// What templates may learn from the request that is taken.
-    learn: Allowance,
+    learn: Learner,
     /// Decisions that must outlive the process; none where none must.
     decided: Option<Vec<Decided>>,
 }
@@ -268,7 +268,7 @@ impl Shard {
             account: Account::default(),
             counters: Counters::default(),
             scratch: Scratch::default(),
-            learn: Allowance::default(),
+            learn: Learner::default(),
             decided: None,
             options,
         }

@@ -2,7 +2,7 @@
 //!
 //! A header lives as long as the last segment whose records name it.
 
-use super::template::{Allowance, Buffer};
+use super::template::{Buffer, Learner};
 use super::templates::{Tag, Templates};
 use crate::policy::Keys;
 use crate::scan::{Span, Spot};
@@ -148,7 +148,7 @@ impl Headers {
         tag: Tag,
         (span, rest): (&mut Span<'a>, &'a [u8]),
         spot: &mut impl Spot<'a>,
-        learn: &mut Allowance,
+        learn: &mut Learner,
         out: &mut Buffer<'_>,
     ) -> bool {
         let Some(Some(header)) = self.slots.get_mut(at as usize) else {
@@ -167,7 +167,7 @@ impl Headers {
         at: u32,
         span: &[u8],
         keys: &Keys,
-        learn: &mut Allowance,
+        learn: &mut Learner,
         out: &mut Buffer<'_>,
     ) -> bool {
         let Some(Some(header)) = self.slots.get_mut(at as usize) else {

@@ -14,5 +14,5 @@ pub use header::{Header, Headers};
 pub use log::{Form, Log, Record};
 pub use queue::Queue;
 pub use table::{Entry, Table};
-pub use template::{Allowance, Buffer};
+pub use template::{Buffer, Learner};
 pub use templates::Tag;

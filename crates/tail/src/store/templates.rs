@@ -3,7 +3,7 @@
 //! They live and go with their header, so that a record of a segment finds its template as long as the segment is there. A
 //! shape gets a template when its name comes for the second time; where spans do not repeat, they are kept as they came.
 
-use super::template::{Allowance, Buffer, Template};
+use super::template::{Buffer, Learner, Template};
 use crate::policy::Keys;
 use crate::scan::{Span, Spot};
 
@@ -63,7 +63,7 @@ impl Templates {
         tag: Tag,
         (span, rest): (&mut Span<'a>, &'a [u8]),
         spot: &mut impl Spot<'a>,
-        learn: &mut Allowance,
+        learn: &mut Learner,
         out: &mut Buffer<'_>,
     ) -> bool {
         if self.rest > 0 || self.list.is_empty() {
@@ -99,7 +99,7 @@ impl Templates {
         &mut self,
         span: &[u8],
         keys: &Keys,
-        learn: &mut Allowance,
+        learn: &mut Learner,
         out: &mut Buffer<'_>,
     ) -> bool {
         if self.rest > 0 {
@@ -144,7 +144,7 @@ impl Templates {
         span: &mut Span<'a>,
         rest: &'a [u8],
         spot: &mut impl Spot<'a>,
-        learn: &mut Allowance,
+        learn: &mut Learner,
         out: &mut Buffer<'_>,
     ) -> Result<(), Unknown> {
         let mask = self.places.len().wrapping_sub(1);
@@ -176,7 +176,7 @@ impl Templates {
 
     /// Notes that a name, or another shape of it, came for the first time, unless there are too many; false if that cannot be
     /// done in this request.
-    fn see(&mut self, tag: Tag, learn: &mut Allowance) -> bool {
+    fn see(&mut self, tag: Tag, learn: &mut Learner) -> bool {
         if (self.used + 1) * 2 > self.places.len() {
             let len = (self.places.len() * 2).max(PLACES_MIN);
             let bytes = (len - self.places.len()) as u64 * size_of::<Option<(Tag, u16)>>() as u64;
@@ -213,7 +213,7 @@ impl Templates {
         at: usize,
         span: &[u8],
         keys: &Keys,
-        learn: &mut Allowance,
+        learn: &mut Learner,
         out: &mut Buffer<'_>,
     ) -> Option<bool> {
         if self.list.len() >= TEMPLATES_MAX {
@@ -225,7 +225,7 @@ impl Templates {
         let Some(Some((_, place))) = self.places.get_mut(at) else {
             return Some(false);
         };
-        let Some((mut template, bytes)) = Template::learn(span, keys) else {
+        let Some((mut template, bytes)) = Template::learn(span, keys, learn) else {
             *place = NEVER;
             return Some(false);
         };
@@ -325,14 +325,13 @@ mod tests {
         out
     }
 
-    fn learn() -> Allowance {
-        Allowance {
-            left: 1 << 16,
-            taken: 0,
-        }
+    fn learn() -> Learner {
+        let mut learn = Learner::default();
+        learn.begin(1 << 16);
+        learn
     }
 
-    fn encode(templates: &mut Templates, span: &[u8], learn: &mut Allowance) -> Option<Vec<u8>> {
+    fn encode(templates: &mut Templates, span: &[u8], learn: &mut Learner) -> Option<Vec<u8>> {
         let mut kept = vec![0; span.len()];
         let mut out = Buffer::new(&mut kept);
         let done = templates.encode(span, &Keys::default(), learn, &mut out);
@@ -361,7 +360,7 @@ mod tests {
     #[test]
     fn many_shapes_are_learned_over_many_requests() {
         let (mut templates, mut hits) = (Templates::default(), 0);
-        let mut learn = Allowance::default();
+        let mut learn = Learner::default();
         let names: Vec<_> = (0..60).map(|name| format!("GET /{name}")).collect();
         for value in 0..20 * u64::from(TRIES) {
             if value % 61 == 0 {
@@ -398,7 +397,7 @@ mod tests {
         let mut templates = Templates::default();
         for _ in 0..100 {
             let span = span("n", 0);
-            assert!(encode(&mut templates, &span, &mut Allowance::default()).is_none());
+            assert!(encode(&mut templates, &span, &mut Learner::default()).is_none());
         }
         assert_eq!(templates.held_bytes(), 0);
     }

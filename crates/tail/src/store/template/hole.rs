@@ -1,6 +1,6 @@
 //! The values of one attribute of a template: a few that are known by a number, all others are kept.
 
-use super::{Allowance, Buffer};
+use super::{Buffer, Learner};
 use crate::policy::Keys;
 use crate::scan::{Spot, attribute, is_short_value};
 use crate::wire::Reader;
@@ -151,7 +151,7 @@ impl Hole {
         &mut self,
         rest: &'a [u8],
         spot: &mut impl Spot<'a>,
-        learn: &mut Allowance,
+        learn: &mut Learner,
         out: &mut Buffer<'_>,
     ) -> Option<&'a [u8]> {
         let [0x4a, len @ 0..0x80, ..] = rest else {
@@ -178,7 +178,7 @@ impl Hole {
     pub fn write_other(
         &mut self,
         attribute: &[u8],
-        learn: &mut Allowance,
+        learn: &mut Learner,
         out: &mut Buffer<'_>,
     ) -> Option<()> {
         self.others = self.others.saturating_add(1);
@@ -222,7 +222,7 @@ impl Hole {
         &mut self,
         attribute: &[u8],
         mark: u64,
-        learn: &mut Allowance,
+        learn: &mut Learner,
         out: &mut Buffer<'_>,
     ) -> Option<()> {
         for (at, known) in self.marks.iter().enumerate() {
@@ -243,7 +243,7 @@ impl Hole {
 
     /// A value was not known: from now on it is, if there is room.
     #[cold]
-    fn miss(&mut self, attribute: &[u8], mark: u64, learn: &mut Allowance) {
+    fn miss(&mut self, attribute: &[u8], mark: u64, learn: &mut Learner) {
         if self.frozen.len() + 1 == FROZEN_MAX {
             self.misses += 1;
         } else if learn.take(attribute.len() as u64 + FROZEN_BYTES) {

@@ -1,9 +1,11 @@
 //! Spans of the same length as the first one of their template: all that is the same in them is compared at once, and what
 //! differs is where it was there.
 
-use super::{Allowance, Buffer, Hole, Op, Parts, ZEROS, hole};
+use super::{Buffer, Hole, Learner, Op, Parts, ZEROS, hole};
 use crate::scan::{Span, Spot};
 use crate::wire::Reader;
+use std::collections::HashSet;
+use std::sync::Arc;
 
 /// Bytes that are compared together.
 const CHUNK: usize = 32;
@@ -11,17 +13,35 @@ const CACHE_LINE: usize = 64;
 /// Bytes of a field `value` that are the same in all that fit, at least: its key, its length, and the key of what is in it.
 const VALUE_HEAD_BYTES: u32 = 3;
 
-/// Where everything is.
+/// The first span, and where everything is.
 #[derive(Debug)]
 pub struct Layout {
-    /// The first span, and which bits of it are the same in all that fit.
-    bytes: Box<[u8]>,
+    first: Box<[u8]>,
+    plan: Arc<Plan>,
+}
+
+/// Where everything is: the same for the spans of many names, so that most of them are read by few plans, which stay near the
+/// processor.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Plan {
+    /// Which bits are the same in all spans that fit.
     mask: Box<[u8]>,
     parts: Box<[Part]>,
 }
 
+/// Plans that are known.
+#[derive(Debug, Default)]
+pub struct Plans {
+    known: HashSet<Arc<Plan>>,
+    /// Of so many those that are not used any more are left out.
+    sweep_at: usize,
+}
+
+/// Plans before any are left out.
+const SWEEP_MIN: usize = 64;
+
 /// A part that is read, in the order in which it is written.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Part {
     /// Identifiers and times, and where they are.
     Head {
@@ -43,7 +63,7 @@ enum Part {
 
 /// An attribute that is looked at alone: its range, and all that is needed of its [`Hole`] as long as its value is the first
 /// one or none that is looked up.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Place {
     from: u32,
     to: u32,
@@ -56,9 +76,25 @@ struct Place {
     is_worn: bool,
 }
 
-impl Layout {
+impl Plans {
+    /// The plan that is like this one.
+    fn shared(&mut self, plan: Plan) -> Arc<Plan> {
+        if let Some(known) = self.known.get(&plan) {
+            return Arc::clone(known);
+        }
+        if self.known.len() >= self.sweep_at {
+            self.known.retain(|plan| Arc::strong_count(plan) > 1);
+            self.sweep_at = (self.known.len() * 2).max(SWEEP_MIN);
+        }
+        let plan = Arc::new(plan);
+        self.known.insert(Arc::clone(&plan));
+        plan
+    }
+}
+
+impl Plan {
     /// That of a span by the operations of its template; none if parts of it can be of any length.
-    pub fn new(span: &[u8], ops: &[Op], holes: &[Hole]) -> Option<Layout> {
+    fn new(span: &[u8], ops: &[Op], holes: &[Hole]) -> Option<Plan> {
         let mut mask = vec![0xff; span.len()];
         let (mut parts, mut at) = (Vec::new(), 0_u32);
         for op in ops {
@@ -116,28 +152,41 @@ impl Layout {
             };
             parts.splice(..4, [head]);
         }
-        Some(Layout {
-            bytes: span.into(),
+        Some(Plan {
             mask: mask.into(),
             parts: parts.into(),
         })
     }
+}
 
-    /// Bytes that it takes.
-    pub fn held_bytes(&self) -> u64 {
-        (self.bytes.len() * 2 + self.parts.len() * size_of::<Part>()) as u64
+impl Layout {
+    /// That of a span by the operations of its template; none if parts of it can be of any length.
+    pub fn new(span: &[u8], ops: &[Op], holes: &[Hole], plans: &mut Plans) -> Option<Layout> {
+        Some(Layout {
+            plan: plans.shared(Plan::new(span, ops, holes)?),
+            first: span.into(),
+        })
     }
 
-    /// The first span.
-    pub fn first(&self) -> &[u8] {
-        &self.bytes
+    /// Bytes that it takes, as if no other had its plan.
+    pub fn held_bytes(&self) -> u64 {
+        let plan = self.plan.mask.len() + self.plan.parts.len() * size_of::<Part>();
+        (self.first.len() + plan) as u64
+    }
+
+    /// The same with what is known of the values now.
+    pub fn renewed(self, ops: &[Op], holes: &[Hole], plans: &mut Plans) -> Option<Layout> {
+        Some(Layout {
+            plan: plans.shared(Plan::new(&self.first, ops, holes)?),
+            first: self.first,
+        })
     }
 
     /// Appends a span that is as long as the first one; none, and nothing, if it is not.
     #[inline]
     pub fn decode(&self, kept: &[u8], others: &Parts, out: &mut Vec<u8>) -> Option<()> {
         let from = out.len();
-        out.extend_from_slice(&self.bytes);
+        out.extend_from_slice(&self.first);
         let done = out
             .get_mut(from..)
             .and_then(|span| self.patch(kept, others, span));
@@ -150,7 +199,7 @@ impl Layout {
     /// Writes what differs over the first span.
     fn patch(&self, kept: &[u8], others: &Parts, span: &mut [u8]) -> Option<()> {
         let (mut reader, mut began) = (Reader::new(kept), 0_u64);
-        for part in &self.parts {
+        for part in &self.plan.parts {
             match *part {
                 Part::Head {
                     id,
@@ -192,21 +241,17 @@ impl Layout {
         Some(())
     }
 
-    /// Reads a byte of each of its cache lines.
+    /// Reads a byte of each cache line of the first span; plans are near anyway.
     #[inline]
     pub fn touch(&self) -> u8 {
-        let lines = |bytes: &[u8]| {
-            let firsts = bytes.iter().step_by(CACHE_LINE);
-            firsts.fold(0, |all, byte| all ^ byte)
-        };
-        let part = |part: Option<&Part>| u8::from(matches!(part, Some(Part::Same(_))));
-        lines(&self.bytes) ^ lines(&self.mask) ^ part(self.parts.first()) ^ part(self.parts.last())
+        let lines = self.first.iter().step_by(CACHE_LINE);
+        lines.fold(0, |all, byte| all ^ byte)
     }
 
     /// A span is laid out so.
     #[inline]
     pub fn fits(&self, span: &[u8]) -> bool {
-        if span.len() != self.bytes.len() {
+        if span.len() != self.first.len() {
             return false;
         }
         let word = |bytes: &[u8; 8]| u64::from_le_bytes(*bytes);
@@ -214,8 +259,8 @@ impl Layout {
             (word(span) ^ word(first)) & word(mask)
         };
         let (chunks, span_rest) = span.as_chunks::<CHUNK>();
-        let (firsts, first_rest) = self.bytes.as_chunks::<CHUNK>();
-        let (masks, mask_rest) = self.mask.as_chunks::<CHUNK>();
+        let (firsts, first_rest) = self.first.as_chunks::<CHUNK>();
+        let (masks, mask_rest) = self.plan.mask.as_chunks::<CHUNK>();
         let mut all = [0; CHUNK];
         for ((chunk, first), mask) in chunks.iter().zip(firsts).zip(masks) {
             for at in 0..CHUNK {
@@ -231,8 +276,8 @@ impl Layout {
         // The last eight, of which some were compared already.
         if let (Some(span), Some(first), Some(mask)) = (
             span.last_chunk(),
-            self.bytes.last_chunk(),
-            self.mask.last_chunk(),
+            self.first.last_chunk(),
+            self.plan.mask.last_chunk(),
         ) {
             any |= differ(span, first, mask);
         }
@@ -247,12 +292,12 @@ impl Layout {
         span: &mut Span<'a>,
         bytes: &'a [u8],
         spot: &mut impl Spot<'a>,
-        learn: &mut Allowance,
+        learn: &mut Learner,
         out: &mut Buffer<'_>,
     ) -> Option<()> {
         let word = |at: u32| -> Option<&'a [u8; 8]> { bytes.get(at as usize..)?.first_chunk() };
         let number = |at: u32| word(at).map(|word| u64::from_le_bytes(*word));
-        for part in &self.parts {
+        for part in &self.plan.parts {
             match *part {
                 Part::Head {
                     id,
@@ -279,7 +324,7 @@ impl Layout {
                     let range = part.from as usize..part.to as usize;
                     let attribute = bytes.get(range.clone())?;
                     let value = attribute.get(usize::from(part.key_end)..)?;
-                    if part.is_first(attribute, self.bytes.get(range)?) {
+                    if part.is_first(attribute, self.first.get(range)?) {
                         out.byte(0)?;
                     } else if part.is_worn {
                         hole::keep(value, out)?;

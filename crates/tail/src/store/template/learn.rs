@@ -1,6 +1,6 @@
 //! Making a template of a span, and the steps in which spans are compared with it.
 
-use super::{Hole, Layout, Op, Parts, SPAN_BYTES_MAX, Step, Template, Then};
+use super::{Hole, Layout, Learner, Op, Parts, SPAN_BYTES_MAX, Step, Template, Then};
 use crate::policy::Keys;
 use crate::scan::span;
 use crate::wire::{Reader, Value};
@@ -32,7 +32,7 @@ struct Draft {
 impl Template {
     /// Makes one for spans like this one, which is well formed and whose trace identifier is left out; none where that does
     /// not pay. Gives the bytes that it takes too. `keys` are those of attributes that policies name.
-    pub fn learn(message: &[u8], keys: &Keys) -> Option<(Template, u64)> {
+    pub fn learn(message: &[u8], keys: &Keys, learn: &mut Learner) -> Option<(Template, u64)> {
         if message.len() > SPAN_BYTES_MAX {
             return None;
         }
@@ -57,7 +57,7 @@ impl Template {
             holes: draft.holes.into(),
         };
         parts.find_steps();
-        let layout = Layout::new(message, &parts.ops, &parts.holes);
+        let layout = Layout::new(message, &parts.ops, &parts.holes, &mut learn.plans);
         let laid_out = layout.as_ref().map_or(0, Layout::held_bytes);
         let template = Template {
             layout,

@@ -18,7 +18,7 @@ pub use record::Buffer;
 use crate::scan::{Span, Spot, span_field};
 use crate::wire::Reader;
 use hole::Hole;
-use layout::Layout;
+use layout::{Layout, Plans};
 use learn::OPS_MAX;
 use telemetry::proto::{varint, varint_len};
 
@@ -29,16 +29,22 @@ const WINDOW_SPANS: u8 = 64;
 /// What attributes that are as they first were are written as.
 const ZEROS: [u8; OPS_MAX] = [0; OPS_MAX];
 
-/// What may be learned in one request, in bytes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Allowance {
-    /// Bytes that may still be taken.
+/// What templates learn with.
+#[derive(Debug, Default)]
+pub struct Learner {
+    /// Bytes that may still be taken in this request.
     pub left: u64,
-    /// Bytes that were taken.
+    /// Bytes that were taken in it.
     pub taken: u64,
+    plans: Plans,
 }
 
-impl Allowance {
+impl Learner {
+    /// A request begins, which may take so many bytes.
+    pub fn begin(&mut self, bytes: u64) {
+        (self.left, self.taken) = (bytes, 0);
+    }
+
     /// Takes so many bytes, all or none.
     pub fn take(&mut self, bytes: u64) -> bool {
         let Some(left) = self.left.checked_sub(bytes) else {
@@ -139,7 +145,7 @@ impl Template {
         span: &mut Span<'a>,
         rest: &'a [u8],
         spot: &mut impl Spot<'a>,
-        learn: &mut Allowance,
+        learn: &mut Learner,
         out: &mut Buffer<'_>,
     ) -> Option<()> {
         // Another template may have been tried before.
@@ -147,7 +153,7 @@ impl Template {
         (span.kind, span.status, span.flags) = (self.kind, self.status, self.flags);
         (span.span_id, span.parent_span_id, span.trace_state) = (b"", b"", b"");
         (span.start_ns, span.end_ns, span.has_events) = (0, 0, false);
-        self.end_window();
+        self.end_window(learn);
         match &self.layout {
             Some(layout) if layout.fits(rest) => {
                 layout.read(&mut self.parts, span, rest, spot, learn, out)?;
@@ -175,7 +181,7 @@ impl Template {
     }
 
     #[inline]
-    fn end_window(&mut self) {
+    fn end_window(&mut self, learn: &mut Learner) {
         self.window += 1;
         if self.window == WINDOW_SPANS {
             self.window = 0;
@@ -184,8 +190,8 @@ impl Template {
             if varying.fold(false, |any, more| any | more) {
                 parts.find_steps();
                 let layout = self.layout.take();
-                self.layout =
-                    layout.and_then(|layout| Layout::new(layout.first(), &parts.ops, &parts.holes));
+                self.layout = layout
+                    .and_then(|layout| layout.renewed(&parts.ops, &parts.holes, &mut learn.plans));
             }
         }
     }
@@ -209,7 +215,7 @@ impl Parts {
         span: &mut Span<'a>,
         mut rest: &'a [u8],
         spot: &mut impl Spot<'a>,
-        learn: &mut Allowance,
+        learn: &mut Learner,
         out: &mut Buffer<'_>,
     ) -> Option<()> {
         if let Some(head) = &self.head {

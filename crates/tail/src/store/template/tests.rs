@@ -23,8 +23,10 @@ fn spans(seed: u64, count: usize) -> Vec<Vec<u8>> {
     spans
 }
 
-fn allowance(left: u64) -> Allowance {
-    Allowance { left, taken: 0 }
+fn allowance(left: u64) -> Learner {
+    let mut learn = Learner::default();
+    learn.begin(left);
+    learn
 }
 
 /// Keys that random spans have, and one that they do not.
@@ -39,11 +41,11 @@ fn keys() -> Keys {
 }
 
 fn learn(span: &[u8]) -> Option<(Template, u64)> {
-    Template::learn(span, &keys())
+    Template::learn(span, &keys(), &mut allowance(0))
 }
 
 /// Writes a span with a template; none where it does not fit.
-fn encode(template: &mut Template, span: &[u8], learn: &mut Allowance) -> Option<Vec<u8>> {
+fn encode(template: &mut Template, span: &[u8], learn: &mut Learner) -> Option<Vec<u8>> {
     let mut kept = vec![0; span.len()];
     let mut out = Buffer::new(&mut kept);
     template.read(&mut Span::new(b"", [0; 16]), span, &mut (), learn, &mut out)?;
