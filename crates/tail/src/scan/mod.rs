@@ -189,7 +189,10 @@ impl Scanner {
 
 /// Appends all fields but those of number 2; gives the message of field 1 and whether there is a field 2. `ResourceSpans`
 /// and `ScopeSpans` have the same shape.
-fn frame<'a>(message: &'a [u8], fields: &mut Vec<u8>) -> Result<(&'a [u8], bool), Malformed> {
+pub(crate) fn frame<'a>(
+    message: &'a [u8],
+    fields: &mut Vec<u8>,
+) -> Result<(&'a [u8], bool), Malformed> {
     let mut reader = Reader::new(message);
     let (mut inner, mut any): (&[u8], bool) = (b"", false);
     loop {

@@ -17,6 +17,8 @@ const SCOPE_FRAME_BYTES: u32 = 3;
 #[derive(Clone, Copy)]
 struct Arrival {
     header: u32,
+    /// Its templates.
+    set: u32,
     bits: u64,
     /// Bytes of its fields around spans.
     resource_bytes: u32,
@@ -73,11 +75,12 @@ impl Shard {
         let known = run
             .header
             .or_else(|| self.headers.current(run.hash, resource, scope));
-        let header =
-            known.unwrap_or_else(|| self.headers.insert(run.hash, resource, scope, run.bits));
+        let seed = self.options.seed;
+        let found = known.unwrap_or_else(|| self.headers.insert(run.hash, resource, scope, seed));
         self.runs = self.runs.wrapping_add(2);
         Arrival {
-            header,
+            header: found.header,
+            set: found.set,
             bits: run.bits,
             resource_bytes: resource.len() as u32,
             scope_bytes: scope.len() as u32 + SCOPE_FRAME_BYTES,
@@ -201,7 +204,8 @@ impl Shard {
         let mut out = Buffer::new(&mut kept);
         if self
             .headers
-            .encode(arrival.header, stored.1, keys, learn, &mut out)
+            .sets
+            .encode(arrival.set, stored.1, keys, learn, &mut out)
         {
             let len = out.written();
             stored = (Form::Templated, &kept[..len]);

@@ -257,7 +257,7 @@ impl Shard {
             let mut span = record.span;
             if record.form == Form::Templated {
                 self.scratch.whole.clear();
-                let decoded = header.decode(span, &mut self.scratch.whole);
+                let decoded = self.headers.decode(header, span, &mut self.scratch.whole);
                 debug_assert!(decoded.is_some(), "what was written is read back");
                 span = &self.scratch.whole;
             }

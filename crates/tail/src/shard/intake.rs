@@ -3,7 +3,7 @@
 use crate::policy::{Around, Matcher, Slots};
 use crate::scan::{self, Attributes, Malformed, RESOURCE_ATTRIBUTES, Span, Spot};
 use crate::store::log::ID_FIELD_BYTES;
-use crate::store::{Buffer, Headers, Learner, Tag};
+use crate::store::{Buffer, Found, Headers, Learner, Tag};
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 
 /// Spans of a request that are noted at once; one that has more is read twice.
@@ -44,7 +44,7 @@ pub struct Run {
     pub resource_hash: u64,
     pub hash: u64,
     /// The header, if it was there when the run was noted.
-    pub header: Option<u32>,
+    pub header: Option<Found>,
     /// Policy bits of the resource.
     pub bits: u64,
     /// It is the first of its `ResourceSpans`.
@@ -192,8 +192,8 @@ impl Intake {
     /// Reads what [`Intake::span`] will of the templates of spans, so that the cache misses overlap, and gives their tags.
     #[inline]
     pub fn touch(&self, known: &Known<'_>, messages: &[&[u8]], tags: &mut [Tag]) {
-        let header = self.runs.last().and_then(|run| run.header);
-        let Some(templates) = header.and_then(|header| known.headers.templates(header)) else {
+        let found = self.runs.last().and_then(|run| run.header);
+        let Some(templates) = found.and_then(|found| known.headers.sets.get(found.set)) else {
             return;
         };
         let mut touched = 0;
@@ -266,7 +266,7 @@ impl Intake {
         span: &mut Span<'a>,
         slots: &mut Slots<'a, '_>,
     ) -> bool {
-        let Some(header) = self.runs.last().and_then(|run| run.header) else {
+        let Some(found) = self.runs.last().and_then(|run| run.header) else {
             return false;
         };
         let Some((first, rest)) = message.split_first_chunk::<ID_FIELD_BYTES>() else {
@@ -280,9 +280,11 @@ impl Intake {
             return false;
         };
         let mut out = Buffer::new(room);
-        let fits = known
-            .headers
-            .read(header, tag, (span, rest), slots, known.learn, &mut out);
+        let fits =
+            known
+                .headers
+                .sets
+                .read(found.set, tag, (span, rest), slots, known.learn, &mut out);
         let len = if fits { out.written() } else { 0 };
         self.kept_bytes += len;
         fits

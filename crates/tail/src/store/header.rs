@@ -2,10 +2,10 @@
 //!
 //! A header lives as long as the last segment whose records name it.
 
-use super::template::{Buffer, Learner};
-use super::templates::{Tag, Templates};
-use crate::policy::Keys;
-use crate::scan::{Span, Spot};
+use super::sets::Sets;
+use super::templates::Templates;
+use crate::scan::{self, Attributes, RESOURCE_ATTRIBUTES};
+use slab::Slab;
 use std::collections::HashMap;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -28,9 +28,17 @@ pub struct Header {
     hash: u64,
     /// Never used twice, while the place in the table is.
     pub serial: u64,
-    /// Policy bits of its resource.
-    pub bits: u64,
-    templates: Templates,
+    /// Its templates in [`Headers::sets`].
+    set: u32,
+}
+
+/// A header that is there, and its templates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// For [`Headers::get`].
+    pub header: u32,
+    /// For [`Sets::get`].
+    pub set: u32,
 }
 
 impl Header {
@@ -46,37 +54,33 @@ impl Header {
         &self.bytes[self.resource_len as usize..]
     }
 
-    /// Appends a span that [`Headers::encode`] wrote.
-    pub fn decode(&self, kept: &[u8], out: &mut Vec<u8>) -> Option<()> {
-        self.templates.decode(kept, out)
-    }
-
     fn held_bytes(&self) -> u64 {
-        self.bytes.len() as u64 + HEADER_BYTES + self.templates.held_bytes()
+        self.bytes.len() as u64 + HEADER_BYTES
     }
 }
 
 /// All headers.
 #[derive(Debug, Default)]
 pub struct Headers {
-    slots: Vec<Option<Header>>,
-    free: Vec<u32>,
+    slots: Slab<Header>,
     by_hash: HashMap<u64, u32>,
     serials: u64,
     held_bytes: u64,
+    /// Their templates.
+    pub sets: Sets,
 }
 
 impl Headers {
     /// Bytes of all headers.
     #[must_use]
     pub fn held_bytes(&self) -> u64 {
-        self.held_bytes
+        self.held_bytes + self.sets.held_bytes()
     }
 
     /// How many there are.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.slots.len()
     }
 
     /// A header's hash, from that of its resource's fields.
@@ -95,7 +99,7 @@ impl Headers {
     #[must_use]
     fn find(&self, hash: u64, resource: &[u8], scope: &[u8]) -> Option<u32> {
         let mut at = *self.by_hash.get(&hash)?;
-        while let Some(Some(header)) = self.slots.get(at as usize) {
+        while let Some(header) = self.slots.get(at as usize) {
             if header.resource_fields() == resource && header.scope_fields() == scope {
                 return Some(at);
             }
@@ -104,107 +108,58 @@ impl Headers {
         None
     }
 
-    /// Adds one that `Headers::find` did not find.
-    pub fn insert(&mut self, hash: u64, resource: &[u8], scope: &[u8], bits: u64) -> u32 {
-        let at = self.free.pop().unwrap_or(self.slots.len() as u32);
-        let next = self.by_hash.insert(hash, at).unwrap_or(NONE);
+    /// Adds one that `Headers::find` did not find; `seed` is secret.
+    pub fn insert(&mut self, hash: u64, resource: &[u8], scope: &[u8], seed: u64) -> Found {
         self.serials += 1;
-        let header = Header {
+        let service = service(resource, seed);
+        let set = self
+            .sets
+            .join(service.map_or(hash, |service| Headers::hash(service, scope)));
+        let entry = self.slots.vacant_entry();
+        let header = entry.key() as u32;
+        let next = self.by_hash.insert(hash, header).unwrap_or(NONE);
+        let added = entry.insert(Header {
             bytes: [resource, scope].concat().into(),
             resource_len: resource.len() as u32,
             next,
             segment: NONE,
             hash,
             serial: self.serials,
-            bits,
-            templates: Templates::default(),
-        };
-        self.held_bytes += header.held_bytes();
-        if at as usize == self.slots.len() {
-            self.slots.push(Some(header));
-        } else {
-            self.slots[at as usize] = Some(header);
-        }
-        at
+            set,
+        });
+        self.held_bytes += added.held_bytes();
+        Found { header, set }
     }
 
     /// A header that exists.
     #[must_use]
     pub fn get(&self, at: u32) -> Option<&Header> {
-        self.slots.get(at as usize)?.as_ref()
+        self.slots.get(at as usize)
     }
 
-    /// The templates of a header.
-    #[inline]
-    pub fn templates(&self, at: u32) -> Option<&Templates> {
-        Some(&self.slots.get(at as usize)?.as_ref()?.templates)
+    /// Appends a span that was written with a template of a header.
+    pub fn decode(&self, header: &Header, kept: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        self.sets.get(header.set)?.decode(kept, out)
     }
 
-    /// Reads a span with a template of its header that is known; see `Templates::read`.
-    #[inline]
-    pub fn read<'a>(
-        &mut self,
-        at: u32,
-        tag: Tag,
-        (span, rest): (&mut Span<'a>, &'a [u8]),
-        spot: &mut impl Spot<'a>,
-        learn: &mut Learner,
-        out: &mut Buffer<'_>,
-    ) -> bool {
-        let Some(Some(header)) = self.slots.get_mut(at as usize) else {
-            return false;
-        };
-        let before = learn.taken;
-        let read = header.templates.read(tag, (span, rest), spot, learn, out);
-        self.held_bytes += learn.taken - before;
-        read
-    }
-
-    /// Writes a span, whose trace identifier is left out, with a template of its header, which may be a new one; false where
-    /// there is none for it. See `Templates::encode`.
-    pub fn encode(
-        &mut self,
-        at: u32,
-        span: &[u8],
-        keys: &Keys,
-        learn: &mut Learner,
-        out: &mut Buffer<'_>,
-    ) -> bool {
-        let Some(Some(header)) = self.slots.get_mut(at as usize) else {
-            return false;
-        };
-        let before = learn.taken;
-        let done = header.templates.encode(span, keys, learn, out);
-        self.held_bytes += learn.taken - before;
-        done
-    }
-
-    /// The header of these fields, unless its templates did not do.
-    pub fn current(&mut self, hash: u64, resource: &[u8], scope: &[u8]) -> Option<u32> {
-        let header = self.find(hash, resource, scope)?;
-        (!self.retire(header)).then_some(header)
-    }
-
-    /// Makes [`Headers::find`] forget a header whose templates did not do, so that another one is made with others. It stays
-    /// as long as its segments; true if it did so.
-    fn retire(&mut self, at: u32) -> bool {
-        let Some(slot) = self.slots.get_mut(at as usize) else {
-            return false;
-        };
-        let worn = |header: &mut Header| header.segment != NONE && header.templates.are_worn();
-        let Some(header) = slot.take_if(worn) else {
-            return false;
-        };
-        self.unlink(at, &header);
-        self.slots[at as usize] = Some(header);
-        true
+    /// The header of these fields, unless its templates did not do: then it is forgotten, so that another one is made with
+    /// others, and stays as long as its segments.
+    pub fn current(&mut self, hash: u64, resource: &[u8], scope: &[u8]) -> Option<Found> {
+        let at = self.find(hash, resource, scope)?;
+        let header = self.slots.get(at as usize)?;
+        let set = header.set;
+        if header.segment != NONE && self.sets.get(set).is_some_and(Templates::are_worn) {
+            self.unlink(at, hash, header.next);
+            return None;
+        }
+        Some(Found { header: at, set })
     }
 
     /// A segment uses the header; true if it is the first time in that segment.
     #[inline]
     pub fn used_in(&mut self, at: u32, segment: u32) -> bool {
         match self.slots.get_mut(at as usize) {
-            Some(Some(header)) if header.segment != segment => {
+            Some(header) if header.segment != segment => {
                 header.segment = segment;
                 true
             }
@@ -214,32 +169,32 @@ impl Headers {
 
     /// A segment is gone; the header goes too if no later one uses it.
     pub fn segment_gone(&mut self, at: u32, segment: u32) {
-        let Some(slot) = self.slots.get_mut(at as usize) else {
+        let last = |header: &Header| header.segment == segment;
+        if !self.slots.get(at as usize).is_some_and(last) {
             return;
-        };
-        let Some(header) = slot.take_if(|header| header.segment == segment) else {
-            return;
-        };
+        }
+        let header = self.slots.remove(at as usize);
         self.held_bytes -= header.held_bytes();
-        self.free.push(at);
-        self.unlink(at, &header);
+        self.sets.leave(header.set);
+        self.unlink(at, header.hash, header.next);
     }
 
-    fn unlink(&mut self, at: u32, gone: &Header) {
-        let Some(first) = self.by_hash.get_mut(&gone.hash) else {
+    /// Makes [`Headers::find`] forget a header.
+    fn unlink(&mut self, gone: u32, hash: u64, next: u32) {
+        let Some(first) = self.by_hash.get_mut(&hash) else {
             return;
         };
-        if *first == at {
-            *first = gone.next;
-            if gone.next == NONE {
-                self.by_hash.remove(&gone.hash);
+        if *first == gone {
+            *first = next;
+            if next == NONE {
+                self.by_hash.remove(&hash);
             }
             return;
         }
         let mut before = *first;
-        while let Some(Some(header)) = self.slots.get_mut(before as usize) {
-            if header.next == at {
-                header.next = gone.next;
+        while let Some(header) = self.slots.get_mut(before as usize) {
+            if header.next == gone {
+                header.next = next;
                 return;
             }
             before = header.next;
@@ -247,16 +202,30 @@ impl Headers {
     }
 }
 
+/// A hash of the namespace and the name of the service that a resource is of, from the fields of a `ResourceSpans`; none if
+/// it has no name.
+fn service(resource_fields: &[u8], seed: u64) -> Option<u64> {
+    let (resource, _) = scan::frame(resource_fields, &mut Vec::new()).ok()?;
+    let value = |name: &str| {
+        let mut attributes = Attributes::new(resource, RESOURCE_ATTRIBUTES);
+        attributes.find(|(key, _)| *key == name.as_bytes())
+    };
+    let namespace =
+        value("service.namespace").map_or(seed, |(_, value)| xxh3_64_with_seed(value, seed));
+    value("service.name").map(|(_, name)| xxh3_64_with_seed(name, namespace))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use telemetry::proto;
 
     #[test]
     fn each_is_kept_once_and_goes_with_its_last_segment() {
         let mut headers = Headers::default();
         // All of one hash, as an attacker would have it.
         let ids: Vec<u32> = (0..10)
-            .map(|n: u8| headers.insert(7, &[n], b"scope", 0))
+            .map(|n: u8| headers.insert(7, &[n], b"scope", 0).header)
             .collect();
         for (n, id) in ids.iter().enumerate() {
             assert_eq!(headers.find(7, &[n as u8], b"scope"), Some(*id));
@@ -272,5 +241,56 @@ mod tests {
         headers.segment_gone(ids[4], 4);
         assert_eq!((headers.count(), headers.held_bytes()), (0, 0));
         assert!(headers.by_hash.is_empty());
+    }
+
+    /// The fields of a `ResourceSpans` with these attributes, whose values are texts.
+    fn resource(attributes: &[(&str, &str)]) -> Vec<u8> {
+        let mut out = Vec::new();
+        proto::message(&mut out, 1, |out| {
+            for (key, value) in attributes {
+                proto::message(out, 1, |out| {
+                    proto::bytes(out, 1, key.as_bytes());
+                    proto::message(out, 2, |out| proto::bytes(out, 1, value.as_bytes()));
+                });
+            }
+        });
+        out
+    }
+
+    #[test]
+    fn processes_of_a_service_have_the_same_templates() {
+        let mut headers = Headers::default();
+        let mut found = |attributes: &[(&str, &str)], scope: &[u8]| {
+            let resource = resource(attributes);
+            let hash = Headers::hash(Headers::resource_hash(&resource, 5), scope);
+            headers.insert(hash, &resource, scope, 5)
+        };
+        let name = |name| ("service.name", name);
+        let pod = |pod| ("k8s.pod.name", pod);
+        let all = [
+            found(&[name("a"), pod("1")], b"scope"),
+            found(&[pod("2"), name("a")], b"scope"),
+            // All others are alone.
+            found(&[name("a"), pod("1")], b"other"),
+            found(&[name("b"), pod("1")], b"scope"),
+            found(&[("service.namespace", "n"), name("a")], b"scope"),
+            found(&[pod("1")], b"scope"),
+            found(&[pod("2")], b"scope"),
+        ];
+        let sets: Vec<_> = all.iter().map(|found| found.set).collect();
+        assert_eq!(sets, [0, 0, 1, 2, 3, 4, 5]);
+        for found in all {
+            headers.used_in(found.header, 1);
+        }
+        headers.segment_gone(all[0].header, 1);
+        assert!(headers.sets.get(all[1].set).is_some(), "one has it yet");
+        for found in &all[1..] {
+            headers.segment_gone(found.header, 1);
+        }
+        assert!(
+            all.iter()
+                .all(|found| headers.sets.get(found.set).is_none())
+        );
+        assert_eq!((headers.count(), headers.held_bytes()), (0, 0));
     }
 }

@@ -5,12 +5,13 @@ pub mod header;
 pub mod index;
 pub mod log;
 mod queue;
+mod sets;
 pub mod table;
 mod template;
 mod templates;
 
 pub use budget::{Budget, Refused};
-pub use header::{Header, Headers};
+pub use header::{Found, Header, Headers};
 pub use log::{Form, Log, Record};
 pub use queue::Queue;
 pub use table::{Entry, Table};
