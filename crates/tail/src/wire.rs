@@ -105,6 +105,26 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Passes over the fields that come next as long as they are messages of this key, of a single byte; gives how many.
+    #[inline]
+    pub fn pass(&mut self, key: u32) -> Result<u64, Malformed> {
+        let mut count = 0;
+        while let [first, after @ ..] = self.rest
+            && u32::from(*first) == key
+        {
+            // Most lengths of spans and of records take two bytes.
+            if let [low @ 0x80..=0xff, high @ 0..0x80, rest @ ..] = after {
+                let len = usize::from(low & 0x7f) | usize::from(*high) << 7;
+                self.rest = rest.get(len..).ok_or(Malformed::Truncated)?;
+            } else {
+                self.rest = after;
+                self.bytes()?;
+            }
+            count += 1;
+        }
+        Ok(count)
+    }
+
     /// The key of the next field.
     #[inline]
     pub fn key(&mut self) -> Result<u32, Malformed> {
@@ -228,6 +248,23 @@ mod tests {
             assert_eq!(Reader::new(&bytes).varint(), Err(Malformed::Truncated));
         }
         assert_eq!(Reader::new(&[0xff; 11]).varint(), Err(Malformed::Varint));
+    }
+
+    #[test]
+    fn fields_of_one_key_are_passed_over() {
+        let mut bytes = Vec::new();
+        for len in [0, 1, 127, 128, 16383, 16384, 70000] {
+            proto::bytes(&mut bytes, 2, &vec![0x12; len]);
+        }
+        let whole = bytes.len();
+        proto::uint(&mut bytes, 3, 1);
+        let mut reader = Reader::new(&bytes);
+        assert_eq!((reader.pass(0x1a), reader.pass(0x12)), (Ok(0), Ok(7)));
+        assert_eq!(reader.rest().len(), bytes.len() - whole);
+        for cut in [1, 69_999, 70_001, 70_003, 90_000 - 3000] {
+            let mut reader = Reader::new(&bytes[..whole - cut]);
+            assert_eq!(reader.pass(0x12), Err(Malformed::Truncated), "{cut}");
+        }
     }
 
     #[test]

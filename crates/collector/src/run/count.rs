@@ -24,13 +24,11 @@ pub fn records(signal: Signal, request: &[u8]) -> Result<u64, Malformed> {
     let mut count = 0;
     each(request, RESOURCES, |resource| {
         each(resource, SCOPES, |scope| {
-            each(scope, RECORDS, |record| {
-                count += match signal {
-                    Signal::Traces | Signal::Logs => 1,
-                    Signal::Metrics => points(record)?,
-                };
-                Ok(())
-            })
+            count += match signal {
+                Signal::Traces | Signal::Logs => fields(scope, RECORDS)?,
+                Signal::Metrics => points_of(scope)?,
+            };
+            Ok(())
         })
     })?;
     Ok(count)
@@ -45,13 +43,34 @@ pub fn points(metric: &[u8]) -> Result<u64, Malformed> {
     let mut reader = Reader::new(metric);
     while let Some(field) = reader.field()? {
         if let (true, Value::Bytes(data)) = (DATA.contains(&field.key), field.value) {
-            each(data, POINTS, |_| {
-                count += 1;
-                Ok(())
-            })?;
+            count += fields(data, POINTS)?;
         }
     }
     Ok(count)
+}
+
+/// Those of all metrics of a `ScopeMetrics`.
+fn points_of(scope: &[u8]) -> Result<u64, Malformed> {
+    let mut count = 0;
+    each(scope, RECORDS, |metric| {
+        count += points(metric)?;
+        Ok(())
+    })?;
+    Ok(count)
+}
+
+/// The messages of a key.
+fn fields(message: &[u8], key: u32) -> Result<u64, Malformed> {
+    let mut count = 0;
+    let mut reader = Reader::new(message);
+    loop {
+        count += reader.pass(key)?;
+        // Another one, or the same with a key that is written with more bytes than it needs.
+        match reader.field()? {
+            None => return Ok(count),
+            Some(field) => count += u64::from(field.key == key),
+        }
+    }
 }
 
 /// Calls `work` with each message that is a field of this key.

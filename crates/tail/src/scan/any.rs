@@ -42,6 +42,10 @@ impl<'a> Any<'a> {
     pub fn read(message: &'a [u8]) -> Any<'a> {
         match message {
             [0x0a, len @ 0..0x80, text @ ..] if text.len() == usize::from(*len) => Any::Text(text),
+            // As ports and the statuses of HTTP are written.
+            [0x18, low @ 0x80..=0xff, high @ 0..0x80] => {
+                Any::Int(i64::from(low & 0x7f) | i64::from(*high) << 7)
+            }
             _ => Any::read_slowly(message),
         }
     }

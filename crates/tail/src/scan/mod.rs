@@ -196,10 +196,7 @@ pub(crate) fn frame<'a>(
     let mut reader = Reader::new(message);
     let (mut inner, mut any): (&[u8], bool) = (b"", false);
     loop {
-        while reader.next_is(SPANS) {
-            reader.bytes()?;
-            any = true;
-        }
+        any |= reader.pass(SPANS)? > 0;
         let from = reader.rest();
         let Some(field) = reader.field()? else {
             return Ok((inner, any));

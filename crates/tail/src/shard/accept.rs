@@ -117,7 +117,7 @@ impl<'a> Visitor<'a> for Parts<'a, '_> {
         let at = message.as_ptr() as usize - self.request.as_ptr() as usize;
         let (how, mut known) = self.shard.how();
         let mut slots = Slots::new(how.matcher);
-        let mut tags = [Tag::default()];
+        let mut tags = [Tag::default(); GROUP];
         if let Some(known) = &known {
             self.intake.touch(known, &[message], &mut tags);
         }

@@ -78,19 +78,20 @@ impl Templates {
         found.is_ok()
     }
 
-    /// Reads what [`Templates::read`] will for a span with this tag.
+    /// What [`Templates::read`] will compare a span with this tag with, most likely.
     #[inline]
-    pub fn touch(&self, tag: Tag) -> u8 {
+    #[must_use]
+    pub fn first(&self, tag: Tag) -> &[u8] {
         let mask = self.places.len().wrapping_sub(1);
         let mut at = usize::from(tag.0) & mask;
         while let Some(Some((found, number))) = self.places.get(at) {
             if *found == tag {
                 let template = self.list.get(usize::from(*number));
-                return template.map_or(0, Template::touch);
+                return template.map_or(b"", Template::first);
             }
             at = (at + 1) & mask;
         }
-        0
+        b""
     }
 
     /// Writes a well formed span, whose trace identifier is left out, and learns its shape if it came before; false where it

@@ -1,7 +1,7 @@
 //! Spans of the same length as the first one of their template: all that is the same in them is compared at once, and what
 //! differs is where it was there.
 
-use super::{Buffer, Hole, Learner, Op, Parts, ZEROS, hole};
+use super::{Buffer, Hole, Learner, Op, Parts, hole};
 use crate::scan::{Span, Spot};
 use crate::wire::Reader;
 use std::collections::HashSet;
@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 /// Bytes that are compared together.
 const CHUNK: usize = 32;
-const CACHE_LINE: usize = 64;
 /// Bytes of a field `value` that are the same in all that fit, at least: its key, its length, and the key of what is in it.
 const VALUE_HEAD_BYTES: u32 = 3;
 
@@ -241,11 +240,10 @@ impl Layout {
         Some(())
     }
 
-    /// Reads a byte of each cache line of the first span; plans are near anyway.
+    /// The first span.
     #[inline]
-    pub fn touch(&self) -> u8 {
-        let lines = self.first.iter().step_by(CACHE_LINE);
-        lines.fold(0, |all, byte| all ^ byte)
+    pub fn first(&self) -> &[u8] {
+        &self.first
     }
 
     /// A span is laid out so.
@@ -319,7 +317,7 @@ impl Layout {
                     span.end_ns = number(at)?;
                     out.varint(span.end_ns.wrapping_sub(span.start_ns))?;
                 }
-                Part::Same(values) => out.bytes(ZEROS.get(..values as usize)?)?,
+                Part::Same(values) => out.zeros(values as usize)?,
                 Part::Attribute(part) => {
                     let range = part.from as usize..part.to as usize;
                     let attribute = bytes.get(range.clone())?;

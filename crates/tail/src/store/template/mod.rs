@@ -19,15 +19,12 @@ use crate::scan::{Span, Spot, span_field};
 use crate::wire::Reader;
 use hole::Hole;
 use layout::{Layout, Plans};
-use learn::OPS_MAX;
 use telemetry::proto::{varint, varint_len};
 
 /// Bytes of a span that a template is made of, at most.
 pub const SPAN_BYTES_MAX: usize = 4096;
 /// Spans of a window, in which values that vary are looked for.
 const WINDOW_SPANS: u8 = 64;
-/// What attributes that are as they first were are written as.
-const ZEROS: [u8; OPS_MAX] = [0; OPS_MAX];
 
 /// What templates learn with.
 #[derive(Debug, Default)]
@@ -163,10 +160,10 @@ impl Template {
         self.read_name(span, rest)
     }
 
-    /// Reads some of what [`Template::read`] will.
+    /// The first span, if those of its length are compared with it.
     #[inline]
-    pub fn touch(&self) -> u8 {
-        self.layout.as_ref().map_or(0, Layout::touch)
+    pub fn first(&self) -> &[u8] {
+        self.layout.as_ref().map_or(b"", Layout::first)
     }
 
     #[inline(always)]
@@ -234,7 +231,7 @@ impl Parts {
             match step.then {
                 Then::Nothing => {}
                 Then::Run { done, values } => {
-                    out.bytes(ZEROS.get(..usize::from(values))?)?;
+                    out.zeros(usize::from(values))?;
                     steps = others.get(usize::from(done)..)?;
                 }
                 Then::Attribute(hole) => {

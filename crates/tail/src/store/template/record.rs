@@ -1,5 +1,8 @@
 //! Where a span's record is written to.
 
+/// Zeros that are written with one instruction.
+const FEW: usize = 16;
+
 /// A record in a buffer. What does not fit makes the span be kept as it came, so that the buffer is as long as that.
 #[derive(Debug)]
 pub struct Buffer<'b> {
@@ -30,6 +33,19 @@ impl<'b> Buffer<'b> {
         let end = self.len + bytes.len();
         self.buffer.get_mut(self.len..end)?.copy_from_slice(bytes);
         self.len = end;
+        Some(())
+    }
+
+    /// Appends zeros; likewise.
+    #[inline]
+    pub fn zeros(&mut self, count: usize) -> Option<()> {
+        let room = self.buffer.get_mut(self.len..)?;
+        match room.first_chunk_mut::<FEW>() {
+            // More than are asked for: what is appended next is written over them.
+            Some(few) if count <= FEW => *few = [0; FEW],
+            _ => room.get_mut(..count)?.fill(0),
+        }
+        self.len += count;
         Some(())
     }
 
