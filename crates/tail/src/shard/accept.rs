@@ -5,7 +5,7 @@ use super::{Accepted, Decider, LEARN_BYTES_MAX, LEARN_PART, Rejected, Shard};
 use crate::policy::{Around, Slots};
 use crate::scan::{GROUP, Malformed, Scanner, Visitor};
 use crate::settings::Emit;
-use crate::store::{Refused, Tag};
+use crate::store::{Entry, Refused, Tag};
 
 /// Spans whose traces are looked for together, so that their cache misses overlap.
 const FOUND_TOGETHER: usize = 64;
@@ -251,8 +251,8 @@ impl Shard {
         let (mut new, mut late_bytes) = (0, 0);
         for group in intake.notes.chunks(FOUND_TOGETHER) {
             let start = places.len();
-            // The words of the index first, then what they say, which need not be right, then the entries: loops of misses
-            // that do not wait for each other.
+            // The words of the index first, then what they say, which need not be right, then the decisions on traces that do
+            // not wait, then the entries: loops of misses that do not wait for each other.
             let touched = group.iter().fold(0, |touched, note| {
                 touched ^ self.table.touch_word(note.hash)
             });
@@ -262,21 +262,19 @@ impl Shard {
                     .iter()
                     .map(|note| self.table.guess(note.hash).unwrap_or(NEW)),
             );
-            let mut touched = 0;
+            let new_ones = places[start..].iter().zip(group);
+            let touched = new_ones
+                .filter(|(place, _)| **place == NEW)
+                .fold(0, |touched, (_, note)| {
+                    touched ^ self.memory.touch(note.hash)
+                });
+            std::hint::black_box(touched);
             for (place, note) in places[start..].iter_mut().zip(group) {
-                if *place == NEW {
-                    touched ^= self.memory.touch(note.hash);
-                    continue;
-                }
-                if self
-                    .table
-                    .get(*place)
-                    .is_none_or(|entry| entry.id != note.id)
-                {
+                let is_it = |entry: &Entry| entry.id == note.id;
+                if *place != NEW && !self.table.get(*place).is_some_and(is_it) {
                     *place = self.table.find(note.hash, &note.id).unwrap_or(NEW);
                 }
             }
-            std::hint::black_box(touched);
             for (place, note) in places[start..].iter_mut().zip(group) {
                 if *place != NEW {
                     continue;

@@ -43,7 +43,7 @@ impl<'b> Buffer<'b> {
         match room.first_chunk_mut::<FEW>() {
             // More than are asked for: what is appended next is written over them.
             Some(few) if count <= FEW => *few = [0; FEW],
-            _ => room.get_mut(..count)?.fill(0),
+            _ => fill(room, count)?,
         }
         self.len += count;
         Some(())
@@ -66,4 +66,12 @@ impl<'b> Buffer<'b> {
         }
         self.byte(value as u8)
     }
+}
+
+/// Writes zeros. It stands apart, as else both ways would be one call.
+#[cold]
+#[inline(never)]
+fn fill(room: &mut [u8], count: usize) -> Option<()> {
+    room.get_mut(..count)?.fill(0);
+    Some(())
 }
