@@ -7,7 +7,7 @@ use crate::account::Cause;
 use crate::policy::{Decision, Fate, Trace};
 use crate::settings::Emit;
 use crate::store::log::NONE;
-use crate::store::{Entry, Form};
+use crate::store::{Entry, Form, touch};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Bytes of kept spans that a tick writes, about.
@@ -15,6 +15,9 @@ const TICK_BYTES_MAX: u64 = 8 << 20;
 
 /// Traces that are decided together.
 const GROUP: usize = 32;
+
+/// Records whose templates are fetched together.
+const RECORDS_TOGETHER: usize = 8;
 
 /// Spans of them, but for the last one.
 const GROUP_SPANS_MAX: u32 = 1024;
@@ -245,6 +248,7 @@ impl Shard {
         self.builder.begin_trace();
         let mut written = 0;
         let addresses = std::mem::take(&mut self.scratch.addresses);
+        self.touch_templates(&addresses);
         for at in addresses.iter().rev() {
             let Some(record) = self.log.read(*at) else {
                 continue;
@@ -275,6 +279,21 @@ impl Shard {
         );
         if self.builder.is_full() {
             self.flush();
+        }
+    }
+
+    /// Reads what records are written back with, so that the cache misses of many overlap.
+    fn touch_templates(&self, addresses: &[u64]) {
+        let templated = |at: &u64| {
+            let record = self.log.read(*at);
+            record.filter(|record| record.form == Form::Templated)
+        };
+        for group in addresses.chunks(RECORDS_TOGETHER) {
+            let mut firsts: [&[u8]; RECORDS_TOGETHER] = [b""; RECORDS_TOGETHER];
+            for (first, record) in firsts.iter_mut().zip(group.iter().filter_map(templated)) {
+                *first = self.headers.first(record.header, record.span);
+            }
+            touch(&firsts);
         }
     }
 

@@ -3,13 +3,11 @@
 use crate::policy::{Around, Matcher, Slots};
 use crate::scan::{self, Attributes, GROUP, Malformed, RESOURCE_ATTRIBUTES, Span, Spot};
 use crate::store::log::ID_FIELD_BYTES;
-use crate::store::{Buffer, Found, Headers, Learner, Tag};
+use crate::store::{Buffer, Found, Headers, Learner, Tag, touch};
 use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
 
 /// Spans of a request that are noted at once; one that has more is read twice.
 pub const SPANS_MAX: usize = 16 << 10;
-
-const CACHE_LINE: usize = 64;
 
 /// Bytes of spans that are written with templates while a request is read; those of others are written when they are taken.
 const KEPT_BYTES_MAX: usize = 4 << 20;
@@ -204,10 +202,7 @@ impl Intake {
         // Where the templates are first, then what they say: loops of misses that do not wait for each other. Plans are few,
         // and near anyway.
         let firsts = tags.map(|tag| templates.first(tag));
-        let lines = firsts
-            .iter()
-            .flat_map(|first| first.iter().step_by(CACHE_LINE));
-        std::hint::black_box(lines.fold(0, |all, byte| all ^ byte));
+        touch(&firsts);
     }
 
     /// A span; it is checked, and noted unless there is no room. [`Intake::touch`] gave its tag.

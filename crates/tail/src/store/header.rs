@@ -142,6 +142,15 @@ impl Headers {
         self.sets.get(header.set)?.decode(kept, out)
     }
 
+    /// The first span of the template that a span was written with.
+    #[must_use]
+    pub fn first(&self, header: u32, kept: &[u8]) -> &[u8] {
+        let set = self
+            .get(header)
+            .and_then(|header| self.sets.get(header.set));
+        set.map_or(b"", |templates| templates.first_of(kept))
+    }
+
     /// The header of these fields, unless its templates did not do: then it is forgotten, so that another one is made with
     /// others, and stays as long as its segments.
     pub fn current(&mut self, hash: u64, resource: &[u8], scope: &[u8]) -> Option<Found> {

@@ -246,9 +246,21 @@ impl Templates {
 
     /// Appends the span that [`Templates::encode`] wrote so.
     pub fn decode(&self, kept: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        let (template, kept) = self.template_of(kept)?;
+        template.decode(kept, out)
+    }
+
+    /// The first span of the template that a span was written with.
+    #[must_use]
+    pub fn first_of(&self, kept: &[u8]) -> &[u8] {
+        self.template_of(kept)
+            .map_or(b"", |(template, _)| template.first())
+    }
+
+    fn template_of<'k>(&self, kept: &'k [u8]) -> Option<(&Template, &'k [u8])> {
         let (number, kept) = kept.split_first_chunk::<NUMBER_BYTES>()?;
         let number = usize::from(u16::from_le_bytes(*number));
-        self.list.get(number)?.decode(kept, out)
+        Some((self.list.get(number)?, kept))
     }
 }
 
