@@ -6,7 +6,7 @@ mod state;
 mod tests;
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -25,7 +25,7 @@ const AGAIN: Duration = Duration::from_millis(20);
 /// See the module.
 pub struct Batcher {
     state: Mutex<State>,
-    due: Notify,
+    due: Arc<Notify>,
     rules: Rules,
     next: Arc<dyn Consumer>,
 }
@@ -35,11 +35,11 @@ pub struct Batcher {
 pub fn start(rules: Rules, next: Arc<dyn Consumer>) -> Arc<Batcher> {
     let batcher = Arc::new(Batcher {
         state: Mutex::default(),
-        due: Notify::new(),
+        due: Arc::default(),
         rules,
         next,
     });
-    tokio::spawn(flush(Arc::clone(&batcher)));
+    tokio::spawn(flush(Arc::downgrade(&batcher), Arc::clone(&batcher.due)));
     batcher
 }
 
@@ -78,6 +78,17 @@ impl Batcher {
             pledge.end(ending);
             self.state().gone();
         }
+    }
+
+    /// When something may be due; never again if it takes nothing more.
+    fn next_look(&self) -> Option<Look> {
+        let state = self.state();
+        if state.closing {
+            return None;
+        }
+        let again = state.has_ready().then(|| Instant::now() + AGAIN);
+        let due = state.due(&self.rules).into_iter().chain(again).min();
+        Some(due.map_or(Look::Called, Look::At))
     }
 
     /// Takes nothing more, and makes batches of what waits.
@@ -153,23 +164,31 @@ impl Consumer for Batcher {
     }
 }
 
-/// Makes batches of what has waited long enough.
-async fn flush(batcher: Arc<Batcher>) {
-    loop {
-        let (due, has_ready) = {
-            let state = batcher.state();
-            if state.closing {
-                return;
-            }
-            (state.due(&batcher.rules), state.has_ready())
-        };
-        let again = has_ready.then(|| Instant::now() + AGAIN);
-        match due.into_iter().chain(again).min() {
-            None => batcher.due.notified().await,
-            Some(due) => tokio::time::sleep_until(due).await,
-        }
-        batcher.state().make_due(&batcher.rules);
-        // What is refused is tried again above.
-        let _ = batcher.hand_on();
+impl Drop for Batcher {
+    fn drop(&mut self) {
+        self.due.notify_one();
     }
+}
+
+/// Makes batches of what has waited long enough. It ends with the batcher, also with one that was never closed because
+/// something else of its configuration did not start.
+async fn flush(batcher: Weak<Batcher>, due: Arc<Notify>) {
+    while let Some(next) = batcher.upgrade().and_then(|batcher| batcher.next_look()) {
+        match next {
+            Look::Called => due.notified().await,
+            Look::At(time) => tokio::time::sleep_until(time).await,
+        }
+        if let Some(batcher) = batcher.upgrade() {
+            batcher.state().make_due(&batcher.rules);
+            // What is refused is tried again above.
+            let _ = batcher.hand_on();
+        }
+    }
+}
+
+/// When there may be something to do.
+enum Look {
+    /// When somebody tells.
+    Called,
+    At(Instant),
 }

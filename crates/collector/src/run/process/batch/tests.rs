@@ -211,3 +211,20 @@ async fn who_leaves_gives_back_what_waits() {
     assert_eq!(late.refusal, Refusal::Closing);
     assert_eq!(keeper.take(), []);
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_dropped_leaves_nothing_running() {
+    let keeper = Arc::new(Keeper::default());
+    let before = tokio::runtime::Handle::current()
+        .metrics()
+        .num_alive_tasks();
+    let batcher = start(processor(3), Arc::clone(&keeper) as Arc<dyn Consumer>);
+    tokio::task::yield_now().await;
+    drop(batcher);
+    assert_eq!(Arc::strong_count(&keeper), 1, "it went at once");
+    tokio::task::yield_now().await;
+    let after = tokio::runtime::Handle::current()
+        .metrics()
+        .num_alive_tasks();
+    assert_eq!(after, before);
+}
