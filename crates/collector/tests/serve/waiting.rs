@@ -158,3 +158,33 @@ async fn senders_wait_for_those_that_make_them_wait() {
     let [balance, ..] = front.end().await;
     assert_eq!((balance.exported, balance.held()), (20, 0));
 }
+
+/// Tasks of this test that run.
+fn tasks() -> usize {
+    tokio::runtime::Handle::current()
+        .metrics()
+        .num_alive_tasks()
+}
+
+#[tokio::test]
+async fn what_does_not_start_leaves_nothing_running() {
+    let occupied = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = occupied.local_addr().unwrap();
+    let before = tasks();
+    // Its own metrics' page is opened last, when all else runs.
+    let config = load(&format!(
+        "receivers: {{ otlp: {{ protocols: {{ grpc: {{ endpoint: '127.0.0.1:0' }}, http: {{ endpoint: '127.0.0.1:0' }} }} }} }}\n\
+         processors: {{ batch: {{}}, groupbytrace: {{}}, tail_sampling: {{ policies: [{{ name: a, type: always_sample }}] }} }}\n\
+         exporters: {{ otlp: {{ endpoint: '127.0.0.1:1', tls: {{ insecure: true }}, sending_queue: {{ batch: {{}} }} }}, otlphttp: {{ endpoint: 'http://127.0.0.1:1' }},\n\
+           loadbalancing: {{ protocol: {{ otlp: {{ tls: {{ insecure: true }} }} }}, resolver: {{ dns: {{ hostname: '127.0.0.1', port: '1' }} }} }} }}\n\
+         connectors: {{ forward: {{}} }}\n\
+         extensions: {{ health_check: {{ endpoint: '127.0.0.1:0' }} }}\n\
+         service:\n  extensions: [health_check]\n  telemetry: {{ metrics: {{ readers: [{{ pull: {{ exporter: {{ prometheus: {{ host: 127.0.0.1, port: {port} }} }} }} }}] }} }}\n  pipelines:\n\
+        \x20   traces: {{ receivers: [otlp], processors: [groupbytrace, batch], exporters: [forward, otlphttp] }}\n\
+        \x20   traces/2: {{ receivers: [forward], processors: [tail_sampling, batch], exporters: [otlp, loadbalancing] }}\n",
+        port = address.port()
+    ));
+    let error = Collector::start(&config, setup()).err().expect("no start");
+    assert!(error.0.contains(&address.to_string()), "{}", error.0);
+    until("all of it has ended", || tasks() == before).await;
+}
