@@ -12,8 +12,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// A header that does not exist.
 const NONE: u32 = u32::MAX;
 
-/// Bytes that a header takes beside its own.
-pub const HEADER_BYTES: u64 = 192;
+/// Bytes that a header takes beside its own, with its set of templates and its places in the tables of both.
+pub const HEADER_BYTES: u64 = 256;
 
 /// One header.
 #[derive(Debug)]
