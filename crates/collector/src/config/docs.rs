@@ -89,7 +89,7 @@ was accepted, also when the process is killed:
 A `sending_queue` with `storage` keeps what waits in it, in memory too. A sender is answered when it is written, unless a
 processor between (`batch`, a sampler) holds it; those are kept as above.
 
-With `wait_for_result` a sender is answered when what it sent was sent on; what was given up is refused, and counts as `failed` here. Jaeger's
+With `wait_for_result`, or without a queue, a sender is answered when what it sent was sent on; what was given up is refused, and counts as `failed` here. Jaeger's
 UDP waits for nothing.
 
 When `limit_mib` is reached, or the disk does not take what is written, requests are refused with the status that makes senders try again.

@@ -376,6 +376,7 @@ async fn each_trace_goes_to_one_backend_whole() {
 async fn each_backend_has_requests_put_together_that_senders_may_wait_for() {
     let queue = "sending_queue: { wait_for_result: true, batch: { flush_timeout: 10ms, max_size: 10000 } },";
     all_to_their_backends(queue).await;
+    all_to_their_backends("sending_queue: { enabled: false },").await;
 }
 
 /// Sends traces to three backends, each with this option of a queue.

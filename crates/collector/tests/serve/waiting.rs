@@ -1,8 +1,9 @@
 //! Senders that are answered when what they sent was sent on.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -13,7 +14,7 @@ use tokio::sync::Semaphore;
 
 use super::*;
 
-/// A back end that answers with a status when it is told to.
+/// A back end that answers when it is told to.
 struct BackEnd {
     address: SocketAddr,
     /// Requests that came.
@@ -23,7 +24,14 @@ struct BackEnd {
 }
 
 impl BackEnd {
+    /// One that always says the same.
     async fn new(status: u16) -> BackEnd {
+        BackEnd::saying(&[status]).await
+    }
+
+    /// One that answers with one status after the other, and with the last one from then on.
+    async fn saying(statuses: &[u16]) -> BackEnd {
+        let statuses = Arc::new(Mutex::new(VecDeque::from(statuses.to_vec())));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
         let listener = listener.expect("a listener");
         let back_end = BackEnd {
@@ -35,8 +43,14 @@ impl BackEnd {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let gates = gates.clone();
+                let statuses = Arc::clone(&statuses);
                 let service = service_fn(move |request: Request<Incoming>| {
                     let (came, may_answer) = gates.clone();
+                    let mut statuses = statuses.lock().expect("nobody panics");
+                    let status = match statuses.len() {
+                        1 => statuses[0],
+                        _ => statuses.pop_front().expect("a status"),
+                    };
                     async move {
                         let _ = request.into_body().collect().await;
                         came.add_permits(1);
@@ -54,11 +68,21 @@ impl BackEnd {
         back_end
     }
 
-    /// A collector that sends to it, with these processors and options of the queue.
+    /// A collector that sends to it once, with these processors and options of the queue.
     fn front(&self, processors: &str, names: &str, queue: &str) -> Collector {
+        self.front_that_retries(processors, names, queue, "enabled: false")
+    }
+
+    fn front_that_retries(
+        &self,
+        processors: &str,
+        names: &str,
+        queue: &str,
+        retry: &str,
+    ) -> Collector {
         collector(&format!(
             "processors: {{ {processors} }}\n\
-             exporters: {{ otlphttp: {{ endpoint: 'http://{}', timeout: 60s, retry_on_failure: {{ enabled: false }}, sending_queue: {{ {queue} }} }} }}\n\
+             exporters: {{ otlphttp: {{ endpoint: 'http://{}', timeout: 60s, retry_on_failure: {{ {retry} }}, sending_queue: {{ {queue} }} }} }}\n\
              service: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], processors: [{names}], exporters: [otlphttp] }} }} }}",
             self.address
         ))
@@ -76,6 +100,9 @@ async fn the_answer_is_that_of_the_back_end() {
         (200, "wait_for_result: true"),
         (400, "wait_for_result: true"),
         (503, "wait_for_result: true"),
+        (200, "enabled: false"),
+        (400, "enabled: false"),
+        (503, "enabled: false"),
         (200, "wait_for_result: true, batch: { flush_timeout: 10ms }"),
         (
             503,
@@ -112,12 +139,15 @@ async fn the_answer_is_that_of_the_back_end() {
 async fn nobody_waits_for_what_a_processor_holds() {
     let tail =
         "tail_sampling: { decision_wait: 300s, policies: [ { name: all, type: always_sample } ] }";
-    for (processors, name) in [
-        (tail, "tail_sampling"),
-        ("batch: { timeout: 300s }", "batch"),
+    let batch = "batch: { timeout: 300s }";
+    for (processors, name, queue) in [
+        (tail, "tail_sampling", "wait_for_result: true"),
+        (tail, "tail_sampling", "enabled: false"),
+        (batch, "batch", "wait_for_result: true"),
+        (batch, "batch", "enabled: false"),
     ] {
         let back_end = BackEnd::new(200).await;
-        let front = back_end.front(processors, name, "wait_for_result: true");
+        let front = back_end.front(processors, name, queue);
         let outcome = send(&grpc(&front), request(0, 10)).await;
         assert!(matches!(outcome, Outcome::Taken { .. }), "{outcome:?}");
         assert_eq!(traces(&front).held(), 20);
@@ -125,6 +155,60 @@ async fn nobody_waits_for_what_a_processor_holds() {
         let [balance, ..] = front.end().await;
         assert_eq!((balance.exported, balance.held()), (20, 0));
     }
+}
+
+/// Without a queue it is the sender who waits for all attempts.
+#[tokio::test]
+async fn what_is_sent_again_is_answered_when_it_was_taken() {
+    let back_end = BackEnd::saying(&[503, 503, 200]).await;
+    let retry = "initial_interval: 1ms";
+    let front = back_end.front_that_retries("", "", "enabled: false", retry);
+    let client = http(&front, settings::Compression::None);
+    let sent = tokio::spawn(async move { send(&client, request(0, 10)).await });
+    for _ in 0..3 {
+        back_end.next().await;
+        assert!(!sent.is_finished(), "an attempt is under way");
+        assert_eq!((traces(&front).held(), traces(&front).exported), (20, 0));
+        back_end.may_answer.add_permits(1);
+    }
+    let outcome = sent.await.expect("an outcome");
+    assert!(matches!(outcome, Outcome::Taken { .. }), "{outcome:?}");
+    let [balance, ..] = front.end().await;
+    assert_eq!((balance.exported, balance.held()), (20, 0));
+}
+
+/// More requests than are in flight at a time, and than wait, are told to come back.
+#[tokio::test]
+async fn more_senders_than_there_is_room_for_are_told_to_come_back() {
+    let back_end = BackEnd::new(200).await;
+    let front = Arc::new(back_end.front("", "", "enabled: false"));
+    let client = Arc::new(http(&front, settings::Compression::None));
+    let mut all = tokio::task::JoinSet::new();
+    let mut send = |numbers: std::ops::Range<u64>| {
+        for number in numbers {
+            let client = Arc::clone(&client);
+            all.spawn(async move { send(&client, request(number, 1)).await });
+        }
+    };
+    // 64 are on their way, and 64 wait.
+    send(0..64);
+    for _ in 0..64 {
+        back_end.next().await;
+    }
+    send(64..200);
+    for _ in 0..200 - 128 {
+        let outcome = all.join_next().await.expect("one").expect("an outcome");
+        let is_busy = matches!(outcome, Outcome::Busy { after: Some(_), .. });
+        assert!(is_busy, "{outcome:?}");
+    }
+    back_end.may_answer.add_permits(1000);
+    while let Some(outcome) = all.join_next().await {
+        let outcome = outcome.expect("an outcome");
+        assert!(matches!(outcome, Outcome::Taken { .. }), "{outcome:?}");
+    }
+    let balance = traces(&front);
+    let got = (balance.exported, balance.refused, balance.held());
+    assert_eq!(got, (256, 144, 0));
 }
 
 /// One exporter makes senders wait, another one does not answer at all.

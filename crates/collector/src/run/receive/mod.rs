@@ -36,7 +36,7 @@ pub const BODIES_BYTES_MAX: u64 = 512 << 20;
 /// When a queue may be able to write again.
 const WRITTEN_AFTER: Duration = Duration::from_secs(1);
 
-/// What a sender is told of data that a queue with `wait_for_result` could not get rid of.
+/// What a sender is told of data that an exporter for which it waits could not get rid of.
 const NEVER: &str = "what it was sent on to does not take it";
 
 /// Where the data of a receiver go.

@@ -24,9 +24,10 @@ use crate::run::tasks;
 
 /// Bytes that wait in one queue, whatever its settings count.
 pub const QUEUE_BYTES_MAX: u64 = 1 << 30;
-/// Batches that wait, and requests in flight, where there is no `sending_queue`.
+/// Batches that wait, and requests in flight, where there is no `sending_queue`: who sent them waits, and is better told
+/// to come back than left to run out of time.
 const QUEUE_NONE: u64 = 64;
-const CONSUMERS_NONE: u32 = 8;
+const CONSUMERS_NONE: u32 = 64;
 /// When a full queue may have room again.
 const ROOM_AFTER: Duration = Duration::from_millis(100);
 /// A backend that is gone may still answer for this time.
@@ -110,7 +111,10 @@ pub(super) fn start(
         Target::File(_) | Target::Debug(_) => 1,
         _ => consumers.max(1),
     };
-    let waits = around.queue.is_some_and(|queue| queue.wait_for_result);
+    let waits = match &target {
+        Target::Otlp(..) | Target::Backend(..) => around.queue.is_none_or(|q| q.wait_for_result),
+        Target::File(_) | Target::Debug(_) | Target::Nop => false,
+    };
     let (stored, left) = outside.stored.unzip();
     let shared = Arc::new(Shared {
         name: name.to_owned(),

@@ -7,7 +7,6 @@ use tail::shard::Options;
 use tail::store::Budget;
 
 use super::{Host, SamplerView, Setup, Stage, StartError};
-use crate::config::components::shared::queue::Queue;
 use crate::config::service::storage::storage_of;
 use crate::config::{
     Component, ComponentId, Config, Exporter, Pipeline, Processor, Receiver, Signal,
@@ -325,10 +324,8 @@ impl<'a> Build<'a> {
     /// What each receiver feeds.
     pub fn intakes(&mut self) -> Result<Vec<Fed<'a>>, StartError> {
         let config = self.config;
-        let waits = config.exporters.iter().any(|exporter| {
-            let queue = exporter.settings.any_queue();
-            queue.is_some_and(Queue::makes_wait)
-        });
+        let mut exporters = config.exporters.iter();
+        let waits = exporters.any(|exporter| exporter.settings.makes_wait());
         let mut intakes = Vec::new();
         for component in &config.receivers {
             let outlet = |signal: Signal| {

@@ -62,6 +62,15 @@ impl Exporter {
             other => other.queue(),
         }
     }
+
+    /// Whether senders wait: until what they sent is written, or sent on. Without a queue nobody else has it.
+    #[must_use]
+    pub fn makes_wait(&self) -> bool {
+        match self {
+            Exporter::Debug(_) | Exporter::File(_) | Exporter::Nop => false,
+            other => other.any_queue().is_none_or(Queue::makes_wait),
+        }
+    }
 }
 
 pub(crate) const ENTRIES: &[Entry] = &[

@@ -82,7 +82,7 @@ const BATCH: &[Opt] = &[
 pub(crate) const TABLE: Table = &[OPTIONS];
 #[rustfmt::skip]
 const OPTIONS: &[Opt] = &[
-    opt("enabled", Kind::Flag, "true", "data wait in a queue"),
+    opt("enabled", Kind::Flag, "true", "data wait in a queue; else senders do, until what they sent was sent on, or given up, as with `wait_for_result`"),
     opt("sizer", Kind::Word(SIZER_WORDS), "requests", "what `queue_size` counts"),
     opt("queue_size", Kind::Int(1, COUNT_MAX), "1000", "the most that waits"),
     opt("num_consumers", Kind::Int(1, u32::MAX as i64), "10", "requests in flight at a time"),
