@@ -23,6 +23,8 @@ pub struct GrpcOptions {
     pub unix: Option<String>,
     /// Pings.
     pub keepalive: Option<Keepalive>,
+    /// All addresses of the endpoint's host are used in turn; else one connection to the first that answers.
+    pub is_balanced: bool,
 }
 
 /// Pings of HTTP/2.

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -29,6 +30,8 @@ const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(30);
 pub(crate) enum Dial {
     /// To the host and port of the address.
     Tcp(HttpConnector),
+    /// To one address, whatever the host is.
+    At(HttpConnector, Uri),
     /// To the socket of this path.
     Unix(Arc<str>),
     /// To a proxy, for `http://` addresses.
@@ -49,6 +52,16 @@ impl Dial {
             Some(credential) => tunnel.with_auth(credential.clone()),
             None => tunnel,
         })
+    }
+
+    /// To one address of a host, within a time.
+    ///
+    /// # Errors
+    /// That it cannot be written as a URL: it is one of a link.
+    pub(crate) fn at(address: SocketAddr, connect_max: Duration) -> Result<Dial, String> {
+        let uri = format!("http://{address}").parse();
+        let uri = uri.map_err(|error| format!("{address}: {error}"))?;
+        Ok(Dial::At(tcp(connect_max), uri))
     }
 
     /// To the Unix socket of a path, or else over TCP within a time.
@@ -77,7 +90,9 @@ impl Service<Uri> for Dial {
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         match self {
-            Dial::Tcp(tcp) | Dial::Proxy(tcp, _) => tcp.poll_ready(context).map_err(BoxError::from),
+            Dial::Tcp(tcp) | Dial::At(tcp, _) | Dial::Proxy(tcp, _) => {
+                tcp.poll_ready(context).map_err(BoxError::from)
+            }
             Dial::Tunnel(tunnel) => tunnel.poll_ready(context).map_err(BoxError::from),
             Dial::Unix(_) => Poll::Ready(Ok(())),
         }
@@ -87,6 +102,10 @@ impl Service<Uri> for Dial {
         match self {
             Dial::Tcp(tcp) => {
                 let connecting = tcp.call(uri);
+                Box::pin(async move { Ok(Link::Tcp(connecting.await?)) })
+            }
+            Dial::At(tcp, at) => {
+                let connecting = tcp.call(at.clone());
                 Box::pin(async move { Ok(Link::Tcp(connecting.await?)) })
             }
             Dial::Proxy(tcp, proxy) => {

@@ -18,6 +18,7 @@ mod health;
 mod http;
 mod json;
 mod lines;
+pub mod lookup;
 mod memory;
 mod plan;
 mod proxy;

@@ -78,7 +78,7 @@ impl Retry {
 }
 
 /// Four to six fifths of a time.
-fn jittered(delay: Duration) -> Duration {
+pub(crate) fn jittered(delay: Duration) -> Duration {
     // Its keys are random: randomness enough for this, and at hand.
     let random = RandomState::new().build_hasher().finish() % 401;
     delay * (800 + random as u32) / 1000

@@ -32,28 +32,56 @@ pub(crate) fn connector(
     version: Version,
     dial: Dial,
 ) -> Result<HttpsConnector<Dial>, String> {
-    let config = match is_https {
-        true => client_config(tls)?,
-        // Not used, and so not worth reading the authorities of the system.
-        false => builder(tls)?
-            .with_root_certificates(RootCertStore::empty())
-            .with_no_client_auth(),
-    };
-    let builder = HttpsConnectorBuilder::new().with_tls_config(config);
-    let mut builder = builder.https_or_http();
-    if let Some(name) = &tls.more.server_name {
-        let wrong = |_| format!("'{}' is no name of a server", name.escape_debug());
-        let bare = name
-            .strip_prefix('[')
-            .and_then(|name| name.strip_suffix(']'));
-        let bare = bare.unwrap_or(name).to_owned();
-        let fixed = FixedServerNameResolver::new(ServerName::try_from(bare).map_err(wrong)?);
-        builder = builder.with_server_name_resolver(fixed);
+    Ok(Secure::new(tls, is_https)?.connector(version, dial))
+}
+
+/// What connections to `http` and `https` receivers need of the settings, read once.
+pub(crate) struct Secure {
+    config: ClientConfig,
+    /// Whose certificate it must be; else that of the address.
+    name: Option<ServerName<'static>>,
+}
+
+impl Secure {
+    pub(crate) fn new(tls: &Tls, is_https: bool) -> Result<Secure, String> {
+        let config = match is_https {
+            true => client_config(tls)?,
+            // Not used, and so not worth reading the authorities of the system.
+            false => builder(tls)?
+                .with_root_certificates(RootCertStore::empty())
+                .with_no_client_auth(),
+        };
+        let name = tls
+            .more
+            .server_name
+            .as_deref()
+            .map(server_name)
+            .transpose()?;
+        Ok(Secure { config, name })
     }
-    Ok(match version {
-        Version::Http1 => builder.enable_http1().wrap_connector(dial),
-        Version::Http2 => builder.enable_http2().wrap_connector(dial),
-    })
+
+    /// Opens connections.
+    pub(crate) fn connector(&self, version: Version, dial: Dial) -> HttpsConnector<Dial> {
+        let builder = HttpsConnectorBuilder::new().with_tls_config(self.config.clone());
+        let mut builder = builder.https_or_http();
+        if let Some(name) = &self.name {
+            let fixed = FixedServerNameResolver::new(name.clone());
+            builder = builder.with_server_name_resolver(fixed);
+        }
+        match version {
+            Version::Http1 => builder.enable_http1().wrap_connector(dial),
+            Version::Http2 => builder.enable_http2().wrap_connector(dial),
+        }
+    }
+}
+
+fn server_name(name: &str) -> Result<ServerName<'static>, String> {
+    let bare = name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'));
+    let bare = bare.unwrap_or(name).to_owned();
+    let wrong = |_| format!("'{}' is no name of a server", name.escape_debug());
+    ServerName::try_from(bare).map_err(wrong)
 }
 
 type Builder = rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>;

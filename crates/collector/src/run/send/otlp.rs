@@ -11,7 +11,7 @@ use super::Form;
 use crate::config::Signal;
 use crate::config::components::exporters::otlp_grpc::OtlpGrpcExporter;
 use crate::config::components::exporters::otlp_http::{Encoding, OtlpHttpExporter};
-use crate::config::components::shared::grpc::GrpcCompression;
+use crate::config::components::shared::grpc::{Balancer, GrpcCompression};
 use crate::config::components::shared::http::{Coding, HttpClient};
 use crate::run::auth::{Authenticators, Editor};
 use crate::run::origin::Origin;
@@ -67,6 +67,7 @@ pub(super) fn grpc(
     };
     let keepalive = settings.client.keepalive.as_ref();
     let options = GrpcOptions {
+        is_balanced: settings.client.balancer == Balancer::RoundRobin,
         authority: settings.client.authority.clone(),
         unix: unix.map(str::to_owned),
         keepalive: keepalive.map(|keepalive| Keepalive {

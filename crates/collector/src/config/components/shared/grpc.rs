@@ -164,7 +164,7 @@ pub(crate) const CLIENT: &[Opt] = &[
     opt("headers", Kind::Pairs, "", "metadata of each call"),
     opt("authority", Kind::Text, "", "what stands in `:authority`, and whose certificate the server must have"),
     opt("user_agent", Kind::Text, "", "what stands in `user-agent`"),
-    opt("balancer_name", Kind::Word(&["round_robin", "pick_first"]), "round_robin", "which of a name's addresses are used").no_effect("there is one connection, to the first address that answers"),
+    opt("balancer_name", Kind::Word(&["round_robin", "pick_first"]), "round_robin", "which of a name's addresses are used: `round_robin` all in turn, 256 at most (the name is asked for again every 30 s, an address that fails is left out for a while), `pick_first` the first that answers"),
     opt("keepalive", Kind::Maybe(&[CLIENT_KEEPALIVE]), "", "pings; none where it is not written"),
     opt("wait_for_ready", Kind::Flag, "false", "calls wait for a connection").no_effect("a call that finds no connection is tried again by retry_on_failure"),
     opt("read_buffer_size", Kind::Int(0, COUNT_MAX), "0", "bytes of the read buffer").no_effect(BUFFER_REASON),

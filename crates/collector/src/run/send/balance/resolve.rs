@@ -1,11 +1,10 @@
 //! Names of backends: those that are written, or the addresses of a host, asked for again and again.
 
-use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Weak;
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
+use export::lookup::Lookup;
 
 use super::Balancer;
 use crate::config::components::exporters::load_balancing::Dns;
@@ -30,46 +29,23 @@ pub(super) async fn run(balancer: Weak<Balancer>, dns: Dns) {
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let addresses = lookup.ask(&dns).await;
+        let timeout = Duration::from_nanos(dns.timeout_ns);
+        let addresses = lookup.ask(&dns.hostname, 0, timeout).await;
         let Some(balancer) = balancer.upgrade() else {
             return;
         };
         match addresses {
-            Ok(addresses) => balancer.resolved(names(addresses, dns.port)),
+            Ok(addresses) => {
+                let addresses = addresses.iter().map(SocketAddr::ip);
+                balancer.resolved(names(addresses, dns.port));
+            }
             Err(why) => balancer.unresolved(&format!("{}: {why}", dns.hostname)),
         }
     }
 }
 
-/// One question at a time: the system's resolver may take longer than anyone waits.
-#[derive(Default)]
-struct Lookup(Option<JoinHandle<io::Result<Vec<IpAddr>>>>);
-
-impl Lookup {
-    async fn ask(&mut self, dns: &Dns) -> Result<Vec<IpAddr>, String> {
-        let question = self.0.get_or_insert_with(|| {
-            let host = dns.hostname.clone();
-            tokio::spawn(async move {
-                let found = tokio::net::lookup_host((host, 0)).await?;
-                Ok(found.map(|address| address.ip()).collect())
-            })
-        });
-        let timeout = Duration::from_nanos(dns.timeout_ns);
-        let answer = match tokio::time::timeout(timeout, question).await {
-            Ok(answer) => answer,
-            Err(_) => return Err("no answer in time".to_owned()),
-        };
-        self.0 = None;
-        match answer {
-            Ok(Ok(addresses)) => Ok(addresses),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(error) => Err(error.to_string()),
-        }
-    }
-}
-
 /// Addresses as the Collector writes them, so that both have one ring; sorted.
-fn names(addresses: Vec<IpAddr>, port: Option<u16>) -> Vec<String> {
+fn names(addresses: impl Iterator<Item = IpAddr>, port: Option<u16>) -> Vec<String> {
     let name = |address: IpAddr| {
         let host = match address.to_canonical() {
             IpAddr::V4(address) => address.to_string(),
@@ -80,7 +56,7 @@ fn names(addresses: Vec<IpAddr>, port: Option<u16>) -> Vec<String> {
             None => host,
         }
     };
-    let mut names: Vec<String> = addresses.into_iter().map(name).collect();
+    let mut names: Vec<String> = addresses.map(name).collect();
     names.sort();
     names.dedup();
     names
@@ -93,34 +69,16 @@ mod tests {
     #[test]
     fn names_are_the_collectors() {
         let addresses = || {
-            ["10.0.0.2", "::1", "10.0.0.10", "::ffff:10.0.0.2"].map(|text| text.parse().unwrap())
+            let texts = ["10.0.0.2", "::1", "10.0.0.10", "::ffff:10.0.0.2"];
+            texts.into_iter().map(|text| text.parse().unwrap())
         };
         assert_eq!(
-            names(addresses().into(), Some(55690)),
+            names(addresses(), Some(55690)),
             ["10.0.0.10:55690", "10.0.0.2:55690", "[::1]:55690"]
         );
-        assert_eq!(
-            names(addresses().into(), None),
-            ["10.0.0.10", "10.0.0.2", "[::1]"]
-        );
+        assert_eq!(names(addresses(), None), ["10.0.0.10", "10.0.0.2", "[::1]"]);
         assert_eq!(with_port("10.0.0.2"), "10.0.0.2:4317");
         assert_eq!(with_port("[::1]"), "[::1]:4317");
         assert_eq!(with_port("backend:1"), "backend:1");
-    }
-
-    #[tokio::test]
-    async fn a_host_is_asked_for() {
-        let dns = Dns {
-            hostname: "localhost".into(),
-            port: Some(1),
-            interval_ns: 1,
-            timeout_ns: 20_000_000_000,
-        };
-        let addresses = Lookup::default().ask(&dns).await.unwrap();
-        assert!(
-            addresses.iter().all(|address| address.is_loopback()),
-            "{addresses:?}"
-        );
-        assert!(!addresses.is_empty());
     }
 }

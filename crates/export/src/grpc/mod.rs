@@ -1,4 +1,9 @@
-//! The exporter `otlp_grpc`: requests that are encoded already, over one connection.
+//! The exporter `otlp_grpc`: requests that are encoded already, over one connection, or one to each address of a name.
+
+mod dialer;
+mod lanes;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
@@ -13,7 +18,7 @@ use tonic::codec::{
 };
 use tonic::metadata::MetadataMap;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Code, Status};
+use tonic::{Code, Response, Status};
 
 use crate::client::{GrpcOptions, Keepalive};
 use crate::dial::Dial;
@@ -21,14 +26,24 @@ use crate::http::{AGENT, causes, header_map};
 use crate::reply::{self, REPLY_BYTES_MAX};
 use crate::rpc;
 use crate::sink::{Outcome, Prepared};
-use crate::tls::{Version, connector};
+use crate::tls::{Secure, Version};
+use dialer::{Ask, Dialer};
+use lanes::Lanes;
 
 /// See the module.
 pub(crate) struct Grpc {
-    client: Client<Channel>,
+    way: Way,
     path: PathAndQuery,
     metadata: MetadataMap,
     timeout: Duration,
+}
+
+/// Over which connection a call goes.
+enum Way {
+    /// The one to the first address that answers.
+    One(Client<Channel>),
+    /// The next one.
+    Each(Lanes<Dialer>),
 }
 
 /// gRPC's clients ping no more often.
@@ -41,24 +56,20 @@ impl Grpc {
         signal: Signal,
         options: GrpcOptions,
     ) -> Result<Grpc, String> {
+        Grpc::asking(settings, signal, options, dialer::system)
+    }
+
+    /// The same, with somebody else who is asked for the addresses of a host and port.
+    fn asking(
+        settings: &OtlpGrpc,
+        signal: Signal,
+        options: GrpcOptions,
+        ask: impl FnOnce(&str, u16) -> Ask,
+    ) -> Result<Grpc, String> {
         let wrong = |error: &dyn std::error::Error| format!("{}: {error}", settings.endpoint);
         let timeout = Duration::from_millis(u64::from(settings.timeout_ms));
-        let channel = channel(settings, &options, timeout)?;
-        let mut client = Client::new(channel)
-            .max_decoding_message_size(REPLY_BYTES_MAX)
-            .accept_compressed(CompressionEncoding::Gzip)
-            .accept_compressed(CompressionEncoding::Zstd);
-        match settings.compression {
-            Compression::None => {}
-            Compression::Gzip => client = client.send_compressed(CompressionEncoding::Gzip),
-            Compression::Zstd => client = client.send_compressed(CompressionEncoding::Zstd),
-            Compression::Deflate
-            | Compression::Snappy
-            | Compression::SnappyFramed
-            | Compression::Lz4 => {
-                return Err("over gRPC only gzip and zstd compress".into());
-            }
-        }
+        let client = client(settings.compression)?;
+        let way = way(settings, &options, timeout, (client, ask))?;
         let service = match signal {
             Signal::Traces => "trace.v1.TraceService",
             Signal::Metrics => "metrics.v1.MetricsService",
@@ -66,7 +77,7 @@ impl Grpc {
         };
         let path = format!("/opentelemetry.proto.collector.{service}/Export");
         Ok(Grpc {
-            client,
+            way,
             path: PathAndQuery::try_from(path).map_err(|error| wrong(&error))?,
             metadata: MetadataMap::from_headers(header_map(&settings.headers)?),
             timeout,
@@ -79,29 +90,90 @@ impl Grpc {
     }
 
     pub(crate) async fn send(&self, request: &Prepared, headers: HeaderMap) -> Outcome {
-        let mut call = tonic::Request::new(request.0.clone());
-        *call.metadata_mut() = MetadataMap::from_headers(headers);
-        let mut client = self.client.clone();
-        let path = self.path.clone();
-        let exchange = async {
-            let ready = client.ready().await;
-            ready.map_err(|error| Status::unavailable(causes(&error)))?;
-            client.unary(call, path, Raw).await
-        };
+        let exchange = self.exchange(request, MetadataMap::from_headers(headers));
         match tokio::time::timeout(self.timeout, exchange).await {
             Ok(Ok(reply)) => reply::protobuf(reply.get_ref()),
             Ok(Err(status)) => outcome(&status),
             Err(_) => Outcome::busy(format!("no answer within {:?}", self.timeout)),
         }
     }
+
+    async fn exchange(
+        &self,
+        request: &Prepared,
+        metadata: MetadataMap,
+    ) -> Result<Response<Bytes>, Status> {
+        let call = async |mut client: Client<Channel>| {
+            let mut call = tonic::Request::new(request.0.clone());
+            *call.metadata_mut() = metadata.clone();
+            let ready = client.ready().await;
+            ready.map_err(|error| Status::unavailable(causes(&error)))?;
+            client.unary(call, self.path.clone(), Raw).await
+        };
+        let lanes = match &self.way {
+            Way::One(client) => return call(client.clone()).await,
+            Way::Each(lanes) => lanes,
+        };
+        let mut tries = 0;
+        loop {
+            let taken = lanes.take().await.map_err(Status::unavailable)?;
+            tries += 1;
+            match call(taken.connection.clone()).await {
+                Err(status) if is_unsent(&status) => {
+                    lanes.broken(&taken);
+                    // Each of them may have been closed while nothing was sent.
+                    if tries > lanes.count() {
+                        return Err(status);
+                    }
+                }
+                other => return other,
+            }
+        }
+    }
+}
+
+/// Whether a call failed before any of it left: there was no connection.
+fn is_unsent(status: &Status) -> bool {
+    let mut next = std::error::Error::source(status);
+    while let Some(cause) = next {
+        let hyper = cause.downcast_ref::<hyper::Error>();
+        if cause.is::<tonic::ConnectError>() || hyper.is_some_and(hyper::Error::is_canceled) {
+            return true;
+        }
+        next = cause.source();
+    }
+    false
+}
+
+/// What makes a client of a connection.
+fn client(compression: Compression) -> Result<fn(Channel) -> Client<Channel>, String> {
+    fn plain(channel: Channel) -> Client<Channel> {
+        Client::new(channel)
+            .max_decoding_message_size(REPLY_BYTES_MAX)
+            .accept_compressed(CompressionEncoding::Gzip)
+            .accept_compressed(CompressionEncoding::Zstd)
+    }
+    match compression {
+        Compression::None => Ok(plain),
+        Compression::Gzip => Ok(|it| plain(it).send_compressed(CompressionEncoding::Gzip)),
+        Compression::Zstd => Ok(|it| plain(it).send_compressed(CompressionEncoding::Zstd)),
+        Compression::Deflate
+        | Compression::Snappy
+        | Compression::SnappyFramed
+        | Compression::Lz4 => Err("over gRPC only gzip and zstd compress".into()),
+    }
 }
 
 /// The way to the endpoint; connected when it is first used.
-fn channel(
+fn way(
     settings: &OtlpGrpc,
     options: &GrpcOptions,
     timeout: Duration,
-) -> Result<Channel, String> {
+    (client, ask): (
+        fn(Channel) -> Client<Channel>,
+        impl FnOnce(&str, u16) -> Ask,
+    ),
+) -> Result<Way, String> {
     let wrong = |error: &dyn std::error::Error| format!("{}: {error}", settings.endpoint);
     let uri: Uri = settings.endpoint.parse().map_err(|error| wrong(&error))?;
     let is_https = uri.scheme_str() == Some("https");
@@ -126,8 +198,7 @@ fn channel(
         // As in gRPC: whose certificate it must be is the authority without its port.
         tls.more.server_name = origin.host().map(str::to_owned);
     }
-    let dial = Dial::new(options.unix.as_deref(), timeout);
-    let connector = connector(&tls, is_https, Version::Http2, dial)?;
+    let secure = Secure::new(&tls, is_https)?;
     let agent = match &settings.user_agent {
         Some(agent) => format!("{agent} {AGENT}"),
         None => AGENT.to_owned(),
@@ -147,7 +218,24 @@ fn channel(
             .keep_alive_timeout(timeout)
             .keep_alive_while_idle(while_idle);
     }
-    Ok(endpoint.connect_with_connector_lazy(connector))
+    if options.is_balanced && options.unix.is_none() {
+        let host = uri.host().unwrap_or_default();
+        let bare = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'));
+        let port = if is_https { 443 } else { 80 };
+        return Ok(Way::Each(Lanes::new(Dialer {
+            ask: ask(bare.unwrap_or(host), uri.port_u16().unwrap_or(port)),
+            secure,
+            endpoint,
+            connect_max: timeout,
+            client,
+        })));
+    }
+    let dial = Dial::new(options.unix.as_deref(), timeout);
+    let connector = secure.connector(Version::Http2, dial);
+    let channel = endpoint.connect_with_connector_lazy(connector);
+    Ok(Way::One(client(channel)))
 }
 
 /// What a status means (OTLP specification, "OTLP/gRPC Response").
