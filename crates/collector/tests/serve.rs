@@ -68,9 +68,18 @@ impl Drop for TempFile {
 }
 
 fn load(yaml: &str) -> Config {
+    load_in(&[], yaml)
+}
+
+/// The same where variables have values.
+fn load_in(environment: &[(&str, &str)], yaml: &str) -> Config {
     let source = format!("yaml:{yaml}");
+    let value = |name: &str| {
+        let found = environment.iter().find(|(own, _)| *own == name);
+        found.map(|(_, value)| (*value).to_owned())
+    };
     let outside = Outside {
-        variable: &|_| None,
+        variable: &value,
         read_file: &|path| std::fs::read(path).map_err(|error| error.to_string()),
     };
     let config = config::load(&[&source], &config::Options::default(), outside);

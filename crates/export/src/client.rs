@@ -8,7 +8,7 @@ use telemetry::settings::{OtlpGrpc, OtlpHttp, Signal};
 
 use crate::grpc::Grpc;
 use crate::http::Http;
-pub use crate::proxy::Proxy;
+pub use crate::proxy::{Proxies, Proxy};
 pub use crate::sink::{Outcome, Prepared};
 
 /// See the module. Connections are made when they are needed, and kept.
@@ -23,6 +23,8 @@ pub struct GrpcOptions {
     pub unix: Option<String>,
     /// Pings.
     pub keepalive: Option<Keepalive>,
+    /// Who stands in between, and is asked for a tunnel.
+    pub proxy: Option<Proxy>,
     /// All addresses of the endpoint's host are used in turn; else one connection to the first that answers.
     pub is_balanced: bool,
 }

@@ -1,4 +1,4 @@
-//! Connections to receivers: over TCP, or to a Unix socket, whatever the address says.
+//! Connections to receivers: over TCP, through a proxy, or to a Unix socket, whatever the address says.
 
 use std::future::Future;
 use std::io;
@@ -9,14 +9,17 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper::Uri;
+use hyper::http::uri::Scheme;
 use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
+use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpStream, UnixStream};
 use tower_service::Service;
 
-use crate::proxy::Proxy;
+use crate::proxy::{Kind, Proxy, User};
+use crate::tls::Secure;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -34,24 +37,38 @@ pub(crate) enum Dial {
     At(HttpConnector, Uri),
     /// To the socket of this path.
     Unix(Arc<str>),
-    /// To a proxy, for `http://` addresses.
-    Proxy(HttpConnector, Uri),
-    /// Through a proxy to the host and port of the address, for `https://` addresses.
-    Tunnel(Tunnel<HttpConnector>),
+    /// To a proxy that is asked for what is at the address.
+    Proxy(Hop, Uri),
+    /// Through a proxy to the host and port of the address.
+    Tunnel(Tunnel<Hop>),
+    /// The same through one of SOCKS.
+    Socks(SocksV5<Hop>),
 }
 
+/// To a proxy, with TLS where its address says so.
+pub(crate) type Hop = HttpsConnector<HttpConnector>;
+
 impl Dial {
-    /// To the receivers of some addresses through a proxy.
-    pub(crate) fn through(proxy: &Proxy, is_https: bool, connect_max: Duration) -> Dial {
-        let (tcp, uri) = (tcp(connect_max), proxy.uri.clone());
-        if !is_https {
-            return Dial::Proxy(tcp, uri);
+    /// Through a proxy, within a time for the connection to it; by a tunnel, or else a proxy of HTTP is asked itself.
+    pub(crate) fn through(
+        proxy: &Proxy,
+        is_tunnel: bool,
+        tls: &Secure,
+        connect_max: Duration,
+    ) -> Dial {
+        let (hop, uri) = (tls.hop(tcp(connect_max)), proxy.uri.clone());
+        match &proxy.kind {
+            Kind::Socks(None) => Dial::Socks(SocksV5::new(uri, hop)),
+            Kind::Socks(Some(User { name, password })) => {
+                let socks = SocksV5::new(uri, hop);
+                Dial::Socks(socks.with_auth(name.clone(), password.clone()))
+            }
+            Kind::Http(_) if !is_tunnel => Dial::Proxy(hop, uri),
+            Kind::Http(None) => Dial::Tunnel(Tunnel::new(uri, hop)),
+            Kind::Http(Some(credential)) => {
+                Dial::Tunnel(Tunnel::new(uri, hop).with_auth(credential.clone()))
+            }
         }
-        let tunnel = Tunnel::new(uri, tcp);
-        Dial::Tunnel(match &proxy.credential {
-            Some(credential) => tunnel.with_auth(credential.clone()),
-            None => tunnel,
-        })
     }
 
     /// To one address of a host, within a time.
@@ -90,9 +107,9 @@ impl Service<Uri> for Dial {
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         match self {
-            Dial::Tcp(tcp) | Dial::At(tcp, _) | Dial::Proxy(tcp, _) => {
-                tcp.poll_ready(context).map_err(BoxError::from)
-            }
+            Dial::Tcp(tcp) | Dial::At(tcp, _) => tcp.poll_ready(context).map_err(BoxError::from),
+            Dial::Proxy(hop, _) => hop.poll_ready(context),
+            Dial::Socks(socks) => socks.poll_ready(context).map_err(BoxError::from),
             Dial::Tunnel(tunnel) => tunnel.poll_ready(context).map_err(BoxError::from),
             Dial::Unix(_) => Poll::Ready(Ok(())),
         }
@@ -108,13 +125,17 @@ impl Service<Uri> for Dial {
                 let connecting = tcp.call(at.clone());
                 Box::pin(async move { Ok(Link::Tcp(connecting.await?)) })
             }
-            Dial::Proxy(tcp, proxy) => {
-                let connecting = tcp.call(proxy.clone());
-                Box::pin(async move { Ok(Link::Proxy(connecting.await?)) })
+            Dial::Proxy(hop, proxy) => {
+                let connecting = hop.call(proxy.clone());
+                Box::pin(async move { Ok(Link::Hop(connecting.await?.into(), Hops::Asked)) })
             }
             Dial::Tunnel(tunnel) => {
                 let connecting = tunnel.call(uri);
-                Box::pin(async move { Ok(Link::Tcp(connecting.await?)) })
+                Box::pin(async move { Ok(Link::Hop(connecting.await?.into(), Hops::Tunnel)) })
+            }
+            Dial::Socks(socks) => {
+                let connecting = with_port(uri).map(|uri| socks.call(uri));
+                Box::pin(async move { Ok(Link::Hop(connecting?.await?.into(), Hops::Tunnel)) })
             }
             Dial::Unix(path) => {
                 let path = Arc::clone(path);
@@ -128,19 +149,42 @@ impl Service<Uri> for Dial {
     }
 }
 
+/// The same address with its port, which a proxy of SOCKS must be told.
+fn with_port(uri: Uri) -> Result<Uri, BoxError> {
+    if uri.port().is_some() || uri.scheme() != Some(&Scheme::HTTP) {
+        return Ok(uri);
+    }
+    let mut parts = uri.into_parts();
+    let authority = parts.authority.ok_or("there is no host")?;
+    parts.authority = Some(format!("{authority}:80").parse()?);
+    Ok(Uri::from_parts(parts)?)
+}
+
 /// A connection.
 pub(crate) enum Link {
     Tcp(TokioIo<TcpStream>),
     Unix(TokioIo<UnixStream>),
-    /// To a proxy, which wants to be told the whole address.
-    Proxy(TokioIo<TcpStream>),
+    Hop(Box<MaybeHttpsStream<TokioIo<TcpStream>>>, Hops),
+}
+
+/// What a proxy does at the other end of a connection.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hops {
+    /// It wants to be told the whole address.
+    Asked,
+    /// Nothing: the receiver is behind it.
+    Tunnel,
 }
 
 /// The same call on whatever the connection is.
 macro_rules! each {
     ($link:expr, $stream:ident => $call:expr) => {
         match $link.get_mut() {
-            Link::Tcp(stream) | Link::Proxy(stream) => {
+            Link::Tcp(stream) => {
+                let $stream = Pin::new(stream);
+                $call
+            }
+            Link::Hop(stream, _) => {
                 let $stream = Pin::new(stream);
                 $call
             }
@@ -156,7 +200,7 @@ impl Connection for Link {
     fn connected(&self) -> Connected {
         match self {
             Link::Tcp(stream) => stream.connected(),
-            Link::Proxy(stream) => stream.connected().proxy(true),
+            Link::Hop(stream, hops) => stream.connected().proxy(*hops == Hops::Asked),
             Link::Unix(_) => Connected::new(),
         }
     }
@@ -191,7 +235,8 @@ impl Write for Link {
 
     fn is_write_vectored(&self) -> bool {
         match self {
-            Link::Tcp(stream) | Link::Proxy(stream) => stream.is_write_vectored(),
+            Link::Tcp(stream) => stream.is_write_vectored(),
+            Link::Hop(stream, _) => stream.is_write_vectored(),
             Link::Unix(stream) => stream.is_write_vectored(),
         }
     }

@@ -25,11 +25,11 @@ use tokio::sync::Semaphore;
 use crate::client::{Connections, HttpOptions};
 use crate::clock::now_unix_ns;
 use crate::dial::Dial;
-use crate::proxy::Proxy;
+use crate::proxy::{Kind, Proxy};
 use crate::reply::{self, REPLY_BYTES_MAX};
 use crate::request::Request;
 use crate::sink::{Outcome, Prepared};
-use crate::tls::{Version, connector};
+use crate::tls::{Secure, Version};
 use crate::{compress, json, zipkin};
 
 /// Our name to receivers.
@@ -104,17 +104,18 @@ impl Http {
             .parse()
             .map_err(|error| format!("{endpoint}: {error}"))?;
         let is_https = uri.scheme_str() == Some("https");
+        let secure = Secure::new(tls, is_https || proxy.is_some_and(Proxy::is_https))?;
         let dial = match proxy {
-            Some(proxy) => Dial::through(proxy, is_https, timeout),
+            Some(proxy) => Dial::through(proxy, is_https, &secure, timeout),
             None => Dial::new(None, timeout),
         };
-        let connector = connector(tls, is_https, Version::Http1, dial)?;
+        let connector = secure.connector(Version::Http1, dial);
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content));
         headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
         // A tunnel has asked already.
         if let (Some(proxy), false) = (proxy, is_https)
-            && let Some(credential) = &proxy.credential
+            && let Kind::Http(Some(credential)) = &proxy.kind
         {
             headers.insert(PROXY_AUTHORIZATION, credential.clone());
         }

@@ -11,7 +11,7 @@ pub fn read(data: &[u8], sources: &[&str]) -> Result<Config, Vec<Diagnostic>> {
     let half = String::from_utf8_lossy(&data[data.len() / 2..]).into_owned();
     let variable = |name: &str| match name {
         "SET" => Some("10".to_owned()),
-        "HALF" => Some(half.clone()),
+        "HALF" | "HTTP_PROXY" | "HTTPS_PROXY" | "NO_PROXY" => Some(half.clone()),
         _ => None,
     };
     let read_file = |name: &str| match name {

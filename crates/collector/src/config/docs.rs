@@ -67,6 +67,7 @@ pub fn collector_markdown() -> String {
     }
     out.push_str(DURABLE);
     out.push_str(METADATA);
+    out.push_str(PROXIES);
     ottl(&mut out);
     limits(&mut out);
     lacking(&mut out);
@@ -114,6 +115,21 @@ them: nothing is kept for nobody. Of one request these are 64 values and 16 KiB 
   `metadata_keys`. UDP has none.
 - A `storage` keeps them with the data, but not what an authenticator found (there are passwords in it): where that is asked for, a
   `storage` is refused.
+";
+
+const PROXIES: &str = "
+## Proxies of the environment
+
+Exporters, and readers that send the own metrics, heed `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` (or the same in small letters) as they
+are when the configuration is read, as the Collector does; an exporter with a `proxy_url` heeds that alone.
+
+- `HTTP_PROXY` is for `http://` URLs, `HTTPS_PROXY` for `https://` URLs and for everything over gRPC, with TLS or without. Each is
+  `host:port`, or a URL as in `proxy_url`; one that is neither is ignored, with a warning. `https://` proxies must have a certificate
+  that the exporter's `tls` trusts.
+- `NO_PROXY` has parts with commas between: `*`, an address, a network (`10.0.0.0/8`), `example.com` (and all below it) or `.example.com`
+  (only what is below); an address or a domain may have a port. `localhost` and loopback addresses are never reached through a proxy.
+- `http://` URLs are asked of a proxy of HTTP, all else goes through a tunnel (`CONNECT`, or SOCKS 5). The proxy finds the address: then a
+  gRPC exporter has one connection, whatever `balancer_name` says.
 ";
 
 const COLUMNS: &str = "| option | takes | default | state | |\n|---|---|---|---|---|";

@@ -17,6 +17,7 @@ pub mod source;
 use components::Role;
 use definitions::Definitions;
 use diagnostic::Notes;
+use export::client::Proxies;
 use options::{Kind, Opt, Table, opt};
 use source::Outside;
 
@@ -82,12 +83,17 @@ pub fn load(
     outside: Outside<'_>,
 ) -> Result<Config, Vec<Diagnostic>> {
     let notes = Notes::default();
+    let (proxies, wrong) = Proxies::from_environment(outside.variable);
+    for message in wrong {
+        notes.warn(At::default(), message);
+    }
     let config = config(sources, options, outside, &notes);
     let has_errors = notes.has_errors();
     let diagnostics = notes.into_diagnostics();
     match config {
         Some(mut config) if !has_errors => {
             config.warnings = diagnostics;
+            config.proxies = proxies;
             Ok(config)
         }
         _ => Err(diagnostics),

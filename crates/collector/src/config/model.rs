@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use export::client::Proxies;
+
 use super::components::connectors::Connector;
 use super::components::exporters::Exporter;
 use super::components::extensions::Extension;
@@ -32,6 +34,8 @@ pub struct Config {
     pub not_started: Vec<NotStarted>,
     /// Of the collector itself.
     pub telemetry: Telemetry,
+    /// Those that the environment puts before what exporters send to, and do not name one for.
+    pub proxies: Proxies,
     /// What is strange, in the order of the files.
     pub warnings: Vec<Diagnostic>,
 }

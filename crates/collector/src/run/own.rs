@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use export::client::{Client, Outcome};
+use export::client::{Client, GrpcOptions, HttpOptions, Outcome, Proxies};
 use export::clock::now_unix_ns;
 use prost::Message;
 use telemetry::settings as client;
@@ -28,9 +28,14 @@ impl Own {
     ///
     /// # Errors
     /// What of the settings cannot be used.
-    pub fn start(settings: &OtlpReader, view: Arc<View>, log: &Log) -> Result<Own, String> {
+    pub fn start(
+        settings: &OtlpReader,
+        proxies: &Proxies,
+        view: Arc<View>,
+        log: &Log,
+    ) -> Result<Own, String> {
         let sending = Sending {
-            client: client(settings)?,
+            client: client(settings, proxies)?,
             is_json: settings.protocol == Protocol::HttpJson,
             view,
             log: log.clone(),
@@ -93,7 +98,7 @@ impl Sending {
     }
 }
 
-fn client(settings: &OtlpReader) -> Result<Client, String> {
+fn client(settings: &OtlpReader, proxies: &Proxies) -> Result<Client, String> {
     let pem = |path: &Option<String>| path.clone().map(client::Pem::Path);
     let tls = client::Tls {
         ca: pem(&settings.certificate),
@@ -120,7 +125,14 @@ fn client(settings: &OtlpReader) -> Result<Client, String> {
                 user_agent: None,
                 tls,
             };
-            return Client::grpc(&settings, client::Signal::Metrics);
+            // Of gRPC every address asks as one with TLS does.
+            let target = settings.endpoint.split_once("://");
+            let target = target.map_or(&*settings.endpoint, |(_, target)| target);
+            let options = GrpcOptions {
+                proxy: proxies.to_grpc(target),
+                ..GrpcOptions::default()
+            };
+            return Client::grpc_with(&settings, client::Signal::Metrics, options);
         }
     };
     let settings = client::OtlpHttp {
@@ -132,5 +144,9 @@ fn client(settings: &OtlpReader) -> Result<Client, String> {
         compression,
         tls,
     };
-    Client::http(&settings, client::Signal::Metrics)
+    let options = HttpOptions {
+        proxy: proxies.to_url(&settings.endpoint),
+        ..HttpOptions::default()
+    };
+    Client::http_with(&settings, client::Signal::Metrics, options)
 }

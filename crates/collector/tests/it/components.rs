@@ -285,8 +285,8 @@ const EXPORTERS: &[(&str, &str, &str)] = &[
     ),
     (
         "otlphttp",
-        "    { endpoint: 'http://a', proxy_url: 'https://me:secret@p' }",
-        "a.yaml:6:40: exporters::otlphttp::proxy_url: must begin with http://: there are no other proxies",
+        "    { endpoint: 'http://a', proxy_url: 'ftp://me:secret@p' }",
+        "a.yaml:6:40: exporters::otlphttp::proxy_url: must begin with http://, https:// or socks5://: there are no other proxies",
     ),
     (
         "jaeger",

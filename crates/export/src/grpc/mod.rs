@@ -23,6 +23,7 @@ use tonic::{Code, Response, Status};
 use crate::client::{GrpcOptions, Keepalive};
 use crate::dial::Dial;
 use crate::http::{AGENT, causes, header_map};
+use crate::proxy::Proxy;
 use crate::reply::{self, REPLY_BYTES_MAX};
 use crate::rpc;
 use crate::sink::{Outcome, Prepared};
@@ -198,7 +199,8 @@ fn way(
         // As in gRPC: whose certificate it must be is the authority without its port.
         tls.more.server_name = origin.host().map(str::to_owned);
     }
-    let secure = Secure::new(&tls, is_https)?;
+    let proxy = options.proxy.as_ref().filter(|_| options.unix.is_none());
+    let secure = Secure::new(&tls, is_https || proxy.is_some_and(Proxy::is_https))?;
     let agent = match &settings.user_agent {
         Some(agent) => format!("{agent} {AGENT}"),
         None => AGENT.to_owned(),
@@ -218,7 +220,7 @@ fn way(
             .keep_alive_timeout(timeout)
             .keep_alive_while_idle(while_idle);
     }
-    if options.is_balanced && options.unix.is_none() {
+    if options.is_balanced && options.unix.is_none() && proxy.is_none() {
         let host = uri.host().unwrap_or_default();
         let bare = host
             .strip_prefix('[')
@@ -232,7 +234,12 @@ fn way(
             client,
         })));
     }
-    let dial = Dial::new(options.unix.as_deref(), timeout);
+    let dial = match proxy {
+        Some(proxy) => Dial::through(proxy, true, &secure, timeout),
+        None => Dial::new(options.unix.as_deref(), timeout),
+    };
+    // Whoever takes a connection and says nothing does not keep others waiting for ever.
+    let endpoint = endpoint.connect_timeout(timeout);
     let connector = secure.connector(Version::Http2, dial);
     let channel = endpoint.connect_with_connector_lazy(connector);
     Ok(Way::One(client(channel)))

@@ -6,6 +6,7 @@ mod reload;
 use std::sync::Arc;
 
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
 use rustls::crypto::aws_lc_rs::{self, kx_group};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup};
 use rustls::pki_types::pem::PemObject;
@@ -14,7 +15,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, RootCertStore, SupportedCipherSuite, SupportedProtocolVersion};
 use telemetry::settings::{Pem, Tls, TlsVersion};
 
-use crate::dial::Dial;
+use crate::dial::{Dial, Hop};
 use anyone::Anyone;
 pub use reload::{Own, Reloading};
 
@@ -58,6 +59,12 @@ impl Secure {
             .map(server_name)
             .transpose()?;
         Ok(Secure { config, name })
+    }
+
+    /// Opens connections to proxies, which are known by their own names.
+    pub(crate) fn hop(&self, tcp: HttpConnector) -> Hop {
+        let builder = HttpsConnectorBuilder::new().with_tls_config(self.config.clone());
+        builder.https_or_http().enable_http1().wrap_connector(tcp)
     }
 
     /// Opens connections.

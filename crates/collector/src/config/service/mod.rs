@@ -16,6 +16,7 @@ use super::model::{Component, Config, NotStarted, Pipeline};
 use super::options::{Kind, Section, Table, check, opt};
 use super::source::Node;
 use super::{Options, is_part};
+use export::client::Proxies;
 
 /// Options of `service`.
 #[rustfmt::skip]
@@ -150,6 +151,7 @@ fn assemble(
         pipelines,
         not_started,
         telemetry,
+        proxies: Proxies::default(),
         warnings: Vec::new(),
     };
     let mut named: std::collections::HashSet<(Role, ComponentId)> = extensions

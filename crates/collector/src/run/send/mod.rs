@@ -11,7 +11,7 @@ mod stored;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use export::client::{Client, Outcome};
+use export::client::{Client, Outcome, Proxies};
 use journal::Left;
 use otlp::Outlet;
 use tokio::time::Instant;
@@ -67,6 +67,7 @@ pub(super) struct Outside<'a> {
     /// Files that are open, and who we are.
     pub files: &'a mut Files,
     pub auth: &'a Authenticators,
+    pub proxies: &'a Proxies,
     pub log: &'a Log,
 }
 
@@ -84,7 +85,11 @@ pub(super) fn start(
     let (target, around) = match exporter {
         Exporter::OtlpGrpc(settings) => (
             Target::Otlp(
-                Box::new(otlp::grpc(settings, signal, outside.auth)?),
+                Box::new(otlp::grpc(
+                    settings,
+                    signal,
+                    (outside.auth, outside.proxies),
+                )?),
                 Form::Protobuf,
             ),
             Around {
@@ -93,7 +98,7 @@ pub(super) fn start(
             },
         ),
         Exporter::OtlpHttp(settings) => {
-            let (client, form) = otlp::http(settings, signal, outside.auth)?;
+            let (client, form) = otlp::http(settings, signal, (outside.auth, outside.proxies))?;
             let around = Around {
                 queue: settings.queue.clone(),
                 retry: settings.retry.clone(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use export::client::{
-    Client, Connections, GrpcOptions, HttpOptions, Keepalive, Outcome, Prepared, Proxy,
+    Client, Connections, GrpcOptions, HttpOptions, Keepalive, Outcome, Prepared, Proxies, Proxy,
 };
 use telemetry::settings as client;
 
@@ -42,7 +42,7 @@ impl Outlet {
 pub(super) fn grpc(
     settings: &OtlpGrpcExporter,
     signal: Signal,
-    auth: &Authenticators,
+    (auth, proxies): (&Authenticators, &Proxies),
 ) -> Result<Outlet, String> {
     let target = &settings.client.target;
     let (scheme, tls) = match &settings.client.tls {
@@ -67,6 +67,7 @@ pub(super) fn grpc(
     };
     let keepalive = settings.client.keepalive.as_ref();
     let options = GrpcOptions {
+        proxy: proxies.to_grpc(host),
         is_balanced: settings.client.balancer == Balancer::RoundRobin,
         authority: settings.client.authority.clone(),
         unix: unix.map(str::to_owned),
@@ -85,7 +86,7 @@ pub(super) fn grpc(
 pub(super) fn http(
     settings: &OtlpHttpExporter,
     signal: Signal,
-    auth: &Authenticators,
+    (auth, proxies): (&Authenticators, &Proxies),
 ) -> Result<(Outlet, Form), String> {
     let url = match signal {
         Signal::Traces => &settings.traces_url,
@@ -119,12 +120,10 @@ pub(super) fn http(
     let options = HttpOptions {
         level: settings.client.level,
         connections: connections(&settings.client),
-        proxy: settings
-            .client
-            .proxy
-            .as_deref()
-            .map(Proxy::parse)
-            .transpose()?,
+        proxy: match &settings.client.proxy {
+            Some(proxy) => Some(Proxy::parse(proxy)?),
+            None => proxies.to_url(url),
+        },
     };
     let outlet = Outlet {
         client: Client::http_with(&otlp, signal_of(signal), options)?,

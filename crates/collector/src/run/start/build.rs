@@ -136,7 +136,7 @@ impl<'a> Build<'a> {
             send::balance(
                 &id.to_string(),
                 settings,
-                (account, &self.auth),
+                (account, &self.auth, &self.config.proxies),
                 &self.setup.log,
             )
         };
@@ -186,6 +186,7 @@ impl<'a> Build<'a> {
             stored,
             files: &mut self.files,
             auth: &self.auth,
+            proxies: &self.config.proxies,
             log: &self.setup.log,
         };
         let name = id.to_string();

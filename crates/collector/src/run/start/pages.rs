@@ -54,7 +54,7 @@ pub(super) fn send(config: &Config, view: &Arc<View>, log: &Log) -> Result<Vec<O
     }
     for reader in &config.telemetry.metrics.readers {
         if let Reader::Otlp(settings) = reader {
-            let own = Own::start(settings, Arc::clone(view), log);
+            let own = Own::start(settings, &config.proxies, Arc::clone(view), log);
             let failed = |why| StartError(format!("service::telemetry::metrics::readers: {why}"));
             owns.push(own.map_err(failed)?);
         }

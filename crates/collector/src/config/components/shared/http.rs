@@ -201,7 +201,7 @@ pub(crate) const CLIENT: &[Opt] = &[
     opt("read_buffer_size", Kind::Int(0, COUNT_MAX), "0", "bytes of the read buffer").no_effect(BUFFER_REASON),
     opt("write_buffer_size", Kind::Int(0, COUNT_MAX), "524288", "bytes of the write buffer").no_effect(BUFFER_REASON),
     opt("cookies", Kind::Maybe(&[]), "", "cookies are kept").refused("cookies are not kept"),
-    opt("proxy_url", Kind::Text, "", "a proxy in between, `http://host:port` or `http://user:password@host:port`; without it there is none, whatever the environment says"),
+    opt("proxy_url", Kind::Text, "", "a proxy in between, `http://host:port` or `http://user:password@host:port`, also with `https`, `socks5` or `socks5h`; where it is not written the environment's counts, if it has one (below)"),
     opt("auth", Kind::Maybe(auth::TABLE), "", "the extension that tells who is there; nobody asks where it is not written"),
     opt("middlewares", Kind::Any, "", "extensions in the way of a request").refused(MIDDLEWARE_REASON),
 ];

@@ -22,6 +22,8 @@ use tokio::time::Instant;
 pub use attempts::{Attempts, BOUNDS_MS};
 pub use k8s::{Fault as K8sFault, Lines as K8sLines, Slices as K8sSlices};
 
+use export::client::Proxies;
+
 use self::ring::Ring;
 use super::{Around, Files, Outside, Sender, SenderEnd, Target, otlp, queue};
 use crate::config::Signal;
@@ -48,6 +50,7 @@ pub struct Balancer {
     account: Arc<Account>,
     /// Who we are to backends.
     auth: Authenticators,
+    proxies: Proxies,
     log: Log,
     /// Itself, for what goes on its way again.
     own: Weak<Balancer>,
@@ -142,10 +145,16 @@ pub struct Counts {
 pub fn start(
     name: &str,
     settings: &LoadBalancingExporter,
-    (account, auth): (&Arc<Account>, &Authenticators),
+    (account, auth, proxies): (&Arc<Account>, &Authenticators, &Proxies),
     log: &Log,
 ) -> Result<Arc<Balancer>, String> {
-    start_in(&k8s::Pod::own(), name, settings, (account, auth), log)
+    start_in(
+        &k8s::Pod::own(),
+        name,
+        settings,
+        (account, auth, proxies),
+        log,
+    )
 }
 
 /// The same within another pod than the one that we are in.
@@ -153,7 +162,7 @@ fn start_in(
     pod: &k8s::Pod,
     name: &str,
     settings: &LoadBalancingExporter,
-    (account, auth): (&Arc<Account>, &Authenticators),
+    (account, auth, proxies): (&Arc<Account>, &Authenticators, &Proxies),
     log: &Log,
 ) -> Result<Arc<Balancer>, String> {
     // What cannot be used in the settings is told now, not with the first backend.
@@ -161,12 +170,13 @@ fn start_in(
         client: settings.otlp.client.to("localhost:4317"),
         ..settings.otlp.clone()
     };
-    otlp::grpc(&probe, Signal::Traces, auth)?;
+    otlp::grpc(&probe, Signal::Traces, (auth, proxies))?;
     let balancer = Arc::new_cyclic(|own| Balancer {
         name: name.to_owned(),
         settings: settings.clone(),
         account: Arc::clone(account),
         auth: auth.clone(),
+        proxies: proxies.clone(),
         log: log.clone(),
         own: Weak::clone(own),
         table: Mutex::default(),
@@ -291,7 +301,11 @@ impl Balancer {
             ..otlp.clone()
         };
         let attempts = Arc::new(Attempts::default());
-        let client = Box::new(otlp::grpc(&settings, Signal::Traces, &self.auth)?);
+        let client = Box::new(otlp::grpc(
+            &settings,
+            Signal::Traces,
+            (&self.auth, &self.proxies),
+        )?);
         let target = Target::Backend(client, Arc::clone(&attempts));
         let rules = settings.queue.as_ref().and_then(BatchRules::of_queue);
         let around = Around {
@@ -303,6 +317,7 @@ impl Balancer {
             stored: None,
             files: &mut Files::new(),
             auth: &self.auth,
+            proxies: &self.proxies,
             log: &self.log,
         };
         let name = format!("{} ({endpoint})", self.name);

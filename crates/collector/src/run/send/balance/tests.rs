@@ -59,7 +59,7 @@ fn started(settings: &LoadBalancingExporter) -> Arc<Balancer> {
     start(
         "lb",
         settings,
-        (&account, &Authenticators::default()),
+        (&account, &Authenticators::default(), &Proxies::default()),
         &Log::new(|_, _| {}),
     )
     .unwrap()

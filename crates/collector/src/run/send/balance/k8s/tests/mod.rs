@@ -6,6 +6,7 @@ mod slices;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use export::client::Proxies;
 use server::{Asked, PATIENCE, Server};
 use tokio::time::Instant;
 
@@ -34,7 +35,7 @@ fn started(pod: &Pod, settings: K8s) -> Result<Arc<Balancer>, String> {
         pod,
         "lb",
         &exporter,
-        (&account, &Authenticators::default()),
+        (&account, &Authenticators::default(), &Proxies::default()),
         &log,
     )
 }
