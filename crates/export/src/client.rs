@@ -49,6 +49,8 @@ pub struct HttpOptions {
     pub connections: Connections,
     /// Who stands in between.
     pub proxy: Option<Proxy>,
+    /// Cookies of answers are kept and sent back.
+    pub keeps_cookies: bool,
 }
 
 /// Connections of a client over HTTP.

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
-use hyper::header::{CONNECTION, CONTENT_ENCODING, CONTENT_TYPE};
+use hyper::header::{CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, COOKIE};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::header::{PROXY_AUTHORIZATION, RETRY_AFTER, USER_AGENT};
 use hyper::{Response, StatusCode, Uri};
@@ -24,6 +24,7 @@ use tokio::sync::Semaphore;
 
 use crate::client::{Connections, HttpOptions};
 use crate::clock::now_unix_ns;
+use crate::cookies::Jar;
 use crate::dial::Dial;
 use crate::proxy::{Kind, Proxy};
 use crate::reply::{self, REPLY_BYTES_MAX};
@@ -43,6 +44,8 @@ pub(crate) struct Http {
     room: Option<Arc<Semaphore>>,
     uri: Uri,
     headers: HeaderMap,
+    /// Where they are kept.
+    cookies: Option<Mutex<Jar>>,
     timeout: Duration,
     compression: Compression,
     level: Option<i32>,
@@ -76,6 +79,9 @@ impl Http {
         )?;
         http.compression = settings.compression;
         http.level = options.level;
+        http.cookies = options
+            .keeps_cookies
+            .then(|| Mutex::new(Jar::new(&http.uri)));
         if let Some(name) = compress::name(settings.compression) {
             let coding = HeaderValue::from_static(name);
             http.headers.insert(CONTENT_ENCODING, coding);
@@ -132,6 +138,7 @@ impl Http {
             room: connections.max.map(|max| Arc::new(Semaphore::new(max))),
             uri,
             headers,
+            cookies: None,
             timeout,
             compression: Compression::None,
             level: None,
@@ -164,6 +171,7 @@ impl Http {
         *post.method_mut() = hyper::Method::POST;
         *post.uri_mut() = self.uri.clone();
         *post.headers_mut() = headers;
+        self.add_cookies(post.headers_mut());
         let exchange = async {
             // Closed by nobody, so an error is as good as a place.
             let _place = match &self.room {
@@ -171,13 +179,33 @@ impl Http {
                 None => None,
             };
             match self.client.request(post).await {
-                Ok(response) => self.outcome(response).await,
+                Ok(response) => {
+                    self.keep_cookies(response.headers());
+                    self.outcome(response).await
+                }
                 Err(error) => Outcome::busy(causes(&error)),
             }
         };
         match tokio::time::timeout(self.timeout, exchange).await {
             Ok(outcome) => outcome,
             Err(_) => Outcome::busy(format!("no answer within {:?}", self.timeout)),
+        }
+    }
+
+    /// Adds what is kept to those that are sent in any case.
+    fn add_cookies(&self, headers: &mut HeaderMap) {
+        let jar = self.cookies.as_ref().map(lock);
+        if let Some(field) = jar.and_then(|jar| jar.field(now_s())) {
+            let own = headers.get(COOKIE);
+            let both = own.map(|own| [own.as_bytes(), b"; ", field.as_bytes()].concat());
+            let both = both.and_then(|both| HeaderValue::try_from(both).ok());
+            headers.insert(COOKIE, both.unwrap_or(field));
+        }
+    }
+
+    fn keep_cookies(&self, headers: &HeaderMap) {
+        if let Some(jar) = &self.cookies {
+            lock(jar).keep(headers, now_s());
         }
     }
 
@@ -214,6 +242,14 @@ impl Http {
             }
         }
     }
+}
+
+fn lock(jar: &Mutex<Jar>) -> MutexGuard<'_, Jar> {
+    jar.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn now_s() -> i64 {
+    (now_unix_ns() / 1_000_000_000).cast_signed()
 }
 
 /// Header fields of the settings.

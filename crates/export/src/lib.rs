@@ -10,6 +10,7 @@
 pub mod client;
 pub mod clock;
 mod compress;
+pub mod cookies;
 mod dial;
 mod exporters;
 pub mod get;

@@ -10,6 +10,7 @@ mod collector_edit;
 mod collector_statements;
 mod collector_yaml;
 mod config;
+mod cookies;
 mod expression;
 mod head;
 mod htpasswd;
@@ -33,6 +34,7 @@ pub use collector_edit::collector_edit;
 pub use collector_statements::collector_statements;
 pub use collector_yaml::{collector_yaml, read as collector_yaml_config};
 pub use config::config_text;
+pub use cookies::set_cookie;
 pub use expression::expression;
 pub use head::{h1_request, h1_response};
 pub use htpasswd::htpasswd;
@@ -140,6 +142,11 @@ pub const TARGETS: &[Target] = &[
         name: "htpasswd",
         run: htpasswd,
         words: HTPASSWD_WORDS,
+    },
+    Target {
+        name: "set_cookie",
+        run: set_cookie,
+        words: COOKIE_WORDS,
     },
     Target {
         name: "otel_yml",
@@ -264,6 +271,10 @@ const COLLECTOR_WORDS: &[&[u8]] = &[
     b"probabilistic", b"status_code", b"status_codes: [ERROR]", b"string_attribute", b"values: [a.*]", b"enabled_regex_matching: true", b"and", b"and_sub_policy:", b"not", b"not_sub_policy:", b"drop", b"composite", b"forward", b"debug", b"nop",
 ];
 
+#[rustfmt::skip]
+const COOKIE_WORDS: &[&[u8]] = &[
+    b"a=1", b"; ", b"=", b"\n", b"Path=/v1", b"Domain=.example", b"Max-Age=", b"-1", b"Expires=", b"Thu, 01-Jan-1970 00:00:00 GMT", b"Secure",
+];
 #[rustfmt::skip]
 const HTPASSWD_WORDS: &[&[u8]] = &[b":", b"\n", b"#", b"$apr1$", b"$1$", b"$2y$10$", b"$5$rounds=", b"$6$", b"$y$j9T$", b"{SHA}", b"$"];
 

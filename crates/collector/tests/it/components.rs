@@ -566,7 +566,7 @@ fn what_does_not_run_yet_is_refused_by_name() {
             "compression: lz4\n    compression_params: { level: 1 }",
             "compression_params::level",
         ),
-        ("otlphttp", "cookies: { enabled: true }", "cookies"),
+        ("otlphttp", "middlewares: [ { id: a } ]", "middlewares"),
     ];
     for (kind, line, option) in cases {
         let endpoint = if kind == "otlp" { "a:1" } else { "http://a:1" };

@@ -1,5 +1,6 @@
 //! Options of exporters, receivers and extensions, over real sockets.
 
+mod cookies;
 mod files;
 mod pages;
 mod proxy;

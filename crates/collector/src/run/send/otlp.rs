@@ -120,6 +120,7 @@ pub(super) fn http(
     let options = HttpOptions {
         level: settings.client.level,
         connections: connections(&settings.client),
+        keeps_cookies: settings.client.keeps_cookies,
         proxy: match &settings.client.proxy {
             Some(proxy) => Some(Proxy::parse(proxy)?),
             None => proxies.to_url(url),

@@ -98,6 +98,8 @@ pub struct HttpClient {
     pub auth: Option<ComponentId>,
     /// The URL of a proxy in between.
     pub proxy: Option<String>,
+    /// Cookies of answers are sent back.
+    pub keeps_cookies: bool,
 }
 
 /// Bytes of a body where nothing is written.
@@ -200,7 +202,7 @@ pub(crate) const CLIENT: &[Opt] = &[
     opt("http2_ping_timeout", Kind::Duration, "0s", "and their answers").no_effect(HTTP2_REASON),
     opt("read_buffer_size", Kind::Int(0, COUNT_MAX), "0", "bytes of the read buffer").no_effect(BUFFER_REASON),
     opt("write_buffer_size", Kind::Int(0, COUNT_MAX), "524288", "bytes of the write buffer").no_effect(BUFFER_REASON),
-    opt("cookies", Kind::Maybe(&[]), "", "cookies are kept").refused("cookies are not kept"),
+    opt("cookies", Kind::Maybe(&[]), "", "cookies of answers are kept and sent back, 50 and 16 KiB at most; none where it is not written"),
     opt("proxy_url", Kind::Text, "", "a proxy in between, `http://host:port` or `http://user:password@host:port`, also with `https`, `socks5` or `socks5h`; where it is not written the environment's counts, if it has one (below)"),
     opt("auth", Kind::Maybe(auth::TABLE), "", "the extension that tells who is there; nobody asks where it is not written"),
     opt("middlewares", Kind::Any, "", "extensions in the way of a request").refused(MIDDLEWARE_REASON),
@@ -264,6 +266,7 @@ pub(crate) fn client(section: &Section<'_>) -> HttpClient {
         keep_alive: !section.flag("disable_keep_alives"),
         auth: auth::auth(section),
         proxy: proxy(section),
+        keeps_cookies: section.maybe_filled("cookies").is_some(),
     }
 }
 
