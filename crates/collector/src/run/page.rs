@@ -14,7 +14,7 @@ use hyper::{Request, Response, StatusCode};
 
 use super::auth::Authenticators;
 use super::metrics;
-use super::receive::{Answer, Intake, Listening, Opening, Protocol, Sharing, listen};
+use super::receive::{Answer, Intake, Listening, Opening, Probe, Protocol, Sharing, listen};
 use super::start::View;
 use crate::config::Config;
 use crate::config::components::extensions::health_check::HealthCheck;
@@ -72,7 +72,7 @@ pub fn health(
     serve(server, Arc::new(answer), opening)
 }
 
-/// `healthcheckv2`
+/// `healthcheckv2`: what listens, by what follows its id.
 ///
 /// # Errors
 /// Why it cannot be served.
@@ -81,10 +81,21 @@ pub fn status(
     config: &Config,
     (view, health): (Arc<View>, Arc<Health>),
     opening: Opening<'_>,
-) -> Result<Listening, String> {
-    let status = Status::new(settings, config, view, health);
-    let answer = move |request: &Request<Incoming>| status.answer(request);
-    serve(settings.server.clone(), Arc::new(answer), opening)
+) -> Result<Vec<(&'static str, Listening)>, String> {
+    let status = Arc::new(Status::new(settings.recovery_ns, config, view, health));
+    let mut all = Vec::new();
+    if let Some(page) = &settings.http {
+        let (status, path) = (Arc::clone(&status), page.status_path.clone());
+        let answer = move |request: &Request<Incoming>| status.answer(request, &path);
+        let listening = serve(page.server.clone(), Arc::new(answer), opening)?;
+        all.push(("", listening));
+    }
+    if let Some(server) = &settings.grpc {
+        let probe: Arc<Probe> = Arc::new(move |service: &str| status.serves(service));
+        let protocol = Protocol::Health(Box::new(server.clone()), probe);
+        all.push((" grpc", listen(protocol, nobody(), opening)?));
+    }
+    Ok(all)
 }
 
 /// The metrics, in Prometheus' text format.
@@ -120,8 +131,12 @@ fn serve(
     answer: Arc<Answer>,
     opening: Opening<'_>,
 ) -> Result<Listening, String> {
-    let nobody = Arc::new(Intake::new(Default::default(), Default::default()));
-    listen(Protocol::Page(Box::new(server), answer), nobody, opening)
+    listen(Protocol::Page(Box::new(server), answer), nobody(), opening)
+}
+
+/// The intake of those who take nothing.
+fn nobody() -> Arc<Intake> {
+    Arc::new(Intake::new(Default::default(), Default::default()))
 }
 
 /// What the Collector's own page tells.

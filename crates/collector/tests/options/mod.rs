@@ -2,6 +2,7 @@
 
 mod cookies;
 mod files;
+mod health;
 mod pages;
 mod proxy;
 mod tls;

@@ -114,8 +114,8 @@ fn asked<'a>(definition: &'a Definition) -> Vec<Asked<'a>> {
         Some(Settings::Extension(Extension::HealthCheck(page))) => {
             page.server.auth.iter().map(server).collect()
         }
-        Some(Settings::Extension(Extension::HealthCheckV2(page))) => {
-            page.server.auth.iter().map(server).collect()
+        Some(Settings::Extension(Extension::HealthCheckV2(pages))) => {
+            pages.auth().map(server).collect()
         }
         _ => Vec::new(),
     }

@@ -10,14 +10,12 @@ use hyper::{Request, Response, StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::{Health, text};
-use crate::config::components::extensions::health_check_v2::HealthCheckV2;
 use crate::config::{Config, Signal};
 use crate::run::send::Failing;
 use crate::run::start::View;
 
 /// What a page tells of.
 pub(super) struct Status {
-    path: String,
     recovery_ns: Option<u64>,
     pipelines: Vec<Parts>,
     extensions: Vec<String>,
@@ -76,7 +74,7 @@ fn time(ns: u64) -> String {
 
 impl Status {
     pub(super) fn new(
-        settings: &HealthCheckV2,
+        recovery_ns: Option<u64>,
         config: &Config,
         view: Arc<View>,
         health: Arc<Health>,
@@ -98,8 +96,7 @@ impl Status {
         });
         let extensions = { config.extensions.iter() }.map(|one| format!("extension:{}", one.id));
         Status {
-            path: settings.status_path.clone(),
-            recovery_ns: settings.recovery_ns,
+            recovery_ns,
             pipelines: pipelines.collect(),
             extensions: extensions.collect(),
             view,
@@ -107,9 +104,21 @@ impl Status {
         }
     }
 
-    pub(super) fn answer(&self, request: &Request<Incoming>) -> Response<Bytes> {
+    /// Whether the collector serves, or the pipeline of a name; none where there is no such pipeline.
+    pub(super) fn serves(&self, service: &str) -> Option<bool> {
+        let state = match service {
+            "" => self.whole(false).0,
+            name => {
+                let pipeline = self.pipelines.iter().find(|one| one.id == name)?;
+                self.pipeline(pipeline, false).0
+            }
+        };
+        Some(state.is_healthy && self.health.is_ready.load(Relaxed))
+    }
+
+    pub(super) fn answer(&self, request: &Request<Incoming>, path: &str) -> Response<Bytes> {
         const JSON: &str = "application/json";
-        if request.uri().path() != self.path {
+        if request.uri().path() != path {
             return text(StatusCode::NOT_FOUND, "text/plain", String::new());
         }
         let query = request.uri().query().unwrap_or_default();

@@ -15,7 +15,7 @@ use hyper::{Request, Response};
 use prost::Message;
 
 use super::Intake;
-use super::body::{self, Bounds};
+use super::body::{self, Bounds, Whole};
 use super::http::Reply;
 use super::listen::origin_of;
 use super::status::Fault;
@@ -45,7 +45,7 @@ pub(super) async fn serve(
     message_bytes_max: u64,
 ) -> Response<Reply> {
     match export(intake, service, request, message_bytes_max).await {
-        Ok(()) => ok(),
+        Ok(()) => ok(Bytes::from_static(EMPTY_MESSAGE)),
         Err(fault) => failed(&fault.status()),
     }
 }
@@ -62,21 +62,29 @@ async fn export(
         .ok_or_else(|| Fault::NotThere(format!("{} is not served", request.uri().path())))?;
     let coding = coding(request.headers())?;
     let origin = origin_of(&mut request);
-    let body = request.into_body();
-    let mut bounds = Bounds::of(&body, message_bytes_max + PREFIX_ROOM_BYTES);
-    bounds.begins = framed_bytes;
-    let mut whole = body::read(intake, body, bounds).await?;
-    let is_compressed = unframe(&mut whole.bytes)?;
-    let whole = match is_compressed {
-        true => body::decode(whole, coding, message_bytes_max)?,
-        false => whole,
-    };
+    let whole = message(intake, coding, request.into_body(), message_bytes_max).await?;
     let bytes = match service {
         Service::Otlp => whole.bytes.clone(),
         Service::Jaeger => intake.translated(jaeger::from_grpc(&whole.bytes))?,
     };
     let taken = intake.take_of(signal, bytes, origin).await;
     taken.map_err(Fault::from)
+}
+
+/// The message of a call, decompressed.
+pub(super) async fn message(
+    intake: &Arc<Intake>,
+    coding: Coding,
+    body: Incoming,
+    bytes_max: u64,
+) -> Result<Whole, Fault> {
+    let mut bounds = Bounds::of(&body, bytes_max + PREFIX_ROOM_BYTES);
+    bounds.begins = framed_bytes;
+    let mut whole = body::read(intake, body, bounds).await?;
+    match unframe(&mut whole.bytes)? {
+        true => body::decode(whole, coding, bytes_max),
+        false => Ok(whole),
+    }
 }
 
 impl Service {
@@ -100,7 +108,8 @@ fn otlp(path: &str) -> Option<Signal> {
     }
 }
 
-fn coding(headers: &HeaderMap) -> Result<Coding, Fault> {
+/// How a message is compressed, if it is.
+pub(super) fn coding(headers: &HeaderMap) -> Result<Coding, Fault> {
     match headers.get("grpc-encoding").map(HeaderValue::as_bytes) {
         None | Some(b"identity") => Ok(Coding::Identity),
         Some(b"gzip") => Ok(Coding::Gzip),
@@ -139,13 +148,11 @@ fn unframe(bytes: &mut Bytes) -> Result<bool, Fault> {
     }
 }
 
-fn ok() -> Response<Reply> {
+/// A message that answers, behind its prefix.
+pub(super) fn ok(message: Bytes) -> Response<Reply> {
     let mut trailers = HeaderMap::new();
     trailers.insert("grpc-status", HeaderValue::from_static("0"));
-    response(Reply::with_trailers(
-        Bytes::from_static(EMPTY_MESSAGE),
-        trailers,
-    ))
+    response(Reply::with_trailers(message, trailers))
 }
 
 /// An answer to a call that nobody looks at.
@@ -154,9 +161,15 @@ pub(super) fn refuse(fault: &Fault) -> Response<Reply> {
 }
 
 /// A failure has no message: its trailers are its head.
-fn failed(status: &Status) -> Response<Reply> {
+pub(super) fn failed(status: &Status) -> Response<Reply> {
     let mut response = response(Reply::empty());
-    let headers = response.headers_mut();
+    response.headers_mut().extend(trailers(status));
+    response
+}
+
+/// What tells a status.
+pub(super) fn trailers(status: &Status) -> HeaderMap {
+    let mut headers = HeaderMap::new();
     headers.insert("grpc-status", HeaderValue::from(status.code));
     if let Ok(message) = HeaderValue::from_str(&percent(&status.message)) {
         headers.insert("grpc-message", message);
@@ -167,10 +180,11 @@ fn failed(status: &Status) -> Response<Reply> {
             headers.insert("grpc-status-details-bin", details);
         }
     }
-    response
+    headers
 }
 
-fn response(body: Reply) -> Response<Reply> {
+/// An answer of gRPC.
+pub(super) fn response(body: Reply) -> Response<Reply> {
     let mut response = Response::new(body);
     let content = HeaderValue::from_static("application/grpc");
     response.headers_mut().insert(CONTENT_TYPE, content);

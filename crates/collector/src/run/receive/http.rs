@@ -13,6 +13,7 @@ use hyper::header::{
 };
 use hyper::{Method, Request, Response, StatusCode};
 use prost::Message;
+use tokio::sync::mpsc;
 
 use super::body::{self, Bounds, Whole};
 use super::listen::origin_of;
@@ -244,10 +245,11 @@ pub(super) fn refuse(fault: &Fault, headers: &HeaderMap) -> Response<Reply> {
     failure(fault, form(headers).unwrap_or(Form::Protobuf))
 }
 
-/// A short body, perhaps with trailers.
+/// A short body, perhaps with trailers; or frames as they come.
 pub struct Reply {
     data: Option<Bytes>,
     trailers: Option<HeaderMap>,
+    frames: Option<mpsc::Receiver<Frame<Bytes>>>,
 }
 
 impl Reply {
@@ -255,13 +257,14 @@ impl Reply {
         Reply {
             data: None,
             trailers: None,
+            frames: None,
         }
     }
 
     pub(super) fn whole(data: Bytes) -> Reply {
         Reply {
             data: Some(data).filter(|data| !data.is_empty()),
-            trailers: None,
+            ..Reply::empty()
         }
     }
 
@@ -269,6 +272,15 @@ impl Reply {
         Reply {
             data: Some(data),
             trailers: Some(trailers),
+            frames: None,
+        }
+    }
+
+    /// It ends when nobody is left who could send more.
+    pub(super) fn stream(frames: mpsc::Receiver<Frame<Bytes>>) -> Reply {
+        Reply {
+            frames: Some(frames),
+            ..Reply::empty()
         }
     }
 }
@@ -279,18 +291,24 @@ impl Body for Reply {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if let Some(frames) = &mut self.frames {
+            return frames.poll_recv(context).map(|frame| frame.map(Ok));
+        }
         let data = self.data.take().map(Frame::data);
         let frame = data.or_else(|| self.trailers.take().map(Frame::trailers));
         Poll::Ready(frame.map(Ok))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.data.is_none() && self.trailers.is_none()
+        self.data.is_none() && self.trailers.is_none() && self.frames.is_none()
     }
 
     fn size_hint(&self) -> SizeHint {
+        if self.frames.is_some() {
+            return SizeHint::default();
+        }
         let len = self.data.as_ref().map_or(0, Bytes::len);
         SizeHint::with_exact(len as u64)
     }

@@ -25,7 +25,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::grpc::Service;
 use super::status::Fault;
-use super::{Format, Intake, cors, grpc, http, spans, tls};
+use super::{Format, Intake, Probe, cors, grpc, health, http, spans, tls};
 use crate::config::components::receivers::otlp::OtlpHttpServer;
 use crate::config::components::shared::address::{Family, Listen};
 use crate::config::components::shared::grpc::GrpcServer;
@@ -68,13 +68,17 @@ pub enum Protocol {
     Spans(Box<HttpServer>, Format),
     /// A page about ourselves.
     Page(Box<HttpServer>, Arc<Answer>),
+    /// gRPC's health service.
+    Health(Box<GrpcServer>, Arc<Probe>),
 }
 
 impl Protocol {
     /// Its server.
     fn settings(&self) -> Settings<'_> {
         match self {
-            Protocol::Grpc(grpc) | Protocol::JaegerGrpc(grpc) => Settings::Grpc(grpc),
+            Protocol::Grpc(grpc) | Protocol::JaegerGrpc(grpc) | Protocol::Health(grpc, _) => {
+                Settings::Grpc(grpc)
+            }
             Protocol::Http(http) => Settings::Http(&http.server),
             Protocol::Spans(http, _) | Protocol::Page(http, _) => Settings::Http(http),
         }
@@ -203,6 +207,7 @@ pub fn listen(
         intake,
         tls,
         gate,
+        ended: ended.clone(),
     });
     let task = tokio::spawn(run(server, socket, ended));
     Ok(Listening {
@@ -280,6 +285,8 @@ struct Server {
     gate: Option<Arc<Gate>>,
     /// What is kept of requests.
     wanted: Option<Wanted>,
+    /// Whether nobody listens any more.
+    ended: watch::Receiver<bool>,
 }
 
 fn duration(ns: u64, default: Duration) -> Duration {
@@ -448,6 +455,10 @@ impl Server {
             Protocol::Http(settings) => http::serve(&self.intake, settings, request).await,
             Protocol::Spans(server, format) => {
                 spans::serve(&self.intake, (server, *format), request).await
+            }
+            Protocol::Health(settings, probe) => {
+                let (bytes_max, ended) = (settings.message_bytes_max, self.ended.clone());
+                health::serve(&self.intake, probe, request, bytes_max, ended).await
             }
             Protocol::Page(settings, answer) => http::page(settings, answer(&request)),
         }

@@ -3,6 +3,7 @@
 mod body;
 mod cors;
 mod grpc;
+mod health;
 mod http;
 mod listen;
 mod spans;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use journal::Place;
 
+pub use health::Probe;
 pub use listen::{Answer, Listening, Opening, Protocol, Sharing, listen};
 pub use spans::Format;
 pub use udp::listen as listen_udp;

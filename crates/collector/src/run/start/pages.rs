@@ -21,15 +21,19 @@ pub(super) fn serve(
     for component in &config.extensions {
         let Component { id, place, .. } = component;
         let (view, health) = (Arc::clone(view), Arc::clone(health));
-        let page = match &component.settings {
-            Extension::HealthCheck(settings) => page::health(settings, health, opening),
-            Extension::HealthCheckV2(settings) => {
-                page::status(settings, config, (view, health), opening)
-            }
-            _ => continue,
-        };
         let failed = |why| StartError(format!("{place}: extension '{id}': {why}"));
-        pages.push((id.to_string(), page.map_err(failed)?));
+        match &component.settings {
+            Extension::HealthCheck(settings) => {
+                let page = page::health(settings, health, opening);
+                pages.push((id.to_string(), page.map_err(failed)?));
+            }
+            Extension::HealthCheckV2(settings) => {
+                let own = page::status(settings, config, (view, health), opening);
+                let own = own.map_err(failed)?.into_iter();
+                pages.extend(own.map(|(what, listening)| (format!("{id}{what}"), listening)));
+            }
+            _ => {}
+        }
     }
     if config.telemetry.metrics.level == MetricsLevel::None {
         return Ok(pages);

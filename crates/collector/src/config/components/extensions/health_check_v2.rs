@@ -2,22 +2,43 @@
 
 use super::Extension;
 use super::health_check;
+use crate::config::components::id::ComponentId;
+use crate::config::components::shared::grpc::{self, GrpcServer};
 use crate::config::components::shared::http::{self, HttpServer};
 use crate::config::components::{Entry, Parse, name};
 use crate::config::options::{Kind, Opt, Section, opt};
 
-/// An HTTP server for probes that look closer.
+/// Servers for probes that look closer: one at least.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HealthCheckV2 {
-    /// The server.
-    pub server: HttpServer,
-    /// The path of the status, with its slash.
-    pub status_path: String,
+    /// Over HTTP.
+    pub http: Option<HealthPage>,
+    /// gRPC's health service.
+    pub grpc: Option<GrpcServer>,
     /// Whether an exporter that fails counts, once it has for this time.
     pub recovery_ns: Option<u64>,
 }
 
-const GRPC_REASON: &str = "not yet: probes come over 'http'";
+/// `http`
+#[derive(Clone, Debug, PartialEq)]
+pub struct HealthPage {
+    /// The server.
+    pub server: HttpServer,
+    /// The path of the status, with its slash.
+    pub status_path: String,
+}
+
+impl HealthCheckV2 {
+    /// The extensions that ask who is there.
+    pub fn auth(&self) -> impl Iterator<Item = &ComponentId> {
+        let http = self
+            .http
+            .as_ref()
+            .and_then(|http| http.server.auth.as_ref());
+        let grpc = self.grpc.as_ref().and_then(|grpc| grpc.auth.as_ref());
+        http.into_iter().chain(grpc)
+    }
+}
 
 #[rustfmt::skip]
 const STATUS: &[Opt] = &[opt("path", Kind::Text, "/status", "its path")];
@@ -28,6 +49,8 @@ const HTTP: &[Opt] = &[
     opt("config", Kind::Maybe(&[&[opt("path", Kind::Text, "/config", "its path")]]), "", "the configuration").refused("it may hold secrets, and is not shown"),
 ];
 #[rustfmt::skip]
+const GRPC: &[Opt] = &[opt("endpoint", Kind::Text, "localhost:13132", "address to listen on")];
+#[rustfmt::skip]
 const COMPONENT_HEALTH: &[Opt] = &[
     opt("include_permanent_errors", Kind::Flag, "false", "what fails for good counts").no_effect("no component here fails for good: exporters try on"),
     opt("include_recoverable_errors", Kind::Flag, "false", "exporters that fail count"),
@@ -35,9 +58,9 @@ const COMPONENT_HEALTH: &[Opt] = &[
 ];
 #[rustfmt::skip]
 const OPTIONS: &[Opt] = &[
-    opt("use_v2", Kind::Flag, "false", "`http` and `component_health` count; else the options of health_check"),
+    opt("use_v2", Kind::Flag, "false", "`http`, `grpc` and `component_health` count; else the options of health_check"),
     opt("http", Kind::Maybe(&[HTTP, http::SERVER]), "", "an HTTP server"),
-    opt("grpc", Kind::Any, "", "gRPC's health service").refused(GRPC_REASON),
+    opt("grpc", Kind::Maybe(&[GRPC, grpc::SERVER]), "", "gRPC's health service (`Check` and `Watch`): of the collector, or of the pipeline that is asked for"),
     opt("component_health", Kind::Maybe(&[COMPONENT_HEALTH]), "", "which faults count"),
 ];
 
@@ -54,22 +77,31 @@ fn parse(section: &Section<'_>) -> Extension {
     if !section.flag("use_v2") {
         return health_check::parse(section);
     }
-    let http = section.section("http");
+    let http = section.maybe("http").map(|http| page(&http));
+    let grpc = section.maybe("grpc").map(|grpc| grpc::server(&grpc));
+    if http.is_none() && grpc.is_none() {
+        section.error("http", "or 'grpc' must be there");
+    }
+    let health = section.section("component_health");
+    let counts = health.flag("include_recoverable_errors");
+    Extension::HealthCheckV2(Box::new(HealthCheckV2 {
+        http,
+        grpc,
+        recovery_ns: counts.then(|| health.duration_ns("recovery_duration")),
+    }))
+}
+
+fn page(http: &Section<'_>) -> HealthPage {
     let status = http.section("status");
-    let is_on = section.maybe("http").is_some();
-    let is_told = http.written("status").is_none() || http.maybe("status").is_some();
-    if !is_on || !is_told {
-        section.error("http", "must be there with its 'status'");
+    if http.written("status").is_some() && http.maybe("status").is_none() {
+        http.error("status", "must be on: there is nothing else on the page");
     }
     let path = status.text("path");
     if !path.starts_with('/') {
         status.error("path", "must begin with a slash");
     }
-    let health = section.section("component_health");
-    let counts = health.flag("include_recoverable_errors");
-    Extension::HealthCheckV2(Box::new(HealthCheckV2 {
-        server: http::server(&http),
+    HealthPage {
+        server: http::server(http),
         status_path: path,
-        recovery_ns: counts.then(|| health.duration_ns("recovery_duration")),
-    }))
+    }
 }

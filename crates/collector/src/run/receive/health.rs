@@ -1,0 +1,133 @@
+//! gRPC's own health service, `grpc.health.v1.Health`: whether the collector, or a pipeline, serves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use export::rpc::Status;
+use hyper::body::{Frame, Incoming};
+use hyper::{Request, Response};
+use prost::Message;
+use tokio::sync::{mpsc, watch};
+
+use super::Intake;
+use super::grpc;
+use super::http::Reply;
+use super::status::Fault;
+
+/// Time between two looks for those who watch.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Tells whether a service serves; none: there is no such service. The empty name is the collector's, others are pipelines'.
+pub type Probe = dyn Fn(&str) -> Option<bool> + Send + Sync;
+
+/// `HealthCheckRequest`.
+#[derive(Clone, PartialEq, Message)]
+struct Asked {
+    #[prost(string, tag = "1")]
+    service: String,
+}
+
+/// `HealthCheckResponse.ServingStatus`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Serving {
+    Yes = 1,
+    No = 2,
+    Unknown = 3,
+}
+
+impl Serving {
+    fn of(probe: &Probe, service: &str) -> Serving {
+        match probe(service) {
+            Some(true) => Serving::Yes,
+            Some(false) => Serving::No,
+            None => Serving::Unknown,
+        }
+    }
+
+    /// `HealthCheckResponse`, behind its prefix.
+    fn message(self) -> Bytes {
+        // A field of number 1 and of the kind of numbers.
+        Bytes::copy_from_slice(&[0, 0, 0, 0, 2, 0x08, self as u8])
+    }
+}
+
+/// Answers a call. Those who watch are told what changes until `ended`.
+pub(super) async fn serve(
+    intake: &Arc<Intake>,
+    probe: &Arc<Probe>,
+    request: Request<Incoming>,
+    message_bytes_max: u64,
+    ended: watch::Receiver<bool>,
+) -> Response<Reply> {
+    let path = request.uri().path();
+    let is_watch = match path {
+        "/grpc.health.v1.Health/Check" => false,
+        "/grpc.health.v1.Health/Watch" => true,
+        _ => return grpc::refuse(&Fault::NotThere(format!("{path} is not served"))),
+    };
+    let service = match service(intake, request, message_bytes_max).await {
+        Ok(service) => service,
+        Err(fault) => return grpc::refuse(&fault),
+    };
+    if is_watch {
+        let (tell, told) = mpsc::channel(1);
+        tokio::spawn(watch(Arc::clone(probe), service, tell, ended));
+        return grpc::response(Reply::stream(told));
+    }
+    match Serving::of(&**probe, &service) {
+        Serving::Unknown => grpc::failed(&status(NOT_FOUND, "Service not found.")),
+        serving => grpc::ok(serving.message()),
+    }
+}
+
+async fn service(
+    intake: &Arc<Intake>,
+    request: Request<Incoming>,
+    bytes_max: u64,
+) -> Result<String, Fault> {
+    let coding = grpc::coding(request.headers())?;
+    let whole = grpc::message(intake, coding, request.into_body(), bytes_max).await?;
+    let asked = Asked::decode(whole.bytes.clone());
+    let asked = asked.map_err(|error| Fault::Invalid(error.to_string()))?;
+    Ok(asked.service)
+}
+
+/// Tells what a service does, and what it does then; ends when nobody listens, and at the end.
+async fn watch(
+    probe: Arc<Probe>,
+    service: String,
+    tell: mpsc::Sender<Frame<Bytes>>,
+    mut ended: watch::Receiver<bool>,
+) {
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut last = None;
+    loop {
+        tokio::select! {
+            _ = looks.tick() => {}
+            () = tell.closed() => return,
+            _ = ended.wait_for(|ended| *ended) => break,
+        }
+        let now = Serving::of(&*probe, &service);
+        if last.replace(now) != Some(now) && tell.send(Frame::data(now.message())).await.is_err() {
+            return;
+        }
+    }
+    let status = status(CANCELLED, "Server shutting down.");
+    // Who has gone meanwhile need not hear of it.
+    let _ = tell.send(Frame::trailers(grpc::trailers(&status))).await;
+}
+
+/// Codes of gRPC (`google/rpc/code.proto`).
+const CANCELLED: i32 = 1;
+const NOT_FOUND: i32 = 5;
+
+fn status(code: i32, message: &str) -> Status {
+    Status {
+        code,
+        message: message.to_owned(),
+        details: Vec::new(),
+    }
+}
