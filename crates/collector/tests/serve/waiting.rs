@@ -211,6 +211,76 @@ async fn more_senders_than_there_is_room_for_are_told_to_come_back() {
     assert_eq!(got, (256, 144, 0));
 }
 
+/// A full queue lets go of a sender once what it sent has room.
+#[tokio::test]
+async fn senders_wait_for_room_where_a_queue_blocks() {
+    let back_end = BackEnd::new(200).await;
+    let queue = "block_on_overflow: true, queue_size: 1, num_consumers: 1";
+    let front = back_end.front("", "", queue);
+    let send_one = |number: u64| {
+        let client = http(&front, settings::Compression::None);
+        tokio::spawn(async move { send(&client, request(number, 1)).await })
+    };
+    let taken = async |sent: tokio::task::JoinHandle<Outcome>| {
+        let outcome = sent.await.expect("an outcome");
+        assert!(matches!(outcome, Outcome::Taken { .. }), "{outcome:?}");
+    };
+    // One is on its way, and one waits.
+    taken(send_one(0)).await;
+    back_end.next().await;
+    taken(send_one(1)).await;
+    let first = send_one(2);
+    until("it is there", || traces(&front).held() == 6).await;
+    let second = send_one(3);
+    until("it is there", || traces(&front).held() == 8).await;
+    assert!(!first.is_finished() && !second.is_finished());
+    back_end.may_answer.add_permits(1);
+    back_end.next().await;
+    taken(first).await;
+    assert!(!second.is_finished(), "one more has room only");
+    back_end.may_answer.add_permits(1);
+    taken(second).await;
+    assert_eq!(traces(&front).exported, 4);
+    back_end.may_answer.add_permits(2);
+    let [balance, ..] = front.end().await;
+    assert_eq!((balance.exported, balance.held()), (8, 0));
+}
+
+#[tokio::test]
+async fn not_everyone_may_wait_for_room() {
+    let back_end = BackEnd::new(200).await;
+    let queue = "block_on_overflow: true, queue_size: 1, num_consumers: 1";
+    let front = back_end.front("", "", queue);
+    for is_on_its_way in [true, false] {
+        let outcome = send(&grpc(&front), request(0, 1)).await;
+        assert!(matches!(outcome, Outcome::Taken { .. }), "{outcome:?}");
+        if is_on_its_way {
+            back_end.next().await;
+        }
+    }
+    let mut all = tokio::task::JoinSet::new();
+    for _ in 0..12 {
+        let client = Arc::new(grpc(&front));
+        for number in 0..90 {
+            let client = Arc::clone(&client);
+            all.spawn(async move { send(&client, request(number, 1)).await });
+        }
+    }
+    for _ in 0..12 * 90 - 1024 {
+        let outcome = all.join_next().await.expect("one").expect("an outcome");
+        let is_busy = matches!(outcome, Outcome::Busy { after: Some(_), .. });
+        assert!(is_busy, "{outcome:?}");
+    }
+    back_end.may_answer.add_permits(2000);
+    while let Some(outcome) = all.join_next().await {
+        let outcome = outcome.expect("an outcome");
+        assert!(matches!(outcome, Outcome::Taken { .. }), "{outcome:?}");
+    }
+    let [balance, ..] = front.end().await;
+    let got = (balance.exported, balance.refused, balance.held());
+    assert_eq!(got, (2 * (1024 + 2), 2 * (12 * 90 - 1024), 0));
+}
+
 /// One exporter makes senders wait, another one does not answer at all.
 #[tokio::test]
 async fn senders_wait_for_those_that_make_them_wait() {

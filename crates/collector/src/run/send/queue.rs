@@ -14,12 +14,12 @@ use tokio::time::Instant;
 
 use super::{Around, Outside, Target, stored};
 use crate::config::Signal;
-use crate::config::components::shared::queue::Sizer;
+use crate::config::components::shared::queue::{Queue, Sizer};
 use crate::config::components::shared::retry::Retry;
 use crate::run::Log;
 use crate::run::consume::{Consumer, Refusal, Refused, refused};
 use crate::run::data::Batch;
-use crate::run::storage::{Pledge, Stored, Waiting};
+use crate::run::storage::{Ending, Pledge, Stored, Waiting};
 use crate::run::tasks;
 
 /// Bytes that wait in one queue, whatever its settings count.
@@ -28,6 +28,8 @@ pub const QUEUE_BYTES_MAX: u64 = 1 << 30;
 /// to come back than left to run out of time.
 const QUEUE_NONE: u64 = 64;
 const CONSUMERS_NONE: u32 = 64;
+/// Batches whose senders wait for room, with `block_on_overflow`; their bytes count towards [`QUEUE_BYTES_MAX`].
+const BLOCKED_MAX: usize = 1024;
 /// When a full queue may have room again.
 const ROOM_AFTER: Duration = Duration::from_millis(100);
 /// A backend that is gone may still answer for this time.
@@ -62,6 +64,8 @@ pub(super) struct Shared {
     stored: Option<Stored>,
     /// Senders wait for the outcome.
     waits: bool,
+    /// Or at least for room.
+    blocks: bool,
     pub log: Log,
 }
 
@@ -78,6 +82,8 @@ enum Stage {
 #[derive(Default)]
 pub(super) struct State {
     waiting: VecDeque<Waiting>,
+    /// What there was no room for yet, while its senders wait.
+    blocked: VecDeque<Waiting>,
     /// Batches that are being written before they wait.
     pub writing: usize,
     size: u64,
@@ -111,6 +117,7 @@ pub(super) fn start(
         Target::File(_) | Target::Debug(_) => 1,
         _ => consumers.max(1),
     };
+    let blocks = around.queue.as_ref().is_some_and(Queue::blocks);
     let waits = match &target {
         Target::Otlp(..) | Target::Backend(..) => around.queue.is_none_or(|q| q.wait_for_result),
         Target::File(_) | Target::Debug(_) | Target::Nop => false,
@@ -127,6 +134,7 @@ pub(super) fn start(
         stage: watch::Sender::new(Stage::Open),
         stored,
         waits,
+        blocks,
         log: outside.log.clone(),
     });
     let (cut, cut_off) = watch::channel(false);
@@ -162,7 +170,39 @@ impl Shared {
         let mut state = self.state();
         let waiting = state.waiting.pop_front()?;
         self.leave(&mut state, &waiting.batch);
+        self.unblock(&mut state);
         Some(waiting)
+    }
+
+    /// A batch for which there is no room is taken if its sender waits until there is.
+    fn block(&self, state: &mut State, batch: Batch) -> Result<(), Box<Refused>> {
+        let bytes = state.bytes + batch.held_bytes();
+        let fits = state.blocked.len() < BLOCKED_MAX && bytes <= QUEUE_BYTES_MAX;
+        if !(self.blocks && fits && batch.receipt.custody.is_awaited()) {
+            return refused(batch, Refusal::Busy(ROOM_AFTER));
+        }
+        state.bytes = bytes;
+        state.blocked.push_back(Waiting {
+            pledge: batch.receipt.custody.pledge(),
+            batch,
+            place: None,
+        });
+        Ok(())
+    }
+
+    /// What has room now waits as all others do; whose it is need not wait for that any more.
+    fn unblock(&self, state: &mut State) {
+        while let Some(mut next) = state.blocked.pop_front() {
+            let size = state.size + self.size(&next.batch);
+            if size > self.size_max && !state.waiting.is_empty() {
+                return state.blocked.push_front(next);
+            }
+            state.size = size;
+            if !self.waits {
+                std::mem::take(&mut next.pledge).end(Ending::Done);
+            }
+            state.waiting.push_back(next);
+        }
     }
 
     /// Takes the room for a batch; false where there is none.
@@ -273,8 +313,9 @@ impl Consumer for Sender {
         if state.closing {
             return refused(batch, Refusal::Closing);
         }
-        if !shared.enter(&mut state, &batch) {
-            return refused(batch, Refusal::Busy(ROOM_AFTER));
+        // Nobody overtakes those who wait.
+        if !state.blocked.is_empty() || !shared.enter(&mut state, &batch) {
+            return shared.block(&mut state, batch);
         }
         match &shared.stored {
             None => {
@@ -305,7 +346,9 @@ impl Consumer for Sender {
             return Err(Refusal::Closing);
         }
         let is_full = state.size >= self.shared.size_max || state.bytes >= QUEUE_BYTES_MAX;
-        match is_full && !state.waiting.is_empty() {
+        // Whether anyone waits is not known yet.
+        let may_block = self.shared.blocks && state.blocked.len() < BLOCKED_MAX;
+        match is_full && !may_block && !state.waiting.is_empty() {
             true => Err(Refusal::Busy(ROOM_AFTER)),
             false => Ok(()),
         }

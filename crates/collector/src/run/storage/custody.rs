@@ -43,6 +43,12 @@ impl Custody {
         self.holds
     }
 
+    /// Whether anybody waits.
+    #[must_use]
+    pub fn is_awaited(&self) -> bool {
+        !self.commits.is_empty()
+    }
+
     /// Those who wait do so until this comes to its end.
     #[must_use]
     pub fn pledge(&self) -> Pledge {

@@ -63,12 +63,15 @@ impl Exporter {
         }
     }
 
-    /// Whether senders wait: until what they sent is written, or sent on. Without a queue nobody else has it.
+    /// Whether senders wait: until what they sent is written or sent on, or has room. Without a queue nobody else has it.
     #[must_use]
     pub fn makes_wait(&self) -> bool {
         match self {
             Exporter::Debug(_) | Exporter::File(_) | Exporter::Nop => false,
-            other => other.any_queue().is_none_or(Queue::makes_wait),
+            other => {
+                let waits = |queue: &Queue| queue.makes_wait() || queue.blocks();
+                other.any_queue().is_none_or(waits)
+            }
         }
     }
 }

@@ -29,6 +29,12 @@ impl Queue {
     pub fn makes_wait(&self) -> bool {
         self.storage.is_some() || self.wait_for_result
     }
+
+    /// Whether senders wait for room. What puts requests together before the queue, or writes them, has no place for them.
+    #[must_use]
+    pub fn blocks(&self) -> bool {
+        self.block_on_overflow && self.storage.is_none() && self.batch.is_none()
+    }
 }
 
 /// What a size counts.
@@ -86,7 +92,7 @@ const OPTIONS: &[Opt] = &[
     opt("sizer", Kind::Word(SIZER_WORDS), "requests", "what `queue_size` counts"),
     opt("queue_size", Kind::Int(1, COUNT_MAX), "1000", "the most that waits"),
     opt("num_consumers", Kind::Int(1, u32::MAX as i64), "10", "requests in flight at a time"),
-    opt("block_on_overflow", Kind::Flag, "false", "a full queue makes senders wait; else it refuses").no_effect("a full queue tells senders when to come back, and takes no more before"),
+    opt("block_on_overflow", Kind::Flag, "false", "a full queue makes senders wait for room, 1024 requests at most; else, and with `storage` or `batch`, it tells them when to come back"),
     opt("wait_for_result", Kind::Flag, "false", "senders are answered when what they sent was sent on, or given up; not where a processor in between holds it (`batch`, a sampler)"),
     opt("storage", Kind::Text, "", "id of the extension that keeps it over a restart"),
     opt("batch", Kind::Maybe(&[BATCH]), "", "requests are put together before they wait (and, with `storage`, before they are written and answered); they are not where it is not written"),
@@ -112,6 +118,12 @@ pub(crate) fn queue(section: &Section<'_>) -> Option<Queue> {
     };
     if queue.storage.is_some() && queue.wait_for_result {
         section.error("wait_for_result", "a queue in a 'storage' cannot wait");
+    }
+    if queue.block_on_overflow && !queue.blocks() {
+        section.warn(
+            "block_on_overflow",
+            "has no effect with 'storage' or 'batch': a full queue tells senders when to come back",
+        );
     }
     if let Some(batch) = &queue.batch
         && batch.sizer == queue.sizer
