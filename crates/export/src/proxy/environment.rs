@@ -7,7 +7,7 @@ use hyper::Uri;
 
 use super::Proxy;
 
-/// See the module. Nothing is ever asked through a proxy that is on this machine's loopback.
+/// See the module. What is on this machine's loopback is never reached through a proxy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Proxies {
     http: Option<Proxy>,
