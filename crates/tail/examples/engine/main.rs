@@ -63,7 +63,8 @@ fn settings(wait_s: u64) -> TailSampling {
             ),
         ],
         decision_wait_ns: wait_s * SECOND_NS,
-        traces_max: 1_000_000,
+        // More than wait: none goes before its time.
+        traces_max: 2_000_000,
         ..TailSampling::default()
     }
 }
