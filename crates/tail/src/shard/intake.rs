@@ -258,7 +258,7 @@ impl Intake {
         Ok(())
     }
 
-    /// Reads a span with a template of its header, and writes it; false if there is none that it fits.
+    /// Reads a span with a template of its service, and writes it; false if there is none that it fits.
     #[inline]
     fn read<'a>(
         &mut self,

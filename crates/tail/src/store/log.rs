@@ -2,7 +2,7 @@
 //!
 //! A record is the address of the trace's previous record, its header and its length (16 bytes), then the span. Where a
 //! span begins with its trace's identifier, as encoders write it, those 18 bytes are left out: the table has them; of such a
-//! span only what differs from a template of its header is kept, where there is one. A segment is given back as a whole,
+//! span only what differs from a template of its service is kept, where there is one. A segment is given back as a whole,
 //! once every trace that was there when it was sealed is decided; nothing is done for a record of a trace that is dropped.
 
 use std::collections::VecDeque;
@@ -52,7 +52,7 @@ pub enum Form {
     Whole,
     /// Without its first field, its trace's identifier.
     Stripped,
-    /// The same, written with a template of its header.
+    /// The same, written with a template of its service.
     Templated,
 }
 

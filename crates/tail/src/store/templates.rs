@@ -1,13 +1,13 @@
-//! The templates of one header, found by the names of spans.
+//! The templates of one service and scope, found by the names of spans.
 //!
-//! They live and go with their header, so that a record of a segment finds its template as long as the segment is there. A
+//! They go with the last header that has them, so that a record of a segment finds its template as long as the segment is there. A
 //! shape gets a template when its name comes for the second time; where spans do not repeat, they are kept as they came.
 
 use super::template::{Buffer, Learner, Template};
 use crate::policy::Keys;
 use crate::scan::{Span, Spot};
 
-/// Templates of a header.
+/// Templates of a set.
 pub const TEMPLATES_MAX: usize = 256;
 /// Names that are remembered, templates or not.
 const PLACES_MAX: usize = 1024;
