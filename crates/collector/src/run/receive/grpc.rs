@@ -67,8 +67,7 @@ async fn export(
         Service::Otlp => whole.bytes.clone(),
         Service::Jaeger => intake.translated(jaeger::from_grpc(&whole.bytes))?,
     };
-    let taken = intake.take_of(signal, bytes, origin).await;
-    taken.map_err(Fault::from)
+    intake.take_of(signal, bytes, origin).await
 }
 
 /// The message of a call, decompressed.

@@ -138,8 +138,7 @@ async fn export(
             .map_err(Fault::Invalid)?
             .into(),
     };
-    let taken = intake.take_of(signal, bytes, origin).await;
-    taken.map_err(Fault::from)
+    intake.take_of(signal, bytes, origin).await
 }
 
 fn signal(settings: &OtlpHttpServer, path: &str) -> Option<Signal> {

@@ -35,8 +35,8 @@ use status::Fault;
 /// Bytes of bodies that are being read at a time, by all connections of a receiver.
 pub const BODIES_BYTES_MAX: u64 = 512 << 20;
 
-/// When a queue may be able to write again.
-const WRITTEN_AFTER: Duration = Duration::from_secs(1);
+/// When a queue may be able to write again, or to send on.
+const FAILED_AFTER: Duration = Duration::from_secs(1);
 
 /// What a sender is told of data that an exporter for which it waits could not get rid of.
 const NEVER: &str = "what it was sent on to does not take it";
@@ -134,26 +134,37 @@ impl Intake {
     /// # Errors
     /// Why it is not taken.
     pub async fn take(&self, signal: Signal, bytes: Bytes) -> Result<(), Refusal> {
-        self.take_of(signal, bytes, None).await
+        match self.ending_of(signal, bytes, None).await? {
+            Ending::Done => Ok(()),
+            Ending::Failed => Err(Refusal::Busy(FAILED_AFTER)),
+            Ending::Never => Err(Refusal::Malformed(NEVER.into())),
+        }
     }
 
-    /// The same of a request whose client is known.
-    ///
-    /// # Errors
-    /// Why it is not taken.
-    pub async fn take_of(
+    /// The same of a request whose client is known, and is told.
+    async fn take_of(
         &self,
         signal: Signal,
         bytes: Bytes,
         origin: Option<Arc<Origin>>,
-    ) -> Result<(), Refusal> {
-        let Some(commit) = self.give(signal, bytes, origin).await? else {
-            return Ok(());
-        };
-        match commit.outcome().await {
+    ) -> Result<(), Fault> {
+        match self.ending_of(signal, bytes, origin).await? {
             Ending::Done => Ok(()),
-            Ending::Failed => Err(Refusal::Busy(WRITTEN_AFTER)),
-            Ending::Never => Err(Refusal::Malformed(NEVER.into())),
+            Ending::Failed => Err(Fault::Failed(FAILED_AFTER)),
+            Ending::Never => Err(Fault::Invalid(NEVER.into())),
+        }
+    }
+
+    /// What comes of a request for which somebody waits.
+    async fn ending_of(
+        &self,
+        signal: Signal,
+        bytes: Bytes,
+        origin: Option<Arc<Origin>>,
+    ) -> Result<Ending, Refusal> {
+        match self.give(signal, bytes, origin).await? {
+            Some(commit) => Ok(commit.outcome().await),
+            None => Ok(Ending::Done),
         }
     }
 

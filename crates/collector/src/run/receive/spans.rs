@@ -66,8 +66,7 @@ async fn take(
         Body::Jaeger => jaeger::from_http(&whole.bytes),
     };
     let bytes = intake.translated(translated)?;
-    let taken = intake.take_of(Signal::Traces, bytes, origin).await;
-    taken.map_err(Fault::from)
+    intake.take_of(Signal::Traces, bytes, origin).await
 }
 
 /// What a body is.

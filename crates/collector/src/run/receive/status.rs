@@ -21,6 +21,8 @@ pub(super) enum Fault {
     NotThere(String),
     /// No room now.
     Busy(Duration),
+    /// It was taken, and could not be written or sent on.
+    Failed(Duration),
     /// The collector ends.
     Closing,
     /// It did not come in time.
@@ -79,6 +81,10 @@ impl Fault {
                 (code::UNIMPLEMENTED, reason.clone())
             }
             Fault::Busy(_) => (code::RESOURCE_EXHAUSTED, "no room now: try again".into()),
+            Fault::Failed(_) => (
+                code::UNAVAILABLE,
+                "it cannot be written or sent on now: try again".into(),
+            ),
             Fault::Closing => (code::UNAVAILABLE, "the collector ends".into()),
             Fault::Stranger => (
                 code::UNAUTHENTICATED,
@@ -90,7 +96,7 @@ impl Fault {
             ),
         };
         let details = match self {
-            Fault::Busy(after) => vec![retry_info(*after)],
+            Fault::Busy(after) | Fault::Failed(after) => vec![retry_info(*after)],
             _ => Vec::new(),
         };
         Status {
@@ -108,7 +114,7 @@ impl Fault {
             Fault::Encoding(_) => 415,
             Fault::NotThere(_) => 404,
             Fault::Busy(_) => 429,
-            Fault::Closing => 503,
+            Fault::Failed(_) | Fault::Closing => 503,
             Fault::Slow => 408,
             Fault::Stranger => 401,
         }
@@ -117,7 +123,9 @@ impl Fault {
     /// `Retry-After`, in seconds, at least one.
     pub(super) fn retry_after_s(&self) -> Option<u64> {
         match self {
-            Fault::Busy(after) => Some(after.as_millis().div_ceil(1000).clamp(1, 3600) as u64),
+            Fault::Busy(after) | Fault::Failed(after) => {
+                Some(after.as_millis().div_ceil(1000).clamp(1, 3600) as u64)
+            }
             Fault::Closing => Some(1),
             _ => None,
         }
