@@ -48,6 +48,8 @@ pub fn collector_statements(data: &[u8]) {
             error_mode: ErrorMode::Silent,
             conditions,
             statements,
+            // Either, without a byte of its own.
+            shares_cache: request.len() % 2 == 1,
         };
         if Statement::parse(&line, context, true).is_ok() {
             let traces = vec![group(Vec::new(), vec![line.clone().into_owned()])];

@@ -129,8 +129,8 @@ fn statements_that_are_wrong_are_told_with_their_place() {
             "not supported with the context scope",
         ),
         (
-            r#"[{ context: span, statements: ['set(name, "a")'], shared_cache: true }]"#,
-            "shared_cache: not supported",
+            r#"[{ context: span, statements: ['set(name, "a")'], shared_cache: 1 }]"#,
+            "shared_cache: must be true or false",
         ),
         (
             r#"[{ context: span, statement: ['set(name, "a")'] }]"#,

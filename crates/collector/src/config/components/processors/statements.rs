@@ -18,6 +18,8 @@ pub struct Group {
     pub conditions: Vec<String>,
     /// Statements; `filter` has none.
     pub statements: Vec<String>,
+    /// They have one `cache` for all records of a request, with the other groups of the same context that say so.
+    pub shares_cache: bool,
 }
 
 pub(crate) const ERROR_MODES: &[&str] = &["ignore", "silent", "propagate"];
@@ -33,7 +35,7 @@ pub(crate) const GROUP: &[Opt] = &[
 #[rustfmt::skip]
 pub(crate) const STATEMENTS: &[Opt] = &[
     opt("statements", Kind::Texts, "", "OTTL, in this order"),
-    opt("shared_cache", Kind::Flag, "false", "one `cache` for all groups").refused("each group has a cache of its own"),
+    opt("shared_cache", Kind::Flag, "false", "one `cache` for all records of a request, and for all groups of this context that say so; else each record has one of its own"),
 ];
 
 /// How an `error_mode` is read.
@@ -62,6 +64,7 @@ pub(crate) fn groups(section: &Section<'_>, name: &str, default: ErrorMode) -> V
                 Vec::new()
             },
             statements: if is_condition { Vec::new() } else { texts },
+            shares_cache: false,
         };
         return group.read(section).into_iter().collect();
     }
@@ -85,6 +88,7 @@ pub(crate) fn conditions(
         error_mode,
         conditions: section.whole_texts_at(name),
         statements: Vec::new(),
+        shares_cache: false,
     };
     match group.conditions.is_empty() {
         true => None,
@@ -99,6 +103,7 @@ struct Written {
     error_mode: ErrorMode,
     conditions: Vec<(String, At)>,
     statements: Vec<(String, At)>,
+    shares_cache: bool,
 }
 
 fn written(group: &Section<'_>, default: ErrorMode) -> Written {
@@ -123,6 +128,7 @@ fn written(group: &Section<'_>, default: ErrorMode) -> Written {
         error_mode: error_mode(group, default),
         conditions: group.whole_texts_at("conditions"),
         statements,
+        shares_cache: group.knows("shared_cache") && group.flag("shared_cache"),
     }
 }
 
@@ -153,6 +159,7 @@ impl Written {
             error_mode: self.error_mode,
             conditions: texts(self.conditions),
             statements: texts(self.statements),
+            shares_cache: self.shares_cache,
         })
     }
 

@@ -7,6 +7,7 @@ use opentelemetry_proto::tonic::trace::v1::span::Event;
 use opentelemetry_proto::tonic::trace::v1::{Span, Status};
 use prost::Message;
 use tail::ottl::{Context, Failure};
+use tail::scan::Malformed;
 use tail::settings::ErrorMode;
 
 use super::{kv, log_of, text, traces};
@@ -22,6 +23,15 @@ pub fn group(context: Context, conditions: &[&str], statements: &[&str]) -> Grou
         error_mode: ErrorMode::Propagate,
         conditions: texts(conditions),
         statements: texts(statements),
+        shares_cache: false,
+    }
+}
+
+/// The same with a cache that all records of a request share.
+fn sharing(context: Context, statements: &[&str]) -> Group {
+    Group {
+        shares_cache: true,
+        ..group(context, &[], statements)
     }
 }
 
@@ -454,4 +464,57 @@ fn what_is_made_is_bounded() {
     let doubled = vec![double; 40];
     let edited_large = edited(vec![group(Context::Span, &[], &doubled)]);
     assert_eq!(edited_large, Err(Fault::Ottl(Failure::Size)));
+}
+
+fn named(names: impl Iterator<Item = String>) -> Vec<u8> {
+    let spans = names.map(|name| Span {
+        name,
+        ..Span::default()
+    });
+    traces(Vec::new(), spans.collect()).encode_to_vec()
+}
+
+#[test]
+fn a_cache_may_be_that_of_all_records_and_groups() {
+    let last = r#"set(cache["last"], name)"#;
+    let editor = editor(vec![
+        sharing(Context::Resource, &[r#"set(cache["last"], "resource")"#]),
+        sharing(
+            Context::Span,
+            &[r#"set(attributes["before"], cache["last"])"#, last],
+        ),
+        sharing(
+            Context::Span,
+            &[r#"set(attributes["after"], cache["last"])"#],
+        ),
+        group(
+            Context::Span,
+            &[],
+            &[r#"set(attributes["own"], cache["last"])"#, last],
+        ),
+    ]);
+    let request = named(["a", "b", "c"].into_iter().map(str::to_owned));
+    // Each request has its own.
+    for _ in 0..2 {
+        let after = editor.edit(&request).unwrap().bytes.unwrap();
+        let after = ExportTraceServiceRequest::decode(&after[..]).unwrap();
+        let spans = &after.resource_spans[0].scope_spans[0].spans;
+        let attributes = spans.iter().map(|span| span.attributes.clone());
+        let after = kv("after", text("c"));
+        let expected = [
+            vec![after.clone()],
+            vec![kv("before", text("a")), after.clone()],
+            vec![kv("before", text("b")), after],
+        ];
+        assert_eq!(attributes.collect::<Vec<_>>(), expected);
+    }
+}
+
+#[test]
+fn a_shared_cache_that_grows_with_its_request_is_bounded() {
+    let editor = editor(vec![sharing(Context::Span, &["set(cache[name], name)"])]);
+    let names = |count: u32| named((0..count).map(|number| format!("{number:0300}")));
+    assert!(editor.edit(&names(100)).unwrap().bytes.is_none());
+    let refused = editor.edit(&names(5000)).map(|_| ());
+    assert_eq!(refused, Err(Fault::Malformed(Malformed::TooLarge)));
 }

@@ -44,7 +44,12 @@ struct Group {
     /// With their texts, as all that follows.
     conditions: Vec<(String, Condition)>,
     statements: Vec<(String, Statement)>,
+    /// The place of its cache among those of a request; none where each record has one of its own.
+    cache: Option<usize>,
 }
+
+/// What statements keep for all records of a request, by their context.
+type Caches = [Vec<u8>; Context::ALL.len()];
 
 /// One before `next`.
 ///
@@ -79,10 +84,12 @@ impl Editor {
     /// It is malformed, or a statement failed whose failures are to be propagated.
     pub fn edit(&self, request: &[u8]) -> Result<Edited, Fault> {
         let mut current: Option<Vec<u8>> = None;
+        let mut caches = Caches::default();
         for group in &self.groups {
             let before = current.as_deref().unwrap_or(request);
             let mut out = room_for(before);
-            if walk::walk(group, &self.failures, before, &mut out)? != Outcome::Same {
+            let cache = group.cache.map(|place| &mut caches[place]);
+            if walk::walk(group, &self.failures, before, cache, &mut out)? != Outcome::Same {
                 current = Some(out);
             }
         }
@@ -110,6 +117,10 @@ fn group(settings: &GroupSettings) -> Result<Group, String> {
         error_mode: settings.error_mode,
         conditions: conditions.collect::<Result<_, String>>()?,
         statements: statements.collect::<Result<_, String>>()?,
+        cache: Context::ALL
+            .iter()
+            .position(|one| *one == context)
+            .filter(|_| settings.shares_cache),
     })
 }
 

@@ -15,15 +15,15 @@ use super::{Group, apply};
 /// `Span.events`
 const EVENTS: u32 = 11 << 3 | 2;
 
-/// What stands around a record is read, and perhaps written, once for each record: a sender could make that the product of
-/// both. So much of it costs nothing in the account;
+/// What stands around a record, and a cache that records share, is read, and perhaps written, once for each record: a sender
+/// could make that the product of both. So much of it costs nothing in the account;
 const AROUND_BYTES_FREE: usize = 16 << 10;
 /// and of what is larger, so many bytes a request are read, with its records: more is refused.
 const AROUND_BYTES_MAX: usize = 512 << 20;
 /// Bytes of a message that was changed.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
-/// What a request becomes.
+/// What a request becomes; `cache` is what its records share, where they do.
 ///
 /// # Errors
 /// It is malformed, or a failure is to be propagated.
@@ -31,8 +31,10 @@ pub fn walk(
     group: &Group,
     failures: &Failures,
     request: &[u8],
+    mut cache: Option<&mut Vec<u8>>,
     out: &mut Vec<u8>,
 ) -> Result<Outcome, Fault> {
+    let shared = cache.as_mut().map(|cache| mem::take(*cache));
     let mut walk = Walk {
         group,
         failures,
@@ -41,7 +43,7 @@ pub fn walk(
         span: Held::default(),
         event: Held::default(),
         event_index: 0,
-        cache: Held::default(),
+        cache: Held::new(shared.unwrap_or_default().into()),
         scratch: Vec::new(),
         around_bytes: 0,
         fault: None,
@@ -49,6 +51,9 @@ pub fn walk(
     let outcome = edit_fields(request, FIRST, out, &mut |message, out| {
         walk.resource(message, out)
     });
+    if let Some(cache) = cache {
+        *cache = walk.cache.bytes.into_owned();
+    }
     match walk.fault {
         Some(fault) => Err(fault),
         None => Ok(outcome?),
@@ -182,8 +187,10 @@ impl<'a> Walk<'_, 'a> {
 
     /// Runs the statements on what is held.
     fn run(&mut self) -> Result<(), Malformed> {
+        if self.group.cache.is_none() {
+            self.cache = Held::default();
+        }
         self.count_around()?;
-        self.cache = Held::default();
         let mut next = 0;
         let mut scratch = mem::take(&mut self.scratch);
         while next < self.group.statements.len() {
@@ -219,7 +226,8 @@ impl<'a> Walk<'_, 'a> {
         };
         let around = bytes(&self.resource, Context::Resource)
             + bytes(&self.scope, Context::Scope)
-            + bytes(&self.span, Context::Span);
+            + bytes(&self.span, Context::Span)
+            + self.cache.bytes.len();
         if around > AROUND_BYTES_FREE {
             self.around_bytes += around;
         }
