@@ -1,11 +1,12 @@
 //! How a pipeline does: counts for metrics and status, and a line where that changes.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::lock::lock;
 use crate::plan::Log;
 
 /// Characters of an error that are kept.
@@ -95,7 +96,7 @@ impl Health {
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     pub(crate) fn taken(&self, rejected: u64, message: &str) {

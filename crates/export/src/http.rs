@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -26,6 +26,7 @@ use crate::client::{Connections, HttpOptions};
 use crate::clock::now_unix_ns;
 use crate::cookies::Jar;
 use crate::dial::Dial;
+use crate::lock::lock;
 use crate::proxy::{Kind, Proxy};
 use crate::reply::{self, REPLY_BYTES_MAX};
 use crate::request::Request;
@@ -242,10 +243,6 @@ impl Http {
             }
         }
     }
-}
-
-fn lock(jar: &Mutex<Jar>) -> MutexGuard<'_, Jar> {
-    jar.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn now_s() -> i64 {

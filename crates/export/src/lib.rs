@@ -19,6 +19,7 @@ mod health;
 mod http;
 mod json;
 mod lines;
+mod lock;
 pub mod lookup;
 mod memory;
 mod plan;

@@ -4,11 +4,12 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use telemetry::settings::{OtlpFile, Signal, Target};
 
+use crate::lock::lock;
 use crate::request::Request;
 use crate::rotate::Rotating;
 use crate::sink::{Outcome, Prepared};
@@ -79,7 +80,7 @@ impl Lines {
         let writer = Arc::clone(&self.writer);
         let frames = request.0.clone();
         let write = move || {
-            let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut writer = lock(&writer);
             frames.iter().try_for_each(|frame| writer.write(frame))
         };
         match tokio::task::spawn_blocking(write).await {

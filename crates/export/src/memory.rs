@@ -1,10 +1,11 @@
 //! The exporter `memory`: the newest records, for whoever reads them.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use bytes::Bytes;
 
+use crate::lock::lock;
 use crate::request::messages;
 
 /// A ring of encoded records.
@@ -25,12 +26,12 @@ impl Memory {
     /// Takes all records that are there, the oldest first: each an OTLP message `Span`, `Metric` or `LogRecord`.
     #[must_use]
     pub fn take(&self) -> Vec<Vec<u8>> {
-        let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ring = lock(&self.ring);
         ring.drain(..).collect()
     }
 
     pub(crate) fn keep(&self, fields: &[Bytes]) {
-        let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ring = lock(&self.ring);
         for message in fields.iter().flat_map(|fields| messages(fields)) {
             if ring.len() == self.records_max {
                 ring.pop_front();

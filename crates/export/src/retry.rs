@@ -79,9 +79,13 @@ impl Retry {
 
 /// Four to six fifths of a time.
 pub(crate) fn jittered(delay: Duration) -> Duration {
-    // Its keys are random: randomness enough for this, and at hand.
-    let random = RandomState::new().build_hasher().finish() % 401;
-    delay * (800 + random as u32) / 1000
+    delay * (800 + (random() % 401) as u32) / 1000
+}
+
+/// A number for what need not be secret.
+pub(crate) fn random() -> u64 {
+    // The keys of the hash are random, and at hand.
+    RandomState::new().build_hasher().finish()
 }
 
 #[cfg(test)]

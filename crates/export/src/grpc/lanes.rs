@@ -7,15 +7,15 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinSet};
 
-use crate::retry::jittered;
+use crate::lock::lock;
+use crate::retry::{jittered, random};
 
 /// Addresses of a name that are used; it may have more.
 pub(super) const ADDRESSES_MAX: usize = 256;
@@ -103,10 +103,6 @@ enum Pick<C> {
     Down(String),
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl<W: World> Lanes<W> {
     pub(super) fn new(world: W) -> Lanes<W> {
         Lanes {
@@ -116,7 +112,7 @@ impl<W: World> Lanes<W> {
                     name: Name::Asked,
                     lanes: Vec::new(),
                     // Those who start together do not all begin with the same.
-                    next: RandomState::new().build_hasher().finish() as usize % ADDRESSES_MAX,
+                    next: random() as usize % ADDRESSES_MAX,
                 }),
                 changed: Notify::new(),
                 asked: Notify::new(),

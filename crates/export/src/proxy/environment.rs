@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 
 use hyper::Uri;
+use ipnet::IpNet;
 
 use super::Proxy;
 
@@ -20,8 +21,8 @@ pub struct Proxies {
 enum Direct {
     /// `*`
     All,
-    /// Addresses whose first bits are these.
-    Network(IpAddr, u8),
+    /// Addresses of a network.
+    Network(IpNet),
     /// An address, perhaps at one port only.
     Address(IpAddr, Option<u16>),
     /// A domain, perhaps at one port only.
@@ -101,7 +102,7 @@ impl Direct {
     fn is_of(&self, host: &str, address: Option<IpAddr>, at: u16) -> bool {
         match (self, address) {
             (Direct::All, _) => true,
-            (Direct::Network(network, bits), Some(address)) => is_in(address, *network, *bits),
+            (Direct::Network(network), Some(address)) => network.contains(&address),
             (Direct::Address(own, port), Some(address)) => {
                 *own == address && port.is_none_or(|port| port == at)
             }
@@ -132,11 +133,8 @@ fn directs(text: &str) -> Vec<Direct> {
 
 /// One part; none where it says nothing.
 fn direct(part: &str) -> Option<Direct> {
-    if let Some((network, bits)) = part.split_once('/')
-        && let (Ok(network), Ok(bits)) = (network.parse::<IpAddr>(), bits.parse())
-    {
-        let most = if network.is_ipv4() { 32 } else { 128 };
-        return (bits <= most).then_some(Direct::Network(network, bits));
+    if let Ok(network) = part.parse() {
+        return Some(Direct::Network(network));
     }
     if let Ok(address) = part.parse::<IpAddr>() {
         return Some(Direct::Address(address.to_canonical(), None));
@@ -161,19 +159,6 @@ fn direct(part: &str) -> Option<Direct> {
         with_itself: !host.starts_with('.'),
         port,
     })
-}
-
-fn is_in(address: IpAddr, network: IpAddr, bits: u8) -> bool {
-    let differ = match (address, network) {
-        (IpAddr::V4(address), IpAddr::V4(network)) => {
-            (address.to_bits() ^ network.to_bits()).leading_zeros()
-        }
-        (IpAddr::V6(address), IpAddr::V6(network)) => {
-            (address.to_bits() ^ network.to_bits()).leading_zeros()
-        }
-        _ => return false,
-    };
-    differ >= u32::from(bits)
 }
 
 #[cfg(test)]

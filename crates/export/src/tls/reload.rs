@@ -1,7 +1,7 @@
 //! What was read from files and is read again: certificates that change while a process runs.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rustls::client::ResolvesClientCert;
@@ -12,6 +12,7 @@ use telemetry::settings::Pem;
 use tokio::time::Instant;
 
 use super::{certificates, place, private_key};
+use crate::lock::lock;
 
 type Load<T> = dyn Fn() -> Result<T, String> + Send + Sync;
 
@@ -45,7 +46,7 @@ impl<T> Reloading<T> {
     }
 
     fn get_at(&self, moment: Instant) -> Arc<T> {
-        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut now = lock(&self.now);
         let (read, value) = &mut *now;
         let age = moment.saturating_duration_since(*read);
         if self.every.is_some_and(|every| age >= every) {
