@@ -129,8 +129,7 @@ fn acceptor(certificate: &TempFile, key: &TempFile) -> TlsAcceptor {
 #[tokio::test]
 async fn a_proxy_is_asked_or_makes_a_tunnel() {
     let authority = Authority::new();
-    let [certificate, key] = std::array::from_fn(|_| TempFile::new());
-    authority.sign("127.0.0.1", &certificate, &key);
+    let [certificate, key] = authority.signed("127.0.0.1");
     let plain = keeper(&format!("http: {ANYWHERE}"), "", "");
     let secret = keeper(&served("http", &certificate, &key, ""), "", "");
     let (address_of, asked) = proxy().await;
@@ -182,13 +181,22 @@ async fn what_no_proxy_is_there_for_fails() {
     assert_eq!(traces(&sink).accepted, 0);
 }
 
+/// Sends once with the exporters `otlphttp/plain` and `otlphttp/secret`, until it is in both places.
+async fn reach_both(exporters: &str, plain: &Collector, secret: &Collector) {
+    let front = sender(exporters, "otlphttp/plain, otlphttp/secret", "", "");
+    taken(&grpc(&front), request(0, 10)).await;
+    until("both arrive", || {
+        traces(plain).accepted == 20 && traces(secret).accepted == 20
+    })
+    .await;
+}
+
 /// Its own certificate is asked for, whatever name the receiver's must have.
 #[tokio::test]
 async fn tls_may_lead_to_a_proxy_too() {
     let authority = Authority::new();
-    let [certificate, key, other, other_key] = std::array::from_fn(|_| TempFile::new());
-    authority.sign("127.0.0.1", &certificate, &key);
-    authority.sign("other.example", &other, &other_key);
+    let [certificate, key] = authority.signed("127.0.0.1");
+    let [other, other_key] = authority.signed("other.example");
     let plain = keeper(&format!("http: {ANYWHERE}"), "", "");
     let secret = keeper(&served("http", &other, &other_key, ""), "", "");
     let (proxy_at, asked) = proxy_to(Is::Https(acceptor(&certificate, &key)), None).await;
@@ -198,12 +206,7 @@ async fn tls_may_lead_to_a_proxy_too() {
          otlphttp/secret: {{ endpoint: 'https://{secret_at}', proxy_url: 'https://{proxy_at}', tls: {{ ca_file: '{0}', server_name_override: other.example }} }}",
         authority.file()
     );
-    let front = sender(&exporters, "otlphttp/plain, otlphttp/secret", "", "");
-    taken(&grpc(&front), request(0, 10)).await;
-    until("both arrive", || {
-        traces(&plain).accepted == 20 && traces(&secret).accepted == 20
-    })
-    .await;
+    reach_both(&exporters, &plain, &secret).await;
     let asked = asked.lock().expect("nobody panics").clone();
     for begin in [
         format!("POST http://{plain_at}/"),
@@ -219,8 +222,7 @@ async fn tls_may_lead_to_a_proxy_too() {
 #[tokio::test]
 async fn a_proxy_may_be_one_of_socks() {
     let authority = Authority::new();
-    let [certificate, key] = std::array::from_fn(|_| TempFile::new());
-    authority.sign("127.0.0.1", &certificate, &key);
+    let [certificate, key] = authority.signed("127.0.0.1");
     let plain = keeper(&format!("http: {ANYWHERE}"), "", "");
     let secret = keeper(&served("http", &certificate, &key, ""), "", "");
     let (proxy_at, asked) = proxy_to(Is::Socks, None).await;
@@ -230,12 +232,7 @@ async fn a_proxy_may_be_one_of_socks() {
          otlphttp/secret: {{ endpoint: 'https://{secret_at}', proxy_url: 'socks5h://me:p%40ss@{proxy_at}', tls: {{ ca_file: '{}' }} }}",
         authority.file()
     );
-    let front = sender(&exporters, "otlphttp/plain, otlphttp/secret", "", "");
-    taken(&grpc(&front), request(0, 10)).await;
-    until("both arrive", || {
-        traces(&plain).accepted == 20 && traces(&secret).accepted == 20
-    })
-    .await;
+    reach_both(&exporters, &plain, &secret).await;
     let mut asked = asked.lock().expect("nobody panics").clone();
     asked.sort();
     let mut expected = [plain_at, secret_at].map(|at| format!("me p@ss {at}"));
@@ -258,8 +255,7 @@ fn sender_in(environment: &[(&str, &str)], exporters: &str, names: &str) -> Coll
 #[tokio::test]
 async fn the_environment_names_proxies_for_http_https_and_grpc() {
     let authority = Authority::new();
-    let [certificate, key] = std::array::from_fn(|_| TempFile::new());
-    authority.sign("sink.example", &certificate, &key);
+    let [certificate, key] = authority.signed("sink.example");
     let plain = keeper(&format!("http: {ANYWHERE}, grpc: {ANYWHERE}"), "", "");
     let secret = keeper(&served("http", &certificate, &key, ""), "", "");
     let [http_at, grpc_at] = ["otlp http", "otlp grpc"].map(|name| address(&plain, name));

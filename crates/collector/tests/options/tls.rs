@@ -23,6 +23,13 @@ impl Authority {
         self.1.0.display().to_string()
     }
 
+    /// A certificate for a name, and its key.
+    pub(super) fn signed(&self, name: &str) -> [TempFile; 2] {
+        let [certificate, key] = [TempFile::new(), TempFile::new()];
+        self.sign(name, &certificate, &key);
+        [certificate, key]
+    }
+
     /// Writes a certificate for a name, and its key.
     pub(super) fn sign(&self, name: &str, certificate: &TempFile, key: &TempFile) {
         let pair = KeyPair::generate().unwrap();
@@ -44,9 +51,8 @@ pub(super) fn served(protocol: &str, certificate: &TempFile, key: &TempFile, mor
 #[tokio::test]
 async fn a_server_may_have_another_name_and_clients_certificates() {
     let authority = Authority::new();
-    let [certificate, key, own, own_key] = std::array::from_fn(|_| TempFile::new());
-    authority.sign("other.example", &certificate, &key);
-    authority.sign("client.example", &own, &own_key);
+    let [certificate, key] = authority.signed("other.example");
+    let [own, own_key] = authority.signed("client.example");
     let clients = format!(
         "client_ca_file: '{0}', client_ca_file_reload: true, include_system_ca_certs_pool: true, curve_preferences: [P256, X25519]",
         authority.file()

@@ -11,6 +11,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 
 use super::*;
 
@@ -137,6 +138,22 @@ async fn the_answer_is_that_of_the_back_end() {
     }
 }
 
+/// The next so many are told to come back.
+async fn refused(all: &mut JoinSet<Outcome>, count: usize) {
+    for _ in 0..count {
+        let outcome = all.join_next().await.expect("one").expect("an outcome");
+        let is_busy = matches!(outcome, Outcome::Busy { after: Some(_), .. });
+        assert!(is_busy, "{outcome:?}");
+    }
+}
+
+async fn all_taken(mut all: JoinSet<Outcome>) {
+    while let Some(outcome) = all.join_next().await {
+        let outcome = outcome.expect("an outcome");
+        assert!(matches!(outcome, Outcome::Taken { .. }), "{outcome:?}");
+    }
+}
+
 #[tokio::test]
 async fn nobody_waits_for_what_a_processor_holds() {
     let tail =
@@ -185,7 +202,7 @@ async fn more_senders_than_there_is_room_for_are_told_to_come_back() {
     let back_end = BackEnd::new(200).await;
     let front = Arc::new(back_end.front("", "", "enabled: false"));
     let client = Arc::new(http(&front, settings::Compression::None));
-    let mut all = tokio::task::JoinSet::new();
+    let mut all = JoinSet::new();
     let mut send = |numbers: std::ops::Range<u64>| {
         for number in numbers {
             let client = Arc::clone(&client);
@@ -198,16 +215,9 @@ async fn more_senders_than_there_is_room_for_are_told_to_come_back() {
         back_end.next().await;
     }
     send(64..200);
-    for _ in 0..200 - 128 {
-        let outcome = all.join_next().await.expect("one").expect("an outcome");
-        let is_busy = matches!(outcome, Outcome::Busy { after: Some(_), .. });
-        assert!(is_busy, "{outcome:?}");
-    }
+    refused(&mut all, 200 - 128).await;
     back_end.may_answer.add_permits(1000);
-    while let Some(outcome) = all.join_next().await {
-        let outcome = outcome.expect("an outcome");
-        assert!(matches!(outcome, Outcome::Taken { .. }), "{outcome:?}");
-    }
+    all_taken(all).await;
     let balance = traces(&front);
     let got = (balance.exported, balance.refused, balance.held());
     assert_eq!(got, (256, 144, 0));
@@ -260,7 +270,7 @@ async fn not_everyone_may_wait_for_room() {
             back_end.next().await;
         }
     }
-    let mut all = tokio::task::JoinSet::new();
+    let mut all = JoinSet::new();
     for _ in 0..12 {
         let client = Arc::new(grpc(&front));
         for number in 0..90 {
@@ -268,16 +278,9 @@ async fn not_everyone_may_wait_for_room() {
             all.spawn(async move { send(&client, request(number, 1)).await });
         }
     }
-    for _ in 0..12 * 90 - 1024 {
-        let outcome = all.join_next().await.expect("one").expect("an outcome");
-        let is_busy = matches!(outcome, Outcome::Busy { after: Some(_), .. });
-        assert!(is_busy, "{outcome:?}");
-    }
+    refused(&mut all, 12 * 90 - 1024).await;
     back_end.may_answer.add_permits(2000);
-    while let Some(outcome) = all.join_next().await {
-        let outcome = outcome.expect("an outcome");
-        assert!(matches!(outcome, Outcome::Taken { .. }), "{outcome:?}");
-    }
+    all_taken(all).await;
     let [balance, ..] = front.end().await;
     let got = (balance.exported, balance.refused, balance.held());
     assert_eq!(got, (2 * (1024 + 2), 2 * (12 * 90 - 1024), 0));

@@ -87,13 +87,9 @@ impl Sets {
         learn: &mut Learner,
         out: &mut Buffer<'_>,
     ) -> bool {
-        let Some(set) = self.sets.get_mut(at as usize) else {
-            return false;
-        };
-        let before = learn.taken;
-        let read = set.templates.read(tag, (span, rest), spot, learn, out);
-        self.held_bytes += learn.taken - before;
-        read
+        self.work(at, learn, |templates, learn| {
+            templates.read(tag, (span, rest), spot, learn, out)
+        })
     }
 
     /// Writes a span, whose trace identifier is left out, with a template, which may be a new one; false where there is none
@@ -106,11 +102,24 @@ impl Sets {
         learn: &mut Learner,
         out: &mut Buffer<'_>,
     ) -> bool {
+        self.work(at, learn, |templates, learn| {
+            templates.encode(span, keys, learn, out)
+        })
+    }
+
+    /// Does something with the templates of a set, which may learn by it; false where there is no such set.
+    #[inline]
+    fn work(
+        &mut self,
+        at: u32,
+        learn: &mut Learner,
+        work: impl FnOnce(&mut Templates, &mut Learner) -> bool,
+    ) -> bool {
         let Some(set) = self.sets.get_mut(at as usize) else {
             return false;
         };
         let before = learn.taken;
-        let done = set.templates.encode(span, keys, learn, out);
+        let done = work(&mut set.templates, learn);
         self.held_bytes += learn.taken - before;
         done
     }

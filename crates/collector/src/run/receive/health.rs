@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 use super::Intake;
 use super::grpc;
 use super::http::Reply;
-use super::status::Fault;
+use super::status::{Fault, code};
 
 /// Time between two looks for those who watch.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -77,7 +77,7 @@ pub(super) async fn serve(
         return grpc::response(Reply::stream(told));
     }
     match Serving::of(&**probe, &service) {
-        Serving::Unknown => grpc::failed(&status(NOT_FOUND, "Service not found.")),
+        Serving::Unknown => grpc::failed(&status(code::NOT_FOUND, "Service not found.")),
         serving => grpc::ok(serving.message()),
     }
 }
@@ -115,14 +115,10 @@ async fn watch(
             return;
         }
     }
-    let status = status(CANCELLED, "Server shutting down.");
+    let status = status(code::CANCELLED, "Server shutting down.");
     // Who has gone meanwhile need not hear of it.
     let _ = tell.send(Frame::trailers(grpc::trailers(&status))).await;
 }
-
-/// Codes of gRPC (`google/rpc/code.proto`).
-const CANCELLED: i32 = 1;
-const NOT_FOUND: i32 = 5;
 
 fn status(code: i32, message: &str) -> Status {
     Status {

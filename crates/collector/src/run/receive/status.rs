@@ -62,9 +62,11 @@ impl From<Refusal> for Fault {
 }
 
 /// Codes of gRPC (`google/rpc/code.proto`).
-mod code {
+pub(super) mod code {
+    pub const CANCELLED: i32 = 1;
     pub const INVALID_ARGUMENT: i32 = 3;
     pub const DEADLINE_EXCEEDED: i32 = 4;
+    pub const NOT_FOUND: i32 = 5;
     pub const RESOURCE_EXHAUSTED: i32 = 8;
     pub const UNIMPLEMENTED: i32 = 12;
     pub const UNAVAILABLE: i32 = 14;

@@ -44,8 +44,8 @@ struct Group {
     /// With their texts, as all that follows.
     conditions: Vec<(String, Condition)>,
     statements: Vec<(String, Statement)>,
-    /// The place of its cache among those of a request; none where each record has one of its own.
-    cache: Option<usize>,
+    /// All records of a request have one cache, with the other groups of this context; else each has one of its own.
+    shares_cache: bool,
 }
 
 /// What statements keep for all records of a request, by their context.
@@ -88,7 +88,7 @@ impl Editor {
         for group in &self.groups {
             let before = current.as_deref().unwrap_or(request);
             let mut out = room_for(before);
-            let cache = group.cache.map(|place| &mut caches[place]);
+            let cache = &mut caches[group.context as usize];
             if walk::walk(group, &self.failures, before, cache, &mut out)? != Outcome::Same {
                 current = Some(out);
             }
@@ -117,10 +117,7 @@ fn group(settings: &GroupSettings) -> Result<Group, String> {
         error_mode: settings.error_mode,
         conditions: conditions.collect::<Result<_, String>>()?,
         statements: statements.collect::<Result<_, String>>()?,
-        cache: Context::ALL
-            .iter()
-            .position(|one| *one == context)
-            .filter(|_| settings.shares_cache),
+        shares_cache: settings.shares_cache,
     })
 }
 

@@ -23,7 +23,7 @@ const AROUND_BYTES_MAX: usize = 512 << 20;
 /// Bytes of a message that was changed.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
-/// What a request becomes; `cache` is what its records share, where they do.
+/// What a request becomes; `cache` is what records of this context share, if those of the group do.
 ///
 /// # Errors
 /// It is malformed, or a failure is to be propagated.
@@ -31,10 +31,9 @@ pub fn walk(
     group: &Group,
     failures: &Failures,
     request: &[u8],
-    mut cache: Option<&mut Vec<u8>>,
+    cache: &mut Vec<u8>,
     out: &mut Vec<u8>,
 ) -> Result<Outcome, Fault> {
-    let shared = cache.as_mut().map(|cache| mem::take(*cache));
     let mut walk = Walk {
         group,
         failures,
@@ -43,15 +42,18 @@ pub fn walk(
         span: Held::default(),
         event: Held::default(),
         event_index: 0,
-        cache: Held::new(shared.unwrap_or_default().into()),
+        cache: Held::default(),
         scratch: Vec::new(),
         around_bytes: 0,
         fault: None,
     };
+    if group.shares_cache {
+        walk.cache = Held::new(mem::take(cache).into());
+    }
     let outcome = edit_fields(request, FIRST, out, &mut |message, out| {
         walk.resource(message, out)
     });
-    if let Some(cache) = cache {
+    if group.shares_cache {
         *cache = walk.cache.bytes.into_owned();
     }
     match walk.fault {
@@ -187,7 +189,7 @@ impl<'a> Walk<'_, 'a> {
 
     /// Runs the statements on what is held.
     fn run(&mut self) -> Result<(), Malformed> {
-        if self.group.cache.is_none() {
+        if !self.group.shares_cache {
             self.cache = Held::default();
         }
         self.count_around()?;
