@@ -19,6 +19,7 @@ pub mod timers;
 
 pub use addr::Addr;
 pub use boundary::{
-    Accepted, Close, ConnId, Connect, ConnectError, Driver, Engine, Labels, ListenerId, Now, Sent,
+    Accepted, Close, Connect, ConnectError, Driver, Engine, Labels, ListenerId, Message, Now, Sent,
+    SockId, Took, WorkerId,
 };
 pub use sockets::{CpuOf, Sockets, TcpInfo};

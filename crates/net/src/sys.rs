@@ -86,47 +86,107 @@ pub fn discard_input(fd: RawFd, bytes_max: usize) {
     };
 }
 
-/// Sends `head` then `body` without blocking, in one segment where they fit.
-pub fn send(fd: RawFd, head: &[u8], body: &[u8]) -> Io {
-    if body.is_empty() || head.is_empty() {
-        let only = if head.is_empty() { body } else { head };
-        loop {
-            // SAFETY: pointer and length of a live slice that is only read; no address is given.
-            let rc = unsafe {
-                libc::syscall(
-                    libc::SYS_sendto,
-                    fd,
-                    only.as_ptr(),
-                    only.len(),
-                    libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
-                    0_usize,
-                    0_usize,
-                )
-            };
-            if let Some(done) = transferred(rc as isize) {
-                return done;
-            }
-        }
-    }
-    let mut parts = [
-        libc::iovec {
-            iov_base: head.as_ptr() as *mut c_void,
-            iov_len: head.len(),
-        },
-        libc::iovec {
-            iov_base: body.as_ptr() as *mut c_void,
-            iov_len: body.len(),
-        },
-    ];
-    // SAFETY: an all-zero msghdr is valid.
-    let mut message: libc::msghdr = unsafe { zeroed() };
-    message.msg_iov = parts.as_mut_ptr();
-    message.msg_iovlen = parts.len() as _;
+/// Reads what is there into `buffer` and leaves it there.
+pub fn peek(fd: RawFd, buffer: &mut [u8]) -> Io {
     loop {
-        // SAFETY: `message` points to `parts`, which points to live slices that sendmsg only reads.
-        let rc = unsafe { libc::sendmsg(fd, &message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
+        // SAFETY: the pointer and length are those of a live, writable slice.
+        let rc = unsafe {
+            libc::recv(
+                fd,
+                buffer.as_mut_ptr().cast(),
+                buffer.len(),
+                libc::MSG_DONTWAIT | libc::MSG_PEEK,
+            )
+        };
         if let Some(done) = transferred(rc) {
             return done;
+        }
+    }
+}
+
+/// Sends bytes without blocking.
+pub fn send(fd: RawFd, bytes: &[u8]) -> Io {
+    loop {
+        // SAFETY: pointer and length of a live slice that is only read; no address is given.
+        let rc = unsafe {
+            libc::syscall(
+                libc::SYS_sendto,
+                fd,
+                bytes.as_ptr(),
+                bytes.len(),
+                libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+                0_usize,
+                0_usize,
+            )
+        };
+        if let Some(done) = transferred(rc as isize) {
+            return done;
+        }
+    }
+}
+
+/// The most pieces of one message.
+pub const PIECES_MAX: usize = 8;
+
+/// A message in pieces, which leaves in one call.
+#[derive(Debug, Default)]
+pub struct Pieces<'a> {
+    parts: [&'a [u8]; PIECES_MAX],
+    len: usize,
+}
+
+impl<'a> Pieces<'a> {
+    /// Adds a piece; an empty one is none. There is room for [`PIECES_MAX`].
+    pub fn push(&mut self, part: &'a [u8]) {
+        if !part.is_empty() {
+            self.parts[self.len] = part;
+            self.len += 1;
+        }
+    }
+
+    /// Bytes of all of them.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.parts[..self.len].iter().map(|part| part.len()).sum()
+    }
+
+    /// Appends the bytes from one place to another one to `out`.
+    pub fn copy(&self, from: usize, to: usize, out: &mut Vec<u8>) {
+        let mut at = 0;
+        for part in &self.parts[..self.len] {
+            let inside = |place: usize| place.saturating_sub(at).min(part.len());
+            out.extend_from_slice(&part[inside(from)..inside(to)]);
+            at += part.len();
+        }
+    }
+
+    /// Sends them without blocking. Nothing at all is sent at once.
+    #[must_use]
+    pub fn send(&self, fd: RawFd) -> Io {
+        let parts = &self.parts[..self.len];
+        if let [] = parts {
+            return Io::Done(0);
+        }
+        if let [only] = parts {
+            return send(fd, only);
+        }
+        // SAFETY: an all-zero iovec is valid.
+        let mut vectors: [libc::iovec; PIECES_MAX] = unsafe { zeroed() };
+        for (vector, part) in vectors.iter_mut().zip(parts) {
+            vector.iov_base = part.as_ptr() as *mut c_void;
+            vector.iov_len = part.len();
+        }
+        // SAFETY: an all-zero msghdr is valid.
+        let mut message: libc::msghdr = unsafe { zeroed() };
+        message.msg_iov = vectors.as_mut_ptr();
+        message.msg_iovlen = self.len as _;
+        loop {
+            // SAFETY: `message` points to `vectors`, which point to live slices that sendmsg only reads.
+            let rc =
+                unsafe { libc::sendmsg(fd, &message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
+            if let Some(done) = transferred(rc) {
+                return done;
+            }
         }
     }
 }

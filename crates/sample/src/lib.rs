@@ -63,7 +63,7 @@ pub use compile::{Compiler, Needs, Style};
 pub use conn_error::ConnError;
 pub use error::ExprError;
 pub use expr::Expr;
-pub use facts::{ContextFacts, RulePlace, Scope, Session, Timing, Txn, Waits, World};
+pub use facts::{BodyFacts, ContextFacts, RulePlace, Scope, Session, Timing, Txn, Waits, World};
 pub use log_origin::LogOrigin;
 pub use logformat::LogFormat;
 pub use pattern::{Reference, References, regex};

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use config::model::Config;
-use proxy::{Message, Running};
+use proxy::{Order, Running};
 
 use crate::args::Args;
 use crate::collectors::Collectors;
@@ -82,7 +82,6 @@ fn start(args: &Args, loaded: Loaded, master: Option<Ready>) -> Result<Option<Ex
         .nbthread
         .map_or_else(cores, usize::from)
         .max(1);
-    let conns_max = (descriptors.saturating_sub(DESCRIPTORS_RESERVED) as usize / nbthread).max(1);
     let listening = Listening::open(config, nbthread)?;
     let control = cli::Control::open(&config.global.stats_sockets)?;
 
@@ -117,13 +116,13 @@ fn start(args: &Args, loaded: Loaded, master: Option<Ready>) -> Result<Option<Ex
         started: now,
         trace_seed: [sys::random_seed(), sys::random_seed()],
     };
-    let mut running = Running::new(std::mem::take(config), process);
+    let mut running = proxy::prepare(std::mem::take(config), process);
     if let Some(exports) = &mut exports {
         exports.connect(&mut running);
     }
     let exports = exports.map(Arc::new);
     let running = Arc::new(running);
-    let workers = Workers::start(&running, listening, nbthread, conns_max, || {
+    let workers = Workers::start(&running, listening, nbthread, || {
         sys::signal_self(SIGNAL_ENDED);
     })?;
     control
@@ -209,9 +208,9 @@ fn wait(signals: &Signals, workers: &Workers, collectors: &Collectors, running: 
     let ms = |duration: std::time::Duration| duration.as_millis() as u64;
     loop {
         match signals.wait() {
-            Some(libc::SIGINT | libc::SIGTERM) => return workers.tell(&Message::Stop),
+            Some(libc::SIGINT | libc::SIGTERM) => return workers.tell(&Order::Stop),
             Some(libc::SIGUSR1) => {
-                workers.tell(&Message::Drain {
+                workers.tell(&Order::Drain {
                     grace_ms: global.grace.map_or(0, ms),
                     hard_stop_ms: global.hard_stop_after.map(ms),
                 });

@@ -13,8 +13,8 @@ use config::model::{Bind, BindAddress, Config, LogSink as LogTo, Proxy};
 use net::epoll::{ACCEPTS_A_TURN_DEFAULT, EpollDriver, Listener, Setup, SocketBuffers};
 use net::listen::{self, ListenAddr, ListenOptions};
 use net::logs::{DatagramSink, Dropped, LogSink, WriteTo, Writer};
-use net::{Addr, ListenerId};
-use proxy::{Engine, Message, Running, Shared};
+use net::{Addr, ListenerId, WorkerId};
+use proxy::{Engine, Order, Running};
 
 /// The kernel's queue of a listener without `backlog` and `maxconn`.
 const BACKLOG_DEFAULT: i32 = 4096;
@@ -142,13 +142,13 @@ fn share(fd: &OwnedFd, local: &Addr, workers: usize) -> std::io::Result<Vec<Sock
 
 /// The ways to tell each worker something.
 #[derive(Clone, Default)]
-pub(crate) struct Inboxes(Vec<(Sender<Message>, Arc<OwnedFd>)>);
+pub(crate) struct Inboxes(Vec<(Sender<Order>, Arc<OwnedFd>)>);
 
 impl Inboxes {
-    fn tell(&self, message: &Message) {
+    fn tell(&self, order: &Order) {
         for (sender, wake) in &self.0 {
             // A worker that has ended hears nothing.
-            let _ = sender.send(message.clone());
+            let _ = sender.send(order.clone());
             net::sys::eventfd_ring(std::os::fd::AsRawFd::as_raw_fd(&**wake));
         }
     }
@@ -156,7 +156,7 @@ impl Inboxes {
     /// Has the workers hand over what filters have recorded; whether all did in time.
     pub fn hand_over(&self, within: Duration) -> bool {
         let (sender, done) = mpsc::channel();
-        self.tell(&Message::HandOver(sender));
+        self.tell(&Order::HandOver(sender));
         // Who has ended let go of its inbox, and has nothing any more.
         done.recv_timeout(within) == Err(RecvTimeoutError::Disconnected)
     }
@@ -179,12 +179,11 @@ impl Workers {
         running: &Arc<Running>,
         listening: Listening,
         count: usize,
-        conns_max: usize,
         ended: fn(),
     ) -> Result<Self, String> {
         let plain =
             |what: &'static str| move |error: std::io::Error| format!("Cannot {what} : {error}.");
-        let shared = Arc::new(Shared::new(running, count));
+        let shared = Arc::new(running.share(count));
         let dropped = Arc::new(Dropped::default());
         let wakes: Vec<Arc<OwnedFd>> = (0..count)
             .map(|_| net::sys::eventfd().map(Arc::new))
@@ -202,22 +201,18 @@ impl Workers {
                 listeners,
                 logs: open_logs(running, &mut writers).map_err(plain("open a log target"))?,
                 dropped: Arc::clone(&dropped),
-                wake: Arc::clone(&wakes[worker]),
-                peers: wakes
-                    .iter()
-                    .enumerate()
-                    .filter(|(peer, _)| *peer != worker)
-                    .map(|(_, wake)| Arc::clone(wake))
-                    .collect(),
-                conns_max,
+                wakes: wakes.clone(),
+                worker: WorkerId(worker as u32),
                 accepts_a_turn_max: running
                     .config
                     .global
                     .tune
                     .maxaccept
                     .unwrap_or(ACCEPTS_A_TURN_DEFAULT),
+                buffer_bytes: running.config.global.tune.bufsize_bytes,
                 buffers: socket_buffers(running),
                 measures: !running.config.otel.is_empty(),
+                local_addrs: running.reads_client_destinations(),
             };
             let mut driver = EpollDriver::new(setup).map_err(plain("set up epoll"))?;
             let mut engine = Engine::new(
@@ -226,11 +221,11 @@ impl Workers {
                 worker,
                 crate::sys::random_seed(),
             );
-            let (sender, messages) = mpsc::channel();
+            let (sender, orders) = mpsc::channel();
             workers.inboxes.0.push((sender, Arc::clone(&wakes[worker])));
             let alive = Arc::clone(&workers.alive);
             let body = move || {
-                if let Err(error) = driver.run(&mut engine, &messages) {
+                if let Err(error) = driver.run(&mut engine, &orders) {
                     crate::alert(&format!("Worker {worker} failed : {error}."));
                 }
                 engine.finish(&mut driver);
@@ -249,8 +244,8 @@ impl Workers {
     }
 
     /// Tells every worker something.
-    pub fn tell(&self, message: &Message) {
-        self.inboxes.tell(message);
+    pub fn tell(&self, order: &Order) {
+        self.inboxes.tell(order);
     }
 
     /// For others that have something to tell them.

@@ -107,9 +107,9 @@ fn body(
     let (line, at) = (cursor.line, cursor.at - 1);
     Ok(match word {
         "errorfiles" => Given::Section(value.to_owned(), at),
-        "errorfile" => Given::Body(ReplyBody::Raw(pages::response(shared, &line, at)?)),
-        "file" => Given::Body(ReplyBody::Fixed(pages::file(shared, &line, at)?)),
-        "string" => Given::Body(ReplyBody::Fixed(bytes_of(value).into_owned())),
+        "errorfile" => Given::Body(ReplyBody::Raw(pages::response(shared, &line, at)?.into())),
+        "file" => Given::Body(ReplyBody::Fixed(pages::file(shared, &line, at)?.into())),
+        "string" => Given::Body(ReplyBody::Fixed(bytes_of(value).into())),
         "lf-file" => {
             let text = text_of(&pages::file(shared, &line, at)?);
             Given::Body(ReplyBody::Format(shared.styled(

@@ -191,7 +191,7 @@ pub enum ErrorPage {
     /// `http-error`.
     Reply(std::sync::Arc<Reply>),
     /// A complete raw response.
-    Raw(Vec<u8>),
+    Raw(std::sync::Arc<[u8]>),
     /// `errorloc*`.
     Redirect {
         /// 302 or 303.

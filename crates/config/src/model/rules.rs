@@ -20,7 +20,6 @@ pub struct HttpRule {
 /// The actions of HTTP rules (manual §4.4).
 #[allow(missing_docs)]
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum HttpAction {
     Allow,
     SetHeader {
@@ -130,7 +129,6 @@ impl HttpAction {
 /// What HTTP rules and TCP rules do to a stream, or to a connection before it has one.
 #[derive(Debug)]
 #[allow(missing_docs)]
-#[non_exhaustive]
 pub enum StreamAction {
     SetMark(Side, Number),
     SetTos(Side, Number),
@@ -287,11 +285,11 @@ pub enum ReplyBody {
     /// The proxy's own error page of this status.
     Default,
     /// A complete raw response (`errorfile`).
-    Raw(Vec<u8>),
+    Raw(std::sync::Arc<[u8]>),
     /// No body.
     Empty,
     /// These bytes.
-    Fixed(Vec<u8>),
+    Fixed(std::sync::Arc<[u8]>),
     /// A formatted string.
     Format(sample::LogFormat),
 }
@@ -347,7 +345,6 @@ pub struct TcpRule {
 /// The actions of TCP rules (manual §4.4).
 #[allow(missing_docs)]
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum TcpAction {
     Accept,
     Reject,

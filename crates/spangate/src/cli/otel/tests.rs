@@ -2,7 +2,7 @@ use super::super::{Places, Served, Severity, answer};
 use super::*;
 use crate::serve::Inboxes;
 use config::model::Config;
-use proxy::{Process, Running};
+use proxy::Process;
 use std::sync::Arc;
 
 /// Filters `a`, `b` and `b`, and nothing that exports.
@@ -16,7 +16,7 @@ fn served(level: Level) -> Served {
         ..Config::default()
     };
     Served {
-        running: Arc::new(Running::new(config, Process::default())),
+        running: Arc::new(proxy::prepare(config, Process::default())),
         exports: None,
         collectors: Vec::new(),
         workers: Inboxes::default(),
@@ -109,7 +109,7 @@ fn a_change_needs_the_rights_to_it() {
         assert!(help.contains("flt-otel status") && !help.contains("flt-otel flush"));
     }
     let none = Served {
-        running: Arc::new(Running::new(Config::default(), Process::default())),
+        running: Arc::new(proxy::prepare(Config::default(), Process::default())),
         ..served(Level::Admin)
     };
     let got = answer("flt-otel status", &none);
