@@ -9,8 +9,8 @@
 
 use crate::bytes::trim;
 use crate::field_name;
-use crate::name::NameSet;
 use crate::h1::Framing;
+use crate::name::NameSet;
 use crate::{FieldName, Method, Name, Version, target};
 
 /// The position of a field in a [`Head`]; stays valid while fields are only appended or removed.
@@ -401,7 +401,10 @@ impl Head {
 
     /// Whether the fields say just that about the body.
     fn is_framed_so(&self, framing: Framing) -> bool {
-        let mut fields = self.fields.iter().filter(|field| field.live && field.id.is_framing());
+        let mut fields = self
+            .fields
+            .iter()
+            .filter(|field| field.live && field.id.is_framing());
         let field = fields.next().copied();
         let is_only = fields.next().is_none();
         let mut digits = [0; LENGTH_DIGITS_MAX];

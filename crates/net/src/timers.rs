@@ -233,7 +233,9 @@ mod tests {
         let mut wanted = vec![NEVER_MS; ids.len()];
         let mut state = 1_u64;
         let mut draw = |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
             (state >> 33) % below
         };
         let mut now_ms = 0;

@@ -365,9 +365,7 @@ fn what_a_slow_peer_does_not_take_waits_in_the_kernel() {
     let bytes = expected.clone();
     let writer = std::thread::spawn(move || {
         client.write_all(&bytes).expect("all is taken");
-        client
-            .shutdown(std::net::Shutdown::Write)
-            .expect("an end");
+        client.shutdown(std::net::Shutdown::Write).expect("an end");
         client
     });
     upstream

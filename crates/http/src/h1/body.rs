@@ -251,8 +251,7 @@ impl BodyDecoder {
         let held = section.len();
         let room = limits.head_bytes_max.saturating_sub(held);
         section.extend_from_slice(&rest[..rest.len().min(room)]);
-        let is_whole =
-            is_whole_section(&section, held) || section.len() >= limits.head_bytes_max;
+        let is_whole = is_whole_section(&section, held) || section.len() >= limits.head_bytes_max;
         if is_whole
             && let Some(consumed) = parse::trailers(&section, limits, self.strictness, trailers)?
         {

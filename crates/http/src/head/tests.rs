@@ -170,7 +170,10 @@ fn no_edit_reaches_the_fields_that_frame_a_body() {
     let name = |text: &str| FieldName::new(text.as_bytes());
     for (framing, field) in [
         (Framing::Length(5), Some("content-length: 5")),
-        (Framing::Length(u64::MAX), Some("content-length: 18446744073709551615")),
+        (
+            Framing::Length(u64::MAX),
+            Some("content-length: 18446744073709551615"),
+        ),
         (Framing::Chunked, Some("transfer-encoding: chunked")),
         (Framing::None, None),
         (Framing::UntilClose, None),
@@ -180,7 +183,9 @@ fn no_edit_reaches_the_fields_that_frame_a_body() {
         head.set_framing(framing);
         let before = wire(&head);
         assert_eq!(
-            before.lines().find(|line| line.contains("-length") || line.contains("-encoding")),
+            before
+                .lines()
+                .find(|line| line.contains("-length") || line.contains("-encoding")),
             field
         );
         for text in ["Content-Length", "transfer-encoding"] {

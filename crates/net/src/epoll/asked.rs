@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 
 use super::EpollDriver;
 use crate::sockets::{CpuOf, Sockets, TcpInfo};
-use crate::{Addr, SockId, Now, sys};
+use crate::{Addr, Now, SockId, sys};
 
 /// The shortest stretch of time that a share of processor time is measured over; asked sooner, the last answer stands.
 const CPU_STRETCH_NS: u64 = 100_000_000;

@@ -66,7 +66,11 @@ impl Listeners {
                 continue;
             }
             if wanted {
-                let exclusive = if state.shared { libc::EPOLLEXCLUSIVE } else { 0 };
+                let exclusive = if state.shared {
+                    libc::EPOLLEXCLUSIVE
+                } else {
+                    0
+                };
                 let bits = (libc::EPOLLIN | exclusive) as u32;
                 let token = TOKEN_SPECIAL | index as u64;
                 state.armed = epoll.add(fd, bits, token).is_ok();
@@ -134,12 +138,7 @@ impl EpollDriver {
         }
     }
 
-    fn accept<E: Engine<Self>>(
-        &mut self,
-        engine: &mut E,
-        index: usize,
-        buffer: &mut [u8],
-    ) -> Came {
+    fn accept<E: Engine<Self>>(&mut self, engine: &mut E, index: usize, buffer: &mut [u8]) -> Came {
         let id = self.listeners.states[index].id;
         if !engine.admit(self, id) {
             return Came::Full;

@@ -107,7 +107,9 @@ impl Sock {
         self.window = if bytes < read_bytes {
             0
         } else if taken < bytes {
-            taken.next_power_of_two().clamp(WINDOW_BYTES_MIN, RECEIVE_BUFFER_BYTES) as u32
+            taken
+                .next_power_of_two()
+                .clamp(WINDOW_BYTES_MIN, RECEIVE_BUFFER_BYTES) as u32
         } else if bytes == window {
             (2 * window).min(RECEIVE_BUFFER_BYTES) as u32
         } else {

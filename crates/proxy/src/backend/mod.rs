@@ -54,12 +54,7 @@ impl Backends {
 
     /// A backend whose derived state is that of now.
     #[inline]
-    fn current(
-        &mut self,
-        running: &Running,
-        ambient: &Ambient,
-        backend: ProxyId,
-    ) -> &mut Backend {
+    fn current(&mut self, running: &Running, ambient: &Ambient, backend: ProxyId) -> &mut Backend {
         let state = &mut self.0[backend.place()];
         if state.epoch != ambient.shared.servers.epoch(backend) {
             state.follow(running, ambient, backend);
@@ -110,7 +105,9 @@ impl Backends {
         };
         let avoid = avoid.filter(|avoid| has_others(*avoid));
         let is_candidate = |index: usize| backend.usable[index] && avoid != Some(server(index));
-        let has_slot = |index: usize| shared.servers.maxconn(server(index)) == 0 || shared.has_slot(server(index));
+        let has_slot = |index: usize| {
+            shared.servers.maxconn(server(index)) == 0 || shared.has_slot(server(index))
+        };
         let may = |index: usize| is_candidate(index) && (sticks || has_slot(index));
         let load = |index: usize| shared.servers.held(server(index));
         let candidates = Candidates {

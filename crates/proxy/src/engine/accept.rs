@@ -10,8 +10,8 @@ use crate::ids::{BindId, LinkId, ProxyId};
 use crate::link::mux::h1::Front;
 use crate::link::mux::{Mux, Raw};
 use crate::link::{Client, Role, Stage};
-use crate::running::deadline;
 use crate::rules::Verdict;
+use crate::running::deadline;
 use crate::shared::{Count, Pace};
 use crate::stream::{Inspection, Phase};
 
@@ -28,8 +28,7 @@ impl<D: Driver> Turn<'_, D> {
     /// Whether one more connection may be accepted; if so, its place is taken.
     pub(super) fn admit(&mut self, listener: ListenerId) -> bool {
         let bind = self.bind_of(listener);
-        let admitted =
-            !self.is_too_fast(bind.frontend) && self.cx.core.ambient.shared.admit(bind);
+        let admitted = !self.is_too_fast(bind.frontend) && self.cx.core.ambient.shared.admit(bind);
         if !admitted {
             self.rest(listener);
         }

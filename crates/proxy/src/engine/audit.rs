@@ -46,7 +46,9 @@ impl Engine {
             let server = self.core.links.server(kept);
             server.is_some_and(|server| server.keeper == Some(id))
         });
-        require(is_kept, || format!("{id:?} does not keep {:?}", client.kept))
+        require(is_kept, || {
+            format!("{id:?} does not keep {:?}", client.kept)
+        })
     }
 
     fn audit_server(&self, id: LinkId, link: &Link, server: &Server) -> Result<(), String> {

@@ -81,7 +81,12 @@ impl<D: Driver> Turn<'_, D> {
         } else {
             self.update_reading(link);
         }
-        let held = self.cx.core.links.get(link).map_or(0, |link| link.input.len());
+        let held = self
+            .cx
+            .core
+            .links
+            .get(link)
+            .map_or(0, |link| link.input.len());
         Took { bytes: taken, held }
     }
 
@@ -175,9 +180,7 @@ impl<D: Driver> Turn<'_, D> {
                     },
                     Stage::Session => Feed::Wait(0),
                     Stage::Closing => Feed::More(rest.len()),
-                    Stage::Ready if matches!(entry.mux, Mux::Raw(_)) => {
-                        self.feed_raw(link, rest)
-                    }
+                    Stage::Ready if matches!(entry.mux, Mux::Raw(_)) => self.feed_raw(link, rest),
                     Stage::Ready => self.feed_request(link, rest, &mut requests, &mut due),
                 },
                 Role::Server(_) => match &entry.mux {
@@ -212,7 +215,12 @@ impl<D: Driver> Turn<'_, D> {
 
     /// Streams that wait for just these bytes go on.
     fn after_feed(&mut self, link: LinkId, due: Option<StreamId>) {
-        let stream = self.cx.core.links.get(link).and_then(|link| link.mux.stream());
+        let stream = self
+            .cx
+            .core
+            .links
+            .get(link)
+            .and_then(|link| link.mux.stream());
         let Some(id) = due.or(stream) else { return };
         let Some(stream) = self.streams.get(id) else {
             return;
@@ -322,9 +330,7 @@ impl<D: Driver> Turn<'_, D> {
             }
             Pull::Data(data) => match stream {
                 None => Feed::Used(used),
-                Some(id) => {
-                    self.feed_body(link, id, (data, used), take_upload)
-                }
+                Some(id) => self.feed_body(link, id, (data, used), take_upload),
             },
             Pull::End => {
                 match stream {
@@ -348,11 +354,9 @@ impl<D: Driver> Turn<'_, D> {
                             cx.request_refused(stream, bytes.len(), status);
                         });
                     }
-                    Some(id) => self.with_stream(id, |cx, stream| {
-                        match stream.phase {
-                            Phase::RequestHead => cx.request_refused(stream, bytes.len(), status),
-                            _ => cx.upload_broken(stream, status),
-                        }
+                    Some(id) => self.with_stream(id, |cx, stream| match stream.phase {
+                        Phase::RequestHead => cx.request_refused(stream, bytes.len(), status),
+                        _ => cx.upload_broken(stream, status),
                     }),
                 }
                 Feed::Gone
@@ -372,7 +376,12 @@ impl<D: Driver> Turn<'_, D> {
         take: impl FnOnce(&mut Cx<'_, D>, &mut Stream, &[u8], usize) -> usize,
     ) -> Feed {
         let mut taken = 0;
-        let announced = self.cx.core.links.get(link).map_or(0, |link| link.mux.announced());
+        let announced = self
+            .cx
+            .core
+            .links
+            .get(link)
+            .map_or(0, |link| link.mux.announced());
         self.with_stream(id, |cx, stream| {
             taken = take(cx, stream, data, used - data.len());
             let is_request = stream.client == Some(link);
@@ -436,7 +445,8 @@ impl<D: Driver> Turn<'_, D> {
 
     /// The rest of a request that was answered early has been thrown away.
     fn request_drained(&mut self, link: LinkId) {
-        if let Some(Mux::Front(front)) = self.cx.core.links.get_mut(link).map(|link| &mut link.mux) {
+        if let Some(Mux::Front(front)) = self.cx.core.links.get_mut(link).map(|link| &mut link.mux)
+        {
             front.drained();
         }
         self.cx.next_request(link);
@@ -500,9 +510,7 @@ impl<D: Driver> Turn<'_, D> {
                 });
                 Feed::Used(used)
             }
-            Pull::Data(data) => {
-                self.feed_body(link, id, (data, used), take_download)
-            }
+            Pull::Data(data) => self.feed_body(link, id, (data, used), take_download),
             Pull::End => {
                 self.with_stream(id, |cx, stream| {
                     stream.txn.bytes_from_server += used as u64;
@@ -544,7 +552,8 @@ impl<D: Driver> Turn<'_, D> {
             }
             (_, Some(id)) => {
                 // What is left of a message that it will not complete is no input.
-                let has_input = has_input && matches!(self.streams.get(id), Some(stream) if stream.up.came);
+                let has_input =
+                    has_input && matches!(self.streams.get(id), Some(stream) if stream.up.came);
                 self.with_stream(id, |cx, stream| cx.client_ended(stream, has_input));
             }
             (Stage::ProxyHeader, None) => {
@@ -593,7 +602,12 @@ impl<D: Driver> Turn<'_, D> {
 
     /// The rest of a request's head will not come.
     fn unfinished_request(&mut self, link: LinkId, cause: Cause) {
-        let bytes = self.cx.core.links.get(link).map_or(0, |link| link.input.len());
+        let bytes = self
+            .cx
+            .core
+            .links
+            .get(link)
+            .map_or(0, |link| link.input.len());
         let id = self.begin_stream(link);
         self.with_stream(id, |cx, stream| {
             stream.txn.bytes_in = bytes as u64;

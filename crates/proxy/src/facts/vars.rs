@@ -24,11 +24,7 @@ impl Eval<'_> {
         match var.scope {
             VarScope::Sess => self.change_session(var.slot, change),
             VarScope::Proc => sample::World::change_proc_var(&self.view(), var.slot, change),
-            VarScope::Txn
-            | VarScope::Req
-            | VarScope::Res
-            | VarScope::Check
-            | VarScope::Parent => {}
+            VarScope::Txn | VarScope::Req | VarScope::Res | VarScope::Check | VarScope::Parent => {}
         }
     }
 

@@ -162,7 +162,14 @@ impl Logging {
                 steady: profile.is_none().then_some(place.number),
             };
             let dates = &mut self.dates;
-            dates.write(running, target, &header, eval.now, text, &mut buffers.message);
+            dates.write(
+                running,
+                target,
+                &header,
+                eval.now,
+                text,
+                &mut buffers.message,
+            );
             eval.io.log(sink, &buffers.message);
         }
         buffers.sd.clear();

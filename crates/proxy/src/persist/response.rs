@@ -94,7 +94,8 @@ fn each_cookie(
             stream.txn.captured_response_cookie.set(kept);
         }
         let ours = backend.cookie.as_ref().filter(|cookie| {
-            !stream.route.persist.ignored && line[pair.name.0..pair.name.1] == *cookie.name.as_bytes()
+            !stream.route.persist.ignored
+                && line[pair.name.0..pair.name.1] == *cookie.name.as_bytes()
         });
         let Some(cookie) = ours else { continue };
         let own = server.and_then(|server| server.cookie.as_deref());

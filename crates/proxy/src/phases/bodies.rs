@@ -58,7 +58,11 @@ impl<D: Driver> Cx<'_, D> {
             true => NEVER_MS,
             false => now.ms().saturating_add(stream.client_ms(self.running)),
         };
-        let independent = self.running.proxy(stream.backend).options.independent_streams;
+        let independent = self
+            .running
+            .proxy(stream.backend)
+            .options
+            .independent_streams;
         if !independent {
             let server_ms = stream.server_ms(self.running);
             stream.deadlines.server_ms = now.ms().saturating_add(server_ms);
@@ -282,7 +286,11 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     fn server_moved_on(&mut self, stream: &mut Stream, blocked: bool) {
-        let independent = self.running.proxy(stream.backend).options.independent_streams;
+        let independent = self
+            .running
+            .proxy(stream.backend)
+            .options
+            .independent_streams;
         if let Phase::Tunnel(_) = stream.phase {
             self.tunnel_moved(stream, true);
         } else if !independent {

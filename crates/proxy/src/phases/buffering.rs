@@ -30,7 +30,10 @@ impl<D: Driver> Cx<'_, D> {
         if !wanted {
             return Step::Go(next);
         }
-        if stream.up.is_here(&stream.request, self.running.bufsize(), None) {
+        if stream
+            .up
+            .is_here(&stream.request, self.running.bufsize(), None)
+        {
             if !stream.up.cut {
                 stream.txn.waits = None;
             }

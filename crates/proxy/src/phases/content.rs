@@ -30,8 +30,7 @@ impl<D: Driver> Cx<'_, D> {
         let delay = config.tcp_request_inspect_delay;
         let over = inspection.until_ms.is_some_and(|at| self.now().ms() >= at);
         let is_full = stream.up.waiting.len() >= self.running.bufsize();
-        let last_chance =
-            over || delay.is_none() || is_full || stream.up.came || stream.up.cut;
+        let last_chance = over || delay.is_none() || is_full || stream.up.came || stream.up.cut;
         let outcome = self.with_rules(stream, |cx, stream| {
             cx.content_rules(stream, proxy, last_chance)
         });
@@ -73,9 +72,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// `tcp-response content` of a response in HTTP: without a wait. What stops the way of the response is an error.
     pub(super) fn response_content(&mut self, stream: &mut Stream) -> Result<(), Step> {
-        let outcome = self.with_rules(stream, |cx, stream| {
-            cx.response_content_rules(stream, true)
-        });
+        let outcome = self.with_rules(stream, |cx, stream| cx.response_content_rules(stream, true));
         match outcome {
             Some(ContentOutcome::Pass | ContentOutcome::Wait | ContentOutcome::Upgrade) => Ok(()),
             Some(ContentOutcome::End(end)) => Err(self.end_by_rule(stream, end)),

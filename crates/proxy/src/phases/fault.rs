@@ -182,13 +182,37 @@ mod tests {
             )
         };
         let cases = [
-            (Cause::BadRequest(431), Phase::RequestHead, ("PR", Some(431), false)),
-            (Cause::ClientTimeout, Phase::RequestHead, ("cR", Some(408), false)),
-            (Cause::ClientTimeout, Phase::FrontendBody, ("cR", Some(408), false)),
-            (Cause::ClientTimeout, Phase::Transfer, ("cD", Some(400), false)),
+            (
+                Cause::BadRequest(431),
+                Phase::RequestHead,
+                ("PR", Some(431), false),
+            ),
+            (
+                Cause::ClientTimeout,
+                Phase::RequestHead,
+                ("cR", Some(408), false),
+            ),
+            (
+                Cause::ClientTimeout,
+                Phase::FrontendBody,
+                ("cR", Some(408), false),
+            ),
+            (
+                Cause::ClientTimeout,
+                Phase::Transfer,
+                ("cD", Some(400), false),
+            ),
             (Cause::ClientGone, Phase::ResponseHead, ("CD", None, false)),
-            (Cause::QueueTimeout, Phase::SelectServer, ("sQ", Some(503), true)),
-            (Cause::ServerTimeout, Phase::ResponseHead, ("sH", Some(504), true)),
+            (
+                Cause::QueueTimeout,
+                Phase::SelectServer,
+                ("sQ", Some(503), true),
+            ),
+            (
+                Cause::ServerTimeout,
+                Phase::ResponseHead,
+                ("sH", Some(504), true),
+            ),
             (Cause::ServerTimeout, Phase::Transfer, ("sD", None, false)),
             (
                 Cause::ServerGone,

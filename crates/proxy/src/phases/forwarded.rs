@@ -99,11 +99,23 @@ fn write_forwarded(eval: &Eval<'_>, stream: &Stream, option: &Forwarded, out: &m
         None => {}
     }
     if let Some(by) = &option.by {
-        let node = node(eval, stream, by, option.by_port.as_ref(), session.dst_of(txn));
+        let node = node(
+            eval,
+            stream,
+            by,
+            option.by_port.as_ref(),
+            session.dst_of(txn),
+        );
         part(b"by", &|out| push_value(&node, out));
     }
     if let Some(from) = &option.for_ {
-        let node = node(eval, stream, from, option.for_port.as_ref(), session.src_of(txn));
+        let node = node(
+            eval,
+            stream,
+            from,
+            option.for_port.as_ref(),
+            session.src_of(txn),
+        );
         part(b"for", &|out| push_value(&node, out));
     }
 }
@@ -124,7 +136,9 @@ fn node(
         },
         ForwardedNode::Expr(expr) => {
             let text = text_of(eval, stream, expr);
-            let ip = std::str::from_utf8(&text).ok().and_then(|ip| ip.parse().ok());
+            let ip = std::str::from_utf8(&text)
+                .ok()
+                .and_then(|ip| ip.parse().ok());
             match ip {
                 Some(ip) => push_node_ip(ip, &mut node),
                 None if text.is_empty() => node.extend_from_slice(b"unknown"),
@@ -141,7 +155,9 @@ fn node(
         Some(ForwardedNode::Expr(expr)) => {
             node.push(b':');
             let text = text_of(eval, stream, expr);
-            let number = std::str::from_utf8(&text).ok().and_then(|port| port.parse().ok());
+            let number = std::str::from_utf8(&text)
+                .ok()
+                .and_then(|port| port.parse().ok());
             match number {
                 Some::<u16>(port) => push_uint(&mut node, u64::from(port)),
                 None => push_obfuscated(&text, &mut node),

@@ -40,9 +40,8 @@ impl<D: Driver> Cx<'_, D> {
             false => Version::Http11,
         });
         stream.up.drops_trailers = backend.options.http_drop_request_trailers;
-        stream.replay.retriable = backend.retry_on.keeps_requests()
-            && !stream.replay.never
-            && !stream.wants_tunnel;
+        stream.replay.retriable =
+            backend.retry_on.keeps_requests() && !stream.replay.never && !stream.wants_tunnel;
         let events = [
             Event::TcpRdpCookieRequest,
             Event::ProcessStickingRulesRequest,
@@ -86,7 +85,9 @@ impl<D: Driver> Cx<'_, D> {
         } else if stream.up.done {
             self.trace(stream, Event::HttpEndRequest);
             stream.up.is_open = true;
-            self.core.links.send_end(self.io, server, &stream.up.trailers);
+            self.core
+                .links
+                .send_end(self.io, server, &stream.up.trailers);
         } else {
             self.expect_client(stream, stream.client_ms(self.running));
             self.open_upload(stream);

@@ -10,8 +10,8 @@ use telemetry::Event;
 
 use super::{Cause, Cx};
 use crate::ids::{LinkId, ProxyId};
-use crate::link::mux::h1::{Front, Rules as ReadRules};
 use crate::link::mux::Mux;
+use crate::link::mux::h1::{Front, Rules as ReadRules};
 use crate::running::deadline;
 use crate::shared::{Count, Pace};
 use crate::stream::{HeadRead, Inspection, Phase, Rules, Step, Stream};
@@ -246,9 +246,8 @@ impl<D: Driver> Cx<'_, D> {
             }
         }
         let default = proxy.default_backend.map(ProxyId::at);
-        let default = default.filter(|to| {
-            *to == stream.frontend || self.may_switch_to(stream, *to, &mut forced)
-        });
+        let default = default
+            .filter(|to| *to == stream.frontend || self.may_switch_to(stream, *to, &mut forced));
         default.or(proxy.is_backend.then_some(stream.frontend))
     }
 

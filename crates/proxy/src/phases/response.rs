@@ -165,7 +165,8 @@ impl Stream {
         // To the client a response below 200 is not the last one.
         self.close_client |= status < 200;
         let asked = self.txn.method;
-        let was_bodiless = is_bodiless(self.txn.server_status) || self.sent_method() == Method::Head;
+        let was_bodiless =
+            is_bodiless(self.txn.server_status) || self.sent_method() == Method::Head;
         if asked == Method::Head {
             return Framing::None;
         }

@@ -115,9 +115,8 @@ impl<D: Driver> Cx<'_, D> {
         let core = &mut *self.core;
         let kept = core.links.client(stream.client?)?.kept?;
         let server = core.links.server(kept)?.server;
-        let is_usable =
-            server.backend == stream.backend
-                && core.backends.is_usable(self.running, &core.ambient, server);
+        let is_usable = server.backend == stream.backend
+            && core.backends.is_usable(self.running, &core.ambient, server);
         is_usable.then_some(server)
     }
 
@@ -217,9 +216,9 @@ impl<D: Driver> Cx<'_, D> {
         };
         let core = &mut *self.core;
         let (route, backend) = (&stream.route, stream.backend);
-        let has_others =
-            core.backends
-                .has_others(running, &core.ambient, backend, route.target);
+        let has_others = core
+            .backends
+            .has_others(running, &core.ambient, backend, route.target);
         if route.persist.forced || !has_others {
             return false;
         }

@@ -1,6 +1,5 @@
 //! `capture`: samples that are kept for the logs (manual §4.4).
 
-
 use super::Cx;
 use crate::stream::Stream;
 
@@ -21,7 +20,9 @@ impl Cx<'_> {
         // A rule of a backend may name a slot that this frontend does not have (manual §4.4 capture).
         let Some(line) = lines.get(slot) else { return };
         let mut text = std::mem::take(self.scene.eval.text);
-        let found = self.eval().with_scope(stream, true, |scope| expr.append_text(scope, &mut text));
+        let found = self
+            .eval()
+            .with_scope(stream, true, |scope| expr.append_text(scope, &mut text));
         if found {
             let kept = &text[..text.len().min(line.len)];
             let slots = match of_response {

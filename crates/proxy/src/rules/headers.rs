@@ -5,9 +5,9 @@ use http::{FieldId, FieldName, Head, Name};
 use sample::regex::expand;
 use sample::{Expr, LogFormat};
 
+use super::Cx;
 use super::RuleSet;
 use super::http::Flow;
-use super::Cx;
 use crate::stream::Stream;
 
 /// What a field takes beside its name and value: `: ` and CRLF.
@@ -26,12 +26,7 @@ impl Stream {
 impl Cx<'_> {
     /// Whether the head of a message may become so many bytes more: what of its body is here takes the rest of the buffer,
     /// but for `tune.maxrewrite` bytes (manual §3.2).
-    pub(super) fn has_room(
-        &self,
-        stream: &Stream,
-        set: RuleSet,
-        more: usize,
-    ) -> bool {
+    pub(super) fn has_room(&self, stream: &Stream, set: RuleSet, more: usize) -> bool {
         let tune = &self.eval().running.config.global.tune;
         let (head, body) = match set.is_response() {
             false => (&stream.request, &stream.up),
@@ -115,7 +110,8 @@ impl Cx<'_> {
         }
         let mut template = std::mem::take(self.scene.eval.text);
         let mut out = std::mem::take(&mut self.memory.rewritten);
-        self.eval().render(stream, &rewrite.with.format, &mut template);
+        self.eval()
+            .render(stream, &rewrite.with.format, &mut template);
         let matcher = self.memory.take_matcher(&rewrite.with);
         let bytes_max = self.eval().running.config.global.tune.bufsize_bytes;
         let replace = |value: &[u8], out: &mut Vec<u8>| {

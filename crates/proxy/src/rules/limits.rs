@@ -10,12 +10,7 @@ const RETRIES_MAX: i64 = 100;
 
 impl Cx<'_> {
     /// Sets a timeout of the stream.
-    pub fn set_timeout(
-        &mut self,
-        stream: &mut Stream,
-        kind: TimeoutKind,
-        amount: &Amount,
-    ) {
+    pub fn set_timeout(&mut self, stream: &mut Stream, kind: TimeoutKind, amount: &Amount) {
         let ms = match amount {
             Amount::Fixed(ms) => Some(*ms),
             Amount::Expr(expr) => {

@@ -6,18 +6,14 @@ use http::{Head, Name};
 use sample::LogFormat;
 use sample::regex::expand;
 
+use super::Cx;
 use super::RuleSet;
 use super::http::Flow;
-use super::Cx;
 use crate::stream::Stream;
 
 impl Cx<'_> {
     /// `set-method`. This and all others here: false where it does not fit.
-    pub(super) fn set_method(
-        &mut self,
-        stream: &mut Stream,
-        format: &LogFormat,
-    ) -> bool {
+    pub(super) fn set_method(&mut self, stream: &mut Stream, format: &LogFormat) -> bool {
         let mut text = std::mem::take(self.scene.eval.text);
         self.eval().render(stream, format, &mut text);
         let old = stream.request.method_bytes().len();
@@ -46,11 +42,7 @@ impl Cx<'_> {
     }
 
     /// `set-query`: what follows the question mark, which stays once it is there.
-    pub(super) fn set_query(
-        &mut self,
-        stream: &mut Stream,
-        format: &LogFormat,
-    ) -> bool {
+    pub(super) fn set_query(&mut self, stream: &mut Stream, format: &LogFormat) -> bool {
         let mut text = std::mem::take(self.scene.eval.text);
         let target = stream.request.target();
         let mark = target.iter().position(|byte| *byte == b'?');
@@ -98,11 +90,7 @@ impl Cx<'_> {
     }
 
     /// `normalize-uri`
-    pub(super) fn normalize(
-        &mut self,
-        stream: &mut Stream,
-        step: Normalizer,
-    ) -> Flow {
+    pub(super) fn normalize(&mut self, stream: &mut Stream, step: Normalizer) -> Flow {
         if stream.request.path_and_query().is_empty() {
             return Flow::Next;
         }
@@ -122,12 +110,7 @@ impl Cx<'_> {
     }
 
     /// Puts a text in the place of a part of the target. A target without a path (`*`) is replaced.
-    fn put_target(
-        &mut self,
-        stream: &mut Stream,
-        part: TargetPart,
-        text: &[u8],
-    ) -> bool {
+    fn put_target(&mut self, stream: &mut Stream, part: TargetPart, text: &[u8]) -> bool {
         let request = &stream.request;
         let target = request.target();
         let path_and_query = match request.path_and_query() {
@@ -146,11 +129,7 @@ impl Cx<'_> {
             _ => &[][..],
         };
         let len = before.len() + text.len() + after.len();
-        if !self.has_room(
-            stream,
-            RuleSet::Request,
-            len.saturating_sub(target.len()),
-        ) {
+        if !self.has_room(stream, RuleSet::Request, len.saturating_sub(target.len())) {
             return false;
         }
         let mut whole = std::mem::take(&mut self.memory.target);

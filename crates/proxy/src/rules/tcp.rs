@@ -54,9 +54,10 @@ impl<'a> Cx<'a> {
             false => Verdict::Continue,
         };
         for rule in rules {
-            let holds = rule.condition.as_ref().is_none_or(|condition| {
-                self.eval().with_session(|scope| condition.matches(scope))
-            });
+            let holds = rule
+                .condition
+                .as_ref()
+                .is_none_or(|condition| self.eval().with_session(|scope| condition.matches(scope)));
             if !holds {
                 continue;
             }

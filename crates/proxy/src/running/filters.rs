@@ -13,7 +13,6 @@ use telemetry::sampler::Sampler;
 
 use crate::ids::ProxyId;
 
-
 /// What can be changed while the process runs. New streams see a change.
 #[derive(Debug)]
 pub struct Switches {

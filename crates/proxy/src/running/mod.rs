@@ -346,11 +346,16 @@ fn is_paced(config: &Config) -> bool {
 /// Whether something of a proxy that is no expression reads the address that clients connected to.
 fn reads_destinations(proxy: &Proxy) -> bool {
     let is_set = |action: &StreamAction| matches!(action, StreamAction::SetAddress(..));
-    let is_set_in_http = |rule: &HttpRule| matches!(&rule.action, HttpAction::Stream(action) if is_set(action));
-    let is_set_in_tcp = |rule: &TcpRule| matches!(&rule.action, TcpAction::Stream(action) if is_set(action));
+    let is_set_in_http =
+        |rule: &HttpRule| matches!(&rule.action, HttpAction::Stream(action) if is_set(action));
+    let is_set_in_tcp =
+        |rule: &TcpRule| matches!(&rule.action, TcpAction::Stream(action) if is_set(action));
     let mut servers = proxy.servers.iter();
     proxy.originalto.is_some()
-        || proxy.forwarded.as_ref().is_some_and(|option| option.by.is_some())
+        || proxy
+            .forwarded
+            .as_ref()
+            .is_some_and(|option| option.by.is_some())
         || servers.any(|server| {
             !matches!(server.send_proxy, SendProxy::No)
                 || matches!(server.address, ServerAddress::PortOffset { .. })

@@ -70,11 +70,7 @@ impl Admission {
 
     fn of(&self, bind: BindId) -> [&Places; 3] {
         let frontend = &self.frontends[bind.frontend.place()];
-        [
-            &self.process,
-            &frontend.places,
-            &frontend.binds[bind.place],
-        ]
+        [&self.process, &frontend.places, &frontend.binds[bind.place]]
     }
 
     /// Takes a place on all levels, or on none.
@@ -107,9 +103,7 @@ impl Admission {
     /// Whether all places were given back.
     pub fn is_quiet(&self) -> bool {
         let is_quiet = |places: &Places| places.taken.load(Ordering::Relaxed) == 0;
-        let frontend =
-            |of: &Frontend| is_quiet(&of.places) && of.binds.iter().all(is_quiet);
+        let frontend = |of: &Frontend| is_quiet(&of.places) && of.binds.iter().all(is_quiet);
         is_quiet(&self.process) && self.frontends.iter().all(frontend)
     }
 }
-

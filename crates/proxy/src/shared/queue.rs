@@ -288,7 +288,8 @@ mod tests {
     impl Play {
         /// All slots are taken.
         fn new() -> Play {
-            let text = "backend app\nserver a 127.0.0.1:1 maxconn 1\nserver b 127.0.0.1:2 maxconn 1\n";
+            let text =
+                "backend app\nserver a 127.0.0.1:1 maxconn 1\nserver b 127.0.0.1:2 maxconn 1\n";
             let config = load(text);
             let slots = Two(Servers::new(&config, &[1]));
             assert!(slots.take(server(0)) && slots.take(server(1)));
@@ -357,10 +358,11 @@ mod tests {
         play.slots
             .0
             .change(server(0), ServerChange::Maintenance(true));
-        assert_eq!(play.give(0), [], "nobody may go there");
         let mut grants = Vec::new();
         let backend = ProxyId::at(0);
         play.queues.review(backend, &play.slots, &mut grants);
         assert_eq!(numbers(&grants), [(1, None)]);
+        assert_eq!(play.give(0), [], "nobody may go there");
+        assert_eq!(play.give(1), [(2, Some(1))]);
     }
 }

@@ -144,7 +144,9 @@ impl Servers {
     /// By server of a backend: whether new requests go there. Backups only where there is no other, and of those the first
     /// alone, unless `option allbackups` takes them all.
     pub fn usable(&self, backend: ProxyId) -> Vec<bool> {
-        self.of(backend).map(|server| self.is_usable(server)).collect()
+        self.of(backend)
+            .map(|server| self.is_usable(server))
+            .collect()
     }
 
     /// Whether new requests go to a server.

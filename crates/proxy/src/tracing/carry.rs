@@ -124,7 +124,9 @@ impl Worker {
             }
         }
         if let Some(vars) = &name.vars {
-            scene.eval.change_txn_vars(stream, vars.map(|var| (var, &b""[..])));
+            scene
+                .eval
+                .change_txn_vars(stream, vars.map(|var| (var, &b""[..])));
         }
     }
 
@@ -158,7 +160,9 @@ impl Worker {
         attached: &Attached,
         list: &FirstMatch<VarRef, ContextField>,
     ) {
-        let line = scene.eval.with_scope(stream, true, |facts| list.matching(facts));
+        let line = scene
+            .eval
+            .with_scope(stream, true, |facts| list.matching(facts));
         let Some(line) = line else { return };
         let Some(of) = attached.trace.resolve(line.of) else {
             return;

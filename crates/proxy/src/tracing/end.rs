@@ -76,12 +76,7 @@ impl Worker {
         }
     }
 
-    fn end_trace(
-        &mut self,
-        scene: &mut Scene<'_>,
-        stream: &Stream,
-        attached: &mut Attached,
-    ) {
+    fn end_trace(&mut self, scene: &mut Scene<'_>, stream: &Stream, attached: &mut Attached) {
         let program = &scene.eval.running.config.otel[attached.filter].program;
         let decision = match program.policies.is_empty() {
             true => Decision::Sampled,

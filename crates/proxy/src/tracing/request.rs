@@ -97,9 +97,9 @@ impl Worker {
     ) {
         let filter = &scene.eval.running.tracing.filters[attached.filter];
         let formats = &scene.eval.running.config.otel[attached.filter].formats;
-        let found = formats.iter().find_map(|format| {
-            from_format(attached, &mut self.came, &stream.request, *format)
-        });
+        let found = formats
+            .iter()
+            .find_map(|format| from_format(attached, &mut self.came, &stream.request, *format));
         let parent = found.map(|found| Parent {
             context: found.context,
             state: found.state,
@@ -198,7 +198,10 @@ impl Worker {
         }
         let target = stream.txn.server_dst.as_ref();
         let backend = scene.eval.running.proxy(stream.backend);
-        let line = stream.route.target.and_then(|server| backend.servers.get(server.place()));
+        let line = stream
+            .route
+            .target
+            .and_then(|server| backend.servers.get(server.place()));
         let addr = target.or(match line.map(|line| &line.address) {
             Some(config::model::ServerAddress::Fixed(addr)) => Some(addr),
             _ => None,

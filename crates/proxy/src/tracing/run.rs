@@ -56,7 +56,9 @@ impl Worker {
             return;
         }
         for list in &scope.set_vars {
-            let line = scene.eval.with_scope(stream, true, |facts| list.matching(facts));
+            let line = scene
+                .eval
+                .with_scope(stream, true, |facts| list.matching(facts));
             if let Some(assignment) = line {
                 scene.eval.assign(stream, assignment);
             }
@@ -78,9 +80,13 @@ impl Worker {
             }
         }
         for list in &scope.unset_vars {
-            let holds = scene.eval.with_scope(stream, true, |facts| list.matching(facts).is_some());
+            let holds = scene
+                .eval
+                .with_scope(stream, true, |facts| list.matching(facts).is_some());
             if holds {
-                scene.eval.change(stream, list.key, sample::vars::Change::Unset);
+                scene
+                    .eval
+                    .change(stream, list.key, sample::vars::Change::Unset);
             }
         }
         self.trace_finish(scene, stream, attached, &scope.finish, moment);
@@ -110,7 +116,9 @@ impl Worker {
         (number, scope): (u32, &program::Scope),
         moment: Moment,
     ) {
-        if attached.tape.is_on() && self.tape_spans(scene, stream, attached, (number, scope), moment) {
+        if attached.tape.is_on()
+            && self.tape_spans(scene, stream, attached, (number, scope), moment)
+        {
             return;
         }
         for line in &scope.spans {

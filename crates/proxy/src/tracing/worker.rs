@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use net::timers::NEVER_MS;
 use net::Now;
+use net::timers::NEVER_MS;
 use telemetry::Ids;
 use telemetry::account::Loss;
 use telemetry::metrics::Local;
@@ -13,8 +13,8 @@ use telemetry::queue::{Batch, Queue};
 use telemetry::record::Outbox;
 
 use super::fault::Limiter;
-use crate::logging::Scene;
 use crate::ids::StreamId;
+use crate::logging::Scene;
 use crate::running::{Filter, Running, StreamCounts};
 use crate::stream::{Attached, Stream};
 

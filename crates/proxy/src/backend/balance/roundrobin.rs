@@ -7,7 +7,7 @@ use super::{Balance, Candidates};
 
 /// Turns of a round: larger weights are scaled down to it.
 const TURNS_MAX: u64 = 1 << 16;
-/// One turn of a server of weight 1, in the units that turns are spread by.
+/// A round, in the units that turns are spread by.
 const UNIT: u64 = 1 << 32;
 
 /// Where all weights are equal, a server's turn is its place.
@@ -36,20 +36,19 @@ fn spread(weights: &[u32], usable: &[bool]) -> Vec<usize> {
     };
     let servers = || (0..weights.len()).filter(|server| weight(*server) > 0);
     let total: u64 = servers().map(weight).sum();
-    let divisor = match total > TURNS_MAX {
-        true => total.div_ceil(TURNS_MAX),
-        false => servers().map(weight).fold(0, super::gcd).max(1),
-    };
+    let common = servers().map(weight).fold(0, super::gcd);
+    let divisor = common.max(total.div_ceil(TURNS_MAX)).max(1);
     let turns = |server: usize| (weight(server) / divisor).max(1);
-    // The middle of each server's next turn, in a round of one unit.
-    let mut next: BinaryHeap<Reverse<(u64, usize)>> = servers()
-        .map(|server| Reverse((UNIT / (2 * turns(server)), server)))
+    // The middle of a server's turn, in a round of one unit.
+    let middle = |server: usize, turn: u64| (2 * turn + 1) * UNIT / (2 * turns(server));
+    let mut next: BinaryHeap<Reverse<(u64, usize, u64)>> = servers()
+        .map(|server| Reverse((middle(server, 0), server, 0)))
         .collect();
     let all: u64 = servers().map(turns).sum();
     (0..all)
         .filter_map(|_| {
-            let Reverse((at, server)) = next.pop()?;
-            next.push(Reverse((at + UNIT / turns(server), server)));
+            let Reverse((_, server, turn)) = next.pop()?;
+            next.push(Reverse((middle(server, turn + 1), server, turn + 1)));
             Some(server)
         })
         .collect()

@@ -270,12 +270,7 @@ fn a_status_that_frames_otherwise() {
             "204 No Content||",
             "open",
         ),
-        (
-            "204",
-            "200 OK||hi",
-            "204 No Content||",
-            "open",
-        ),
+        ("204", "200 OK||hi", "204 No Content||", "open"),
         (
             "200",
             "304 Not Modified|content-length: 5||",

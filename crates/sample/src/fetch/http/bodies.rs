@@ -7,8 +7,8 @@ use ::http::h1::Framing;
 use super::{next_param, request, response};
 use crate::args::ArgKind::Str;
 use crate::args::{Arg, NONE, spec, str_at};
-use crate::fetch::{Cursor, Fetch, REQUEST_HEAD, RESPONSE_HEAD, fetch};
 use crate::facts::BodyFacts;
+use crate::fetch::{Cursor, Fetch, REQUEST_HEAD, RESPONSE_HEAD, fetch};
 use crate::{Bytes, Kind, Scope, Value};
 
 pub(crate) const FETCHES: &[Fetch] = &[
@@ -85,11 +85,7 @@ fn of_request<'a>(scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Body<'a>> {
 
 fn of_response<'a>(scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Body<'a>> {
     response(scope, cursor)?;
-    Some(body(
-        scope.txn?.response_body,
-        scope.response_data,
-        cursor,
-    ))
+    Some(body(scope.txn?.response_body, scope.response_data, cursor))
 }
 
 fn body<'a>(facts: BodyFacts, data: &'a [u8], cursor: &mut Cursor) -> Body<'a> {

@@ -3,9 +3,9 @@
 use http::h1::{self, Connection, Framing};
 use http::{Head, Version};
 
+use super::heed_connection;
 use super::reader::{Pull, Reader, Rules};
 use super::writer::Writer;
-use super::heed_connection;
 use crate::ids::StreamId;
 
 /// See the module.

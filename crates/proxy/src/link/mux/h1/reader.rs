@@ -60,7 +60,7 @@ impl Reader {
         parse: impl FnOnce(&'a [u8]) -> Result<Option<Parsed>, ParseError>,
     ) -> (usize, Pull<'a>) {
         match &mut self.state {
-            State::Head => self.pull_head(input, rules, parse),
+            State::Head => self.pull_head(input, rules, trailers, parse),
             State::Over => (0, Pull::Hold),
             State::Raw if input.is_empty() => (0, Pull::More),
             State::Raw => (input.len(), Pull::Data(input)),
@@ -84,6 +84,7 @@ impl Reader {
         &mut self,
         input: &'a [u8],
         rules: Rules,
+        trailers: &mut Head,
         parse: impl FnOnce(&'a [u8]) -> Result<Option<Parsed>, ParseError>,
     ) -> (usize, Pull<'a>) {
         if input.is_empty() || (self.in_parts && !self.resume.is_worth_it(input, rules.limits)) {
@@ -100,7 +101,7 @@ impl Reader {
             Ok(Some(parsed)) => {
                 self.in_parts = false;
                 self.begin_body(parsed.framing, rules);
-                match self.probe(&input[parsed.consumed..]) {
+                match self.probe(&input[parsed.consumed..], trailers) {
                     Ok(()) => (parsed.consumed, Pull::Head(parsed)),
                     Err(error) => (input.len(), Pull::Bad(error)),
                 }
@@ -110,18 +111,21 @@ impl Reader {
     }
 
     /// Looks through the chunks that came along with a head: where their framing is broken, nobody hears of the message.
-    fn probe(&self, mut input: &[u8]) -> Result<(), ParseError> {
+    fn probe(&self, mut input: &[u8], trailers: &mut Head) -> Result<(), ParseError> {
         let State::Body(decoder) = &self.state else {
             return Ok(());
         };
         if input.is_empty() || !decoder.is_chunked() {
             return Ok(());
         }
-        let (mut decoder, mut trailers) = (decoder.clone(), Head::default());
+        let mut decoder = decoder.clone();
         loop {
-            match decoder.next(input, &mut trailers)? {
+            match decoder.next(input, trailers)? {
                 (used, Piece::Data(_)) => input = &input[used..],
-                (_, Piece::More | Piece::End) => return Ok(()),
+                (_, Piece::More | Piece::End) => {
+                    trailers.clear();
+                    return Ok(());
+                }
             }
         }
     }
