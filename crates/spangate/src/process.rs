@@ -106,6 +106,8 @@ fn start(args: &Args, loaded: Loaded, master: Option<Ready>) -> Result<Option<Ex
         sys::signal_self(SIGNAL_ENDED);
     })?;
     let mut exports = Exports::start(config, collectors.doors(), now.wall_ns)?;
+    // Its files may be out of reach after a chroot.
+    let local_time = sample::Zone::local();
     let global = &config.global;
     sys::confine(global.chroot.as_deref(), global.uid, global.gid)?;
 
@@ -113,7 +115,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Ready>) -> Result<Option<Ex
         hostname: sys::hostname(),
         pid: std::process::id(),
         nbthread: nbthread as u32,
-        utc_offset_seconds: sys::utc_offset_seconds(),
+        local_time,
         started: now,
         trace_seed: [sys::random_seed(), sys::random_seed()],
     };

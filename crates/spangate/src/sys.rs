@@ -234,17 +234,6 @@ pub(crate) fn hostname() -> String {
     String::from_utf8_lossy(&name[..len]).into_owned()
 }
 
-/// Seconds that local time is ahead of UTC now.
-pub(crate) fn utc_offset_seconds() -> i32 {
-    // SAFETY: localtime_r fills the tm that the pointer describes; all-zero is valid.
-    unsafe {
-        let now = libc::time(std::ptr::null_mut());
-        let mut local: libc::tm = zeroed();
-        libc::localtime_r(&now, &mut local);
-        local.tm_gmtoff as i32
-    }
-}
-
 /// Random bits from the system.
 pub(crate) fn random_seed() -> u64 {
     let mut seed = 0_u64;

@@ -463,3 +463,23 @@ frontend three
     );
     proxy.stop();
 }
+
+#[test]
+fn local_time_follows_daylight_saving() {
+    let front = listener();
+    let config = format!(
+        "{DEFAULTS}
+frontend f
+    bind \"fd@${{FRONT}}\"
+    http-request return status 200 hdr before %[int(1774745999),ltime('%T%z')] hdr after %[int(1774746000),ltime('%T%z')]
+"
+    );
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_spangate"));
+    command.env("TZ", "CET-1CEST,M3.5.0,M10.5.0/3");
+    let listeners = [("FRONT", &front)];
+    let proxy = Proxy::start_command(command, common::Folder::new(), &config, &listeners, &[]);
+    let answer = Client::connect(address(&front)).get("/");
+    assert_eq!(answer.field("before"), Some("01:59:59+0100"));
+    assert_eq!(answer.field("after"), Some("03:00:00+0200"));
+    proxy.stop();
+}
