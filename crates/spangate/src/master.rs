@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use crate::args::{Args, Master};
 use crate::load::{self, Loaded};
 use crate::process::{self, Ready, WATCHED};
-use crate::sys::{self, Child, Signals};
+use crate::sys::{self, Background, Child, Signals};
 use crate::{alert, say_error};
 
 /// Exit codes of a master that a signal ended, as a shell would give them.
@@ -18,30 +18,26 @@ const EXIT_SIGNALLED: u8 = 128;
 
 /// Runs the master until it is told to end, or its worker ends.
 pub(crate) fn run(args: &Args, loaded: Loaded) -> ExitCode {
-    match serve(args, loaded) {
-        Ok(code) => ExitCode::from(code),
-        Err(message) => {
-            alert(&message);
-            ExitCode::FAILURE
-        }
-    }
+    serve(args, loaded).unwrap_or_else(|message| {
+        alert(&message);
+        ExitCode::FAILURE
+    })
 }
 
-fn serve(args: &Args, mut loaded: Loaded) -> Result<u8, String> {
+fn serve(args: &Args, loaded: Loaded) -> Result<ExitCode, String> {
     let signals =
         Signals::block(&WATCHED).map_err(|error| format!("Cannot block signals : {error}."))?;
-    if process::goes_to_background(args, &loaded.config)
-        && sys::fork_to_background()
-            .map_err(|error| format!("Cannot fork : {error}."))?
-            .is_some()
-    {
-        return Ok(0);
+    let mut detached = None;
+    if process::goes_to_background(args, &loaded.config) {
+        match sys::go_to_background(&signals).map_err(|error| format!("Cannot fork : {error}."))? {
+            Background::Starter(code) => return Ok(code),
+            Background::Daemon(daemon) => detached = Some(daemon),
+        }
     }
-    process::write_pidfile(args, &loaded.config, std::process::id())?;
-    loaded.config.global.daemon = false;
+    process::write_pidfile(args, &loaded.config)?;
     let Some(first) = start_worker(args, || Ok(loaded))? else {
         // It has said why.
-        return Ok(1);
+        return Ok(ExitCode::FAILURE);
     };
     let mut master = Processes {
         args,
@@ -54,21 +50,24 @@ fn serve(args: &Args, mut loaded: Loaded) -> Result<u8, String> {
     ]);
     notice(&format!("New worker ({first}) forked"));
     notice("Loading success.");
+    if let Some(detached) = detached {
+        detached.ready();
+    }
     loop {
         match signals.wait() {
             Some(signal @ (libc::SIGINT | libc::SIGTERM)) => {
                 master.end_all(signal);
-                return Ok(EXIT_SIGNALLED + signal as u8);
+                return Ok(ExitCode::from(EXIT_SIGNALLED + signal as u8));
             }
             Some(libc::SIGUSR1) => {
                 master.signal_all(libc::SIGUSR1);
                 master.wait_for_all();
-                return Ok(0);
+                return Ok(ExitCode::SUCCESS);
             }
             Some(libc::SIGUSR2 | libc::SIGHUP) => master.reload(),
             Some(libc::SIGCHLD) => {
                 if let Some(code) = master.reap() {
-                    return Ok(code);
+                    return Ok(ExitCode::from(code));
                 }
             }
             _ => {}

@@ -11,7 +11,7 @@ use crate::collectors::Collectors;
 use crate::exports::Exports;
 use crate::load::Loaded;
 use crate::serve::{Listening, Workers};
-use crate::sys::{self, Signals};
+use crate::sys::{self, Background, Signals};
 use crate::{alert, cli, warning};
 
 /// A worker or a collector has ended; sent to ourselves.
@@ -50,8 +50,7 @@ impl Ready {
 /// pidfile and went to the background itself.
 pub(crate) fn run(args: &Args, loaded: Loaded, master: Option<Ready>) -> ExitCode {
     match start(args, loaded, master) {
-        Ok(Some(code)) => code,
-        Ok(None) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(message) => {
             alert(&message);
             ExitCode::FAILURE
@@ -59,7 +58,7 @@ pub(crate) fn run(args: &Args, loaded: Loaded, master: Option<Ready>) -> ExitCod
     }
 }
 
-fn start(args: &Args, loaded: Loaded, master: Option<Ready>) -> Result<Option<ExitCode>, String> {
+fn start(args: &Args, loaded: Loaded, master: Option<Ready>) -> Result<ExitCode, String> {
     let Loaded {
         mut config,
         collectors,
@@ -87,19 +86,14 @@ fn start(args: &Args, loaded: Loaded, master: Option<Ready>) -> Result<Option<Ex
     let control = cli::Control::open(&config.global.stats_sockets)?;
 
     let has_master = master.is_some();
-    if has_master {
-        // All of this is the master's.
-    } else if config.global.daemon {
-        match sys::fork_to_background() {
-            Ok(Some(child)) => {
-                write_pidfile(args, config, child as u32)?;
-                return Ok(None);
-            }
-            Ok(None) => {}
-            Err(error) => return Err(format!("Cannot fork : {error}.")),
+    let daemon = config.global.daemon;
+    let mut detached = None;
+    if daemon && !has_master {
+        match sys::go_to_background(&signals).map_err(|error| format!("Cannot fork : {error}."))? {
+            Background::Starter(code) => return Ok(code),
+            Background::Daemon(daemon) => detached = Some(daemon),
         }
-    } else {
-        write_pidfile(args, config, std::process::id())?;
+        write_pidfile(args, config)?;
     }
     let now = net::sys::now();
     let collectors = Collectors::start(config, collectors, || {
@@ -149,7 +143,13 @@ fn start(args: &Args, loaded: Loaded, master: Option<Ready>) -> Result<Option<Ex
         }
     }
     if let Some(master) = master {
+        if daemon {
+            sys::leave_standard_streams();
+        }
         master.tell();
+    }
+    if let Some(detached) = detached {
+        detached.ready();
     }
     wait(&signals, &workers, &collectors, &running);
     workers.finish();
@@ -157,7 +157,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Ready>) -> Result<Option<Ex
         exports.finish();
     }
     collectors.end(&signals, !has_master);
-    Ok(Some(ExitCode::SUCCESS))
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Whether the process detaches: `daemon` or `-D`, and neither `-d` nor `-db`.
@@ -197,11 +197,14 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-pub(crate) fn write_pidfile(args: &Args, config: &Config, pid: u32) -> Result<(), String> {
+/// Leaves this process' number where a daemon or a master is asked to.
+pub(crate) fn write_pidfile(args: &Args, config: &Config) -> Result<(), String> {
     let Some(path) = args.pidfile.as_ref().or(config.global.pidfile.as_ref()) else {
         return Ok(());
     };
-    std::fs::write(path, format!("{pid}\n"))
+    // An old one may belong to another user, or be a link to elsewhere.
+    drop(std::fs::remove_file(path));
+    std::fs::write(path, format!("{}\n", std::process::id()))
         .map_err(|error| format!("Cannot create pidfile {path} : {error}."))
 }
 

@@ -285,3 +285,46 @@ fn what_cannot_be_bound_is_told() {
         output.stderr
     );
 }
+
+#[test]
+fn a_daemon_that_cannot_leave_its_number_does_not_run() {
+    let folder = Folder::new();
+    let socket = folder.path("front.sock");
+    let config = format!(
+        "{DEFAULTS}\nfrontend f\n bind {}\n http-request return status 204\n",
+        socket.display()
+    );
+    let file = folder.write("a.cfg", config);
+    for mode in [&["-D"][..], &["-W", "-D"]] {
+        let nowhere = ["-p", "/no/such/folder/pid", "-f", &file];
+        let output = run(&[mode, &nowhere].concat());
+        assert_eq!(output.status.code(), Some(1), "{mode:?}");
+        let wanted = "Cannot create pidfile /no/such/folder/pid";
+        assert!(output.stderr.contains(wanted), "{}", output.stderr);
+        let refused = std::os::unix::net::UnixStream::connect(&socket);
+        assert!(refused.is_err(), "{mode:?}: something serves");
+    }
+}
+
+#[test]
+fn a_master_in_the_background_serves_before_its_starter_ends() {
+    let folder = Folder::new();
+    let socket = folder.path("front.sock");
+    let pidfile = folder.path("pid");
+    let config = format!(
+        "{DEFAULTS}\nfrontend f\n bind {}\n http-request return status 204\n",
+        socket.display()
+    );
+    let file = folder.write("a.cfg", config);
+    let pid = pidfile.display().to_string();
+    // It ends with its outputs closed: whoever serves has let go of them.
+    let output = run(&["-W", "-D", "-p", &pid, "-f", &file]);
+    assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
+    let stream = std::os::unix::net::UnixStream::connect(&socket).expect("it listens");
+    let mut client = common::http::Client::over(stream);
+    assert_eq!(client.get("/").status, 204);
+    let pid = std::fs::read_to_string(&pidfile).expect("a pid file");
+    let pid = pid.trim().parse().expect("a number");
+    assert!(common::sys::signal(pid, libc::SIGTERM));
+    assert!(client.is_closed(), "it ends");
+}
