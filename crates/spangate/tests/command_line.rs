@@ -328,3 +328,28 @@ fn a_master_in_the_background_serves_before_its_starter_ends() {
     assert!(common::sys::signal(pid, libc::SIGTERM));
     assert!(client.is_closed(), "it ends");
 }
+
+#[test]
+fn names_without_an_address_disable_their_server_where_asked_to() {
+    let folder = Folder::new();
+    let config = format!("{DEFAULTS}\nbackend b\n server s no-such-host.invalid:80\n");
+    let file = folder.write("a.cfg", &config);
+    let refused = run(&["-c", "-f", &file]);
+    assert_eq!(refused.status.code(), Some(1), "{}", refused.stderr);
+    let wanted = "could not resolve address 'no-such-host.invalid'";
+    assert!(refused.stderr.contains(wanted), "{}", refused.stderr);
+    let accepted = run(&["-c", "-dr", "-dW", "-f", &file]);
+    assert_eq!(accepted.status.code(), Some(0), "{}", accepted.stderr);
+    let wanted = "could not resolve address 'no-such-host.invalid', disabling server.";
+    assert!(accepted.stderr.contains(wanted), "{}", accepted.stderr);
+    // Other faults of the address stay faults.
+    let file = folder.write("b.cfg", config.replace(".invalid:80", ":x"));
+    assert_eq!(run(&["-c", "-dr", "-f", &file]).status.code(), Some(1));
+
+    let front = listener();
+    let config = format!("{config}frontend f\n bind \"fd@${{FRONT}}\"\n default_backend b\n");
+    let proxy = Proxy::start_with(Folder::new(), &config, &[("FRONT", &front)], &["-dr"]);
+    let mut client = common::http::Client::connect(common::address(&front));
+    assert_eq!(client.get("/").status, 503);
+    proxy.stop();
+}
