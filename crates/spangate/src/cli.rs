@@ -1,10 +1,12 @@
 //! The runtime interface on `stats socket` (management guide §9.3): for now the commands that tell what runs, and those of the
 //! filter `opentelemetry` ([`otel`]) and the collectors.
 //!
-//! One thread a socket and one a connection, off the data path, which has no part in them. A command that does not exist yet is answered as an unknown one, with the list
-//! of those that do.
+//! One thread a socket and one a connection, off the data path, which has no part in them. A command of HAProxy's that does not exist yet
+//! is answered with just that, an unknown one with the list of those that do.
 
 mod collectors;
+mod info;
+mod known;
 mod otel;
 mod status;
 
@@ -18,6 +20,7 @@ use std::time::Duration;
 use config::model::{Bind, BindAddress};
 use net::Addr;
 use net::listen::{self, ListenAddr, ListenOptions};
+use net::logs::Dropped;
 use proxy::Running;
 
 use crate::exports::Exports;
@@ -42,14 +45,11 @@ struct Command {
 }
 
 /// A collector of the process: its name, and what it knows of itself.
-type Watched = (String, Arc<collector::run::View>);
+pub(crate) type Watched = (String, Arc<collector::run::View>);
 
 /// A command that came.
 struct Asked<'a> {
-    running: &'a Running,
-    exports: Option<&'a Exports>,
-    collectors: &'a [Watched],
-    workers: &'a Inboxes,
+    subjects: &'a Subjects,
     /// The rights of the socket that it came to.
     level: Level,
     /// What stood after the command's words.
@@ -104,7 +104,7 @@ const COMMANDS: &[Command] = &[
         words: "show info",
         help: "facts of the process",
         level: Level::User,
-        run: show_info,
+        run: info::show,
     },
 ];
 
@@ -177,15 +177,11 @@ impl Control {
     ///
     /// # Errors
     /// No thread could be made.
-    pub fn start(
-        self,
-        running: &Arc<Running>,
-        exports: Option<&Arc<Exports>>,
-        collectors: Vec<Watched>,
-        workers: &Inboxes,
-    ) -> io::Result<()> {
+    pub fn start(self, subjects: Subjects) -> io::Result<()> {
+        let subjects = Arc::new(subjects);
         let places = Arc::new(Places::new(
-            running
+            subjects
+                .running
                 .config
                 .global
                 .stats_maxconn
@@ -193,10 +189,7 @@ impl Control {
         ));
         for (socket, is_unix) in self.sockets {
             let served = Served {
-                running: Arc::clone(running),
-                exports: exports.cloned(),
-                collectors: collectors.clone(),
-                workers: workers.clone(),
+                subjects: Arc::clone(&subjects),
                 places: Arc::clone(&places),
                 severity: socket.severity,
                 level: socket.level,
@@ -225,13 +218,19 @@ fn thread(name: &str) -> io::Result<std::thread::Builder> {
         .stack_size(STACK_BYTES))
 }
 
+/// What commands are about.
+pub(crate) struct Subjects {
+    pub running: Arc<Running>,
+    pub exports: Option<Arc<Exports>>,
+    pub collectors: Vec<Watched>,
+    pub workers: Inboxes,
+    pub dropped_logs: Arc<Dropped>,
+}
+
 /// What every connection of a socket shares.
 #[derive(Clone)]
 struct Served {
-    running: Arc<Running>,
-    exports: Option<Arc<Exports>>,
-    collectors: Vec<Watched>,
-    workers: Inboxes,
+    subjects: Arc<Subjects>,
     places: Arc<Places>,
     severity: Severity,
     level: Level,
@@ -331,6 +330,7 @@ fn serve<T: Talk>(served: &Served, accept: impl Fn() -> io::Result<T>) {
         let spawned = thread("cli-conn").and_then(|builder| {
             builder.spawn(move || {
                 let timeout = own
+                    .subjects
                     .running
                     .config
                     .global
@@ -381,17 +381,19 @@ fn answer(line: &str, served: &Served) -> String {
     let reply = match known {
         Some(command) if served.level < command.level => denied(),
         Some(command) => (command.run)(&Asked {
-            running: &served.running,
-            exports: served.exports.as_deref(),
-            collectors: &served.collectors,
-            workers: &served.workers,
+            subjects: &served.subjects,
             level: served.level,
             rest: &words[command.words.split(' ').count()..],
         }),
-        None => Reply::Said(format!(
-            "Unknown command: '{line}'.\n{}",
-            help(served.level)
-        )),
+        None => match known::not_yet(&words) {
+            Some(command) => Reply::Refused(format!(
+                "Command '{command}' is known but not implemented yet by this version.\n"
+            )),
+            None => Reply::Said(format!(
+                "Unknown command: '{line}'.\n{}",
+                help(served.level)
+            )),
+        },
     };
     served.severity.apply(reply)
 }
@@ -403,31 +405,6 @@ fn help(level: Level) -> String {
         "The following commands are valid at this level:\n{}",
         permitted.map(line).collect::<String>()
     )
-}
-
-fn show_info(asked: &Asked<'_>) -> Reply {
-    let running = asked.running;
-    let process = &running.process;
-    let uptime = (net::sys::now().mono_ns - process.started.mono_ns) / 1_000_000_000;
-    Reply::Dump(format!(
-        "Name: HAProxy\nVersion: {}\nNbthread: {}\nNbproc: 1\nProcess_num: 1\nPid: {}\nUptime_sec: {uptime}\nMaxconn: {}\nnode: {}\nDescription: {}\n",
-        crate::build::info().version,
-        process.nbthread,
-        process.pid,
-        running.config.global.maxconn.unwrap_or(0),
-        running
-            .config
-            .global
-            .node
-            .as_deref()
-            .unwrap_or(&process.hostname),
-        running
-            .config
-            .global
-            .description
-            .as_deref()
-            .unwrap_or_default(),
-    ))
 }
 
 #[cfg(test)]

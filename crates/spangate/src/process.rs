@@ -123,12 +123,13 @@ fn start(args: &Args, loaded: Loaded, master: Option<Ready>) -> Result<ExitCode,
         sys::signal_self(SIGNAL_ENDED);
     })?;
     control
-        .start(
-            &running,
-            exports.as_ref(),
-            collectors.views(),
-            workers.inboxes(),
-        )
+        .start(cli::Subjects {
+            running: Arc::clone(&running),
+            exports: exports.clone(),
+            collectors: collectors.views(),
+            workers: workers.inboxes().clone(),
+            dropped_logs: workers.dropped_logs(),
+        })
         .map_err(|error| format!("Cannot start the runtime interface : {error}."))?;
     if let Some(old) = &args.old {
         let signal = if old.gracefully {

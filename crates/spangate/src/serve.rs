@@ -168,6 +168,7 @@ pub(crate) struct Workers {
     inboxes: Inboxes,
     alive: Arc<AtomicUsize>,
     writers: Vec<Arc<Writer>>,
+    dropped: Arc<Dropped>,
 }
 
 impl Workers {
@@ -185,7 +186,6 @@ impl Workers {
         let plain =
             |what: &'static str| move |error: std::io::Error| format!("Cannot {what} : {error}.");
         let shared = Arc::new(Shared::new(running, count));
-        let dropped = Arc::new(Dropped::default());
         let wakes: Vec<Arc<OwnedFd>> = (0..count)
             .map(|_| net::sys::eventfd().map(Arc::new))
             .collect::<Result<_, _>>()
@@ -196,12 +196,13 @@ impl Workers {
             inboxes: Inboxes::default(),
             alive: Arc::new(AtomicUsize::new(count)),
             writers: Vec::new(),
+            dropped: Arc::default(),
         };
         for (worker, listeners) in listening.by_worker.into_iter().enumerate() {
             let setup = Setup {
                 listeners,
                 logs: open_logs(running, &mut writers).map_err(plain("open a log target"))?,
-                dropped: Arc::clone(&dropped),
+                dropped: Arc::clone(&workers.dropped),
                 wake: Arc::clone(&wakes[worker]),
                 peers: wakes
                     .iter()
@@ -256,6 +257,11 @@ impl Workers {
     /// For others that have something to tell them.
     pub fn inboxes(&self) -> &Inboxes {
         &self.inboxes
+    }
+
+    /// The log messages that were lost.
+    pub fn dropped_logs(&self) -> Arc<Dropped> {
+        Arc::clone(&self.dropped)
     }
 
     /// Whether all have ended.
