@@ -19,7 +19,7 @@ pub enum ListenAddr {
 pub struct ListenOptions {
     /// Length of the kernel's queue.
     pub backlog: i32,
-    /// Accept IPv4 too on an IPv6 wildcard (`v4v6`), or refuse it (`v6only`).
+    /// Refuse IPv4 on an IPv6 wildcard (`v6only`), or accept it too (`v4v6`); none leaves the system's default.
     pub v6only: Option<bool>,
     /// Only from this interface.
     pub interface: Option<String>,
@@ -87,8 +87,9 @@ fn bound(addr: &Addr, options: &ListenOptions) -> io::Result<OwnedFd> {
             if options.reuse_port {
                 sys::set_option(raw, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
             }
-            if inet.is_ipv6() {
-                let v6only = options.v6only.unwrap_or(true);
+            if inet.is_ipv6()
+                && let Some(v6only) = options.v6only
+            {
                 sys::set_option(
                     raw,
                     libc::IPPROTO_IPV6,

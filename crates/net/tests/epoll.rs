@@ -239,3 +239,34 @@ fn a_listener_keeps_the_packets_that_open_its_connections() {
     assert_eq!(tcp[2..4], to.port().to_be_bytes());
     assert_eq!(tcp[13] & 0x3f, 2);
 }
+
+#[test]
+fn an_ipv6_wildcard_takes_ipv4_as_the_system_says() {
+    use spangate_net::listen::{ListenAddr, ListenOptions, open};
+
+    let any = Addr::Inet("[::]:0".parse().expect("an address"));
+    let v6only = |fd: &OwnedFd| {
+        let option = (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY);
+        spangate_net::sys::option(fd.as_raw_fd(), option.0, option.1).expect("an option")
+    };
+    let untouched = spangate_net::sys::stream_socket(&any).expect("IPv6");
+    for (asked, wanted) in [
+        (None, v6only(&untouched)),
+        (Some(true), 1),
+        (Some(false), 0),
+    ] {
+        let options = ListenOptions {
+            backlog: 1,
+            v6only: asked,
+            ..ListenOptions::default()
+        };
+        let fd = open(&ListenAddr::Bind(any.clone()), &options).expect("a listener");
+        assert_eq!(v6only(&fd), wanted, "{asked:?}");
+        let port = match spangate_net::sys::local_addr(fd.as_raw_fd()) {
+            Ok(addr) => addr.port(),
+            Err(error) => panic!("{error}"),
+        };
+        let ipv4 = TcpStream::connect(("127.0.0.1", port));
+        assert_eq!(ipv4.is_ok(), wanted == 0, "{asked:?}");
+    }
+}
