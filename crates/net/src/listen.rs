@@ -147,8 +147,13 @@ fn bind_unix(fd: &OwnedFd, addr: &Addr, path: &[u8], options: &ListenOptions) ->
     }
     let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
     // Bound under another name first, so that a client never finds the path without a socket behind it.
+    let suffix = format!(".{}.tmp", std::process::id());
+    let bytes_max = sys::UNIX_PATH_BYTES_MAX - suffix.len();
+    if path.as_os_str().len() > bytes_max {
+        return Err(sys::path_too_long(path.as_os_str().as_bytes(), bytes_max));
+    }
     let mut fresh = path.as_os_str().to_owned();
-    fresh.push(format!(".{}.tmp", std::process::id()));
+    fresh.push(suffix);
     if let Ok(meta) = std::fs::symlink_metadata(path)
         && !meta.file_type().is_socket()
     {
@@ -173,11 +178,8 @@ fn bind_unix(fd: &OwnedFd, addr: &Addr, path: &[u8], options: &ListenOptions) ->
 }
 
 fn step(what: &str, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{what} ({})", plain(&error)))
-}
-
-/// The error's text without Rust's "(os error N)".
-fn plain(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_owned()
+    io::Error::new(
+        error.kind(),
+        format!("{what} ({})", sys::plain_error(&error)),
+    )
 }

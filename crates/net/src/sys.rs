@@ -26,6 +26,13 @@ pub enum Io {
     Failed(i32),
 }
 
+/// An error's text without Rust's "(os error N)".
+#[must_use]
+pub fn plain_error(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
 fn errno() -> i32 {
     io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
@@ -163,6 +170,16 @@ fn socket(family: c_int, kind: c_int) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// The error of a UNIX socket whose path is too long.
+pub(crate) fn path_too_long(path: &[u8], bytes_max: usize) -> io::Error {
+    let text = format!(
+        "socket path '{}' is too long ({} bytes, at most {bytes_max})",
+        String::from_utf8_lossy(path),
+        path.len(),
+    );
+    io::Error::new(io::ErrorKind::InvalidInput, text)
+}
+
 /// A kernel socket address with its length.
 struct RawAddr {
     storage: libc::sockaddr_storage,
@@ -179,7 +196,9 @@ impl RawAddr {
         }
     }
 
-    fn of(addr: &Addr) -> Self {
+    /// # Errors
+    /// A path that does not fit.
+    fn of(addr: &Addr) -> io::Result<Self> {
         let mut raw = RawAddr::empty();
         match addr {
             Addr::Inet(SocketAddr::V4(v4)) => {
@@ -206,11 +225,14 @@ impl RawAddr {
                 raw.put(sin6, size_of::<libc::sockaddr_in6>());
             }
             Addr::Unix(path) => {
+                if path.len() > UNIX_PATH_BYTES_MAX {
+                    return Err(path_too_long(path, UNIX_PATH_BYTES_MAX));
+                }
                 // SAFETY: an all-zero sockaddr_un is valid.
                 let mut sun: libc::sockaddr_un = unsafe { zeroed() };
                 sun.sun_family = libc::AF_UNIX as _;
-                let len = path.len().min(UNIX_PATH_BYTES_MAX);
-                for (to, from) in sun.sun_path.iter_mut().zip(&path[..len]) {
+                let len = path.len();
+                for (to, from) in sun.sun_path.iter_mut().zip(&**path) {
                     *to = *from as _;
                 }
                 // An abstract name's length counts; a path carries its terminating NUL.
@@ -218,7 +240,7 @@ impl RawAddr {
                 raw.put(sun, size_of::<libc::sa_family_t>() + len + terminator);
             }
         }
-        raw
+        Ok(raw)
     }
 
     fn put<T>(&mut self, addr: T, len: usize) {
@@ -289,7 +311,7 @@ impl RawAddr {
 /// # Errors
 /// `errno` of `bind`.
 pub fn bind(fd: &OwnedFd, addr: &Addr) -> io::Result<()> {
-    let raw = RawAddr::of(addr);
+    let raw = RawAddr::of(addr)?;
     // SAFETY: pointer and length describe `raw`.
     check(unsafe { libc::bind(fd.as_raw_fd(), raw.as_ptr(), raw.len) }).map(drop)
 }
@@ -308,7 +330,7 @@ pub fn listen(fd: RawFd, backlog: i32) -> io::Result<()> {
 /// # Errors
 /// `errno` of `connect`, except that it is in progress.
 pub fn connect(fd: RawFd, addr: &Addr) -> io::Result<bool> {
-    let raw = RawAddr::of(addr);
+    let raw = RawAddr::of(addr)?;
     // SAFETY: pointer and length describe `raw`.
     match check(unsafe { libc::connect(fd, raw.as_ptr(), raw.len) }) {
         Ok(_) => Ok(true),
@@ -617,7 +639,9 @@ pub fn send_datagrams<'a>(
     datagrams: impl ExactSizeIterator<Item = &'a [u8]>,
     batch: &mut DatagramBatch,
 ) -> usize {
-    let mut raw = RawAddr::of(to);
+    let Ok(mut raw) = RawAddr::of(to) else {
+        return 0;
+    };
     let mut sent = 0;
     let mut rest = datagrams;
     while rest.len() > 0 {

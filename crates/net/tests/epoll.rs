@@ -270,3 +270,22 @@ fn an_ipv6_wildcard_takes_ipv4_as_the_system_says() {
         assert_eq!(ipv4.is_ok(), wanted == 0, "{asked:?}");
     }
 }
+
+#[test]
+fn a_socket_path_that_does_not_fit_is_told_with_the_limit() {
+    use spangate_net::listen::{ListenAddr, ListenOptions, open};
+
+    // While it is bound it has a longer name, which has to fit as well.
+    let suffix = format!(".{}.tmp", std::process::id());
+    for (bytes, bytes_max) in [(107, 107 - suffix.len()), (108, 107 - suffix.len())] {
+        let folder = std::env::temp_dir();
+        let path = format!("{}/{}", folder.display(), "x".repeat(200));
+        let addr = Addr::Unix(path.as_bytes()[..bytes].into());
+        let result = open(&ListenAddr::Bind(addr), &ListenOptions::default());
+        let told = result.expect_err("it does not fit").to_string();
+        let path = &path[..bytes];
+        let wanted =
+            format!("socket path '{path}' is too long ({bytes} bytes, at most {bytes_max})");
+        assert_eq!(told, wanted);
+    }
+}
