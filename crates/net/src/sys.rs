@@ -632,20 +632,38 @@ pub fn eventfd_reset(fd: RawFd) {
     unsafe { libc::read(fd, (&raw mut count).cast(), size_of::<u64>()) };
 }
 
-/// Sends datagrams to a connected or an unconnected socket in one call; returns how many the kernel took.
+/// What became of datagrams.
+#[derive(Debug, Default)]
+pub struct Delivery {
+    /// Those that are known to be lost: not taken by the kernel, or refused where they went earlier.
+    pub lost: u64,
+    /// Why, unless it was for want of room alone.
+    pub error: Option<io::Error>,
+}
+
+/// Times that a send is tried again behind errors of earlier datagrams.
+const SENDS_BEHIND_ERRORS_MAX: u32 = 4;
+
+/// Sends datagrams in as few calls as possible, without blocking; `get` gives each of `count`.
 pub fn send_datagrams<'a>(
     fd: RawFd,
     to: &Addr,
-    datagrams: impl ExactSizeIterator<Item = &'a [u8]>,
+    count: usize,
+    get: impl Fn(usize) -> &'a [u8],
     batch: &mut DatagramBatch,
-) -> usize {
-    let Ok(mut raw) = RawAddr::of(to) else {
-        return 0;
+) -> Delivery {
+    let mut delivery = Delivery::default();
+    let mut raw = match RawAddr::of(to) {
+        Ok(raw) => raw,
+        Err(error) => {
+            (delivery.lost, delivery.error) = (count as u64, Some(error));
+            return delivery;
+        }
     };
-    let mut sent = 0;
-    let mut rest = datagrams;
-    while rest.len() > 0 {
-        batch.fill(&mut raw, rest.by_ref().take(DATAGRAMS_A_CALL));
+    let (mut next, mut behind_errors) = (0, 0);
+    while next < count {
+        let last = count.min(next + DATAGRAMS_A_CALL);
+        batch.fill(&mut raw, (next..last).map(&get));
         // SAFETY: every header is filled and points into `batch` and to live datagrams, which are only read.
         let rc = unsafe {
             libc::sendmmsg(
@@ -655,13 +673,62 @@ pub fn send_datagrams<'a>(
                 (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as _,
             )
         };
-        if rc > 0 {
-            sent += rc as usize;
+        if let Ok(sent) = usize::try_from(rc) {
+            next += sent;
+            continue;
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => continue,
+            Some(libc::EAGAIN | libc::ENOBUFS) => {
+                delivery.lost += (count - next) as u64;
+                break;
+            }
+            _ => {}
+        }
+        delivery.error = Some(error);
+        // Errors of earlier datagrams stand in the way of this one, once.
+        match take_datagram_errors(fd) {
+            0 => (delivery.lost, next) = (delivery.lost + 1, next + 1),
+            _ if behind_errors == SENDS_BEHIND_ERRORS_MAX => {
+                delivery.lost += (count - next) as u64;
+                break;
+            }
+            errors => {
+                delivery.lost += errors;
+                behind_errors += 1;
+            }
         }
     }
     batch.headers.clear();
     batch.parts.clear();
-    sent
+    delivery
+}
+
+/// Has the errors of datagrams told that come back later, as that nobody listens (`ip(7)` `IP_RECVERR`).
+pub fn tell_datagram_errors(fd: RawFd, addr: &Addr) {
+    let (level, name) = match addr {
+        Addr::Inet(SocketAddr::V4(_)) => (libc::IPPROTO_IP, libc::IP_RECVERR),
+        Addr::Inet(SocketAddr::V6(_)) => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
+        Addr::Unix(_) => return,
+    };
+    let _ = set_option(fd, level, name, 1);
+}
+
+/// Empties a socket's queue of errors; how many there were.
+fn take_datagram_errors(fd: RawFd) -> u64 {
+    let mut errors = 0;
+    loop {
+        // SAFETY: an all-zero msghdr is valid; it has room for nothing, and what does not fit is dropped.
+        let mut message: libc::msghdr = unsafe { zeroed() };
+        // SAFETY: the pointer describes `message`.
+        let rc =
+            unsafe { libc::recvmsg(fd, &mut message, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) };
+        if rc < 0 {
+            return errors;
+        }
+        errors += 1;
+    }
 }
 
 /// Datagrams of one system call.

@@ -113,6 +113,14 @@ pub(crate) fn alert(message: &str) {
     ));
 }
 
+/// A notice without a place, in HAProxy's form.
+pub(crate) fn notice(message: &str) {
+    say_error(&format!(
+        "[NOTICE]   ({}) : {message}\n",
+        std::process::id()
+    ));
+}
+
 /// A warning without a place, in HAProxy's form.
 pub(crate) fn warning(message: &str) {
     say_error(&format!(

@@ -11,7 +11,7 @@ use crate::args::{Args, Master};
 use crate::load::{self, Loaded};
 use crate::process::{self, Ready, WATCHED};
 use crate::sys::{self, Background, Child, Signals};
-use crate::{alert, say_error};
+use crate::{alert, notice, say_error};
 
 /// Exit codes of a master that a signal ended, as a shell would give them.
 const EXIT_SIGNALLED: u8 = 128;
@@ -181,11 +181,4 @@ fn start_worker(
             Ok(sys::read_byte(&reader).then_some(pid))
         }
     }
-}
-
-fn notice(message: &str) {
-    say_error(&format!(
-        "[NOTICE]   ({}) : {message}\n",
-        std::process::id()
-    ));
 }

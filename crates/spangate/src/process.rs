@@ -214,6 +214,7 @@ fn wait(signals: &Signals, workers: &Workers, collectors: &Collectors, running: 
     let global = &running.config.global;
     let ms = |duration: std::time::Duration| duration.as_millis() as u64;
     loop {
+        workers.tell_of_logs();
         match signals.wait() {
             Some(libc::SIGINT | libc::SIGTERM) => return workers.tell(&Message::Stop),
             Some(libc::SIGUSR1) => {

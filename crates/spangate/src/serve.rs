@@ -12,7 +12,7 @@ use std::time::Duration;
 use config::model::{Bind, BindAddress, Config, LogSink as LogTo, Proxy};
 use net::epoll::{ACCEPTS_A_TURN_DEFAULT, EpollDriver, Listener, Setup, SocketBuffers};
 use net::listen::{self, ListenAddr, ListenOptions};
-use net::logs::{DatagramSink, Dropped, LogSink, WriteTo, Writer};
+use net::logs::{DATAGRAM_QUIET, DatagramSink, Dropped, LogSink, News, Reach, WriteTo, Writer};
 use net::{Addr, ListenerId};
 use proxy::{Engine, Message, Running, Shared};
 
@@ -168,11 +168,13 @@ pub(crate) struct Workers {
     inboxes: Inboxes,
     alive: Arc<AtomicUsize>,
     writers: Vec<Arc<Writer>>,
+    /// By the numbers of the log targets.
+    reaches: Vec<Arc<Reach>>,
     dropped: Arc<Dropped>,
 }
 
 impl Workers {
-    /// Starts them; `ended` is called by each at its end.
+    /// Starts them; `ended` is called by each at its end, and when there is something to tell of a log target.
     ///
     /// # Errors
     /// What could not be had, in words.
@@ -196,12 +198,20 @@ impl Workers {
             inboxes: Inboxes::default(),
             alive: Arc::new(AtomicUsize::new(count)),
             writers: Vec::new(),
+            reaches: running.logs.iter().map(|to| reach(to, ended)).collect(),
             dropped: Arc::default(),
+        };
+        let logs = Logs {
+            running,
+            reaches: workers.reaches.clone(),
+            dropped: Arc::clone(&workers.dropped),
         };
         for (worker, listeners) in listening.by_worker.into_iter().enumerate() {
             let setup = Setup {
                 listeners,
-                logs: open_logs(running, &mut writers).map_err(plain("open a log target"))?,
+                logs: logs
+                    .open(&mut writers)
+                    .map_err(plain("open a log target"))?,
                 dropped: Arc::clone(&workers.dropped),
                 wake: Arc::clone(&wakes[worker]),
                 peers: wakes
@@ -277,28 +287,88 @@ impl Workers {
         for writer in self.writers {
             writer.close();
         }
+        tell_of_logs(&self.reaches);
+        for reach in self.reaches {
+            match reach.lost_in_the_end() {
+                0 => {}
+                lost => crate::warning(&format!(
+                    "log target {} : {lost} messages were lost.",
+                    reach.name()
+                )),
+            }
+        }
+    }
+
+    /// Tells what there is to tell of the log targets.
+    pub fn tell_of_logs(&self) {
+        tell_of_logs(&self.reaches);
     }
 }
 
-fn open_logs(
-    running: &Running,
-    writers: &mut HashMap<WriteTo, Arc<Writer>>,
-) -> std::io::Result<Vec<LogSink>> {
-    let mut written = |to: WriteTo| {
-        let writer = match writers.entry(to) {
-            Entry::Occupied(there) => Arc::clone(there.get()),
-            Entry::Vacant(place) => Arc::clone(place.insert(Writer::start(to)?)),
+fn tell_of_logs(reaches: &[Arc<Reach>]) {
+    for reach in reaches {
+        let name = reach.name();
+        match reach.news() {
+            Some(News::Fails(why)) => crate::warning(&format!(
+                "log target {name} cannot be reached : {why} ; messages are lost until it can."
+            )),
+            Some(News::Works { lost }) => crate::notice(&format!(
+                "log target {name} is reached again ; {lost} messages were lost."
+            )),
+            None => {}
+        }
+    }
+}
+
+/// What a log target is called in messages, and what is known of it.
+fn reach(to: &LogTo, wake: fn()) -> Arc<Reach> {
+    let (name, quiet) = match to {
+        LogTo::Udp(addr @ Addr::Inet(_)) => (addr.to_string(), DATAGRAM_QUIET),
+        LogTo::Udp(addr) => (addr.to_string(), Duration::ZERO),
+        LogTo::Tcp(addr) => (format!("tcp@{addr}"), Duration::ZERO),
+        LogTo::Fd(fd) => (format!("fd@{fd}"), Duration::ZERO),
+        LogTo::Backend(_) => (String::new(), Duration::ZERO),
+    };
+    Arc::new(Reach::new(name, quiet, wake))
+}
+
+/// What the sinks of log targets are made of.
+struct Logs<'a> {
+    running: &'a Running,
+    reaches: Vec<Arc<Reach>>,
+    dropped: Arc<Dropped>,
+}
+
+impl Logs<'_> {
+    /// One worker's sinks.
+    fn open(&self, writers: &mut HashMap<WriteTo, Arc<Writer>>) -> std::io::Result<Vec<LogSink>> {
+        let mut written = |to: WriteTo, reach: &Arc<Reach>| {
+            let writer = match writers.entry(to) {
+                Entry::Occupied(there) => Arc::clone(there.get()),
+                Entry::Vacant(place) => {
+                    let dropped = Arc::clone(&self.dropped);
+                    Arc::clone(place.insert(Writer::start(to, Arc::clone(reach), dropped)?))
+                }
+            };
+            Ok(LogSink::Written(writer, Vec::new()))
         };
-        Ok(LogSink::Written(writer, Vec::new()))
-    };
-    let open = |sink: &LogTo| match sink {
-        LogTo::Udp(addr) => Ok(LogSink::Datagram(DatagramSink::open(addr)?)),
-        LogTo::Tcp(addr) => written(WriteTo::Tcp(*addr)),
-        LogTo::Fd(fd) => written(WriteTo::Fd(*fd)),
-        // Its servers are sinks of their own.
-        LogTo::Backend(_) => Err(std::io::ErrorKind::Unsupported.into()),
-    };
-    running.logs.iter().map(open).collect()
+        let open = |(sink, reach): (&LogTo, &Arc<Reach>)| match sink {
+            LogTo::Udp(addr) => Ok(LogSink::Datagram(DatagramSink::open(
+                addr,
+                Arc::clone(reach),
+            )?)),
+            LogTo::Tcp(addr) => written(WriteTo::Tcp(*addr), reach),
+            LogTo::Fd(fd) => written(WriteTo::Fd(*fd), reach),
+            // Its servers are sinks of their own.
+            LogTo::Backend(_) => Err(std::io::ErrorKind::Unsupported.into()),
+        };
+        self.running
+            .logs
+            .iter()
+            .zip(&self.reaches)
+            .map(open)
+            .collect()
+    }
 }
 
 fn socket_buffers(running: &Running) -> SocketBuffers {
