@@ -35,6 +35,7 @@ mod tracing;
 mod world;
 
 pub use engine::{Engine, Message};
+pub use logging::event;
 pub use running::{ListenerInfo, LogTargetId, Process, Running};
 pub use shared::Shared;
 pub use tracing::{Counters, Filter, FilterExport, Logging, Switches};

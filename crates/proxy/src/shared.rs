@@ -221,6 +221,15 @@ impl Shared {
         sum.per_second()
     }
 
+    /// Connections that a proxy took as a frontend, and streams that it was given as a backend, since the start.
+    #[must_use]
+    pub fn cumulated(&self, proxy: usize) -> (u64, u64) {
+        self.workers.iter().fold((0, 0), |(front, back), worker| {
+            let rates = &worker.rates[proxy];
+            (front + rates.sessions.total(), back + rates.streams.total())
+        })
+    }
+
     /// One worker's part of a count.
     pub(crate) fn own_count(&self, worker: usize, what: Count) -> u32 {
         self.cell(worker, what).load(Relaxed)

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-/// What `-h` and a mistake print.
+/// What `-h` prints.
 pub(crate) const USAGE: &str = "\
 Usage : spangate [-f <cfgfile|cfgdir>]* [ -vdVD ] [ -n <maxconn> ] [ -N <maxpconn> ]
         [ -p <pidfile> ] [ -m <max megs> ] [ -C <dir> ] [-- <cfgfile>*]
@@ -115,7 +115,7 @@ impl Args {
     /// Parses the arguments after the program's name.
     ///
     /// # Errors
-    /// The message to print before the usage.
+    /// The message to print.
     pub fn parse(words: impl Iterator<Item = OsString>) -> Result<Args, String> {
         let text = |word: OsString| String::from_utf8_lossy(&word.into_vec()).into_owned();
         let mut words = words.map(text).peekable();
@@ -124,7 +124,7 @@ impl Args {
             let mut value = |what: &str| {
                 words
                     .next()
-                    .ok_or_else(|| format!("Missing {what} after '{word}'.\n"))
+                    .ok_or_else(|| format!("Missing {what} after '{word}'."))
             };
             match word.as_str() {
                 "-f" => args.files.push(value("file name")?),
@@ -175,15 +175,15 @@ impl Args {
 
 fn number<T: std::str::FromStr>(option: &str, word: &str) -> Result<T, String> {
     word.parse()
-        .map_err(|_| format!("'{word}' after '{option}' is not a number.\n"))
+        .map_err(|_| format!("'{word}' after '{option}' is not a number."))
 }
 
 fn unknown(word: &str) -> String {
     match LATER.iter().find(|(option, _)| *option == word) {
         Some((option, what)) => {
-            format!("Option '{option}' ({what}) is known but not implemented yet.\n")
+            format!("Option '{option}' ({what}) is known but not implemented yet.")
         }
-        None => format!("Unknown option '{word}'.\n"),
+        None => format!("Unknown option '{word}'."),
     }
 }
 

@@ -24,7 +24,7 @@ use net::logs::Dropped;
 use proxy::Running;
 
 use crate::exports::Exports;
-use crate::serve::Inboxes;
+use crate::serve::{Inboxes, shown};
 
 /// Bytes of one command line.
 const COMMAND_BYTES_MAX: usize = 16 << 10;
@@ -159,8 +159,10 @@ impl Control {
                 unix_gid: bind.gid,
                 ..ListenOptions::default()
             };
-            let fd = listen::open(&addr, &options)
-                .map_err(|error| format!("Binding [{}] for stats socket: {error}", bind.origin))?;
+            let fd = listen::open(&addr, &options).map_err(|error| {
+                let (origin, address) = (&bind.origin, shown(&bind.address));
+                format!("Binding [{origin}] for stats socket: {error} for [{address}].")
+            })?;
             let severity = Severity::of(bind);
             let level = Level::of(bind);
             let socket = Socket {

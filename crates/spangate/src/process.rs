@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use config::model::Config;
 use proxy::{Message, Running};
@@ -113,13 +114,14 @@ fn start(args: &Args, loaded: Loaded, master: Option<Ready>) -> Result<ExitCode,
         started: now,
         trace_seed: [sys::random_seed(), sys::random_seed()],
     };
+    listening.tell();
     let mut running = Running::new(std::mem::take(config), process);
     if let Some(exports) = &mut exports {
         exports.connect(&mut running);
     }
     let exports = exports.map(Arc::new);
     let running = Arc::new(running);
-    let workers = Workers::start(&running, listening, nbthread, conns_max, || {
+    let mut workers = Workers::start(&running, listening, nbthread, conns_max, || {
         sys::signal_self(SIGNAL_ENDED);
     })?;
     control
@@ -152,7 +154,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Ready>) -> Result<ExitCode,
     if let Some(detached) = detached {
         detached.ready();
     }
-    wait(&signals, &workers, &collectors, &running);
+    wait(&signals, &mut workers, &collectors, &running);
     workers.finish();
     if let Some(exports) = exports {
         exports.finish();
@@ -209,28 +211,52 @@ pub(crate) fn write_pidfile(args: &Args, config: &Config) -> Result<(), String> 
         .map_err(|error| format!("Cannot create pidfile {path} : {error}."))
 }
 
+/// How far a soft stop is.
+#[derive(Clone, Copy)]
+enum Stop {
+    NotAsked,
+    /// The listeners close then.
+    At(Instant),
+    Told,
+}
+
 /// Waits for signals until the workers have ended or must end.
-fn wait(signals: &Signals, workers: &Workers, collectors: &Collectors, running: &Running) {
+fn wait(signals: &Signals, workers: &mut Workers, collectors: &Collectors, running: &Running) {
     let global = &running.config.global;
-    let ms = |duration: std::time::Duration| duration.as_millis() as u64;
+    let ms = |duration: Duration| duration.as_millis() as u64;
+    let mut stop = Stop::NotAsked;
     loop {
         workers.tell_of_logs();
-        match signals.wait() {
+        let signal = match stop {
+            Stop::At(moment) => signals.wait_until(moment),
+            Stop::NotAsked | Stop::Told => signals.wait(),
+        };
+        let ended = signal == Some(SIGNAL_ENDED) && workers.all_ended();
+        match signal {
             Some(libc::SIGINT | libc::SIGTERM) => return workers.tell(&Message::Stop),
-            Some(libc::SIGUSR1) => {
+            Some(libc::SIGUSR1) if matches!(stop, Stop::NotAsked) => {
                 workers.tell(&Message::Drain {
                     grace_ms: global.grace.map_or(0, ms),
                     hard_stop_ms: global.hard_stop_after.map(ms),
                 });
                 // The process that comes after has the ports.
                 collectors.stop_listening();
+                stop = Stop::At(Instant::now() + global.grace.unwrap_or_default());
             }
-            Some(SIGNAL_ENDED) if workers.all_ended() => return,
             Some(libc::SIGHUP) => {
-                warning("SIGHUP received : server status dump is not implemented yet.")
+                warning("SIGHUP received : server status dump is not implemented yet.");
             }
             Some(libc::SIGUSR2) => warning("SIGUSR2 received : only a master reloads, see -W."),
             _ => {}
+        }
+        if let Stop::At(moment) = stop
+            && (ended || moment <= Instant::now())
+        {
+            workers.tell_of_stop();
+            stop = Stop::Told;
+        }
+        if ended {
+            return;
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Workers: their listening sockets, their threads, the way to tell them things.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,21 +8,27 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use config::model::{Bind, BindAddress, Config, LogSink as LogTo, Proxy};
+use config::model::{Bind, BindAddress, Config, Proxy};
 use net::epoll::{ACCEPTS_A_TURN_DEFAULT, EpollDriver, Listener, Setup, SocketBuffers};
 use net::listen::{self, ListenAddr, ListenOptions};
-use net::logs::{DATAGRAM_QUIET, DatagramSink, Dropped, LogSink, News, Reach, WriteTo, Writer};
+use net::logs::Dropped;
 use net::{Addr, ListenerId};
 use proxy::{Engine, Message, Running, Shared};
 
+use crate::logs::Logs;
+
 /// The kernel's queue of a listener without `backlog` and `maxconn`.
 const BACKLOG_DEFAULT: i32 = 4096;
+/// Addresses in the message of what is listened on.
+const ADDRESSES_TOLD_MAX: usize = 16;
 /// Stack of a worker; its buffers are on the heap.
 const STACK_BYTES: usize = 512 << 10;
 
 /// The listening sockets of every worker, opened before privileges are dropped.
 pub(crate) struct Listening {
     by_worker: Vec<Vec<Listener>>,
+    /// Each address with its proxy.
+    addresses: Vec<String>,
 }
 
 impl Listening {
@@ -31,11 +36,12 @@ impl Listening {
     /// inherited ones are shared.
     ///
     /// # Errors
-    /// Every line that cannot be bound, in HAProxy's form.
+    /// Some lines cannot be bound; each was told, in HAProxy's form.
     pub fn open(config: &Config, workers: usize) -> Result<Self, String> {
         let mut by_worker: Vec<Vec<Listener>> = (0..workers).map(|_| Vec::new()).collect();
         let mut inherited = HashMap::new();
         let mut errors = Vec::new();
+        let mut addresses = Vec::new();
         let mut id = 0;
         for proxy in config
             .proxies
@@ -45,6 +51,7 @@ impl Listening {
             for bind in &proxy.binds {
                 match open_bind(proxy, bind, workers, &mut inherited) {
                     Ok(sockets) => {
+                        addresses.push(format!("{} ({})", shown(&bind.address), proxy.name));
                         for (worker, (fd, local, shared)) in sockets.into_iter().enumerate() {
                             by_worker[worker].push(Listener {
                                 fd,
@@ -55,7 +62,7 @@ impl Listening {
                         }
                     }
                     Err(error) => errors.push(format!(
-                        "Binding [{}] for {} {}: {error}",
+                        "Binding [{}] for {} {}: {error} for [{}].",
                         bind.origin,
                         if proxy.is_backend {
                             "proxy"
@@ -63,16 +70,42 @@ impl Listening {
                             "frontend"
                         },
                         proxy.name,
+                        shown(&bind.address),
                     )),
                 }
                 id += 1;
             }
         }
         if errors.is_empty() {
-            Ok(Listening { by_worker })
-        } else {
-            Err(errors.join("\n"))
+            return Ok(Listening {
+                by_worker,
+                addresses,
+            });
         }
+        for error in &errors {
+            crate::alert(error);
+        }
+        Err("Some listeners could not be started.".to_owned())
+    }
+
+    /// Says what is listened on, in one line.
+    pub fn tell(&self) {
+        let count = self.addresses.len();
+        let told = count.min(ADDRESSES_TOLD_MAX);
+        let text = self.addresses[..told].join(", ");
+        match count - told {
+            _ if count == 0 => {}
+            0 => crate::notice(&format!("Listening on {text}.")),
+            more => crate::notice(&format!("Listening on {text} and {more} more.")),
+        }
+    }
+}
+
+/// An address as messages have it.
+pub(crate) fn shown(address: &BindAddress) -> String {
+    match address {
+        BindAddress::Addr(addr) => addr.to_string(),
+        BindAddress::Fd(fd) => format!("fd@{fd}"),
     }
 }
 
@@ -167,10 +200,8 @@ pub(crate) struct Workers {
     threads: Vec<JoinHandle<()>>,
     inboxes: Inboxes,
     alive: Arc<AtomicUsize>,
-    writers: Vec<Arc<Writer>>,
-    /// By the numbers of the log targets.
-    reaches: Vec<Arc<Reach>>,
-    dropped: Arc<Dropped>,
+    shared: Arc<Shared>,
+    logs: Logs,
 }
 
 impl Workers {
@@ -187,32 +218,22 @@ impl Workers {
     ) -> Result<Self, String> {
         let plain =
             |what: &'static str| move |error: std::io::Error| format!("Cannot {what} : {error}.");
-        let shared = Arc::new(Shared::new(running, count));
         let wakes: Vec<Arc<OwnedFd>> = (0..count)
             .map(|_| net::sys::eventfd().map(Arc::new))
             .collect::<Result<_, _>>()
             .map_err(plain("make an eventfd"))?;
-        let mut writers = HashMap::new();
         let mut workers = Workers {
             threads: Vec::new(),
             inboxes: Inboxes::default(),
             alive: Arc::new(AtomicUsize::new(count)),
-            writers: Vec::new(),
-            reaches: running.logs.iter().map(|to| reach(to, ended)).collect(),
-            dropped: Arc::default(),
-        };
-        let logs = Logs {
-            running,
-            reaches: workers.reaches.clone(),
-            dropped: Arc::clone(&workers.dropped),
+            shared: Arc::new(Shared::new(running, count)),
+            logs: Logs::new(running, ended),
         };
         for (worker, listeners) in listening.by_worker.into_iter().enumerate() {
             let setup = Setup {
                 listeners,
-                logs: logs
-                    .open(&mut writers)
-                    .map_err(plain("open a log target"))?,
-                dropped: Arc::clone(&workers.dropped),
+                logs: workers.logs.open().map_err(plain("open a log target"))?,
+                dropped: workers.logs.dropped(),
                 wake: Arc::clone(&wakes[worker]),
                 peers: wakes
                     .iter()
@@ -233,7 +254,7 @@ impl Workers {
             let mut driver = EpollDriver::new(setup).map_err(plain("set up epoll"))?;
             let mut engine = Engine::new(
                 Arc::clone(running),
-                Arc::clone(&shared),
+                Arc::clone(&workers.shared),
                 worker,
                 crate::sys::random_seed(),
             );
@@ -255,7 +276,6 @@ impl Workers {
                 .threads
                 .push(builder.spawn(body).map_err(plain("start a worker"))?);
         }
-        workers.writers = writers.into_values().collect();
         Ok(workers)
     }
 
@@ -271,7 +291,7 @@ impl Workers {
 
     /// The log messages that were lost.
     pub fn dropped_logs(&self) -> Arc<Dropped> {
-        Arc::clone(&self.dropped)
+        self.logs.dropped()
     }
 
     /// Whether all have ended.
@@ -284,90 +304,17 @@ impl Workers {
         for thread in self.threads {
             let _ = thread.join();
         }
-        for writer in self.writers {
-            writer.close();
-        }
-        tell_of_logs(&self.reaches);
-        for reach in self.reaches {
-            match reach.lost_in_the_end() {
-                0 => {}
-                lost => crate::warning(&format!(
-                    "log target {} : {lost} messages were lost.",
-                    reach.name()
-                )),
-            }
-        }
+        self.logs.close();
     }
 
     /// Tells what there is to tell of the log targets.
     pub fn tell_of_logs(&self) {
-        tell_of_logs(&self.reaches);
+        self.logs.tell();
     }
-}
 
-fn tell_of_logs(reaches: &[Arc<Reach>]) {
-    for reach in reaches {
-        let name = reach.name();
-        match reach.news() {
-            Some(News::Fails(why)) => crate::warning(&format!(
-                "log target {name} cannot be reached : {why} ; messages are lost until it can."
-            )),
-            Some(News::Works { lost }) => crate::notice(&format!(
-                "log target {name} is reached again ; {lost} messages were lost."
-            )),
-            None => {}
-        }
-    }
-}
-
-/// What a log target is called in messages, and what is known of it.
-fn reach(to: &LogTo, wake: fn()) -> Arc<Reach> {
-    let (name, quiet) = match to {
-        LogTo::Udp(addr @ Addr::Inet(_)) => (addr.to_string(), DATAGRAM_QUIET),
-        LogTo::Udp(addr) => (addr.to_string(), Duration::ZERO),
-        LogTo::Tcp(addr) => (format!("tcp@{addr}"), Duration::ZERO),
-        LogTo::Fd(fd) => (format!("fd@{fd}"), Duration::ZERO),
-        LogTo::Backend(_) => (String::new(), Duration::ZERO),
-    };
-    Arc::new(Reach::new(name, quiet, wake))
-}
-
-/// What the sinks of log targets are made of.
-struct Logs<'a> {
-    running: &'a Running,
-    reaches: Vec<Arc<Reach>>,
-    dropped: Arc<Dropped>,
-}
-
-impl Logs<'_> {
-    /// One worker's sinks.
-    fn open(&self, writers: &mut HashMap<WriteTo, Arc<Writer>>) -> std::io::Result<Vec<LogSink>> {
-        let mut written = |to: WriteTo, reach: &Arc<Reach>| {
-            let writer = match writers.entry(to) {
-                Entry::Occupied(there) => Arc::clone(there.get()),
-                Entry::Vacant(place) => {
-                    let dropped = Arc::clone(&self.dropped);
-                    Arc::clone(place.insert(Writer::start(to, Arc::clone(reach), dropped)?))
-                }
-            };
-            Ok(LogSink::Written(writer, Vec::new()))
-        };
-        let open = |(sink, reach): (&LogTo, &Arc<Reach>)| match sink {
-            LogTo::Udp(addr) => Ok(LogSink::Datagram(DatagramSink::open(
-                addr,
-                Arc::clone(reach),
-            )?)),
-            LogTo::Tcp(addr) => written(WriteTo::Tcp(*addr), reach),
-            LogTo::Fd(fd) => written(WriteTo::Fd(*fd), reach),
-            // Its servers are sinks of their own.
-            LogTo::Backend(_) => Err(std::io::ErrorKind::Unsupported.into()),
-        };
-        self.running
-            .logs
-            .iter()
-            .zip(&self.reaches)
-            .map(open)
-            .collect()
+    /// Says of every proxy that it stops.
+    pub fn tell_of_stop(&mut self) {
+        self.logs.tell_of_stop(&self.shared);
     }
 }
 

@@ -4,6 +4,7 @@ use std::ffi::CString;
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
 use std::process::ExitCode;
+use std::time::Instant;
 
 /// The signals that the process waits for, blocked in every thread that is started after [`Signals::block`].
 pub(crate) struct Signals(libc::sigset_t);
@@ -37,6 +38,18 @@ impl Signals {
             ))?;
             Ok(Signals(set))
         }
+    }
+
+    /// Waits for one of them, until a moment.
+    pub fn wait_until(&self, end: Instant) -> Option<libc::c_int> {
+        let left = end.saturating_duration_since(Instant::now());
+        let left = libc::timespec {
+            tv_sec: left.as_secs() as _,
+            tv_nsec: left.subsec_nanos() as _,
+        };
+        // SAFETY: the pointers describe the set and the time; no info is asked for.
+        let signal = unsafe { libc::sigtimedwait(&self.0, std::ptr::null_mut(), &left) };
+        (signal > 0).then_some(signal)
     }
 
     /// Lets them do again what they do by default.

@@ -2,6 +2,7 @@
 //!
 //! `plan` says at which moments of a stream, `send` what each target gets, `wire` how a message is wrapped.
 
+mod event;
 mod plan;
 mod send;
 mod wire;
@@ -13,6 +14,7 @@ use sample::{ConnError, LogOrigin};
 use crate::engine::{Core, Cx};
 use crate::shared::Count;
 use crate::stream::Stream;
+pub use event::event;
 pub(crate) use plan::{Moments, Plan};
 pub(crate) use send::Logging;
 use send::{Line, Text, Whose};

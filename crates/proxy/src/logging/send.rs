@@ -10,7 +10,7 @@ use crate::engine::{Core, Cx};
 use crate::stream::Stream;
 
 /// The name that lines carry where `log-tag` gives none.
-const DEFAULT_TAG: &str = "haproxy";
+pub(super) const DEFAULT_TAG: &str = "haproxy";
 
 /// One worker's state of logging.
 #[derive(Debug, Default)]
