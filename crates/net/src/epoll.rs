@@ -561,23 +561,26 @@ impl EpollDriver {
         }
     }
 
+    /// Takes connections, up to so many; whether none waits any more.
     fn accept<E: Engine<Self>>(
         &mut self,
         engine: &mut E,
         index: usize,
         most: u32,
         buffer: &mut [u8],
-    ) {
+    ) -> bool {
         for _ in 0..most {
             let state = &self.listeners[index];
-            if !state.armed {
-                return;
+            if !state.wanted || (!state.armed && !state.closing) {
+                return false;
             }
             if self.conns.len() >= self.conns_max {
                 self.pause_accepting();
-                return;
+                return false;
             }
-            let Some(listener) = &state.fd else { return };
+            let Some(listener) = &state.fd else {
+                return true;
+            };
             match sys::accept(listener.as_raw_fd()) {
                 Accept::Conn(fd, peer) => {
                     let local = if state.wildcard {
@@ -606,22 +609,27 @@ impl EpollDriver {
                     }
                     self.bury(engine, conn);
                 }
-                Accept::WouldBlock => return,
+                Accept::WouldBlock => return true,
                 Accept::Failed => {}
                 Accept::Exhausted => {
                     self.pause_accepting();
-                    return;
+                    return false;
                 }
             }
         }
+        false
     }
 
-    /// Takes the connections that wait on listeners to be closed, so that none of them is reset, and closes those.
+    /// Takes the connections that wait on listeners to be closed, so that none of them is reset, and closes those. One that
+    /// has to pause meanwhile goes on in a later round.
     fn close_listeners<E: Engine<Self>>(&mut self, engine: &mut E, buffer: &mut [u8]) {
-        while let Some(index) = self.listeners.iter().position(|state| state.closing) {
-            self.listeners[index].closing = false;
-            self.accept(engine, index, u32::MAX, buffer);
+        let most = self.accepts_a_turn_max;
+        for index in 0..self.listeners.len() {
+            if !self.listeners[index].closing || !self.accept(engine, index, most, buffer) {
+                continue;
+            }
             let state = &mut self.listeners[index];
+            state.closing = false;
             state.armed = false;
             if let Some(fd) = state.fd.take() {
                 // An inherited socket stays open elsewhere: closing this descriptor would leave it registered.
@@ -862,7 +870,6 @@ impl Driver for EpollDriver {
     fn unlisten(&mut self, listener: ListenerId) {
         for state in &mut self.listeners {
             if state.id == listener {
-                state.wanted = false;
                 state.closing = true;
             }
         }

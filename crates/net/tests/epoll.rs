@@ -289,3 +289,61 @@ fn a_socket_path_that_does_not_fit_is_told_with_the_limit() {
         assert_eq!(told, wanted);
     }
 }
+
+/// Closes each connection behind one message, and its listener with the first.
+#[derive(Default)]
+struct Greets {
+    greeted: usize,
+}
+
+impl<D: Driver> Engine<D> for Greets {
+    type Message = ();
+
+    fn on_accept(&mut self, driver: &mut D, conn: ConnId, accepted: Accepted) {
+        driver.unlisten(accepted.listener);
+        driver.send(conn, b"hello", &[]);
+        driver.shutdown(conn);
+    }
+    fn on_connected(&mut self, _: &mut D, _: ConnId) {}
+    fn on_data(&mut self, _: &mut D, _: ConnId, _: &[u8]) {}
+    fn on_drained(&mut self, _: &mut D, _: ConnId) {}
+    fn on_eof(&mut self, driver: &mut D, conn: ConnId) {
+        driver.close(conn);
+        self.greeted += 1;
+    }
+    fn on_close(&mut self, _: &mut D, _: ConnId, _: Close) {}
+    fn on_timer(&mut self, _: &mut D) {}
+    fn next_deadline_ms(&mut self) -> Option<u64> {
+        None
+    }
+    fn on_round_end(&mut self, _: &mut D) {}
+    fn on_message(&mut self, _: &mut D, (): ()) {}
+    fn is_finished(&self) -> bool {
+        self.greeted == WAITING
+    }
+}
+
+/// Connections that wait on a listener: more than the driver takes at a time.
+const WAITING: usize = 24;
+
+#[test]
+fn a_listener_that_closes_takes_what_waits_however_long_that_takes() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let to = listener.local_addr().expect("an address");
+    let (mut driver, _wake) = driver(listener);
+    let mut clients: Vec<TcpStream> = (0..WAITING)
+        .map(|_| TcpStream::connect(to).expect("a connection"))
+        .collect();
+    let (_sender, messages) = mpsc::channel();
+    let worker = std::thread::Builder::new()
+        .spawn(move || driver.run(&mut Greets::default(), &messages))
+        .expect("a thread");
+    for client in &mut clients {
+        client.set_read_timeout(Some(DEADLINE)).expect("a deadline");
+        let mut hello = [0; 5];
+        client.read_exact(&mut hello).expect("nobody is reset");
+        assert_eq!(&hello, b"hello");
+        client.shutdown(std::net::Shutdown::Write).expect("an end");
+    }
+    worker.join().expect("a worker").expect("it ran");
+}
