@@ -49,8 +49,8 @@ const CONN_BITS: u32 = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc
 /// A listener as the driver serves it.
 #[derive(Debug)]
 pub struct Listener {
-    /// Its socket, listening and non-blocking.
-    pub fd: OwnedFd,
+    /// Its socket, listening and non-blocking. It closes with its last holder.
+    pub fd: Arc<OwnedFd>,
     /// Its name for the engine.
     pub id: ListenerId,
     /// The address it was bound to; connections to a wildcard ask for their own.
@@ -124,7 +124,7 @@ pub struct EpollDriver {
 #[derive(Debug)]
 struct ListenerState {
     /// None once it was closed for good.
-    fd: Option<OwnedFd>,
+    fd: Option<Arc<OwnedFd>>,
     id: ListenerId,
     local: Addr,
     shared: bool,

@@ -2,6 +2,8 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 
 use crate::{Addr, sys};
 
@@ -109,6 +111,41 @@ fn bound(addr: &Addr, options: &ListenOptions) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
+/// Listens on a socket that another process opened, by these options instead of its own.
+///
+/// # Errors
+/// What the kernel says, with the step that failed in the text.
+pub fn again(fd: &OwnedFd, addr: &Addr, options: &ListenOptions) -> io::Result<()> {
+    let raw = fd.as_raw_fd();
+    sys::set_nonblocking_cloexec(raw)?;
+    match addr {
+        Addr::Inet(_) => {
+            // What only some have is off until it is asked for.
+            for (level, name) in [
+                (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT),
+                (libc::IPPROTO_TCP, libc::TCP_FASTOPEN),
+                (libc::IPPROTO_TCP, libc::TCP_MAXSEG),
+                (libc::IPPROTO_TCP, sys::TCP_SAVE_SYN),
+                (libc::SOL_SOCKET, libc::SO_KEEPALIVE),
+            ] {
+                // A kernel without it has nothing to turn off.
+                let _ = sys::set_option(raw, level, name, 0);
+            }
+            tcp_options(raw, options)?;
+        }
+        Addr::Unix(path) if path.first() == Some(&0) => {}
+        Addr::Unix(path) => set_owner(std::ffi::OsStr::from_bytes(path), options)?,
+    }
+    sys::listen(raw, options.backlog).map_err(|error| step("cannot listen to socket", error))
+}
+
+/// Whether there is a socket at a path.
+#[must_use]
+pub fn is_socket(path: &[u8]) -> bool {
+    let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
+    std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket())
+}
+
 /// What accepted connections inherit from their listener costs no system call each.
 fn tcp_options(raw: RawFd, options: &ListenOptions) -> io::Result<()> {
     if options.defer_accept {
@@ -139,9 +176,6 @@ fn tcp_options(raw: RawFd, options: &ListenOptions) -> io::Result<()> {
 }
 
 fn bind_unix(fd: &OwnedFd, addr: &Addr, path: &[u8], options: &ListenOptions) -> io::Result<()> {
-    use std::os::unix::ffi::OsStrExt;
-    use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-
     if path.first() == Some(&0) {
         return sys::bind(fd, addr).map_err(|error| step("cannot bind UNIX socket", error));
     }
@@ -166,15 +200,21 @@ fn bind_unix(fd: &OwnedFd, addr: &Addr, path: &[u8], options: &ListenOptions) ->
     drop(std::fs::remove_file(&fresh));
     let temporary = Addr::Unix(fresh.as_bytes().into());
     sys::bind(fd, &temporary).map_err(|error| step("cannot bind UNIX socket", error))?;
-    if let Some(mode) = options.unix_mode {
-        std::fs::set_permissions(&fresh, std::fs::Permissions::from_mode(mode))?;
-    }
-    if options.unix_uid.is_some() || options.unix_gid.is_some() {
-        std::os::unix::fs::chown(&fresh, options.unix_uid, options.unix_gid)
-            .map_err(|error| step("cannot change UNIX socket ownership", error))?;
-    }
+    set_owner(&fresh, options)?;
     sys::listen(fd.as_raw_fd(), options.backlog)?;
     std::fs::rename(&fresh, path).map_err(|error| step("cannot bind UNIX socket", error))
+}
+
+/// Rights and owner of a UNIX socket's file.
+fn set_owner(path: &std::ffi::OsStr, options: &ListenOptions) -> io::Result<()> {
+    if let Some(mode) = options.unix_mode {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+    }
+    if options.unix_uid.is_some() || options.unix_gid.is_some() {
+        std::os::unix::fs::chown(path, options.unix_uid, options.unix_gid)
+            .map_err(|error| step("cannot change UNIX socket ownership", error))?;
+    }
+    Ok(())
 }
 
 fn step(what: &str, error: io::Error) -> io::Error {

@@ -395,6 +395,21 @@ pub fn socket_type(fd: RawFd) -> io::Result<i32> {
     option(fd, libc::SOL_SOCKET, libc::SO_TYPE)
 }
 
+/// Whether an IPv6 socket refuses IPv4.
+///
+/// # Errors
+/// `errno` of `getsockopt`.
+pub fn is_v6only(fd: RawFd) -> io::Result<bool> {
+    Ok(option(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY)? != 0)
+}
+
+/// Whether IPv6 sockets refuse IPv4 where nothing is asked for; false without IPv6.
+#[must_use]
+pub fn v6only_by_default() -> bool {
+    let fd = socket(libc::AF_INET6, libc::SOCK_STREAM);
+    fd.and_then(|fd| is_v6only(fd.as_raw_fd())).unwrap_or(false)
+}
+
 /// Reads an integer option.
 ///
 /// # Errors

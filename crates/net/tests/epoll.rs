@@ -118,7 +118,7 @@ fn driver(listener: TcpListener) -> (EpollDriver, Arc<OwnedFd>) {
     let wake = Arc::new(spangate_net::sys::eventfd().expect("an eventfd"));
     let setup = Setup {
         listeners: vec![Listener {
-            fd: listener.into(),
+            fd: Arc::new(listener.into()),
             id: ListenerId(0),
             local,
             shared: false,

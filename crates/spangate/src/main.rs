@@ -8,11 +8,13 @@ mod cli;
 mod collect;
 mod collectors;
 mod exports;
+mod handover;
 mod load;
 mod logs;
 mod master;
 mod process;
 mod serve;
+mod sockets;
 mod sys;
 mod tracegen;
 

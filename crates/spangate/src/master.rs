@@ -8,8 +8,9 @@
 use std::process::ExitCode;
 
 use crate::args::{Args, Master};
+use crate::handover::Channel;
 use crate::load::{self, Loaded};
-use crate::process::{self, Ready, WATCHED};
+use crate::process::{self, WATCHED};
 use crate::sys::{self, Background, Child, Signals};
 use crate::{alert, notice, say_error};
 
@@ -35,13 +36,14 @@ fn serve(args: &Args, loaded: Loaded) -> Result<ExitCode, String> {
         }
     }
     process::write_pidfile(args, &loaded.config)?;
-    let Some(first) = start_worker(args, || Ok(loaded))? else {
+    let Some((first, channel)) = start_worker(args, None, || Ok(loaded))? else {
         // It has said why.
         return Ok(ExitCode::FAILURE);
     };
     let mut master = Processes {
         args,
         current: first,
+        channel,
         old: Vec::new(),
     };
     master.tell_manager(&[
@@ -79,6 +81,8 @@ fn serve(args: &Args, loaded: Loaded) -> Result<ExitCode, String> {
 struct Processes<'a> {
     args: &'a Args,
     current: i32,
+    /// Asks the serving worker for its listening sockets.
+    channel: Channel,
     old: Vec<i32>,
 }
 
@@ -92,11 +96,13 @@ impl Processes<'_> {
             sd_notify::NotifyState::Status("Reloading Configuration."),
         ]);
         let args = self.args;
-        match start_worker(args, || load::load(args).map_err(|load::Refused| ())) {
-            Ok(Some(worker)) => {
+        let load = || load::load(args).map_err(|load::Refused| ());
+        match start_worker(args, Some(&self.channel), load) {
+            Ok(Some((worker, channel))) => {
                 notice(&format!("New worker ({worker}) forked"));
                 notice("Loading success.");
                 let old = std::mem::replace(&mut self.current, worker);
+                self.channel = channel;
                 self.old.push(old);
                 // It may have ended just now.
                 let _ = sys::kill(old, libc::SIGUSR1);
@@ -160,25 +166,34 @@ impl Processes<'_> {
     }
 }
 
-/// Forks a worker and waits until it serves. None when it ended instead.
+/// Forks a worker and waits until it serves: its number, and what asks it for its listening sockets. `before` leads to the
+/// worker that has them now. None when it ended instead.
 fn start_worker(
     args: &Args,
+    before: Option<&Channel>,
     load: impl FnOnce() -> Result<Loaded, ()>,
-) -> Result<Option<i32>, String> {
-    let (reader, writer) =
+) -> Result<Option<(i32, Channel)>, String> {
+    let (reader, ready) =
         std::io::pipe().map_err(|error| format!("Cannot make a pipe : {error}."))?;
+    let (ours, channel) =
+        Channel::pair().map_err(|error| format!("Cannot make a channel : {error}."))?;
     match sys::fork_worker().map_err(|error| format!("Cannot fork : {error}."))? {
         Child::Me => {
-            drop(reader);
+            drop((reader, ours));
+            let master = process::Master {
+                ready,
+                channel,
+                before,
+            };
             let code = match load() {
-                Ok(loaded) => process::run(args, loaded, Some(Ready::new(writer))),
+                Ok(loaded) => process::run(args, loaded, Some(master)),
                 Err(()) => ExitCode::FAILURE,
             };
             sys::end_worker(code)
         }
         Child::Other(pid) => {
-            drop(writer);
-            Ok(sys::read_byte(&reader).then_some(pid))
+            drop((ready, channel));
+            Ok(sys::read_byte(&reader).then_some((pid, ours)))
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Workers: their listening sockets, their threads, the way to tell them things.
 
-use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,13 +8,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use config::model::{Bind, BindAddress, Config, Proxy};
+use net::ListenerId;
 use net::epoll::{ACCEPTS_A_TURN_DEFAULT, EpollDriver, Listener, Setup, SocketBuffers};
-use net::listen::{self, ListenAddr, ListenOptions};
+use net::listen::ListenOptions;
 use net::logs::Dropped;
-use net::{Addr, ListenerId};
 use proxy::{Engine, Message, Running, Shared};
 
 use crate::logs::Logs;
+use crate::sockets::Sockets;
 
 /// The kernel's queue of a listener without `backlog` and `maxconn`.
 const BACKLOG_DEFAULT: i32 = 4096;
@@ -32,14 +32,12 @@ pub(crate) struct Listening {
 }
 
 impl Listening {
-    /// Opens every bind line. TCP sockets are opened once a worker, so that the kernel spreads connections; UNIX and
-    /// inherited ones are shared.
+    /// Opens every bind line.
     ///
     /// # Errors
     /// Some lines cannot be bound; each was told, in HAProxy's form.
-    pub fn open(config: &Config, workers: usize) -> Result<Self, String> {
+    pub fn open(config: &Config, workers: usize, sockets: &mut Sockets) -> Result<Self, String> {
         let mut by_worker: Vec<Vec<Listener>> = (0..workers).map(|_| Vec::new()).collect();
-        let mut inherited = HashMap::new();
         let mut errors = Vec::new();
         let mut addresses = Vec::new();
         let mut id = 0;
@@ -49,16 +47,19 @@ impl Listening {
             .filter(|proxy| proxy.is_frontend && !proxy.disabled)
         {
             for bind in &proxy.binds {
-                match open_bind(proxy, bind, workers, &mut inherited) {
-                    Ok(sockets) => {
+                match sockets.open(&bind.address, &options(proxy, bind), workers) {
+                    Ok(opened) => {
                         addresses.push(format!("{} ({})", shown(&bind.address), proxy.name));
-                        for (worker, (fd, local, shared)) in sockets.into_iter().enumerate() {
-                            by_worker[worker].push(Listener {
-                                fd,
+                        for (worker, listeners) in by_worker.iter_mut().enumerate() {
+                            let of = |fd: &Arc<OwnedFd>, shared| Listener {
+                                fd: Arc::clone(fd),
                                 id: ListenerId(id),
-                                local,
+                                local: opened.local.clone(),
                                 shared,
-                            });
+                            };
+                            listeners.extend(opened.own.get(worker).map(|fd| of(fd, false)));
+                            let shared = opened.shared.iter();
+                            listeners.extend(shared.map(|fd| of(fd, workers > 1)));
                         }
                     }
                     Err(error) => errors.push(format!(
@@ -109,20 +110,13 @@ pub(crate) fn shown(address: &BindAddress) -> String {
     }
 }
 
-type Socket = (OwnedFd, Addr, bool);
-
-fn open_bind(
-    proxy: &Proxy,
-    bind: &Bind,
-    workers: usize,
-    inherited: &mut HashMap<i32, OwnedFd>,
-) -> std::io::Result<Vec<Socket>> {
+fn options(proxy: &Proxy, bind: &Bind) -> ListenOptions {
     let backlog = bind
         .backlog
         .or(proxy.backlog)
         .or(bind.maxconn)
         .or(proxy.maxconn);
-    let options = ListenOptions {
+    ListenOptions {
         backlog: backlog.map_or(BACKLOG_DEFAULT, |backlog| {
             i32::try_from(backlog).unwrap_or(i32::MAX)
         }),
@@ -141,36 +135,7 @@ fn open_bind(
         unix_uid: bind.uid,
         unix_gid: bind.gid,
         reuse_port: true,
-    };
-    match &bind.address {
-        BindAddress::Addr(addr @ Addr::Inet(_)) => (0..workers)
-            .map(|_| {
-                let fd = listen::open(&ListenAddr::Bind(addr.clone()), &options)?;
-                Ok((fd, addr.clone(), false))
-            })
-            .collect(),
-        BindAddress::Addr(addr) => {
-            let fd = listen::open(&ListenAddr::Bind(addr.clone()), &options)?;
-            share(&fd, addr, workers)
-        }
-        BindAddress::Fd(number) => {
-            if !inherited.contains_key(number) {
-                inherited.insert(
-                    *number,
-                    listen::open(&ListenAddr::Inherited(*number), &options)?,
-                );
-            }
-            let fd = &inherited[number];
-            let local = net::sys::local_addr(std::os::fd::AsRawFd::as_raw_fd(fd))?;
-            share(fd, &local, workers)
-        }
     }
-}
-
-fn share(fd: &OwnedFd, local: &Addr, workers: usize) -> std::io::Result<Vec<Socket>> {
-    (0..workers)
-        .map(|_| Ok((fd.try_clone()?, local.clone(), workers > 1)))
-        .collect()
 }
 
 /// The ways to tell each worker something.

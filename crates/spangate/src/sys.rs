@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::Duration;
 
 /// The signals that the process waits for, blocked in every thread that is started after [`Signals::block`].
 pub(crate) struct Signals(libc::sigset_t);
@@ -40,9 +40,8 @@ impl Signals {
         }
     }
 
-    /// Waits for one of them, until a moment.
-    pub fn wait_until(&self, end: Instant) -> Option<libc::c_int> {
-        let left = end.saturating_duration_since(Instant::now());
+    /// Waits for one of them, for so long.
+    pub fn wait_for(&self, left: Duration) -> Option<libc::c_int> {
         let left = libc::timespec {
             tv_sec: left.as_secs() as _,
             tv_nsec: left.subsec_nanos() as _,

@@ -228,3 +228,47 @@ backend b
     );
     assert_eq!(started(&["-q"]).1, "");
 }
+
+#[test]
+fn the_next_process_takes_the_sockets_over() {
+    const WAITING: usize = 40;
+    let (folder, reserved) = (Folder::new(), Port::reserve());
+    let (cli, port) = (folder.path("cli.sock"), reserved.number);
+    let config = |exposes: &str, threads: u32| {
+        format!(
+            "{DEFAULTS}
+global
+    stats socket {} level admin {exposes}
+    nbthread {threads}
+frontend f
+    bind 127.0.0.1:{port} defer-accept
+    http-request return status 200
+",
+            cli.display()
+        )
+    };
+    let old = Proxy::start(&config("expose-fd listeners", 3), &[]);
+    let waiting: Vec<Client> = (0..WAITING)
+        .map(|_| Client::connect(SocketAddr::from(([127, 0, 0, 1], port))))
+        .collect();
+    let (path, pid) = (cli.display().to_string(), old.running.pid().to_string());
+    let arguments = ["-x", &path, "-sf", &pid];
+    let new = Proxy::start_with(Folder::new(), &config("", 2), &[], &arguments);
+    let output = old.running.end();
+    assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
+    for mut client in waiting {
+        assert_eq!(client.get("/").status, 200);
+    }
+    let info = common::cli::ask_any(&cli, "show info");
+    assert!(
+        info.contains(&format!("Pid: {}\n", new.running.pid())),
+        "{info}"
+    );
+    // This one does not hand them over, and says nothing.
+    let file = folder.write("third.cfg", config("", 1));
+    let third = common::run(&["-db", "-f", &file, "-x", &path]);
+    assert_eq!(third.status.code(), Some(1));
+    let told = "Cannot take over the listening sockets of the old process : it does not hand them over: see 'expose-fd listeners'.";
+    assert!(third.stderr.contains(told), "{}", third.stderr);
+    new.stop();
+}

@@ -26,10 +26,12 @@ fn of(config: Config, level: Level) -> Served {
             collectors: Vec::new(),
             workers: Inboxes::default(),
             dropped_logs: Arc::default(),
+            exposed: Arc::default(),
         }),
         places: Arc::new(Places::new(1)),
         severity: Severity::Text,
         level,
+        exposes_listeners: false,
     }
 }
 
