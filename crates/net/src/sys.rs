@@ -225,8 +225,11 @@ impl RawAddr {
                 raw.put(sin6, size_of::<libc::sockaddr_in6>());
             }
             Addr::Unix(path) => {
-                if path.len() > UNIX_PATH_BYTES_MAX {
-                    return Err(path_too_long(path, UNIX_PATH_BYTES_MAX));
+                // An abstract name has no NUL behind it.
+                let is_abstract = path.first() == Some(&0);
+                let bytes_max = UNIX_PATH_BYTES_MAX + usize::from(is_abstract);
+                if path.len() > bytes_max {
+                    return Err(path_too_long(path, bytes_max));
                 }
                 // SAFETY: an all-zero sockaddr_un is valid.
                 let mut sun: libc::sockaddr_un = unsafe { zeroed() };
@@ -236,7 +239,7 @@ impl RawAddr {
                     *to = *from as _;
                 }
                 // An abstract name's length counts; a path carries its terminating NUL.
-                let terminator = usize::from(path.first() != Some(&0));
+                let terminator = usize::from(!is_abstract);
                 raw.put(sun, size_of::<libc::sa_family_t>() + len + terminator);
             }
         }

@@ -202,7 +202,7 @@ fn reloads_lose_no_connection_that_waits() {
     let configure = |threads: u32| {
         let text = format!(
             "global\n nbthread {threads}\ndefaults\n mode http\n timeout client 5s\n timeout server 5s\n timeout connect 1s\n\
-             frontend f\n bind 127.0.0.1:{port} defer-accept\n bind {}\n bind abns@{name}\n \
+             frontend f\n bind 127.0.0.1:{port} defer-accept\n bind {}\n bind abnsz@{name}\n \
              http-request return status 200 content-type text/plain string \"{threads}\"\n",
             path.display()
         );

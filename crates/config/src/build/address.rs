@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 /// Longest path of a UNIX socket: `sun_path` less its final NUL.
 const UNIX_PATH_BYTES_MAX: usize = 107;
+/// Bytes of an abstract name of `abns@`: all of `sun_path`, as HAProxy has it. One of `abnsz@` ends where it ends.
+const ABSTRACT_BYTES: usize = 108;
 
 /// Ports that follow a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +50,8 @@ pub fn parse(text: &str, names: Names) -> Result<Parsed, String> {
     };
     match family {
         "unix" | "uxst" => unix_path(rest),
-        "abns" | "abnsz" => abstract_name(rest),
+        "abns" => abstract_name(rest, ABSTRACT_BYTES),
+        "abnsz" => abstract_name(rest, 0),
         "fd" => rest
             .parse()
             .map(Parsed::Fd)
@@ -80,15 +83,17 @@ fn unix_path(path: &str) -> Result<Parsed, String> {
     }
 }
 
-fn abstract_name(name: &str) -> Result<Parsed, String> {
+/// `filled`: the bytes to which NULs fill the name up.
+fn abstract_name(name: &str, filled: usize) -> Result<Parsed, String> {
     let mut bytes = vec![0];
     bytes.extend_from_slice(&crate::tree::bytes_of(name));
-    match bytes.len() > UNIX_PATH_BYTES_MAX {
-        true => Err(format!(
+    if bytes.len() > UNIX_PATH_BYTES_MAX {
+        return Err(format!(
             "abstract socket name '{name}' too long (max {UNIX_PATH_BYTES_MAX})"
-        )),
-        false => Ok(Parsed::Unix(Addr::Unix(Arc::from(bytes)))),
+        ));
     }
+    bytes.resize(bytes.len().max(filled), 0);
+    Ok(Parsed::Unix(Addr::Unix(Arc::from(bytes))))
 }
 
 /// `v6`: the family that a prefix demands.
@@ -323,6 +328,16 @@ mod tests {
                 BindAddress::Addr(Addr::Unix(Arc::from(&b"/p/x"[..])))
             )
         );
+    }
+
+    #[test]
+    fn abstract_names_are_as_long_as_haproxy_makes_them() {
+        for (text, bytes) in [("abns@name", 108), ("abnsz@name", 5)] {
+            let Ok(Parsed::Unix(Addr::Unix(name))) = parse(text, Names::Resolve) else {
+                panic!("{text}");
+            };
+            assert_eq!((name.len(), &name[..5]), (bytes, &b"\0name"[..]), "{text}");
+        }
     }
 
     #[test]
