@@ -11,6 +11,7 @@ pub mod listen;
 mod log_stream;
 pub mod logs;
 pub mod proxy_protocol;
+mod reach;
 pub mod slots;
 pub mod sockets;
 mod stopwatch;

@@ -26,6 +26,13 @@ pub enum Io {
     Failed(i32),
 }
 
+/// An error's text without Rust's "(os error N)".
+#[must_use]
+pub fn plain_error(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
 fn errno() -> i32 {
     io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
@@ -223,6 +230,16 @@ fn socket(family: c_int, kind: c_int) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// The error of a UNIX socket whose path is too long.
+pub(crate) fn path_too_long(path: &[u8], bytes_max: usize) -> io::Error {
+    let text = format!(
+        "socket path '{}' is too long ({} bytes, at most {bytes_max})",
+        String::from_utf8_lossy(path),
+        path.len(),
+    );
+    io::Error::new(io::ErrorKind::InvalidInput, text)
+}
+
 /// A kernel socket address with its length.
 struct RawAddr {
     storage: libc::sockaddr_storage,
@@ -239,7 +256,9 @@ impl RawAddr {
         }
     }
 
-    fn of(addr: &Addr) -> Self {
+    /// # Errors
+    /// A path that does not fit.
+    fn of(addr: &Addr) -> io::Result<Self> {
         let mut raw = RawAddr::empty();
         match addr {
             Addr::Inet(SocketAddr::V4(v4)) => {
@@ -266,19 +285,25 @@ impl RawAddr {
                 raw.put(sin6, size_of::<libc::sockaddr_in6>());
             }
             Addr::Unix(path) => {
+                // An abstract name has no NUL behind it.
+                let is_abstract = path.first() == Some(&0);
+                let bytes_max = UNIX_PATH_BYTES_MAX + usize::from(is_abstract);
+                if path.len() > bytes_max {
+                    return Err(path_too_long(path, bytes_max));
+                }
                 // SAFETY: an all-zero sockaddr_un is valid.
                 let mut sun: libc::sockaddr_un = unsafe { zeroed() };
                 sun.sun_family = libc::AF_UNIX as _;
-                let len = path.len().min(UNIX_PATH_BYTES_MAX);
-                for (to, from) in sun.sun_path.iter_mut().zip(&path[..len]) {
+                let len = path.len();
+                for (to, from) in sun.sun_path.iter_mut().zip(&**path) {
                     *to = *from as _;
                 }
                 // An abstract name's length counts; a path carries its terminating NUL.
-                let terminator = usize::from(path.first() != Some(&0));
+                let terminator = usize::from(!is_abstract);
                 raw.put(sun, size_of::<libc::sa_family_t>() + len + terminator);
             }
         }
-        raw
+        Ok(raw)
     }
 
     fn put<T>(&mut self, addr: T, len: usize) {
@@ -349,7 +374,7 @@ impl RawAddr {
 /// # Errors
 /// `errno` of `bind`.
 pub fn bind(fd: &OwnedFd, addr: &Addr) -> io::Result<()> {
-    let raw = RawAddr::of(addr);
+    let raw = RawAddr::of(addr)?;
     // SAFETY: pointer and length describe `raw`.
     check(unsafe { libc::bind(fd.as_raw_fd(), raw.as_ptr(), raw.len) }).map(drop)
 }
@@ -368,7 +393,7 @@ pub fn listen(fd: RawFd, backlog: i32) -> io::Result<()> {
 /// # Errors
 /// `errno` of `connect`, except that it is in progress.
 pub fn connect(fd: RawFd, addr: &Addr) -> io::Result<bool> {
-    let raw = RawAddr::of(addr);
+    let raw = RawAddr::of(addr)?;
     // SAFETY: pointer and length describe `raw`.
     match check(unsafe { libc::connect(fd, raw.as_ptr(), raw.len) }) {
         Ok(_) => Ok(true),
@@ -431,6 +456,21 @@ pub fn local_addr(fd: RawFd) -> io::Result<Addr> {
 /// Not a socket, or not a descriptor at all.
 pub fn socket_type(fd: RawFd) -> io::Result<i32> {
     option(fd, libc::SOL_SOCKET, libc::SO_TYPE)
+}
+
+/// Whether an IPv6 socket refuses IPv4.
+///
+/// # Errors
+/// `errno` of `getsockopt`.
+pub fn is_v6only(fd: RawFd) -> io::Result<bool> {
+    Ok(option(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY)? != 0)
+}
+
+/// Whether IPv6 sockets refuse IPv4 where nothing is asked for; false without IPv6.
+#[must_use]
+pub fn v6only_by_default() -> bool {
+    let fd = socket(libc::AF_INET6, libc::SOCK_STREAM);
+    fd.and_then(|fd| is_v6only(fd.as_raw_fd())).unwrap_or(false)
 }
 
 /// Reads an integer option.
@@ -670,18 +710,38 @@ pub fn eventfd_reset(fd: RawFd) {
     unsafe { libc::read(fd, (&raw mut count).cast(), size_of::<u64>()) };
 }
 
-/// Sends datagrams to a connected or an unconnected socket in one call; returns how many the kernel took.
+/// What became of datagrams.
+#[derive(Debug, Default)]
+pub struct Delivery {
+    /// Those that are known to be lost: not taken by the kernel, or refused where they went earlier.
+    pub lost: u64,
+    /// Why, unless it was for want of room alone.
+    pub error: Option<io::Error>,
+}
+
+/// Times that a send is tried again behind errors of earlier datagrams.
+const SENDS_BEHIND_ERRORS_MAX: u32 = 4;
+
+/// Sends datagrams in as few calls as possible, without blocking; `get` gives each of `count`.
 pub fn send_datagrams<'a>(
     fd: RawFd,
     to: &Addr,
-    datagrams: impl ExactSizeIterator<Item = &'a [u8]>,
+    count: usize,
+    get: impl Fn(usize) -> &'a [u8],
     batch: &mut DatagramBatch,
-) -> usize {
-    let mut raw = RawAddr::of(to);
-    let mut sent = 0;
-    let mut rest = datagrams;
-    while rest.len() > 0 {
-        batch.fill(&mut raw, rest.by_ref().take(DATAGRAMS_A_CALL));
+) -> Delivery {
+    let mut delivery = Delivery::default();
+    let mut raw = match RawAddr::of(to) {
+        Ok(raw) => raw,
+        Err(error) => {
+            (delivery.lost, delivery.error) = (count as u64, Some(error));
+            return delivery;
+        }
+    };
+    let (mut next, mut behind_errors) = (0, 0);
+    while next < count {
+        let last = count.min(next + DATAGRAMS_A_CALL);
+        batch.fill(&mut raw, (next..last).map(&get));
         // SAFETY: every header is filled and points into `batch` and to live datagrams, which are only read.
         let rc = unsafe {
             libc::sendmmsg(
@@ -691,13 +751,62 @@ pub fn send_datagrams<'a>(
                 (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as _,
             )
         };
-        if rc > 0 {
-            sent += rc as usize;
+        if let Ok(sent) = usize::try_from(rc) {
+            next += sent;
+            continue;
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => continue,
+            Some(libc::EAGAIN | libc::ENOBUFS) => {
+                delivery.lost += (count - next) as u64;
+                break;
+            }
+            _ => {}
+        }
+        delivery.error = Some(error);
+        // Errors of earlier datagrams stand in the way of this one, once.
+        match take_datagram_errors(fd) {
+            0 => (delivery.lost, next) = (delivery.lost + 1, next + 1),
+            _ if behind_errors == SENDS_BEHIND_ERRORS_MAX => {
+                delivery.lost += (count - next) as u64;
+                break;
+            }
+            errors => {
+                delivery.lost += errors;
+                behind_errors += 1;
+            }
         }
     }
     batch.headers.clear();
     batch.parts.clear();
-    sent
+    delivery
+}
+
+/// Has the errors of datagrams told that come back later, as that nobody listens (`ip(7)` `IP_RECVERR`).
+pub fn tell_datagram_errors(fd: RawFd, addr: &Addr) {
+    let (level, name) = match addr {
+        Addr::Inet(SocketAddr::V4(_)) => (libc::IPPROTO_IP, libc::IP_RECVERR),
+        Addr::Inet(SocketAddr::V6(_)) => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
+        Addr::Unix(_) => return,
+    };
+    let _ = set_option(fd, level, name, 1);
+}
+
+/// Empties a socket's queue of errors; how many there were.
+fn take_datagram_errors(fd: RawFd) -> u64 {
+    let mut errors = 0;
+    loop {
+        // SAFETY: an all-zero msghdr is valid; it has room for nothing, and what does not fit is dropped.
+        let mut message: libc::msghdr = unsafe { zeroed() };
+        // SAFETY: the pointer describes `message`.
+        let rc =
+            unsafe { libc::recvmsg(fd, &mut message, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) };
+        if rc < 0 {
+            return errors;
+        }
+        errors += 1;
+    }
 }
 
 /// Datagrams of one system call.

@@ -290,7 +290,7 @@ fn driver(listener: TcpListener) -> (EpollDriver, Arc<OwnedFd>) {
     let wake = Arc::new(spangate_net::sys::eventfd().expect("an eventfd"));
     let setup = Setup {
         listeners: vec![Listener {
-            fd: listener.into(),
+            fd: Arc::new(listener.into()),
             id: ListenerId(0),
             local,
             shared: false,
@@ -466,4 +466,110 @@ fn a_listener_keeps_the_packets_that_open_its_connections() {
     assert_eq!(tcp[..2], from.port().to_be_bytes());
     assert_eq!(tcp[2..4], to.port().to_be_bytes());
     assert_eq!(tcp[13] & 0x3f, 2);
+}
+
+#[test]
+fn an_ipv6_wildcard_takes_ipv4_as_the_system_says() {
+    use spangate_net::listen::{ListenAddr, ListenOptions, open};
+
+    let any = Addr::Inet("[::]:0".parse().expect("an address"));
+    let v6only = |fd: &OwnedFd| {
+        let option = (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY);
+        spangate_net::sys::option(fd.as_raw_fd(), option.0, option.1).expect("an option")
+    };
+    let untouched = spangate_net::sys::stream_socket(&any).expect("IPv6");
+    for (asked, wanted) in [
+        (None, v6only(&untouched)),
+        (Some(true), 1),
+        (Some(false), 0),
+    ] {
+        let options = ListenOptions {
+            backlog: 1,
+            v6only: asked,
+            ..ListenOptions::default()
+        };
+        let fd = open(&ListenAddr::Bind(any.clone()), &options).expect("a listener");
+        assert_eq!(v6only(&fd), wanted, "{asked:?}");
+        let port = match spangate_net::sys::local_addr(fd.as_raw_fd()) {
+            Ok(addr) => addr.port(),
+            Err(error) => panic!("{error}"),
+        };
+        let ipv4 = TcpStream::connect(("127.0.0.1", port));
+        assert_eq!(ipv4.is_ok(), wanted == 0, "{asked:?}");
+    }
+}
+
+#[test]
+fn a_socket_path_that_does_not_fit_is_told_with_the_limit() {
+    use spangate_net::listen::{ListenAddr, ListenOptions, open};
+
+    // While it is bound it has a longer name, which has to fit as well.
+    let suffix = format!(".{}.tmp", std::process::id());
+    for (bytes, bytes_max) in [(107, 107 - suffix.len()), (108, 107 - suffix.len())] {
+        let folder = std::env::temp_dir();
+        let path = format!("{}/{}", folder.display(), "x".repeat(200));
+        let addr = Addr::Unix(path.as_bytes()[..bytes].into());
+        let result = open(&ListenAddr::Bind(addr), &ListenOptions::default());
+        let told = result.expect_err("it does not fit").to_string();
+        let path = &path[..bytes];
+        let wanted =
+            format!("socket path '{path}' is too long ({bytes} bytes, at most {bytes_max})");
+        assert_eq!(told, wanted);
+    }
+}
+
+/// Closes each connection behind one message, and its listener with the first.
+#[derive(Default)]
+struct Greets {
+    greeted: usize,
+}
+
+impl<D: Driver> Acts<D> for Greets {
+    fn accepted(&mut self, driver: &mut D, sock: SockId, accepted: Accepted) {
+        driver.unlisten(accepted.listener);
+        let hello = Message {
+            head: b"hello",
+            ..Message::default()
+        };
+        driver.send(sock, hello);
+        driver.shutdown(sock);
+    }
+    fn ended(&mut self, driver: &mut D, sock: SockId) {
+        driver.close(sock);
+        self.greeted += 1;
+    }
+    fn is_over(&self) -> bool {
+        self.greeted == WAITING
+    }
+}
+
+/// Connections that wait on a listener: more than the driver takes at a time.
+const WAITING: usize = 24;
+
+#[test]
+fn a_listener_that_closes_takes_what_waits_however_long_that_takes() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let to = listener.local_addr().expect("an address");
+    let (mut driver, _wake) = driver(listener);
+    let mut clients: Vec<TcpStream> = (0..WAITING)
+        .map(|_| TcpStream::connect(to).expect("a connection"))
+        .collect();
+    let (_sender, messages) = mpsc::channel();
+    let worker = std::thread::Builder::new()
+        .spawn(move || {
+            let mut engine = Run {
+                acts: Greets::default(),
+                over: false,
+            };
+            driver.run(&mut engine, &messages)
+        })
+        .expect("a thread");
+    for client in &mut clients {
+        client.set_read_timeout(Some(DEADLINE)).expect("a deadline");
+        let mut hello = [0; 5];
+        client.read_exact(&mut hello).expect("nobody is reset");
+        assert_eq!(&hello, b"hello");
+        client.shutdown(std::net::Shutdown::Write).expect("an end");
+    }
+    worker.join().expect("a worker").expect("it ran");
 }

@@ -34,6 +34,7 @@ mod tracing;
 
 pub use engine::{Engine, Order};
 pub use facts::prepare;
+pub use logging::event;
 pub use running::{
     Counters, Filter, FilterExport, LogTargetId, Logging, Process, Running, Switches,
 };

@@ -45,6 +45,7 @@ mod testing;
 pub mod text;
 mod timers;
 mod unique_id;
+mod zone;
 
 /// Header values as fetches and rules take them apart.
 pub mod values {
@@ -71,3 +72,4 @@ pub use place::Place;
 pub use unique_id::UniqueId;
 pub use value::{Kind, Value};
 pub use vars::{Assignment, SlotCounts, VarRef, VarScope, Vars};
+pub use zone::Zone;

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 /// Longest path of a UNIX socket: `sun_path` less its final NUL.
 const UNIX_PATH_BYTES_MAX: usize = 107;
+/// Bytes of an abstract name of `abns@`: all of `sun_path`, as HAProxy has it. One of `abnsz@` ends where it ends.
+const ABSTRACT_BYTES: usize = 108;
 
 /// Ports that follow a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +32,17 @@ pub enum Parsed {
     Fd(i32),
 }
 
+/// What becomes of host names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// The system's resolver is asked, once, when the configuration is read.
+    Resolve,
+    /// The unspecified address stands for them.
+    Ignore,
+}
+
 /// Reads one address. `text` is without commas.
-pub fn parse(text: &str) -> Result<Parsed, String> {
+pub fn parse(text: &str, names: Names) -> Result<Parsed, String> {
     let (family, rest) = match text.split_once('@') {
         Some((prefix, rest)) => (prefix, rest),
         None if text.starts_with('/') => ("unix", text),
@@ -39,14 +50,15 @@ pub fn parse(text: &str) -> Result<Parsed, String> {
     };
     match family {
         "unix" | "uxst" => unix_path(rest),
-        "abns" | "abnsz" => abstract_name(rest),
+        "abns" => abstract_name(rest, ABSTRACT_BYTES),
+        "abnsz" => abstract_name(rest, 0),
         "fd" => rest
             .parse()
             .map(Parsed::Fd)
             .map_err(|_| format!("file descriptor '{rest}' is not a number in '{text}'")),
-        "" | "tcp" => inet(rest, None),
-        "ipv4" | "tcp4" => inet(rest, Some(false)),
-        "ipv6" | "tcp6" => inet(rest, Some(true)),
+        "" | "tcp" => inet(rest, None, names),
+        "ipv4" | "tcp4" => inet(rest, Some(false), names),
+        "ipv6" | "tcp6" => inet(rest, Some(true), names),
         "sockpair" | "quic4" | "quic6" | "quic" | "rhttp" | "rev" | "mptcp" | "mptcp4"
         | "mptcp6" | "udp" | "udp4" | "udp6" | "uxdg" | "stdout" | "stderr" | "ring" | "vsock" => {
             Err(format!(
@@ -71,19 +83,21 @@ fn unix_path(path: &str) -> Result<Parsed, String> {
     }
 }
 
-fn abstract_name(name: &str) -> Result<Parsed, String> {
+/// `filled`: the bytes to which NULs fill the name up.
+fn abstract_name(name: &str, filled: usize) -> Result<Parsed, String> {
     let mut bytes = vec![0];
     bytes.extend_from_slice(&crate::tree::bytes_of(name));
-    match bytes.len() > UNIX_PATH_BYTES_MAX {
-        true => Err(format!(
+    if bytes.len() > UNIX_PATH_BYTES_MAX {
+        return Err(format!(
             "abstract socket name '{name}' too long (max {UNIX_PATH_BYTES_MAX})"
-        )),
-        false => Ok(Parsed::Unix(Addr::Unix(Arc::from(bytes)))),
+        ));
     }
+    bytes.resize(bytes.len().max(filled), 0);
+    Ok(Parsed::Unix(Addr::Unix(Arc::from(bytes))))
 }
 
 /// `v6`: the family that a prefix demands.
-fn inet(text: &str, v6: Option<bool>) -> Result<Parsed, String> {
+fn inet(text: &str, v6: Option<bool>, names: Names) -> Result<Parsed, String> {
     // As HAProxy: the port follows the last colon unless a bracket comes later, so `::1:80` is `::1` and 80.
     let (host, port) = match text.rfind([':', ']']) {
         Some(at) if text.as_bytes()[at] == b':' => (&text[..at], &text[at + 1..]),
@@ -93,15 +107,16 @@ fn inet(text: &str, v6: Option<bool>) -> Result<Parsed, String> {
         .strip_prefix('[')
         .and_then(|h| h.strip_suffix(']'))
         .unwrap_or(host);
-    Ok(Parsed::Inet(ip(host, v6, text)?, ports(port, text)?))
+    Ok(Parsed::Inet(ip(host, v6, names, text)?, ports(port, text)?))
 }
 
-fn ip(host: &str, v6: Option<bool>, text: &str) -> Result<IpAddr, String> {
+fn ip(host: &str, v6: Option<bool>, names: Names, text: &str) -> Result<IpAddr, String> {
+    let unspecified = match v6 {
+        Some(true) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        _ => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+    };
     if host.is_empty() || host == "*" {
-        return Ok(match v6 {
-            Some(true) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-            _ => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        });
+        return Ok(unspecified);
     }
     let suits = |ip: &IpAddr| v6.is_none_or(|v6| ip.is_ipv6() == v6);
     if let Ok(ip) = host.parse::<IpAddr>() {
@@ -117,7 +132,9 @@ fn ip(host: &str, v6: Option<bool>, text: &str) -> Result<IpAddr, String> {
     {
         return Err(format!("invalid address: '{host}' in '{text}'"));
     }
-    // A name: the system's resolver, once, when the configuration is read.
+    if names == Names::Ignore {
+        return Ok(unspecified);
+    }
     let found = (host, 0)
         .to_socket_addrs()
         .ok()
@@ -162,7 +179,7 @@ fn ports(text: &str, whole: &str) -> Result<Ports, String> {
 pub fn binds(text: &str, prefix: &str) -> Result<Vec<BindAddress>, String> {
     let mut all = Vec::new();
     for part in text.split(',') {
-        match parse(part)? {
+        match parse(part, Names::Resolve)? {
             Parsed::Fd(fd) => all.push(BindAddress::Fd(fd)),
             Parsed::Unix(Addr::Unix(path)) if !prefix.is_empty() && path.first() != Some(&0) => {
                 let path = format!("{prefix}{}", crate::tree::text_of(&path));
@@ -188,8 +205,8 @@ pub fn binds(text: &str, prefix: &str) -> Result<Vec<BindAddress>, String> {
 }
 
 /// The address of a server.
-pub fn server(text: &str) -> Result<ServerAddress, String> {
-    Ok(match parse(text)? {
+pub fn server(text: &str, names: Names) -> Result<ServerAddress, String> {
+    Ok(match parse(text, names)? {
         Parsed::Unix(addr) => ServerAddress::Fixed(addr),
         Parsed::Fd(_) => {
             return Err(
@@ -209,7 +226,7 @@ pub fn server(text: &str) -> Result<ServerAddress, String> {
 
 /// A single address with an optional port, 0 where there is none, and the range where one is allowed (`source`).
 pub fn single(text: &str) -> Result<(Addr, Option<(u16, u16)>), String> {
-    match parse(text)? {
+    match parse(text, Names::Resolve)? {
         Parsed::Unix(addr) => Ok((addr, None)),
         Parsed::Inet(ip, Ports::None) => Ok((Addr::Inet(SocketAddr::new(ip, 0)), None)),
         Parsed::Inet(ip, Ports::Range(low, high)) if low == high => {
@@ -314,24 +331,34 @@ mod tests {
     }
 
     #[test]
+    fn abstract_names_are_as_long_as_haproxy_makes_them() {
+        for (text, bytes) in [("abns@name", 108), ("abnsz@name", 5)] {
+            let Ok(Parsed::Unix(Addr::Unix(name))) = parse(text, Names::Resolve) else {
+                panic!("{text}");
+            };
+            assert_eq!((name.len(), &name[..5]), (bytes, &b"\0name"[..]), "{text}");
+        }
+    }
+
+    #[test]
     fn server_addresses_may_follow_the_clients_port() {
         assert!(matches!(
-            server("127.0.0.1").unwrap(),
+            server("127.0.0.1", Names::Resolve).unwrap(),
             ServerAddress::PortOffset { offset: 0, .. }
         ));
         assert!(matches!(
-            server("127.0.0.1:+10").unwrap(),
+            server("127.0.0.1:+10", Names::Resolve).unwrap(),
             ServerAddress::PortOffset { offset: 10, .. }
         ));
         assert!(matches!(
-            server("127.0.0.1:-10").unwrap(),
+            server("127.0.0.1:-10", Names::Resolve).unwrap(),
             ServerAddress::PortOffset { offset: -10, .. }
         ));
         assert!(matches!(
-            server("127.0.0.1:80").unwrap(),
+            server("127.0.0.1:80", Names::Resolve).unwrap(),
             ServerAddress::Fixed(Addr::Inet(_))
         ));
-        assert!(server("127.0.0.1:80-90").is_err());
+        assert!(server("127.0.0.1:80-90", Names::Resolve).is_err());
     }
 
     #[test]

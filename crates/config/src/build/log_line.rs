@@ -1,6 +1,6 @@
 //! `log <target> …` lines (manual §4.2 `log`).
 
-use super::address::{self, Parsed, Ports};
+use super::address::{self, Names, Parsed, Ports};
 use super::line::{Cursor, Line, Parse};
 use super::{Shared, log_profile};
 use crate::model::{LogSample, LogSink, LogTarget, LogWire, ServerAddress};
@@ -127,7 +127,8 @@ fn sink(cursor: &mut Cursor<'_>, shared: &Shared<'_>) -> Parse<LogSink> {
     if text.starts_with("ring@") {
         return Err(cursor.fault(super::not_yet("log ring@")));
     }
-    let parsed = datagram(text).map_err(|message| cursor.fault(format!("log : {message}.")))?;
+    let parsed = datagram(text, Names::Resolve)
+        .map_err(|message| cursor.fault(format!("log : {message}.")))?;
     let (ip, port) = match parsed {
         Parsed::Fd(fd) => return Ok(LogSink::Fd(fd)),
         Parsed::Unix(addr) => return Ok(LogSink::Udp(addr)),
@@ -154,8 +155,8 @@ pub fn is_datagram(text: &str) -> bool {
 }
 
 /// The address of a server of a backend in `mode log`.
-pub fn server(text: &str) -> Result<ServerAddress, String> {
-    match datagram(text)? {
+pub fn server(text: &str, names: Names) -> Result<ServerAddress, String> {
+    match datagram(text, names)? {
         Parsed::Unix(addr) if is_datagram(text) => Ok(ServerAddress::Fixed(addr)),
         Parsed::Inet(ip, Ports::Range(low, high)) if low == high => {
             Ok(ServerAddress::Fixed(Addr::Inet(SocketAddr::new(ip, low))))
@@ -165,14 +166,14 @@ pub fn server(text: &str) -> Result<ServerAddress, String> {
 }
 
 /// Datagrams are what log targets use anyway.
-fn datagram(text: &str) -> Result<Parsed, String> {
+fn datagram(text: &str, names: Names) -> Result<Parsed, String> {
     let bare = match text.split_once('@') {
         Some(("udp" | "udp4", rest)) => format!("ipv4@{rest}"),
         Some(("udp6", rest)) => format!("ipv6@{rest}"),
         Some(("uxdg", rest)) => format!("unix@{rest}"),
         _ => text.to_owned(),
     };
-    address::parse(&bare)
+    address::parse(&bare, names)
 }
 
 /// `sample <ranges>:<size>`, as `1,3-4:10`.

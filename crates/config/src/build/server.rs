@@ -1,5 +1,6 @@
 //! `server` and `default-server` lines (manual §5.2).
 
+use super::address::Names;
 use super::line::{Cursor, Line, Parse};
 use super::proxy::ProxyBuild;
 use super::{address, did_you_mean, log_line, values};
@@ -78,12 +79,23 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
     }
     let written = line.need(2, missing)?;
     let title = format!("'server {}/{name}'", build.proxy.name);
-    let address = match build.proxy.mode {
-        Mode::Log => log_line::server(written),
-        _ => address::server(written),
+    let mode = build.proxy.mode;
+    let read = |names| match mode {
+        Mode::Log => log_line::server(written, names),
+        _ => address::server(written, names),
     };
+    let mut address = read(Names::Resolve);
     let draft = options(build, line, 3, build.default_server.clone(), &title);
+    let mut ignored = None;
+    if build.shared.settings.ignores_resolution_failures && address.is_err() {
+        ignored = address.as_ref().err().cloned();
+        address = read(Names::Ignore);
+    }
     let address = address.map_err(|message| line.fault(2, format!("{title} : {message}.")))?;
+    if let Some(message) = &ignored {
+        let message = format!("{title} : {message}, disabling server.");
+        build.shared.diagnostics.notice(&line.span(2), message);
+    }
     let draft = draft?;
     let send_proxy = send_proxy_of(build, &draft)?;
     Ok(Server {
@@ -103,7 +115,7 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
         cookie: draft.cookie,
         redir: draft.redir,
         backup: draft.backup,
-        disabled: draft.disabled,
+        disabled: draft.disabled || ignored.is_some(),
         send_proxy,
         source: draft.source,
         pool_max_conn: draft.pool_max_conn,

@@ -53,7 +53,7 @@ pub const KEYWORDS: &[Keyword<BindParser>] = &[
     yes("defer-accept", 0, bind::defer_accept, "Accepts a connection only when data is there."),
     not_yet("ecdhe", 1, TLS),
     not_yet("ech", 1, TLS),
-    moot("expose-fd", 1, "a new process shares the addresses and is handed no descriptors", "`expose-fd listeners`: a runtime interface that hands listeners over."),
+    yes("expose-fd", 1, bind::expose_fd, "`expose-fd listeners`: a runtime interface that hands the listening sockets over (`-x`)."),
     not_yet("force-sslv3", 0, TLS),
     not_yet("force-tlsv10", 0, TLS),
     not_yet("force-tlsv11", 0, TLS),

@@ -1,6 +1,7 @@
 //! Accepting: listeners that are armed or rest, and the connections that come from them.
 
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
 
 use super::{EpollDriver, Listener, TOKEN_SPECIAL, set_buffers};
 use crate::Addr;
@@ -24,7 +25,7 @@ pub(super) struct Listeners {
 #[derive(Debug)]
 struct State {
     /// None once it was closed for good.
-    fd: Option<OwnedFd>,
+    fd: Option<Arc<OwnedFd>>,
     id: ListenerId,
     local: Addr,
     shared: bool,
@@ -194,19 +195,17 @@ impl EpollDriver {
     }
 
     /// Takes the connections that wait on listeners to be closed, so that none of them is reset, and closes those that are empty.
-    /// One that is full goes on with the next round.
+    /// One that is not empty within a turn goes on with the next round.
     pub(super) fn close_listeners<E: Engine<Self>>(&mut self, engine: &mut E, buffer: &mut [u8]) {
         for index in 0..self.listeners.states.len() {
             if !self.listeners.states[index].closing {
                 continue;
             }
-            let came = loop {
-                match self.accept(engine, index, buffer) {
-                    Came::Connection => {}
-                    ended => break ended,
-                }
-            };
-            if came == Came::Full {
+            let most = self.listeners.accepts_a_turn_max;
+            let ended = (0..most)
+                .map(|_| self.accept(engine, index, buffer))
+                .find(|came| *came != Came::Connection);
+            if ended != Some(Came::Nothing) {
                 continue;
             }
             let state = &mut self.listeners.states[index];

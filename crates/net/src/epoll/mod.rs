@@ -40,8 +40,8 @@ const SOCK_BITS: u32 = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc
 /// A listener as the driver serves it.
 #[derive(Debug)]
 pub struct Listener {
-    /// Its socket, listening and non-blocking.
-    pub fd: OwnedFd,
+    /// Its socket, listening and non-blocking. It closes with its last holder.
+    pub fd: Arc<OwnedFd>,
     /// Its name for the engine.
     pub id: ListenerId,
     /// The address it was bound to.

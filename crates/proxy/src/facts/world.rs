@@ -224,8 +224,8 @@ impl sample::World for View<'_> {
             / 1000
     }
 
-    fn utc_offset_seconds(&self) -> i32 {
-        self.running.process.utc_offset_seconds
+    fn local_time(&self) -> &sample::Zone {
+        &self.running.process.local_time
     }
 
     fn rate(&self, of: Rate) -> u32 {

@@ -2,6 +2,7 @@
 //!
 //! [`crate::running::Plan`] says at which moments of a stream, `send` what each target gets, `wire` how a message is wrapped.
 
+mod event;
 mod send;
 mod wire;
 
@@ -12,6 +13,7 @@ use crate::facts::Eval;
 use crate::ids::ProxyId;
 use crate::shared::Count;
 use crate::stream::Stream;
+pub use event::event;
 pub(crate) use send::Logging;
 use send::{Line, Text};
 

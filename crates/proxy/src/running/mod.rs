@@ -83,8 +83,8 @@ pub struct Process {
     pub pid: u32,
     /// Workers.
     pub nbthread: u32,
-    /// Seconds that local time is ahead of UTC.
-    pub utc_offset_seconds: i32,
+    /// Local time.
+    pub local_time: sample::Zone,
     /// When the process started.
     pub started: net::Now,
     /// Random numbers: what identifiers of traces begin with.

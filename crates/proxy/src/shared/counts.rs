@@ -220,6 +220,13 @@ impl Counts {
         sum.per_second()
     }
 
+    /// Events since the start, all workers together.
+    pub fn total(&self, what: Pace) -> u64 {
+        let place = self.places.meter(what);
+        let meters = self.workers.iter().map(|own| own.meters.get(place));
+        meters.map(Meter::total).sum()
+    }
+
     /// Whether everything that is counted in was counted out.
     pub fn is_quiet(&self) -> bool {
         self.workers.iter().all(|own| {

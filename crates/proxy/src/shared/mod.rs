@@ -97,6 +97,14 @@ impl Shared {
         self.counts.rate(what, now_ms)
     }
 
+    /// Connections that a proxy took as a frontend, and streams that it was given as a backend, since the start.
+    #[must_use]
+    pub fn cumulated(&self, proxy: usize) -> (u64, u64) {
+        let proxy = ProxyId::at(proxy);
+        let of = |what| self.counts.total(what);
+        (of(Pace::Sessions(proxy)), of(Pace::Streams(proxy)))
+    }
+
     /// A block of stream numbers for one worker, so that a stream costs no shared write.
     pub(crate) fn stream_ids(&self, block: u64) -> u64 {
         self.streams.fetch_add(block, Relaxed)

@@ -21,6 +21,8 @@ pub(crate) struct Meter {
     began_ms: AtomicU64,
     current: AtomicU32,
     previous: AtomicU32,
+    /// Events before the current second.
+    earlier: AtomicU64,
 }
 
 /// What meters showed, summed.
@@ -53,10 +55,17 @@ impl Meter {
             true => (current, began_ms + PERIOD_MS),
             false => (0, now_ms),
         };
+        let earlier = self.earlier.load(Ordering::Relaxed) + u64::from(current);
         self.began_ms.store(CHANGING, Ordering::Release);
+        self.earlier.store(earlier, Ordering::Release);
         self.previous.store(previous, Ordering::Release);
         self.current.store(1, Ordering::Release);
         self.began_ms.store(begins_ms, Ordering::Release);
+    }
+
+    /// Events since the start; while the second changes, those of one second may be missing or doubled.
+    pub fn total(&self) -> u64 {
+        self.earlier.load(Ordering::Acquire) + u64::from(self.current.load(Ordering::Acquire))
     }
 
     /// Adds what it shows now.
