@@ -171,7 +171,7 @@ impl<'a> Pieces<'a> {
     #[must_use]
     pub fn send(&self, fd: RawFd) -> Io {
         let parts = &self.parts[..self.len];
-        if let [] = parts {
+        if parts.is_empty() {
             return Io::Done(0);
         }
         if let [only] = parts {

@@ -40,6 +40,11 @@ trait Acts<D: Driver> {
     }
 }
 
+fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    let builder = std::thread::Builder::new().name("test".into());
+    builder.spawn(work).expect("a thread")
+}
+
 fn took(bytes: usize) -> Took {
     Took { bytes, held: 0 }
 }
@@ -363,7 +368,7 @@ fn what_a_slow_peer_does_not_take_waits_in_the_kernel() {
     let (mut upstream, _) = server.accept().expect("a connection");
     let expected: Vec<u8> = (0..BYTES).map(|at| (at * 31 + at / 256) as u8).collect();
     let bytes = expected.clone();
-    let writer = std::thread::spawn(move || {
+    let writer = spawn(move || {
         client.write_all(&bytes).expect("all is taken");
         client.shutdown(std::net::Shutdown::Write).expect("an end");
         client
@@ -394,7 +399,7 @@ fn what_a_peer_sent_before_it_broke_is_still_read() {
         let mut client = TcpStream::connect(serving.to).expect("a connection");
         client.set_read_timeout(Some(DEADLINE)).expect("a deadline");
         let mut writer = client.try_clone().expect("a handle");
-        let writer = std::thread::spawn(move || {
+        let writer = spawn(move || {
             let bite = vec![b'u'; 64 << 10];
             while writer.write_all(&bite).is_ok() {}
         });

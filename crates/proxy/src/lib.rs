@@ -38,4 +38,4 @@ pub use logging::event;
 pub use running::{
     Counters, Filter, FilterExport, LogTargetId, Logging, Process, Running, Switches,
 };
-pub use shared::{ServerChange, Shared};
+pub use shared::{Activity, ServerChange, Shared};

@@ -226,6 +226,9 @@ pub(crate) struct Subjects {
     pub exports: Option<Arc<Exports>>,
     pub collectors: Vec<Watched>,
     pub workers: Inboxes,
+    pub shared: Arc<proxy::Shared>,
+    /// That the process may have.
+    pub descriptors: u64,
     pub dropped_logs: Arc<Dropped>,
     pub exposed: Arc<Exposed>,
 }

@@ -12,6 +12,7 @@ mod handover;
 mod load;
 mod logs;
 mod master;
+mod panics;
 mod process;
 mod serve;
 mod sockets;
@@ -27,6 +28,7 @@ use args::{Args, Command};
 const EXIT_BAD_CONDITION: u8 = 2;
 
 fn main() -> ExitCode {
+    panics::hook();
     let mut arguments = std::env::args_os().skip(1);
     // HAProxy has no words here: they name programs of their own.
     match arguments.next().as_ref().and_then(|word| word.to_str()) {

@@ -20,8 +20,10 @@ use crate::{alert, cli, warning};
 
 /// A worker or a collector has ended; sent to ourselves.
 const SIGNAL_ENDED: libc::c_int = libc::SIGCHLD;
-/// Descriptors that are not connections: standard streams, polls, log sockets, files.
-const DESCRIPTORS_RESERVED: u64 = 64;
+/// Descriptors that are neither connections nor listeners: standard streams, files, signals, the runtime interface.
+const DESCRIPTORS_RESERVED: u64 = 32;
+/// Those of each worker: its poll, its wake-up, its log sockets.
+const DESCRIPTORS_OF_A_WORKER: u64 = 4;
 
 /// Descriptors that are asked for at most without `fd-hard-limit`, as HAProxy's.
 const DESCRIPTORS_MAX_DEFAULT: u64 = 1 << 20;
@@ -73,8 +75,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         Signals::block(&WATCHED).map_err(|error| format!("Cannot block signals : {error}."))?;
     let global = &config.global;
     let most = global.fd_hard_limit.unwrap_or(DESCRIPTORS_MAX_DEFAULT);
-    let descriptors = sys::raise_descriptors(global.ulimit_n, most);
-    set_maxconn(config, descriptors);
+    let descriptors = sys::limit_descriptors(global.ulimit_n, most);
     let nbthread = config
         .global
         .nbthread
@@ -83,6 +84,8 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     let before = master.as_ref().and_then(|master| master.before);
     let mut sockets = Sockets::new(take_over(args, before)?);
     let listening = Listening::open(config, nbthread, &mut sockets)?;
+    let own = nbthread as u64 * DESCRIPTORS_OF_A_WORKER + listening.descriptors();
+    let server_conns_max = set_maxconn(config, descriptors, DESCRIPTORS_RESERVED + own);
     let control = cli::Control::open(&config.global.stats_sockets, &mut sockets)?;
     let exposed = Arc::new(sockets.into_exposed());
 
@@ -110,6 +113,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         hostname: sys::hostname(),
         pid: std::process::id(),
         nbthread: nbthread as u32,
+        server_conns_max,
         local_time,
         started: now,
         trace_seed: [sys::random_seed(), sys::random_seed()],
@@ -130,6 +134,8 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
             exports: exports.clone(),
             collectors: collectors.views(),
             workers: workers.inboxes().clone(),
+            shared: workers.shared(),
+            descriptors,
             dropped_logs: workers.dropped_logs(),
             exposed: Arc::clone(&exposed),
         })
@@ -198,22 +204,27 @@ fn apply_arguments(args: &Args, config: &mut Config) {
     }
 }
 
+/// Gives how many server connections there should be at most.
+///
 /// Without `maxconn`: as many connections as there are descriptors for, of which each takes two where there are servers.
-fn set_maxconn(config: &mut Config, descriptors: u64) {
+fn set_maxconn(config: &mut Config, descriptors: u64, reserved: u64) -> Option<u32> {
     let sides = match config.proxies.iter().any(|proxy| !proxy.servers.is_empty()) {
         true => 2,
         false => 1,
     };
-    let fits = (descriptors.saturating_sub(DESCRIPTORS_RESERVED) / sides).max(1);
+    let fits = (descriptors.saturating_sub(reserved) / sides).max(1);
     let fits = u32::try_from(fits).unwrap_or(u32::MAX);
     match config.global.maxconn {
         Some(maxconn) if maxconn > fits => warning(&format!(
             "maxconn {maxconn} may need {} descriptors, but the limit is {descriptors} ; 'ulimit-n' or the system's limit should be raised.",
-            u64::from(maxconn) * sides + DESCRIPTORS_RESERVED
+            u64::from(maxconn) * sides + reserved
         )),
         Some(_) => {}
         None => config.global.maxconn = Some(fits),
     }
+    let clients = u64::from(config.global.maxconn.unwrap_or(fits));
+    let left = descriptors.saturating_sub(reserved).saturating_sub(clients);
+    Some(u32::try_from(left).unwrap_or(u32::MAX).max(1))
 }
 
 fn cores() -> usize {

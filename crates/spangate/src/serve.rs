@@ -1,6 +1,7 @@
 //! Workers: their listening sockets, their threads, the way to tell them things.
 
-use std::os::fd::OwnedFd;
+use std::collections::BTreeSet;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -87,6 +88,13 @@ impl Listening {
             crate::alert(error);
         }
         Err("Some listeners could not be started.".to_owned())
+    }
+
+    /// Descriptors of the listeners.
+    pub fn descriptors(&self) -> u64 {
+        let all = self.by_worker.iter().flatten();
+        let all: BTreeSet<_> = all.map(|listener| listener.fd.as_raw_fd()).collect();
+        all.len() as u64
     }
 
     /// Says what is listened on, in one line.
@@ -247,6 +255,11 @@ impl Workers {
     /// For others that have something to tell them.
     pub fn inboxes(&self) -> &Inboxes {
         &self.inboxes
+    }
+
+    /// What the workers share.
+    pub fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
     }
 
     /// The log messages that were lost.

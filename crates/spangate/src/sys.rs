@@ -77,8 +77,8 @@ pub(crate) fn signal_self(signal: libc::c_int) {
     unsafe { libc::kill(libc::getpid(), signal) };
 }
 
-/// Asks for `wanted` descriptors, or all that may be had, but not more than `most`; how many there are now.
-pub(crate) fn raise_descriptors(wanted: Option<u64>, most: u64) -> u64 {
+/// Sets the limit of descriptors to `wanted`, or to all that may be had, but not to more than `most`; how many there are now.
+pub(crate) fn limit_descriptors(wanted: Option<u64>, most: u64) -> u64 {
     // SAFETY: an all-zero rlimit is valid; the pointers describe it.
     unsafe {
         let mut limit: libc::rlimit = zeroed();
@@ -86,13 +86,13 @@ pub(crate) fn raise_descriptors(wanted: Option<u64>, most: u64) -> u64 {
             return 1024;
         }
         let target = wanted.unwrap_or(limit.rlim_max).min(most);
-        if target > limit.rlim_cur {
+        if target != limit.rlim_cur {
             let raised = libc::rlimit {
                 rlim_cur: target,
                 rlim_max: limit.rlim_max.max(target),
             };
             let capped = libc::rlimit {
-                rlim_cur: limit.rlim_max,
+                rlim_cur: target.min(limit.rlim_max),
                 rlim_max: limit.rlim_max,
             };
             if libc::setrlimit(libc::RLIMIT_NOFILE, &raised) != 0 {

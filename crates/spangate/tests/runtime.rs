@@ -71,6 +71,8 @@ fn commands_are_answered_over_every_socket() {
     for line in [
         "0.Name.1:POSV:str:HAProxy:\"Name of the product\"",
         "15.Maxconn.1:CLPV:u32:123:\"Most client connections at once\"",
+        "17.CurrConns.1:MGPV:u32:0:\"Client connections now\"",
+        "1000.Panics.1:MCPV:u64:0:\"Internal errors, each of which ended what it happened on\"",
     ] {
         assert!(typed.lines().any(|known| known == line), "{typed}");
     }

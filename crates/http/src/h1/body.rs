@@ -33,7 +33,10 @@ pub struct BodyDecoder {
     head_bytes_max: u32,
     fields_max: u32,
     extension_bytes: u32,
-    /// Boxed: a body in a thousand has trailers that come in parts.
+    #[expect(
+        clippy::box_collection,
+        reason = "one of these lies in each connection, and few bodies have trailers that come in parts"
+    )]
     trailers: Option<Box<Vec<u8>>>,
 }
 

@@ -106,6 +106,12 @@ impl Backends {
         }
     }
 
+    /// A connection that is idle, of any server: the one that has been longest in its pool.
+    pub fn any_idle(&mut self) -> Option<LinkId> {
+        let pools = self.0.iter().flat_map(|backend| &backend.idle);
+        pools.into_iter().find_map(|idle| idle.first().copied())
+    }
+
     /// Whether a connection is where its place says.
     pub fn is_pooled(&self, server: ServerId, place: u32, link: LinkId) -> bool {
         let idle = &self.0[server.backend.place()].idle[server.place()];

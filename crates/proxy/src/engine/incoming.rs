@@ -233,10 +233,10 @@ impl<D: Driver> Turn<'_, D> {
             Phase::BackendResponse(rules) if rules.awaits_body() => {
                 self.with_stream(id, |cx, stream| cx.run(stream));
             }
-            Phase::Tunnel(tunnel) if tunnel.inspection.is_some() => {
-                if !stream.down.waiting.is_empty() {
-                    self.with_stream(id, |cx, stream| cx.inspect_waiting_response(stream));
-                }
+            Phase::Tunnel(tunnel)
+                if tunnel.inspection.is_some() && !stream.down.waiting.is_empty() =>
+            {
+                self.with_stream(id, |cx, stream| cx.inspect_waiting_response(stream));
             }
             _ => {}
         }
@@ -457,7 +457,7 @@ impl<D: Driver> Turn<'_, D> {
         if let Some(entry) = self.cx.core.links.get_mut(link)
             && !std::mem::replace(&mut entry.is_later, true)
         {
-            self.state.later.push(link);
+            self.state.later.push_back(link);
             self.cx.core.links.hold(self.cx.io, link, Hold::Full);
         }
     }

@@ -9,6 +9,7 @@ mod contain;
 mod incoming;
 mod life;
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -60,7 +61,9 @@ struct State {
     /// When a listener that was too fast is looked at again.
     room_at_ms: u64,
     /// Connections that had their turn with bytes left: they go on in the next round.
-    later: Vec<LinkId>,
+    later: VecDeque<LinkId>,
+    /// The last time that a worker asked for room, as it was seen.
+    asked_for_room: u64,
     at_work: AtWork,
 }
 
@@ -99,7 +102,8 @@ impl Engine {
                 numbers: 0..0,
                 resting: Vec::new(),
                 room_at_ms: NEVER_MS,
-                later: Vec::new(),
+                later: VecDeque::new(),
+                asked_for_room: 0,
                 at_work: AtWork::default(),
             },
         }
@@ -299,10 +303,16 @@ impl<D: Driver> net::Engine<D> for Engine {
         if !self.state.resting.is_empty() {
             self.enter(driver, None, |turn| turn.reopen_listeners());
         }
+        let asked = self.core.ambient.shared.asked_for_room();
+        if asked != self.state.asked_for_room {
+            self.state.asked_for_room = asked;
+            self.enter(driver, None, |turn| turn.cx.close_idle_servers());
+        }
         // Those that come to be later in these turns go on in the next round.
         for _ in 0..self.state.later.len() {
-            let link = self.state.later.remove(0);
-            self.enter(driver, Some(link), |turn| turn.go_on_later(link));
+            if let Some(link) = self.state.later.pop_front() {
+                self.enter(driver, Some(link), |turn| turn.go_on_later(link));
+            }
         }
     }
 

@@ -102,6 +102,7 @@ impl<D: Driver> Cx<'_, D> {
         let from = source.map(|source| &source.addr);
         stream.txn.server_src = from.cloned();
         let interface = source.and_then(|source| source.interface.as_deref());
+        self.make_room();
         self.io.connect(&Connect {
             to,
             from,
@@ -109,6 +110,31 @@ impl<D: Driver> Cx<'_, D> {
             keepalive: backend.options.srvtcpka,
             labels: stream.route.labels,
         })
+    }
+
+    /// Where descriptors are scarce, a connection that is idle makes room for a new one.
+    fn make_room(&mut self) {
+        let core = &mut *self.core;
+        if !core.ambient.shared.is_full_of_server_conns() {
+            return;
+        }
+        match core.backends.any_idle() {
+            Some(idle) => self.close_server(idle),
+            None => {
+                let ambient = &core.ambient;
+                ambient
+                    .shared
+                    .ask_for_room(ambient.worker, &mut |worker| self.io.wake(worker));
+            }
+        }
+    }
+
+    /// Closes what is idle: another worker needs room.
+    #[cold]
+    pub fn close_idle_servers(&mut self) {
+        while let Some(idle) = self.core.backends.any_idle() {
+            self.close_server(idle);
+        }
     }
 
     fn add_server(
@@ -139,6 +165,7 @@ impl<D: Driver> Cx<'_, D> {
             false => Mux::Raw(Raw::default()),
         };
         let core = &mut *self.core;
+        core.ambient.shared.add_server_conn();
         core.links.add(sock, role, mux, &mut core.timers)
     }
 

@@ -112,9 +112,8 @@ impl<D: Driver> Cx<'_, D> {
             Phase::RequestHead => self.fail(stream, Cause::ClientAborted),
             // Nobody waits for the end of the pause.
             phase if phase.is_request_paused() => {
-                if !has_input && aborts {
-                    self.fail(stream, Cause::ClientAborted);
-                }
+                let ends = !has_input && aborts;
+                ends.then(|| self.fail(stream, Cause::ClientAborted));
             }
             // The rules still see what came, as in HAProxy; `prepare_request` ends it.
             phase if phase.awaits_upload() => {

@@ -143,6 +143,7 @@ impl<D: Driver> Cx<'_, D> {
         let crate::link::Role::Server(server) = entry.role else {
             return;
         };
+        core.ambient.shared.sub_server_conn();
         if let Some(keeper) = server.keeper
             && let Some(client) = core.links.client_mut(keeper)
             && client.kept == Some(link)

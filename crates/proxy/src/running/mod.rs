@@ -83,6 +83,8 @@ pub struct Process {
     pub pid: u32,
     /// Workers.
     pub nbthread: u32,
+    /// Server connections that there should be at most; none for any number.
+    pub server_conns_max: Option<u32>,
     /// Local time.
     pub local_time: sample::Zone,
     /// When the process started.
@@ -136,7 +138,12 @@ impl Running {
     /// What the workers of this configuration share, at its beginning.
     #[must_use]
     pub fn share(&self, workers: usize) -> Shared {
-        Shared::new(&self.config, &self.fullconn, workers)
+        Shared::new(
+            &self.config,
+            &self.fullconn,
+            self.process.server_conns_max,
+            workers,
+        )
     }
 
     /// How many listeners there are.

@@ -26,6 +26,11 @@ impl Mail {
         Mail((0..workers).map(|_| Mailbox::default()).collect())
     }
 
+    /// How many have one.
+    pub fn workers(&self) -> u32 {
+        self.0.len() as u32
+    }
+
     /// Leaves a grant for the worker of its stream.
     pub fn post(&self, grant: Grant) {
         let to = &self.0[grant.stream.worker.0 as usize];

@@ -1,13 +1,14 @@
 //! What the workers share: small, atomic or rarely locked, and named.
 //!
 //! `counts` and `rates` have one writer each; `servers` is the state of servers and their slots; `queue` has those who wait for
-//! one; `admission` bounds client connections; `mail` is what workers tell each other.
+//! one; `admission` bounds client connections, `room` those of servers; `mail` is what workers tell each other.
 
 mod admission;
 mod counts;
 mod mail;
 mod queue;
 pub(crate) mod rates;
+mod room;
 mod servers;
 mod turns;
 
@@ -35,8 +36,22 @@ pub struct Shared {
     streams: AtomicU64,
     /// Bytes of all variables; kept only where `tune.vars` limits them for the process.
     var_bytes: AtomicUsize,
+    server_conns: room::Room,
     /// Panics that were contained.
     panics: AtomicU64,
+}
+
+/// What the process did and does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Activity {
+    /// Client connections since the start.
+    pub connections: u64,
+    /// Client connections of the last second.
+    pub connection_rate: u32,
+    /// Sessions of the last second: connections that the rules of connections let pass.
+    pub session_rate: u32,
+    /// Requests since the start.
+    pub requests: u64,
 }
 
 /// Workers that have to be given a round.
@@ -52,8 +67,13 @@ impl<F: FnMut(WorkerId)> Wake for F {
 }
 
 impl Shared {
-    /// Everything at its beginning. `fullconn`: by proxy.
-    pub(crate) fn new(config: &Config, fullconn: &[u32], workers: usize) -> Shared {
+    /// Everything at its beginning. `fullconn`: by proxy. `server_conns_max`: of the process.
+    pub(crate) fn new(
+        config: &Config,
+        fullconn: &[u32],
+        server_conns_max: Option<u32>,
+        workers: usize,
+    ) -> Shared {
         let servers = config.proxies.iter().map(|proxy| proxy.servers.len());
         Shared {
             counts: counts::Counts::new(config, workers),
@@ -63,6 +83,7 @@ impl Shared {
             admission: admission::Admission::new(config),
             streams: AtomicU64::new(0),
             var_bytes: AtomicUsize::new(0),
+            server_conns: room::Room::new(server_conns_max),
             panics: AtomicU64::new(0),
         }
     }
@@ -103,6 +124,20 @@ impl Shared {
         let proxy = ProxyId::at(proxy);
         let of = |what| self.counts.total(what);
         (of(Pace::Sessions(proxy)), of(Pace::Streams(proxy)))
+    }
+
+    /// What the process did and does.
+    #[must_use]
+    pub fn activity(&self, now_ms: u64) -> Activity {
+        let proxies = (0..self.servers.backends()).map(ProxyId::at);
+        Activity {
+            connections: self.counts.total(Pace::ProcessConnections),
+            connection_rate: self.rate(Pace::ProcessConnections, now_ms),
+            session_rate: self.rate(Pace::ProcessSessions, now_ms),
+            requests: proxies
+                .map(|proxy| self.counts.total(Pace::Requests(proxy)))
+                .sum(),
+        }
     }
 
     /// A block of stream numbers for one worker, so that a stream costs no shared write.
@@ -162,6 +197,38 @@ impl Shared {
     /// Another worker whose listeners rest.
     pub(crate) fn next_resting(&self, after: WorkerId) -> Option<WorkerId> {
         self.mail.next_resting(after)
+    }
+
+    // ---- server connections
+
+    /// Whether there are as many server connections as there should be.
+    pub(crate) fn is_full_of_server_conns(&self) -> bool {
+        self.server_conns.is_full()
+    }
+
+    /// One more server connection.
+    pub(crate) fn add_server_conn(&self) {
+        self.server_conns.take();
+    }
+
+    /// One less.
+    pub(crate) fn sub_server_conn(&self) {
+        self.server_conns.give();
+    }
+
+    /// The other workers are to close server connections that are idle.
+    pub(crate) fn ask_for_room(&self, own: WorkerId, wake: &mut impl Wake) {
+        self.server_conns.ask();
+        let workers = (0..self.mail.workers()).map(WorkerId);
+        workers
+            .filter(|worker| *worker != own)
+            .for_each(|worker| wake.wake(worker));
+    }
+
+    /// Changes when a worker asks for room.
+    #[inline]
+    pub(crate) fn asked_for_room(&self) -> u64 {
+        self.server_conns.asked()
     }
 
     // ---- slots and those who wait for them
@@ -255,6 +322,7 @@ impl Shared {
             && self.queues.is_quiet()
             && self.mail.is_quiet()
             && self.admission.is_quiet()
+            && self.server_conns.is_quiet()
     }
 }
 

@@ -243,6 +243,11 @@ impl Servers {
         self.server(server).idle.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// All proxies, with servers or not.
+    pub fn backends(&self) -> usize {
+        self.0.len()
+    }
+
     /// The servers of a backend.
     pub fn of(&self, backend: ProxyId) -> impl Iterator<Item = ServerId> + use<> {
         let count = self.backend(backend).servers.len();

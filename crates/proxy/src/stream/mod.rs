@@ -298,10 +298,7 @@ const SPARE_MAX: usize = 256;
 /// The streams of a worker, by their places.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
-    #[expect(
-        clippy::vec_box,
-        reason = "a stream is large, and many places are empty"
-    )]
+    /// Boxed: a stream is large, and many places are empty.
     places: Vec<Option<Box<Stream>>>,
     /// Places of streams that are not in use and keep their memory, and empty places.
     spare: Vec<StreamId>,

@@ -193,15 +193,21 @@ const TEXTS: &[(&str, &str)] = &[
     ),
 ];
 
+/// Server connections for which a process with few descriptors has room.
+const FEW_SERVER_CONNS: u32 = 2;
+
 /// All configurations.
 pub fn all() -> Vec<Setup> {
+    // Every other one has few descriptors.
+    let conns_max = |place: usize| place.is_multiple_of(2).then_some(FEW_SERVER_CONNS);
     TEXTS
         .iter()
-        .map(|(name, lines)| setup(name, lines))
+        .enumerate()
+        .map(|(place, (name, lines))| setup(name, lines, conns_max(place)))
         .collect()
 }
 
-fn setup(name: &'static str, lines: &str) -> Setup {
+fn setup(name: &'static str, lines: &str, server_conns_max: Option<u32>) -> Setup {
     let mut section = ONE.to_string();
     let mut lines = lines.to_string();
     if let Some(rest) = lines.strip_suffix("\ttwo") {
@@ -219,7 +225,9 @@ fn setup(name: &'static str, lines: &str) -> Setup {
         section
     };
     let text = format!("{DEFAULTS}{section}");
-    let running = running(&text);
+    let mut running = load_running(&text);
+    running.process.server_conns_max = server_conns_max;
+    let running = Arc::new(running);
     let (proxy, back) = (&running.config.proxies[0], running.config.proxies.last());
     let back = back.unwrap_or(proxy);
     let backend = running.config.proxies.len() - 1;

@@ -8,6 +8,7 @@ use super::{Asked, Reply};
 enum Fact {
     Text(String),
     Number(u32),
+    Large(u64),
 }
 
 /// Where a value comes from, by its letter in typed lines.
@@ -27,6 +28,8 @@ enum Nature {
     Duration,
     Limit,
     Output,
+    Counter,
+    Rate,
 }
 
 /// What a value speaks of.
@@ -70,7 +73,10 @@ const LIMIT: (Origin, Nature, Scope) = (Origin::Config, Nature::Limit, Scope::Pr
 const AGE: (Origin, Nature, Scope) = (Origin::Metric, Nature::Duration, Scope::Process);
 const COUNT: (Origin, Nature, Scope) = (Origin::Metric, Nature::Gauge, Scope::Process);
 
-/// In HAProxy's order. What is not measured is left out.
+const TOTAL: (Origin, Nature, Scope) = (Origin::Metric, Nature::Counter, Scope::Process);
+const RATE: (Origin, Nature, Scope) = (Origin::Metric, Nature::Rate, Scope::Process);
+
+/// In HAProxy's order; from 1000 on, fields that only this program has. What is not measured is left out.
 const FIELDS: &[Field] = &[
     field(0, "Name", PRODUCT, "Name of the product", |_| {
         text("HAProxy")
@@ -119,14 +125,81 @@ const FIELDS: &[Field] = &[
     field(8, "Uptime_sec", AGE, "Seconds since the start", |asked| {
         Some(Fact::Number(uptime_seconds(asked)))
     }),
+    field(13, "Ulimit-n", LIMIT, "Most descriptors at once", |asked| {
+        Some(Fact::Number(asked.subjects.descriptors as u32))
+    }),
     field(
         15,
         "Maxconn",
         LIMIT,
         "Most client connections at once",
+        maxconn,
+    ),
+    field(
+        16,
+        "Hard_maxconn",
+        LIMIT,
+        "Most client connections at once, as started",
+        maxconn,
+    ),
+    field(17, "CurrConns", COUNT, "Client connections now", |asked| {
+        Some(Fact::Number(asked.subjects.shared.clients()))
+    }),
+    field(
+        18,
+        "CumConns",
+        TOTAL,
+        "Client connections since the start",
+        |asked| Some(Fact::Number(activity(asked).connections as u32)),
+    ),
+    field(19, "CumReq", TOTAL, "Requests since the start", |asked| {
+        Some(Fact::Number(activity(asked).requests as u32))
+    }),
+    field(
+        26,
+        "ConnRate",
+        RATE,
+        "Client connections of the last second",
+        |asked| Some(Fact::Number(activity(asked).connection_rate)),
+    ),
+    field(
+        27,
+        "ConnRateLimit",
+        LIMIT,
+        "Most client connections a second (maxconnrate)",
         |asked| {
             Some(Fact::Number(
-                asked.subjects.running.config.global.maxconn.unwrap_or(0),
+                asked
+                    .subjects
+                    .running
+                    .config
+                    .global
+                    .maxconnrate
+                    .unwrap_or(0),
+            ))
+        },
+    ),
+    field(
+        29,
+        "SessRate",
+        RATE,
+        "Sessions of the last second",
+        |asked| Some(Fact::Number(activity(asked).session_rate)),
+    ),
+    field(
+        30,
+        "SessRateLimit",
+        LIMIT,
+        "Most sessions a second (maxsessrate)",
+        |asked| {
+            Some(Fact::Number(
+                asked
+                    .subjects
+                    .running
+                    .config
+                    .global
+                    .maxsessrate
+                    .unwrap_or(0),
             ))
         },
     ),
@@ -171,10 +244,31 @@ const FIELDS: &[Field] = &[
             Some(Fact::Number((started_ns / 1_000_000_000) as u32))
         },
     ),
+    field(
+        1000,
+        "Panics",
+        TOTAL,
+        "Internal errors, each of which ended what it happened on",
+        |asked| {
+            let views = asked.subjects.collectors.iter().map(|(_, view)| view);
+            let accounts = views.flat_map(|view| &view.accounts);
+            let of_collectors: u64 = accounts.map(|account| account.balance().panics).sum();
+            Some(Fact::Large(asked.subjects.shared.panics() + of_collectors))
+        },
+    ),
 ];
 
 fn text(text: &str) -> Option<Fact> {
     Some(Fact::Text(text.to_owned()))
+}
+
+fn maxconn(asked: &Asked<'_>) -> Option<Fact> {
+    let maxconn = asked.subjects.running.config.global.maxconn;
+    Some(Fact::Number(maxconn.unwrap_or(0)))
+}
+
+fn activity(asked: &Asked<'_>) -> proxy::Activity {
+    asked.subjects.shared.activity(net::sys::now().ms())
 }
 
 fn uptime_seconds(asked: &Asked<'_>) -> u32 {
@@ -219,6 +313,7 @@ fn lines(
         match &fact {
             Fact::Text(text) => out.push_str(text),
             Fact::Number(number) => write!(out, "{number}")?,
+            Fact::Large(number) => write!(out, "{number}")?,
         }
         if described {
             write!(out, ":\"{}\"", field.about)?;
@@ -237,6 +332,7 @@ fn json(facts: impl Iterator<Item = (&'static Field, Fact)>) -> Result<String, s
         let value = match &fact {
             Fact::Text(text) => serde_json::Value::from(text.as_str()),
             Fact::Number(number) => serde_json::Value::from(*number),
+            Fact::Large(number) => serde_json::Value::from(*number),
         };
         write!(
             out,
@@ -260,6 +356,7 @@ impl Fact {
         match self {
             Fact::Text(_) => "str",
             Fact::Number(_) => "u32",
+            Fact::Large(_) => "u64",
         }
     }
 }
@@ -284,6 +381,8 @@ impl Nature {
             Nature::Duration => ('D', "Duration"),
             Nature::Limit => ('L', "Limit"),
             Nature::Output => ('O', "Output"),
+            Nature::Counter => ('C', "Counter"),
+            Nature::Rate => ('R', "Rate"),
         }
     }
 }

@@ -19,9 +19,12 @@ fn served(level: Level) -> Served {
 }
 
 fn of(config: Config, level: Level) -> Served {
+    let running = Arc::new(proxy::prepare(config, Process::default()));
     Served {
         subjects: Arc::new(Subjects {
-            running: Arc::new(proxy::prepare(config, Process::default())),
+            shared: Arc::new(running.share(1)),
+            running,
+            descriptors: 0,
             exports: None,
             collectors: Vec::new(),
             workers: Inboxes::default(),

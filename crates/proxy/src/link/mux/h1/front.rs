@@ -84,11 +84,7 @@ impl Front {
 
     /// Writes a response's head.
     pub fn respond(&mut self, head: &mut Head, how: Answered, out: &mut Vec<u8>) {
-        let version = match head.version() {
-            Version::Http10 => Version::Http10,
-            Version::Http11 => Version::Http11,
-        };
-        head.set_version(version);
+        let version = head.version();
         if how.tunnel {
             h1::write_response(head, None, out);
             self.read.become_raw();
