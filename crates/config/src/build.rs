@@ -46,6 +46,7 @@ use line::{Fault, Line, Parse};
 use names::Names;
 use sample::Compiler;
 use std::collections::HashMap;
+use syntax::octets::Octets;
 
 /// What the build has to know of the machine and of the command line.
 #[derive(Clone, Debug)]
@@ -74,7 +75,7 @@ pub struct Shared<'a> {
     /// What was told about the machine.
     pub settings: Settings,
     /// `unix-bind prefix`.
-    pub unix_prefix: String,
+    pub unix_prefix: Octets,
     /// The other options of `unix-bind`: what every bind line starts from.
     pub unix_template: Bind,
     /// Where relative file names count from.
@@ -121,7 +122,7 @@ pub fn build(
         compiler,
         names,
         settings,
-        unix_prefix: String::new(),
+        unix_prefix: Octets::default(),
         unix_template: bind::blank(),
         default_path: pages::DefaultPath::default(),
         bufsize_bytes: crate::model::Tune::default().bufsize_bytes,

@@ -5,6 +5,7 @@
 
 use crate::tree::Span;
 use std::fmt::Write as _;
+use syntax::octets::readable;
 
 /// Diagnostics kept for rendering; what comes after is only counted.
 pub const MAX_DIAGNOSTICS: usize = 1000;
@@ -282,14 +283,21 @@ fn bounded(mut message: String) -> String {
 /// The source line without its indentation, and carets under the span.
 fn excerpt(out: &mut String, span: &Span) {
     let written = span.excerpt();
-    let indent = written.len() - written.trim_start().len();
-    let shown = &written[indent..];
-    if shown.is_empty() {
+    let indent = written.len() - written.trim_ascii_start().len();
+    if indent == written.len() {
         return;
     }
+    let shown = readable(&written[indent..]).to_string();
+    // A range may begin or end within a letter.
     let column = |byte: u32| {
-        let end = written.floor_char_boundary((byte as usize).max(indent));
-        written[indent..end].chars().count()
+        let end = (byte as usize).clamp(indent, written.len());
+        let before = readable(&written[indent..end]).to_string();
+        let common = shown
+            .bytes()
+            .zip(before.bytes())
+            .take_while(|(a, b)| a == b);
+        let end = shown.floor_char_boundary(common.count());
+        shown[..end].chars().count()
     };
     let (start, end) = (column(span.start), column(span.end));
     let total = shown.chars().count();
@@ -320,16 +328,11 @@ fn excerpt(out: &mut String, span: &Span) {
     }
 }
 
-/// What a terminal may be sent: control characters and raw bytes become `?`, white space a space.
+/// What a terminal may be sent: control characters become `?`, white space a space.
 fn printable(text: &str) -> String {
     let safe = |c: char| match c {
         '\t' | '\n' | '\r' | '\x0b' | '\x0c' => ' ',
-        c if c.is_control()
-            || c as u32 >= 0xe000 && (c as u32) < 0xf900
-            || c as u32 >= 0xf_0000 =>
-        {
-            '?'
-        }
+        c if c.is_control() => '?',
         c => c,
     };
     text.chars().map(safe).collect()
@@ -342,12 +345,8 @@ mod tests {
     use std::sync::Arc;
 
     fn span(text: &str, start: u32, end: u32) -> Span {
-        let source = Source {
-            name: "a.cfg".into(),
-            lines: vec![text.into()],
-        };
         Span {
-            source: Arc::new(source),
+            source: Arc::new(Source::new("a.cfg", text.into())),
             line: 1,
             start,
             end,

@@ -144,7 +144,7 @@ impl Environment {
             "presetenv" => self.apply_set(statement, false),
             "unsetenv" => self.apply_unset(statement),
             "resetenv" => {
-                self.retain(|name| statement.args().iter().any(|keep| *keep.bytes() == *name));
+                self.retain(|name| statement.args().iter().any(|keep| keep.bytes() == name));
                 Ok(())
             }
             _ => Ok(()),

@@ -5,6 +5,7 @@ mod common;
 use common::{accepted, read};
 use spangate_config::model::*;
 use std::time::Duration;
+use syntax::octets::Octets;
 
 const TIMEOUTS: &str = "    timeout client 1s\n    timeout server 2s\n    timeout connect 3s\n";
 
@@ -127,7 +128,7 @@ listen li
             fe.binds[0].id,
             fe.binds[4].id
         ),
-        (Some("x"), Some(7), 1, 5)
+        (Some(&b"x"[..]), Some(7), 1, 5)
     );
     assert!(fe.binds[2].accept_proxy && !fe.binds[1].accept_proxy);
     assert_eq!(fe.binds[0].origin, "t.cfg:20");
@@ -143,7 +144,7 @@ listen li
     let forward = be.forwardfor.as_ref().expect("forwardfor");
     assert_eq!(
         (
-            forward.header.as_str(),
+            forward.header.to_string().as_str(),
             forward.if_none,
             forward.except.map(|e| e.1)
         ),
@@ -258,7 +259,7 @@ fn what_log_lines_name() {
     let profile = &config.log_profiles[1];
     assert_eq!(
         (profile.name.as_str(), profile.tag.as_deref()),
-        ("p", Some("t"))
+        ("p", Some(&b"t"[..]))
     );
     let says = |origin| {
         let step = profile.step(origin).expect("a step");
@@ -399,7 +400,7 @@ listen l
     assert_eq!(
         proxy.capture_response,
         [Capture {
-            header: String::new(),
+            header: Octets::default(),
             len: 8
         }]
     );
@@ -512,7 +513,7 @@ defaults e
     assert_eq!(
         proxy.capture_request,
         [Capture {
-            header: String::new(),
+            header: Octets::default(),
             len: 40
         }]
     );

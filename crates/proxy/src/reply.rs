@@ -238,12 +238,12 @@ impl Core {
         &mut self,
         cx: &mut Cx<'_, D>,
         stream: &mut Stream,
-        prefix: &str,
+        prefix: &[u8],
     ) {
         let mut location = std::mem::take(&mut self.text);
         // A lone slash leaves the place as it is.
-        if prefix != "/" {
-            location.extend_from_slice(prefix.as_bytes());
+        if prefix != b"/" {
+            location.extend_from_slice(prefix);
         }
         location.extend_from_slice(stream.request.path_and_query());
         begin(&mut stream.response, 302);

@@ -425,8 +425,8 @@ fn show_info(asked: &Asked<'_>) -> Reply {
             .config
             .global
             .description
-            .as_deref()
-            .unwrap_or_default(),
+            .as_ref()
+            .map_or_else(String::new, ToString::to_string),
     ))
 }
 

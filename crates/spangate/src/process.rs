@@ -1,5 +1,6 @@
 //! The life of the process: limits, listeners, privileges, workers, signals, end.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -196,11 +197,12 @@ fn cores() -> usize {
 }
 
 pub(crate) fn write_pidfile(args: &Args, config: &Config, pid: u32) -> Result<(), String> {
-    let Some(path) = args.pidfile.as_ref().or(config.global.pidfile.as_ref()) else {
+    let of_args = args.pidfile.as_ref().map(Path::new);
+    let Some(path) = of_args.or(config.global.pidfile.as_deref()) else {
         return Ok(());
     };
     std::fs::write(path, format!("{pid}\n"))
-        .map_err(|error| format!("Cannot create pidfile {path} : {error}."))
+        .map_err(|error| format!("Cannot create pidfile {} : {error}.", path.display()))
 }
 
 /// Waits for signals until the workers have ended or must end.

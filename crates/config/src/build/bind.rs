@@ -12,7 +12,7 @@ pub type BindParser = fn(&mut Bind, &mut Cursor<'_>) -> Parse;
 pub fn line(line: &Line<'_>, at: usize, shared: &mut Shared<'_>) -> Parse<Vec<Bind>> {
     let written = line.arg(at);
     let statement = line.texts(0)[..at].join(" ");
-    let addresses = address::binds(written, &shared.unix_prefix)
+    let addresses = address::binds(line.bytes(at), &shared.unix_prefix)
         .map_err(|message| line.fault(at, format!("'{statement}' : {message}.")))?;
     let mut template = Bind {
         origin: line.span(at).place(),
@@ -170,7 +170,7 @@ pub fn mss(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
 
 /// `name`
 pub fn name(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
-    bind.name = Some(cursor.value("a name")?.to_owned());
+    bind.name = Some(cursor.octets("a name")?);
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use super::{Shared, did_you_mean, unknown};
 use crate::keywords::{self, Keyword, Sections, State};
 use crate::model::{CollectorSection, OtelFilter};
 use crate::tree::{Section, Tree};
+use std::path::Path;
 use std::time::Duration;
 
 /// Time after a root of ours that traces are decided in, where nothing says another.
@@ -39,7 +40,7 @@ pub fn keywords() -> &'static [K] {
 pub fn names(tree: &Tree) -> Vec<String> {
     let sections = tree.sections.iter();
     let sections = sections.filter(|section| section.kind() == "collector");
-    let name = |section: &Section| section.name().map(|name| name.text.clone());
+    let name = |section: &Section| section.name().map(|name| name.text.to_string());
     sections.filter_map(name).collect()
 }
 
@@ -70,7 +71,9 @@ pub fn section(section: &Section, shared: &mut Shared<'_>) {
         shared.diagnostics.alert(&header.span(0), message);
     }
     for (file, span) in &mut made.files {
-        let path = shared.default_path.resolve(file, &span.source.name);
+        let path = shared
+            .default_path
+            .resolve(Path::new(file), &span.source.name);
         *file = path.to_string_lossy().into_owned();
     }
     shared.collectors.push(made);
@@ -79,7 +82,7 @@ pub fn section(section: &Section, shared: &mut Shared<'_>) {
 fn name(header: &Line<'_>, shared: &Shared<'_>) -> Parse {
     let name = header.need(1, || "missing name for collector section.".into())?;
     header.at_most(1)?;
-    if let Some(bad) = bad_name_character(name) {
+    if let Some(bad) = bad_name_character(header.bytes(1)) {
         let message = format!("character '{bad}' is not permitted in 'collector' name '{name}'.");
         return Err(header.fault(1, message));
     }

@@ -6,6 +6,7 @@ use super::proxy::ProxyBuild;
 use super::{bind as bind_line, did_you_mean};
 use crate::model::{BackendTarget, Capture, UseBackend};
 use sample::Place;
+use syntax::octets::Octets;
 
 /// `backlog`
 pub fn backlog(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
@@ -50,9 +51,9 @@ pub fn bind(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 
 /// `monitor-uri`
 pub fn monitor_uri(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    let uri = line.need(1, || "'monitor-uri' expects an URI.".into())?;
+    line.need(1, || "'monitor-uri' expects an URI.".into())?;
     line.at_most(1)?;
-    build.proxy.monitor_uri = Some(uri.to_owned());
+    build.proxy.monitor_uri = Some(line.octets(1));
     Ok(())
 }
 
@@ -136,7 +137,7 @@ pub fn capture(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     }
     line.at_most_after(1, 4)?;
     let capture = Capture {
-        header: line.arg(3).to_owned(),
+        header: line.octets(3),
         len: len(line, 5)?,
     };
     slots(build, side).push(capture);
@@ -155,7 +156,7 @@ pub fn declare(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.need(4, || "'declare capture' : missing length.".into())?;
     line.at_most_after(2, 2)?;
     let capture = Capture {
-        header: String::new(),
+        header: Octets::default(),
         len: len(line, 4)?,
     };
     slots(build, side).push(capture);

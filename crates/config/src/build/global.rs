@@ -97,8 +97,8 @@ fn duration(line: &Line<'_>) -> Parse<Duration> {
 
 /// `chroot`
 pub fn chroot(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    let path = one(line, "a directory")?;
-    set_once(&mut build.global.chroot, line, path.to_owned())
+    one(line, "a directory")?;
+    set_once(&mut build.global.chroot, line, line.path(1).to_owned())
 }
 
 /// `daemon`
@@ -122,7 +122,7 @@ pub fn default_path(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
 /// `description`
 pub fn description(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.need(1, || "'description' expects a string as argument.".into())?;
-    build.global.description = Some(line.texts(1).join(" "));
+    build.global.description = Some(line.joined(1));
     Ok(())
 }
 
@@ -220,15 +220,15 @@ pub fn log(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
 /// `log-send-hostname`
 pub fn log_send_hostname(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most(1)?;
-    build.global.log_send_hostname = Some(line.arg(1).to_owned());
+    build.global.log_send_hostname = Some(line.octets(1));
     Ok(())
 }
 
 /// `log-tag`
 pub fn log_tag(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    let tag = line.need(1, || "'log-tag' expects a tag for use in syslog.".into())?;
+    line.need(1, || "'log-tag' expects a tag for use in syslog.".into())?;
     line.at_most(1)?;
-    build.global.log_tag = Some(tag.to_owned());
+    build.global.log_tag = Some(line.octets(1));
     Ok(())
 }
 
@@ -288,9 +288,9 @@ pub fn node(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
 
 /// `pidfile`
 pub fn pidfile(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    let path = line.need(1, || "'pidfile' expects a file name as an argument.".into())?;
+    line.need(1, || "'pidfile' expects a file name as an argument.".into())?;
     line.at_most(1)?;
-    set_once(&mut build.global.pidfile, line, path.to_owned())
+    set_once(&mut build.global.pidfile, line, line.path(1).to_owned())
 }
 
 /// `set-var`
@@ -377,7 +377,7 @@ pub fn unix_bind(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let mut cursor = Cursor { line: *line, at: 1 };
     while !cursor.peek().is_empty() {
         match cursor.take() {
-            "prefix" => build.shared.unix_prefix = cursor.value("a path")?.to_owned(),
+            "prefix" => build.shared.unix_prefix = cursor.octets("a path")?,
             "mode" => bind::mode(&mut build.shared.unix_template, &mut cursor)?,
             "user" => bind::user(&mut build.shared.unix_template, &mut cursor)?,
             "uid" => bind::uid(&mut build.shared.unix_template, &mut cursor)?,

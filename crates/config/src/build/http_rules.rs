@@ -11,6 +11,7 @@ use super::{did_you_mean, reply, values};
 use crate::keywords::{self, Keyword, actions};
 use crate::model::{Capture, HttpAction, HttpRule, Pause, Proxy, TargetPart};
 use sample::{ExprError, Place};
+use syntax::octets::Octets;
 
 /// Parses an action; its name was just taken.
 pub type HttpParser = fn(&mut ProxyBuild<'_, '_>, &mut Cursor<'_>, Place) -> Parse<HttpAction>;
@@ -152,7 +153,7 @@ pub fn capture(
         "len" if build.proxy.is_frontend => {
             let len = cursor.number(1..=65535)?;
             build.proxy.capture_request.push(Capture {
-                header: String::new(),
+                header: Octets::default(),
                 len,
             });
             build.proxy.capture_request.len() - 1
@@ -247,7 +248,7 @@ pub fn set_status(
     let mut reason = None;
     if cursor.peek() == "reason" {
         cursor.take();
-        reason = Some(cursor.value("a reason")?.to_owned());
+        reason = Some(cursor.octets("a reason")?);
     }
     Ok(HttpAction::SetStatus { status, reason })
 }
@@ -277,16 +278,16 @@ pub fn auth(
     let realm = match cursor.peek() {
         "realm" => {
             cursor.take();
-            let realm = cursor
+            cursor
                 .line
                 .need(cursor.at, || "missing realm value.".into())?;
             cursor.take();
-            realm
+            cursor.line.bytes(cursor.at - 1)
         }
-        _ => &build.proxy.name,
+        _ => build.proxy.name.as_bytes(),
     };
     Ok(HttpAction::Auth {
-        challenge: format!("Basic realm=\"{realm}\""),
+        challenge: [b"Basic realm=\"", realm, b"\""].concat().into(),
     })
 }
 
@@ -329,7 +330,7 @@ pub fn pause(
 
 /// Compiles the regular expression at word `index`.
 fn regex(line: &Line<'_>, index: usize) -> Parse<sample::regex::Regex> {
-    sample::regex::compile(line.arg(index), false).map_err(|message| {
+    sample::regex::compile(line.bytes(index), false).map_err(|message| {
         let error = ExprError {
             word: 0,
             start: 0,

@@ -94,9 +94,9 @@ pub fn log(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 
 /// `log-tag`
 pub fn log_tag(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    let tag = line.need(1, || "'log-tag' expects a tag for use in syslog.".into())?;
+    line.need(1, || "'log-tag' expects a tag for use in syslog.".into())?;
     line.at_most(1)?;
-    build.proxy.log_tag = Some(tag.to_owned());
+    build.proxy.log_tag = Some(line.octets(1));
     Ok(())
 }
 
@@ -158,9 +158,9 @@ pub fn unique_id_format(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Pars
 
 /// `unique-id-header`
 pub fn unique_id_header(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    let name = line.need(1, || "unique-id-header expects an argument.".into())?;
+    line.need(1, || "unique-id-header expects an argument.".into())?;
     line.at_most(1)?;
-    build.proxy.unique_id_header = Some(name.to_owned());
+    build.proxy.unique_id_header = Some(line.octets(1));
     Ok(())
 }
 
@@ -195,7 +195,7 @@ fn compile(
     style: Style,
 ) -> Option<sample::LogFormat> {
     let line = Line::new(statement);
-    let result = build.shared.styled(&line, 1, line.arg(1), place, style);
+    let result = build.shared.styled(&line, 1, line.bytes(1), place, style);
     result.map_err(|fault| build.shared.settle(Err(fault))).ok()
 }
 
@@ -206,15 +206,15 @@ fn format(
 ) -> Option<sample::LogFormat> {
     let is_http = build.proxy.mode == Mode::Http;
     let (text, fallback) = match source {
-        Source::Written => (line.arg(1), None),
-        Source::Tcp => (TCP, None),
-        Source::TcpClf => (TCP_CLF, None),
-        Source::Http if is_http => (HTTP, None),
-        Source::HttpClf if is_http => (HTTP_CLF, None),
-        Source::Https if is_http => (HTTPS, None),
-        Source::Http => (TCP, Some(("httplog", "tcplog"))),
-        Source::Https => (TCP, Some(("httpslog", "tcplog"))),
-        Source::HttpClf => (TCP_CLF, Some(("httplog clf", "tcplog clf"))),
+        Source::Written => (line.bytes(1), None),
+        Source::Tcp => (TCP.as_bytes(), None),
+        Source::TcpClf => (TCP_CLF.as_bytes(), None),
+        Source::Http if is_http => (HTTP.as_bytes(), None),
+        Source::HttpClf if is_http => (HTTP_CLF.as_bytes(), None),
+        Source::Https if is_http => (HTTPS.as_bytes(), None),
+        Source::Http => (TCP.as_bytes(), Some(("httplog", "tcplog"))),
+        Source::Https => (TCP.as_bytes(), Some(("httpslog", "tcplog"))),
+        Source::HttpClf => (TCP_CLF.as_bytes(), Some(("httplog clf", "tcplog clf"))),
     };
     if let Some((wanted, taken)) = fallback {
         let message = format!(

@@ -82,7 +82,7 @@ pub fn collect(tree: &Tree, compiler: &mut Compiler, diagnostics: &mut Diagnosti
             );
             continue;
         };
-        if let Some(bad) = bad_name_character(name) {
+        if let Some(bad) = bad_name_character(word.bytes()) {
             diagnostics.alert(
                 &word.span,
                 format!("character '{bad}' is not permitted in '{kind}' name '{name}'."),

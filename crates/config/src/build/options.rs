@@ -186,7 +186,7 @@ fn forward(line: &Line<'_>, header: &str, has_if_none: bool) -> Parse<Option<For
         return Ok(None);
     }
     let mut forward = ForwardFor {
-        header: header.to_owned(),
+        header: header.into(),
         except: None,
         if_none: false,
     };
@@ -203,7 +203,7 @@ fn forward(line: &Line<'_>, header: &str, has_if_none: bool) -> Parse<Option<For
                 })?;
                 forward.except = Some(net);
             }
-            "header" => forward.header = cursor.value("<header_name>")?.to_owned(),
+            "header" => forward.header = cursor.octets("<header_name>")?,
             "if-none" if has_if_none => forward.if_none = true,
             word => {
                 let known = if has_if_none {

@@ -205,7 +205,7 @@ pub fn named_acl(shared: &mut Shared<'_>, acls: &mut Acls, line: &Line<'_>) -> P
     let name = line.need(1, || {
         "'acl' expects a name and a condition as arguments.".into()
     })?;
-    if let Some(bad) = values::bad_name_character(name) {
+    if let Some(bad) = values::bad_name_character(line.bytes(1)) {
         return Err(line.fault(
             1,
             format!("character '{bad}' is not permitted in acl name '{name}'."),
@@ -219,7 +219,7 @@ pub fn named_acl(shared: &mut Shared<'_>, acls: &mut Acls, line: &Line<'_>) -> P
     }
     let context = format!("error detected while parsing ACL '{name}'");
     line.need(2, || format!("{context} : missing fetch method."))?;
-    let words = line.texts(2);
+    let words = line.bytes_from(2);
     let result = shared.compiler.acl(acls, name, &words, Place::ALL);
     shared.warnings(line, 2);
     result.map_err(|error| line.expr_fault(2, &error, &context))
@@ -228,7 +228,7 @@ pub fn named_acl(shared: &mut Shared<'_>, acls: &mut Acls, line: &Line<'_>) -> P
 /// `description`
 pub fn description(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.need(1, || "'description' expects a string argument.".into())?;
-    build.proxy.description = Some(line.texts(1).join(" "));
+    build.proxy.description = Some(line.joined(1));
     Ok(())
 }
 

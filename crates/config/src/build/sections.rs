@@ -112,7 +112,7 @@ fn word_from(section: &Section) -> Option<(usize, &Word)> {
 fn from(section: &Section, defaults: &[Defaults<'_>], shared: &mut Shared<'_>) -> Option<usize> {
     let (_, word) = word_from(section)?;
     let named: Vec<usize> = (0..defaults.len())
-        .filter(|&i| defaults[i].name() == word.text)
+        .filter(|&i| word.text == *defaults[i].name())
         .collect();
     let name = section.name().map_or("", |name| name.text.as_str());
     match named[..] {

@@ -6,8 +6,9 @@ use super::{address, did_you_mean, log_line, values};
 use crate::keywords::{self, State, server::KEYWORDS};
 use crate::model::{Mode, SendProxy, Server, Source};
 use crate::tree::{Prefix, Statement};
-use sample::{Place, Style};
+use sample::Place;
 use std::time::Duration;
+use syntax::octets::Octets;
 
 /// Parses one option of a server line; its name was just taken.
 pub type ServerParser = fn(&mut Draft, &mut Cursor<'_>) -> Parse;
@@ -20,8 +21,8 @@ pub struct Draft {
     maxconn: u32,
     minconn: u32,
     maxqueue: u32,
-    cookie: Option<String>,
-    redir: Option<String>,
+    cookie: Option<Octets>,
+    redir: Option<Octets>,
     backup: bool,
     disabled: bool,
     v1: bool,
@@ -70,13 +71,14 @@ impl Default for Draft {
 pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> {
     let missing = || "'server' expects <name> and <addr>[:<port>] as arguments.".to_owned();
     let name = line.need(1, missing)?;
-    if let Some(bad) = values::bad_name_character(name) {
+    if let Some(bad) = values::bad_name_character(line.bytes(1)) {
         return Err(line.fault(
             1,
             format!("character '{bad}' is not permitted in server name '{name}'."),
         ));
     }
-    let written = line.need(2, missing)?;
+    line.need(2, missing)?;
+    let written = line.bytes(2);
     let title = format!("'server {}/{name}'", build.proxy.name);
     let address = match build.proxy.mode {
         Mode::Log => log_line::server(written),
@@ -172,12 +174,7 @@ fn send_proxy_of(build: &mut ProxyBuild<'_, '_>, draft: &Draft) -> Parse<SendPro
             for (kind, statement, word) in &draft.tlvs {
                 let line = Line::new(statement);
                 let place = Place::BE_HTTP_REQUEST | Place::BE_TCP_REQUEST;
-                tlvs.push((
-                    *kind,
-                    build
-                        .shared
-                        .styled(&line, *word, line.arg(*word), place, Style::Plain)?,
-                ));
+                tlvs.push((*kind, build.shared.plain_format(&line, *word, place)?));
             }
             let V2Options {
                 unique_id,
@@ -246,13 +243,13 @@ fn or_unlimited(cursor: &mut Cursor<'_>) -> Parse<Option<u32>> {
 
 /// `cookie`
 pub fn cookie(draft: &mut Draft, cursor: &mut Cursor<'_>) -> Parse {
-    draft.cookie = Some(cursor.value("<value>")?.to_owned());
+    draft.cookie = Some(cursor.octets("<value>")?);
     Ok(())
 }
 
 /// `redir`
 pub fn redir(draft: &mut Draft, cursor: &mut Cursor<'_>) -> Parse {
-    draft.redir = Some(cursor.value("<prefix>")?.to_owned());
+    draft.redir = Some(cursor.octets("<prefix>")?);
     Ok(())
 }
 
@@ -343,7 +340,7 @@ pub fn source(draft: &mut Draft, cursor: &mut Cursor<'_>) -> Parse {
 pub fn source_words(cursor: &mut Cursor<'_>) -> Parse<Option<Source>> {
     let text =
         cursor.value("<addr>[:<port>], and optionally 'usesrc' <addr>, and 'interface' <name>")?;
-    let (addr, port_range) = address::single(text)
+    let (addr, port_range) = address::single(cursor.line.bytes(cursor.at - 1))
         .map_err(|message| cursor.fault(format!("'source {text}' : {message}.")))?;
     if port_range.is_some() {
         return Err(cursor.fault(super::not_yet("source … <port>-<port>")));

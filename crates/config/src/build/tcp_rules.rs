@@ -8,6 +8,7 @@ use crate::keywords::{self, Keyword, actions};
 use crate::model::{Capture, TcpAction, TcpRule};
 use sample::Place;
 use std::time::Duration;
+use syntax::octets::Octets;
 
 /// Parses an action; its name was just taken.
 pub type TcpParser = fn(&mut ProxyBuild<'_, '_>, &mut Cursor<'_>, Place) -> Parse<TcpAction>;
@@ -172,7 +173,7 @@ pub fn capture(
     let len = cursor.number(1..=65535)?;
     let slots = &mut build.proxy.capture_request;
     slots.push(Capture {
-        header: String::new(),
+        header: Octets::default(),
         len,
     });
     let slot = slots.len() - 1;

@@ -1,6 +1,7 @@
 //! Times, sizes, numbers and names of users (manual §2.5, §2.6).
 
 use std::time::Duration;
+use syntax::octets::{Readable, first_character};
 
 /// Largest time, as HAProxy keeps it in 31 bits of its unit.
 const MAX_UNITS: u64 = i32::MAX as u64;
@@ -114,9 +115,10 @@ fn id_in(file: &str, name: &str) -> Option<u32> {
 }
 
 /// The first character that a name of a proxy, server or variable may not have.
-pub fn bad_name_character(name: &str) -> Option<char> {
-    name.chars()
-        .find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '.' | '-')))
+pub fn bad_name_character(name: &[u8]) -> Option<Readable<'_>> {
+    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"_:.-".contains(byte);
+    let at = name.iter().position(|byte| !allowed(byte))?;
+    Some(first_character(&name[at..]))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::normalize::Normalizer;
 use sample::regex::Regex;
+use syntax::octets::Octets;
 
 /// One rule of `http-request`, `http-response` or `http-after-response`.
 #[derive(Debug)]
@@ -43,7 +44,7 @@ pub enum HttpAction {
         set: bool,
         expr: sample::Expr,
         /// Only names that begin so; in lower case, empty for all.
-        prefix: String,
+        prefix: Octets,
     },
     DelHeadersBin {
         expr: sample::Expr,
@@ -67,7 +68,7 @@ pub enum HttpAction {
     },
     SetStatus {
         status: u16,
-        reason: Option<String>,
+        reason: Option<Octets>,
     },
     /// `set-var`, `set-var-fmt`, `unset-var`.
     Var(sample::Assignment),
@@ -79,7 +80,7 @@ pub enum HttpAction {
     DisableL7Retry,
     /// Asks for user and password: what the header of the challenge says.
     Auth {
-        challenge: String,
+        challenge: Octets,
     },
     /// `add-acl`, `del-acl`, `set-map`, `del-map`.
     EditPatterns(PatternEdit),
@@ -195,7 +196,7 @@ pub enum NameMatch {
     /// This name.
     Name(http::FieldName),
     /// By a part of it, in lower case.
-    Text(NameMethod, String),
+    Text(NameMethod, Octets),
     /// By a regular expression, case-sensitive about names in lower case.
     Regex(Regex),
 }
@@ -217,7 +218,7 @@ pub enum NameMethod {
 #[derive(Debug)]
 pub struct HeaderRewrite {
     /// The field's name.
-    pub name: String,
+    pub name: Octets,
     /// By comma-separated value instead of by line.
     pub by_value: bool,
     /// What is matched, and what stands there then.
@@ -274,11 +275,11 @@ pub struct Reply {
     /// Status code.
     pub status: u16,
     /// `Content-Type`.
-    pub content_type: Option<String>,
+    pub content_type: Option<Octets>,
     /// What it carries.
     pub body: ReplyBody,
     /// Further headers.
-    pub headers: Vec<(String, sample::LogFormat)>,
+    pub headers: Vec<(Octets, sample::LogFormat)>,
 }
 
 /// The body of a [`Reply`].

@@ -3,6 +3,7 @@
 use net::Addr;
 use std::net::IpAddr;
 use std::time::Duration;
+use syntax::octets::Octets;
 
 /// `balance` (manual §4.2).
 #[derive(Debug, Default)]
@@ -37,12 +38,12 @@ pub enum Balance {
     /// A hash of a query parameter.
     UrlParam {
         /// Its name.
-        name: String,
+        name: Octets,
     },
     /// A hash of a header.
     Hdr {
         /// Its name.
-        name: String,
+        name: Octets,
         /// Only the middle part of a host name.
         use_domain_only: bool,
     },
@@ -99,9 +100,9 @@ pub struct Server {
     /// Length of the queue; 0 is unlimited.
     pub maxqueue: u32,
     /// Its value of the persistence cookie.
-    pub cookie: Option<String>,
+    pub cookie: Option<Octets>,
     /// GET and HEAD are answered with a redirect to this place, before the request's path.
-    pub redir: Option<String>,
+    pub redir: Option<Octets>,
     /// Used only when no other server is.
     pub backup: bool,
     /// In maintenance.

@@ -128,7 +128,7 @@ impl Core {
                 .or(running.config.global.log_tag.as_deref());
             let header = Header {
                 level: line.severity.max(target.level_min),
-                tag: tag.unwrap_or(DEFAULT_TAG),
+                tag: tag.unwrap_or(DEFAULT_TAG.as_bytes()),
                 sd: sd.trim_ascii_end(),
                 steady: profile.is_none().then_some(place.number),
             };
@@ -170,7 +170,7 @@ impl Core {
                 .or(running.config.global.log_tag.as_deref());
             let header = Header {
                 level: severity.max(target.level_min),
-                tag: tag.unwrap_or(DEFAULT_TAG),
+                tag: tag.unwrap_or(DEFAULT_TAG.as_bytes()),
                 sd: b"",
                 steady: profile.is_none().then_some(place.number),
             };

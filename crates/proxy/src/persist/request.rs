@@ -220,7 +220,7 @@ fn read(
     let mut state = if passed_over { b'U' } else { b'I' };
     if !server.is_empty() && !passed_over {
         for (index, line) in proxy.servers.iter().enumerate() {
-            if line.cookie.as_deref().map(str::as_bytes) != Some(server) {
+            if line.cookie.as_deref() != Some(server) {
                 continue;
             }
             state = if line.disabled { b'D' } else { b'V' };

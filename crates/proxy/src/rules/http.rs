@@ -187,8 +187,8 @@ impl Core {
             HttpAction::SetStatus { status, reason } => {
                 let reason = reason
                     .as_deref()
-                    .unwrap_or_else(|| crate::error_pages::reason(*status));
-                stream.response.set_status(*status, reason.as_bytes());
+                    .unwrap_or_else(|| crate::error_pages::reason(*status).as_bytes());
+                stream.response.set_status(*status, reason);
                 stream.txn.status = *status;
                 true
             }

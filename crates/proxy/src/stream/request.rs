@@ -133,7 +133,7 @@ impl Core {
             stream.txn.captured_request.push(value);
         }
         let monitored = cx.running.proxy(stream.frontend).monitor_uri.as_deref();
-        if monitored.is_some_and(|uri| is_monitored(uri.as_bytes(), &stream.request)) {
+        if monitored.is_some_and(|uri| is_monitored(uri, &stream.request)) {
             stream.phase = Phase::FrontendContent;
             stream.ended_by(b'P', b'R');
             return self.monitor(cx, stream);

@@ -1,7 +1,5 @@
 //! `redirect`: the keyword, and the action of requests and of responses (manual §4.2, §4.4).
 
-use std::borrow::Cow;
-
 use super::super::line::{Cursor, Line, Parse};
 use super::super::order::Stage;
 use super::super::proxy::ProxyBuild;
@@ -71,12 +69,11 @@ fn parse(
         }
         match cursor.take() {
             word @ ("location" | "prefix" | "scheme") => {
-                let to = cursor.value("a destination")?;
+                let to = cursor.octets("a destination")?;
                 // manual §4.2: a prefix `/` adds nothing, so that a redirect to the same place can be written.
-                let to = if word == "prefix" && to == "/" {
-                    ""
-                } else {
-                    to
+                let to = match (word, &*to) {
+                    ("prefix", b"/") => b"",
+                    (_, to) => to,
                 };
                 let to = text(build, cursor, place, texts, to)?;
                 kind = Some(match word {
@@ -97,13 +94,13 @@ fn parse(
             "append-slash" => options.append_slash = true,
             "ignore-empty" => options.ignore_empty = true,
             word @ ("set-cookie" | "clear-cookie" | "set-cookie-fmt") => {
-                let cookie = cursor.value("a cookie")?;
+                let cookie = cursor.octets("a cookie")?;
                 let (texts, end) = match word {
                     "set-cookie-fmt" => (Texts::Formats, "; path=/;"),
                     "set-cookie" => (Texts::Literal, "; path=/;"),
                     _ => (Texts::Literal, "; path=/; Max-Age=0;"),
                 };
-                let cookie = format!("{cookie}{end}");
+                let cookie = [&cookie, end.as_bytes()].concat();
                 options.set_cookie = Some(text(build, cursor, place, texts, &cookie)?);
             }
             word => {
@@ -133,12 +130,13 @@ fn text(
     cursor: &Cursor<'_>,
     place: Place,
     texts: Texts,
-    text: &str,
+    text: &[u8],
 ) -> Parse<LogFormat> {
+    let parts: Vec<&[u8]> = text.split(|byte| *byte == b'%').collect();
     let escaped = match texts {
-        Texts::Formats => Cow::Borrowed(text),
-        Texts::Literal => Cow::Owned(text.replace('%', "%%")),
+        Texts::Formats => text,
+        Texts::Literal => &parts.join(&b"%%"[..]),
     };
     let (line, at) = (cursor.line, cursor.at - 1);
-    build.shared.styled(&line, at, &escaped, place, Style::Http)
+    build.shared.styled(&line, at, escaped, place, Style::Http)
 }
