@@ -1,7 +1,7 @@
 //! The typed build: [`Tree`] → [`Config`]. Reports every error of the tree; a configuration with errors is not used.
 //!
 //! The order: names of proxies and servers (expressions name them), `global`, `http-errors`, then each proxy. A proxy is
-//! folded from the statements of its `defaults`, oldest first, and its own: one parser a keyword, no merging of values.
+//! made of what its `defaults` came to, which is built once, and of its own statements: one parser a keyword, no merging of values.
 
 pub mod address;
 pub mod backend;

@@ -474,6 +474,7 @@ fn expressions_conditions_and_variables() {
     http-request set-var(txn.a) str(x) if local
 frontend l from d
     bind :80
+    acl local src 127.0.0.1
     log stdout local0
     log-format \"%ci %[var(txn.a)]\"
     unique-id-format %{{+X}}o\\ %ci:%cp

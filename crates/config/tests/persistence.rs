@@ -92,8 +92,8 @@ fn rules() {
                 amount: Amount::Fixed(2000)
             },
             HttpAction::SetRetries(Amount::Expr(_)),
-            HttpAction::Auth { challenge }
-        ] if challenge == "Basic realm=\"here\""
+            HttpAction::Auth { realm: Some(realm) }
+        ] if *realm == "here"
     ));
 }
 

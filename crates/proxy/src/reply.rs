@@ -222,14 +222,17 @@ impl Core {
         let Some((proxy, place)) = stream.challenge.take() else {
             return;
         };
-        let rule = &cx.running.proxy(proxy).http_request[place];
-        if let HttpAction::Auth { challenge } = &rule.action {
+        let proxy = cx.running.proxy(proxy);
+        let rule = &proxy.http_request[place];
+        if let HttpAction::Auth { realm } = &rule.action {
+            let realm = realm.as_deref().unwrap_or(proxy.name.as_bytes());
             let name: &[u8] = match stream.txn.is_proxied {
                 true => b"proxy-authenticate",
                 false => b"www-authenticate",
             };
             stream.response.remove_all(name);
-            stream.response.append(name, challenge.as_bytes());
+            let challenge = [b"Basic realm=\"", realm, b"\""].concat();
+            stream.response.append(name, &challenge);
         }
     }
 

@@ -10,12 +10,12 @@ use syntax::octets::readable;
 /// `server`
 pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let mut server = server_line::server(build, line)?;
-    if let Some(twin) = build
-        .proxy
-        .servers
-        .iter()
-        .find(|other| other.name == server.name)
-    {
+    let index = build.proxy.servers.len();
+    let known = *build
+        .server_names
+        .entry(server.name.clone())
+        .or_insert(index);
+    if let Some(twin) = build.proxy.servers.get(known) {
         let message = format!(
             "{}, another server named '{}' was already defined at {}, please use distinct names.",
             build.title(),

@@ -6,8 +6,9 @@ use crate::diagnostic::Severity;
 use crate::keywords::options::{KEYWORDS, Setter};
 use crate::keywords::{Sections, State};
 use crate::model::{
-    BackendTarget, Balance, Config, LogSink, Mode, Proxy, ServerAddress, TcpAction, TcpRule,
+    BackendTarget, Balance, Config, LogSink, Mode, Proxy, ServerAddress, TcpAction,
 };
+use std::collections::HashMap;
 
 /// Checks a configuration. Where parts of it could not be built, only what is wrong whatever they are is told.
 pub fn whole(config: &Config, shared: &mut Shared<'_>) {
@@ -39,6 +40,10 @@ pub fn whole(config: &Config, shared: &mut Shared<'_>) {
                 }
             }
             Mode::Http => timeouts(proxy, shared),
+            Mode::Log if proxy.is_frontend => {
+                let message = format!("{} : {}", title(proxy), log_frontend(proxy.is_backend));
+                shared.diagnostics.add(Severity::Alert, None, message);
+            }
             Mode::Log => log_backend(proxy, shared),
         }
     }
@@ -64,6 +69,14 @@ fn log_targets(config: &Config, shared: &mut Shared<'_>) {
             let message = format!("a log directive uses incompatible log backend '{name}'.");
             shared.diagnostics.add(Severity::Alert, None, message);
         }
+    }
+}
+
+/// What is said of `mode log` in a frontend or a `listen`.
+pub fn log_frontend(is_listen: bool) -> String {
+    match is_listen {
+        true => super::not_yet("mode log of a listen"),
+        false => "mode syslog is only applicable on proxies with backend capability.".to_owned(),
     }
 }
 
@@ -244,8 +257,8 @@ fn persistence(proxy: &Proxy, shared: &mut Shared<'_>) {
 /// Whether streams of a TCP proxy may go on as HTTP: by a rule, or by their backend.
 fn may_upgrade(config: &Config, proxy: &Proxy) -> bool {
     let is_http = |backend: usize| config.proxies[backend].mode == Mode::Http;
-    let by_rule = |rule: &TcpRule| matches!(rule.action, TcpAction::SwitchMode);
-    proxy.tcp_request_content.iter().any(by_rule)
+    let mut rules = proxy.tcp_request_content.iter();
+    rules.any(|rule| matches!(rule.action, TcpAction::SwitchMode))
         || proxy.default_backend.is_some_and(is_http)
         || proxy.use_backend.iter().any(|rule| match rule.target {
             BackendTarget::Static(backend) => is_http(backend),
@@ -334,11 +347,10 @@ fn http_only(proxy: &Proxy, shared: &mut Shared<'_>) {
 
 /// Numbers that two proxies have.
 fn ids(config: &Config, shared: &mut Shared<'_>) {
-    for (index, proxy) in config.proxies.iter().enumerate() {
-        if let Some(first) = config.proxies[..index]
-            .iter()
-            .find(|other| other.id == proxy.id)
-        {
+    let mut known: HashMap<u32, &Proxy> = HashMap::new();
+    for proxy in &config.proxies {
+        let first = *known.entry(proxy.id).or_insert(proxy);
+        if !std::ptr::eq(first, proxy) {
             let message = format!(
                 "{} reuses same custom id as {} (declared at {}).",
                 title(proxy),

@@ -4,7 +4,7 @@ use super::line::{Line, Parse};
 use super::values::{bad_name_character, time, time_message};
 use super::{Shared, did_you_mean, unknown};
 use crate::keywords::{self, Keyword, Sections, State};
-use crate::model::{CollectorSection, OtelFilter};
+use crate::model::CollectorSection;
 use crate::tree::{Section, Tree};
 use std::path::Path;
 use std::time::Duration;
@@ -161,8 +161,11 @@ pub fn no_such(name: &str, names: &[String]) -> String {
 }
 
 /// The first collector that a filter names and that there is not.
-pub fn unknown_of<'f>(filter: &'f OtelFilter, names: &[String]) -> Option<&'f str> {
-    let mut named = filter.settings.collectors();
+pub fn unknown_of<'s>(
+    settings: &'s telemetry::settings::Settings,
+    names: &[String],
+) -> Option<&'s str> {
+    let mut named = settings.collectors();
     let unknown = named.find(|(_, collector)| !names.contains(&collector.name));
     unknown.map(|(_, collector)| collector.name.as_str())
 }

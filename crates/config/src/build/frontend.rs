@@ -74,7 +74,14 @@ pub fn monitor(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 pub fn default_backend(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = line.need(1, || "'default_backend' expects a backend name.".into())?;
     line.at_most(1)?;
-    build.proxy.default_backend = Some(backend(build, line, "default_backend", name)?);
+    match backend(build, line, "default_backend", name) {
+        Ok(index) => {
+            build.proxy.default_backend = Some(index);
+            build.missing_backend = None;
+        }
+        // Wrong where a frontend uses it.
+        Err(fault) => build.missing_backend = Some(fault),
+    }
     Ok(())
 }
 
@@ -82,12 +89,13 @@ fn backend(build: &ProxyBuild<'_, '_>, line: &Line<'_>, keyword: &str, name: &st
     build.shared.names.backend(name).ok_or_else(|| {
         let hint = did_you_mean(name, build.shared.names.backends());
         let dot = if hint.is_empty() { "." } else { "" };
+        let of = match build.is_defaults() {
+            true => String::new(),
+            false => format!("Proxy '{}': ", build.proxy.name),
+        };
         line.fault(
             1,
-            format!(
-                "Proxy '{}': unable to find required {keyword}: '{name}'{dot}{hint}",
-                build.proxy.name
-            ),
+            format!("{of}unable to find required {keyword}: '{name}'{dot}{hint}"),
         )
     })
 }

@@ -11,6 +11,7 @@ use super::{did_you_mean, reply, values};
 use crate::keywords::{self, Keyword, actions};
 use crate::model::{Capture, HttpAction, HttpRule, Pause, Proxy, TargetPart};
 use sample::{ExprError, Place};
+use std::sync::Arc;
 use syntax::octets::Octets;
 
 /// Parses an action; its name was just taken.
@@ -47,7 +48,7 @@ fn add(
     line: &Line<'_>,
     rule: Option<HttpRule>,
     set: usize,
-    rules: impl Fn(&mut Proxy) -> &mut Vec<HttpRule>,
+    rules: impl Fn(&mut Proxy) -> &mut Vec<Arc<HttpRule>>,
 ) {
     let inherited = build.inherited_rules[set];
     let ends = ends(rules(&mut build.proxy), inherited);
@@ -56,17 +57,17 @@ fn add(
 }
 
 /// Adds a rule. Those of `defaults` leave their `strict-mode` to themselves: a section's own begin in strict mode.
-fn push(rule: Option<HttpRule>, inherited: usize, rules: &mut Vec<HttpRule>) {
+fn push(rule: Option<HttpRule>, inherited: usize, rules: &mut Vec<Arc<HttpRule>>) {
     let Some(rule) = rule else { return };
-    let is_mode = |rule: &HttpRule| matches!(rule.action, HttpAction::StrictMode(_));
+    let is_mode = |rule: &Arc<HttpRule>| matches!(rule.action, HttpAction::StrictMode(_));
     if inherited > 0 && rules.len() == inherited && rules.iter().any(is_mode) {
-        rules.push(HttpRule {
+        rules.push(Arc::new(HttpRule {
             action: HttpAction::StrictMode(true),
             condition: None,
             place: rule.place,
-        });
+        }));
     }
-    rules.push(rule);
+    rules.push(Arc::new(rule));
 }
 
 fn response_place(build: &ProxyBuild<'_, '_>) -> Place {
@@ -190,17 +191,25 @@ pub fn capture_response(
 
 /// Refuses a slot that the frontend does not have; a backend's is that of whatever frontend the request came from.
 fn known_slot(
-    build: &ProxyBuild<'_, '_>,
+    build: &mut ProxyBuild<'_, '_>,
     cursor: &Cursor<'_>,
     word: &str,
     slot: usize,
     slots: usize,
 ) -> Parse {
-    match build.proxy.is_frontend && word == "id" && slot >= slots {
-        true => Err(cursor.fault(format!(
-            "unable to find capture id '{slot}' referenced by this rule."
-        ))),
-        false => Ok(()),
+    if !build.proxy.is_frontend || word != "id" || slot < slots {
+        return Ok(());
+    }
+    let fault = cursor.fault(format!(
+        "unable to find capture id '{slot}' referenced by this rule."
+    ));
+    match build.is_defaults() {
+        // It depends on who uses the section.
+        true => {
+            build.missing_captures.push(*fault);
+            Ok(())
+        }
+        false => Err(fault),
     }
 }
 
@@ -271,7 +280,7 @@ replies! {
 
 /// `auth [realm <realm>]`
 pub fn auth(
-    build: &mut ProxyBuild<'_, '_>,
+    _build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     _place: Place,
 ) -> Parse<HttpAction> {
@@ -282,13 +291,11 @@ pub fn auth(
                 .line
                 .need(cursor.at, || "missing realm value.".into())?;
             cursor.take();
-            cursor.line.bytes(cursor.at - 1)
+            Some(cursor.line.octets(cursor.at - 1))
         }
-        _ => build.proxy.name.as_bytes(),
+        _ => None,
     };
-    Ok(HttpAction::Auth {
-        challenge: [b"Basic realm=\"", realm, b"\""].concat().into(),
-    })
+    Ok(HttpAction::Auth { realm })
 }
 
 /// `strict-mode on|off`

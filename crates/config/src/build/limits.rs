@@ -99,7 +99,7 @@ fn retries(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place
     let text = cursor.line.need(cursor.at, || {
         "expects exactly 1 argument (an expression or an integer between 1 and 100).".into()
     })?;
-    if build.is_defaults() || build.inherited {
+    if build.is_defaults() {
         let message = format!("'{set}' is not allowed in 'defaults' sections.");
         return Err(cursor.fault(message));
     }

@@ -6,6 +6,7 @@ use super::{did_you_mean, log_line, log_profile};
 use crate::model::Mode;
 use crate::tree::{Prefix, Statement};
 use sample::{LogOrigin, Place, Style};
+use std::sync::Arc;
 
 /// The formats that options name (manual §8.2); byte for byte what log parsers expect.
 const HTTP: &str = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc %ac/%fc/%bc/%sc/%rc %sq/%bq %hr %hs %{+Q}r";
@@ -37,27 +38,39 @@ pub enum Source {
 /// What is compiled when the proxy is complete.
 #[derive(Clone, Debug, Default)]
 pub struct Pending {
-    format: Option<(Source, Statement)>,
+    format: Option<(Source, Arc<Statement>)>,
     /// `log-format-sd`
-    sd: Option<Statement>,
-    error_format: Option<Statement>,
-    unique_id: Option<Statement>,
+    sd: Option<Arc<Statement>>,
+    error_format: Option<Arc<Statement>>,
+    unique_id: Option<Arc<Statement>>,
     /// `log global` was taken: a second one adds nothing.
     took_global: bool,
 }
 
 impl Pending {
+    /// What a section that starts from this one takes over. Only frontends have log formats.
+    pub fn for_section(&self, is_frontend: bool) -> Pending {
+        match is_frontend {
+            true => self.clone(),
+            false => Pending {
+                unique_id: self.unique_id.clone(),
+                took_global: self.took_global,
+                ..Pending::default()
+            },
+        }
+    }
+
     /// The last format written wins.
     pub fn set_format(&mut self, source: Source, line: &Line<'_>) {
         self.format = Some((source, keep(line)));
     }
 }
 
-fn keep(line: &Line<'_>) -> Statement {
-    Statement {
+fn keep(line: &Line<'_>) -> Arc<Statement> {
+    Arc::new(Statement {
         words: line.words().to_vec(),
         prefix: line.prefix(),
-    }
+    })
 }
 
 fn only_argument(line: &Line<'_>) -> Parse {

@@ -11,6 +11,7 @@ use http::h1::{self, Framing, Limits, Strictness};
 use sample::Place;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The statuses that have own pages; 200 is the answer of `monitor-uri`.
 pub const STATUSES: &[u16] = &[
@@ -164,7 +165,7 @@ fn page(shared: &Shared<'_>, line: &Line<'_>, redirect: Option<u16>) -> Parse<(u
     }
     let status = status(line, 1)?;
     let page = match redirect {
-        None => ErrorPage::Raw(response(shared, line, 2)?),
+        None => ErrorPage::Raw(response(shared, line, 2)?.into()),
         Some(status) => ErrorPage::Redirect {
             status,
             location: line.octets(2),
@@ -295,18 +296,18 @@ fn http_errors_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// The raw response that a page of an `http-errors` section stands for.
-pub fn raw(page: &ErrorPage) -> Vec<u8> {
+pub fn raw(page: &ErrorPage) -> Arc<[u8]> {
     match page {
         ErrorPage::Raw(bytes) => bytes.clone(),
         // `http-errors` sections, whose pages these are, have none.
-        ErrorPage::Reply(_) => Vec::new(),
+        ErrorPage::Reply(_) => Arc::default(),
         ErrorPage::Redirect { status, location } => {
             let reason = if *status == 303 { "See Other" } else { "Found" };
             let mut bytes =
                 format!("HTTP/1.1 {status} {reason}\r\nCache-Control: no-cache\r\nContent-length: 0\r\nLocation: ").into_bytes();
             bytes.extend_from_slice(location);
             bytes.extend_from_slice(b"\r\n\r\n");
-            bytes
+            bytes.into()
         }
     }
 }

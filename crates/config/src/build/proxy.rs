@@ -1,13 +1,15 @@
-//! A proxy while it is built, and the keywords that stand in every kind of proxy section. A proxy is folded from the
-//! statements of its `defaults` and its own by the parsers of the keyword table ([`super::sections`]).
+//! A proxy while it is built, and the keywords that stand in every kind of proxy section. The parsers
+//! of the keyword table take in its statements, after it has started from its `defaults` ([`super::inherit`]).
 
 use super::line::{Fault, Line, Parse};
 use super::{
-    Shared, did_you_mean, logging, options as option_parsers, order, otel, server, unknown, values,
+    Shared, check, did_you_mean, logging, options as option_parsers, order, otel, server, unknown,
+    values,
 };
 use crate::keywords::{self, Sections, State, options, proxy::KEYWORDS, timeouts};
 use crate::model::{Global, Mode, Proxy};
 use sample::{Acls, Place};
+use std::collections::HashMap;
 
 /// Parses one keyword of a proxy.
 pub type ProxyParser = fn(&mut ProxyBuild<'_, '_>, &Line<'_>) -> Parse;
@@ -24,10 +26,16 @@ pub struct ProxyBuild<'a, 'd> {
     pub acls: Acls,
     /// Names of conditions that were refused, and why.
     pub broken_acls: Vec<(String, Box<Fault>)>,
+    /// Its servers so far, by name.
+    pub server_names: HashMap<String, usize>,
     /// Own rule sets so far.
     pub seen: order::Seen,
     /// How many rules of `http-request`, `http-response` and `http-after-response` came from `defaults`.
     pub inherited_rules: [usize; 3],
+    /// The `default_backend` of `defaults` that does not exist: a fault of who uses it.
+    pub missing_backend: Option<Box<Fault>>,
+    /// Capture slots that rules of a `defaults` name and that it does not have.
+    pub missing_captures: Vec<Fault>,
     /// Log formats are compiled when the mode is known.
     pub logging: logging::Pending,
     /// `default-server` so far.
@@ -36,8 +44,10 @@ pub struct ProxyBuild<'a, 'd> {
     pub kind: &'static str,
     /// The capabilities of the section.
     pub sections: Sections,
-    /// The statements are those of `defaults`, read for a proxy that starts from it.
-    pub inherited: bool,
+    /// The compiler's number of the section.
+    pub number: u32,
+    /// `option tracing`
+    pub tracing: Option<otel::tracing::Tracing>,
     /// What its filters `opentelemetry` have in common.
     pub otel_seen: otel::check::Seen,
     /// Its filters, as they were declared.
@@ -83,7 +93,7 @@ impl ProxyBuild<'_, '_> {
         frontend.or(backend)
     }
 
-    /// A warning that a keyword is without effect here, as HAProxy words it; nothing for what `defaults` brought.
+    /// A warning that a keyword is without effect here, as HAProxy words it.
     pub fn ignored(
         &self,
         line: &Line<'_>,
@@ -92,9 +102,6 @@ impl ProxyBuild<'_, '_> {
         sections: Sections,
         hint: &str,
     ) -> Parse {
-        if self.inherited {
-            return Ok(());
-        }
         let missing = match (
             sections.intersects(Sections::FRONTEND),
             sections.intersects(Sections::BACKEND),
@@ -157,24 +164,23 @@ impl ProxyBuild<'_, '_> {
             "fullconn" => " Maybe you want 'maxconn' instead ?",
             _ => "",
         };
-        Some(match (name, self.inherited) {
-            (_, true) => Ok(()),
-            ("retry-on", _) => {
+        Some(match name {
+            "retry-on" => {
                 let message = format!("'{name}' only available in backend or listen section.");
                 Err(line.fault(0, message))
             }
-            ("force-be-switch", _) => {
+            "force-be-switch" => {
                 let message = format!("'{name}' only available in frontend or listen section.");
                 Err(line.fault(0, message))
             }
-            ("server" | "server-template", _) => Err(line.fault(
+            "server" | "server-template" => Err(line.fault(
                 0,
                 format!(
                     "'{name}' not allowed because {} has no backend capability.",
                     self.title()
                 ),
             )),
-            ("log-format" | "log-format-sd" | "error-log-format", _) => Err(line
+            "log-format" | "log-format-sd" | "error-log-format" => Err(line
                 .fault(
                     0,
                     format!(
@@ -260,13 +266,9 @@ pub fn mode(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most(1)?;
     match line.arg(1) {
         "health" => Err(line.fault(1, "'mode health' doesn't exist anymore. Please use 'http-request return status 200' instead.")),
-        "log" if !build.is_defaults() && build.proxy.is_frontend => match build.proxy.is_backend {
-            true => Err(line.fault(1, super::not_yet("mode log of a listen"))),
-            false => Err(line.fault(
-                1,
-                "mode syslog is only applicable on proxies with backend capability.",
-            )),
-        },
+        "log" if !build.is_defaults() && build.proxy.is_frontend => {
+            Err(line.fault(1, check::log_frontend(build.proxy.is_backend)))
+        }
         name @ ("spop" | "haterm") => Err(line.fault(1, super::not_yet(&format!("mode {name}")))),
         name => {
             let hint = did_you_mean(name, ["http", "tcp", "log"].into_iter());
@@ -304,9 +306,6 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         && !matches!(keyword.state, State::Removed(_))
     {
         if matches!(name, "httplog" | "tcplog" | "httpslog") {
-            if build.inherited {
-                return Ok(());
-            }
             let message = format!(
                 "{} : 'option {name}' directive is ignored in backends.",
                 build.title()
@@ -357,7 +356,7 @@ pub fn timeout(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         ));
     }
     *field(&mut build.proxy.timeout) = (!time.is_zero()).then_some(time);
-    if build.is_defaults() || build.inherited || keyword.sections.intersects(build.capability()) {
+    if build.is_defaults() || keyword.sections.intersects(build.capability()) {
         return Ok(());
     }
     let missing = if keyword.sections.intersects(Sections::BACKEND) {

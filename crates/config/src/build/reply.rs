@@ -106,7 +106,7 @@ fn body(
     let (line, at) = (cursor.line, cursor.at - 1);
     Ok(match word {
         "errorfiles" => Given::Section(value.to_owned(), at),
-        "errorfile" => Given::Body(ReplyBody::Raw(pages::response(shared, &line, at)?)),
+        "errorfile" => Given::Body(ReplyBody::Raw(pages::response(shared, &line, at)?.into())),
         "file" => Given::Body(ReplyBody::Fixed(pages::file(shared, &line, at)?)),
         "string" => Given::Body(ReplyBody::Fixed(line.bytes(at).to_vec())),
         "lf-file" => {

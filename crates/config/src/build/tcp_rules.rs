@@ -7,6 +7,7 @@ use super::{did_you_mean, values};
 use crate::keywords::{self, Keyword, actions};
 use crate::model::{Capture, TcpAction, TcpRule};
 use sample::Place;
+use std::sync::Arc;
 use std::time::Duration;
 use syntax::octets::Octets;
 
@@ -104,8 +105,8 @@ fn inspect_delay(line: &Line<'_>, title: &str) -> Parse<Option<Duration>> {
     Ok((!time.is_zero()).then_some(time))
 }
 
-fn push(rule: Option<TcpRule>, rules: &mut Vec<TcpRule>) -> Parse {
-    rules.extend(rule);
+fn push(rule: Option<TcpRule>, rules: &mut Vec<Arc<TcpRule>>) -> Parse {
+    rules.extend(rule.map(Arc::new));
     Ok(())
 }
 

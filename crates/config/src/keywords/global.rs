@@ -201,7 +201,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     gone("tune.chksize", "option 'tune.chksize' is not supported any more (tune.bufsize is used instead)."),
     not_yet("tune.cli.max-payload-size", "Largest payload of a command of the runtime interface."),
     moot("tune.comp.maxlevel", "there is no compression here to limit", "Compression level."),
-    moot("tune.defaults.purge", "`defaults` are folded in when the file is read", "Frees `defaults` after the start."),
+    moot("tune.defaults.purge", "nothing is kept of `defaults` that no proxy uses", "Frees `defaults` after the start."),
     moot("tune.disable-fast-forward", COPY, "Forwards data through the whole stack."),
     moot("tune.disable-zero-copy-forwarding", COPY, "Turns zero-copy forwarding off."),
     moot("tune.epoll.mask-events", POLLER, "Ignores some epoll events."),

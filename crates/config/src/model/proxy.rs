@@ -5,6 +5,7 @@ use super::{
     RetryOn, Server, Source, TcpRule, UseServer,
 };
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use syntax::octets::Octets;
 
@@ -20,7 +21,8 @@ pub enum Mode {
     Log,
 }
 
-/// A frontend, a backend or both.
+/// A frontend, a backend or both. Rules of a `defaults` section are shared by all proxies that start from it, and come before their
+/// own.
 #[derive(Debug, Default)]
 pub struct Proxy {
     /// As written.
@@ -124,26 +126,24 @@ pub struct Proxy {
     pub unique_id_header: Option<Octets>,
     /// By status code: the whole response, or the redirect of `errorloc*`.
     pub error_pages: Vec<(u16, ErrorPage)>,
-    /// `option tracing`, until it is one of the filters.
-    pub tracing: Option<Box<super::OtelFilter>>,
     /// Filters `opentelemetry`: the indices in [`super::Config::otel`].
     pub otel: Vec<usize>,
     /// In order.
-    pub http_request: Vec<HttpRule>,
+    pub http_request: Vec<Arc<HttpRule>>,
     /// In order.
-    pub http_response: Vec<HttpRule>,
+    pub http_response: Vec<Arc<HttpRule>>,
     /// In order.
-    pub http_after_response: Vec<HttpRule>,
+    pub http_after_response: Vec<Arc<HttpRule>>,
     /// `redirect` keywords: evaluated after all of [`Proxy::http_request`].
-    pub redirects: Vec<HttpRule>,
+    pub redirects: Vec<Arc<HttpRule>>,
     /// In order.
-    pub tcp_request_connection: Vec<TcpRule>,
+    pub tcp_request_connection: Vec<Arc<TcpRule>>,
     /// In order.
-    pub tcp_request_session: Vec<TcpRule>,
+    pub tcp_request_session: Vec<Arc<TcpRule>>,
     /// In order.
-    pub tcp_request_content: Vec<TcpRule>,
+    pub tcp_request_content: Vec<Arc<TcpRule>>,
     /// In order.
-    pub tcp_response_content: Vec<TcpRule>,
+    pub tcp_response_content: Vec<Arc<TcpRule>>,
     /// How long request rules may wait for data.
     pub tcp_request_inspect_delay: Option<Duration>,
     /// How long response rules may wait for data.
@@ -190,9 +190,9 @@ pub enum BackendTarget {
 #[derive(Clone, Debug)]
 pub enum ErrorPage {
     /// `http-error`.
-    Reply(std::sync::Arc<Reply>),
+    Reply(Arc<Reply>),
     /// A complete raw response.
-    Raw(Vec<u8>),
+    Raw(Arc<[u8]>),
     /// `errorloc*`.
     Redirect {
         /// 302 or 303.
@@ -323,7 +323,7 @@ pub struct ForwardFor {
 }
 
 /// `option forwarded` (RFC 7239).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Forwarded {
     /// `proto`.
     pub proto: bool,
@@ -340,7 +340,7 @@ pub struct Forwarded {
 }
 
 /// The parameter `host` of `option forwarded`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum ForwardedHost {
     /// The request's host.
     Default,
@@ -349,7 +349,7 @@ pub enum ForwardedHost {
 }
 
 /// A node or port of `option forwarded`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum ForwardedNode {
     /// The connection's address or port.
     Default,

@@ -78,9 +78,9 @@ pub enum HttpAction {
     },
     SetRetries(Amount),
     DisableL7Retry,
-    /// Asks for user and password: what the header of the challenge says.
+    /// Asks for user and password. The realm is the proxy's name where none is written.
     Auth {
-        challenge: Octets,
+        realm: Option<Octets>,
     },
     /// `add-acl`, `del-acl`, `set-map`, `del-map`.
     EditPatterns(PatternEdit),
@@ -288,7 +288,7 @@ pub enum ReplyBody {
     /// The proxy's own error page of this status.
     Default,
     /// A complete raw response (`errorfile`).
-    Raw(Vec<u8>),
+    Raw(std::sync::Arc<[u8]>),
     /// No body.
     Empty,
     /// These bytes.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use syntax::octets::Octets;
 
 /// `balance` (manual §4.2).
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub enum Balance {
     /// In turn, weights may change.
     #[default]

@@ -1,6 +1,8 @@
 //! `http-request`, `http-response` and `http-after-response` rules (manual §4.3): which run, and what each came to. What an
 //! action does is written in the file of its family.
 
+use std::sync::Arc;
+
 use config::model::{HttpAction, HttpRule};
 use net::Driver;
 use sample::Waits;
@@ -45,7 +47,7 @@ impl Core {
         &mut self,
         cx: &mut Cx<'_, D>,
         stream: &mut Stream,
-        (proxy, rules): (usize, &[HttpRule]),
+        (proxy, rules): (usize, &[Arc<HttpRule>]),
         set: RuleSet,
     ) -> Outcome {
         // A rule that waited is next again; its condition has held.
@@ -100,14 +102,14 @@ impl Core {
         &self,
         cx: &Cx<'_, D>,
         stream: &Stream,
-        rules: &[HttpRule],
+        rules: &[Arc<HttpRule>],
         from: usize,
     ) -> Option<usize> {
         if rules[from].condition.is_none() {
             return Some(from);
         }
         self.with_scope(cx, stream, true, |scope| {
-            let holds = |rule: &HttpRule| {
+            let holds = |rule: &Arc<HttpRule>| {
                 rule.condition
                     .as_ref()
                     .is_none_or(|condition| condition.matches(scope))
@@ -140,7 +142,7 @@ impl Core {
         &mut self,
         cx: &mut Cx<'_, D>,
         stream: &mut Stream,
-        rules: &[HttpRule],
+        rules: &[Arc<HttpRule>],
         set: RuleSet,
         place: (usize, usize),
     ) -> Flow {
@@ -173,7 +175,7 @@ impl Core {
                 return self.remove_binary_headers(cx, stream, set, expr, *method);
             }
             HttpAction::EarlyHint { name, value } => {
-                self.early_hint(cx, stream, name, value, rules.get(1));
+                self.early_hint(cx, stream, name, value, rules.get(1).map(Arc::as_ref));
                 true
             }
             // The start line.

@@ -14,6 +14,8 @@ mod traffic;
 mod variables;
 mod waits;
 
+use std::sync::Arc;
+
 use config::model::HttpRule;
 use net::{ConnId, Driver};
 use sample::facts::Session;
@@ -35,7 +37,7 @@ pub(crate) enum RuleSet {
 }
 
 impl RuleSet {
-    fn rules(self, proxy: &config::model::Proxy) -> &[HttpRule] {
+    fn rules(self, proxy: &config::model::Proxy) -> &[Arc<HttpRule>] {
         match self {
             RuleSet::Request => &proxy.http_request,
             RuleSet::Redirect => &proxy.redirects,

@@ -1,5 +1,7 @@
 //! `tcp-request` and `tcp-response` rules (manual §4.3): of a connection, a session, a stream's content.
 
+use std::sync::Arc;
+
 use config::model::{TcpAction, TcpRule};
 use net::{ConnId, Driver};
 use sample::{LogOrigin, Scope};
@@ -44,7 +46,7 @@ impl Core {
         &mut self,
         cx: &mut Cx<'_, D>,
         conn: ConnId,
-        rules: &[TcpRule],
+        rules: &[Arc<TcpRule>],
         connection: bool,
     ) -> Verdict {
         for rule in rules {

@@ -34,11 +34,10 @@ pub(crate) fn named(
             format!("invalid character in ACL name : '{other}'"),
         ));
     }
-    let line = Arc::new(line(compiler, words)?);
-    match acls.list.iter_mut().find(|(known, _)| known == name) {
-        Some((_, acl)) => *acl = acl.iter().cloned().chain([line]).collect(),
-        None => acls.list.push((name.to_owned(), Arc::new([line]))),
-    }
+    let line = line(compiler, words)?;
+    // Nobody else holds the table then, so that it need not be copied.
+    compiler.names.acls = Acls::default();
+    acls.add(name, line);
     Ok(())
 }
 
@@ -271,11 +270,11 @@ fn with_id(
         values: ValueKinds::default(),
     };
     let source = compiler.source.clone();
-    let (lookup, is_new) = compiler
+    let lookup = compiler
         .references
         .with_id(id, keyword, wanted, &source)
         .map_err(|message| at_word(words, word, message))?;
-    for (index, pattern) in written.iter().filter(|_| is_new) {
+    for (index, pattern) in written {
         lookup
             .add(pattern)
             .map_err(|message| at_word(words, *index, message))?;

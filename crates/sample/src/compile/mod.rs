@@ -96,6 +96,11 @@ impl Compiler {
         self.names.acls = Acls::default();
     }
 
+    /// Tells that proxy `to` evaluates the expressions of `from`, which are all compiled.
+    pub fn inherit_needs(&mut self, from: u32, to: u32) {
+        self.needs.inherit(from, to);
+    }
+
     /// Compiles the expression that the words begin with: a fetch, and converters in the same word or the next ones.
     /// Gives it and the number of words it took.
     ///

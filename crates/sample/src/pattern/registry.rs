@@ -119,8 +119,7 @@ impl References {
         })
     }
 
-    /// A use of a reference for the patterns of an ACL with a number of its own (`-u`), and whether it is new: a line of
-    /// `defaults` is compiled for each proxy.
+    /// A use of a new reference for the patterns of an ACL with a number of its own (`-u`).
     ///
     /// # Errors
     /// The number is taken.
@@ -130,27 +129,22 @@ impl References {
         keyword: &str,
         wanted: Wanted,
         source: &Source,
-    ) -> Result<(Lookup, bool), String> {
-        let known = self.list.iter().find(|known| known.given_id() == Some(id));
-        let (reference, is_new) = match known {
-            Some(known) if known.is_of(source) => (known.clone(), false),
-            Some(_) => return Err("the id is already used".into()),
-            None => (Arc::new(Reference::with_id(id, source.clone())), true),
-        };
-        if is_new {
-            reference.owned(keyword, source);
-            self.list.push(reference.clone());
+    ) -> Result<Lookup, String> {
+        if self.list.iter().any(|known| known.given_id() == Some(id)) {
+            return Err("the id is already used".into());
         }
+        let reference = Arc::new(Reference::with_id(id));
+        reference.owned(keyword, source);
+        self.list.push(reference.clone());
         reference.claim(wanted.columns);
         let number = reference
             .use_for(wanted.how, wanted.values)
             .map_err(|(_, message)| message)?;
-        let lookup = Lookup {
+        Ok(Lookup {
             reference,
             number,
             how: wanted.how,
-        };
-        Ok((lookup, is_new))
+        })
     }
 
     /// Gives numbers to those that have none, and leaves out those that nobody reads, whose names it gives.

@@ -492,13 +492,6 @@ fn references_are_listed_by_number_and_found_by_name() {
             .unwrap_or_else(|error| panic!("{words:?}: {error}"));
     }
     let twice = ["path", "-u", "1", "/x"];
-    compiler.enter_line("test.cfg", 3, &folder.0);
-    let again = compiler.acl(&mut acls, "acl", &twice, Place::ALL);
-    assert_eq!(
-        again,
-        Ok(()),
-        "the same line of defaults, for another proxy"
-    );
     compiler.enter_line("test.cfg", 9, &folder.0);
     let error = compiler.acl(&mut acls, "acl", &twice, Place::ALL);
     assert_eq!(error.expect_err("taken").message, "the id is already used");

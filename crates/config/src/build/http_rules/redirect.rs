@@ -5,6 +5,7 @@ use super::super::order::Stage;
 use super::super::proxy::ProxyBuild;
 use crate::model::{HttpAction, HttpRule, Redirect, RedirectKind, RedirectOptions};
 use sample::{LogFormat, Place, Style};
+use std::sync::Arc;
 
 /// The keyword `redirect`
 pub fn rule(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
@@ -13,11 +14,11 @@ pub fn rule(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let action = HttpAction::Redirect(parse(build, &mut cursor, place, Texts::Literal)?);
     let condition = build.condition(line, cursor.at, place)?;
     build.placed(line, Stage::Redirect, 1);
-    build.proxy.redirects.push(HttpRule {
+    build.proxy.redirects.push(Arc::new(HttpRule {
         action,
         condition,
         place: None,
-    });
+    }));
     Ok(())
 }
 

@@ -131,8 +131,8 @@ pub fn words<'a>(line: &Line<'a>) -> Parse<Option<Words<'a>>> {
 
 impl ProxyBuild<'_, '_> {
     /// Opens the filters of a section's statements; faults are told by [`statement`], which comes to the same lines.
-    pub fn open_filters<'t>(&mut self, statements: impl Iterator<Item = &'t Statement>) {
-        for statement in statements.filter(|statement| statement.keyword() == "filter") {
+    pub fn open_filters(&mut self, statements: &[Statement]) {
+        for statement in statements.iter().filter(|line| line.keyword() == "filter") {
             let line = Line::new(statement);
             let Ok(Some(words)) = words(&line) else {
                 continue;
@@ -186,7 +186,7 @@ pub fn statement(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     if let Some(error) = build.shared.filter_files.error(file) {
         return Err(line.fault(at, format!("Cannot read filter file '{file}' : {error}.")));
     }
-    if words.id.is_none() && !build.inherited {
+    if words.id.is_none() {
         let message = format!("filter 'opentelemetry' has no id: it is called '{ID_DEFAULT}'.");
         return Err(line.fault(1, message).as_warning());
     }
