@@ -94,6 +94,8 @@ pub struct Shared<'a> {
     pub edited_patterns: Vec<(String, Span)>,
     /// The files that rules stand in.
     pub files: Vec<String>,
+    /// By proxy: how many rules of `http-request`, `http-response` and `http-after-response` came from `defaults`.
+    pub inherited_rules: Vec<[usize; 3]>,
     /// How many rewrites by a regular expression there are.
     pub rewrites: usize,
     /// What the files of filters hold.
@@ -132,6 +134,7 @@ pub fn build(
         flags: Vec::new(),
         edited_patterns: Vec::new(),
         files: Vec::new(),
+        inherited_rules: Vec::new(),
         rewrites: 0,
         filter_files,
         collector_names: collector::names(tree),
@@ -293,17 +296,12 @@ impl Shared<'_> {
         }
     }
 
-    /// Records a parser's fault, unless the same line already gave it: the statements of `defaults` are read again for
-    /// every proxy.
+    /// Records a parser's fault, unless the same line already gave it: a log format of `defaults` is compiled for every
+    /// frontend, and all uses of a broken condition have its fault.
     pub fn settle(&mut self, result: Parse) {
-        let Err(fault) = result else { return };
-        let known = self
-            .diagnostics
-            .iter()
-            .any(|item| item.message == fault.message && item.span.as_ref() == Some(&fault.span));
-        if !known {
+        if let Err(fault) = result {
             self.diagnostics
-                .add(fault.severity, Some(&fault.span), fault.message);
+                .add_once(fault.severity, &fault.span, fault.message);
         }
     }
 }

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{accepted, read, report};
+use spangate_config::diagnostic::Rendering;
 use spangate_config::model::{HttpAction, Mode};
 use std::sync::Arc;
 
@@ -187,4 +188,41 @@ fn many_proxies_of_many_rules_are_small() {
     assert_eq!(last.http_request.len(), 100);
     // One for each proxy and none for the section itself.
     assert_eq!(Arc::strong_count(&last.http_request[99]), 500);
+}
+
+#[test]
+fn what_many_sections_say_hides_no_error() {
+    let lines = |each: &str| -> String {
+        (0..1100)
+            .map(|n| format!("backend b{n}\n{each} server s 127.0.0.1:80\n"))
+            .collect()
+    };
+    // Remarks without effect on lines of their own, warnings about each section.
+    for (defaults, each) in [
+        (TIMEOUTS, " timeout check 5s\n"),
+        ("", ""),
+        (" timeout check 5s\n", ""),
+    ] {
+        let text = format!(
+            "defaults\n mode http\n{defaults}{}backend last\n nonsense\n",
+            lines(each)
+        );
+        let diagnostics = read(&text).expect_err("refused");
+        let shown = diagnostics.render(&Rendering::default());
+        assert!(shown.contains("unknown keyword 'nonsense'"), "{each}");
+        assert!(shown.lines().count() < 40, "{shown}");
+    }
+}
+
+#[test]
+fn rules_of_defaults_are_without_effect_in_a_tcp_proxy_and_nothing_is_said() {
+    let text = format!(
+        "defaults d\n mode http\n{TIMEOUTS} http-request deny\nbackend b from d\n mode tcp\n server s 127.0.0.1:80\n"
+    );
+    assert_eq!(messages(&text), [""; 0]);
+    let own = messages(&format!("{text} http-request allow\n"));
+    assert_eq!(
+        own,
+        ["'http-request' rules ignored for backend 'b' as they require HTTP mode."]
+    );
 }

@@ -36,7 +36,7 @@ pub fn whole(config: &Config, shared: &mut Shared<'_>) {
                 timeouts(proxy, shared);
                 match may_upgrade(config, proxy) {
                     true => upgrade(proxy, index, shared),
-                    false => http_only(proxy, shared),
+                    false => http_only(proxy, index, shared),
                 }
             }
             Mode::Http => timeouts(proxy, shared),
@@ -286,7 +286,7 @@ fn upgrade(proxy: &Proxy, index: usize, shared: &mut Shared<'_>) {
 }
 
 /// What is written in a TCP proxy and works only in HTTP.
-fn http_only(proxy: &Proxy, shared: &mut Shared<'_>) {
+fn http_only(proxy: &Proxy, index: usize, shared: &mut Shared<'_>) {
     let title = title(proxy);
     if matches!(
         proxy.balance,
@@ -306,10 +306,15 @@ fn http_only(proxy: &Proxy, shared: &mut Shared<'_>) {
             format!("'monitor-uri' statement ignored for {title} as it requires HTTP mode."),
         );
     }
+    // What `defaults` brought is silently without effect, as in HAProxy.
+    let [requests, responses, answers] = shared.inherited_rules[index];
     let rules = [
-        ("http-request", proxy.http_request.len()),
-        ("http-response", proxy.http_response.len()),
-        ("http-after-response", proxy.http_after_response.len()),
+        ("http-request", proxy.http_request.len() - requests),
+        ("http-response", proxy.http_response.len() - responses),
+        (
+            "http-after-response",
+            proxy.http_after_response.len() - answers,
+        ),
         ("redirect", proxy.redirects.len()),
     ];
     for (name, _) in rules.into_iter().filter(|(_, count)| *count > 0) {

@@ -283,6 +283,7 @@ fn proxy(
     }
     logging::finish(&mut build);
     finish_filters(&mut build, index);
+    build.shared.inherited_rules.push(build.inherited_rules);
     let mut proxy = build.proxy;
     if proxy.cookie.as_ref().is_some_and(|cookie| cookie.dynamic)
         && let Some(key) = &proxy.dynamic_cookie_key
