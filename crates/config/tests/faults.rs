@@ -156,12 +156,12 @@ const FRONTEND: &[Case] = &[
     ),
     (
         "bind :80 ssl crt x",
-        "keyword 'bind … crt' is known but not implemented yet by this version.",
-        "crt",
+        "keyword 'bind … ssl' is known but not implemented yet by this version.",
+        "ssl",
     ),
     (
         "bind :80 shards 4",
-        "keyword 'shards' has no effect: every worker has its own listeners.",
+        "keyword 'bind … shards' has no effect: every worker has its own listeners.",
         "shards",
     ),
     (
@@ -628,8 +628,8 @@ const BACKEND: &[Case] = &[
     ),
     (
         "server s 127.0.0.1 check inter 5s",
-        "keyword 'server … inter' is known but not implemented yet by this version.",
-        "inter",
+        "keyword 'server … check' is known but not implemented yet by this version.",
+        "check",
     ),
     (
         "server s 127.0.0.1:80-90",

@@ -4,7 +4,7 @@
 use super::Shared;
 use crate::diagnostic::Severity;
 use crate::keywords::options::{KEYWORDS, Setter};
-use crate::keywords::{Sections, State};
+use crate::keywords::{Places, State};
 use crate::model::{
     BackendTarget, Balance, Config, LogSink, Mode, Proxy, ServerAddress, TcpAction,
 };
@@ -325,18 +325,18 @@ fn http_only(proxy: &Proxy, index: usize, shared: &mut Shared<'_>) {
     }
     let mut options = proxy.options;
     let frontend = if proxy.is_frontend {
-        Sections::FRONTEND
+        Places::FRONTEND
     } else {
-        Sections::NONE
+        Places::NONE
     };
     let capability = if proxy.is_backend {
-        frontend.or(Sections::BACKEND)
+        frontend.or(Places::BACKEND)
     } else {
         frontend
     };
     for keyword in KEYWORDS {
         if let State::Supported(Setter::HttpSwitch(field)) = keyword.state
-            && keyword.sections.intersects(capability)
+            && keyword.places.intersects(capability)
             && *field(&mut options)
         {
             warn(

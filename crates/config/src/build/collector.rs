@@ -1,9 +1,9 @@
 //! Sections `collector`: an OpenTelemetry Collector's configuration beside the proxies. Its files are read by who runs them.
 
 use super::line::{Line, Parse};
-use super::values::{bad_name_character, time, time_message};
+use super::values::{bad_name_character, time_message, whole_time};
 use super::{Shared, did_you_mean, unknown};
-use crate::keywords::{self, Keyword, Sections, State};
+use crate::keywords::{self, Keyword, Places, State};
 use crate::model::CollectorSection;
 use crate::tree::{Section, Tree};
 use std::path::Path;
@@ -18,7 +18,7 @@ type Parser = fn(&mut CollectorSection, &Line<'_>) -> Parse;
 type K = Keyword<Parser>;
 
 const fn k(name: &'static str, parser: Parser, doc: &'static str) -> K {
-    Keyword::yes(name, Sections::NONE, parser, doc)
+    Keyword::yes(name, Places::NONE, parser, doc)
 }
 
 #[rustfmt::skip]
@@ -130,7 +130,7 @@ fn root_wait(section: &mut CollectorSection, line: &Line<'_>) -> Parse {
     let text = line.need(1, || "'root-wait' expects a time as argument.".into())?;
     line.at_most(1)?;
     let fault = |bad| line.fault(1, time_message(bad, text, "root-wait"));
-    section.root_wait = time(text).map_err(fault)?;
+    section.root_wait = whole_time(text).map_err(fault)?;
     Ok(())
 }
 

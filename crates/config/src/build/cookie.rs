@@ -34,8 +34,8 @@ pub fn cookie(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
                 domains.extend_from_slice(b"; domain=");
                 domains.extend_from_slice(domain(build, &mut cursor)?.as_bytes());
             }
-            "maxidle" => cookie.maxidle_s = seconds(&mut cursor, "<idletime>")?,
-            "maxlife" => cookie.maxlife_s = seconds(&mut cursor, "<lifetime>")?,
+            "maxidle" => cookie.maxidle_s = seconds(build, &mut cursor, "<idletime>")?,
+            "maxlife" => cookie.maxlife_s = seconds(build, &mut cursor, "<lifetime>")?,
             "attr" => {
                 rest.extend_from_slice(b"; ");
                 rest.extend_from_slice(attribute(&mut cursor)?);
@@ -86,9 +86,10 @@ fn domain<'a>(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'a>) -> Parse<
     Ok(domain)
 }
 
-fn seconds(cursor: &mut Cursor<'_>, what: &str) -> Parse<u32> {
+fn seconds(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, what: &str) -> Parse<u32> {
     let name = cursor.last();
     let text = cursor.value(&format!("{what} in seconds"))?;
+    build.shared.note_time(&cursor.line, cursor.at - 1);
     match values::time_in(text, "s", 1_000_000) {
         Ok(time) => Ok(time.as_secs() as u32),
         // Rounded up.

@@ -98,12 +98,15 @@ fn rule(
         };
         return Err(line.fault(1, message));
     };
-    let Some(parser) = super::parser_of(keyword, line, 1, build.shared)? else {
-        return Ok(None);
+    let action = match keyword.state.parser() {
+        Some(parser) => Some(parser(build, &mut cursor, place)?),
+        None => {
+            super::without_parser(keyword, &mut cursor, build.shared)?;
+            None
+        }
     };
-    let action = parser(build, &mut cursor, place)?;
     let condition = build.condition(line, cursor.at, place)?;
-    Ok(Some(HttpRule {
+    Ok(action.map(|action| HttpRule {
         action,
         condition,
         place: Some(build.shared.rule_place(line)),
@@ -215,7 +218,7 @@ fn known_slot(
 
 /// `wait-for-body time <time> [at-least <bytes>]`
 pub fn wait_for_body(
-    _build: &mut ProxyBuild<'_, '_>,
+    build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     _place: Place,
 ) -> Parse<HttpAction> {
@@ -224,10 +227,9 @@ pub fn wait_for_body(
         match cursor.peek() {
             "time" => {
                 cursor.take();
-                let text = cursor.value("a time value")?;
-                let parsed = values::time(text)
-                    .map_err(|bad| cursor.fault(values::time_message(bad, text, "time")))?;
-                time = Some(parsed);
+                cursor.value("a time value")?;
+                let shared = &mut build.shared;
+                time = Some(shared.time(&cursor.line, cursor.at - 1, "time")?);
             }
             "at-least" => {
                 cursor.take();
@@ -325,7 +327,10 @@ pub fn pause(
         Ok(time) if time.is_zero() => {
             return Err(cursor.fault("null value is not valid for a 'pause' rule."));
         }
-        Ok(time) => Pause::Time(time),
+        Ok(time) => {
+            build.shared.note_time(&cursor.line, cursor.at - 1);
+            Pause::Time(time)
+        }
         Err(values::Bad::Character(_)) => {
             cursor.at -= 1;
             Pause::Computed(build.shared.next_expr(cursor, place)?)

@@ -56,6 +56,7 @@ pub fn set_timeout(
         }
         Ok(time) => {
             cursor.take();
+            build.shared.note_time(&cursor.line, cursor.at - 1);
             Amount::Fixed(time.as_millis() as u32)
         }
         Err(Bad::Overflow) => {

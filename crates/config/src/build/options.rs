@@ -278,3 +278,17 @@ pub fn forwarded(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     build.proxy.forwarded = Some(forwarded);
     Ok(())
 }
+
+/// `option use-small-buffers [queue] [l7-retries] [check]`
+pub fn small_buffers(cursor: &mut Cursor<'_>) -> Parse {
+    while !cursor.peek().is_empty() {
+        let word = cursor.take();
+        if !matches!(word, "queue" | "l7-retries" | "check") {
+            let message = format!(
+                "invalid parameter '{word}'. option 'use-small-buffers' expects 'queue', 'l7-retries' or 'check' value."
+            );
+            return Err(cursor.fault(message));
+        }
+    }
+    Ok(())
+}

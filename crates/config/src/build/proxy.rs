@@ -6,7 +6,7 @@ use super::{
     Shared, check, did_you_mean, logging, options as option_parsers, order, otel, server, unknown,
     values,
 };
-use crate::keywords::{self, Sections, State, options, proxy::KEYWORDS, timeouts};
+use crate::keywords::{self, Places, State, options, proxy::KEYWORDS, timeouts};
 use crate::model::{Global, Mode, Proxy};
 use sample::{Acls, Place};
 use std::collections::HashMap;
@@ -43,7 +43,7 @@ pub struct ProxyBuild<'a, 'd> {
     /// What the section is called in its header.
     pub kind: &'static str,
     /// The capabilities of the section.
-    pub sections: Sections,
+    pub sections: Places,
     /// The compiler's number of the section.
     pub number: u32,
     /// `option tracing`
@@ -79,16 +79,16 @@ impl ProxyBuild<'_, '_> {
         }
     }
 
-    fn capability(&self) -> Sections {
+    fn capability(&self) -> Places {
         let frontend = if self.proxy.is_frontend {
-            Sections::FRONTEND
+            Places::FRONTEND
         } else {
-            Sections::NONE
+            Places::NONE
         };
         let backend = if self.proxy.is_backend {
-            Sections::BACKEND
+            Places::BACKEND
         } else {
-            Sections::NONE
+            Places::NONE
         };
         frontend.or(backend)
     }
@@ -99,12 +99,12 @@ impl ProxyBuild<'_, '_> {
         line: &Line<'_>,
         at: usize,
         name: &str,
-        sections: Sections,
+        sections: Places,
         hint: &str,
     ) -> Parse {
         let missing = match (
-            sections.intersects(Sections::FRONTEND),
-            sections.intersects(Sections::BACKEND),
+            sections.intersects(Places::FRONTEND),
+            sections.intersects(Places::BACKEND),
         ) {
             (true, true) => "neither frontend nor backend",
             (true, false) => "no frontend",
@@ -125,7 +125,7 @@ pub fn statement(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let Some(keyword) = keywords::find(KEYWORDS, name) else {
         return Err(unknown(line, build.kind, KEYWORDS.iter().map(|k| k.name)));
     };
-    if let Some(end) = build.misplaced(line, keyword.sections, &keyword.state) {
+    if let Some(end) = build.misplaced(line, keyword.places, &keyword.state) {
         return end;
     }
     match super::parser_of(keyword, line, 0, build.shared)? {
@@ -136,7 +136,7 @@ pub fn statement(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 
 impl ProxyBuild<'_, '_> {
     /// The end of a statement whose keyword does not stand in this section; none when it does.
-    fn misplaced<P>(&self, line: &Line<'_>, sections: Sections, state: &State<P>) -> Option<Parse> {
+    fn misplaced<P>(&self, line: &Line<'_>, sections: Places, state: &State<P>) -> Option<Parse> {
         let name = line.keyword();
         if matches!(state, State::Removed(_)) {
             return None;
@@ -144,7 +144,7 @@ impl ProxyBuild<'_, '_> {
         if self.is_defaults() {
             return match (
                 sections.intersects(self.sections),
-                sections.intersects(Sections::NAMED_DEFAULTS),
+                sections.intersects(Places::NAMED_DEFAULTS),
             ) {
                 (true, _) => None,
                 (false, true) => Some(Err(line.fault(
@@ -302,7 +302,7 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         ));
     };
     if !build.is_defaults()
-        && !keyword.sections.intersects(build.capability())
+        && !keyword.places.intersects(build.capability())
         && !matches!(keyword.state, State::Removed(_))
     {
         if matches!(name, "httplog" | "tcplog" | "httpslog") {
@@ -312,7 +312,7 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
             );
             return Err(line.fault(1, message).as_warning());
         }
-        return build.ignored(line, 1, name, keyword.sections, "");
+        return build.ignored(line, 1, name, keyword.places, "");
     }
     if let State::Removed(message) = keyword.state {
         return Err(line.fault(1, format!("option '{message}")));
@@ -336,18 +336,24 @@ pub fn timeout(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
             ),
         ));
     };
-    let Some(field) = super::parser_of(keyword, line, 1, build.shared)? else {
+    let field = super::parser_of(keyword, line, 1, build.shared)?;
+    let text = line.arg(2);
+    if values::is_suspicious_time(text) {
+        let message = format!(
+            "'timeout {name} {text}' in {} is suspiciously small for a value in milliseconds. Please use an explicit unit \
+             ('{text}ms') if that was the intent.",
+            build.title()
+        );
+        let fault = line.fault(2, message).as_warning();
+        build.shared.settle(Err(fault));
+    }
+    let Some(field) = field else {
         return Ok(());
     };
     let text = line.need(2, || {
         format!("'timeout {name}' expects an integer value (in milliseconds).")
     })?;
-    let time = values::time(text).map_err(|bad| {
-        line.fault(
-            2,
-            values::time_message(bad, text, &format!("timeout {name}")),
-        )
-    })?;
+    let time = build.shared.time(line, 2, &format!("timeout {name}"))?;
     if line.count() > 3 {
         let extra = line.arg(3);
         return Err(line.fault(
@@ -356,10 +362,10 @@ pub fn timeout(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         ));
     }
     *field(&mut build.proxy.timeout) = (!time.is_zero()).then_some(time);
-    if build.is_defaults() || keyword.sections.intersects(build.capability()) {
+    if build.is_defaults() || keyword.places.intersects(build.capability()) {
         return Ok(());
     }
-    let missing = if keyword.sections.intersects(Sections::BACKEND) {
+    let missing = if keyword.places.intersects(Places::BACKEND) {
         "backend"
     } else {
         "frontend"

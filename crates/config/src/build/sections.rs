@@ -5,7 +5,7 @@ use super::line::Line;
 use super::names::is_proxy;
 use super::proxy::{ProxyBuild, mode_named, statement};
 use super::{Shared, cookie, did_you_mean, logging, order, otel, server};
-use crate::keywords::Sections;
+use crate::keywords::Places;
 use crate::model::{Global, Proxy};
 use crate::tree::{Section, Tree, Word};
 use sample::Acls;
@@ -221,11 +221,11 @@ fn open<'a, 'd>(
         .name()
         .map_or("", |word| if word.text == "from" { "" } else { &word.text });
     let sections = match kind {
-        "defaults" if name.is_empty() => Sections::DEFAULTS,
-        "defaults" => Sections::DEFAULTS.or(Sections::NAMED_DEFAULTS),
-        "frontend" => Sections::FRONTEND,
-        "backend" => Sections::BACKEND,
-        _ => Sections::FRONTEND.or(Sections::BACKEND),
+        "defaults" if name.is_empty() => Places::DEFAULTS,
+        "defaults" => Places::DEFAULTS.or(Places::NAMED_DEFAULTS),
+        "frontend" => Places::FRONTEND,
+        "backend" => Places::BACKEND,
+        _ => Places::FRONTEND.or(Places::BACKEND),
     };
     let proxy = Proxy {
         name: name.to_owned(),

@@ -2,8 +2,8 @@
 
 use super::line::{Cursor, Line, Parse};
 use super::proxy::ProxyBuild;
-use super::{address, did_you_mean, log_line, values};
-use crate::keywords::{self, State, server::KEYWORDS};
+use super::{address, did_you_mean, log_line, option_without_parser, values};
+use crate::keywords::{self, Places, checks, server::KEYWORDS, tls};
 use crate::model::{Mode, SendProxy, Server, Source};
 use crate::tree::{Prefix, Statement};
 use sample::Place;
@@ -139,24 +139,22 @@ fn options(
     let mut cursor = Cursor { line: *line, at };
     while !cursor.peek().is_empty() {
         let word = cursor.take();
-        let Some(keyword) = keywords::find(KEYWORDS, word) else {
-            let hint = did_you_mean(word, KEYWORDS.iter().map(|k| k.name));
-            return Err(cursor.fault(format!("{title} : unknown keyword '{word}'{hint}.")));
-        };
-        let result = match keyword.state {
-            State::Supported(parser) => parser(&mut draft, &mut cursor),
-            State::Removed(message) => Err(cursor.fault(message)),
-            State::NoMeaning(reason) => {
-                let message = format!("keyword '{word}' has no effect: {reason}.");
-                let span = line.span(cursor.at - 1);
-                build.shared.diagnostics.diag(&span, message);
-                cursor.at += usize::from(keyword.args);
-                Ok(())
-            }
-            State::NotYet => {
-                let fault = cursor.fault(super::not_yet(&format!("server … {word}")));
-                cursor.at += usize::from(keyword.args);
-                Err(fault)
+        let shared_row = [tls::OPTIONS, checks::OPTIONS]
+            .into_iter()
+            .find_map(|table| keywords::find_in(table, word, Places::SERVER));
+        let shared = &mut build.shared;
+        let result = match (keywords::find(KEYWORDS, word), shared_row) {
+            (Some(keyword), _) => match keyword.state.parser() {
+                Some(parser) => parser(&mut draft, &mut cursor),
+                None => option_without_parser(keyword, "server", &mut cursor, shared),
+            },
+            (None, Some(keyword)) => option_without_parser(keyword, "server", &mut cursor, shared),
+            (None, None) => {
+                let names = KEYWORDS.iter().map(|k| k.name);
+                let others = tls::OPTIONS.iter().chain(checks::OPTIONS);
+                let others = others.filter(|row| row.places.intersects(Places::SERVER));
+                let hint = did_you_mean(word, names.chain(others.map(|row| row.name)));
+                return Err(cursor.fault(format!("{title} : unknown keyword '{word}'{hint}.")));
             }
         };
         build.shared.settle(result);
@@ -268,7 +266,7 @@ pub fn pool_max_conn(draft: &mut Draft, cursor: &mut Cursor<'_>) -> Parse {
 /// `pool-purge-delay`
 pub fn pool_purge_delay(draft: &mut Draft, cursor: &mut Cursor<'_>) -> Parse {
     let text = cursor.value("a delay")?;
-    let time = values::time(text)
+    let time = values::whole_time(text)
         .map_err(|bad| cursor.fault(values::time_message(bad, text, "pool-purge-delay")))?;
     draft.pool_purge_delay = time;
     Ok(())

@@ -3,7 +3,7 @@
 use super::line::{Cursor, Line, Parse};
 use super::order::Stage;
 use super::proxy::ProxyBuild;
-use super::{did_you_mean, values};
+use super::{Shared, did_you_mean};
 use crate::keywords::{self, Keyword, actions};
 use crate::model::{Capture, TcpAction, TcpRule};
 use sample::Place;
@@ -20,7 +20,7 @@ pub fn request(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     match line.arg(1) {
         "" => Err(line.fault(1, format!("missing argument for 'tcp-request' in {title}."))),
         "inspect-delay" => {
-            build.proxy.tcp_request_inspect_delay = inspect_delay(line, &title)?;
+            build.proxy.tcp_request_inspect_delay = inspect_delay(build.shared, line, &title)?;
             Ok(())
         }
         "connection" => {
@@ -64,7 +64,7 @@ pub fn response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let title = build.title();
     match line.arg(1) {
         "inspect-delay" => {
-            build.proxy.tcp_response_inspect_delay = inspect_delay(line, &title)?;
+            build.proxy.tcp_response_inspect_delay = inspect_delay(build.shared, line, &title)?;
             Ok(())
         }
         "content" => {
@@ -94,13 +94,12 @@ fn frontend_only(build: &ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     }
 }
 
-fn inspect_delay(line: &Line<'_>, title: &str) -> Parse<Option<Duration>> {
+fn inspect_delay(shared: &mut Shared<'_>, line: &Line<'_>, title: &str) -> Parse<Option<Duration>> {
     let name = format!("{} inspect-delay", line.keyword());
-    let text = line.need(2, || {
+    line.need(2, || {
         format!("'{name}' expects a positive delay in milliseconds, in {title}.")
     })?;
-    let time =
-        values::time(text).map_err(|bad| line.fault(2, values::time_message(bad, text, &name)))?;
+    let time = shared.time(line, 2, &name)?;
     line.at_most_after(1, 1)?;
     Ok((!time.is_zero()).then_some(time))
 }
@@ -130,13 +129,15 @@ fn rule(
             build.title()
         )));
     };
-    let parser = super::parser_of(keyword, line, 2.min(line.count() - 1), build.shared)?;
-    let Some(parser) = parser else {
-        return Ok(None);
+    let action = match keyword.state.parser() {
+        Some(parser) => Some(parser(build, &mut cursor, place)?),
+        None => {
+            super::without_parser(keyword, &mut cursor, build.shared)?;
+            None
+        }
     };
-    let action = parser(build, &mut cursor, place)?;
     let condition = build.condition(line, cursor.at, place)?;
-    Ok(Some(TcpRule {
+    Ok(action.map(|action| TcpRule {
         action,
         condition,
         place: build.shared.rule_place(line),

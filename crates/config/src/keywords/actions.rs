@@ -1,6 +1,7 @@
 //! The actions of the rule sets (manual §4.3, §4.4). A name with `*` is followed by parentheses or a number.
 
-use super::{Keyword, Sections};
+use super::arguments::Args;
+use super::{Keyword, Places};
 use crate::build::http_rules::{self as http, HttpParser, headers, redirect, target};
 use crate::build::stream_actions::{http as http_stream, tcp as tcp_stream};
 use crate::build::tcp_rules::{self as tcp, TcpParser};
@@ -8,8 +9,10 @@ use crate::build::{limits, otel, patterns};
 
 type H = Keyword<HttpParser>;
 type T = Keyword<TcpParser>;
-const S: Sections = Sections::NONE;
+const S: Places = Places::NONE;
 const NICE: &str = "streams of a worker take turns event by event";
+/// What HAProxy bounds a priority to.
+const PRIORITY: Args = super::arguments::INTEGER;
 const EARLY_DATA: &str = "no request is accepted before the end of the handshake";
 
 /// Actions of `http-request`.
@@ -62,7 +65,7 @@ pub const HTTP_REQUEST: &[Keyword<HttpParser>] = &[
     H::yes("set-map*", S, patterns::set_map, "Sets a key in a map."),
     H::yes("set-mark", S, http_stream::set_fc_mark, "Older name of `set-fc-mark`."),
     H::yes("set-method", S, http::set_method, "Sets the method."),
-    H::moot("set-nice", S, NICE, "Sets the priority of the stream."),
+    H::moot("set-nice", S, NICE, PRIORITY, "Sets the priority of the stream."),
     H::yes("set-path", S, http::set_path, "Sets the path."),
     H::yes("set-pathq", S, http::set_pathq, "Sets path and query."),
     H::yes("set-priority-class", S, http_stream::set_priority_class, "Sets the class in the queue."),
@@ -83,7 +86,7 @@ pub const HTTP_REQUEST: &[Keyword<HttpParser>] = &[
     H::yes("unset-var*", S, http_stream::unset_var, "Removes a variable."),
     H::not_yet("use-service", S, "Answers with an internal service."),
     H::yes("wait-for-body", S, http::wait_for_body, "Waits for the body."),
-    H::moot("wait-for-handshake", S, EARLY_DATA, "Waits for the handshake."),
+    H::moot("wait-for-handshake", S, EARLY_DATA, Args::None, "Waits for the handshake."),
 ];
 
 /// Actions of `http-response`.
@@ -122,7 +125,7 @@ pub const HTTP_RESPONSE: &[Keyword<HttpParser>] = &[
     H::yes("set-log-level", S, http_stream::set_log_level, "Sets the level of the log line."),
     H::yes("set-map*", S, patterns::set_map, "Sets a key in a map."),
     H::yes("set-mark", S, http_stream::set_fc_mark, "Older name of `set-fc-mark`."),
-    H::moot("set-nice", S, NICE, "Sets the priority of the stream."),
+    H::moot("set-nice", S, NICE, PRIORITY, "Sets the priority of the stream."),
     H::yes("set-status", S, http::set_status, "Sets the status code."),
     H::yes("set-timeout", S, limits::set_timeout, "Sets a timeout of the stream."),
     H::yes("set-tos", S, http_stream::set_fc_tos, "Older name of `set-fc-tos`."),
@@ -249,7 +252,7 @@ pub const TCP_CONTENT: &[Keyword<TcpParser>] = &[
     T::yes("set-fc-tos", S, tcp_stream::set_fc_tos, "Sets the TOS of packets to the client."),
     T::yes("set-log-level", S, tcp_stream::set_log_level, "Sets the level of the log line."),
     T::yes("set-mark", S, tcp_stream::set_fc_mark, "Older name of `set-fc-mark`."),
-    T::moot("set-nice", S, NICE, "Sets the priority of the stream."),
+    T::moot("set-nice", S, NICE, PRIORITY, "Sets the priority of the stream."),
     T::yes("set-priority-class", S, tcp_stream::set_priority_class, "Sets the class in the queue."),
     T::yes("set-priority-offset", S, tcp_stream::set_priority_offset, "Sets the offset in the queue."),
     T::yes("set-retries", S, limits::set_retries_tcp, "Sets the number of retries."),
@@ -285,7 +288,7 @@ pub const TCP_RESPONSE: &[Keyword<TcpParser>] = &[
     T::yes("set-fc-tos", S, tcp_stream::set_fc_tos, "Sets the TOS of packets to the client."),
     T::yes("set-log-level", S, tcp_stream::set_log_level, "Sets the level of the log line."),
     T::yes("set-mark", S, tcp_stream::set_fc_mark, "Older name of `set-fc-mark`."),
-    T::moot("set-nice", S, NICE, "Sets the priority of the stream."),
+    T::moot("set-nice", S, NICE, PRIORITY, "Sets the priority of the stream."),
     T::yes("set-tos", S, tcp_stream::set_fc_tos, "Older name of `set-fc-tos`."),
     T::yes("set-var*", S, tcp_stream::set_var, "Sets a variable to an expression."),
     T::yes("set-var-fmt*", S, tcp_stream::set_var_fmt, "Sets a variable to a formatted string."),

@@ -5,13 +5,13 @@ use super::super::proxy;
 use super::filter::{FilterBuild, FilterParser};
 use super::instrumentation::time_ms;
 use super::{instrument, log_record, names, span, usage};
-use crate::keywords::{Keyword, Sections};
+use crate::keywords::{Keyword, Places};
 use sample::vars::{SetConditions, Source};
 use sample::{Assignment, VarRef};
 use telemetry::program::{ContextField, ContextName, Event, Extract, Field, FirstMatch, Value};
 
 type K = Keyword<FilterParser>;
-const S: Sections = Sections::NONE;
+const S: Places = Places::NONE;
 
 #[rustfmt::skip]
 const KEYWORDS: &[K] = &[
