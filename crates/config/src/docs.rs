@@ -186,7 +186,7 @@ fn table(out: &mut String, group: &Group) {
     let _ = writeln!(
         out,
         "{}",
-        if group.by_section {
+        if group.by_place {
             "| keyword | in | state | |\n|---|---|---|---|"
         } else {
             "| keyword | state | |\n|---|---|---|"
@@ -201,11 +201,11 @@ fn table(out: &mut String, group: &Group) {
             format!("{} {}", row.doc, sentence(&remark))
         };
         let doc = doc.replace('|', "\\|");
-        let _ = match group.by_section {
+        let _ = match group.by_place {
             true => writeln!(
                 out,
                 "| `{name}` | {} | {state} | {doc} |",
-                sections(row.places)
+                places(row.places)
             ),
             false => writeln!(out, "| `{name}` | {state} | {doc} |"),
         };
@@ -231,17 +231,11 @@ fn sentence(reason: &str) -> String {
     })
 }
 
-fn sections(sections: Places) -> String {
-    let names = [
-        (Places::DEFAULTS, "defaults"),
-        (Places::NAMED_DEFAULTS, "named defaults"),
-        (Places::FRONTEND, "frontend"),
-        (Places::BACKEND, "backend"),
-    ];
-    let names: Vec<&str> = names
-        .into_iter()
-        .filter(|(set, _)| sections.intersects(*set))
-        .map(|(_, name)| name)
-        .collect();
-    names.join(", ")
+fn places(places: Places) -> String {
+    let names = Places::NAMES.iter();
+    let names = names.filter(|(place, _)| places.intersects(*place));
+    names
+        .map(|(_, name)| *name)
+        .collect::<Vec<&str>>()
+        .join(", ")
 }

@@ -168,6 +168,17 @@ fn args(entry: &reference::Entry) -> String {
     }
 }
 
+/// In HAProxy's order.
+const RULE_SETS: &[(Places, &str)] = &[
+    (Places::TCP_CONNECTION, "tcp-request connection"),
+    (Places::TCP_SESSION, "tcp-request session"),
+    (Places::TCP_CONTENT, "tcp-request content"),
+    (Places::TCP_RESPONSE, "tcp-response content"),
+    (Places::HTTP_REQUEST, "http-request"),
+    (Places::HTTP_RESPONSE, "http-response"),
+    (Places::HTTP_AFTER_RESPONSE, "http-after-response"),
+];
+
 fn cfg() -> String {
     let mut out = String::from("global\n");
     table(&mut out, "", global::KEYWORDS);
@@ -177,17 +188,11 @@ fn cfg() -> String {
     let server = "server <name> <addr> ";
     options(&mut out, server, server::KEYWORDS, Places::SERVER);
     table(&mut out, "option ", keywords::options::KEYWORDS);
-    table(&mut out, "tcp-request connection ", actions::TCP_CONNECTION);
-    table(&mut out, "tcp-request session ", actions::TCP_SESSION);
-    table(&mut out, "tcp-request content ", actions::TCP_CONTENT);
-    table(&mut out, "tcp-response content ", actions::TCP_RESPONSE);
-    table(&mut out, "http-request ", actions::HTTP_REQUEST);
-    table(&mut out, "http-response ", actions::HTTP_RESPONSE);
-    table(
-        &mut out,
-        "http-after-response ",
-        actions::HTTP_AFTER_RESPONSE,
-    );
+    for (set, name) in RULE_SETS {
+        let mut lines = Sorted::new("\t");
+        add(&mut lines, &format!("{name} "), actions::of(*set));
+        lines.write(&mut out);
+    }
     out
 }
 

@@ -44,6 +44,39 @@ impl Places {
     /// `ssl-default-server-options`.
     pub const SERVER_DEFAULTS: Places = Places(1 << 7);
 
+    /// `http-request` rules.
+    pub const HTTP_REQUEST: Places = Places(1 << 8);
+    /// `http-response` rules.
+    pub const HTTP_RESPONSE: Places = Places(1 << 9);
+    /// `http-after-response` rules.
+    pub const HTTP_AFTER_RESPONSE: Places = Places(1 << 10);
+    /// `tcp-request connection` rules.
+    pub const TCP_CONNECTION: Places = Places(1 << 11);
+    /// `tcp-request session` rules.
+    pub const TCP_SESSION: Places = Places(1 << 12);
+    /// `tcp-request content` rules.
+    pub const TCP_CONTENT: Places = Places(1 << 13);
+    /// `tcp-response content` rules.
+    pub const TCP_RESPONSE: Places = Places(1 << 14);
+    /// `quic-initial` rules.
+    pub const QUIC_INITIAL: Places = Places(1 << 15);
+
+    /// What the reference calls the sections and the rule sets.
+    pub const NAMES: [(Places, &str); 12] = [
+        (Places::DEFAULTS, "defaults"),
+        (Places::NAMED_DEFAULTS, "named defaults"),
+        (Places::FRONTEND, "frontend"),
+        (Places::BACKEND, "backend"),
+        (Places::HTTP_REQUEST, "http-request"),
+        (Places::HTTP_RESPONSE, "http-response"),
+        (Places::HTTP_AFTER_RESPONSE, "http-after-response"),
+        (Places::TCP_CONNECTION, "tcp-request connection"),
+        (Places::TCP_SESSION, "tcp-request session"),
+        (Places::TCP_CONTENT, "tcp-request content"),
+        (Places::TCP_RESPONSE, "tcp-response content"),
+        (Places::QUIC_INITIAL, "quic-initial"),
+    ];
+
     /// Both sets.
     #[must_use]
     pub const fn or(self, other: Places) -> Places {
@@ -239,7 +272,7 @@ pub struct Group {
     /// Its heading.
     pub title: &'static str,
     /// Whether [`Row::places`] says something.
-    pub by_section: bool,
+    pub by_place: bool,
     /// Its keywords in the table's order.
     pub rows: Vec<Row>,
 }
@@ -264,34 +297,7 @@ pub fn groups() -> Vec<Group> {
         )
         .with(tls::OPTIONS, Places::SERVER)
         .with(checks::OPTIONS, Places::SERVER),
-        group("Actions of `http-request`", false, actions::HTTP_REQUEST),
-        group("Actions of `http-response`", false, actions::HTTP_RESPONSE),
-        group(
-            "Actions of `http-after-response`",
-            false,
-            actions::HTTP_AFTER_RESPONSE,
-        ),
-        group(
-            "Actions of `tcp-request connection`",
-            false,
-            actions::TCP_CONNECTION,
-        ),
-        group(
-            "Actions of `tcp-request session`",
-            false,
-            actions::TCP_SESSION,
-        ),
-        group(
-            "Actions of `tcp-request content`",
-            false,
-            actions::TCP_CONTENT,
-        ),
-        group(
-            "Actions of `tcp-response content`",
-            false,
-            actions::TCP_RESPONSE,
-        ),
-        group("Actions of `quic-initial`", false, actions::QUIC_INITIAL),
+        group("Actions of rules", true, actions::KEYWORDS),
         group("Section names", false, other::SECTIONS),
     ];
     groups.push(group(
@@ -317,10 +323,10 @@ pub fn groups() -> Vec<Group> {
     groups
 }
 
-fn group<P: Copy>(title: &'static str, by_section: bool, table: &[Keyword<P>]) -> Group {
+fn group<P: Copy>(title: &'static str, by_place: bool, table: &[Keyword<P>]) -> Group {
     Group {
         title,
-        by_section,
+        by_place,
         rows: table.iter().map(row).collect(),
     }
 }

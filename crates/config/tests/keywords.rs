@@ -1,6 +1,6 @@
 //! Every name that HAProxy 3.5 knows has an entry in the keyword table.
 
-use spangate_config::keywords::{Group, groups};
+use spangate_config::keywords::{Group, Places, groups};
 
 /// The table's part for a group of the list.
 fn title(group: &str) -> String {
@@ -9,17 +9,20 @@ fn title(group: &str) -> String {
         "option" | "timeout" => format!("`{group}`"),
         "bind" => "Options of a `bind` line".into(),
         "server" => "Options of `server`, `default-server` and `server-template` lines".into(),
-        _ if group.contains("http-") && group != "http-errors"
-            || group.contains("tcp-")
-            || group == "quic-initial" =>
-        {
-            format!("Actions of `{group}`")
-        }
+        _ if rule_set(group).is_some() => "Actions of rules".into(),
         _ => format!("Section `{group}`"),
     }
 }
 
-fn has(group: &Group, name: &str) -> bool {
+/// The rule set of that name.
+fn rule_set(group: &str) -> Option<Places> {
+    let named = Places::NAMES.iter().find(|(_, name)| *name == group);
+    named
+        .map(|(place, _)| *place)
+        .filter(|_| !matches!(group, "frontend" | "backend" | "defaults"))
+}
+
+fn has(group: &Group, name: &str, set: Option<Places>) -> bool {
     let name = name.trim_end_matches(['*']).trim_end_matches("(*)");
     // `track-sc0` is the action `track-sc` with a number.
     let name = if name.starts_with("track-sc") {
@@ -27,10 +30,10 @@ fn has(group: &Group, name: &str) -> bool {
     } else {
         name
     };
-    group
-        .rows
-        .iter()
-        .any(|row| row.name.trim_end_matches('*') == name)
+    let mut rows = group.rows.iter();
+    rows.any(|row| {
+        row.name.trim_end_matches('*') == name && set.is_none_or(|set| row.places.intersects(set))
+    })
 }
 
 #[test]
@@ -45,7 +48,7 @@ fn every_name_of_haproxy_has_an_entry() {
         let found = groups
             .iter()
             .find(|known| known.title == title(group))
-            .is_some_and(|known| has(known, name));
+            .is_some_and(|known| has(known, name, rule_set(group)));
         if !found {
             missing.push(line);
         }
@@ -57,11 +60,13 @@ fn every_name_of_haproxy_has_an_entry() {
 #[test]
 fn no_name_stands_twice_and_each_has_its_line() {
     for group in groups() {
-        let mut names: Vec<&str> = group.rows.iter().map(|row| row.name).collect();
-        names.sort_unstable();
-        let count = names.len();
-        names.dedup();
-        assert_eq!(names.len(), count, "{} has a name twice", group.title);
+        for (index, row) in group.rows.iter().enumerate() {
+            let twice = group.rows[..index].iter().find(|other| {
+                let meet = other.places.intersects(row.places) || !group.by_place;
+                other.name == row.name && meet
+            });
+            assert!(twice.is_none(), "{} has '{}' twice", group.title, row.name);
+        }
         for row in &group.rows {
             assert!(
                 row.doc.ends_with('.') && row.doc.len() > 3,

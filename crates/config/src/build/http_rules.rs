@@ -8,7 +8,8 @@ use super::line::{Cursor, Line, Parse};
 use super::order::{Stage, ends};
 use super::proxy::ProxyBuild;
 use super::{did_you_mean, reply, values};
-use crate::keywords::{self, Keyword, actions};
+use crate::keywords::actions::{self, ActionParser};
+use crate::keywords::{self, Places};
 use crate::model::{Capture, HttpAction, HttpRule, Pause, Proxy, TargetPart};
 use sample::{ExprError, Place};
 use std::sync::Arc;
@@ -20,7 +21,7 @@ pub type HttpParser = fn(&mut ProxyBuild<'_, '_>, &mut Cursor<'_>, Place) -> Par
 /// `http-request`
 pub fn request(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let place = build.place(Place::FE_HTTP_REQUEST, Place::BE_HTTP_REQUEST);
-    let rule = rule(build, line, actions::HTTP_REQUEST, place)?;
+    let rule = rule(build, line, Places::HTTP_REQUEST, place)?;
     build.placed(line, Stage::HttpRequest, 1);
     add(build, line, rule, 0, |proxy| &mut proxy.http_request);
     Ok(())
@@ -29,7 +30,7 @@ pub fn request(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 /// `http-response`
 pub fn response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let place = response_place(build);
-    let rule = rule(build, line, actions::HTTP_RESPONSE, place)?;
+    let rule = rule(build, line, Places::HTTP_RESPONSE, place)?;
     add(build, line, rule, 1, |proxy| &mut proxy.http_response);
     Ok(())
 }
@@ -37,7 +38,7 @@ pub fn response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 /// `http-after-response`
 pub fn after_response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let place = response_place(build);
-    let rule = rule(build, line, actions::HTTP_AFTER_RESPONSE, place)?;
+    let rule = rule(build, line, Places::HTTP_AFTER_RESPONSE, place)?;
     add(build, line, rule, 2, |proxy| &mut proxy.http_after_response);
     Ok(())
 }
@@ -77,15 +78,14 @@ fn response_place(build: &ProxyBuild<'_, '_>) -> Place {
 fn rule(
     build: &mut ProxyBuild<'_, '_>,
     line: &Line<'_>,
-    table: &[Keyword<HttpParser>],
+    set: Places,
     place: Place,
 ) -> Parse<Option<HttpRule>> {
     let mut cursor = Cursor { line: *line, at: 1 };
     let name = cursor.take();
-    let Some(keyword) = keywords::find(table, name) else {
-        let hint = did_you_mean(name, table.iter().map(|k| k.name));
-        let all: Vec<String> = table
-            .iter()
+    let Some(keyword) = keywords::find_in(actions::KEYWORDS, name, set) else {
+        let hint = did_you_mean(name, actions::of(set).map(|k| k.name));
+        let all: Vec<String> = actions::of(set)
             .map(|k| format!("'{}'", k.name.replace('*', "(*)")))
             .collect();
         let message = match hint.as_str() {
@@ -98,7 +98,7 @@ fn rule(
         };
         return Err(line.fault(1, message));
     };
-    let action = match keyword.state.parser() {
+    let action = match keyword.state.parser().and_then(ActionParser::http) {
         Some(parser) => Some(parser(build, &mut cursor, place)?),
         None => {
             super::without_parser(keyword, &mut cursor, build.shared)?;
@@ -145,12 +145,20 @@ formats! {
     set_uri |format| HttpAction::SetTarget { part: TargetPart::Whole, format };
 }
 
-/// `capture <sample> len <length>|id <slot>` of requests
+/// Whether a rule of that place sees a request.
+fn is_request(place: Place) -> bool {
+    place.meets(Place::FE_HTTP_REQUEST | Place::BE_HTTP_REQUEST)
+}
+
+/// `capture <sample> len <length>|id <slot>` of requests, `capture <sample> id <slot>` of responses
 pub fn capture(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     place: Place,
 ) -> Parse<HttpAction> {
+    if !is_request(place) {
+        return capture_response(build, cursor, place);
+    }
     let expr = build.shared.next_expr(cursor, place)?;
     let word = cursor.take();
     let slot = match word {
@@ -170,8 +178,7 @@ pub fn capture(
     Ok(HttpAction::Capture { expr, slot })
 }
 
-/// `capture <sample> id <slot>` of responses
-pub fn capture_response(
+fn capture_response(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     place: Place,
@@ -266,18 +273,18 @@ pub fn set_status(
 
 /// Actions that answer: what they do, and the status where the rule gives none.
 macro_rules! replies {
-    ($($doc:literal $name:ident $action:ident $status:literal;)*) => {$(
+    ($($doc:literal $name:ident $action:ident $status:expr;)*) => {$(
         #[doc = $doc]
         pub fn $name(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<HttpAction> {
-            Ok(HttpAction::$action(reply::reply(build.shared, cursor, place, $status)?))
+            let status: fn(Place) -> u16 = $status;
+            Ok(HttpAction::$action(reply::reply(build.shared, cursor, place, status(place))?))
         }
     )*};
 }
 replies! {
-    "`return …`" return_ Return 200;
-    "`deny …` of a request" deny Deny 403;
-    "`deny …` of a response" deny_response Deny 502;
-    "`tarpit …`" tarpit Tarpit 500;
+    "`return …`" return_ Return |_| 200;
+    "`deny …`" deny Deny |place| if is_request(place) { 403 } else { 502 };
+    "`tarpit …`" tarpit Tarpit |_| 500;
 }
 
 /// `auth [realm <realm>]`

@@ -4,7 +4,8 @@ use super::line::{Cursor, Line, Parse};
 use super::order::Stage;
 use super::proxy::ProxyBuild;
 use super::{Shared, did_you_mean};
-use crate::keywords::{self, Keyword, actions};
+use crate::keywords::actions::{self, ActionParser};
+use crate::keywords::{self, Places};
 use crate::model::{Capture, TcpAction, TcpRule};
 use sample::Place;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub fn request(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
             let rule = rule(
                 build,
                 line,
-                actions::TCP_CONNECTION,
+                Places::TCP_CONNECTION,
                 Place::FE_TCP_CONNECTION,
             )?;
             build.placed(line, Stage::Connection, 2);
@@ -36,13 +37,13 @@ pub fn request(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         }
         "session" => {
             frontend_only(build, line)?;
-            let rule = rule(build, line, actions::TCP_SESSION, Place::FE_TCP_SESSION)?;
+            let rule = rule(build, line, Places::TCP_SESSION, Place::FE_TCP_SESSION)?;
             build.placed(line, Stage::Session, 2);
             push(rule, &mut build.proxy.tcp_request_session)
         }
         "content" => {
             let place = build.place(Place::FE_TCP_REQUEST, Place::BE_TCP_REQUEST);
-            let rule = rule(build, line, actions::TCP_CONTENT, place)?;
+            let rule = rule(build, line, Places::TCP_CONTENT, place)?;
             build.placed(line, Stage::Content, 2);
             push(rule, &mut build.proxy.tcp_request_content)
         }
@@ -68,7 +69,7 @@ pub fn response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
             Ok(())
         }
         "content" => {
-            let rule = rule(build, line, actions::TCP_RESPONSE, Place::BE_TCP_RESPONSE)?;
+            let rule = rule(build, line, Places::TCP_RESPONSE, Place::BE_TCP_RESPONSE)?;
             push(rule, &mut build.proxy.tcp_response_content)
         }
         word => Err(line.fault(
@@ -112,7 +113,7 @@ fn push(rule: Option<TcpRule>, rules: &mut Vec<Arc<TcpRule>>) -> Parse {
 fn rule(
     build: &mut ProxyBuild<'_, '_>,
     line: &Line<'_>,
-    table: &[Keyword<TcpParser>],
+    rules: Places,
     place: Place,
 ) -> Parse<Option<TcpRule>> {
     let mut cursor = Cursor { line: *line, at: 2 };
@@ -121,15 +122,15 @@ fn rule(
         "" | "if" | "unless" => "accept",
         _ => cursor.take(),
     };
-    let Some(keyword) = keywords::find(table, name) else {
-        let hint = did_you_mean(name, table.iter().map(|k| k.name));
+    let Some(keyword) = keywords::find_in(actions::KEYWORDS, name, rules) else {
+        let hint = did_you_mean(name, actions::of(rules).map(|k| k.name));
         let set = line.texts(0)[..2].join(" ");
         return Err(cursor.fault(format!(
             "'{set}' : unknown action '{name}' in {}{hint}.",
             build.title()
         )));
     };
-    let action = match keyword.state.parser() {
+    let action = match keyword.state.parser().and_then(ActionParser::tcp) {
         Some(parser) => Some(parser(build, &mut cursor, place)?),
         None => {
             super::without_parser(keyword, &mut cursor, build.shared)?;

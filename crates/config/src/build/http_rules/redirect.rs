@@ -22,17 +22,8 @@ pub fn rule(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
-/// `http-request redirect location|prefix|scheme <to> [<options>]`
-pub fn request(
-    build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    place: Place,
-) -> Parse<HttpAction> {
-    parse(build, cursor, place, Texts::Formats).map(HttpAction::Redirect)
-}
-
-/// `http-response redirect location <to> [<options>]`
-pub fn response(
+/// `http-request redirect location|prefix|scheme <to> [<options>]`, `http-response redirect location <to> [<options>]`
+pub fn action(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     place: Place,
@@ -40,10 +31,11 @@ pub fn response(
     let at = cursor.at;
     let redirect = parse(build, cursor, place, Texts::Formats)?;
     match redirect.kind {
-        RedirectKind::Location(_) => Ok(HttpAction::Redirect(redirect)),
-        _ => Err(cursor
-            .line
-            .fault(at, "response only supports redirect type 'location'.")),
+        RedirectKind::Prefix(_) | RedirectKind::Scheme(_) if !super::is_request(place) => {
+            let message = "response only supports redirect type 'location'.";
+            Err(cursor.line.fault(at, message))
+        }
+        _ => Ok(HttpAction::Redirect(redirect)),
     }
 }
 
