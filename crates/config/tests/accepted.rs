@@ -154,7 +154,7 @@ listen li
         panic!("two servers")
     };
     assert_eq!((s1.maxconn, s1.weight, s1.backup, s1.id), (5, 10, true, 1));
-    assert!(s2.disabled && matches!(s2.send_proxy, SendProxy::V1));
+    assert!(s2.disabled && s2.send_proxy.v1 && !s2.send_proxy.v2);
     assert!(matches!(
         s2.address,
         ServerAddress::PortOffset { offset: 1, .. }
@@ -525,7 +525,7 @@ defaults e
     let backend = &config.proxies[1];
     assert!(matches!(backend.balance, Balance::Hash(_)));
     assert!(
-        matches!(&backend.servers[0].send_proxy, SendProxy::V2 { tlvs, .. } if tlvs.len() == 1 && tlvs[0].0 == 0xE1)
+        matches!(&backend.servers[0].send_proxy, SendProxy { v2: true, tlvs, .. } if tlvs.len() == 1 && tlvs[0].0 == 0xE1)
     );
 }
 

@@ -20,19 +20,24 @@ impl Core {
         let line = &cx.running.proxy(stream.backend).servers[server];
         let mut out = Vec::new();
         match &line.send_proxy {
-            SendProxy::No => {}
-            SendProxy::V1 => {
+            SendProxy {
+                v1: false,
+                v2: false,
+                ..
+            } => {}
+            SendProxy { v2: false, .. } => {
                 if let Some(session) = self.session(stream) {
                     let txn = Some(&stream.txn);
                     let ends = (session.src_of(txn), session.dst_of(txn));
                     proxy_protocol::write_v1(Some(ends), &mut out);
                 }
             }
-            SendProxy::V2 {
+            SendProxy {
                 unique_id,
                 crc32c,
                 authority: _,
                 tlvs,
+                ..
             } => {
                 let mut values = Vec::with_capacity(tlvs.len() + 2);
                 if *unique_id && let Some(id) = self.unique_id(cx, stream) {

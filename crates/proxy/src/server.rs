@@ -1,6 +1,6 @@
 //! Server connections: opened or taken from the idle ones, their bytes fed to streams, kept or closed.
 
-use config::model::{SendProxy, ServerAddress};
+use config::model::ServerAddress;
 use net::timers::NEVER_MS;
 use net::{Addr, Close, ConnId, Connect, ConnectError, Driver, Labels};
 use sample::{ConnError, LogOrigin};
@@ -132,8 +132,7 @@ impl Core {
         let proxy = cx.running.proxy(backend);
         let line = &proxy.servers[server];
         // What the server learns of the client at the connection's start binds it to that client.
-        proxy.http_reuse == config::model::HttpReuse::Never
-            || !matches!(line.send_proxy, SendProxy::No)
+        proxy.http_reuse == config::model::HttpReuse::Never || line.send_proxy.is_on()
     }
 
     /// An outgoing connection stands.

@@ -25,7 +25,7 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         return Err(line.fault(1, message));
     }
     if server.id == 0 {
-        server.id = build.proxy.servers.len() as u32 + 1;
+        server.options.id = build.proxy.servers.len() as u32 + 1;
     }
     build.proxy.servers.push(server);
     Ok(())

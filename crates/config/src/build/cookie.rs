@@ -164,6 +164,6 @@ pub fn give_dynamic_values(servers: &mut [Server], key: &[u8]) {
             IpAddr::V6(ip) => text.extend_from_slice(&ip.octets()),
         }
         text.extend_from_slice(&u32::from(port).to_be_bytes());
-        server.cookie = Some(format!("{:016x}", xxh64(&text, 0)).into());
+        server.options.cookie = Some(format!("{:016x}", xxh64(&text, 0)).into());
     }
 }

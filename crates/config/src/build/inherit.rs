@@ -4,14 +4,14 @@
 
 use super::line::{Fault, Line};
 use super::proxy::ProxyBuild;
-use super::{Shared, logging, otel, server};
-use crate::model::Proxy;
+use super::{Shared, logging, otel};
+use crate::model::{Proxy, ServerOptions};
 use crate::tree::Section;
 
 /// A `defaults` section, built.
 pub struct Template {
     proxy: Proxy,
-    default_server: server::Draft,
+    default_server: ServerOptions,
     logging: logging::Pending,
     tracing: Option<otel::tracing::Tracing>,
     filters: Vec<otel::Declared>,

@@ -3,11 +3,10 @@
 
 use super::line::{Fault, Line, Parse};
 use super::{
-    Shared, check, did_you_mean, logging, options as option_parsers, order, otel, server, unknown,
-    values,
+    Shared, check, did_you_mean, logging, options as option_parsers, order, otel, unknown, values,
 };
 use crate::keywords::{self, Places, State, options, proxy::KEYWORDS, timeouts};
-use crate::model::{Global, Mode, Proxy};
+use crate::model::{Global, Mode, Proxy, ServerOptions};
 use sample::{Acls, Place};
 use std::collections::HashMap;
 
@@ -39,7 +38,7 @@ pub struct ProxyBuild<'a, 'd> {
     /// Log formats are compiled when the mode is known.
     pub logging: logging::Pending,
     /// `default-server` so far.
-    pub default_server: server::Draft,
+    pub default_server: ServerOptions,
     /// What the section is called in its header.
     pub kind: &'static str,
     /// The capabilities of the section.

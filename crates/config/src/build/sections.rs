@@ -4,9 +4,9 @@ use super::inherit::Template;
 use super::line::Line;
 use super::names::is_proxy;
 use super::proxy::{ProxyBuild, mode_named, statement};
-use super::{Shared, cookie, did_you_mean, logging, order, otel, server};
+use super::{Shared, cookie, did_you_mean, logging, order, otel};
 use crate::keywords::Places;
-use crate::model::{Global, Proxy};
+use crate::model::{Global, Proxy, ServerOptions};
 use crate::tree::{Section, Tree, Word};
 use sample::Acls;
 use std::collections::{HashMap, HashSet};
@@ -247,7 +247,7 @@ fn open<'a, 'd>(
         missing_backend: None,
         missing_captures: Vec::new(),
         logging: logging::Pending::default(),
-        default_server: server::Draft::default(),
+        default_server: ServerOptions::default(),
         kind,
         sections,
         number,
