@@ -60,6 +60,8 @@ use syntax::octets::Octets;
 pub struct Settings {
     /// Cores that may be used, for a remark about `nbthread`.
     pub cores: u16,
+    /// `-dr`: a server whose name has no address is disabled, not an error.
+    pub ignores_resolution_failures: bool,
 }
 
 impl Default for Settings {
@@ -67,6 +69,7 @@ impl Default for Settings {
         Settings {
             cores: std::thread::available_parallelism()
                 .map_or(1, |n| u16::try_from(n.get()).unwrap_or(u16::MAX)),
+            ignores_resolution_failures: false,
         }
     }
 }

@@ -366,7 +366,7 @@ listen l
             _ => None,
         })
         .collect();
-    assert!(matches!(&replies[0].body, ReplyBody::Fixed(bytes) if bytes == b"hello world"));
+    assert!(matches!(&replies[0].body, ReplyBody::Fixed(bytes) if **bytes == *b"hello world"));
     assert!(replies[1].status == 404 && matches!(replies[1].body, ReplyBody::Default));
     assert!(replies[2].status == 429 && matches!(replies[2].body, ReplyBody::Empty));
     assert!(

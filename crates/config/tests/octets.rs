@@ -44,7 +44,9 @@ fn values_are_the_bytes_that_were_written() {
             other => format!("{other:?}"),
         })
         .collect();
-    assert_eq!(addresses, ["/run/s\\xe9", "\\x00\\xe9"]);
+    // NULs fill the abstract name up, as in HAProxy.
+    let filled = format!("\\x00\\xe9{}", "\\x00".repeat(106));
+    assert_eq!(addresses, ["/run/s\\xe9".to_owned(), filled]);
     assert_eq!(proxy.binds[0].name.as_deref(), Some(&b"n\xe9"[..]));
     assert_eq!(proxy.log_tag.as_deref(), Some(&b"\xe9"[..]));
     assert_eq!(proxy.description.as_deref(), Some(&b"b \xe9"[..]));

@@ -1,6 +1,7 @@
 //! Expressions, conditions and log formats: arbitrary text compiled, and evaluated for an arbitrary request.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::LazyLock;
 
 use http::Head;
 use http::h1::{Limits, Strictness, parse_request, parse_response};
@@ -230,8 +231,10 @@ impl World for Small {
     fn uptime_seconds(&self) -> u64 {
         1
     }
-    fn utc_offset_seconds(&self) -> i32 {
-        -12_600
+    fn local_time(&self) -> &sample::Zone {
+        static NEWFOUNDLAND: LazyLock<sample::Zone> =
+            LazyLock::new(|| sample::Zone::posix("NST3:30NDT,M3.2.0,M11.1.0").expect("a zone"));
+        &NEWFOUNDLAND
     }
     fn random(&self) -> u64 {
         4

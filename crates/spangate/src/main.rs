@@ -8,14 +8,18 @@ mod cli;
 mod collect;
 mod collectors;
 mod exports;
+mod handover;
 mod load;
+mod logs;
 mod master;
 mod process;
 mod serve;
+mod sockets;
 mod sys;
 mod tracegen;
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use args::{Args, Command};
 
@@ -33,11 +37,11 @@ fn main() -> ExitCode {
     let args = match Args::parse(std::env::args_os().skip(1)) {
         Ok(args) => args,
         Err(message) => {
-            say_error(&message);
-            say_error(args::USAGE);
+            say_error(&format!("{message} See 'spangate --help'.\n"));
             return ExitCode::FAILURE;
         }
     };
+    QUIET.store(args.quiet, Ordering::Relaxed);
     match &args.command {
         Command::Version { details } => {
             say(&build::version_text(*details));
@@ -113,8 +117,25 @@ pub(crate) fn alert(message: &str) {
     ));
 }
 
+/// `-q`: notices and warnings without a place are not displayed.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// A notice without a place, in HAProxy's form.
+pub(crate) fn notice(message: &str) {
+    if QUIET.load(Ordering::Relaxed) {
+        return;
+    }
+    say_error(&format!(
+        "[NOTICE]   ({}) : {message}\n",
+        std::process::id()
+    ));
+}
+
 /// A warning without a place, in HAProxy's form.
 pub(crate) fn warning(message: &str) {
+    if QUIET.load(Ordering::Relaxed) {
+        return;
+    }
     say_error(&format!(
         "[WARNING]  ({}) : {message}\n",
         std::process::id()

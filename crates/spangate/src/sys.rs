@@ -6,6 +6,7 @@ use std::mem::{MaybeUninit, zeroed};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// The signals that the process waits for, blocked in every thread that is started after [`Signals::block`].
 pub(crate) struct Signals(libc::sigset_t);
@@ -39,6 +40,23 @@ impl Signals {
             ))?;
             Ok(Signals(set))
         }
+    }
+
+    /// Waits for one of them, for so long.
+    pub fn wait_for(&self, left: Duration) -> Option<libc::c_int> {
+        let left = libc::timespec {
+            tv_sec: left.as_secs() as _,
+            tv_nsec: left.subsec_nanos() as _,
+        };
+        // SAFETY: the pointers describe the set and the time; no info is asked for.
+        let signal = unsafe { libc::sigtimedwait(&self.0, std::ptr::null_mut(), &left) };
+        (signal > 0).then_some(signal)
+    }
+
+    /// Lets them do again what they do by default.
+    pub fn release(&self) {
+        // SAFETY: the pointer describes the set.
+        unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &self.0, std::ptr::null_mut()) };
     }
 
     /// Waits for one of them.
@@ -137,28 +155,65 @@ pub(crate) fn confine(
     Ok(())
 }
 
-/// Goes to the background. Returns the child's number in the parent, none in the child. No thread may run yet.
+/// Which side of [`go_to_background`] this is.
+pub(crate) enum Background {
+    /// The process that was started. It ends with this code: 0 once the daemon serves, otherwise the daemon's.
+    Starter(ExitCode),
+    /// The process in the background.
+    Daemon(Detached),
+}
+
+/// A daemon that still has the standard streams of who started it, and makes that one wait.
+pub(crate) struct Detached(io::PipeWriter);
+
+impl Detached {
+    /// The daemon serves: lets go of the standard streams, and the process that was started ends well. Dropped without it, that one
+    /// waits for the end of this process.
+    pub fn ready(mut self) {
+        use io::Write as _;
+        leave_standard_streams();
+        // Nobody may be waiting any more.
+        let _ = self.0.write_all(b"R");
+    }
+}
+
+/// Goes on in a process in the background; what this one waits for is that process' [`Detached::ready`]. No thread may run yet.
 ///
 /// # Errors
-/// `errno` of `fork`.
-pub(crate) fn fork_to_background() -> io::Result<Option<i32>> {
+/// `errno` of `pipe` or `fork`.
+pub(crate) fn go_to_background(signals: &Signals) -> io::Result<Background> {
+    let (reader, writer) = io::pipe()?;
     // SAFETY: this process has one thread, so the child may do anything.
     match check(unsafe { libc::fork() })? {
         0 => {
-            // SAFETY: no pointers, then a NUL-terminated path and descriptors of our own.
-            unsafe {
-                libc::setsid();
-                let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
-                for fd in 0..3 {
-                    libc::dup2(null, fd);
-                }
-                if null > 2 {
-                    libc::close(null);
-                }
-            }
-            Ok(None)
+            drop(reader);
+            // SAFETY: no pointers.
+            unsafe { libc::setsid() };
+            Ok(Background::Daemon(Detached(writer)))
         }
-        child => Ok(Some(child)),
+        _ => {
+            drop(writer);
+            signals.release();
+            let code = match read_byte(&reader) {
+                true => 0,
+                false => wait_for_child().map_or(1, |(_, code)| code.max(1)),
+            };
+            Ok(Background::Starter(ExitCode::from(code)))
+        }
+    }
+}
+
+/// Makes the standard streams of a daemon lead nowhere.
+pub(crate) fn leave_standard_streams() {
+    // SAFETY: a NUL-terminated path and descriptors of our own.
+    unsafe {
+        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+        for fd in 0..3 {
+            libc::dup2(null, fd);
+        }
+        if null > 2 {
+            libc::close(null);
+        }
     }
 }
 
@@ -234,17 +289,6 @@ pub(crate) fn hostname() -> String {
     unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
     let len = name.iter().position(|byte| *byte == 0).unwrap_or(0);
     String::from_utf8_lossy(&name[..len]).into_owned()
-}
-
-/// Seconds that local time is ahead of UTC now.
-pub(crate) fn utc_offset_seconds() -> i32 {
-    // SAFETY: localtime_r fills the tm that the pointer describes; all-zero is valid.
-    unsafe {
-        let now = libc::time(std::ptr::null_mut());
-        let mut local: libc::tm = zeroed();
-        libc::localtime_r(&now, &mut local);
-        local.tm_gmtoff as i32
-    }
 }
 
 /// Random bits from the system.

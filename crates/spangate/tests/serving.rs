@@ -78,12 +78,12 @@ frontend f
     bind \"fd@${{FRONT}}\"
     bind \"fd@${{SIX}}\"
     bind unix@{path} mode 600
-    bind abns@{name}-front
+    bind abnsz@{name}-front
     use_backend %[path,field(2,/)]
 backend unix
     server s unix@{back}
 backend abns
-    server s abns@{name}-back
+    server s abnsz@{name}-back
 backend six
     server s {at_six}
 "

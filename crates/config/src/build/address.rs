@@ -8,6 +8,8 @@ use syntax::octets::readable;
 
 /// Longest path of a UNIX socket: `sun_path` less its final NUL.
 const UNIX_PATH_BYTES_MAX: usize = 107;
+/// Bytes of an abstract name of `abns@`: all of `sun_path`, as HAProxy has it. One of `abnsz@` ends where it ends.
+const ABSTRACT_BYTES: usize = 108;
 
 /// Ports that follow a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +33,17 @@ pub enum Parsed {
     Fd(i32),
 }
 
+/// What becomes of host names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// The system's resolver is asked, once, when the configuration is read.
+    Resolve,
+    /// The unspecified address stands for them.
+    Ignore,
+}
+
 /// Reads one address. `text` is without commas.
-pub fn parse(written: &[u8]) -> Result<Parsed, String> {
+pub fn parse(written: &[u8], names: Names) -> Result<Parsed, String> {
     let (family, path) = match memchr::memchr(b'@', written) {
         Some(at) => (&written[..at], &written[at + 1..]),
         None if written.starts_with(b"/") => (&b"unix"[..], written),
@@ -45,14 +56,15 @@ pub fn parse(written: &[u8]) -> Result<Parsed, String> {
     );
     match family {
         "unix" | "uxst" => unix_path(path),
-        "abns" | "abnsz" => abstract_name(path),
+        "abns" => abstract_name(path, ABSTRACT_BYTES),
+        "abnsz" => abstract_name(path, 0),
         "fd" => rest
             .parse()
             .map(Parsed::Fd)
             .map_err(|_| format!("file descriptor '{rest}' is not a number in '{text}'")),
-        "" | "tcp" => inet(rest, None),
-        "ipv4" | "tcp4" => inet(rest, Some(false)),
-        "ipv6" | "tcp6" => inet(rest, Some(true)),
+        "" | "tcp" => inet(rest, None, names),
+        "ipv4" | "tcp4" => inet(rest, Some(false), names),
+        "ipv6" | "tcp6" => inet(rest, Some(true), names),
         "sockpair" | "quic4" | "quic6" | "quic" | "rhttp" | "rev" | "mptcp" | "mptcp4"
         | "mptcp6" | "udp" | "udp4" | "udp6" | "uxdg" | "stdout" | "stderr" | "ring" | "vsock" => {
             Err(format!(
@@ -77,19 +89,21 @@ fn unix_path(path: &[u8]) -> Result<Parsed, String> {
     }
 }
 
-fn abstract_name(name: &[u8]) -> Result<Parsed, String> {
-    let bytes = [b"\0", name].concat();
-    match bytes.len() > UNIX_PATH_BYTES_MAX {
-        true => Err(format!(
+/// `filled`: the bytes to which NULs fill the name up.
+fn abstract_name(name: &[u8], filled: usize) -> Result<Parsed, String> {
+    let mut bytes = [b"\0", name].concat();
+    if bytes.len() > UNIX_PATH_BYTES_MAX {
+        return Err(format!(
             "abstract socket name '{}' too long (max {UNIX_PATH_BYTES_MAX})",
             readable(name)
-        )),
-        false => Ok(Parsed::Unix(Addr::Unix(Arc::from(bytes)))),
+        ));
     }
+    bytes.resize(bytes.len().max(filled), 0);
+    Ok(Parsed::Unix(Addr::Unix(Arc::from(bytes))))
 }
 
 /// `v6`: the family that a prefix demands.
-fn inet(text: &str, v6: Option<bool>) -> Result<Parsed, String> {
+fn inet(text: &str, v6: Option<bool>, names: Names) -> Result<Parsed, String> {
     // As HAProxy: the port follows the last colon unless a bracket comes later, so `::1:80` is `::1` and 80.
     let (host, port) = match text.rfind([':', ']']) {
         Some(at) if text.as_bytes()[at] == b':' => (&text[..at], &text[at + 1..]),
@@ -99,15 +113,16 @@ fn inet(text: &str, v6: Option<bool>) -> Result<Parsed, String> {
         .strip_prefix('[')
         .and_then(|h| h.strip_suffix(']'))
         .unwrap_or(host);
-    Ok(Parsed::Inet(ip(host, v6, text)?, ports(port, text)?))
+    Ok(Parsed::Inet(ip(host, v6, names, text)?, ports(port, text)?))
 }
 
-fn ip(host: &str, v6: Option<bool>, text: &str) -> Result<IpAddr, String> {
+fn ip(host: &str, v6: Option<bool>, names: Names, text: &str) -> Result<IpAddr, String> {
+    let unspecified = match v6 {
+        Some(true) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        _ => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+    };
     if host.is_empty() || host == "*" {
-        return Ok(match v6 {
-            Some(true) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-            _ => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        });
+        return Ok(unspecified);
     }
     let suits = |ip: &IpAddr| v6.is_none_or(|v6| ip.is_ipv6() == v6);
     if let Ok(ip) = host.parse::<IpAddr>() {
@@ -123,7 +138,9 @@ fn ip(host: &str, v6: Option<bool>, text: &str) -> Result<IpAddr, String> {
     {
         return Err(format!("invalid address: '{host}' in '{text}'"));
     }
-    // A name: the system's resolver, once, when the configuration is read.
+    if names == Names::Ignore {
+        return Ok(unspecified);
+    }
     let found = (host, 0)
         .to_socket_addrs()
         .ok()
@@ -168,7 +185,7 @@ fn ports(text: &str, whole: &str) -> Result<Ports, String> {
 pub fn binds(text: &[u8], prefix: &[u8]) -> Result<Vec<BindAddress>, String> {
     let mut all = Vec::new();
     for part in text.split(|byte| *byte == b',') {
-        match parse(part)? {
+        match parse(part, Names::Resolve)? {
             Parsed::Fd(fd) => all.push(BindAddress::Fd(fd)),
             Parsed::Unix(Addr::Unix(path)) if !prefix.is_empty() && path.first() != Some(&0) => {
                 match unix_path(&[prefix, &path].concat())? {
@@ -198,8 +215,8 @@ pub fn binds(text: &[u8], prefix: &[u8]) -> Result<Vec<BindAddress>, String> {
 }
 
 /// The address of a server.
-pub fn server(text: &[u8]) -> Result<ServerAddress, String> {
-    Ok(match parse(text)? {
+pub fn server(text: &[u8], names: Names) -> Result<ServerAddress, String> {
+    Ok(match parse(text, names)? {
         Parsed::Unix(addr) => ServerAddress::Fixed(addr),
         Parsed::Fd(_) => {
             return Err(
@@ -223,7 +240,7 @@ pub fn server(text: &[u8]) -> Result<ServerAddress, String> {
 /// A single address with an optional port, 0 where there is none, and the range where one is allowed (`source`).
 pub fn single(text: &[u8]) -> Result<(Addr, Option<(u16, u16)>), String> {
     let shown = readable(text);
-    match parse(text)? {
+    match parse(text, Names::Resolve)? {
         Parsed::Unix(addr) => Ok((addr, None)),
         Parsed::Inet(ip, Ports::None) => Ok((Addr::Inet(SocketAddr::new(ip, 0)), None)),
         Parsed::Inet(ip, Ports::Range(low, high)) if low == high => {
@@ -328,24 +345,34 @@ mod tests {
     }
 
     #[test]
+    fn abstract_names_are_as_long_as_haproxy_makes_them() {
+        for (text, bytes) in [("abns@name", 108), ("abnsz@name", 5)] {
+            let Ok(Parsed::Unix(Addr::Unix(name))) = parse(text.as_bytes(), Names::Resolve) else {
+                panic!("{text}");
+            };
+            assert_eq!((name.len(), &name[..5]), (bytes, &b"\0name"[..]), "{text}");
+        }
+    }
+
+    #[test]
     fn server_addresses_may_follow_the_clients_port() {
         assert!(matches!(
-            server(b"127.0.0.1").unwrap(),
+            server(b"127.0.0.1", Names::Resolve).unwrap(),
             ServerAddress::PortOffset { offset: 0, .. }
         ));
         assert!(matches!(
-            server(b"127.0.0.1:+10").unwrap(),
+            server(b"127.0.0.1:+10", Names::Resolve).unwrap(),
             ServerAddress::PortOffset { offset: 10, .. }
         ));
         assert!(matches!(
-            server(b"127.0.0.1:-10").unwrap(),
+            server(b"127.0.0.1:-10", Names::Resolve).unwrap(),
             ServerAddress::PortOffset { offset: -10, .. }
         ));
         assert!(matches!(
-            server(b"127.0.0.1:80").unwrap(),
+            server(b"127.0.0.1:80", Names::Resolve).unwrap(),
             ServerAddress::Fixed(Addr::Inet(_))
         ));
-        assert!(server(b"127.0.0.1:80-90").is_err());
+        assert!(server(b"127.0.0.1:80-90", Names::Resolve).is_err());
     }
 
     #[test]

@@ -73,6 +73,7 @@ pub fn blank() -> Bind {
         uid: None,
         gid: None,
         level: None,
+        exposes_listeners: false,
         severity_output: None,
         origin: String::new(),
     }
@@ -93,6 +94,15 @@ switches!(accept_proxy defer_accept tfo v4v6 v6only);
 /// `backlog`
 pub fn backlog(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
     bind.backlog = Some(cursor.number(0..=i32::MAX as u32)?);
+    Ok(())
+}
+
+/// `expose-fd`
+pub fn expose_fd(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    match cursor.value("'listeners'")? {
+        "listeners" => bind.exposes_listeners = true,
+        _ => return Err(cursor.fault("'expose-fd' only supports 'listeners'.")),
+    }
     Ok(())
 }
 

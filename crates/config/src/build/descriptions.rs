@@ -18,7 +18,7 @@ pub fn named_address(cursor: &mut Cursor<'_>) -> Parse {
         .iter()
         .find_map(|family| text.strip_prefix(family.as_bytes()));
     let fault = |why: String| cursor.fault(format!("'{keyword} {name}' : {why}."));
-    match address::parse(bare.unwrap_or(text)).map_err(fault)? {
+    match address::parse(bare.unwrap_or(text), address::Names::Resolve).map_err(fault)? {
         Parsed::Inet(_, Ports::Range(..)) | Parsed::Unix(_) | Parsed::Fd(_) => Ok(()),
         Parsed::Inet(..) => {
             let text = cursor.last();

@@ -1,6 +1,6 @@
 //! `log <target> …` lines (manual §4.2 `log`).
 
-use super::address::{self, Parsed, Ports};
+use super::address::{self, Names, Parsed, Ports};
 use super::line::{Cursor, Line, Parse};
 use super::{Shared, log_profile};
 use crate::model::{LogSample, LogSink, LogTarget, LogWire, ServerAddress};
@@ -128,7 +128,7 @@ fn sink(cursor: &mut Cursor<'_>, shared: &Shared<'_>) -> Parse<LogSink> {
     if text.starts_with("ring@") {
         return Err(cursor.fault(super::not_yet("log ring@")));
     }
-    let parsed = datagram(cursor.line.bytes(cursor.at - 1))
+    let parsed = datagram(cursor.line.bytes(cursor.at - 1), Names::Resolve)
         .map_err(|message| cursor.fault(format!("log : {message}.")))?;
     let (ip, port) = match parsed {
         Parsed::Fd(fd) => return Ok(LogSink::Fd(fd)),
@@ -156,8 +156,8 @@ pub fn is_datagram(text: &[u8]) -> bool {
 }
 
 /// The address of a server of a backend in `mode log`.
-pub fn server(text: &[u8]) -> Result<ServerAddress, String> {
-    match datagram(text)? {
+pub fn server(text: &[u8], names: Names) -> Result<ServerAddress, String> {
+    match datagram(text, names)? {
         Parsed::Unix(addr) if is_datagram(text) => Ok(ServerAddress::Fixed(addr)),
         Parsed::Inet(ip, Ports::Range(low, high)) if low == high => {
             Ok(ServerAddress::Fixed(Addr::Inet(SocketAddr::new(ip, low))))
@@ -167,15 +167,15 @@ pub fn server(text: &[u8]) -> Result<ServerAddress, String> {
 }
 
 /// Datagrams are what log targets use anyway.
-fn datagram(text: &[u8]) -> Result<Parsed, String> {
+fn datagram(text: &[u8], names: Names) -> Result<Parsed, String> {
     let at = memchr::memchr(b'@', text).unwrap_or_default();
     let family: &[u8] = match &text[..at] {
         b"udp" | b"udp4" => b"ipv4",
         b"udp6" => b"ipv6",
         b"uxdg" => b"unix",
-        _ => return address::parse(text),
+        _ => return address::parse(text, names),
     };
-    address::parse(&[family, &text[at..]].concat())
+    address::parse(&[family, &text[at..]].concat(), names)
 }
 
 /// `sample <ranges>:<size>`, as `1,3-4:10`.

@@ -298,7 +298,7 @@ fn http_errors_names() -> impl Iterator<Item = &'static str> {
 /// The raw response that a page of an `http-errors` section stands for.
 pub fn raw(page: &ErrorPage) -> Arc<[u8]> {
     match page {
-        ErrorPage::Raw(bytes) => bytes.clone(),
+        ErrorPage::Raw(bytes) => Arc::clone(bytes),
         // `http-errors` sections, whose pages these are, have none.
         ErrorPage::Reply(_) => Arc::default(),
         ErrorPage::Redirect { status, location } => {

@@ -107,8 +107,8 @@ fn body(
     Ok(match word {
         "errorfiles" => Given::Section(value.to_owned(), at),
         "errorfile" => Given::Body(ReplyBody::Raw(pages::response(shared, &line, at)?.into())),
-        "file" => Given::Body(ReplyBody::Fixed(pages::file(shared, &line, at)?)),
-        "string" => Given::Body(ReplyBody::Fixed(line.bytes(at).to_vec())),
+        "file" => Given::Body(ReplyBody::Fixed(pages::file(shared, &line, at)?.into())),
+        "string" => Given::Body(ReplyBody::Fixed(line.bytes(at).into())),
         "lf-file" => {
             let text = pages::file(shared, &line, at)?;
             Given::Body(ReplyBody::Format(shared.styled(

@@ -1,5 +1,6 @@
 //! `server` and `default-server` lines (manual §5.2).
 
+use super::address::Names;
 use super::line::{Cursor, Line, Parse};
 use super::proxy::ProxyBuild;
 use super::{Shared, address, did_you_mean, log_line, option_without_parser, values};
@@ -23,13 +24,25 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
     line.need(2, missing)?;
     let written = line.bytes(2);
     let title = format!("'server {}/{name}'", build.proxy.name);
-    let address = match build.proxy.mode {
-        Mode::Log => log_line::server(written),
-        _ => address::server(written),
+    let mode = build.proxy.mode;
+    let read = |names| match mode {
+        Mode::Log => log_line::server(written, names),
+        _ => address::server(written, names),
     };
+    let mut address = read(Names::Resolve);
     let options = options(build, line, 3, build.default_server.clone(), &title);
+    let mut ignored = None;
+    if build.shared.settings.ignores_resolution_failures && address.is_err() {
+        ignored = address.as_ref().err().cloned();
+        address = read(Names::Ignore);
+    }
     let address = address.map_err(|message| line.fault(2, format!("{title} : {message}.")))?;
+    if let Some(message) = &ignored {
+        let message = format!("{title} : {message}, disabling server.");
+        build.shared.diagnostics.notice(&line.span(2), message);
+    }
     let mut options = options?;
+    options.disabled |= ignored.is_some();
     // As HAProxy: a lower bound that is not below the upper one replaces it.
     if options.minconn >= options.maxconn {
         options.maxconn = options.minconn;

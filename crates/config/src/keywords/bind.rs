@@ -45,7 +45,7 @@ pub const KEYWORDS: &[Keyword<BindParser>] = &[
     yes("backlog", WORD, bind::backlog, "Length of the kernel's queue of connections to accept."),
     not_yet("cc", WORD, "The congestion control algorithm."),
     yes("defer-accept", NONE, bind::defer_accept, "Accepts a connection only when data is there."),
-    moot("expose-fd", "a new process shares the addresses and is handed no descriptors", Args::OneOf(&["listeners"]), "`expose-fd listeners`: a runtime interface that hands listeners over."),
+    yes("expose-fd", WORD, bind::expose_fd, "`expose-fd listeners`: a runtime interface that hands the listening sockets over (`-x`)."),
     yes("gid", WORD, bind::gid, "Group of a UNIX socket, by number."),
     yes("group", WORD, bind::group, "Group of a UNIX socket, by name."),
     tunes("guid-prefix", Guid, Args::Own(values::guid), "Names that identify the listeners for ever."),

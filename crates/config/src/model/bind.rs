@@ -40,6 +40,8 @@ pub struct Bind {
     pub gid: Option<u32>,
     /// Rights of the runtime interface.
     pub level: Option<String>,
+    /// The runtime interface hands the listening sockets over.
+    pub exposes_listeners: bool,
     /// How the runtime interface shows severities.
     pub severity_output: Option<String>,
     /// `file:line` for start-up errors.

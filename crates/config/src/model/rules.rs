@@ -21,7 +21,6 @@ pub struct HttpRule {
 /// The actions of HTTP rules (manual §4.4).
 #[allow(missing_docs)]
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum HttpAction {
     Allow,
     SetHeader {
@@ -131,7 +130,6 @@ impl HttpAction {
 /// What HTTP rules and TCP rules do to a stream, or to a connection before it has one.
 #[derive(Debug)]
 #[allow(missing_docs)]
-#[non_exhaustive]
 pub enum StreamAction {
     SetMark(Side, Number),
     SetTos(Side, Number),
@@ -292,7 +290,7 @@ pub enum ReplyBody {
     /// No body.
     Empty,
     /// These bytes.
-    Fixed(Vec<u8>),
+    Fixed(std::sync::Arc<[u8]>),
     /// A formatted string.
     Format(sample::LogFormat),
 }
@@ -348,7 +346,6 @@ pub struct TcpRule {
 /// The actions of TCP rules (manual §4.4).
 #[allow(missing_docs)]
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum TcpAction {
     Accept,
     Reject,

@@ -33,6 +33,8 @@ pub struct Setup {
     /// A client's end aborts its request.
     pub aborts: bool,
     pub accepts_proxy: bool,
+    /// The place of the proxy that has the servers.
+    pub backend: usize,
     pub sends_proxy: bool,
     /// By server; 0 is unlimited.
     pub maxconn: Vec<u32>,
@@ -220,6 +222,7 @@ fn setup(name: &'static str, lines: &str) -> Setup {
     let running = running(&text);
     let (proxy, back) = (&running.config.proxies[0], running.config.proxies.last());
     let back = back.unwrap_or(proxy);
+    let backend = running.config.proxies.len() - 1;
     Setup {
         name,
         traced: (!running.config.otel.is_empty()).then_some(text),
@@ -236,6 +239,7 @@ fn setup(name: &'static str, lines: &str) -> Setup {
             false => 0,
         },
         aborts: proxy.aborts_on_close(),
+        backend,
         accepts_proxy: proxy.binds[0].accept_proxy,
         sends_proxy: back.servers[0].send_proxy.is_on(),
         maxconn: back.servers.iter().map(|server| server.maxconn).collect(),
@@ -265,7 +269,7 @@ pub fn load_running(text: &str) -> Running {
     };
     let read_file = |name: &str| filters::file(name).or_else(|_| bounded(name));
     match load_with(&[input], options, &mut Environment::new(), &read_file) {
-        Ok((config, _)) => Running::new(config, spangate_proxy::Process::default()),
+        Ok((config, _)) => spangate_proxy::prepare(config, spangate_proxy::Process::default()),
         Err(diagnostics) => panic!("{text}\n{diagnostics:?}"),
     }
 }

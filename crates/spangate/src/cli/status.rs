@@ -29,7 +29,7 @@ fn dump(asked: &Asked<'_>, write: impl Fn(&mut String, Meant<'_>) -> std::fmt::R
 pub(super) fn status(asked: &Asked<'_>) -> Reply {
     dump(asked, |out, meant| {
         let (number, config, filter) = meant;
-        let proxy = asked.running.config.proxies.get(config.proxy);
+        let proxy = asked.subjects.running.config.proxies.get(config.proxy);
         let title = proxy.map_or_else(String::new, title);
         writeln!(out, "filter '{}' of {title} : {}", config.id, state(filter))?;
         if !config.file.is_empty() {
@@ -76,7 +76,11 @@ pub(super) fn status(asked: &Asked<'_>) -> Reply {
             counters.soft_errors.load(Relaxed),
             counters.lines_suppressed.load(Relaxed),
         )?;
-        let pipelines = asked.exports.map(|exports| exports.pipelines(number));
+        let pipelines = asked
+            .subjects
+            .exports
+            .as_ref()
+            .map(|exports| exports.pipelines(number));
         for one in pipelines.into_iter().flatten() {
             pipeline(out, one)?;
         }
