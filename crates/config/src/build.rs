@@ -43,7 +43,8 @@ pub mod tls;
 pub mod userlist;
 pub mod values;
 
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Diagnostics, Severity};
+use crate::environment::Environment;
 use crate::keywords::{self, Keyword, State, other};
 use crate::model::{Bind, CollectorSection, Config, ErrorPage, Global, OtelFilter};
 use crate::suggest::closest;
@@ -329,9 +330,8 @@ pub fn option_without_parser<P: Copy>(
         State::Removed(message) => Err(cursor.fault(message)),
         State::NotYet => {
             let fault = cursor.fault(not_yet(&format!("{kind} … {word}")));
-            // What follows is none of the next option.
-            let _ = keyword.args.check(cursor, word, shared);
-            Err(fault)
+            shared.settle(Err(fault));
+            keyword.args.check(cursor, word, shared)
         }
         State::NoEffect(why) => {
             keyword.args.check(cursor, word, shared)?;
@@ -387,8 +387,17 @@ impl Shared<'_> {
     /// frontend, and all uses of a broken condition have its fault.
     pub fn settle(&mut self, result: Parse) {
         if let Err(fault) = result {
-            self.diagnostics
+            let is_new = self
+                .diagnostics
                 .add_once(fault.severity, &fault.span, fault.message);
         }
     }
 }
+            if is_new
+                && fault.severity == Severity::Alert
+                && let Some(variable) = fault.span.unquoted_variable()
+            {
+                self.diagnostics.help(format!(
+                    "Environment variables are read inside double quotes only: \"{variable}\"."
+                ));
+            }

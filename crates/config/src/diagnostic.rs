@@ -164,9 +164,11 @@ impl Diagnostics {
             span.start,
             span.end,
         );
-        if self.memory.told.insert((place, message.clone())) {
+        let is_new = self.memory.told.insert((place, message.clone()));
+        if is_new {
             self.add(severity, Some(span), message);
         }
+        is_new
     }
 
     /// Counts messages that differ only in what stands between quotes.

@@ -64,6 +64,35 @@ pub struct Span {
 }
 
 impl Span {
+    /// The first environment variable that is written in this place outside of quotes, where it is text as any other.
+    pub fn unquoted_variable(&self) -> Option<String> {
+        let line = self.source.line(self.line);
+        let written = line.get(self.start as usize..self.end as usize)?;
+        let mut quote = None;
+        let mut at = 0;
+        while let Some(byte) = written.get(at) {
+            match (byte, quote) {
+                (b'\\', None | Some(b'"')) => at += 1,
+                (b'"' | b'\'', None) => quote = Some(*byte),
+                (_, Some(open)) if open == *byte => quote = None,
+                (b'$', None) => {
+                    let name = &written[at + 1..];
+                    let is_braced = name.first() == Some(&b'{');
+                    let name = &name[usize::from(is_braced)..];
+                    let is_of_name = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
+                    let length = name.iter().take_while(is_of_name).count();
+                    let name = std::str::from_utf8(&name[..length]).unwrap_or_default();
+                    if !name.is_empty() {
+                        return Some(format!("${{{name}}}"));
+                    }
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        None
+    }
+
     /// One character of a source, its line and column counted from 1; the line's end where there is none.
     pub fn of_character(source: Arc<Source>, line: u32, column: u32) -> Span {
         let mut at = 0;

@@ -42,7 +42,8 @@ pub fn line(line: &Line<'_>, at: usize, shared: &mut Shared<'_>) -> Parse<Vec<Bi
                 )));
             }
         };
-        shared.settle(result);
+        // As in HAProxy, a bad option ends the line: nobody knows where the next one begins.
+        result?;
     }
     Ok(addresses
         .into_iter()

@@ -96,10 +96,15 @@ fn options(
                 let others = tls::OPTIONS.iter().chain(checks::OPTIONS);
                 let others = others.filter(|row| row.places.intersects(Places::SERVER));
                 let hint = did_you_mean(word, names.chain(others.map(|row| row.name)));
-                return Err(cursor.fault(format!("{title} : unknown keyword '{word}'{hint}.")));
+                let end = match line.keyword() {
+                    "default-server" => ". Hint: no address was expected for this server.",
+                    _ => ".",
+                };
+                return Err(cursor.fault(format!("{title} : unknown keyword '{word}'{hint}{end}")));
             }
         };
-        build.shared.settle(result);
+        // As in HAProxy, a bad option ends the line: nobody knows where the next one begins.
+        result?;
     }
     Ok(options)
 }
