@@ -83,6 +83,8 @@ pub struct Shared<'a> {
     pub compiler: Compiler,
     /// Proxies by name.
     pub names: Names,
+    /// What the files left of the environment; addresses name its variables.
+    pub environment: &'a Environment,
     /// What was told about the machine.
     pub settings: Settings,
     /// `unix-bind prefix`.
@@ -128,6 +130,7 @@ pub fn build(
     tree: &Tree,
     settings: Settings,
     filter_files: otel::Files,
+    environment: &Environment,
     diagnostics: &mut Diagnostics,
 ) -> Config {
     let mut compiler = Compiler::new();
@@ -136,6 +139,7 @@ pub fn build(
         diagnostics,
         compiler,
         names,
+        environment,
         settings,
         unix_prefix: Octets::default(),
         unix_template: bind::blank(),
@@ -390,9 +394,6 @@ impl Shared<'_> {
             let is_new = self
                 .diagnostics
                 .add_once(fault.severity, &fault.span, fault.message);
-        }
-    }
-}
             if is_new
                 && fault.severity == Severity::Alert
                 && let Some(variable) = fault.span.unquoted_variable()
@@ -401,3 +402,6 @@ impl Shared<'_> {
                     "Environment variables are read inside double quotes only: \"{variable}\"."
                 ));
             }
+        }
+    }
+}

@@ -156,8 +156,8 @@ impl Diagnostics {
         self
     }
 
-    /// The same, unless that message was already told of that place in this way.
-    pub fn add_once(&mut self, severity: Severity, span: &Span, message: String) {
+    /// The same, unless that message was already told of that place in this way. Whether it is new.
+    pub fn add_once(&mut self, severity: Severity, span: &Span, message: String) -> bool {
         let place = (
             Arc::as_ptr(&span.source).addr(),
             span.line,

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{accepted, read};
+use common::{accepted, read, report};
 use spangate_config::model::*;
 use std::time::Duration;
 use syntax::octets::Octets;
@@ -590,4 +590,49 @@ frontend l from d
     assert_eq!(proxy.capture_request[0].len, 15);
     assert_eq!(proxy.redirects.len(), 1);
     assert_eq!(proxy.redirects[0].place, None);
+}
+
+/// HAProxy reads variables in addresses also outside double quotes.
+#[test]
+fn variables_in_addresses() {
+    let text = format!(
+        "global
+    setenv IP 127.0.0.1
+    setenv PORT 81
+    log $IP local0
+defaults
+    mode http
+{TIMEOUTS}frontend f
+    bind $IP:${{PORT}},:8${{PORT}}
+listen l
+    bind /tmp/${{PORT}}_$NONE
+    source ${{IP}}
+    server a ${{IP}}:$PORT addr $IP
+    server b '${{IP}}':82 source $IP
+"
+    );
+    let config = accepted(&text);
+    let binds = |proxy: usize| {
+        let binds = config.proxies[proxy].binds.iter();
+        let shown = binds.map(|bind| match &bind.address {
+            BindAddress::Addr(address) => address.to_string(),
+            BindAddress::Fd(fd) => format!("fd@{fd}"),
+        });
+        shown.collect::<Vec<_>>()
+    };
+    assert_eq!(binds(0), ["127.0.0.1:81", "0.0.0.0:881"]);
+    assert_eq!(binds(1), ["unix@/tmp/81_"]);
+    let servers: Vec<String> = config.proxies[1]
+        .servers
+        .iter()
+        .map(|server| match &server.address {
+            ServerAddress::Fixed(address) => address.to_string(),
+            other => format!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(servers, ["127.0.0.1:81", "127.0.0.1:82"]);
+    let shown = report(&format!("backend b\n{TIMEOUTS}    server s $NONE\n"));
+    let message =
+        "'server b/s' : '$NONE' resolves to an empty address (environment variable missing?).";
+    assert!(shown.contains(message), "{shown}");
 }

@@ -1,7 +1,10 @@
 //! Addresses as `bind`, `server`, `source` and `log` lines write them (manual §2.9).
 
+use super::Shared;
+use super::line::{Line, Parse};
 use crate::model::{BindAddress, ServerAddress};
 use net::Addr;
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use syntax::octets::readable;
@@ -40,6 +43,30 @@ pub enum Names {
     Resolve,
     /// The unspecified address stands for them.
     Ignore,
+}
+
+/// The bytes of the address that word `index` is: HAProxy replaces environment variables in it also outside double quotes, by
+/// nothing where they are not set. `title` stands before a message.
+///
+/// # Errors
+/// Nothing is left.
+pub fn resolved<'l>(
+    line: &Line<'l>,
+    index: usize,
+    shared: &Shared<'_>,
+    title: &str,
+) -> Parse<Cow<'l, [u8]>> {
+    let written = line.bytes(index);
+    let address = shared.environment.expand(written);
+    match address.is_empty() && !written.is_empty() {
+        true => {
+            let word = line.arg(index);
+            Err(line.fault(index, format!(
+                "{title} : '{word}' resolves to an empty address (environment variable missing?)."
+            )))
+        }
+        false => Ok(address),
+    }
 }
 
 /// Reads one address. `text` is without commas.

@@ -75,6 +75,7 @@ impl Args {
                 cursor.at -= 1;
                 shared.next_expr(cursor, Place::ALL).map(drop)
             }
+            Args::Address(parser) => parser(cursor, shared),
             Args::Own(parser) => parser(cursor),
         }
     }

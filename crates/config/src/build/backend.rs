@@ -78,7 +78,7 @@ pub fn retries(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 /// `source`
 pub fn source(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let mut cursor = Cursor { line: *line, at: 1 };
-    build.proxy.source = server_line::source_words(&mut cursor)?;
+    build.proxy.source = server_line::source_words(&mut cursor, build.shared)?;
     match cursor.peek() {
         "" => Ok(()),
         _ => Err(line.fault(

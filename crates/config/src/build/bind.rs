@@ -12,7 +12,8 @@ pub type BindParser = fn(&mut Bind, &mut Cursor<'_>) -> Parse;
 pub fn line(line: &Line<'_>, at: usize, shared: &mut Shared<'_>) -> Parse<Vec<Bind>> {
     let written = line.arg(at);
     let statement = line.texts(0)[..at].join(" ");
-    let addresses = address::binds(line.bytes(at), &shared.unix_prefix)
+    let resolved = address::resolved(line, at, shared, &format!("'{statement}'"))?;
+    let addresses = address::binds(&resolved, &shared.unix_prefix)
         .map_err(|message| line.fault(at, format!("'{statement}' : {message}.")))?;
     let mut template = Bind {
         origin: line.span(at).place(),

@@ -1,6 +1,7 @@
 //! Arguments of what describes health checks, which do not exist yet: enough to refuse what HAProxy refuses (manual §4.2
 //! `http-check`, `tcp-check`, `option httpchk`; §5.2).
 
+use super::Shared;
 use super::address;
 use super::line::{Cursor, Parse};
 
@@ -293,17 +294,18 @@ pub fn kind(cursor: &mut Cursor<'_>) -> Parse {
 }
 
 /// An address without a port.
-pub fn address(cursor: &mut Cursor<'_>) -> Parse {
+pub fn address(cursor: &mut Cursor<'_>, shared: &Shared<'_>) -> Parse {
     let name = cursor.last();
     let text = cursor.value("<ipv4|ipv6>")?;
     // HAProxy's resolver takes a number for an IPv4 address.
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(());
     }
-    let parsed = address::single(cursor.line.bytes(cursor.at - 1));
-    parsed
+    let title = format!("'{name}'");
+    let written = address::resolved(&cursor.line, cursor.at - 1, shared, &title)?;
+    address::single(&written)
         .map(drop)
-        .map_err(|message| cursor.fault(format!("'{name}' : {message}.")))
+        .map_err(|message| cursor.fault(format!("{title} : {message}.")))
 }
 
 /// A list of networks.

@@ -3,21 +3,22 @@
 
 use super::address::{self, Parsed, Ports};
 use super::line::{Cursor, Parse};
-use super::values;
+use super::{Shared, values};
 
 /// `nameserver <name> <addr>:<port>`, `mailer <name> <addr>:<port>`
-pub fn named_address(cursor: &mut Cursor<'_>) -> Parse {
+pub fn named_address(cursor: &mut Cursor<'_>, shared: &Shared<'_>) -> Parse {
     let keyword = cursor.line.keyword();
     let missing = || format!("'{keyword}' expects <name> and <addr>[:<port>] as arguments.");
     let name = cursor.line.need(cursor.at, missing)?;
     cursor.line.need(cursor.at + 1, missing)?;
     cursor.at += 2;
-    let text = cursor.line.bytes(cursor.at - 1);
+    let title = format!("'{keyword} {name}'");
+    let text = &*address::resolved(&cursor.line, cursor.at - 1, shared, &title)?;
     // Sockets of both kinds are described.
     let bare = ["tcp@", "tcp4@", "tcp6@", "udp@", "udp4@", "udp6@"]
         .iter()
         .find_map(|family| text.strip_prefix(family.as_bytes()));
-    let fault = |why: String| cursor.fault(format!("'{keyword} {name}' : {why}."));
+    let fault = |why: String| cursor.fault(format!("{title} : {why}."));
     match address::parse(bare.unwrap_or(text), address::Names::Resolve).map_err(fault)? {
         Parsed::Inet(_, Ports::Range(..)) | Parsed::Unix(_) | Parsed::Fd(_) => Ok(()),
         Parsed::Inet(..) => {

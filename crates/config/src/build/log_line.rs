@@ -128,8 +128,11 @@ fn sink(cursor: &mut Cursor<'_>, shared: &Shared<'_>) -> Parse<LogSink> {
     if text.starts_with("ring@") {
         return Err(cursor.fault(super::not_yet("log ring@")));
     }
-    let parsed = datagram(cursor.line.bytes(cursor.at - 1), Names::Resolve)
-        .map_err(|message| cursor.fault(format!("log : {message}.")))?;
+    let parsed = datagram(
+        &address::resolved(&cursor.line, cursor.at - 1, shared, "log")?,
+        Names::Resolve,
+    )
+    .map_err(|message| cursor.fault(format!("log : {message}.")))?;
     let (ip, port) = match parsed {
         Parsed::Fd(fd) => return Ok(LogSink::Fd(fd)),
         Parsed::Unix(addr) => return Ok(LogSink::Udp(addr)),

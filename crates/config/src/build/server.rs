@@ -22,8 +22,8 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
         ));
     }
     line.need(2, missing)?;
-    let written = line.bytes(2);
     let title = format!("'server {}/{name}'", build.proxy.name);
+    let written = &*address::resolved(line, 2, build.shared, &title)?;
     let mode = build.proxy.mode;
     let read = |names| match mode {
         Mode::Log => log_line::server(written, names),
@@ -284,18 +284,20 @@ pub fn set_proxy_v2_tlv_fmt(
 pub fn source(
     options: &mut ServerOptions,
     cursor: &mut Cursor<'_>,
-    _shared: &mut Shared<'_>,
+    shared: &mut Shared<'_>,
 ) -> Parse {
-    options.source = source_words(cursor)?;
+    options.source = source_words(cursor, shared)?;
     Ok(())
 }
 
 /// What follows `source`: `<addr>[:<port>[-<port>]] [interface <name>]`.
-pub fn source_words(cursor: &mut Cursor<'_>) -> Parse<Option<Source>> {
+pub fn source_words(cursor: &mut Cursor<'_>, shared: &Shared<'_>) -> Parse<Option<Source>> {
     let text =
         cursor.value("<addr>[:<port>], and optionally 'usesrc' <addr>, and 'interface' <name>")?;
-    let (addr, port_range) = address::single(cursor.line.bytes(cursor.at - 1))
-        .map_err(|message| cursor.fault(format!("'source {text}' : {message}.")))?;
+    let title = format!("'source {text}'");
+    let written = address::resolved(&cursor.line, cursor.at - 1, shared, &title)?;
+    let (addr, port_range) = address::single(&written)
+        .map_err(|message| cursor.fault(format!("{title} : {message}.")))?;
     if port_range.is_some() {
         return Err(cursor.fault(super::not_yet("source … <port>-<port>")));
     }

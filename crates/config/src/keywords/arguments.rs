@@ -1,5 +1,6 @@
 //! What may follow a keyword that has no parser of its own because its effect is absent. Enough to refuse what HAProxy refuses.
 
+use crate::build::Shared;
 use crate::build::line::{Cursor, Parse};
 
 /// The words after a keyword.
@@ -33,6 +34,8 @@ pub enum Args {
     Sequence(&'static [Args]),
     /// A sample expression.
     Sample,
+    /// Has an address, in which environment variables are replaced.
+    Address(AddressParser),
     /// Has a syntax of its own.
     Own(ArgsParser),
 }
@@ -51,6 +54,9 @@ impl Args {
 
 /// Takes the arguments of the word taken last.
 pub type ArgsParser = fn(&mut Cursor<'_>) -> Parse;
+
+/// The same where one of them is an address.
+pub type AddressParser = fn(&mut Cursor<'_>, &Shared<'_>) -> Parse;
 
 /// Any integer.
 pub const INTEGER: Args = Args::Number(i64::MIN, i64::MAX);

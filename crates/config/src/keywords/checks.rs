@@ -24,7 +24,7 @@ const NONE: Args = Args::None;
 const WORD: Args = Args::Word;
 /// At least a millisecond.
 const DELAY: Args = Args::TimeWithin(1, i32::MAX as u32);
-const ADDRESS: Args = Args::Own(checks::address);
+const ADDRESS: Args = Args::Address(checks::address);
 
 /// Every option, in the order of their names.
 #[rustfmt::skip]

@@ -176,7 +176,7 @@ const LOG_PROFILE: &[Known] = &[
 
 #[rustfmt::skip]
 const MAILERS: &[Known] = &[
-    tunes("mailer", Mail, Args::Own(descriptions::named_address), "A mail server."),
+    tunes("mailer", Mail, Args::Address(descriptions::named_address), "A mail server."),
     tunes("timeout", Mail, Args::Own(descriptions::mail_timeout), "Timeouts."),
 ];
 
@@ -200,7 +200,7 @@ const PEERS: &[Known] = &[
 const RESOLVERS: &[Known] = &[
     tunes("accepted_payload_size", Names, Args::Number(12, 65535), "Largest answer over UDP."),
     tunes("hold", Names, Args::Own(descriptions::hold), "How long an answer is kept."),
-    tunes("nameserver", Names, Args::Own(descriptions::named_address), "A name server."),
+    tunes("nameserver", Names, Args::Address(descriptions::named_address), "A name server."),
     tunes("parse-resolv-conf", Names, Args::Any, "Takes the name servers of the system."),
     Keyword::gone("resolution_pool_size", Places::NONE, "'resolution_pool_size' directive is not supported anymore (it never appeared in a stable release)."),
     tunes("resolve_retries", Names, INTEGER, "Retries."),
