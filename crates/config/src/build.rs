@@ -307,7 +307,7 @@ pub fn without_parser<P: Copy>(
         State::NotYet => Err(line.fault(at, not_yet(&name))),
         State::Removed(instead) => Err(line.fault(
             at,
-            match legacy::instead(&line) {
+            match keyword.instead.and_then(|write| write(&line.texts(at + 1))) {
                 Some(line) => format!("{instead} Here that is: {line}"),
                 None => instead.to_owned(),
             },

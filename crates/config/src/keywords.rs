@@ -17,6 +17,7 @@ pub mod server;
 pub mod timeouts;
 pub mod tls;
 
+use crate::build::legacy::Rewrite;
 use arguments::Args;
 use features::Feature;
 
@@ -119,6 +120,19 @@ pub enum State<P> {
     Removed(&'static str),
 }
 
+/// What a use of a keyword of proxies means in a proxy without the capability for it, in HAProxy's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Elsewhere {
+    /// A warning that it is ignored, and this.
+    Ignored(&'static str),
+    /// The same, of what describes log lines.
+    IgnoredFormat,
+    /// An error that names the missing capability.
+    Refused,
+    /// An error that names the sections.
+    OnlyIn(&'static str),
+}
+
 /// Why a keyword has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
@@ -150,6 +164,10 @@ pub struct Keyword<P> {
     pub args: Args,
     /// What a use of it means.
     pub state: State<P>,
+    /// What a use of it means in another section than its own.
+    pub elsewhere: Elsewhere,
+    /// Of a removed directive: writes the line that replaces one, where that takes no person.
+    pub instead: Option<Rewrite>,
     /// One line of reference.
     pub doc: &'static str,
 }
@@ -161,6 +179,8 @@ impl<P> Keyword<P> {
             places,
             args: Args::None,
             state,
+            elsewhere: Elsewhere::Ignored(""),
+            instead: None,
             doc,
         }
     }
@@ -221,6 +241,18 @@ impl<P> Keyword<P> {
     /// Sets [`Keyword::args`].
     pub(crate) const fn args(mut self, args: Args) -> Self {
         self.args = args;
+        self
+    }
+
+    /// Sets [`Keyword::elsewhere`].
+    pub(crate) const fn elsewhere(mut self, elsewhere: Elsewhere) -> Self {
+        self.elsewhere = elsewhere;
+        self
+    }
+
+    /// Sets [`Keyword::instead`].
+    pub(crate) const fn instead(mut self, rewrite: Rewrite) -> Self {
+        self.instead = Some(rewrite);
         self
     }
 

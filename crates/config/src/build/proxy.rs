@@ -5,7 +5,9 @@ use super::line::{Fault, Line, Parse};
 use super::{
     Shared, check, did_you_mean, logging, options as option_parsers, order, otel, unknown, values,
 };
-use crate::keywords::{self, Places, State, options, proxy::KEYWORDS, timeouts};
+use crate::keywords::{
+    self, Elsewhere, Keyword, Places, State, options, proxy::KEYWORDS, timeouts,
+};
 use crate::model::{Global, Mode, Proxy, ServerOptions};
 use sample::{Acls, Place};
 use std::collections::HashMap;
@@ -124,7 +126,7 @@ pub fn statement(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let Some(keyword) = keywords::find(KEYWORDS, name) else {
         return Err(unknown(line, build.kind, KEYWORDS.iter().map(|k| k.name)));
     };
-    if let Some(end) = build.misplaced(line, keyword.places, &keyword.state) {
+    if let Some(end) = build.misplaced(line, keyword) {
         return end;
     }
     match super::parser_of(keyword, line, 0, build.shared)? {
@@ -135,9 +137,9 @@ pub fn statement(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 
 impl ProxyBuild<'_, '_> {
     /// The end of a statement whose keyword does not stand in this section; none when it does.
-    fn misplaced<P>(&self, line: &Line<'_>, sections: Places, state: &State<P>) -> Option<Parse> {
-        let name = line.keyword();
-        if matches!(state, State::Removed(_)) {
+    fn misplaced<P>(&self, line: &Line<'_>, keyword: &Keyword<P>) -> Option<Parse> {
+        let (name, sections) = (line.keyword(), keyword.places);
+        if matches!(keyword.state, State::Removed(_)) {
             return None;
         }
         if self.is_defaults() {
@@ -158,38 +160,32 @@ impl ProxyBuild<'_, '_> {
         if sections.intersects(self.capability()) {
             return None;
         }
-        let hint = match name {
-            "maxconn" => " Maybe you want 'fullconn' instead ?",
-            "fullconn" => " Maybe you want 'maxconn' instead ?",
-            _ => "",
+        Some(self.in_another_section(line, 0, keyword))
+    }
+
+    /// What a keyword or option means where the section has no capability for it: a fault.
+    fn in_another_section<P>(&self, line: &Line<'_>, at: usize, keyword: &Keyword<P>) -> Parse {
+        let statement = line.texts(0)[..=at].join(" ");
+        let name = line.arg(at);
+        let fault = match keyword.elsewhere {
+            Elsewhere::Ignored(hint) => return self.ignored(line, at, name, keyword.places, hint),
+            Elsewhere::IgnoredFormat => {
+                let title = self.title();
+                let message = format!("{title} : '{statement}' directive is ignored in backends.");
+                line.fault(at, message).as_warning()
+            }
+            Elsewhere::Refused => {
+                let title = self.title();
+                let message =
+                    format!("'{name}' not allowed because {title} has no backend capability.");
+                line.fault(at, message)
+            }
+            Elsewhere::OnlyIn(sections) => line.fault(
+                at,
+                format!("'{name}' only available in {sections} section."),
+            ),
         };
-        Some(match name {
-            "retry-on" => {
-                let message = format!("'{name}' only available in backend or listen section.");
-                Err(line.fault(0, message))
-            }
-            "force-be-switch" => {
-                let message = format!("'{name}' only available in frontend or listen section.");
-                Err(line.fault(0, message))
-            }
-            "server" | "server-template" => Err(line.fault(
-                0,
-                format!(
-                    "'{name}' not allowed because {} has no backend capability.",
-                    self.title()
-                ),
-            )),
-            "log-format" | "log-format-sd" | "error-log-format" => Err(line
-                .fault(
-                    0,
-                    format!(
-                        "{} : '{name}' directive is ignored in backends.",
-                        self.title()
-                    ),
-                )
-                .as_warning()),
-            _ => self.ignored(line, 0, name, sections, hint),
-        })
+        Err(fault)
     }
 }
 
@@ -304,14 +300,7 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         && !keyword.places.intersects(build.capability())
         && !matches!(keyword.state, State::Removed(_))
     {
-        if matches!(name, "httplog" | "tcplog" | "httpslog") {
-            let message = format!(
-                "{} : 'option {name}' directive is ignored in backends.",
-                build.title()
-            );
-            return Err(line.fault(1, message).as_warning());
-        }
-        return build.ignored(line, 1, name, keyword.places, "");
+        return build.in_another_section(line, 1, keyword);
     }
     if let State::Removed(message) = keyword.state {
         return Err(line.fault(1, format!("option '{message}")));

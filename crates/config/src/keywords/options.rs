@@ -2,7 +2,7 @@
 
 use super::arguments::Args;
 use super::features::Feature;
-use super::{Keyword, Places, at::*};
+use super::{Elsewhere::IgnoredFormat, Keyword, Places, at::*};
 use crate::build::options::{self, OptionParser};
 use crate::build::{checks as check_options, otel};
 use crate::model::Options;
@@ -97,8 +97,8 @@ pub const KEYWORDS: &[Keyword<Setter>] = &[
     Keyword::gone("http_proxy", DFB, "http_proxy' is not supported any more since HAProxy 2.5. Use 'http-request set-dst' and 'http-request set-uri' instead."),
     checks("httpchk", Args::Own(check_options::http), "HTTP health checks."),
     own("httpclose", DFB, options::close, "Closes both sides after each response."),
-    own("httplog", DF, options::httplog, "The HTTP log format; with `clf` the common log format."),
-    own("httpslog", DF, options::httpslog, "The HTTPS log format."),
+    own("httplog", DF, options::httplog, "The HTTP log format; with `clf` the common log format.").elsewhere(IgnoredFormat),
+    own("httpslog", DF, options::httpslog, "The HTTPS log format.").elsewhere(IgnoredFormat),
     Keyword::gone("forceclose", DFB, "forceclose' is not supported any more since HAProxy 2.0, please just remove it, or use 'option httpclose' if absolutely needed."),
     switch("idle-close-on-response", DF, |o| &mut o.idle_close_on_response, "Closes idle client connections only after one more response when stopping."),
     switch("independent-streams", DFB, |o| &mut o.independent_streams, "Activity of one direction does not refresh the other's timeout."),
@@ -126,7 +126,7 @@ pub const KEYWORDS: &[Keyword<Setter>] = &[
     moot("tcp-smart-accept", DF, ACKS, Args::None, "Saves an ACK on accepted connections."),
     moot("tcp-smart-connect", DB, ACKS, Args::None, "Saves an ACK on server connections."),
     own("tcpka", DFB, options::tcpka, "TCP keep-alive probes on both sides."),
-    own("tcplog", DF, options::tcplog, "The TCP log format; with `clf` the common log format."),
+    own("tcplog", DF, options::tcplog, "The TCP log format; with `clf` the common log format.").elsewhere(IgnoredFormat),
     Keyword::gone("transparent", DB, "transparent' was removed in version 3.5. Use a server with address 0.0.0.0 instead."),
     own("tracing", DF, otel::tracing::option, "Spans of requests and tries over OTLP, by OpenTelemetry's conventions; not in HAProxy."),
     moot("use-small-buffers", DB, BUFFERS, Args::Own(options::small_buffers), "Keeps waiting requests in smaller buffers."),
