@@ -9,6 +9,7 @@ pub mod arguments;
 pub mod bind;
 pub mod checks;
 pub mod features;
+pub mod filters;
 pub mod global;
 pub mod options;
 pub mod other;
@@ -330,6 +331,7 @@ pub fn groups() -> Vec<Group> {
         .with(tls::OPTIONS, Places::SERVER)
         .with(checks::OPTIONS, Places::SERVER),
         group("Actions of rules", true, actions::KEYWORDS),
+        group("`filter`", false, filters::KEYWORDS),
         group("Section names", false, other::SECTIONS),
     ];
     groups.push(group(

@@ -135,3 +135,21 @@ fn missing_arguments_are_named() {
         assert!(is_partly, "{title}: {name}");
     }
 }
+
+/// The table of filters is what a `filter` line knows.
+#[test]
+fn every_filter_is_known() {
+    let groups = groups();
+    let filters = groups.iter().find(|group| group.title == "`filter`");
+    for row in &filters.expect("a table").rows {
+        let shown = common::report(&format!("frontend x\n filter {}\n", row.name));
+        let wanted = match row.state {
+            State::NotYet => format!("keyword 'filter {}' is known but not", row.name),
+            State::Removed(message) => message.to_owned(),
+            _ => format!("filter '{}' expects", row.name),
+        };
+        assert!(shown.contains(&wanted), "{shown}");
+    }
+    let shown = common::report("frontend x\n filter compresion\n");
+    assert!(shown.contains("unknown filter 'compresion'; did you mean 'compression' maybe ?"));
+}

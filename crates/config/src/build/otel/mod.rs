@@ -25,6 +25,7 @@ pub use scope::keywords as scope_keywords;
 
 use super::line::{Fault, Line, Parse};
 use super::proxy::ProxyBuild;
+use crate::keywords::{self, filters};
 use crate::tree::{Section, Span, Statement, Tree};
 use std::sync::Arc;
 
@@ -157,30 +158,11 @@ impl ProxyBuild<'_, '_> {
 pub fn statement(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = line.need(1, || "'filter' expects the name of a filter.".into())?;
     let Some(words) = words(line)? else {
-        let known = [
-            "bwlim-in",
-            "bwlim-out",
-            "cache",
-            "comp-req",
-            "comp-res",
-            "compression",
-            "fcgi-app",
-            "spoe",
-            "trace",
-        ];
-        return Err(match name {
-            name if known.contains(&name) => {
-                line.fault(1, super::not_yet(&format!("filter {name}")))
-            }
-            "opentracing" => line.fault(
-                1,
-                "filter 'opentracing' was removed from HAProxy 3.5: 'filter opentelemetry' takes its place.",
-            ),
-            _ => {
-                let hint = super::did_you_mean(name, known.into_iter().chain(["opentelemetry"]));
-                line.fault(1, format!("unknown filter '{name}'{hint}."))
-            }
-        });
+        let Some(filter) = keywords::find(filters::KEYWORDS, name) else {
+            let hint = super::did_you_mean(name, filters::KEYWORDS.iter().map(|row| row.name));
+            return Err(line.fault(1, format!("unknown filter '{name}'{hint}.")));
+        };
+        return super::parser_of(filter, line, 1, build.shared).map(drop);
     };
     let (at, file) = words.config;
     if let Some(error) = build.shared.filter_files.error(file) {
