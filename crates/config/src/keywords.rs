@@ -303,7 +303,7 @@ pub struct Row {
 #[derive(Clone, Debug)]
 pub struct Group {
     /// Its heading.
-    pub title: &'static str,
+    pub title: String,
     /// Whether [`Row::places`] says something.
     pub by_place: bool,
     /// Its keywords in the table's order.
@@ -352,14 +352,14 @@ pub fn groups() -> Vec<Group> {
     groups.extend(
         other::TABLES
             .iter()
-            .map(|(title, table)| group(title, false, table)),
+            .map(|(name, table)| group(&format!("Section `{name}`"), false, table)),
     );
     groups
 }
 
-fn group<P: Copy>(title: &'static str, by_place: bool, table: &[Keyword<P>]) -> Group {
+fn group<P: Copy>(title: &str, by_place: bool, table: &[Keyword<P>]) -> Group {
     Group {
-        title,
+        title: title.to_owned(),
         by_place,
         rows: table.iter().map(row).collect(),
     }

@@ -52,39 +52,34 @@ pub const SECTIONS: &[Known] = &[
     served("userlist", "Users and groups."),
 ];
 
-/// The keywords of the sections that have a table here, by title and by section name.
+/// The keywords of the sections that have a table here, by the section's name.
 pub const TABLES: &[(&str, &[Known])] = &[
-    ("Section `acme`", ACME),
-    ("Section `cache`", CACHE),
-    ("Section `crt-store`", CRT_STORE),
-    ("Section `fcgi-app`", FCGI_APP),
-    ("Section `healthcheck`", HEALTHCHECK),
-    ("Section `http-errors`", HTTP_ERRORS),
-    ("Section `log-forward`", LOG_FORWARD),
-    ("Section `log-profile`", LOG_PROFILE),
-    ("Section `mailers`", MAILERS),
-    ("Section `namespace_list`", NAMESPACE_LIST),
-    ("Section `peers`", PEERS),
-    ("Section `resolvers`", RESOLVERS),
-    ("Section `ring`", RING),
-    ("Section `spoe-agent`", SPOE_AGENT),
-    ("Section `spoe-group`", SPOE_GROUP),
-    ("Section `spoe-message`", SPOE_MESSAGE),
-    ("Section `traces`", TRACES),
-    ("Section `userlist`", USERLIST),
+    ("acme", ACME),
+    ("cache", CACHE),
+    ("crt-store", CRT_STORE),
+    ("fcgi-app", FCGI_APP),
+    ("healthcheck", HEALTHCHECK),
+    ("http-errors", HTTP_ERRORS),
+    ("log-forward", LOG_FORWARD),
+    ("log-profile", LOG_PROFILE),
+    ("mailers", MAILERS),
+    ("namespace_list", NAMESPACE_LIST),
+    ("peers", PEERS),
+    ("resolvers", RESOLVERS),
+    ("ring", RING),
+    ("spoe-agent", SPOE_AGENT),
+    ("spoe-group", SPOE_GROUP),
+    ("spoe-message", SPOE_MESSAGE),
+    ("traces", TRACES),
+    ("userlist", USERLIST),
 ];
 
 /// The table of `section`, if it has one here.
 #[must_use]
 pub fn table(section: &str) -> Option<&'static [Known]> {
-    TABLES
-        .iter()
-        .find(|(title, _)| {
-            title
-                .strip_prefix("Section `")
-                .and_then(|t| t.strip_suffix('`'))
-                == Some(section)
-        })
+    let mut tables = TABLES.iter();
+    tables
+        .find(|(name, _)| *name == section)
         .map(|(_, table)| *table)
 }
 
