@@ -399,7 +399,7 @@ impl Shared<'_> {
                 && let Some(variable) = fault.span.unquoted_variable()
             {
                 self.diagnostics.help(format!(
-                    "Environment variables are read inside double quotes only: \"{variable}\"."
+                    "Outside double quotes, environment variables are read in addresses only: write \"{variable}\"."
                 ));
             }
         }

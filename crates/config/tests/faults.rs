@@ -840,7 +840,8 @@ fn default_server_has_no_address() {
 
 #[test]
 fn variables_outside_of_quotes_are_told() {
-    let help = "Environment variables are read inside double quotes only: \"${X}\".";
+    let help =
+        "Outside double quotes, environment variables are read in addresses only: write \"${X}\".";
     let cases = [
         ("timeout queue ${X}", true),
         ("timeout queue $X", true),
