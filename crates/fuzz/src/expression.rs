@@ -29,17 +29,18 @@ pub fn expression(data: &[u8]) {
     if text.contains("-f") || text.contains("map") {
         return;
     }
-    let words: Vec<&str> = text.split(' ').collect();
+    let text = line;
+    let words: Vec<&[u8]> = text.split(|byte| *byte == b' ').collect();
     let mut compiler = compiler();
     let expr = located(compiler.expr(&words, Place::ALL), &words).map(|(expr, _)| expr);
     let condition = compiler.condition(&Acls::default(), &words, false, Place::ALL);
     let condition = located(condition, &words);
     let formats: Vec<LogFormat> = [
-        compiler.log_format(&text, Place::LOG),
-        compiler.log_format(&text, Place::FE_HTTP_REQUEST),
+        compiler.log_format(text, Place::LOG),
+        compiler.log_format(text, Place::FE_HTTP_REQUEST),
     ]
     .into_iter()
-    .filter_map(|format| located(format, &[&*text]))
+    .filter_map(|format| located(format, &[text]))
     .collect();
     let facts = Facts::new(rest);
     for scope in facts.scopes() {
@@ -53,14 +54,14 @@ pub fn expression(data: &[u8]) {
         for format in &formats {
             let mut out = Vec::new();
             format.render(&scope, &mut out);
-            let parts = text.bytes().filter(|byte| *byte == b'%').count();
+            let parts = text.iter().filter(|byte| **byte == b'%').count();
             assert!(out.len() <= text.len() + parts * WRITTEN_BYTES_MAX);
         }
     }
 }
 
 /// What compiled; of what did not, the fault's place is checked.
-fn located<T>(compiled: Result<T, ExprError>, words: &[&str]) -> Option<T> {
+fn located<T>(compiled: Result<T, ExprError>, words: &[&[u8]]) -> Option<T> {
     compiled
         .map_err(|fault| {
             assert!(
@@ -68,7 +69,11 @@ fn located<T>(compiled: Result<T, ExprError>, words: &[&str]) -> Option<T> {
                 "{fault:?}"
             );
             let word = words.get(fault.word).copied().unwrap_or_default();
-            assert!(fault.start <= word.len(), "{fault:?} in {word}");
+            assert!(
+                fault.start <= word.len(),
+                "{fault:?} in {}",
+                word.escape_ascii()
+            );
         })
         .ok()
 }

@@ -24,7 +24,6 @@ pub mod facts;
 pub mod logformat;
 pub mod pattern;
 pub mod place;
-pub mod raw;
 pub mod reference;
 pub mod sniff;
 pub mod value;

@@ -42,7 +42,7 @@ impl World for TestWorld {
     }
     fn bind(&self, frontend: u32, bind: u32) -> Option<BindFacts<'_>> {
         (frontend == 0 && bind == 0).then_some(BindFacts {
-            name: "public",
+            name: b"public",
             id: 1,
             connections: 3,
         })

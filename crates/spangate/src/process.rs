@@ -1,6 +1,7 @@
 //! The life of the process: limits, listeners, privileges, workers, signals, end.
 
 use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -233,13 +234,14 @@ fn cores() -> usize {
 
 /// Leaves this process' number where a daemon or a master is asked to.
 pub(crate) fn write_pidfile(args: &Args, config: &Config) -> Result<(), String> {
-    let Some(path) = args.pidfile.as_ref().or(config.global.pidfile.as_ref()) else {
+    let of_args = args.pidfile.as_ref().map(Path::new);
+    let Some(path) = of_args.or(config.global.pidfile.as_deref()) else {
         return Ok(());
     };
     // An old one may belong to another user, or be a link to elsewhere.
     drop(std::fs::remove_file(path));
     std::fs::write(path, format!("{}\n", std::process::id()))
-        .map_err(|error| format!("Cannot create pidfile {path} : {error}."))
+        .map_err(|error| format!("Cannot create pidfile {} : {error}.", path.display()))
 }
 
 /// How far a soft stop is.

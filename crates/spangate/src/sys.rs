@@ -3,6 +3,8 @@
 use std::ffi::CString;
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -122,18 +124,18 @@ pub(crate) fn limit_memory(bytes: u64) -> io::Result<()> {
 /// # Errors
 /// The step that failed.
 pub(crate) fn confine(
-    chroot: Option<&str>,
+    chroot: Option<&Path>,
     uid: Option<u32>,
     gid: Option<u32>,
 ) -> Result<(), String> {
     let failed = |what: &str| format!("Cannot {what} : {}.", io::Error::last_os_error());
     if let Some(directory) = chroot {
-        let path =
-            CString::new(directory).map_err(|_| "Cannot chroot : a NUL in the path.".to_owned())?;
+        let path = CString::new(directory.as_os_str().as_bytes())
+            .map_err(|_| "Cannot chroot : a NUL in the path.".to_owned())?;
         let root = c"/";
         // SAFETY: both pointers are NUL-terminated strings.
         if unsafe { libc::chroot(path.as_ptr()) != 0 || libc::chdir(root.as_ptr()) != 0 } {
-            return Err(failed(&format!("chroot({directory})")));
+            return Err(failed(&format!("chroot({})", directory.display())));
         }
     }
     if let Some(gid) = gid {

@@ -137,6 +137,57 @@ fn warnings_are_fatal_when_asked() {
     );
 }
 
+/// The keywords of the file that Debian's package installs, which has no frontend: it starts and answers its commands.
+#[test]
+fn a_distribution_s_file_starts() {
+    let folder = Folder::new();
+    for code in [400, 403, 408, 500, 502, 503, 504] {
+        folder.write(&format!("{code}.http"), "HTTP/1.0 503 No\r\n\r\nno\n");
+    }
+    let root = folder.root().display().to_string();
+    let socket = folder.path("admin.sock");
+    let config = format!(
+        "global
+ log /dev/log local0
+ log /dev/log local1 notice
+ stats socket {} mode 660 level admin
+ stats timeout 30s
+ ca-base /etc/ssl/certs
+ crt-base /etc/ssl/private
+ ssl-default-bind-ciphers ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256
+ ssl-default-bind-ciphersuites TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384
+ ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets
+defaults
+ log global
+ mode http
+ option httplog
+ option dontlognull
+ timeout connect 5000
+ timeout client 50000
+ timeout server 50000
+ errorfile 400 {root}/400.http
+ errorfile 403 {root}/403.http
+ errorfile 408 {root}/408.http
+ errorfile 500 {root}/500.http
+ errorfile 502 {root}/502.http
+ errorfile 503 {root}/503.http
+ errorfile 504 {root}/504.http
+",
+        socket.display()
+    );
+    let file = folder.write("a.cfg", &config);
+    let output = run(&["-c", "-dW", "-f", &file]);
+    assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
+    let notices = output
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("[NOTICE]"));
+    assert_eq!(notices.count(), 1, "{}", output.stderr);
+    let proxy = Proxy::start_in(folder, &config, &[]);
+    assert!(common::cli::ask(&socket, "show version").contains('.'));
+    proxy.stop();
+}
+
 #[test]
 fn every_error_of_every_file_is_told_in_one_run() {
     let folder = Folder::new();

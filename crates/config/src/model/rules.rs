@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::normalize::Normalizer;
 use sample::regex::Regex;
+use syntax::octets::Octets;
 
 /// One rule of `http-request`, `http-response` or `http-after-response`.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ pub enum HttpAction {
         set: bool,
         expr: sample::Expr,
         /// Only names that begin so; in lower case, empty for all.
-        prefix: String,
+        prefix: Octets,
     },
     DelHeadersBin {
         expr: sample::Expr,
@@ -66,7 +67,7 @@ pub enum HttpAction {
     },
     SetStatus {
         status: u16,
-        reason: Option<String>,
+        reason: Option<Octets>,
     },
     /// `set-var`, `set-var-fmt`, `unset-var`.
     Var(sample::Assignment),
@@ -76,9 +77,9 @@ pub enum HttpAction {
     },
     SetRetries(Amount),
     DisableL7Retry,
-    /// Asks for user and password: what the header of the challenge says.
+    /// Asks for user and password. The realm is the proxy's name where none is written.
     Auth {
-        challenge: String,
+        realm: Option<Octets>,
     },
     /// `add-acl`, `del-acl`, `set-map`, `del-map`.
     EditPatterns(PatternEdit),
@@ -193,7 +194,7 @@ pub enum NameMatch {
     /// This name.
     Name(http::FieldName),
     /// By a part of it, in lower case.
-    Text(NameMethod, String),
+    Text(NameMethod, Octets),
     /// By a regular expression, case-sensitive about names in lower case.
     Regex(Regex),
 }
@@ -215,7 +216,7 @@ pub enum NameMethod {
 #[derive(Debug)]
 pub struct HeaderRewrite {
     /// The field's name.
-    pub name: String,
+    pub name: Octets,
     /// By comma-separated value instead of by line.
     pub by_value: bool,
     /// What is matched, and what stands there then.
@@ -272,11 +273,11 @@ pub struct Reply {
     /// Status code.
     pub status: u16,
     /// `Content-Type`.
-    pub content_type: Option<String>,
+    pub content_type: Option<Octets>,
     /// What it carries.
     pub body: ReplyBody,
     /// Further headers.
-    pub headers: Vec<(String, sample::LogFormat)>,
+    pub headers: Vec<(Octets, sample::LogFormat)>,
 }
 
 /// The body of a [`Reply`].

@@ -254,7 +254,16 @@ impl<D: Driver> Turn<'_, D> {
                 let why = match error {
                     proxy_protocol::Error::NotProxy => ConnError::ProxyNone,
                     proxy_protocol::Error::UnknownProtocol => ConnError::ProxyUnknown,
-                    _ => ConnError::ProxyBad,
+                    proxy_protocol::Error::BadLine
+                    | proxy_protocol::Error::LineTooLong
+                    | proxy_protocol::Error::BadVersion
+                    | proxy_protocol::Error::BadCommand
+                    | proxy_protocol::Error::BadFamily
+                    | proxy_protocol::Error::TooShort
+                    | proxy_protocol::Error::HeaderTooLong
+                    | proxy_protocol::Error::BadTlv
+                    | proxy_protocol::Error::TlvTooLong
+                    | proxy_protocol::Error::BadChecksum => ConnError::ProxyBad,
                 };
                 self.fail_session(link, why, false);
                 bytes.len()

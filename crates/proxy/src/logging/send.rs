@@ -11,7 +11,7 @@ use crate::running::Running;
 use crate::stream::Stream;
 
 /// The name that lines carry where `log-tag` gives none.
-pub(super) const DEFAULT_TAG: &str = "haproxy";
+pub(super) const DEFAULT_TAG: &[u8] = b"haproxy";
 
 /// One worker's state of logging.
 #[derive(Debug)]

@@ -38,7 +38,7 @@ pub(super) struct Header<'a> {
     /// Severity, already within the target's bounds.
     pub level: u8,
     /// The program's name.
-    pub tag: &'a str,
+    pub tag: &'a [u8],
     /// Structured data; empty for none.
     pub sd: &'a [u8],
     /// The target's number, where its tag is always the same.
@@ -110,7 +110,7 @@ impl Dates {
         let level = header.level;
         let tag = header.tag;
         let hostname = global.log_send_hostname.as_deref().map(|name| match name {
-            "" => running.process.hostname.as_str(),
+            b"" => running.process.hostname.as_bytes(),
             name => name,
         });
         let priority = match target.format {
@@ -129,14 +129,14 @@ impl Dates {
                 line.push(b' ');
                 let hostname = match target.format {
                     LogWire::Default => hostname,
-                    LogWire::Rfc3164 => Some(hostname.unwrap_or("localhost")),
+                    LogWire::Rfc3164 => Some(hostname.unwrap_or(b"localhost")),
                     _ => None,
                 };
                 if let Some(name) = hostname {
-                    line.extend_from_slice(name.as_bytes());
+                    line.extend_from_slice(name);
                     line.push(b' ');
                 }
-                line.extend_from_slice(tag.as_bytes());
+                line.extend_from_slice(tag);
                 line.push(b'[');
                 push_uint(line, u64::from(pid));
                 line.extend_from_slice(b"]: ");
@@ -145,9 +145,9 @@ impl Dates {
                 line.extend_from_slice(b"1 ");
                 self.precise(now, line);
                 line.push(b' ');
-                line.extend_from_slice(hostname.unwrap_or("-").as_bytes());
+                line.extend_from_slice(hostname.unwrap_or(b"-"));
                 line.push(b' ');
-                line.extend_from_slice(tag.as_bytes());
+                line.extend_from_slice(tag);
                 line.push(b' ');
                 push_uint(line, u64::from(pid));
                 line.extend_from_slice(b" - ");

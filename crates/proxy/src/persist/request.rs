@@ -222,7 +222,7 @@ fn read(
     let mut state = if passed_over { b'U' } else { b'I' };
     if !server.is_empty() && !passed_over {
         for (place, line) in watch.backend.servers.iter().enumerate() {
-            if line.cookie.as_deref().map(str::as_bytes) != Some(server) {
+            if line.cookie.as_deref() != Some(server) {
                 continue;
             }
             let id = ServerId::at(stream.backend, place);

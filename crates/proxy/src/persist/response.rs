@@ -98,7 +98,7 @@ fn each_cookie(
                 && line[pair.name.0..pair.name.1] == *cookie.name.as_bytes()
         });
         let Some(cookie) = ours else { continue };
-        let own = server.and_then(|server| server.cookie.as_deref());
+        let own = server.and_then(|server| server.cookie.as_ref());
         let state = match (cookie.mode, own) {
             _ if cookie.preserve => b'P',
             (CookieMode::Insert, _) if server.is_some() => remove(stream, field),

@@ -1,6 +1,6 @@
 //! A connection to the chosen server: an idle one, or a fresh one and what becomes of the try.
 
-use config::model::{HttpReuse, SendProxy, ServerAddress};
+use config::model::{HttpReuse, ServerAddress};
 use net::{Addr, Close, Connect, ConnectError, Driver, Labels, SockId};
 use sample::{ConnError, LogOrigin};
 
@@ -147,7 +147,7 @@ impl<D: Driver> Cx<'_, D> {
         let labels = stream.route.labels;
         // What the server learns of the client at the connection's start binds it to that client.
         let private = self.running.proxy(stream.backend).http_reuse == HttpReuse::Never
-            || !matches!(self.running.server(server).send_proxy, SendProxy::No)
+            || self.running.server(server).send_proxy.is_on()
             || labels != Labels::default();
         let role = Role::Server(Server {
             server,

@@ -15,12 +15,12 @@ impl<D: Driver> Cx<'_, D> {
     /// The header for a stream's connection to a server; empty where none is sent.
     #[inline]
     pub(super) fn proxy_header(&mut self, stream: &mut Stream, server: ServerId) -> Box<[u8]> {
-        match &self.running.server(server).send_proxy {
-            SendProxy::No => Box::default(),
-            send => self
-                .with_eval(stream, |eval, stream| header(eval, stream, send))
-                .unwrap_or_default(),
+        let send = &self.running.server(server).send_proxy;
+        if !send.is_on() {
+            return Box::default();
         }
+        self.with_eval(stream, |eval, stream| header(eval, stream, send))
+            .unwrap_or_default()
     }
 }
 
@@ -28,38 +28,33 @@ fn header(eval: &Eval<'_>, stream: &Stream, send: &SendProxy) -> Box<[u8]> {
     let txn = Some(&stream.txn);
     let ends = Some((eval.session.src_of(txn), eval.session.dst_of(txn)));
     let mut out = Vec::new();
-    match send {
-        SendProxy::No => {}
-        SendProxy::V1 => proxy_protocol::write_v1(ends, &mut out),
-        SendProxy::V2 {
-            unique_id,
-            crc32c,
-            authority: _,
-            tlvs,
-        } => {
-            let mut values = Vec::with_capacity(tlvs.len() + 2);
-            if *unique_id && let Some(id) = eval.unique_id(stream) {
-                values.push((kind::UNIQUE_ID, id.to_vec()));
-            }
-            if *crc32c {
-                // The writer computes the checksum that this one asks for.
-                values.push((kind::CRC32C, vec![0; 4]));
-            }
-            for (kind, format) in tlvs {
-                let mut value = Vec::new();
-                eval.render(stream, format, &mut value);
-                values.push((*kind, value));
-            }
-            let list: Vec<Tlv<'_>> = values
-                .iter()
-                .map(|(kind, value)| Tlv { kind: *kind, value })
-                .collect();
-            if proxy_protocol::write_v2(ends, &list, &mut out).is_err() {
-                // Too long a value: the server learns the addresses at least.
-                out.clear();
-                let _ = proxy_protocol::write_v2(ends, &[], &mut out);
-            }
-        }
+    if !send.v2 {
+        proxy_protocol::write_v1(ends, &mut out);
+        return out.into();
+    }
+    let mut values = Vec::with_capacity(send.tlvs.len() + 2);
+    if send.unique_id
+        && let Some(id) = eval.unique_id(stream)
+    {
+        values.push((kind::UNIQUE_ID, id.to_vec()));
+    }
+    if send.crc32c {
+        // The writer computes the checksum that this one asks for.
+        values.push((kind::CRC32C, vec![0; 4]));
+    }
+    for (kind, format) in &send.tlvs {
+        let mut value = Vec::new();
+        eval.render(stream, format, &mut value);
+        values.push((*kind, value));
+    }
+    let list: Vec<Tlv<'_>> = values
+        .iter()
+        .map(|(kind, value)| Tlv { kind: *kind, value })
+        .collect();
+    if proxy_protocol::write_v2(ends, &list, &mut out).is_err() {
+        // Too long a value: the server learns the addresses at least.
+        out.clear();
+        let _ = proxy_protocol::write_v2(ends, &[], &mut out);
     }
     out.into()
 }

@@ -163,24 +163,26 @@ impl<D: Driver> Cx<'_, D> {
         let Some(rule) = stream.challenge.take() else {
             return;
         };
-        let rules = RuleSet::Request.rules(self.running.proxy(rule.proxy));
-        if let Some(HttpAction::Auth { challenge }) = rules.get(rule.place).map(|rule| &rule.action)
-        {
+        let proxy = self.running.proxy(rule.proxy);
+        let rules = RuleSet::Request.rules(proxy);
+        if let Some(HttpAction::Auth { realm }) = rules.get(rule.place).map(|rule| &rule.action) {
+            let realm = realm.as_deref().unwrap_or(proxy.name.as_bytes());
             let name: &[u8] = match stream.txn.is_proxied {
                 true => b"proxy-authenticate",
                 false => b"www-authenticate",
             };
             stream.response.remove_all(name);
-            stream.response.append(name, challenge.as_bytes());
+            let challenge = [b"Basic realm=\"", realm, b"\""].concat();
+            stream.response.append(name, &challenge);
         }
     }
 
     /// The redirect of a server with `redir`: to its prefix, with the request's path and query.
-    pub(super) fn redirect_to_server(&mut self, stream: &mut Stream, prefix: &str) {
+    pub(super) fn redirect_to_server(&mut self, stream: &mut Stream, prefix: &[u8]) {
         let mut location = Vec::new();
         // A lone slash leaves the place as it is.
-        if prefix != "/" {
-            location.extend_from_slice(prefix.as_bytes());
+        if prefix != b"/" {
+            location.extend_from_slice(prefix);
         }
         location.extend_from_slice(stream.request.path_and_query());
         begin_response(&mut stream.response, 302);

@@ -98,7 +98,7 @@ impl<D: Driver> Cx<'_, D> {
         };
         stream.phase = next;
         let monitored = frontend.monitor_uri.as_deref();
-        if monitored.is_some_and(|uri| is_monitored(uri.as_bytes(), &stream.request)) {
+        if monitored.is_some_and(|uri| is_monitored(uri, &stream.request)) {
             stream.ended_by(b'P', b'R');
             return self.monitor(stream);
         }

@@ -155,7 +155,7 @@ impl Cx<'_> {
         &mut self,
         stream: &mut Stream,
         set: RuleSet,
-        (replace, expr, prefix): (bool, &Expr, &str),
+        (replace, expr, prefix): (bool, &Expr, &[u8]),
     ) -> Flow {
         let mut list = std::mem::take(self.scene.eval.text);
         let found = self.eval().binary(stream, expr, &mut list);
@@ -172,7 +172,7 @@ impl Cx<'_> {
         &self,
         stream: &mut Stream,
         set: RuleSet,
-        (replace, prefix): (bool, &str),
+        (replace, prefix): (bool, &[u8]),
         list: &[u8],
     ) -> Flow {
         let failed = |stream: &Stream| match stream.soft_rewrites {
@@ -195,7 +195,7 @@ impl Cx<'_> {
                     failed(stream)
                 };
             }
-            if !name.starts_with(prefix.as_bytes()) || is_framing(name) {
+            if !name.starts_with(prefix) || is_framing(name) {
                 continue;
             }
             // What is no field would be read as something else by the next one (RFC 9110 §5.5, §11.1).

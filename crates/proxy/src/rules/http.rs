@@ -1,5 +1,7 @@
 //! `http-request`, `http-response` and `http-after-response` rules (manual §4.3): which run, and what each came to.
 
+use std::sync::Arc;
+
 use config::model::{HttpAction, HttpRule, Pause};
 use sample::Waits;
 use telemetry::program::Direction;
@@ -100,13 +102,18 @@ impl<'a> Cx<'a> {
     /// The first rule from place `from` on whose condition holds. Nothing changes between the conditions of rules that
     /// do not apply, so that they share one view of the facts.
     #[inline]
-    fn first_that_holds(&self, stream: &Stream, rules: &[HttpRule], from: usize) -> Option<usize> {
+    fn first_that_holds(
+        &self,
+        stream: &Stream,
+        rules: &[Arc<HttpRule>],
+        from: usize,
+    ) -> Option<usize> {
         if rules[from].condition.is_none() {
             return Some(from);
         }
         self.eval()
             .with_scope(stream, true, |scope| {
-                let holds = |rule: &HttpRule| {
+                let holds = |rule: &Arc<HttpRule>| {
                     rule.condition
                         .as_ref()
                         .is_none_or(|condition| condition.matches(scope))
@@ -120,7 +127,7 @@ impl<'a> Cx<'a> {
     fn http_action(
         &mut self,
         stream: &mut Stream,
-        rules: &[HttpRule],
+        rules: &[Arc<HttpRule>],
         set: RuleSet,
         (rule, waited): (RuleId, Option<RuleWait>),
     ) -> Flow {
@@ -151,7 +158,7 @@ impl<'a> Cx<'a> {
                 return self.remove_binary_headers(stream, set, expr, *method);
             }
             HttpAction::EarlyHint { name, value } => {
-                self.early_hint(stream, name, value, rules.get(1));
+                self.early_hint(stream, name, value, rules.get(1).map(Arc::as_ref));
                 true
             }
             // The start line.
@@ -163,8 +170,8 @@ impl<'a> Cx<'a> {
             HttpAction::SetStatus { status, reason } => {
                 let reason = reason
                     .as_deref()
-                    .unwrap_or_else(|| super::status::reason(*status));
-                stream.response.set_status(*status, reason.as_bytes());
+                    .unwrap_or_else(|| super::status::reason(*status).as_bytes());
+                stream.response.set_status(*status, reason);
                 stream.txn.status = *status;
                 true
             }

@@ -16,6 +16,8 @@ mod target;
 mod tcp;
 mod traffic;
 
+use std::sync::Arc;
+
 use config::model::{HttpAction, HttpRule, Reply};
 use sample::LogOrigin;
 
@@ -53,7 +55,7 @@ pub(crate) enum RuleSet {
 
 impl RuleSet {
     /// The rules of this set.
-    pub fn rules(self, proxy: &config::model::Proxy) -> &[HttpRule] {
+    pub fn rules(self, proxy: &config::model::Proxy) -> &[Arc<HttpRule>] {
         match self {
             RuleSet::Request => &proxy.http_request,
             RuleSet::Redirect => &proxy.redirects,

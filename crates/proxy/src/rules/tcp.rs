@@ -1,5 +1,7 @@
 //! `tcp-request` and `tcp-response` rules (manual §4.3): of a connection, a session, a stream's content.
 
+use std::sync::Arc;
+
 use config::model::{TcpAction, TcpRule};
 use sample::LogOrigin;
 use telemetry::program::Direction;
@@ -47,7 +49,12 @@ impl<'a> Cx<'a> {
         self.bare_rules(frontend, rules, false)
     }
 
-    fn bare_rules(&mut self, frontend: ProxyId, rules: &[TcpRule], connection: bool) -> Verdict {
+    fn bare_rules(
+        &mut self,
+        frontend: ProxyId,
+        rules: &[Arc<TcpRule>],
+        connection: bool,
+    ) -> Verdict {
         let mut expects_proxy = false;
         let done = |expects_proxy: bool| match expects_proxy {
             true => Verdict::ExpectProxy,
@@ -117,7 +124,7 @@ impl<'a> Cx<'a> {
         &mut self,
         stream: &mut Stream,
         proxy: ProxyId,
-        rules: &[TcpRule],
+        rules: &[Arc<TcpRule>],
         direction: Direction,
         last_chance: bool,
     ) -> ContentOutcome {

@@ -8,10 +8,11 @@ mod proc_vars;
 mod timeouts;
 
 use config::model::{
-    BackendTarget, Config, HttpAction, HttpRule, LogSink, LogTarget, Mode, Proxy, SendProxy,
-    Server, ServerAddress, StreamAction, TcpAction, TcpRule,
+    BackendTarget, Config, HttpAction, HttpRule, LogSink, LogTarget, Mode, Proxy, Server,
+    ServerAddress, StreamAction, TcpAction, TcpRule,
 };
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use net::Addr;
 
@@ -354,9 +355,9 @@ fn is_paced(config: &Config) -> bool {
 fn reads_destinations(proxy: &Proxy) -> bool {
     let is_set = |action: &StreamAction| matches!(action, StreamAction::SetAddress(..));
     let is_set_in_http =
-        |rule: &HttpRule| matches!(&rule.action, HttpAction::Stream(action) if is_set(action));
+        |rule: &Arc<HttpRule>| matches!(&rule.action, HttpAction::Stream(action) if is_set(action));
     let is_set_in_tcp =
-        |rule: &TcpRule| matches!(&rule.action, TcpAction::Stream(action) if is_set(action));
+        |rule: &Arc<TcpRule>| matches!(&rule.action, TcpAction::Stream(action) if is_set(action));
     let mut servers = proxy.servers.iter();
     proxy.originalto.is_some()
         || proxy
@@ -364,8 +365,7 @@ fn reads_destinations(proxy: &Proxy) -> bool {
             .as_ref()
             .is_some_and(|option| option.by.is_some())
         || servers.any(|server| {
-            !matches!(server.send_proxy, SendProxy::No)
-                || matches!(server.address, ServerAddress::PortOffset { .. })
+            server.send_proxy.is_on() || matches!(server.address, ServerAddress::PortOffset { .. })
         })
         || proxy.http_request.iter().any(is_set_in_http)
         || [

@@ -7,7 +7,7 @@ use config::build::otel::files::bounded;
 use config::condition::BuildInfo;
 use config::environment::Environment;
 use config::load::{LoadOptions, load_with};
-use config::model::{HttpAction, HttpReuse, Mode, SendProxy};
+use config::model::{HttpAction, HttpReuse, Mode};
 use config::reader::Input;
 use spangate_proxy::Running;
 
@@ -249,7 +249,7 @@ fn setup(name: &'static str, lines: &str, server_conns_max: Option<u32>) -> Setu
         aborts: proxy.aborts_on_close(),
         backend,
         accepts_proxy: proxy.binds[0].accept_proxy,
-        sends_proxy: !matches!(back.servers[0].send_proxy, SendProxy::No),
+        sends_proxy: back.servers[0].send_proxy.is_on(),
         maxconn: back.servers.iter().map(|server| server.maxconn).collect(),
         clients_max: proxy.maxconn,
         keep_alive_ms: 3000,

@@ -1,5 +1,7 @@
 //! What the expressions of a configuration read that is not at hand where nothing reads it.
 
+use std::collections::HashSet;
+
 use crate::fetch::Fetch;
 
 /// See the module. The engine does the work for what is set, and only then.
@@ -12,7 +14,7 @@ pub struct Needs {
     /// The address that clients connected to (`dst`, `%fi`).
     pub client_destination: bool,
     /// Proxies whose expressions read HTTP requests.
-    http: Vec<u32>,
+    http: HashSet<u32>,
     /// Expressions outside of proxies do.
     http_anywhere: bool,
 }
@@ -33,9 +35,17 @@ impl Needs {
             return;
         }
         match proxy {
-            Some(proxy) if !self.http.contains(&proxy) => self.http.push(proxy),
-            Some(_) => {}
+            Some(proxy) => {
+                self.http.insert(proxy);
+            }
             None => self.http_anywhere = true,
+        }
+    }
+
+    /// The expressions of `from` are those of `to`, too.
+    pub(crate) fn inherit(&mut self, from: u32, to: u32) {
+        if self.http.contains(&from) {
+            self.http.insert(to);
         }
     }
 

@@ -72,7 +72,7 @@ pub enum ProxySide {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BindFacts<'a> {
     /// Its name, empty for none.
-    pub name: &'a str,
+    pub name: &'a [u8],
     /// Its id (`so_id`).
     pub id: u32,
     /// Connections on it (`dst_conn`).

@@ -213,15 +213,8 @@ const FIELDS: &[Field] = &[
         LABEL,
         "What the process is for",
         |asked| {
-            text(
-                asked
-                    .subjects
-                    .running
-                    .config
-                    .global
-                    .description
-                    .as_deref()?,
-            )
+            let description = asked.subjects.running.config.global.description.as_ref();
+            description.map(|text| Fact::Text(text.to_string()))
         },
     ),
     field(

@@ -1,7 +1,7 @@
 //! A test as a list of lines between scripted peers, without chance:
 //!
 //! ```text
-//! c1 > GET / HTTP/1.1|host: a||    client 1 sends (`|` is CRLF, `¦` a bar); it connects when first named
+//! c1 > GET / HTTP/1.1|host: a||    client 1 sends (`|` is CRLF, `¦` a bar, `¤e9` the byte e9); it connects when first named
 //! s1 ok                            the first connection that the proxy opened stands (`refuse`: it is refused)
 //! s1 to 127.0.0.1:81               it was opened to this address
 //! s1 < GET / HTTP/1.1|host: a||    exactly this has come
@@ -104,11 +104,26 @@ pub fn play_running(name: &str, running: Arc<Running>, script: &str) {
 
 /// Bytes as a script writes them.
 pub fn bytes(text: &str) -> Vec<u8> {
-    text.replace('|', "\r\n").replace('¦', "|").into_bytes()
+    let text = text.replace('|', "\r\n").replace('¦', "|");
+    let mut parts = text.split('¤');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at(2);
+        bytes.push(u8::from_str_radix(digits, 16).expect("two hexadecimal digits"));
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    bytes
 }
 
 fn shown(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).replace("\r\n", "|")
+    let mut shown = String::new();
+    for chunk in bytes.utf8_chunks() {
+        shown.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            shown.push_str(&format!("¤{byte:02x}"));
+        }
+    }
+    shown.replace("\r\n", "|")
 }
 
 impl Play {
