@@ -69,19 +69,7 @@ pub fn play(name: &str, lines: &str, script: &str) {
 
 /// Plays a script with a configuration; the worker ends then.
 pub fn play_running(name: &str, running: Arc<Running>, script: &str) {
-    let shared = Arc::new(running.share(1));
-    let engine = Engine::new(running.clone(), shared.clone(), 0, 1);
-    let mut driver = SimDriver::new(
-        running.listener_count(),
-        running.config.global.tune.bufsize_bytes,
-    );
-    driver.verbose = std::env::var_os("SPANGATE_SEED").is_some();
-    let mut play = Play {
-        engine,
-        driver,
-        clients: BTreeMap::new(),
-        logs_read: 0,
-    };
+    let mut play = Play::new(&running);
     for line in script
         .lines()
         .map(str::trim)
@@ -100,6 +88,46 @@ pub fn play_running(name: &str, running: Arc<Running>, script: &str) {
         assert!(checks.is_none(), "{name}: after `{line}`: {checks:?}");
     }
     play.engine.finish(&mut play.driver);
+}
+
+/// What passed in an exchange.
+#[derive(Debug)]
+pub struct Passed {
+    /// To each server connection.
+    pub servers: Vec<Vec<u8>>,
+    pub client: Vec<u8>,
+    /// The proxy has ended the client's connection.
+    pub client_ended: bool,
+}
+
+/// One client sends a request; each server connection that opens is answered alike once something has come.
+pub fn exchange(running: Arc<Running>, request: &str, response: &str) -> Passed {
+    let mut play = Play::new(&running);
+    let failed = |error: String| panic!("{request}: {error}");
+    let mut line = |line: &str| play.line(line).unwrap_or_else(failed);
+    line(&format!("c1 > {request}"));
+    play.settle();
+    let mut servers = Vec::new();
+    while let Ok(server) = play.place(&format!("s{}", servers.len() + 1)) {
+        let name = format!("s{}", servers.len() + 1);
+        if play.driver.pipes[server].connecting {
+            let _ = play.line(&format!("{name} ok"));
+            play.settle();
+        }
+        servers.push(play.driver.pipes[server].outbox.peek().to_vec());
+        let _ = play.line(&format!("{name} > {response}"));
+        play.settle();
+        // What a client sends behind the head only leaves with the answer of the server.
+        if let Some(sent) = servers.last_mut() {
+            *sent = play.driver.pipes[server].outbox.peek().to_vec();
+        }
+    }
+    let client = &play.driver.pipes[play.clients["c1"]];
+    Passed {
+        servers,
+        client: client.outbox.peek().to_vec(),
+        client_ended: client.ended || client.reset || client.sock.is_none(),
+    }
 }
 
 /// Bytes as a script writes them.
@@ -127,6 +155,22 @@ fn shown(bytes: &[u8]) -> String {
 }
 
 impl Play {
+    fn new(running: &Arc<Running>) -> Play {
+        let shared = Arc::new(running.share(1));
+        let engine = Engine::new(Arc::clone(running), shared, 0, 1);
+        let mut driver = SimDriver::new(
+            running.listener_count(),
+            running.config.global.tune.bufsize_bytes,
+        );
+        driver.verbose = std::env::var_os("SPANGATE_SEED").is_some();
+        Play {
+            engine,
+            driver,
+            clients: BTreeMap::new(),
+            logs_read: 0,
+        }
+    }
+
     fn line(&mut self, line: &str) -> Result<(), String> {
         let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
         match first {
