@@ -6,6 +6,7 @@ mod cookies;
 mod credentials;
 mod facts;
 mod failures;
+mod fairness;
 mod framing;
 mod messages;
 mod names;

@@ -13,6 +13,7 @@
 //! c1 labels 5 32                   mark and type of service of its packets (`-`: none)
 //! drainprocess 0 5000              drain: milliseconds of grace, and until the hard stop
 //! full c1, drain c1                the peer's kernel takes nothing, takes all
+//! c1 takes 5                       it takes so many bytes more
 //! wait 1000                        milliseconds pass
 //! log 200 ----                     the next log line
 //! accepts, refrains                new connections are accepted, are not
@@ -23,7 +24,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use net::{Accepted, Addr, Close, Engine as _, ListenerId};
-use spangate_proxy::{Engine, Order, Running};
+use spangate_proxy::{Engine, Order, Running, Shared};
 
 use crate::driver::{SimDriver, deliver};
 use crate::setups::running;
@@ -46,9 +47,10 @@ listen rules
     bind 127.0.0.1:80
 ";
 
-struct Play {
-    engine: Engine,
-    driver: SimDriver,
+/// One worker and its peers.
+pub struct Play {
+    pub engine: Engine,
+    pub driver: SimDriver,
     clients: BTreeMap<String, usize>,
     logs_read: usize,
 }
@@ -155,9 +157,14 @@ fn shown(bytes: &[u8]) -> String {
 }
 
 impl Play {
-    fn new(running: &Arc<Running>) -> Play {
-        let shared = Arc::new(running.share(1));
-        let engine = Engine::new(Arc::clone(running), shared, 0, 1);
+    /// The only worker of a process.
+    pub fn new(running: &Arc<Running>) -> Play {
+        Play::of(running, &Arc::new(running.share(1)), 0)
+    }
+
+    /// One of several.
+    pub fn of(running: &Arc<Running>, shared: &Arc<Shared>, worker: usize) -> Play {
+        let engine = Engine::new(Arc::clone(running), Arc::clone(shared), worker, 1);
         let mut driver = SimDriver::new(
             running.listener_count(),
             running.config.global.tune.bufsize_bytes,
@@ -171,7 +178,8 @@ impl Play {
         }
     }
 
-    fn line(&mut self, line: &str) -> Result<(), String> {
+    /// One line of a script.
+    pub fn line(&mut self, line: &str) -> Result<(), String> {
         let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
         match first {
             "wait" => self.wait(rest.parse().map_err(|_| "no number")?),
@@ -293,13 +301,22 @@ impl Play {
                 self.engine.on_connected(&mut self.driver, sock);
                 Ok(())
             }
+            ("takes", Some(sock)) => {
+                let count = text.parse().map_err(|_| "how many?")?;
+                let pipe = &mut self.driver.pipes[place];
+                pipe.room += count;
+                pipe.drain(count);
+                let blocked = pipe.blocked;
+                self.engine.on_writable(&mut self.driver, sock, blocked);
+                Ok(())
+            }
             ("connects", _) => Ok(()),
             _ => Err("what is that?".into()),
         }
     }
 
     /// The pipe of a peer: `c…` connects when first named, `sN` is the N-th connection that the proxy opened.
-    fn place(&mut self, who: &str) -> Result<usize, String> {
+    pub fn place(&mut self, who: &str) -> Result<usize, String> {
         if let Some(number) = who.strip_prefix('s') {
             let number: usize = number.parse().map_err(|_| "who?")?;
             let servers = self
@@ -393,7 +410,7 @@ impl Play {
     }
 
     /// Delivers all there is.
-    fn settle(&mut self) {
+    pub fn settle(&mut self) {
         let mut place = 0;
         while place < self.driver.pipes.len() {
             let pipe = &mut self.driver.pipes[place];
