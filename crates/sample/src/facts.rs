@@ -168,6 +168,8 @@ pub struct Txn {
     pub id: u64,
     /// The line is written before the end (`option logasap`): `+` before `%Ta`, `%Tt`, `%B`.
     pub log_early: bool,
+    /// It ended before its request was read: HAProxy has no stream for it, and so no status and no unique id.
+    pub unread: bool,
     /// The frontend or backend works in mode HTTP.
     pub is_http: bool,
     /// The request takes us for a proxy, and `option http-use-proxy-header` heeds it: credentials are those for a proxy.
@@ -277,6 +279,7 @@ impl Txn {
         let Txn {
             id,
             log_early,
+            unread,
             is_http,
             is_proxied,
             first_request,
@@ -334,6 +337,7 @@ impl Txn {
         (*status, *server_status) = (0, 0);
         for flag in [
             log_early,
+            unread,
             is_http,
             is_proxied,
             first_request,

@@ -37,7 +37,8 @@ impl UniqueId {
 
 /// The id of a scope's stream, made from its frontend's format if need be.
 pub(crate) fn unique_id<'a>(scope: &Scope<'a>) -> Option<&'a [u8]> {
-    let id = &scope.txn?.unique_id;
+    let txn = scope.txn.filter(|txn| !txn.unread)?;
+    let id = &txn.unique_id;
     match scope.world.unique_id_format(scope.session.frontend) {
         Some(format) => id.get_or_make(|out| format.render(scope, out)),
         None => id.get(),

@@ -33,6 +33,7 @@ impl Logging {
         // A request that was not read never became a stream in HAProxy: its line is that of a failed connection.
         if stream.txn.is_http && stream.txn.request_line.is_empty() {
             stream.log.written = true;
+            stream.txn.unread = true;
             return self.unread(eval, stream);
         }
         let null = stream.txn.bytes_in == 0 && !stream.txn.is_http;

@@ -91,6 +91,10 @@ impl<D: Driver> Cx<'_, D> {
             let value = value.map(|(_, value)| &value[..value.len().min(capture.len)]);
             stream.txn.captured_request.push(value);
         }
+        // An answer of our own has these slots, too, and nothing in them.
+        for _ in &frontend.capture_response {
+            stream.txn.captured_response.push(None);
+        }
         let next = match stream.backend_counted {
             // It was TCP before.
             true => Phase::FrontendBody,

@@ -65,10 +65,12 @@ impl<D: Driver> Cx<'_, D> {
             stream.down.came = true;
             stream.txn.response_body.is_whole = true;
         }
-        for capture in &self.running.proxy(stream.frontend).capture_response {
-            let value = stream.response.find(capture.header.as_bytes()).last();
-            let value = value.map(|(_, value)| &value[..value.len().min(capture.len)]);
-            stream.txn.captured_response.push(value);
+        let captures = &self.running.proxy(stream.frontend).capture_response;
+        for (slot, capture) in captures.iter().enumerate() {
+            if let Some((_, value)) = stream.response.find(capture.header.as_bytes()).last() {
+                let kept = &value[..value.len().min(capture.len)];
+                stream.txn.captured_response.set(slot, kept);
+            }
         }
         stream.phase = Phase::BackendResponse(Rules::default());
         self.run(stream);

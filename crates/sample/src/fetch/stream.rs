@@ -42,7 +42,10 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Int,
         &RESPONSE,
         "the status sent to the client",
-        |_, scope, _| Some(Value::Int(scope.txn?.status.into())),
+        |_, scope, _| {
+            let txn = scope.txn.filter(|txn| !txn.unread)?;
+            Some(Value::Int(txn.status.into()))
+        },
     ),
     fetch(
         "server_status",

@@ -125,3 +125,18 @@ fn who_the_client_is() {
         "c1 > GET / HTTP/1.1|host: a||\ns1 ok\ns1 < PROXY TCP4 10.0.0.1 10.1.0.1 5000 80|GET / HTTP/1.1|host: a||",
     );
 }
+
+#[test]
+fn what_logs_say_of_answers_of_our_own() {
+    let lines = "unique-id-format id-%rt\ncapture response header X-A len 10\nlog-format \"%ST %hs %hsl %ID %[txn.status]\"\nhttp-request return status 200 hdr x-a b";
+    play(
+        "captures have their slots, and nothing in them",
+        lines,
+        "c1 > GET / HTTP/1.1|host: a||\nc1 <~ HTTP/1.1 200\nlog 200 {} - id-0 200",
+    );
+    play(
+        "a request that was not read has no stream",
+        lines,
+        "c1 > GE(T||\nc1 <~ HTTP/1.1 400\nlog 400 - -",
+    );
+}
