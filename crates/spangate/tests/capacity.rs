@@ -1,5 +1,6 @@
 //! What connections cost. Alone in its program: it needs most of the descriptors that there are.
 
+#[path = "it/common/mod.rs"]
 mod common;
 
 use std::fs;
