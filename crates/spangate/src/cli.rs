@@ -20,6 +20,7 @@ use net::Addr;
 use net::listen::{self, ListenAddr, ListenOptions};
 use proxy::Running;
 
+use crate::collectors::Watched;
 use crate::exports::Exports;
 use crate::serve::Inboxes;
 
@@ -40,9 +41,6 @@ struct Command {
     level: Level,
     run: fn(&Asked<'_>) -> Reply,
 }
-
-/// A collector of the process: its name, and what it knows of itself.
-type Watched = (String, Arc<collector::run::View>);
 
 /// A command that came.
 struct Asked<'a> {

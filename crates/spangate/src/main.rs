@@ -5,15 +5,24 @@
 mod args;
 mod build;
 mod cli;
+#[cfg(feature = "export")]
 mod collect;
+#[cfg(feature = "export")]
 mod collectors;
+#[cfg(feature = "export")]
 mod exports;
 mod load;
 mod master;
+mod pace;
 mod process;
 mod serve;
 mod sys;
+#[cfg(feature = "export")]
 mod tracegen;
+#[cfg(not(feature = "export"))]
+mod without_export;
+#[cfg(not(feature = "export"))]
+use without_export::{collect, collectors, exports, tracegen};
 
 use std::process::ExitCode;
 
