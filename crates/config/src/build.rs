@@ -1,14 +1,17 @@
 //! The typed build: [`Tree`] → [`Config`]. Reports every error of the tree; a configuration with errors is not used.
 //!
 //! The order: names of proxies and servers (expressions name them), `global`, `http-errors`, then each proxy. A proxy is
-//! folded from the statements of its `defaults`, oldest first, and its own: one parser a keyword, no merging of values.
+//! made of what its `defaults` came to, which is built once, and of its own statements: one parser a keyword, no merging of values.
 
 pub mod address;
+pub mod arguments;
 pub mod backend;
 pub mod bind;
 pub mod check;
+pub mod checks;
 pub mod collector;
 pub mod cookie;
+pub mod descriptions;
 pub mod expressions;
 pub mod frontend;
 pub mod global;
@@ -22,6 +25,7 @@ pub mod log_line;
 pub mod log_profile;
 pub mod logging;
 pub mod names;
+pub mod no_effect;
 pub mod options;
 pub mod order;
 pub mod otel;
@@ -34,24 +38,31 @@ pub mod sections;
 pub mod server;
 pub mod stream_actions;
 pub mod tcp_rules;
+pub mod threads;
+pub mod tls;
 pub mod userlist;
 pub mod values;
 
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Diagnostics, Severity};
+use crate::environment::Environment;
 use crate::keywords::{self, Keyword, State, other};
 use crate::model::{Bind, CollectorSection, Config, ErrorPage, Global, OtelFilter};
 use crate::suggest::closest;
 use crate::tree::{Section, Span, Tree};
-use line::{Fault, Line, Parse};
+use line::{Cursor, Fault, Line, Parse};
 use names::Names;
 use sample::Compiler;
 use std::collections::HashMap;
+use std::time::Duration;
+use syntax::octets::Octets;
 
 /// What the build has to know of the machine and of the command line.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Cores that may be used, for a remark about `nbthread`.
     pub cores: u16,
+    /// `-dr`: a server whose name has no address is disabled, not an error.
+    pub ignores_resolution_failures: bool,
 }
 
 impl Default for Settings {
@@ -59,6 +70,7 @@ impl Default for Settings {
         Settings {
             cores: std::thread::available_parallelism()
                 .map_or(1, |n| u16::try_from(n.get()).unwrap_or(u16::MAX)),
+            ignores_resolution_failures: false,
         }
     }
 }
@@ -71,10 +83,12 @@ pub struct Shared<'a> {
     pub compiler: Compiler,
     /// Proxies by name.
     pub names: Names,
+    /// What the files left of the environment; addresses name its variables.
+    pub environment: &'a Environment,
     /// What was told about the machine.
     pub settings: Settings,
     /// `unix-bind prefix`.
-    pub unix_prefix: String,
+    pub unix_prefix: Octets,
     /// The other options of `unix-bind`: what every bind line starts from.
     pub unix_template: Bind,
     /// Where relative file names count from.
@@ -93,6 +107,8 @@ pub struct Shared<'a> {
     pub edited_patterns: Vec<(String, Span)>,
     /// The files that rules stand in.
     pub files: Vec<String>,
+    /// By proxy: how many rules of `http-request`, `http-response` and `http-after-response` came from `defaults`.
+    pub inherited_rules: Vec<[usize; 3]>,
     /// How many rewrites by a regular expression there are.
     pub rewrites: usize,
     /// What the files of filters hold.
@@ -103,6 +119,8 @@ pub struct Shared<'a> {
     pub collectors: Vec<CollectorSection>,
     /// The filters of all proxies so far.
     pub otel: Vec<OtelFilter>,
+    /// Keywords that were accepted and do nothing.
+    pub no_effect: no_effect::NoEffect,
     /// Their ids, and where each was first given.
     pub filter_ids: Vec<(String, crate::tree::Span)>,
 }
@@ -112,6 +130,7 @@ pub fn build(
     tree: &Tree,
     settings: Settings,
     filter_files: otel::Files,
+    environment: &Environment,
     diagnostics: &mut Diagnostics,
 ) -> Config {
     let mut compiler = Compiler::new();
@@ -120,8 +139,9 @@ pub fn build(
         diagnostics,
         compiler,
         names,
+        environment,
         settings,
-        unix_prefix: String::new(),
+        unix_prefix: Octets::default(),
         unix_template: bind::blank(),
         default_path: pages::DefaultPath::default(),
         bufsize_bytes: crate::model::Tune::default().bufsize_bytes,
@@ -131,11 +151,13 @@ pub fn build(
         flags: Vec::new(),
         edited_patterns: Vec::new(),
         files: Vec::new(),
+        inherited_rules: Vec::new(),
         rewrites: 0,
         filter_files,
         collector_names: collector::names(tree),
         collectors: Vec::new(),
         otel: Vec::new(),
+        no_effect: no_effect::NoEffect::default(),
         filter_ids: Vec::new(),
     };
     let global = global_sections(tree, &mut shared);
@@ -163,6 +185,7 @@ pub fn build(
         collectors: std::mem::take(&mut shared.collectors),
     };
     check::whole(&config, &mut shared);
+    shared.tell_no_effect();
     config
 }
 
@@ -202,20 +225,28 @@ fn other_section(section: &Section, shared: &mut Shared<'_>) {
         return userlist::section(section, shared);
     }
     let header = Line::new(&section.header);
-    let state = keywords::find(other::SECTIONS, kind).map(|known| known.state);
-    let message = match state {
-        Some(State::Removed(message)) => message.to_owned(),
-        _ => format!("section '{kind}' is known but not implemented yet by this version."),
+    let Some(known) = keywords::find(other::SECTIONS, kind) else {
+        return;
     };
-    shared.diagnostics.alert(&header.span(0), message);
-    if let Some(table) = other::table(kind) {
-        for statement in &section.statements {
-            let line = Line::new(statement);
-            if keywords::find(table, line.keyword()).is_none() {
-                let fault = unknown(&line, kind, table.iter().map(|k| k.name));
-                shared.settle(Err(fault));
-            }
-        }
+    let result = parser_of(known, &header, 0, shared).map(drop);
+    shared.settle(result.map_err(|fault| match known.state {
+        State::NotYet => header.fault(
+            0,
+            format!("section '{kind}' is known but not implemented yet by this version."),
+        ),
+        _ => fault,
+    }));
+    let Some(table) = other::table(kind) else {
+        return;
+    };
+    for line in section.statements.iter().map(Line::new) {
+        let result = match keywords::find(table, line.keyword()) {
+            None => Err(unknown(&line, kind, table.iter().map(|k| k.name))),
+            // The section was refused.
+            Some(keyword) if matches!(keyword.state, State::NotYet) => Ok(()),
+            Some(keyword) => parser_of(keyword, &line, 0, shared).map(drop),
+        };
+        shared.settle(result);
     }
 }
 
@@ -243,30 +274,73 @@ pub fn did_you_mean<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -
         })
 }
 
-/// What the state of a keyword that was found means: its parser, or nothing to do, or a fault.
+/// What the state of the keyword at word `at` means: its parser, or nothing to do, or a fault.
 pub fn parser_of<P: Copy>(
     keyword: &Keyword<P>,
     line: &Line<'_>,
     at: usize,
     shared: &mut Shared<'_>,
 ) -> Parse<Option<P>> {
-    let word = line.texts(0)[..=at].join(" ");
+    if let Some(parser) = keyword.state.parser() {
+        return Ok(Some(parser));
+    }
+    let mut cursor = Cursor {
+        line: *line,
+        at: at + 1,
+    };
+    without_parser(keyword, &mut cursor, shared)?;
+    line.at_most_after(at, cursor.at - at - 1)?;
+    Ok(None)
+}
+
+/// What a use of a keyword means that has no parser, its words up to the last one taken being its name: a fault, or its arguments
+/// are taken and it has no effect.
+pub fn without_parser<P: Copy>(
+    keyword: &Keyword<P>,
+    cursor: &mut Cursor<'_>,
+    shared: &mut Shared<'_>,
+) -> Parse {
+    let (line, at) = (cursor.line, cursor.at - 1);
+    let name = line.texts(0)[..=at].join(" ");
     match keyword.state {
-        State::Supported(parser) => Ok(Some(parser)),
-        State::NotYet => Err(line.fault(at, not_yet(&word))),
+        State::Supported(_) | State::Partly(..) => Ok(()),
+        State::NotYet => Err(line.fault(at, not_yet(&name))),
         State::Removed(instead) => Err(line.fault(
             at,
-            match legacy::instead(line) {
+            match keyword.instead.and_then(|write| write(&line.texts(at + 1))) {
                 Some(line) => format!("{instead} Here that is: {line}"),
                 None => instead.to_owned(),
             },
         )),
-        State::NoMeaning(reason) => {
-            shared.diagnostics.diag(
-                &line.span(at),
-                format!("keyword '{word}' has no effect: {reason}."),
-            );
-            Ok(None)
+        State::NoEffect(why) => {
+            keyword.args.check(cursor, &name, shared)?;
+            shared.has_no_effect(&name, &line.span(at), why);
+            Ok(())
+        }
+    }
+}
+
+/// A word of a line of options that has no parser. `kind` is what such lines are called.
+pub fn option_without_parser<P: Copy>(
+    keyword: &Keyword<P>,
+    kind: &str,
+    cursor: &mut Cursor<'_>,
+    shared: &mut Shared<'_>,
+) -> Parse {
+    let word = cursor.last();
+    let span = cursor.line.span(cursor.at - 1);
+    match keyword.state {
+        State::Supported(_) | State::Partly(..) => Ok(()),
+        State::Removed(message) => Err(cursor.fault(message)),
+        State::NotYet => {
+            let fault = cursor.fault(not_yet(&format!("{kind} … {word}")));
+            shared.settle(Err(fault));
+            keyword.args.check(cursor, word, shared)
+        }
+        State::NoEffect(why) => {
+            keyword.args.check(cursor, word, shared)?;
+            shared.has_no_effect(&format!("{kind} … {word}"), &span, why);
+            Ok(())
         }
     }
 }
@@ -277,6 +351,27 @@ pub fn not_yet(word: &str) -> String {
 }
 
 impl Shared<'_> {
+    /// The time that word `index` is, given to `name`.
+    pub fn time(&mut self, line: &Line<'_>, index: usize, name: &str) -> Parse<Duration> {
+        let text = line.arg(index);
+        let time = values::time(text)
+            .map_err(|bad| line.fault(index, values::time_message(bad, text, name)))?;
+        self.note_time(line, index);
+        Ok(time)
+    }
+
+    /// Warns of what HAProxy takes for a time although more follows it.
+    pub fn note_time(&mut self, line: &Line<'_>, index: usize) {
+        let text = line.arg(index);
+        if let Some(extra) = values::after_time(text) {
+            let message = format!(
+                "unexpected character '{extra}' after the timer value '{text}', only (us=microseconds,ms=milliseconds,s=seconds,\
+                 m=minutes,h=hours,d=days) are supported. This will be reported as an error in next versions."
+            );
+            self.settle(Err(line.fault(index, message).as_warning()));
+        }
+    }
+
     /// Where a rule stands.
     pub fn rule_place(&mut self, line: &Line<'_>) -> sample::RulePlace {
         let span = line.span(0);
@@ -292,17 +387,21 @@ impl Shared<'_> {
         }
     }
 
-    /// Records a parser's fault, unless the same line already gave it: the statements of `defaults` are read again for
-    /// every proxy.
+    /// Records a parser's fault, unless the same line already gave it: a log format of `defaults` is compiled for every
+    /// frontend, and all uses of a broken condition have its fault.
     pub fn settle(&mut self, result: Parse) {
-        let Err(fault) = result else { return };
-        let known = self
-            .diagnostics
-            .iter()
-            .any(|item| item.message == fault.message && item.span.as_ref() == Some(&fault.span));
-        if !known {
-            self.diagnostics
-                .add(fault.severity, Some(&fault.span), fault.message);
+        if let Err(fault) = result {
+            let is_new = self
+                .diagnostics
+                .add_once(fault.severity, &fault.span, fault.message);
+            if is_new
+                && fault.severity == Severity::Alert
+                && let Some(variable) = fault.span.unquoted_variable()
+            {
+                self.diagnostics.help(format!(
+                    "Outside double quotes, environment variables are read in addresses only: write \"{variable}\"."
+                ));
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ mod version;
 
 use crate::environment::Environment;
 use crate::lexer::{self, Context};
+use syntax::octets::Octets;
 
 /// Parentheses inside each other; HAProxy's own bound is about this many.
 pub const MAX_CONDITION_DEPTH: usize = 340;
@@ -46,7 +47,7 @@ pub struct ConditionError {
 
 /// Whether `expr`, whose words are already resolved and joined by single spaces, holds. The empty expression is false.
 pub fn evaluate(
-    expr: &str,
+    expr: &[u8],
     build: &BuildInfo,
     environment: &Environment,
 ) -> Result<bool, ConditionError> {
@@ -80,8 +81,8 @@ pub fn evaluate_argument(
         offset: error.offset,
         message: format!("{} in condition", error.kind),
     })?;
-    let words: Vec<&str> = line.words.iter().map(|word| word.text.as_str()).collect();
-    evaluate(&words.join(" "), build, environment)
+    let words: Vec<&[u8]> = line.words.iter().map(|word| word.text.bytes()).collect();
+    evaluate(&words.join(&b' '), build, environment)
 }
 
 /// Terms joined by `&&`, joined by `||`.
@@ -95,7 +96,7 @@ struct Term {
 enum TermKind {
     Constant(bool),
     Parentheses(Expression),
-    Predicate(&'static predicate::Predicate, Vec<String>),
+    Predicate(&'static predicate::Predicate, Vec<Octets>),
 }
 
 impl Expression {

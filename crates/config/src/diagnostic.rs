@@ -4,10 +4,16 @@
 //! feed; the source line and a caret under the word follow it. How many are kept is bounded, how many there were is counted.
 
 use crate::tree::Span;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
+use std::sync::Arc;
+use syntax::octets::readable;
 
-/// Diagnostics kept for rendering; what comes after is only counted.
+/// Diagnostics of each severity that are kept for rendering; what comes after is only counted. Harmless ones never displace an error.
 pub const MAX_DIAGNOSTICS: usize = 1000;
+
+/// Messages without a place that are kept of those which differ only in the names in them, as one per proxy.
+pub const MAX_ALIKE: usize = 10;
 
 /// Bytes of a message or an advice that are kept; a word of the configuration may be much longer.
 pub const MAX_MESSAGE_BYTES: usize = 4096;
@@ -68,10 +74,37 @@ pub struct Rendering {
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
     items: Vec<Diagnostic>,
-    alerts: usize,
-    warnings: usize,
-    left_out: usize,
+    /// How many were found, by severity.
+    found: [usize; SEVERITIES],
+    /// How many of them are kept.
+    kept: [usize; SEVERITIES],
+    /// Whether the last one that was added is kept.
+    last_is_kept: bool,
+    memory: Box<Memory>,
 }
+
+/// What tells that a message comes again.
+#[derive(Clone, Debug, Default)]
+struct Memory {
+    /// Messages without a place by their text without names.
+    alike: HashMap<String, Alike>,
+    /// Places and messages of [`Diagnostics::add_once`].
+    told: HashSet<(Place, String)>,
+}
+
+/// How many severities there are.
+const SEVERITIES: usize = Severity::Alert as usize + 1;
+
+/// Messages that differ only in names.
+#[derive(Clone, Debug)]
+struct Alike {
+    severity: Severity,
+    first: String,
+    count: usize,
+}
+
+/// A place, as far as two can be the same: the address of the source, the line and the range in it.
+type Place = (usize, u32, u32, u32);
 
 impl Diagnostics {
     /// None yet.
@@ -106,27 +139,57 @@ impl Diagnostics {
         span: Option<&Span>,
         message: impl Into<String>,
     ) -> &mut Self {
-        match severity {
-            Severity::Alert => self.alerts += 1,
-            Severity::Warning => self.warnings += 1,
-            Severity::Notice | Severity::Diag => {}
-        }
-        if self.items.len() == MAX_DIAGNOSTICS {
-            self.left_out += 1;
-        } else {
+        let message = bounded(message.into());
+        let index = severity as usize;
+        self.found[index] += 1;
+        let is_repeated = span.is_none() && self.is_one_of_many(severity, &message);
+        self.last_is_kept = !is_repeated && self.kept[index] < MAX_DIAGNOSTICS;
+        if self.last_is_kept {
+            self.kept[index] += 1;
             self.items.push(Diagnostic {
                 severity,
                 span: span.cloned(),
-                message: bounded(message.into()),
+                message,
                 help: Vec::new(),
             });
         }
         self
     }
 
+    /// The same, unless that message was already told of that place in this way. Whether it is new.
+    pub fn add_once(&mut self, severity: Severity, span: &Span, message: String) -> bool {
+        let place = (
+            Arc::as_ptr(&span.source).addr(),
+            span.line,
+            span.start,
+            span.end,
+        );
+        let is_new = self.memory.told.insert((place, message.clone()));
+        if is_new {
+            self.add(severity, Some(span), message);
+        }
+        is_new
+    }
+
+    /// Counts messages that differ only in what stands between quotes.
+    fn is_one_of_many(&mut self, severity: Severity, message: &str) -> bool {
+        let shape: Vec<&str> = message.split('\'').step_by(2).collect();
+        let alike = self
+            .memory
+            .alike
+            .entry(shape.join("\'"))
+            .or_insert_with(|| Alike {
+                severity,
+                first: message.to_owned(),
+                count: 0,
+            });
+        alike.count += 1;
+        alike.count > MAX_ALIKE
+    }
+
     /// Adds a line of advice to the message added last: `diagnostics.alert(span, "…").help("Did you mean …?")`.
     pub fn help(&mut self, help: impl Into<String>) -> &mut Self {
-        if self.left_out == 0
+        if self.last_is_kept
             && let Some(last) = self.items.last_mut()
         {
             last.help.push(bounded(help.into()));
@@ -136,31 +199,31 @@ impl Diagnostics {
 
     /// Appends everything of `other`.
     pub fn append(&mut self, other: Diagnostics) {
-        self.alerts += other.alerts;
-        self.warnings += other.warnings;
-        self.left_out += other.left_out;
+        for index in 0..SEVERITIES {
+            // What was only counted there stays so.
+            self.found[index] += other.found[index] - other.kept[index];
+        }
         for item in other.items {
-            if self.items.len() == MAX_DIAGNOSTICS {
-                self.left_out += 1
-            } else {
-                self.items.push(item)
+            self.add(item.severity, item.span.as_ref(), item.message);
+            for help in item.help {
+                self.help(help);
             }
         }
     }
 
     /// How many errors there are.
     pub fn alerts(&self) -> usize {
-        self.alerts
+        self.found[Severity::Alert as usize]
     }
 
     /// How many warnings there are.
     pub fn warnings(&self) -> usize {
-        self.warnings
+        self.found[Severity::Warning as usize]
     }
 
     /// Whether the configuration must be refused. `zero_warning`: warnings refuse it too (`-dW`, `zero-warning`).
     pub fn refuses(&self, zero_warning: bool) -> bool {
-        self.alerts > 0 || (zero_warning && self.warnings > 0)
+        self.alerts() > 0 || (zero_warning && self.warnings() > 0)
     }
 
     /// The messages kept, in the order they were found.
@@ -168,9 +231,9 @@ impl Diagnostics {
         self.items.iter()
     }
 
-    /// How many messages were counted but not kept.
-    pub fn left_out(&self) -> usize {
-        self.left_out
+    /// How many messages of a severity were counted but not kept.
+    pub fn left_out(&self, severity: Severity) -> usize {
+        self.found[severity as usize] - self.kept[severity as usize]
     }
 
     /// Every message in HAProxy's form, each with its excerpt.
@@ -184,13 +247,23 @@ impl Diagnostics {
                 render_item(&mut out, item, how.pid);
             }
         }
-        if self.left_out > 0 {
-            line(
-                &mut out,
-                Severity::Notice,
-                how.pid,
-                &format!("{} more messages left out.", self.left_out),
-            );
+        let mut alike: Vec<&Alike> = self.memory.alike.values().collect();
+        alike.retain(|alike| alike.count > MAX_ALIKE);
+        alike.sort_by(|one, other| one.first.cmp(&other.first));
+        let mut repeated = 0;
+        for alike in alike {
+            let more = alike.count - MAX_ALIKE;
+            let message = format!("{more} more messages like: {}", alike.first);
+            line(&mut out, alike.severity, how.pid, &message);
+            repeated += more;
+        }
+        let shown = [Severity::Notice, Severity::Warning, Severity::Alert];
+        let diag = how.diag.then_some(Severity::Diag);
+        let left_out = shown.into_iter().chain(diag).map(|one| self.left_out(one));
+        let left_out = left_out.sum::<usize>().saturating_sub(repeated);
+        if left_out > 0 {
+            let message = format!("{left_out} more messages left out.");
+            line(&mut out, Severity::Notice, how.pid, &message);
         }
         out
     }
@@ -210,7 +283,7 @@ impl Diagnostics {
                 &format!("Error(s) found in configuration file : {name}"),
             );
         }
-        if self.alerts > 0 {
+        if self.alerts() > 0 {
             line(
                 &mut out,
                 Severity::Alert,
@@ -282,14 +355,21 @@ fn bounded(mut message: String) -> String {
 /// The source line without its indentation, and carets under the span.
 fn excerpt(out: &mut String, span: &Span) {
     let written = span.excerpt();
-    let indent = written.len() - written.trim_start().len();
-    let shown = &written[indent..];
-    if shown.is_empty() {
+    let indent = written.len() - written.trim_ascii_start().len();
+    if indent == written.len() {
         return;
     }
+    let shown = readable(&written[indent..]).to_string();
+    // A range may begin or end within a letter.
     let column = |byte: u32| {
-        let end = written.floor_char_boundary((byte as usize).max(indent));
-        written[indent..end].chars().count()
+        let end = (byte as usize).clamp(indent, written.len());
+        let before = readable(&written[indent..end]).to_string();
+        let common = shown
+            .bytes()
+            .zip(before.bytes())
+            .take_while(|(a, b)| a == b);
+        let end = shown.floor_char_boundary(common.count());
+        shown[..end].chars().count()
     };
     let (start, end) = (column(span.start), column(span.end));
     let total = shown.chars().count();
@@ -320,16 +400,11 @@ fn excerpt(out: &mut String, span: &Span) {
     }
 }
 
-/// What a terminal may be sent: control characters and raw bytes become `?`, white space a space.
+/// What a terminal may be sent: control characters become `?`, white space a space.
 fn printable(text: &str) -> String {
     let safe = |c: char| match c {
         '\t' | '\n' | '\r' | '\x0b' | '\x0c' => ' ',
-        c if c.is_control()
-            || c as u32 >= 0xe000 && (c as u32) < 0xf900
-            || c as u32 >= 0xf_0000 =>
-        {
-            '?'
-        }
+        c if c.is_control() => '?',
         c => c,
     };
     text.chars().map(safe).collect()
@@ -342,12 +417,8 @@ mod tests {
     use std::sync::Arc;
 
     fn span(text: &str, start: u32, end: u32) -> Span {
-        let source = Source {
-            name: "a.cfg".into(),
-            lines: vec![text.into()],
-        };
         Span {
-            source: Arc::new(source),
+            source: Arc::new(Source::new("a.cfg", text.into())),
             line: 1,
             start,
             end,
@@ -443,14 +514,15 @@ mod tests {
     #[test]
     fn what_is_kept_is_bounded_and_what_is_found_is_counted() {
         let mut diagnostics = Diagnostics::new();
+        let place = span("x", 0, 1);
         for _ in 0..MAX_DIAGNOSTICS + 5 {
-            diagnostics.add(Severity::Alert, None, "m");
+            diagnostics.alert(&place, "m");
         }
         assert_eq!(
             (
                 diagnostics.alerts(),
                 diagnostics.iter().len(),
-                diagnostics.left_out()
+                diagnostics.left_out(Severity::Alert)
             ),
             (MAX_DIAGNOSTICS + 5, MAX_DIAGNOSTICS, 5)
         );
@@ -459,6 +531,53 @@ mod tests {
                 .render(&Rendering::default())
                 .ends_with("5 more messages left out.\n")
         );
+    }
+
+    #[test]
+    fn what_is_not_shown_displaces_nothing() {
+        let mut diagnostics = Diagnostics::new();
+        let place = span("x", 0, 1);
+        for _ in 0..2 * MAX_DIAGNOSTICS {
+            diagnostics
+                .diag(&place, "invisible")
+                .notice(&place, "harmless");
+        }
+        diagnostics.alert(&place, "the fault").help("help");
+        let shown = diagnostics.render(&Rendering::default());
+        assert!(shown.contains("the fault") && shown.contains("  help"));
+        assert!(shown.ends_with("1000 more messages left out.\n"), "{shown}");
+    }
+
+    #[test]
+    fn messages_that_differ_in_a_name_are_counted() {
+        let mut diagnostics = Diagnostics::new();
+        for number in 0..MAX_ALIKE + 90 {
+            let message = format!("missing timeouts for backend 'b{number}'.");
+            let added = diagnostics.add(Severity::Warning, None, message);
+            added.help("help");
+        }
+        let shown = diagnostics.render(&Rendering::default());
+        assert_eq!(diagnostics.warnings(), MAX_ALIKE + 90);
+        assert_eq!(shown.matches("missing timeouts").count(), MAX_ALIKE + 1);
+        assert_eq!(shown.matches("help").count(), MAX_ALIKE);
+        assert!(
+            shown.ends_with("90 more messages like: missing timeouts for backend 'b0'.\n"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn the_same_fault_of_a_place_is_told_once() {
+        let mut diagnostics = Diagnostics::new();
+        let place = span("x y", 0, 1);
+        let other = Span {
+            start: 2,
+            ..place.clone()
+        };
+        for at in [&place, &place, &other] {
+            diagnostics.add_once(Severity::Alert, at, "m".into());
+        }
+        assert_eq!(diagnostics.alerts(), 2);
     }
 
     #[test]

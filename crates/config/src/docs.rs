@@ -1,6 +1,6 @@
 //! The reference of the language, generated from the keyword table.
 
-use crate::keywords::{Group, Row, Sections, State, groups};
+use crate::keywords::{Group, Places, Row, State, Why, groups};
 use sample::reference::{self, Entry, kind_name};
 use std::fmt::Write as _;
 
@@ -31,8 +31,10 @@ means here. `-dKall` lists the same for programs, in HAProxy's form.
 | state | meaning |
 |---|---|
 | yes | It does what HAProxy's manual says. |
+| partly | The same, except for what the row names, which is refused as not implemented. |
 | not yet | Known, and refused with an error that says so. |
-| no effect | Accepted; it tunes something that does not exist here. `-dD` tells each use and the reason. |
+| no effect yet | It tunes a feature that this version does not have. Its arguments are checked, a notice says that it does nothing. |
+| no effect | It tunes something that exists in HAProxy only. Likewise; `-dD` tells each use and the reason. |
 | removed | Refused by HAProxy too; the error names the replacement. |
 
 A word that is in no table is an error, with the nearest keyword as a suggestion. Nothing is silently ignored.
@@ -147,7 +149,7 @@ fn expressions() -> Vec<Part> {
 fn summary(out: &mut String, groups: &[Group], expressions: &[Part]) {
     let _ = writeln!(
         out,
-        "| part | yes | not yet | no effect | removed |\n|---|---|---|---|---|"
+        "| part | yes | partly | not yet | no effect yet | no effect | removed |\n|---|---|---|---|---|---|---|"
     );
     for group in groups {
         let count = |wanted: &str| {
@@ -157,17 +159,25 @@ fn summary(out: &mut String, groups: &[Group], expressions: &[Part]) {
                 .filter(|row| state(row).0 == wanted)
                 .count()
         };
-        let [yes, not_yet, moot, removed] = ["yes", "not yet", "no effect", "removed"].map(count);
-        let _ = writeln!(
-            out,
-            "| {} | {yes} | {not_yet} | {moot} | {removed} |",
-            group.title
-        );
+        let states = [
+            "yes",
+            "partly",
+            "not yet",
+            "no effect yet",
+            "no effect",
+            "removed",
+        ];
+        let counts = states.map(|state| count(state).to_string()).join(" | ");
+        let _ = writeln!(out, "| {} | {counts} |", group.title);
     }
     for part in expressions {
         let yes = part.rows.iter().filter(|(is_served, _)| *is_served).count();
         let not_yet = part.rows.len() - yes;
-        let _ = writeln!(out, "| {} | {yes} | {not_yet} | 0 | 0 |", part.title);
+        let _ = writeln!(
+            out,
+            "| {} | {yes} | 0 | {not_yet} | 0 | 0 | 0 |",
+            part.title
+        );
     }
 }
 
@@ -176,7 +186,7 @@ fn table(out: &mut String, group: &Group) {
     let _ = writeln!(
         out,
         "{}",
-        if group.by_section {
+        if group.by_place {
             "| keyword | in | state | |\n|---|---|---|---|"
         } else {
             "| keyword | state | |\n|---|---|---|"
@@ -188,26 +198,28 @@ fn table(out: &mut String, group: &Group) {
         let doc = if remark.is_empty() {
             row.doc.to_owned()
         } else {
-            format!("{} {}", row.doc, sentence(remark))
+            format!("{} {}", row.doc, sentence(&remark))
         };
         let doc = doc.replace('|', "\\|");
-        let _ = match group.by_section {
+        let _ = match group.by_place {
             true => writeln!(
                 out,
                 "| `{name}` | {} | {state} | {doc} |",
-                sections(row.sections)
+                places(row.places)
             ),
             false => writeln!(out, "| `{name}` | {state} | {doc} |"),
         };
     }
 }
 
-fn state(row: &Row) -> (&'static str, &'static str) {
+fn state(row: &Row) -> (&'static str, String) {
     match row.state {
-        State::Supported(()) => ("yes", ""),
-        State::NotYet => ("not yet", ""),
-        State::NoMeaning(reason) => ("no effect", reason),
-        State::Removed(_) => ("removed", ""),
+        State::Supported(()) => ("yes", String::new()),
+        State::Partly((), missing) => ("partly", format!("without {missing}")),
+        State::NotYet => ("not yet", String::new()),
+        State::NoEffect(Why::Absent(feature)) => ("no effect yet", feature.is_absent().to_owned()),
+        State::NoEffect(Why::Foreign(reason)) => ("no effect", reason.to_owned()),
+        State::Removed(_) => ("removed", String::new()),
     }
 }
 
@@ -219,17 +231,11 @@ fn sentence(reason: &str) -> String {
     })
 }
 
-fn sections(sections: Sections) -> String {
-    let names = [
-        (Sections::DEFAULTS, "defaults"),
-        (Sections::NAMED_DEFAULTS, "named defaults"),
-        (Sections::FRONTEND, "frontend"),
-        (Sections::BACKEND, "backend"),
-    ];
-    let names: Vec<&str> = names
-        .into_iter()
-        .filter(|(set, _)| sections.intersects(*set))
-        .map(|(_, name)| name)
-        .collect();
-    names.join(", ")
+fn places(places: Places) -> String {
+    let names = Places::NAMES.iter();
+    let names = names.filter(|(place, _)| places.intersects(*place));
+    names
+        .map(|(_, name)| *name)
+        .collect::<Vec<&str>>()
+        .join(", ")
 }

@@ -3,7 +3,9 @@
 //! What HAProxy has and this version does not is listed in its place behind `NOT_YET`, so that tools which leave comments
 //! out see what can be used.
 
-use crate::keywords::{Keyword, State, actions, bind, global, options, proxy, server};
+use crate::keywords::{
+    self, Keyword, Places, State, actions, bind, checks, global, proxy, server, tls,
+};
 use sample::Place;
 use sample::reference::{self, kind_name};
 use std::fmt::Write as _;
@@ -166,44 +168,67 @@ fn args(entry: &reference::Entry) -> String {
     }
 }
 
+/// In HAProxy's order.
+const RULE_SETS: &[(Places, &str)] = &[
+    (Places::TCP_CONNECTION, "tcp-request connection"),
+    (Places::TCP_SESSION, "tcp-request session"),
+    (Places::TCP_CONTENT, "tcp-request content"),
+    (Places::TCP_RESPONSE, "tcp-response content"),
+    (Places::HTTP_REQUEST, "http-request"),
+    (Places::HTTP_RESPONSE, "http-response"),
+    (Places::HTTP_AFTER_RESPONSE, "http-after-response"),
+];
+
 fn cfg() -> String {
     let mut out = String::from("global\n");
     table(&mut out, "", global::KEYWORDS);
     out.push_str("listen\n");
     table(&mut out, "", proxy::KEYWORDS);
-    table(&mut out, "bind <addr> ", bind::KEYWORDS);
-    table(&mut out, "server <name> <addr> ", server::KEYWORDS);
-    table(&mut out, "option ", options::KEYWORDS);
-    table(&mut out, "tcp-request connection ", actions::TCP_CONNECTION);
-    table(&mut out, "tcp-request session ", actions::TCP_SESSION);
-    table(&mut out, "tcp-request content ", actions::TCP_CONTENT);
-    table(&mut out, "tcp-response content ", actions::TCP_RESPONSE);
-    table(&mut out, "http-request ", actions::HTTP_REQUEST);
-    table(&mut out, "http-response ", actions::HTTP_RESPONSE);
-    table(
-        &mut out,
-        "http-after-response ",
-        actions::HTTP_AFTER_RESPONSE,
-    );
+    options(&mut out, "bind <addr> ", bind::KEYWORDS, Places::BIND);
+    let server = "server <name> <addr> ";
+    options(&mut out, server, server::KEYWORDS, Places::SERVER);
+    table(&mut out, "option ", keywords::options::KEYWORDS);
+    for (set, name) in RULE_SETS {
+        let mut lines = Sorted::new("\t");
+        add(&mut lines, &format!("{name} "), actions::of(*set));
+        lines.write(&mut out);
+    }
     out
 }
 
 /// A table's keywords; those that HAProxy removed are none.
 fn table<P>(out: &mut String, prefix: &str, table: &[Keyword<P>]) {
     let mut lines = Sorted::new("\t");
+    add(&mut lines, prefix, table.iter());
+    lines.write(out);
+}
+
+/// The options of a kind of line, with those of the tables that it shares with others.
+fn options<P>(out: &mut String, prefix: &str, table: &[Keyword<P>], place: Places) {
+    let mut lines = Sorted::new("\t");
+    add(&mut lines, prefix, table.iter());
+    let shared = tls::OPTIONS.iter().chain(checks::OPTIONS);
+    add(
+        &mut lines,
+        prefix,
+        shared.filter(|row| row.places.intersects(place)),
+    );
+    lines.write(out);
+}
+
+fn add<'t, P: 't>(lines: &mut Sorted, prefix: &str, table: impl Iterator<Item = &'t Keyword<P>>) {
     for keyword in table {
         let is_served = match keyword.state {
-            State::Supported(_) | State::NoMeaning(_) => true,
+            State::Supported(_) | State::Partly(..) | State::NoEffect(_) => true,
             State::NotYet => false,
             State::Removed(_) => continue,
         };
-        let more = match keyword.args {
+        let more = match keyword.args.words() {
             0 => String::new(),
-            args => format!(" +{args}"),
+            words => format!(" +{words}"),
         };
         lines.add(format!("{prefix}{}{more}", keyword.name), is_served);
     }
-    lines.write(out);
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use crate::suggest;
 use crate::tree::{Span, Statement};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// `HAPROXY_HTTP_LOG_FMT`: the format of `option httplog` (manual §8.2.3).
@@ -109,6 +110,32 @@ impl Environment {
             .insert(name.as_ref().to_vec(), value.as_ref().to_vec());
     }
 
+    /// `text` with every `$NAME` and `${NAME}` replaced by its value, by nothing where it has none.
+    pub fn expand<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
+        let mut rest = text;
+        let mut out = Vec::new();
+        while let Some(dollar) = memchr::memchr(b'$', rest) {
+            out.extend_from_slice(&rest[..dollar]);
+            rest = &rest[dollar + 1..];
+            let is_braced = rest.first() == Some(&b'{');
+            rest = &rest[usize::from(is_braced)..];
+            let is_of_name = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
+            let (name, after) = rest.split_at(rest.iter().take_while(is_of_name).count());
+            out.extend_from_slice(self.get(name).unwrap_or_default());
+            rest = match after {
+                [b'}', after @ ..] if is_braced => after,
+                _ => after,
+            };
+        }
+        match rest.len() == text.len() {
+            true => Cow::Borrowed(text),
+            false => {
+                out.extend_from_slice(rest);
+                Cow::Owned(out)
+            }
+        }
+    }
+
     /// Removes `name`.
     pub fn unset(&mut self, name: impl AsRef<[u8]>) {
         self.variables.remove(name.as_ref());
@@ -144,7 +171,7 @@ impl Environment {
             "presetenv" => self.apply_set(statement, false),
             "unsetenv" => self.apply_unset(statement),
             "resetenv" => {
-                self.retain(|name| statement.args().iter().any(|keep| *keep.bytes() == *name));
+                self.retain(|name| statement.args().iter().any(|keep| keep.bytes() == name));
                 Ok(())
             }
             _ => Ok(()),

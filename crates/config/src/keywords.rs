@@ -2,58 +2,108 @@
 //! ([`crate::docs`]) and "did you mean" all read it; adding a keyword touches one entry and its parser.
 //!
 //! An entry's state decides what a use of it means, so nothing is ever silently ignored: it is parsed, refused as not
-//! implemented yet, accepted with a diagnostic that says why it has no meaning here, or refused as removed.
+//! implemented yet, checked and then told to have no effect, or refused as removed.
 
 pub mod actions;
+pub mod arguments;
 pub mod bind;
+pub mod checks;
+pub mod features;
+pub mod filters;
 pub mod global;
 pub mod options;
 pub mod other;
 pub mod proxy;
 pub mod server;
 pub mod timeouts;
+pub mod tls;
 
-/// A set of section kinds.
+use crate::build::legacy::Rewrite;
+use arguments::Args;
+use features::Feature;
+
+/// Where a keyword may stand: a set of section kinds, of rule sets or of kinds of lines. Each table uses one of the three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sections(u8);
+pub struct Places(u32);
 
-impl Sections {
-    /// No section in particular: the table itself says where its entries stand.
-    pub const NONE: Sections = Sections(0);
+impl Places {
+    /// No place in particular: the table itself says where its entries stand.
+    pub const NONE: Places = Places(0);
     /// `defaults`, named or not.
-    pub const DEFAULTS: Sections = Sections(1);
+    pub const DEFAULTS: Places = Places(1);
     /// `frontend` and `listen`.
-    pub const FRONTEND: Sections = Sections(2);
+    pub const FRONTEND: Places = Places(1 << 1);
     /// `backend` and `listen`.
-    pub const BACKEND: Sections = Sections(4);
+    pub const BACKEND: Places = Places(1 << 2);
     /// A `defaults` that has a name; an anonymous one is refused.
-    pub const NAMED_DEFAULTS: Sections = Sections(8);
+    pub const NAMED_DEFAULTS: Places = Places(1 << 3);
+    /// `bind` lines.
+    pub const BIND: Places = Places(1 << 4);
+    /// `server`, `default-server` and `server-template` lines.
+    pub const SERVER: Places = Places(1 << 5);
+    /// `ssl-default-bind-options`.
+    pub const BIND_DEFAULTS: Places = Places(1 << 6);
+    /// `ssl-default-server-options`.
+    pub const SERVER_DEFAULTS: Places = Places(1 << 7);
+
+    /// `http-request` rules.
+    pub const HTTP_REQUEST: Places = Places(1 << 8);
+    /// `http-response` rules.
+    pub const HTTP_RESPONSE: Places = Places(1 << 9);
+    /// `http-after-response` rules.
+    pub const HTTP_AFTER_RESPONSE: Places = Places(1 << 10);
+    /// `tcp-request connection` rules.
+    pub const TCP_CONNECTION: Places = Places(1 << 11);
+    /// `tcp-request session` rules.
+    pub const TCP_SESSION: Places = Places(1 << 12);
+    /// `tcp-request content` rules.
+    pub const TCP_CONTENT: Places = Places(1 << 13);
+    /// `tcp-response content` rules.
+    pub const TCP_RESPONSE: Places = Places(1 << 14);
+    /// `quic-initial` rules.
+    pub const QUIC_INITIAL: Places = Places(1 << 15);
+
+    /// What the reference calls the sections and the rule sets.
+    pub const NAMES: [(Places, &str); 12] = [
+        (Places::DEFAULTS, "defaults"),
+        (Places::NAMED_DEFAULTS, "named defaults"),
+        (Places::FRONTEND, "frontend"),
+        (Places::BACKEND, "backend"),
+        (Places::HTTP_REQUEST, "http-request"),
+        (Places::HTTP_RESPONSE, "http-response"),
+        (Places::HTTP_AFTER_RESPONSE, "http-after-response"),
+        (Places::TCP_CONNECTION, "tcp-request connection"),
+        (Places::TCP_SESSION, "tcp-request session"),
+        (Places::TCP_CONTENT, "tcp-request content"),
+        (Places::TCP_RESPONSE, "tcp-response content"),
+        (Places::QUIC_INITIAL, "quic-initial"),
+    ];
 
     /// Both sets.
     #[must_use]
-    pub const fn or(self, other: Sections) -> Sections {
-        Sections(self.0 | other.0)
+    pub const fn or(self, other: Places) -> Places {
+        Places(self.0 | other.0)
     }
 
-    /// Whether the sets have a section in common.
+    /// Whether the sets have a place in common.
     #[must_use]
-    pub const fn intersects(self, other: Sections) -> bool {
+    pub const fn intersects(self, other: Places) -> bool {
         self.0 & other.0 != 0
     }
 }
 
 /// Short names for the tables.
 pub(crate) mod at {
-    use super::Sections;
-    pub const F: Sections = Sections::FRONTEND;
-    pub const B: Sections = Sections::BACKEND;
-    pub const FB: Sections = F.or(B);
-    pub const DF: Sections = F.or(Sections::DEFAULTS);
-    pub const DB: Sections = B.or(Sections::DEFAULTS);
-    pub const DFB: Sections = FB.or(Sections::DEFAULTS);
-    pub const NFB: Sections = FB.or(Sections::NAMED_DEFAULTS);
-    pub const NF: Sections = F.or(Sections::NAMED_DEFAULTS);
-    pub const NB: Sections = B.or(Sections::NAMED_DEFAULTS);
+    use super::Places;
+    pub const F: Places = Places::FRONTEND;
+    pub const B: Places = Places::BACKEND;
+    pub const FB: Places = F.or(B);
+    pub const DF: Places = F.or(Places::DEFAULTS);
+    pub const DB: Places = B.or(Places::DEFAULTS);
+    pub const DFB: Places = FB.or(Places::DEFAULTS);
+    pub const NFB: Places = FB.or(Places::NAMED_DEFAULTS);
+    pub const NF: Places = F.or(Places::NAMED_DEFAULTS);
+    pub const NB: Places = B.or(Places::NAMED_DEFAULTS);
 }
 
 /// What a use of a keyword means. `P` is what its table parses with.
@@ -61,12 +111,47 @@ pub(crate) mod at {
 pub enum State<P> {
     /// It does what HAProxy's manual says.
     Supported(P),
+    /// The same, except for what is named here, which is refused as not implemented.
+    Partly(P, &'static str),
     /// Known, refused: not implemented by this version.
     NotYet,
-    /// Accepted with a diagnostic: it tunes something that does not exist here. The reason.
-    NoMeaning(&'static str),
+    /// Its arguments are checked, and a notice says that it does nothing.
+    NoEffect(Why),
     /// HAProxy refuses it too. What to write instead.
     Removed(&'static str),
+}
+
+/// What a use of a keyword of proxies means in a proxy without the capability for it, in HAProxy's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Elsewhere {
+    /// A warning that it is ignored, and this.
+    Ignored(&'static str),
+    /// The same, of what describes log lines.
+    IgnoredFormat,
+    /// An error that names the missing capability.
+    Refused,
+    /// An error that names the sections.
+    OnlyIn(&'static str),
+}
+
+/// Why a keyword has no effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It tunes a feature that does not exist here yet. What would turn the feature on is refused ([`State::NotYet`]).
+    Absent(Feature),
+    /// It tunes something that exists in HAProxy only. The reason, as a clause.
+    Foreign(&'static str),
+}
+
+impl<P: Copy> State<P> {
+    /// What parses it, where something does.
+    #[must_use]
+    pub const fn parser(self) -> Option<P> {
+        match self {
+            State::Supported(parser) | State::Partly(parser, _) => Some(parser),
+            State::NotYet | State::NoEffect(_) | State::Removed(_) => None,
+        }
+    }
 }
 
 /// One keyword.
@@ -74,70 +159,101 @@ pub enum State<P> {
 pub struct Keyword<P> {
     /// As written in the file. A name that ends in `*` goes on with parentheses or a number, as `set-var(txn.x)`.
     pub name: &'static str,
-    /// Where it may stand, for the keywords of proxies.
-    pub sections: Sections,
-    /// How many words follow it, for the keywords of `bind` and `server` lines.
-    pub args: u8,
+    /// Where it may stand.
+    pub places: Places,
+    /// What follows it, where it has no parser; of an option of a line, at least how many words do.
+    pub args: Args,
     /// What a use of it means.
     pub state: State<P>,
+    /// What a use of it means in another section than its own.
+    pub elsewhere: Elsewhere,
+    /// Of a removed directive: writes the line that replaces one, where that takes no person.
+    pub instead: Option<Rewrite>,
     /// One line of reference.
     pub doc: &'static str,
 }
 
 impl<P> Keyword<P> {
+    const fn new(name: &'static str, places: Places, state: State<P>, doc: &'static str) -> Self {
+        Keyword {
+            name,
+            places,
+            args: Args::None,
+            state,
+            elsewhere: Elsewhere::Ignored(""),
+            instead: None,
+            doc,
+        }
+    }
+
     pub(crate) const fn yes(
         name: &'static str,
-        sections: Sections,
+        places: Places,
         parser: P,
         doc: &'static str,
     ) -> Self {
-        Keyword {
-            name,
-            sections,
-            args: 0,
-            state: State::Supported(parser),
-            doc,
-        }
+        Keyword::new(name, places, State::Supported(parser), doc)
     }
 
-    pub(crate) const fn not_yet(name: &'static str, sections: Sections, doc: &'static str) -> Self {
-        Keyword {
-            name,
-            sections,
-            args: 0,
-            state: State::NotYet,
-            doc,
-        }
-    }
-
-    pub(crate) const fn moot(
+    /// Served but for `missing`.
+    pub(crate) const fn partly(
         name: &'static str,
-        sections: Sections,
-        reason: &'static str,
+        places: Places,
+        parser: P,
+        missing: &'static str,
         doc: &'static str,
     ) -> Self {
-        Keyword {
-            name,
-            sections,
-            args: 0,
-            state: State::NoMeaning(reason),
-            doc,
-        }
+        Keyword::new(name, places, State::Partly(parser, missing), doc)
     }
 
-    pub(crate) const fn gone(name: &'static str, instead: &'static str) -> Self {
-        Keyword {
-            name,
-            sections: at::DFB,
-            args: 0,
-            state: State::Removed(instead),
-            doc: "Removed from the language by HAProxy.",
-        }
+    pub(crate) const fn not_yet(name: &'static str, places: Places, doc: &'static str) -> Self {
+        Keyword::new(name, places, State::NotYet, doc)
+    }
+
+    /// Tunes a feature that does not exist yet.
+    pub(crate) const fn tunes(
+        name: &'static str,
+        places: Places,
+        feature: Feature,
+        args: Args,
+        doc: &'static str,
+    ) -> Self {
+        let state = State::NoEffect(Why::Absent(feature));
+        Keyword::new(name, places, state, doc).args(args)
+    }
+
+    /// Tunes what exists in HAProxy only.
+    pub(crate) const fn moot(
+        name: &'static str,
+        places: Places,
+        reason: &'static str,
+        args: Args,
+        doc: &'static str,
+    ) -> Self {
+        let state = State::NoEffect(Why::Foreign(reason));
+        Keyword::new(name, places, state, doc).args(args)
+    }
+
+    pub(crate) const fn gone(name: &'static str, places: Places, instead: &'static str) -> Self {
+        let doc = "Removed from the language by HAProxy.";
+        Keyword::new(name, places, State::Removed(instead), doc)
     }
 
     /// Sets [`Keyword::args`].
-    pub(crate) const fn args(mut self, args: u8) -> Self {
+    pub(crate) const fn args(mut self, args: Args) -> Self {
         self.args = args;
+        self
+    }
+
+    /// Sets [`Keyword::elsewhere`].
+    pub(crate) const fn elsewhere(mut self, elsewhere: Elsewhere) -> Self {
+        self.elsewhere = elsewhere;
+        self
+    }
+
+    /// Sets [`Keyword::instead`].
+    pub(crate) const fn instead(mut self, rewrite: Rewrite) -> Self {
+        self.instead = Some(rewrite);
         self
     }
 
@@ -153,6 +269,17 @@ impl<P> Keyword<P> {
     }
 }
 
+/// The entry of a shared table for `word` in `place`.
+#[must_use]
+pub fn find_in<'a, P>(
+    table: &'a [Keyword<P>],
+    word: &str,
+    place: Places,
+) -> Option<&'a Keyword<P>> {
+    let mut known = table.iter().filter(|keyword| keyword.matches(word));
+    known.find(|keyword| keyword.places.intersects(place))
+}
+
 /// The entry for `word`.
 #[must_use]
 pub fn find<'a, P>(table: &'a [Keyword<P>], word: &str) -> Option<&'a Keyword<P>> {
@@ -165,7 +292,7 @@ pub struct Row {
     /// The keyword.
     pub name: &'static str,
     /// Where it may stand.
-    pub sections: Sections,
+    pub places: Places,
     /// What a use of it means.
     pub state: State<()>,
     /// One line of reference.
@@ -176,9 +303,9 @@ pub struct Row {
 #[derive(Clone, Debug)]
 pub struct Group {
     /// Its heading.
-    pub title: &'static str,
-    /// Whether [`Row::sections`] says something.
-    pub by_section: bool,
+    pub title: String,
+    /// Whether [`Row::places`] says something.
+    pub by_place: bool,
     /// Its keywords in the table's order.
     pub rows: Vec<Row>,
 }
@@ -195,40 +322,16 @@ pub fn groups() -> Vec<Group> {
         ),
         group("`option`", true, options::KEYWORDS),
         group("`timeout`", true, timeouts::KEYWORDS),
-        group("Options of a `bind` line", false, bind::KEYWORDS),
+        group("Options of a `bind` line", false, bind::KEYWORDS).with(tls::OPTIONS, Places::BIND),
         group(
             "Options of `server`, `default-server` and `server-template` lines",
             false,
             server::KEYWORDS,
-        ),
-        group("Actions of `http-request`", false, actions::HTTP_REQUEST),
-        group("Actions of `http-response`", false, actions::HTTP_RESPONSE),
-        group(
-            "Actions of `http-after-response`",
-            false,
-            actions::HTTP_AFTER_RESPONSE,
-        ),
-        group(
-            "Actions of `tcp-request connection`",
-            false,
-            actions::TCP_CONNECTION,
-        ),
-        group(
-            "Actions of `tcp-request session`",
-            false,
-            actions::TCP_SESSION,
-        ),
-        group(
-            "Actions of `tcp-request content`",
-            false,
-            actions::TCP_CONTENT,
-        ),
-        group(
-            "Actions of `tcp-response content`",
-            false,
-            actions::TCP_RESPONSE,
-        ),
-        group("Actions of `quic-initial`", false, actions::QUIC_INITIAL),
+        )
+        .with(tls::OPTIONS, Places::SERVER)
+        .with(checks::OPTIONS, Places::SERVER),
+        group("Actions of rules", true, actions::KEYWORDS),
+        group("`filter`", false, filters::KEYWORDS),
         group("Section names", false, other::SECTIONS),
     ];
     groups.push(group(
@@ -249,29 +352,42 @@ pub fn groups() -> Vec<Group> {
     groups.extend(
         other::TABLES
             .iter()
-            .map(|(title, table)| group(title, false, table)),
+            .map(|(name, table)| group(&format!("Section `{name}`"), false, table)),
     );
     groups
 }
 
-fn group<P>(title: &'static str, by_section: bool, table: &'static [Keyword<P>]) -> Group {
-    let rows = table
-        .iter()
-        .map(|keyword| Row {
-            name: keyword.name,
-            sections: keyword.sections,
-            state: match keyword.state {
-                State::Supported(_) => State::Supported(()),
-                State::NotYet => State::NotYet,
-                State::NoMeaning(reason) => State::NoMeaning(reason),
-                State::Removed(instead) => State::Removed(instead),
-            },
-            doc: keyword.doc,
-        })
-        .collect();
+fn group<P: Copy>(title: &str, by_place: bool, table: &[Keyword<P>]) -> Group {
     Group {
-        title,
-        by_section,
-        rows,
+        title: title.to_owned(),
+        by_place,
+        rows: table.iter().map(row).collect(),
+    }
+}
+
+fn row<P: Copy>(keyword: &Keyword<P>) -> Row {
+    Row {
+        name: keyword.name,
+        places: keyword.places,
+        state: match keyword.state {
+            State::Supported(_) => State::Supported(()),
+            State::Partly(_, missing) => State::Partly((), missing),
+            State::NotYet => State::NotYet,
+            State::NoEffect(why) => State::NoEffect(why),
+            State::Removed(instead) => State::Removed(instead),
+        },
+        doc: keyword.doc,
+    }
+}
+
+impl Group {
+    /// The same with the rows of a shared table that stand in `place`.
+    fn with(mut self, shared: &[Keyword<()>], place: Places) -> Group {
+        let shared = shared
+            .iter()
+            .filter(|keyword| keyword.places.intersects(place));
+        self.rows.extend(shared.map(row));
+        self.rows.sort_by_key(|row| row.name);
+        self
     }
 }

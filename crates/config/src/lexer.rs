@@ -6,7 +6,7 @@
 //! its expansion, both bounded by [`MAX_LINE_BYTES`].
 
 use crate::environment::Environment;
-use crate::tree::text_of;
+use crate::tree::Text;
 use std::fmt;
 use std::ops::Range;
 
@@ -29,7 +29,7 @@ pub struct Context<'a> {
     /// `${.LINE}`
     pub line: u32,
     /// `${.SECTION}`: the name of the section, or its kind where it has none; nothing before the first.
-    pub section: Option<&'a str>,
+    pub section: Option<&'a [u8]>,
     /// Whether `#` starts a comment: in files, not in the expression of `-cc`.
     pub comments: bool,
 }
@@ -37,8 +37,8 @@ pub struct Context<'a> {
 /// A word and where it stands in the bytes of the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// The resolved word, see [`crate::tree::Word::text`].
-    pub text: String,
+    /// The resolved word.
+    pub text: Text,
     /// What it was written as, quotes included.
     pub range: Range<usize>,
     /// For an empty word: the variable that is not set and made it so.
@@ -265,7 +265,7 @@ impl Lexer<'_> {
             .unwrap_or_default();
         let unset = unset.filter(|_| bytes.is_empty());
         self.out.words.push(Token {
-            text: text_of(bytes),
+            text: bytes.into(),
             range: start..end,
             unset,
         });
@@ -397,9 +397,9 @@ fn lookup<'a>(
     name: &[u8],
 ) -> Result<Option<std::borrow::Cow<'a, [u8]>>, LexErrorKind> {
     Ok(match name {
-        b".FILE" => Some(crate::tree::bytes_of(context.file)),
+        b".FILE" => Some(context.file.as_bytes().into()),
         b".LINE" => Some(context.line.to_string().into_bytes().into()),
-        b".SECTION" => context.section.map(crate::tree::bytes_of),
+        b".SECTION" => context.section.map(Into::into),
         [b'.', ..] => return Err(LexErrorKind::VariableName),
         _ => context.environment.get(name).map(Into::into),
     })

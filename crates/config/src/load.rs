@@ -54,7 +54,13 @@ pub fn load_with(
         environment,
         &mut diagnostics,
     );
-    let config = build::build(&tree, options.settings, filter_files, &mut diagnostics);
+    let config = build::build(
+        &tree,
+        options.settings,
+        filter_files,
+        environment,
+        &mut diagnostics,
+    );
     match diagnostics.refuses(options.zero_warning || config.global.zero_warning) {
         true => Err(diagnostics),
         false => Ok((config, diagnostics)),

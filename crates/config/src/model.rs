@@ -1,5 +1,5 @@
-//! The typed configuration: what runs. Immutable once built; names are resolved to indices, `defaults` are folded in,
-//! expressions are compiled.
+//! The typed configuration: what runs. Immutable once built; names are resolved to indices, settings of `defaults` are copied and
+//! their rules shared, expressions are compiled.
 
 mod bind;
 mod collector;

@@ -10,9 +10,10 @@ use crate::directive::{Blocks, MAX_NESTED_BLOCKS, Misplaced};
 use crate::environment::Environment;
 use crate::lexer::{self, Context, Ignored, LexError, Line, Token};
 use crate::suggest;
-use crate::tree::{Prefix, Section, Source, Span, Statement, Tree, Word, text_of};
+use crate::tree::{Prefix, Section, Source, Span, Statement, Text, Tree, Word};
 use std::ops::Range;
 use std::sync::Arc;
+use syntax::octets::readable;
 
 #[cfg(test)]
 mod tests;
@@ -109,16 +110,12 @@ fn read_input(
         .split_inclusive(|&byte| byte == b'\n')
         .map(|line| line.strip_suffix(b"\n").unwrap_or(line))
         .collect();
-    let source = Source {
-        name: name.to_owned(),
-        lines: lines.iter().map(|line| text_of(line)).collect(),
-    };
     let mut reader = Reader {
         options,
         environment,
         tree,
         diagnostics,
-        source: Arc::new(source),
+        source: Arc::new(Source::new(name, text.to_vec())),
         line: 0,
         written: b"",
         blocks: Blocks::default(),
@@ -158,7 +155,7 @@ struct Reader<'a> {
     blocks: Blocks,
     section: Current,
     /// For `${.SECTION}`.
-    section_name: Option<String>,
+    section_name: Option<Text>,
     scope: Option<Arc<str>>,
 }
 
@@ -181,7 +178,7 @@ impl Reader<'_> {
             environment: self.environment,
             file: &self.source.name,
             line: self.line,
-            section: self.section_name.as_deref(),
+            section: self.section_name.as_ref().map(Text::bytes),
             comments: true,
         };
         match lexer::split(self.written, &context) {
@@ -343,15 +340,15 @@ impl Reader<'_> {
 
     /// The answer of the condition in `words`; none after it was reported that there is none.
     fn condition(&mut self, words: &[Token]) -> Option<bool> {
-        let texts: Vec<&str> = words[1..].iter().map(|word| word.text.as_str()).collect();
-        let expression = texts.join(" ");
+        let texts: Vec<&[u8]> = words[1..].iter().map(|word| word.text.bytes()).collect();
+        let expression = texts.join(&b' ');
         let error = match condition::evaluate(&expression, self.options.build, self.environment) {
             Ok(answer) => return Some(answer),
             Err(error) => error,
         };
         let written = words[1].range.start..words[words.len() - 1].range.end;
         // Offsets of the expression are those of the line unless quotes, variables or blanks were resolved.
-        let as_written = self.written.get(written.clone()) == Some(expression.as_bytes());
+        let as_written = self.written.get(written.clone()) == Some(&expression);
         let at = written.start + error.offset;
         let span = self.span(if as_written { at..at + 1 } else { written });
         let position = error.offset + 1;
@@ -364,7 +361,7 @@ impl Reader<'_> {
         );
         if !as_written {
             self.diagnostics
-                .help(format!("The condition reads: {expression}"));
+                .help(format!("The condition reads: {}", readable(&expression)));
         }
         None
     }
@@ -528,23 +525,11 @@ impl Reader<'_> {
 
     /// The place of a range of bytes of the line.
     fn span(&self, range: Range<usize>) -> Span {
-        let excerpt = self
-            .source
-            .lines
-            .get(self.line as usize - 1)
-            .map_or("", String::as_str);
-        // The excerpt is longer than the line where raw bytes stand as characters.
-        let shown = |at: usize| match excerpt.len() == self.written.len() {
-            true => at as u32,
-            false => text_of(&self.written[..at.min(self.written.len())]).len() as u32,
-        };
-        // A range of bytes may begin or end within a letter.
-        let (start, end) = (shown(range.start) as usize, shown(range.end) as usize);
         Span {
             source: self.source.clone(),
             line: self.line,
-            start: excerpt.floor_char_boundary(start) as u32,
-            end: excerpt.ceil_char_boundary(end) as u32,
+            start: range.start.min(self.written.len()) as u32,
+            end: range.end.min(self.written.len()) as u32,
         }
     }
 }

@@ -1,27 +1,56 @@
 //! The spanned tree: what was written, section by section, before anything is understood.
 //!
-//! Words are `String`s although a configuration is a file of bytes: a byte that is not part of valid UTF-8 (a latin-1 letter in a
-//! quoted value, or `\xe9`) is kept as one private character and given back by [`bytes_of`], so nothing is lost and every part of
-//! a word can still be cut and compared as text. Whoever puts configuration text on the wire or into a file goes through
-//! [`bytes_of`]; for ordinary text that is free.
+//! A configuration is a file of bytes, and so is a word: `caf\xe9` is four of them. [`Text`] reads as the text that messages show
+//! and keywords are compared with; its exact bytes ([`Text::bytes`]) are what goes to the wire, into an expression or to a file.
 
-use std::borrow::Cow;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
-
-pub use sample::raw::bytes_of;
-use sample::raw::{RAW_BYTE_BASE, is_raw};
+use syntax::octets::readable;
 
 /// A source file, text given in memory, or the command line.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Source {
     /// As given on the command line; the name in diagnostics.
     pub name: String,
-    /// Physical lines without their line feed, for the excerpt under a diagnostic. Raw bytes as in [`Word::text`].
-    pub lines: Vec<String>,
+    text: Vec<u8>,
+    /// Where each line begins.
+    starts: Vec<u32>,
 }
 
-/// A place in a source: the line, counted from 1 as HAProxy does, and the byte range in its excerpt (`source.lines[line - 1]`).
+impl Source {
+    /// A source of the lines of `text`.
+    pub fn new(name: impl Into<String>, text: Vec<u8>) -> Source {
+        let ends = memchr::memchr_iter(b'\n', &text).map(|at| at as u32 + 1);
+        let starts = [0].into_iter().chain(ends).collect();
+        Source {
+            name: name.into(),
+            text,
+            starts,
+        }
+    }
+
+    /// The line of that number, counted from 1, without its line feed; empty where there is none.
+    pub fn line(&self, number: u32) -> &[u8] {
+        let index = (number as usize).wrapping_sub(1);
+        let Some(&start) = self.starts.get(index) else {
+            return b"";
+        };
+        let next = self.starts.get(index.wrapping_add(1));
+        let line = &self.text[start as usize..next.map_or(self.text.len(), |next| *next as usize)];
+        line.strip_suffix(b"\n").unwrap_or(line)
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Source")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A place in a source: the line, counted from 1 as HAProxy does, and the byte range in it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Span {
     /// Where the line stands.
@@ -35,25 +64,65 @@ pub struct Span {
 }
 
 impl Span {
+    /// The first environment variable that is written in this place outside of quotes, where it is text as any other.
+    pub fn unquoted_variable(&self) -> Option<String> {
+        let line = self.source.line(self.line);
+        let written = line.get(self.start as usize..self.end as usize)?;
+        let mut quote = None;
+        let mut at = 0;
+        while let Some(byte) = written.get(at) {
+            match (byte, quote) {
+                (b'\\', None | Some(b'"')) => at += 1,
+                (b'"' | b'\'', None) => quote = Some(*byte),
+                (_, Some(open)) if open == *byte => quote = None,
+                (b'$', None) => {
+                    let name = &written[at + 1..];
+                    let is_braced = name.first() == Some(&b'{');
+                    let name = &name[usize::from(is_braced)..];
+                    let is_of_name = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
+                    let length = name.iter().take_while(is_of_name).count();
+                    let name = std::str::from_utf8(&name[..length]).unwrap_or_default();
+                    if !name.is_empty() {
+                        return Some(format!("${{{name}}}"));
+                    }
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        None
+    }
+
     /// One character of a source, its line and column counted from 1; the line's end where there is none.
     pub fn of_character(source: Arc<Source>, line: u32, column: u32) -> Span {
-        let text = source.lines.get((line as usize).wrapping_sub(1));
-        let text = text.map_or("", String::as_str);
-        let found = text.char_indices().nth((column as usize).saturating_sub(1));
-        let (start, end) =
-            found.map_or((text.len(), text.len()), |(at, c)| (at, at + c.len_utf8()));
+        let mut at = 0;
+        let mut len = 0;
+        let mut left = column;
+        'line: for chunk in source.line(line).utf8_chunks() {
+            let valid = chunk.valid().chars().map(char::len_utf8);
+            for one in valid.chain(chunk.invalid().iter().map(|_| 1)) {
+                at += len;
+                len = one;
+                left = left.saturating_sub(1);
+                if left == 0 {
+                    break 'line;
+                }
+            }
+        }
+        if left > 0 {
+            (at, len) = (source.line(line).len(), 0);
+        }
         Span {
             source,
             line,
-            start: start as u32,
-            end: end as u32,
+            start: at as u32,
+            end: (at + len) as u32,
         }
     }
 
     /// The line written there, empty where the span is a whole file.
-    pub fn excerpt(&self) -> &str {
-        let index = (self.line as usize).wrapping_sub(1);
-        self.source.lines.get(index).map_or("", String::as_str)
+    pub fn excerpt(&self) -> &[u8] {
+        self.source.line(self.line)
     }
 
     /// `file:line`, as HAProxy names a place in messages.
@@ -72,19 +141,90 @@ impl fmt::Debug for Span {
     }
 }
 
+/// The resolved bytes of a word. Reads as `str`: the text itself where it is UTF-8, else with its other bytes escaped as
+/// [`readable`] shows them, which equals no keyword.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Text {
+    readable: Box<str>,
+    /// The bytes where they are no UTF-8.
+    raw: Option<Box<[u8]>>,
+}
+
+impl Text {
+    /// The exact bytes.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.raw {
+            Some(raw) => raw,
+            None => self.readable.as_bytes(),
+        }
+    }
+
+    /// For comparing with keywords, reading names and numbers, and for messages; never a value that goes to the wire.
+    pub fn as_str(&self) -> &str {
+        &self.readable
+    }
+}
+
+impl From<&[u8]> for Text {
+    fn from(bytes: &[u8]) -> Text {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Text {
+                readable: text.into(),
+                raw: None,
+            },
+            Err(_) => Text {
+                readable: readable(bytes).to_string().into(),
+                raw: Some(bytes.into()),
+            },
+        }
+    }
+}
+
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.readable
+    }
+}
+
+impl PartialEq<str> for Text {
+    fn eq(&self, other: &str) -> bool {
+        self.bytes() == other.as_bytes()
+    }
+}
+
+impl PartialEq<&str> for Text {
+    fn eq(&self, other: &&str) -> bool {
+        *self == **other
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.readable)
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.readable)
+    }
+}
+
 /// A word after quotes, escapes and environment variables are resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// The resolved text. Bytes that are no UTF-8 stand as private characters, see [`bytes_of`].
-    pub text: String,
+    /// What it says.
+    pub text: Text,
     /// Where it was written, quotes and variables included. The words of one `"${X[*]}"` share a place.
     pub span: Span,
 }
 
 impl Word {
     /// The exact bytes of the word.
-    pub fn bytes(&self) -> Cow<'_, [u8]> {
-        bytes_of(&self.text)
+    pub fn bytes(&self) -> &[u8] {
+        self.text.bytes()
     }
 }
 
@@ -162,53 +302,45 @@ pub struct Tree {
     pub sections: Vec<Section>,
 }
 
-/// The text for `bytes`: UTF-8 stays as it is, every other byte becomes one private character. [`bytes_of`] is its exact inverse.
-pub fn text_of(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            if is_raw(c) {
-                c.encode_utf8(&mut [0; 4])
-                    .bytes()
-                    .for_each(|b| text.push(raw(b)))
-            } else {
-                text.push(c)
-            }
-        }
-        chunk.invalid().iter().for_each(|&b| text.push(raw(b)));
-    }
-    text
-}
-
-fn raw(byte: u8) -> char {
-    char::from_u32(RAW_BYTE_BASE + u32::from(byte)).unwrap_or(char::REPLACEMENT_CHARACTER)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_byte_string_survives_as_text() {
-        let cases: [&[u8]; 6] = [
-            b"",
-            b"plain",
-            "h\u{e9}llo".as_bytes(),
-            b"caf\xe9",
-            b"\xff\xfe\x80",
-            "\u{10ffe9}\u{10ff00}".as_bytes(),
+        let cases: [(&[u8], &str); 6] = [
+            (b"", ""),
+            (b"plain", "plain"),
+            ("h\u{e9}llo".as_bytes(), "h\u{e9}llo"),
+            (b"caf\xe9", "caf\\xe9"),
+            (b"\xff\xfe\x80", "\\xff\\xfe\\x80"),
+            ("\u{10ffe9}".as_bytes(), "\u{10ffe9}"),
         ];
-        for bytes in cases {
-            assert_eq!(bytes_of(&text_of(bytes)).as_ref(), bytes);
+        for (bytes, shown) in cases {
+            let text = Text::from(bytes);
+            assert_eq!((text.bytes(), text.as_str()), (bytes, shown));
         }
-        assert!(matches!(bytes_of("caf\u{e9}"), Cow::Borrowed(_)));
+        assert_ne!(Text::from(&b"caf\xe9"[..]), "caf\\xe9");
     }
 
     #[test]
-    fn a_part_of_a_word_keeps_its_bytes() {
-        let text = text_of(b"a=\xe9;b=\xe8");
-        let (first, second) = text.split_once(';').unwrap();
-        assert_eq!(bytes_of(first).as_ref(), b"a=\xe9");
-        assert_eq!(bytes_of(second).as_ref(), b"b=\xe8");
+    fn lines_are_those_of_the_text() {
+        let source = Source::new("a", b"one\ntw\xe9\n\nlast".to_vec());
+        let lines: Vec<&[u8]> = (0..7).map(|number| source.line(number)).collect();
+        assert_eq!(lines, [&b""[..], b"one", b"tw\xe9", b"", b"last", b"", b""]);
+        assert_eq!(source.line(u32::MAX), b"");
+    }
+
+    #[test]
+    fn characters_are_counted_and_bytes_located() {
+        let source = Arc::new(Source::new("a", b"\xc3\xa9\xe9x".to_vec()));
+        let range = |column| {
+            let span = Span::of_character(source.clone(), 1, column);
+            (span.start, span.end)
+        };
+        assert_eq!(
+            [1, 2, 3, 4, 9].map(range),
+            [(0, 2), (2, 3), (3, 4), (4, 4), (4, 4)]
+        );
     }
 }

@@ -6,7 +6,7 @@ use config::environment::Environment;
 use config::keywords::other::SECTIONS;
 use config::lexer::{Context, MAX_LINE_ARGS, split};
 use config::reader::{Options, read_text};
-use config::tree::{Span, bytes_of};
+use config::tree::Span;
 
 /// A text of any bytes is read to its end: what is wrong has a place in it, every word stands where its span says, and the
 /// words of a line, written again byte for byte, are read again as the same.
@@ -65,23 +65,23 @@ fn words_again(line: &[u8]) {
         environment: &environment,
         file: "text",
         line: 1,
-        section: Some("global"),
+        section: Some(b"global"),
         comments: true,
     };
     let Ok(read) = split(line, &context) else {
         return;
     };
     assert!(read.words.len() <= MAX_LINE_ARGS);
-    let texts: Vec<&str> = read.words.iter().map(|word| &*word.text).collect();
+    let texts: Vec<&[u8]> = read.words.iter().map(|word| word.text.bytes()).collect();
     let mut written = String::new();
     for text in &texts {
         written.push('"');
-        for byte in bytes_of(text).iter() {
+        for byte in *text {
             written.push_str(&format!("\\x{byte:02x}"));
         }
         written.push_str("\" ");
     }
     let again = split(written.as_bytes(), &context).expect("what was written is read");
-    let again: Vec<&str> = again.words.iter().map(|word| &*word.text).collect();
+    let again: Vec<&[u8]> = again.words.iter().map(|word| word.text.bytes()).collect();
     assert_eq!(again, texts);
 }

@@ -1,6 +1,7 @@
 //! Expressions, conditions and log formats: arbitrary text compiled, and evaluated for an arbitrary request.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::LazyLock;
 
 use http::Head;
 use http::h1::{Limits, Strictness, parse_request, parse_response};
@@ -28,17 +29,18 @@ pub fn expression(data: &[u8]) {
     if text.contains("-f") || text.contains("map") {
         return;
     }
-    let words: Vec<&str> = text.split(' ').collect();
+    let text = line;
+    let words: Vec<&[u8]> = text.split(|byte| *byte == b' ').collect();
     let mut compiler = compiler();
     let expr = located(compiler.expr(&words, Place::ALL), &words).map(|(expr, _)| expr);
     let condition = compiler.condition(&Acls::default(), &words, false, Place::ALL);
     let condition = located(condition, &words);
     let formats: Vec<LogFormat> = [
-        compiler.log_format(&text, Place::LOG),
-        compiler.log_format(&text, Place::FE_HTTP_REQUEST),
+        compiler.log_format(text, Place::LOG),
+        compiler.log_format(text, Place::FE_HTTP_REQUEST),
     ]
     .into_iter()
-    .filter_map(|format| located(format, &[&*text]))
+    .filter_map(|format| located(format, &[text]))
     .collect();
     let facts = Facts::new(rest);
     for scope in facts.scopes() {
@@ -52,14 +54,14 @@ pub fn expression(data: &[u8]) {
         for format in &formats {
             let mut out = Vec::new();
             format.render(&scope, &mut out);
-            let parts = text.bytes().filter(|byte| *byte == b'%').count();
+            let parts = text.iter().filter(|byte| **byte == b'%').count();
             assert!(out.len() <= text.len() + parts * WRITTEN_BYTES_MAX);
         }
     }
 }
 
 /// What compiled; of what did not, the fault's place is checked.
-fn located<T>(compiled: Result<T, ExprError>, words: &[&str]) -> Option<T> {
+fn located<T>(compiled: Result<T, ExprError>, words: &[&[u8]]) -> Option<T> {
     compiled
         .map_err(|fault| {
             assert!(
@@ -67,7 +69,11 @@ fn located<T>(compiled: Result<T, ExprError>, words: &[&str]) -> Option<T> {
                 "{fault:?}"
             );
             let word = words.get(fault.word).copied().unwrap_or_default();
-            assert!(fault.start <= word.len(), "{fault:?} in {word}");
+            assert!(
+                fault.start <= word.len(),
+                "{fault:?} in {}",
+                word.escape_ascii()
+            );
         })
         .ok()
 }
@@ -225,8 +231,10 @@ impl World for Small {
     fn uptime_seconds(&self) -> u64 {
         1
     }
-    fn utc_offset_seconds(&self) -> i32 {
-        -12_600
+    fn local_time(&self) -> &sample::Zone {
+        static NEWFOUNDLAND: LazyLock<sample::Zone> =
+            LazyLock::new(|| sample::Zone::posix("NST3:30NDT,M3.2.0,M11.1.0").expect("a zone"));
+        &NEWFOUNDLAND
     }
     fn random(&self) -> u64 {
         4

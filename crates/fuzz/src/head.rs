@@ -33,7 +33,7 @@ pub fn h1_request(data: &[u8]) {
                 parse: |input: &[u8], limits, head: &mut Head| {
                     parse_request(input, limits, strictness, head)
                 },
-                write: write_request,
+                write: |head, out| write_request(head, None, out),
             },
         );
     }
@@ -52,7 +52,7 @@ pub fn h1_response(data: &[u8]) {
                     parse: |input: &[u8], limits, head: &mut Head| {
                         parse_response(input, to, limits, strictness, head)
                     },
-                    write: write_response,
+                    write: |head, out| write_response(head, None, out),
                 },
             );
         }

@@ -20,7 +20,7 @@ pub use body::{BodyDecoder, Piece};
 pub use chunk::{write_chunk_head, write_last_chunk};
 pub use error::ParseError;
 pub use resume::{Resume, head_end};
-pub use write::{write_request, write_response};
+pub use write::{Connection, write_request, write_response};
 
 /// Empty lines that may stand before a start line (RFC 9112 §2.2).
 pub const EMPTY_LINES_MAX: usize = 16;

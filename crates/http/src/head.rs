@@ -2,9 +2,14 @@
 //!
 //! Invariants: every `Span` lies within the buffer; names are stored in lower case; a field marked `line` stands in
 //! the buffer just as it goes on the wire (`name: value CRLF`), so that runs of such fields are written in one copy.
+//!
+//! The fields that frame a body, `Content-Length` and `Transfer-Encoding`, belong to the codec: they can be read like all others,
+//! but what adds, changes or removes fields passes over them. [`Head::set_framing`] alone writes them, so that no edit makes a
+//! message say another length than its body has.
 
 use crate::bytes::trim;
 use crate::field_name;
+use crate::h1::Framing;
 use crate::name::NameSet;
 use crate::{FieldName, Method, Name, Version, target};
 
@@ -77,6 +82,13 @@ impl Head {
         self.others = 0;
         self.live = 0;
         self.fields_bytes = 0;
+    }
+
+    /// Gives back the memory that a large message took. Call it on a cleared head.
+    pub fn keep_little(&mut self) {
+        if self.buf.capacity() > KEPT_BYTES_MAX {
+            self.buf = Vec::new();
+        }
     }
 
     /// The request method.
@@ -332,7 +344,7 @@ impl Head {
             if !field.live {
                 return false;
             }
-            let meant = self.has_name(field, name);
+            let meant = !field.id.is_framing() && self.has_name(field, name);
             if meant {
                 self.live -= 1;
                 self.fields_bytes -= field.wire_bytes();
@@ -346,18 +358,69 @@ impl Head {
 
     /// As [`Head::append`], of a name that was looked up before.
     pub fn append_named(&mut self, name: &FieldName, value: &[u8]) {
+        if name.id().is_framing() {
+            return;
+        }
         let at = self.buf.len();
         self.buf.extend_from_slice(name.as_bytes());
         self.append_value(at, name.id(), value);
     }
 
-    /// Adds a field at the end. The name may be in any case; the caller sees to it that both are valid.
+    /// Adds a field at the end, unless it is one that frames the body. The name may be in any case; the caller sees to it that
+    /// both are valid.
     pub fn append(&mut self, name: &[u8], value: &[u8]) {
         let at = self.buf.len();
         self.buf.extend_from_slice(name);
         self.buf[at..].make_ascii_lowercase();
         let id = Name::from_lower(&self.buf[at..]);
+        if id.is_framing() {
+            self.buf.truncate(at);
+            return;
+        }
         self.append_value(at, id, value);
+    }
+
+    /// Has the message say that its body is framed so: the one field that says it takes the place of those that were there.
+    /// Where the end of the connection ends the body, or there is none, no field says anything.
+    pub fn set_framing(&mut self, framing: Framing) {
+        if self.is_framed_so(framing) {
+            return;
+        }
+        self.remove_id(Name::ContentLength);
+        self.remove_id(Name::TransferEncoding);
+        let mut digits = [0; LENGTH_DIGITS_MAX];
+        let (id, value) = match framing {
+            Framing::None | Framing::UntilClose => return,
+            Framing::Length(length) => (Name::ContentLength, decimal_text(length, &mut digits)),
+            Framing::Chunked => (Name::TransferEncoding, &b"chunked"[..]),
+        };
+        let at = self.buf.len();
+        self.buf.extend_from_slice(id.as_str().as_bytes());
+        self.append_value(at, id, value);
+    }
+
+    /// Whether the fields say just that about the body.
+    fn is_framed_so(&self, framing: Framing) -> bool {
+        let mut fields = self
+            .fields
+            .iter()
+            .filter(|field| field.live && field.id.is_framing());
+        let field = fields.next().copied();
+        let is_only = fields.next().is_none();
+        let mut digits = [0; LENGTH_DIGITS_MAX];
+        match (field, framing) {
+            (None, Framing::None | Framing::UntilClose) => true,
+            (Some(field), Framing::Length(length)) => {
+                let value = decimal_text(length, &mut digits);
+                is_only && field.id == Name::ContentLength && self.slice(field.value) == value
+            }
+            (Some(field), Framing::Chunked) => {
+                is_only
+                    && field.id == Name::TransferEncoding
+                    && self.slice(field.value).eq_ignore_ascii_case(b"chunked")
+            }
+            _ => false,
+        }
     }
 
     /// Completes a field whose name is the end of the buffer, from `at` on.
@@ -381,9 +444,10 @@ impl Head {
         self.count_in(field);
     }
 
-    /// Gives a live field another value; nothing happens to a removed one.
+    /// Gives a live field another value; nothing happens to a removed one, or one that frames the body.
     pub fn set_value(&mut self, field: FieldId, value: &[u8]) {
-        let Some(&old) = self.fields.get(field.0 as usize).filter(|field| field.live) else {
+        let is_open = |field: &&Field| field.live && !field.id.is_framing();
+        let Some(&old) = self.fields.get(field.0 as usize).filter(is_open) else {
             return;
         };
         self.fields_bytes -= old.wire_bytes();
@@ -406,8 +470,15 @@ impl Head {
         self.fields[field.0 as usize] = new;
     }
 
-    /// Removes a field; nothing happens to one that is removed already.
+    /// Removes a field; nothing happens to one that is removed already, or that frames the body.
     pub fn remove(&mut self, field: FieldId) {
+        let is_framing = |field: &Field| field.id.is_framing();
+        if !self.fields.get(field.0 as usize).is_some_and(is_framing) {
+            self.take_out(field);
+        }
+    }
+
+    fn take_out(&mut self, field: FieldId) {
         if let Some(found) = self
             .fields
             .get_mut(field.0 as usize)
@@ -471,6 +542,11 @@ impl Head {
         line + self.fields_bytes + CRLF
     }
 
+    /// Takes the options that `keep` refuses out of `Connection`; a field without any left is removed.
+    pub fn filter_connection(&mut self, keep: impl Fn(&[u8]) -> bool) {
+        self.filter_list(Name::Connection, keep);
+    }
+
     // ---- for the codecs
 
     pub(crate) fn slice(&self, span: Span) -> &[u8] {
@@ -513,7 +589,7 @@ impl Head {
         }
         for at in 0..self.fields.len() {
             if self.fields[at].id == name {
-                self.remove(field_id(at));
+                self.take_out(field_id(at));
             }
         }
     }
@@ -637,6 +713,24 @@ fn status_digits(status: u16) -> usize {
         4
     } else {
         3
+    }
+}
+
+/// Memory that an empty head keeps for the next message.
+const KEPT_BYTES_MAX: usize = 8 << 10;
+
+/// The longest number that fits in a length.
+const LENGTH_DIGITS_MAX: usize = 20;
+
+fn decimal_text(number: u64, digits: &mut [u8; LENGTH_DIGITS_MAX]) -> &[u8] {
+    let (mut at, mut rest) = (LENGTH_DIGITS_MAX, number);
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            return &digits[at..];
+        }
     }
 }
 

@@ -200,6 +200,13 @@ impl Name {
         ALL
     }
 
+    /// Whether a field of this name frames a body (RFC 9112 §6).
+    #[inline]
+    #[must_use]
+    pub const fn is_framing(self) -> bool {
+        matches!(self, Name::ContentLength | Name::TransferEncoding)
+    }
+
     /// Whether this name may decide about framing, connection or routing.
     #[inline]
     pub(crate) const fn is_deciding(self) -> bool {

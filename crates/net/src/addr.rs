@@ -44,7 +44,10 @@ impl fmt::Display for Addr {
         match self {
             Addr::Inet(addr) => addr.fmt(out),
             Addr::Unix(path) => match path.split_first() {
-                Some((0, name)) => write!(out, "abns@{}", String::from_utf8_lossy(name)),
+                Some((0, name)) => {
+                    let name = String::from_utf8_lossy(name);
+                    write!(out, "abns@{}", name.trim_end_matches('\0'))
+                }
                 _ => write!(out, "unix@{}", String::from_utf8_lossy(path)),
             },
         }

@@ -11,6 +11,7 @@ pub mod listen;
 mod log_stream;
 pub mod logs;
 pub mod proxy_protocol;
+mod reach;
 pub mod slots;
 pub mod sockets;
 mod stopwatch;
@@ -19,6 +20,7 @@ pub mod timers;
 
 pub use addr::Addr;
 pub use boundary::{
-    Accepted, Close, ConnId, Connect, ConnectError, Driver, Engine, Labels, ListenerId, Now, Sent,
+    Accepted, Close, Connect, ConnectError, Driver, Engine, Labels, ListenerId, Message, Now, Sent,
+    SockId, Took, WorkerId,
 };
 pub use sockets::{CpuOf, Sockets, TcpInfo};

@@ -2,6 +2,8 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 
 use crate::{Addr, sys};
 
@@ -19,7 +21,7 @@ pub enum ListenAddr {
 pub struct ListenOptions {
     /// Length of the kernel's queue.
     pub backlog: i32,
-    /// Accept IPv4 too on an IPv6 wildcard (`v4v6`), or refuse it (`v6only`).
+    /// Refuse IPv4 on an IPv6 wildcard (`v6only`), or accept it too (`v4v6`); none leaves the system's default.
     pub v6only: Option<bool>,
     /// Only from this interface.
     pub interface: Option<String>,
@@ -87,8 +89,9 @@ fn bound(addr: &Addr, options: &ListenOptions) -> io::Result<OwnedFd> {
             if options.reuse_port {
                 sys::set_option(raw, libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
             }
-            if inet.is_ipv6() {
-                let v6only = options.v6only.unwrap_or(true);
+            if inet.is_ipv6()
+                && let Some(v6only) = options.v6only
+            {
                 sys::set_option(
                     raw,
                     libc::IPPROTO_IPV6,
@@ -106,6 +109,41 @@ fn bound(addr: &Addr, options: &ListenOptions) -> io::Result<OwnedFd> {
         Addr::Unix(path) => bind_unix(&fd, addr, path, options)?,
     }
     Ok(fd)
+}
+
+/// Listens on a socket that another process opened, by these options instead of its own.
+///
+/// # Errors
+/// What the kernel says, with the step that failed in the text.
+pub fn again(fd: &OwnedFd, addr: &Addr, options: &ListenOptions) -> io::Result<()> {
+    let raw = fd.as_raw_fd();
+    sys::set_nonblocking_cloexec(raw)?;
+    match addr {
+        Addr::Inet(_) => {
+            // What only some have is off until it is asked for.
+            for (level, name) in [
+                (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT),
+                (libc::IPPROTO_TCP, libc::TCP_FASTOPEN),
+                (libc::IPPROTO_TCP, libc::TCP_MAXSEG),
+                (libc::IPPROTO_TCP, sys::TCP_SAVE_SYN),
+                (libc::SOL_SOCKET, libc::SO_KEEPALIVE),
+            ] {
+                // A kernel without it has nothing to turn off.
+                let _ = sys::set_option(raw, level, name, 0);
+            }
+            tcp_options(raw, options)?;
+        }
+        Addr::Unix(path) if path.first() == Some(&0) => {}
+        Addr::Unix(path) => set_owner(std::ffi::OsStr::from_bytes(path), options)?,
+    }
+    sys::listen(raw, options.backlog).map_err(|error| step("cannot listen to socket", error))
+}
+
+/// Whether there is a socket at a path.
+#[must_use]
+pub fn is_socket(path: &[u8]) -> bool {
+    let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
+    std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket())
 }
 
 /// What accepted connections inherit from their listener costs no system call each.
@@ -138,16 +176,18 @@ fn tcp_options(raw: RawFd, options: &ListenOptions) -> io::Result<()> {
 }
 
 fn bind_unix(fd: &OwnedFd, addr: &Addr, path: &[u8], options: &ListenOptions) -> io::Result<()> {
-    use std::os::unix::ffi::OsStrExt;
-    use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-
     if path.first() == Some(&0) {
         return sys::bind(fd, addr).map_err(|error| step("cannot bind UNIX socket", error));
     }
     let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path));
     // Bound under another name first, so that a client never finds the path without a socket behind it.
+    let suffix = format!(".{}.tmp", std::process::id());
+    let bytes_max = sys::UNIX_PATH_BYTES_MAX - suffix.len();
+    if path.as_os_str().len() > bytes_max {
+        return Err(sys::path_too_long(path.as_os_str().as_bytes(), bytes_max));
+    }
     let mut fresh = path.as_os_str().to_owned();
-    fresh.push(format!(".{}.tmp", std::process::id()));
+    fresh.push(suffix);
     if let Ok(meta) = std::fs::symlink_metadata(path)
         && !meta.file_type().is_socket()
     {
@@ -160,23 +200,26 @@ fn bind_unix(fd: &OwnedFd, addr: &Addr, path: &[u8], options: &ListenOptions) ->
     drop(std::fs::remove_file(&fresh));
     let temporary = Addr::Unix(fresh.as_bytes().into());
     sys::bind(fd, &temporary).map_err(|error| step("cannot bind UNIX socket", error))?;
-    if let Some(mode) = options.unix_mode {
-        std::fs::set_permissions(&fresh, std::fs::Permissions::from_mode(mode))?;
-    }
-    if options.unix_uid.is_some() || options.unix_gid.is_some() {
-        std::os::unix::fs::chown(&fresh, options.unix_uid, options.unix_gid)
-            .map_err(|error| step("cannot change UNIX socket ownership", error))?;
-    }
+    set_owner(&fresh, options)?;
     sys::listen(fd.as_raw_fd(), options.backlog)?;
     std::fs::rename(&fresh, path).map_err(|error| step("cannot bind UNIX socket", error))
 }
 
-fn step(what: &str, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{what} ({})", plain(&error)))
+/// Rights and owner of a UNIX socket's file.
+fn set_owner(path: &std::ffi::OsStr, options: &ListenOptions) -> io::Result<()> {
+    if let Some(mode) = options.unix_mode {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+    }
+    if options.unix_uid.is_some() || options.unix_gid.is_some() {
+        std::os::unix::fs::chown(path, options.unix_uid, options.unix_gid)
+            .map_err(|error| step("cannot change UNIX socket ownership", error))?;
+    }
+    Ok(())
 }
 
-/// The error's text without Rust's "(os error N)".
-fn plain(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_owned()
+fn step(what: &str, error: io::Error) -> io::Error {
+    io::Error::new(
+        error.kind(),
+        format!("{what} ({})", sys::plain_error(&error)),
+    )
 }

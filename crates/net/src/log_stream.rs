@@ -7,6 +7,8 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use crate::reach::Reach;
+
 /// How long a connection may take to stand.
 const CONNECT_TIME: Duration = Duration::from_secs(1);
 /// How long a server that takes nothing is waited for at a time.
@@ -25,22 +27,32 @@ impl LogStream {
         LogStream { to, stream: None }
     }
 
-    /// Sends whole lines. After each failure `goes_on` waits a while and says whether to try again.
-    pub fn send(&mut self, mut lines: &[u8], goes_on: impl Fn() -> bool) {
+    /// Sends whole lines. After each failure `goes_on` waits a while and says whether to try again. What is left in the end.
+    pub fn send<'a>(
+        &mut self,
+        mut lines: &'a [u8],
+        reach: &Reach,
+        goes_on: impl Fn() -> bool,
+    ) -> &'a [u8] {
         loop {
-            let sent = self.try_send(lines, &goes_on);
+            let (sent, result) = self.try_send(lines, &goes_on);
             lines = &lines[sent..];
+            match result {
+                Ok(()) => reach.worked(),
+                Err(error) => reach.failed(&error, 0),
+            }
             if lines.is_empty() || !goes_on() {
-                return;
+                return lines;
             }
         }
     }
 
-    /// Sends what can be sent now; gives the bytes of the whole lines that were.
-    fn try_send(&mut self, lines: &[u8], goes_on: impl Fn() -> bool) -> usize {
+    /// Sends what can be sent now; gives the bytes of the whole lines that were, and why not all.
+    fn try_send(&mut self, lines: &[u8], goes_on: impl Fn() -> bool) -> (usize, io::Result<()>) {
         let stream = self.stream.take().filter(is_open);
-        let Ok(mut stream) = stream.map_or_else(|| connect(self.to), Ok) else {
-            return 0;
+        let mut stream = match stream.map_or_else(|| connect(self.to), Ok) {
+            Ok(stream) => stream,
+            Err(error) => return (0, Err(error)),
         };
         let mut sent = 0;
         while sent < lines.len() {
@@ -48,14 +60,15 @@ impl LogStream {
                 Ok(count) if count > 0 => sent += count,
                 Err(error) if is_pause(&error) && goes_on() => {}
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                _ => {
+                result => {
                     let whole = lines[..sent].iter().rposition(|byte| *byte == b'\n');
-                    return whole.map_or(0, |end| end + 1);
+                    let failed = result.err().unwrap_or(ErrorKind::WriteZero.into());
+                    return (whole.map_or(0, |end| end + 1), Err(failed));
                 }
             }
         }
         self.stream = Some(stream);
-        sent
+        (sent, Ok(()))
     }
 }
 
@@ -83,6 +96,7 @@ fn is_pause(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reach::News;
     use std::io::{BufRead, BufReader};
     use std::net::TcpListener;
 
@@ -91,6 +105,10 @@ mod tests {
         let limit = Some(Duration::from_secs(10));
         stream.set_read_timeout(limit).expect("an option");
         BufReader::new(stream)
+    }
+
+    fn reach() -> Reach {
+        Reach::new("a server".to_owned(), Duration::ZERO, || {})
     }
 
     fn line(reader: &mut impl BufRead) -> String {
@@ -103,14 +121,14 @@ mod tests {
     fn a_lost_connection_is_made_again() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let mut stream = LogStream::new(listener.local_addr().expect("an address"));
-        stream.send(b"one\ntwo\n", || false);
+        stream.send(b"one\ntwo\n", &reach(), || false);
         let mut server = accepted(&listener);
         assert_eq!(
             (line(&mut server), line(&mut server)),
             ("one\n".into(), "two\n".into())
         );
         drop(server);
-        stream.send(b"three\n", || false);
+        stream.send(b"three\n", &reach(), || false);
         assert_eq!(line(&mut accepted(&listener)), "three\n");
     }
 
@@ -119,10 +137,13 @@ mod tests {
         let to = TcpListener::bind("127.0.0.1:0").and_then(|gone| gone.local_addr());
         let mut stream = LogStream::new(to.expect("an address"));
         let tries = std::cell::Cell::new(0);
-        stream.send(b"lost\n", || {
+        let reach = reach();
+        let rest = stream.send(b"lost\n", &reach, || {
             tries.set(tries.get() + 1);
             tries.get() < 3
         });
-        assert_eq!(tries.get(), 3);
+        assert_eq!((tries.get(), rest), (3, &b"lost\n"[..]));
+        let told = News::Fails("Connection refused".to_owned());
+        assert_eq!(reach.news(), Some(told));
     }
 }

@@ -7,12 +7,15 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use crate::log_stream::LogStream;
+pub use crate::reach::{Dropped, News, Reach};
 use crate::{Addr, sys};
+
+/// How long no error must come back until a UDP server counts as reached: routers and systems limit how often they tell.
+pub const DATAGRAM_QUIET: Duration = Duration::from_secs(10);
 
 /// How long a writer waits before it tries a server again.
 const RETRY_TIME: Duration = Duration::from_secs(1);
@@ -30,22 +33,6 @@ pub enum LogSink {
     Written(Arc<Writer>, Vec<u8>),
 }
 
-/// Messages dropped since the start of the process, all targets together.
-#[derive(Debug, Default)]
-pub struct Dropped(AtomicU64);
-
-impl Dropped {
-    /// How many so far.
-    #[must_use]
-    pub fn count(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn add(&self, messages: u64) {
-        self.0.fetch_add(messages, Ordering::Relaxed);
-    }
-}
-
 impl LogSink {
     /// Takes one message.
     pub fn push(&mut self, message: &[u8], dropped: &Dropped) {
@@ -61,7 +48,7 @@ impl LogSink {
             LogSink::Datagram(sink) => sink.flush(dropped),
             LogSink::Written(writer, batch) => {
                 if !batch.is_empty() {
-                    writer.push(batch, dropped);
+                    writer.push(batch);
                     batch.clear();
                 }
             }
@@ -77,6 +64,7 @@ pub struct DatagramSink {
     bytes: Vec<u8>,
     ends: Vec<u32>,
     batch: sys::DatagramBatch,
+    reach: Arc<Reach>,
 }
 
 impl DatagramSink {
@@ -84,9 +72,12 @@ impl DatagramSink {
     ///
     /// # Errors
     /// `errno` of `socket`.
-    pub fn open(to: &Addr) -> io::Result<Self> {
+    pub fn open(to: &Addr, reach: Arc<Reach>) -> io::Result<Self> {
+        let fd = sys::datagram_socket(to)?;
+        sys::tell_datagram_errors(fd.as_raw_fd(), to);
         Ok(DatagramSink {
-            fd: sys::datagram_socket(to)?,
+            fd,
+            reach,
             to: to.clone(),
             bytes: Vec::new(),
             ends: Vec::new(),
@@ -114,9 +105,17 @@ impl DatagramSink {
                 ends[index - 1] as usize
             }
         };
-        let datagrams = (0..ends.len()).map(|index| &bytes[start(index)..ends[index] as usize]);
-        let sent = sys::send_datagrams(self.fd.as_raw_fd(), &self.to, datagrams, &mut self.batch);
-        dropped.add((self.ends.len() - sent) as u64);
+        let get = |index| &bytes[start(index)..ends[index] as usize];
+        let fd = self.fd.as_raw_fd();
+        let delivery = sys::send_datagrams(fd, &self.to, ends.len(), get, &mut self.batch);
+        if delivery.lost > 0 {
+            dropped.add(delivery.lost);
+        }
+        match delivery.error {
+            Some(error) => self.reach.failed(&error, delivery.lost),
+            None if delivery.lost > 0 => self.reach.lost(delivery.lost),
+            None => self.reach.worked(),
+        }
         self.bytes.clear();
         self.ends.clear();
     }
@@ -137,6 +136,8 @@ pub struct Writer {
     to: WriteTo,
     pending: Mutex<Pending>,
     wake: Condvar,
+    reach: Arc<Reach>,
+    dropped: Arc<Dropped>,
 }
 
 #[derive(Debug, Default)]
@@ -151,9 +152,11 @@ impl Writer {
     ///
     /// # Errors
     /// No thread could be made.
-    pub fn start(to: WriteTo) -> io::Result<Arc<Self>> {
+    pub fn start(to: WriteTo, reach: Arc<Reach>, dropped: Arc<Dropped>) -> io::Result<Arc<Self>> {
         let writer = Arc::new(Writer {
             to,
+            reach,
+            dropped,
             pending: Mutex::default(),
             wake: Condvar::new(),
         });
@@ -168,12 +171,14 @@ impl Writer {
     }
 
     /// Takes whole messages, each ending in a newline, or drops and counts them.
-    pub fn push(&self, messages: &[u8], dropped: &Dropped) {
+    pub fn push(&self, messages: &[u8]) {
         let Ok(mut pending) = self.pending.lock() else {
             return;
         };
         if pending.bytes.len() + messages.len() > WRITER_PENDING_BYTES_MAX {
-            dropped.add(messages.iter().filter(|byte| **byte == b'\n').count() as u64);
+            let lost = count(messages);
+            self.dropped.add(lost);
+            self.reach.lost(lost);
             return;
         }
         let idle = pending.bytes.is_empty() && !pending.writing;
@@ -223,9 +228,14 @@ impl Writer {
                 std::mem::swap(&mut pending.bytes, &mut batch);
                 pending.writing = true;
             }
-            match &mut server {
-                Ok(server) => server.send(&batch, || self.goes_on()),
-                Err(fd) => write_all(*fd, &batch),
+            let rest = match &mut server {
+                Ok(server) => server.send(&batch, &self.reach, || self.goes_on()),
+                Err(fd) => write_all(*fd, &batch, &self.reach),
+            };
+            let lost = count(rest);
+            if lost > 0 {
+                self.dropped.add(lost);
+                self.reach.lost(lost);
             }
             batch.clear();
         }
@@ -243,7 +253,13 @@ impl Writer {
     }
 }
 
-fn write_all(fd: RawFd, mut bytes: &[u8]) {
+/// Messages in whole lines.
+fn count(lines: &[u8]) -> u64 {
+    lines.iter().filter(|byte| **byte == b'\n').count() as u64
+}
+
+/// Writes whole lines; what is left when nobody reads them any more.
+fn write_all<'a>(fd: RawFd, mut bytes: &'a [u8], reach: &Reach) -> &'a [u8] {
     /// How long a descriptor that someone made non-blocking is waited for at a time.
     const POLL_MS: i32 = 1000;
     while !bytes.is_empty() {
@@ -253,7 +269,88 @@ fn write_all(fd: RawFd, mut bytes: &[u8]) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 sys::wait_writable(fd, POLL_MS)
             }
-            Err(_) => return, // nobody reads it any more
+            Err(error) => {
+                reach.failed(&error, 0);
+                return bytes;
+            }
         }
+    }
+    reach.worked();
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+    use std::os::unix::net::UnixDatagram;
+
+    fn reach() -> Arc<Reach> {
+        Arc::new(Reach::new("t".to_owned(), Duration::ZERO, || {}))
+    }
+
+    fn fails(text: &str) -> Option<News> {
+        Some(News::Fails(text.to_owned()))
+    }
+
+    #[test]
+    fn datagrams_that_nobody_takes_are_counted_once_that_is_known() {
+        let closed = UdpSocket::bind("127.0.0.1:0").and_then(|gone| gone.local_addr());
+        let (dropped, reach) = (Dropped::default(), reach());
+        let to = Addr::Inet(closed.expect("an address"));
+        let mut sink = DatagramSink::open(&to, Arc::clone(&reach)).expect("a socket");
+        for _ in 0..5 {
+            sink.push(b"one\n", &dropped);
+            sink.push(b"two\n", &dropped);
+            sink.flush(&dropped);
+        }
+        // The error of one comes with a later one, if it has come by then.
+        assert!((1..10).contains(&dropped.count()), "{dropped:?}");
+        assert_eq!(reach.news(), fails("Connection refused"));
+    }
+
+    #[test]
+    fn a_unix_socket_that_is_not_there_yet() {
+        let path = std::env::temp_dir().join(format!("spangate-logs-{}", std::process::id()));
+        let to = Addr::Unix(path.as_os_str().as_encoded_bytes().into());
+        let (dropped, reach) = (Dropped::default(), reach());
+        let mut sink = DatagramSink::open(&to, Arc::clone(&reach)).expect("a socket");
+        for _ in 0..100 {
+            sink.push(b"lost\n", &dropped);
+        }
+        sink.flush(&dropped);
+        assert_eq!(dropped.count(), 100);
+        assert_eq!(reach.news(), fails("No such file or directory"));
+        let receiver = UnixDatagram::bind(&path).expect("a path");
+        sink.push(b"here\n", &dropped);
+        sink.flush(&dropped);
+        let mut message = [0; 16];
+        let count = receiver.recv(&mut message).expect("a message");
+        drop(std::fs::remove_file(&path));
+        assert_eq!(&message[..count], b"here\n");
+        assert_eq!(reach.news(), Some(News::Works { lost: 100 }));
+        let to = Addr::Unix(vec![b'x'; 108].into());
+        let mut sink = DatagramSink::open(&to, Arc::clone(&reach)).expect("a socket");
+        sink.push(b"lost\n", &dropped);
+        sink.flush(&dropped);
+        let text = format!(
+            "socket path '{}' is too long (108 bytes, at most 107)",
+            "x".repeat(108)
+        );
+        assert_eq!(reach.news(), fails(&text));
+    }
+
+    #[test]
+    fn lines_that_nobody_reads_are_counted() {
+        let (reader, writer) = io::pipe().expect("a pipe");
+        let (dropped, reach) = (Arc::new(Dropped::default()), reach());
+        let to = WriteTo::Fd(writer.as_raw_fd());
+        let own = Writer::start(to, Arc::clone(&reach), Arc::clone(&dropped)).expect("a thread");
+        drop(reader);
+        own.push(b"one\ntwo\n");
+        own.close();
+        assert_eq!(dropped.count(), 2);
+        assert_eq!(reach.news(), fails("Broken pipe"));
+        assert_eq!(reach.lost_in_the_end(), 2);
     }
 }

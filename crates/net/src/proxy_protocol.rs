@@ -55,7 +55,6 @@ impl Header {
 
 /// Why bytes are not a PROXY protocol header; the connection is to be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Error {
     /// Neither version's signature.
     NotProxy,

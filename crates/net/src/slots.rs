@@ -1,12 +1,37 @@
-//! Slots with generations: how a driver names its connections.
+//! Slots with generations: how sockets, and what the engine has of its own, are named.
 
-use crate::ConnId;
+use std::marker::PhantomData;
 
-/// A table of `T` whose entries are named by [`ConnId`]; freed slots are taken again last in, first out.
+use crate::SockId;
+
+/// A name made of a slot and the generation of what lives in it.
+pub trait Key: Copy {
+    /// The name of a slot's value.
+    fn new(slot: u32, generation: u32) -> Self;
+    /// The slot, dense from 0.
+    fn slot(self) -> u32;
+    /// Grows each time the slot is taken again.
+    fn generation(self) -> u32;
+}
+
+impl Key for SockId {
+    fn new(slot: u32, generation: u32) -> Self {
+        SockId { slot, generation }
+    }
+    fn slot(self) -> u32 {
+        self.slot
+    }
+    fn generation(self) -> u32 {
+        self.generation
+    }
+}
+
+/// A table of `T` whose entries are named by `K`; freed slots are taken again last in, first out.
 #[derive(Debug)]
-pub struct Slots<T> {
+pub struct Slots<T, K = SockId> {
     entries: Vec<Entry<T>>,
     free: Vec<u32>,
+    key: PhantomData<K>,
 }
 
 #[derive(Debug)]
@@ -15,42 +40,45 @@ struct Entry<T> {
     value: Option<T>,
 }
 
-impl<T> Default for Slots<T> {
+impl<T, K> Default for Slots<T, K> {
     fn default() -> Self {
         Slots {
             entries: Vec::new(),
             free: Vec::new(),
+            key: PhantomData,
         }
     }
 }
 
-impl<T> Slots<T> {
+impl<T, K: Key> Slots<T, K> {
     /// Stores a value and names it.
-    pub fn insert(&mut self, value: T) -> ConnId {
+    pub fn insert(&mut self, value: T) -> K {
+        self.insert_with(|_| value)
+    }
+
+    /// Stores a value that is made of its own name.
+    pub fn insert_with(&mut self, make: impl FnOnce(K) -> T) -> K {
         if let Some(slot) = self.free.pop() {
             let entry = &mut self.entries[slot as usize];
-            entry.value = Some(value);
-            return ConnId {
-                slot,
-                generation: entry.generation,
-            };
+            let key = K::new(slot, entry.generation);
+            entry.value = Some(make(key));
+            return key;
         }
-        let slot = u32::try_from(self.entries.len()).expect("fewer descriptors than u32::MAX");
+        let slot = u32::try_from(self.entries.len()).expect("fewer than u32::MAX");
+        let key = K::new(slot, 0);
         self.entries.push(Entry {
             generation: 0,
-            value: Some(value),
+            value: Some(make(key)),
         });
-        ConnId {
-            slot,
-            generation: 0,
-        }
+        key
     }
 
     /// The value, if the name is still its own.
     #[must_use]
-    pub fn get(&self, id: ConnId) -> Option<&T> {
-        let entry = self.entries.get(id.slot as usize)?;
-        if entry.generation == id.generation {
+    #[inline]
+    pub fn get(&self, key: K) -> Option<&T> {
+        let entry = self.entries.get(key.slot() as usize)?;
+        if entry.generation == key.generation() {
             entry.value.as_ref()
         } else {
             None
@@ -58,9 +86,10 @@ impl<T> Slots<T> {
     }
 
     /// The value, to be changed, if the name is still its own.
-    pub fn get_mut(&mut self, id: ConnId) -> Option<&mut T> {
-        let entry = self.entries.get_mut(id.slot as usize)?;
-        if entry.generation == id.generation {
+    #[inline]
+    pub fn get_mut(&mut self, key: K) -> Option<&mut T> {
+        let entry = self.entries.get_mut(key.slot() as usize)?;
+        if entry.generation == key.generation() {
             entry.value.as_mut()
         } else {
             None
@@ -68,16 +97,40 @@ impl<T> Slots<T> {
     }
 
     /// Takes the value out; its name is void from now on.
-    pub fn remove(&mut self, id: ConnId) -> Option<T> {
-        let entry = self.entries.get_mut(id.slot as usize)?;
-        if entry.generation != id.generation {
+    pub fn remove(&mut self, key: K) -> Option<T> {
+        let entry = self.entries.get_mut(key.slot() as usize)?;
+        if entry.generation != key.generation() {
             return None;
         }
         let value = entry.value.take()?;
-        // The last generation is kept for tokens that are not connections.
+        // The last generation is kept for tokens that name no value.
         entry.generation = (entry.generation + 1) % (u32::MAX - 1);
-        self.free.push(id.slot);
+        self.free.push(key.slot());
         Some(value)
+    }
+
+    /// The name of what lives in a slot.
+    #[must_use]
+    pub fn key_at(&self, slot: u32) -> Option<K> {
+        let entry = self.entries.get(slot as usize)?;
+        entry
+            .value
+            .is_some()
+            .then(|| K::new(slot, entry.generation))
+    }
+
+    /// All values with their names.
+    pub fn iter(&self) -> impl Iterator<Item = (K, &T)> {
+        (0..).zip(&self.entries).filter_map(|(slot, entry)| {
+            let value = entry.value.as_ref()?;
+            Some((K::new(slot, entry.generation), value))
+        })
+    }
+
+    /// How many slots there are, free ones too.
+    #[must_use]
+    pub fn slots(&self) -> u32 {
+        self.entries.len() as u32
     }
 
     /// How many values are stored.
@@ -99,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_freed_name_finds_nothing_when_its_slot_is_taken_again() {
-        let mut slots = Slots::default();
+        let mut slots: Slots<char> = Slots::default();
         let first = slots.insert('a');
         assert_eq!(slots.remove(first), Some('a'));
         let second = slots.insert('b');
@@ -108,5 +161,7 @@ mod tests {
         assert_eq!(slots.remove(first), None);
         assert_eq!(slots.get_mut(second), Some(&mut 'b'));
         assert_eq!(slots.len(), 1);
+        assert_eq!(slots.key_at(0), Some(second));
+        assert_eq!(slots.iter().count(), 1);
     }
 }

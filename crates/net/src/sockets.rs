@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 
-use crate::{Addr, ConnId};
+use crate::{Addr, SockId};
 
 /// What the kernel knows of a TCP connection (`TCP_INFO`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,16 +40,16 @@ pub enum CpuOf {
 /// See the module. A driver that has no such facts keeps the answers given here: it does not know.
 pub trait Sockets {
     /// What the kernel knows of a TCP connection; none for one that is no TCP or is gone.
-    fn tcp_info(&self, _conn: ConnId) -> Option<TcpInfo> {
+    fn tcp_info(&self, _sock: SockId) -> Option<TcpInfo> {
         None
     }
     /// Appends the packet that opened a client connection, if its listener keeps it (`tcp-ss`); the kernel gives it once.
     /// False for a connection that is no TCP or is gone.
-    fn saved_syn(&self, _conn: ConnId, _out: &mut Vec<u8>) -> bool {
+    fn saved_syn(&self, _sock: SockId, _out: &mut Vec<u8>) -> bool {
         false
     }
     /// The address that a connection has on this machine.
-    fn local_addr(&self, _conn: ConnId) -> Option<Addr> {
+    fn local_addr(&self, _sock: SockId) -> Option<Addr> {
         None
     }
     /// Whether an address is one of this machine's; none when the system does not say.

@@ -26,6 +26,13 @@ pub enum Io {
     Failed(i32),
 }
 
+/// An error's text without Rust's "(os error N)".
+#[must_use]
+pub fn plain_error(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
 fn errno() -> i32 {
     io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
@@ -86,47 +93,107 @@ pub fn discard_input(fd: RawFd, bytes_max: usize) {
     };
 }
 
-/// Sends `head` then `body` without blocking, in one segment where they fit.
-pub fn send(fd: RawFd, head: &[u8], body: &[u8]) -> Io {
-    if body.is_empty() || head.is_empty() {
-        let only = if head.is_empty() { body } else { head };
-        loop {
-            // SAFETY: pointer and length of a live slice that is only read; no address is given.
-            let rc = unsafe {
-                libc::syscall(
-                    libc::SYS_sendto,
-                    fd,
-                    only.as_ptr(),
-                    only.len(),
-                    libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
-                    0_usize,
-                    0_usize,
-                )
-            };
-            if let Some(done) = transferred(rc as isize) {
-                return done;
-            }
-        }
-    }
-    let mut parts = [
-        libc::iovec {
-            iov_base: head.as_ptr() as *mut c_void,
-            iov_len: head.len(),
-        },
-        libc::iovec {
-            iov_base: body.as_ptr() as *mut c_void,
-            iov_len: body.len(),
-        },
-    ];
-    // SAFETY: an all-zero msghdr is valid.
-    let mut message: libc::msghdr = unsafe { zeroed() };
-    message.msg_iov = parts.as_mut_ptr();
-    message.msg_iovlen = parts.len() as _;
+/// Reads what is there into `buffer` and leaves it there.
+pub fn peek(fd: RawFd, buffer: &mut [u8]) -> Io {
     loop {
-        // SAFETY: `message` points to `parts`, which points to live slices that sendmsg only reads.
-        let rc = unsafe { libc::sendmsg(fd, &message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
+        // SAFETY: the pointer and length are those of a live, writable slice.
+        let rc = unsafe {
+            libc::recv(
+                fd,
+                buffer.as_mut_ptr().cast(),
+                buffer.len(),
+                libc::MSG_DONTWAIT | libc::MSG_PEEK,
+            )
+        };
         if let Some(done) = transferred(rc) {
             return done;
+        }
+    }
+}
+
+/// Sends bytes without blocking.
+pub fn send(fd: RawFd, bytes: &[u8]) -> Io {
+    loop {
+        // SAFETY: pointer and length of a live slice that is only read; no address is given.
+        let rc = unsafe {
+            libc::syscall(
+                libc::SYS_sendto,
+                fd,
+                bytes.as_ptr(),
+                bytes.len(),
+                libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+                0_usize,
+                0_usize,
+            )
+        };
+        if let Some(done) = transferred(rc as isize) {
+            return done;
+        }
+    }
+}
+
+/// The most pieces of one message.
+pub const PIECES_MAX: usize = 8;
+
+/// A message in pieces, which leaves in one call.
+#[derive(Debug, Default)]
+pub struct Pieces<'a> {
+    parts: [&'a [u8]; PIECES_MAX],
+    len: usize,
+}
+
+impl<'a> Pieces<'a> {
+    /// Adds a piece; an empty one is none. There is room for [`PIECES_MAX`].
+    pub fn push(&mut self, part: &'a [u8]) {
+        if !part.is_empty() {
+            self.parts[self.len] = part;
+            self.len += 1;
+        }
+    }
+
+    /// Bytes of all of them.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.parts[..self.len].iter().map(|part| part.len()).sum()
+    }
+
+    /// Appends the bytes from one place to another one to `out`.
+    pub fn copy(&self, from: usize, to: usize, out: &mut Vec<u8>) {
+        let mut at = 0;
+        for part in &self.parts[..self.len] {
+            let inside = |place: usize| place.saturating_sub(at).min(part.len());
+            out.extend_from_slice(&part[inside(from)..inside(to)]);
+            at += part.len();
+        }
+    }
+
+    /// Sends them without blocking. Nothing at all is sent at once.
+    #[must_use]
+    pub fn send(&self, fd: RawFd) -> Io {
+        let parts = &self.parts[..self.len];
+        if parts.is_empty() {
+            return Io::Done(0);
+        }
+        if let [only] = parts {
+            return send(fd, only);
+        }
+        // SAFETY: an all-zero iovec is valid.
+        let mut vectors: [libc::iovec; PIECES_MAX] = unsafe { zeroed() };
+        for (vector, part) in vectors.iter_mut().zip(parts) {
+            vector.iov_base = part.as_ptr() as *mut c_void;
+            vector.iov_len = part.len();
+        }
+        // SAFETY: an all-zero msghdr is valid.
+        let mut message: libc::msghdr = unsafe { zeroed() };
+        message.msg_iov = vectors.as_mut_ptr();
+        message.msg_iovlen = self.len as _;
+        loop {
+            // SAFETY: `message` points to `vectors`, which point to live slices that sendmsg only reads.
+            let rc =
+                unsafe { libc::sendmsg(fd, &message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
+            if let Some(done) = transferred(rc) {
+                return done;
+            }
         }
     }
 }
@@ -163,6 +230,16 @@ fn socket(family: c_int, kind: c_int) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// The error of a UNIX socket whose path is too long.
+pub(crate) fn path_too_long(path: &[u8], bytes_max: usize) -> io::Error {
+    let text = format!(
+        "socket path '{}' is too long ({} bytes, at most {bytes_max})",
+        String::from_utf8_lossy(path),
+        path.len(),
+    );
+    io::Error::new(io::ErrorKind::InvalidInput, text)
+}
+
 /// A kernel socket address with its length.
 struct RawAddr {
     storage: libc::sockaddr_storage,
@@ -179,7 +256,9 @@ impl RawAddr {
         }
     }
 
-    fn of(addr: &Addr) -> Self {
+    /// # Errors
+    /// A path that does not fit.
+    fn of(addr: &Addr) -> io::Result<Self> {
         let mut raw = RawAddr::empty();
         match addr {
             Addr::Inet(SocketAddr::V4(v4)) => {
@@ -206,19 +285,25 @@ impl RawAddr {
                 raw.put(sin6, size_of::<libc::sockaddr_in6>());
             }
             Addr::Unix(path) => {
+                // An abstract name has no NUL behind it.
+                let is_abstract = path.first() == Some(&0);
+                let bytes_max = UNIX_PATH_BYTES_MAX + usize::from(is_abstract);
+                if path.len() > bytes_max {
+                    return Err(path_too_long(path, bytes_max));
+                }
                 // SAFETY: an all-zero sockaddr_un is valid.
                 let mut sun: libc::sockaddr_un = unsafe { zeroed() };
                 sun.sun_family = libc::AF_UNIX as _;
-                let len = path.len().min(UNIX_PATH_BYTES_MAX);
-                for (to, from) in sun.sun_path.iter_mut().zip(&path[..len]) {
+                let len = path.len();
+                for (to, from) in sun.sun_path.iter_mut().zip(&**path) {
                     *to = *from as _;
                 }
                 // An abstract name's length counts; a path carries its terminating NUL.
-                let terminator = usize::from(path.first() != Some(&0));
+                let terminator = usize::from(!is_abstract);
                 raw.put(sun, size_of::<libc::sa_family_t>() + len + terminator);
             }
         }
-        raw
+        Ok(raw)
     }
 
     fn put<T>(&mut self, addr: T, len: usize) {
@@ -289,7 +374,7 @@ impl RawAddr {
 /// # Errors
 /// `errno` of `bind`.
 pub fn bind(fd: &OwnedFd, addr: &Addr) -> io::Result<()> {
-    let raw = RawAddr::of(addr);
+    let raw = RawAddr::of(addr)?;
     // SAFETY: pointer and length describe `raw`.
     check(unsafe { libc::bind(fd.as_raw_fd(), raw.as_ptr(), raw.len) }).map(drop)
 }
@@ -308,7 +393,7 @@ pub fn listen(fd: RawFd, backlog: i32) -> io::Result<()> {
 /// # Errors
 /// `errno` of `connect`, except that it is in progress.
 pub fn connect(fd: RawFd, addr: &Addr) -> io::Result<bool> {
-    let raw = RawAddr::of(addr);
+    let raw = RawAddr::of(addr)?;
     // SAFETY: pointer and length describe `raw`.
     match check(unsafe { libc::connect(fd, raw.as_ptr(), raw.len) }) {
         Ok(_) => Ok(true),
@@ -371,6 +456,21 @@ pub fn local_addr(fd: RawFd) -> io::Result<Addr> {
 /// Not a socket, or not a descriptor at all.
 pub fn socket_type(fd: RawFd) -> io::Result<i32> {
     option(fd, libc::SOL_SOCKET, libc::SO_TYPE)
+}
+
+/// Whether an IPv6 socket refuses IPv4.
+///
+/// # Errors
+/// `errno` of `getsockopt`.
+pub fn is_v6only(fd: RawFd) -> io::Result<bool> {
+    Ok(option(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY)? != 0)
+}
+
+/// Whether IPv6 sockets refuse IPv4 where nothing is asked for; false without IPv6.
+#[must_use]
+pub fn v6only_by_default() -> bool {
+    let fd = socket(libc::AF_INET6, libc::SOCK_STREAM);
+    fd.and_then(|fd| is_v6only(fd.as_raw_fd())).unwrap_or(false)
 }
 
 /// Reads an integer option.
@@ -610,18 +710,38 @@ pub fn eventfd_reset(fd: RawFd) {
     unsafe { libc::read(fd, (&raw mut count).cast(), size_of::<u64>()) };
 }
 
-/// Sends datagrams to a connected or an unconnected socket in one call; returns how many the kernel took.
+/// What became of datagrams.
+#[derive(Debug, Default)]
+pub struct Delivery {
+    /// Those that are known to be lost: not taken by the kernel, or refused where they went earlier.
+    pub lost: u64,
+    /// Why, unless it was for want of room alone.
+    pub error: Option<io::Error>,
+}
+
+/// Times that a send is tried again behind errors of earlier datagrams.
+const SENDS_BEHIND_ERRORS_MAX: u32 = 4;
+
+/// Sends datagrams in as few calls as possible, without blocking; `get` gives each of `count`.
 pub fn send_datagrams<'a>(
     fd: RawFd,
     to: &Addr,
-    datagrams: impl ExactSizeIterator<Item = &'a [u8]>,
+    count: usize,
+    get: impl Fn(usize) -> &'a [u8],
     batch: &mut DatagramBatch,
-) -> usize {
-    let mut raw = RawAddr::of(to);
-    let mut sent = 0;
-    let mut rest = datagrams;
-    while rest.len() > 0 {
-        batch.fill(&mut raw, rest.by_ref().take(DATAGRAMS_A_CALL));
+) -> Delivery {
+    let mut delivery = Delivery::default();
+    let mut raw = match RawAddr::of(to) {
+        Ok(raw) => raw,
+        Err(error) => {
+            (delivery.lost, delivery.error) = (count as u64, Some(error));
+            return delivery;
+        }
+    };
+    let (mut next, mut behind_errors) = (0, 0);
+    while next < count {
+        let last = count.min(next + DATAGRAMS_A_CALL);
+        batch.fill(&mut raw, (next..last).map(&get));
         // SAFETY: every header is filled and points into `batch` and to live datagrams, which are only read.
         let rc = unsafe {
             libc::sendmmsg(
@@ -631,13 +751,62 @@ pub fn send_datagrams<'a>(
                 (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as _,
             )
         };
-        if rc > 0 {
-            sent += rc as usize;
+        if let Ok(sent) = usize::try_from(rc) {
+            next += sent;
+            continue;
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => continue,
+            Some(libc::EAGAIN | libc::ENOBUFS) => {
+                delivery.lost += (count - next) as u64;
+                break;
+            }
+            _ => {}
+        }
+        delivery.error = Some(error);
+        // Errors of earlier datagrams stand in the way of this one, once.
+        match take_datagram_errors(fd) {
+            0 => (delivery.lost, next) = (delivery.lost + 1, next + 1),
+            _ if behind_errors == SENDS_BEHIND_ERRORS_MAX => {
+                delivery.lost += (count - next) as u64;
+                break;
+            }
+            errors => {
+                delivery.lost += errors;
+                behind_errors += 1;
+            }
         }
     }
     batch.headers.clear();
     batch.parts.clear();
-    sent
+    delivery
+}
+
+/// Has the errors of datagrams told that come back later, as that nobody listens (`ip(7)` `IP_RECVERR`).
+pub fn tell_datagram_errors(fd: RawFd, addr: &Addr) {
+    let (level, name) = match addr {
+        Addr::Inet(SocketAddr::V4(_)) => (libc::IPPROTO_IP, libc::IP_RECVERR),
+        Addr::Inet(SocketAddr::V6(_)) => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
+        Addr::Unix(_) => return,
+    };
+    let _ = set_option(fd, level, name, 1);
+}
+
+/// Empties a socket's queue of errors; how many there were.
+fn take_datagram_errors(fd: RawFd) -> u64 {
+    let mut errors = 0;
+    loop {
+        // SAFETY: an all-zero msghdr is valid; it has room for nothing, and what does not fit is dropped.
+        let mut message: libc::msghdr = unsafe { zeroed() };
+        // SAFETY: the pointer describes `message`.
+        let rc =
+            unsafe { libc::recvmsg(fd, &mut message, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) };
+        if rc < 0 {
+            return errors;
+        }
+        errors += 1;
+    }
 }
 
 /// Datagrams of one system call.

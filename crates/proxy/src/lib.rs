@@ -1,40 +1,41 @@
 //! The engine: connections, streams and their phases, rules, backends, balancing and logs.
 //!
 //! Pure state: no system call, no clock, no thread and no randomness. It stands behind the boundary of crate `net` and does
-//! what a driver tells it. The way of a request is `stream::phases`, top to bottom. Beside it: `rules` (what actions do),
-//! `persist` (what binds a request to a server), `backend` and `balance` (which server), `pace` and `rates` (how many a
-//! second), `logging` (who is told).
+//! what a driver tells it. Its layers, from the bottom; nothing imports from a layer above its own:
+//!
+//! | layer | owns |
+//! |---|---|
+//! | `ids` | typed names |
+//! | `shared` | what workers share: counts, the state of servers, queues |
+//! | `running` | the configuration as it runs |
+//! | `link` | connections: their bytes, and the muxes that make messages of them |
+//! | `stream` | streams: their state, and the table of them |
+//! | `facts` | what expressions see and change |
+//! | `backend` | balancing, idle connections |
+//! | `logging`, `tracing`, `persist` | who is told; what filters record; what binds a request to a server |
+//! | `rules` | what actions do |
+//! | `phases` | the way of a request, top to bottom |
+//! | `engine` | the entry points; accepting, budgets, draining |
 #![forbid(unsafe_code)]
 
-mod accept;
-mod audit;
 mod backend;
-mod balance;
-mod client;
-mod conn;
 mod engine;
-mod error_pages;
-mod forwarded;
-mod input;
+mod facts;
+mod ids;
+mod link;
 mod logging;
-mod names;
-mod pace;
 mod persist;
-mod pool;
-mod proc_vars;
-mod proxy_header;
-mod queue;
-mod rates;
-mod reply;
+mod phases;
 mod rules;
 mod running;
-mod server;
 mod shared;
 mod stream;
 mod tracing;
-mod world;
 
-pub use engine::{Engine, Message};
-pub use running::{ListenerInfo, LogTargetId, Process, Running};
-pub use shared::Shared;
-pub use tracing::{Counters, Filter, FilterExport, Logging, Switches};
+pub use engine::{Engine, Order};
+pub use facts::prepare;
+pub use logging::event;
+pub use running::{
+    Counters, Filter, FilterExport, LogTargetId, Logging, Process, Running, Switches,
+};
+pub use shared::{Activity, ServerChange, Shared};

@@ -4,7 +4,6 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::pattern::method::Method;
 use crate::pattern::{Lookup, Output};
-use crate::raw::undone;
 use crate::vars::SetConditions;
 use crate::{Condition, VarRef};
 
@@ -237,16 +236,14 @@ impl ListError {
 
 /// Cuts an argument list, from its opening parenthesis at `at`. Gives the arguments and the position after the closing one.
 /// Without a parenthesis there are none.
-pub(crate) fn split(word: &str, at: usize) -> Result<(Vec<Written>, usize), ListError> {
-    let bytes = word.as_bytes();
+pub(crate) fn split(bytes: &[u8], at: usize) -> Result<(Vec<Written>, usize), ListError> {
     if bytes.get(at) != Some(&b'(') {
         return Ok((Vec::new(), at));
     }
     let mut list = Vec::new();
     let mut position = at + 1;
     loop {
-        let (mut argument, end) = cut(bytes, position)?;
-        argument.text = undone(argument.text);
+        let (argument, end) = cut(bytes, position)?;
         list.push(argument);
         position = end + 1;
         match bytes.get(end) {
@@ -325,7 +322,7 @@ mod tests {
     use super::*;
 
     fn texts(word: &str) -> Vec<String> {
-        let (list, end) = split(word, 0).expect("a list");
+        let (list, end) = split(word.as_bytes(), 0).expect("a list");
         assert_eq!(end, word.len());
         list.into_iter()
             .map(|written| String::from_utf8(written.text).expect("text"))
@@ -352,7 +349,7 @@ mod tests {
     #[test]
     fn unfinished_lists_are_refused() {
         for word in ["(", "(a", "(a,", "(\"a)", "(a\\"] {
-            assert!(split(word, 0).is_err(), "{word}");
+            assert!(split(word.as_bytes(), 0).is_err(), "{word}");
         }
     }
 }

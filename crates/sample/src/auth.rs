@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ctutils::CtEq;
+use syntax::octets::Octets;
 
 pub use crypt::Hash;
 
@@ -23,18 +24,18 @@ pub struct Userlist {
     id: u64,
     users: Vec<User>,
     by_name: HashMap<Box<[u8]>, usize>,
-    groups: Vec<String>,
+    groups: Vec<Octets>,
 }
 
 /// A user.
 #[derive(Debug)]
 pub struct User {
     /// As the client sends it.
-    pub name: String,
+    pub name: Octets,
     /// What it must be able to tell.
     pub password: Password,
     /// The groups it is in.
-    pub groups: Vec<String>,
+    pub groups: Vec<Octets>,
 }
 
 /// What a password is compared with.
@@ -43,7 +44,7 @@ pub enum Password {
     /// None is right.
     Never,
     /// This one (`insecure-password`).
-    Plain(String),
+    Plain(Octets),
     /// One with this hash (`password`).
     Hash(Hash),
 }
@@ -51,7 +52,7 @@ pub enum Password {
 impl Userlist {
     /// A list of users with different names, and of all groups.
     #[must_use]
-    pub fn new(users: Vec<User>, groups: Vec<String>) -> Userlist {
+    pub fn new(users: Vec<User>, groups: Vec<Octets>) -> Userlist {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let names = users.iter().enumerate();
         let by_name = names
@@ -67,8 +68,8 @@ impl Userlist {
 
     /// Whether it has a group of this name.
     #[must_use]
-    pub fn has_group(&self, name: &str) -> bool {
-        self.groups.iter().any(|group| group == name)
+    pub fn has_group(&self, name: &[u8]) -> bool {
+        self.groups.iter().any(|group| **group == *name)
     }
 
     /// The user of this name, if the password is right.

@@ -150,6 +150,17 @@ fn bit(slot: u8) -> u64 {
     1_u64.checked_shl(u32::from(slot)).unwrap_or(0)
 }
 
+/// What is known of a body besides its bytes that are at hand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BodyFacts {
+    /// How its length was announced.
+    pub framing: Framing,
+    /// Nothing more will come.
+    pub is_whole: bool,
+    /// Bytes of the chunk at hand that were announced and did not come yet.
+    pub announced: u64,
+}
+
 /// Facts of a stream (one request and its answer, or one TCP session).
 #[derive(Clone, Debug, Default)]
 pub struct Txn {
@@ -232,10 +243,10 @@ pub struct Txn {
     pub timeouts: Timeouts,
     /// The number of retries that a rule set (`set-retries`), in place of the backend's.
     pub retries_max: Option<u32>,
-    /// How the request's body is framed: what of [`Scope::request_data`] is its body, and in which form.
-    pub request_framing: Framing,
+    /// The request's body, besides what of it is in [`Scope::request_data`].
+    pub request_body: BodyFacts,
     /// The same of the response.
-    pub response_framing: Framing,
+    pub response_body: BodyFacts,
     /// In TCP: the bytes at hand are no HTTP request, and no more of them will make one.
     pub never_http: bool,
     /// Times that the engine has worked on this stream (`cpu_calls`).
@@ -303,8 +314,8 @@ impl Txn {
             unique_id,
             timeouts,
             retries_max,
-            request_framing,
-            response_framing,
+            request_body,
+            response_body,
             never_http,
             turns,
             priority,
@@ -350,7 +361,7 @@ impl Txn {
         *unique_id = crate::UniqueId::default();
         *timeouts = Timeouts::default();
         *retries_max = None;
-        (*request_framing, *response_framing) = (Framing::default(), Framing::default());
+        (*request_body, *response_body) = (BodyFacts::default(), BodyFacts::default());
         (*turns, *priority) = (0, (0, 0));
         *timing = Timing::default();
         txn_vars.clear();
@@ -458,7 +469,7 @@ pub struct Scope<'a> {
     pub request: Option<&'a Head>,
     /// The response's head, when there is one.
     pub response: Option<&'a Head>,
-    /// Raw bytes waiting in the request channel (`req.len`, `req.payload`); in HTTP, the body so far (`req.body`).
+    /// Bytes waiting in the request channel (`req.len`, `req.payload`); in HTTP, the payload of the body so far (`req.body`).
     pub request_data: &'a [u8],
     /// The same of the response channel.
     pub response_data: &'a [u8],

@@ -24,7 +24,6 @@ pub mod facts;
 pub mod logformat;
 pub mod pattern;
 pub mod place;
-pub mod raw;
 pub mod reference;
 pub mod sniff;
 pub mod value;
@@ -45,6 +44,7 @@ mod testing;
 pub mod text;
 mod timers;
 mod unique_id;
+mod zone;
 
 /// Header values as fetches and rules take them apart.
 pub mod values {
@@ -63,7 +63,7 @@ pub use compile::{Compiler, Needs, Style};
 pub use conn_error::ConnError;
 pub use error::ExprError;
 pub use expr::Expr;
-pub use facts::{ContextFacts, RulePlace, Scope, Session, Timing, Txn, Waits, World};
+pub use facts::{BodyFacts, ContextFacts, RulePlace, Scope, Session, Timing, Txn, Waits, World};
 pub use log_origin::LogOrigin;
 pub use logformat::LogFormat;
 pub use pattern::{Reference, References, regex};
@@ -71,3 +71,4 @@ pub use place::Place;
 pub use unique_id::UniqueId;
 pub use value::{Kind, Value};
 pub use vars::{Assignment, SlotCounts, VarRef, VarScope, Vars};
+pub use zone::Zone;

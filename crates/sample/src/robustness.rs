@@ -173,7 +173,7 @@ fn every_fetch_takes_any_request() {
         facts.request_data = random.bytes(30);
         facts.response_data = random.bytes(30);
         facts.from_server = random.coin();
-        facts.txn.request_framing = http::h1::Framing::Chunked;
+        facts.txn.request_body.framing = http::h1::Framing::Chunked;
         facts.last_chance = random.coin();
         for (expr, text) in &exprs {
             if let Some(value) = expr.eval(&facts.scope()) {

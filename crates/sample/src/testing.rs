@@ -9,11 +9,11 @@ use crate::facts::{
     BindFacts, ProxyFacts, ProxySide, ProxyTimeouts, Rate, ServerFacts, Side, World,
 };
 use crate::vars::{VarLimits, VarNames};
-use crate::{Acls, Compiler, Place, Scope, Session, Txn, Verdict};
+use crate::{Acls, Compiler, Place, Scope, Session, Txn, Verdict, Zone};
 
 /// A small world with a frontend `www` (0) and a backend `static` (1) with the servers `srv1` and `srv2`.
 pub(crate) struct TestWorld {
-    pub utc_offset_seconds: i32,
+    pub local_time: Zone,
     pub var_names: VarNames,
     pub var_limits: Option<VarLimits>,
 }
@@ -42,7 +42,7 @@ impl World for TestWorld {
     }
     fn bind(&self, frontend: u32, bind: u32) -> Option<BindFacts<'_>> {
         (frontend == 0 && bind == 0).then_some(BindFacts {
-            name: "public",
+            name: b"public",
             id: 1,
             connections: 3,
         })
@@ -99,8 +99,8 @@ impl World for TestWorld {
     fn uptime_seconds(&self) -> u64 {
         99
     }
-    fn utc_offset_seconds(&self) -> i32 {
-        self.utc_offset_seconds
+    fn local_time(&self) -> &Zone {
+        &self.local_time
     }
     fn var_names(&self) -> Option<&VarNames> {
         Some(&self.var_names)
@@ -194,7 +194,7 @@ impl Facts {
         txn.timing.start = at_ms(0);
         Facts {
             world: TestWorld {
-                utc_offset_seconds: 0,
+                local_time: Zone::default(),
                 var_names: VarNames::default(),
                 var_limits: None,
             },

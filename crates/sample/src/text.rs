@@ -1,6 +1,5 @@
-//! Numbers, addresses and dates read from bytes and written into byte vectors, without the formatting machinery.
+//! Numbers and addresses read from bytes and written into byte vectors, without the formatting machinery.
 
-use std::cell::Cell;
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -196,125 +195,6 @@ pub(crate) fn read_c_int(bytes: &[u8]) -> (i64, usize) {
     (value, if at == start { 0 } else { at })
 }
 
-/// A broken-down date (proleptic Gregorian).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Date {
-    /// Of the Gregorian calendar.
-    pub year: i64,
-    /// From 1.
-    pub month: u32,
-    /// From 1.
-    pub day: u32,
-    /// From 0.
-    pub hour: u32,
-    /// From 0.
-    pub minute: u32,
-    /// From 0.
-    pub second: u32,
-    /// Day of the week, Sunday is 0.
-    pub weekday: u32,
-    /// Day of the year, from 0.
-    pub yearday: u32,
-}
-
-/// Short names of the months, as logs and HTTP write them.
-pub const MONTHS: [&str; 12] = [
-    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-];
-
-/// Names of the days of the week; the short ones are their first three letters.
-pub(crate) const WEEKDAYS: [&str; 7] = [
-    "Sunday",
-    "Monday",
-    "Tuesday",
-    "Wednesday",
-    "Thursday",
-    "Friday",
-    "Saturday",
-];
-
-impl Date {
-    /// The date of a number of seconds since the UNIX epoch.
-    #[must_use]
-    pub fn from_unix(seconds: i64) -> Date {
-        let (days, rest) = (
-            seconds.div_euclid(86_400),
-            seconds.rem_euclid(86_400) as u32,
-        );
-        // Count from 1 March of year 0, so that the leap day is the last of its year.
-        let shifted = days + 719_468;
-        let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-        let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-        let from_march = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let month_from_march = (5 * from_march + 2) / 153;
-        let day = (from_march - (153 * month_from_march + 2) / 5 + 1) as u32;
-        let month = if month_from_march < 10 {
-            month_from_march + 3
-        } else {
-            month_from_march - 9
-        } as u32;
-        let year = year_of_era + era * 400 + i64::from(month <= 2);
-        let leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-        let yearday = if month > 2 {
-            from_march as u32 + 59 + u32::from(leap)
-        } else {
-            from_march as u32 - 306
-        };
-        Date {
-            year,
-            month,
-            day,
-            hour: rest / 3_600,
-            minute: rest / 60 % 60,
-            second: rest % 60,
-            weekday: (days + 4).rem_euclid(7) as u32,
-            yearday,
-        }
-    }
-
-    /// `20/Nov/2026:13:01:02`.
-    fn log_text(self) -> [u8; 20] {
-        let mut text = *b"00/Mon/0000:00:00:00";
-        let mut put = |at: usize, number: u32| {
-            text[at] = b'0' + (number / 10 % 10) as u8;
-            text[at + 1] = b'0' + (number % 10) as u8;
-        };
-        let year = self.year.rem_euclid(10_000) as u32;
-        put(0, self.day);
-        put(7, year / 100);
-        put(9, year % 100);
-        put(12, self.hour);
-        put(15, self.minute);
-        put(18, self.second);
-        text[3..6].copy_from_slice(MONTHS[self.month as usize - 1].as_bytes());
-        text
-    }
-}
-
-thread_local! {
-    // Two entries: a line often holds an accept and a request date of different seconds.
-    static DATES: Cell<[(i64, [u8; 20]); 2]> = const { Cell::new([(i64::MIN, [0; 20]); 2]) };
-}
-
-/// Appends `20/Nov/2026:13:01:02` of seconds since the epoch (shifted to the wanted zone). Computed once a second.
-pub(crate) fn push_log_date(out: &mut Vec<u8>, seconds: i64) {
-    let mut dates = DATES.get();
-    let slot = (seconds & 1) as usize;
-    if dates[slot].0 != seconds {
-        dates[slot] = (seconds, Date::from_unix(seconds).log_text());
-        DATES.set(dates);
-    }
-    out.extend_from_slice(&dates[slot].1);
-}
-
-/// Appends a zone offset as `+0200`.
-pub(crate) fn push_zone(out: &mut Vec<u8>, offset_seconds: i32) {
-    out.push(if offset_seconds < 0 { b'-' } else { b'+' });
-    let minutes = u64::from(offset_seconds.unsigned_abs() / 60);
-    push_padded(out, minutes / 60, 2);
-    push_padded(out, minutes % 60, 2);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -376,23 +256,5 @@ mod tests {
         ] {
             assert_eq!(read_c_int(bytes.as_bytes()), (value, used), "{bytes}");
         }
-    }
-
-    #[test]
-    fn dates_of_known_moments() {
-        for (seconds, wanted) in [
-            (0, "01/Jan/1970:00:00:00"),
-            (951_782_400, "29/Feb/2000:00:00:00"),
-            (1_709_251_199, "29/Feb/2024:23:59:59"),
-            (1_795_179_662, "20/Nov/2026:13:01:02"),
-            (-1, "31/Dec/1969:23:59:59"),
-        ] {
-            assert_eq!(text(|out| push_log_date(out, seconds)), wanted);
-        }
-        let date = Date::from_unix(1_709_251_199);
-        assert_eq!((date.weekday, date.yearday), (4, 59));
-        let date = Date::from_unix(1_735_603_200);
-        assert_eq!((date.weekday, date.yearday), (2, 365));
-        assert_eq!(text(|out| push_zone(out, -12_600)), "-0330");
     }
 }

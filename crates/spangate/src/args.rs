@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-/// What `-h` and a mistake print.
+/// What `-h` prints.
 pub(crate) const USAGE: &str = "\
 Usage : spangate [-f <cfgfile|cfgdir>]* [ -vdVD ] [ -n <maxconn> ] [ -N <maxpconn> ]
         [ -p <pidfile> ] [ -m <max megs> ] [ -C <dir> ] [-- <cfgfile>*]
@@ -26,6 +26,7 @@ Usage : spangate [-f <cfgfile|cfgdir>]* [ -vdVD ] [ -n <maxconn> ] [ -N <maxpcon
         -p writes pids of all children to this file
         -C changes to this directory before the files are read
         -sf/-st [pid ]* finishes/terminates old pids.
+        -x <unix_socket> takes the listening sockets over from the process at this socket
         --documentation prints the reference of all configuration keywords.
        spangate collect --help
         runs the configuration of an OpenTelemetry Collector.
@@ -90,6 +91,8 @@ pub(crate) struct Args {
     pub local_peer: Option<String>,
     pub directory: Option<String>,
     pub old: Option<OldProcesses>,
+    /// `-x`: the runtime interface of a process whose listening sockets are taken over.
+    pub old_socket: Option<String>,
     pub master: Option<Master>,
 }
 
@@ -99,7 +102,6 @@ const MOOT: &[&str] = &["-de", "-dp", "-dS", "-dF", "-dZ", "-dT", "-dI"];
 /// Options that are known and do nothing yet: refused, so that nobody counts on them.
 const LATER: &[(&str, &str)] = &[
     ("-S", "the master's runtime interface"),
-    ("-x", "taking over listening sockets"),
     ("-4", "resolution to IPv4 only"),
     ("-dA", "collection of libraries"),
     ("-dC", "display of the configuration"),
@@ -115,7 +117,7 @@ impl Args {
     /// Parses the arguments after the program's name.
     ///
     /// # Errors
-    /// The message to print before the usage.
+    /// The message to print.
     pub fn parse(words: impl Iterator<Item = OsString>) -> Result<Args, String> {
         let text = |word: OsString| String::from_utf8_lossy(&word.into_vec()).into_owned();
         let mut words = words.map(text).peekable();
@@ -124,7 +126,7 @@ impl Args {
             let mut value = |what: &str| {
                 words
                     .next()
-                    .ok_or_else(|| format!("Missing {what} after '{word}'.\n"))
+                    .ok_or_else(|| format!("Missing {what} after '{word}'."))
             };
             match word.as_str() {
                 "-f" => args.files.push(value("file name")?),
@@ -154,6 +156,7 @@ impl Args {
                 "-m" => args.memory_megabytes = Some(number(&word, &value("number")?)?),
                 "-L" => args.local_peer = Some(value("name")?),
                 "-C" => args.directory = Some(value("directory")?),
+                "-x" => args.old_socket = Some(value("socket")?).filter(|path| path != "/dev/null"),
                 "-sf" | "-st" => {
                     let mut pids = Vec::new();
                     while let Some(Ok(pid)) = words.peek().map(|word| word.parse::<i32>()) {
@@ -175,15 +178,15 @@ impl Args {
 
 fn number<T: std::str::FromStr>(option: &str, word: &str) -> Result<T, String> {
     word.parse()
-        .map_err(|_| format!("'{word}' after '{option}' is not a number.\n"))
+        .map_err(|_| format!("'{word}' after '{option}' is not a number."))
 }
 
 fn unknown(word: &str) -> String {
     match LATER.iter().find(|(option, _)| *option == word) {
         Some((option, what)) => {
-            format!("Option '{option}' ({what}) is known but not implemented yet.\n")
+            format!("Option '{option}' ({what}) is known but not implemented yet.")
         }
-        None => format!("Unknown option '{word}'.\n"),
+        None => format!("Unknown option '{word}'."),
     }
 }
 

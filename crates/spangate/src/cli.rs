@@ -1,28 +1,35 @@
 //! The runtime interface on `stats socket` (management guide §9.3): for now the commands that tell what runs, and those of the
 //! filter `opentelemetry` ([`otel`]) and the collectors.
 //!
-//! One thread a socket and one a connection, off the data path, which has no part in them. A command that does not exist yet is answered as an unknown one, with the list
-//! of those that do.
+//! One thread a socket and one a connection, off the data path, which has no part in them. A command of HAProxy's that does not exist yet
+//! is answered with just that, an unknown one with the list of those that do.
 
 mod collectors;
+mod info;
+mod known;
 mod otel;
 mod status;
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use config::model::{Bind, BindAddress};
-use net::Addr;
-use net::listen::{self, ListenAddr, ListenOptions};
+use config::model::Bind;
+use net::listen::ListenOptions;
+use net::logs::Dropped;
 use proxy::Running;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, accept_with};
 
 use crate::collectors::Watched;
 use crate::exports::Exports;
-use crate::serve::Inboxes;
+use crate::handover::{self, Exposed};
+use crate::serve::{Inboxes, shown};
+use crate::sockets::Sockets;
 
 /// Bytes of one command line.
 const COMMAND_BYTES_MAX: usize = 16 << 10;
@@ -44,10 +51,7 @@ struct Command {
 
 /// A command that came.
 struct Asked<'a> {
-    running: &'a Running,
-    exports: Option<&'a Exports>,
-    collectors: &'a [Watched],
-    workers: &'a Inboxes,
+    subjects: &'a Subjects,
     /// The rights of the socket that it came to.
     level: Level,
     /// What stood after the command's words.
@@ -102,7 +106,7 @@ const COMMANDS: &[Command] = &[
         words: "show info",
         help: "facts of the process",
         level: Level::User,
-        run: show_info,
+        run: info::show,
     },
 ];
 
@@ -126,93 +130,84 @@ pub(crate) fn listing() -> String {
 
 /// The sockets, opened before privileges are dropped.
 pub(crate) struct Control {
-    sockets: Vec<(Socket, bool)>,
+    sockets: Vec<Socket>,
 }
 
 struct Socket {
-    fd: OwnedFd,
+    fd: Arc<OwnedFd>,
+    is_unix: bool,
     severity: Severity,
     level: Level,
+    exposes_listeners: bool,
+}
+
+/// The sockets accept connections until this goes.
+pub(crate) struct Doors {
+    _open: io::PipeWriter,
 }
 
 impl Control {
     /// # Errors
     /// A socket that cannot be bound, in words.
-    pub fn open(binds: &[Bind]) -> Result<Self, String> {
-        let mut sockets = Vec::new();
+    pub fn open(binds: &[Bind], sockets: &mut Sockets) -> Result<Self, String> {
+        let mut all = Vec::new();
         for bind in binds {
-            let (addr, is_unix) = match &bind.address {
-                BindAddress::Addr(addr @ Addr::Unix(_)) => (ListenAddr::Bind(addr.clone()), true),
-                BindAddress::Addr(addr) => (ListenAddr::Bind(addr.clone()), false),
-                BindAddress::Fd(fd) => {
-                    let local = net::sys::local_addr(*fd);
-                    let is_unix = local.is_ok_and(|addr| addr.is_unix());
-                    (ListenAddr::Inherited(*fd), is_unix)
-                }
-            };
             let options = ListenOptions {
                 backlog: 16,
                 unix_mode: bind.mode,
                 unix_uid: bind.uid,
                 unix_gid: bind.gid,
+                reuse_port: true,
                 ..ListenOptions::default()
             };
-            let fd = listen::open(&addr, &options)
-                .map_err(|error| format!("Binding [{}] for stats socket: {error}", bind.origin))?;
-            let severity = Severity::of(bind);
-            let level = Level::of(bind);
-            let socket = Socket {
+            let opened = sockets.open(&bind.address, &options, 1).map_err(|error| {
+                let (origin, address) = (&bind.origin, shown(&bind.address));
+                format!("Binding [{origin}] for stats socket: {error} for [{address}].")
+            })?;
+            let is_unix = opened.local.is_unix();
+            let fds = opened.own.into_iter().chain(opened.shared);
+            all.extend(fds.map(|fd| Socket {
                 fd,
-                severity,
-                level,
-            };
-            sockets.push((socket, is_unix));
+                is_unix,
+                severity: Severity::of(bind),
+                level: Level::of(bind),
+                exposes_listeners: bind.exposes_listeners,
+            }));
         }
-        Ok(Control { sockets })
+        Ok(Control { sockets: all })
     }
 
     /// Starts serving.
     ///
     /// # Errors
     /// No thread could be made.
-    pub fn start(
-        self,
-        running: &Arc<Running>,
-        exports: Option<&Arc<Exports>>,
-        collectors: Vec<Watched>,
-        workers: &Inboxes,
-    ) -> io::Result<()> {
+    pub fn start(self, subjects: Subjects) -> io::Result<Doors> {
+        let (closed, open) = io::pipe()?;
+        let closed = Arc::new(closed);
+        let subjects = Arc::new(subjects);
         let places = Arc::new(Places::new(
-            running
+            subjects
+                .running
                 .config
                 .global
                 .stats_maxconn
                 .unwrap_or(MAXCONN_DEFAULT),
         ));
-        for (socket, is_unix) in self.sockets {
+        for socket in self.sockets {
             let served = Served {
-                running: Arc::clone(running),
-                exports: exports.cloned(),
-                collectors: collectors.clone(),
-                workers: workers.clone(),
+                subjects: Arc::clone(&subjects),
                 places: Arc::clone(&places),
                 severity: socket.severity,
                 level: socket.level,
+                exposes_listeners: socket.exposes_listeners,
             };
-            let fd = socket.fd;
-            thread("cli")?.spawn(move || {
-                if is_unix {
-                    let listener = UnixListener::from(fd);
-                    let _ = listener.set_nonblocking(false);
-                    serve(&served, || listener.accept().map(|(stream, _)| stream));
-                } else {
-                    let listener = TcpListener::from(fd);
-                    let _ = listener.set_nonblocking(false);
-                    serve(&served, || listener.accept().map(|(stream, _)| stream));
-                }
+            let closed = Arc::clone(&closed);
+            thread("cli")?.spawn(move || match socket.is_unix {
+                true => serve::<UnixStream>(&served, &socket.fd, &closed),
+                false => serve::<TcpStream>(&served, &socket.fd, &closed),
             })?;
         }
-        Ok(())
+        Ok(Doors { _open: open })
     }
 }
 
@@ -223,16 +218,27 @@ fn thread(name: &str) -> io::Result<std::thread::Builder> {
         .stack_size(STACK_BYTES))
 }
 
+/// What commands are about.
+pub(crate) struct Subjects {
+    pub running: Arc<Running>,
+    pub exports: Option<Arc<Exports>>,
+    pub collectors: Vec<Watched>,
+    pub workers: Inboxes,
+    pub shared: Arc<proxy::Shared>,
+    /// That the process may have.
+    pub descriptors: u64,
+    pub dropped_logs: Arc<Dropped>,
+    pub exposed: Arc<Exposed>,
+}
+
 /// What every connection of a socket shares.
 #[derive(Clone)]
 struct Served {
-    running: Arc<Running>,
-    exports: Option<Arc<Exports>>,
-    collectors: Vec<Watched>,
-    workers: Inboxes,
+    subjects: Arc<Subjects>,
     places: Arc<Places>,
     severity: Severity,
     level: Level,
+    exposes_listeners: bool,
 }
 
 /// Whether messages begin with how severe they are (manual §5.1 severity-output); dumps never do.
@@ -296,39 +302,56 @@ impl Places {
 }
 
 /// A connection of either kind.
-trait Talk: Read + Write + Send + 'static {
+trait Talk: Read + Write + Send + From<OwnedFd> + 'static {
     fn set_timeouts(&self, timeout: Duration) -> io::Result<()>;
+
+    /// What can be given descriptors.
+    fn unix(&self) -> Option<&UnixStream>;
 }
 
 macro_rules! talks {
-    ($($kind:ty)*) => {$(
+    ($($kind:ty, $self:ident => $unix:expr;)*) => {$(
         impl Talk for $kind {
             fn set_timeouts(&self, timeout: Duration) -> io::Result<()> {
                 self.set_read_timeout(Some(timeout))?;
                 self.set_write_timeout(Some(timeout))
             }
+
+            fn unix(&$self) -> Option<&UnixStream> {
+                $unix
+            }
         }
     )*};
 }
-talks!(TcpStream UnixStream);
+talks! {
+    TcpStream, self => None;
+    UnixStream, self => Some(self);
+}
 
 #[expect(
     clippy::disallowed_methods,
     reason = "nothing tells when a descriptor is free again"
 )]
-fn serve<T: Talk>(served: &Served, accept: impl Fn() -> io::Result<T>) {
-    loop {
+fn serve<T: Talk>(served: &Served, socket: &OwnedFd, closed: &io::PipeReader) {
+    while comes(socket, closed) {
         served.places.take();
-        let Ok(stream) = accept() else {
-            served.places.give();
-            // Descriptors may be exhausted: no reason to spin.
-            std::thread::sleep(ACCEPT_PAUSE);
-            continue;
+        let stream = match accept_with(socket, SocketFlags::CLOEXEC) {
+            Ok(fd) => T::from(fd),
+            Err(error) => {
+                served.places.give();
+                // Another process may have been faster.
+                if error != Errno::AGAIN {
+                    // Descriptors may be exhausted: no reason to spin.
+                    std::thread::sleep(ACCEPT_PAUSE);
+                }
+                continue;
+            }
         };
         let own = served.clone();
         let spawned = thread("cli-conn").and_then(|builder| {
             builder.spawn(move || {
                 let timeout = own
+                    .subjects
                     .running
                     .config
                     .global
@@ -346,10 +369,31 @@ fn serve<T: Talk>(served: &Served, accept: impl Fn() -> io::Result<T>) {
     }
 }
 
+/// Waits for a connection; false when no more are to be accepted.
+fn comes(socket: &OwnedFd, closed: &io::PipeReader) -> bool {
+    let mut waits = [
+        PollFd::new(closed, PollFlags::IN),
+        PollFd::new(socket, PollFlags::IN),
+    ];
+    loop {
+        match poll(&mut waits, None) {
+            Ok(_) => return waits[0].revents().is_empty(),
+            Err(Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+}
+
 /// One line of commands, parted by semicolons, and its answers; then the connection closes, as HAProxy's does without `prompt`.
-fn converse(mut stream: impl Read + Write, served: &Served) -> io::Result<()> {
+fn converse(mut stream: impl Talk, served: &Served) -> io::Result<()> {
     let line = read_line(&mut stream)?;
     let text = String::from_utf8_lossy(&line);
+    if text.trim_end() == handover::COMMAND {
+        return match stream.unix().filter(|_| served.exposes_listeners) {
+            Some(unix) => served.subjects.exposed.give(unix),
+            None => Ok(()),
+        };
+    }
     for command in text.lines().next().unwrap_or_default().split(';') {
         stream.write_all(answer(command.trim(), served).as_bytes())?;
         stream.write_all(b"\n")?;
@@ -379,17 +423,19 @@ fn answer(line: &str, served: &Served) -> String {
     let reply = match known {
         Some(command) if served.level < command.level => denied(),
         Some(command) => (command.run)(&Asked {
-            running: &served.running,
-            exports: served.exports.as_deref(),
-            collectors: &served.collectors,
-            workers: &served.workers,
+            subjects: &served.subjects,
             level: served.level,
             rest: &words[command.words.split(' ').count()..],
         }),
-        None => Reply::Said(format!(
-            "Unknown command: '{line}'.\n{}",
-            help(served.level)
-        )),
+        None => match known::not_yet(&words) {
+            Some(command) => Reply::Refused(format!(
+                "Command '{command}' is known but not implemented yet by this version.\n"
+            )),
+            None => Reply::Said(format!(
+                "Unknown command: '{line}'.\n{}",
+                help(served.level)
+            )),
+        },
     };
     served.severity.apply(reply)
 }
@@ -401,31 +447,6 @@ fn help(level: Level) -> String {
         "The following commands are valid at this level:\n{}",
         permitted.map(line).collect::<String>()
     )
-}
-
-fn show_info(asked: &Asked<'_>) -> Reply {
-    let running = asked.running;
-    let process = &running.process;
-    let uptime = (net::sys::now().mono_ns - process.started.mono_ns) / 1_000_000_000;
-    Reply::Dump(format!(
-        "Name: HAProxy\nVersion: {}\nNbthread: {}\nNbproc: 1\nProcess_num: 1\nPid: {}\nUptime_sec: {uptime}\nMaxconn: {}\nnode: {}\nDescription: {}\n",
-        crate::build::info().version,
-        process.nbthread,
-        process.pid,
-        running.config.global.maxconn.unwrap_or(0),
-        running
-            .config
-            .global
-            .node
-            .as_deref()
-            .unwrap_or(&process.hostname),
-        running
-            .config
-            .global
-            .description
-            .as_deref()
-            .unwrap_or_default(),
-    ))
 }
 
 #[cfg(test)]

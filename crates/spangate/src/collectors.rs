@@ -137,6 +137,12 @@ impl Collectors {
     }
 }
 
+/// Panics that ended a request to a collector.
+pub(crate) fn panics((_, view): &Watched) -> u64 {
+    let balances = view.accounts.iter().map(|account| account.balance());
+    balances.map(|balance| balance.panics).sum()
+}
+
 /// A collector's accounts, as `show collectors` shows them.
 pub(crate) fn describe((name, view): &Watched, out: &mut String) -> fmt::Result {
     writeln!(out, "collector '{name}'")?;

@@ -61,7 +61,10 @@ pub(crate) fn load(args: &Args) -> Result<Loaded, Refused> {
     });
     let options = LoadOptions {
         build: &info,
-        settings: config::build::Settings::default(),
+        settings: config::build::Settings {
+            ignores_resolution_failures: args.ignore_resolution_failures,
+            ..config::build::Settings::default()
+        },
         zero_warning: args.warnings_are_errors,
     };
     let (config, found) = match config::load::load(&inputs, options, &mut environment) {

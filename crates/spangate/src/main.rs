@@ -11,11 +11,15 @@ mod collect;
 mod collectors;
 #[cfg(feature = "export")]
 mod exports;
+mod handover;
 mod load;
+mod logs;
 mod master;
 mod pace;
+mod panics;
 mod process;
 mod serve;
+mod sockets;
 mod sys;
 #[cfg(feature = "export")]
 mod tracegen;
@@ -25,6 +29,7 @@ mod without_export;
 use without_export::{collect, collectors, exports, tracegen};
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use args::{Args, Command};
 
@@ -32,6 +37,7 @@ use args::{Args, Command};
 const EXIT_BAD_CONDITION: u8 = 2;
 
 fn main() -> ExitCode {
+    panics::hook();
     let mut arguments = std::env::args_os().skip(1);
     // HAProxy has no words here: they name programs of their own.
     match arguments.next().as_ref().and_then(|word| word.to_str()) {
@@ -42,11 +48,11 @@ fn main() -> ExitCode {
     let args = match Args::parse(std::env::args_os().skip(1)) {
         Ok(args) => args,
         Err(message) => {
-            say_error(&message);
-            say_error(args::USAGE);
+            say_error(&format!("{message} See 'spangate --help'.\n"));
             return ExitCode::FAILURE;
         }
     };
+    QUIET.store(args.quiet, Ordering::Relaxed);
     match &args.command {
         Command::Version { details } => {
             say(&build::version_text(*details));
@@ -122,8 +128,25 @@ pub(crate) fn alert(message: &str) {
     ));
 }
 
+/// `-q`: notices and warnings without a place are not displayed.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// A notice without a place, in HAProxy's form.
+pub(crate) fn notice(message: &str) {
+    if QUIET.load(Ordering::Relaxed) {
+        return;
+    }
+    say_error(&format!(
+        "[NOTICE]   ({}) : {message}\n",
+        std::process::id()
+    ));
+}
+
 /// A warning without a place, in HAProxy's form.
 pub(crate) fn warning(message: &str) {
+    if QUIET.load(Ordering::Relaxed) {
+        return;
+    }
     say_error(&format!(
         "[WARNING]  ({}) : {message}\n",
         std::process::id()

@@ -8,44 +8,42 @@
 use std::process::ExitCode;
 
 use crate::args::{Args, Master};
+use crate::handover::Channel;
 use crate::load::{self, Loaded};
-use crate::process::{self, Ready, WATCHED};
-use crate::sys::{self, Child, Signals};
-use crate::{alert, say_error};
+use crate::process::{self, WATCHED};
+use crate::sys::{self, Background, Child, Signals};
+use crate::{alert, notice, say_error};
 
 /// Exit codes of a master that a signal ended, as a shell would give them.
 const EXIT_SIGNALLED: u8 = 128;
 
 /// Runs the master until it is told to end, or its worker ends.
 pub(crate) fn run(args: &Args, loaded: Loaded) -> ExitCode {
-    match serve(args, loaded) {
-        Ok(code) => ExitCode::from(code),
-        Err(message) => {
-            alert(&message);
-            ExitCode::FAILURE
-        }
-    }
+    serve(args, loaded).unwrap_or_else(|message| {
+        alert(&message);
+        ExitCode::FAILURE
+    })
 }
 
-fn serve(args: &Args, mut loaded: Loaded) -> Result<u8, String> {
+fn serve(args: &Args, loaded: Loaded) -> Result<ExitCode, String> {
     let signals =
         Signals::block(&WATCHED).map_err(|error| format!("Cannot block signals : {error}."))?;
-    if process::goes_to_background(args, &loaded.config)
-        && sys::fork_to_background()
-            .map_err(|error| format!("Cannot fork : {error}."))?
-            .is_some()
-    {
-        return Ok(0);
+    let mut detached = None;
+    if process::goes_to_background(args, &loaded.config) {
+        match sys::go_to_background(&signals).map_err(|error| format!("Cannot fork : {error}."))? {
+            Background::Starter(code) => return Ok(code),
+            Background::Daemon(daemon) => detached = Some(daemon),
+        }
     }
-    process::write_pidfile(args, &loaded.config, std::process::id())?;
-    loaded.config.global.daemon = false;
-    let Some(first) = start_worker(args, || Ok(loaded))? else {
+    process::write_pidfile(args, &loaded.config)?;
+    let Some((first, channel)) = start_worker(args, None, || Ok(loaded))? else {
         // It has said why.
-        return Ok(1);
+        return Ok(ExitCode::FAILURE);
     };
     let mut master = Processes {
         args,
         current: first,
+        channel,
         old: Vec::new(),
     };
     master.tell_manager(&[
@@ -54,21 +52,24 @@ fn serve(args: &Args, mut loaded: Loaded) -> Result<u8, String> {
     ]);
     notice(&format!("New worker ({first}) forked"));
     notice("Loading success.");
+    if let Some(detached) = detached {
+        detached.ready();
+    }
     loop {
         match signals.wait() {
             Some(signal @ (libc::SIGINT | libc::SIGTERM)) => {
                 master.end_all(signal);
-                return Ok(EXIT_SIGNALLED + signal as u8);
+                return Ok(ExitCode::from(EXIT_SIGNALLED + signal as u8));
             }
             Some(libc::SIGUSR1) => {
                 master.signal_all(libc::SIGUSR1);
                 master.wait_for_all();
-                return Ok(0);
+                return Ok(ExitCode::SUCCESS);
             }
             Some(libc::SIGUSR2 | libc::SIGHUP) => master.reload(),
             Some(libc::SIGCHLD) => {
                 if let Some(code) = master.reap() {
-                    return Ok(code);
+                    return Ok(ExitCode::from(code));
                 }
             }
             _ => {}
@@ -80,6 +81,8 @@ fn serve(args: &Args, mut loaded: Loaded) -> Result<u8, String> {
 struct Processes<'a> {
     args: &'a Args,
     current: i32,
+    /// Asks the serving worker for its listening sockets.
+    channel: Channel,
     old: Vec<i32>,
 }
 
@@ -93,11 +96,13 @@ impl Processes<'_> {
             sd_notify::NotifyState::Status("Reloading Configuration."),
         ]);
         let args = self.args;
-        match start_worker(args, || load::load(args).map_err(|load::Refused| ())) {
-            Ok(Some(worker)) => {
+        let load = || load::load(args).map_err(|load::Refused| ());
+        match start_worker(args, Some(&self.channel), load) {
+            Ok(Some((worker, channel))) => {
                 notice(&format!("New worker ({worker}) forked"));
                 notice("Loading success.");
                 let old = std::mem::replace(&mut self.current, worker);
+                self.channel = channel;
                 self.old.push(old);
                 // It may have ended just now.
                 let _ = sys::kill(old, libc::SIGUSR1);
@@ -161,32 +166,34 @@ impl Processes<'_> {
     }
 }
 
-/// Forks a worker and waits until it serves. None when it ended instead.
+/// Forks a worker and waits until it serves: its number, and what asks it for its listening sockets. `before` leads to the
+/// worker that has them now. None when it ended instead.
 fn start_worker(
     args: &Args,
+    before: Option<&Channel>,
     load: impl FnOnce() -> Result<Loaded, ()>,
-) -> Result<Option<i32>, String> {
-    let (reader, writer) =
+) -> Result<Option<(i32, Channel)>, String> {
+    let (reader, ready) =
         std::io::pipe().map_err(|error| format!("Cannot make a pipe : {error}."))?;
+    let (ours, channel) =
+        Channel::pair().map_err(|error| format!("Cannot make a channel : {error}."))?;
     match sys::fork_worker().map_err(|error| format!("Cannot fork : {error}."))? {
         Child::Me => {
-            drop(reader);
+            drop((reader, ours));
+            let master = process::Master {
+                ready,
+                channel,
+                before,
+            };
             let code = match load() {
-                Ok(loaded) => process::run(args, loaded, Some(Ready::new(writer))),
+                Ok(loaded) => process::run(args, loaded, Some(master)),
                 Err(()) => ExitCode::FAILURE,
             };
             sys::end_worker(code)
         }
         Child::Other(pid) => {
-            drop(writer);
-            Ok(sys::read_byte(&reader).then_some(pid))
+            drop((ready, channel));
+            Ok(sys::read_byte(&reader).then_some((pid, ours)))
         }
     }
-}
-
-fn notice(message: &str) {
-    say_error(&format!(
-        "[NOTICE]   ({}) : {message}\n",
-        std::process::id()
-    ));
 }

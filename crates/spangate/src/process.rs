@@ -1,23 +1,30 @@
 //! The life of the process: limits, listeners, privileges, workers, signals, end.
 
+use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use config::model::Config;
-use proxy::{Message, Running};
+use proxy::{Order, Running};
 
 use crate::args::Args;
 use crate::collectors::Collectors;
 use crate::exports::Exports;
+use crate::handover::{Channel, Exposed, Taken};
 use crate::load::Loaded;
 use crate::serve::{Listening, Workers};
-use crate::sys::{self, Signals};
+use crate::sockets::Sockets;
+use crate::sys::{self, Background, Signals};
 use crate::{alert, cli, warning};
 
 /// A worker or a collector has ended; sent to ourselves.
 const SIGNAL_ENDED: libc::c_int = libc::SIGCHLD;
-/// Descriptors that are not connections: standard streams, polls, log sockets, files.
-const DESCRIPTORS_RESERVED: u64 = 64;
+/// Descriptors that are neither connections nor listeners: standard streams, files, signals, the runtime interface.
+const DESCRIPTORS_RESERVED: u64 = 32;
+/// Those of each worker: its poll, its wake-up, its log sockets.
+const DESCRIPTORS_OF_A_WORKER: u64 = 4;
 
 /// Descriptors that are asked for at most without `fd-hard-limit`, as HAProxy's.
 const DESCRIPTORS_MAX_DEFAULT: u64 = 1 << 20;
@@ -31,27 +38,21 @@ pub(crate) const WATCHED: [libc::c_int; 6] = [
     SIGNAL_ENDED,
 ];
 
-/// A worker's word to its master that it serves.
-pub(crate) struct Ready(std::io::PipeWriter);
-
-impl Ready {
-    pub fn new(pipe: std::io::PipeWriter) -> Self {
-        Ready(pipe)
-    }
-
-    fn tell(mut self) {
-        use std::io::Write as _;
-        // A master that has gone takes this process with it.
-        let _ = self.0.write_all(b"R");
-    }
+/// What a worker has of its master.
+pub(crate) struct Master<'a> {
+    /// Waits for a byte: the worker serves.
+    pub ready: std::io::PipeWriter,
+    /// Brings who asks for the listening sockets.
+    pub channel: Channel,
+    /// Leads to the worker that serves until this one does.
+    pub before: Option<&'a Channel>,
 }
 
 /// Runs a configuration until a signal ends it. A worker has a master that waits for it to be ready, and that wrote the
 /// pidfile and went to the background itself.
-pub(crate) fn run(args: &Args, loaded: Loaded, master: Option<Ready>) -> ExitCode {
+pub(crate) fn run(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> ExitCode {
     match start(args, loaded, master) {
-        Ok(Some(code)) => code,
-        Ok(None) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(message) => {
             alert(&message);
             ExitCode::FAILURE
@@ -59,7 +60,7 @@ pub(crate) fn run(args: &Args, loaded: Loaded, master: Option<Ready>) -> ExitCod
     }
 }
 
-fn start(args: &Args, loaded: Loaded, master: Option<Ready>) -> Result<Option<ExitCode>, String> {
+fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<ExitCode, String> {
     let Loaded {
         mut config,
         collectors,
@@ -75,37 +76,37 @@ fn start(args: &Args, loaded: Loaded, master: Option<Ready>) -> Result<Option<Ex
         Signals::block(&WATCHED).map_err(|error| format!("Cannot block signals : {error}."))?;
     let global = &config.global;
     let most = global.fd_hard_limit.unwrap_or(DESCRIPTORS_MAX_DEFAULT);
-    let descriptors = sys::raise_descriptors(global.ulimit_n, most);
-    set_maxconn(config, descriptors);
+    let descriptors = sys::limit_descriptors(global.ulimit_n, most);
     let nbthread = config
         .global
         .nbthread
         .map_or_else(cores, usize::from)
         .max(1);
-    let conns_max = (descriptors.saturating_sub(DESCRIPTORS_RESERVED) as usize / nbthread).max(1);
-    let listening = Listening::open(config, nbthread)?;
-    let control = cli::Control::open(&config.global.stats_sockets)?;
+    let before = master.as_ref().and_then(|master| master.before);
+    let mut sockets = Sockets::new(take_over(args, before)?);
+    let listening = Listening::open(config, nbthread, &mut sockets)?;
+    let own = nbthread as u64 * DESCRIPTORS_OF_A_WORKER + listening.descriptors();
+    let server_conns_max = set_maxconn(config, descriptors, DESCRIPTORS_RESERVED + own);
+    let control = cli::Control::open(&config.global.stats_sockets, &mut sockets)?;
+    let exposed = Arc::new(sockets.into_exposed());
 
     let has_master = master.is_some();
-    if has_master {
-        // All of this is the master's.
-    } else if config.global.daemon {
-        match sys::fork_to_background() {
-            Ok(Some(child)) => {
-                write_pidfile(args, config, child as u32)?;
-                return Ok(None);
-            }
-            Ok(None) => {}
-            Err(error) => return Err(format!("Cannot fork : {error}.")),
+    let daemon = config.global.daemon;
+    let mut detached = None;
+    if daemon && !has_master {
+        match sys::go_to_background(&signals).map_err(|error| format!("Cannot fork : {error}."))? {
+            Background::Starter(code) => return Ok(code),
+            Background::Daemon(daemon) => detached = Some(daemon),
         }
-    } else {
-        write_pidfile(args, config, std::process::id())?;
+        write_pidfile(args, config)?;
     }
     let now = net::sys::now();
     let collectors = Collectors::start(config, collectors, || {
         sys::signal_self(SIGNAL_ENDED);
     })?;
     let mut exports = Exports::start(config, collectors.doors(), now.wall_ns)?;
+    // Its files may be out of reach after a chroot.
+    let local_time = sample::Zone::local();
     let global = &config.global;
     sys::confine(global.chroot.as_deref(), global.uid, global.gid)?;
 
@@ -113,26 +114,32 @@ fn start(args: &Args, loaded: Loaded, master: Option<Ready>) -> Result<Option<Ex
         hostname: sys::hostname(),
         pid: std::process::id(),
         nbthread: nbthread as u32,
-        utc_offset_seconds: sys::utc_offset_seconds(),
+        server_conns_max,
+        local_time,
         started: now,
         trace_seed: [sys::random_seed(), sys::random_seed()],
     };
-    let mut running = Running::new(std::mem::take(config), process);
+    listening.tell();
+    let mut running = proxy::prepare(std::mem::take(config), process);
     if let Some(exports) = &mut exports {
         exports.connect(&mut running);
     }
     let exports = exports.map(Arc::new);
     let running = Arc::new(running);
-    let workers = Workers::start(&running, listening, nbthread, conns_max, || {
+    let workers = Workers::start(&running, listening, nbthread, || {
         sys::signal_self(SIGNAL_ENDED);
     })?;
-    control
-        .start(
-            &running,
-            exports.as_ref(),
-            collectors.views(),
-            workers.inboxes(),
-        )
+    let doors = control
+        .start(cli::Subjects {
+            running: Arc::clone(&running),
+            exports: exports.clone(),
+            collectors: collectors.views(),
+            workers: workers.inboxes().clone(),
+            shared: workers.shared(),
+            descriptors,
+            dropped_logs: workers.dropped_logs(),
+            exposed: Arc::clone(&exposed),
+        })
         .map_err(|error| format!("Cannot start the runtime interface : {error}."))?;
     if let Some(old) = &args.old {
         let signal = if old.gracefully {
@@ -146,16 +153,41 @@ fn start(args: &Args, loaded: Loaded, master: Option<Ready>) -> Result<Option<Ex
             }
         }
     }
-    if let Some(master) = master {
-        master.tell();
+    if let Some(Master {
+        mut ready, channel, ..
+    }) = master
+    {
+        channel
+            .serve(Arc::clone(&exposed))
+            .map_err(|error| format!("Cannot start the handover : {error}."))?;
+        if daemon {
+            sys::leave_standard_streams();
+        }
+        // A master that has gone takes this process with it.
+        let _ = ready.write_all(b"R");
     }
-    wait(&signals, &workers, &collectors, &running);
+    if let Some(detached) = detached {
+        detached.ready();
+    }
+    let mut serving = Serving {
+        workers,
+        collectors,
+        running,
+        exposed,
+        doors: Some(doors),
+    };
+    serving.wait(&signals);
+    let Serving {
+        workers,
+        collectors,
+        ..
+    } = serving;
     workers.finish();
     if let Some(exports) = exports {
         exports.finish();
     }
     collectors.end(&signals, !has_master);
-    Ok(Some(ExitCode::SUCCESS))
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Whether the process detaches: `daemon` or `-D`, and neither `-d` nor `-db`.
@@ -173,57 +205,135 @@ fn apply_arguments(args: &Args, config: &mut Config) {
     }
 }
 
+/// Gives how many server connections there should be at most.
+///
 /// Without `maxconn`: as many connections as there are descriptors for, of which each takes two where there are servers.
-fn set_maxconn(config: &mut Config, descriptors: u64) {
+fn set_maxconn(config: &mut Config, descriptors: u64, reserved: u64) -> Option<u32> {
     let sides = match config.proxies.iter().any(|proxy| !proxy.servers.is_empty()) {
         true => 2,
         false => 1,
     };
-    let fits = (descriptors.saturating_sub(DESCRIPTORS_RESERVED) / sides).max(1);
+    let fits = (descriptors.saturating_sub(reserved) / sides).max(1);
     let fits = u32::try_from(fits).unwrap_or(u32::MAX);
     match config.global.maxconn {
         Some(maxconn) if maxconn > fits => warning(&format!(
             "maxconn {maxconn} may need {} descriptors, but the limit is {descriptors} ; 'ulimit-n' or the system's limit should be raised.",
-            u64::from(maxconn) * sides + DESCRIPTORS_RESERVED
+            u64::from(maxconn) * sides + reserved
         )),
         Some(_) => {}
         None => config.global.maxconn = Some(fits),
     }
+    let clients = u64::from(config.global.maxconn.unwrap_or(fits));
+    let left = descriptors.saturating_sub(reserved).saturating_sub(clients);
+    Some(u32::try_from(left).unwrap_or(u32::MAX).max(1))
 }
 
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-pub(crate) fn write_pidfile(args: &Args, config: &Config, pid: u32) -> Result<(), String> {
-    let Some(path) = args.pidfile.as_ref().or(config.global.pidfile.as_ref()) else {
+/// Leaves this process' number where a daemon or a master is asked to.
+pub(crate) fn write_pidfile(args: &Args, config: &Config) -> Result<(), String> {
+    let of_args = args.pidfile.as_ref().map(Path::new);
+    let Some(path) = of_args.or(config.global.pidfile.as_deref()) else {
         return Ok(());
     };
-    std::fs::write(path, format!("{pid}\n"))
-        .map_err(|error| format!("Cannot create pidfile {path} : {error}."))
+    // An old one may belong to another user, or be a link to elsewhere.
+    drop(std::fs::remove_file(path));
+    std::fs::write(path, format!("{}\n", std::process::id()))
+        .map_err(|error| format!("Cannot create pidfile {} : {error}.", path.display()))
 }
 
-/// Waits for signals until the workers have ended or must end.
-fn wait(signals: &Signals, workers: &Workers, collectors: &Collectors, running: &Running) {
-    let global = &running.config.global;
-    let ms = |duration: std::time::Duration| duration.as_millis() as u64;
-    loop {
-        match signals.wait() {
-            Some(libc::SIGINT | libc::SIGTERM) => return workers.tell(&Message::Stop),
-            Some(libc::SIGUSR1) => {
-                workers.tell(&Message::Drain {
-                    grace_ms: global.grace.map_or(0, ms),
-                    hard_stop_ms: global.hard_stop_after.map(ms),
-                });
-                // The process that comes after has the ports.
-                collectors.stop_listening();
+/// How far a soft stop is.
+#[derive(Clone, Copy)]
+enum Stop {
+    NotAsked,
+    /// The listeners close then, in nanoseconds of the monotonic clock.
+    At(u64),
+    Told,
+}
+
+/// A process that serves.
+struct Serving {
+    workers: Workers,
+    collectors: Collectors,
+    running: Arc<Running>,
+    exposed: Arc<Exposed>,
+    /// The runtime interface accepts connections.
+    doors: Option<cli::Doors>,
+}
+
+impl Serving {
+    /// Waits for signals until the workers have ended or must end.
+    fn wait(&mut self, signals: &Signals) {
+        let grace = self.running.config.global.grace.unwrap_or_default();
+        let mut stop = Stop::NotAsked;
+        loop {
+            self.workers.tell_of_logs();
+            let signal = match stop {
+                Stop::At(ns) => {
+                    let left_ns = ns.saturating_sub(net::sys::monotonic_ns());
+                    signals.wait_for(Duration::from_nanos(left_ns))
+                }
+                Stop::NotAsked | Stop::Told => signals.wait(),
+            };
+            let ended = signal == Some(SIGNAL_ENDED) && self.workers.all_ended();
+            match signal {
+                Some(libc::SIGINT | libc::SIGTERM) => return self.workers.tell(&Order::Stop),
+                Some(libc::SIGUSR1) if matches!(stop, Stop::NotAsked) => {
+                    self.stop_listening(grace);
+                    stop = Stop::At(net::sys::monotonic_ns() + grace.as_nanos() as u64);
+                }
+                Some(libc::SIGHUP) => {
+                    warning("SIGHUP received : server status dump is not implemented yet.");
+                }
+                Some(libc::SIGUSR2) => warning("SIGUSR2 received : only a master reloads, see -W."),
+                _ => {}
             }
-            Some(SIGNAL_ENDED) if workers.all_ended() => return,
-            Some(libc::SIGHUP) => {
-                warning("SIGHUP received : server status dump is not implemented yet.")
+            if let Stop::At(ns) = stop
+                && (ended || ns <= net::sys::monotonic_ns())
+            {
+                self.workers.tell_of_stop();
+                stop = Stop::Told;
             }
-            Some(libc::SIGUSR2) => warning("SIGUSR2 received : only a master reloads, see -W."),
-            _ => {}
+            if ended {
+                return;
+            }
         }
+    }
+
+    /// Begins a soft stop: the process that comes after has the ports.
+    fn stop_listening(&mut self, grace: Duration) {
+        let ms = |duration: Duration| duration.as_millis() as u64;
+        let hard_stop = self.running.config.global.hard_stop_after;
+        self.exposed.clear();
+        self.workers.tell(&Order::Drain {
+            grace_ms: ms(grace),
+            hard_stop_ms: hard_stop.map(ms),
+        });
+        self.collectors.stop_listening();
+        // The runtime interface goes on as long as no other process has its sockets.
+        if self.exposed.is_given() {
+            self.doors = None;
+        }
+    }
+}
+
+/// The listening sockets of the process before: of a master's worker, or of the one that `-x` names.
+///
+/// # Errors
+/// That process does not hand them over. A new worker opens its own then.
+fn take_over(args: &Args, before: Option<&Channel>) -> Result<Taken, String> {
+    let failed = |error: std::io::Error| {
+        let why = net::sys::plain_error(&error);
+        format!("Cannot take over the listening sockets of the old process : {why}.")
+    };
+    match (before, &args.old_socket) {
+        (Some(channel), _) => Ok(Taken::from_channel(channel).unwrap_or_else(|error| {
+            warning(&failed(error));
+            Taken::default()
+        })),
+        (None, Some(path)) => Taken::from_path(path).map_err(failed),
+        (None, None) => Ok(Taken::default()),
     }
 }

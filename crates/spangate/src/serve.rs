@@ -1,41 +1,46 @@
 //! Workers: their listening sockets, their threads, the way to tell them things.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::os::fd::OwnedFd;
+use std::collections::BTreeSet;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use config::model::{Bind, BindAddress, Config, LogSink as LogTo, Proxy};
+use config::model::{Bind, BindAddress, Config, Proxy};
 use net::epoll::{ACCEPTS_A_TURN_DEFAULT, EpollDriver, Listener, Setup, SocketBuffers};
-use net::listen::{self, ListenAddr, ListenOptions};
-use net::logs::{DatagramSink, Dropped, LogSink, WriteTo, Writer};
-use net::{Addr, ListenerId};
-use proxy::{Engine, Message, Running, Shared};
+use net::listen::ListenOptions;
+use net::logs::Dropped;
+use net::{ListenerId, WorkerId};
+use proxy::{Engine, Order, Running, Shared};
+
+use crate::logs::Logs;
+use crate::sockets::Sockets;
 
 /// The kernel's queue of a listener without `backlog` and `maxconn`.
 const BACKLOG_DEFAULT: i32 = 4096;
+/// Addresses in the message of what is listened on.
+const ADDRESSES_TOLD_MAX: usize = 16;
 /// Stack of a worker; its buffers are on the heap.
 const STACK_BYTES: usize = 512 << 10;
 
 /// The listening sockets of every worker, opened before privileges are dropped.
 pub(crate) struct Listening {
     by_worker: Vec<Vec<Listener>>,
+    /// Each address with its proxy.
+    addresses: Vec<String>,
 }
 
 impl Listening {
-    /// Opens every bind line. TCP sockets are opened once a worker, so that the kernel spreads connections; UNIX and
-    /// inherited ones are shared.
+    /// Opens every bind line.
     ///
     /// # Errors
-    /// Every line that cannot be bound, in HAProxy's form.
-    pub fn open(config: &Config, workers: usize) -> Result<Self, String> {
+    /// Some lines cannot be bound; each was told, in HAProxy's form.
+    pub fn open(config: &Config, workers: usize, sockets: &mut Sockets) -> Result<Self, String> {
         let mut by_worker: Vec<Vec<Listener>> = (0..workers).map(|_| Vec::new()).collect();
-        let mut inherited = HashMap::new();
         let mut errors = Vec::new();
+        let mut addresses = Vec::new();
         let mut id = 0;
         for proxy in config
             .proxies
@@ -43,19 +48,23 @@ impl Listening {
             .filter(|proxy| proxy.is_frontend && !proxy.disabled)
         {
             for bind in &proxy.binds {
-                match open_bind(proxy, bind, workers, &mut inherited) {
-                    Ok(sockets) => {
-                        for (worker, (fd, local, shared)) in sockets.into_iter().enumerate() {
-                            by_worker[worker].push(Listener {
-                                fd,
+                match sockets.open(&bind.address, &options(proxy, bind), workers) {
+                    Ok(opened) => {
+                        addresses.push(format!("{} ({})", shown(&bind.address), proxy.name));
+                        for (worker, listeners) in by_worker.iter_mut().enumerate() {
+                            let of = |fd: &Arc<OwnedFd>, shared| Listener {
+                                fd: Arc::clone(fd),
                                 id: ListenerId(id),
-                                local,
+                                local: opened.local.clone(),
                                 shared,
-                            });
+                            };
+                            listeners.extend(opened.own.get(worker).map(|fd| of(fd, false)));
+                            let shared = opened.shared.iter();
+                            listeners.extend(shared.map(|fd| of(fd, workers > 1)));
                         }
                     }
                     Err(error) => errors.push(format!(
-                        "Binding [{}] for {} {}: {error}",
+                        "Binding [{}] for {} {}: {error} for [{}].",
                         bind.origin,
                         if proxy.is_backend {
                             "proxy"
@@ -63,33 +72,59 @@ impl Listening {
                             "frontend"
                         },
                         proxy.name,
+                        shown(&bind.address),
                     )),
                 }
                 id += 1;
             }
         }
         if errors.is_empty() {
-            Ok(Listening { by_worker })
-        } else {
-            Err(errors.join("\n"))
+            return Ok(Listening {
+                by_worker,
+                addresses,
+            });
+        }
+        for error in &errors {
+            crate::alert(error);
+        }
+        Err("Some listeners could not be started.".to_owned())
+    }
+
+    /// Descriptors of the listeners.
+    pub fn descriptors(&self) -> u64 {
+        let all = self.by_worker.iter().flatten();
+        let all: BTreeSet<_> = all.map(|listener| listener.fd.as_raw_fd()).collect();
+        all.len() as u64
+    }
+
+    /// Says what is listened on, in one line.
+    pub fn tell(&self) {
+        let count = self.addresses.len();
+        let told = count.min(ADDRESSES_TOLD_MAX);
+        let text = self.addresses[..told].join(", ");
+        match count - told {
+            _ if count == 0 => {}
+            0 => crate::notice(&format!("Listening on {text}.")),
+            more => crate::notice(&format!("Listening on {text} and {more} more.")),
         }
     }
 }
 
-type Socket = (OwnedFd, Addr, bool);
+/// An address as messages have it.
+pub(crate) fn shown(address: &BindAddress) -> String {
+    match address {
+        BindAddress::Addr(addr) => addr.to_string(),
+        BindAddress::Fd(fd) => format!("fd@{fd}"),
+    }
+}
 
-fn open_bind(
-    proxy: &Proxy,
-    bind: &Bind,
-    workers: usize,
-    inherited: &mut HashMap<i32, OwnedFd>,
-) -> std::io::Result<Vec<Socket>> {
+fn options(proxy: &Proxy, bind: &Bind) -> ListenOptions {
     let backlog = bind
         .backlog
         .or(proxy.backlog)
         .or(bind.maxconn)
         .or(proxy.maxconn);
-    let options = ListenOptions {
+    ListenOptions {
         backlog: backlog.map_or(BACKLOG_DEFAULT, |backlog| {
             i32::try_from(backlog).unwrap_or(i32::MAX)
         }),
@@ -108,47 +143,18 @@ fn open_bind(
         unix_uid: bind.uid,
         unix_gid: bind.gid,
         reuse_port: true,
-    };
-    match &bind.address {
-        BindAddress::Addr(addr @ Addr::Inet(_)) => (0..workers)
-            .map(|_| {
-                let fd = listen::open(&ListenAddr::Bind(addr.clone()), &options)?;
-                Ok((fd, addr.clone(), false))
-            })
-            .collect(),
-        BindAddress::Addr(addr) => {
-            let fd = listen::open(&ListenAddr::Bind(addr.clone()), &options)?;
-            share(&fd, addr, workers)
-        }
-        BindAddress::Fd(number) => {
-            if !inherited.contains_key(number) {
-                inherited.insert(
-                    *number,
-                    listen::open(&ListenAddr::Inherited(*number), &options)?,
-                );
-            }
-            let fd = &inherited[number];
-            let local = net::sys::local_addr(std::os::fd::AsRawFd::as_raw_fd(fd))?;
-            share(fd, &local, workers)
-        }
     }
-}
-
-fn share(fd: &OwnedFd, local: &Addr, workers: usize) -> std::io::Result<Vec<Socket>> {
-    (0..workers)
-        .map(|_| Ok((fd.try_clone()?, local.clone(), workers > 1)))
-        .collect()
 }
 
 /// The ways to tell each worker something.
 #[derive(Clone, Default)]
-pub(crate) struct Inboxes(Vec<(Sender<Message>, Arc<OwnedFd>)>);
+pub(crate) struct Inboxes(Vec<(Sender<Order>, Arc<OwnedFd>)>);
 
 impl Inboxes {
-    fn tell(&self, message: &Message) {
+    fn tell(&self, order: &Order) {
         for (sender, wake) in &self.0 {
             // A worker that has ended hears nothing.
-            let _ = sender.send(message.clone());
+            let _ = sender.send(order.clone());
             net::sys::eventfd_ring(std::os::fd::AsRawFd::as_raw_fd(&**wake));
         }
     }
@@ -156,7 +162,7 @@ impl Inboxes {
     /// Has the workers hand over what filters have recorded; whether all did in time.
     pub fn hand_over(&self, within: Duration) -> bool {
         let (sender, done) = mpsc::channel();
-        self.tell(&Message::HandOver(sender));
+        self.tell(&Order::HandOver(sender));
         // Who has ended let go of its inbox, and has nothing any more.
         done.recv_timeout(within) == Err(RecvTimeoutError::Disconnected)
     }
@@ -167,11 +173,12 @@ pub(crate) struct Workers {
     threads: Vec<JoinHandle<()>>,
     inboxes: Inboxes,
     alive: Arc<AtomicUsize>,
-    writers: Vec<Arc<Writer>>,
+    shared: Arc<Shared>,
+    logs: Logs,
 }
 
 impl Workers {
-    /// Starts them; `ended` is called by each at its end.
+    /// Starts them; `ended` is called by each at its end, and when there is something to tell of a log target.
     ///
     /// # Errors
     /// What could not be had, in words.
@@ -179,58 +186,51 @@ impl Workers {
         running: &Arc<Running>,
         listening: Listening,
         count: usize,
-        conns_max: usize,
         ended: fn(),
     ) -> Result<Self, String> {
         let plain =
             |what: &'static str| move |error: std::io::Error| format!("Cannot {what} : {error}.");
-        let shared = Arc::new(Shared::new(running, count));
-        let dropped = Arc::new(Dropped::default());
         let wakes: Vec<Arc<OwnedFd>> = (0..count)
             .map(|_| net::sys::eventfd().map(Arc::new))
             .collect::<Result<_, _>>()
             .map_err(plain("make an eventfd"))?;
-        let mut writers = HashMap::new();
         let mut workers = Workers {
             threads: Vec::new(),
             inboxes: Inboxes::default(),
             alive: Arc::new(AtomicUsize::new(count)),
-            writers: Vec::new(),
+            shared: Arc::new(running.share(count)),
+            logs: Logs::new(running, ended),
         };
         for (worker, listeners) in listening.by_worker.into_iter().enumerate() {
             let setup = Setup {
                 listeners,
-                logs: open_logs(running, &mut writers).map_err(plain("open a log target"))?,
-                dropped: Arc::clone(&dropped),
-                wake: Arc::clone(&wakes[worker]),
-                peers: wakes
-                    .iter()
-                    .enumerate()
-                    .filter(|(peer, _)| *peer != worker)
-                    .map(|(_, wake)| Arc::clone(wake))
-                    .collect(),
-                conns_max,
+                logs: workers.logs.open().map_err(plain("open a log target"))?,
+                dropped: workers.logs.dropped(),
+                wakes: wakes.clone(),
+                worker: WorkerId(worker as u32),
                 accepts_a_turn_max: running
                     .config
                     .global
                     .tune
                     .maxaccept
                     .unwrap_or(ACCEPTS_A_TURN_DEFAULT),
+                buffer_bytes: running.config.global.tune.bufsize_bytes,
                 buffers: socket_buffers(running),
                 measures: !running.config.otel.is_empty(),
+                local_addrs: running.reads_client_destinations(),
             };
             let mut driver = EpollDriver::new(setup).map_err(plain("set up epoll"))?;
             let mut engine = Engine::new(
                 Arc::clone(running),
-                Arc::clone(&shared),
+                Arc::clone(&workers.shared),
                 worker,
                 crate::sys::random_seed(),
             );
-            let (sender, messages) = mpsc::channel();
+            let (sender, orders) = mpsc::channel();
             workers.inboxes.0.push((sender, Arc::clone(&wakes[worker])));
             let alive = Arc::clone(&workers.alive);
             let body = move || {
-                if let Err(error) = driver.run(&mut engine, &messages) {
+                if let Err(error) = driver.run(&mut engine, &orders) {
                     crate::alert(&format!("Worker {worker} failed : {error}."));
                 }
                 engine.finish(&mut driver);
@@ -244,18 +244,27 @@ impl Workers {
                 .threads
                 .push(builder.spawn(body).map_err(plain("start a worker"))?);
         }
-        workers.writers = writers.into_values().collect();
         Ok(workers)
     }
 
     /// Tells every worker something.
-    pub fn tell(&self, message: &Message) {
-        self.inboxes.tell(message);
+    pub fn tell(&self, order: &Order) {
+        self.inboxes.tell(order);
     }
 
     /// For others that have something to tell them.
     pub fn inboxes(&self) -> &Inboxes {
         &self.inboxes
+    }
+
+    /// What the workers share.
+    pub fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
+    }
+
+    /// The log messages that were lost.
+    pub fn dropped_logs(&self) -> Arc<Dropped> {
+        self.logs.dropped()
     }
 
     /// Whether all have ended.
@@ -268,31 +277,18 @@ impl Workers {
         for thread in self.threads {
             let _ = thread.join();
         }
-        for writer in self.writers {
-            writer.close();
-        }
+        self.logs.close();
     }
-}
 
-fn open_logs(
-    running: &Running,
-    writers: &mut HashMap<WriteTo, Arc<Writer>>,
-) -> std::io::Result<Vec<LogSink>> {
-    let mut written = |to: WriteTo| {
-        let writer = match writers.entry(to) {
-            Entry::Occupied(there) => Arc::clone(there.get()),
-            Entry::Vacant(place) => Arc::clone(place.insert(Writer::start(to)?)),
-        };
-        Ok(LogSink::Written(writer, Vec::new()))
-    };
-    let open = |sink: &LogTo| match sink {
-        LogTo::Udp(addr) => Ok(LogSink::Datagram(DatagramSink::open(addr)?)),
-        LogTo::Tcp(addr) => written(WriteTo::Tcp(*addr)),
-        LogTo::Fd(fd) => written(WriteTo::Fd(*fd)),
-        // Its servers are sinks of their own.
-        LogTo::Backend(_) => Err(std::io::ErrorKind::Unsupported.into()),
-    };
-    running.logs.iter().map(open).collect()
+    /// Tells what there is to tell of the log targets.
+    pub fn tell_of_logs(&self) {
+        self.logs.tell();
+    }
+
+    /// Says of every proxy that it stops.
+    pub fn tell_of_stop(&mut self) {
+        self.logs.tell_of_stop(&self.shared);
+    }
 }
 
 fn socket_buffers(running: &Running) -> SocketBuffers {

@@ -3,7 +3,10 @@
 use std::ffi::CString;
 use std::io;
 use std::mem::{MaybeUninit, zeroed};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// The signals that the process waits for, blocked in every thread that is started after [`Signals::block`].
 pub(crate) struct Signals(libc::sigset_t);
@@ -39,6 +42,23 @@ impl Signals {
         }
     }
 
+    /// Waits for one of them, for so long.
+    pub fn wait_for(&self, left: Duration) -> Option<libc::c_int> {
+        let left = libc::timespec {
+            tv_sec: left.as_secs() as _,
+            tv_nsec: left.subsec_nanos() as _,
+        };
+        // SAFETY: the pointers describe the set and the time; no info is asked for.
+        let signal = unsafe { libc::sigtimedwait(&self.0, std::ptr::null_mut(), &left) };
+        (signal > 0).then_some(signal)
+    }
+
+    /// Lets them do again what they do by default.
+    pub fn release(&self) {
+        // SAFETY: the pointer describes the set.
+        unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &self.0, std::ptr::null_mut()) };
+    }
+
     /// Waits for one of them.
     pub fn wait(&self) -> Option<libc::c_int> {
         // SAFETY: the pointer describes the set; no info is asked for.
@@ -59,8 +79,8 @@ pub(crate) fn signal_self(signal: libc::c_int) {
     unsafe { libc::kill(libc::getpid(), signal) };
 }
 
-/// Asks for `wanted` descriptors, or all that may be had, but not more than `most`; how many there are now.
-pub(crate) fn raise_descriptors(wanted: Option<u64>, most: u64) -> u64 {
+/// Sets the limit of descriptors to `wanted`, or to all that may be had, but not to more than `most`; how many there are now.
+pub(crate) fn limit_descriptors(wanted: Option<u64>, most: u64) -> u64 {
     // SAFETY: an all-zero rlimit is valid; the pointers describe it.
     unsafe {
         let mut limit: libc::rlimit = zeroed();
@@ -68,13 +88,13 @@ pub(crate) fn raise_descriptors(wanted: Option<u64>, most: u64) -> u64 {
             return 1024;
         }
         let target = wanted.unwrap_or(limit.rlim_max).min(most);
-        if target > limit.rlim_cur {
+        if target != limit.rlim_cur {
             let raised = libc::rlimit {
                 rlim_cur: target,
                 rlim_max: limit.rlim_max.max(target),
             };
             let capped = libc::rlimit {
-                rlim_cur: limit.rlim_max,
+                rlim_cur: target.min(limit.rlim_max),
                 rlim_max: limit.rlim_max,
             };
             if libc::setrlimit(libc::RLIMIT_NOFILE, &raised) != 0 {
@@ -104,18 +124,18 @@ pub(crate) fn limit_memory(bytes: u64) -> io::Result<()> {
 /// # Errors
 /// The step that failed.
 pub(crate) fn confine(
-    chroot: Option<&str>,
+    chroot: Option<&Path>,
     uid: Option<u32>,
     gid: Option<u32>,
 ) -> Result<(), String> {
     let failed = |what: &str| format!("Cannot {what} : {}.", io::Error::last_os_error());
     if let Some(directory) = chroot {
-        let path =
-            CString::new(directory).map_err(|_| "Cannot chroot : a NUL in the path.".to_owned())?;
+        let path = CString::new(directory.as_os_str().as_bytes())
+            .map_err(|_| "Cannot chroot : a NUL in the path.".to_owned())?;
         let root = c"/";
         // SAFETY: both pointers are NUL-terminated strings.
         if unsafe { libc::chroot(path.as_ptr()) != 0 || libc::chdir(root.as_ptr()) != 0 } {
-            return Err(failed(&format!("chroot({directory})")));
+            return Err(failed(&format!("chroot({})", directory.display())));
         }
     }
     if let Some(gid) = gid {
@@ -135,28 +155,65 @@ pub(crate) fn confine(
     Ok(())
 }
 
-/// Goes to the background. Returns the child's number in the parent, none in the child. No thread may run yet.
+/// Which side of [`go_to_background`] this is.
+pub(crate) enum Background {
+    /// The process that was started. It ends with this code: 0 once the daemon serves, otherwise the daemon's.
+    Starter(ExitCode),
+    /// The process in the background.
+    Daemon(Detached),
+}
+
+/// A daemon that still has the standard streams of who started it, and makes that one wait.
+pub(crate) struct Detached(io::PipeWriter);
+
+impl Detached {
+    /// The daemon serves: lets go of the standard streams, and the process that was started ends well. Dropped without it, that one
+    /// waits for the end of this process.
+    pub fn ready(mut self) {
+        use io::Write as _;
+        leave_standard_streams();
+        // Nobody may be waiting any more.
+        let _ = self.0.write_all(b"R");
+    }
+}
+
+/// Goes on in a process in the background; what this one waits for is that process' [`Detached::ready`]. No thread may run yet.
 ///
 /// # Errors
-/// `errno` of `fork`.
-pub(crate) fn fork_to_background() -> io::Result<Option<i32>> {
+/// `errno` of `pipe` or `fork`.
+pub(crate) fn go_to_background(signals: &Signals) -> io::Result<Background> {
+    let (reader, writer) = io::pipe()?;
     // SAFETY: this process has one thread, so the child may do anything.
     match check(unsafe { libc::fork() })? {
         0 => {
-            // SAFETY: no pointers, then a NUL-terminated path and descriptors of our own.
-            unsafe {
-                libc::setsid();
-                let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
-                for fd in 0..3 {
-                    libc::dup2(null, fd);
-                }
-                if null > 2 {
-                    libc::close(null);
-                }
-            }
-            Ok(None)
+            drop(reader);
+            // SAFETY: no pointers.
+            unsafe { libc::setsid() };
+            Ok(Background::Daemon(Detached(writer)))
         }
-        child => Ok(Some(child)),
+        _ => {
+            drop(writer);
+            signals.release();
+            let code = match read_byte(&reader) {
+                true => 0,
+                false => wait_for_child().map_or(1, |(_, code)| code.max(1)),
+            };
+            Ok(Background::Starter(ExitCode::from(code)))
+        }
+    }
+}
+
+/// Makes the standard streams of a daemon lead nowhere.
+pub(crate) fn leave_standard_streams() {
+    // SAFETY: a NUL-terminated path and descriptors of our own.
+    unsafe {
+        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+        for fd in 0..3 {
+            libc::dup2(null, fd);
+        }
+        if null > 2 {
+            libc::close(null);
+        }
     }
 }
 
@@ -232,17 +289,6 @@ pub(crate) fn hostname() -> String {
     unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
     let len = name.iter().position(|byte| *byte == 0).unwrap_or(0);
     String::from_utf8_lossy(&name[..len]).into_owned()
-}
-
-/// Seconds that local time is ahead of UTC now.
-pub(crate) fn utc_offset_seconds() -> i32 {
-    // SAFETY: localtime_r fills the tm that the pointer describes; all-zero is valid.
-    unsafe {
-        let now = libc::time(std::ptr::null_mut());
-        let mut local: libc::tm = zeroed();
-        libc::localtime_r(&now, &mut local);
-        local.tm_gmtoff as i32
-    }
 }
 
 /// Random bits from the system.

@@ -1,6 +1,8 @@
-//! What the configuration languages share: YAML as a tree that knows its places, the nearest known word, and `%` escapes.
+//! What the configuration languages share: YAML as a tree that knows its places, text as bytes, the nearest known word, and `%`
+//! escapes.
 #![forbid(unsafe_code)]
 
 pub mod escape;
+pub mod octets;
 pub mod suggest;
 pub mod yaml;

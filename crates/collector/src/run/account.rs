@@ -25,6 +25,7 @@ pub struct Account {
     accepted: AtomicU64,
     refused: AtomicU64,
     malformed: AtomicU64,
+    panics: AtomicU64,
     recovered: AtomicU64,
     exported: AtomicU64,
     lost: [AtomicU64; 4],
@@ -39,6 +40,8 @@ pub struct Balance {
     pub refused: u64,
     /// Requests that were not understood.
     pub malformed: u64,
+    /// Requests that a component panicked on: their records are dropped.
+    pub panics: u64,
     /// Of those that were accepted: an earlier process had taken them.
     pub recovered: u64,
     /// Taken by every exporter of their pipelines.
@@ -105,6 +108,11 @@ impl Account {
         self.malformed.fetch_add(1, Relaxed);
     }
 
+    /// A component panicked on a request.
+    pub fn add_panic(&self) {
+        self.panics.fetch_add(1, Relaxed);
+    }
+
     /// Now. What is settled is read before what was accepted, so that nothing seems to be settled twice.
     #[must_use]
     pub fn balance(&self) -> Balance {
@@ -119,6 +127,7 @@ impl Account {
             exported: self.exported.load(Relaxed),
             refused: self.refused.load(Relaxed),
             malformed: self.malformed.load(Relaxed),
+            panics: self.panics.load(Relaxed),
             recovered: self.recovered.load(Relaxed),
             accepted: self.accepted.load(Relaxed),
         }
@@ -171,9 +180,9 @@ impl Receipt {
     }
 
     /// Adds the records of another batch.
-    pub fn merge(&mut self, other: Receipt) {
-        self.held.extend(other.held);
-        self.custody.merge(other.custody);
+    pub fn merge(&mut self, mut other: Receipt) {
+        self.held.append(&mut other.held);
+        self.custody.merge(std::mem::take(&mut other.custody));
     }
 
     /// All of the records are the proxy's ([`Account::accept_of_proxy`]).
@@ -200,12 +209,12 @@ impl Receipt {
     /// A processor holds so many of the records from now on: it settles them. Whoever held them before has nothing to do
     /// with them any more; what else the receipt is for stays with others. What keeps them on the disk goes to the
     /// processor.
-    pub fn hold(self, records: u64) -> Custody {
+    pub fn hold(mut self, records: u64) -> Custody {
         let mut left = records;
         for held in &self.held {
             left -= held.take(left);
         }
-        self.custody
+        std::mem::take(&mut self.custody)
     }
 
     /// They were not taken after all: the sender keeps them.
@@ -215,6 +224,15 @@ impl Receipt {
             // In this order nothing seems to be held that is not.
             held.account.refused.fetch_add(records, Relaxed);
             held.account.accepted.fetch_sub(records, Relaxed);
+        }
+    }
+}
+
+impl Drop for Receipt {
+    fn drop(&mut self) {
+        // Its batch was delivered to nobody.
+        if std::thread::panicking() {
+            self.lose(u64::MAX, Loss::Dropped);
         }
     }
 }

@@ -143,6 +143,9 @@ fn accounts(view: &View, page: &mut Sheet) {
         let name = format!("otelcol_receiver_malformed_requests_{what}");
         page.about(&name, "counter", "requests that were not understood");
         page.line(&name, &[], balance.malformed);
+        let name = format!("otelcol_receiver_panics_{what}");
+        page.about(&name, "counter", "requests that a component panicked on");
+        page.line(&name, &[], balance.panics);
     }
 }
 

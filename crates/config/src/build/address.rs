@@ -1,12 +1,18 @@
 //! Addresses as `bind`, `server`, `source` and `log` lines write them (manual §2.9).
 
+use super::Shared;
+use super::line::{Line, Parse};
 use crate::model::{BindAddress, ServerAddress};
 use net::Addr;
+use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
+use syntax::octets::readable;
 
 /// Longest path of a UNIX socket: `sun_path` less its final NUL.
 const UNIX_PATH_BYTES_MAX: usize = 107;
+/// Bytes of an abstract name of `abns@`: all of `sun_path`, as HAProxy has it. One of `abnsz@` ends where it ends.
+const ABSTRACT_BYTES: usize = 108;
 
 /// Ports that follow a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,23 +36,62 @@ pub enum Parsed {
     Fd(i32),
 }
 
+/// What becomes of host names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// The system's resolver is asked, once, when the configuration is read.
+    Resolve,
+    /// The unspecified address stands for them.
+    Ignore,
+}
+
+/// The bytes of the address that word `index` is: HAProxy replaces environment variables in it also outside double quotes, by
+/// nothing where they are not set. `title` stands before a message.
+///
+/// # Errors
+/// Nothing is left.
+pub fn resolved<'l>(
+    line: &Line<'l>,
+    index: usize,
+    shared: &Shared<'_>,
+    title: &str,
+) -> Parse<Cow<'l, [u8]>> {
+    let written = line.bytes(index);
+    let address = shared.environment.expand(written);
+    match address.is_empty() && !written.is_empty() {
+        true => {
+            let word = line.arg(index);
+            Err(line.fault(index, format!(
+                "{title} : '{word}' resolves to an empty address (environment variable missing?)."
+            )))
+        }
+        false => Ok(address),
+    }
+}
+
 /// Reads one address. `text` is without commas.
-pub fn parse(text: &str) -> Result<Parsed, String> {
-    let (family, rest) = match text.split_once('@') {
-        Some((prefix, rest)) => (prefix, rest),
-        None if text.starts_with('/') => ("unix", text),
-        None => ("", text),
+pub fn parse(written: &[u8], names: Names) -> Result<Parsed, String> {
+    let (family, path) = match memchr::memchr(b'@', written) {
+        Some(at) => (&written[..at], &written[at + 1..]),
+        None if written.starts_with(b"/") => (&b"unix"[..], written),
+        None => (&b""[..], written),
     };
+    let (text, family, rest) = (
+        &*readable(written).to_string(),
+        &*readable(family).to_string(),
+        &*readable(path).to_string(),
+    );
     match family {
-        "unix" | "uxst" => unix_path(rest),
-        "abns" | "abnsz" => abstract_name(rest),
+        "unix" | "uxst" => unix_path(path),
+        "abns" => abstract_name(path, ABSTRACT_BYTES),
+        "abnsz" => abstract_name(path, 0),
         "fd" => rest
             .parse()
             .map(Parsed::Fd)
             .map_err(|_| format!("file descriptor '{rest}' is not a number in '{text}'")),
-        "" | "tcp" => inet(rest, None),
-        "ipv4" | "tcp4" => inet(rest, Some(false)),
-        "ipv6" | "tcp6" => inet(rest, Some(true)),
+        "" | "tcp" => inet(rest, None, names),
+        "ipv4" | "tcp4" => inet(rest, Some(false), names),
+        "ipv6" | "tcp6" => inet(rest, Some(true), names),
         "sockpair" | "quic4" | "quic6" | "quic" | "rhttp" | "rev" | "mptcp" | "mptcp4"
         | "mptcp6" | "udp" | "udp4" | "udp6" | "uxdg" | "stdout" | "stderr" | "ring" | "vsock" => {
             Err(format!(
@@ -60,30 +105,32 @@ pub fn parse(text: &str) -> Result<Parsed, String> {
     }
 }
 
-fn unix_path(path: &str) -> Result<Parsed, String> {
-    let bytes = crate::tree::bytes_of(path);
-    match bytes.len() {
+fn unix_path(path: &[u8]) -> Result<Parsed, String> {
+    match path.len() {
         0 => Err("missing path of a UNIX socket".into()),
         n if n > UNIX_PATH_BYTES_MAX => Err(format!(
-            "socket path '{path}' too long (max {UNIX_PATH_BYTES_MAX})"
+            "socket path '{}' too long (max {UNIX_PATH_BYTES_MAX})",
+            readable(path)
         )),
-        _ => Ok(Parsed::Unix(Addr::Unix(Arc::from(&*bytes)))),
+        _ => Ok(Parsed::Unix(Addr::Unix(Arc::from(path)))),
     }
 }
 
-fn abstract_name(name: &str) -> Result<Parsed, String> {
-    let mut bytes = vec![0];
-    bytes.extend_from_slice(&crate::tree::bytes_of(name));
-    match bytes.len() > UNIX_PATH_BYTES_MAX {
-        true => Err(format!(
-            "abstract socket name '{name}' too long (max {UNIX_PATH_BYTES_MAX})"
-        )),
-        false => Ok(Parsed::Unix(Addr::Unix(Arc::from(bytes)))),
+/// `filled`: the bytes to which NULs fill the name up.
+fn abstract_name(name: &[u8], filled: usize) -> Result<Parsed, String> {
+    let mut bytes = [b"\0", name].concat();
+    if bytes.len() > UNIX_PATH_BYTES_MAX {
+        return Err(format!(
+            "abstract socket name '{}' too long (max {UNIX_PATH_BYTES_MAX})",
+            readable(name)
+        ));
     }
+    bytes.resize(bytes.len().max(filled), 0);
+    Ok(Parsed::Unix(Addr::Unix(Arc::from(bytes))))
 }
 
 /// `v6`: the family that a prefix demands.
-fn inet(text: &str, v6: Option<bool>) -> Result<Parsed, String> {
+fn inet(text: &str, v6: Option<bool>, names: Names) -> Result<Parsed, String> {
     // As HAProxy: the port follows the last colon unless a bracket comes later, so `::1:80` is `::1` and 80.
     let (host, port) = match text.rfind([':', ']']) {
         Some(at) if text.as_bytes()[at] == b':' => (&text[..at], &text[at + 1..]),
@@ -93,15 +140,16 @@ fn inet(text: &str, v6: Option<bool>) -> Result<Parsed, String> {
         .strip_prefix('[')
         .and_then(|h| h.strip_suffix(']'))
         .unwrap_or(host);
-    Ok(Parsed::Inet(ip(host, v6, text)?, ports(port, text)?))
+    Ok(Parsed::Inet(ip(host, v6, names, text)?, ports(port, text)?))
 }
 
-fn ip(host: &str, v6: Option<bool>, text: &str) -> Result<IpAddr, String> {
+fn ip(host: &str, v6: Option<bool>, names: Names, text: &str) -> Result<IpAddr, String> {
+    let unspecified = match v6 {
+        Some(true) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        _ => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+    };
     if host.is_empty() || host == "*" {
-        return Ok(match v6 {
-            Some(true) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-            _ => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        });
+        return Ok(unspecified);
     }
     let suits = |ip: &IpAddr| v6.is_none_or(|v6| ip.is_ipv6() == v6);
     if let Ok(ip) = host.parse::<IpAddr>() {
@@ -117,7 +165,9 @@ fn ip(host: &str, v6: Option<bool>, text: &str) -> Result<IpAddr, String> {
     {
         return Err(format!("invalid address: '{host}' in '{text}'"));
     }
-    // A name: the system's resolver, once, when the configuration is read.
+    if names == Names::Ignore {
+        return Ok(unspecified);
+    }
     let found = (host, 0)
         .to_socket_addrs()
         .ok()
@@ -159,22 +209,26 @@ fn ports(text: &str, whole: &str) -> Result<Ports, String> {
 }
 
 /// The addresses of a `bind` line: a comma list with port ranges. `prefix` goes before UNIX paths (`unix-bind prefix`).
-pub fn binds(text: &str, prefix: &str) -> Result<Vec<BindAddress>, String> {
+pub fn binds(text: &[u8], prefix: &[u8]) -> Result<Vec<BindAddress>, String> {
     let mut all = Vec::new();
-    for part in text.split(',') {
-        match parse(part)? {
+    for part in text.split(|byte| *byte == b',') {
+        match parse(part, Names::Resolve)? {
             Parsed::Fd(fd) => all.push(BindAddress::Fd(fd)),
             Parsed::Unix(Addr::Unix(path)) if !prefix.is_empty() && path.first() != Some(&0) => {
-                let path = format!("{prefix}{}", crate::tree::text_of(&path));
-                match unix_path(&path)? {
+                match unix_path(&[prefix, &path].concat())? {
                     Parsed::Unix(addr) => all.push(BindAddress::Addr(addr)),
                     _ => unreachable!("unix_path gives a UNIX socket"),
                 }
             }
             Parsed::Unix(addr) => all.push(BindAddress::Addr(addr)),
-            Parsed::Inet(_, Ports::None) => return Err(format!("missing port number: '{part}'")),
+            Parsed::Inet(_, Ports::None) => {
+                return Err(format!("missing port number: '{}'", readable(part)));
+            }
             Parsed::Inet(_, Ports::Offset(_)) => {
-                return Err(format!("port offset not allowed here in '{part}'"));
+                return Err(format!(
+                    "port offset not allowed here in '{}'",
+                    readable(part)
+                ));
             }
             Parsed::Inet(ip, Ports::Range(low, high)) => {
                 all.extend(
@@ -188,8 +242,8 @@ pub fn binds(text: &str, prefix: &str) -> Result<Vec<BindAddress>, String> {
 }
 
 /// The address of a server.
-pub fn server(text: &str) -> Result<ServerAddress, String> {
-    Ok(match parse(text)? {
+pub fn server(text: &[u8], names: Names) -> Result<ServerAddress, String> {
+    Ok(match parse(text, names)? {
         Parsed::Unix(addr) => ServerAddress::Fixed(addr),
         Parsed::Fd(_) => {
             return Err(
@@ -203,13 +257,17 @@ pub fn server(text: &str) -> Result<ServerAddress, String> {
         Parsed::Inet(ip, Ports::Range(low, high)) if low == high => {
             ServerAddress::Fixed(Addr::Inet(SocketAddr::new(ip, low)))
         }
-        Parsed::Inet(..) => return Err(format!("port range not allowed here in '{text}'")),
+        Parsed::Inet(..) => {
+            let text = readable(text);
+            return Err(format!("port range not allowed here in '{text}'"));
+        }
     })
 }
 
 /// A single address with an optional port, 0 where there is none, and the range where one is allowed (`source`).
-pub fn single(text: &str) -> Result<(Addr, Option<(u16, u16)>), String> {
-    match parse(text)? {
+pub fn single(text: &[u8]) -> Result<(Addr, Option<(u16, u16)>), String> {
+    let shown = readable(text);
+    match parse(text, Names::Resolve)? {
         Parsed::Unix(addr) => Ok((addr, None)),
         Parsed::Inet(ip, Ports::None) => Ok((Addr::Inet(SocketAddr::new(ip, 0)), None)),
         Parsed::Inet(ip, Ports::Range(low, high)) if low == high => {
@@ -219,9 +277,9 @@ pub fn single(text: &str) -> Result<(Addr, Option<(u16, u16)>), String> {
             Ok((Addr::Inet(SocketAddr::new(ip, 0)), Some((low, high))))
         }
         Parsed::Inet(_, Ports::Offset(_)) => {
-            Err(format!("port offset not allowed here in '{text}'"))
+            Err(format!("port offset not allowed here in '{shown}'"))
         }
-        Parsed::Fd(_) => Err(format!("file descriptor not allowed here in '{text}'")),
+        Parsed::Fd(_) => Err(format!("file descriptor not allowed here in '{shown}'")),
     }
 }
 
@@ -255,7 +313,7 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> String {
-        match binds(text, "") {
+        match binds(text.as_bytes(), b"") {
             Ok(all) => all
                 .iter()
                 .map(|address| match address {
@@ -298,14 +356,14 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(shown(text), expected, "{text}");
         }
-        assert!(binds(&format!("/{}", "x".repeat(107)), "").is_err());
+        assert!(binds(format!("/{}", "x".repeat(107)).as_bytes(), b"").is_err());
     }
 
     #[test]
     fn a_prefix_goes_before_unix_paths_only() {
-        assert_eq!(binds("/x,abns@y,:80", "/chroot").unwrap().len(), 3);
+        assert_eq!(binds(b"/x,abns@y,:80", b"/chroot").unwrap().len(), 3);
         assert_eq!(
-            format!("{:?}", &binds("/x", "/p").unwrap()[0]),
+            format!("{:?}", &binds(b"/x", b"/p").unwrap()[0]),
             format!(
                 "{:?}",
                 BindAddress::Addr(Addr::Unix(Arc::from(&b"/p/x"[..])))
@@ -314,24 +372,34 @@ mod tests {
     }
 
     #[test]
+    fn abstract_names_are_as_long_as_haproxy_makes_them() {
+        for (text, bytes) in [("abns@name", 108), ("abnsz@name", 5)] {
+            let Ok(Parsed::Unix(Addr::Unix(name))) = parse(text.as_bytes(), Names::Resolve) else {
+                panic!("{text}");
+            };
+            assert_eq!((name.len(), &name[..5]), (bytes, &b"\0name"[..]), "{text}");
+        }
+    }
+
+    #[test]
     fn server_addresses_may_follow_the_clients_port() {
         assert!(matches!(
-            server("127.0.0.1").unwrap(),
+            server(b"127.0.0.1", Names::Resolve).unwrap(),
             ServerAddress::PortOffset { offset: 0, .. }
         ));
         assert!(matches!(
-            server("127.0.0.1:+10").unwrap(),
+            server(b"127.0.0.1:+10", Names::Resolve).unwrap(),
             ServerAddress::PortOffset { offset: 10, .. }
         ));
         assert!(matches!(
-            server("127.0.0.1:-10").unwrap(),
+            server(b"127.0.0.1:-10", Names::Resolve).unwrap(),
             ServerAddress::PortOffset { offset: -10, .. }
         ));
         assert!(matches!(
-            server("127.0.0.1:80").unwrap(),
+            server(b"127.0.0.1:80", Names::Resolve).unwrap(),
             ServerAddress::Fixed(Addr::Inet(_))
         ));
-        assert!(server("127.0.0.1:80-90").is_err());
+        assert!(server(b"127.0.0.1:80-90", Names::Resolve).is_err());
     }
 
     #[test]

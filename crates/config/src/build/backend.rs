@@ -5,16 +5,17 @@ use super::proxy::ProxyBuild;
 use super::server as server_line;
 use crate::model::{Balance, HashFunction, HashType, HttpReuse};
 use sample::Place;
+use syntax::octets::readable;
 
 /// `server`
 pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let mut server = server_line::server(build, line)?;
-    if let Some(twin) = build
-        .proxy
-        .servers
-        .iter()
-        .find(|other| other.name == server.name)
-    {
+    let index = build.proxy.servers.len();
+    let known = *build
+        .server_names
+        .entry(server.name.clone())
+        .or_insert(index);
+    if let Some(twin) = build.proxy.servers.get(known) {
         let message = format!(
             "{}, another server named '{}' was already defined at {}, please use distinct names.",
             build.title(),
@@ -24,7 +25,7 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         return Err(line.fault(1, message));
     }
     if server.id == 0 {
-        server.id = build.proxy.servers.len() as u32 + 1;
+        server.options.id = build.proxy.servers.len() as u32 + 1;
     }
     build.proxy.servers.push(server);
     Ok(())
@@ -50,15 +51,14 @@ pub fn send_name_header(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Pars
     let name = line.need(1, || {
         "'http-send-name-header' requires a header string.".into()
     })?;
-    let name = name.to_ascii_lowercase();
-    if RESERVED.contains(&name.as_str()) {
+    if RESERVED.contains(&name.to_ascii_lowercase().as_str()) {
         let message = format!(
             "'{}' cannot be used as header name for 'http-send-name-header' directive.",
             line.arg(1)
         );
         return Err(line.fault(1, message));
     }
-    build.proxy.send_name_header = Some(name);
+    build.proxy.send_name_header = Some(line.bytes(1).to_ascii_lowercase().into());
     line.at_most(1)
 }
 
@@ -78,7 +78,7 @@ pub fn retries(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 /// `source`
 pub fn source(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let mut cursor = Cursor { line: *line, at: 1 };
-    build.proxy.source = server_line::source_words(&mut cursor)?;
+    build.proxy.source = server_line::source_words(&mut cursor, build.shared)?;
     match cursor.peek() {
         "" => Ok(()),
         _ => Err(line.fault(
@@ -146,10 +146,8 @@ pub fn hash_type(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 /// `balance <algorithm> [<arguments>]`
 pub fn balance(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = line.arg(1);
-    let (bare, argument) = match name.split_once('(') {
-        Some((bare, rest)) => (bare, rest.strip_suffix(')')),
-        None => (name, None),
-    };
+    let bare = name.split('(').next().unwrap_or_default();
+    let argument = line.inside_parentheses(1);
     build.proxy.balance = match bare {
         "" | "roundrobin" => Balance::RoundRobin,
         "static-rr" => Balance::StaticRr,
@@ -172,10 +170,9 @@ pub fn balance(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         }
         "sticky" => Balance::Sticky,
         "log-hash" => {
-            let converters =
-                line.need(2, || "balance log-hash requires a converter list.".into())?;
+            line.need(2, || "balance log-hash requires a converter list.".into())?;
             line.at_most(2)?;
-            let key = build.shared.compiler.message_key(converters);
+            let key = build.shared.compiler.message_key(line.bytes(2));
             Balance::LogHash(key.map_err(|error| {
                 line.expr_fault(2, &error, "converter list of 'balance log-hash'")
             })?)
@@ -201,10 +198,10 @@ pub fn balance(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     }
 }
 
-fn draws(line: &Line<'_>, argument: Option<&str>) -> Parse<u32> {
+fn draws(line: &Line<'_>, argument: Option<&[u8]>) -> Parse<u32> {
     match argument {
         None => Ok(2),
-        Some(text) => match text.parse() {
+        Some(text) => match readable(text).to_string().parse() {
             Ok(draws @ 1..) => Ok(draws),
             _ => Err(line.fault(1, "'random' expects a positive integer argument.")),
         },
@@ -236,11 +233,10 @@ fn uri(line: &Line<'_>) -> Parse<Balance> {
 }
 
 fn url_param(line: &Line<'_>) -> Parse<Balance> {
-    let name = line
-        .need(2, || {
-            "balance url_param requires an URL parameter name.".into()
-        })?
-        .to_owned();
+    line.need(2, || {
+        "balance url_param requires an URL parameter name.".into()
+    })?;
+    let name = line.octets(2);
     match line.arg(3) {
         "" => {}
         "check_post" => {
@@ -252,11 +248,11 @@ fn url_param(line: &Line<'_>) -> Parse<Balance> {
     Ok(Balance::UrlParam { name })
 }
 
-fn hdr(line: &Line<'_>, argument: Option<&str>) -> Parse<Balance> {
+fn hdr(line: &Line<'_>, argument: Option<&[u8]>) -> Parse<Balance> {
     let name = argument.filter(|name| !name.is_empty());
     let name = name
         .ok_or_else(|| line.fault(1, "balance hdr(name) requires an http header field name."))?
-        .to_owned();
+        .into();
     let use_domain_only = match line.arg(2) {
         "" => false,
         "use_domain_only" => true,

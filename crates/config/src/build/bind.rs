@@ -1,8 +1,8 @@
 //! `bind` lines, and `stats socket`, which takes the same options (manual §5.1).
 
 use super::line::{Cursor, Line, Parse};
-use super::{Shared, address, did_you_mean, values};
-use crate::keywords::{self, State, bind::KEYWORDS};
+use super::{Shared, address, did_you_mean, option_without_parser, values};
+use crate::keywords::{self, Places, bind::KEYWORDS, tls};
 use crate::model::{Bind, BindAddress};
 
 /// Parses one option of a bind line; its name was just taken.
@@ -12,7 +12,8 @@ pub type BindParser = fn(&mut Bind, &mut Cursor<'_>) -> Parse;
 pub fn line(line: &Line<'_>, at: usize, shared: &mut Shared<'_>) -> Parse<Vec<Bind>> {
     let written = line.arg(at);
     let statement = line.texts(0)[..at].join(" ");
-    let addresses = address::binds(written, &shared.unix_prefix)
+    let resolved = address::resolved(line, at, shared, &format!("'{statement}'"))?;
+    let addresses = address::binds(&resolved, &shared.unix_prefix)
         .map_err(|message| line.fault(at, format!("'{statement}' : {message}.")))?;
     let mut template = Bind {
         origin: line.span(at).place(),
@@ -24,29 +25,26 @@ pub fn line(line: &Line<'_>, at: usize, shared: &mut Shared<'_>) -> Parse<Vec<Bi
     };
     while !cursor.peek().is_empty() {
         let word = cursor.take();
-        let Some(keyword) = keywords::find(KEYWORDS, word) else {
-            let hint = did_you_mean(word, KEYWORDS.iter().map(|k| k.name));
-            return Err(cursor.fault(format!(
-                "'{statement} {written}' : unknown keyword '{word}'{hint}."
-            )));
-        };
-        let result = match keyword.state {
-            State::Supported(parser) => parser(&mut template, &mut cursor),
-            State::Removed(message) => Err(cursor.fault(message)),
-            _ => {
-                let fault = match keyword.state {
-                    State::NoMeaning(reason) => {
-                        let message = format!("keyword '{word}' has no effect: {reason}.");
-                        shared.diagnostics.diag(&line.span(cursor.at - 1), message);
-                        Ok(())
-                    }
-                    _ => Err(cursor.fault(super::not_yet(&format!("bind … {word}")))),
-                };
-                cursor.at += usize::from(keyword.args);
-                fault
+        let own = keywords::find(KEYWORDS, word);
+        let result = match (own, keywords::find_in(tls::OPTIONS, word, Places::BIND)) {
+            (Some(keyword), _) => match keyword.state.parser() {
+                Some(parser) => parser(&mut template, &mut cursor),
+                None => option_without_parser(keyword, "bind", &mut cursor, shared),
+            },
+            (None, Some(keyword)) => option_without_parser(keyword, "bind", &mut cursor, shared),
+            (None, None) => {
+                let shared_names = tls::OPTIONS
+                    .iter()
+                    .filter(|row| row.places.intersects(Places::BIND));
+                let names = KEYWORDS.iter().map(|k| k.name);
+                let hint = did_you_mean(word, names.chain(shared_names.map(|k| k.name)));
+                return Err(cursor.fault(format!(
+                    "'{statement} {written}' : unknown keyword '{word}'{hint}."
+                )));
             }
         };
-        shared.settle(result);
+        // As in HAProxy, a bad option ends the line: nobody knows where the next one begins.
+        result?;
     }
     Ok(addresses
         .into_iter()
@@ -77,6 +75,7 @@ pub fn blank() -> Bind {
         uid: None,
         gid: None,
         level: None,
+        exposes_listeners: false,
         severity_output: None,
         origin: String::new(),
     }
@@ -97,6 +96,15 @@ switches!(accept_proxy defer_accept tfo v4v6 v6only);
 /// `backlog`
 pub fn backlog(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
     bind.backlog = Some(cursor.number(0..=i32::MAX as u32)?);
+    Ok(())
+}
+
+/// `expose-fd`
+pub fn expose_fd(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    match cursor.value("'listeners'")? {
+        "listeners" => bind.exposes_listeners = true,
+        _ => return Err(cursor.fault("'expose-fd' only supports 'listeners'.")),
+    }
     Ok(())
 }
 
@@ -170,7 +178,7 @@ pub fn mss(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
 
 /// `name`
 pub fn name(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
-    bind.name = Some(cursor.value("a name")?.to_owned());
+    bind.name = Some(cursor.octets("a name")?);
     Ok(())
 }
 

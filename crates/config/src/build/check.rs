@@ -4,10 +4,11 @@
 use super::Shared;
 use crate::diagnostic::Severity;
 use crate::keywords::options::{KEYWORDS, Setter};
-use crate::keywords::{Sections, State};
+use crate::keywords::{Places, State};
 use crate::model::{
-    BackendTarget, Balance, Config, LogSink, Mode, Proxy, ServerAddress, TcpAction, TcpRule,
+    BackendTarget, Balance, Config, LogSink, Mode, Proxy, ServerAddress, TcpAction,
 };
+use std::collections::HashMap;
 
 /// Checks a configuration. Where parts of it could not be built, only what is wrong whatever they are is told.
 pub fn whole(config: &Config, shared: &mut Shared<'_>) {
@@ -35,10 +36,14 @@ pub fn whole(config: &Config, shared: &mut Shared<'_>) {
                 timeouts(proxy, shared);
                 match may_upgrade(config, proxy) {
                     true => upgrade(proxy, index, shared),
-                    false => http_only(proxy, shared),
+                    false => http_only(proxy, index, shared),
                 }
             }
             Mode::Http => timeouts(proxy, shared),
+            Mode::Log if proxy.is_frontend => {
+                let message = format!("{} : {}", title(proxy), log_frontend(proxy.is_backend));
+                shared.diagnostics.add(Severity::Alert, None, message);
+            }
             Mode::Log => log_backend(proxy, shared),
         }
     }
@@ -64,6 +69,14 @@ fn log_targets(config: &Config, shared: &mut Shared<'_>) {
             let message = format!("a log directive uses incompatible log backend '{name}'.");
             shared.diagnostics.add(Severity::Alert, None, message);
         }
+    }
+}
+
+/// What is said of `mode log` in a frontend or a `listen`.
+pub fn log_frontend(is_listen: bool) -> String {
+    match is_listen {
+        true => super::not_yet("mode log of a listen"),
+        false => "mode syslog is only applicable on proxies with backend capability.".to_owned(),
     }
 }
 
@@ -244,8 +257,8 @@ fn persistence(proxy: &Proxy, shared: &mut Shared<'_>) {
 /// Whether streams of a TCP proxy may go on as HTTP: by a rule, or by their backend.
 fn may_upgrade(config: &Config, proxy: &Proxy) -> bool {
     let is_http = |backend: usize| config.proxies[backend].mode == Mode::Http;
-    let by_rule = |rule: &TcpRule| matches!(rule.action, TcpAction::SwitchMode);
-    proxy.tcp_request_content.iter().any(by_rule)
+    let mut rules = proxy.tcp_request_content.iter();
+    rules.any(|rule| matches!(rule.action, TcpAction::SwitchMode))
         || proxy.default_backend.is_some_and(is_http)
         || proxy.use_backend.iter().any(|rule| match rule.target {
             BackendTarget::Static(backend) => is_http(backend),
@@ -273,7 +286,7 @@ fn upgrade(proxy: &Proxy, index: usize, shared: &mut Shared<'_>) {
 }
 
 /// What is written in a TCP proxy and works only in HTTP.
-fn http_only(proxy: &Proxy, shared: &mut Shared<'_>) {
+fn http_only(proxy: &Proxy, index: usize, shared: &mut Shared<'_>) {
     let title = title(proxy);
     if matches!(
         proxy.balance,
@@ -293,10 +306,15 @@ fn http_only(proxy: &Proxy, shared: &mut Shared<'_>) {
             format!("'monitor-uri' statement ignored for {title} as it requires HTTP mode."),
         );
     }
+    // What `defaults` brought is silently without effect, as in HAProxy.
+    let [requests, responses, answers] = shared.inherited_rules[index];
     let rules = [
-        ("http-request", proxy.http_request.len()),
-        ("http-response", proxy.http_response.len()),
-        ("http-after-response", proxy.http_after_response.len()),
+        ("http-request", proxy.http_request.len() - requests),
+        ("http-response", proxy.http_response.len() - responses),
+        (
+            "http-after-response",
+            proxy.http_after_response.len() - answers,
+        ),
         ("redirect", proxy.redirects.len()),
     ];
     for (name, _) in rules.into_iter().filter(|(_, count)| *count > 0) {
@@ -307,18 +325,18 @@ fn http_only(proxy: &Proxy, shared: &mut Shared<'_>) {
     }
     let mut options = proxy.options;
     let frontend = if proxy.is_frontend {
-        Sections::FRONTEND
+        Places::FRONTEND
     } else {
-        Sections::NONE
+        Places::NONE
     };
     let capability = if proxy.is_backend {
-        frontend.or(Sections::BACKEND)
+        frontend.or(Places::BACKEND)
     } else {
         frontend
     };
     for keyword in KEYWORDS {
         if let State::Supported(Setter::HttpSwitch(field)) = keyword.state
-            && keyword.sections.intersects(capability)
+            && keyword.places.intersects(capability)
             && *field(&mut options)
         {
             warn(
@@ -334,11 +352,10 @@ fn http_only(proxy: &Proxy, shared: &mut Shared<'_>) {
 
 /// Numbers that two proxies have.
 fn ids(config: &Config, shared: &mut Shared<'_>) {
-    for (index, proxy) in config.proxies.iter().enumerate() {
-        if let Some(first) = config.proxies[..index]
-            .iter()
-            .find(|other| other.id == proxy.id)
-        {
+    let mut known: HashMap<u32, &Proxy> = HashMap::new();
+    for proxy in &config.proxies {
+        let first = *known.entry(proxy.id).or_insert(proxy);
+        if !std::ptr::eq(first, proxy) {
             let message = format!(
                 "{} reuses same custom id as {} (declared at {}).",
                 title(proxy),

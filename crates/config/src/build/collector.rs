@@ -1,11 +1,12 @@
 //! Sections `collector`: an OpenTelemetry Collector's configuration beside the proxies. Its files are read by who runs them.
 
 use super::line::{Line, Parse};
-use super::values::{bad_name_character, time, time_message};
+use super::values::{bad_name_character, time_message, whole_time};
 use super::{Shared, did_you_mean, unknown};
-use crate::keywords::{self, Keyword, Sections, State};
-use crate::model::{CollectorSection, OtelFilter};
+use crate::keywords::{self, Keyword, Places, State};
+use crate::model::CollectorSection;
 use crate::tree::{Section, Tree};
+use std::path::Path;
 use std::time::Duration;
 
 /// Time after a root of ours that traces are decided in, where nothing says another.
@@ -17,7 +18,7 @@ type Parser = fn(&mut CollectorSection, &Line<'_>) -> Parse;
 type K = Keyword<Parser>;
 
 const fn k(name: &'static str, parser: Parser, doc: &'static str) -> K {
-    Keyword::yes(name, Sections::NONE, parser, doc)
+    Keyword::yes(name, Places::NONE, parser, doc)
 }
 
 #[rustfmt::skip]
@@ -39,7 +40,7 @@ pub fn keywords() -> &'static [K] {
 pub fn names(tree: &Tree) -> Vec<String> {
     let sections = tree.sections.iter();
     let sections = sections.filter(|section| section.kind() == "collector");
-    let name = |section: &Section| section.name().map(|name| name.text.clone());
+    let name = |section: &Section| section.name().map(|name| name.text.to_string());
     sections.filter_map(name).collect()
 }
 
@@ -70,7 +71,9 @@ pub fn section(section: &Section, shared: &mut Shared<'_>) {
         shared.diagnostics.alert(&header.span(0), message);
     }
     for (file, span) in &mut made.files {
-        let path = shared.default_path.resolve(file, &span.source.name);
+        let path = shared
+            .default_path
+            .resolve(Path::new(file), &span.source.name);
         *file = path.to_string_lossy().into_owned();
     }
     shared.collectors.push(made);
@@ -79,7 +82,7 @@ pub fn section(section: &Section, shared: &mut Shared<'_>) {
 fn name(header: &Line<'_>, shared: &Shared<'_>) -> Parse {
     let name = header.need(1, || "missing name for collector section.".into())?;
     header.at_most(1)?;
-    if let Some(bad) = bad_name_character(name) {
+    if let Some(bad) = bad_name_character(header.bytes(1)) {
         let message = format!("character '{bad}' is not permitted in 'collector' name '{name}'.");
         return Err(header.fault(1, message));
     }
@@ -127,7 +130,7 @@ fn root_wait(section: &mut CollectorSection, line: &Line<'_>) -> Parse {
     let text = line.need(1, || "'root-wait' expects a time as argument.".into())?;
     line.at_most(1)?;
     let fault = |bad| line.fault(1, time_message(bad, text, "root-wait"));
-    section.root_wait = time(text).map_err(fault)?;
+    section.root_wait = whole_time(text).map_err(fault)?;
     Ok(())
 }
 
@@ -158,8 +161,11 @@ pub fn no_such(name: &str, names: &[String]) -> String {
 }
 
 /// The first collector that a filter names and that there is not.
-pub fn unknown_of<'f>(filter: &'f OtelFilter, names: &[String]) -> Option<&'f str> {
-    let mut named = filter.settings.collectors();
+pub fn unknown_of<'s>(
+    settings: &'s telemetry::settings::Settings,
+    names: &[String],
+) -> Option<&'s str> {
+    let mut named = settings.collectors();
     let unknown = named.find(|(_, collector)| !names.contains(&collector.name));
     unknown.map(|(_, collector)| collector.name.as_str())
 }

@@ -10,12 +10,12 @@ use std::net::IpAddr;
 
 /// `cookie <name> [<options>]`
 pub fn cookie(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    let name = line.need(1, || "'cookie' expects <cookie_name> as argument.".into())?;
+    line.need(1, || "'cookie' expects <cookie_name> as argument.".into())?;
     let mut cookie = Cookie {
-        name: name.to_owned(),
+        name: line.octets(1),
         ..Cookie::default()
     };
-    let (mut modes, mut domains, mut rest) = (Vec::new(), String::new(), String::new());
+    let (mut modes, mut domains, mut rest) = (Vec::new(), Vec::new(), Vec::new());
     let (mut httponly, mut secure) = (false, false);
     let mut cursor = Cursor { line: *line, at: 2 };
     while !cursor.peek().is_empty() {
@@ -31,14 +31,14 @@ pub fn cookie(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
             "secure" => secure = true,
             "dynamic" => cookie.dynamic = true,
             "domain" => {
-                domains += "; domain=";
-                domains += domain(build, &mut cursor)?;
+                domains.extend_from_slice(b"; domain=");
+                domains.extend_from_slice(domain(build, &mut cursor)?.as_bytes());
             }
-            "maxidle" => cookie.maxidle_s = seconds(&mut cursor, "<idletime>")?,
-            "maxlife" => cookie.maxlife_s = seconds(&mut cursor, "<lifetime>")?,
+            "maxidle" => cookie.maxidle_s = seconds(build, &mut cursor, "<idletime>")?,
+            "maxlife" => cookie.maxlife_s = seconds(build, &mut cursor, "<lifetime>")?,
             "attr" => {
-                rest += "; ";
-                rest += attribute(&mut cursor)?;
+                rest.extend_from_slice(b"; ");
+                rest.extend_from_slice(attribute(&mut cursor)?);
             }
             _ => {
                 return Err(cursor.fault(
@@ -48,10 +48,11 @@ pub fn cookie(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
             }
         }
     }
-    cookie.attributes = domains;
-    cookie.attributes += if httponly { "; HttpOnly" } else { "" };
-    cookie.attributes += if secure { "; Secure" } else { "" };
-    cookie.attributes += &rest;
+    let flags = [(httponly, "; HttpOnly"), (secure, "; Secure")];
+    for (_, flag) in flags.iter().filter(|(set, _)| *set) {
+        domains.extend_from_slice(flag.as_bytes());
+    }
+    cookie.attributes = [domains, rest].concat().into();
     cookie.mode = modes.first().copied().unwrap_or_default();
     let fault = |message: &str| Err(line.fault(0, message));
     if cookie.indirect && modes.contains(&CookieMode::Rewrite) {
@@ -85,9 +86,10 @@ fn domain<'a>(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'a>) -> Parse<
     Ok(domain)
 }
 
-fn seconds(cursor: &mut Cursor<'_>, what: &str) -> Parse<u32> {
+fn seconds(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, what: &str) -> Parse<u32> {
     let name = cursor.last();
     let text = cursor.value(&format!("{what} in seconds"))?;
+    build.shared.note_time(&cursor.line, cursor.at - 1);
     match values::time_in(text, "s", 1_000_000) {
         Ok(time) => Ok(time.as_secs() as u32),
         // Rounded up.
@@ -101,11 +103,12 @@ fn seconds(cursor: &mut Cursor<'_>, what: &str) -> Parse<u32> {
     }
 }
 
-fn attribute<'a>(cursor: &mut Cursor<'a>) -> Parse<&'a str> {
-    let value = cursor.value("<value>")?;
+fn attribute<'a>(cursor: &mut Cursor<'a>) -> Parse<&'a [u8]> {
+    cursor.value("<value>")?;
+    let value = cursor.line.bytes(cursor.at - 1);
     match value
-        .bytes()
-        .find(|byte| byte.is_ascii_control() || *byte == b';')
+        .iter()
+        .find(|byte| byte.is_ascii_control() || **byte == b';')
     {
         Some(bad) => Err(cursor.fault(format!(
             "character '%x{bad:02X}' is not permitted in attribute value."
@@ -116,10 +119,10 @@ fn attribute<'a>(cursor: &mut Cursor<'a>) -> Parse<&'a str> {
 
 /// `dynamic-cookie-key <key>`
 pub fn dynamic_key(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    let key = line.need(1, || {
+    line.need(1, || {
         "'dynamic-cookie-key' expects <secret_key> as argument.".into()
     })?;
-    build.proxy.dynamic_cookie_key = Some(key.to_owned());
+    build.proxy.dynamic_cookie_key = Some(line.octets(1));
     line.at_most(1)
 }
 
@@ -127,7 +130,7 @@ pub fn dynamic_key(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 pub fn capture(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most_after(1, 3)?;
     let expected = || "'capture' expects 'cookie' <cookie_name> 'len' <len>.".to_owned();
-    let prefix = line.need(2, expected)?;
+    line.need(2, expected)?;
     line.need(4, expected)?;
     let len = Cursor { line: *line, at: 4 }.number(1..=65535usize)?;
     let most = build.global.tune.http_cookielen_bytes;
@@ -140,7 +143,7 @@ pub fn capture(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         build.shared.settle(Err(fault));
     }
     build.proxy.capture_cookie = Some(CaptureCookie {
-        prefix: prefix.to_owned(),
+        prefix: line.octets(2),
         len: len.min(most),
     });
     Ok(())
@@ -148,19 +151,19 @@ pub fn capture(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 
 /// The value of a server that has none of its own, with `cookie … dynamic`: a hash of the key, the address and the port,
 /// the same in every proxy with the same key.
-pub fn give_dynamic_values(servers: &mut [Server], key: &str) {
+pub fn give_dynamic_values(servers: &mut [Server], key: &[u8]) {
     for server in servers.iter_mut().filter(|server| server.cookie.is_none()) {
         let (ip, port) = match &server.address {
             ServerAddress::Fixed(Addr::Inet(addr)) => (addr.ip(), addr.port()),
             ServerAddress::PortOffset { ip, .. } => (*ip, 0),
             ServerAddress::Fixed(_) => continue,
         };
-        let mut text = key.as_bytes().to_vec();
+        let mut text = key.to_vec();
         match ip {
             IpAddr::V4(ip) => text.extend_from_slice(&ip.octets()),
             IpAddr::V6(ip) => text.extend_from_slice(&ip.octets()),
         }
         text.extend_from_slice(&u32::from(port).to_be_bytes());
-        server.cookie = Some(format!("{:016x}", xxh64(&text, 0)));
+        server.options.cookie = Some(format!("{:016x}", xxh64(&text, 0)).into());
     }
 }

@@ -9,7 +9,7 @@ use sample::{Acls, Assignment, Condition, Expr, LogFormat, Place, Style, VarRef}
 impl Shared<'_> {
     /// Compiles word `index` as a log format.
     pub fn log_format(&mut self, line: &Line<'_>, index: usize, place: Place) -> Parse<LogFormat> {
-        let result = self.compiler.log_format(line.arg(index), place);
+        let result = self.compiler.log_format(line.bytes(index), place);
         self.warnings(line, index);
         result.map_err(|error| line.expr_fault(index, &error, &in_words(line)))
     }
@@ -21,7 +21,7 @@ impl Shared<'_> {
         index: usize,
         place: Place,
     ) -> Parse<LogFormat> {
-        self.styled(line, index, line.arg(index), place, Style::Plain)
+        self.styled(line, index, line.bytes(index), place, Style::Plain)
     }
 
     /// Compiles `text`, which stands at word `index`, as a log format of a given style.
@@ -29,7 +29,7 @@ impl Shared<'_> {
         &mut self,
         line: &Line<'_>,
         index: usize,
-        text: &str,
+        text: &[u8],
         place: Place,
         style: Style,
     ) -> Parse<LogFormat> {
@@ -43,7 +43,7 @@ impl Shared<'_> {
         line.need(index, || {
             format!("{} : missing fetch method.", in_words(line))
         })?;
-        let words = line.texts(index);
+        let words = line.bytes_from(index);
         let result = self.compiler.expr(&words, place);
         self.warnings(line, index);
         let (expr, used) =
@@ -151,7 +151,7 @@ impl Shared<'_> {
                 line.arg(index)
             )
         })?;
-        let words = line.texts(index + 1);
+        let words = line.bytes_from(index + 1);
         let result = self.compiler.condition(acls, &words, unless, place);
         self.warnings(line, index + 1);
         result

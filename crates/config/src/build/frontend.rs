@@ -6,6 +6,7 @@ use super::proxy::ProxyBuild;
 use super::{bind as bind_line, did_you_mean};
 use crate::model::{BackendTarget, Capture, UseBackend};
 use sample::Place;
+use syntax::octets::Octets;
 
 /// `backlog`
 pub fn backlog(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
@@ -50,9 +51,9 @@ pub fn bind(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 
 /// `monitor-uri`
 pub fn monitor_uri(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    let uri = line.need(1, || "'monitor-uri' expects an URI.".into())?;
+    line.need(1, || "'monitor-uri' expects an URI.".into())?;
     line.at_most(1)?;
-    build.proxy.monitor_uri = Some(uri.to_owned());
+    build.proxy.monitor_uri = Some(line.octets(1));
     Ok(())
 }
 
@@ -73,7 +74,14 @@ pub fn monitor(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 pub fn default_backend(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = line.need(1, || "'default_backend' expects a backend name.".into())?;
     line.at_most(1)?;
-    build.proxy.default_backend = Some(backend(build, line, "default_backend", name)?);
+    match backend(build, line, "default_backend", name) {
+        Ok(index) => {
+            build.proxy.default_backend = Some(index);
+            build.missing_backend = None;
+        }
+        // Wrong where a frontend uses it.
+        Err(fault) => build.missing_backend = Some(fault),
+    }
     Ok(())
 }
 
@@ -81,12 +89,13 @@ fn backend(build: &ProxyBuild<'_, '_>, line: &Line<'_>, keyword: &str, name: &st
     build.shared.names.backend(name).ok_or_else(|| {
         let hint = did_you_mean(name, build.shared.names.backends());
         let dot = if hint.is_empty() { "." } else { "" };
+        let of = match build.is_defaults() {
+            true => String::new(),
+            false => format!("Proxy '{}': ", build.proxy.name),
+        };
         line.fault(
             1,
-            format!(
-                "Proxy '{}': unable to find required {keyword}: '{name}'{dot}{hint}",
-                build.proxy.name
-            ),
+            format!("{of}unable to find required {keyword}: '{name}'{dot}{hint}"),
         )
     })
 }
@@ -136,7 +145,7 @@ pub fn capture(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     }
     line.at_most_after(1, 4)?;
     let capture = Capture {
-        header: line.arg(3).to_owned(),
+        header: line.octets(3),
         len: len(line, 5)?,
     };
     slots(build, side).push(capture);
@@ -155,7 +164,7 @@ pub fn declare(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.need(4, || "'declare capture' : missing length.".into())?;
     line.at_most_after(2, 2)?;
     let capture = Capture {
-        header: String::new(),
+        header: Octets::default(),
         len: len(line, 4)?,
     };
     slots(build, side).push(capture);

@@ -90,15 +90,15 @@ fn number<T: std::str::FromStr>(line: &Line<'_>) -> Parse<T> {
     })
 }
 
-fn duration(line: &Line<'_>) -> Parse<Duration> {
-    let text = one(line, "a time in milliseconds")?;
-    values::time(text).map_err(|bad| line.fault(1, values::time_message(bad, text, line.keyword())))
+fn duration(shared: &mut Shared<'_>, line: &Line<'_>) -> Parse<Duration> {
+    one(line, "a time in milliseconds")?;
+    shared.time(line, 1, line.keyword())
 }
 
 /// `chroot`
 pub fn chroot(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    let path = one(line, "a directory")?;
-    set_once(&mut build.global.chroot, line, path.to_owned())
+    one(line, "a directory")?;
+    set_once(&mut build.global.chroot, line, line.path(1).to_owned())
 }
 
 /// `daemon`
@@ -122,7 +122,7 @@ pub fn default_path(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
 /// `description`
 pub fn description(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.need(1, || "'description' expects a string as argument.".into())?;
-    build.global.description = Some(line.texts(1).join(" "));
+    build.global.description = Some(line.joined(1));
     Ok(())
 }
 
@@ -153,15 +153,68 @@ pub fn ulimit_n(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     set_once(&mut build.global.ulimit_n, line, limit)
 }
 
+/// `harden.reject-privileged-ports.tcp on|off`
+pub fn harden(_build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    match line.arg(1) {
+        "off" => Ok(()),
+        "on" => Err(line.fault(1, super::not_yet(&format!("{} on", line.keyword())))),
+        word => Err(line.fault(
+            1,
+            format!(
+                "'{}' expects either 'on' or 'off' but got '{word}'.",
+                line.keyword()
+            ),
+        )),
+    }
+}
+
+/// `dns-accept-family auto|ipv4|ipv6[,…]`: which addresses of names are taken. Here all are.
+pub fn dns_accept_family(_build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let name = line.keyword();
+    let list = line.arg(1);
+    line.at_most(1)?;
+    let families: Vec<&str> = list.split(',').collect();
+    if families
+        .iter()
+        .any(|word| !matches!(*word, "auto" | "ipv4" | "ipv6"))
+    {
+        let message = format!(
+            "'{name}' expects a comma-delimited list of 'ipv4' and 'ipv6' but got '{list}'."
+        );
+        return Err(line.fault(1, message));
+    }
+    match families.contains(&"ipv4") == families.contains(&"ipv6") {
+        true => Ok(()),
+        false => Err(line.fault(1, super::not_yet(&format!("{name} {list}")))),
+    }
+}
+
+/// `tune.h1.*.glitches-threshold`: 0 is no threshold.
+pub fn glitches(_build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let name = line.keyword();
+    let text = line.arg(1);
+    line.at_most(1)?;
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    match text[..digits].parse::<u32>() {
+        Ok(0) => Ok(()),
+        Ok(_) => Err(line.fault(1, super::not_yet(&format!("{name} {text}")))),
+        Err(_) if text.is_empty() => Ok(()),
+        Err(_) => Err(line.fault(
+            1,
+            format!("'{name}' expects a positive numeric value, got '{text}'."),
+        )),
+    }
+}
+
 /// `grace`
 pub fn grace(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    build.global.grace = Some(duration(line)?);
+    build.global.grace = Some(duration(build.shared, line)?);
     Ok(())
 }
 
 /// `hard-stop-after`
 pub fn hard_stop_after(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    build.global.hard_stop_after = Some(duration(line)?);
+    build.global.hard_stop_after = Some(duration(build.shared, line)?);
     Ok(())
 }
 
@@ -220,15 +273,15 @@ pub fn log(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
 /// `log-send-hostname`
 pub fn log_send_hostname(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most(1)?;
-    build.global.log_send_hostname = Some(line.arg(1).to_owned());
+    build.global.log_send_hostname = Some(line.octets(1));
     Ok(())
 }
 
 /// `log-tag`
 pub fn log_tag(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    let tag = line.need(1, || "'log-tag' expects a tag for use in syslog.".into())?;
+    line.need(1, || "'log-tag' expects a tag for use in syslog.".into())?;
     line.at_most(1)?;
-    build.global.log_tag = Some(tag.to_owned());
+    build.global.log_tag = Some(line.octets(1));
     Ok(())
 }
 
@@ -288,9 +341,9 @@ pub fn node(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
 
 /// `pidfile`
 pub fn pidfile(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    let path = line.need(1, || "'pidfile' expects a file name as an argument.".into())?;
+    line.need(1, || "'pidfile' expects a file name as an argument.".into())?;
     line.at_most(1)?;
-    set_once(&mut build.global.pidfile, line, path.to_owned())
+    set_once(&mut build.global.pidfile, line, line.path(1).to_owned())
 }
 
 /// `set-var`
@@ -353,9 +406,8 @@ pub fn stats(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
             Ok(())
         }
         "timeout" => {
-            let text = line.need(2, || "'stats timeout' expects a positive value.".into())?;
-            let timeout = values::time(text)
-                .map_err(|bad| line.fault(2, values::time_message(bad, text, "stats timeout")))?;
+            line.need(2, || "'stats timeout' expects a positive value.".into())?;
+            let timeout = build.shared.time(line, 2, "stats timeout")?;
             build.global.stats_timeout = Some(timeout);
             line.at_most_after(1, 1)
         }
@@ -377,7 +429,7 @@ pub fn unix_bind(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let mut cursor = Cursor { line: *line, at: 1 };
     while !cursor.peek().is_empty() {
         match cursor.take() {
-            "prefix" => build.shared.unix_prefix = cursor.value("a path")?.to_owned(),
+            "prefix" => build.shared.unix_prefix = cursor.octets("a path")?,
             "mode" => bind::mode(&mut build.shared.unix_template, &mut cursor)?,
             "user" => bind::user(&mut build.shared.unix_template, &mut cursor)?,
             "uid" => bind::uid(&mut build.shared.unix_template, &mut cursor)?,

@@ -4,6 +4,7 @@ use super::global::GlobalBuild;
 use super::line::{Line, Parse};
 use std::collections::HashMap;
 use std::io::Read;
+use syntax::octets::readable;
 
 /// The largest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -16,7 +17,7 @@ pub fn adjust(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
         })?;
     }
     line.at_most(2)?;
-    let result = add(&mut build.global.h1_case, line.arg(1), line.arg(2));
+    let result = add(&mut build.global.h1_case, line.bytes(1), line.bytes(2));
     result.map_err(|what| line.fault(1, format!("'h1-case-adjust' : {what}.")))
 }
 
@@ -29,36 +30,35 @@ pub fn adjust_file(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let fault =
         |what: String| line.fault(1, format!("h1-headers-case-adjust-file '{name}' : {what}."));
     let from = &line.span(1).source.name;
-    let path = build.shared.default_path.resolve(name, from);
-    let mut text = String::new();
+    let path = build.shared.default_path.resolve(line.path(1), from);
+    let mut text = Vec::new();
     std::fs::File::open(&path)
         .map_err(|_| fault("failed to open file".into()))?
         .take(FILE_BYTES_MAX)
-        .read_to_string(&mut text)
+        .read_to_end(&mut text)
         .map_err(|_| fault("failed to read file".into()))?;
-    for (number, entry) in text.lines().enumerate() {
-        let entry = entry.trim_matches([' ', '\t', '\r']);
-        if entry.is_empty() || entry.starts_with('#') {
+    for (number, entry) in text.split(|byte| *byte == b'\n').enumerate() {
+        let entry = entry.trim_ascii();
+        if entry.is_empty() || entry.starts_with(b"#") {
             continue;
         }
-        let (from, to) = entry.split_once([' ', '\t']).unwrap_or((entry, ""));
-        let to = to.trim_start_matches([' ', '\t']);
+        let end = memchr::memchr2(b' ', b'\t', entry).unwrap_or(entry.len());
+        let (from, to) = (&entry[..end], entry[end..].trim_ascii_start());
         let result = add(&mut build.global.h1_case, from, to);
         result.map_err(|what| fault(format!("{what} at line {}", number + 1)))?;
     }
     Ok(())
 }
 
-fn add(names: &mut HashMap<Box<[u8]>, Box<[u8]>>, from: &str, to: &str) -> Result<(), String> {
+fn add(names: &mut HashMap<Box<[u8]>, Box<[u8]>>, from: &[u8], to: &[u8]) -> Result<(), String> {
     if to.is_empty() {
         return Err("expect <to>".into());
     }
     if !from.eq_ignore_ascii_case(to) {
         return Err("<from> and <to> must not differ except the case".into());
     }
-    let key: Box<[u8]> = from.as_bytes().into();
-    match names.insert(key, to.as_bytes().into()) {
-        Some(_) => Err(format!("duplicate entry '{from}'")),
+    match names.insert(from.into(), to.into()) {
+        Some(_) => Err(format!("duplicate entry '{}'", readable(from))),
         None => Ok(()),
     }
 }

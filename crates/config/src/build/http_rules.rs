@@ -8,9 +8,12 @@ use super::line::{Cursor, Line, Parse};
 use super::order::{Stage, ends};
 use super::proxy::ProxyBuild;
 use super::{did_you_mean, reply, values};
-use crate::keywords::{self, Keyword, actions};
+use crate::keywords::actions::{self, ActionParser};
+use crate::keywords::{self, Places};
 use crate::model::{Capture, HttpAction, HttpRule, Pause, Proxy, TargetPart};
 use sample::{ExprError, Place};
+use std::sync::Arc;
+use syntax::octets::Octets;
 
 /// Parses an action; its name was just taken.
 pub type HttpParser = fn(&mut ProxyBuild<'_, '_>, &mut Cursor<'_>, Place) -> Parse<HttpAction>;
@@ -18,7 +21,7 @@ pub type HttpParser = fn(&mut ProxyBuild<'_, '_>, &mut Cursor<'_>, Place) -> Par
 /// `http-request`
 pub fn request(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let place = build.place(Place::FE_HTTP_REQUEST, Place::BE_HTTP_REQUEST);
-    let rule = rule(build, line, actions::HTTP_REQUEST, place)?;
+    let rule = rule(build, line, Places::HTTP_REQUEST, place)?;
     build.placed(line, Stage::HttpRequest, 1);
     add(build, line, rule, 0, |proxy| &mut proxy.http_request);
     Ok(())
@@ -27,7 +30,7 @@ pub fn request(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 /// `http-response`
 pub fn response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let place = response_place(build);
-    let rule = rule(build, line, actions::HTTP_RESPONSE, place)?;
+    let rule = rule(build, line, Places::HTTP_RESPONSE, place)?;
     add(build, line, rule, 1, |proxy| &mut proxy.http_response);
     Ok(())
 }
@@ -35,7 +38,7 @@ pub fn response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 /// `http-after-response`
 pub fn after_response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let place = response_place(build);
-    let rule = rule(build, line, actions::HTTP_AFTER_RESPONSE, place)?;
+    let rule = rule(build, line, Places::HTTP_AFTER_RESPONSE, place)?;
     add(build, line, rule, 2, |proxy| &mut proxy.http_after_response);
     Ok(())
 }
@@ -46,7 +49,7 @@ fn add(
     line: &Line<'_>,
     rule: Option<HttpRule>,
     set: usize,
-    rules: impl Fn(&mut Proxy) -> &mut Vec<HttpRule>,
+    rules: impl Fn(&mut Proxy) -> &mut Vec<Arc<HttpRule>>,
 ) {
     let inherited = build.inherited_rules[set];
     let ends = ends(rules(&mut build.proxy), inherited);
@@ -55,17 +58,17 @@ fn add(
 }
 
 /// Adds a rule. Those of `defaults` leave their `strict-mode` to themselves: a section's own begin in strict mode.
-fn push(rule: Option<HttpRule>, inherited: usize, rules: &mut Vec<HttpRule>) {
+fn push(rule: Option<HttpRule>, inherited: usize, rules: &mut Vec<Arc<HttpRule>>) {
     let Some(rule) = rule else { return };
-    let is_mode = |rule: &HttpRule| matches!(rule.action, HttpAction::StrictMode(_));
+    let is_mode = |rule: &Arc<HttpRule>| matches!(rule.action, HttpAction::StrictMode(_));
     if inherited > 0 && rules.len() == inherited && rules.iter().any(is_mode) {
-        rules.push(HttpRule {
+        rules.push(Arc::new(HttpRule {
             action: HttpAction::StrictMode(true),
             condition: None,
             place: rule.place,
-        });
+        }));
     }
-    rules.push(rule);
+    rules.push(Arc::new(rule));
 }
 
 fn response_place(build: &ProxyBuild<'_, '_>) -> Place {
@@ -75,15 +78,14 @@ fn response_place(build: &ProxyBuild<'_, '_>) -> Place {
 fn rule(
     build: &mut ProxyBuild<'_, '_>,
     line: &Line<'_>,
-    table: &[Keyword<HttpParser>],
+    set: Places,
     place: Place,
 ) -> Parse<Option<HttpRule>> {
     let mut cursor = Cursor { line: *line, at: 1 };
     let name = cursor.take();
-    let Some(keyword) = keywords::find(table, name) else {
-        let hint = did_you_mean(name, table.iter().map(|k| k.name));
-        let all: Vec<String> = table
-            .iter()
+    let Some(keyword) = keywords::find_in(actions::KEYWORDS, name, set) else {
+        let hint = did_you_mean(name, actions::of(set).map(|k| k.name));
+        let all: Vec<String> = actions::of(set)
             .map(|k| format!("'{}'", k.name.replace('*', "(*)")))
             .collect();
         let message = match hint.as_str() {
@@ -96,12 +98,15 @@ fn rule(
         };
         return Err(line.fault(1, message));
     };
-    let Some(parser) = super::parser_of(keyword, line, 1, build.shared)? else {
-        return Ok(None);
+    let action = match keyword.state.parser().and_then(ActionParser::http) {
+        Some(parser) => Some(parser(build, &mut cursor, place)?),
+        None => {
+            super::without_parser(keyword, &mut cursor, build.shared)?;
+            None
+        }
     };
-    let action = parser(build, &mut cursor, place)?;
     let condition = build.condition(line, cursor.at, place)?;
-    Ok(Some(HttpRule {
+    Ok(action.map(|action| HttpRule {
         action,
         condition,
         place: Some(build.shared.rule_place(line)),
@@ -140,19 +145,27 @@ formats! {
     set_uri |format| HttpAction::SetTarget { part: TargetPart::Whole, format };
 }
 
-/// `capture <sample> len <length>|id <slot>` of requests
+/// Whether a rule of that place sees a request.
+fn is_request(place: Place) -> bool {
+    place.meets(Place::FE_HTTP_REQUEST | Place::BE_HTTP_REQUEST)
+}
+
+/// `capture <sample> len <length>|id <slot>` of requests, `capture <sample> id <slot>` of responses
 pub fn capture(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     place: Place,
 ) -> Parse<HttpAction> {
+    if !is_request(place) {
+        return capture_response(build, cursor, place);
+    }
     let expr = build.shared.next_expr(cursor, place)?;
     let word = cursor.take();
     let slot = match word {
         "len" if build.proxy.is_frontend => {
             let len = cursor.number(1..=65535)?;
             build.proxy.capture_request.push(Capture {
-                header: String::new(),
+                header: Octets::default(),
                 len,
             });
             build.proxy.capture_request.len() - 1
@@ -165,8 +178,7 @@ pub fn capture(
     Ok(HttpAction::Capture { expr, slot })
 }
 
-/// `capture <sample> id <slot>` of responses
-pub fn capture_response(
+fn capture_response(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     place: Place,
@@ -189,23 +201,31 @@ pub fn capture_response(
 
 /// Refuses a slot that the frontend does not have; a backend's is that of whatever frontend the request came from.
 fn known_slot(
-    build: &ProxyBuild<'_, '_>,
+    build: &mut ProxyBuild<'_, '_>,
     cursor: &Cursor<'_>,
     word: &str,
     slot: usize,
     slots: usize,
 ) -> Parse {
-    match build.proxy.is_frontend && word == "id" && slot >= slots {
-        true => Err(cursor.fault(format!(
-            "unable to find capture id '{slot}' referenced by this rule."
-        ))),
-        false => Ok(()),
+    if !build.proxy.is_frontend || word != "id" || slot < slots {
+        return Ok(());
+    }
+    let fault = cursor.fault(format!(
+        "unable to find capture id '{slot}' referenced by this rule."
+    ));
+    match build.is_defaults() {
+        // It depends on who uses the section.
+        true => {
+            build.missing_captures.push(*fault);
+            Ok(())
+        }
+        false => Err(fault),
     }
 }
 
 /// `wait-for-body time <time> [at-least <bytes>]`
 pub fn wait_for_body(
-    _build: &mut ProxyBuild<'_, '_>,
+    build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     _place: Place,
 ) -> Parse<HttpAction> {
@@ -214,10 +234,9 @@ pub fn wait_for_body(
         match cursor.peek() {
             "time" => {
                 cursor.take();
-                let text = cursor.value("a time value")?;
-                let parsed = values::time(text)
-                    .map_err(|bad| cursor.fault(values::time_message(bad, text, "time")))?;
-                time = Some(parsed);
+                cursor.value("a time value")?;
+                let shared = &mut build.shared;
+                time = Some(shared.time(&cursor.line, cursor.at - 1, "time")?);
             }
             "at-least" => {
                 cursor.take();
@@ -247,47 +266,45 @@ pub fn set_status(
     let mut reason = None;
     if cursor.peek() == "reason" {
         cursor.take();
-        reason = Some(cursor.value("a reason")?.to_owned());
+        reason = Some(cursor.octets("a reason")?);
     }
     Ok(HttpAction::SetStatus { status, reason })
 }
 
 /// Actions that answer: what they do, and the status where the rule gives none.
 macro_rules! replies {
-    ($($doc:literal $name:ident $action:ident $status:literal;)*) => {$(
+    ($($doc:literal $name:ident $action:ident $status:expr;)*) => {$(
         #[doc = $doc]
         pub fn $name(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<HttpAction> {
-            Ok(HttpAction::$action(reply::reply(build.shared, cursor, place, $status)?))
+            let status: fn(Place) -> u16 = $status;
+            Ok(HttpAction::$action(reply::reply(build.shared, cursor, place, status(place))?))
         }
     )*};
 }
 replies! {
-    "`return …`" return_ Return 200;
-    "`deny …` of a request" deny Deny 403;
-    "`deny …` of a response" deny_response Deny 502;
-    "`tarpit …`" tarpit Tarpit 500;
+    "`return …`" return_ Return |_| 200;
+    "`deny …`" deny Deny |place| if is_request(place) { 403 } else { 502 };
+    "`tarpit …`" tarpit Tarpit |_| 500;
 }
 
 /// `auth [realm <realm>]`
 pub fn auth(
-    build: &mut ProxyBuild<'_, '_>,
+    _build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     _place: Place,
 ) -> Parse<HttpAction> {
     let realm = match cursor.peek() {
         "realm" => {
             cursor.take();
-            let realm = cursor
+            cursor
                 .line
                 .need(cursor.at, || "missing realm value.".into())?;
             cursor.take();
-            realm
+            Some(cursor.line.octets(cursor.at - 1))
         }
-        _ => &build.proxy.name,
+        _ => None,
     };
-    Ok(HttpAction::Auth {
-        challenge: format!("Basic realm=\"{realm}\""),
-    })
+    Ok(HttpAction::Auth { realm })
 }
 
 /// `strict-mode on|off`
@@ -317,7 +334,10 @@ pub fn pause(
         Ok(time) if time.is_zero() => {
             return Err(cursor.fault("null value is not valid for a 'pause' rule."));
         }
-        Ok(time) => Pause::Time(time),
+        Ok(time) => {
+            build.shared.note_time(&cursor.line, cursor.at - 1);
+            Pause::Time(time)
+        }
         Err(values::Bad::Character(_)) => {
             cursor.at -= 1;
             Pause::Computed(build.shared.next_expr(cursor, place)?)
@@ -329,7 +349,7 @@ pub fn pause(
 
 /// Compiles the regular expression at word `index`.
 fn regex(line: &Line<'_>, index: usize) -> Parse<sample::regex::Regex> {
-    sample::regex::compile(line.arg(index), false).map_err(|message| {
+    sample::regex::compile(line.bytes(index), false).map_err(|message| {
         let error = ExprError {
             word: 0,
             start: 0,

@@ -1,15 +1,197 @@
-//! Which sections may start from a `defaults` that has rules (manual §4, the rules of named `defaults`): HAProxy evaluates
-//! those rules in place, so each must fit every section that uses them.
+//! What a section takes from the `defaults` that it starts from (manual §4). A `defaults` is built once; its rules are shared by
+//! all who start from it, everything else is copied. HAProxy evaluates those rules in place, so each must fit every section that
+//! uses them.
 
-use super::Shared;
-use super::line::Line;
-use crate::model::Proxy;
+use super::line::{Fault, Line};
+use super::proxy::ProxyBuild;
+use super::{Shared, logging, otel};
+use crate::model::{Proxy, ServerOptions};
 use crate::tree::Section;
+
+/// A `defaults` section, built.
+pub struct Template {
+    proxy: Proxy,
+    default_server: ServerOptions,
+    logging: logging::Pending,
+    tracing: Option<otel::tracing::Tracing>,
+    filters: Vec<otel::Declared>,
+    missing_backend: Option<Box<Fault>>,
+    missing_captures: Vec<Fault>,
+    /// What the compiler knows the section as.
+    stand_in: u32,
+    rules: Rules,
+}
+
+impl Template {
+    /// What a `defaults` section came to; `stand_in` is its number in the compiler.
+    pub fn new(build: ProxyBuild<'_, '_>, stand_in: u32) -> Template {
+        Template {
+            rules: Rules::of(&build.proxy),
+            proxy: build.proxy,
+            default_server: build.default_server,
+            logging: build.logging,
+            tracing: build.tracing,
+            filters: build.filters,
+            missing_backend: build.missing_backend,
+            missing_captures: build.missing_captures,
+            stand_in,
+        }
+    }
+
+    /// Notes that a section starts from it, and refuses the section where it must not. `defaults` is the section that this was
+    /// made of.
+    pub fn used_by(&mut self, section: &Section, defaults: &Section, shared: &mut Shared<'_>) {
+        self.rules.used_by(section, defaults, shared);
+    }
+
+    /// Tells what is wrong in it whoever uses it, once all sections are built.
+    pub fn finish(self, shared: &mut Shared<'_>) {
+        // The rules of backends store into the slots of whatever frontend a request came through.
+        if self.rules.user != Some(Kind::Backend) {
+            for fault in self.missing_captures {
+                shared.settle(Err(fault.into()));
+            }
+        }
+    }
+}
+
+impl ProxyBuild<'_, '_> {
+    /// Takes what a `defaults` gives to a section of this kind.
+    pub fn start_from(&mut self, template: &Template) {
+        let compiler = &mut self.shared.compiler;
+        compiler.inherit_needs(template.stand_in, self.number);
+        self.default_server = template.default_server.clone();
+        self.filters.clone_from(&template.filters);
+        self.logging = template.logging.for_section(self.proxy.is_frontend);
+        let Proxy {
+            // Of the section itself, or not allowed in `defaults`.
+            name: _,
+            is_frontend: _,
+            is_backend: _,
+            id: _,
+            description: _,
+            origin: _,
+            unpublished: _,
+            binds: _,
+            servers: _,
+            use_backend: _,
+            use_server: _,
+            persist_rules: _,
+            monitor_fail: _,
+            force_be_switch: _,
+            capture_cookie: _,
+            redirects: _,
+            otel: _,
+            // Compiled at the end of each section.
+            log_format: _,
+            log_format_sd: _,
+            error_log_format: _,
+            unique_id_format: _,
+            disabled,
+            mode,
+            maxconn,
+            rate_limit_sessions,
+            backlog,
+            default_backend,
+            monitor_uri,
+            balance,
+            hash_type,
+            http_reuse,
+            retries,
+            retry_on,
+            cookie,
+            dynamic_cookie_key,
+            rdp_cookie,
+            send_name_header,
+            max_keep_alive_queue,
+            fullconn,
+            source,
+            timeout,
+            options,
+            connection_mode,
+            forwardfor,
+            originalto,
+            forwarded,
+            log,
+            log_steps,
+            log_tag,
+            unique_id_header,
+            error_pages,
+            http_request,
+            http_response,
+            http_after_response,
+            tcp_request_connection,
+            tcp_request_session,
+            tcp_request_content,
+            tcp_response_content,
+            tcp_request_inspect_delay,
+            tcp_response_inspect_delay,
+            capture_request,
+            capture_response,
+        } = &template.proxy;
+        let proxy = &mut self.proxy;
+        proxy.disabled = *disabled;
+        proxy.mode = *mode;
+        proxy.timeout = *timeout;
+        proxy.options = *options;
+        proxy.connection_mode = *connection_mode;
+        proxy.forwardfor.clone_from(forwardfor);
+        proxy.originalto.clone_from(originalto);
+        proxy.log.clone_from(log);
+        proxy.log_tag.clone_from(log_tag);
+        proxy.error_pages.clone_from(error_pages);
+        proxy.http_request.clone_from(http_request);
+        proxy.http_response.clone_from(http_response);
+        proxy.http_after_response.clone_from(http_after_response);
+        proxy.tcp_request_content.clone_from(tcp_request_content);
+        proxy.tcp_request_inspect_delay = *tcp_request_inspect_delay;
+        proxy.tcp_response_inspect_delay = *tcp_response_inspect_delay;
+        if proxy.is_frontend {
+            proxy.maxconn = *maxconn;
+            proxy.rate_limit_sessions = *rate_limit_sessions;
+            proxy.backlog = *backlog;
+            proxy.default_backend = *default_backend;
+            proxy.monitor_uri.clone_from(monitor_uri);
+            proxy.log_steps.clone_from(log_steps);
+            proxy.unique_id_header.clone_from(unique_id_header);
+            proxy
+                .tcp_request_connection
+                .clone_from(tcp_request_connection);
+            proxy.tcp_request_session.clone_from(tcp_request_session);
+            proxy.capture_request.clone_from(capture_request);
+            proxy.capture_response.clone_from(capture_response);
+            self.missing_backend.clone_from(&template.missing_backend);
+            self.tracing.clone_from(&template.tracing);
+        }
+        if proxy.is_backend {
+            proxy.balance.clone_from(balance);
+            proxy.hash_type = *hash_type;
+            proxy.http_reuse = *http_reuse;
+            proxy.retries = *retries;
+            proxy.retry_on.clone_from(retry_on);
+            proxy.cookie.clone_from(cookie);
+            proxy.dynamic_cookie_key.clone_from(dynamic_cookie_key);
+            proxy.rdp_cookie.clone_from(rdp_cookie);
+            proxy.send_name_header.clone_from(send_name_header);
+            proxy.max_keep_alive_queue = *max_keep_alive_queue;
+            proxy.fullconn = *fullconn;
+            proxy.source.clone_from(source);
+            proxy.forwarded.clone_from(forwarded);
+            proxy.tcp_response_content.clone_from(tcp_response_content);
+        }
+        self.inherited_rules = [
+            http_request.len(),
+            http_response.len(),
+            http_after_response.len(),
+        ];
+    }
+}
 
 /// The rules of a `defaults` section, and who uses them.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Rules {
+struct Rules {
     any: bool,
+    captures: bool,
     /// `tcp-request connection` or `session`.
     early: bool,
     /// `tcp-response content`
@@ -27,7 +209,7 @@ enum Kind {
 
 impl Rules {
     /// Those of a `defaults` that was just built.
-    pub fn of(defaults: &Proxy) -> Rules {
+    fn of(defaults: &Proxy) -> Rules {
         let early =
             !defaults.tcp_request_connection.is_empty() || !defaults.tcp_request_session.is_empty();
         let answers = !defaults.tcp_response_content.is_empty();
@@ -37,6 +219,7 @@ impl Rules {
             || !defaults.tcp_request_content.is_empty();
         Rules {
             any: early || answers || others,
+            captures: !defaults.capture_request.is_empty() || !defaults.capture_response.is_empty(),
             early,
             answers,
             user: None,
@@ -44,7 +227,7 @@ impl Rules {
     }
 
     /// Notes that a section starts from them, and refuses it where it must not. `defaults` is the section they stand in.
-    pub fn used_by(&mut self, section: &Section, defaults: &Section, shared: &mut Shared<'_>) {
+    fn used_by(&mut self, section: &Section, defaults: &Section, shared: &mut Shared<'_>) {
         if !self.any {
             return;
         }
@@ -56,6 +239,9 @@ impl Rules {
         };
         let other = matches!(self.user, Some(user) if user != kind);
         let what = match kind {
+            Kind::Defaults | Kind::Listen | Kind::Backend if self.captures => {
+                "backend or defaults sections cannot inherit from a defaults section defining captures"
+            }
             Kind::Defaults => {
                 "a defaults section cannot inherit from a defaults section defining TCP/HTTP rules"
             }

@@ -1,71 +1,19 @@
 //! Directives that HAProxy 2.1 and later refuse: what to write instead, with the words of the line where they can be carried
 //! over. A suggestion only: it is printed, never applied.
 
-use super::line::Line;
-
 /// How the words of a directive become those of another.
-type Rewrite = fn(&[&str]) -> Option<String>;
+pub type Rewrite = fn(&[&str]) -> Option<String>;
 
-/// Directives by name. Those whose meaning hangs on more than their words are not here.
-const REWRITES: &[(&str, Rewrite)] = &[
-    ("block", |words| joined("http-request deny", words)),
-    ("clitimeout", |words| joined("timeout client", words)),
-    ("contimeout", |words| joined("timeout connect", words)),
-    ("srvtimeout", |words| joined("timeout server", words)),
-    ("redisp", |words| joined("option redispatch", words)),
-    ("redispatch", |words| joined("option redispatch", words)),
-    ("monitor-net", |words| {
-        Some(format!(
-            "http-request return status 200 if {{ src {} }}",
-            words.first()?
-        ))
-    }),
-    ("reqadd", |words| add("http-request", words)),
-    ("rspadd", |words| add("http-response", words)),
-    ("reqdel", |words| delete("http-request", words)),
-    ("reqidel", |words| delete("http-request", words)),
-    ("rspdel", |words| delete("http-response", words)),
-    ("rspidel", |words| delete("http-response", words)),
-    ("reqrep", |words| {
-        replace_target(words).or_else(|| replace("http-request", "", words))
-    }),
-    ("reqirep", |words| replace("http-request", "(?i)", words)),
-    ("rsprep", |words| replace("http-response", "", words)),
-    ("rspirep", |words| replace("http-response", "(?i)", words)),
-    ("reqallow", |words| {
-        decide("http-request allow", "req.fhdr", "", words)
-    }),
-    ("reqiallow", |words| {
-        decide("http-request allow", "req.fhdr", "-i ", words)
-    }),
-    ("reqdeny", |words| {
-        decide("http-request deny", "req.fhdr", "", words)
-    }),
-    ("reqideny", |words| {
-        decide("http-request deny", "req.fhdr", "-i ", words)
-    }),
-    ("reqtarpit", |words| {
-        decide("http-request tarpit", "req.fhdr", "", words)
-    }),
-    ("reqitarpit", |words| {
-        decide("http-request tarpit", "req.fhdr", "-i ", words)
-    }),
-    ("rspdeny", |words| {
-        decide("http-response deny", "res.fhdr", "", words)
-    }),
-    ("rspideny", |words| {
-        decide("http-response deny", "res.fhdr", "-i ", words)
-    }),
-];
-
-/// The line to write instead, none where that takes a person.
-pub fn instead(line: &Line<'_>) -> Option<String> {
-    let (_, rewrite) = REWRITES.iter().find(|(name, _)| *name == line.keyword())?;
-    rewrite(&line.texts(1))
+/// `monitor-net <network>`
+pub fn monitor_net(words: &[&str]) -> Option<String> {
+    let network = words.first()?;
+    Some(format!(
+        "http-request return status 200 if {{ src {network} }}"
+    ))
 }
 
 /// Another directive with the same words.
-fn joined(directive: &str, words: &[&str]) -> Option<String> {
+pub fn joined(directive: &str, words: &[&str]) -> Option<String> {
     let mut out = directive.to_owned();
     for word in words {
         out.push(' ');
@@ -75,7 +23,7 @@ fn joined(directive: &str, words: &[&str]) -> Option<String> {
 }
 
 /// `reqadd X-A:\ b [cond]`: a whole header line.
-fn add(set: &str, words: &[&str]) -> Option<String> {
+pub fn add(set: &str, words: &[&str]) -> Option<String> {
     let (line, condition) = words.split_first()?;
     let (name, value) = line.split_once(':')?;
     // What was taken as it is written is a format now.
@@ -87,7 +35,7 @@ fn add(set: &str, words: &[&str]) -> Option<String> {
 }
 
 /// `reqdel ^X-A:.* [cond]`: header lines by a regular expression.
-fn delete(set: &str, words: &[&str]) -> Option<String> {
+pub fn delete(set: &str, words: &[&str]) -> Option<String> {
     let (pattern, condition) = words.split_first()?;
     let (name, rest) = header(pattern)?;
     // With more than the name it would take a condition on the value.
@@ -98,7 +46,7 @@ fn delete(set: &str, words: &[&str]) -> Option<String> {
 }
 
 /// `reqrep ^X-A:\ a(.*) X-A:\ b\1 [cond]`: a header line by a regular expression.
-fn replace(set: &str, flags: &str, words: &[&str]) -> Option<String> {
+pub fn replace(set: &str, flags: &str, words: &[&str]) -> Option<String> {
     let [pattern, with, condition @ ..] = words else {
         return None;
     };
@@ -120,7 +68,7 @@ fn replace(set: &str, flags: &str, words: &[&str]) -> Option<String> {
 }
 
 /// `reqrep ^([^\ :]*)\ /a/(.*) \1\ /b/\2`: the target, behind a group for the method.
-fn replace_target(words: &[&str]) -> Option<String> {
+pub fn replace_target(words: &[&str]) -> Option<String> {
     let [pattern, with, condition @ ..] = words else {
         return None;
     };
@@ -165,7 +113,7 @@ fn renumbered(with: &str) -> Option<String> {
 }
 
 /// `reqdeny ^X-A:\ bad [cond]`: a header line by a regular expression.
-fn decide(action: &str, fetch: &str, flags: &str, words: &[&str]) -> Option<String> {
+pub fn decide(action: &str, fetch: &str, flags: &str, words: &[&str]) -> Option<String> {
     let (pattern, condition) = words.split_first()?;
     let (name, value) = header(pattern)?;
     let value = quoted(&format!("^{}", value.trim_start()));
@@ -207,7 +155,14 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::keywords::{State, find, proxy::KEYWORDS};
+
+    #[test]
+    fn only_removed_directives_are_rewritten() {
+        for row in KEYWORDS.iter().filter(|row| row.instead.is_some()) {
+            assert!(matches!(row.state, State::Removed(_)), "{}", row.name);
+        }
+    }
 
     #[test]
     fn the_words_of_the_line_are_carried_over() {
@@ -265,8 +220,8 @@ mod tests {
             ("reqdeny", &["^[^:]* /x"], None),
         ];
         for (name, words, wanted) in cases {
-            let rewrite = REWRITES.iter().find(|(known, _)| *known == name);
-            let found = rewrite.and_then(|(_, rewrite)| rewrite(words));
+            let rewrite = find(KEYWORDS, name).and_then(|row| row.instead);
+            let found = rewrite.and_then(|rewrite| rewrite(words));
             assert_eq!(found.as_deref(), wanted, "{name} {words:?}");
         }
     }

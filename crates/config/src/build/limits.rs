@@ -56,6 +56,7 @@ pub fn set_timeout(
         }
         Ok(time) => {
             cursor.take();
+            build.shared.note_time(&cursor.line, cursor.at - 1);
             Amount::Fixed(time.as_millis() as u32)
         }
         Err(Bad::Overflow) => {
@@ -99,7 +100,7 @@ fn retries(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place
     let text = cursor.line.need(cursor.at, || {
         "expects exactly 1 argument (an expression or an integer between 1 and 100).".into()
     })?;
-    if build.is_defaults() || build.inherited {
+    if build.is_defaults() {
         let message = format!("'{set}' is not allowed in 'defaults' sections.");
         return Err(cursor.fault(message));
     }

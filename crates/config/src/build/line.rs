@@ -3,6 +3,10 @@
 use crate::diagnostic::Severity;
 use crate::tree::{Prefix, Span, Statement, Word};
 use sample::ExprError;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use syntax::octets::Octets;
 
 /// What is wrong with a statement; its span ends up above a caret.
 #[derive(Clone, Debug)]
@@ -67,9 +71,24 @@ impl<'a> Line<'a> {
         self.statement.words.len()
     }
 
-    /// The text of word `index`, empty where there is none.
+    /// The text of word `index`, empty where there is none: for comparing with keywords, for names and numbers.
     pub fn arg(&self, index: usize) -> &'a str {
         self.statement.arg(index)
+    }
+
+    /// The exact bytes of word `index`, empty where there is none: for values that go to the wire, and for expressions.
+    pub fn bytes(&self, index: usize) -> &'a [u8] {
+        self.statement.words.get(index).map_or(b"", Word::bytes)
+    }
+
+    /// The bytes of the words from word `index` on.
+    pub fn bytes_from(&self, index: usize) -> Vec<&'a [u8]> {
+        self.statement
+            .words
+            .iter()
+            .skip(index)
+            .map(Word::bytes)
+            .collect()
     }
 
     /// The texts from word `index` on.
@@ -100,6 +119,28 @@ impl<'a> Line<'a> {
     /// An error at word `index`.
     pub fn fault(&self, index: usize, message: impl Into<String>) -> Box<Fault> {
         Fault::new(self.span(index), message)
+    }
+
+    /// The exact bytes of word `index`.
+    pub fn octets(&self, index: usize) -> Octets {
+        self.bytes(index).into()
+    }
+
+    /// Word `index` as the name of a file.
+    pub fn path(&self, index: usize) -> &'a Path {
+        Path::new(OsStr::from_bytes(self.bytes(index)))
+    }
+
+    /// The words from word `index` on with a space between each, as HAProxy joins them.
+    pub fn joined(&self, index: usize) -> Octets {
+        self.bytes_from(index).join(&b' ').into()
+    }
+
+    /// The bytes between the parentheses that word `index` ends with.
+    pub fn inside_parentheses(&self, index: usize) -> Option<&'a [u8]> {
+        let word = self.bytes(index);
+        let open = memchr::memchr(b'(', word)?;
+        word[open + 1..].strip_suffix(b")")
     }
 
     /// The text of word `index`, or an error that says what is missing.
@@ -140,7 +181,7 @@ impl<'a> Line<'a> {
         let literal = self
             .words()
             .get(index)
-            .is_some_and(|word| (span.end - span.start) as usize == word.text.len());
+            .is_some_and(|word| (span.end - span.start) as usize == word.bytes().len());
         let span = match literal
             && error.start < error.end
             && span.start as usize + error.end <= span.end as usize
@@ -196,6 +237,12 @@ impl<'a> Cursor<'a> {
             .need(self.at, || format!("'{name}' expects {what} as argument."))?;
         self.at += 1;
         Ok(value)
+    }
+
+    /// As [`Cursor::value`], for an argument whose exact bytes count.
+    pub fn octets(&mut self, what: &str) -> Parse<Octets> {
+        self.value(what)?;
+        Ok(self.line.bytes(self.at - 1).into())
     }
 
     /// Takes an argument that is a number within `range`.

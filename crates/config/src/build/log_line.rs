@@ -1,11 +1,12 @@
 //! `log <target> …` lines (manual §4.2 `log`).
 
-use super::address::{self, Parsed, Ports};
+use super::address::{self, Names, Parsed, Ports};
 use super::line::{Cursor, Line, Parse};
 use super::{Shared, log_profile};
 use crate::model::{LogSample, LogSink, LogTarget, LogWire, ServerAddress};
 use net::Addr;
 use std::net::SocketAddr;
+use syntax::octets::readable;
 
 /// Longest line where nothing is said.
 const DEFAULT_LEN: usize = 1024;
@@ -127,7 +128,11 @@ fn sink(cursor: &mut Cursor<'_>, shared: &Shared<'_>) -> Parse<LogSink> {
     if text.starts_with("ring@") {
         return Err(cursor.fault(super::not_yet("log ring@")));
     }
-    let parsed = datagram(text).map_err(|message| cursor.fault(format!("log : {message}.")))?;
+    let parsed = datagram(
+        &address::resolved(&cursor.line, cursor.at - 1, shared, "log")?,
+        Names::Resolve,
+    )
+    .map_err(|message| cursor.fault(format!("log : {message}.")))?;
     let (ip, port) = match parsed {
         Parsed::Fd(fd) => return Ok(LogSink::Fd(fd)),
         Parsed::Unix(addr) => return Ok(LogSink::Udp(addr)),
@@ -147,32 +152,33 @@ fn sink(cursor: &mut Cursor<'_>, shared: &Shared<'_>) -> Parse<LogSink> {
 }
 
 /// Whether a server of a backend in `mode log` takes datagrams.
-pub fn is_datagram(text: &str) -> bool {
+pub fn is_datagram(text: &[u8]) -> bool {
     ["udp", "unix@", "uxdg@", "abns@"]
         .iter()
-        .any(|family| text.starts_with(family))
+        .any(|family| text.starts_with(family.as_bytes()))
 }
 
 /// The address of a server of a backend in `mode log`.
-pub fn server(text: &str) -> Result<ServerAddress, String> {
-    match datagram(text)? {
+pub fn server(text: &[u8], names: Names) -> Result<ServerAddress, String> {
+    match datagram(text, names)? {
         Parsed::Unix(addr) if is_datagram(text) => Ok(ServerAddress::Fixed(addr)),
         Parsed::Inet(ip, Ports::Range(low, high)) if low == high => {
             Ok(ServerAddress::Fixed(Addr::Inet(SocketAddr::new(ip, low))))
         }
-        _ => Err(format!("missing port number: '{text}'")),
+        _ => Err(format!("missing port number: '{}'", readable(text))),
     }
 }
 
 /// Datagrams are what log targets use anyway.
-fn datagram(text: &str) -> Result<Parsed, String> {
-    let bare = match text.split_once('@') {
-        Some(("udp" | "udp4", rest)) => format!("ipv4@{rest}"),
-        Some(("udp6", rest)) => format!("ipv6@{rest}"),
-        Some(("uxdg", rest)) => format!("unix@{rest}"),
-        _ => text.to_owned(),
+fn datagram(text: &[u8], names: Names) -> Result<Parsed, String> {
+    let at = memchr::memchr(b'@', text).unwrap_or_default();
+    let family: &[u8] = match &text[..at] {
+        b"udp" | b"udp4" => b"ipv4",
+        b"udp6" => b"ipv6",
+        b"uxdg" => b"unix",
+        _ => return address::parse(text, names),
     };
-    address::parse(&bare)
+    address::parse(&[family, &text[at..]].concat(), names)
 }
 
 /// `sample <ranges>:<size>`, as `1,3-4:10`.

@@ -13,7 +13,7 @@ pub fn names(tree: &Tree) -> Vec<String> {
         .map(|section| {
             section
                 .name()
-                .map_or_else(String::new, |name| name.text.clone())
+                .map_or_else(String::new, |name| name.text.to_string())
         })
         .collect()
 }
@@ -78,7 +78,7 @@ fn sections(tree: &Tree) -> impl Iterator<Item = &Section> {
 fn name<'a>(header: &Line<'a>) -> Parse<&'a str> {
     let name = header.need(1, || "missing name for log-profile section.".into())?;
     header.at_most(1)?;
-    match values::bad_name_character(name) {
+    match values::bad_name_character(header.bytes(1)) {
         None => Ok(name),
         Some(bad) => Err(header.fault(
             1,
@@ -90,9 +90,9 @@ fn name<'a>(header: &Line<'a>) -> Parse<&'a str> {
 fn statement(profile: &mut LogProfile, line: &Line<'_>, shared: &mut Shared<'_>) -> Parse {
     match line.keyword() {
         "log-tag" => {
-            let tag = line.need(1, || "'log-tag' expects a tag for use in syslog.".into())?;
+            line.need(1, || "'log-tag' expects a tag for use in syslog.".into())?;
             line.at_most(1)?;
-            profile.tag = Some(tag.to_owned());
+            profile.tag = Some(line.octets(1));
             Ok(())
         }
         "on" => on(profile, line, shared),
@@ -138,9 +138,10 @@ fn on(profile: &mut LogProfile, line: &Line<'_>, shared: &mut Shared<'_>) -> Par
             _ => return Err(cursor.fault(nothing)),
         };
         step.drop = false;
-        let text = line.need(cursor.at, || {
+        line.need(cursor.at, || {
             format!("'on {word} {option}' expects a logformat string.")
         })?;
+        let text = line.bytes(cursor.at);
         *target = Some(shared.styled(line, cursor.at, text, Place::LOG, Style::Log)?);
         cursor.at += 1;
     }

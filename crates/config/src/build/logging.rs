@@ -6,6 +6,7 @@ use super::{did_you_mean, log_line, log_profile};
 use crate::model::Mode;
 use crate::tree::{Prefix, Statement};
 use sample::{LogOrigin, Place, Style};
+use std::sync::Arc;
 
 /// The formats that options name (manual §8.2); byte for byte what log parsers expect.
 const HTTP: &str = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc %ac/%fc/%bc/%sc/%rc %sq/%bq %hr %hs %{+Q}r";
@@ -37,27 +38,39 @@ pub enum Source {
 /// What is compiled when the proxy is complete.
 #[derive(Clone, Debug, Default)]
 pub struct Pending {
-    format: Option<(Source, Statement)>,
+    format: Option<(Source, Arc<Statement>)>,
     /// `log-format-sd`
-    sd: Option<Statement>,
-    error_format: Option<Statement>,
-    unique_id: Option<Statement>,
+    sd: Option<Arc<Statement>>,
+    error_format: Option<Arc<Statement>>,
+    unique_id: Option<Arc<Statement>>,
     /// `log global` was taken: a second one adds nothing.
     took_global: bool,
 }
 
 impl Pending {
+    /// What a section that starts from this one takes over. Only frontends have log formats.
+    pub fn for_section(&self, is_frontend: bool) -> Pending {
+        match is_frontend {
+            true => self.clone(),
+            false => Pending {
+                unique_id: self.unique_id.clone(),
+                took_global: self.took_global,
+                ..Pending::default()
+            },
+        }
+    }
+
     /// The last format written wins.
     pub fn set_format(&mut self, source: Source, line: &Line<'_>) {
         self.format = Some((source, keep(line)));
     }
 }
 
-fn keep(line: &Line<'_>) -> Statement {
-    Statement {
+fn keep(line: &Line<'_>) -> Arc<Statement> {
+    Arc::new(Statement {
         words: line.words().to_vec(),
         prefix: line.prefix(),
-    }
+    })
 }
 
 fn only_argument(line: &Line<'_>) -> Parse {
@@ -94,9 +107,9 @@ pub fn log(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 
 /// `log-tag`
 pub fn log_tag(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    let tag = line.need(1, || "'log-tag' expects a tag for use in syslog.".into())?;
+    line.need(1, || "'log-tag' expects a tag for use in syslog.".into())?;
     line.at_most(1)?;
-    build.proxy.log_tag = Some(tag.to_owned());
+    build.proxy.log_tag = Some(line.octets(1));
     Ok(())
 }
 
@@ -158,9 +171,9 @@ pub fn unique_id_format(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Pars
 
 /// `unique-id-header`
 pub fn unique_id_header(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    let name = line.need(1, || "unique-id-header expects an argument.".into())?;
+    line.need(1, || "unique-id-header expects an argument.".into())?;
     line.at_most(1)?;
-    build.proxy.unique_id_header = Some(name.to_owned());
+    build.proxy.unique_id_header = Some(line.octets(1));
     Ok(())
 }
 
@@ -195,7 +208,7 @@ fn compile(
     style: Style,
 ) -> Option<sample::LogFormat> {
     let line = Line::new(statement);
-    let result = build.shared.styled(&line, 1, line.arg(1), place, style);
+    let result = build.shared.styled(&line, 1, line.bytes(1), place, style);
     result.map_err(|fault| build.shared.settle(Err(fault))).ok()
 }
 
@@ -206,15 +219,15 @@ fn format(
 ) -> Option<sample::LogFormat> {
     let is_http = build.proxy.mode == Mode::Http;
     let (text, fallback) = match source {
-        Source::Written => (line.arg(1), None),
-        Source::Tcp => (TCP, None),
-        Source::TcpClf => (TCP_CLF, None),
-        Source::Http if is_http => (HTTP, None),
-        Source::HttpClf if is_http => (HTTP_CLF, None),
-        Source::Https if is_http => (HTTPS, None),
-        Source::Http => (TCP, Some(("httplog", "tcplog"))),
-        Source::Https => (TCP, Some(("httpslog", "tcplog"))),
-        Source::HttpClf => (TCP_CLF, Some(("httplog clf", "tcplog clf"))),
+        Source::Written => (line.bytes(1), None),
+        Source::Tcp => (TCP.as_bytes(), None),
+        Source::TcpClf => (TCP_CLF.as_bytes(), None),
+        Source::Http if is_http => (HTTP.as_bytes(), None),
+        Source::HttpClf if is_http => (HTTP_CLF.as_bytes(), None),
+        Source::Https if is_http => (HTTPS.as_bytes(), None),
+        Source::Http => (TCP.as_bytes(), Some(("httplog", "tcplog"))),
+        Source::Https => (TCP.as_bytes(), Some(("httpslog", "tcplog"))),
+        Source::HttpClf => (TCP_CLF.as_bytes(), Some(("httplog clf", "tcplog clf"))),
     };
     if let Some((wanted, taken)) = fallback {
         let message = format!(

@@ -20,8 +20,8 @@ struct Known {
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     proxies: HashMap<String, Known>,
-    /// A proxy of the compiler that is none of the configuration's: what `defaults` are checked as.
-    pub stand_in: u32,
+    /// The `defaults` sections in order, as the compiler knows them: proxies that are none of the configuration's.
+    pub stand_ins: Vec<u32>,
 }
 
 impl Names {
@@ -82,7 +82,7 @@ pub fn collect(tree: &Tree, compiler: &mut Compiler, diagnostics: &mut Diagnosti
             );
             continue;
         };
-        if let Some(bad) = bad_name_character(name) {
+        if let Some(bad) = bad_name_character(word.bytes()) {
             diagnostics.alert(
                 &word.span,
                 format!("character '{bad}' is not permitted in '{kind}' name '{name}'."),
@@ -108,6 +108,9 @@ pub fn collect(tree: &Tree, compiler: &mut Compiler, diagnostics: &mut Diagnosti
             names.proxies.insert(name.to_owned(), known);
         }
     }
-    names.stand_in = compiler.declare_proxy("", true, true);
+    let defaults = tree.sections.iter().filter(|s| s.kind() == "defaults");
+    names.stand_ins = defaults
+        .map(|_| compiler.declare_proxy("", true, true))
+        .collect();
     names
 }

@@ -186,7 +186,7 @@ fn forward(line: &Line<'_>, header: &str, has_if_none: bool) -> Parse<Option<For
         return Ok(None);
     }
     let mut forward = ForwardFor {
-        header: header.to_owned(),
+        header: header.into(),
         except: None,
         if_none: false,
     };
@@ -203,7 +203,7 @@ fn forward(line: &Line<'_>, header: &str, has_if_none: bool) -> Parse<Option<For
                 })?;
                 forward.except = Some(net);
             }
-            "header" => forward.header = cursor.value("<header_name>")?.to_owned(),
+            "header" => forward.header = cursor.octets("<header_name>")?,
             "if-none" if has_if_none => forward.if_none = true,
             word => {
                 let known = if has_if_none {
@@ -276,5 +276,19 @@ pub fn forwarded(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         }
     }
     build.proxy.forwarded = Some(forwarded);
+    Ok(())
+}
+
+/// `option use-small-buffers [queue] [l7-retries] [check]`
+pub fn small_buffers(cursor: &mut Cursor<'_>) -> Parse {
+    while !cursor.peek().is_empty() {
+        let word = cursor.take();
+        if !matches!(word, "queue" | "l7-retries" | "check") {
+            let message = format!(
+                "invalid parameter '{word}'. option 'use-small-buffers' expects 'queue', 'l7-retries' or 'check' value."
+            );
+            return Err(cursor.fault(message));
+        }
+    }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use super::line::Line;
 use super::proxy::ProxyBuild;
 use crate::model::{HttpAction, HttpRule};
+use std::sync::Arc;
 
 /// Rule sets in the order of their evaluation, as messages call them.
 const STAGES: [&str; 5] = [
@@ -37,9 +38,6 @@ pub struct Seen([bool; 6]);
 impl ProxyBuild<'_, '_> {
     /// Notes an own rule, and warns where one of a later set stands before it. `words` of the line name its set.
     pub fn placed(&mut self, line: &Line<'_>, stage: Stage, words: usize) {
-        if self.inherited {
-            return;
-        }
         let stage = stage as usize;
         self.seen.0[stage] = true;
         if let Some(later) = (stage + 1..6).find(|&later| self.seen.0[later]) {
@@ -54,7 +52,7 @@ impl ProxyBuild<'_, '_> {
 
     /// Warns where the own rule before, which is the last of `rules` so far, ends the evaluation whatever comes.
     pub fn unreachable(&mut self, line: &Line<'_>, ends: bool) {
-        if ends && !self.inherited {
+        if ends {
             let name = line.keyword();
             let message = format!(
                 "previous '{name}' action is final and has no condition attached, further entries are NOOP."
@@ -65,7 +63,7 @@ impl ProxyBuild<'_, '_> {
 }
 
 /// Whether no rule after the last of `rules` is evaluated. `inherited` of them came from `defaults` and do not count.
-pub fn ends(rules: &[HttpRule], inherited: usize) -> bool {
+pub fn ends(rules: &[Arc<HttpRule>], inherited: usize) -> bool {
     let own = rules.get(inherited..).unwrap_or_default();
     own.last().is_some_and(|rule| {
         let last = match &rule.action {

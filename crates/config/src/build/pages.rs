@@ -5,12 +5,13 @@ use super::proxy::ProxyBuild;
 use super::{Shared, reply, unknown};
 use crate::keywords::{self, other};
 use crate::model::ErrorPage;
-use crate::tree::{Section, bytes_of};
+use crate::tree::Section;
 use http::Method;
 use http::h1::{self, Framing, Limits, Strictness};
 use sample::Place;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The statuses that have own pages; 200 is the answer of `monitor-uri`.
 pub const STATUSES: &[u16] = &[
@@ -29,7 +30,7 @@ pub enum DefaultPath {
     /// The directory above that one.
     Parent,
     /// This directory.
-    Origin(String),
+    Origin(PathBuf),
 }
 
 impl DefaultPath {
@@ -40,8 +41,8 @@ impl DefaultPath {
             "config" => (DefaultPath::Config, 1),
             "parent" => (DefaultPath::Parent, 1),
             "origin" => {
-                let directory = line.need(2, || "'default-path origin' expects a directory as an argument.".into())?;
-                (DefaultPath::Origin(directory.to_owned()), 2)
+                line.need(2, || "'default-path origin' expects a directory as an argument.".into())?;
+                (DefaultPath::Origin(line.path(2).to_owned()), 2)
             }
             _ => return Err(line.fault(1, "'default-path' expects 'current', 'config', 'parent', or 'origin' followed by a directory.")),
         };
@@ -50,7 +51,7 @@ impl DefaultPath {
     }
 
     /// The file that `name` means in a configuration file called `source`.
-    pub fn resolve(&self, name: &str, source: &str) -> PathBuf {
+    pub fn resolve(&self, name: &Path, source: &str) -> PathBuf {
         let directory = || {
             Path::new(source)
                 .parent()
@@ -58,11 +59,11 @@ impl DefaultPath {
                 .to_path_buf()
         };
         match self {
-            _ if name.starts_with('/') => PathBuf::from(name),
-            DefaultPath::Current => PathBuf::from(name),
+            _ if name.is_absolute() => name.to_owned(),
+            DefaultPath::Current => name.to_owned(),
             DefaultPath::Config => directory().join(name),
             DefaultPath::Parent => directory().join("..").join(name),
-            DefaultPath::Origin(origin) => Path::new(origin).join(name),
+            DefaultPath::Origin(origin) => origin.join(name),
         }
     }
 }
@@ -117,7 +118,7 @@ pub fn file(shared: &Shared<'_>, line: &Line<'_>, index: usize) -> Parse<Vec<u8>
     let name = line.arg(index);
     let path = shared
         .default_path
-        .resolve(name, &line.span(index).source.name);
+        .resolve(line.path(index), &line.span(index).source.name);
     let fault = |what: &str| {
         line.fault(
             index,
@@ -164,10 +165,10 @@ fn page(shared: &Shared<'_>, line: &Line<'_>, redirect: Option<u16>) -> Parse<(u
     }
     let status = status(line, 1)?;
     let page = match redirect {
-        None => ErrorPage::Raw(response(shared, line, 2)?),
+        None => ErrorPage::Raw(response(shared, line, 2)?.into()),
         Some(status) => ErrorPage::Redirect {
             status,
-            location: line.arg(2).to_owned(),
+            location: line.octets(2),
         },
     };
     line.at_most(2)?;
@@ -295,18 +296,18 @@ fn http_errors_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// The raw response that a page of an `http-errors` section stands for.
-pub fn raw(page: &ErrorPage) -> Vec<u8> {
+pub fn raw(page: &ErrorPage) -> Arc<[u8]> {
     match page {
-        ErrorPage::Raw(bytes) => bytes.clone(),
+        ErrorPage::Raw(bytes) => Arc::clone(bytes),
         // `http-errors` sections, whose pages these are, have none.
-        ErrorPage::Reply(_) => Vec::new(),
+        ErrorPage::Reply(_) => Arc::default(),
         ErrorPage::Redirect { status, location } => {
             let reason = if *status == 303 { "See Other" } else { "Found" };
             let mut bytes =
                 format!("HTTP/1.1 {status} {reason}\r\nCache-Control: no-cache\r\nContent-length: 0\r\nLocation: ").into_bytes();
-            bytes.extend_from_slice(&bytes_of(location));
+            bytes.extend_from_slice(location);
             bytes.extend_from_slice(b"\r\n\r\n");
-            bytes
+            bytes.into()
         }
     }
 }
@@ -326,7 +327,7 @@ mod tests {
         ];
         for (path, name, expected) in cases {
             assert_eq!(
-                path.resolve(name, "/etc/haproxy/x.cfg"),
+                path.resolve(Path::new(name), "/etc/haproxy/x.cfg"),
                 PathBuf::from(expected)
             );
         }

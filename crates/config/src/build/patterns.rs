@@ -6,6 +6,7 @@ use super::proxy::ProxyBuild;
 use crate::diagnostic::Severity;
 use crate::model::{HttpAction, PatternChange, PatternEdit};
 use sample::{LogFormat, Place, Reference, References};
+use std::path::Path;
 use std::sync::Arc;
 
 /// `add-acl(<file>) <key>`
@@ -102,7 +103,7 @@ impl Shared<'_> {
     pub fn enter_line(&mut self, line: &Line<'_>) {
         let span = line.span(0);
         let source = &span.source.name;
-        let directory = self.default_path.resolve("", source);
+        let directory = self.default_path.resolve(Path::new(""), source);
         self.compiler
             .enter_line(source, span.line as usize, &directory);
     }

@@ -92,19 +92,17 @@ pub fn persist(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let Some(rest) = method.strip_prefix("rdp-cookie") else {
         return Err(line.fault(1, "unknown persist method."));
     };
-    let inside = rest
-        .strip_prefix('(')
-        .and_then(|rest| rest.split_once(')'))
-        .map(|(name, _)| name);
+    let inside = line.bytes(1)["rdp-cookie".len()..].strip_prefix(b"(");
+    let inside = inside.and_then(|rest| Some(&rest[..memchr::memchr(b')', rest)?]));
     let name = match (rest, inside) {
-        ("", _) => RDP_COOKIE,
-        (_, Some(name)) if !name.is_empty() => name,
+        ("", _) => RDP_COOKIE.into(),
+        (_, Some(name)) if !name.is_empty() => name.into(),
         _ => {
             return Err(line.fault(1, "persist rdp-cookie(name)' requires an rdp cookie name."));
         }
     };
     line.at_most_after(1, 0)?;
-    build.proxy.rdp_cookie = Some(name.to_owned());
+    build.proxy.rdp_cookie = Some(name);
     Ok(())
 }
 

@@ -1,13 +1,16 @@
-//! A proxy while it is built, and the keywords that stand in every kind of proxy section. A proxy is folded from the
-//! statements of its `defaults` and its own by the parsers of the keyword table ([`super::sections`]).
+//! A proxy while it is built, and the keywords that stand in every kind of proxy section. The parsers
+//! of the keyword table take in its statements, after it has started from its `defaults` ([`super::inherit`]).
 
 use super::line::{Fault, Line, Parse};
 use super::{
-    Shared, did_you_mean, logging, options as option_parsers, order, otel, server, unknown, values,
+    Shared, check, did_you_mean, logging, options as option_parsers, order, otel, unknown, values,
 };
-use crate::keywords::{self, Sections, State, options, proxy::KEYWORDS, timeouts};
-use crate::model::{Global, Mode, Proxy};
+use crate::keywords::{
+    self, Elsewhere, Keyword, Places, State, options, proxy::KEYWORDS, timeouts,
+};
+use crate::model::{Global, Mode, Proxy, ServerOptions};
 use sample::{Acls, Place};
+use std::collections::HashMap;
 
 /// Parses one keyword of a proxy.
 pub type ProxyParser = fn(&mut ProxyBuild<'_, '_>, &Line<'_>) -> Parse;
@@ -24,20 +27,28 @@ pub struct ProxyBuild<'a, 'd> {
     pub acls: Acls,
     /// Names of conditions that were refused, and why.
     pub broken_acls: Vec<(String, Box<Fault>)>,
+    /// Its servers so far, by name.
+    pub server_names: HashMap<String, usize>,
     /// Own rule sets so far.
     pub seen: order::Seen,
     /// How many rules of `http-request`, `http-response` and `http-after-response` came from `defaults`.
     pub inherited_rules: [usize; 3],
+    /// The `default_backend` of `defaults` that does not exist: a fault of who uses it.
+    pub missing_backend: Option<Box<Fault>>,
+    /// Capture slots that rules of a `defaults` name and that it does not have.
+    pub missing_captures: Vec<Fault>,
     /// Log formats are compiled when the mode is known.
     pub logging: logging::Pending,
     /// `default-server` so far.
-    pub default_server: server::Draft,
+    pub default_server: ServerOptions,
     /// What the section is called in its header.
     pub kind: &'static str,
     /// The capabilities of the section.
-    pub sections: Sections,
-    /// The statements are those of `defaults`, read for a proxy that starts from it.
-    pub inherited: bool,
+    pub sections: Places,
+    /// The compiler's number of the section.
+    pub number: u32,
+    /// `option tracing`
+    pub tracing: Option<otel::tracing::Tracing>,
     /// What its filters `opentelemetry` have in common.
     pub otel_seen: otel::check::Seen,
     /// Its filters, as they were declared.
@@ -69,35 +80,32 @@ impl ProxyBuild<'_, '_> {
         }
     }
 
-    fn capability(&self) -> Sections {
+    fn capability(&self) -> Places {
         let frontend = if self.proxy.is_frontend {
-            Sections::FRONTEND
+            Places::FRONTEND
         } else {
-            Sections::NONE
+            Places::NONE
         };
         let backend = if self.proxy.is_backend {
-            Sections::BACKEND
+            Places::BACKEND
         } else {
-            Sections::NONE
+            Places::NONE
         };
         frontend.or(backend)
     }
 
-    /// A warning that a keyword is without effect here, as HAProxy words it; nothing for what `defaults` brought.
+    /// A warning that a keyword is without effect here, as HAProxy words it.
     pub fn ignored(
         &self,
         line: &Line<'_>,
         at: usize,
         name: &str,
-        sections: Sections,
+        sections: Places,
         hint: &str,
     ) -> Parse {
-        if self.inherited {
-            return Ok(());
-        }
         let missing = match (
-            sections.intersects(Sections::FRONTEND),
-            sections.intersects(Sections::BACKEND),
+            sections.intersects(Places::FRONTEND),
+            sections.intersects(Places::BACKEND),
         ) {
             (true, true) => "neither frontend nor backend",
             (true, false) => "no frontend",
@@ -118,7 +126,7 @@ pub fn statement(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let Some(keyword) = keywords::find(KEYWORDS, name) else {
         return Err(unknown(line, build.kind, KEYWORDS.iter().map(|k| k.name)));
     };
-    if let Some(end) = build.misplaced(line, keyword.sections, &keyword.state) {
+    if let Some(end) = build.misplaced(line, keyword) {
         return end;
     }
     match super::parser_of(keyword, line, 0, build.shared)? {
@@ -129,15 +137,15 @@ pub fn statement(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 
 impl ProxyBuild<'_, '_> {
     /// The end of a statement whose keyword does not stand in this section; none when it does.
-    fn misplaced<P>(&self, line: &Line<'_>, sections: Sections, state: &State<P>) -> Option<Parse> {
-        let name = line.keyword();
-        if matches!(state, State::Removed(_)) {
+    fn misplaced<P>(&self, line: &Line<'_>, keyword: &Keyword<P>) -> Option<Parse> {
+        let (name, sections) = (line.keyword(), keyword.places);
+        if matches!(keyword.state, State::Removed(_)) {
             return None;
         }
         if self.is_defaults() {
             return match (
                 sections.intersects(self.sections),
-                sections.intersects(Sections::NAMED_DEFAULTS),
+                sections.intersects(Places::NAMED_DEFAULTS),
             ) {
                 (true, _) => None,
                 (false, true) => Some(Err(line.fault(
@@ -152,39 +160,32 @@ impl ProxyBuild<'_, '_> {
         if sections.intersects(self.capability()) {
             return None;
         }
-        let hint = match name {
-            "maxconn" => " Maybe you want 'fullconn' instead ?",
-            "fullconn" => " Maybe you want 'maxconn' instead ?",
-            _ => "",
+        Some(self.in_another_section(line, 0, keyword))
+    }
+
+    /// What a keyword or option means where the section has no capability for it: a fault.
+    fn in_another_section<P>(&self, line: &Line<'_>, at: usize, keyword: &Keyword<P>) -> Parse {
+        let statement = line.texts(0)[..=at].join(" ");
+        let name = line.arg(at);
+        let fault = match keyword.elsewhere {
+            Elsewhere::Ignored(hint) => return self.ignored(line, at, name, keyword.places, hint),
+            Elsewhere::IgnoredFormat => {
+                let title = self.title();
+                let message = format!("{title} : '{statement}' directive is ignored in backends.");
+                line.fault(at, message).as_warning()
+            }
+            Elsewhere::Refused => {
+                let title = self.title();
+                let message =
+                    format!("'{name}' not allowed because {title} has no backend capability.");
+                line.fault(at, message)
+            }
+            Elsewhere::OnlyIn(sections) => line.fault(
+                at,
+                format!("'{name}' only available in {sections} section."),
+            ),
         };
-        Some(match (name, self.inherited) {
-            (_, true) => Ok(()),
-            ("retry-on", _) => {
-                let message = format!("'{name}' only available in backend or listen section.");
-                Err(line.fault(0, message))
-            }
-            ("force-be-switch", _) => {
-                let message = format!("'{name}' only available in frontend or listen section.");
-                Err(line.fault(0, message))
-            }
-            ("server" | "server-template", _) => Err(line.fault(
-                0,
-                format!(
-                    "'{name}' not allowed because {} has no backend capability.",
-                    self.title()
-                ),
-            )),
-            ("log-format" | "log-format-sd" | "error-log-format", _) => Err(line
-                .fault(
-                    0,
-                    format!(
-                        "{} : '{name}' directive is ignored in backends.",
-                        self.title()
-                    ),
-                )
-                .as_warning()),
-            _ => self.ignored(line, 0, name, sections, hint),
-        })
+        Err(fault)
     }
 }
 
@@ -205,7 +206,7 @@ pub fn named_acl(shared: &mut Shared<'_>, acls: &mut Acls, line: &Line<'_>) -> P
     let name = line.need(1, || {
         "'acl' expects a name and a condition as arguments.".into()
     })?;
-    if let Some(bad) = values::bad_name_character(name) {
+    if let Some(bad) = values::bad_name_character(line.bytes(1)) {
         return Err(line.fault(
             1,
             format!("character '{bad}' is not permitted in acl name '{name}'."),
@@ -219,7 +220,7 @@ pub fn named_acl(shared: &mut Shared<'_>, acls: &mut Acls, line: &Line<'_>) -> P
     }
     let context = format!("error detected while parsing ACL '{name}'");
     line.need(2, || format!("{context} : missing fetch method."))?;
-    let words = line.texts(2);
+    let words = line.bytes_from(2);
     let result = shared.compiler.acl(acls, name, &words, Place::ALL);
     shared.warnings(line, 2);
     result.map_err(|error| line.expr_fault(2, &error, &context))
@@ -228,7 +229,7 @@ pub fn named_acl(shared: &mut Shared<'_>, acls: &mut Acls, line: &Line<'_>) -> P
 /// `description`
 pub fn description(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.need(1, || "'description' expects a string argument.".into())?;
-    build.proxy.description = Some(line.texts(1).join(" "));
+    build.proxy.description = Some(line.joined(1));
     Ok(())
 }
 
@@ -260,13 +261,9 @@ pub fn mode(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most(1)?;
     match line.arg(1) {
         "health" => Err(line.fault(1, "'mode health' doesn't exist anymore. Please use 'http-request return status 200' instead.")),
-        "log" if !build.is_defaults() && build.proxy.is_frontend => match build.proxy.is_backend {
-            true => Err(line.fault(1, super::not_yet("mode log of a listen"))),
-            false => Err(line.fault(
-                1,
-                "mode syslog is only applicable on proxies with backend capability.",
-            )),
-        },
+        "log" if !build.is_defaults() && build.proxy.is_frontend => {
+            Err(line.fault(1, check::log_frontend(build.proxy.is_backend)))
+        }
         name @ ("spop" | "haterm") => Err(line.fault(1, super::not_yet(&format!("mode {name}")))),
         name => {
             let hint = did_you_mean(name, ["http", "tcp", "log"].into_iter());
@@ -300,20 +297,10 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         ));
     };
     if !build.is_defaults()
-        && !keyword.sections.intersects(build.capability())
+        && !keyword.places.intersects(build.capability())
         && !matches!(keyword.state, State::Removed(_))
     {
-        if matches!(name, "httplog" | "tcplog" | "httpslog") {
-            if build.inherited {
-                return Ok(());
-            }
-            let message = format!(
-                "{} : 'option {name}' directive is ignored in backends.",
-                build.title()
-            );
-            return Err(line.fault(1, message).as_warning());
-        }
-        return build.ignored(line, 1, name, keyword.sections, "");
+        return build.in_another_section(line, 1, keyword);
     }
     if let State::Removed(message) = keyword.state {
         return Err(line.fault(1, format!("option '{message}")));
@@ -337,18 +324,24 @@ pub fn timeout(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
             ),
         ));
     };
-    let Some(field) = super::parser_of(keyword, line, 1, build.shared)? else {
+    let field = super::parser_of(keyword, line, 1, build.shared)?;
+    let text = line.arg(2);
+    if values::is_suspicious_time(text) {
+        let message = format!(
+            "'timeout {name} {text}' in {} is suspiciously small for a value in milliseconds. Please use an explicit unit \
+             ('{text}ms') if that was the intent.",
+            build.title()
+        );
+        let fault = line.fault(2, message).as_warning();
+        build.shared.settle(Err(fault));
+    }
+    let Some(field) = field else {
         return Ok(());
     };
     let text = line.need(2, || {
         format!("'timeout {name}' expects an integer value (in milliseconds).")
     })?;
-    let time = values::time(text).map_err(|bad| {
-        line.fault(
-            2,
-            values::time_message(bad, text, &format!("timeout {name}")),
-        )
-    })?;
+    let time = build.shared.time(line, 2, &format!("timeout {name}"))?;
     if line.count() > 3 {
         let extra = line.arg(3);
         return Err(line.fault(
@@ -357,10 +350,10 @@ pub fn timeout(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         ));
     }
     *field(&mut build.proxy.timeout) = (!time.is_zero()).then_some(time);
-    if build.is_defaults() || build.inherited || keyword.sections.intersects(build.capability()) {
+    if build.is_defaults() || keyword.places.intersects(build.capability()) {
         return Ok(());
     }
-    let missing = if keyword.sections.intersects(Sections::BACKEND) {
+    let missing = if keyword.places.intersects(Places::BACKEND) {
         "backend"
     } else {
         "frontend"

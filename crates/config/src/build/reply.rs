@@ -3,7 +3,6 @@
 use super::line::{Cursor, Parse};
 use super::{Shared, pages};
 use crate::model::{Reply, ReplyBody};
-use crate::tree::{bytes_of, text_of};
 use sample::{Place, Style};
 
 /// What was given as the body.
@@ -61,9 +60,9 @@ pub fn reply(
         match word {
             "status" => reply.status = status(cursor)?,
             "deny_status" if action != "return" => reply.status = status(cursor)?,
-            "content-type" => reply.content_type = Some(cursor.value("<ctype>")?.to_owned()),
+            "content-type" => reply.content_type = Some(cursor.octets("<ctype>")?),
             "hdr" => {
-                let name = cursor.value("<name> and <value>")?.to_owned();
+                let name = cursor.octets("<name> and <value>")?;
                 cursor.line.need(cursor.at, || {
                     "'hdr' expects <name> and <value> as arguments.".into()
                 })?;
@@ -107,11 +106,11 @@ fn body(
     let (line, at) = (cursor.line, cursor.at - 1);
     Ok(match word {
         "errorfiles" => Given::Section(value.to_owned(), at),
-        "errorfile" => Given::Body(ReplyBody::Raw(pages::response(shared, &line, at)?)),
-        "file" => Given::Body(ReplyBody::Fixed(pages::file(shared, &line, at)?)),
-        "string" => Given::Body(ReplyBody::Fixed(bytes_of(value).into_owned())),
+        "errorfile" => Given::Body(ReplyBody::Raw(pages::response(shared, &line, at)?.into())),
+        "file" => Given::Body(ReplyBody::Fixed(pages::file(shared, &line, at)?.into())),
+        "string" => Given::Body(ReplyBody::Fixed(line.bytes(at).into())),
         "lf-file" => {
-            let text = text_of(&pages::file(shared, &line, at)?);
+            let text = pages::file(shared, &line, at)?;
             Given::Body(ReplyBody::Format(shared.styled(
                 &line,
                 at,
@@ -120,13 +119,7 @@ fn body(
                 Style::Plain,
             )?))
         }
-        _ => Given::Body(ReplyBody::Format(shared.styled(
-            &line,
-            at,
-            value,
-            place,
-            Style::Plain,
-        )?)),
+        _ => Given::Body(ReplyBody::Format(shared.plain_format(&line, at, place)?)),
     })
 }
 

@@ -1,21 +1,22 @@
-//! The proxies of a tree: which `defaults` each starts from, and the fold of their statements.
+//! The proxies of a tree: which `defaults` each starts from, and its own statements.
 
-use super::inherit::Rules;
+use super::inherit::Template;
 use super::line::Line;
 use super::names::is_proxy;
 use super::proxy::{ProxyBuild, mode_named, statement};
-use super::{Shared, cookie, did_you_mean, logging, order, otel, server};
-use crate::keywords::Sections;
-use crate::model::{Global, Proxy};
+use super::{Shared, cookie, did_you_mean, logging, order, otel};
+use crate::keywords::Places;
+use crate::model::{Global, Proxy, ServerOptions};
 use crate::tree::{Section, Tree, Word};
 use sample::Acls;
+use std::collections::{HashMap, HashSet};
 
 /// Retries where nothing is said (manual §4.2 `retries`).
 const DEFAULT_RETRIES: u32 = 3;
 /// HAProxy's own listener of the runtime interface has the first number.
 const FIRST_ID: u32 = 2;
 
-/// Builds every proxy of the tree, and checks every `defaults`.
+/// Builds every `defaults` once, and every proxy from one of them.
 pub fn sections(tree: &Tree, global: &Global, shared: &mut Shared<'_>) -> Vec<Proxy> {
     let mut proxies = Vec::new();
     let mut defaults: Vec<Defaults<'_>> = Vec::new();
@@ -23,21 +24,29 @@ pub fn sections(tree: &Tree, global: &Global, shared: &mut Shared<'_>) -> Vec<Pr
         if section.kind() == "defaults" {
             open_defaults(section, &mut defaults, global, shared);
         } else if is_proxy(section) {
-            shared.compiler.enter_proxy(Some(proxies.len() as u32));
-            let chain = inherited(section, &mut defaults, shared);
-            proxies.push(proxy(section, &chain, proxies.len(), global, shared));
+            let number = proxies.len() as u32;
+            shared.compiler.enter_proxy(Some(number));
+            let parent = inherited(section, &mut defaults, shared);
+            let template = parent.map(|parent| &defaults[parent].template);
+            proxies.push(proxy(section, template, number, global, shared));
         }
     }
     shared.compiler.enter_proxy(None);
+    for defaults in defaults {
+        defaults.template.finish(shared);
+    }
     number(&mut proxies);
     proxies
 }
 
-/// A `defaults` section with what it starts from, oldest first.
+/// A `defaults` section and what it gives to others.
 struct Defaults<'t> {
     section: &'t Section,
-    parents: Vec<&'t Section>,
-    rules: Rules,
+    template: Template,
+    /// A section names it after `from`.
+    is_named: bool,
+    /// A proxy starts from it because it was the last one.
+    is_implied: bool,
 }
 
 impl Defaults<'_> {
@@ -53,54 +62,81 @@ fn open_defaults<'t>(
     shared: &mut Shared<'_>,
 ) {
     header(section, shared);
-    shared.compiler.enter_proxy(Some(shared.names.stand_in));
-    let parents = from(section, defaults, shared).map_or_else(Vec::new, |parent| {
-        chain_for(section, &mut defaults[parent], shared)
-    });
-    let mut build = open(section, "defaults", global, shared);
-    for parent in &parents {
-        inherit(&mut build, parent);
+    let stand_in = shared.names.stand_ins[defaults.len()];
+    shared.compiler.enter_proxy(Some(stand_in));
+    let parent = from(section, defaults, shared);
+    if let Some(parent) = parent {
+        defaults[parent].used_by(section, shared);
+        defaults[parent].is_named = true;
     }
+    redeclared(section, defaults, shared);
+    let mut build = open(section, "defaults", stand_in, global, shared);
+    if let Some(parent) = parent {
+        build.start_from(&defaults[parent].template);
+    }
+    build.open_filters(&section.statements);
     own(&mut build, section);
-    let rules = Rules::of(&build.proxy);
+    let template = Template::new(build, stand_in);
     defaults.push(Defaults {
         section,
-        parents,
-        rules,
+        template,
+        is_named: false,
+        is_implied: false,
     });
 }
 
-/// The chain that a section starts from, its newest part being `defaults`.
-fn chain_for<'t>(
-    section: &Section,
-    defaults: &mut Defaults<'t>,
-    shared: &mut Shared<'_>,
-) -> Vec<&'t Section> {
-    defaults.rules.used_by(section, defaults.section, shared);
-    chain_of(defaults)
+/// Refuses a name that another `defaults` has and that was referred to.
+fn redeclared(section: &Section, defaults: &[Defaults<'_>], shared: &mut Shared<'_>) {
+    let Some(name) = section.name().filter(|name| name.text != "from") else {
+        return;
+    };
+    let mut twins = defaults.iter().filter(|known| name.text == *known.name());
+    if let Some(twin) = twins.find(|twin| twin.is_named) {
+        let message = format!(
+            "defaults '{}' has the same name as another defaults section declared at {} which was explicitly referenced hence \
+             cannot be replaced. Please remove or rename one of the offending defaults section.",
+            name.text,
+            twin.section.header.span().place()
+        );
+        shared.diagnostics.alert(&name.span, message);
+    }
 }
 
-fn chain_of<'t>(defaults: &Defaults<'t>) -> Vec<&'t Section> {
-    let mut chain = defaults.parents.clone();
-    chain.push(defaults.section);
-    chain
+impl Defaults<'_> {
+    fn used_by(&mut self, section: &Section, shared: &mut Shared<'_>) {
+        self.template.used_by(section, self.section, shared);
+    }
 }
 
 /// The `defaults` that a proxy starts from: the one it names, else the last one before it.
-fn inherited<'t>(
+fn inherited(
     section: &Section,
-    defaults: &mut [Defaults<'t>],
+    defaults: &mut [Defaults<'_>],
     shared: &mut Shared<'_>,
-) -> Vec<&'t Section> {
+) -> Option<usize> {
     header(section, shared);
-    let index = if word_from(section).is_some() {
-        from(section, defaults, shared)
-    } else {
-        defaults.len().checked_sub(1)
+    let named = word_from(section).is_some();
+    let index = match named {
+        true => from(section, defaults, shared)?,
+        false => defaults.len().checked_sub(1)?,
     };
-    index.map_or_else(Vec::new, |index| {
-        chain_for(section, &mut defaults[index], shared)
-    })
+    let parent = &mut defaults[index];
+    parent.used_by(section, shared);
+    match named {
+        true => parent.is_named = true,
+        false => parent.is_implied = true,
+    }
+    if parent.is_named && parent.is_implied {
+        let message = format!(
+            "defaults section '{}' (declared at {}) is explicitly referenced by another proxy and implicitly used here. \
+             To avoid any ambiguity don't mix both usage. Add a last defaults section not explicitly used or always use \
+             explicit references.",
+            parent.name(),
+            parent.section.header.span().place()
+        );
+        shared.diagnostics.warning(section.header.span(), message);
+    }
+    Some(index)
 }
 
 /// Where the words `from <name>` of a header are; a `defaults` may have no name before them.
@@ -112,7 +148,7 @@ fn word_from(section: &Section) -> Option<(usize, &Word)> {
 fn from(section: &Section, defaults: &[Defaults<'_>], shared: &mut Shared<'_>) -> Option<usize> {
     let (_, word) = word_from(section)?;
     let named: Vec<usize> = (0..defaults.len())
-        .filter(|&i| defaults[i].name() == word.text)
+        .filter(|&i| word.text == *defaults[i].name())
         .collect();
     let name = section.name().map_or("", |name| name.text.as_str());
     match named[..] {
@@ -177,6 +213,7 @@ fn header(section: &Section, shared: &mut Shared<'_>) {
 fn open<'a, 'd>(
     section: &Section,
     kind: &'static str,
+    number: u32,
     global: &'a Global,
     shared: &'a mut Shared<'d>,
 ) -> ProxyBuild<'a, 'd> {
@@ -184,11 +221,11 @@ fn open<'a, 'd>(
         .name()
         .map_or("", |word| if word.text == "from" { "" } else { &word.text });
     let sections = match kind {
-        "defaults" if name.is_empty() => Sections::DEFAULTS,
-        "defaults" => Sections::DEFAULTS.or(Sections::NAMED_DEFAULTS),
-        "frontend" => Sections::FRONTEND,
-        "backend" => Sections::BACKEND,
-        _ => Sections::FRONTEND.or(Sections::BACKEND),
+        "defaults" if name.is_empty() => Places::DEFAULTS,
+        "defaults" => Places::DEFAULTS.or(Places::NAMED_DEFAULTS),
+        "frontend" => Places::FRONTEND,
+        "backend" => Places::BACKEND,
+        _ => Places::FRONTEND.or(Places::BACKEND),
     };
     let proxy = Proxy {
         name: name.to_owned(),
@@ -204,13 +241,17 @@ fn open<'a, 'd>(
         proxy,
         acls: Acls::default(),
         broken_acls: Vec::new(),
+        server_names: HashMap::new(),
         seen: order::Seen::default(),
         inherited_rules: [0; 3],
+        missing_backend: None,
+        missing_captures: Vec::new(),
         logging: logging::Pending::default(),
-        default_server: server::Draft::default(),
+        default_server: ServerOptions::default(),
         kind,
         sections,
-        inherited: false,
+        number,
+        tracing: None,
         otel_seen: otel::check::Seen::default(),
         filters: Vec::new(),
     }
@@ -218,8 +259,8 @@ fn open<'a, 'd>(
 
 fn proxy(
     section: &Section,
-    chain: &[&Section],
-    index: usize,
+    template: Option<&Template>,
+    number: u32,
     global: &Global,
     shared: &mut Shared<'_>,
 ) -> Proxy {
@@ -228,17 +269,21 @@ fn proxy(
         "backend" => "backend",
         _ => "listen",
     };
-    let mut build = open(section, kind, global, shared);
-    let sections = chain.iter().copied().chain([section]);
-    build.open_filters(sections.flat_map(|section| &section.statements));
-    for parent in chain {
-        inherit(&mut build, parent);
+    let index = number as usize;
+    let mut build = open(section, kind, number, global, shared);
+    if let Some(template) = template {
+        build.start_from(template);
     }
+    build.open_filters(&section.statements);
     // Log formats and places of expressions depend on the mode, which may be written last.
     set_mode_first(&mut build, section);
     own(&mut build, section);
+    if let Some(fault) = build.missing_backend.take() {
+        build.shared.settle(Err(fault));
+    }
     logging::finish(&mut build);
     finish_filters(&mut build, index);
+    build.shared.inherited_rules.push(build.inherited_rules);
     let mut proxy = build.proxy;
     if proxy.cookie.as_ref().is_some_and(|cookie| cookie.dynamic)
         && let Some(key) = &proxy.dynamic_cookie_key
@@ -260,10 +305,9 @@ fn finish_filters(build: &mut ProxyBuild<'_, '_>, proxy: usize) {
         build.shared.otel.push(filter);
     }
     // Behind those that were declared, whose places rules name.
-    if let Some(mut tracing) = build.proxy.tracing.take() {
-        tracing.proxy = proxy;
+    if let Some(tracing) = build.tracing.take() {
         build.proxy.otel.push(build.shared.otel.len());
-        build.shared.otel.push(*tracing);
+        build.shared.otel.push(tracing.filter(proxy));
     }
 }
 
@@ -279,18 +323,6 @@ fn set_mode_first(build: &mut ProxyBuild<'_, '_>, section: &Section) {
     }
 }
 
-fn inherit(build: &mut ProxyBuild<'_, '_>, section: &Section) {
-    build.inherited = true;
-    own(build, section);
-    build.inherited = false;
-    let proxy = &build.proxy;
-    build.inherited_rules = [
-        proxy.http_request.len(),
-        proxy.http_response.len(),
-        proxy.http_after_response.len(),
-    ];
-}
-
 fn own(build: &mut ProxyBuild<'_, '_>, section: &Section) {
     for line in section.statements.iter().map(Line::new) {
         let result = statement(build, &line);
@@ -301,7 +333,7 @@ fn own(build: &mut ProxyBuild<'_, '_>, section: &Section) {
 /// Gives a number to each proxy that has none.
 fn number(proxies: &mut [Proxy]) {
     let mut next = FIRST_ID;
-    let taken: Vec<u32> = proxies
+    let taken: HashSet<u32> = proxies
         .iter()
         .map(|proxy| proxy.id)
         .filter(|&id| id != 0)

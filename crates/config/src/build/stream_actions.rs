@@ -4,56 +4,43 @@
 use super::line::{Cursor, Parse};
 use super::log_line::LEVELS;
 use super::{Shared, log_profile};
+use crate::keywords::actions::ActionParser;
 use crate::model::{AddressPart, LogLevel, Number, Side, StreamAction};
 use sample::Place;
 
 /// The actions as parsers of both kinds of rules: what reads the words, and what `Action` of the set it becomes.
 macro_rules! actions {
-    ($($doc:literal $name:ident $parse:expr => $action:expr;)*) => {
-        /// For `http-request` and its kin.
-        pub mod http {
-            use super::*;
-            use super::super::proxy::ProxyBuild;
-            use crate::model::HttpAction as Action;
-            $(
-                #[doc = $doc]
-                pub fn $name(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<Action> {
-                    $parse(build.shared, cursor, place).map($action)
-                }
-            )*
-        }
-
-        /// For `tcp-request` and its kin.
-        pub mod tcp {
-            use super::*;
-            use super::super::proxy::ProxyBuild;
-            use crate::model::TcpAction as Action;
-            $(
-                #[doc = $doc]
-                pub fn $name(build: &mut ProxyBuild<'_, '_>, cursor: &mut Cursor<'_>, place: Place) -> Parse<Action> {
-                    $parse(build.shared, cursor, place).map($action)
-                }
-            )*
-        }
-    };
+    ($($doc:literal $name:ident $parse:expr => $action:expr;)*) => {$(
+        #[doc = $doc]
+        pub const $name: ActionParser = ActionParser::Both(
+            |build, cursor, place| {
+                use crate::model::HttpAction as Action;
+                $parse(build.shared, cursor, place).map($action)
+            },
+            |build, cursor, place| {
+                use crate::model::TcpAction as Action;
+                $parse(build.shared, cursor, place).map($action)
+            },
+        );
+    )*};
 }
 actions! {
-    "`do-log [profile <name>]`" do_log |shared: &mut Shared<'_>, cursor, _: Place| log_profile::option(cursor, shared) => |profile| Action::DoLog { profile };
-    "`set-fc-mark <mark>|<expr>`" set_fc_mark number => |mark| Action::Stream(StreamAction::SetMark(Side::Client, mark));
-    "`set-bc-mark <mark>|<expr>`" set_bc_mark number => |mark| Action::Stream(StreamAction::SetMark(Side::Server, mark));
-    "`set-fc-tos <tos>|<expr>`" set_fc_tos number => |tos| Action::Stream(StreamAction::SetTos(Side::Client, tos));
-    "`set-bc-tos <tos>|<expr>`" set_bc_tos number => |tos| Action::Stream(StreamAction::SetTos(Side::Server, tos));
-    "`set-dst <expr>`" set_dst Shared::next_expr => |expr| Action::Stream(StreamAction::SetAddress(AddressPart::DestinationIp, expr));
-    "`set-dst-port <expr>`" set_dst_port Shared::next_expr => |expr| Action::Stream(StreamAction::SetAddress(AddressPart::DestinationPort, expr));
-    "`set-src <expr>`" set_src Shared::next_expr => |expr| Action::Stream(StreamAction::SetAddress(AddressPart::SourceIp, expr));
-    "`set-src-port <expr>`" set_src_port Shared::next_expr => |expr| Action::Stream(StreamAction::SetAddress(AddressPart::SourcePort, expr));
-    "`set-log-level <level>|silent`" set_log_level |_: &mut Shared<'_>, cursor, _: Place| log_level(cursor) => |level| Action::Stream(StreamAction::SetLogLevel(level));
-    "`set-priority-class <expr>`" set_priority_class Shared::next_expr => |expr| Action::Stream(StreamAction::SetPriorityClass(expr));
-    "`set-priority-offset <expr>`" set_priority_offset Shared::next_expr => |expr| Action::Stream(StreamAction::SetPriorityOffset(expr));
-    "`set-var(<name>[,<condition>…]) <expr>`" set_var Shared::set_var => Action::Var;
-    "`set-var-fmt(<name>[,<condition>…]) <format>`" set_var_fmt Shared::set_var_fmt => Action::Var;
-    "`unset-var(<name>)`" unset_var |shared: &mut Shared<'_>, cursor, _: Place| shared.unset_var(cursor) => Action::Var;
-    "`silent-drop [rst-ttl <ttl>]`" silent_drop |_: &mut Shared<'_>, cursor, _: Place| rst_ttl(cursor) => |rst_ttl| Action::SilentDrop { rst_ttl };
+    "`do-log [profile <name>]`" DO_LOG |shared: &mut Shared<'_>, cursor, _: Place| log_profile::option(cursor, shared) => |profile| Action::DoLog { profile };
+    "`set-fc-mark <mark>|<expr>`" SET_FC_MARK number => |mark| Action::Stream(StreamAction::SetMark(Side::Client, mark));
+    "`set-bc-mark <mark>|<expr>`" SET_BC_MARK number => |mark| Action::Stream(StreamAction::SetMark(Side::Server, mark));
+    "`set-fc-tos <tos>|<expr>`" SET_FC_TOS number => |tos| Action::Stream(StreamAction::SetTos(Side::Client, tos));
+    "`set-bc-tos <tos>|<expr>`" SET_BC_TOS number => |tos| Action::Stream(StreamAction::SetTos(Side::Server, tos));
+    "`set-dst <expr>`" SET_DST Shared::next_expr => |expr| Action::Stream(StreamAction::SetAddress(AddressPart::DestinationIp, expr));
+    "`set-dst-port <expr>`" SET_DST_PORT Shared::next_expr => |expr| Action::Stream(StreamAction::SetAddress(AddressPart::DestinationPort, expr));
+    "`set-src <expr>`" SET_SRC Shared::next_expr => |expr| Action::Stream(StreamAction::SetAddress(AddressPart::SourceIp, expr));
+    "`set-src-port <expr>`" SET_SRC_PORT Shared::next_expr => |expr| Action::Stream(StreamAction::SetAddress(AddressPart::SourcePort, expr));
+    "`set-log-level <level>|silent`" SET_LOG_LEVEL |_: &mut Shared<'_>, cursor, _: Place| log_level(cursor) => |level| Action::Stream(StreamAction::SetLogLevel(level));
+    "`set-priority-class <expr>`" SET_PRIORITY_CLASS Shared::next_expr => |expr| Action::Stream(StreamAction::SetPriorityClass(expr));
+    "`set-priority-offset <expr>`" SET_PRIORITY_OFFSET Shared::next_expr => |expr| Action::Stream(StreamAction::SetPriorityOffset(expr));
+    "`set-var(<name>[,<condition>…]) <expr>`" SET_VAR Shared::set_var => Action::Var;
+    "`set-var-fmt(<name>[,<condition>…]) <format>`" SET_VAR_FMT Shared::set_var_fmt => Action::Var;
+    "`unset-var(<name>)`" UNSET_VAR |shared: &mut Shared<'_>, cursor, _: Place| shared.unset_var(cursor) => Action::Var;
+    "`silent-drop [rst-ttl <ttl>]`" SILENT_DROP |_: &mut Shared<'_>, cursor, _: Place| rst_ttl(cursor) => |rst_ttl| Action::SilentDrop { rst_ttl };
 }
 
 /// What may follow `silent-drop`.

@@ -3,11 +3,14 @@
 use super::line::{Cursor, Line, Parse};
 use super::order::Stage;
 use super::proxy::ProxyBuild;
-use super::{did_you_mean, values};
-use crate::keywords::{self, Keyword, actions};
+use super::{Shared, did_you_mean};
+use crate::keywords::actions::{self, ActionParser};
+use crate::keywords::{self, Places};
 use crate::model::{Capture, TcpAction, TcpRule};
 use sample::Place;
+use std::sync::Arc;
 use std::time::Duration;
+use syntax::octets::Octets;
 
 /// Parses an action; its name was just taken.
 pub type TcpParser = fn(&mut ProxyBuild<'_, '_>, &mut Cursor<'_>, Place) -> Parse<TcpAction>;
@@ -18,7 +21,7 @@ pub fn request(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     match line.arg(1) {
         "" => Err(line.fault(1, format!("missing argument for 'tcp-request' in {title}."))),
         "inspect-delay" => {
-            build.proxy.tcp_request_inspect_delay = inspect_delay(line, &title)?;
+            build.proxy.tcp_request_inspect_delay = inspect_delay(build.shared, line, &title)?;
             Ok(())
         }
         "connection" => {
@@ -26,7 +29,7 @@ pub fn request(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
             let rule = rule(
                 build,
                 line,
-                actions::TCP_CONNECTION,
+                Places::TCP_CONNECTION,
                 Place::FE_TCP_CONNECTION,
             )?;
             build.placed(line, Stage::Connection, 2);
@@ -34,13 +37,13 @@ pub fn request(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         }
         "session" => {
             frontend_only(build, line)?;
-            let rule = rule(build, line, actions::TCP_SESSION, Place::FE_TCP_SESSION)?;
+            let rule = rule(build, line, Places::TCP_SESSION, Place::FE_TCP_SESSION)?;
             build.placed(line, Stage::Session, 2);
             push(rule, &mut build.proxy.tcp_request_session)
         }
         "content" => {
             let place = build.place(Place::FE_TCP_REQUEST, Place::BE_TCP_REQUEST);
-            let rule = rule(build, line, actions::TCP_CONTENT, place)?;
+            let rule = rule(build, line, Places::TCP_CONTENT, place)?;
             build.placed(line, Stage::Content, 2);
             push(rule, &mut build.proxy.tcp_request_content)
         }
@@ -62,11 +65,11 @@ pub fn response(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let title = build.title();
     match line.arg(1) {
         "inspect-delay" => {
-            build.proxy.tcp_response_inspect_delay = inspect_delay(line, &title)?;
+            build.proxy.tcp_response_inspect_delay = inspect_delay(build.shared, line, &title)?;
             Ok(())
         }
         "content" => {
-            let rule = rule(build, line, actions::TCP_RESPONSE, Place::BE_TCP_RESPONSE)?;
+            let rule = rule(build, line, Places::TCP_RESPONSE, Place::BE_TCP_RESPONSE)?;
             push(rule, &mut build.proxy.tcp_response_content)
         }
         word => Err(line.fault(
@@ -92,26 +95,25 @@ fn frontend_only(build: &ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     }
 }
 
-fn inspect_delay(line: &Line<'_>, title: &str) -> Parse<Option<Duration>> {
+fn inspect_delay(shared: &mut Shared<'_>, line: &Line<'_>, title: &str) -> Parse<Option<Duration>> {
     let name = format!("{} inspect-delay", line.keyword());
-    let text = line.need(2, || {
+    line.need(2, || {
         format!("'{name}' expects a positive delay in milliseconds, in {title}.")
     })?;
-    let time =
-        values::time(text).map_err(|bad| line.fault(2, values::time_message(bad, text, &name)))?;
+    let time = shared.time(line, 2, &name)?;
     line.at_most_after(1, 1)?;
     Ok((!time.is_zero()).then_some(time))
 }
 
-fn push(rule: Option<TcpRule>, rules: &mut Vec<TcpRule>) -> Parse {
-    rules.extend(rule);
+fn push(rule: Option<TcpRule>, rules: &mut Vec<Arc<TcpRule>>) -> Parse {
+    rules.extend(rule.map(Arc::new));
     Ok(())
 }
 
 fn rule(
     build: &mut ProxyBuild<'_, '_>,
     line: &Line<'_>,
-    table: &[Keyword<TcpParser>],
+    rules: Places,
     place: Place,
 ) -> Parse<Option<TcpRule>> {
     let mut cursor = Cursor { line: *line, at: 2 };
@@ -120,21 +122,23 @@ fn rule(
         "" | "if" | "unless" => "accept",
         _ => cursor.take(),
     };
-    let Some(keyword) = keywords::find(table, name) else {
-        let hint = did_you_mean(name, table.iter().map(|k| k.name));
+    let Some(keyword) = keywords::find_in(actions::KEYWORDS, name, rules) else {
+        let hint = did_you_mean(name, actions::of(rules).map(|k| k.name));
         let set = line.texts(0)[..2].join(" ");
         return Err(cursor.fault(format!(
             "'{set}' : unknown action '{name}' in {}{hint}.",
             build.title()
         )));
     };
-    let parser = super::parser_of(keyword, line, 2.min(line.count() - 1), build.shared)?;
-    let Some(parser) = parser else {
-        return Ok(None);
+    let action = match keyword.state.parser().and_then(ActionParser::tcp) {
+        Some(parser) => Some(parser(build, &mut cursor, place)?),
+        None => {
+            super::without_parser(keyword, &mut cursor, build.shared)?;
+            None
+        }
     };
-    let action = parser(build, &mut cursor, place)?;
     let condition = build.condition(line, cursor.at, place)?;
-    Ok(Some(TcpRule {
+    Ok(action.map(|action| TcpRule {
         action,
         condition,
         place: build.shared.rule_place(line),
@@ -172,7 +176,7 @@ pub fn capture(
     let len = cursor.number(1..=65535)?;
     let slots = &mut build.proxy.capture_request;
     slots.push(Capture {
-        header: String::new(),
+        header: Octets::default(),
         len,
     });
     let slot = slots.len() - 1;

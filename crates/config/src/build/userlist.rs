@@ -8,13 +8,14 @@ use crate::tree::{Section, Span};
 use sample::auth::{Hash, Password, User, Userlist};
 use std::collections::HashMap;
 use std::sync::Arc;
+use syntax::octets::Octets;
 
 /// Users and groups as they were written; their references are resolved at the end of the section.
 #[derive(Default)]
 struct Draft {
     users: Vec<(User, Span)>,
     /// By name: the users that the group names, and where it stands.
-    groups: Vec<(String, Vec<String>, Span)>,
+    groups: Vec<(Octets, Vec<Octets>, Span)>,
 }
 
 /// Takes a section in, and declares it to the compiler of expressions.
@@ -53,7 +54,7 @@ pub fn section(section: &Section, shared: &mut Shared<'_>) {
 
 fn name<'a>(line: &Line<'a>, kind: &str) -> Parse<&'a str> {
     let name = line.need(1, || format!("'{kind}' expects <name> as arguments."))?;
-    match bad_name_character(name) {
+    match bad_name_character(line.bytes(1)) {
         Some(bad) if kind != "user" => Err(line.fault(
             1,
             format!("character '{bad}' is not permitted in '{kind}' name '{name}'."),
@@ -65,12 +66,16 @@ fn name<'a>(line: &Line<'a>, kind: &str) -> Parse<&'a str> {
 /// `user <name> [password|insecure-password <password>] [groups <group>,…]`
 fn user(draft: &mut Draft, line: &Line<'_>, list: &str) -> Parse {
     let name = name(line, "user")?;
-    if draft.users.iter().any(|(user, _)| user.name == name) {
+    if draft
+        .users
+        .iter()
+        .any(|(user, _)| *user.name == *line.bytes(1))
+    {
         let message = format!("ignoring duplicated user '{name}' in userlist '{list}'.");
         return Err(line.fault(1, message).as_warning());
     }
     let mut user = User {
-        name: name.to_owned(),
+        name: line.octets(1),
         password: Password::Never,
         groups: Vec::new(),
     };
@@ -87,9 +92,9 @@ fn user(draft: &mut Draft, line: &Line<'_>, list: &str) -> Parse {
                 user.password = Password::Hash(hash);
             }
             "insecure-password" => {
-                user.password = Password::Plain(cursor.value("<password>")?.to_owned());
+                user.password = Password::Plain(cursor.octets("<password>")?);
             }
-            "groups" => user.groups = names(cursor.value("<groups>")?),
+            "groups" => user.groups = names(&cursor.octets("<groups>")?),
             _ => {
                 return Err(cursor.fault(
                     "'user' only supports 'password', 'insecure-password' and 'groups' options.",
@@ -104,7 +109,11 @@ fn user(draft: &mut Draft, line: &Line<'_>, list: &str) -> Parse {
 /// `group <name> [users <user>,…]`
 fn group(draft: &mut Draft, line: &Line<'_>, list: &str) -> Parse {
     let name = name(line, "group")?;
-    if draft.groups.iter().any(|(group, ..)| group == name) {
+    if draft
+        .groups
+        .iter()
+        .any(|(group, ..)| **group == *line.bytes(1))
+    {
         let message = format!("ignoring duplicated group '{name}' in userlist '{list}'.");
         return Err(line.fault(1, message).as_warning());
     }
@@ -116,18 +125,21 @@ fn group(draft: &mut Draft, line: &Line<'_>, list: &str) -> Parse {
                 let message = format!("'users' option already defined in 'group' name '{name}'.");
                 return Err(cursor.fault(message));
             }
-            "users" => users = Some(names(cursor.value("<users>")?)),
+            "users" => users = Some(names(&cursor.octets("<users>")?)),
             _ => return Err(cursor.fault("'group' only supports 'users' option.")),
         }
     }
     let users = users.unwrap_or_default();
-    draft.groups.push((name.to_owned(), users, line.span(1)));
+    draft.groups.push((line.octets(1), users, line.span(1)));
     Ok(())
 }
 
-fn names(text: &str) -> Vec<String> {
-    let names = text.split(',').filter(|name| !name.is_empty());
-    names.map(str::to_owned).collect()
+fn names(text: &[u8]) -> Vec<Octets> {
+    let names = text.split(|byte| *byte == b',');
+    names
+        .filter(|name| !name.is_empty())
+        .map(Octets::from)
+        .collect()
 }
 
 impl Draft {
@@ -146,7 +158,7 @@ impl Draft {
             }
             users.push(user);
         }
-        let places: HashMap<String, usize> = users
+        let places: HashMap<Octets, usize> = users
             .iter()
             .enumerate()
             .map(|(place, user)| (user.name.clone(), place))

@@ -1,6 +1,7 @@
 //! Times, sizes, numbers and names of users (manual §2.5, §2.6).
 
 use std::time::Duration;
+use syntax::octets::{Readable, first_character};
 
 /// Largest time, as HAProxy keeps it in 31 bits of its unit.
 const MAX_UNITS: u64 = i32::MAX as u64;
@@ -16,30 +17,76 @@ pub enum Bad {
     Underflow,
 }
 
-/// Reads a time with an optional unit (`us ms s m h d`), `ms` by default; whole milliseconds.
+/// Units of time and their microseconds; of those that begin alike, the longer one first.
+const UNITS: [(&str, u64); 6] = [
+    ("us", 1),
+    ("ms", 1_000),
+    ("s", 1_000_000),
+    ("m", 60_000_000),
+    ("h", 3_600_000_000),
+    ("d", 86_400_000_000),
+];
+
+/// Reads a time with an optional unit (`us ms s m h d`), `ms` by default; whole milliseconds. What follows the unit does not count:
+/// see [`after_time`].
 pub fn time(text: &str) -> Result<Duration, Bad> {
     time_in(text, "ms", 1000)
 }
 
+/// The same, and nothing may follow the unit.
+pub fn whole_time(text: &str) -> Result<Duration, Bad> {
+    match after_time(text) {
+        Some(extra) => Err(Bad::Character(extra)),
+        None => time(text),
+    }
+}
+
 /// Reads a time whose unit is `default` when it has none; at least `resolution_us` or zero.
 pub fn time_in(text: &str, default: &str, resolution_us: u64) -> Result<Duration, Bad> {
-    let (value, unit) = number_and_rest(text)?;
-    let unit_us: u64 = match if unit.is_empty() { default } else { unit } {
-        "us" => 1,
-        "ms" => 1_000,
-        "s" => 1_000_000,
-        "m" => 60_000_000,
-        "h" => 3_600_000_000,
-        "d" => 86_400_000_000,
-        _ => return Err(Bad::Character(unit.chars().next().unwrap_or(' '))),
+    let (value, rest) = number_and_rest(text)?;
+    let unit = if rest.is_empty() { default } else { rest };
+    let known = UNITS.iter().find(|(name, _)| unit.starts_with(name));
+    let Some((_, unit_us)) = known else {
+        return Err(Bad::Character(rest.chars().next().unwrap_or(' ')));
     };
-    let us = value.checked_mul(unit_us).ok_or(Bad::Overflow)?;
+    let us = value.checked_mul(*unit_us).ok_or(Bad::Overflow)?;
     match us {
         _ if us / resolution_us > MAX_UNITS => Err(Bad::Overflow),
         1.. if us < resolution_us => Err(Bad::Underflow),
         _ => Ok(Duration::from_micros(
             us.div_ceil(resolution_us) * resolution_us,
         )),
+    }
+}
+
+/// The character after the unit of a time, as `2` in `1d2h`, which HAProxy takes for a day and warns of.
+pub fn after_time(text: &str) -> Option<char> {
+    let (_, rest) = number_and_rest(text).ok()?;
+    let unit = UNITS.iter().find(|(name, _)| rest.starts_with(name));
+    unit.and_then(|(name, _)| rest[name.len()..].chars().next())
+}
+
+/// Whether a time has no unit and is so small that its milliseconds were perhaps meant to be seconds.
+pub fn is_suspicious_time(text: &str) -> bool {
+    matches!(number_and_rest(text), Ok((1..100, "")))
+}
+
+/// The name of an object for ever (`guid`): what HAProxy lets it consist of.
+///
+/// # Errors
+/// It is too long or has another character.
+pub fn guid(cursor: &mut super::line::Cursor<'_>) -> super::line::Parse {
+    /// Its longest text.
+    const BYTES_MAX: usize = 127;
+    let name = cursor.last();
+    cursor.value("a name")?;
+    let text = cursor.line.bytes(cursor.at - 1);
+    if text.len() > BYTES_MAX {
+        return Err(cursor.fault(format!("'{name}' : UID too big")));
+    }
+    match bad_name_character(text) {
+        Some(bad) => Err(cursor.fault(format!("'{name}' : invalid character '{bad}'"))),
+        None => Ok(()),
     }
 }
 
@@ -114,9 +161,10 @@ fn id_in(file: &str, name: &str) -> Option<u32> {
 }
 
 /// The first character that a name of a proxy, server or variable may not have.
-pub fn bad_name_character(name: &str) -> Option<char> {
-    name.chars()
-        .find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '.' | '-')))
+pub fn bad_name_character(name: &[u8]) -> Option<Readable<'_>> {
+    let allowed = |byte: &u8| byte.is_ascii_alphanumeric() || b"_:.-".contains(byte);
+    let at = name.iter().position(|byte| !allowed(byte))?;
+    Some(first_character(&name[at..]))
 }
 
 #[cfg(test)]
@@ -138,6 +186,8 @@ mod tests {
             ("99999999999999999999", Err(Bad::Overflow)),
             ("5x", Err(Bad::Character('x'))),
             ("5 s", Err(Bad::Character(' '))),
+            ("1d2h", Ok(86_400_000)),
+            ("2msec", Ok(2)),
             ("s", Err(Bad::Character('s'))),
             ("", Err(Bad::Character(' '))),
             ("-1", Err(Bad::Character('-'))),
@@ -145,6 +195,28 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(time(text), expected.map(Duration::from_millis), "{text}");
         }
+    }
+
+    #[test]
+    fn what_follows_a_time_is_found() {
+        for (text, extra) in [
+            ("1d2h", Some('2')),
+            ("5sec", Some('e')),
+            ("5s", None),
+            ("5", None),
+            ("5x", None),
+            ("x", None),
+        ] {
+            assert_eq!(after_time(text), extra, "{text}");
+            let refused = extra.or((text.ends_with('x')).then_some('x'));
+            assert_eq!(
+                whole_time(text).err(),
+                refused.map(Bad::Character),
+                "{text}"
+            );
+        }
+        let suspicious = ["1", "99", "0", "100", "5s", "x"].map(is_suspicious_time);
+        assert_eq!(suspicious, [true, true, false, false, false, false]);
     }
 
     #[test]

@@ -3,22 +3,34 @@
 use super::predicate::{self, Predicate};
 use super::version::number_prefix;
 use super::{ConditionError, Expression, MAX_CONDITION_DEPTH, Term, TermKind};
+use syntax::octets::{Octets, first_character, readable};
 
 /// The whole of `text`, which is not empty.
-pub(super) fn expression(text: &str) -> Result<Expression, ConditionError> {
+pub(super) fn expression(text: &[u8]) -> Result<Expression, ConditionError> {
     let mut parser = Parser { text, at: 0 };
     let parsed = parser.alternatives(0)?;
-    match parser.rest().chars().next() {
-        None => Ok(parsed),
-        Some(c) => parser.error(
+    match parser.rest() {
+        [] => Ok(parsed),
+        rest => parser.error(
             parser.at,
-            format!("unexpected character '{c}' at the end of conditional expression '{text}'"),
+            format!(
+                "unexpected character '{}' at the end of conditional expression '{}'",
+                first_character(rest),
+                readable(text)
+            ),
         ),
     }
 }
 
+/// What may be a number at the start of a text.
+fn numeric_prefix(text: &[u8]) -> &str {
+    let numeric = |byte: &u8| byte.is_ascii_hexdigit() || b"+-xX".contains(byte);
+    let len = text.iter().take_while(|byte| numeric(byte)).count();
+    std::str::from_utf8(&text[..len]).unwrap_or_default()
+}
+
 struct Parser<'a> {
-    text: &'a str,
+    text: &'a [u8],
     at: usize,
 }
 
@@ -52,14 +64,14 @@ impl<'a> Parser<'a> {
     }
 
     fn bare_term(&mut self, start: usize, depth: usize) -> Result<TermKind, ConditionError> {
-        if let Some((non_zero, len)) = number_prefix(self.rest()) {
+        if let Some((non_zero, len)) = number_prefix(numeric_prefix(self.rest())) {
             self.at += len;
             return Ok(TermKind::Constant(non_zero));
         }
-        if self.rest().starts_with('(') {
+        if self.rest().starts_with(b"(") {
             return self.parentheses(start, depth);
         }
-        let name_len = self.rest().find([' ', '(']).unwrap_or(self.rest().len());
+        let name_len = memchr::memchr2(b' ', b'(', self.rest()).unwrap_or(self.rest().len());
         match predicate::find(&self.rest()[..name_len]) {
             Some(predicate) => {
                 self.at += name_len;
@@ -86,7 +98,7 @@ impl<'a> Parser<'a> {
                 start,
                 format!(
                     "expected ')' after conditional expression '{}'",
-                    &self.text[start..]
+                    readable(&self.text[start..])
                 ),
             );
         }
@@ -94,18 +106,18 @@ impl<'a> Parser<'a> {
     }
 
     /// The arguments in parentheses after a predicate's name. Without parentheses there is one, and it is empty.
-    fn arguments(&mut self, predicate: &Predicate) -> Result<Vec<String>, ConditionError> {
+    fn arguments(&mut self, predicate: &Predicate) -> Result<Vec<Octets>, ConditionError> {
         let mut args = Vec::new();
-        let parenthesis = self.rest().starts_with('(');
+        let parenthesis = self.rest().starts_with(b"(");
         self.at += usize::from(parenthesis);
         while args.len() < predicate.arity {
             let arg = if parenthesis {
                 self.argument(predicate, args.len())?
             } else {
-                String::new()
+                Octets::default()
             };
             args.push(arg);
-            if args.len() == predicate.arity || !self.rest().starts_with(',') {
+            if args.len() == predicate.arity || !self.rest().starts_with(b",") {
                 break;
             }
             self.at += 1;
@@ -118,10 +130,10 @@ impl<'a> Parser<'a> {
             );
             return self.bad_argument(predicate, args.len(), &what);
         }
-        if parenthesis && !self.rest().starts_with(')') {
+        if parenthesis && !self.rest().starts_with(b")") {
             let what = match self.rest() {
-                "" => "expected ')'".to_owned(),
-                rest => format!("expected ')' before '{rest}'"),
+                [] => "expected ')'".to_owned(),
+                rest => format!("expected ')' before '{}'", readable(rest)),
             };
             return self.bad_argument(predicate, args.len(), &what);
         }
@@ -130,45 +142,46 @@ impl<'a> Parser<'a> {
     }
 
     /// One argument, up to a comma or parenthesis outside quotes (manual §2.2, second level of quoting).
-    fn argument(&mut self, predicate: &Predicate, index: usize) -> Result<String, ConditionError> {
-        let mut arg = String::new();
+    fn argument(&mut self, predicate: &Predicate, index: usize) -> Result<Octets, ConditionError> {
+        let mut arg = Vec::new();
         let mut quote = None;
-        while let Some(c) = self.rest().chars().next() {
-            let mut taken = c.len_utf8();
-            match c {
-                ',' | ')' if quote.is_none() => break,
-                '"' | '\'' if quote.is_none() => quote = Some(c),
-                c if quote == Some(c) => quote = None,
-                '\\' if quote != Some('\'') => {
-                    let (out, len) = match self.rest()[1..].chars().next() {
+        while let Some(&byte) = self.rest().first() {
+            let mut taken = 1;
+            match byte {
+                b',' | b')' if quote.is_none() => break,
+                b'"' | b'\'' if quote.is_none() => quote = Some(byte),
+                byte if quote == Some(byte) => quote = None,
+                b'\\' if quote != Some(b'\'') => {
+                    let (out, len) = match self.rest().get(1) {
                         None => return self.bad_argument(predicate, index, "nothing after '\\'"),
-                        Some(escaped @ ('\\' | ' ' | '"' | '\'')) => (escaped, 2),
-                        Some('r') => ('\r', 2),
-                        Some('n') => ('\n', 2),
-                        Some('t') => ('\t', 2),
-                        Some(_) => ('\\', 1),
+                        Some(&escaped @ (b'\\' | b' ' | b'"' | b'\'')) => (escaped, 2),
+                        Some(b'r') => (b'\r', 2),
+                        Some(b'n') => (b'\n', 2),
+                        Some(b't') => (b'\t', 2),
+                        Some(_) => (b'\\', 1),
                     };
                     arg.push(out);
                     taken = len;
                 }
-                c => arg.push(c),
+                byte => arg.push(byte),
             }
             self.at += taken;
         }
-        Ok(arg)
+        Ok(arg.into())
     }
 
-    fn rest(&self) -> &'a str {
+    fn rest(&self) -> &'a [u8] {
         &self.text[self.at..]
     }
 
     fn skip_blanks(&mut self) {
-        self.at += self.rest().len() - self.rest().trim_start_matches([' ', '\t']).len();
+        let blanks = self.rest().iter().take_while(|byte| b" \t".contains(byte));
+        self.at += blanks.count();
     }
 
     /// Past `token` and the blanks after it, if it stands here.
     fn eat(&mut self, token: &str) -> bool {
-        let found = self.rest().starts_with(token);
+        let found = self.rest().starts_with(token.as_bytes());
         if found {
             self.at += token.len();
             self.skip_blanks();
@@ -181,7 +194,7 @@ impl<'a> Parser<'a> {
             start,
             format!(
                 "unparsable conditional expression '{}'",
-                &self.text[start..]
+                readable(&self.text[start..])
             ),
         )
     }

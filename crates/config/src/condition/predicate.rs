@@ -3,26 +3,26 @@
 use super::BuildInfo;
 use super::version;
 use crate::environment::Environment;
-use crate::tree::bytes_of;
 use std::cmp::Ordering;
+use syntax::octets::Octets;
 
 /// A question with a fixed number of arguments.
 pub(super) struct Predicate {
     pub name: &'static str,
     pub arity: usize,
-    answer: fn(&[String], &BuildInfo, &Environment) -> Option<bool>,
+    answer: fn(&[Octets], &BuildInfo, &Environment) -> Option<bool>,
 }
 
 impl Predicate {
     /// The answer, or that an argument makes no sense here.
     pub fn holds(
         &self,
-        args: &[String],
+        args: &[Octets],
         build: &BuildInfo,
         environment: &Environment,
     ) -> Result<bool, String> {
         (self.answer)(args, build, environment).ok_or_else(|| {
-            let arg = args.first().map_or("", String::as_str);
+            let arg = args.first().cloned().unwrap_or_default();
             format!(
                 "invalid argument to conditional expression predicate '{}': '{arg}'",
                 self.name
@@ -36,12 +36,12 @@ static PREDICATES: &[Predicate] = &[
     Predicate {
         name: "defined",
         arity: 1,
-        answer: |args, _, env| Some(env.get(bytes_of(&args[0])).is_some()),
+        answer: |args, _, env| Some(env.get(&args[0]).is_some()),
     },
     Predicate {
         name: "feature",
         arity: 1,
-        answer: |args, build, _| Some(feature(&build.features, &args[0])),
+        answer: |args, build, _| Some(feature(&build.features, text(&args[0]))),
     },
     Predicate {
         name: "streq",
@@ -56,27 +56,27 @@ static PREDICATES: &[Predicate] = &[
     Predicate {
         name: "strstr",
         arity: 2,
-        answer: |args, _, _| Some(args[0].contains(&args[1])),
+        answer: |args, _, _| Some(memchr::memmem::find(&args[0], &args[1]).is_some()),
     },
     Predicate {
         name: "version_atleast",
         arity: 1,
-        answer: |args, build, _| Some(version_cmp(build, &args[0]).is_ge()),
+        answer: |args, build, _| Some(version_cmp(build, text(&args[0])).is_ge()),
     },
     Predicate {
         name: "version_before",
         arity: 1,
-        answer: |args, build, _| Some(version_cmp(build, &args[0]).is_lt()),
+        answer: |args, build, _| Some(version_cmp(build, text(&args[0])).is_lt()),
     },
     Predicate {
         name: "openssl_version_atleast",
         arity: 1,
-        answer: |args, build, _| openssl_cmp(build, &args[0]).map(Ordering::is_ge),
+        answer: |args, build, _| openssl_cmp(build, text(&args[0])).map(Ordering::is_ge),
     },
     Predicate {
         name: "openssl_version_before",
         arity: 1,
-        answer: |args, build, _| openssl_cmp(build, &args[0]).map(Ordering::is_lt),
+        answer: |args, build, _| openssl_cmp(build, text(&args[0])).map(Ordering::is_lt),
     },
     Predicate {
         name: "ssllib_name_startswith",
@@ -86,24 +86,24 @@ static PREDICATES: &[Predicate] = &[
                 build
                     .ssllib_name
                     .as_ref()
-                    .is_some_and(|name| name.starts_with(&args[0])),
+                    .is_some_and(|name| name.as_bytes().starts_with(&args[0])),
             )
         },
     },
     Predicate {
         name: "awslc_api_atleast",
         arity: 1,
-        answer: |args, build, _| awslc_cmp(build, &args[0]).map(Ordering::is_ge),
+        answer: |args, build, _| awslc_cmp(build, text(&args[0])).map(Ordering::is_ge),
     },
     Predicate {
         name: "awslc_api_before",
         arity: 1,
-        answer: |args, build, _| awslc_cmp(build, &args[0]).map(Ordering::is_lt),
+        answer: |args, build, _| awslc_cmp(build, text(&args[0])).map(Ordering::is_lt),
     },
     Predicate {
         name: "enabled",
         arity: 1,
-        answer: |args, build, _| Some(build.enabled.contains(&args[0])),
+        answer: |args, build, _| Some(build.enabled.iter().any(|name| args[0] == **name)),
     },
     Predicate {
         name: "fips_mode",
@@ -112,9 +112,16 @@ static PREDICATES: &[Predicate] = &[
     },
 ];
 
+/// An argument that is a name or a version; what is no text is none of them.
+fn text(arg: &Octets) -> &str {
+    std::str::from_utf8(arg).unwrap_or_default()
+}
+
 /// The predicate of that name.
-pub(super) fn find(name: &str) -> Option<&'static Predicate> {
-    PREDICATES.iter().find(|predicate| predicate.name == name)
+pub(super) fn find(name: &[u8]) -> Option<&'static Predicate> {
+    PREDICATES
+        .iter()
+        .find(|predicate| predicate.name.as_bytes() == name)
 }
 
 /// Whether `name` stands in the list with a `+`.

@@ -145,7 +145,7 @@ fn predicates() {
         ssllib_name: Some("AWS-LC 1.40.0".into()),
         ..build()
     };
-    let ask = |text| evaluate(text, &aws, &Environment::new()).ok();
+    let ask = |text: &str| evaluate(text.as_bytes(), &aws, &Environment::new()).ok();
     assert_eq!(
         ask("ssllib_name_startswith(AWS-LC) && awslc_api_atleast(35) && !awslc_api_atleast(36)"),
         YES
@@ -199,7 +199,7 @@ fn versions() {
 
 #[test]
 fn errors_tell_the_place() {
-    let error = |text| evaluate(text, &build(), &Environment::new()).unwrap_err();
+    let error = |text: &str| evaluate(text.as_bytes(), &build(), &Environment::new()).unwrap_err();
     assert_eq!(
         error("(1"),
         ConditionError {
@@ -220,34 +220,30 @@ fn errors_tell_the_place() {
 
 #[test]
 fn deep_and_long_conditions_are_bounded() {
+    let answer = |text: &str| evaluate(text.as_bytes(), &build(), &Environment::new());
     let nested = |depth| format!("{}1{}", "(".repeat(depth), ")".repeat(depth));
-    assert_eq!(
-        evaluate(&nested(MAX_CONDITION_DEPTH), &build(), &Environment::new()),
-        Ok(true)
-    );
-    assert!(
-        evaluate(
-            &nested(MAX_CONDITION_DEPTH + 1),
-            &build(),
-            &Environment::new()
-        )
-        .is_err()
-    );
-    assert!(evaluate(&"(".repeat(100_000), &build(), &Environment::new()).is_err());
-    assert_eq!(
-        evaluate(
-            &format!("{}1", "1 && ".repeat(100_000)),
-            &build(),
-            &Environment::new()
-        ),
-        Ok(true)
-    );
-    assert_eq!(
-        evaluate(
-            &format!("{}1", "!".repeat(100_000)),
-            &build(),
-            &Environment::new()
-        ),
-        Ok(true)
-    );
+    assert_eq!(answer(&nested(MAX_CONDITION_DEPTH)), Ok(true));
+    assert!(answer(&nested(MAX_CONDITION_DEPTH + 1)).is_err());
+    assert!(answer(&"(".repeat(100_000)).is_err());
+    assert_eq!(answer(&format!("{}1", "1 && ".repeat(100_000))), Ok(true));
+    assert_eq!(answer(&format!("{}1", "!".repeat(100_000))), Ok(true));
+}
+
+#[test]
+fn texts_are_compared_byte_by_byte() {
+    let mut environment = Environment::new();
+    environment.set(b"caf\xe9", "");
+    for (text, holds) in [
+        (&b"streq(caf\xe9,caf\xe9)"[..], true),
+        (b"streq(caf\xe9,caf\xe8)", false),
+        (b"strstr(caf\xe9,\xe9)", true),
+        (b"strstr(caf\xe9,\xc3\xa9)", false),
+        (b"defined(caf\xe9)", true),
+        (b"feature(caf\xe9)", false),
+    ] {
+        let answer = evaluate(text, &build(), &environment);
+        assert_eq!(answer, Ok(holds), "{}", text.escape_ascii());
+    }
+    let error = evaluate(b"1 \xe9", &build(), &environment).unwrap_err();
+    assert!(error.message.contains("'\\xe9'"), "{}", error.message);
 }

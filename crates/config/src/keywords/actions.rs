@@ -1,304 +1,209 @@
-//! The actions of the rule sets (manual §4.3, §4.4). A name with `*` is followed by parentheses or a number.
+//! The actions of the rule sets (manual §4.3, §4.4): a row for each, with the sets where it is allowed. A name with `*` is followed by
+//! parentheses or a number.
 
-use super::{Keyword, Sections};
+use super::arguments::Args;
+use super::{Keyword, Places};
 use crate::build::http_rules::{self as http, HttpParser, headers, redirect, target};
-use crate::build::stream_actions::{http as http_stream, tcp as tcp_stream};
+use crate::build::stream_actions as stream;
 use crate::build::tcp_rules::{self as tcp, TcpParser};
 use crate::build::{limits, otel, patterns};
 
-type H = Keyword<HttpParser>;
-type T = Keyword<TcpParser>;
-const S: Sections = Sections::NONE;
+/// Parses an action. It has a parser for each kind of rules that its row allows it in.
+#[derive(Clone, Copy, Debug)]
+pub enum ActionParser {
+    /// Of `http-request` and its kin only.
+    Http(HttpParser),
+    /// Of `tcp-request` and its kin only.
+    Tcp(TcpParser),
+    /// Of both.
+    Both(HttpParser, TcpParser),
+}
+
+impl ActionParser {
+    /// The one for HTTP rules.
+    #[must_use]
+    pub fn http(self) -> Option<HttpParser> {
+        match self {
+            ActionParser::Http(parser) | ActionParser::Both(parser, _) => Some(parser),
+            ActionParser::Tcp(_) => None,
+        }
+    }
+
+    /// The one for TCP rules.
+    #[must_use]
+    pub fn tcp(self) -> Option<TcpParser> {
+        match self {
+            ActionParser::Tcp(parser) | ActionParser::Both(_, parser) => Some(parser),
+            ActionParser::Http(_) => None,
+        }
+    }
+}
+
+type K = Keyword<ActionParser>;
+
+const fn any(name: &'static str, sets: Places, parser: ActionParser, doc: &'static str) -> K {
+    K::yes(name, sets, parser, doc)
+}
+
+const fn http(name: &'static str, sets: Places, parser: HttpParser, doc: &'static str) -> K {
+    any(name, sets, ActionParser::Http(parser), doc)
+}
+
+const fn tcp(name: &'static str, sets: Places, parser: TcpParser, doc: &'static str) -> K {
+    any(name, sets, ActionParser::Tcp(parser), doc)
+}
+
+const fn both(
+    name: &'static str,
+    sets: Places,
+    http: HttpParser,
+    tcp: TcpParser,
+    doc: &'static str,
+) -> K {
+    any(name, sets, ActionParser::Both(http, tcp), doc)
+}
+
 const NICE: &str = "streams of a worker take turns event by event";
+/// What HAProxy bounds a priority to.
+const PRIORITY: Args = super::arguments::INTEGER;
 const EARLY_DATA: &str = "no request is accepted before the end of the handshake";
 
-/// Actions of `http-request`.
+const REQUEST: Places = Places::HTTP_REQUEST;
+const RESPONSE: Places = Places::HTTP_RESPONSE;
+const AFTER: Places = Places::HTTP_AFTER_RESPONSE;
+const CONNECTION: Places = Places::TCP_CONNECTION;
+const SESSION: Places = Places::TCP_SESSION;
+const CONTENT: Places = Places::TCP_CONTENT;
+const TCP_RESPONSE: Places = Places::TCP_RESPONSE;
+const QUIC: Places = Places::QUIC_INITIAL;
+const MESSAGES: Places = REQUEST.or(RESPONSE);
+const RESPONSES: Places = RESPONSE.or(AFTER);
+const HTTP: Places = MESSAGES.or(AFTER);
+const TCP: Places = CONNECTION.or(SESSION).or(CONTENT).or(TCP_RESPONSE);
+const REQUESTS: Places = REQUEST.or(CONTENT);
+const STREAMS: Places = MESSAGES.or(CONTENT).or(TCP_RESPONSE);
+/// What comes from the client.
+const INCOMING: Places = REQUESTS.or(CONNECTION).or(SESSION);
+const ALL_BUT_AFTER: Places = MESSAGES.or(TCP);
+const ALL: Places = HTTP.or(TCP);
+
+/// Every action.
 #[rustfmt::skip]
-pub const HTTP_REQUEST: &[Keyword<HttpParser>] = &[
-    H::yes("add-acl*", S, patterns::add_acl, "Adds a pattern to an ACL file."),
-    H::yes("add-header", S, headers::add_header, "Adds a header."),
-    H::yes("add-headers-bin", S, headers::add_headers_bin, "Adds headers in binary form."),
-    H::yes("allow", S, http::allow, "Stops the rules and lets the message pass."),
-    H::yes("auth", S, http::auth, "Asks for user and password."),
-    H::not_yet("cache-use", S, "Answers from a cache."),
-    H::yes("capture", S, http::capture, "Keeps a sample for the logs."),
-    H::yes("del-acl*", S, patterns::del_acl, "Removes a pattern from an ACL file."),
-    H::yes("del-header", S, headers::del_header, "Removes a header."),
-    H::yes("del-headers-bin", S, headers::del_headers_bin, "Removes headers in binary form."),
-    H::yes("del-map*", S, patterns::del_map, "Removes a key from a map."),
-    H::yes("deny", S, http::deny, "Answers with an error."),
-    H::yes("disable-l7-retry", S, limits::DISABLE_L7_RETRY, "Never sends this request again."),
-    H::yes("do-log", S, http_stream::do_log, "Emits a log line now."),
-    H::not_yet("do-resolve*", S, "Resolves a name into a variable."),
-    H::yes("early-hint", S, headers::early_hint, "Sends a header of an early hint."),
-    H::yes("normalize-uri", S, target::normalize_uri, "Normalises the URI."),
-    H::yes("otel-group", S, otel::http_group, "Runs a group of scopes of a filter `opentelemetry`."),
-    H::yes("pause", S, http::pause, "Waits."),
-    H::yes("redirect", S, redirect::request, "Redirects."),
-    H::yes("reject", S, http::reject, "Closes the connection without an answer."),
-    H::yes("replace-header", S, headers::replace_header, "Rewrites a header by a pattern."),
-    H::yes("replace-path", S, target::replace_path, "Rewrites the path by a pattern."),
-    H::yes("replace-pathq", S, target::replace_pathq, "Rewrites path and query by a pattern."),
-    H::yes("replace-uri", S, target::replace_uri, "Rewrites the URI by a pattern."),
-    H::yes("replace-value", S, headers::replace_value, "Rewrites the values of a header by a pattern."),
-    H::yes("return", S, http::return_, "Answers with a response made here."),
-    H::not_yet("sc-add-gpc*", S, "Adds to a general purpose counter."),
-    H::not_yet("sc-inc-gpc*", S, "Increments a general purpose counter."),
-    H::not_yet("sc-inc-gpc0*", S, "Increments the first general purpose counter."),
-    H::not_yet("sc-inc-gpc1*", S, "Increments the second general purpose counter."),
-    H::not_yet("sc-set-gpt*", S, "Sets a general purpose tag."),
-    H::not_yet("sc-set-gpt0*", S, "Sets the first general purpose tag."),
-    H::not_yet("send-spoe-group", S, "Sends messages to an agent."),
-    H::not_yet("set-bandwidth-limit", S, "Turns a bandwidth limit on."),
-    H::yes("set-bc-mark", S, http_stream::set_bc_mark, "Sets the mark of packets to the server."),
-    H::yes("set-bc-tos", S, http_stream::set_bc_tos, "Sets the TOS of packets to the server."),
-    H::yes("set-dst", S, http_stream::set_dst, "Sets the destination address."),
-    H::yes("set-dst-port", S, http_stream::set_dst_port, "Sets the destination port."),
-    H::yes("set-fc-mark", S, http_stream::set_fc_mark, "Sets the mark of packets to the client."),
-    H::yes("set-fc-tos", S, http_stream::set_fc_tos, "Sets the TOS of packets to the client."),
-    H::yes("set-header", S, headers::set_header, "Sets a header."),
-    H::yes("set-headers-bin", S, headers::set_headers_bin, "Sets headers in binary form."),
-    H::yes("set-log-level", S, http_stream::set_log_level, "Sets the level of the log line."),
-    H::yes("set-map*", S, patterns::set_map, "Sets a key in a map."),
-    H::yes("set-mark", S, http_stream::set_fc_mark, "Older name of `set-fc-mark`."),
-    H::yes("set-method", S, http::set_method, "Sets the method."),
-    H::moot("set-nice", S, NICE, "Sets the priority of the stream."),
-    H::yes("set-path", S, http::set_path, "Sets the path."),
-    H::yes("set-pathq", S, http::set_pathq, "Sets path and query."),
-    H::yes("set-priority-class", S, http_stream::set_priority_class, "Sets the class in the queue."),
-    H::yes("set-priority-offset", S, http_stream::set_priority_offset, "Sets the offset in the queue."),
-    H::yes("set-query", S, http::set_query, "Sets the query."),
-    H::yes("set-retries", S, limits::set_retries, "Sets the number of retries."),
-    H::yes("set-src", S, http_stream::set_src, "Sets the source address."),
-    H::yes("set-src-port", S, http_stream::set_src_port, "Sets the source port."),
-    H::yes("set-timeout", S, limits::set_timeout, "Sets a timeout of the stream."),
-    H::yes("set-tos", S, http_stream::set_fc_tos, "Older name of `set-fc-tos`."),
-    H::yes("set-uri", S, http::set_uri, "Sets the URI."),
-    H::yes("set-var*", S, http_stream::set_var, "Sets a variable to an expression."),
-    H::yes("set-var-fmt*", S, http_stream::set_var_fmt, "Sets a variable to a formatted string."),
-    H::yes("silent-drop", S, http_stream::silent_drop, "Forgets the connection without telling the client."),
-    H::yes("strict-mode", S, http::strict_mode, "Whether a rewrite that fails fails the request."),
-    H::yes("tarpit", S, http::tarpit, "Holds the request, then answers with an error."),
-    H::not_yet("track-sc*", S, "Tracks a key in a stick table."),
-    H::yes("unset-var*", S, http_stream::unset_var, "Removes a variable."),
-    H::not_yet("use-service", S, "Answers with an internal service."),
-    H::yes("wait-for-body", S, http::wait_for_body, "Waits for the body."),
-    H::moot("wait-for-handshake", S, EARLY_DATA, "Waits for the handshake."),
+pub const KEYWORDS: &[Keyword<ActionParser>] = &[
+    tcp("accept", TCP, tcp::accept, "Lets the connection pass."),
+    K::not_yet("accept", QUIC, "Lets the connection pass."),
+    http("add-acl*", MESSAGES, patterns::add_acl, "Adds a pattern to an ACL file."),
+    http("add-header", HTTP, headers::add_header, "Adds a header."),
+    http("add-headers-bin", HTTP, headers::add_headers_bin, "Adds headers in binary form."),
+    http("allow", HTTP, http::allow, "Stops the rules and lets the message pass."),
+    K::not_yet("attach-srv", SESSION, "Gives the connection to a server of reverse HTTP."),
+    http("auth", REQUEST, http::auth, "Asks for user and password."),
+    K::not_yet("cache-store", RESPONSE, "Stores the response in a cache."),
+    K::not_yet("cache-use", REQUEST, "Answers from a cache."),
+    both("capture", HTTP.or(CONTENT), http::capture, tcp::capture, "Keeps a sample for the logs."),
+    tcp("close", TCP_RESPONSE, tcp::close, "Closes the connection to the server."),
+    http("del-acl*", HTTP, patterns::del_acl, "Removes a pattern from an ACL file."),
+    http("del-header", HTTP, headers::del_header, "Removes a header."),
+    http("del-headers-bin", HTTP, headers::del_headers_bin, "Removes headers in binary form."),
+    http("del-map*", HTTP, patterns::del_map, "Removes a key from a map."),
+    http("deny", MESSAGES, http::deny, "Answers with an error."),
+    K::not_yet("dgram-drop", QUIC, "Drops the packet."),
+    http("disable-l7-retry", REQUEST, limits::DISABLE_L7_RETRY, "Never sends this request again."),
+    any("do-log", ALL, stream::DO_LOG, "Emits a log line now."),
+    K::not_yet("do-log", QUIC, "Emits a log line now."),
+    K::not_yet("do-resolve*", REQUESTS, "Resolves a name into a variable."),
+    http("early-hint", REQUEST, headers::early_hint, "Sends a header of an early hint."),
+    K::not_yet("expect-netscaler-cip", CONNECTION, "Expects the NetScaler client IP protocol."),
+    tcp("expect-proxy", CONNECTION, tcp::expect_proxy, "`expect-proxy layer4`: expects a PROXY protocol header."),
+    http("normalize-uri", REQUEST, target::normalize_uri, "Normalises the URI."),
+    both("otel-group", STREAMS.or(AFTER), otel::http_group, otel::tcp_group, "Runs a group of scopes of a filter `opentelemetry`."),
+    http("pause", MESSAGES, http::pause, "Waits."),
+    http("redirect", MESSAGES, redirect::action, "Redirects."),
+    both("reject", INCOMING.or(TCP_RESPONSE), http::reject, tcp::reject, "Closes the connection without an answer."),
+    K::not_yet("reject", QUIC, "Closes the connection without an answer."),
+    http("replace-header", HTTP, headers::replace_header, "Rewrites a header by a pattern."),
+    http("replace-path", REQUEST, target::replace_path, "Rewrites the path by a pattern."),
+    http("replace-pathq", REQUEST, target::replace_pathq, "Rewrites path and query by a pattern."),
+    http("replace-uri", REQUEST, target::replace_uri, "Rewrites the URI by a pattern."),
+    http("replace-value", HTTP, headers::replace_value, "Rewrites the values of a header by a pattern."),
+    http("return", MESSAGES, http::return_, "Answers with a response made here."),
+    K::not_yet("sc-add-gpc*", ALL, "Adds to a general purpose counter."),
+    K::not_yet("sc-inc-gpc*", ALL, "Increments a general purpose counter."),
+    K::not_yet("sc-inc-gpc0*", ALL, "Increments the first general purpose counter."),
+    K::not_yet("sc-inc-gpc1*", ALL, "Increments the second general purpose counter."),
+    K::not_yet("sc-set-gpt*", ALL, "Sets a general purpose tag."),
+    K::not_yet("sc-set-gpt0*", ALL, "Sets the first general purpose tag."),
+    K::not_yet("send-retry", QUIC, "Asks the client to prove its address."),
+    K::not_yet("send-spoe-group", STREAMS, "Sends messages to an agent."),
+    K::not_yet("set-bandwidth-limit", STREAMS, "Turns a bandwidth limit on."),
+    any("set-bc-mark", REQUESTS, stream::SET_BC_MARK, "Sets the mark of packets to the server."),
+    any("set-bc-tos", REQUESTS, stream::SET_BC_TOS, "Sets the TOS of packets to the server."),
+    any("set-dst", INCOMING, stream::SET_DST, "Sets the destination address."),
+    any("set-dst-port", INCOMING, stream::SET_DST_PORT, "Sets the destination port."),
+    any("set-fc-mark", ALL_BUT_AFTER, stream::SET_FC_MARK, "Sets the mark of packets to the client."),
+    any("set-fc-tos", ALL_BUT_AFTER, stream::SET_FC_TOS, "Sets the TOS of packets to the client."),
+    http("set-header", HTTP, headers::set_header, "Sets a header."),
+    http("set-headers-bin", HTTP, headers::set_headers_bin, "Sets headers in binary form."),
+    any("set-log-level", STREAMS.or(AFTER), stream::SET_LOG_LEVEL, "Sets the level of the log line."),
+    http("set-map*", HTTP, patterns::set_map, "Sets a key in a map."),
+    any("set-mark", ALL_BUT_AFTER, stream::SET_FC_MARK, "Older name of `set-fc-mark`."),
+    http("set-method", REQUEST, http::set_method, "Sets the method."),
+    K::moot("set-nice", STREAMS, NICE, PRIORITY, "Sets the priority of the stream."),
+    http("set-path", REQUEST, http::set_path, "Sets the path."),
+    http("set-pathq", REQUEST, http::set_pathq, "Sets path and query."),
+    any("set-priority-class", REQUESTS, stream::SET_PRIORITY_CLASS, "Sets the class in the queue."),
+    any("set-priority-offset", REQUESTS, stream::SET_PRIORITY_OFFSET, "Sets the offset in the queue."),
+    http("set-query", REQUEST, http::set_query, "Sets the query."),
+    both("set-retries", REQUESTS, limits::set_retries, limits::set_retries_tcp, "Sets the number of retries."),
+    any("set-src", INCOMING, stream::SET_SRC, "Sets the source address."),
+    any("set-src-port", INCOMING, stream::SET_SRC_PORT, "Sets the source port."),
+    http("set-status", RESPONSES, http::set_status, "Sets the status code."),
+    http("set-timeout", MESSAGES, limits::set_timeout, "Sets a timeout of the stream."),
+    any("set-tos", ALL_BUT_AFTER, stream::SET_FC_TOS, "Older name of `set-fc-tos`."),
+    http("set-uri", REQUEST, http::set_uri, "Sets the URI."),
+    any("set-var*", ALL, stream::SET_VAR, "Sets a variable to an expression."),
+    any("set-var-fmt*", ALL, stream::SET_VAR_FMT, "Sets a variable to a formatted string."),
+    any("silent-drop", ALL_BUT_AFTER, stream::SILENT_DROP, "Forgets the connection without telling the client."),
+    http("strict-mode", HTTP, http::strict_mode, "Whether a rewrite that fails fails the request."),
+    K::partly("switch-mode", CONTENT, ActionParser::Tcp(tcp::switch_mode), "`proto h2`", "Goes over from TCP to HTTP."),
+    http("tarpit", REQUEST, http::tarpit, "Holds the request, then answers with an error."),
+    K::not_yet("track-sc*", INCOMING.or(RESPONSE), "Tracks a key in a stick table."),
+    any("unset-var*", ALL, stream::UNSET_VAR, "Removes a variable."),
+    K::not_yet("use-service", REQUESTS, "Answers with an internal service."),
+    K::partly("wait-for-body", MESSAGES, ActionParser::Http(http::wait_for_body), "`use-large-buffer`", "Waits for the body."),
+    K::moot("wait-for-handshake", REQUEST, EARLY_DATA, Args::None, "Waits for the handshake."),
 ];
 
-/// Actions of `http-response`.
-#[rustfmt::skip]
-pub const HTTP_RESPONSE: &[Keyword<HttpParser>] = &[
-    H::yes("add-acl*", S, patterns::add_acl, "Adds a pattern to an ACL file."),
-    H::yes("add-header", S, headers::add_header, "Adds a header."),
-    H::yes("add-headers-bin", S, headers::add_headers_bin, "Adds headers in binary form."),
-    H::yes("allow", S, http::allow, "Stops the rules and lets the message pass."),
-    H::not_yet("cache-store", S, "Stores the response in a cache."),
-    H::yes("capture", S, http::capture_response, "Keeps a sample for the logs."),
-    H::yes("del-acl*", S, patterns::del_acl, "Removes a pattern from an ACL file."),
-    H::yes("del-header", S, headers::del_header, "Removes a header."),
-    H::yes("del-headers-bin", S, headers::del_headers_bin, "Removes headers in binary form."),
-    H::yes("del-map*", S, patterns::del_map, "Removes a key from a map."),
-    H::yes("deny", S, http::deny_response, "Answers with an error."),
-    H::yes("do-log", S, http_stream::do_log, "Emits a log line now."),
-    H::yes("otel-group", S, otel::http_group, "Runs a group of scopes of a filter `opentelemetry`."),
-    H::yes("pause", S, http::pause, "Waits."),
-    H::yes("redirect", S, redirect::response, "Redirects."),
-    H::yes("replace-header", S, headers::replace_header, "Rewrites a header by a pattern."),
-    H::yes("replace-value", S, headers::replace_value, "Rewrites the values of a header by a pattern."),
-    H::yes("return", S, http::return_, "Answers with a response made here."),
-    H::not_yet("sc-add-gpc*", S, "Adds to a general purpose counter."),
-    H::not_yet("sc-inc-gpc*", S, "Increments a general purpose counter."),
-    H::not_yet("sc-inc-gpc0*", S, "Increments the first general purpose counter."),
-    H::not_yet("sc-inc-gpc1*", S, "Increments the second general purpose counter."),
-    H::not_yet("sc-set-gpt*", S, "Sets a general purpose tag."),
-    H::not_yet("sc-set-gpt0*", S, "Sets the first general purpose tag."),
-    H::not_yet("send-spoe-group", S, "Sends messages to an agent."),
-    H::not_yet("set-bandwidth-limit", S, "Turns a bandwidth limit on."),
-    H::yes("set-fc-mark", S, http_stream::set_fc_mark, "Sets the mark of packets to the client."),
-    H::yes("set-fc-tos", S, http_stream::set_fc_tos, "Sets the TOS of packets to the client."),
-    H::yes("set-header", S, headers::set_header, "Sets a header."),
-    H::yes("set-headers-bin", S, headers::set_headers_bin, "Sets headers in binary form."),
-    H::yes("set-log-level", S, http_stream::set_log_level, "Sets the level of the log line."),
-    H::yes("set-map*", S, patterns::set_map, "Sets a key in a map."),
-    H::yes("set-mark", S, http_stream::set_fc_mark, "Older name of `set-fc-mark`."),
-    H::moot("set-nice", S, NICE, "Sets the priority of the stream."),
-    H::yes("set-status", S, http::set_status, "Sets the status code."),
-    H::yes("set-timeout", S, limits::set_timeout, "Sets a timeout of the stream."),
-    H::yes("set-tos", S, http_stream::set_fc_tos, "Older name of `set-fc-tos`."),
-    H::yes("set-var*", S, http_stream::set_var, "Sets a variable to an expression."),
-    H::yes("set-var-fmt*", S, http_stream::set_var_fmt, "Sets a variable to a formatted string."),
-    H::yes("silent-drop", S, http_stream::silent_drop, "Forgets the connection without telling the client."),
-    H::yes("strict-mode", S, http::strict_mode, "Whether a rewrite that fails fails the request."),
-    H::not_yet("track-sc*", S, "Tracks a key in a stick table."),
-    H::yes("unset-var*", S, http_stream::unset_var, "Removes a variable."),
-    H::yes("wait-for-body", S, http::wait_for_body, "Waits for the body."),
-];
+/// The rows of a rule set.
+pub fn of(set: Places) -> impl Iterator<Item = &'static Keyword<ActionParser>> {
+    KEYWORDS
+        .iter()
+        .filter(move |row| row.places.intersects(set))
+}
 
-/// Actions of `http-after-response`.
-#[rustfmt::skip]
-pub const HTTP_AFTER_RESPONSE: &[Keyword<HttpParser>] = &[
-    H::yes("add-header", S, headers::add_header, "Adds a header."),
-    H::yes("add-headers-bin", S, headers::add_headers_bin, "Adds headers in binary form."),
-    H::yes("allow", S, http::allow, "Stops the rules and lets the message pass."),
-    H::yes("capture", S, http::capture_response, "Keeps a sample for the logs."),
-    H::yes("del-acl*", S, patterns::del_acl, "Removes a pattern from an ACL file."),
-    H::yes("del-header", S, headers::del_header, "Removes a header."),
-    H::yes("del-headers-bin", S, headers::del_headers_bin, "Removes headers in binary form."),
-    H::yes("del-map*", S, patterns::del_map, "Removes a key from a map."),
-    H::yes("do-log", S, http_stream::do_log, "Emits a log line now."),
-    H::yes("otel-group", S, otel::http_group, "Runs a group of scopes of a filter `opentelemetry`."),
-    H::yes("replace-header", S, headers::replace_header, "Rewrites a header by a pattern."),
-    H::yes("replace-value", S, headers::replace_value, "Rewrites the values of a header by a pattern."),
-    H::not_yet("sc-add-gpc*", S, "Adds to a general purpose counter."),
-    H::not_yet("sc-inc-gpc*", S, "Increments a general purpose counter."),
-    H::not_yet("sc-inc-gpc0*", S, "Increments the first general purpose counter."),
-    H::not_yet("sc-inc-gpc1*", S, "Increments the second general purpose counter."),
-    H::not_yet("sc-set-gpt*", S, "Sets a general purpose tag."),
-    H::not_yet("sc-set-gpt0*", S, "Sets the first general purpose tag."),
-    H::yes("set-header", S, headers::set_header, "Sets a header."),
-    H::yes("set-headers-bin", S, headers::set_headers_bin, "Sets headers in binary form."),
-    H::yes("set-log-level", S, http_stream::set_log_level, "Sets the level of the log line."),
-    H::yes("set-map*", S, patterns::set_map, "Sets a key in a map."),
-    H::yes("set-status", S, http::set_status, "Sets the status code."),
-    H::yes("set-var*", S, http_stream::set_var, "Sets a variable to an expression."),
-    H::yes("set-var-fmt*", S, http_stream::set_var_fmt, "Sets a variable to a formatted string."),
-    H::yes("strict-mode", S, http::strict_mode, "Whether a rewrite that fails fails the request."),
-    H::yes("unset-var*", S, http_stream::unset_var, "Removes a variable."),
-];
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Actions of `tcp-request connection`.
-#[rustfmt::skip]
-pub const TCP_CONNECTION: &[Keyword<TcpParser>] = &[
-    T::yes("accept", S, tcp::accept, "Lets the connection pass."),
-    T::yes("do-log", S, tcp_stream::do_log, "Emits a log line now."),
-    T::not_yet("expect-netscaler-cip", S, "Expects the NetScaler client IP protocol."),
-    T::yes("expect-proxy", S, tcp::expect_proxy, "`expect-proxy layer4`: expects a PROXY protocol header."),
-    T::yes("reject", S, tcp::reject, "Closes the connection without an answer."),
-    T::not_yet("sc-add-gpc*", S, "Adds to a general purpose counter."),
-    T::not_yet("sc-inc-gpc*", S, "Increments a general purpose counter."),
-    T::not_yet("sc-inc-gpc0*", S, "Increments the first general purpose counter."),
-    T::not_yet("sc-inc-gpc1*", S, "Increments the second general purpose counter."),
-    T::not_yet("sc-set-gpt*", S, "Sets a general purpose tag."),
-    T::not_yet("sc-set-gpt0*", S, "Sets the first general purpose tag."),
-    T::yes("set-dst", S, tcp_stream::set_dst, "Sets the destination address."),
-    T::yes("set-dst-port", S, tcp_stream::set_dst_port, "Sets the destination port."),
-    T::yes("set-fc-mark", S, tcp_stream::set_fc_mark, "Sets the mark of packets to the client."),
-    T::yes("set-fc-tos", S, tcp_stream::set_fc_tos, "Sets the TOS of packets to the client."),
-    T::yes("set-mark", S, tcp_stream::set_fc_mark, "Older name of `set-fc-mark`."),
-    T::yes("set-src", S, tcp_stream::set_src, "Sets the source address."),
-    T::yes("set-src-port", S, tcp_stream::set_src_port, "Sets the source port."),
-    T::yes("set-tos", S, tcp_stream::set_fc_tos, "Older name of `set-fc-tos`."),
-    T::yes("set-var*", S, tcp_stream::set_var, "Sets a variable to an expression."),
-    T::yes("set-var-fmt*", S, tcp_stream::set_var_fmt, "Sets a variable to a formatted string."),
-    T::yes("silent-drop", S, tcp_stream::silent_drop, "Forgets the connection without telling the client."),
-    T::not_yet("track-sc*", S, "Tracks a key in a stick table."),
-    T::yes("unset-var*", S, tcp_stream::unset_var, "Removes a variable."),
-];
-
-/// Actions of `tcp-request session`.
-#[rustfmt::skip]
-pub const TCP_SESSION: &[Keyword<TcpParser>] = &[
-    T::yes("accept", S, tcp::accept, "Lets the connection pass."),
-    T::not_yet("attach-srv", S, "Gives the connection to a server of reverse HTTP."),
-    T::yes("do-log", S, tcp_stream::do_log, "Emits a log line now."),
-    T::yes("reject", S, tcp::reject, "Closes the connection without an answer."),
-    T::not_yet("sc-add-gpc*", S, "Adds to a general purpose counter."),
-    T::not_yet("sc-inc-gpc*", S, "Increments a general purpose counter."),
-    T::not_yet("sc-inc-gpc0*", S, "Increments the first general purpose counter."),
-    T::not_yet("sc-inc-gpc1*", S, "Increments the second general purpose counter."),
-    T::not_yet("sc-set-gpt*", S, "Sets a general purpose tag."),
-    T::not_yet("sc-set-gpt0*", S, "Sets the first general purpose tag."),
-    T::yes("set-dst", S, tcp_stream::set_dst, "Sets the destination address."),
-    T::yes("set-dst-port", S, tcp_stream::set_dst_port, "Sets the destination port."),
-    T::yes("set-fc-mark", S, tcp_stream::set_fc_mark, "Sets the mark of packets to the client."),
-    T::yes("set-fc-tos", S, tcp_stream::set_fc_tos, "Sets the TOS of packets to the client."),
-    T::yes("set-mark", S, tcp_stream::set_fc_mark, "Older name of `set-fc-mark`."),
-    T::yes("set-src", S, tcp_stream::set_src, "Sets the source address."),
-    T::yes("set-src-port", S, tcp_stream::set_src_port, "Sets the source port."),
-    T::yes("set-tos", S, tcp_stream::set_fc_tos, "Older name of `set-fc-tos`."),
-    T::yes("set-var*", S, tcp_stream::set_var, "Sets a variable to an expression."),
-    T::yes("set-var-fmt*", S, tcp_stream::set_var_fmt, "Sets a variable to a formatted string."),
-    T::yes("silent-drop", S, tcp_stream::silent_drop, "Forgets the connection without telling the client."),
-    T::not_yet("track-sc*", S, "Tracks a key in a stick table."),
-    T::yes("unset-var*", S, tcp_stream::unset_var, "Removes a variable."),
-];
-
-/// Actions of `tcp-request content`.
-#[rustfmt::skip]
-pub const TCP_CONTENT: &[Keyword<TcpParser>] = &[
-    T::yes("accept", S, tcp::accept, "Lets the connection pass."),
-    T::yes("capture", S, tcp::capture, "Keeps a sample for the logs."),
-    T::yes("do-log", S, tcp_stream::do_log, "Emits a log line now."),
-    T::not_yet("do-resolve*", S, "Resolves a name into a variable."),
-    T::yes("otel-group", S, otel::tcp_group, "Runs a group of scopes of a filter `opentelemetry`."),
-    T::yes("reject", S, tcp::reject, "Closes the connection without an answer."),
-    T::not_yet("sc-add-gpc*", S, "Adds to a general purpose counter."),
-    T::not_yet("sc-inc-gpc*", S, "Increments a general purpose counter."),
-    T::not_yet("sc-inc-gpc0*", S, "Increments the first general purpose counter."),
-    T::not_yet("sc-inc-gpc1*", S, "Increments the second general purpose counter."),
-    T::not_yet("sc-set-gpt*", S, "Sets a general purpose tag."),
-    T::not_yet("sc-set-gpt0*", S, "Sets the first general purpose tag."),
-    T::not_yet("send-spoe-group", S, "Sends messages to an agent."),
-    T::not_yet("set-bandwidth-limit", S, "Turns a bandwidth limit on."),
-    T::yes("set-bc-mark", S, tcp_stream::set_bc_mark, "Sets the mark of packets to the server."),
-    T::yes("set-bc-tos", S, tcp_stream::set_bc_tos, "Sets the TOS of packets to the server."),
-    T::yes("set-dst", S, tcp_stream::set_dst, "Sets the destination address."),
-    T::yes("set-dst-port", S, tcp_stream::set_dst_port, "Sets the destination port."),
-    T::yes("set-fc-mark", S, tcp_stream::set_fc_mark, "Sets the mark of packets to the client."),
-    T::yes("set-fc-tos", S, tcp_stream::set_fc_tos, "Sets the TOS of packets to the client."),
-    T::yes("set-log-level", S, tcp_stream::set_log_level, "Sets the level of the log line."),
-    T::yes("set-mark", S, tcp_stream::set_fc_mark, "Older name of `set-fc-mark`."),
-    T::moot("set-nice", S, NICE, "Sets the priority of the stream."),
-    T::yes("set-priority-class", S, tcp_stream::set_priority_class, "Sets the class in the queue."),
-    T::yes("set-priority-offset", S, tcp_stream::set_priority_offset, "Sets the offset in the queue."),
-    T::yes("set-retries", S, limits::set_retries_tcp, "Sets the number of retries."),
-    T::yes("set-src", S, tcp_stream::set_src, "Sets the source address."),
-    T::yes("set-src-port", S, tcp_stream::set_src_port, "Sets the source port."),
-    T::yes("set-tos", S, tcp_stream::set_fc_tos, "Older name of `set-fc-tos`."),
-    T::yes("set-var*", S, tcp_stream::set_var, "Sets a variable to an expression."),
-    T::yes("set-var-fmt*", S, tcp_stream::set_var_fmt, "Sets a variable to a formatted string."),
-    T::yes("silent-drop", S, tcp_stream::silent_drop, "Forgets the connection without telling the client."),
-    T::yes("switch-mode", S, tcp::switch_mode, "Goes over from TCP to HTTP."),
-    T::not_yet("track-sc*", S, "Tracks a key in a stick table."),
-    T::yes("unset-var*", S, tcp_stream::unset_var, "Removes a variable."),
-    T::not_yet("use-service", S, "Answers with an internal service."),
-];
-
-/// Actions of `tcp-response content`.
-#[rustfmt::skip]
-pub const TCP_RESPONSE: &[Keyword<TcpParser>] = &[
-    T::yes("accept", S, tcp::accept, "Lets the connection pass."),
-    T::yes("close", S, tcp::close, "Closes the connection to the server."),
-    T::yes("do-log", S, tcp_stream::do_log, "Emits a log line now."),
-    T::yes("otel-group", S, otel::tcp_group, "Runs a group of scopes of a filter `opentelemetry`."),
-    T::yes("reject", S, tcp::reject, "Closes the connection without an answer."),
-    T::not_yet("sc-add-gpc*", S, "Adds to a general purpose counter."),
-    T::not_yet("sc-inc-gpc*", S, "Increments a general purpose counter."),
-    T::not_yet("sc-inc-gpc0*", S, "Increments the first general purpose counter."),
-    T::not_yet("sc-inc-gpc1*", S, "Increments the second general purpose counter."),
-    T::not_yet("sc-set-gpt*", S, "Sets a general purpose tag."),
-    T::not_yet("sc-set-gpt0*", S, "Sets the first general purpose tag."),
-    T::not_yet("send-spoe-group", S, "Sends messages to an agent."),
-    T::not_yet("set-bandwidth-limit", S, "Turns a bandwidth limit on."),
-    T::yes("set-fc-mark", S, tcp_stream::set_fc_mark, "Sets the mark of packets to the client."),
-    T::yes("set-fc-tos", S, tcp_stream::set_fc_tos, "Sets the TOS of packets to the client."),
-    T::yes("set-log-level", S, tcp_stream::set_log_level, "Sets the level of the log line."),
-    T::yes("set-mark", S, tcp_stream::set_fc_mark, "Older name of `set-fc-mark`."),
-    T::moot("set-nice", S, NICE, "Sets the priority of the stream."),
-    T::yes("set-tos", S, tcp_stream::set_fc_tos, "Older name of `set-fc-tos`."),
-    T::yes("set-var*", S, tcp_stream::set_var, "Sets a variable to an expression."),
-    T::yes("set-var-fmt*", S, tcp_stream::set_var_fmt, "Sets a variable to a formatted string."),
-    T::yes("silent-drop", S, tcp_stream::silent_drop, "Forgets the connection without telling the client."),
-    T::yes("unset-var*", S, tcp_stream::unset_var, "Removes a variable."),
-];
-
-/// Actions of `quic-initial`.
-#[rustfmt::skip]
-pub const QUIC_INITIAL: &[Keyword<()>] = &[
-    Keyword::not_yet("accept", S, "Lets the connection pass."),
-    Keyword::not_yet("dgram-drop", S, "Drops the packet."),
-    Keyword::not_yet("do-log", S, "Emits a log line now."),
-    Keyword::not_yet("reject", S, "Closes the connection without an answer."),
-    Keyword::not_yet("send-retry", S, "Asks the client to prove its address."),
-];
+    #[test]
+    fn an_action_has_a_parser_for_each_of_its_sets() {
+        for row in KEYWORDS {
+            let Some(parser) = row.state.parser() else {
+                continue;
+            };
+            assert_eq!(
+                parser.http().is_some(),
+                row.places.intersects(HTTP),
+                "{}",
+                row.name
+            );
+            assert_eq!(
+                parser.tcp().is_some(),
+                row.places.intersects(TCP),
+                "{}",
+                row.name
+            );
+            assert!(!row.places.intersects(QUIC), "{}", row.name);
+        }
+    }
+}

@@ -1,16 +1,25 @@
-//! Sections whose keywords are known and not served yet: they are checked by name and refused as not implemented.
+//! The other sections. Those that turn on what is not served are refused, their keywords checked by name; those that only
+//! describe it have their arguments checked, and no effect.
 
-use super::{Keyword, Sections};
+use super::arguments::{Args, INTEGER, ON_OFF};
+use super::features::Feature::{self, *};
+use super::{Keyword, Places};
+use crate::build::{checks, descriptions};
 
 /// An entry without a parser of its own.
 pub type Known = Keyword<()>;
 
 const fn k(name: &'static str, doc: &'static str) -> Known {
-    Keyword::not_yet(name, Sections::NONE, doc)
+    Keyword::not_yet(name, Places::NONE, doc)
+}
+
+/// Describes what a feature that does not exist yet would use.
+const fn tunes(name: &'static str, feature: Feature, args: Args, doc: &'static str) -> Known {
+    Keyword::tunes(name, Places::NONE, feature, args, doc)
 }
 
 const fn served(name: &'static str, doc: &'static str) -> Known {
-    Keyword::yes(name, Sections::NONE, (), doc)
+    Keyword::yes(name, Places::NONE, (), doc)
 }
 
 /// Every section that a file may open.
@@ -18,23 +27,23 @@ const fn served(name: &'static str, doc: &'static str) -> Known {
 pub const SECTIONS: &[Known] = &[
     k("acme", "How certificates are obtained."),
     served("backend", "Servers and how requests reach them."),
-    k("cache", "A cache of responses."),
+    tunes("cache", Cache, Args::Word, "A cache of responses."),
     served("collector", "An OpenTelemetry Collector's configuration that this process runs; not in HAProxy."),
-    k("crt-store", "Certificates by name."),
+    tunes("crt-store", Tls, Args::Word, "Certificates by name."),
     served("defaults", "What the proxies that follow start from."),
     k("fcgi-app", "A FastCGI application."),
     served("frontend", "Addresses to listen on and what happens to requests there."),
     served("global", "The process as a whole."),
-    k("healthcheck", "A health check by name."),
+    tunes("healthcheck", HealthChecks, Args::Word, "A health check by name."),
     served("http-errors", "Error pages by name."),
     served("listen", "A frontend and a backend in one."),
     k("log-forward", "A relay of logs."),
     served("log-profile", "Log formats by step."),
-    k("mailers", "Mail servers for alerts."),
+    tunes("mailers", Mail, Args::Word, "Mail servers for alerts."),
     k("namespace_list", "Network namespaces."),
     k("peers", "Processes that share tables."),
-    Keyword { state: super::State::Removed("The 'program' section is not supported anymore since HAProxy 3.3."), ..k("program", "Removed from the language by HAProxy.") },
-    k("resolvers", "Name servers."),
+    Keyword::gone("program", Places::NONE, "The 'program' section is not supported anymore since HAProxy 3.3."),
+    tunes("resolvers", Names, Args::Word, "Name servers."),
     k("ring", "A buffer of log messages."),
     k("spoe-agent", "An agent of the stream processing offload engine."),
     k("spoe-group", "Messages to an agent."),
@@ -43,39 +52,34 @@ pub const SECTIONS: &[Known] = &[
     served("userlist", "Users and groups."),
 ];
 
-/// The keywords of the sections that have a table here, by title and by section name.
+/// The keywords of the sections that have a table here, by the section's name.
 pub const TABLES: &[(&str, &[Known])] = &[
-    ("Section `acme`", ACME),
-    ("Section `cache`", CACHE),
-    ("Section `crt-store`", CRT_STORE),
-    ("Section `fcgi-app`", FCGI_APP),
-    ("Section `healthcheck`", HEALTHCHECK),
-    ("Section `http-errors`", HTTP_ERRORS),
-    ("Section `log-forward`", LOG_FORWARD),
-    ("Section `log-profile`", LOG_PROFILE),
-    ("Section `mailers`", MAILERS),
-    ("Section `namespace_list`", NAMESPACE_LIST),
-    ("Section `peers`", PEERS),
-    ("Section `resolvers`", RESOLVERS),
-    ("Section `ring`", RING),
-    ("Section `spoe-agent`", SPOE_AGENT),
-    ("Section `spoe-group`", SPOE_GROUP),
-    ("Section `spoe-message`", SPOE_MESSAGE),
-    ("Section `traces`", TRACES),
-    ("Section `userlist`", USERLIST),
+    ("acme", ACME),
+    ("cache", CACHE),
+    ("crt-store", CRT_STORE),
+    ("fcgi-app", FCGI_APP),
+    ("healthcheck", HEALTHCHECK),
+    ("http-errors", HTTP_ERRORS),
+    ("log-forward", LOG_FORWARD),
+    ("log-profile", LOG_PROFILE),
+    ("mailers", MAILERS),
+    ("namespace_list", NAMESPACE_LIST),
+    ("peers", PEERS),
+    ("resolvers", RESOLVERS),
+    ("ring", RING),
+    ("spoe-agent", SPOE_AGENT),
+    ("spoe-group", SPOE_GROUP),
+    ("spoe-message", SPOE_MESSAGE),
+    ("traces", TRACES),
+    ("userlist", USERLIST),
 ];
 
 /// The table of `section`, if it has one here.
 #[must_use]
 pub fn table(section: &str) -> Option<&'static [Known]> {
-    TABLES
-        .iter()
-        .find(|(title, _)| {
-            title
-                .strip_prefix("Section `")
-                .and_then(|t| t.strip_suffix('`'))
-                == Some(section)
-        })
+    let mut tables = TABLES.iter();
+    tables
+        .find(|(name, _)| *name == section)
         .map(|(_, table)| *table)
 }
 
@@ -103,19 +107,19 @@ const ACME: &[Known] = &[
 
 #[rustfmt::skip]
 const CACHE: &[Known] = &[
-    k("early-hints", "Keeps link headers for early hints."),
-    k("max-age", "Longest life of an entry."),
-    k("max-object-size", "Largest entry."),
-    k("max-secondary-entries", "Variants of one entry."),
-    k("process-vary", "Whether `Vary` is understood."),
-    k("total-max-size", "Size of the cache."),
+    tunes("early-hints", Cache, Args::Optional(&ON_OFF), "Keeps link headers for early hints."),
+    tunes("max-age", Cache, Args::Optional(&INTEGER), "Longest life of an entry."),
+    tunes("max-object-size", Cache, Args::Number(0, 1 << 31), "Largest entry."),
+    tunes("max-secondary-entries", Cache, Args::Own(descriptions::not_zero), "Variants of one entry."),
+    tunes("process-vary", Cache, Args::Optional(&ON_OFF), "Whether `Vary` is understood."),
+    tunes("total-max-size", Cache, Args::Number(1, 4095), "Size of the cache."),
 ];
 
 #[rustfmt::skip]
 const CRT_STORE: &[Known] = &[
-    k("crt-base", "Directory of relative certificate file names."),
-    k("key-base", "Directory of relative key file names."),
-    k("load", "A certificate with its files."),
+    tunes("crt-base", Tls, Args::Word, "Directory of relative certificate file names."),
+    tunes("key-base", Tls, Args::Word, "Directory of relative key file names."),
+    tunes("load", Tls, Args::Own(descriptions::certificate), "A certificate with its files."),
 ];
 
 #[rustfmt::skip]
@@ -135,9 +139,9 @@ const FCGI_APP: &[Known] = &[
 
 #[rustfmt::skip]
 const HEALTHCHECK: &[Known] = &[
-    k("http-check", "A step of an HTTP check."),
-    k("tcp-check", "A step of a TCP check."),
-    k("type", "What kind of check it is."),
+    tunes("http-check", HealthChecks, Args::Own(checks::http_check), "A step of an HTTP check."),
+    tunes("tcp-check", HealthChecks, Args::Own(checks::tcp_check), "A step of a TCP check."),
+    tunes("type", HealthChecks, Args::Own(checks::kind), "What kind of check it is."),
 ];
 
 #[rustfmt::skip]
@@ -167,8 +171,8 @@ const LOG_PROFILE: &[Known] = &[
 
 #[rustfmt::skip]
 const MAILERS: &[Known] = &[
-    k("mailer", "A mail server."),
-    k("timeout", "Timeouts."),
+    tunes("mailer", Mail, Args::Address(descriptions::named_address), "A mail server."),
+    tunes("timeout", Mail, Args::Own(descriptions::mail_timeout), "Timeouts."),
 ];
 
 const NAMESPACE_LIST: &[Known] = &[k("namespace", "A network namespace.")];
@@ -189,13 +193,13 @@ const PEERS: &[Known] = &[
 
 #[rustfmt::skip]
 const RESOLVERS: &[Known] = &[
-    k("accepted_payload_size", "Largest answer over UDP."),
-    k("hold", "How long an answer is kept."),
-    k("nameserver", "A name server."),
-    k("parse-resolv-conf", "Takes the name servers of the system."),
-    k("resolution_pool_size", "Names resolved for one template."),
-    k("resolve_retries", "Retries."),
-    k("timeout", "Timeouts."),
+    tunes("accepted_payload_size", Names, Args::Number(12, 65535), "Largest answer over UDP."),
+    tunes("hold", Names, Args::Own(descriptions::hold), "How long an answer is kept."),
+    tunes("nameserver", Names, Args::Address(descriptions::named_address), "A name server."),
+    tunes("parse-resolv-conf", Names, Args::Any, "Takes the name servers of the system."),
+    Keyword::gone("resolution_pool_size", Places::NONE, "'resolution_pool_size' directive is not supported anymore (it never appeared in a stable release)."),
+    tunes("resolve_retries", Names, INTEGER, "Retries."),
+    tunes("timeout", Names, Args::Own(descriptions::resolver_timeout), "Timeouts."),
 ];
 
 #[rustfmt::skip]

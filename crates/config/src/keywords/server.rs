@@ -1,169 +1,101 @@
-//! Options of `server` and `default-server` lines (manual §5.2).
+//! Options of `server` and `default-server` lines (manual §5.2). Those of TLS and of health checks have tables of
+//! their own ([`super::tls`], [`super::checks`]).
 
-use super::{Keyword, Sections};
+use super::arguments::{Args, INTEGER};
+use super::features::Feature::{self, *};
+use super::{Keyword, Places};
 use crate::build::server::{self, ServerParser};
+use crate::build::{checks, values};
 
-const fn yes(
+type K = Keyword<ServerParser>;
+
+const fn yes(name: &'static str, args: Args, parser: ServerParser, doc: &'static str) -> K {
+    K::yes(name, Places::SERVER, parser, doc).args(args)
+}
+
+const fn partly(
     name: &'static str,
-    args: u8,
+    args: Args,
     parser: ServerParser,
+    missing: &'static str,
     doc: &'static str,
-) -> Keyword<ServerParser> {
-    Keyword::yes(name, Sections::NONE, parser, doc).args(args)
+) -> K {
+    K::partly(name, Places::SERVER, parser, missing, doc).args(args)
 }
 
-const fn not_yet(name: &'static str, args: u8, doc: &'static str) -> Keyword<ServerParser> {
-    Keyword::not_yet(name, Sections::NONE, doc).args(args)
+const fn not_yet(name: &'static str, args: Args, doc: &'static str) -> K {
+    K::not_yet(name, Places::SERVER, doc).args(args)
 }
 
-const fn moot(
-    name: &'static str,
-    args: u8,
-    reason: &'static str,
-    doc: &'static str,
-) -> Keyword<ServerParser> {
-    Keyword::moot(name, Sections::NONE, reason, doc).args(args)
+const fn tunes(name: &'static str, feature: Feature, args: Args, doc: &'static str) -> K {
+    K::tunes(name, Places::SERVER, feature, args, doc)
 }
 
-const fn off(name: &'static str, doc: &'static str) -> Keyword<ServerParser> {
-    yes(name, 0, server::already_off, doc)
+const fn moot(name: &'static str, reason: &'static str, args: Args, doc: &'static str) -> K {
+    K::moot(name, Places::SERVER, reason, args, doc)
 }
 
 const TLS: &str = "TLS.";
-const CHECKS: &str = "Health checks.";
-const AGENT: &str = "Health checks by an agent on the server.";
 const NAMES: &str = "Resolution of names while running.";
 
-/// Every option of a `server` line.
+const NONE: Args = Args::None;
+const WORD: Args = Args::Word;
+
+/// Every option of a `server` line but those of TLS and of health checks.
 #[rustfmt::skip]
 pub const KEYWORDS: &[Keyword<ServerParser>] = &[
-    not_yet("addr", 1, CHECKS),
-    not_yet("agent-addr", 1, AGENT),
-    not_yet("agent-check", 0, AGENT),
-    not_yet("agent-inter", 1, AGENT),
-    not_yet("agent-port", 1, AGENT),
-    not_yet("agent-send", 1, AGENT),
-    not_yet("allow-0rtt", 0, TLS),
-    not_yet("alpn", 1, TLS),
-    yes("backup", 0, server::backup, "Used only when no other server is."),
-    not_yet("ca-file", 1, TLS),
-    not_yet("cc", 1, "The congestion control algorithm."),
-    not_yet("check", 0, CHECKS),
-    not_yet("check-alpn", 1, CHECKS),
-    not_yet("check-pool-conn-name", 1, CHECKS),
-    not_yet("check-proto", 1, CHECKS),
-    not_yet("check-reuse-pool", 0, CHECKS),
-    not_yet("check-send-proxy", 0, CHECKS),
-    not_yet("check-sni", 1, CHECKS),
-    not_yet("check-sni-auto", 0, CHECKS),
-    not_yet("check-ssl", 0, CHECKS),
-    not_yet("check-via-socks4", 0, CHECKS),
-    not_yet("ciphers", 1, TLS),
-    not_yet("ciphersuites", 1, TLS),
-    not_yet("client-sigalgs", 1, TLS),
-    yes("cookie", 1, server::cookie, "The server's value of the persistence cookie."),
-    not_yet("crl-file", 1, TLS),
-    not_yet("crt", 1, TLS),
-    not_yet("curves", 1, TLS),
-    yes("disabled", 0, server::disabled, "Starts in maintenance."),
-    not_yet("downinter", 1, CHECKS),
-    yes("enabled", 0, server::enabled, "Cancels `disabled`."),
-    not_yet("error-limit", 1, CHECKS),
-    not_yet("fall", 1, CHECKS),
-    not_yet("fastinter", 1, CHECKS),
-    not_yet("force-sslv3", 0, TLS),
-    not_yet("force-tlsv10", 0, TLS),
-    not_yet("force-tlsv11", 0, TLS),
-    not_yet("force-tlsv12", 0, TLS),
-    not_yet("force-tlsv13", 0, TLS),
-    not_yet("from", 1, "Starts from a named `default-server`."),
-    not_yet("guid", 1, "A name that identifies the server for ever."),
-    not_yet("hash-key", 1, "What consistent hashing places the server by."),
-    not_yet("healthcheck", 1, CHECKS),
-    yes("id", 1, server::id, "The server's number in statistics."),
-    not_yet("idle-ping", 1, "Pings on idle HTTP/2 connections."),
-    not_yet("init-addr", 1, NAMES),
-    not_yet("init-state", 1, CHECKS),
-    not_yet("inter", 1, CHECKS),
-    not_yet("ktls", 1, TLS),
-    not_yet("log-bufsize", 1, "Buffer of a log server."),
-    not_yet("log-proto", 1, "Framing of a log server."),
-    yes("max-reuse", 1, server::max_reuse, "Requests on one connection after the first one; -1 is unlimited."),
-    yes("maxconn", 1, server::maxconn, "Connections to the server; more wait in its queue."),
-    yes("maxqueue", 1, server::maxqueue, "Length of the server's queue."),
-    yes("minconn", 1, server::minconn, "Lower bound of a `maxconn` that follows the backend's load."),
-    not_yet("name", 1, "Names a `default-server`."),
-    not_yet("namespace", 1, "Network namespace of the server."),
-    off("no-agent-check", AGENT),
-    yes("no-backup", 0, server::no_backup, "Cancels `backup`."),
-    off("no-check", CHECKS),
-    off("no-check-reuse-pool", CHECKS),
-    off("no-check-send-proxy", CHECKS),
-    off("no-check-sni-auto", CHECKS),
-    off("no-check-ssl", CHECKS),
-    off("no-renegotiate", TLS),
-    yes("no-send-proxy", 0, server::no_send_proxy, "Cancels `send-proxy`."),
-    yes("no-send-proxy-v2", 0, server::no_send_proxy_v2, "Cancels `send-proxy-v2`."),
-    off("no-send-proxy-v2-ssl", TLS),
-    off("no-send-proxy-v2-ssl-cn", TLS),
-    off("no-sni-auto", TLS),
-    off("no-ssl", TLS),
-    not_yet("no-ssl-reuse", 0, TLS),
-    not_yet("no-sslv3", 0, TLS),
-    off("no-tfo", "Cancels `tfo`."),
-    not_yet("no-tls-tickets", 0, TLS),
-    not_yet("no-tlsv10", 0, TLS),
-    not_yet("no-tlsv11", 0, TLS),
-    not_yet("no-tlsv12", 0, TLS),
-    not_yet("no-tlsv13", 0, TLS),
-    not_yet("no-verifyhost", 0, TLS),
-    not_yet("non-stick", 0, "Not learnt in stick tables."),
-    not_yet("npn", 1, TLS),
-    not_yet("observe", 1, CHECKS),
-    not_yet("on-error", 1, CHECKS),
-    not_yet("on-marked-down", 1, CHECKS),
-    not_yet("on-marked-up", 1, CHECKS),
-    not_yet("pool-conn-name", 1, "What tells idle connections of one server apart."),
-    moot("pool-low-conn", 1, "each worker keeps its own idle connections", "Idle connections below which threads do not share."),
-    yes("pool-max-conn", 1, server::pool_max_conn, "Idle connections that are kept; -1 is unlimited."),
-    yes("pool-purge-delay", 1, server::pool_purge_delay, "Time after which unused idle connections are closed."),
-    not_yet("port", 1, CHECKS),
-    yes("proto", 1, server::proto, "Forces a protocol: `h1` or none."),
-    yes("proxy-v2-options", 1, server::proxy_v2_options, "TLVs of the PROXY protocol v2 header."),
-    not_yet("quic-cc-algo", 1, "QUIC congestion control."),
-    yes("redir", 1, server::redir, "Redirects requests to the server."),
-    not_yet("renegotiate", 0, TLS),
-    not_yet("resolve-net", 1, NAMES),
-    not_yet("resolve-opts", 1, NAMES),
-    not_yet("resolve-prefer", 1, NAMES),
-    not_yet("resolvers", 1, NAMES),
-    not_yet("rise", 1, CHECKS),
-    yes("send-proxy", 0, server::send_proxy, "Sends a PROXY protocol v1 header."),
-    yes("send-proxy-v2", 0, server::send_proxy_v2, "Sends a PROXY protocol v2 header."),
-    not_yet("send-proxy-v2-ssl", 0, TLS),
-    not_yet("send-proxy-v2-ssl-cn", 0, TLS),
-    yes("set-proxy-v2-tlv-fmt*", 1, server::set_proxy_v2_tlv_fmt, "Adds a TLV of this type to the PROXY protocol v2 header."),
-    not_yet("shard", 1, "The server's shard of a peers section."),
-    not_yet("sigalgs", 1, TLS),
-    not_yet("slowstart", 1, CHECKS),
-    not_yet("sni", 1, TLS),
-    not_yet("sni-auto", 0, TLS),
-    not_yet("socks4", 1, "Connects through a SOCKS4 proxy."),
-    yes("source", 1, server::source, "The address that connections to the server come from."),
-    not_yet("ssl", 0, TLS),
-    not_yet("ssl-max-ver", 1, TLS),
-    not_yet("ssl-min-ver", 1, TLS),
-    not_yet("ssl-reuse", 0, TLS),
-    not_yet("stick", 0, "Learnt in stick tables."),
-    not_yet("strict-maxconn", 0, "Counts idle connections in `maxconn`."),
-    not_yet("tcp-md5sig", 1, "TCP MD5 signatures."),
-    not_yet("tcp-ut", 1, "TCP user timeout."),
-    not_yet("tfo", 0, "TCP Fast Open."),
-    not_yet("tls-tickets", 0, TLS),
-    not_yet("track", 1, CHECKS),
-    Keyword { state: super::State::Removed("'usesrc' only allowed after a 'source' statement."), ..not_yet("usesrc", 1, "Follows `source`.") },
-    not_yet("verify", 1, TLS),
-    not_yet("verifyhost", 1, TLS),
-    yes("weight", 1, server::weight, "The server's share of the load, 0 to 256."),
-    not_yet("ws", 1, "The protocol of WebSocket requests."),
+    yes("backup", NONE, server::backup, "Used only when no other server is."),
+    not_yet("cc", WORD, "The congestion control algorithm."),
+    yes("cookie", WORD, server::cookie, "The server's value of the persistence cookie."),
+    yes("disabled", NONE, server::disabled, "Starts in maintenance."),
+    yes("enabled", NONE, server::enabled, "Cancels `disabled`."),
+    not_yet("from", WORD, "Starts from a named `default-server`."),
+    tunes("guid", Guid, Args::Own(values::guid), "A name that identifies the server for ever."),
+    tunes("hash-key", ConsistentHashing, Args::OneOf(&["id", "id32", "guid", "addr", "addr-port"]), "What consistent hashing places the server by."),
+    yes("id", WORD, server::id, "The server's number in statistics."),
+    tunes("idle-ping", Http2, Args::Time, "Pings on idle HTTP/2 connections."),
+    not_yet("init-addr", WORD, NAMES),
+    not_yet("log-bufsize", WORD, "Buffer of a log server."),
+    not_yet("log-proto", WORD, "Framing of a log server."),
+    yes("max-reuse", WORD, server::max_reuse, "Requests on one connection after the first one; -1 is unlimited."),
+    yes("maxconn", WORD, server::maxconn, "Connections to the server; more wait in its queue."),
+    yes("maxqueue", WORD, server::maxqueue, "Length of the server's queue."),
+    yes("minconn", WORD, server::minconn, "Lower bound of a `maxconn` that follows the backend's load."),
+    not_yet("name", WORD, "Names a `default-server`."),
+    not_yet("namespace", WORD, "Network namespace of the server."),
+    yes("no-backup", NONE, server::no_backup, "Cancels `backup`."),
+    yes("no-send-proxy", NONE, server::no_send_proxy, "Cancels `send-proxy`."),
+    yes("no-send-proxy-v2", NONE, server::no_send_proxy_v2, "Cancels `send-proxy-v2`."),
+    yes("no-send-proxy-v2-ssl", NONE, server::already_off, "Cancels `send-proxy-v2-ssl`."),
+    yes("no-send-proxy-v2-ssl-cn", NONE, server::already_off, "Cancels `send-proxy-v2-ssl-cn`."),
+    yes("no-tfo", NONE, server::already_off, "Cancels `tfo`."),
+    tunes("non-stick", Tables, NONE, "Not learnt in stick tables."),
+    not_yet("pool-conn-name", WORD, "What tells idle connections of one server apart."),
+    moot("pool-low-conn", "each worker keeps its own idle connections", INTEGER, "Idle connections below which threads do not share."),
+    yes("pool-max-conn", WORD, server::pool_max_conn, "Idle connections that are kept; -1 is unlimited."),
+    yes("pool-purge-delay", WORD, server::pool_purge_delay, "Time after which unused idle connections are closed."),
+    partly("proto", WORD, server::proto, "protocols but `h1` and none", "Forces a protocol."),
+    partly("proxy-v2-options", WORD, server::proxy_v2_options, "options of TLS", "TLVs of the PROXY protocol v2 header."),
+    tunes("quic-cc-algo", Quic, Args::Own(checks::quic_algorithm), "QUIC congestion control."),
+    yes("redir", WORD, server::redir, "Redirects requests to the server."),
+    tunes("resolve-net", Names, Args::Own(checks::networks), NAMES),
+    tunes("resolve-opts", Names, Args::Optional(&Args::List(&["allow-dup-ip", "ignore-weight", "prevent-dup-ip"])), NAMES),
+    tunes("resolve-prefer", Names, Args::OneOf(&["ipv4", "ipv6"]), NAMES),
+    not_yet("resolvers", WORD, NAMES),
+    yes("send-proxy", NONE, server::send_proxy, "Sends a PROXY protocol v1 header."),
+    yes("send-proxy-v2", NONE, server::send_proxy_v2, "Sends a PROXY protocol v2 header."),
+    not_yet("send-proxy-v2-ssl", NONE, TLS),
+    not_yet("send-proxy-v2-ssl-cn", NONE, TLS),
+    yes("set-proxy-v2-tlv-fmt*", WORD, server::set_proxy_v2_tlv_fmt, "Adds a TLV of this type to the PROXY protocol v2 header."),
+    tunes("shard", Peers, Args::Optional(&WORD), "The server's shard of a peers section."),
+    not_yet("socks4", WORD, "Connects through a SOCKS4 proxy."),
+    partly("source", WORD, server::source, "`usesrc` and port ranges", "The address that connections to the server come from."),
+    tunes("stick", Tables, NONE, "Learnt in stick tables."),
+    not_yet("strict-maxconn", NONE, "Counts idle connections in `maxconn`."),
+    not_yet("tcp-md5sig", WORD, "TCP MD5 signatures."),
+    not_yet("tcp-ut", WORD, "TCP user timeout."),
+    not_yet("tfo", NONE, "TCP Fast Open."),
+    Keyword::gone("usesrc", Places::SERVER, "'usesrc' only allowed after a 'source' statement."),
+    yes("weight", WORD, server::weight, "The server's share of the load, 0 to 256."),
+    tunes("ws", Http2, Args::OneOf(&["auto", "h1", "h2"]), "The protocol of WebSocket requests."),
 ];

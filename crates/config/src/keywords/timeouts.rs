@@ -1,5 +1,7 @@
 //! `timeout …` (manual §4.2).
 
+use super::arguments::Args;
+use super::features::Feature::HealthChecks;
 use super::{Keyword, at::*};
 use crate::model::Timeouts;
 use std::time::Duration;
@@ -9,19 +11,20 @@ pub type Field = fn(&mut Timeouts) -> &mut Option<Duration>;
 
 const fn yes(
     name: &'static str,
-    sections: super::Sections,
+    places: super::Places,
     field: Field,
     doc: &'static str,
 ) -> Keyword<Field> {
-    Keyword::yes(name, sections, field, doc)
+    Keyword::yes(name, places, field, doc)
 }
 
 /// Every `timeout`.
 pub const KEYWORDS: &[Keyword<Field>] = &[
-    Keyword::moot(
+    Keyword::tunes(
         "check",
         DB,
-        "there are no health checks yet",
+        HealthChecks,
+        Args::Time,
         "How long a health check may wait for its answer once connected.",
     ),
     yes(

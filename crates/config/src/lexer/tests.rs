@@ -18,7 +18,7 @@ fn lex(line: &[u8]) -> Result<Line, LexError> {
             environment: &environment,
             file: "f.cfg",
             line: 7,
-            section: Some("www"),
+            section: Some(b"www"),
             comments: true,
         },
     )
@@ -29,7 +29,7 @@ fn words(line: &str) -> Vec<String> {
         .unwrap()
         .words
         .into_iter()
-        .map(|word| word.text)
+        .map(|word| word.text.to_string())
         .collect()
 }
 
@@ -209,11 +209,7 @@ fn what_is_dropped_is_told() {
 #[test]
 fn bytes_that_are_no_utf8_are_kept() {
     let line = lex(b"a 'caf\xe9' \"\\xff$L\" \\xc3\\xa9").unwrap();
-    let bytes: Vec<Vec<u8>> = line
-        .words
-        .iter()
-        .map(|word| crate::tree::bytes_of(&word.text).into_owned())
-        .collect();
+    let bytes: Vec<&[u8]> = line.words.iter().map(|word| word.text.bytes()).collect();
     assert_eq!(
         bytes,
         [&b"a"[..], b"caf\xe9", b"\xffcaf\xe9", "\u{e9}".as_bytes()]

@@ -1,6 +1,7 @@
 //! Listening addresses (manual §5.1).
 
 use net::Addr;
+use syntax::octets::Octets;
 
 /// A `bind` line; one entry per address (port ranges and comma lists are expanded).
 #[derive(Clone, Debug)]
@@ -8,7 +9,7 @@ pub struct Bind {
     /// Where to listen.
     pub address: BindAddress,
     /// In statistics and logs.
-    pub name: Option<String>,
+    pub name: Option<Octets>,
     /// Number in statistics.
     pub id: u32,
     /// Connections of this listener.
@@ -39,6 +40,8 @@ pub struct Bind {
     pub gid: Option<u32>,
     /// Rights of the runtime interface.
     pub level: Option<String>,
+    /// The runtime interface hands the listening sockets over.
+    pub exposes_listeners: bool,
     /// How the runtime interface shows severities.
     pub severity_output: Option<String>,
     /// `file:line` for start-up errors.

@@ -1,7 +1,9 @@
 //! The whole configuration, and section `global` (manual §3).
 
 use super::{Bind, LogProfile, LogTarget, Proxy};
+use std::path::PathBuf;
 use std::time::Duration;
+use syntax::octets::Octets;
 
 /// Everything one run of the process needs.
 #[derive(Debug, Default)]
@@ -44,19 +46,19 @@ pub struct Global {
     /// What `log global` stands for.
     pub log: Vec<LogTarget>,
     /// The program's name in syslog headers.
-    pub log_tag: Option<String>,
+    pub log_tag: Option<Octets>,
     /// The host name in syslog headers; empty means the system's.
-    pub log_send_hostname: Option<String>,
+    pub log_send_hostname: Option<Octets>,
     /// Longest time of a soft stop.
     pub hard_stop_after: Option<Duration>,
     /// Between a soft stop's signal and the closing of the listeners.
     pub grace: Option<Duration>,
     /// File that gets the process's number.
-    pub pidfile: Option<String>,
+    pub pidfile: Option<PathBuf>,
     /// This machine's name in statistics.
     pub node: Option<String>,
     /// Free text.
-    pub description: Option<String>,
+    pub description: Option<Octets>,
     /// Detach from the terminal.
     pub daemon: bool,
     /// A master process with workers.
@@ -68,7 +70,7 @@ pub struct Global {
     /// Group to run as.
     pub gid: Option<u32>,
     /// Directory to confine the process to.
-    pub chroot: Option<String>,
+    pub chroot: Option<PathBuf>,
     /// File descriptors to ask for.
     pub ulimit_n: Option<u64>,
     /// Upper bound of the file descriptors to ask for.

@@ -3,6 +3,7 @@
 use net::Addr;
 use sample::{LogFormat, LogOrigin};
 use std::net::SocketAddr;
+use syntax::octets::Octets;
 
 /// A `log` line.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,7 +70,7 @@ pub struct LogProfile {
     /// As written.
     pub name: String,
     /// `log-tag`
-    pub tag: Option<String>,
+    pub tag: Option<Octets>,
     /// By [`LogOrigin`]: the entry of `steps` that `on` gave for it.
     by_origin: [Option<u8>; LogOrigin::COUNT],
     any: Option<u8>,

@@ -1,12 +1,13 @@
 //! What binds requests to servers, and what a stream may change of its time and its tries (manual §4.2, §4.4).
 
 use sample::{Condition, Expr, LogFormat};
+use syntax::octets::Octets;
 
 /// `cookie` of a backend: how a cookie binds a client to a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cookie {
     /// Its name; names of cookies have case.
-    pub name: String,
+    pub name: Octets,
     /// Who writes it.
     pub mode: CookieMode,
     /// The server never sees it, and a client that has it gets it no more.
@@ -24,7 +25,7 @@ pub struct Cookie {
     /// Servers without a value of their own have one made of their address.
     pub dynamic: bool,
     /// What follows `; path=/` where it is inserted, each attribute with `; ` before it.
-    pub attributes: String,
+    pub attributes: Octets,
 }
 
 impl Cookie {
@@ -53,7 +54,7 @@ pub enum CookieMode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CaptureCookie {
     /// What its name, with `=` after it, begins with.
-    pub prefix: String,
+    pub prefix: Octets,
     /// Bytes kept of name and value.
     pub len: usize,
 }

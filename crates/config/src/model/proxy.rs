@@ -5,7 +5,9 @@ use super::{
     RetryOn, Server, Source, TcpRule, UseServer,
 };
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
+use syntax::octets::Octets;
 
 /// What a proxy understands of the bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,7 +21,8 @@ pub enum Mode {
     Log,
 }
 
-/// A frontend, a backend or both.
+/// A frontend, a backend or both. Rules of a `defaults` section are shared by all proxies that start from it, and come before their
+/// own.
 #[derive(Debug, Default)]
 pub struct Proxy {
     /// As written.
@@ -35,7 +38,7 @@ pub struct Proxy {
     /// Number in statistics.
     pub id: u32,
     /// Free text.
-    pub description: Option<String>,
+    pub description: Option<Octets>,
     /// `mode`.
     pub mode: Mode,
     /// `file:line` of the section's header.
@@ -54,7 +57,7 @@ pub struct Proxy {
     /// Index in [`super::Config::proxies`]. A `listen` without one uses itself.
     pub default_backend: Option<usize>,
     /// A path that is answered with 200 at once.
-    pub monitor_uri: Option<String>,
+    pub monitor_uri: Option<Octets>,
     /// `monitor fail`: one that holds makes the monitor's answer 503.
     pub monitor_fail: Vec<sample::Condition>,
     /// `force-be-switch`: one that holds makes backends that are disabled or unpublished eligible.
@@ -77,15 +80,15 @@ pub struct Proxy {
     /// `cookie`.
     pub cookie: Option<Cookie>,
     /// `dynamic-cookie-key`.
-    pub dynamic_cookie_key: Option<String>,
+    pub dynamic_cookie_key: Option<Octets>,
     /// Tried in order.
     pub use_server: Vec<UseServer>,
     /// `force-persist` and `ignore-persist`: the first that holds counts.
     pub persist_rules: Vec<PersistRule>,
     /// `persist rdp-cookie`: the cookie's name.
-    pub rdp_cookie: Option<String>,
+    pub rdp_cookie: Option<Octets>,
     /// `http-send-name-header`: the header that tells a server its name.
-    pub send_name_header: Option<String>,
+    pub send_name_header: Option<Octets>,
     /// Requests that may wait for the server of the client's last one; none is any number (`max-keep-alive-queue`).
     pub max_keep_alive_queue: Option<u32>,
     /// Load at which servers reach their `maxconn`.
@@ -116,33 +119,31 @@ pub struct Proxy {
     /// For connections that fail before a stream stands.
     pub error_log_format: Option<sample::LogFormat>,
     /// The program's name in syslog headers.
-    pub log_tag: Option<String>,
+    pub log_tag: Option<Octets>,
     /// How a request's identifier is made.
     pub unique_id_format: Option<sample::LogFormat>,
     /// The header that carries it to servers.
-    pub unique_id_header: Option<String>,
+    pub unique_id_header: Option<Octets>,
     /// By status code: the whole response, or the redirect of `errorloc*`.
     pub error_pages: Vec<(u16, ErrorPage)>,
-    /// `option tracing`, until it is one of the filters.
-    pub tracing: Option<Box<super::OtelFilter>>,
     /// Filters `opentelemetry`: the indices in [`super::Config::otel`].
     pub otel: Vec<usize>,
     /// In order.
-    pub http_request: Vec<HttpRule>,
+    pub http_request: Vec<Arc<HttpRule>>,
     /// In order.
-    pub http_response: Vec<HttpRule>,
+    pub http_response: Vec<Arc<HttpRule>>,
     /// In order.
-    pub http_after_response: Vec<HttpRule>,
+    pub http_after_response: Vec<Arc<HttpRule>>,
     /// `redirect` keywords: evaluated after all of [`Proxy::http_request`].
-    pub redirects: Vec<HttpRule>,
+    pub redirects: Vec<Arc<HttpRule>>,
     /// In order.
-    pub tcp_request_connection: Vec<TcpRule>,
+    pub tcp_request_connection: Vec<Arc<TcpRule>>,
     /// In order.
-    pub tcp_request_session: Vec<TcpRule>,
+    pub tcp_request_session: Vec<Arc<TcpRule>>,
     /// In order.
-    pub tcp_request_content: Vec<TcpRule>,
+    pub tcp_request_content: Vec<Arc<TcpRule>>,
     /// In order.
-    pub tcp_response_content: Vec<TcpRule>,
+    pub tcp_response_content: Vec<Arc<TcpRule>>,
     /// How long request rules may wait for data.
     pub tcp_request_inspect_delay: Option<Duration>,
     /// How long response rules may wait for data.
@@ -189,15 +190,15 @@ pub enum BackendTarget {
 #[derive(Clone, Debug)]
 pub enum ErrorPage {
     /// `http-error`.
-    Reply(std::sync::Arc<Reply>),
+    Reply(Arc<Reply>),
     /// A complete raw response.
-    Raw(Vec<u8>),
+    Raw(Arc<[u8]>),
     /// `errorloc*`.
     Redirect {
         /// 302 or 303.
         status: u16,
         /// The header `Location`.
-        location: String,
+        location: Octets,
     },
 }
 
@@ -205,7 +206,7 @@ pub enum ErrorPage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capture {
     /// The header that fills it; empty for `declare capture`.
-    pub header: String,
+    pub header: Octets,
     /// Bytes kept.
     pub len: usize,
 }
@@ -314,7 +315,7 @@ pub enum HttpReuse {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardFor {
     /// Name of the header.
-    pub header: String,
+    pub header: Octets,
     /// Addresses for which nothing is added.
     pub except: Option<(IpAddr, u8)>,
     /// Only when the header is not there yet.
@@ -322,7 +323,7 @@ pub struct ForwardFor {
 }
 
 /// `option forwarded` (RFC 7239).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Forwarded {
     /// `proto`.
     pub proto: bool,
@@ -339,7 +340,7 @@ pub struct Forwarded {
 }
 
 /// The parameter `host` of `option forwarded`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum ForwardedHost {
     /// The request's host.
     Default,
@@ -348,7 +349,7 @@ pub enum ForwardedHost {
 }
 
 /// A node or port of `option forwarded`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum ForwardedNode {
     /// The connection's address or port.
     Default,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::normalize::Normalizer;
 use sample::regex::Regex;
+use syntax::octets::Octets;
 
 /// One rule of `http-request`, `http-response` or `http-after-response`.
 #[derive(Debug)]
@@ -20,7 +21,6 @@ pub struct HttpRule {
 /// The actions of HTTP rules (manual §4.4).
 #[allow(missing_docs)]
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum HttpAction {
     Allow,
     SetHeader {
@@ -43,7 +43,7 @@ pub enum HttpAction {
         set: bool,
         expr: sample::Expr,
         /// Only names that begin so; in lower case, empty for all.
-        prefix: String,
+        prefix: Octets,
     },
     DelHeadersBin {
         expr: sample::Expr,
@@ -67,7 +67,7 @@ pub enum HttpAction {
     },
     SetStatus {
         status: u16,
-        reason: Option<String>,
+        reason: Option<Octets>,
     },
     /// `set-var`, `set-var-fmt`, `unset-var`.
     Var(sample::Assignment),
@@ -77,9 +77,9 @@ pub enum HttpAction {
     },
     SetRetries(Amount),
     DisableL7Retry,
-    /// Asks for user and password: what the header of the challenge says.
+    /// Asks for user and password. The realm is the proxy's name where none is written.
     Auth {
-        challenge: String,
+        realm: Option<Octets>,
     },
     /// `add-acl`, `del-acl`, `set-map`, `del-map`.
     EditPatterns(PatternEdit),
@@ -130,7 +130,6 @@ impl HttpAction {
 /// What HTTP rules and TCP rules do to a stream, or to a connection before it has one.
 #[derive(Debug)]
 #[allow(missing_docs)]
-#[non_exhaustive]
 pub enum StreamAction {
     SetMark(Side, Number),
     SetTos(Side, Number),
@@ -195,7 +194,7 @@ pub enum NameMatch {
     /// This name.
     Name(http::FieldName),
     /// By a part of it, in lower case.
-    Text(NameMethod, String),
+    Text(NameMethod, Octets),
     /// By a regular expression, case-sensitive about names in lower case.
     Regex(Regex),
 }
@@ -217,7 +216,7 @@ pub enum NameMethod {
 #[derive(Debug)]
 pub struct HeaderRewrite {
     /// The field's name.
-    pub name: String,
+    pub name: Octets,
     /// By comma-separated value instead of by line.
     pub by_value: bool,
     /// What is matched, and what stands there then.
@@ -274,11 +273,11 @@ pub struct Reply {
     /// Status code.
     pub status: u16,
     /// `Content-Type`.
-    pub content_type: Option<String>,
+    pub content_type: Option<Octets>,
     /// What it carries.
     pub body: ReplyBody,
     /// Further headers.
-    pub headers: Vec<(String, sample::LogFormat)>,
+    pub headers: Vec<(Octets, sample::LogFormat)>,
 }
 
 /// The body of a [`Reply`].
@@ -287,11 +286,11 @@ pub enum ReplyBody {
     /// The proxy's own error page of this status.
     Default,
     /// A complete raw response (`errorfile`).
-    Raw(Vec<u8>),
+    Raw(std::sync::Arc<[u8]>),
     /// No body.
     Empty,
     /// These bytes.
-    Fixed(Vec<u8>),
+    Fixed(std::sync::Arc<[u8]>),
     /// A formatted string.
     Format(sample::LogFormat),
 }
@@ -347,7 +346,6 @@ pub struct TcpRule {
 /// The actions of TCP rules (manual §4.4).
 #[allow(missing_docs)]
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum TcpAction {
     Accept,
     Reject,

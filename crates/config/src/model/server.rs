@@ -3,9 +3,10 @@
 use net::Addr;
 use std::net::IpAddr;
 use std::time::Duration;
+use syntax::octets::Octets;
 
 /// `balance` (manual §4.2).
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub enum Balance {
     /// In turn, weights may change.
     #[default]
@@ -37,12 +38,12 @@ pub enum Balance {
     /// A hash of a query parameter.
     UrlParam {
         /// Its name.
-        name: String,
+        name: Octets,
     },
     /// A hash of a header.
     Hdr {
         /// Its name.
-        name: String,
+        name: Octets,
         /// Only the middle part of a host name.
         use_domain_only: bool,
     },
@@ -79,17 +80,34 @@ pub enum HashFunction {
     None,
 }
 
-/// A `server` line.
+/// A `server` line. Its options read as fields of its own.
 #[derive(Debug)]
 pub struct Server {
     /// As written.
     pub name: String,
-    /// Number in statistics.
-    pub id: u32,
     /// Where it is.
     pub address: ServerAddress,
     /// Of a backend in `mode log`: takes messages as datagrams; else over TCP.
     pub takes_datagrams: bool,
+    /// What follows the address, over what `default-server` says.
+    pub options: ServerOptions,
+    /// `file:line`.
+    pub origin: String,
+}
+
+impl std::ops::Deref for Server {
+    type Target = ServerOptions;
+
+    fn deref(&self) -> &ServerOptions {
+        &self.options
+    }
+}
+
+/// The options of `server` and `default-server` lines.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Number in statistics.
+    pub id: u32,
     /// Share of the load, 0 to 256.
     pub weight: u32,
     /// Connections; 0 is unlimited.
@@ -99,9 +117,9 @@ pub struct Server {
     /// Length of the queue; 0 is unlimited.
     pub maxqueue: u32,
     /// Its value of the persistence cookie.
-    pub cookie: Option<String>,
+    pub cookie: Option<Octets>,
     /// GET and HEAD are answered with a redirect to this place, before the request's path.
-    pub redir: Option<String>,
+    pub redir: Option<Octets>,
     /// Used only when no other server is.
     pub backup: bool,
     /// In maintenance.
@@ -116,8 +134,27 @@ pub struct Server {
     pub pool_purge_delay: Duration,
     /// Requests on one connection after the first one; none is unlimited.
     pub max_reuse: Option<u32>,
-    /// `file:line`.
-    pub origin: String,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        ServerOptions {
+            id: 0,
+            weight: 1,
+            maxconn: 0,
+            minconn: 0,
+            maxqueue: 0,
+            cookie: None,
+            redir: None,
+            backup: false,
+            disabled: false,
+            send_proxy: SendProxy::default(),
+            source: None,
+            pool_max_conn: None,
+            pool_purge_delay: Duration::from_secs(5),
+            max_reuse: None,
+        }
+    }
 }
 
 /// Where a server is. `PortOffset`: the address has no fixed port but `+N`/`-N` from the client's destination port.
@@ -135,25 +172,29 @@ pub enum ServerAddress {
     },
 }
 
-/// What a server is sent before the data.
-#[derive(Debug, Default)]
-pub enum SendProxy {
-    /// Nothing.
-    #[default]
-    No,
+/// The PROXY protocol header that a server is sent before the data.
+#[derive(Clone, Debug, Default)]
+pub struct SendProxy {
     /// The text header.
-    V1,
-    /// With `proxy-v2-options` and `set-proxy-v2-tlv-fmt`.
-    V2 {
-        /// TLV `unique-id`.
-        unique_id: bool,
-        /// TLV `crc32c`.
-        crc32c: bool,
-        /// TLV `authority`.
-        authority: bool,
-        /// Own TLVs.
-        tlvs: Vec<(u8, sample::LogFormat)>,
-    },
+    pub v1: bool,
+    /// The binary header; it alone where both are asked for, as in HAProxy.
+    pub v2: bool,
+    /// `proxy-v2-options unique-id`.
+    pub unique_id: bool,
+    /// `proxy-v2-options crc32c`.
+    pub crc32c: bool,
+    /// `proxy-v2-options authority`.
+    pub authority: bool,
+    /// `set-proxy-v2-tlv-fmt`.
+    pub tlvs: Vec<(u8, sample::LogFormat)>,
+}
+
+impl SendProxy {
+    /// Whether there is a header.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.v1 || self.v2
+    }
 }
 
 /// `source` of a backend or server.

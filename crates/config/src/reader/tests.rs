@@ -365,9 +365,12 @@ fn odd_bytes() {
     let (tree, diagnostics) = read_one(b"global\n caf\xe9 \"\xe8 x\" y\n");
     assert_eq!(diagnostics.alerts(), 0);
     let words = &tree.sections[0].statements[0].words;
-    assert_eq!(words[1].bytes().as_ref(), b"\xe8 x");
+    assert_eq!(words[1].bytes(), b"\xe8 x");
     let last = &words[2].span;
-    assert_eq!(&last.excerpt()[last.start as usize..last.end as usize], "y");
+    assert_eq!(
+        &last.excerpt()[last.start as usize..last.end as usize],
+        b"y"
+    );
 }
 
 #[test]

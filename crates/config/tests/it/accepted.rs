@@ -2,9 +2,10 @@
 
 use crate::common;
 
-use common::{accepted, read};
+use common::{accepted, read, report};
 use spangate_config::model::*;
 use std::time::Duration;
+use syntax::octets::Octets;
 
 const TIMEOUTS: &str = "    timeout client 1s\n    timeout server 2s\n    timeout connect 3s\n";
 
@@ -127,7 +128,7 @@ listen li
             fe.binds[0].id,
             fe.binds[4].id
         ),
-        (Some("x"), Some(7), 1, 5)
+        (Some(&b"x"[..]), Some(7), 1, 5)
     );
     assert!(fe.binds[2].accept_proxy && !fe.binds[1].accept_proxy);
     assert_eq!(fe.binds[0].origin, "t.cfg:20");
@@ -143,7 +144,7 @@ listen li
     let forward = be.forwardfor.as_ref().expect("forwardfor");
     assert_eq!(
         (
-            forward.header.as_str(),
+            forward.header.to_string().as_str(),
             forward.if_none,
             forward.except.map(|e| e.1)
         ),
@@ -153,7 +154,7 @@ listen li
         panic!("two servers")
     };
     assert_eq!((s1.maxconn, s1.weight, s1.backup, s1.id), (5, 10, true, 1));
-    assert!(s2.disabled && matches!(s2.send_proxy, SendProxy::V1));
+    assert!(s2.disabled && s2.send_proxy.v1 && !s2.send_proxy.v2);
     assert!(matches!(
         s2.address,
         ServerAddress::PortOffset { offset: 1, .. }
@@ -258,7 +259,7 @@ fn what_log_lines_name() {
     let profile = &config.log_profiles[1];
     assert_eq!(
         (profile.name.as_str(), profile.tag.as_deref()),
-        ("p", Some("t"))
+        ("p", Some(&b"t"[..]))
     );
     let says = |origin| {
         let step = profile.step(origin).expect("a step");
@@ -365,7 +366,7 @@ listen l
             _ => None,
         })
         .collect();
-    assert!(matches!(&replies[0].body, ReplyBody::Fixed(bytes) if bytes == b"hello world"));
+    assert!(matches!(&replies[0].body, ReplyBody::Fixed(bytes) if **bytes == *b"hello world"));
     assert!(replies[1].status == 404 && matches!(replies[1].body, ReplyBody::Default));
     assert!(replies[2].status == 429 && matches!(replies[2].body, ReplyBody::Empty));
     assert!(
@@ -399,7 +400,7 @@ listen l
     assert_eq!(
         proxy.capture_response,
         [Capture {
-            header: String::new(),
+            header: Octets::default(),
             len: 8
         }]
     );
@@ -473,6 +474,7 @@ fn expressions_conditions_and_variables() {
     http-request set-var(txn.a) str(x) if local
 frontend l from d
     bind :80
+    acl local src 127.0.0.1
     log stdout local0
     log-format \"%ci %[var(txn.a)]\"
     unique-id-format %{{+X}}o\\ %ci:%cp
@@ -512,7 +514,7 @@ defaults e
     assert_eq!(
         proxy.capture_request,
         [Capture {
-            header: String::new(),
+            header: Octets::default(),
             len: 40
         }]
     );
@@ -523,7 +525,7 @@ defaults e
     let backend = &config.proxies[1];
     assert!(matches!(backend.balance, Balance::Hash(_)));
     assert!(
-        matches!(&backend.servers[0].send_proxy, SendProxy::V2 { tlvs, .. } if tlvs.len() == 1 && tlvs[0].0 == 0xE1)
+        matches!(&backend.servers[0].send_proxy, SendProxy { v2: true, tlvs, .. } if tlvs.len() == 1 && tlvs[0].0 == 0xE1)
     );
 }
 
@@ -588,4 +590,49 @@ frontend l from d
     assert_eq!(proxy.capture_request[0].len, 15);
     assert_eq!(proxy.redirects.len(), 1);
     assert_eq!(proxy.redirects[0].place, None);
+}
+
+/// HAProxy reads variables in addresses also outside double quotes.
+#[test]
+fn variables_in_addresses() {
+    let text = format!(
+        "global
+    setenv IP 127.0.0.1
+    setenv PORT 81
+    log $IP local0
+defaults
+    mode http
+{TIMEOUTS}frontend f
+    bind $IP:${{PORT}},:8${{PORT}}
+listen l
+    bind /tmp/${{PORT}}_$NONE
+    source ${{IP}}
+    server a ${{IP}}:$PORT addr $IP
+    server b '${{IP}}':82 source $IP
+"
+    );
+    let config = accepted(&text);
+    let binds = |proxy: usize| {
+        let binds = config.proxies[proxy].binds.iter();
+        let shown = binds.map(|bind| match &bind.address {
+            BindAddress::Addr(address) => address.to_string(),
+            BindAddress::Fd(fd) => format!("fd@{fd}"),
+        });
+        shown.collect::<Vec<_>>()
+    };
+    assert_eq!(binds(0), ["127.0.0.1:81", "0.0.0.0:881"]);
+    assert_eq!(binds(1), ["unix@/tmp/81_"]);
+    let servers: Vec<String> = config.proxies[1]
+        .servers
+        .iter()
+        .map(|server| match &server.address {
+            ServerAddress::Fixed(address) => address.to_string(),
+            other => format!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(servers, ["127.0.0.1:81", "127.0.0.1:82"]);
+    let shown = report(&format!("backend b\n{TIMEOUTS}    server s $NONE\n"));
+    let message =
+        "'server b/s' : '$NONE' resolves to an empty address (environment variable missing?).";
+    assert!(shown.contains(message), "{shown}");
 }

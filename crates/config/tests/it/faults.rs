@@ -156,12 +156,12 @@ const FRONTEND: &[Case] = &[
     ),
     (
         "bind :80 ssl crt x",
-        "keyword 'bind … crt' is known but not implemented yet by this version.",
-        "crt",
+        "keyword 'bind … ssl' is known but not implemented yet by this version.",
+        "ssl",
     ),
     (
         "bind :80 shards 4",
-        "keyword 'shards' has no effect: every worker has its own listeners.",
+        "keyword 'bind … shards' has no effect: every worker has its own listeners.",
         "shards",
     ),
     (
@@ -628,8 +628,8 @@ const BACKEND: &[Case] = &[
     ),
     (
         "server s 127.0.0.1 check inter 5s",
-        "keyword 'server … inter' is known but not implemented yet by this version.",
-        "inter",
+        "keyword 'server … check' is known but not implemented yet by this version.",
+        "check",
     ),
     (
         "server s 127.0.0.1:80-90",
@@ -804,6 +804,58 @@ fn all_of_a_file_in_one_run() {
         );
     }
     assert!(shown.contains("'server' expects"));
+}
+
+/// How many alerts `line` of a backend gets.
+fn alerts(line: &str) -> (usize, String) {
+    let shown = report(&format!("backend b\n{TIMEOUTS}    {line}\n"));
+    (shown.matches("[ALERT]").count(), shown)
+}
+
+#[test]
+fn a_bad_option_ends_its_line() {
+    for line in [
+        "server s 127.0.0.1:1 inter fall rise",
+        "server s 127.0.0.1:1 weight maxconn minconn",
+        "server s 127.0.0.1:1 fall x rise y inter z",
+        "default-server inter fall rise",
+        "default-server foo bar baz",
+    ] {
+        let (count, shown) = alerts(line);
+        assert_eq!(count, 1, "{line}: {shown}");
+    }
+    let text = format!("frontend f\n{TIMEOUTS}    bind :80 maxconn backlog id\n");
+    assert_eq!(report(&text).matches("[ALERT]").count(), 1);
+    // What is not implemented is told, and what follows it.
+    let (count, shown) = alerts("server s 127.0.0.1:1 check inter fall rise");
+    assert_eq!(count, 2, "{shown}");
+}
+
+#[test]
+fn default_server_has_no_address() {
+    let hint = "unknown keyword '127.0.0.1:1'. Hint: no address was expected for this server.";
+    let (_, shown) = alerts("default-server 127.0.0.1:1 weight 3");
+    assert!(shown.contains(hint), "{shown}");
+}
+
+#[test]
+fn variables_outside_of_quotes_are_told() {
+    let help =
+        "Outside double quotes, environment variables are read in addresses only: write \"${X}\".";
+    let cases = [
+        ("timeout queue ${X}", true),
+        ("timeout queue $X", true),
+        ("timeout queue \"${X-5x}\"", false),
+        ("timeout queue '$X'", false),
+        ("timeout queue \\$X", false),
+        ("timeout queue $", false),
+        ("timeout queue 5x", false),
+    ];
+    for (line, is_told) in cases {
+        let (count, shown) = alerts(line);
+        assert_eq!(count, 1, "{line}: {shown}");
+        assert_eq!(shown.contains(help), is_told, "{line}: {shown}");
+    }
 }
 
 #[test]

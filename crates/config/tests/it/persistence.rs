@@ -27,8 +27,8 @@ fn cookies() {
     let proxy = &config.proxies[0];
     let cookie = proxy.cookie.as_ref().expect("a cookie");
     assert_eq!(
-        (cookie.name.as_str(), cookie.mode),
-        ("S", CookieMode::Insert)
+        (cookie.name.as_bytes(), cookie.mode),
+        (&b"S"[..], CookieMode::Insert)
     );
     assert!(cookie.indirect && cookie.nocache && cookie.postonly && cookie.preserve);
     assert_eq!((cookie.maxidle_s, cookie.maxlife_s), (1800, 28_800));
@@ -41,10 +41,10 @@ fn cookies() {
     let values: Vec<usize> = proxy
         .servers
         .iter()
-        .map(|server| server.cookie.as_deref().map_or(0, str::len))
+        .map(|server| server.cookie.as_deref().map_or(0, <[u8]>::len))
         .collect();
     assert_eq!(values, [1, 16, 16]);
-    assert_eq!(proxy.servers[2].redir.as_deref(), Some("http://c"));
+    assert_eq!(proxy.servers[2].redir.as_deref(), Some(&b"http://c"[..]));
     // The cookie of `defaults`, and no value without a key.
     let other = &config.proxies[1];
     assert_eq!(
@@ -78,7 +78,7 @@ fn rules() {
         (forces, proxy.force_be_switch.len()),
         (vec![true, false], 1)
     );
-    assert_eq!(proxy.rdp_cookie.as_deref(), Some("x"));
+    assert_eq!(proxy.rdp_cookie.as_deref(), Some(&b"x"[..]));
     let events = &proxy.retry_on;
     assert!(events.empty_response && !events.conn_failure && !events.junk_response);
     assert_eq!(events.statuses, [503, 404]);
@@ -92,8 +92,8 @@ fn rules() {
                 amount: Amount::Fixed(2000)
             },
             HttpAction::SetRetries(Amount::Expr(_)),
-            HttpAction::Auth { challenge }
-        ] if challenge == "Basic realm=\"here\""
+            HttpAction::Auth { realm: Some(realm) }
+        ] if *realm == "here"
     ));
 }
 

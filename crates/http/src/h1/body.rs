@@ -28,11 +28,20 @@ pub enum Piece<'a> {
 #[derive(Clone, Debug)]
 pub struct BodyDecoder {
     state: State,
-    limits: Limits,
+    is_chunked: bool,
     strictness: Strictness,
+    head_bytes_max: u32,
+    fields_max: u32,
     extension_bytes: u32,
-    trailers: Vec<u8>,
+    #[expect(
+        clippy::box_collection,
+        reason = "one of these lies in each connection, and few bodies have trailers that come in parts"
+    )]
+    trailers: Option<Box<Vec<u8>>>,
 }
+
+// One lies in each connection.
+const _: () = assert!(size_of::<BodyDecoder>() <= 48);
 
 /// ```text
 /// Size → Blank → Extension ⇄ Quoted ⇄ Escaped
@@ -86,10 +95,12 @@ impl BodyDecoder {
         };
         BodyDecoder {
             state,
-            limits,
+            is_chunked: framing == Framing::Chunked,
             strictness,
+            head_bytes_max: u32::try_from(limits.head_bytes_max).unwrap_or(u32::MAX),
+            fields_max: u32::try_from(limits.fields_max).unwrap_or(u32::MAX),
             extension_bytes: 0,
-            trailers: Vec::new(),
+            trailers: None,
         }
     }
 
@@ -124,10 +135,35 @@ impl BodyDecoder {
         }
     }
 
+    /// Takes back the last `count` bytes of the `Data` piece at hand: they will be given again. `count` is not more than
+    /// the piece had.
+    pub fn unread(&mut self, count: usize) {
+        let count = count as u64;
+        self.state = match (self.state, self.is_chunked) {
+            (State::Length(left), _) => State::Length(left + count),
+            (State::Done, false) if count > 0 => State::Length(count),
+            (State::Chunk(left), _) => State::Chunk(left + count),
+            (State::ChunkCr, _) if count > 0 => State::Chunk(count),
+            (state, _) => state,
+        };
+    }
+
     /// Whether the message is complete.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.state == State::Done
+    }
+
+    /// Whether it takes chunks apart.
+    #[must_use]
+    pub fn is_chunked(&self) -> bool {
+        self.is_chunked
+    }
+
+    /// Whether the end of the connection is that of the body.
+    #[must_use]
+    pub fn is_until_close(&self) -> bool {
+        self.state == State::UntilClose
     }
 
     /// Payload bytes that were announced and did not come yet: of the whole body, or of the chunk at hand.
@@ -203,30 +239,30 @@ impl BodyDecoder {
         trailers: &mut Head,
     ) -> Result<(usize, Piece<'a>), ParseError> {
         let rest = &input[at..];
-        let held = self.trailers.len();
-        if held == 0
+        let limits = Limits {
+            head_bytes_max: self.head_bytes_max as usize,
+            fields_max: self.fields_max as usize,
+        };
+        if self.trailers.is_none()
             && is_whole_section(rest, 0)
-            && let Some(consumed) = parse::trailers(rest, self.limits, self.strictness, trailers)?
+            && let Some(consumed) = parse::trailers(rest, limits, self.strictness, trailers)?
         {
             self.state = State::Done;
             return Ok((at + consumed, Piece::End));
         }
-        let room = self.limits.head_bytes_max.saturating_sub(held);
-        self.trailers
-            .extend_from_slice(&rest[..rest.len().min(room)]);
-        if !is_whole_section(&self.trailers, held)
-            && self.trailers.len() < self.limits.head_bytes_max
+        let mut section = self.trailers.take().unwrap_or_default();
+        let held = section.len();
+        let room = limits.head_bytes_max.saturating_sub(held);
+        section.extend_from_slice(&rest[..rest.len().min(room)]);
+        let is_whole = is_whole_section(&section, held) || section.len() >= limits.head_bytes_max;
+        if is_whole
+            && let Some(consumed) = parse::trailers(&section, limits, self.strictness, trailers)?
         {
-            return Ok((input.len(), Piece::More));
+            self.state = State::Done;
+            return Ok((at + consumed - held, Piece::End));
         }
-        match parse::trailers(&self.trailers, self.limits, self.strictness, trailers)? {
-            Some(consumed) => {
-                self.trailers.clear();
-                self.state = State::Done;
-                Ok((at + consumed - held, Piece::End))
-            }
-            None => Ok((input.len(), Piece::More)),
-        }
+        self.trailers = Some(section);
+        Ok((input.len(), Piece::More))
     }
 }
 

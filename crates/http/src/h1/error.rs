@@ -4,7 +4,6 @@ macro_rules! errors {
     ($($id:ident = $status:literal $message:literal,)+) => {
         /// One variant for each rule a peer can break.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[non_exhaustive]
         pub enum ParseError {
             $(#[doc = $message] $id,)+
         }

@@ -168,8 +168,8 @@ fn one_transfer_encoding(head: &mut Head, chunked: bool) {
     if one && head.get_all(Name::TransferEncoding).all(is_chunked) {
         return;
     }
-    head.remove_id(Name::TransferEncoding);
-    if chunked {
-        head.append(b"transfer-encoding", b"chunked");
-    }
+    head.set_framing(match chunked {
+        true => Framing::Chunked,
+        false => Framing::None,
+    });
 }

@@ -32,8 +32,8 @@ fn outcome(input: &str, strictness: Strictness, to: Option<Method>) -> Outcome {
     let whole = parse(input.as_bytes(), strictness, to, &mut head);
     let mut out = Vec::new();
     match to {
-        None => write_request(&head, &mut out),
-        Some(_) => write_response(&head, &mut out),
+        None => write_request(&head, None, &mut out),
+        Some(_) => write_response(&head, None, &mut out),
     }
     if let Ok(Some(_)) = whole {
         assert_eq!(out.len(), head.wire_bytes(), "{input:?}");

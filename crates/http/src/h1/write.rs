@@ -3,9 +3,26 @@
 use crate::Head;
 use crate::head::Span;
 
-/// Appends the request line, all live fields and the empty line to `out`. Hop-by-hop fields are already decided by
-/// the caller.
-pub fn write_request(head: &Head, out: &mut Vec<u8>) {
+/// What a message says of its connection's future (RFC 9112 §9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connection {
+    /// It ends with this exchange.
+    Close,
+    /// It goes on; said to those who would not assume it.
+    KeepAlive,
+}
+
+impl Connection {
+    const fn line(self) -> &'static [u8] {
+        match self {
+            Connection::Close => b"connection: close\r\n",
+            Connection::KeepAlive => b"connection: keep-alive\r\n",
+        }
+    }
+}
+
+/// Appends the request line, all live fields, what is said of the connection, and the empty line to `out`.
+pub fn write_request(head: &Head, connection: Option<Connection>, out: &mut Vec<u8>) {
     if head.start.line.len == 0 {
         for part in [
             head.method_bytes(),
@@ -19,10 +36,11 @@ pub fn write_request(head: &Head, out: &mut Vec<u8>) {
         }
     }
     write_from(head, head.start.line, out);
+    end(connection, out);
 }
 
 /// The same with a status line.
-pub fn write_response(head: &Head, out: &mut Vec<u8>) {
+pub fn write_response(head: &Head, connection: Option<Connection>, out: &mut Vec<u8>) {
     if head.start.line.len == 0 {
         let mut digits = [0; STATUS_DIGITS_MAX];
         for part in [
@@ -37,15 +55,21 @@ pub fn write_response(head: &Head, out: &mut Vec<u8>) {
         }
     }
     write_from(head, head.start.line, out);
+    end(connection, out);
 }
 
 /// Appends the live fields and the empty line.
 pub(super) fn write_fields(head: &Head, out: &mut Vec<u8>) {
     write_from(head, Span::default(), out);
+    end(None, out);
 }
 
-/// Appends the start line at `run`, where the buffer has one, the fields and the empty line: whatever stands in the
-/// buffer in a row just as it goes on the wire is copied in one piece.
+fn end(connection: Option<Connection>, out: &mut Vec<u8>) {
+    out.extend_from_slice(connection.map_or(&[][..], Connection::line));
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends the start line at `run`, where the buffer has one, and the fields: whatever stands in the buffer in a row just as it goes on the wire is copied in one piece.
 fn write_from(head: &Head, mut run: Span, out: &mut Vec<u8>) {
     for field in head.fields.iter().filter(|field| field.live) {
         if !field.line {
@@ -67,7 +91,6 @@ fn write_from(head: &Head, mut run: Span, out: &mut Vec<u8>) {
         run.len = field.value.at + field.value.len + 2 - run.at;
     }
     flush(head, &mut run, out);
-    out.extend_from_slice(b"\r\n");
 }
 
 fn flush(head: &Head, run: &mut Span, out: &mut Vec<u8>) {

@@ -15,7 +15,7 @@ fn sample() -> Head {
 
 fn wire(head: &Head) -> String {
     let mut out = Vec::new();
-    write_request(head, &mut out);
+    write_request(head, None, &mut out);
     assert_eq!(out.len(), head.wire_bytes(), "wire_bytes tells the length");
     String::from_utf8(out).unwrap()
 }
@@ -160,4 +160,50 @@ fn fields_one_after_the_other() {
     assert_eq!(head.find_from(b"x-b", FieldId(9)), None);
     head.remove_where(|name| name.starts_with(b"x-"));
     assert_eq!(head.field_count(), 1);
+}
+
+/// A field that frames the body is written by the codec alone, whatever edits there are.
+#[test]
+fn no_edit_reaches_the_fields_that_frame_a_body() {
+    use crate::h1::Framing;
+
+    let name = |text: &str| FieldName::new(text.as_bytes());
+    for (framing, field) in [
+        (Framing::Length(5), Some("content-length: 5")),
+        (
+            Framing::Length(u64::MAX),
+            Some("content-length: 18446744073709551615"),
+        ),
+        (Framing::Chunked, Some("transfer-encoding: chunked")),
+        (Framing::None, None),
+        (Framing::UntilClose, None),
+    ] {
+        let mut head = sample();
+        head.set_framing(Framing::Length(7));
+        head.set_framing(framing);
+        let before = wire(&head);
+        assert_eq!(
+            before
+                .lines()
+                .find(|line| line.contains("-length") || line.contains("-encoding")),
+            field
+        );
+        for text in ["Content-Length", "transfer-encoding"] {
+            head.append(text.as_bytes(), b"2");
+            head.append_named(&name(text), b"2");
+            assert_eq!(head.remove_all(text.as_bytes()), 0);
+            head.remove_named(&name(text));
+        }
+        head.remove_where(|name| name.starts_with(b"content-") || name.starts_with(b"transfer-"));
+        let ids: Vec<FieldId> = head
+            .fields()
+            .filter(|(_, name, ..)| name.is_framing())
+            .map(|(field, ..)| field)
+            .collect();
+        for field in ids {
+            head.set_value(field, b"2");
+            head.remove(field);
+        }
+        assert_eq!(wire(&head), before, "{framing:?}");
+    }
 }

@@ -50,7 +50,7 @@ fn exchange(request: &mut Head, response: &mut Head, trailers: &mut Head, out: &
     assert!(request.remove_all(b"X-Unheard-Of") == 1 && request.has(Name::Te));
     request.append(b"X-Forwarded-For", b"127.0.0.1");
     request.set_target(b"/other");
-    write_request(request, out);
+    write_request(request, None, out);
 
     let mut decoder = BodyDecoder::with(parsed.framing, limits, Strictness::Strict);
     let mut rest = BODY;
@@ -71,7 +71,7 @@ fn exchange(request: &mut Head, response: &mut Head, trailers: &mut Head, out: &
     parse_response(RESPONSE, Method::Post, limits, Strictness::Strict, response)
         .unwrap()
         .unwrap();
-    write_response(response, out);
+    write_response(response, None, out);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 
 use super::EpollDriver;
 use crate::sockets::{CpuOf, Sockets, TcpInfo};
-use crate::{Addr, ConnId, Now, sys};
+use crate::{Addr, Now, SockId, sys};
 
 /// The shortest stretch of time that a share of processor time is measured over; asked sooner, the last answer stands.
 const CPU_STRETCH_NS: u64 = 100_000_000;
@@ -56,18 +56,18 @@ impl CpuMeter {
 }
 
 impl Sockets for EpollDriver {
-    fn tcp_info(&self, conn: ConnId) -> Option<TcpInfo> {
-        sys::tcp_info(self.conns.get(conn)?.fd.as_raw_fd())
+    fn tcp_info(&self, sock: SockId) -> Option<TcpInfo> {
+        sys::tcp_info(self.socks.get(sock)?.fd.as_raw_fd())
     }
 
-    fn saved_syn(&self, conn: ConnId, out: &mut Vec<u8>) -> bool {
-        self.conns
-            .get(conn)
+    fn saved_syn(&self, sock: SockId, out: &mut Vec<u8>) -> bool {
+        self.socks
+            .get(sock)
             .is_some_and(|entry| sys::saved_syn(entry.fd.as_raw_fd(), out))
     }
 
-    fn local_addr(&self, conn: ConnId) -> Option<Addr> {
-        sys::local_addr(self.conns.get(conn)?.fd.as_raw_fd()).ok()
+    fn local_addr(&self, sock: SockId) -> Option<Addr> {
+        sys::local_addr(self.socks.get(sock)?.fd.as_raw_fd()).ok()
     }
 
     fn is_local(&self, ip: IpAddr) -> Option<bool> {

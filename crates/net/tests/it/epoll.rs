@@ -1,16 +1,17 @@
 //! The epoll driver over real sockets, with an engine that does one thing.
 
-use std::collections::HashMap;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Sender};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use spangate_net::epoll::{EpollDriver, Listener, Setup, SocketBuffers};
 use spangate_net::{
-    Accepted, Addr, Close, ConnId, Driver, Engine, Labels, ListenerId, Sent, TcpInfo,
+    Accepted, Addr, Close, Connect, Driver, Engine, Labels, ListenerId, Message, SockId, TcpInfo,
+    Took, WorkerId,
 };
 
 /// How long anything may take.
@@ -19,27 +20,116 @@ const DEADLINE: Duration = Duration::from_secs(20);
 const MESSAGE_BYTES: usize = 3000;
 /// Messages before the close: more than the kernel's buffers of a connection hold.
 const MESSAGES: usize = 4000;
+/// `tune.bufsize` of these drivers, and what follows from it.
+const BUFFER_BYTES: usize = 16 << 10;
+const READ_BYTES: usize = BUFFER_BYTES + BUFFER_BYTES / 4;
+
+/// What an engine of these tests does; what it does not name does nothing.
+trait Acts<D: Driver> {
+    fn accepted(&mut self, _: &mut D, _: SockId, _: Accepted) {}
+    fn connected(&mut self, _: &mut D, _: SockId) {}
+    fn data(&mut self, _: &mut D, _: SockId, data: &[u8]) -> Took {
+        took(data.len())
+    }
+    fn writable(&mut self, _: &mut D, _: SockId, _: bool) {}
+    fn ended(&mut self, _: &mut D, _: SockId) {}
+    fn broken(&mut self, _: &mut D, _: SockId) {}
+    fn closed(&mut self, _: &mut D, _: SockId, _: Close) {}
+    fn is_over(&self) -> bool {
+        false
+    }
+}
+
+fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    let builder = std::thread::Builder::new().name("test".into());
+    builder.spawn(work).expect("a thread")
+}
+
+fn took(bytes: usize) -> Took {
+    Took { bytes, held: 0 }
+}
+
+/// Ends with the first order, or by itself.
+struct Run<A> {
+    acts: A,
+    over: bool,
+}
+
+impl<D: Driver, A: Acts<D>> Engine<D> for Run<A> {
+    type Order = ();
+
+    fn on_order(&mut self, _: &mut D, (): ()) {
+        self.over = true;
+    }
+    fn is_finished(&self) -> bool {
+        self.over || self.acts.is_over()
+    }
+    fn admit(&mut self, _: &mut D, _: ListenerId) -> bool {
+        true
+    }
+    fn retract(&mut self, _: &mut D, _: ListenerId) {}
+    fn on_accept(&mut self, driver: &mut D, sock: SockId, accepted: Accepted) {
+        self.acts.accepted(driver, sock, accepted);
+    }
+    fn on_connected(&mut self, driver: &mut D, sock: SockId) {
+        self.acts.connected(driver, sock);
+    }
+    fn on_data(&mut self, driver: &mut D, sock: SockId, data: &[u8]) -> Took {
+        self.acts.data(driver, sock, data)
+    }
+    fn on_writable(&mut self, driver: &mut D, sock: SockId, blocked: bool) {
+        self.acts.writable(driver, sock, blocked);
+    }
+    fn on_eof(&mut self, driver: &mut D, sock: SockId) {
+        self.acts.ended(driver, sock);
+    }
+    fn on_broken(&mut self, driver: &mut D, sock: SockId) {
+        self.acts.broken(driver, sock);
+    }
+    fn on_close(&mut self, driver: &mut D, sock: SockId, why: Close) {
+        self.acts.closed(driver, sock, why);
+    }
+    fn on_timer(&mut self, _: &mut D) {}
+    fn next_deadline_ms(&mut self) -> Option<u64> {
+        None
+    }
+    fn on_round_end(&mut self, _: &mut D) {}
+    fn has_work(&self) -> bool {
+        false
+    }
+}
 
 /// Sends numbered messages as fast as its peer takes them, and closes right behind the last.
 #[derive(Default)]
 struct Flood {
-    sent: HashMap<u32, usize>,
-    over: bool,
+    sent: usize,
 }
 
 impl Flood {
-    fn go_on<D: Driver>(&mut self, driver: &mut D, conn: ConnId) {
-        let sent = self.sent.entry(conn.slot).or_default();
-        while *sent < MESSAGES {
-            *sent += 1;
-            match driver.send(conn, &message(*sent - 1), &[]) {
-                Sent::All => {}
-                Sent::Backlog if *sent < MESSAGES => return,
-                Sent::Backlog | Sent::Dead => break,
+    fn go_on<D: Driver>(&mut self, driver: &mut D, sock: SockId) {
+        while self.sent < MESSAGES {
+            self.sent += 1;
+            let message = message(self.sent - 1);
+            let head = Message {
+                head: &message,
+                ..Message::default()
+            };
+            if driver.send(sock, head).blocked && self.sent < MESSAGES {
+                return;
             }
         }
-        // An engine waits for a backlog that it was told of; here only one that it was not told of can be left.
-        driver.close(conn);
+        driver.close(sock);
+    }
+}
+
+impl<D: Driver> Acts<D> for Flood {
+    fn accepted(&mut self, driver: &mut D, sock: SockId, _: Accepted) {
+        self.go_on(driver, sock);
+    }
+    fn writable(&mut self, driver: &mut D, sock: SockId, blocked: bool) {
+        if !blocked {
+            self.go_on(driver, sock);
+        }
     }
 }
 
@@ -50,66 +140,153 @@ struct Asks {
     answers: Option<(TcpInfo, Addr, Option<bool>, Option<bool>)>,
 }
 
+impl<D: Driver> Acts<D> for Asks {
+    fn accepted(&mut self, driver: &mut D, sock: SockId, accepted: Accepted) {
+        let foreign = "192.0.2.1".parse().expect("an address");
+        let own = accepted.peer.ip().expect("an address");
+        let local = driver.local_addr(sock).expect("a local address");
+        let info = driver.tcp_info(sock).expect("a TCP connection");
+        let places = (driver.is_local(own), driver.is_local(foreign));
+        self.peer = Some(accepted.peer);
+        self.answers = Some((info, local, places.0, places.1));
+        driver.close(sock);
+        assert_eq!(driver.tcp_info(sock), None, "it is gone");
+    }
+    fn is_over(&self) -> bool {
+        self.answers.is_some()
+    }
+}
+
+/// Passes bytes from its clients on to a server and back, as both take them; tells how much was held at most.
+struct Relay {
+    to: SocketAddr,
+    pairs: Vec<[SockId; 2]>,
+    /// By direction of the only pair: bytes that wait here.
+    held: [Vec<u8>; 2],
+    held_most: usize,
+    connected: bool,
+}
+
+impl Relay {
+    fn new(to: SocketAddr) -> Relay {
+        Relay {
+            to,
+            pairs: Vec::new(),
+            held: [Vec::new(), Vec::new()],
+            held_most: 0,
+            connected: false,
+        }
+    }
+
+    fn side(&self, sock: SockId) -> (usize, SockId) {
+        let pair = self.pairs.last().expect("a pair");
+        let side = usize::from(pair[1] == sock);
+        (side, pair[1 - side])
+    }
+}
+
+impl<D: Driver> Acts<D> for Relay {
+    fn accepted(&mut self, driver: &mut D, sock: SockId, _: Accepted) {
+        let to = Addr::Inet(self.to);
+        let connect = Connect {
+            to: &to,
+            from: None,
+            interface: None,
+            keepalive: false,
+            labels: Labels::default(),
+        };
+        let server = driver.connect(&connect).expect("a connection");
+        self.pairs.push([sock, server]);
+        driver.pause(sock);
+    }
+    fn connected(&mut self, driver: &mut D, sock: SockId) {
+        self.connected = true;
+        let (_, client) = self.side(sock);
+        driver.resume(client);
+    }
+    fn data(&mut self, driver: &mut D, sock: SockId, data: &[u8]) -> Took {
+        let (side, other) = self.side(sock);
+        if !self.connected {
+            self.held[side].extend_from_slice(data);
+            return Took {
+                bytes: data.len(),
+                held: self.held[side].len(),
+            };
+        }
+        assert!(self.held[side].is_empty(), "it is paused");
+        let body = Message {
+            body: data,
+            ..Message::default()
+        };
+        let sent = driver.send(other, body);
+        if sent.blocked {
+            driver.pause(sock);
+        }
+        let mut taken = sent.taken;
+        if taken < data.len() && data.len() <= driver.read_bytes() {
+            self.held[side].extend_from_slice(&data[taken..]);
+            taken = data.len();
+        }
+        self.held_most = self.held_most.max(self.held[side].len());
+        Took {
+            bytes: taken,
+            held: self.held[side].len(),
+        }
+    }
+    fn writable(&mut self, driver: &mut D, sock: SockId, blocked: bool) {
+        let (_, feeder) = self.side(sock);
+        if !blocked {
+            driver.resume(feeder);
+        }
+    }
+    fn ended(&mut self, driver: &mut D, sock: SockId) {
+        let (_, other) = self.side(sock);
+        driver.shutdown(other);
+    }
+    fn closed(&mut self, driver: &mut D, sock: SockId, _: Close) {
+        let (_, other) = self.side(sock);
+        driver.close(other);
+    }
+}
+
+/// A worker on a thread of its own.
+struct Serving<A> {
+    thread: JoinHandle<A>,
+    orders: Sender<()>,
+    wake: Arc<OwnedFd>,
+    to: SocketAddr,
+}
+
+impl<A: Acts<EpollDriver> + Send + 'static> Serving<A> {
+    fn start(acts: A) -> Serving<A> {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let to = listener.local_addr().expect("an address");
+        let (mut driver, wake) = driver(listener);
+        let (orders, received) = mpsc::channel();
+        let body = move || {
+            let mut engine = Run { acts, over: false };
+            driver.run(&mut engine, &received).expect("it ran");
+            engine.acts
+        };
+        Serving {
+            thread: std::thread::Builder::new().spawn(body).expect("a thread"),
+            orders,
+            wake,
+            to,
+        }
+    }
+
+    fn end(self) -> A {
+        self.orders.send(()).expect("the worker listens");
+        spangate_net::sys::eventfd_ring(self.wake.as_raw_fd());
+        self.thread.join().expect("a worker")
+    }
+}
+
 fn message(number: usize) -> Vec<u8> {
     (0..MESSAGE_BYTES)
         .map(|at| (number * 7 + at) as u8)
         .collect()
-}
-
-impl<D: Driver> Engine<D> for Flood {
-    type Message = ();
-
-    fn on_accept(&mut self, driver: &mut D, conn: ConnId, _: Accepted) {
-        self.go_on(driver, conn);
-    }
-    fn on_connected(&mut self, _: &mut D, _: ConnId) {}
-    fn on_data(&mut self, _: &mut D, _: ConnId, _: &[u8]) {}
-    fn on_drained(&mut self, driver: &mut D, conn: ConnId) {
-        self.go_on(driver, conn);
-    }
-    fn on_eof(&mut self, _: &mut D, _: ConnId) {}
-    fn on_close(&mut self, _: &mut D, _: ConnId, _: Close) {}
-    fn on_timer(&mut self, _: &mut D) {}
-    fn next_deadline_ms(&mut self) -> Option<u64> {
-        None
-    }
-    fn on_round_end(&mut self, _: &mut D) {}
-    fn on_message(&mut self, _: &mut D, (): ()) {
-        self.over = true;
-    }
-    fn is_finished(&self) -> bool {
-        self.over
-    }
-}
-
-impl<D: Driver> Engine<D> for Asks {
-    type Message = ();
-
-    fn on_accept(&mut self, driver: &mut D, conn: ConnId, accepted: Accepted) {
-        let foreign = "192.0.2.1".parse().expect("an address");
-        let own = accepted.peer.ip().expect("an address");
-        let local = driver.local_addr(conn).expect("a local address");
-        let info = driver.tcp_info(conn).expect("a TCP connection");
-        let places = (driver.is_local(own), driver.is_local(foreign));
-        self.peer = Some(accepted.peer);
-        self.answers = Some((info, local, places.0, places.1));
-        driver.close(conn);
-        assert_eq!(driver.tcp_info(conn), None, "it is gone");
-    }
-    fn on_connected(&mut self, _: &mut D, _: ConnId) {}
-    fn on_data(&mut self, _: &mut D, _: ConnId, _: &[u8]) {}
-    fn on_drained(&mut self, _: &mut D, _: ConnId) {}
-    fn on_eof(&mut self, _: &mut D, _: ConnId) {}
-    fn on_close(&mut self, _: &mut D, _: ConnId, _: Close) {}
-    fn on_timer(&mut self, _: &mut D) {}
-    fn next_deadline_ms(&mut self) -> Option<u64> {
-        None
-    }
-    fn on_round_end(&mut self, _: &mut D) {}
-    fn on_message(&mut self, _: &mut D, (): ()) {}
-    fn is_finished(&self) -> bool {
-        self.answers.is_some()
-    }
 }
 
 fn driver(listener: TcpListener) -> (EpollDriver, Arc<OwnedFd>) {
@@ -118,19 +295,20 @@ fn driver(listener: TcpListener) -> (EpollDriver, Arc<OwnedFd>) {
     let wake = Arc::new(spangate_net::sys::eventfd().expect("an eventfd"));
     let setup = Setup {
         listeners: vec![Listener {
-            fd: listener.into(),
+            fd: Arc::new(listener.into()),
             id: ListenerId(0),
             local,
             shared: false,
         }],
-        wake: Arc::clone(&wake),
+        wakes: vec![Arc::clone(&wake)],
+        worker: WorkerId(0),
         logs: Vec::new(),
         dropped: Arc::default(),
-        peers: Vec::new(),
-        conns_max: 10,
         accepts_a_turn_max: 1,
+        buffer_bytes: BUFFER_BYTES,
         buffers: SocketBuffers::default(),
         measures: false,
+        local_addrs: false,
     };
     (EpollDriver::new(setup).expect("a driver"), wake)
 }
@@ -150,17 +328,9 @@ fn read_late(to: SocketAddr) -> Vec<u8> {
 
 #[test]
 fn what_was_sent_before_a_close_arrives_whole_and_in_order() {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let to = listener.local_addr().expect("an address");
-    let (mut driver, wake) = driver(listener);
-    let (sender, messages) = mpsc::channel();
-    let worker = std::thread::Builder::new()
-        .spawn(move || driver.run(&mut Flood::default(), &messages))
-        .expect("a thread");
-    let all = read_late(to);
-    sender.send(()).expect("the worker listens");
-    spangate_net::sys::eventfd_ring(wake.as_raw_fd());
-    worker.join().expect("a worker").expect("it ran");
+    let serving = Serving::start(Flood::default());
+    let all = read_late(serving.to);
+    serving.end();
     assert_eq!(all.len(), MESSAGES * MESSAGE_BYTES);
     for (number, bytes) in all.chunks(MESSAGE_BYTES).enumerate() {
         assert_eq!(bytes, message(number), "message {number}");
@@ -173,15 +343,78 @@ fn a_driver_tells_what_the_kernel_knows() {
     let to = listener.local_addr().expect("an address");
     let (mut driver, _wake) = driver(listener);
     let stream = TcpStream::connect(to).expect("a connection");
-    let (_sender, messages) = mpsc::channel();
-    let mut engine = Asks::default();
-    driver.run(&mut engine, &messages).expect("it ran");
-    let (info, local, own, foreign) = engine.answers.expect("answers");
+    let (_sender, orders) = mpsc::channel();
+    let mut engine = Run {
+        acts: Asks::default(),
+        over: false,
+    };
+    driver.run(&mut engine, &orders).expect("it ran");
+    let (info, local, own, foreign) = engine.acts.answers.expect("answers");
     assert_eq!(local, Addr::Inet(to));
     let peer = stream.local_addr().expect("an address");
-    assert_eq!(engine.peer, Some(Addr::Inet(peer)));
+    assert_eq!(engine.acts.peer, Some(Addr::Inet(peer)));
     assert!(info.reordering > 0, "{info:?}");
     assert_eq!((own, foreign), (Some(true), Some(false)));
+}
+
+/// A server that reads nothing for a while, behind a relay: all that was sent arrives, and the relay held no more of it than
+/// one read may bring.
+#[test]
+fn what_a_slow_peer_does_not_take_waits_in_the_kernel() {
+    const BYTES: usize = 24 << 20;
+    let server = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let serving = Serving::start(Relay::new(server.local_addr().expect("an address")));
+    let mut client = TcpStream::connect(serving.to).expect("a connection");
+    let (mut upstream, _) = server.accept().expect("a connection");
+    let expected: Vec<u8> = (0..BYTES).map(|at| (at * 31 + at / 256) as u8).collect();
+    let bytes = expected.clone();
+    let writer = spawn(move || {
+        client.write_all(&bytes).expect("all is taken");
+        client.shutdown(std::net::Shutdown::Write).expect("an end");
+        client
+    });
+    upstream
+        .set_read_timeout(Some(DEADLINE))
+        .expect("a deadline");
+    let (mut all, mut bite) = (Vec::with_capacity(BYTES), vec![0; 100_000]);
+    loop {
+        match upstream.read(&mut bite).expect("bytes") {
+            0 => break,
+            count => all.extend_from_slice(&bite[..count]),
+        }
+    }
+    writer.join().expect("a client");
+    let relay = serving.end();
+    assert_eq!(all.len(), BYTES);
+    assert!(all == expected, "in order");
+    assert!(relay.held_most <= READ_BYTES, "{}", relay.held_most);
+}
+
+/// A server that answers an upload before it is whole, and closes: the answer is delivered although sends have failed.
+#[test]
+fn what_a_peer_sent_before_it_broke_is_still_read() {
+    for _ in 0..50 {
+        let server = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let serving = Serving::start(Relay::new(server.local_addr().expect("an address")));
+        let mut client = TcpStream::connect(serving.to).expect("a connection");
+        client.set_read_timeout(Some(DEADLINE)).expect("a deadline");
+        let mut writer = client.try_clone().expect("a handle");
+        let writer = spawn(move || {
+            let bite = vec![b'u'; 64 << 10];
+            while writer.write_all(&bite).is_ok() {}
+        });
+        let (mut upstream, _) = server.accept().expect("a connection");
+        let mut first = [0; 1000];
+        let _ = upstream.read(&mut first).expect("bytes");
+        upstream.write_all(b"too much").expect("an answer");
+        drop(upstream);
+        let mut answer = [0; 8];
+        client.read_exact(&mut answer).expect("the answer");
+        assert_eq!(&answer, b"too much");
+        drop(client);
+        serving.end();
+        writer.join().expect("a client");
+    }
 }
 
 #[test]
@@ -238,4 +471,110 @@ fn a_listener_keeps_the_packets_that_open_its_connections() {
     assert_eq!(tcp[..2], from.port().to_be_bytes());
     assert_eq!(tcp[2..4], to.port().to_be_bytes());
     assert_eq!(tcp[13] & 0x3f, 2);
+}
+
+#[test]
+fn an_ipv6_wildcard_takes_ipv4_as_the_system_says() {
+    use spangate_net::listen::{ListenAddr, ListenOptions, open};
+
+    let any = Addr::Inet("[::]:0".parse().expect("an address"));
+    let v6only = |fd: &OwnedFd| {
+        let option = (libc::IPPROTO_IPV6, libc::IPV6_V6ONLY);
+        spangate_net::sys::option(fd.as_raw_fd(), option.0, option.1).expect("an option")
+    };
+    let untouched = spangate_net::sys::stream_socket(&any).expect("IPv6");
+    for (asked, wanted) in [
+        (None, v6only(&untouched)),
+        (Some(true), 1),
+        (Some(false), 0),
+    ] {
+        let options = ListenOptions {
+            backlog: 1,
+            v6only: asked,
+            ..ListenOptions::default()
+        };
+        let fd = open(&ListenAddr::Bind(any.clone()), &options).expect("a listener");
+        assert_eq!(v6only(&fd), wanted, "{asked:?}");
+        let port = match spangate_net::sys::local_addr(fd.as_raw_fd()) {
+            Ok(addr) => addr.port(),
+            Err(error) => panic!("{error}"),
+        };
+        let ipv4 = TcpStream::connect(("127.0.0.1", port));
+        assert_eq!(ipv4.is_ok(), wanted == 0, "{asked:?}");
+    }
+}
+
+#[test]
+fn a_socket_path_that_does_not_fit_is_told_with_the_limit() {
+    use spangate_net::listen::{ListenAddr, ListenOptions, open};
+
+    // While it is bound it has a longer name, which has to fit as well.
+    let suffix = format!(".{}.tmp", std::process::id());
+    for (bytes, bytes_max) in [(107, 107 - suffix.len()), (108, 107 - suffix.len())] {
+        let folder = std::env::temp_dir();
+        let path = format!("{}/{}", folder.display(), "x".repeat(200));
+        let addr = Addr::Unix(path.as_bytes()[..bytes].into());
+        let result = open(&ListenAddr::Bind(addr), &ListenOptions::default());
+        let told = result.expect_err("it does not fit").to_string();
+        let path = &path[..bytes];
+        let wanted =
+            format!("socket path '{path}' is too long ({bytes} bytes, at most {bytes_max})");
+        assert_eq!(told, wanted);
+    }
+}
+
+/// Closes each connection behind one message, and its listener with the first.
+#[derive(Default)]
+struct Greets {
+    greeted: usize,
+}
+
+impl<D: Driver> Acts<D> for Greets {
+    fn accepted(&mut self, driver: &mut D, sock: SockId, accepted: Accepted) {
+        driver.unlisten(accepted.listener);
+        let hello = Message {
+            head: b"hello",
+            ..Message::default()
+        };
+        driver.send(sock, hello);
+        driver.shutdown(sock);
+    }
+    fn ended(&mut self, driver: &mut D, sock: SockId) {
+        driver.close(sock);
+        self.greeted += 1;
+    }
+    fn is_over(&self) -> bool {
+        self.greeted == WAITING
+    }
+}
+
+/// Connections that wait on a listener: more than the driver takes at a time.
+const WAITING: usize = 24;
+
+#[test]
+fn a_listener_that_closes_takes_what_waits_however_long_that_takes() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let to = listener.local_addr().expect("an address");
+    let (mut driver, _wake) = driver(listener);
+    let mut clients: Vec<TcpStream> = (0..WAITING)
+        .map(|_| TcpStream::connect(to).expect("a connection"))
+        .collect();
+    let (_sender, messages) = mpsc::channel();
+    let worker = std::thread::Builder::new()
+        .spawn(move || {
+            let mut engine = Run {
+                acts: Greets::default(),
+                over: false,
+            };
+            driver.run(&mut engine, &messages)
+        })
+        .expect("a thread");
+    for client in &mut clients {
+        client.set_read_timeout(Some(DEADLINE)).expect("a deadline");
+        let mut hello = [0; 5];
+        client.read_exact(&mut hello).expect("nobody is reset");
+        assert_eq!(&hello, b"hello");
+        client.shutdown(std::net::Shutdown::Write).expect("an end");
+    }
+    worker.join().expect("a worker").expect("it ran");
 }

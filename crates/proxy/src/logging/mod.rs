@@ -1,77 +1,73 @@
 //! Access logs (manual §8.2, §8.3): when a line is due, and of which severity.
 //!
-//! `plan` says at which moments of a stream, `send` what each target gets, `wire` how a message is wrapped.
+//! [`crate::running::Plan`] says at which moments of a stream, `send` what each target gets, `wire` how a message is wrapped.
 
-mod plan;
+mod event;
 mod send;
 mod wire;
 
 use config::model::LogLevel;
-use net::{ConnId, Driver};
 use sample::{ConnError, LogOrigin};
 
-use crate::engine::{Core, Cx};
+use crate::facts::Eval;
+use crate::ids::ProxyId;
 use crate::shared::Count;
 use crate::stream::Stream;
-pub(crate) use plan::{Moments, Plan};
+pub use event::event;
 pub(crate) use send::Logging;
-use send::{Line, Text, Whose};
+use send::{Line, Text};
 
 /// Severity of an ordinary line, and of an error's under `option log-separate-errors`.
 const INFO: u8 = 6;
 const ERROR: u8 = 3;
 
-impl Core {
-    /// A stream comes to a moment that may have a line: most have none.
-    #[inline]
-    pub fn log_at<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, at: LogOrigin) {
-        if stream.log_moments.has(at) {
-            self.log_due(cx, stream, at);
-        }
-    }
+/// An evaluation, and the log that is told of it.
+pub(crate) struct Scene<'a> {
+    pub eval: Eval<'a>,
+    pub logging: &'a mut Logging,
+}
 
+impl Logging {
     /// The end of a stream: its line, unless it was written before.
-    pub fn log_stream<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
-        if stream.logged {
-            return;
-        }
+    pub fn end(&mut self, eval: &mut Eval<'_>, stream: &mut Stream) {
         // A request that was not read never became a stream in HAProxy: its line is that of a failed connection.
         if stream.txn.is_http && stream.txn.request_line.is_empty() {
-            stream.logged = true;
-            return self.log_unread(cx, stream);
+            stream.log.written = true;
+            return self.unread(eval, stream);
         }
         let null = stream.txn.bytes_in == 0 && !stream.txn.is_http;
-        if null && cx.running.proxy(stream.frontend).options.dontlognull {
-            stream.logged = true;
+        if null && eval.running.proxy(stream.frontend).options.dontlognull {
+            stream.log.written = true;
             return;
         }
-        self.log_at(cx, stream, LogOrigin::Close);
-        stream.logged = true;
+        if stream.log.moments.has(LogOrigin::Close) {
+            self.due(eval, stream, LogOrigin::Close);
+        }
+        stream.log.written = true;
     }
 
-    fn log_due<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream, at: LogOrigin) {
-        let plan = &cx.running.log_plans[stream.frontend];
-        if stream.logged {
+    /// A stream comes to a moment that has a line.
+    pub fn due(&mut self, eval: &mut Eval<'_>, stream: &mut Stream, at: LogOrigin) {
+        let plan = eval.running.log_plan(stream.frontend);
+        if stream.log.written {
             return;
         }
         if let Some(connect) = &plan.connect {
-            let session = self.session(stream);
-            let unix = session.is_some_and(|session| session.src.is_unix());
             let line = Line {
                 origin: LogOrigin::Unspecified,
                 severity: INFO,
-                text: Text::Format(match unix {
+                text: Text::Format(match eval.session.src.is_unix() {
                     true => &connect.unix,
                     false => &connect.inet,
                 }),
                 profile: None,
             };
-            return self.emit(cx, Whose::Stream(stream), stream.frontend, &line);
+            return self.emit(eval, Some(stream), stream.frontend, &line);
         }
-        stream.logged = !plan.repeats;
+        stream.log.written = !plan.repeats;
         // Captures of converters may still wait.
-        self.settle_vars(cx, stream);
-        let proxy = cx.running.proxy(stream.frontend);
+        eval.settle_vars(stream);
+        let proxy = eval.running.proxy(stream.frontend);
         let is_error = is_error(stream);
         if proxy.options.dontlog_normal && !is_error {
             return;
@@ -87,13 +83,13 @@ impl Core {
             text: proxy.log_format.as_ref().map_or(Text::None, Text::Format),
             profile: None,
         };
-        self.emit(cx, Whose::Stream(stream), stream.frontend, &line);
-        self.count(Count::Logged(stream.frontend));
+        self.emit(eval, Some(stream), stream.frontend, &line);
+        count(eval, stream.frontend);
     }
 
     /// The line of a request that was not understood or did not come.
-    fn log_unread<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &Stream) {
-        let proxy = cx.running.proxy(stream.frontend);
+    fn unread(&mut self, eval: &mut Eval<'_>, stream: &Stream) {
+        let proxy = eval.running.proxy(stream.frontend);
         if proxy.log.is_empty() {
             return;
         }
@@ -105,26 +101,21 @@ impl Core {
             text: format.map_or(Text::None, Text::Format),
             profile: None,
         };
-        self.emit(cx, Whose::Stream(stream), stream.frontend, &line);
-        self.count(Count::Logged(stream.frontend));
+        self.emit(eval, Some(stream), stream.frontend, &line);
+        count(eval, stream.frontend);
     }
 
     /// Writes the line of a connection that failed before it became a session: why, or what `error-log-format` says
     /// (manual §8.2.5). `silent`: nothing had come of it, which `option dontlognull` passes over.
-    pub fn log_failed_session<D: Driver>(
+    pub fn failed_session(
         &mut self,
-        cx: &mut Cx<'_, D>,
-        conn: ConnId,
+        eval: &mut Eval<'_>,
+        frontend: ProxyId,
         why: ConnError,
         silent: bool,
     ) {
-        let Some(client) = self.conns.client(conn) else {
-            return;
-        };
-        let session = &mut client.session;
-        session.error = why;
-        let frontend = session.frontend as usize;
-        let proxy = cx.running.proxy(frontend);
+        eval.session.error = why;
+        let proxy = eval.running.proxy(frontend);
         if proxy.log.is_empty() || (silent && proxy.options.dontlognull) {
             return;
         }
@@ -137,62 +128,62 @@ impl Core {
             },
             profile: None,
         };
-        self.emit(cx, Whose::Connection(conn), frontend, &line);
-        self.count(Count::Logged(frontend));
+        self.emit(eval, None, frontend, &line);
+        count(eval, frontend);
     }
 
-    /// `do-log` of a stream's rules (manual §4.4).
-    pub fn do_log<D: Driver>(
+    /// `do-log` of a stream's rules (manual §4.4). It is written whatever options say, and leaves the stream's own line alone.
+    pub fn do_log(
         &mut self,
-        cx: &mut Cx<'_, D>,
+        eval: &mut Eval<'_>,
         stream: &Stream,
         origin: LogOrigin,
         profile: Option<usize>,
     ) {
         if let Some(severity) = level(stream, false) {
-            let whose = (Whose::Stream(stream), stream.frontend);
-            self.emit_now(cx, whose, severity, origin, profile);
+            let frontend = stream.frontend;
+            self.emit_now(eval, (Some(stream), frontend), severity, origin, profile);
         }
     }
 
     /// `do-log` of a connection's rules.
-    pub fn do_log_session<D: Driver>(
+    pub fn do_log_session(
         &mut self,
-        cx: &mut Cx<'_, D>,
-        conn: ConnId,
+        eval: &mut Eval<'_>,
+        frontend: ProxyId,
         origin: LogOrigin,
         profile: Option<usize>,
     ) {
-        if let Some(session) = self.conns.session(conn) {
-            let frontend = session.frontend as usize;
-            let whose = (Whose::Connection(conn), frontend);
-            self.emit_now(cx, whose, INFO, origin, profile);
-        }
+        self.emit_now(eval, (None, frontend), INFO, origin, profile);
     }
 
-    /// What a rule asks for is written whatever options say, and leaves the stream's own line alone.
-    fn emit_now<D: Driver>(
+    fn emit_now(
         &mut self,
-        cx: &mut Cx<'_, D>,
-        (whose, frontend): (Whose<'_>, usize),
+        eval: &mut Eval<'_>,
+        (stream, frontend): (Option<&Stream>, ProxyId),
         severity: u8,
         origin: LogOrigin,
         profile: Option<usize>,
     ) {
-        let format = cx.running.proxy(frontend).log_format.as_ref();
+        let format = eval.running.proxy(frontend).log_format.as_ref();
         let line = Line {
             origin,
             severity,
             text: format.map_or(Text::None, Text::Format),
             profile,
         };
-        self.emit(cx, whose, frontend, &line);
+        self.emit(eval, stream, frontend, &line);
     }
+}
+
+fn count(eval: &Eval<'_>, frontend: ProxyId) {
+    let ambient = eval.ambient;
+    ambient.shared.add(ambient.worker, Count::Logged(frontend));
 }
 
 /// The severity of a stream's lines; none where `set-log-level` silences it.
 fn level(stream: &Stream, error: bool) -> Option<u8> {
-    match stream.log_level {
+    match stream.log.level {
         Some(LogLevel::Silent) => None,
         Some(LogLevel::Severity(severity)) => Some(severity),
         None => Some(severity(error)),

@@ -1,15 +1,17 @@
 //! A message in its target's wire format (RFC 3164, RFC 5424, manual §4.2 `log … format`).
 
-use std::io::{self, Write};
-
 use config::model::{LogTarget, LogWire};
 use net::Now;
-use sample::text::{Date, MONTHS, push_padded, push_uint};
+use sample::text::{push_padded, push_uint};
 
 use crate::running::Running;
 
-/// `+00:00`
-const ZONE_BYTES: usize = 6;
+/// `Nov 20 13:01:02` (RFC 3164 §4.1.2).
+const BSD: &str = "%b %e %H:%M:%S";
+/// `2026-11-20T13:01:02+00:00` (RFC 5424 §6.2.3).
+const ISO: &str = "%Y-%m-%dT%H:%M:%S%:z";
+/// What stands before its offset.
+const MOMENT_BYTES: usize = 19;
 
 /// Texts that change once a second, kept.
 #[derive(Debug, Default)]
@@ -36,7 +38,7 @@ pub(super) struct Header<'a> {
     /// Severity, already within the target's bounds.
     pub level: u8,
     /// The program's name.
-    pub tag: &'a str,
+    pub tag: &'a [u8],
     /// Structured data; empty for none.
     pub sd: &'a [u8],
     /// The target's number, where its tag is always the same.
@@ -108,7 +110,7 @@ impl Dates {
         let level = header.level;
         let tag = header.tag;
         let hostname = global.log_send_hostname.as_deref().map(|name| match name {
-            "" => running.process.hostname.as_str(),
+            b"" => running.process.hostname.as_bytes(),
             name => name,
         });
         let priority = match target.format {
@@ -127,14 +129,14 @@ impl Dates {
                 line.push(b' ');
                 let hostname = match target.format {
                     LogWire::Default => hostname,
-                    LogWire::Rfc3164 => Some(hostname.unwrap_or("localhost")),
+                    LogWire::Rfc3164 => Some(hostname.unwrap_or(b"localhost")),
                     _ => None,
                 };
                 if let Some(name) = hostname {
-                    line.extend_from_slice(name.as_bytes());
+                    line.extend_from_slice(name);
                     line.push(b' ');
                 }
-                line.extend_from_slice(tag.as_bytes());
+                line.extend_from_slice(tag);
                 line.push(b'[');
                 push_uint(line, u64::from(pid));
                 line.extend_from_slice(b"]: ");
@@ -143,9 +145,9 @@ impl Dates {
                 line.extend_from_slice(b"1 ");
                 self.precise(now, line);
                 line.push(b' ');
-                line.extend_from_slice(hostname.unwrap_or("-").as_bytes());
+                line.extend_from_slice(hostname.unwrap_or(b"-"));
                 line.push(b' ');
-                line.extend_from_slice(tag.as_bytes());
+                line.extend_from_slice(tag);
                 line.push(b' ');
                 push_uint(line, u64::from(pid));
                 line.extend_from_slice(b" - ");
@@ -165,7 +167,7 @@ impl Dates {
 
     /// `2026-11-20T13:01:02.345678+00:00`
     fn precise(&self, now: Now, line: &mut Vec<u8>) {
-        let (moment, zone) = self.iso.split_at(self.iso.len() - ZONE_BYTES);
+        let (moment, zone) = self.iso.split_at(MOMENT_BYTES.min(self.iso.len()));
         line.extend_from_slice(moment);
         line.push(b'.');
         push_padded(line, now.wall_ns / 1000 % 1_000_000, 6);
@@ -173,68 +175,15 @@ impl Dates {
     }
 
     fn refresh(&mut self, running: &Running, now: Now) {
-        let offset = i64::from(running.process.utc_offset_seconds);
         let second = now.wall_ns / 1_000_000_000;
         if second == self.second && !self.bsd.is_empty() {
             return;
         }
         self.second = second;
-        let local = Date::from_unix(second as i64 + offset);
         self.bsd.clear();
         self.iso.clear();
-        // Writing to memory does not fail.
-        let _ = write_bsd(local, &mut self.bsd);
-        let _ = write_iso(local, offset, &mut self.iso);
-    }
-}
-
-/// `Nov 20 13:01:02` (RFC 3164 §4.1.2).
-fn write_bsd(date: Date, out: &mut impl Write) -> io::Result<()> {
-    let month = MONTHS[date.month as usize - 1];
-    write!(
-        out,
-        "{month} {:>2} {:02}:{:02}:{:02}",
-        date.day, date.hour, date.minute, date.second
-    )
-}
-
-/// `2026-11-20T13:01:02+00:00` (RFC 5424 §6.2.3).
-fn write_iso(date: Date, offset: i64, out: &mut impl Write) -> io::Result<()> {
-    let sign = if offset < 0 { '-' } else { '+' };
-    let offset = offset.abs();
-    write!(
-        out,
-        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}{sign}{:02}:{:02}",
-        date.year,
-        date.month,
-        date.day,
-        date.hour,
-        date.minute,
-        date.second,
-        offset / 3600,
-        offset / 60 % 60
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dates() {
-        let iso = |seconds, offset| {
-            let mut out = Vec::new();
-            write_iso(Date::from_unix(seconds), offset, &mut out).map(|()| out)
-        };
-        let bsd = |seconds| {
-            let mut out = Vec::new();
-            write_bsd(Date::from_unix(seconds), &mut out).map(|()| out)
-        };
-        assert_eq!(iso(0, 0).unwrap(), b"1970-01-01T00:00:00+00:00");
-        assert_eq!(
-            iso(951_782_400, -5400).unwrap(),
-            b"2000-02-29T00:00:00-01:30"
-        );
-        assert_eq!(bsd(1_793_625_662).unwrap(), b"Nov  2 13:21:02");
+        let local_time = &running.process.local_time;
+        local_time.write(&mut self.bsd, second as i64, BSD);
+        local_time.write(&mut self.iso, second as i64, ISO);
     }
 }

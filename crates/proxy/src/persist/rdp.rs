@@ -9,11 +9,11 @@ use sample::sniff::{Sniffed, rdp};
 /// The usable server that the cookie of a connection's first bytes names.
 pub(crate) fn server(
     input: &[u8],
-    name: &str,
+    name: &[u8],
     servers: &[Server],
     usable: impl Fn(usize) -> bool,
 ) -> Option<usize> {
-    let (ip, port) = named(input, name.as_bytes())?;
+    let (ip, port) = named(input, name)?;
     servers.iter().enumerate().position(|(index, server)| {
         let ServerAddress::Fixed(Addr::Inet(addr)) = &server.address else {
             return false;

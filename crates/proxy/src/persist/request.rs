@@ -3,11 +3,12 @@
 
 use config::model::{Cookie, CookieMode, Proxy};
 use http::Name;
-use net::Driver;
 
 use super::pairs::{Pair, Pairs, is_blank};
-use super::{OF_CLIENT, dates, may_bind, next_field};
-use crate::engine::{Core, Cx};
+use super::{OF_CLIENT, dates, next_field};
+use crate::facts::Eval;
+use crate::ids::ServerId;
+use crate::running::Running;
 use crate::stream::Stream;
 
 /// What stands between a server's value and the application's in mode `prefix`.
@@ -17,45 +18,52 @@ pub(super) const DATE_START: u8 = b'|';
 /// How far in the future a date may be, for clocks that were wrong.
 const FUTURE_S: u64 = 86_400;
 
-impl Core {
-    /// Reads the cookies of a request, and changes them as its backend's `cookie` says.
-    #[inline]
-    pub fn request_cookies<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &mut Stream) {
-        let frontend = cx.running.proxy(stream.frontend);
-        let backend = cx.running.proxy(stream.backend);
-        if backend.cookie.is_some() || frontend.capture_cookie.is_some() {
-            self.watch_request(cx, stream, frontend, backend);
-        }
-    }
+/// Whether anything of a stream's proxies looks at the cookies of requests.
+#[inline]
+pub(crate) fn watches_requests(running: &Running, stream: &Stream) -> bool {
+    running.proxy(stream.backend).cookie.is_some()
+        || running.proxy(stream.frontend).capture_cookie.is_some()
+}
 
-    fn watch_request<D: Driver>(
-        &mut self,
-        cx: &Cx<'_, D>,
-        stream: &mut Stream,
-        frontend: &Proxy,
-        backend: &Proxy,
-    ) {
-        if !stream.has_request() || !stream.request.has(Name::Cookie) {
-            return;
-        }
-        let mut request = std::mem::take(&mut stream.request);
-        let mut out = std::mem::take(&mut self.text);
-        let now_s = cx.now().wall_ns / 1_000_000_000;
-        let mut from = None;
-        while let Some(field) = next_field(&request, Name::Cookie, from) {
-            from = Some(field);
-            let line = request.field(field).map_or(&[][..], |(_, value)| value);
-            let left = one_line(line, (frontend, backend), stream, now_s, &mut out);
-            match left {
-                Left::Same => {}
-                Left::Nothing => request.remove(field),
-                Left::Changed => request.set_value(field, &out),
-            }
-            out.clear();
-        }
-        self.text = out;
-        stream.request = request;
+/// Reads the cookies of a request, and changes them as its backend's `cookie` says.
+pub(crate) fn request_cookies(eval: &mut Eval<'_>, stream: &mut Stream) {
+    let is_watched = watches_requests(eval.running, stream);
+    if !is_watched || !stream.has_request() || !stream.request.has(Name::Cookie) {
+        return;
     }
+    let frontend = eval.running.proxy(stream.frontend);
+    let backend = eval.running.proxy(stream.backend);
+    let mut request = std::mem::take(&mut stream.request);
+    let mut out = std::mem::take(eval.text);
+    let watch = Watch {
+        frontend,
+        backend,
+        now_s: eval.now.wall_ns / 1_000_000_000,
+        is_up: &|server| eval.ambient.shared.servers.is_up(server),
+    };
+    let mut from = None;
+    while let Some(field) = next_field(&request, Name::Cookie, from) {
+        from = Some(field);
+        let line = request.field(field).map_or(&[][..], |(_, value)| value);
+        let left = one_line(line, &watch, stream, &mut out);
+        match left {
+            Left::Same => {}
+            Left::Nothing => request.remove(field),
+            Left::Changed => request.set_value(field, &out),
+        }
+        out.clear();
+    }
+    *eval.text = out;
+    stream.request = request;
+}
+
+/// What cookies are read for.
+struct Watch<'a> {
+    frontend: &'a Proxy,
+    backend: &'a Proxy,
+    /// UNIX time.
+    now_s: u64,
+    is_up: &'a dyn Fn(ServerId) -> bool,
 }
 
 /// What is left of a field.
@@ -66,13 +74,7 @@ enum Left {
 }
 
 /// Reads one field. What it becomes is in `out`, where it changes.
-fn one_line(
-    line: &[u8],
-    (frontend, backend): (&Proxy, &Proxy),
-    stream: &mut Stream,
-    now_s: u64,
-    out: &mut Vec<u8>,
-) -> Left {
+fn one_line(line: &[u8], watch: &Watch<'_>, stream: &mut Stream, out: &mut Vec<u8>) -> Left {
     let mut edit = Edit { copied: 0, out };
     // Where a cookie begins that is to go, with all that belongs to it.
     let mut hidden: Option<usize> = None;
@@ -83,9 +85,9 @@ fn one_line(
             continue;
         }
         if pair.has_value {
-            capture(line, &pair, frontend, stream);
+            capture(line, &pair, watch.frontend, stream);
         }
-        let cookie = backend.cookie.as_ref().filter(|cookie| {
+        let cookie = watch.backend.cookie.as_ref().filter(|cookie| {
             pair.has_value && line[pair.name.0..pair.name.1] == *cookie.name.as_bytes()
         });
         let Some(cookie) = cookie else {
@@ -94,7 +96,7 @@ fn one_line(
             edit.tighten(line, &pair);
             continue;
         };
-        let delimiter = read(line, &pair, cookie, backend, stream, now_s);
+        let delimiter = read(line, &pair, cookie, watch, stream);
         match cookie.mode {
             CookieMode::Prefix if delimiter < pair.value.1 => {
                 others = true;
@@ -180,10 +182,10 @@ fn read(
     line: &[u8],
     pair: &Pair,
     cookie: &Cookie,
-    proxy: &Proxy,
+    watch: &Watch<'_>,
     stream: &mut Stream,
-    now_s: u64,
 ) -> usize {
+    let now_s = watch.now_s;
     let (begin, end) = pair.value;
     let value = &line[begin..end];
     let find = |wanted: u8| value.iter().position(|byte| *byte == wanted);
@@ -195,7 +197,7 @@ fn read(
         read_dates(&value[bar + 1..], stream);
     }
     let delimiter = begin + length;
-    let persist = &mut stream.persist;
+    let persist = &mut stream.route.persist;
     let is_old = |date_s: u64, age_s: u32| {
         let (date, limit) = (date_s, u64::from(age_s));
         date > 0
@@ -215,17 +217,19 @@ fn read(
         return end;
     }
     // The server may be known already, by `use-server` or an earlier cookie.
-    let passed_over = persist.ignored || stream.target.is_some();
+    let passed_over = persist.ignored || stream.route.target.is_some();
     let server = &value[..length];
     let mut state = if passed_over { b'U' } else { b'I' };
     if !server.is_empty() && !passed_over {
-        for (index, line) in proxy.servers.iter().enumerate() {
-            if line.cookie.as_deref().map(str::as_bytes) != Some(server) {
+        for (place, line) in watch.backend.servers.iter().enumerate() {
+            if line.cookie.as_deref() != Some(server) {
                 continue;
             }
-            state = if line.disabled { b'D' } else { b'V' };
-            if may_bind(proxy, stream, index, true) {
-                stream.bind(index);
+            let id = ServerId::at(stream.backend, place);
+            let is_up = (watch.is_up)(id);
+            state = if is_up { b'V' } else { b'D' };
+            if is_up || watch.backend.options.persist || stream.route.persist.forced {
+                stream.bind(id);
                 break;
             }
         }
@@ -240,13 +244,13 @@ fn read(
 /// `<last seen>[|<first seen>]`
 fn read_dates(text: &[u8], stream: &mut Stream) {
     if let Some(last_s) = dates::read(text) {
-        stream.persist.last_s = last_s;
+        stream.route.persist.last_s = last_s;
     }
     let second = text.iter().position(|byte| *byte == DATE_START);
     if let Some(bar) = second
         && let Some(first_s) = dates::read(&text[bar + 1..])
     {
-        stream.persist.first_s = first_s;
+        stream.route.persist.first_s = first_s;
     }
 }
 
@@ -298,9 +302,15 @@ mod tests {
             let proxy = backend(mode, indirect);
             for round in 0..60_000_u64 {
                 let line = line(round.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (round % 48));
-                let mut stream = Stream::default();
+                let mut stream = Stream::lone();
                 let mut out = Vec::new();
-                let left = one_line(&line, (&proxy, &proxy), &mut stream, 1000, &mut out);
+                let watch = Watch {
+                    frontend: &proxy,
+                    backend: &proxy,
+                    now_s: 1000,
+                    is_up: &|_| true,
+                };
+                let left = one_line(&line, &watch, &mut stream, &mut out);
                 let text = String::from_utf8_lossy(&line).into_owned();
                 assert!(out.len() <= line.len() + 1, "{text}");
                 if mode == CookieMode::Insert && indirect {

@@ -3,60 +3,57 @@
 
 use config::model::{Cookie, CookieMode, Proxy, Server};
 use http::{FieldId, Method, Name};
-use net::Driver;
 
 use super::pairs::{Pair, Pairs};
 use super::request::{DATE_START, PREFIX_END};
 use super::{OF_SERVER, cacheable, dates, next_field};
-use crate::engine::{Core, Cx};
+use crate::facts::Eval;
+use crate::running::Running;
 use crate::stream::Stream;
 
 /// What removes the cookie of a client that is on a server without a value.
 const REMOVAL: &[u8] = b"=; Expires=Thu, 01-Jan-1970 00:00:01 GMT; path=/";
 
-impl Core {
-    /// Reads and changes the cookies of a server's response. Returns whether it may pass.
-    pub fn response_cookies<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &mut Stream) -> bool {
-        let (frontend, backend) = (
-            cx.running.proxy(stream.frontend),
-            cx.running.proxy(stream.backend),
-        );
-        let checks = backend.options.checkcache;
-        if backend.cookie.is_none() && frontend.capture_cookie.is_none() && !checks {
-            return true;
-        }
-        let sets_cookies = stream.response.has(Name::SetCookie);
-        let server = stream
-            .txn
-            .server
-            .map(|server| &backend.servers[server as usize]);
-        let mut text = std::mem::take(&mut self.text);
-        if sets_cookies {
-            each_cookie(stream, (frontend, backend), server, &mut text);
-        }
-        let wants_facts = checks || backend.cookie.as_ref().is_some_and(|cookie| cookie.nocache);
-        let mut may_be_cached = cacheable::Cacheable::default();
-        if wants_facts {
-            may_be_cached = cacheable::of(stream.txn.method, &stream.response);
-        }
-        if let (Some(cookie), Some(server)) = (&backend.cookie, server)
-            && insert(
-                stream,
-                cookie,
-                server,
-                cx.now().wall_ns / 1_000_000_000,
-                &mut text,
-            )
-            && cookie.nocache
-            && may_be_cached.response
-        {
-            stream.response.append(b"cache-control", b"private");
-            may_be_cached = cacheable::Cacheable::default();
-        }
-        text.clear();
-        self.text = text;
-        !(checks && sets_cookies && may_be_cached.response && may_be_cached.cookies)
+/// Whether anything of a stream's proxies looks at the cookies of responses.
+#[inline]
+pub(crate) fn watches_responses(running: &Running, stream: &Stream) -> bool {
+    let backend = running.proxy(stream.backend);
+    backend.cookie.is_some()
+        || backend.options.checkcache
+        || running.proxy(stream.frontend).capture_cookie.is_some()
+}
+
+/// Reads and changes the cookies of a server's response. Returns whether it may pass.
+pub(crate) fn response_cookies(eval: &mut Eval<'_>, stream: &mut Stream) -> bool {
+    let frontend = eval.running.proxy(stream.frontend);
+    let backend = eval.running.proxy(stream.backend);
+    let checks = backend.options.checkcache;
+    let sets_cookies = stream.response.has(Name::SetCookie);
+    let server = stream
+        .txn
+        .server
+        .map(|server| &backend.servers[server as usize]);
+    let mut text = std::mem::take(eval.text);
+    if sets_cookies {
+        each_cookie(stream, (frontend, backend), server, &mut text);
     }
+    let wants_facts = checks || backend.cookie.as_ref().is_some_and(|cookie| cookie.nocache);
+    let mut may_be_cached = cacheable::Cacheable::default();
+    if wants_facts {
+        may_be_cached = cacheable::of(stream.txn.method, &stream.response);
+    }
+    let now_s = eval.now.wall_ns / 1_000_000_000;
+    if let (Some(cookie), Some(server)) = (&backend.cookie, server)
+        && insert(stream, cookie, server, now_s, &mut text)
+        && cookie.nocache
+        && may_be_cached.response
+    {
+        stream.response.append(b"cache-control", b"private");
+        may_be_cached = cacheable::Cacheable::default();
+    }
+    text.clear();
+    *eval.text = text;
+    !(checks && sets_cookies && may_be_cached.response && may_be_cached.cookies)
 }
 
 /// The server's cookies, one a field.
@@ -97,14 +94,15 @@ fn each_cookie(
             stream.txn.captured_response_cookie.set(kept);
         }
         let ours = backend.cookie.as_ref().filter(|cookie| {
-            !stream.persist.ignored && line[pair.name.0..pair.name.1] == *cookie.name.as_bytes()
+            !stream.route.persist.ignored
+                && line[pair.name.0..pair.name.1] == *cookie.name.as_bytes()
         });
         let Some(cookie) = ours else { continue };
-        let own = server.and_then(|server| server.cookie.as_deref());
+        let own = server.and_then(|server| server.cookie.as_ref());
         let state = match (cookie.mode, own) {
             _ if cookie.preserve => b'P',
             (CookieMode::Insert, _) if server.is_some() => remove(stream, field),
-            _ if cookie.indirect && stream.persist.direct => remove(stream, field),
+            _ if cookie.indirect && stream.route.persist.direct => remove(stream, field),
             (CookieMode::Rewrite, Some(own)) => {
                 splice(stream, field, pair, &[own.as_bytes()], pair.value.1, text)
             }
@@ -153,7 +151,7 @@ fn insert(
     now_s: u64,
     text: &mut Vec<u8>,
 ) -> bool {
-    let persist = stream.persist;
+    let persist = stream.route.persist;
     let (last_s, first_s) = (persist.last_s, persist.first_s);
     let kept = cookie.preserve && stream.txn.termination[OF_SERVER] == b'P';
     let stale = (cookie.maxidle_s > 0 || last_s > 0) && (last_s == 0 || last_s < now_s);

@@ -3,31 +3,22 @@
 use std::net::SocketAddr;
 
 use config::model::AddressPart;
-use net::{Addr, ConnId, Driver};
+use net::Addr;
 use sample::{Expr, Value};
 
-use crate::engine::{Core, Cx};
+use super::Cx;
 use crate::stream::Stream;
 
-impl Core {
+impl Cx<'_> {
     /// `set-src` and its kin before any stream. `connection`: it is the connection's own address from here on; else the
     /// connection keeps it, and the session has another.
-    pub(super) fn set_address<D: Driver>(
-        &mut self,
-        cx: &Cx<'_, D>,
-        conn: ConnId,
-        part: AddressPart,
-        expr: &Expr,
-        connection: bool,
-    ) {
-        let value = self.with_session(cx, conn, |scope| {
+    pub(super) fn set_address(&mut self, part: AddressPart, expr: &Expr, connection: bool) {
+        let addr = self.eval().with_session(|scope| {
             let value = expr.eval(scope)?;
             changed(part, value, &scope.session.src, &scope.session.dst)
         });
-        let (Some(Some(addr)), Some(client)) = (value, self.conns.client(conn)) else {
-            return;
-        };
-        let session = &mut client.session;
+        let Some(addr) = addr else { return };
+        let session = &mut *self.scene.eval.session;
         let (place, original) = if is_source(part) {
             (&mut session.src, &mut session.connection_src)
         } else {
@@ -40,18 +31,17 @@ impl Core {
     }
 
     /// `set-src` and its kin of a stream's rules: for that stream alone.
-    pub(super) fn set_stream_address<D: Driver>(
+    pub(super) fn set_stream_address(
         &mut self,
-        cx: &Cx<'_, D>,
         stream: &mut Stream,
         part: AddressPart,
         expr: &Expr,
     ) {
-        let value = self.with_scope(cx, stream, true, |scope| {
+        let addr = self.eval().with_scope(stream, true, |scope| {
             let value = expr.eval(scope)?;
             changed(part, value, scope.src(), scope.dst())
         });
-        match (value.flatten(), is_source(part)) {
+        match (addr, is_source(part)) {
             (Some(addr), true) => stream.txn.src = Some(addr),
             (Some(addr), false) => stream.txn.dst = Some(addr),
             (None, _) => {}

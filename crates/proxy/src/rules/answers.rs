@@ -1,104 +1,43 @@
-//! Actions that answer a request themselves, or end it without an answer (manual §4.4): `return`, `deny`, `tarpit`,
-//! `silent-drop`, `early-hint`. Redirects are put together in [`crate::reply`].
+//! Actions that answer a request themselves, or end it without an answer (manual §4.4): `redirect`, `silent-drop`, `early-hint`.
+//! What `return`, `deny` and `tarpit` say is put together by the phase that sends it.
 
-use config::model::{HttpAction, HttpRule, Reply};
-use http::FieldName;
-use net::Driver;
-use net::timers::NEVER_MS;
+use config::model::{HttpAction, HttpRule, Redirect, RedirectKind, RedirectOptions};
+use http::h1::Framing;
+use http::{FieldName, Head, Name};
 use sample::LogFormat;
-use telemetry::Event;
 
-use crate::engine::{Core, Cx};
-use crate::running::deadline;
-use crate::stream::{Phase, Stream};
+use super::Cx;
+use super::status::begin_response;
+use crate::stream::Stream;
 
-impl Core {
-    /// `return`, `deny`. `end`: who ended the stream, and when.
-    pub(super) fn answer_rule<D: Driver>(
-        &mut self,
-        cx: &mut Cx<'_, D>,
-        stream: &mut Stream,
-        reply: &Reply,
-        end: [u8; 2],
-    ) {
-        stream.ended_by(end[0], end[1]);
-        stream.request_processed(cx.now());
-        self.reply(cx, stream, reply);
-    }
-
-    /// `silent-drop`
-    pub(super) fn vanish<D: Driver>(
-        &mut self,
-        cx: &mut Cx<'_, D>,
-        stream: &mut Stream,
-        rst_ttl: Option<u8>,
-        end: [u8; 2],
-    ) {
-        stream.ended_by(end[0], end[1]);
-        if let Some(client) = stream.client {
-            cx.driver.vanish(client, rst_ttl);
-        }
-        self.cut(cx, stream);
-    }
-
-    /// `tarpit`: its answer comes later, with what the rule at `place` says.
-    pub(super) fn tarpit<D: Driver>(
-        &mut self,
-        cx: &mut Cx<'_, D>,
-        stream: &mut Stream,
-        place: (usize, usize),
-    ) {
-        self.trace(cx, stream, Event::HttpTarpitRequest);
-        stream.tarpit = Some(place);
-        stream.phase = Phase::Tarpit;
-        if let Some(client) = stream.client {
-            let wait_ms = stream.tarpit_ms(cx.running);
-            self.set_deadline(client, deadline(cx.now(), wait_ms));
-        }
-    }
-
-    /// A tarpitted client has waited long enough.
-    pub fn end_tarpit<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
-        if let Some(client) = stream.client {
-            self.set_deadline(client, NEVER_MS);
-        }
-        stream.phase = Phase::Transfer;
-        self.answer_tarpit(cx, stream);
-    }
-
-    /// Answers a tarpitted request with what its rule says.
-    fn answer_tarpit<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
-        let Some((proxy, place)) = stream.tarpit else {
-            return;
-        };
-        stream.ended_by(b'P', b'T');
-        stream.txn.timing.queued_ms = Some(cx.now().ms());
-        if let HttpAction::Tarpit(reply) = &cx.running.proxy(proxy).http_request[place].action {
-            let reply: &Reply = reply;
-            self.reply(cx, stream, reply);
+impl Cx<'_> {
+    /// `silent-drop`: the client hears nothing.
+    pub(super) fn vanish(&mut self, rst_ttl: Option<u8>) {
+        let eval = &mut self.scene.eval;
+        if let Some(client) = eval.client.take() {
+            eval.io.vanish(client, rst_ttl);
         }
     }
 
     /// `early-hint`: a field of a 103 response, which leaves with the last of several such rules in a row (RFC 8297). A client
     /// of HTTP/1.0 knows no interim responses.
-    pub(super) fn early_hint<D: Driver>(
+    pub(super) fn early_hint(
         &mut self,
-        cx: &mut Cx<'_, D>,
-        stream: &mut Stream,
+        stream: &Stream,
         name: &FieldName,
         value: &LogFormat,
         next: Option<&HttpRule>,
     ) {
-        let Some(client) = stream.client.filter(|_| !stream.old_client) else {
+        if stream.is_old {
             return;
-        };
-        let mut hints = std::mem::take(&mut self.rules.hints);
+        }
+        let mut hints = std::mem::take(&mut self.memory.hints);
         if hints.is_empty() {
             hints.extend_from_slice(b"HTTP/1.1 103 Early Hints\r\n");
         }
         hints.extend_from_slice(name.as_bytes());
         hints.extend_from_slice(b": ");
-        self.render(cx, stream, value, &mut hints);
+        self.eval().render(stream, value, &mut hints);
         hints.extend_from_slice(b"\r\n");
         // One with a condition begins a response of its own: it may not hold.
         let goes_on = next.is_some_and(|rule| {
@@ -106,10 +45,82 @@ impl Core {
         });
         if !goes_on {
             hints.extend_from_slice(b"\r\n");
-            stream.txn.bytes_out += hints.len() as u64;
-            self.send(cx, client, &hints, &[]);
+            self.memory.interim.extend_from_slice(&hints);
             hints.clear();
         }
-        self.rules.hints = hints;
+        self.memory.hints = hints;
     }
+
+    /// `redirect` (manual §4.2): whether it applies. If so, its response takes the place of the stream's.
+    pub(super) fn redirect(&mut self, stream: &mut Stream, redirect: &Redirect) -> bool {
+        let options = &redirect.options;
+        let mut location = std::mem::take(self.scene.eval.text);
+        let eval = self.eval();
+        match &redirect.kind {
+            RedirectKind::Location(format) => {
+                eval.render(stream, format, &mut location);
+                if location.is_empty() && options.ignore_empty {
+                    *self.scene.eval.text = location;
+                    return false;
+                }
+                if options.keep_query {
+                    append_query(&stream.request, &mut location);
+                }
+            }
+            RedirectKind::Prefix(format) => {
+                eval.render(stream, format, &mut location);
+                append_path(&stream.request, options, &mut location);
+            }
+            RedirectKind::Scheme(format) => {
+                eval.render(stream, format, &mut location);
+                location.extend_from_slice(b"://");
+                location.extend_from_slice(stream.request.get(Name::Host).unwrap_or_default());
+                append_path(&stream.request, options, &mut location);
+            }
+        }
+        // The response that it replaces is still seen by what its cookie is made of.
+        let mut cookie = Vec::new();
+        if let Some(format) = &options.set_cookie {
+            eval.render(stream, format, &mut cookie);
+        }
+        let response = &mut stream.response;
+        begin_response(response, redirect.code);
+        response.set_framing(Framing::Length(0));
+        response.append(b"location", &location);
+        if matches!(redirect.code, 302 | 303 | 307) {
+            response.append(b"cache-control", b"no-cache");
+        }
+        if options.set_cookie.is_some() {
+            response.append(b"set-cookie", &cookie);
+        }
+        location.clear();
+        *self.scene.eval.text = location;
+        stream.txn.status = redirect.code;
+        true
+    }
+}
+
+fn append_path(request: &Head, options: &RedirectOptions, location: &mut Vec<u8>) {
+    let path = match (request.path_and_query(), options.drop_query) {
+        ([], _) => b"/",
+        (_, true) => request.path(),
+        (path, false) => path,
+    };
+    location.extend_from_slice(path);
+    if options.append_slash && !location.ends_with(b"/") {
+        location.push(b'/');
+    }
+}
+
+/// Appends the request's query, if it has one, to what the place brings.
+fn append_query(request: &Head, location: &mut Vec<u8>) {
+    let Some(query) = request.query().filter(|query| !query.is_empty()) else {
+        return;
+    };
+    match location.iter().position(|byte| *byte == b'?') {
+        None => location.push(b'?'),
+        Some(at) if at + 1 < location.len() => location.push(b'&'),
+        Some(_) => {}
+    }
+    location.extend_from_slice(query);
 }

@@ -1,30 +1,29 @@
 //! `capture`: samples that are kept for the logs (manual §4.4).
 
-use net::Driver;
-
-use crate::engine::{Core, Cx};
+use super::Cx;
 use crate::stream::Stream;
 
-impl Core {
+impl Cx<'_> {
     /// Keeps a sample for the logs, as far as its slot has room.
-    pub fn capture<D: Driver>(
+    pub fn capture(
         &mut self,
-        cx: &Cx<'_, D>,
         stream: &mut Stream,
         of_response: bool,
         expr: &sample::Expr,
         slot: usize,
     ) {
-        let frontend = cx.running.proxy(stream.frontend);
+        let frontend = self.eval().running.proxy(stream.frontend);
         let lines = match of_response {
             false => &frontend.capture_request,
             true => &frontend.capture_response,
         };
         // A rule of a backend may name a slot that this frontend does not have (manual §4.4 capture).
         let Some(line) = lines.get(slot) else { return };
-        let mut text = std::mem::take(&mut self.text);
-        let found = self.with_scope(cx, stream, true, |scope| expr.append_text(scope, &mut text));
-        if found == Some(true) {
+        let mut text = std::mem::take(self.scene.eval.text);
+        let found = self
+            .eval()
+            .with_scope(stream, true, |scope| expr.append_text(scope, &mut text));
+        if found {
             let kept = &text[..text.len().min(line.len)];
             let slots = match of_response {
                 true => &mut stream.txn.captured_response,
@@ -33,6 +32,6 @@ impl Core {
             slots.set(slot, kept);
         }
         text.clear();
-        self.text = text;
+        *self.scene.eval.text = text;
     }
 }

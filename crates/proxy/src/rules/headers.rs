@@ -2,13 +2,12 @@
 
 use config::model::{HeaderRewrite, NameMatch, NameMethod};
 use http::{FieldId, FieldName, Head, Name};
-use net::Driver;
 use sample::regex::expand;
 use sample::{Expr, LogFormat};
 
+use super::Cx;
 use super::RuleSet;
 use super::http::Flow;
-use crate::engine::{Core, Cx};
 use crate::stream::Stream;
 
 /// What a field takes beside its name and value: `: ` and CRLF.
@@ -24,55 +23,41 @@ impl Stream {
     }
 }
 
-impl Core {
+impl Cx<'_> {
     /// Whether the head of a message may become so many bytes more: what of its body is here takes the rest of the buffer,
     /// but for `tune.maxrewrite` bytes (manual §3.2).
-    pub(super) fn has_room<D: Driver>(
-        &self,
-        cx: &Cx<'_, D>,
-        stream: &Stream,
-        set: RuleSet,
-        more: usize,
-    ) -> bool {
-        let tune = &cx.running.config.global.tune;
-        let (head, conn) = match set.is_response() {
-            false => (
-                &stream.request,
-                stream.client.filter(|_| !stream.upload.done),
-            ),
-            true => (
-                &stream.response,
-                stream.server.filter(|_| !stream.download.done),
-            ),
+    pub(super) fn has_room(&self, stream: &Stream, set: RuleSet, more: usize) -> bool {
+        let tune = &self.eval().running.config.global.tune;
+        let (head, body) = match set.is_response() {
+            false => (&stream.request, &stream.up),
+            true => (&stream.response, &stream.down),
         };
-        let waiting = conn.map_or(0, |conn| self.conns.input(conn).len());
+        let waiting = if body.done { 0 } else { body.waiting.len() };
         let body_max = tune
             .bufsize_bytes
-            .saturating_sub(tune.maxrewrite_bytes + stream.head_read);
-        let body = stream.body_read.max(waiting).min(body_max);
+            .saturating_sub(tune.maxrewrite_bytes + stream.read.bytes);
+        let body = stream.read.body.max(waiting).min(body_max);
         head.wire_bytes() + more <= tune.bufsize_bytes - body
     }
 
     /// `set-header`, `add-header`. False where it does not fit.
-    pub(super) fn put_header<D: Driver>(
+    pub(super) fn put_header(
         &mut self,
-        cx: &Cx<'_, D>,
         stream: &mut Stream,
         set: RuleSet,
         (name, value): (&FieldName, &LogFormat),
         replace: bool,
     ) -> bool {
-        let mut text = std::mem::take(&mut self.text);
-        self.render(cx, stream, value, &mut text);
-        let fits = self.put_named(cx, stream, set, (name, &text), replace);
+        let mut text = std::mem::take(self.scene.eval.text);
+        self.eval().render(stream, value, &mut text);
+        let fits = self.put_named(stream, set, (name, &text), replace);
         text.clear();
-        self.text = text;
+        *self.scene.eval.text = text;
         fits
     }
 
-    fn put_named<D: Driver>(
+    fn put_named(
         &self,
-        cx: &Cx<'_, D>,
         stream: &mut Stream,
         set: RuleSet,
         (name, value): (&FieldName, &[u8]),
@@ -82,7 +67,7 @@ impl Core {
             stream.head_of(set).remove_named(name);
         }
         let bytes = name.as_bytes();
-        if !self.has_room(cx, stream, set, bytes.len() + value.len() + FRAME_BYTES) {
+        if !self.has_room(stream, set, bytes.len() + value.len() + FRAME_BYTES) {
             return false;
         }
         stream.head_of(set).append_named(name, value);
@@ -92,9 +77,8 @@ impl Core {
         true
     }
 
-    fn put_field<D: Driver>(
+    fn put_field(
         &self,
-        cx: &Cx<'_, D>,
         stream: &mut Stream,
         set: RuleSet,
         (name, value): (&[u8], &[u8]),
@@ -103,7 +87,7 @@ impl Core {
         if replace {
             stream.head_of(set).remove_all(name);
         }
-        if !self.has_room(cx, stream, set, name.len() + value.len() + FRAME_BYTES) {
+        if !self.has_room(stream, set, name.len() + value.len() + FRAME_BYTES) {
             return false;
         }
         stream.head_of(set).append(name, value);
@@ -114,9 +98,8 @@ impl Core {
     }
 
     /// `replace-header`, `replace-value`. False where a rewritten value does not fit, or the replacement is none.
-    pub(super) fn replace_header<D: Driver>(
+    pub(super) fn replace_header(
         &mut self,
-        cx: &Cx<'_, D>,
         stream: &mut Stream,
         set: RuleSet,
         rewrite: &HeaderRewrite,
@@ -125,11 +108,12 @@ impl Core {
         if stream.head_of(set).find_from(name, FieldId(0)).is_none() {
             return true;
         }
-        let mut template = std::mem::take(&mut self.text);
-        let mut out = std::mem::take(&mut self.rules.rewritten);
-        self.render(cx, stream, &rewrite.with.format, &mut template);
-        let matcher = self.take_matcher(&rewrite.with);
-        let bytes_max = cx.running.config.global.tune.bufsize_bytes;
+        let mut template = std::mem::take(self.scene.eval.text);
+        let mut out = std::mem::take(&mut self.memory.rewritten);
+        self.eval()
+            .render(stream, &rewrite.with.format, &mut template);
+        let matcher = self.memory.take_matcher(&rewrite.with);
+        let bytes_max = self.eval().running.config.global.tune.bufsize_bytes;
         let replace = |value: &[u8], out: &mut Vec<u8>| {
             let found = matcher.captures(value)?;
             Some(expand(&template, &found, out, bytes_max))
@@ -147,7 +131,7 @@ impl Core {
             fits = match rewritten {
                 None => continue,
                 Some(whole) => {
-                    whole && self.has_room(cx, stream, set, out.len().saturating_sub(before))
+                    whole && self.has_room(stream, set, out.len().saturating_sub(before))
                 }
             };
             if fits {
@@ -157,47 +141,45 @@ impl Core {
                 }
             }
         }
-        self.put_matcher(&rewrite.with, matcher);
+        self.memory.put_matcher(&rewrite.with, matcher);
         template.clear();
-        self.text = template;
+        *self.scene.eval.text = template;
         out.clear();
-        self.rules.rewritten = out;
+        self.memory.rewritten = out;
         fits
     }
 
     /// `set-headers-bin`, `add-headers-bin`: a list of names and values, each behind its length, ended by an empty name and
     /// an empty value (what `req.hdrs_bin` gives).
-    pub(super) fn put_binary_headers<D: Driver>(
+    pub(super) fn put_binary_headers(
         &mut self,
-        cx: &Cx<'_, D>,
         stream: &mut Stream,
         set: RuleSet,
-        (replace, expr, prefix): (bool, &Expr, &str),
+        (replace, expr, prefix): (bool, &Expr, &[u8]),
     ) -> Flow {
-        let mut list = std::mem::take(&mut self.text);
-        let found = self.binary(cx, stream, expr, &mut list);
+        let mut list = std::mem::take(self.scene.eval.text);
+        let found = self.eval().binary(stream, expr, &mut list);
         let flow = match found {
             false => Flow::Next,
-            true => self.put_listed(cx, stream, set, (replace, prefix), &list),
+            true => self.put_listed(stream, set, (replace, prefix), &list),
         };
         list.clear();
-        self.text = list;
+        *self.scene.eval.text = list;
         flow
     }
 
-    fn put_listed<D: Driver>(
+    fn put_listed(
         &self,
-        cx: &Cx<'_, D>,
         stream: &mut Stream,
         set: RuleSet,
-        (replace, prefix): (bool, &str),
+        (replace, prefix): (bool, &[u8]),
         list: &[u8],
     ) -> Flow {
         let failed = |stream: &Stream| match stream.soft_rewrites {
             true => Flow::Next,
             false => Flow::Failed(500),
         };
-        let fields_max = cx.running.limits().fields_max;
+        let fields_max = self.eval().running.limits().fields_max;
         let mut rest = list;
         while !rest.is_empty() {
             let Some(name) = counted(&mut rest) else {
@@ -213,7 +195,7 @@ impl Core {
                     failed(stream)
                 };
             }
-            if !name.starts_with(prefix.as_bytes()) || is_framing(name) {
+            if !name.starts_with(prefix) || is_framing(name) {
                 continue;
             }
             // What is no field would be read as something else by the next one (RFC 9110 §5.5, §11.1).
@@ -221,7 +203,7 @@ impl Core {
                 http::is_token(name) && !value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0));
             let fits = is_field
                 && stream.head_of(set).field_count() < fields_max
-                && self.put_field(cx, stream, set, (name, value), replace);
+                && self.put_field(stream, set, (name, value), replace);
             if !fits {
                 return failed(stream);
             }
@@ -231,16 +213,15 @@ impl Core {
     }
 
     /// `del-headers-bin`: a list of names, each behind its length, ended by an empty one.
-    pub(super) fn remove_binary_headers<D: Driver>(
+    pub(super) fn remove_binary_headers(
         &mut self,
-        cx: &Cx<'_, D>,
         stream: &mut Stream,
         set: RuleSet,
         expr: &Expr,
         method: NameMethod,
     ) -> Flow {
-        let mut list = std::mem::take(&mut self.text);
-        let found = self.binary(cx, stream, expr, &mut list);
+        let mut list = std::mem::take(self.scene.eval.text);
+        let found = self.eval().binary(stream, expr, &mut list);
         let mut flow = if found { Flow::Failed(500) } else { Flow::Next };
         let mut rest = &list[..];
         while found && !rest.is_empty() {
@@ -257,20 +238,8 @@ impl Core {
             break;
         }
         list.clear();
-        self.text = list;
+        *self.scene.eval.text = list;
         flow
-    }
-
-    /// Appends an expression's bytes; whether it has a value.
-    fn binary<D: Driver>(
-        &self,
-        cx: &Cx<'_, D>,
-        stream: &Stream,
-        expr: &Expr,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        self.with_scope(cx, stream, true, |scope| expr.append_binary(scope, out))
-            .unwrap_or(false)
     }
 }
 

@@ -1,68 +1,67 @@
-//! `http-request`, `http-response` and `http-after-response` rules (manual §4.3): which run, and what each came to. What an
-//! action does is written in the file of its family.
+//! `http-request`, `http-response` and `http-after-response` rules (manual §4.3): which run, and what each came to.
 
-use config::model::{HttpAction, HttpRule};
-use net::Driver;
+use std::sync::Arc;
+
+use config::model::{HttpAction, HttpRule, Pause};
 use sample::Waits;
 use telemetry::program::Direction;
 
-use super::{Outcome, RuleSet};
-use crate::engine::{Core, Cx};
-use crate::stream::Stream;
+use super::{Cx, End, RuleSet, Waiting};
+use crate::ids::{ProxyId, RuleId};
+use crate::running::{Running, deadline};
+use crate::stream::{RuleWait, Stream};
+
+/// The longest pause that an expression may ask for, milliseconds: HAProxy's longest time.
+const PAUSE_MS_MAX: i64 = i32::MAX as i64;
+
+/// What a rule set of a stream came to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Outcome {
+    Continue,
+    /// A rule ends the stream.
+    End(End),
+    /// A rule waits; the set goes on from there.
+    Wait(Waiting),
+}
 
 /// What an action came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
     Next,
     /// `allow`: the rest of the set is passed over.
     Stop,
-    /// It answered, refused or closed.
-    Ended,
+    End(End),
     /// The same rule is next, once what it waits for has come.
-    Wait,
+    Wait(RuleWait, Option<u64>),
     /// It could not be done, and the message with it: the status that says so.
     Failed(u16),
 }
 
-impl Core {
-    /// Runs a rule set of a proxy. Most are empty, and cost a look.
-    #[inline]
-    pub fn http_rules<D: Driver>(
+impl<'a> Cx<'a> {
+    /// Runs a rule set of a proxy. `resumed`: the rule that has waited, if one has.
+    pub fn http_rules(
         &mut self,
-        cx: &mut Cx<'_, D>,
         stream: &mut Stream,
-        proxy: usize,
+        proxy: ProxyId,
         set: RuleSet,
+        resumed: Option<(RuleId, RuleWait)>,
     ) -> Outcome {
-        let rules = set.rules(cx.running.proxy(proxy));
-        if rules.is_empty() {
-            return Outcome::Continue;
-        }
-        self.run_http_rules(cx, stream, (proxy, rules), set)
-    }
-
-    fn run_http_rules<D: Driver>(
-        &mut self,
-        cx: &mut Cx<'_, D>,
-        stream: &mut Stream,
-        (proxy, rules): (usize, &[HttpRule]),
-        set: RuleSet,
-    ) -> Outcome {
-        // A rule that waited is next again; its condition has held.
-        let resumed = stream.waiting_rule.take_if(|(of, _)| *of == proxy);
-        let from = resumed.map_or(0, |(_, place)| place);
+        let running: &'a Running = self.scene.eval.running;
+        let rules = set.rules(running.proxy(proxy));
+        let resumed = resumed.filter(|(rule, _)| rule.proxy == proxy);
+        let from = resumed.map_or(0, |(rule, _)| rule.place);
         match resumed {
             // What a client that has left was waited for with stays known (`waiting_entity`).
-            Some(_) if !stream.body_cut => stream.txn.waits = None,
+            Some(_) if !stream.up.cut => stream.txn.waits = None,
             Some(_) => {}
             None => stream.soft_rewrites = false,
         }
         let mut next = from;
         while next < rules.len() {
+            let waited = resumed.filter(|(rule, _)| rule.place == next);
             // The condition of a rule that waited has held before.
-            let place = match resumed == Some((proxy, next)) {
-                true => next,
-                false => match self.first_that_holds(cx, stream, rules, next) {
+            let place = match waited {
+                Some(_) => next,
+                None => match self.first_that_holds(stream, rules, next) {
                     Some(place) => place,
                     None => break,
                 },
@@ -74,19 +73,26 @@ impl Core {
             if rule.action.is_final() && rule.place.is_some() {
                 stream.txn.last_rule = rule.place;
             }
-            match self.http_action(cx, stream, &rules[place..], set, (proxy, place)) {
+            let id = RuleId { proxy, place };
+            let wait = waited.map(|(_, wait)| wait);
+            match self.http_action(stream, &rules[place..], set, (id, wait)) {
                 Flow::Next => stream.txn.last_rule = decided,
                 Flow::Stop => return Outcome::Continue,
-                Flow::Ended => return Outcome::Ended,
+                Flow::End(end) => return Outcome::End(end),
                 Flow::Failed(status) => {
                     stream.txn.last_rule = rule.place;
-                    self.rule_failed(cx, stream, set, status);
-                    return Outcome::Ended;
+                    stream.ended_by(b'P', set.letter());
+                    // Whoever sends a response that rules fail sends another one, which they do not see.
+                    stream.rules_failed |= set == RuleSet::AfterResponse;
+                    return Outcome::End(End::Fail(status));
                 }
-                Flow::Wait => {
-                    stream.waiting_rule = Some((proxy, place));
+                Flow::Wait(wait, time_ms) => {
                     stream.txn.waits = rule.place.map(Waits::Rule);
-                    return Outcome::Wait;
+                    return Outcome::Wait(Waiting {
+                        rule: id,
+                        wait,
+                        time_ms,
+                    });
                 }
             }
         }
@@ -96,53 +102,34 @@ impl Core {
     /// The first rule from place `from` on whose condition holds. Nothing changes between the conditions of rules that
     /// do not apply, so that they share one view of the facts.
     #[inline]
-    fn first_that_holds<D: Driver>(
+    fn first_that_holds(
         &self,
-        cx: &Cx<'_, D>,
         stream: &Stream,
-        rules: &[HttpRule],
+        rules: &[Arc<HttpRule>],
         from: usize,
     ) -> Option<usize> {
         if rules[from].condition.is_none() {
             return Some(from);
         }
-        self.with_scope(cx, stream, true, |scope| {
-            let holds = |rule: &HttpRule| {
-                rule.condition
-                    .as_ref()
-                    .is_none_or(|condition| condition.matches(scope))
-            };
-            rules[from..].iter().position(holds)
-        })?
-        .map(|place| from + place)
-    }
-
-    /// `http-after-response` of the backend, then of the frontend; it sees every response, our own too. False: one of them
-    /// failed, and this response must not leave.
-    pub fn after_response_rules<D: Driver>(
-        &mut self,
-        cx: &mut Cx<'_, D>,
-        stream: &mut Stream,
-    ) -> bool {
-        for proxy in [stream.backend, stream.frontend] {
-            if self.http_rules(cx, stream, proxy, RuleSet::AfterResponse) == Outcome::Ended {
-                return false;
-            }
-            if stream.backend == stream.frontend {
-                break;
-            }
-        }
-        true
+        self.eval()
+            .with_scope(stream, true, |scope| {
+                let holds = |rule: &Arc<HttpRule>| {
+                    rule.condition
+                        .as_ref()
+                        .is_none_or(|condition| condition.matches(scope))
+                };
+                rules[from..].iter().position(holds)
+            })
+            .map(|place| from + place)
     }
 
     /// Does what the first of `rules` says.
-    fn http_action<D: Driver>(
+    fn http_action(
         &mut self,
-        cx: &mut Cx<'_, D>,
         stream: &mut Stream,
-        rules: &[HttpRule],
+        rules: &[Arc<HttpRule>],
         set: RuleSet,
-        place: (usize, usize),
+        (rule, waited): (RuleId, Option<RuleWait>),
     ) -> Flow {
         let rewritten = match &rules[0].action {
             HttpAction::Allow => return Flow::Stop,
@@ -152,73 +139,69 @@ impl Core {
             }
             // Header fields.
             HttpAction::SetHeader { name, value } => {
-                self.put_header(cx, stream, set, (name, value), true)
+                self.put_header(stream, set, (name, value), true)
             }
             HttpAction::AddHeader { name, value } => {
-                self.put_header(cx, stream, set, (name, value), false)
+                self.put_header(stream, set, (name, value), false)
             }
             HttpAction::DelHeader(names) => {
                 super::headers::remove(stream.head_of(set), names);
                 true
             }
-            HttpAction::ReplaceHeader(rewrite) => self.replace_header(cx, stream, set, rewrite),
+            HttpAction::ReplaceHeader(rewrite) => self.replace_header(stream, set, rewrite),
             HttpAction::HeadersBin {
                 set: sets,
                 expr,
                 prefix,
-            } => {
-                return self.put_binary_headers(cx, stream, set, (*sets, expr, prefix));
-            }
+            } => return self.put_binary_headers(stream, set, (*sets, expr, prefix)),
             HttpAction::DelHeadersBin { expr, method } => {
-                return self.remove_binary_headers(cx, stream, set, expr, *method);
+                return self.remove_binary_headers(stream, set, expr, *method);
             }
             HttpAction::EarlyHint { name, value } => {
-                self.early_hint(cx, stream, name, value, rules.get(1));
+                self.early_hint(stream, name, value, rules.get(1).map(Arc::as_ref));
                 true
             }
             // The start line.
-            HttpAction::SetMethod(format) => self.set_method(cx, stream, format),
-            HttpAction::SetTarget { part, format } => self.set_target(cx, stream, *part, format),
-            HttpAction::SetQuery(format) => self.set_query(cx, stream, format),
-            HttpAction::ReplaceTarget { part, with } => {
-                self.replace_target(cx, stream, *part, with)
-            }
-            HttpAction::NormalizeUri(step) => return self.normalize(cx, stream, *step),
+            HttpAction::SetMethod(format) => self.set_method(stream, format),
+            HttpAction::SetTarget { part, format } => self.set_target(stream, *part, format),
+            HttpAction::SetQuery(format) => self.set_query(stream, format),
+            HttpAction::ReplaceTarget { part, with } => self.replace_target(stream, *part, with),
+            HttpAction::NormalizeUri(step) => return self.normalize(stream, *step),
             HttpAction::SetStatus { status, reason } => {
                 let reason = reason
                     .as_deref()
-                    .unwrap_or_else(|| crate::error_pages::reason(*status));
-                stream.response.set_status(*status, reason.as_bytes());
+                    .unwrap_or_else(|| super::status::reason(*status).as_bytes());
+                stream.response.set_status(*status, reason);
                 stream.txn.status = *status;
                 true
             }
             // The stream.
             HttpAction::Var(assignment) => {
-                self.assign(cx, stream, assignment, None);
+                self.scene.eval.assign(stream, assignment);
                 true
             }
             HttpAction::EditPatterns(edit) => {
-                self.edit_patterns(cx, stream, edit);
+                self.edit_patterns(stream, edit);
                 true
             }
             HttpAction::Capture { expr, slot } => {
-                self.capture(cx, stream, set.is_response(), expr, *slot);
+                self.capture(stream, set.is_response(), expr, *slot);
                 true
             }
             HttpAction::SetTimeout { kind, amount } => {
-                self.set_timeout(cx, stream, set, (*kind, amount));
+                self.set_timeout(stream, *kind, amount);
                 true
             }
             HttpAction::SetRetries(amount) => {
-                self.set_retries(cx, stream, amount);
+                self.set_retries(stream, amount);
                 true
             }
             HttpAction::DisableL7Retry => {
-                stream.retried_never = true;
+                stream.replay.never = true;
                 true
             }
             HttpAction::Stream(action) => {
-                self.stream_action(cx, stream, action, None);
+                self.stream_action(stream, action);
                 true
             }
             HttpAction::OtelGroup(group) => {
@@ -226,65 +209,65 @@ impl Core {
                     false => Direction::Request,
                     true => Direction::Response,
                 };
-                self.trace_group(cx, stream, (place.0, *group), direction);
+                let group = (rule.proxy, *group);
+                self.tracing
+                    .trace_group(&mut self.scene, stream, group, direction);
                 true
             }
             HttpAction::DoLog { profile } => {
-                self.do_log(cx, stream, set.origin(), *profile);
+                let logging = &mut self.scene.logging;
+                logging.do_log(&mut self.scene.eval, stream, set.origin(), *profile);
                 true
             }
             // Waiting.
             HttpAction::WaitForBody { time, at_least } => {
-                let waits = match set.is_response() {
-                    false => self.waits_for_request_body(cx, stream, *time, *at_least),
-                    true => self.waits_for_response_body(cx, stream, *time, *at_least),
+                return match self.body_is_here(stream, set, *at_least) {
+                    true => Flow::Next,
+                    false => {
+                        let time_ms = waited.is_none().then_some(time.as_millis() as u64);
+                        Flow::Wait(RuleWait::Body, time_ms)
+                    }
                 };
-                return if waits { Flow::Wait } else { Flow::Next };
             }
-            HttpAction::Pause(pause) => return self.pause_rules(cx, stream, set, pause),
+            HttpAction::Pause(pause) => return self.pause(stream, set, pause, waited),
             // Answers.
             HttpAction::Auth { .. } => {
-                stream.ended_by(b'L', set.letter());
-                stream.request_processed(cx.now());
-                self.ask_credentials(cx, stream, place);
-                return Flow::Ended;
+                self.decided(stream, b'L', set);
+                return Flow::End(End::Challenge(rule));
             }
-            HttpAction::Return(reply) => {
-                self.answer_rule(cx, stream, reply, [b'L', set.letter()]);
-                return Flow::Ended;
+            HttpAction::Return(_) => {
+                self.decided(stream, b'L', set);
+                return Flow::End(End::Answer(set, rule));
             }
-            HttpAction::Deny(reply) => {
+            HttpAction::Deny(_) => {
                 if set == RuleSet::Request {
                     // Cookies of a refused request are logged all the same.
-                    self.request_cookies(cx, stream);
+                    crate::persist::request_cookies(&mut self.scene.eval, stream);
                 }
-                self.answer_rule(cx, stream, reply, [b'P', set.letter()]);
-                return Flow::Ended;
+                self.decided(stream, b'P', set);
+                return Flow::End(End::Answer(set, rule));
             }
             HttpAction::Tarpit(_) => {
-                self.request_cookies(cx, stream);
-                self.tarpit(cx, stream, place);
-                return Flow::Ended;
+                crate::persist::request_cookies(&mut self.scene.eval, stream);
+                return Flow::End(End::Tarpit(rule));
             }
             HttpAction::Reject => {
                 stream.ended_by(b'P', set.letter());
-                self.cut(cx, stream);
-                return Flow::Ended;
+                return Flow::End(End::Close);
             }
             HttpAction::SilentDrop { rst_ttl } => {
-                self.vanish(cx, stream, *rst_ttl, [b'P', b'R']);
-                return Flow::Ended;
+                stream.ended_by(b'P', b'R');
+                self.vanish(*rst_ttl);
+                return Flow::End(End::Vanished);
             }
             HttpAction::Redirect(redirect) => {
-                return match self.redirect(cx, stream, redirect, set.letter()) {
-                    true => Flow::Ended,
+                return match self.redirect(stream, redirect) {
+                    true => {
+                        self.decided(stream, b'L', set);
+                        Flow::End(End::Redirect)
+                    }
                     false => Flow::Next,
                 };
-            }
-            // Every action that the configuration accepts is above; the enum may grow beside it.
-            _ => {
-                debug_assert!(false, "an action without an implementation was accepted");
-                true
             }
         };
         match rewritten || stream.soft_rewrites {
@@ -293,21 +276,52 @@ impl Core {
         }
     }
 
-    /// A rule could not do what it had to: the message fails with it.
-    fn rule_failed<D: Driver>(
-        &mut self,
-        cx: &mut Cx<'_, D>,
-        stream: &mut Stream,
-        set: RuleSet,
-        status: u16,
-    ) {
-        stream.ended_by(b'P', set.letter());
-        if set == RuleSet::AfterResponse {
-            // Whoever sends the response sends another one.
-            stream.rules_failed = true;
-            return;
+    /// A rule decides what becomes of a stream.
+    fn decided(&self, stream: &mut Stream, who: u8, set: RuleSet) {
+        stream.ended_by(who, set.letter());
+        stream.request_processed(self.eval().now);
+    }
+
+    /// Whether as much of a body waits here as can be waited for (manual §4.4 wait-for-body).
+    fn body_is_here(&self, stream: &Stream, set: RuleSet, enough: Option<usize>) -> bool {
+        let bufsize = self.eval().running.bufsize();
+        match set.is_response() {
+            false => stream.up.is_here(&stream.request, bufsize, enough),
+            true => stream.down.is_here(&stream.response, bufsize, enough),
         }
-        stream.request_processed(cx.now());
-        self.fail(cx, stream, status);
+    }
+
+    /// `pause`: the rules of a stream go on later (manual §4.4).
+    fn pause(
+        &self,
+        stream: &Stream,
+        set: RuleSet,
+        pause: &Pause,
+        waited: Option<RuleWait>,
+    ) -> Flow {
+        let now = self.eval().now;
+        if let Some(RuleWait::Pause { until_ms }) = waited {
+            return match now.ms() < until_ms {
+                true => Flow::Wait(RuleWait::Pause { until_ms }, None),
+                false => Flow::Next,
+            };
+        }
+        if set.is_response() && stream.server.link().is_none() {
+            return Flow::Next;
+        }
+        let time_ms = match pause {
+            Pause::Time(time) => Some(time.as_millis() as u64),
+            Pause::Computed(expr) => {
+                let ms = self.eval().int(stream, expr).filter(|ms| *ms > 0);
+                ms.map(|ms| ms.min(PAUSE_MS_MAX) as u64)
+            }
+        };
+        match time_ms {
+            None => Flow::Next,
+            Some(time_ms) => {
+                let until_ms = deadline(now, time_ms);
+                Flow::Wait(RuleWait::Pause { until_ms }, Some(time_ms))
+            }
+        }
     }
 }

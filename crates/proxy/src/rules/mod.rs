@@ -1,4 +1,7 @@
-//! Rule sets: which rules of a proxy run when, and what they decide.
+//! Rule sets: which rules of a proxy run when, and what they decide. What an action does is written in the file of its family.
+//!
+//! Rules change their stream, its messages and its session. What they cannot do by themselves (answer, wait, close) they give
+//! back to the phase that ran them.
 
 mod address;
 mod answers;
@@ -8,21 +11,37 @@ mod http;
 mod limits;
 mod patterns;
 mod rewrite;
+pub(crate) mod status;
 mod target;
-pub(crate) mod tcp;
+mod tcp;
 mod traffic;
-mod variables;
-mod waits;
 
-use config::model::HttpRule;
-use net::{ConnId, Driver};
-use sample::facts::Session;
-use sample::{Condition, Expr, LogFormat, LogOrigin, Scope};
+use std::sync::Arc;
 
-use crate::conn::Conns;
-use crate::engine::{Core, Cx};
-use crate::stream::Stream;
-use crate::world::View;
+use config::model::{HttpAction, HttpRule, Reply};
+use sample::LogOrigin;
+
+use crate::facts::Eval;
+use crate::ids::RuleId;
+use crate::logging::Scene;
+use crate::running::Running;
+use crate::stream::RuleWait;
+use crate::tracing;
+pub(crate) use http::Outcome;
+pub(crate) use tcp::{ContentOutcome, Verdict};
+
+/// What rules work with.
+pub(crate) struct Cx<'a> {
+    pub scene: Scene<'a>,
+    pub tracing: &'a mut tracing::Worker,
+    pub memory: &'a mut Memory,
+}
+
+impl<'a> Cx<'a> {
+    fn eval(&self) -> &Eval<'a> {
+        &self.scene.eval
+    }
+}
 
 /// The HTTP rule sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +54,8 @@ pub(crate) enum RuleSet {
 }
 
 impl RuleSet {
-    fn rules(self, proxy: &config::model::Proxy) -> &[HttpRule] {
+    /// The rules of this set.
+    pub fn rules(self, proxy: &config::model::Proxy) -> &[Arc<HttpRule>] {
         match self {
             RuleSet::Request => &proxy.http_request,
             RuleSet::Redirect => &proxy.redirects,
@@ -43,9 +63,7 @@ impl RuleSet {
             RuleSet::AfterResponse => &proxy.http_after_response,
         }
     }
-}
 
-impl RuleSet {
     /// When a rule of this set ends a stream (manual §8.5).
     fn letter(self) -> u8 {
         match self.is_response() {
@@ -68,6 +86,45 @@ impl RuleSet {
     }
 }
 
+/// How a rule ends a stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum End {
+    /// With the answer of this rule: `return`, `deny`.
+    Answer(RuleSet, RuleId),
+    /// With the response that is in the stream, without a body: a redirect.
+    Redirect,
+    /// Asks for user and password, with the challenge of this rule.
+    Challenge(RuleId),
+    /// With the answer of this rule, later.
+    Tarpit(RuleId),
+    /// Without an answer.
+    Close,
+    /// The same, and nobody is told: the client is gone already.
+    Vanished,
+    /// It could not do what it had to, and the message fails with it: the status that says so.
+    Fail(u16),
+}
+
+/// The answer that a rule gives; none for one that gives none.
+pub(crate) fn reply_of(running: &Running, set: RuleSet, rule: RuleId) -> Option<&Reply> {
+    let rule = set.rules(running.proxy(rule.proxy)).get(rule.place)?;
+    match &rule.action {
+        HttpAction::Return(reply) | HttpAction::Deny(reply) | HttpAction::Tarpit(reply) => {
+            Some(reply)
+        }
+        _ => None,
+    }
+}
+
+/// What a rule waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub rule: RuleId,
+    pub wait: RuleWait,
+    /// How long at most, counted from the first time; none: it has waited before.
+    pub time_ms: Option<u64>,
+}
+
 /// Memory of the rules of one worker, kept from one to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
@@ -76,119 +133,9 @@ pub(crate) struct Memory {
     target: Vec<u8>,
     /// A 103 response that further rules go on with; empty between sets.
     hints: Vec<u8>,
+    /// Interim responses that are to be sent.
+    pub interim: Vec<u8>,
     /// By rewrite ([`config::model::Rewrite::id`]): what it matches with.
     matchers: Vec<Option<sample::regex::Regex>>,
     normalized: ::http::normalize::Normalized,
-}
-
-/// What a rule set of a stream came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    Continue,
-    /// A rule answered, refused or closed.
-    Ended,
-    /// A rule waits for a body; the set goes on from there.
-    Wait,
-}
-
-/// What the rules of a connection without a stream came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Continue,
-    Close,
-}
-
-impl Core {
-    /// The session of a stream's client.
-    pub fn session(&self, stream: &Stream) -> Option<&Session> {
-        self.conns.session(stream.client?)
-    }
-
-    /// Evaluates with a scope of a stream. `last_chance`: what is missing now stays missing.
-    #[inline]
-    pub fn with_scope<D: Driver, R>(
-        &self,
-        cx: &Cx<'_, D>,
-        stream: &Stream,
-        last_chance: bool,
-        work: impl FnOnce(&Scope<'_>) -> R,
-    ) -> Option<R> {
-        self.with_answer_scope(cx, stream, last_chance, None, work)
-    }
-
-    /// As [`Core::with_scope`]. `answer`: bytes of a server that are no HTTP, where rules about those run.
-    #[inline]
-    pub fn with_answer_scope<D: Driver, R>(
-        &self,
-        cx: &Cx<'_, D>,
-        stream: &Stream,
-        last_chance: bool,
-        answer: Option<&[u8]>,
-        work: impl FnOnce(&Scope<'_>) -> R,
-    ) -> Option<R> {
-        let client = stream.client?;
-        let view = View {
-            client: Some(client),
-            server: stream.server,
-            ..self.view(cx)
-        };
-        let (session, request_data) = self.conns.session_and_input(client)?;
-        let scope = Scope {
-            now: cx.now(),
-            world: &view,
-            session,
-            txn: Some(&stream.txn),
-            request: (stream.has_request() || stream.http_in_tcp).then_some(&stream.request),
-            response: stream.has_response().then_some(&stream.response),
-            request_data,
-            response_data: answer.unwrap_or_else(|| {
-                // What a rule waited for of the response's body.
-                let server = stream.server.filter(|_| stream.has_response());
-                server.map_or(&[][..], |server| self.conns.input(server))
-            }),
-            from_server: stream.is_answered(),
-            last_chance,
-        };
-        Some(work(&scope))
-    }
-
-    /// An expression of a rule as a number, with what is known now.
-    fn int<D: Driver>(&self, cx: &Cx<'_, D>, stream: &Stream, expr: &Expr) -> Option<i64> {
-        self.with_scope(cx, stream, true, |scope| expr.eval(scope)?.into_int())
-            .flatten()
-    }
-
-    /// Whether a condition holds, with what is known now.
-    pub fn holds<D: Driver>(&self, cx: &Cx<'_, D>, stream: &Stream, condition: &Condition) -> bool {
-        self.with_scope(cx, stream, true, |scope| condition.matches(scope))
-            .unwrap_or(false)
-    }
-
-    /// Appends a format's text.
-    pub fn render<D: Driver>(
-        &self,
-        cx: &Cx<'_, D>,
-        stream: &Stream,
-        format: &LogFormat,
-        out: &mut Vec<u8>,
-    ) {
-        self.with_scope(cx, stream, true, |scope| format.render(scope, out));
-    }
-
-    /// The stream's unique id; none without a format for it.
-    pub fn unique_id<'s, D: Driver>(&self, cx: &Cx<'_, D>, stream: &'s Stream) -> Option<&'s [u8]> {
-        let format = cx
-            .running
-            .proxy(stream.frontend)
-            .unique_id_format
-            .as_ref()?;
-        let id = &stream.txn.unique_id;
-        id.get_or_make(|out| self.render(cx, stream, format, out))
-    }
-}
-
-impl Conns {
-    pub fn session(&self, client: ConnId) -> Option<&Session> {
-        self.client_ref(client).map(|client| &client.session)
-    }
 }

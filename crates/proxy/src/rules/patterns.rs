@@ -1,22 +1,21 @@
 //! Rules that edit pattern sets: `add-acl`, `del-acl`, `set-map`, `del-map` (manual §4.4).
 
 use config::model::{PatternChange, PatternEdit};
-use net::Driver;
 use sample::Bytes;
 
-use crate::engine::{Core, Cx};
+use super::Cx;
 use crate::stream::Stream;
 
-impl Core {
+impl Cx<'_> {
     /// Carries out an edit. What the set cannot take (a key that is no pattern of its methods) is left out, as HAProxy does.
-    pub fn edit_patterns<D: Driver>(&self, cx: &Cx<'_, D>, stream: &Stream, edit: &PatternEdit) {
+    pub fn edit_patterns(&self, stream: &Stream, edit: &PatternEdit) {
         let mut key = Bytes::buffer();
-        self.render(cx, stream, &edit.key, key.as_vec());
+        self.eval().render(stream, &edit.key, key.as_vec());
         let done = match &edit.change {
             PatternChange::Add => edit.set.add_if_new(&key, b""),
             PatternChange::Set(format) => {
                 let mut value = Bytes::buffer();
-                self.render(cx, stream, format, value.as_vec());
+                self.eval().render(stream, format, value.as_vec());
                 edit.set.set_or_add(&key, &value)
             }
             PatternChange::Remove => edit.set.remove(&key),

@@ -3,138 +3,114 @@
 use config::model::{Rewrite, TargetPart};
 use http::normalize::Normalizer;
 use http::{Head, Name};
-use net::Driver;
 use sample::LogFormat;
 use sample::regex::expand;
 
+use super::Cx;
 use super::RuleSet;
 use super::http::Flow;
-use crate::engine::{Core, Cx};
 use crate::stream::Stream;
 
-impl Core {
+impl Cx<'_> {
     /// `set-method`. This and all others here: false where it does not fit.
-    pub(super) fn set_method<D: Driver>(
-        &mut self,
-        cx: &Cx<'_, D>,
-        stream: &mut Stream,
-        format: &LogFormat,
-    ) -> bool {
-        let mut text = std::mem::take(&mut self.text);
-        self.render(cx, stream, format, &mut text);
+    pub(super) fn set_method(&mut self, stream: &mut Stream, format: &LogFormat) -> bool {
+        let mut text = std::mem::take(self.scene.eval.text);
+        self.eval().render(stream, format, &mut text);
         let old = stream.request.method_bytes().len();
-        let fits = self.has_room(cx, stream, RuleSet::Request, text.len().saturating_sub(old));
+        let fits = self.has_room(stream, RuleSet::Request, text.len().saturating_sub(old));
         if fits {
             stream.request.set_method(&text);
         }
         text.clear();
-        self.text = text;
+        *self.scene.eval.text = text;
         fits
     }
 
     /// `set-uri`, `set-path`, `set-pathq`; the `Host` field follows an authority in a whole target.
-    pub(super) fn set_target<D: Driver>(
+    pub(super) fn set_target(
         &mut self,
-        cx: &Cx<'_, D>,
         stream: &mut Stream,
         part: TargetPart,
         format: &LogFormat,
     ) -> bool {
-        let mut text = std::mem::take(&mut self.text);
-        self.render(cx, stream, format, &mut text);
-        let fits = self.put_target(cx, stream, part, &text);
+        let mut text = std::mem::take(self.scene.eval.text);
+        self.eval().render(stream, format, &mut text);
+        let fits = self.put_target(stream, part, &text);
         text.clear();
-        self.text = text;
+        *self.scene.eval.text = text;
         fits
     }
 
     /// `set-query`: what follows the question mark, which stays once it is there.
-    pub(super) fn set_query<D: Driver>(
-        &mut self,
-        cx: &Cx<'_, D>,
-        stream: &mut Stream,
-        format: &LogFormat,
-    ) -> bool {
-        let mut text = std::mem::take(&mut self.text);
+    pub(super) fn set_query(&mut self, stream: &mut Stream, format: &LogFormat) -> bool {
+        let mut text = std::mem::take(self.scene.eval.text);
         let target = stream.request.target();
         let mark = target.iter().position(|byte| *byte == b'?');
         text.extend_from_slice(&target[..mark.unwrap_or(target.len())]);
         let before = text.len();
         text.push(b'?');
-        self.render(cx, stream, format, &mut text);
+        self.eval().render(stream, format, &mut text);
         if mark.is_none() && text.len() == before + 1 {
             text.clear();
-            self.text = text;
+            *self.scene.eval.text = text;
             return true;
         }
-        let fits = self.put_target(cx, stream, TargetPart::Whole, &text);
+        let fits = self.put_target(stream, TargetPart::Whole, &text);
         text.clear();
-        self.text = text;
+        *self.scene.eval.text = text;
         fits
     }
 
     /// `replace-path`, `replace-pathq`, `replace-uri`.
-    pub(super) fn replace_target<D: Driver>(
+    pub(super) fn replace_target(
         &mut self,
-        cx: &Cx<'_, D>,
         stream: &mut Stream,
         part: TargetPart,
         rewrite: &Rewrite,
     ) -> bool {
-        let matcher = self.take_matcher(rewrite);
+        let matcher = self.memory.take_matcher(rewrite);
         let subject = subject(&stream.request, part);
         let mut fits = true;
         if !subject.is_empty()
             && let Some(found) = matcher.captures(subject)
         {
-            let mut template = std::mem::take(&mut self.text);
-            let mut out = std::mem::take(&mut self.rules.rewritten);
-            self.render(cx, stream, &rewrite.format, &mut template);
-            let bytes_max = cx.running.config.global.tune.bufsize_bytes;
+            let mut template = std::mem::take(self.scene.eval.text);
+            let mut out = std::mem::take(&mut self.memory.rewritten);
+            self.eval().render(stream, &rewrite.format, &mut template);
+            let bytes_max = self.eval().running.config.global.tune.bufsize_bytes;
             fits = expand(&template, &found, &mut out, bytes_max)
-                && self.put_target(cx, stream, part, &out);
+                && self.put_target(stream, part, &out);
             template.clear();
-            self.text = template;
+            *self.scene.eval.text = template;
             out.clear();
-            self.rules.rewritten = out;
+            self.memory.rewritten = out;
         }
-        self.put_matcher(rewrite, matcher);
+        self.memory.put_matcher(rewrite, matcher);
         fits
     }
 
     /// `normalize-uri`
-    pub(super) fn normalize<D: Driver>(
-        &mut self,
-        cx: &Cx<'_, D>,
-        stream: &mut Stream,
-        step: Normalizer,
-    ) -> Flow {
+    pub(super) fn normalize(&mut self, stream: &mut Stream, step: Normalizer) -> Flow {
         if stream.request.path_and_query().is_empty() {
             return Flow::Next;
         }
-        let mut normalized = std::mem::take(&mut self.rules.normalized);
+        let mut normalized = std::mem::take(&mut self.memory.normalized);
         let flow = match step.apply(stream.request.path_and_query(), &mut normalized) {
             Err(_) => Flow::Failed(400),
             Ok(()) => {
                 let part = TargetPart::PathAndQuery;
-                match self.put_target(cx, stream, part, &normalized.text) || stream.soft_rewrites {
+                match self.put_target(stream, part, &normalized.text) || stream.soft_rewrites {
                     true => Flow::Next,
                     false => Flow::Failed(500),
                 }
             }
         };
-        self.rules.normalized = normalized;
+        self.memory.normalized = normalized;
         flow
     }
 
     /// Puts a text in the place of a part of the target. A target without a path (`*`) is replaced.
-    fn put_target<D: Driver>(
-        &mut self,
-        cx: &Cx<'_, D>,
-        stream: &mut Stream,
-        part: TargetPart,
-        text: &[u8],
-    ) -> bool {
+    fn put_target(&mut self, stream: &mut Stream, part: TargetPart, text: &[u8]) -> bool {
         let request = &stream.request;
         let target = request.target();
         let path_and_query = match request.path_and_query() {
@@ -153,15 +129,10 @@ impl Core {
             _ => &[][..],
         };
         let len = before.len() + text.len() + after.len();
-        if !self.has_room(
-            cx,
-            stream,
-            RuleSet::Request,
-            len.saturating_sub(target.len()),
-        ) {
+        if !self.has_room(stream, RuleSet::Request, len.saturating_sub(target.len())) {
             return false;
         }
-        let mut whole = std::mem::take(&mut self.rules.target);
+        let mut whole = std::mem::take(&mut self.memory.target);
         for piece in [before, text, after] {
             whole.extend_from_slice(piece);
         }
@@ -172,7 +143,7 @@ impl Core {
             }
         }
         whole.clear();
-        self.rules.target = whole;
+        self.memory.target = whole;
         true
     }
 }

@@ -2,95 +2,82 @@
 //! in the queues; addresses are in `address`.
 
 use config::model::{Number, Side, StreamAction};
-use net::{ConnId, Driver, Labels};
+use net::Labels;
 use sample::{Expr, Scope};
 
-use crate::engine::{Core, Cx};
+use super::Cx;
 use crate::stream::Stream;
 
 /// The highest class and the highest offset in a queue; the lowest are as far below 0.
 const CLASS_MAX: i64 = 2047;
 const OFFSET_MS_MAX: i64 = 524_287;
 
-impl Core {
-    /// Does what the rule of a stream says. `answer`: bytes of a server that are no HTTP, in `tcp-response content`.
-    pub(super) fn stream_action<D: Driver>(
-        &mut self,
-        cx: &mut Cx<'_, D>,
-        stream: &mut Stream,
-        action: &StreamAction,
-        answer: Option<&[u8]>,
-    ) {
-        let value = |expr: &Expr| {
-            let eval = |scope: &Scope<'_>| expr.eval(scope)?.into_int();
-            self.with_answer_scope(cx, stream, true, answer, eval)
-                .flatten()
-        };
+impl Cx<'_> {
+    /// Does what the rule of a stream says.
+    pub(super) fn stream_action(&mut self, stream: &mut Stream, action: &StreamAction) {
         match action {
             StreamAction::SetMark(side, number) => {
-                let labels = marked(number, value);
-                self.label(cx, stream, *side, labels);
+                let labels = marked(number, |expr| self.eval().int(stream, expr));
+                self.label(stream, *side, labels);
             }
             StreamAction::SetTos(side, number) => {
-                let labels = of_service(number, value);
-                self.label(cx, stream, *side, labels);
+                let labels = of_service(number, |expr| self.eval().int(stream, expr));
+                self.label(stream, *side, labels);
             }
             StreamAction::SetAddress(part, expr) => {
-                self.set_stream_address(cx, stream, *part, expr);
+                self.set_stream_address(stream, *part, expr);
             }
-            StreamAction::SetLogLevel(level) => stream.log_level = Some(*level),
+            StreamAction::SetLogLevel(level) => stream.log.level = Some(*level),
             StreamAction::SetPriorityClass(expr) => {
-                if let Some(class) = value(expr) {
+                if let Some(class) = self.eval().int(stream, expr) {
                     stream.txn.prio_class = class.clamp(-CLASS_MAX, CLASS_MAX) as i16;
                 }
             }
             StreamAction::SetPriorityOffset(expr) => {
-                if let Some(offset) = value(expr) {
+                if let Some(offset) = self.eval().int(stream, expr) {
                     stream.txn.prio_offset = offset.clamp(-OFFSET_MS_MAX, OFFSET_MS_MAX) as i32;
                 }
             }
-            _ => debug_assert!(false, "an action without an implementation was accepted"),
         }
     }
 
     /// The same of a connection that has no stream yet: its marks, its addresses. `connection`: as in `set_address`.
-    pub(super) fn connection_action<D: Driver>(
-        &mut self,
-        cx: &mut Cx<'_, D>,
-        conn: ConnId,
-        action: &StreamAction,
-        connection: bool,
-    ) {
+    pub(super) fn connection_action(&mut self, action: &StreamAction, connection: bool) {
+        let eval = self.eval();
         let value = |expr: &Expr| {
-            let eval = |scope: &Scope<'_>| expr.eval(scope)?.into_int();
-            self.with_session(cx, conn, eval).flatten()
+            let eval_int = |scope: &Scope<'_>| expr.eval(scope)?.into_int();
+            eval.with_session(eval_int)
         };
         let labels = match action {
             StreamAction::SetMark(_, number) => marked(number, value),
             StreamAction::SetTos(_, number) => of_service(number, value),
             StreamAction::SetAddress(part, expr) => {
-                return self.set_address(cx, conn, *part, expr, connection);
+                return self.set_address(*part, expr, connection);
             }
-            _ => return debug_assert!(false, "an action of streams was accepted"),
+            // The configuration has them in rules of streams only.
+            StreamAction::SetLogLevel(_)
+            | StreamAction::SetPriorityClass(_)
+            | StreamAction::SetPriorityOffset(_) => return,
         };
-        cx.driver.label(conn, labels);
+        self.label_client(labels);
     }
 
     /// Labels the client's packets at once, the server's when its connection is made.
-    fn label<D: Driver>(
-        &mut self,
-        cx: &mut Cx<'_, D>,
-        stream: &mut Stream,
-        side: Side,
-        labels: Labels,
-    ) {
-        match (side, stream.client) {
-            (Side::Client, Some(client)) => cx.driver.label(client, labels),
-            (Side::Client, None) => {}
-            (Side::Server, _) => {
-                stream.labels.mark = labels.mark.or(stream.labels.mark);
-                stream.labels.tos = labels.tos.or(stream.labels.tos);
+    fn label(&mut self, stream: &mut Stream, side: Side, labels: Labels) {
+        match side {
+            Side::Client => self.label_client(labels),
+            Side::Server => {
+                let own = &mut stream.route.labels;
+                own.mark = labels.mark.or(own.mark);
+                own.tos = labels.tos.or(own.tos);
             }
+        }
+    }
+
+    fn label_client(&mut self, labels: Labels) {
+        let eval = &mut self.scene.eval;
+        if let Some(client) = eval.client {
+            eval.io.label(client, labels);
         }
     }
 }

@@ -14,7 +14,7 @@ macro_rules! timeouts {
             #[doc = $doc]
             pub fn $name(&self, running: &Running) -> u64 {
                 match self.txn.timeouts.$field {
-                    None => running.timeouts[self.$proxy].$field,
+                    None => running.timeouts(self.$proxy).$field,
                     Some(0) => NEVER_MS,
                     Some(ms) => u64::from(ms),
                 }

@@ -1,292 +1,265 @@
-//! A stream: one request and its answer, or one TCP session.
+//! A stream: one request and its answer, or one TCP session. Its state, and the table of all streams of a worker.
+//!
+//! A stream has a client's end and a server's end. The client's is a connection; the server's is a connection or something inside
+//! the process. Between them lie two channels, one a direction.
 
-mod bodies;
-mod buffering;
-pub(crate) mod finish;
+mod channel;
+mod followed;
 mod limits;
-pub(crate) mod phases;
-pub(crate) mod request;
-pub(crate) mod response;
-pub(crate) mod retry;
-pub(crate) mod transfer;
-pub(crate) mod tunnel;
+mod phase;
+mod route;
 
-use crate::logging::Moments;
+use std::sync::Arc;
+
 use http::Head;
-use http::h1::{Framing, Parsed, Resume};
-use net::ConnId;
+use http::h1::Resume;
+use net::timers::{NEVER_MS, TimerId};
 use sample::Txn;
 
-use crate::persist::Persist;
-use transfer::Transfer;
-
-/// A stream's place in [`Streams`].
-pub(crate) type StreamId = u32;
-
-/// How far a stream has come; HAProxy's order. [`phases`] says what each does and waits for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Phase {
-    #[default]
-    RequestHead,
-    FrontendContent,
-    FrontendBody,
-    FrontendRequest,
-    SwitchBackend,
-    BackendContent,
-    BackendBody,
-    BackendRequest,
-    AssignServer,
-    PrepareRequest,
-    SelectServer,
-    Queue,
-    TurnAround,
-    Connect,
-    SendRequest,
-    ResponseHead,
-    BackendResponse,
-    SendResponse,
-    Transfer,
-    Tarpit,
-    OpenTunnel,
-    Tunnel,
-    Done,
-}
+use crate::ids::{LinkId, Owner, ProxyId, RuleId, StreamId, Timers};
+use crate::running::Moments;
+pub(crate) use channel::Channel;
+pub(crate) use followed::{Attached, FOLLOWS_TRIES, Requests, Tracing};
+pub(crate) use phase::{Inspection, Phase, RuleWait, Rules, Step, Tunnel};
+pub(crate) use route::{Replay, Route};
 
 /// See the module. Boxed and used again: its buffers keep their memory.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Stream {
     pub id: StreamId,
+    pub timer: TimerId,
     pub phase: Phase,
-    pub client: Option<ConnId>,
-    pub server: Option<ConnId>,
-    pub frontend: usize,
-    pub backend: usize,
-    /// The server chosen, and whether one of its `maxconn` slots is held.
-    pub target: Option<usize>,
-    pub slot_held: bool,
-    /// The server was counted (`%sc`).
-    pub server_counted: bool,
-    pub backend_counted: bool,
-    pub queued: bool,
-    /// The only server that it waits for.
-    pub queued_for: Option<usize>,
-    /// What binds it to its server.
-    pub persist: Persist,
-    /// A server that the next choice passes over (redispatch).
-    pub avoid: Option<usize>,
+    pub frontend: ProxyId,
+    pub backend: ProxyId,
+    /// The client's end; none once it is let go.
+    pub client: Option<LinkId>,
+    pub server: ServerEnd,
+    pub deadlines: Deadlines,
     pub txn: Txn,
     pub request: Head,
     pub response: Head,
-    pub trailers: Head,
-    /// What the request's parser saw.
-    pub parsed: Parsed,
-    /// A head came in parts; `resume` tells when it is worth parsing again.
-    pub head_in_parts: bool,
-    pub resume: Resume,
-    /// Connections tried for this request.
-    pub tries: u32,
-    /// The request went out on a connection that had served before.
-    pub on_reused: bool,
-    /// A reused connection failed: only a fresh one will do.
-    pub fresh_only: bool,
+    /// The head being ruled, as it was read.
+    pub read: HeadRead,
+    /// The request's body, and the response's.
+    pub up: Channel,
+    pub down: Channel,
+    pub route: Route,
+    pub replay: Replay,
+    pub log: Log,
+    pub tracing: Tracing,
+    /// The stream is counted at its backend.
+    pub backend_counted: bool,
     /// Something of the response has reached the client.
     pub answered: bool,
-    /// The request that was sent, as long as it can be sent again.
-    pub sent: Vec<u8>,
-    /// `sent` holds a head that has not left: it waits for the first bytes of its body.
-    pub head_waits: bool,
-    /// All of the request is in `sent`.
-    pub resendable: bool,
-    /// `retry-on` may send the request again: its body is in `kept`, as it left.
-    pub retriable: bool,
-    pub kept: Vec<u8>,
-    /// `disable-l7-retry`.
-    pub retried_never: bool,
-    pub upload: Transfer,
-    pub download: Transfer,
-    /// The client connection outlives this stream.
-    pub keep_client: bool,
-    /// It does not, and the client, which may still send, learns it from the answer.
-    pub lingers: bool,
-    /// The server connection outlives this stream.
-    pub keep_server: bool,
-    /// The bytes of a `maxconn` queue wait, a tarpit or an `inspect-delay` end then.
-    pub wait_until_ms: u64,
-    /// Inspection began.
-    pub inspecting: bool,
-    /// A rule that waits for a body: its proxy and its place in the set.
-    pub waiting_rule: Option<(usize, usize)>,
-    /// How the body of the server's response is framed.
-    pub answer_framing: Framing,
-    /// The client's end came while the rest of a body was awaited.
-    pub body_cut: bool,
-    pub logged: bool,
-    /// When its frontend writes a line.
-    pub log_moments: Moments,
+    /// The client's connection ends with this exchange, whatever the client wants.
+    pub close_client: bool,
     /// The request asked for another protocol (`Upgrade`, CONNECT).
     pub wants_tunnel: bool,
-    /// The tunnel's TCP half-closes, in order: client's end seen, server's end seen.
-    pub client_ended: bool,
-    pub server_ended: bool,
     /// The client speaks HTTP/1.0.
-    pub old_client: bool,
-    /// `tcp-response content` let the server's bytes pass.
-    pub response_passed: bool,
-    /// In TCP: the bytes at hand begin with an HTTP request, which `request` holds.
-    pub http_in_tcp: bool,
-    /// What a tarpit ends with.
-    pub tarpit: Option<(usize, usize)>,
-    /// The rule that asks for credentials: its proxy and its place in the set.
-    pub challenge: Option<(usize, usize)>,
-    /// Where a TCP stream that became HTTP goes on once its head is read.
-    pub after_head: Option<Phase>,
-    /// `pause` waits until `wait_until_ms`.
-    pub paused: bool,
+    pub is_old: bool,
     /// `strict-mode off`, in the rule set at hand.
     pub soft_rewrites: bool,
     /// `http-after-response` rules failed: no more of them run.
     pub rules_failed: bool,
-    /// What the head being ruled took, and how much of its body came with it.
-    pub head_read: usize,
-    pub body_read: usize,
-    /// What packets to the server carry.
-    pub labels: net::Labels,
-    /// The log line's level, where a rule set it.
-    pub log_level: Option<config::model::LogLevel>,
-    /// What filters record of it.
-    pub tracing: crate::tracing::Tracing,
+    /// The rule whose challenge the next page has (`auth`).
+    pub challenge: Option<RuleId>,
+    /// In TCP: whether the bytes at hand begin with an HTTP request, which `request` holds then.
+    pub sniffed: Sniffed,
+}
+
+/// What is at the server's end of a stream.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum ServerEnd {
+    #[default]
+    Nobody,
+    /// A connection.
+    Link(LinkId),
+    /// A page of our own: what of its body has not left.
+    Page(Page),
+}
+
+impl ServerEnd {
+    /// The connection, if it is one.
+    #[inline]
+    pub fn link(&self) -> Option<LinkId> {
+        match self {
+            ServerEnd::Link(link) => Some(*link),
+            ServerEnd::Nobody | ServerEnd::Page(_) => None,
+        }
+    }
+
+    /// Takes the connection away, if it is one.
+    pub fn take_link(&mut self) -> Option<LinkId> {
+        let link = self.link()?;
+        *self = ServerEnd::Nobody;
+        Some(link)
+    }
+}
+
+/// A body that is whole in memory, and how much of it has left.
+#[derive(Clone, Debug)]
+pub(crate) struct Page {
+    pub body: Arc<[u8]>,
+    pub sent: usize,
+}
+
+/// When what a stream waits for has taken too long: monotonic milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadlines {
+    /// The client's silence.
+    pub client_ms: u64,
+    /// The server's.
+    pub server_ms: u64,
+    /// What the phase waits for.
+    pub wait_ms: u64,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Deadlines {
+            client_ms: NEVER_MS,
+            server_ms: NEVER_MS,
+            wait_ms: NEVER_MS,
+        }
+    }
+}
+
+impl Deadlines {
+    /// The first of them.
+    #[inline]
+    pub fn first_ms(&self) -> u64 {
+        self.client_ms.min(self.server_ms).min(self.wait_ms)
+    }
+}
+
+/// What a head took where it was read, and how much of its body came along: what rewrites must fit beside.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HeadRead {
+    pub bytes: usize,
+    pub body: usize,
+}
+
+/// A stream's log line.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Log {
+    /// It was written, or never will be.
+    pub written: bool,
+    /// When its frontend writes lines.
+    pub moments: Moments,
+    /// Its level, where a rule set it.
+    pub level: Option<config::model::LogLevel>,
+}
+
+/// What was found in the bytes of a TCP stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sniffed {
+    pub is_http: bool,
+    /// When more bytes are worth another look.
+    pub resume: Resume,
 }
 
 impl Stream {
+    fn new(id: StreamId, timer: TimerId) -> Stream {
+        Stream {
+            id,
+            timer,
+            phase: Phase::RequestHead,
+            frontend: ProxyId::default(),
+            backend: ProxyId::default(),
+            client: None,
+            server: ServerEnd::Nobody,
+            deadlines: Deadlines::default(),
+            txn: Txn::default(),
+            request: Head::default(),
+            response: Head::default(),
+            read: HeadRead::default(),
+            up: Channel::default(),
+            down: Channel::default(),
+            route: Route::default(),
+            replay: Replay::default(),
+            log: Log::default(),
+            tracing: Tracing::default(),
+            backend_counted: false,
+            answered: false,
+            close_client: false,
+            wants_tunnel: false,
+            is_old: false,
+            soft_rewrites: false,
+            rules_failed: false,
+            challenge: None,
+            sniffed: Sniffed::default(),
+        }
+    }
+
     /// Back to a fresh state, the memory kept. Every field is named, so that a new one cannot be forgotten; each is a
     /// plain store, where assigning a whole new stream would copy two kilobytes a request.
     fn reset(&mut self) {
         let Stream {
             id: _,
+            timer: _,
             phase,
-            client,
-            server,
             frontend,
             backend,
-            target,
-            slot_held,
-            server_counted,
-            backend_counted,
-            queued,
-            queued_for,
-            persist,
-            avoid,
+            client,
+            server,
+            deadlines,
             txn,
             request,
             response,
-            trailers,
-            parsed,
-            head_in_parts,
-            resume,
-            tries,
-            on_reused,
-            fresh_only,
+            read,
+            up,
+            down,
+            route,
+            replay,
+            log,
+            tracing,
+            backend_counted,
             answered,
-            sent,
-            head_waits,
-            resendable,
-            retriable,
-            kept,
-            retried_never,
-            upload,
-            download,
-            keep_client,
-            lingers,
-            keep_server,
-            wait_until_ms,
-            inspecting,
-            waiting_rule,
-            answer_framing,
-            body_cut,
-            logged,
-            log_moments,
+            close_client,
             wants_tunnel,
-            client_ended,
-            server_ended,
-            old_client,
-            response_passed,
-            http_in_tcp,
-            tarpit,
-            challenge,
-            after_head,
-            paused,
+            is_old,
             soft_rewrites,
             rules_failed,
-            head_read,
-            body_read,
-            labels,
-            log_level,
-            tracing,
+            challenge,
+            sniffed,
         } = self;
         *phase = Phase::RequestHead;
-        (*client, *server, *target, *avoid, *tarpit) = (None, None, None, None, None);
-        (*queued_for, *after_head, *challenge) = (None, None, None);
-        (*frontend, *backend, *tries, *wait_until_ms) = (0, 0, 0, 0);
+        (*frontend, *backend) = (ProxyId::default(), ProxyId::default());
+        *client = None;
+        *server = ServerEnd::Nobody;
+        *deadlines = Deadlines::default();
+        txn.reset();
+        for head in [request, response] {
+            head.clear();
+            head.keep_little();
+        }
+        *read = HeadRead::default();
+        up.reset();
+        down.reset();
+        *route = Route::default();
+        replay.reset();
+        *log = Log::default();
+        tracing.reset();
         for flag in [
-            slot_held,
-            server_counted,
             backend_counted,
-            queued,
-            head_in_parts,
-            on_reused,
-            fresh_only,
             answered,
-            head_waits,
-            resendable,
-            retriable,
-            retried_never,
-            keep_client,
-            lingers,
-            keep_server,
-            inspecting,
-            body_cut,
-            logged,
+            close_client,
             wants_tunnel,
-            client_ended,
-            server_ended,
-            old_client,
-            response_passed,
-            http_in_tcp,
-            paused,
+            is_old,
             soft_rewrites,
             rules_failed,
         ] {
             *flag = false;
         }
-        (*head_read, *body_read) = (0, 0);
-        *labels = net::Labels::default();
-        *log_level = None;
-        tracing.reset();
-        txn.reset();
-        *log_moments = Moments::default();
-        request.clear();
-        response.clear();
-        trailers.clear();
-        sent.clear();
-        kept.clear();
-        *persist = Persist::default();
-        *waiting_rule = None;
-        *answer_framing = Framing::default();
-        *parsed = Parsed::default();
-        *resume = Resume::default();
-        *upload = Transfer::default();
-        *download = Transfer::default();
+        *challenge = None;
+        *sniffed = Sniffed::default();
     }
 
-    /// Its rules are those of the response's way.
-    pub fn is_answered(&self) -> bool {
-        use Phase::{
-            BackendResponse, Done, OpenTunnel, ResponseHead, SendResponse, Transfer, Tunnel,
-        };
-        matches!(
-            self.phase,
-            ResponseHead | BackendResponse | SendResponse | Transfer | OpenTunnel | Tunnel | Done
-        )
+    /// One outside of any table.
+    #[cfg(test)]
+    pub fn lone() -> Stream {
+        let id = StreamId::default();
+        Stream::new(id, Timers::default().add(Owner::Stream(id)))
     }
 
     /// Marks who ended it and when; the first mark stays.
@@ -296,68 +269,116 @@ impl Stream {
             self.txn.termination[1] = when;
         }
     }
+
+    /// When, as of now (manual §8.5).
+    pub fn letter(&self) -> u8 {
+        self.phase.letter(self.down.done)
+    }
+
+    /// A request's head was read.
+    pub fn has_request(&self) -> bool {
+        self.txn.is_http && self.phase != Phase::RequestHead && !self.txn.request_line.is_empty()
+    }
+
+    /// A response's head is there: the server's or our own.
+    pub fn has_response(&self) -> bool {
+        self.response.status() != 0
+    }
+
+    /// The request was read and its rules are done, by their end or by one that answers: what `%TR` counts to.
+    pub fn request_processed(&mut self, now: net::Now) {
+        let complete = &mut self.txn.timing.request_complete_ms;
+        complete.get_or_insert(now.ms());
+    }
 }
 
-/// Streams in use, by their id, and spare ones.
-///
-/// A stream is taken out while the engine works on it, so that both can be changed, and put back after.
+/// Spare streams that keep their memory for those to come.
+const SPARE_MAX: usize = 256;
+
+/// The streams of a worker, by their places.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
-    entries: Vec<Option<Box<Stream>>>,
-    #[expect(clippy::vec_box, reason = "a box moves between here and `entries`")]
-    spare: Vec<Box<Stream>>,
+    /// Boxed: a stream is large, and many places are empty.
+    places: Vec<Option<Box<Stream>>>,
+    /// Places of streams that are not in use and keep their memory, and empty places.
+    spare: Vec<StreamId>,
+    empty: Vec<StreamId>,
     in_use: usize,
 }
 
 impl Streams {
-    /// A fresh stream, taken out.
-    pub fn begin(&mut self) -> Box<Stream> {
+    /// A fresh stream.
+    pub fn begin(&mut self, timers: &mut Timers) -> &mut Stream {
         self.in_use += 1;
-        if let Some(stream) = self.spare.pop() {
-            return stream;
+        let id = match self.spare.pop() {
+            Some(id) => id,
+            None => self.build(timers),
+        };
+        match &mut self.places[id.0 as usize] {
+            Some(stream) => stream,
+            None => unreachable!("a spare place has a stream"),
         }
-        let id = self.entries.len() as StreamId;
-        self.entries.push(None);
-        Box::new(Stream {
-            id,
-            ..Stream::default()
-        })
     }
 
-    /// Takes a stream out; none when it ended or is being worked on.
-    pub fn take(&mut self, id: StreamId) -> Option<Box<Stream>> {
-        self.entries.get_mut(id as usize)?.take()
+    #[cold]
+    fn build(&mut self, timers: &mut Timers) -> StreamId {
+        let id = self.empty.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            StreamId((self.places.len() - 1) as u32)
+        });
+        let timer = timers.add(Owner::Stream(id));
+        self.places[id.0 as usize] = Some(Box::new(Stream::new(id, timer)));
+        id
     }
 
-    /// Puts it back, or makes it a spare one once it is done.
-    pub fn put(&mut self, mut stream: Box<Stream>) {
-        if stream.phase == Phase::Done {
-            self.in_use -= 1;
+    /// Makes a stream that is done a spare one.
+    pub fn end(&mut self, id: StreamId, timers: &mut Timers) {
+        let place = &mut self.places[id.0 as usize];
+        let Some(stream) = place else { return };
+        debug_assert_eq!(stream.phase, Phase::Done);
+        self.in_use -= 1;
+        if self.spare.len() < SPARE_MAX {
+            timers.set(stream.timer, NEVER_MS);
             stream.reset();
-            self.spare.push(stream);
+            self.spare.push(id);
         } else {
-            let id = stream.id as usize;
-            debug_assert!(self.entries[id].is_none());
-            self.entries[id] = Some(stream);
+            timers.remove(stream.timer);
+            *place = None;
+            self.empty.push(id);
         }
     }
 
-    /// Looks at a stream; none when it ended or is being worked on.
+    #[inline]
     pub fn get(&self, id: StreamId) -> Option<&Stream> {
-        self.entries.get(id as usize)?.as_deref()
+        let stream = self.places.get(id.0 as usize)?.as_deref()?;
+        stream.is_in_use().then_some(stream)
     }
 
-    /// The streams in use that nobody works on.
+    #[inline]
+    pub fn get_mut(&mut self, id: StreamId) -> Option<&mut Stream> {
+        let stream = self.places.get_mut(id.0 as usize)?.as_deref_mut()?;
+        stream.is_in_use().then_some(stream)
+    }
+
+    /// The streams in use.
     pub fn all(&self) -> impl Iterator<Item = &Stream> {
-        self.entries.iter().filter_map(Option::as_deref)
+        let streams = self.places.iter().filter_map(Option::as_deref);
+        streams.filter(|stream| stream.is_in_use())
     }
 
-    /// Of all that there are, in use or not.
-    pub fn ids(&self) -> std::ops::Range<StreamId> {
-        0..self.entries.len() as StreamId
+    /// The places of all that there are, in use or not.
+    pub fn ids(&self) -> impl Iterator<Item = StreamId> + use<> {
+        (0..self.places.len() as u32).map(StreamId)
     }
 
     pub fn in_use(&self) -> usize {
         self.in_use
+    }
+}
+
+impl Stream {
+    /// A spare one has no client.
+    fn is_in_use(&self) -> bool {
+        self.client.is_some() || self.phase == Phase::Done
     }
 }

@@ -1,7 +1,6 @@
 //! Contexts in and out: fields of messages and variables.
 
 use http::Head;
-use net::Driver;
 use sample::vars::Change;
 use sample::{Bytes, Txn, Value, VarRef};
 use telemetry::program::{
@@ -10,10 +9,9 @@ use telemetry::program::{
 use telemetry::propagation::{self, Field, Format, baggage, traceparent, tracestate};
 use telemetry::record::{Extracted, Span, SpanIndex, Text};
 
-use super::Attached;
-use super::worker::Came;
-use crate::engine::{Core, Cx};
-use crate::stream::Stream;
+use super::worker::{Came, Worker};
+use crate::logging::Scene;
+use crate::stream::{Attached, Stream};
 
 impl Stream {
     /// The message of a side.
@@ -25,10 +23,10 @@ impl Stream {
     }
 }
 
-impl Core {
-    pub(super) fn extract<D: Driver>(
+impl Worker {
+    pub(super) fn extract(
         &mut self,
-        cx: &Cx<'_, D>,
+        scene: &mut Scene<'_>,
         stream: &mut Stream,
         attached: &mut Attached,
         extract: &Extract,
@@ -38,7 +36,7 @@ impl Core {
         let found = match &carrier.vars {
             Some(vars) => {
                 if stream.txn.assigned.any() {
-                    self.settle_vars(cx, stream);
+                    scene.eval.settle_vars(stream);
                 }
                 from_vars(attached, &stream.txn, vars)
             }
@@ -47,7 +45,7 @@ impl Core {
                     Direction::Response => &stream.response,
                     Direction::Request | Direction::Neither => &stream.request,
                 };
-                from_headers(attached, &mut self.tracing.came, head, carrier)
+                from_headers(attached, &mut self.came, head, carrier)
             }
         };
         if let Some(mut found) = found {
@@ -55,7 +53,7 @@ impl Core {
             let own = |span: &Span| span.context.span_id == found.context.span_id;
             found.context.remote = !attached.trace.spans().iter().rev().any(own);
             found.direction = direction;
-            let filter = &cx.running.tracing.filters[attached.filter];
+            let filter = &scene.eval.running.tracing.filters[attached.filter];
             if let Some(slot) = filter.asked_context(extract.context) {
                 let valid = found.context.is_valid();
                 stream.txn.contexts.extracted(slot, valid);
@@ -64,9 +62,9 @@ impl Core {
         }
     }
 
-    pub(super) fn inject<D: Driver>(
+    pub(super) fn inject(
         &mut self,
-        cx: &mut Cx<'_, D>,
+        scene: &mut Scene<'_>,
         stream: &mut Stream,
         attached: &mut Attached,
         carrier: &Carrier,
@@ -81,7 +79,7 @@ impl Core {
         let parts: [&[u8]; 3] = [&traceparent, state, baggage];
         if let Some(vars) = &carrier.vars {
             let changes = std::array::from_fn(|place| (vars[place], parts[place]));
-            self.change_txn_vars(cx, stream, changes);
+            scene.eval.change_txn_vars(stream, changes);
         }
         let head = stream.head_of_side(direction);
         if let Some(names) = &carrier.headers {
@@ -102,9 +100,9 @@ impl Core {
         }
     }
 
-    pub(super) fn finish_context<D: Driver>(
+    pub(super) fn finish_context(
         &mut self,
-        cx: &mut Cx<'_, D>,
+        scene: &mut Scene<'_>,
         stream: &mut Stream,
         attached: &mut Attached,
         context: ContextSlot,
@@ -113,11 +111,11 @@ impl Core {
         if !attached.trace.forget_context(context) {
             return;
         }
-        let filter = &cx.running.tracing.filters[attached.filter];
+        let filter = &scene.eval.running.tracing.filters[attached.filter];
         if let Some(slot) = filter.asked_context(context) {
             stream.txn.contexts.forget(slot);
         }
-        let program = &cx.running.config.otel[attached.filter].program;
+        let program = &scene.eval.running.config.otel[attached.filter].program;
         let name = &program.contexts[usize::from(context)];
         if let Some(names) = &name.headers {
             let head = stream.head_of_side(direction);
@@ -126,19 +124,21 @@ impl Core {
             }
         }
         if let Some(vars) = &name.vars {
-            self.change_txn_vars(cx, stream, vars.map(|var| (var, &b""[..])));
+            scene
+                .eval
+                .change_txn_vars(stream, vars.map(|var| (var, &b""[..])));
         }
     }
 
-    pub(super) fn finish_contexts<D: Driver>(
+    pub(super) fn finish_contexts(
         &mut self,
-        cx: &mut Cx<'_, D>,
+        scene: &mut Scene<'_>,
         stream: &mut Stream,
         attached: &mut Attached,
         finish: &Finish,
         direction: Direction,
     ) {
-        let program = &cx.running.config.otel[attached.filter].program;
+        let program = &scene.eval.running.config.otel[attached.filter].program;
         for slot in 0..program.contexts.len() as ContextSlot {
             let Some(context) = attached.trace.context(slot) else {
                 continue;
@@ -147,21 +147,23 @@ impl Core {
                 || (finish.requests && context.direction == Direction::Request)
                 || (finish.responses && context.direction == Direction::Response);
             if meant {
-                self.finish_context(cx, stream, attached, slot, direction);
+                self.finish_context(scene, stream, attached, slot, direction);
             }
         }
     }
 
     /// `set-var-ctx`
-    pub(super) fn set_var_ctx<D: Driver>(
+    pub(super) fn set_var_ctx(
         &mut self,
-        cx: &mut Cx<'_, D>,
+        scene: &mut Scene<'_>,
         stream: &mut Stream,
         attached: &Attached,
         list: &FirstMatch<VarRef, ContextField>,
     ) {
-        let line = self.with_scope(cx, stream, true, |facts| list.matching(facts));
-        let Some(line) = line.flatten() else { return };
+        let line = scene
+            .eval
+            .with_scope(stream, true, |facts| list.matching(facts));
+        let Some(line) = line else { return };
         let Some(of) = attached.trace.resolve(line.of) else {
             return;
         };
@@ -188,12 +190,12 @@ impl Core {
             }
         }
         let value = Value::Str(Bytes::Owned(out));
-        self.change(cx, stream, list.key, Some(Change::Set(value)));
+        scene.eval.change(stream, list.key, Change::Set(value));
     }
 
     /// `sess.otel.uuid`: a random identifier of the stream (RFC 9562 §5.4).
-    pub(super) fn set_uuid<D: Driver>(&mut self, cx: &Cx<'_, D>, stream: &mut Stream, var: VarRef) {
-        let mut bytes = self.tracing.ids.trace_id().0;
+    pub(super) fn set_uuid(&mut self, scene: &mut Scene<'_>, stream: &mut Stream, var: VarRef) {
+        let mut bytes = self.ids.trace_id().0;
         bytes[6] = bytes[6] & 0x0f | 0x40;
         bytes[8] = bytes[8] & 0x3f | 0x80;
         let mut out = Bytes::buffer();
@@ -204,7 +206,7 @@ impl Core {
             hex(&[*byte], out.as_vec());
         }
         let value = Value::Str(Bytes::Owned(out));
-        self.change(cx, stream, var, Some(Change::Set(value)));
+        scene.eval.change(stream, var, Change::Set(value));
     }
 }
 

@@ -1,15 +1,14 @@
 //! The end of a stream: its last events, the decision, and the records of what is kept.
 
-use net::Driver;
 use sample::Scope;
 use telemetry::program::{Event, Program};
 use telemetry::record::Kept;
 use telemetry::sampling::{Policy, Rule};
 
-use super::Attached;
+use super::Worker;
 use super::fault::Cause;
-use crate::engine::{Core, Cx};
-use crate::stream::Stream;
+use crate::logging::Scene;
+use crate::stream::{Attached, Stream};
 
 /// What became of a stream's spans.
 #[derive(Clone, Copy, Debug)]
@@ -28,79 +27,70 @@ const PARENT_MARK: &[u8] = b"\x0a\x13tailsampling.policy\x12\x08\x0a\x06parent";
 /// Thresholds have 56 bits; a threshold of 0 keeps all.
 const THRESHOLD_ALL: u64 = 0;
 
-impl Core {
+impl Worker {
     /// A stream ends.
-    #[inline(always)]
-    pub fn trace_end<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
-        if !cx.running.tracing.any {
-            return;
-        }
+    pub fn end(&mut self, scene: &mut Scene<'_>, stream: &mut Stream) {
         if !stream.tracing.attached.is_empty() {
-            self.end_traces(cx, stream);
+            self.end_traces(scene, stream);
         } else if !stream.tracing.begun && stream.txn.bytes_in > 0 {
-            self.trace_unread(cx, stream);
+            self.end_unread(scene, stream);
         }
     }
 
     /// A request that was not understood, or did not come whole, has a span all the same.
     #[cold]
-    fn trace_unread<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
-        let filters = &cx.running.tracing.of_frontend[stream.frontend];
+    fn end_unread(&mut self, scene: &mut Scene<'_>, stream: &mut Stream) {
+        let filters = scene.eval.running.tracing.of_frontend(stream.frontend);
         let follows = |filter: &u32| {
-            let program = &cx.running.config.otel[*filter as usize].program;
+            let program = &scene.eval.running.config.otel[*filter as usize].program;
             program.follows_requests
         };
         if stream.txn.is_http && stream.txn.status >= 400 && filters.iter().any(follows) {
-            self.trace_begin(cx, stream);
-            self.end_traces(cx, stream);
+            self.begin(scene, stream);
+            self.end_traces(scene, stream);
         }
     }
 
     #[inline(never)]
-    fn end_traces<D: Driver>(&mut self, cx: &mut Cx<'_, D>, stream: &mut Stream) {
-        self.trace(cx, stream, Event::ClientSessionEnd);
+    fn end_traces(&mut self, scene: &mut Scene<'_>, stream: &mut Stream) {
+        self.trace(scene, stream, Event::ClientSessionEnd);
         match stream.tracing.server_began {
-            true => self.trace(cx, stream, Event::ServerSessionEnd),
-            false => self.trace(cx, stream, Event::ServerUnavailable),
+            true => self.trace(scene, stream, Event::ServerSessionEnd),
+            false => self.trace(scene, stream, Event::ServerUnavailable),
         }
-        self.trace(cx, stream, Event::StreamStop);
+        self.trace(scene, stream, Event::StreamStop);
         stream.tracing.events = 0;
         while let Some(attached) = stream.tracing.attached.pop() {
             let Some(mut attached) = attached else {
                 continue;
             };
-            if cx.running.config.otel[attached.filter]
+            if scene.eval.running.config.otel[attached.filter]
                 .program
                 .follows_requests
             {
-                let at = cx.driver.clock();
-                self.end_request(cx, stream, &mut attached, at);
+                let at = scene.eval.io.clock();
+                self.end_request(scene, stream, &mut attached, at);
             }
-            self.end_trace(cx, stream, &mut attached);
-            self.tracing.recycle(attached);
+            self.end_trace(scene, stream, &mut attached);
+            self.recycle(attached);
         }
     }
 
-    fn end_trace<D: Driver>(
-        &mut self,
-        cx: &mut Cx<'_, D>,
-        stream: &Stream,
-        attached: &mut Attached,
-    ) {
-        let program = &cx.running.config.otel[attached.filter].program;
+    fn end_trace(&mut self, scene: &mut Scene<'_>, stream: &Stream, attached: &mut Attached) {
+        let program = &scene.eval.running.config.otel[attached.filter].program;
         let decision = match program.policies.is_empty() {
             true => Decision::Sampled,
-            false => self.decide(cx, stream, program, attached),
+            false => self.decide(scene, stream, program, attached),
         };
         if attached.tape.is_on() {
             if matches!(decision, Decision::Dropped) {
-                return self.drop_taped(cx, attached);
+                return self.drop_taped(scene, attached);
             }
-            self.play(cx, attached);
+            self.play(scene, attached);
         }
         let trace = &attached.trace;
-        let end_mono_ns = cx.driver.clock().mono_ns;
-        let outbox = &mut self.tracing.outboxes[attached.filter];
+        let end_mono_ns = scene.eval.io.clock().mono_ns;
+        let outbox = &mut self.outboxes[attached.filter];
         let before = (outbox.spans.records, outbox.logs.records);
         let kept = match decision {
             Decision::Dropped => None,
@@ -132,15 +122,15 @@ impl Core {
         counts.logs_started += logs + over.1;
         counts.logs_over_limit += over.1;
         counts.logs_sampled_out += logs - u64::from(outbox.logs.records - before.1);
-        self.schedule_flush(cx, attached.filter);
+        self.schedule_flush(scene, attached.filter);
         if attached.trace.arena.is_cut() {
-            self.trace_fault(cx, stream, attached, Cause::TextsCut);
+            self.trace_fault(scene, attached, Cause::TextsCut);
         }
     }
 
     /// Nobody keeps it: its records were never made.
-    fn drop_taped<D: Driver>(&mut self, cx: &Cx<'_, D>, attached: &Attached) {
-        let counts = &mut self.tracing.outboxes[attached.filter].counts;
+    fn drop_taped(&mut self, scene: &Scene<'_>, attached: &Attached) {
+        let counts = &mut self.outboxes[attached.filter].counts;
         let (spans, logs) = (
             u64::from(attached.tape.spans()),
             u64::from(attached.tape.logs()),
@@ -149,13 +139,13 @@ impl Core {
         counts.spans_sampled_out += spans;
         counts.logs_started += logs;
         counts.logs_sampled_out += logs;
-        self.schedule_flush(cx, attached.filter);
+        self.schedule_flush(scene, attached.filter);
     }
 
     /// Asks the policies in their order.
-    fn decide<'p, D: Driver>(
+    fn decide<'p>(
         &mut self,
-        cx: &Cx<'_, D>,
+        scene: &Scene<'_>,
         stream: &Stream,
         program: &'p Program,
         attached: &mut Attached,
@@ -164,8 +154,8 @@ impl Core {
             if attached.tape.spans() == 0 {
                 return Decision::Dropped;
             }
-            let first = attached.tape.first_trace(|| self.tracing.ids.trace_id());
-            return self.ask(cx, stream, program, Some(first.randomness()));
+            let first = attached.tape.first_trace(|| self.ids.trace_id());
+            return self.ask(scene, stream, program, Some(first.randomness()));
         }
         let spans = attached.trace.spans();
         let remote = spans.iter().find(|span| span.parent_is_remote);
@@ -180,7 +170,7 @@ impl Core {
         let drawn_elsewhere = program.honours_parent && remote.is_some();
         let randomness = first.context.trace_id.randomness();
         self.ask(
-            cx,
+            scene,
             stream,
             program,
             (!drawn_elsewhere).then_some(randomness),
@@ -188,14 +178,14 @@ impl Core {
     }
 
     /// The first policy that keeps a stream. `randomness`: what draws go by; none where somebody else has drawn.
-    fn ask<'p, D: Driver>(
+    fn ask<'p>(
         &self,
-        cx: &Cx<'_, D>,
+        scene: &Scene<'_>,
         stream: &Stream,
         program: &'p Program,
         randomness: Option<u64>,
     ) -> Decision<'p> {
-        let chosen = self.with_scope(cx, stream, true, |facts| {
+        let chosen = scene.eval.with_scope(stream, true, |facts| {
             let keeps = |policy: &&Policy| {
                 let condition = policy.condition.as_ref();
                 condition.is_none_or(|condition| condition.matches(facts))
@@ -208,7 +198,7 @@ impl Core {
             };
             program.policies.iter().find(keeps)
         });
-        match chosen.flatten() {
+        match chosen {
             Some(policy) => Decision::Policy(policy),
             None => Decision::Dropped,
         }

@@ -2,13 +2,13 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use net::Driver;
 use telemetry::Program;
 use telemetry::program::{Ref, SpanSlot, TextId};
 
-use super::{Attached, Logging};
-use crate::engine::{Core, Cx};
-use crate::stream::Stream;
+use super::Worker;
+use crate::logging::Scene;
+use crate::running::Logging;
+use crate::stream::Attached;
 
 /// Lines of one filter and worker within [`WINDOW_MS`].
 const LINES_MAX: usize = 3;
@@ -191,19 +191,18 @@ fn message(id: &str, cause: Cause, program: &Program, untold: u64) -> Vec<u8> {
     text
 }
 
-impl Core {
+impl Worker {
     /// Counts a fault and tells it.
     #[cold]
     #[inline(never)]
-    pub(super) fn trace_fault<D: Driver>(
+    pub(super) fn trace_fault(
         &mut self,
-        cx: &mut Cx<'_, D>,
-        stream: &Stream,
+        scene: &mut Scene<'_>,
         attached: &mut Attached,
         cause: Cause,
     ) {
         let index = attached.filter;
-        let filter = &cx.running.tracing.filters[index];
+        let filter = &scene.eval.running.tracing.filters[index];
         let hard = filter.fault();
         attached.stopped |= hard;
         let severity = if hard { ERROR } else { WARNING };
@@ -212,15 +211,16 @@ impl Core {
             Logging::DontlogNormal if !hard => return,
             Logging::On | Logging::DontlogNormal => {}
         }
-        let limiter = &mut self.tracing.limiters[index];
+        let limiter = &mut self.limiters[index];
         limiter.follow(filter.counters.resets.load(Relaxed));
-        let Some(untold) = limiter.admits(cause, cx.now().ms()) else {
+        let Some(untold) = limiter.admits(cause, scene.eval.now.ms()) else {
             filter.counters.lines_suppressed.fetch_add(1, Relaxed);
             return;
         };
-        let config = &cx.running.config.otel[index];
+        let config = &scene.eval.running.config.otel[index];
         let text = message(&config.id, cause, &config.program, untold);
-        self.emit_for_filter(cx, stream, index, severity, &text);
+        let Scene { eval, logging } = scene;
+        logging.emit_for_filter(eval, index, severity, &text);
     }
 }
 

@@ -3,26 +3,17 @@
 use std::net::IpAddr;
 
 use http::Name;
-use net::{Addr, Driver, Now};
+use net::{Addr, Now};
 use telemetry::program::http::{Key, span_name};
 use telemetry::program::{Direction, Evaluated, SpanKind, StatusCode};
 use telemetry::propagation;
 use telemetry::record::{Arena, Owner, Parent, SpanIndex};
 
-use super::Attached;
+use super::Worker;
 use super::carry::from_format;
-use crate::engine::{Core, Cx};
-use crate::stream::Stream;
-
-/// What of these spans goes on in a stream.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Requests {
-    /// The request's.
-    server: Option<SpanIndex>,
-    /// The try's that is under way.
-    client: Option<SpanIndex>,
-    tries: u32,
-}
+use crate::ids::ProxyId;
+use crate::logging::Scene;
+use crate::stream::{Attached, Requests, Stream};
 
 /// Sets an attribute to a text.
 fn text(attached: &mut Attached, span: SpanIndex, key: Key, text: &[u8]) {
@@ -96,26 +87,26 @@ fn host(attached: &mut Attached, span: SpanIndex, value: &[u8], tls: bool) {
     int(attached, span, Key::ServerPort, i64::from(port));
 }
 
-impl Core {
+impl Worker {
     /// A request begins: its span, with what its client sent.
-    pub(super) fn begin_request<D: Driver>(
+    pub(super) fn begin_request(
         &mut self,
-        cx: &mut Cx<'_, D>,
+        scene: &mut Scene<'_>,
         stream: &mut Stream,
         attached: &mut Attached,
     ) {
-        let filter = &cx.running.tracing.filters[attached.filter];
-        let formats = &cx.running.config.otel[attached.filter].formats;
-        let found = formats.iter().find_map(|format| {
-            from_format(attached, &mut self.tracing.came, &stream.request, *format)
-        });
+        let filter = &scene.eval.running.tracing.filters[attached.filter];
+        let formats = &scene.eval.running.config.otel[attached.filter].formats;
+        let found = formats
+            .iter()
+            .find_map(|format| from_format(attached, &mut self.came, &stream.request, *format));
         let parent = found.map(|found| Parent {
             context: found.context,
             state: found.state,
             baggage: found.baggage,
         });
         let head = filter.head();
-        let began = stream.txn.timing.request_start.unwrap_or(cx.now());
+        let began = stream.txn.timing.request_start.unwrap_or(scene.eval.now);
         // What was not understood has no method.
         let was_read = !stream.txn.request_line.is_empty();
         let method = match was_read {
@@ -128,7 +119,7 @@ impl Core {
             parent,
             Direction::Request,
             began,
-            (&mut self.tracing.ids, head),
+            (&mut self.ids, head),
         );
         attached.requests = Requests {
             server: started,
@@ -137,7 +128,7 @@ impl Core {
         let Some(span) = started.filter(|span| attached.trace.span(*span).is_recorded) else {
             return;
         };
-        let session = self.session(stream);
+        let session = Some(&*scene.eval.session);
         let tls = session.is_some_and(|session| session.tls);
         let scheme: &[u8] = if tls { b"https" } else { b"http" };
         text(attached, span, Key::UrlScheme, scheme);
@@ -154,9 +145,9 @@ impl Core {
     }
 
     /// A try begins: its span, whose context the server is told.
-    pub(super) fn begin_try<D: Driver>(
+    pub(super) fn begin_try(
         &mut self,
-        cx: &mut Cx<'_, D>,
+        scene: &mut Scene<'_>,
         stream: &mut Stream,
         attached: &mut Attached,
         at: Now,
@@ -166,7 +157,7 @@ impl Core {
         };
         // One that failed without a word.
         end_try(attached, stream, at, None);
-        let filter = &cx.running.tracing.filters[attached.filter];
+        let filter = &scene.eval.running.tracing.filters[attached.filter];
         let head = filter.head();
         let parent = attached.trace.span(server);
         let parent = Parent {
@@ -180,7 +171,7 @@ impl Core {
             Some(parent),
             Direction::Request,
             at,
-            (&mut self.tracing.ids, head),
+            (&mut self.ids, head),
         );
         let tries = attached.requests.tries;
         attached.requests.tries += 1;
@@ -189,7 +180,7 @@ impl Core {
         let arena = &attached.trace.arena;
         let (state, baggage) = (arena.get(told.state), arena.get(told.baggage));
         let request = &mut stream.request;
-        for format in &cx.running.config.otel[attached.filter].formats {
+        for format in &scene.eval.running.config.otel[attached.filter].formats {
             for field in format.writes() {
                 request.remove_all(field.name().as_bytes());
             }
@@ -206,8 +197,11 @@ impl Core {
             int(attached, span, Key::ResendCount, i64::from(tries));
         }
         let target = stream.txn.server_dst.as_ref();
-        let backend = cx.running.proxy(stream.backend);
-        let line = stream.target.and_then(|server| backend.servers.get(server));
+        let backend = scene.eval.running.proxy(stream.backend);
+        let line = stream
+            .route
+            .target
+            .and_then(|server| backend.servers.get(server.place()));
         let addr = target.or(match line.map(|line| &line.address) {
             Some(config::model::ServerAddress::Fixed(addr)) => Some(addr),
             _ => None,
@@ -231,9 +225,9 @@ impl Core {
     }
 
     /// The request is over: its span says how, and why.
-    pub(super) fn end_request<D: Driver>(
+    pub(super) fn end_request(
         &mut self,
-        cx: &Cx<'_, D>,
+        scene: &Scene<'_>,
         stream: &Stream,
         attached: &mut Attached,
         at: Now,
@@ -260,35 +254,35 @@ impl Core {
             let kind = error_type(&mut attached.trace.arena, txn.status, who);
             set(attached, span, Key::ErrorType, kind);
         }
-        self.explain(cx, stream, attached, span);
+        self.explain(scene, stream, attached, span);
         let state = [who, when].map(|letter| if letter == 0 { b'-' } else { letter });
         text(attached, span, Key::Termination, &state);
     }
 
     /// What only the proxy knows of a request.
-    fn explain<D: Driver>(
+    fn explain(
         &self,
-        cx: &Cx<'_, D>,
+        scene: &Scene<'_>,
         stream: &Stream,
         attached: &mut Attached,
         span: SpanIndex,
     ) {
         let txn = &stream.txn;
-        let name = |proxy: usize| cx.running.proxy(proxy).name.as_bytes();
+        let name = |proxy: ProxyId| scene.eval.running.proxy(proxy).name.as_bytes();
         text(attached, span, Key::Frontend, name(stream.frontend));
         if txn.backend.is_some() {
             text(attached, span, Key::Backend, name(stream.backend));
         }
-        let servers = &cx.running.proxy(stream.backend).servers;
+        let servers = &scene.eval.running.proxy(stream.backend).servers;
         if let Some(server) = txn.server.and_then(|server| servers.get(server as usize)) {
             text(attached, span, Key::Server, server.name.as_bytes());
             let reused = Evaluated::Bool(txn.server_reused);
             set(attached, span, Key::ServerReused, reused);
-            let choice = stream.persist.choice();
+            let choice = stream.route.persist.choice();
             text(attached, span, Key::ServerChoice, choice.as_bytes());
         }
         if let Some(place) = txn.last_rule {
-            let file = cx.running.config.files.get(place.file as usize);
+            let file = scene.eval.running.config.files.get(place.file as usize);
             let value = written(&mut attached.trace.arena, |out| {
                 out.extend_from_slice(file.map_or("", String::as_str).as_bytes());
                 out.push(b':');

@@ -1,23 +1,23 @@
 //! One run of a scope, in HAProxy's order.
 
-use net::{Driver, Now};
+use net::Now;
 use telemetry::program::{self, Direction, Finish, SpanLine, TextId};
 use telemetry::record::key_value;
 
-use super::Attached;
+use super::Worker;
 use super::details::{details, link_all, log};
 use super::fault::Cause;
 use super::values::Live;
-use crate::engine::{Core, Cx};
-use crate::stream::Stream;
+use crate::logging::Scene;
+use crate::stream::{Attached, Stream};
 
 /// The moment and the side of a run.
 pub(super) type Moment = (Direction, Now);
 
-impl Core {
-    pub(super) fn trace_scope<D: Driver>(
+impl Worker {
+    pub(super) fn trace_scope(
         &mut self,
-        cx: &mut Cx<'_, D>,
+        scene: &mut Scene<'_>,
         stream: &mut Stream,
         attached: &mut Attached,
         scope: u32,
@@ -26,67 +26,73 @@ impl Core {
         if attached.stopped {
             return;
         }
-        let program = &cx.running.config.otel[attached.filter].program;
+        let program = &scene.eval.running.config.otel[attached.filter].program;
         let number = scope;
         let scope = &program.scopes[scope as usize];
         if let Some(condition) = &scope.condition
-            && !self.holds(cx, stream, condition)
+            && !scene.eval.holds(stream, condition)
         {
             return;
         }
         if !scope.does_more {
-            self.trace_spans(cx, stream, attached, (number, scope), moment);
+            self.trace_spans(scene, stream, attached, (number, scope), moment);
             if !attached.stopped {
-                self.trace_finish(cx, stream, attached, &scope.finish, moment);
+                self.trace_finish(scene, stream, attached, &scope.finish, moment);
             }
             return;
         }
         let (direction, at) = moment;
         for extract in &scope.extracts {
             if attached.trace.context(extract.context).is_none() {
-                self.extract(cx, stream, attached, extract, direction);
+                self.extract(scene, stream, attached, extract, direction);
             }
         }
         if program.require_context && !attached.trace.has_valid_context() {
             // A scope that looked for one and found none: nobody upstream follows this stream.
             if !scope.extracts.is_empty() {
                 attached.stopped = true;
-                self.count_stream(cx, attached.filter, |streams| &mut streams.stopped);
+                self.count_stream(scene, attached.filter, |streams| &mut streams.stopped);
             }
             return;
         }
         for list in &scope.set_vars {
-            let line = self.with_scope(cx, stream, true, |facts| list.matching(facts));
-            if let Some(assignment) = line.flatten() {
-                self.assign(cx, stream, assignment, None);
+            let line = scene
+                .eval
+                .with_scope(stream, true, |facts| list.matching(facts));
+            if let Some(assignment) = line {
+                scene.eval.assign(stream, assignment);
             }
         }
-        self.trace_spans(cx, stream, attached, (number, scope), moment);
+        self.trace_spans(scene, stream, attached, (number, scope), moment);
         if attached.stopped {
             return;
         }
         for list in &scope.set_var_ctx {
-            self.set_var_ctx(cx, stream, attached, list);
+            self.set_var_ctx(scene, stream, attached, list);
         }
         if !scope.updates.is_empty() {
-            self.trace_updates(cx, stream, attached, &scope.updates);
+            self.trace_updates(scene, stream, attached, &scope.updates);
         }
         if !scope.logs.is_empty() {
             match attached.tape.is_on() {
-                true => self.tape_logs(cx, stream, attached, (number, scope), moment),
-                false => self.trace_logs(cx, stream, attached, (number, scope), at),
+                true => self.tape_logs(scene, stream, attached, (number, scope), moment),
+                false => self.trace_logs(scene, stream, attached, (number, scope), at),
             }
         }
         for list in &scope.unset_vars {
-            let holds = self.with_scope(cx, stream, true, |facts| list.matching(facts).is_some());
-            if holds == Some(true) {
-                self.change(cx, stream, list.key, Some(sample::vars::Change::Unset));
+            let holds = scene
+                .eval
+                .with_scope(stream, true, |facts| list.matching(facts).is_some());
+            if holds {
+                scene
+                    .eval
+                    .change(stream, list.key, sample::vars::Change::Unset);
             }
         }
-        self.trace_finish(cx, stream, attached, &scope.finish, moment);
+        self.trace_finish(scene, stream, attached, &scope.finish, moment);
         let stops = scope.stop.iter().any(|condition| {
             let condition = condition.as_ref();
-            condition.is_none_or(|condition| self.holds(cx, stream, condition))
+            condition.is_none_or(|condition| scene.eval.holds(stream, condition))
         });
         if stops {
             attached.tape.stop();
@@ -95,44 +101,46 @@ impl Core {
                 all: true,
                 ..Finish::default()
             };
-            self.finish_contexts(cx, stream, attached, &all, direction);
+            self.finish_contexts(scene, stream, attached, &all, direction);
             attached.stopped = true;
-            self.count_stream(cx, attached.filter, |streams| &mut streams.stopped);
+            self.count_stream(scene, attached.filter, |streams| &mut streams.stopped);
         }
     }
 
     /// The spans of a scope, until something ends the filter's work.
-    fn trace_spans<D: Driver>(
+    fn trace_spans(
         &mut self,
-        cx: &mut Cx<'_, D>,
+        scene: &mut Scene<'_>,
         stream: &mut Stream,
         attached: &mut Attached,
         (number, scope): (u32, &program::Scope),
         moment: Moment,
     ) {
-        if attached.tape.is_on() && self.tape_spans(cx, stream, attached, (number, scope), moment) {
+        if attached.tape.is_on()
+            && self.tape_spans(scene, stream, attached, (number, scope), moment)
+        {
             return;
         }
         for line in &scope.spans {
-            self.trace_span(cx, stream, attached, line, moment);
+            self.trace_span(scene, stream, attached, line, moment);
             if attached.stopped {
                 return;
             }
         }
     }
 
-    fn trace_logs<D: Driver>(
+    fn trace_logs(
         &mut self,
-        cx: &mut Cx<'_, D>,
+        scene: &mut Scene<'_>,
         stream: &Stream,
         attached: &mut Attached,
         (number, scope): (u32, &program::Scope),
         at: Now,
     ) {
-        let least = self.least_severity(cx, attached);
+        let least = self.least_severity(scene, attached);
         let trace = &mut attached.trace;
         let mut faults = Vec::new();
-        self.with_scope(cx, stream, true, |facts| {
+        scene.eval.with_scope(stream, true, |facts| {
             for (place, line) in scope.logs.iter().enumerate() {
                 if line.severity >= least {
                     let place = (number, place as u32);
@@ -141,27 +149,26 @@ impl Core {
                 }
             }
         });
-        self.log_faults(cx, stream, attached, number, &faults);
+        self.log_faults(scene, attached, number, &faults);
     }
 
     /// Attributes of log records of a scope that failed.
-    pub(super) fn log_faults<D: Driver>(
+    pub(super) fn log_faults(
         &mut self,
-        cx: &mut Cx<'_, D>,
-        stream: &Stream,
+        scene: &mut Scene<'_>,
         attached: &mut Attached,
         scope: u32,
         keys: &[TextId],
     ) {
         for key in keys {
             let cause = Cause::LoggedAttribute { scope, key: *key };
-            self.trace_fault(cx, stream, attached, cause);
+            self.trace_fault(scene, attached, cause);
         }
     }
 
-    fn trace_span<D: Driver>(
+    fn trace_span(
         &mut self,
-        cx: &mut Cx<'_, D>,
+        scene: &mut Scene<'_>,
         stream: &mut Stream,
         attached: &mut Attached,
         line: &SpanLine,
@@ -177,10 +184,10 @@ impl Core {
                         span: line.name,
                         parent: line.parent.unwrap_or_default(),
                     };
-                    return self.trace_fault(cx, stream, attached, cause);
+                    return self.trace_fault(scene, attached, cause);
                 }
-                let head = cx.running.tracing.filters[attached.filter].head();
-                let ids = &mut self.tracing.ids;
+                let head = scene.eval.running.tracing.filters[attached.filter].head();
+                let ids = &mut self.ids;
                 let started = trace.start_span(
                     line.name,
                     line.kind,
@@ -198,40 +205,40 @@ impl Core {
         if !line.evaluates {
             link_all(&mut attached.trace, line, span);
         } else {
-            let program = &cx.running.config.otel[attached.filter].program;
-            let fault = self.with_scope(cx, stream, true, |facts| {
+            let program = &scene.eval.running.config.otel[attached.filter].program;
+            let fault = scene.eval.with_scope(stream, true, |facts| {
                 let trace = &mut attached.trace;
                 details(program, trace, line, span, (&mut Live(facts), at))
             });
-            if let Some(key) = fault.flatten() {
+            if let Some(key) = fault {
                 let cause = Cause::Attribute {
                     span: line.name,
                     key,
                 };
-                self.trace_fault(cx, stream, attached, cause);
+                self.trace_fault(scene, attached, cause);
             }
         }
         if let Some(inject) = &line.inject
             && !attached.stopped
         {
-            self.inject(cx, stream, attached, inject, (span, direction));
+            self.inject(scene, stream, attached, inject, (span, direction));
         }
     }
 
-    fn trace_updates<D: Driver>(
+    fn trace_updates(
         &mut self,
-        cx: &mut Cx<'_, D>,
+        scene: &mut Scene<'_>,
         stream: &Stream,
         attached: &mut Attached,
         updates: &[program::Update],
     ) {
-        let program = &cx.running.config.otel[attached.filter].program;
+        let program = &scene.eval.running.config.otel[attached.filter].program;
         let filter = attached.filter;
-        let now = cx.now();
-        let mut tables = std::mem::take(&mut self.tracing.tables);
-        let mut encoded = std::mem::take(&mut self.text);
+        let now = scene.eval.now;
+        let mut tables = std::mem::take(&mut self.tables);
+        let mut encoded = std::mem::take(scene.eval.text);
         let mut faults: Vec<Cause> = Vec::new();
-        self.with_scope(cx, stream, true, |facts| {
+        scene.eval.with_scope(stream, true, |facts| {
             for update in updates {
                 let condition = update.condition.as_ref();
                 if condition.is_some_and(|condition| !condition.matches(facts)) {
@@ -263,16 +270,16 @@ impl Core {
             }
         });
         encoded.clear();
-        self.text = encoded;
-        self.tracing.tables = tables;
+        *scene.eval.text = encoded;
+        self.tables = tables;
         for cause in faults {
-            self.trace_fault(cx, stream, attached, cause);
+            self.trace_fault(scene, attached, cause);
         }
     }
 
-    fn trace_finish<D: Driver>(
+    fn trace_finish(
         &mut self,
-        cx: &mut Cx<'_, D>,
+        scene: &mut Scene<'_>,
         stream: &mut Stream,
         attached: &mut Attached,
         finish: &Finish,
@@ -284,10 +291,10 @@ impl Core {
         }
         attached.trace.end_spans(finish, at);
         for context in &finish.contexts {
-            self.finish_context(cx, stream, attached, *context, direction);
+            self.finish_context(scene, stream, attached, *context, direction);
         }
         if finish.is_wide() {
-            self.finish_contexts(cx, stream, attached, finish, direction);
+            self.finish_contexts(scene, stream, attached, finish, direction);
         }
     }
 }

@@ -1,27 +1,26 @@
 //! Streams that their end decides about: what their scopes do is written down in short, and played when it is needed.
 
-use net::Driver;
 use telemetry::program::{Program, Scope, SpanLine};
 use telemetry::record::Run;
 
-use super::Attached;
+use super::Worker;
 use super::details::{details, link_all, log};
 use super::run::Moment;
 use super::values::{Player, Recorder};
-use crate::engine::{Core, Cx};
-use crate::stream::Stream;
+use crate::logging::Scene;
+use crate::stream::{Attached, Stream};
 
-impl Core {
+impl Worker {
     /// Writes the spans of a scope down. False where they must be recorded at once: so has been all before them.
-    pub(super) fn tape_spans<D: Driver>(
+    pub(super) fn tape_spans(
         &mut self,
-        cx: &mut Cx<'_, D>,
+        scene: &mut Scene<'_>,
         stream: &Stream,
         attached: &mut Attached,
         (number, scope): (u32, &Scope),
         moment: Moment,
     ) -> bool {
-        let program = &cx.running.config.otel[attached.filter].program;
+        let program = &scene.eval.running.config.otel[attached.filter].program;
         let (direction, at) = moment;
         let Attached { trace, tape, .. } = attached;
         let before = tape.mark();
@@ -32,32 +31,32 @@ impl Core {
             if !line.evaluates {
                 return true;
             }
-            let fault = self.with_scope(cx, stream, true, |facts| {
+            let fault = scene.eval.with_scope(stream, true, |facts| {
                 let mut recorder = Recorder { facts, tape };
                 details(program, trace, line, 0, (&mut recorder, at))
             });
-            matches!(fault, Some(None))
+            fault.is_none()
         };
         let written = scope.spans.iter().all(&mut write) && tape.run(number, direction, at, before);
         if !written {
             attached.tape.rewind(before);
-            self.play(cx, attached);
+            self.play(scene, attached);
         }
         written
     }
 
     /// Writes the log records of a scope down, whose spans are.
-    pub(super) fn tape_logs<D: Driver>(
+    pub(super) fn tape_logs(
         &mut self,
-        cx: &mut Cx<'_, D>,
+        scene: &mut Scene<'_>,
         stream: &Stream,
         attached: &mut Attached,
         (number, scope): (u32, &Scope),
         (_, at): Moment,
     ) {
-        let least = self.least_severity(cx, attached);
+        let least = self.least_severity(scene, attached);
         let mut faults = Vec::new();
-        let records = self.with_scope(cx, stream, true, |facts| {
+        let records = scene.eval.with_scope(stream, true, |facts| {
             let Attached { trace, tape, .. } = &mut *attached;
             let mut recorder = Recorder { facts, tape };
             let lines = scope.logs.iter().enumerate();
@@ -71,47 +70,45 @@ impl Core {
                 })
                 .count()
         });
-        if let Some(records) = records {
-            attached.tape.logged(records as u32);
-        }
-        self.log_faults(cx, stream, attached, number, &faults);
+        attached.tape.logged(records as u32);
+        self.log_faults(scene, attached, number, &faults);
     }
 
     /// Records below it are not made.
-    pub(super) fn least_severity<D: Driver>(&self, cx: &Cx<'_, D>, attached: &Attached) -> u8 {
-        let export = &cx.running.tracing.filters[attached.filter].export;
+    pub(super) fn least_severity(&self, scene: &Scene<'_>, attached: &Attached) -> u8 {
+        let export = &scene.eval.running.tracing.filters[attached.filter].export;
         export.severity_min
     }
 
     /// Makes records of what is on the tape; from now on they are made at once.
-    pub(super) fn play<D: Driver>(&mut self, cx: &Cx<'_, D>, attached: &mut Attached) {
-        let program = &cx.running.config.otel[attached.filter].program;
+    pub(super) fn play(&mut self, scene: &Scene<'_>, attached: &mut Attached) {
+        let program = &scene.eval.running.config.otel[attached.filter].program;
         let (runs, values, first) = attached.tape.take();
         attached.trace.name_next_trace(first);
         for run in &runs {
             let rest = values.get(run.values as usize..).unwrap_or_default();
             let mut player = Player(rest.iter());
-            self.play_run(cx, attached, (program, run), &mut player);
+            self.play_run(scene, attached, (program, run), &mut player);
         }
         attached.tape.give_back(runs, values);
     }
 
-    fn play_run<D: Driver>(
+    fn play_run(
         &mut self,
-        cx: &Cx<'_, D>,
+        scene: &Scene<'_>,
         attached: &mut Attached,
         (program, run): (&Program, &Run),
         player: &mut Player<'_>,
     ) {
         let scope = &program.scopes[run.scope as usize];
-        let head = cx.running.tracing.filters[attached.filter].head();
-        let least = self.least_severity(cx, attached);
+        let head = scene.eval.running.tracing.filters[attached.filter].head();
+        let least = self.least_severity(scene, attached);
         let trace = &mut attached.trace;
         for line in &scope.spans {
             let open = trace.open_span(line.name);
             let span = open.or_else(|| {
                 let parent = line.parent.and_then(|of| trace.resolve(of));
-                let ids = &mut self.tracing.ids;
+                let ids = &mut self.ids;
                 let (direction, at) = (run.direction, run.at);
                 trace.start_span(line.name, line.kind, parent, direction, at, (ids, head))
             });

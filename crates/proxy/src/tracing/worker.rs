@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
+use net::Now;
 use net::timers::NEVER_MS;
-use net::{Driver, Now};
 use telemetry::Ids;
 use telemetry::account::Loss;
 use telemetry::metrics::Local;
@@ -13,10 +13,10 @@ use telemetry::queue::{Batch, Queue};
 use telemetry::record::Outbox;
 
 use super::fault::Limiter;
-use super::{Attached, Filter};
-use crate::engine::{Core, Cx};
-use crate::running::Running;
-use crate::stream::{Stream, StreamId};
+use crate::ids::StreamId;
+use crate::logging::Scene;
+use crate::running::{Filter, Running, StreamCounts};
+use crate::stream::{Attached, Stream};
 
 /// Encoded bytes that a worker keeps before it hands them over.
 const BATCH_BYTES: usize = 64 * 1024;
@@ -27,8 +27,6 @@ const METRICS_DELAY_MS: u64 = 100;
 
 /// Milliseconds that counts of streams may wait in a worker.
 const STREAMS_DELAY_MS: u64 = 1000;
-/// Who ended a stream (manual §8.5): the one who ended the process.
-const KILLED: u8 = b'K';
 
 /// See the module.
 #[derive(Debug)]
@@ -42,23 +40,13 @@ pub(crate) struct Worker {
     /// By filter: which faults are told.
     pub limiters: Vec<Limiter>,
     /// By filter: streams since the last time that was told.
-    pub streams: Vec<Streams>,
+    pub streams: Vec<StreamCounts>,
     /// What came with a message, before it is in its place.
     pub came: Came,
     /// When something is to be handed over at the latest.
     pub flush_at_ms: u64,
     /// `on-idle-timeout`: when it comes to which stream, of which filter.
-    idle: BinaryHeap<Reverse<(u64, StreamId, u64, usize)>>,
-}
-
-/// What became of streams at a filter.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Streams {
-    pub attached: u64,
-    pub passed_by_rate: u64,
-    pub passed_while_disabled: u64,
-    /// `otel-stop`, or no context where one is required.
-    pub stopped: u64,
+    idle: BinaryHeap<Reverse<(u64, u32, u64, usize)>>,
 }
 
 /// `tracestate` and `baggage` of a message.
@@ -114,7 +102,7 @@ impl Worker {
                 dirty: false,
             },
             limiters: filters.iter().map(|_| Limiter::default()).collect(),
-            streams: vec![Streams::default(); filters.len()],
+            streams: vec![StreamCounts::default(); filters.len()],
             came: Came::default(),
             flush_at_ms: NEVER_MS,
             idle: BinaryHeap::new(),
@@ -124,7 +112,7 @@ impl Worker {
     /// Has `on-idle-timeout` come to a stream.
     pub fn watch(&mut self, at_ms: u64, stream: &Stream, filter: usize) {
         self.idle
-            .push(Reverse((at_ms, stream.id, stream.txn.id, filter)));
+            .push(Reverse((at_ms, stream.id.0, stream.txn.id, filter)));
     }
 
     /// When something is due.
@@ -140,66 +128,53 @@ impl Worker {
     }
 }
 
-impl Core {
-    /// What is due now: idle streams, and records that have waited.
-    pub fn trace_timers<D: Driver>(&mut self, cx: &mut Cx<'_, D>) {
-        let now_ms = cx.now().ms();
-        while let Some(Reverse((at_ms, id, number, filter))) = self.tracing.idle.peek().copied()
-            && at_ms <= now_ms
-        {
-            self.tracing.idle.pop();
-            let Some(mut stream) = self.streams.take(id) else {
-                continue;
-            };
-            if stream.txn.id == number {
-                self.trace_idle(cx, &mut stream, filter);
-                let period = cx.running.config.otel[filter].program.idle_ms;
-                if let Some(period_ms) = period {
-                    self.tracing
-                        .watch(now_ms.saturating_add(period_ms), &stream, filter);
-                }
-            }
-            self.streams.put(stream);
+impl Worker {
+    /// The next stream that `on-idle-timeout` comes to now, its number, and the filter.
+    pub fn next_idle(&mut self, now_ms: u64) -> Option<(StreamId, u64, usize)> {
+        let Reverse((at_ms, ..)) = self.idle.peek()?;
+        if *at_ms > now_ms {
+            return None;
         }
-        if self.tracing.flush_at_ms <= now_ms {
-            self.flush_records(cx.running);
+        let Reverse((_, stream, number, filter)) = self.idle.pop()?;
+        Some((StreamId(stream), number, filter))
+    }
+
+    /// `on-idle-timeout` comes to a stream, and will come again.
+    pub fn idle(&mut self, scene: &mut Scene<'_>, stream: &mut Stream, filter: usize) {
+        self.trace_idle(scene, stream, filter);
+        let period = scene.eval.running.config.otel[filter].program.idle_ms;
+        if let Some(period_ms) = period {
+            let at_ms = scene.eval.now.ms().saturating_add(period_ms);
+            self.watch(at_ms, stream, filter);
         }
     }
 
-    /// The worker ends: its streams are over, as far as they came, and everything is handed over.
-    pub fn end_records<D: Driver>(&mut self, cx: &mut Cx<'_, D>) {
-        for id in self.streams.ids() {
-            let Some(mut stream) = self.streams.take(id) else {
-                continue;
-            };
-            if let [who @ 0, ..] = &mut stream.txn.termination {
-                *who = KILLED;
-            }
-            self.trace_end(cx, &mut stream);
-            self.streams.put(stream);
+    /// Hands records over that have waited.
+    pub fn flush_due(&mut self, running: &Running, now_ms: u64) {
+        if self.flush_at_ms <= now_ms {
+            self.flush_records(running);
         }
-        self.flush_records(cx.running);
     }
 
     /// Hands everything over that has not been.
     pub fn flush_records(&mut self, running: &Running) {
-        self.tracing.flush_at_ms = NEVER_MS;
+        self.flush_at_ms = NEVER_MS;
         let filters = running.tracing.filters.iter();
-        for (outbox, filter) in self.tracing.outboxes.iter_mut().zip(filters.clone()) {
+        for (outbox, filter) in self.outboxes.iter_mut().zip(filters.clone()) {
             flush(outbox, filter);
         }
-        for (streams, filter) in self.tracing.streams.iter_mut().zip(filters) {
+        for (streams, filter) in self.streams.iter_mut().zip(filters) {
             filter.counters.add(std::mem::take(streams));
         }
         self.flush_measurements(running);
     }
 
     fn flush_measurements(&mut self, running: &Running) {
-        if !std::mem::take(&mut self.tracing.tables.dirty) {
+        if !std::mem::take(&mut self.tables.dirty) {
             return;
         }
         let filters = running.tracing.filters.iter();
-        for (locals, filter) in self.tracing.tables.locals.iter_mut().zip(filters) {
+        for (locals, filter) in self.tables.locals.iter_mut().zip(filters) {
             for (local, shared) in locals.iter_mut().zip(&filter.export.metrics) {
                 shared.merge(local);
             }
@@ -207,21 +182,21 @@ impl Core {
     }
 
     /// Counts a stream at a filter: told to the others within [`STREAMS_DELAY_MS`].
-    pub(super) fn count_stream<D: Driver>(
+    pub(super) fn count_stream(
         &mut self,
-        cx: &Cx<'_, D>,
+        scene: &Scene<'_>,
         filter: usize,
-        count: impl FnOnce(&mut Streams) -> &mut u64,
+        count: impl FnOnce(&mut StreamCounts) -> &mut u64,
     ) {
-        *count(&mut self.tracing.streams[filter]) += 1;
-        let at_ms = cx.now().ms().saturating_add(STREAMS_DELAY_MS);
-        self.tracing.flush_at_ms = self.tracing.flush_at_ms.min(at_ms);
+        *count(&mut self.streams[filter]) += 1;
+        let at_ms = scene.eval.now.ms().saturating_add(STREAMS_DELAY_MS);
+        self.flush_at_ms = self.flush_at_ms.min(at_ms);
     }
 
     /// After a stream's records came into an outbox, or it measured something.
-    pub(super) fn schedule_flush<D: Driver>(&mut self, cx: &Cx<'_, D>, index: usize) {
-        let filter = &cx.running.tracing.filters[index];
-        let outbox = &mut self.tracing.outboxes[index];
+    pub(super) fn schedule_flush(&mut self, scene: &Scene<'_>, index: usize) {
+        let filter = &scene.eval.running.tracing.filters[index];
+        let outbox = &mut self.outboxes[index];
         let full = |batch: &Batch| {
             batch.bytes.len() >= BATCH_BYTES || batch.records >= filter.export.batch_records
         };
@@ -232,11 +207,11 @@ impl Core {
         if !outbox.is_empty() {
             delay_ms = filter.export.delay_ms;
         }
-        if self.tracing.tables.dirty {
+        if self.tables.dirty {
             delay_ms = delay_ms.min(METRICS_DELAY_MS);
         }
-        let at_ms = cx.now().ms().saturating_add(delay_ms);
-        self.tracing.flush_at_ms = self.tracing.flush_at_ms.min(at_ms);
+        let at_ms = scene.eval.now.ms().saturating_add(delay_ms);
+        self.flush_at_ms = self.flush_at_ms.min(at_ms);
     }
 }
 

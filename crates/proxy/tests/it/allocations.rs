@@ -9,10 +9,10 @@ use config::environment::Environment;
 use config::load::{LoadOptions, load_with};
 use config::reader::Input;
 use net::{
-    Accepted, Addr, ConnId, Connect, ConnectError, Driver, Engine as _, Labels, ListenerId, Now,
-    Sent, Sockets,
+    Accepted, Addr, Connect, ConnectError, Driver, Engine as _, Labels, ListenerId, Message, Now,
+    Sent, SockId, Sockets, WorkerId,
 };
-use spangate_proxy::{Engine, FilterExport, Process, Running, Shared};
+use spangate_proxy::{Engine, FilterExport, Process, Running};
 use telemetry::account::{Account, Signal};
 use telemetry::metrics::{Instruments, Temporality};
 use telemetry::queue::{Queue, QueueLimits};
@@ -56,16 +56,16 @@ static ALLOCATOR: Counting = Counting;
 #[derive(Default)]
 struct Sink {
     now: Now,
-    conns: u32,
+    socks: u32,
     sent: usize,
     lines: usize,
 }
 
 impl Sink {
-    fn open(&mut self) -> ConnId {
-        self.conns += 1;
-        ConnId {
-            slot: self.conns,
+    fn open(&mut self) -> SockId {
+        self.socks += 1;
+        SockId {
+            slot: self.socks,
             generation: 0,
         }
     }
@@ -78,25 +78,33 @@ impl Driver for Sink {
         self.now
     }
 
-    fn send(&mut self, _conn: ConnId, head: &[u8], body: &[u8]) -> Sent {
-        self.sent += head.len() + body.len();
-        Sent::All
+    fn read_bytes(&self) -> usize {
+        20 << 10
     }
 
-    fn connect(&mut self, _connect: &Connect<'_>) -> Result<ConnId, ConnectError> {
+    fn send(&mut self, _sock: SockId, message: Message<'_>) -> Sent {
+        let Message { head, body, tail } = message;
+        self.sent += head.len() + body.len() + tail.len();
+        Sent {
+            taken: body.len(),
+            blocked: false,
+        }
+    }
+
+    fn connect(&mut self, _connect: &Connect<'_>) -> Result<SockId, ConnectError> {
         Ok(self.open())
     }
 
-    fn shutdown(&mut self, _conn: ConnId) {}
-    fn close(&mut self, _conn: ConnId) {}
-    fn abort(&mut self, _conn: ConnId) {}
-    fn vanish(&mut self, _conn: ConnId, _rst_ttl: Option<u8>) {}
-    fn label(&mut self, _conn: ConnId, _labels: Labels) {}
-    fn pause(&mut self, _conn: ConnId) {}
-    fn resume(&mut self, _conn: ConnId) {}
+    fn shutdown(&mut self, _sock: SockId) {}
+    fn close(&mut self, _sock: SockId) {}
+    fn abort(&mut self, _sock: SockId) {}
+    fn vanish(&mut self, _sock: SockId, _rst_ttl: Option<u8>) {}
+    fn label(&mut self, _sock: SockId, _labels: Labels) {}
+    fn pause(&mut self, _sock: SockId) {}
+    fn resume(&mut self, _sock: SockId) {}
     fn accepting(&mut self, _listener: ListenerId, _on: bool) {}
     fn unlisten(&mut self, _listener: ListenerId) {}
-    fn wake_peers(&mut self) {}
+    fn wake(&mut self, _worker: WorkerId) {}
 
     fn log(&mut self, _target: usize, message: &[u8]) {
         self.lines += usize::from(!message.is_empty());
@@ -337,7 +345,7 @@ fn running(config: &str) -> Running {
     };
     let loaded = load_with(&[input], options, &mut Environment::new(), &read_file);
     let (config, _) = loaded.expect("a configuration");
-    Running::new(config, Process::default())
+    spangate_proxy::prepare(config, Process::default())
 }
 
 /// Connects the filters; their queues.
@@ -397,7 +405,7 @@ fn counted(config: &str, lines: usize, request: &[u8], response: &[u8]) -> Count
     let mut running = running(config);
     let queues = export(&mut running);
     let running = Arc::new(running);
-    let shared = Arc::new(Shared::new(&running, 1));
+    let shared = Arc::new(running.share(1));
     let mut engine = Engine::new(running, shared, 0, 1);
     let mut sink = Sink::default();
     let client = sink.open();
@@ -407,8 +415,9 @@ fn counted(config: &str, lines: usize, request: &[u8], response: &[u8]) -> Count
         peer: address("10.0.0.1:5000"),
         local: address("10.1.0.1:80"),
     };
+    assert!(engine.admit(&mut sink, accepted.listener));
     engine.on_accept(&mut sink, client, accepted);
-    let server = ConnId {
+    let server = SockId {
         slot: 2,
         generation: 0,
     };
@@ -440,7 +449,7 @@ fn counted(config: &str, lines: usize, request: &[u8], response: &[u8]) -> Count
         count.take(queue);
     }
     assert_eq!(
-        (sink.lines, sink.conns),
+        (sink.lines, sink.socks),
         (REQUESTS * lines, 2),
         "lines and connections"
     );

@@ -9,7 +9,8 @@ use std::net::IpAddr;
 
 use net::slots::Slots;
 use net::{
-    Addr, ConnId, Connect, ConnectError, Driver, Labels, ListenerId, Now, Sent, Sockets, TcpInfo,
+    Addr, Connect, ConnectError, Driver, Labels, ListenerId, Message, Now, Sent, SockId, Sockets,
+    TcpInfo, WorkerId,
 };
 
 use super::queue::Queue;
@@ -18,7 +19,7 @@ use super::queue::Queue;
 #[derive(Debug, Default)]
 pub struct Pipe {
     /// The engine's name for it, while it has one.
-    pub conn: Option<ConnId>,
+    pub sock: Option<SockId>,
     /// The target of an outgoing connection.
     pub to: Option<Addr>,
     /// An outgoing connection that does not stand yet.
@@ -34,9 +35,17 @@ pub struct Pipe {
     pub outbox: Queue,
     /// Not taken by the kernel: what the driver keeps.
     pub backlog: Queue,
+    /// The backlog was only put off to the end of the round: the engine does not know of it.
+    pub put_off: bool,
+    /// The engine is told of each progress.
+    pub blocked: bool,
     /// Bytes that the kernel still takes.
     pub room: usize,
     pub paused: bool,
+    /// It was paused during the delivery at hand.
+    pub was_paused: bool,
+    /// Bytes that the engine holds.
+    pub held: usize,
     /// The peer stalls: nothing of it is delivered before.
     pub held_until_ms: u64,
     /// The peer reads nothing before.
@@ -45,10 +54,13 @@ pub struct Pipe {
     pub shut: bool,
     /// The engine's end, which the peer sees behind the outbox.
     pub ended: bool,
+    /// The engine closed it: what it kept still leaves.
+    pub closed: bool,
     /// The engine reset it.
     pub reset: bool,
-    /// A send found it dead: the engine is told from the loop.
+    /// A send found it dead: the engine is told from the loop, once.
     pub broken: bool,
+    pub break_told: bool,
     /// What its packets carry.
     pub labels: Labels,
 }
@@ -62,16 +74,24 @@ impl Pipe {
         }
     }
 
-    /// Moves backlog into the kernel; whether the last of it went.
-    pub fn drain(&mut self, count: usize) -> bool {
+    /// Moves backlog into the kernel.
+    pub fn drain(&mut self, count: usize) {
         let count = count.min(self.room).min(self.backlog.len());
         self.outbox.push(&self.backlog.peek()[..count]);
         self.backlog.skip(count);
         self.room -= count;
-        if self.backlog.is_empty() && self.shut {
-            self.ended = true;
+        if self.backlog.is_empty() {
+            self.blocked = false;
+            self.ended |= self.shut || self.closed;
         }
-        self.backlog.is_empty()
+    }
+
+    /// The kernel takes bytes; how many.
+    fn take(&mut self, bytes: &[u8]) -> usize {
+        let count = self.room.min(bytes.len());
+        self.outbox.push(&bytes[..count]);
+        self.room -= count;
+        count
     }
 }
 
@@ -99,18 +119,31 @@ pub struct SimDriver {
     pub opening: Opening,
     /// What the kernel takes for a connection before its peer reads.
     pub room: usize,
+    /// The most bytes of a delivery that must be taken whole.
+    pub read_bytes: usize,
+    /// Small messages are put off to the end of the round.
+    pub puts_off: bool,
     /// Largest backlog seen.
     pub backlog_max: usize,
-    /// A round of the other workers was asked for.
-    pub woke: bool,
+    /// Workers that were to get a round.
+    pub woken: Vec<WorkerId>,
+    /// Calls of the engine until one panics.
+    pub panics_in: Option<u32>,
     /// What its lines in the trace begin with.
     pub name: &'static str,
     /// Writes down what happens.
     pub verbose: bool,
 }
 
+/// The longest message that is put off, and the most of a connection's.
+const PUT_OFF_BYTES_MAX: usize = 400;
+const PUT_OFF_ALL_BYTES_MAX: usize = 2000;
+/// What an injected panic says.
+pub const INJECTED: &str = "injected";
+
 impl SimDriver {
-    pub fn new(listeners: usize) -> Self {
+    /// `bufsize`: that of the configuration.
+    pub fn new(listeners: usize, bufsize: usize) -> Self {
         SimDriver {
             now: Now {
                 mono_ns: 1_000_000_000,
@@ -124,36 +157,54 @@ impl SimDriver {
             faults: Vec::new(),
             opening: Opening::Pending,
             room: usize::MAX,
+            read_bytes: bufsize + bufsize / 4,
+            puts_off: false,
             backlog_max: 0,
-            woke: false,
+            woken: Vec::new(),
+            panics_in: None,
             name: "",
             verbose: false,
         }
     }
 
     /// A new connection; its name and its pipe.
-    pub fn open(&mut self) -> (ConnId, usize) {
+    pub fn open(&mut self) -> (SockId, usize) {
         let pipe = self.pipes.len();
-        let conn = self.names.insert(pipe);
+        let sock = self.names.insert(pipe);
         self.pipes.push(Pipe {
-            conn: Some(conn),
+            sock: Some(sock),
             room: self.room,
             ..Pipe::default()
         });
-        (conn, pipe)
+        (sock, pipe)
     }
 
-    pub fn pipe(&mut self, conn: ConnId) -> Option<&mut Pipe> {
-        let place = *self.names.get_mut(conn)?;
+    pub fn pipe(&mut self, sock: SockId) -> Option<&mut Pipe> {
+        let place = *self.names.get_mut(sock)?;
         Some(&mut self.pipes[place])
     }
 
     /// The name is void from now on.
-    pub fn forget(&mut self, conn: ConnId) -> Option<&mut Pipe> {
-        let place = self.names.remove(conn)?;
+    pub fn forget(&mut self, sock: SockId) -> Option<&mut Pipe> {
+        let place = self.names.remove(sock)?;
         let pipe = &mut self.pipes[place];
-        pipe.conn = None;
+        pipe.sock = None;
         Some(pipe)
+    }
+
+    /// The end of a round: what was put off leaves, as far as it does.
+    pub fn flush(&mut self) {
+        for pipe in &mut self.pipes {
+            if std::mem::take(&mut pipe.put_off) {
+                if pipe.peer_reset {
+                    pipe.broken |= pipe.sock.is_some();
+                    pipe.backlog.clear();
+                    continue;
+                }
+                pipe.blocked = true;
+                pipe.drain(usize::MAX);
+            }
+        }
     }
 
     pub fn advance_ms(&mut self, ms: u64) {
@@ -174,16 +225,41 @@ impl SimDriver {
         self.faults.push(text);
     }
 
-    fn place(&mut self, conn: ConnId) -> String {
+    fn place(&mut self, sock: SockId) -> String {
         self.names
-            .get_mut(conn)
+            .get_mut(sock)
             .map_or("gone".into(), |place| format!("#{place}"))
     }
 
-    fn say_of(&mut self, conn: ConnId, what: &str) {
+    /// The engine asks for something. Misfortune may have it panic.
+    fn asked(&mut self, sock: SockId, what: &str) {
         if self.verbose {
-            let place = self.place(conn);
+            let place = self.place(sock);
             self.say(format_args!("    {place} <- {what}"));
+        }
+        match &mut self.panics_in {
+            Some(0) => {
+                self.panics_in = None;
+                self.say(format_args!("PANIC"));
+                std::panic::panic_any(INJECTED);
+            }
+            Some(calls) => *calls -= 1,
+            None => {}
+        }
+    }
+
+    /// What a message breaks of the rules.
+    fn check_send(&mut self, sock: SockId, bytes: usize) {
+        let Some(pipe) = self.pipe(sock) else { return };
+        let rule = match () {
+            () if pipe.connecting => Some("sent before the connection stood"),
+            () if pipe.shut => Some("sent after its own end"),
+            () if bytes == 0 => Some("sent nothing"),
+            () => None,
+        };
+        if let Some(rule) = rule {
+            let place = self.place(sock);
+            self.fault(format!("{place}: {rule}"));
         }
     }
 }
@@ -192,8 +268,8 @@ impl SimDriver {
 pub const RTT_US: u32 = 1_500;
 
 impl Sockets for SimDriver {
-    fn tcp_info(&self, conn: ConnId) -> Option<TcpInfo> {
-        self.names.get(conn).map(|_| TcpInfo {
+    fn tcp_info(&self, sock: SockId) -> Option<TcpInfo> {
+        self.names.get(sock).map(|_| TcpInfo {
             rtt_us: RTT_US,
             rttvar_us: RTT_US / 2,
             ..TcpInfo::default()
@@ -210,120 +286,164 @@ impl Driver for SimDriver {
         self.now
     }
 
-    fn send(&mut self, conn: ConnId, head: &[u8], body: &[u8]) -> Sent {
-        if self.verbose {
-            let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
-            let line = String::from_utf8_lossy(&line[..line.len().min(60)])
-                .trim_end()
-                .to_string();
-            self.say_of(
-                conn,
-                &format!("send {} + {} {line:?}", head.len(), body.len()),
-            );
-        }
-        let Some(pipe) = self.pipe(conn) else {
-            return Sent::Dead;
-        };
-        let rule = match () {
-            () if pipe.connecting => Some("sent before the connection stood"),
-            () if pipe.shut => Some("sent after its own end"),
-            () if head.is_empty() && body.is_empty() => Some("sent nothing"),
-            () => None,
-        };
-        if let Some(rule) = rule {
-            let place = self.place(conn);
-            self.fault(format!("{place}: {rule}"));
-        }
-        let Some(pipe) = self.pipe(conn) else {
-            return Sent::Dead;
-        };
-        if pipe.peer_reset {
-            pipe.broken = true;
-            return Sent::Dead;
-        }
-        let mut room = if pipe.backlog.is_empty() {
-            pipe.room
-        } else {
-            0
-        };
-        for bytes in [head, body] {
-            let taken = room.min(bytes.len());
-            room -= taken;
-            pipe.room -= taken;
-            pipe.outbox.push(&bytes[..taken]);
-            pipe.backlog.push(&bytes[taken..]);
-        }
-        let backlog = pipe.backlog.len();
-        self.backlog_max = self.backlog_max.max(backlog);
-        if backlog > 0 {
-            self.say(format_args!("      backlog {backlog}"));
-        }
-        if backlog == 0 {
-            Sent::All
-        } else {
-            Sent::Backlog
-        }
+    fn read_bytes(&self) -> usize {
+        self.read_bytes
     }
 
-    fn connect(&mut self, connect: &Connect<'_>) -> Result<ConnId, ConnectError> {
+    fn send(&mut self, sock: SockId, message: Message<'_>) -> Sent {
+        let Message { head, body, tail } = message;
+        let bytes = head.len() + body.len() + tail.len();
+        if self.verbose {
+            let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+            let line = String::from_utf8_lossy(&line[..line.len().min(60)]);
+            let line = line.trim_end().to_string();
+            let what = format!(
+                "send {} + {} + {} {line:?}",
+                head.len(),
+                body.len(),
+                tail.len()
+            );
+            self.asked(sock, &what);
+        } else {
+            self.asked(sock, "");
+        }
+        self.check_send(sock, bytes);
+        let (puts_off, read_bytes) = (self.puts_off, self.read_bytes);
+        let gone = Sent {
+            taken: body.len(),
+            blocked: false,
+        };
+        let Some(pipe) = self.pipe(sock) else {
+            return gone;
+        };
+        if pipe.broken {
+            return gone;
+        }
+        if pipe.peer_reset {
+            pipe.broken = true;
+            pipe.backlog.clear();
+            (pipe.put_off, pipe.blocked) = (false, false);
+            return gone;
+        }
+        let may_wait = pipe.backlog.is_empty() || pipe.put_off;
+        let is_small =
+            bytes <= PUT_OFF_BYTES_MAX && pipe.backlog.len() + bytes <= PUT_OFF_ALL_BYTES_MAX;
+        if puts_off && may_wait && !pipe.blocked && is_small {
+            pipe.put_off = true;
+            for part in [head, body, tail] {
+                pipe.backlog.push(part);
+            }
+            return gone;
+        }
+        // What was put off goes first.
+        if std::mem::take(&mut pipe.put_off) {
+            pipe.drain(usize::MAX);
+        }
+        let mut sent = gone;
+        if pipe.backlog.is_empty() {
+            let head_done = pipe.take(head);
+            let body_done = match head_done == head.len() {
+                true => pipe.take(body),
+                false => 0,
+            };
+            let tail_done = match head_done == head.len() && body_done == body.len() {
+                true => pipe.take(tail),
+                false => 0,
+            };
+            if head_done + body_done + tail_done == bytes {
+                return sent;
+            }
+            if body.len() - body_done > read_bytes {
+                sent.taken = body_done;
+            }
+            pipe.backlog.push(&head[head_done..]);
+            pipe.backlog.push(&body[body_done..sent.taken]);
+            if sent.taken == body.len() {
+                pipe.backlog.push(&tail[tail_done..]);
+            }
+        } else {
+            pipe.backlog.push(head);
+            sent.taken = read_bytes
+                .saturating_sub(pipe.backlog.len())
+                .min(body.len());
+            pipe.backlog.push(&body[..sent.taken]);
+            if sent.taken == body.len() {
+                pipe.backlog.push(tail);
+            }
+        }
+        pipe.blocked = true;
+        sent.blocked = true;
+        let backlog = pipe.backlog.len();
+        self.backlog_max = self.backlog_max.max(backlog);
+        self.say(format_args!("      took {}, backlog {backlog}", sent.taken));
+        sent
+    }
+
+    fn connect(&mut self, connect: &Connect<'_>) -> Result<SockId, ConnectError> {
         if let Opening::Fails(error) = self.opening {
             self.say(format_args!("    connect to {}: {error:?}", connect.to));
             return Err(error);
         }
-        let (conn, place) = self.open();
+        let (sock, place) = self.open();
         self.say(format_args!("    #{place} <- connect to {}", connect.to));
         let pipe = &mut self.pipes[place];
         pipe.connecting = true;
         pipe.to = Some(connect.to.clone());
         pipe.labels = connect.labels;
-        Ok(conn)
+        Ok(sock)
     }
 
-    fn shutdown(&mut self, conn: ConnId) {
-        self.say_of(conn, "shutdown");
-        if let Some(pipe) = self.pipe(conn) {
+    fn shutdown(&mut self, sock: SockId) {
+        self.asked(sock, "shutdown");
+        if let Some(pipe) = self.pipe(sock) {
             pipe.shut = true;
             pipe.ended |= pipe.backlog.is_empty();
         }
     }
 
-    fn close(&mut self, conn: ConnId) {
-        self.say_of(conn, "close");
-        if let Some(pipe) = self.forget(conn) {
-            pipe.ended = true;
+    fn close(&mut self, sock: SockId) {
+        self.asked(sock, "close");
+        if let Some(pipe) = self.forget(sock) {
+            pipe.closed = true;
+            pipe.put_off = false;
+            pipe.drain(usize::MAX);
         }
     }
 
-    fn abort(&mut self, conn: ConnId) {
-        self.say_of(conn, "abort");
-        if let Some(pipe) = self.forget(conn) {
+    fn abort(&mut self, sock: SockId) {
+        self.asked(sock, "abort");
+        if let Some(pipe) = self.forget(sock) {
             pipe.reset = true;
+            pipe.backlog.clear();
         }
     }
 
-    fn vanish(&mut self, conn: ConnId, _rst_ttl: Option<u8>) {
-        self.say_of(conn, "vanish");
-        self.forget(conn);
+    fn vanish(&mut self, sock: SockId, _rst_ttl: Option<u8>) {
+        self.asked(sock, "vanish");
+        if let Some(pipe) = self.forget(sock) {
+            pipe.backlog.clear();
+        }
     }
 
-    fn label(&mut self, conn: ConnId, labels: Labels) {
-        self.say_of(conn, "label");
-        if let Some(pipe) = self.pipe(conn) {
+    fn label(&mut self, sock: SockId, labels: Labels) {
+        self.asked(sock, "label");
+        if let Some(pipe) = self.pipe(sock) {
             pipe.labels.mark = labels.mark.or(pipe.labels.mark);
             pipe.labels.tos = labels.tos.or(pipe.labels.tos);
         }
     }
 
-    fn pause(&mut self, conn: ConnId) {
-        self.say_of(conn, "pause");
-        if let Some(pipe) = self.pipe(conn) {
+    fn pause(&mut self, sock: SockId) {
+        self.asked(sock, "pause");
+        if let Some(pipe) = self.pipe(sock) {
             pipe.paused = true;
+            pipe.was_paused = true;
         }
     }
 
-    fn resume(&mut self, conn: ConnId) {
-        self.say_of(conn, "resume");
-        if let Some(pipe) = self.pipe(conn) {
+    fn resume(&mut self, sock: SockId) {
+        self.asked(sock, "resume");
+        if let Some(pipe) = self.pipe(sock) {
             pipe.paused = false;
         }
     }
@@ -338,8 +458,8 @@ impl Driver for SimDriver {
         self.unlistened[listener.0 as usize] = true;
     }
 
-    fn wake_peers(&mut self) {
-        self.woke = true;
+    fn wake(&mut self, worker: WorkerId) {
+        self.woken.push(worker);
     }
 
     fn log(&mut self, _target: usize, message: &[u8]) {
@@ -348,5 +468,37 @@ impl Driver for SimDriver {
             String::from_utf8_lossy(message).trim_end()
         ));
         self.logs.push(message.to_vec());
+    }
+}
+
+/// Delivers what is there, as a driver does: as much as must be taken whole, or more of a large delivery, of which the engine
+/// takes what it can. `count`: at most so many bytes.
+pub fn deliver(
+    engine: &mut spangate_proxy::Engine,
+    driver: &mut SimDriver,
+    place: usize,
+    count: usize,
+) {
+    let pipe = &mut driver.pipes[place];
+    let Some(sock) = pipe.sock else { return };
+    let count = count.min(pipe.inbox.len());
+    let whole = driver.read_bytes.saturating_sub(pipe.held).max(1);
+    let bytes = pipe.inbox.peek()[..count].to_vec();
+    pipe.was_paused = pipe.paused;
+    driver.say(format_args!("  {count} bytes"));
+    let took = net::Engine::on_data(engine, driver, sock, &bytes);
+    let pipe = &mut driver.pipes[place];
+    pipe.inbox.skip(took.bytes);
+    pipe.held = took.held;
+    let (paused, open) = (pipe.was_paused, pipe.sock.is_some());
+    let rule = match () {
+        () if took.bytes > count => Some("took more than there was"),
+        () if took.bytes < count && count <= whole => Some("did not take a small delivery whole"),
+        () if took.bytes < count && open && !paused => Some("took a part and goes on reading"),
+        () if took.held > 2 * driver.read_bytes => Some("holds too much"),
+        () => None,
+    };
+    if let Some(rule) = rule {
+        driver.fault(format!("#{place}: {rule}: {took:?} of {count}"));
     }
 }

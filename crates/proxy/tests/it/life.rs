@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use net::WorkerId;
 use spangate_proxy::{Engine, Running, Shared};
 
 use super::client::Client;
@@ -12,7 +13,7 @@ use super::random::Random;
 use super::setups::{Setup, load_running};
 use super::stage::Stage;
 use super::tcp::TcpClient;
-use super::worker::{Event, Peer, RECEIVE_BYTES, Worker};
+use super::worker::{Event, Peer, Worker};
 
 /// Steps after which a life is called endless.
 const STEPS_MAX: usize = 100_000;
@@ -56,15 +57,19 @@ pub fn live(seed: u64, setup: &Setup, verbose: bool) -> Result<(), String> {
 
 impl<'a> Life<'a> {
     fn new(setup: &'a Setup, mood: Mood, mut random: Random) -> Self {
-        let workers = if random.chance(30) { 2 } else { 1 };
+        let workers = random.pick(&[1, 1, 1, 2, 2, 4]);
         let (running, exports) = own_running(setup, &mut random);
-        let shared = Arc::new(Shared::new(&running, workers));
+        let shared = Arc::new(running.share(workers));
+        let puts_off = random.chance(50);
+        let panics = !mood.calm && random.chance(20);
         let room = random.pick(&[usize::MAX, 100_000, 4000, 500, 50]);
         let workers = (0..workers).map(|index| {
             let engine = Engine::new(running.clone(), shared.clone(), index, random.next());
-            let mut driver = SimDriver::new(1);
+            let mut driver = SimDriver::new(1, setup.bufsize);
             driver.room = room;
-            driver.name = ["", "b "][index];
+            driver.puts_off = puts_off;
+            driver.panics_in = panics.then(|| random.below(60) as u32);
+            driver.name = ["", "b ", "c ", "d "][index];
             Worker::new(engine, driver)
         });
         let mut workers: Vec<Worker> = workers.collect();
@@ -102,6 +107,14 @@ impl<'a> Life<'a> {
                     worker.start_draining(&mut self.stage);
                 }
             }
+            if self.stage.random.chance(1) {
+                let changes = &mut self.workers[at];
+                let woken = changes.change_server(&self.shared, &mut self.stage);
+                self.wake(&woken);
+            }
+            if self.workers[at].is_in_round() && self.stage.random.chance(30) {
+                self.end_round(at);
+            }
             if !self.turn(at) && (0..self.workers.len()).all(|other| !self.turn(other)) {
                 if self.is_over() {
                     return self.last_checks();
@@ -129,23 +142,28 @@ impl<'a> Life<'a> {
         }
         let event = stage.random.pick(events);
         worker.happen(event, stage);
-        if stage.random.chance(40) {
-            worker.end_round(stage);
-            self.wake_peers(at);
+        self.wake_others(at);
+        if self.stage.random.chance(40) {
+            self.end_round(at);
             self.tick();
         }
         true
     }
 
-    /// A worker asked for a round of the others.
-    fn wake_peers(&mut self, at: usize) {
-        if !std::mem::take(&mut self.workers[at].driver.woke) {
-            return;
-        }
-        for (other, worker) in self.workers.iter_mut().enumerate() {
-            if other != at {
-                worker.end_round(&mut self.stage);
-            }
+    fn end_round(&mut self, at: usize) {
+        self.workers[at].end_round(&mut self.stage);
+        self.wake_others(at);
+    }
+
+    /// A worker asked for rounds of others: these follow at some moment.
+    fn wake_others(&mut self, at: usize) {
+        let woken = std::mem::take(&mut self.workers[at].driver.woken);
+        self.wake(&woken);
+    }
+
+    fn wake(&mut self, woken: &[WorkerId]) {
+        for worker in woken {
+            self.workers[worker.0 as usize].wake();
         }
     }
 
@@ -172,8 +190,7 @@ impl<'a> Life<'a> {
     fn pass_time(&mut self) -> Result<(), String> {
         let now_ms = self.now_ms();
         if let Some(at) = self.workers.iter().position(Worker::is_in_round) {
-            self.workers[at].end_round(&mut self.stage);
-            self.wake_peers(at);
+            self.end_round(at);
             return Ok(());
         }
         let streams: usize = self
@@ -202,8 +219,7 @@ impl<'a> Life<'a> {
         for at in 0..self.workers.len() {
             // A worker without an event of its own sleeps on.
             if self.workers[at].has_round_due() {
-                self.workers[at].end_round(&mut self.stage);
-                self.wake_peers(at);
+                self.end_round(at);
             }
         }
         Ok(())
@@ -237,7 +253,7 @@ impl<'a> Life<'a> {
             return Err(fault.clone());
         }
         let setup = self.stage.setup;
-        let backlog_max = 2 * setup.bufsize + 2 * RECEIVE_BYTES;
+        let backlog_max = 4 * setup.bufsize;
         for worker in &self.workers {
             let driver = &worker.driver;
             if let Some(fault) = driver.faults.first() {
@@ -261,11 +277,9 @@ impl<'a> Life<'a> {
                 ));
             }
         }
-        // Workers that accept in the same moment may go beyond it by one each.
         let clients: usize = self.workers.iter().map(Worker::clients).sum();
-        let spare = self.workers.len() - 1;
         match setup.clients_max {
-            Some(max) if clients > max as usize + spare => {
+            Some(max) if clients > max as usize => {
                 Err(format!("{clients} clients, maxconn is {max}"))
             }
             _ => Ok(()),

@@ -7,7 +7,7 @@ use config::build::otel::files::bounded;
 use config::condition::BuildInfo;
 use config::environment::Environment;
 use config::load::{LoadOptions, load_with};
-use config::model::{HttpAction, HttpReuse, Mode, SendProxy};
+use config::model::{HttpAction, HttpReuse, Mode};
 use config::reader::Input;
 use spangate_proxy::Running;
 
@@ -33,6 +33,8 @@ pub struct Setup {
     /// A client's end aborts its request.
     pub aborts: bool,
     pub accepts_proxy: bool,
+    /// The place of the proxy that has the servers.
+    pub backend: usize,
     pub sends_proxy: bool,
     /// By server; 0 is unlimited.
     pub maxconn: Vec<u32>,
@@ -191,15 +193,21 @@ const TEXTS: &[(&str, &str)] = &[
     ),
 ];
 
+/// Server connections for which a process with few descriptors has room.
+const FEW_SERVER_CONNS: u32 = 2;
+
 /// All configurations.
 pub fn all() -> Vec<Setup> {
+    // Every other one has few descriptors.
+    let conns_max = |place: usize| place.is_multiple_of(2).then_some(FEW_SERVER_CONNS);
     TEXTS
         .iter()
-        .map(|(name, lines)| setup(name, lines))
+        .enumerate()
+        .map(|(place, (name, lines))| setup(name, lines, conns_max(place)))
         .collect()
 }
 
-fn setup(name: &'static str, lines: &str) -> Setup {
+fn setup(name: &'static str, lines: &str, server_conns_max: Option<u32>) -> Setup {
     let mut section = ONE.to_string();
     let mut lines = lines.to_string();
     if let Some(rest) = lines.strip_suffix("\ttwo") {
@@ -217,9 +225,12 @@ fn setup(name: &'static str, lines: &str) -> Setup {
         section
     };
     let text = format!("{DEFAULTS}{section}");
-    let running = running(&text);
+    let mut running = load_running(&text);
+    running.process.server_conns_max = server_conns_max;
+    let running = Arc::new(running);
     let (proxy, back) = (&running.config.proxies[0], running.config.proxies.last());
     let back = back.unwrap_or(proxy);
+    let backend = running.config.proxies.len() - 1;
     Setup {
         name,
         traced: (!running.config.otel.is_empty()).then_some(text),
@@ -236,8 +247,9 @@ fn setup(name: &'static str, lines: &str) -> Setup {
             false => 0,
         },
         aborts: proxy.aborts_on_close(),
+        backend,
         accepts_proxy: proxy.binds[0].accept_proxy,
-        sends_proxy: !matches!(back.servers[0].send_proxy, SendProxy::No),
+        sends_proxy: back.servers[0].send_proxy.is_on(),
         maxconn: back.servers.iter().map(|server| server.maxconn).collect(),
         clients_max: proxy.maxconn,
         keep_alive_ms: 3000,
@@ -265,7 +277,7 @@ pub fn load_running(text: &str) -> Running {
     };
     let read_file = |name: &str| filters::file(name).or_else(|_| bounded(name));
     match load_with(&[input], options, &mut Environment::new(), &read_file) {
-        Ok((config, _)) => Running::new(config, spangate_proxy::Process::default()),
+        Ok((config, _)) => spangate_proxy::prepare(config, spangate_proxy::Process::default()),
         Err(diagnostics) => panic!("{text}\n{diagnostics:?}"),
     }
 }

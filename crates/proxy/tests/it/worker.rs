@@ -1,16 +1,16 @@
 //! One worker of a life: an engine, its driver, and the peers of its connections.
 
-use net::{Accepted, Addr, Close, ConnectError, Engine as _, ListenerId};
-use spangate_proxy::{Engine, Message};
+use net::{Accepted, Addr, Close, ConnectError, Engine as _, ListenerId, WorkerId};
+use spangate_proxy::{Engine, Order, ServerChange, Shared};
 
 use super::client::Client;
-use super::driver::{Opening, SimDriver};
+use super::driver::{Opening, SimDriver, deliver};
 use super::server::Server;
 use super::stage::Stage;
 use super::tcp::{TcpClient, TcpServer};
 
-/// The receive buffer of a driver here.
-pub const RECEIVE_BYTES: usize = 8192;
+/// The largest look of a driver here at what came.
+const LOOK_BYTES_MAX: usize = 8192;
 
 /// Who is at the other end of a pipe.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub enum Peer {
 pub enum Event {
     Arrive,
     Connect(usize),
+    /// The engine learns that a send failed.
+    Break(usize),
     /// The engine learns of a reset.
     Die(usize),
     Deliver(usize),
@@ -68,12 +70,12 @@ impl Worker {
     /// Tells the engine to finish what it has and to take nothing new.
     pub fn start_draining(&mut self, stage: &mut Stage<'_>) {
         self.driver.say(format_args!("drain"));
-        let message = Message::Drain {
+        let order = Order::Drain {
             grace_ms: 0,
             hard_stop_ms: None,
         };
         self.in_round = true;
-        self.engine.on_message(&mut self.driver, message);
+        self.engine.on_order(&mut self.driver, order);
         self.adopt(stage);
     }
 
@@ -86,16 +88,23 @@ impl Worker {
             self.adopt(stage);
         }
         self.engine.on_round_end(&mut self.driver);
+        self.driver.flush();
         self.adopt(stage);
     }
 
+    /// It has a round to end.
     pub fn is_in_round(&self) -> bool {
-        self.in_round
+        self.in_round || net::Engine::<SimDriver>::has_work(&self.engine)
+    }
+
+    /// Another worker wakes it.
+    pub fn wake(&mut self) {
+        self.in_round = true;
     }
 
     pub fn has_round_due(&mut self) -> bool {
         let now_ms = self.driver.now.ms();
-        self.in_round || self.deadline_ms().is_some_and(|at| at <= now_ms)
+        self.is_in_round() || self.deadline_ms().is_some_and(|at| at <= now_ms)
     }
 
     /// When the engine wants to be called.
@@ -120,7 +129,7 @@ impl Worker {
             .zip(&self.peers)
             .filter(|(pipe, peer)| {
                 let works = |server: &Server| server.index == index && server.is_busy();
-                pipe.conn.is_some()
+                pipe.sock.is_some()
                     && !pipe.peer_ended
                     && matches!(peer, Some(Peer::Server(server)) if works(server))
             });
@@ -131,12 +140,37 @@ impl Worker {
     pub fn clients(&self) -> usize {
         let pipes = self.driver.pipes.iter();
         pipes
-            .filter(|pipe| pipe.conn.is_some() && pipe.to.is_none())
+            .filter(|pipe| pipe.sock.is_some() && pipe.to.is_none())
             .count()
     }
 
     pub fn is_finished(&self) -> bool {
         net::Engine::<SimDriver>::is_finished(&self.engine)
+    }
+
+    /// Somebody changes a server's state.
+    pub fn change_server(&mut self, shared: &Shared, stage: &mut Stage<'_>) -> Vec<WorkerId> {
+        let setup = stage.setup;
+        let server = stage.random.below(setup.maxconn.len());
+        let on = stage.random.chance(40);
+        let spare = setup.maxconn.len() > 1 && server > 0;
+        let change = match stage.random.below(5) {
+            // What a calm life can bear: another server takes new requests.
+            0 if spare || !stage.mood.calm => ServerChange::Drain(on),
+            1 if spare || !stage.mood.calm => {
+                ServerChange::Weight(stage.random.below(3) as u32 * 64)
+            }
+            2 if !stage.mood.calm => ServerChange::Down(on),
+            3 if !stage.mood.calm => ServerChange::Maintenance(on),
+            4 if setup.maxconn[server] > 0 => {
+                let most = setup.maxconn[server] as usize;
+                ServerChange::Maxconn(1 + stage.random.below(most) as u32)
+            }
+            _ => return Vec::new(),
+        };
+        self.driver
+            .say(format_args!("server {server} changes: {change:?}"));
+        shared.change_server(setup.backend, server, change)
     }
 
     /// Stalls in every life, resets and ends in rough ones: what nobody plans.
@@ -187,12 +221,17 @@ impl Worker {
             events.push(Event::Arrive);
         }
         for (place, pipe) in self.driver.pipes.iter().enumerate() {
-            let open = pipe.conn.is_some();
+            let open = pipe.sock.is_some();
             let mut event = None;
             let speaks = pipe.held_until_ms <= now_ms && !pipe.paused;
             if open && pipe.connecting {
                 event = (pipe.held_until_ms <= now_ms).then_some(Event::Connect(place));
-            } else if open && (pipe.broken || pipe.peer_reset) {
+            } else if open && pipe.broken && !pipe.break_told {
+                event = Some(Event::Break(place));
+            } else if open
+                && (pipe.broken || pipe.peer_reset)
+                && (pipe.inbox.is_empty() || stage.random.chance(50))
+            {
                 event = Some(Event::Die(place));
             } else if open && speaks && !pipe.inbox.is_empty() {
                 event = Some(Event::Deliver(place));
@@ -200,7 +239,8 @@ impl Worker {
                 event = Some(Event::End(place));
             }
             events.extend(event);
-            if open && !pipe.backlog.is_empty() && pipe.room > 0 && !pipe.peer_reset {
+            let leaves = !pipe.backlog.is_empty() && !pipe.put_off;
+            if (leaves || pipe.blocked) && pipe.room > 0 && !pipe.peer_reset {
                 events.push(Event::Drain(place));
             }
             let Some(peer) = &self.peers[place] else {
@@ -237,21 +277,32 @@ impl Worker {
         match event {
             Event::Arrive => self.arrive(stage),
             Event::Connect(place) => self.connect(place, stage),
+            Event::Break(place) => {
+                let pipe = &mut self.driver.pipes[place];
+                pipe.break_told = true;
+                if let Some(sock) = pipe.sock {
+                    self.engine.on_broken(&mut self.driver, sock);
+                }
+            }
             Event::Die(place) => self.die(place, Close::Reset),
-            Event::Deliver(place) => self.deliver(place, stage),
+            Event::Deliver(place) => {
+                let waiting = self.driver.pipes[place].inbox.len();
+                let count = stage.random.part(waiting.min(LOOK_BYTES_MAX));
+                deliver(&mut self.engine, &mut self.driver, place, count);
+            }
             Event::End(place) => {
                 self.driver.pipes[place].end_told = true;
-                if let Some(conn) = self.driver.pipes[place].conn {
-                    self.engine.on_eof(&mut self.driver, conn);
+                if let Some(sock) = self.driver.pipes[place].sock {
+                    self.engine.on_eof(&mut self.driver, sock);
                 }
             }
             Event::Drain(place) => {
                 let pipe = &mut self.driver.pipes[place];
-                let count = stage.random.part(pipe.backlog.len().min(pipe.room));
-                if pipe.drain(count)
-                    && let Some(conn) = pipe.conn
-                {
-                    self.engine.on_drained(&mut self.driver, conn);
+                let count = stage.random.part(pipe.backlog.len().min(pipe.room).max(1));
+                pipe.drain(count);
+                let blocked = pipe.blocked;
+                if let Some(sock) = pipe.sock {
+                    self.engine.on_writable(&mut self.driver, sock, blocked);
                 }
             }
             Event::Read(place) => self.read(place, stage),
@@ -291,10 +342,21 @@ impl Worker {
     }
 
     fn arrive(&mut self, stage: &mut Stage<'_>) {
+        let listener = ListenerId(0);
+        if !self.engine.admit(&mut self.driver, listener) {
+            if self.driver.accepting[0] {
+                stage.fault("a listener takes nobody and does not rest".into());
+            }
+            return;
+        }
+        // Another process took it first.
+        if stage.random.chance(10) {
+            return self.engine.retract(&mut self.driver, listener);
+        }
         let Some(mut peer) = self.coming.pop() else {
             return;
         };
-        let (conn, place) = self.driver.open();
+        let (sock, place) = self.driver.open();
         let pipe = &mut self.driver.pipes[place];
         let index = match &mut peer {
             Peer::Client(client) => {
@@ -315,42 +377,30 @@ impl Worker {
             Addr::Inet(format!("{text}:{port}").parse().expect("an address"))
         };
         let accepted = Accepted {
-            listener: ListenerId(0),
+            listener,
             peer: address(&format!("10.0.0.{}", index + 1), 5000 + index),
             local: address("10.1.0.1", 80),
         };
-        self.engine.on_accept(&mut self.driver, conn, accepted);
+        self.engine.on_accept(&mut self.driver, sock, accepted);
     }
 
     fn connect(&mut self, place: usize, stage: &mut Stage<'_>) {
         let refused = !stage.mood.calm && stage.random.chance(10);
         let pipe = &mut self.driver.pipes[place];
-        let Some(conn) = pipe.conn else { return };
+        let Some(sock) = pipe.sock else { return };
         if refused {
             return self.die(place, Close::Refused);
         }
         pipe.connecting = false;
-        self.engine.on_connected(&mut self.driver, conn);
+        self.engine.on_connected(&mut self.driver, sock);
     }
 
     fn die(&mut self, place: usize, why: Close) {
-        if let Some(conn) = self.driver.pipes[place].conn {
-            self.driver.forget(conn);
+        if let Some(sock) = self.driver.pipes[place].sock {
+            self.driver.forget(sock);
             self.peers[place] = None;
-            self.engine.on_close(&mut self.driver, conn, why);
+            self.engine.on_close(&mut self.driver, sock, why);
         }
-    }
-
-    fn deliver(&mut self, place: usize, stage: &mut Stage<'_>) {
-        let pipe = &mut self.driver.pipes[place];
-        let Some(conn) = pipe.conn else { return };
-        let count = stage.random.part(pipe.inbox.len().min(RECEIVE_BYTES));
-        let mut chunk = std::mem::take(&mut self.chunk);
-        chunk.clear();
-        pipe.inbox.take(count, &mut chunk);
-        self.driver.say(format_args!("  {count} bytes"));
-        self.engine.on_data(&mut self.driver, conn, &chunk);
-        self.chunk = chunk;
     }
 
     fn read(&mut self, place: usize, stage: &mut Stage<'_>) {
@@ -390,7 +440,7 @@ impl Worker {
         for (pipe, peer) in self.driver.pipes.iter_mut().zip(&self.peers) {
             let is_server = matches!(peer, Some(Peer::Server(_) | Peer::TcpServer(_)));
             if is_server
-                && pipe.conn.is_some()
+                && pipe.sock.is_some()
                 && !pipe.peer_ended
                 && !pipe.connecting
                 && pipe.held_until_ms <= self.driver.now.ms()

@@ -11,16 +11,17 @@ use crate::compile::suggest;
 use crate::pattern::inline::Matcher;
 use crate::pattern::method::{METHODS, Method};
 use crate::pattern::{Columns, How, Lookup, ValueKinds, Wanted};
-use crate::raw::bytes_of;
 use crate::text::parse_int;
 use crate::{Compiler, ExprError, Kind, Place, fetch, known};
+use std::borrow::Cow;
+use syntax::octets::readable;
 
 /// Compiles an `acl` line and adds it to the ACL of that name.
 pub(crate) fn named(
     compiler: &mut Compiler,
     acls: &mut Acls,
     name: &str,
-    words: &[&str],
+    words: &[&[u8]],
 ) -> Result<(), ExprError> {
     if let Some(other) = name
         .chars()
@@ -33,11 +34,10 @@ pub(crate) fn named(
             format!("invalid character in ACL name : '{other}'"),
         ));
     }
-    let line = Arc::new(line(compiler, words)?);
-    match acls.list.iter_mut().find(|(known, _)| known == name) {
-        Some((_, acl)) => *acl = acl.iter().cloned().chain([line]).collect(),
-        None => acls.list.push((name.to_owned(), Arc::new([line]))),
-    }
+    let line = line(compiler, words)?;
+    // Nobody else holds the table then, so that it need not be copied.
+    compiler.names.acls = Acls::default();
+    acls.add(name, line);
     Ok(())
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn named(
 pub(crate) fn condition(
     compiler: &mut Compiler,
     acls: &Acls,
-    words: &[&str],
+    words: &[&[u8]],
     unless: bool,
     place: Place,
 ) -> Result<Condition, ExprError> {
@@ -54,21 +54,21 @@ pub(crate) fn condition(
     let mut negated = false;
     let mut at = 0;
     while let Some(written) = words.get(at) {
-        let word = written.trim_start_matches('!');
+        let word = without_marks(written);
         negated ^= (written.len() - word.len()) % 2 == 1;
         let first = at;
         at += 1;
         if word.is_empty() {
             continue;
         }
-        if word.eq_ignore_ascii_case("or") || word == "||" {
+        if word.eq_ignore_ascii_case(b"or") || word == b"||" {
             suites
                 .extend((!terms.is_empty()).then(|| std::mem::take(&mut terms).into_boxed_slice()));
             negated = false;
             continue;
         }
-        let acl = if word == "{" {
-            let Some(length) = words[at..].iter().position(|word| *word == "}") else {
+        let acl = if word == b"{" {
+            let Some(length) = words[at..].iter().position(|word| *word == b"}") else {
                 return Err(ExprError::at(
                     first,
                     0,
@@ -81,7 +81,7 @@ pub(crate) fn condition(
             at += length + 1;
             Arc::new([Arc::new(line)])
         } else {
-            find(compiler, acls, word)
+            find(compiler, acls, &readable(word).to_string())
                 .map_err(|message| ExprError::at(first, 0, written.len(), message))?
         };
         warn_misplaced(compiler, &acl, first, written, place);
@@ -110,7 +110,8 @@ fn find(compiler: &mut Compiler, acls: &Acls, name: &str) -> Result<Acl, String>
     }
     match predefined::words(name) {
         Some(words) => {
-            let line = line(compiler, words)
+            let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+            let line = line(compiler, &words)
                 .map_err(|error| format!("ACL '{name}' : {}", error.message))?;
             Ok(Arc::new([Arc::new(line)]))
         }
@@ -118,13 +119,19 @@ fn find(compiler: &mut Compiler, acls: &Acls, name: &str) -> Result<Acl, String>
     }
 }
 
+/// A term without the `!` before it.
+fn without_marks(term: &[u8]) -> &[u8] {
+    let marks = term.iter().take_while(|byte| **byte == b'!').count();
+    &term[marks..]
+}
+
 /// HAProxy accepts an ACL where nothing it reads is there, and warns.
-fn warn_misplaced(compiler: &mut Compiler, acl: &Acl, index: usize, word: &str, place: Place) {
+fn warn_misplaced(compiler: &mut Compiler, acl: &Acl, index: usize, word: &[u8], place: Place) {
     if acl.iter().any(|line| line.source.places.meets(place)) {
         return;
     }
-    let name = word.trim_start_matches('!');
-    let message = if name == "{" {
+    let name = without_marks(word);
+    let message = if name == b"{" {
         let keyword = acl.first().map_or("", |line| line.keyword);
         format!(
             "anonymous acl will never match because it uses keyword '{keyword}' which is incompatible with '{}'",
@@ -132,7 +139,8 @@ fn warn_misplaced(compiler: &mut Compiler, acl: &Acl, index: usize, word: &str, 
         )
     } else {
         format!(
-            "acl '{name}' will never match because it only involves keywords that are incompatible with '{}'",
+            "acl '{}' will never match because it only involves keywords that are incompatible with '{}'",
+            readable(name),
             place.name()
         )
     };
@@ -164,8 +172,8 @@ impl Flags {
 }
 
 /// Compiles a fetch or an ACL keyword, flags and patterns.
-fn line(compiler: &mut Compiler, words: &[&str]) -> Result<Line, ExprError> {
-    let first = words.first().copied().unwrap_or("");
+fn line(compiler: &mut Compiler, words: &[&[u8]]) -> Result<Line, ExprError> {
+    let first = words.first().copied().unwrap_or_default();
     let (compiled, keyword, converted) = sample(compiler, first)?;
     // A converter after it changes the type, and with it the method.
     let own_method = keyword.filter(|_| !converted).map(|keyword| keyword.method);
@@ -181,9 +189,10 @@ fn line(compiler: &mut Compiler, words: &[&str]) -> Result<Line, ExprError> {
     })?;
     if words.len() == 1 && method.has_patterns() {
         compiler.warn(ExprError::at(0, 0, first.len(), format!(
-            "acl keyword '{first}': no pattern to match against were provided, so this ACL will never match. If this is \
+            "acl keyword '{}': no pattern to match against were provided, so this ACL will never match. If this is \
              what you intended, please add '--' to get rid of this warning. If you intended to match only for existence, \
-             please use '-m found'. If you wanted to force an int to match as a bool, please use '-m bool'."
+             please use '-m found'. If you wanted to force an int to match as a bool, please use '-m bool'.",
+            readable(first)
         )));
     }
     if let Some(keyword) =
@@ -215,10 +224,10 @@ fn line(compiler: &mut Compiler, words: &[&str]) -> Result<Line, ExprError> {
                 compiled.fetch.name,
                 &written,
             )?);
-            Matcher::new(how, &[])
+            Matcher::new::<&[u8]>(how, &[])
         }
         None => {
-            let texts: Vec<String> = written.iter().map(|(_, text)| text.clone()).collect();
+            let texts: Vec<&[u8]> = written.iter().map(|(_, text)| &**text).collect();
             Matcher::new(how, &texts)
         }
     };
@@ -236,10 +245,10 @@ fn line(compiler: &mut Compiler, words: &[&str]) -> Result<Line, ExprError> {
 }
 
 /// The patterns of `http_auth_group` are groups of its list.
-fn groups(list: &Userlist, words: &[&str], first: usize) -> Result<(), ExprError> {
+fn groups(list: &Userlist, words: &[&[u8]], first: usize) -> Result<(), ExprError> {
     for (at, group) in words.iter().enumerate().skip(first) {
         if !list.has_group(group) {
-            let message = format!("http_auth_group(): invalid group '{group}'");
+            let message = format!("http_auth_group(): invalid group '{}'", readable(group));
             return Err(at_word(words, at, message));
         }
     }
@@ -249,11 +258,11 @@ fn groups(list: &Userlist, words: &[&str], first: usize) -> Result<(), ExprError
 /// Patterns that can be edited because they have a number.
 fn with_id(
     compiler: &mut Compiler,
-    words: &[&str],
+    words: &[&[u8]],
     (word, id): (usize, u32),
     how: How,
     keyword: &str,
-    written: &[(usize, String)],
+    written: &[WrittenPattern<'_>],
 ) -> Result<Lookup, ExprError> {
     let wanted = Wanted {
         columns: Columns::Keys,
@@ -261,19 +270,19 @@ fn with_id(
         values: ValueKinds::default(),
     };
     let source = compiler.source.clone();
-    let (lookup, is_new) = compiler
+    let lookup = compiler
         .references
         .with_id(id, keyword, wanted, &source)
         .map_err(|message| at_word(words, word, message))?;
-    for (index, pattern) in written.iter().filter(|_| is_new) {
+    for (index, pattern) in written {
         lookup
-            .add(&bytes_of(pattern))
+            .add(pattern)
             .map_err(|message| at_word(words, *index, message))?;
     }
     Ok(lookup)
 }
 
-fn at_word(words: &[&str], index: usize, message: String) -> ExprError {
+fn at_word(words: &[&[u8]], index: usize, message: String) -> ExprError {
     let length = words.get(index).map_or(0, |word| word.len());
     ExprError::at(index, 0, length, message)
 }
@@ -281,14 +290,17 @@ fn at_word(words: &[&str], index: usize, message: String) -> ExprError {
 /// The sample of an `acl` line, the ACL keyword if it is one, and whether converters follow it.
 fn sample(
     compiler: &mut Compiler,
-    word: &str,
+    word: &[u8],
 ) -> Result<(Compiled, Option<&'static Keyword>, bool), ExprError> {
     let end = name_end(word, 0);
-    let Some(keyword) = KEYWORDS.iter().find(|keyword| keyword.name == &word[..end]) else {
+    let Some(keyword) = KEYWORDS
+        .iter()
+        .find(|known| known.name.as_bytes() == &word[..end])
+    else {
         let compiled = compiler
             .expression(&[word], Place::ALL, Reading::Word)
             .map_err(|mut error| {
-                error.message = format!("{} in ACL expression '{word}'", error.message);
+                error.message = format!("{} in ACL expression '{}'", error.message, readable(word));
                 error
             })?;
         return Ok((compiled, None, false));
@@ -320,7 +332,7 @@ fn sample(
 
 fn flags(
     compiler: &mut Compiler,
-    words: &[&str],
+    words: &[&[u8]],
     kind: Kind,
     default: Option<Method>,
     fetch: &str,
@@ -335,25 +347,25 @@ fn flags(
         next: 1,
     };
     let mut loaded = false;
-    while let Some(word) = words.get(flags.next).filter(|word| word.starts_with('-')) {
+    while let Some(word) = words.get(flags.next).filter(|word| word.starts_with(b"-")) {
         let at = flags.next;
         let fault = |message: String| ExprError::at(at, 0, word.len(), message);
         let value = words.get(at + 1).copied();
-        let missing = || fault(format!("missing value after '{word}'"));
+        let missing = || fault(format!("missing value after '{}'", readable(word)));
         flags.next += 1;
         match *word {
-            "--" => break,
-            "-i" => flags.ignore_case = true,
+            b"--" => break,
+            b"-i" => flags.ignore_case = true,
             // Names are never resolved here; what is left are addresses that are cut short.
-            "-n" => flags.strict_addresses = true,
-            "-M" => flags.with_values = true,
-            "-u" => {
-                let id = value.ok_or_else(missing)?.parse();
+            b"-n" => flags.strict_addresses = true,
+            b"-M" => flags.with_values = true,
+            b"-u" => {
+                let id = crate::compile::ascii(value.ok_or_else(missing)?).parse();
                 let id = id.map_err(|_| fault("the argument of -u must be an integer".into()))?;
                 flags.id = Some((at + 1, id));
                 flags.next += 1;
             }
-            "-m" => {
+            b"-m" => {
                 let name = value.ok_or_else(missing)?;
                 if loaded {
                     return Err(fault(
@@ -370,7 +382,7 @@ fn flags(
                 flags.method = Some(method_named(name, kind, fetch).map_err(fault)?);
                 flags.next += 1;
             }
-            "-f" => {
+            b"-f" => {
                 let path = value.ok_or_else(missing)?;
                 let Some(method) = flags.method.or(default) else {
                     return Err(fault(format!(
@@ -394,7 +406,8 @@ fn flags(
             }
             _ => {
                 return Err(fault(format!(
-                    "'{word}' is not a valid ACL option. Please use '--' before any pattern beginning with a '-'"
+                    "'{}' is not a valid ACL option. Please use '--' before any pattern beginning with a '-'",
+                    readable(word)
                 )));
             }
         }
@@ -402,40 +415,45 @@ fn flags(
     Ok(flags)
 }
 
-fn method_named(name: &str, kind: Kind, fetch: &str) -> Result<Method, String> {
-    let Some((_, method)) = METHODS.iter().find(|(known, _)| *known == name) else {
+fn method_named(name: &[u8], kind: Kind, fetch: &str) -> Result<Method, String> {
+    let Some((_, method)) = METHODS.iter().find(|(known, _)| known.as_bytes() == name) else {
         return Err(format!(
-            "unknown matching method '{name}' when parsing ACL expression"
+            "unknown matching method '{}' when parsing ACL expression",
+            readable(name)
         ));
     };
     if method.suits(kind) {
         Ok(*method)
     } else {
         Err(format!(
-            "matching method '{name}' cannot be used with fetch keyword '{fetch}'"
+            "matching method '{}' cannot be used with fetch keyword '{fetch}'",
+            readable(name)
         ))
     }
 }
 
+/// A pattern and the index of its word.
+type WrittenPattern<'w> = (usize, Cow<'w, [u8]>);
+
 /// The patterns among the words from `first` on and where each stands. Operators are worked into those that follow.
-fn written_patterns(
-    words: &[&str],
+fn written_patterns<'w>(
+    words: &[&'w [u8]],
     first: usize,
     method: Method,
-) -> Result<Vec<(usize, String)>, ExprError> {
+) -> Result<Vec<WrittenPattern<'w>>, ExprError> {
     let mut patterns = Vec::new();
     let mut operator = Operator::Eq;
     for (index, word) in words.iter().enumerate().skip(first) {
         if !method.takes_operators() {
-            patterns.push((index, (*word).to_owned()));
+            patterns.push((index, Cow::Borrowed(*word)));
         } else if let Some(named) = Operator::named(word) {
             operator = named;
-        } else if operator == Operator::Eq || word.contains([':', '-']) {
-            patterns.push((index, (*word).to_owned()));
+        } else if operator == Operator::Eq || word.iter().any(|byte| b":-".contains(byte)) {
+            patterns.push((index, Cow::Borrowed(*word)));
         } else {
-            let range = operator.range(word, method);
+            let range = operator.range(&readable(word).to_string(), method);
             let range = range.map_err(|message| at_word(words, index, message))?;
-            patterns.push((index, range));
+            patterns.push((index, Cow::Owned(range.into_bytes())));
         }
     }
     Ok(patterns)
@@ -452,13 +470,13 @@ enum Operator {
 }
 
 impl Operator {
-    fn named(word: &str) -> Option<Operator> {
+    fn named(word: &[u8]) -> Option<Operator> {
         Some(match word {
-            "eq" => Operator::Eq,
-            "ge" => Operator::Ge,
-            "gt" => Operator::Gt,
-            "le" => Operator::Le,
-            "lt" => Operator::Lt,
+            b"eq" => Operator::Eq,
+            b"ge" => Operator::Ge,
+            b"gt" => Operator::Gt,
+            b"le" => Operator::Le,
+            b"lt" => Operator::Lt,
             _ => return None,
         })
     }

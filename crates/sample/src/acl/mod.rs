@@ -7,6 +7,7 @@ pub(crate) mod compile;
 pub(crate) mod keywords;
 mod predefined;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::cast::cast;
@@ -15,10 +16,10 @@ use crate::pattern::Lookup;
 use crate::pattern::inline::Matcher;
 use crate::{Expr, Kind, Scope, Value};
 
-/// The named ACLs of one section. Compile every `acl` line of a section before the conditions that use them.
+/// The named ACLs of one section. Compile every `acl` line of a section before the conditions that use them. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Acls {
-    list: Vec<(String, Acl)>,
+    by_name: Arc<HashMap<Box<str>, Acl>>,
 }
 
 impl Acls {
@@ -31,17 +32,27 @@ impl Acls {
     /// These and those of `over`, which stand in place of these where names are the same.
     #[must_use]
     pub fn overlaid(&self, over: &Acls) -> Acls {
-        let own = self.list.iter().filter(|(name, _)| !over.contains(name));
+        if over.by_name.is_empty() {
+            return self.clone();
+        }
+        let mut all = HashMap::clone(&self.by_name);
+        let over = over.by_name.iter();
+        all.extend(over.map(|(name, acl)| (name.clone(), acl.clone())));
         Acls {
-            list: own.chain(&over.list).cloned().collect(),
+            by_name: Arc::new(all),
         }
     }
 
+    /// Adds a line to the ACL of that name.
+    fn add(&mut self, name: &str, line: Line) {
+        let acl = Arc::make_mut(&mut self.by_name)
+            .entry(name.into())
+            .or_default();
+        *acl = acl.iter().cloned().chain([Arc::new(line)]).collect();
+    }
+
     fn find(&self, name: &str) -> Option<&Acl> {
-        self.list
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, acl)| acl)
+        self.by_name.get(name)
     }
 }
 

@@ -9,23 +9,24 @@ use crate::names::names_variable;
 use crate::pattern::method::Method;
 use crate::pattern::{Columns, How, Output, ValueKinds, Wanted};
 use crate::text::{read_int, read_ui};
+use syntax::octets::readable;
 
 impl Compiler {
     /// Compiles the argument list at `at`. Gives the arguments and the position after the list.
     pub(super) fn arguments(
         &mut self,
-        word: &str,
+        word: &[u8],
         at: usize,
         spec: Spec,
         check: CheckFn,
     ) -> Result<(Args, usize), ListError> {
         if spec.kinds.is_empty() {
             let list = word.get(at..).unwrap_or_default();
-            return match list.strip_prefix('(') {
+            return match list.strip_prefix(b"(") {
                 None => Ok((Args::default(), at)),
-                Some(rest) if rest.starts_with(')') => Ok((Args::default(), at + 2)),
+                Some(rest) if rest.starts_with(b")") => Ok((Args::default(), at + 2)),
                 Some(rest) => {
-                    let message = format!("expected ')' before '{rest}'");
+                    let message = format!("expected ')' before '{}'", readable(rest));
                     Err(ListError::in_arg(0, at + 1, word.len(), message))
                 }
             };
@@ -117,7 +118,7 @@ impl Compiler {
         written: &Written,
         all: &[Written],
     ) -> Result<Arg, String> {
-        let text = String::from_utf8_lossy(&written.text);
+        let text = readable(&written.text).to_string();
         let position = index + 1;
         if text.is_empty() && kind.needs_text() {
             return Err(format!(
@@ -184,12 +185,12 @@ impl Compiler {
             }
             ArgKind::Context => Arg::Int(i64::from(self.names.context(&text)?)),
             ArgKind::Userlist => Arg::Userlist(self.names.userlist(&text)?),
-            ArgKind::Map(method, output) => self.map_argument(&text, method, output)?,
+            ArgKind::Map(method, output) => self.map_argument(&written.text, method, output)?,
             ArgKind::Acls | ArgKind::CurrentProxy => return Err(invalid()),
         })
     }
 
-    fn map_argument(&mut self, name: &str, method: Method, output: Output) -> Result<Arg, String> {
+    fn map_argument(&mut self, name: &[u8], method: Method, output: Output) -> Result<Arg, String> {
         let wanted = Wanted {
             columns: Columns::KeysAndValues,
             how: How {
@@ -207,17 +208,12 @@ impl Compiler {
     }
 
     fn acls_argument(&mut self, written: &[Written]) -> Result<Arg, String> {
-        let words: Vec<String> = written
-            .iter()
-            .map(|one| String::from_utf8_lossy(&one.text).into_owned())
-            .collect();
-        if words
-            .iter()
-            .any(|word| word.trim_start_matches('!').is_empty() || word.contains(['{', '|']))
-        {
-            return Err(format!("ACL '{}' not found", words[0]));
+        let words: Vec<&[u8]> = written.iter().map(|one| &*one.text).collect();
+        let names_none =
+            |word: &[u8]| word.iter().all(|b| *b == b'!') || word.iter().any(|b| b"{|".contains(b));
+        if words.iter().any(|word| names_none(word)) {
+            return Err(format!("ACL '{}' not found", readable(words[0])));
         }
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let acls = self.names.acls.clone();
         // What the ACLs read is checked by who uses the whole expression.
         crate::acl::compile::condition(self, &acls, &words, false, crate::Place::ALL)
@@ -230,8 +226,8 @@ impl Compiler {
 }
 
 /// An argument too many, behind the one at `index`.
-fn unexpected(word: &str, index: usize, extra: &Written) -> ListError {
-    let rest = &word[extra.start.saturating_sub(1)..];
+fn unexpected(word: &[u8], index: usize, extra: &Written) -> ListError {
+    let rest = readable(&word[extra.start.saturating_sub(1)..]);
     let message = format!("expected ')' before '{rest}'");
     ListError::in_arg(index, extra.start, extra.end, message)
 }

@@ -1,12 +1,13 @@
 //! A fetch and its converters.
 
-use super::{Compiler, suggest};
+use super::{Compiler, ascii, suggest};
 use crate::args::Arg;
 use crate::cast::{Cast, cast_of};
 use crate::expr::{Program, Start, Step};
 use crate::facts::{Nowhere, Scope, Session};
 use crate::fetch::{self, Cursor, Fetch};
 use crate::{Expr, ExprError, Kind, Place, Value, convert, known};
+use syntax::octets::readable;
 
 /// How far an expression reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,16 +34,16 @@ impl Compiler {
     /// Compiles the expression at the beginning of `words`, and checks that it can be used at `place`.
     pub(crate) fn expression(
         &mut self,
-        words: &[&str],
+        words: &[&[u8]],
         place: Place,
         reading: Reading,
     ) -> Result<Compiled, ExprError> {
-        let word = words.first().copied().unwrap_or("");
+        let word = words.first().copied().unwrap_or_default();
         let end = name_end(word, 0);
         if end == 0 {
             return Err(ExprError::at(0, 0, word.len(), "missing fetch method"));
         }
-        let name = &word[..end];
+        let name = ascii(&word[..end]);
         let Some(fetch) = fetch::find(name) else {
             let names = fetch::all().map(|fetch| fetch.name);
             return Err(ExprError::at(
@@ -62,12 +63,12 @@ impl Compiler {
     /// Compiles a fetch whose name ends at `name_end` of the first word, with its arguments and converters.
     pub(crate) fn call(
         &mut self,
-        words: &[&str],
+        words: &[&[u8]],
         fetch: &'static Fetch,
         name_end: usize,
         reading: Reading,
     ) -> Result<Compiled, ExprError> {
-        let word = words.first().copied().unwrap_or("");
+        let word = words.first().copied().unwrap_or_default();
         let (args, end) = self
             .arguments(word, name_end, fetch.args, fetch.check)
             .map_err(|fault| {
@@ -110,7 +111,7 @@ impl Compiler {
         loop {
             let (index, mut at) = chain.at;
             let word = chain.words[index];
-            let rest = word.as_bytes().get(at..).unwrap_or_default();
+            let rest = word.get(at..).unwrap_or_default();
             if rest.first().is_some_and(|byte| *byte != b',') {
                 if reading == Reading::Prefix {
                     return Ok(());
@@ -150,7 +151,7 @@ impl Compiler {
         let (index, at) = chain.at;
         let word = chain.words[index];
         let end = name_end(word, at);
-        let name = &word[at..end];
+        let name = ascii(&word[at..end]);
         let Some(convert) = convert::find(name) else {
             if optional && !known::CONVERTERS.contains(&name) {
                 return Ok(false);
@@ -168,11 +169,11 @@ impl Compiler {
             ));
         }
         let mut end = end;
-        if convert.args.takes_none() && word.as_bytes().get(end) == Some(&b'(') {
-            if word.as_bytes().get(end + 1) != Some(&b')') {
+        if convert.args.takes_none() && word.get(end) == Some(&b'(') {
+            if word.get(end + 1) != Some(&b')') {
                 let message = format!(
                     "invalid arg 1 in converter '{name}' : expected ')' before '{}'",
-                    &word[end + 1..]
+                    readable(&word[end + 1..])
                 );
                 return Err(ExprError::at(index, end, word.len(), message));
             }
@@ -199,7 +200,7 @@ impl Compiler {
 
 /// Converters as they are read.
 struct Chain<'w> {
-    words: &'w [&'w str],
+    words: &'w [&'w [u8]],
     /// Word and byte.
     at: (usize, usize),
     kind: Kind,
@@ -217,12 +218,9 @@ pub(crate) fn misplaced(fetch: &Fetch) -> String {
 }
 
 /// The end of the name that begins at `at`.
-pub(crate) fn name_end(word: &str, at: usize) -> usize {
+pub(crate) fn name_end(word: &[u8], at: usize) -> usize {
     let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-+:".contains(byte);
-    at + word.as_bytes()[at..]
-        .iter()
-        .take_while(|byte| is_name(byte))
-        .count()
+    at + word[at..].iter().take_while(|byte| is_name(byte)).count()
 }
 
 /// Computes now what depends on nothing: a constant and the pure converters right after it.

@@ -1,4 +1,4 @@
-//! The compiler: words of the configuration → programs. Owns the names of variables, proxies and servers.
+//! The compiler: words of the configuration, which are bytes → programs. Owns the names of variables, proxies and servers.
 //!
 //! `expression` compiles fetches with their converters, `arguments` their arguments; ACLs and log formats are compiled
 //! beside what runs them.
@@ -96,13 +96,22 @@ impl Compiler {
         self.names.acls = Acls::default();
     }
 
+    /// Tells that proxy `to` evaluates the expressions of `from`, which are all compiled.
+    pub fn inherit_needs(&mut self, from: u32, to: u32) {
+        self.needs.inherit(from, to);
+    }
+
     /// Compiles the expression that the words begin with: a fetch, and converters in the same word or the next ones.
     /// Gives it and the number of words it took.
     ///
     /// # Errors
     /// Unknown names, wrong arguments, types that do not meet, a place where the fetch has nothing to read.
-    pub fn expr(&mut self, words: &[&str], place: Place) -> Result<(Expr, usize), ExprError> {
-        let compiled = self.expression(words, place, Reading::Words)?;
+    pub fn expr<W: AsRef<[u8]>>(
+        &mut self,
+        words: &[W],
+        place: Place,
+    ) -> Result<(Expr, usize), ExprError> {
+        let compiled = self.expression(&bytes_of(words), place, Reading::Words)?;
         Ok((compiled.expr, compiled.words))
     }
 
@@ -110,8 +119,8 @@ impl Compiler {
     ///
     /// # Errors
     /// As [`Compiler::expr`]; and a result that has no bytes.
-    pub fn message_key(&mut self, converters: &str) -> Result<Expr, ExprError> {
-        let text = format!(",{converters}");
+    pub fn message_key(&mut self, converters: &[u8]) -> Result<Expr, ExprError> {
+        let text = [b",", converters].concat();
         let compiled = self.call(&[&text], &crate::fetch::MESSAGE, 0, Reading::Word);
         let expr = compiled
             .map_err(|mut error| {
@@ -135,7 +144,11 @@ impl Compiler {
     ///
     /// # Errors
     /// As [`Compiler::expr`], and unknown aliases and flags. The fault's word is 0.
-    pub fn log_format(&mut self, text: &str, place: Place) -> Result<LogFormat, ExprError> {
+    pub fn log_format(
+        &mut self,
+        text: impl AsRef<[u8]>,
+        place: Place,
+    ) -> Result<LogFormat, ExprError> {
         let style = if place == Place::LOG {
             Style::Log
         } else {
@@ -150,11 +163,11 @@ impl Compiler {
     /// As [`Compiler::log_format`].
     pub fn log_format_styled(
         &mut self,
-        text: &str,
+        text: impl AsRef<[u8]>,
         place: Place,
         style: Style,
     ) -> Result<LogFormat, ExprError> {
-        crate::logformat::compile::compile(self, text, place, style)
+        crate::logformat::compile::compile(self, text.as_ref(), place, style)
     }
 
     /// Compiles the words after `acl <name>` and adds them to the ACL of that name.
@@ -163,15 +176,15 @@ impl Compiler {
     ///
     /// # Errors
     /// As [`Compiler::expr`], and faults in flags and patterns. Pattern files are read here. Word 0 is the first of `words`.
-    pub fn acl(
+    pub fn acl<W: AsRef<[u8]>>(
         &mut self,
         acls: &mut Acls,
         name: &str,
-        words: &[&str],
+        words: &[W],
         _place: Place,
     ) -> Result<(), ExprError> {
         self.names.acls = acls.clone();
-        crate::acl::compile::named(self, acls, name, words)?;
+        crate::acl::compile::named(self, acls, name, &bytes_of(words))?;
         self.names.acls = acls.clone();
         Ok(())
     }
@@ -180,15 +193,15 @@ impl Compiler {
     ///
     /// # Errors
     /// As [`Compiler::acl`], and unknown ACL names.
-    pub fn condition(
+    pub fn condition<W: AsRef<[u8]>>(
         &mut self,
         acls: &Acls,
-        words: &[&str],
+        words: &[W],
         unless: bool,
         place: Place,
     ) -> Result<Condition, ExprError> {
         self.names.acls = acls.clone();
-        crate::acl::compile::condition(self, acls, words, unless, place)
+        crate::acl::compile::condition(self, acls, &bytes_of(words), unless, place)
     }
 
     /// The slot of a variable (`txn.name`), given on first sight.
@@ -233,6 +246,15 @@ impl Compiler {
     pub(crate) fn warn(&mut self, warning: ExprError) {
         self.warnings.push(warning);
     }
+}
+
+fn bytes_of<W: AsRef<[u8]>>(words: &[W]) -> Vec<&[u8]> {
+    words.iter().map(AsRef::as_ref).collect()
+}
+
+/// What of a word was found to be ASCII.
+pub(crate) fn ascii(name: &[u8]) -> &str {
+    std::str::from_utf8(name).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! What the expressions of a configuration read that is not at hand where nothing reads it.
 
+use std::collections::HashSet;
+
 use crate::fetch::Fetch;
 
 /// See the module. The engine does the work for what is set, and only then.
@@ -9,8 +11,10 @@ pub struct Needs {
     pub request_body: bool,
     /// The local address of server connections (`bc_src`, `%bi`).
     pub server_source: bool,
+    /// The address that clients connected to (`dst`, `%fi`).
+    pub client_destination: bool,
     /// Proxies whose expressions read HTTP requests.
-    http: Vec<u32>,
+    http: HashSet<u32>,
     /// Expressions outside of proxies do.
     http_anywhere: bool,
 }
@@ -24,19 +28,30 @@ impl Needs {
 
     pub(crate) fn note(&mut self, fetch: &Fetch, proxy: Option<u32>) {
         self.server_source |= matches!(fetch.name, "bc_src" | "bc_src_port");
+        let name = fetch.name.strip_prefix("fc_").unwrap_or(fetch.name);
+        self.client_destination |= matches!(name, "dst" | "dst_port" | "dst_is_local");
         self.request_body |= fetch.name.starts_with("req.body");
         if !fetch.source.needs.starts_with("HTTP request") {
             return;
         }
         match proxy {
-            Some(proxy) if !self.http.contains(&proxy) => self.http.push(proxy),
-            Some(_) => {}
+            Some(proxy) => {
+                self.http.insert(proxy);
+            }
             None => self.http_anywhere = true,
+        }
+    }
+
+    /// The expressions of `from` are those of `to`, too.
+    pub(crate) fn inherit(&mut self, from: u32, to: u32) {
+        if self.http.contains(&from) {
+            self.http.insert(to);
         }
     }
 
     pub(crate) fn note_alias(&mut self, name: &str) {
         self.server_source |= matches!(name, "bi" | "bp");
+        self.client_destination |= matches!(name, "fi" | "fp");
     }
 }
 
@@ -52,7 +67,10 @@ mod tests {
         assert_eq!(compiler.needs(), super::Needs::default());
         let _ = compiler.expr(&["req.body_param(a),lower"], Place::ALL);
         let _ = compiler.log_format("%bi %[res.hdr(a)]", Place::BE_HTTP_RESPONSE);
+        assert!(!compiler.needs().client_destination);
+        let _ = compiler.expr(&["fc_dst_port"], Place::ALL);
         let needs = compiler.needs();
+        assert!(needs.client_destination);
         assert!(needs.request_body && needs.server_source);
         assert_eq!(
             (needs.http_request(0), needs.http_request(1)),

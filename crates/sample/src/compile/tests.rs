@@ -303,3 +303,50 @@ fn argument_lists_end_where_haproxy_ends_them() {
         assert!(error.message.ends_with(message), "{word}: {error}");
     }
 }
+
+#[test]
+fn words_are_bytes_that_need_not_be_utf8() {
+    let facts = Facts::new();
+    let mut compiler = compiler();
+    let mut text = Vec::new();
+    let (expr, _) = compiler
+        .expr(&[b"str(caf\xe9\xff),lower"], Place::ALL)
+        .expect("an expression");
+    expr.append_text(&facts.scope(), &mut text);
+    assert_eq!(text, b"caf\xe9\xff");
+    for words in [
+        &b"{ str(x\xe9) x\xe9 }"[..],
+        b"{ str(x\xe9) -m reg x[\xe8-\xea]$ }",
+        b"{ str(x\xe9),regsub(\xe9,y) xy }",
+        b"{ str(\xc3\xa9) -m sub -u 1 \xc3 }",
+    ] {
+        let split: Vec<&[u8]> = words.split(|byte| *byte == b' ').collect();
+        let condition = compiler.condition(&crate::Acls::default(), &split, false, Place::ALL);
+        let condition = condition.expect("a condition");
+        assert!(
+            condition.matches(&facts.scope()),
+            "{}",
+            words.escape_ascii()
+        );
+    }
+    let format = compiler.log_format(b"a\xe9 %[str(\xea)]%%", Place::FE_HTTP_REQUEST);
+    let mut out = Vec::new();
+    let format = format.expect("a format");
+    format.render(&facts.scope(), &mut out);
+    assert_eq!(out, b"a\xe9 \xea%");
+}
+
+#[test]
+fn faults_in_words_that_are_no_text_show_escapes() {
+    let message = |words: &[&[u8]]| compiler().expr(words, Place::ALL).unwrap_err().message;
+    assert_eq!(
+        message(&[b"str(a)\xe9"]),
+        "missing comma after fetch keyword"
+    );
+    assert_eq!(
+        message(&[b"src,ipmask(\xe9)"]),
+        "invalid arg 1 in converter 'ipmask' : failed to parse '\\xe9' as type 'IPv4 mask' at position 1"
+    );
+    let format = compiler().log_format(b"%[src\xe9]", Place::LOG);
+    assert!(format.unwrap_err().message.contains("'\\xe9'"));
+}

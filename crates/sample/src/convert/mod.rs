@@ -17,7 +17,6 @@ mod packet;
 mod pick;
 mod protobuf;
 mod state;
-mod strftime;
 pub(crate) mod string;
 mod variable;
 mod x509;

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 
 use net::{Addr, CpuOf, TcpInfo};
 
-use crate::Value;
 use crate::captured::CaptureSlot;
 use crate::vars::{Change, VarLimits, VarNames};
+use crate::{Value, Zone};
 
 /// A server as expressions see it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,7 +72,7 @@ pub enum ProxySide {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BindFacts<'a> {
     /// Its name, empty for none.
-    pub name: &'a str,
+    pub name: &'a [u8],
     /// Its id (`so_id`).
     pub id: u32,
     /// Connections on it (`dst_conn`).
@@ -184,8 +184,8 @@ pub trait World {
     fn stopping(&self) -> bool;
     /// Seconds since the process started.
     fn uptime_seconds(&self) -> u64;
-    /// Seconds that local time is ahead of UTC, read once at the start (`%t`, `ltime`).
-    fn utc_offset_seconds(&self) -> i32;
+    /// Local time (`%t`, `ltime`).
+    fn local_time(&self) -> &Zone;
     /// A random number (`rand`, `uuid`); the simulation gives it from its seed.
     fn random(&self) -> u64;
     /// What a frontend's unique ids are made of.
@@ -275,8 +275,8 @@ impl World for Nowhere {
     fn uptime_seconds(&self) -> u64 {
         0
     }
-    fn utc_offset_seconds(&self) -> i32 {
-        0
+    fn local_time(&self) -> &Zone {
+        Zone::utc()
     }
     fn random(&self) -> u64 {
         0

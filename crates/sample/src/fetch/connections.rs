@@ -317,10 +317,10 @@ fn no_reset<'a>(_: &'a [Arg], _: &Scope<'a>, _: &mut Cursor) -> Option<Value<'a>
 fn debug_text<'a>(scope: &Scope<'a>, side: Side) -> Option<Value<'a>> {
     let txn = scope.txn?;
     let framing = match side {
-        Side::Client => txn.request_framing,
+        Side::Client => txn.request_body.framing,
         Side::Server => {
             to_server(scope)?;
-            txn.response_framing
+            txn.response_body.framing
         }
     };
     let numbers = [

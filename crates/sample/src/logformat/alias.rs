@@ -6,8 +6,9 @@ use super::write::{Flags, HEADER_UNSAFE, URL_UNSAFE, Writer};
 use crate::captured::CaptureSlots;
 use crate::fetch::proxies::backend;
 use crate::fetch::stream::path_of;
-use crate::text::{push_log_date, push_padded, push_zone};
+use crate::text::push_padded;
 use crate::timers::Timers;
+use crate::zone::{Zone, push_log_date, push_zoned_log_date};
 use crate::{Scope, Txn};
 
 /// An alias.
@@ -46,10 +47,10 @@ const fn alias(
 pub(crate) const ALIASES: &[Alias] = &[
     // ---- dates
     alias("T", "accept date, UTC", |scope, writer| {
-        date_zone(accepted(scope), 0, writer)
+        date_zone(accepted(scope), Zone::utc(), writer)
     }),
     alias("Tl", "accept date, local", |scope, writer| {
-        date_zone(accepted(scope), zone(scope), writer)
+        date_zone(accepted(scope), scope.world.local_time(), writer)
     }),
     alias(
         "Ts",
@@ -77,10 +78,10 @@ pub(crate) const ALIASES: &[Alias] = &[
         |scope, writer| date_ms(requested(scope), scope, writer),
     ),
     alias("trg", "request date, UTC", |scope, writer| {
-        date_zone(requested(scope), 0, writer)
+        date_zone(requested(scope), Zone::utc(), writer)
     }),
     alias("trl", "request date, local", |scope, writer| {
-        date_zone(requested(scope), zone(scope), writer)
+        date_zone(requested(scope), scope.world.local_time(), writer)
     }),
     // ---- timers
     alias("Th", "handshakes", |scope, writer| {
@@ -348,24 +349,16 @@ fn seconds(at: Now) -> u64 {
     at.wall_ns / 1_000_000_000
 }
 
-fn zone(scope: &Scope<'_>) -> i32 {
-    scope.world.utc_offset_seconds()
-}
-
 fn date_ms(at: Now, scope: &Scope<'_>, writer: &mut Writer<'_>) {
     writer.short(|out| {
-        push_log_date(out, seconds(at) as i64 + i64::from(zone(scope)));
+        push_log_date(out, seconds(at) as i64, scope.world.local_time());
         out.push(b'.');
         push_padded(out, at.wall_ns / 1_000_000 % 1_000, 3);
     });
 }
 
-fn date_zone(at: Now, zone_seconds: i32, writer: &mut Writer<'_>) {
-    writer.short(|out| {
-        push_log_date(out, seconds(at) as i64 + i64::from(zone_seconds));
-        out.push(b' ');
-        push_zone(out, zone_seconds);
-    });
+fn date_zone(at: Now, zone: &Zone, writer: &mut Writer<'_>) {
+    writer.short(|out| push_zoned_log_date(out, seconds(at) as i64, zone));
 }
 
 // ---- values that may still grow

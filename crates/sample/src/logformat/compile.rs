@@ -4,8 +4,9 @@ use super::alias::ALIASES;
 use super::settle::{Named, settle};
 use super::write::{Flags, Output, Typed};
 use super::{Item, LogFormat};
-use crate::compile::Reading;
+use crate::compile::{Reading, ascii};
 use crate::{Compiler, ExprError, Place, Style};
+use syntax::octets::{first_character, readable};
 
 /// Flags by name.
 const FLAGS: &[(&str, Flags)] = &[
@@ -29,7 +30,7 @@ const TYPES: &[(&str, Typed)] = &[
 /// Compiles a log format.
 pub(crate) fn compile(
     compiler: &mut Compiler,
-    text: &str,
+    text: &[u8],
     place: Place,
     style: Style,
 ) -> Result<LogFormat, ExprError> {
@@ -57,7 +58,7 @@ pub(crate) fn compile(
 
 struct Reader<'c, 't> {
     compiler: &'c mut Compiler,
-    text: &'t str,
+    text: &'t [u8],
     at: usize,
     place: Place,
     merges_spaces: bool,
@@ -70,7 +71,7 @@ struct Reader<'c, 't> {
 
 impl<'t> Reader<'_, 't> {
     fn byte(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+        self.text.get(self.at).copied()
     }
 
     fn fault(&self, start: usize, message: impl Into<String>) -> ExprError {
@@ -91,7 +92,7 @@ impl<'t> Reader<'_, 't> {
                 Ok(())
             }
             _ => {
-                let rest = &self.text.as_bytes()[self.at..];
+                let rest = &self.text[self.at..];
                 let ends = |byte: &u8| *byte == b'%' || (*byte == b' ' && self.merges_spaces);
                 let length = rest.iter().position(ends).unwrap_or(rest.len());
                 let text: Box<[u8]> = rest[..length].into();
@@ -136,7 +137,7 @@ impl<'t> Reader<'_, 't> {
                 return Err(self.fault(start, format!(
                     "unexpected alias name near '{}' at position {} line : '{}'. Maybe you want to write a single '%', \
                      use the syntax '%%'",
-                    char::from(b), self.at - 1, self.text
+                    char::from(b), self.at - 1, readable(self.text)
                 )));
             }
             _ => {}
@@ -156,16 +157,16 @@ impl<'t> Reader<'_, 't> {
             Some(b'[') => self.expression(start, name, output),
             Some(byte) if byte.is_ascii_alphanumeric() => self.alias(start, name, output),
             None => {
-                let written = &self.text[start..];
+                let written = readable(&self.text[start..]);
                 Err(self.fault(start, format!("truncated line after '{written}'")))
             }
             // Another byte after a lone percent sign: both stand for themselves, as in HAProxy the byte does.
             Some(_) if !has_flags => Ok(()),
             Some(_) => {
-                let written = self.text[start..self.at].trim_end_matches('}');
+                let written = readable(&self.text[start..self.at]);
                 Err(self.fault(
                     start,
-                    format!("parse argument modifier without alias name near '{written}}}'"),
+                    format!("parse argument modifier without alias name near '{written}'"),
                 ))
             }
         }
@@ -175,38 +176,37 @@ impl<'t> Reader<'_, 't> {
     fn name(&mut self) -> Result<(&'t str, Typed), ExprError> {
         let start = self.at;
         let text = self.text;
-        let Some(length) = text[start..].find(')') else {
+        let Some(length) = memchr::memchr(b')', &text[start..]) else {
             self.at = text.len();
             return Err(self.fault(start, "truncated line after '%'"));
         };
         let inner = &text[start + 1..start + length];
         self.at = start + length + 1;
-        let (name, kind) = match inner.split_once(':') {
-            Some((name, kind)) => (name, Some(kind)),
-            None => (inner, None),
-        };
-        let is_odd = |c: &char| !c.is_ascii_alphanumeric() && !matches!(c, '_' | '-');
-        let mut letters = name.char_indices().chain(
-            kind.into_iter()
-                .flat_map(|kind| kind.char_indices().map(|(at, c)| (at + name.len() + 1, c))),
-        );
-        if let Some((at, odd)) = letters.find(|(_, c)| is_odd(c)) {
+        let colon = memchr::memchr(b':', inner);
+        let is_odd = |byte: u8| !byte.is_ascii_alphanumeric() && !matches!(byte, b'_' | b'-');
+        let odd = (0..inner.len()).find(|at| colon != Some(*at) && is_odd(inner[*at]));
+        if let Some(at) = odd {
             return Err(self.fault(
                 start,
                 format!(
-                    "invalid character in custom name near '{odd}' at position {} line : '{text}'",
-                    start + 1 + at
+                    "invalid character in custom name near '{}' at position {} line : '{}'",
+                    first_character(&inner[at..]),
+                    start + 1 + at,
+                    readable(text)
                 ),
             ));
         }
-        let Some(kind) = kind else {
-            return Ok((name, Typed::Same));
+        // Nothing but ASCII is left.
+        let Some(colon) = colon else {
+            return Ok((ascii(inner), Typed::Same));
         };
+        let (name, kind) = (ascii(&inner[..colon]), ascii(&inner[colon + 1..]));
         match TYPES.iter().find(|(known, _)| *known == kind) {
             Some((_, typed)) => Ok((name, *typed)),
             None => Err(self.fault(start, format!(
-                "unexpected output type '{kind}' at position {} line : '{text}'. Supported types are: str, sint, bool, raw",
-                start + 2 + name.len()
+                "unexpected output type '{kind}' at position {} line : '{}'. Supported types are: str, sint, bool, raw",
+                start + 2 + name.len(),
+                readable(text)
             ))),
         }
     }
@@ -214,23 +214,26 @@ impl<'t> Reader<'_, 't> {
     /// `{+Q,-E}`. What is no flag is left out, as HAProxy does, with a warning.
     fn item_flags(&mut self) -> Result<Flags, ExprError> {
         let start = self.at;
-        let Some(length) = self.text[start..].find('}') else {
+        let Some(length) = memchr::memchr(b'}', &self.text[start..]) else {
             self.at = self.text.len();
             return Err(self.fault(
                 start,
-                format!("truncated line after '{}'", &self.text[start + 1..]),
+                format!(
+                    "truncated line after '{}'",
+                    readable(&self.text[start + 1..])
+                ),
             ));
         };
         let inner = &self.text[start + 1..start + length];
         self.at = start + length + 1;
         let mut flags = self.flags;
-        for word in inner.split(',') {
+        for word in inner.split(|byte| *byte == b',') {
             // Of several signs in a word, the last one counts.
-            let (on, name) = match word.rfind(['+', '-']) {
-                Some(at) => (word.as_bytes()[at] == b'+', &word[at + 1..]),
-                None => (true, ""),
+            let (on, name) = match memchr::memrchr2(b'+', b'-', word) {
+                Some(at) => (word[at] == b'+', &word[at + 1..]),
+                None => (true, &b""[..]),
             };
-            match FLAGS.iter().find(|(known, _)| *known == name) {
+            match FLAGS.iter().find(|(known, _)| known.as_bytes() == name) {
                 // The first encoding stays.
                 Some((_, flag))
                     if on && flag.has(Flags::ENCODING) && flags.has(Flags::ENCODING) => {}
@@ -238,7 +241,10 @@ impl<'t> Reader<'_, 't> {
                 None => {
                     let warning = self.fault(
                         start,
-                        format!("log format flag '{word}' is unknown and ignored"),
+                        format!(
+                            "log format flag '{}' is unknown and ignored",
+                            readable(word)
+                        ),
                     );
                     self.compiler.warn(warning);
                 }
@@ -249,8 +255,11 @@ impl<'t> Reader<'_, 't> {
 
     fn alias(&mut self, start: usize, name_given: &str, output: Output) -> Result<(), ExprError> {
         let rest = &self.text[self.at..];
-        let length = rest.bytes().take_while(u8::is_ascii_alphanumeric).count();
-        let name = &rest[..length];
+        let length = rest
+            .iter()
+            .take_while(|byte| byte.is_ascii_alphanumeric())
+            .count();
+        let name = ascii(&rest[..length]);
         self.at += length;
         if name == "o" {
             self.flags = output.flags;
@@ -275,10 +284,11 @@ impl<'t> Reader<'_, 't> {
             .compiler
             .expression(&[text], self.place, Reading::Prefix)
             .map_err(|mut error| {
-                let expression = text.split(']').next().unwrap_or(text);
+                let expression = text.split(|byte| *byte == b']').next().unwrap_or(text);
                 if !error.message.starts_with("sample fetch <") {
                     error.message = format!(
-                        "failed to parse sample expression <{expression}> : {}",
+                        "failed to parse sample expression <{}> : {}",
+                        readable(expression),
                         error.message
                     );
                 }
@@ -286,18 +296,21 @@ impl<'t> Reader<'_, 't> {
                 error.end += self.at;
                 error
             })?;
-        let written = &text[..compiled.end];
+        let written = readable(&text[..compiled.end]);
         self.at += compiled.end;
-        match self.text[self.at..].chars().next() {
-            Some(']') => {
+        match self.byte() {
+            Some(b']') => {
                 self.at += 1;
                 self.push(name, Item::Expr(compiled.expr, output));
                 Ok(())
             }
-            Some(other) => Err(self.fault(
-                start,
-                format!("expected ']' after '{written}', but found '{other}'"),
-            )),
+            Some(_) => {
+                let other = first_character(&self.text[self.at..]);
+                Err(self.fault(
+                    start,
+                    format!("expected ']' after '{written}', but found '{other}'"),
+                ))
+            }
             None => Err(self.fault(start, format!("missing ']' after '{written}'"))),
         }
     }

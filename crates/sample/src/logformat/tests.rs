@@ -2,7 +2,7 @@ use net::Addr;
 
 use super::{CONNECT, HTTP, HTTP_CLF, HTTPS, TCP, TCP_CLF};
 use crate::testing::{Facts, addr, at_ms, compiler};
-use crate::{Place, Style};
+use crate::{Place, Style, Zone};
 
 fn render(facts: &Facts, format: &str, style: Style) -> String {
     let format = compiler()
@@ -121,7 +121,7 @@ fn early_lines_and_redispatches_have_a_plus() {
 #[test]
 fn every_alias() {
     let mut facts = served();
-    facts.world.utc_offset_seconds = 3_600;
+    facts.world.local_time = Zone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
     facts.session.tls = true;
     facts.txn.id = 47;
     facts

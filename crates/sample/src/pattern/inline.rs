@@ -15,9 +15,9 @@ use super::regex::{Regex, any_of};
 use super::texts::{DIR_DELIMITERS, DOM_DELIMITERS, trimmed};
 use super::uses::{How, bad_hex};
 use crate::cast::{embedded_ipv4, method_of};
-use crate::raw::bytes_of;
 use crate::text::from_hex;
 use crate::{Bytes, Kind, Value};
+use syntax::octets::readable;
 
 /// Patterns, ready to be compared with.
 #[derive(Debug)]
@@ -86,22 +86,25 @@ impl Matcher {
     ///
     /// # Errors
     /// The index of the faulty pattern and what is wrong with it.
-    pub(crate) fn new(how: How, patterns: &[String]) -> Result<Matcher, (usize, String)> {
+    pub(crate) fn new<P: AsRef<[u8]>>(
+        how: How,
+        patterns: &[P],
+    ) -> Result<Matcher, (usize, String)> {
         let folded = || texts(patterns, how.ignore_case);
         let compiled = match how.method {
             Method::Found => Patterns::Found,
             Method::Bool => Patterns::NotZero,
-            Method::Int => Patterns::Ranges(each(patterns, Range::parse)?),
-            Method::Version => Patterns::Ranges(each(patterns, Range::parse_version)?),
-            Method::Len => Patterns::Lengths(each(patterns, Range::parse)?),
+            Method::Int => Patterns::Ranges(each_text(patterns, Range::parse)?),
+            Method::Version => Patterns::Ranges(each_text(patterns, Range::parse_version)?),
+            Method::Len => Patterns::Lengths(each_text(patterns, Range::parse)?),
             Method::Ip => {
                 let network = |text: &str| Network::resolve(text, !how.strict_addresses);
-                Patterns::Networks(Networks::new(&each(patterns, network)?))
+                Patterns::Networks(Networks::new(&each_text(patterns, network)?))
             }
             Method::Bin => Patterns::Exact(Exact::new(each(patterns, |text| {
-                from_hex(text.as_bytes())
+                from_hex(text)
                     .map(Vec::into_boxed_slice)
-                    .ok_or_else(|| bad_hex(text.as_bytes()))
+                    .ok_or_else(|| bad_hex(text))
             })?)),
             Method::Str => Patterns::Exact(Exact::new(folded())),
             Method::Beg => Patterns::Edges(Edge::Beginning, folded(), how.folds()),
@@ -246,26 +249,34 @@ fn between(delimiters: &'static [u8], texts: Vec<Box<[u8]>>) -> Patterns {
     Patterns::Between(delimiters, texts.collect())
 }
 
-fn texts(patterns: &[String], ignore_case: bool) -> Vec<Box<[u8]>> {
-    let fold = |text: &String| {
-        let mut bytes = bytes_of(text).into_owned();
+fn texts<P: AsRef<[u8]>>(patterns: &[P], ignore_case: bool) -> Vec<Box<[u8]>> {
+    let fold = |text: &P| {
+        let mut bytes: Box<[u8]> = text.as_ref().into();
         if ignore_case {
             bytes.make_ascii_lowercase();
         }
-        bytes.into_boxed_slice()
+        bytes
     };
     patterns.iter().map(fold).collect()
 }
 
-fn each<T>(
-    patterns: &[String],
-    parse: impl Fn(&str) -> Result<T, String>,
+fn each<T, P: AsRef<[u8]>>(
+    patterns: &[P],
+    parse: impl Fn(&[u8]) -> Result<T, String>,
 ) -> Result<Vec<T>, (usize, String)> {
     let parsed = patterns
         .iter()
         .enumerate()
-        .map(|(index, text)| parse(text).map_err(|message| (index, message)));
+        .map(|(index, text)| parse(text.as_ref()).map_err(|message| (index, message)));
     parsed.collect()
+}
+
+/// For patterns that are numbers and addresses.
+fn each_text<T, P: AsRef<[u8]>>(
+    patterns: &[P],
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Vec<T>, (usize, String)> {
+    each(patterns, |text| parse(&readable(text).to_string()))
 }
 
 /// Networks as sorted ranges that do not overlap; masks with holes are compared one by one.

@@ -32,8 +32,6 @@ pub enum Columns {
 pub struct Reference {
     name: Option<Box<str>>,
     id: OnceLock<u32>,
-    /// Of an ACL with an id: where it is.
-    source: Source,
     usage: Mutex<Usage>,
     /// Not set as long as nothing reads it.
     columns: OnceLock<Columns>,
@@ -77,23 +75,16 @@ impl Reference {
         Reference {
             name: name.map(Into::into),
             id: OnceLock::new(),
-            source: Source::default(),
             usage: Mutex::default(),
             columns: OnceLock::new(),
             set: ShardedLock::new(Set::with_room(0)),
         }
     }
 
-    pub(super) fn with_id(id: u32, source: Source) -> Reference {
-        let mut reference = Reference::new(None);
-        reference.source = source;
+    pub(super) fn with_id(id: u32) -> Reference {
+        let reference = Reference::new(None);
         reference.set_id(id);
         reference
-    }
-
-    /// Whether it is that of an ACL at this place, which is known.
-    pub(super) fn is_of(&self, source: &Source) -> bool {
-        source.line > 0 && self.source == *source
     }
 
     /// Its name: the file's without prefix, `virt@…`, or none for the patterns of an ACL with an id (`-u`).
@@ -315,7 +306,7 @@ impl Reference {
         if usage.text.is_empty() {
             usage.text = format!("pattern loaded from file '{written}' used {place}");
         } else if !usage.text.ends_with(&place) && !usage.text.contains(&format!("{place},")) {
-            // A line of `defaults` is compiled for each proxy.
+            // A log format of `defaults` is compiled for each frontend.
             usage.text.push_str(&format!(", {place}"));
         }
     }

@@ -12,8 +12,6 @@ use regex_automata::meta;
 use regex_automata::util::primitives::NonMaxUsize;
 use regex_automata::{Input, util::syntax};
 
-use crate::raw::bytes_of;
-
 /// Groups that can be referred to, the whole match included: `\0` to `\9`.
 pub const GROUPS: usize = 10;
 
@@ -41,8 +39,8 @@ enum Engine {
 ///
 /// # Errors
 /// HAProxy's message for an invalid one: what is wrong and where.
-pub fn compile(pattern: &str, ignore_case: bool) -> Result<Regex, String> {
-    compile_bytes(&bytes_of(pattern), ignore_case)
+pub fn compile(pattern: impl AsRef<[u8]>, ignore_case: bool) -> Result<Regex, String> {
+    compile_bytes(pattern.as_ref(), ignore_case)
 }
 
 /// Up to this many patterns are tried one by one: each has its own way to pass over text that cannot match.
@@ -52,8 +50,8 @@ const FEW_MAX: usize = 4;
 ///
 /// # Errors
 /// The index of the faulty pattern and what is wrong with it.
-pub(crate) fn any_of(
-    patterns: &[String],
+pub(crate) fn any_of<P: AsRef<[u8]>>(
+    patterns: &[P],
     ignore_case: bool,
 ) -> Result<Vec<Regex>, (usize, String)> {
     let each = patterns
@@ -66,7 +64,7 @@ pub(crate) fn any_of(
     }
     let translated = patterns
         .iter()
-        .map(|pattern| translate::translate(&bytes_of(pattern)));
+        .map(|pattern| translate::translate(pattern.as_ref()));
     let Ok(translated) = translated.collect::<Result<Vec<_>, _>>() else {
         return Ok(each);
     };

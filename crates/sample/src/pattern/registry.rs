@@ -1,7 +1,9 @@
 //! All references of a configuration: made while it is compiled, found by name and number afterwards.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,6 +13,7 @@ use super::set::ValueKinds;
 use super::store::TEXT_BYTES_MAX;
 use super::uses::How;
 use super::{EditError, Lookup};
+use syntax::octets::readable;
 
 /// A list that is read when the configuration is loaded and edited while it runs. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -81,10 +84,11 @@ impl References {
     /// HAProxy's message about the file or the faulty entry.
     pub(crate) fn lookup(
         &mut self,
-        written: &str,
+        name: &[u8],
         wanted: Wanted,
         source: &Source,
     ) -> Result<Lookup, String> {
+        let written = &*readable(name).to_string();
         let reference = self.named(written);
         let first = !reference.is_read();
         if !reference.claim(wanted.columns) {
@@ -98,13 +102,13 @@ impl References {
         }
         reference.used(written, wanted.columns == Columns::KeysAndValues, source);
         if first {
-            load(&reference, written, wanted.columns, source)?;
+            load(&reference, name, wanted.columns, source)?;
         }
         let number = reference
             .use_for(wanted.how, wanted.values)
             .map_err(|(order, message)| {
                 // Only now the line is asked for: the order of an entry that came with the file is its place there.
-                let text = read(written, source).unwrap_or_default();
+                let text = read(name, source).unwrap_or_default();
                 let entry = file::lines(&text, wanted.columns).nth(order as usize);
                 at_line(&message, entry.map_or(0, |entry| entry.line), written)
             })?;
@@ -115,8 +119,7 @@ impl References {
         })
     }
 
-    /// A use of a reference for the patterns of an ACL with a number of its own (`-u`), and whether it is new: a line of
-    /// `defaults` is compiled for each proxy.
+    /// A use of a new reference for the patterns of an ACL with a number of its own (`-u`).
     ///
     /// # Errors
     /// The number is taken.
@@ -126,27 +129,22 @@ impl References {
         keyword: &str,
         wanted: Wanted,
         source: &Source,
-    ) -> Result<(Lookup, bool), String> {
-        let known = self.list.iter().find(|known| known.given_id() == Some(id));
-        let (reference, is_new) = match known {
-            Some(known) if known.is_of(source) => (known.clone(), false),
-            Some(_) => return Err("the id is already used".into()),
-            None => (Arc::new(Reference::with_id(id, source.clone())), true),
-        };
-        if is_new {
-            reference.owned(keyword, source);
-            self.list.push(reference.clone());
+    ) -> Result<Lookup, String> {
+        if self.list.iter().any(|known| known.given_id() == Some(id)) {
+            return Err("the id is already used".into());
         }
+        let reference = Arc::new(Reference::with_id(id));
+        reference.owned(keyword, source);
+        self.list.push(reference.clone());
         reference.claim(wanted.columns);
         let number = reference
             .use_for(wanted.how, wanted.values)
             .map_err(|(_, message)| message)?;
-        let lookup = Lookup {
+        Ok(Lookup {
             reference,
             number,
             how: wanted.how,
-        };
-        Ok((lookup, is_new))
+        })
     }
 
     /// Gives numbers to those that have none, and leaves out those that nobody reads, whose names it gives.
@@ -177,15 +175,15 @@ impl References {
 /// Fills a reference from its file.
 fn load(
     reference: &Reference,
-    written: &str,
+    name: &[u8],
     columns: Columns,
     source: &Source,
 ) -> Result<(), String> {
-    let text = read(written, source)?;
+    let text = read(name, source)?;
     let mut draft = reference.draft(memchr::memchr_iter(b'\n', &text).count());
     for line in file::lines(&text, columns) {
         if let Err(EditError::Refused(message)) = draft.add(line.key, line.value) {
-            return Err(at_line(&message, line.line, written));
+            return Err(at_line(&message, line.line, &readable(name).to_string()));
         }
     }
     reference.commit(draft);
@@ -197,16 +195,16 @@ fn at_line(message: &str, line: usize, written: &str) -> String {
 }
 
 /// The text that a reference begins with.
-fn read(written: &str, source: &Source) -> Result<Vec<u8>, String> {
-    let (origin, name) = origin(written);
+fn read(written: &[u8], source: &Source) -> Result<Vec<u8>, String> {
+    let (origin, name) = origin_of(written);
     if origin == Origin::Nowhere {
         return Ok(Vec::new());
     }
-    let unopened = || format!("failed to open pattern file <{name}>");
+    let unopened = || format!("failed to open pattern file <{}>", readable(name));
     if name.is_empty() {
         return Err(unopened());
     }
-    let file = match File::open(source.directory.join(name)) {
+    let file = match File::open(source.directory.join(OsStr::from_bytes(name))) {
         Ok(file) => file,
         Err(_) if origin == Origin::OptionalFile => return Ok(Vec::new()),
         Err(_) => return Err(unopened()),
@@ -214,18 +212,30 @@ fn read(written: &str, source: &Source) -> Result<Vec<u8>, String> {
     let mut text = Vec::new();
     // A device may have no end.
     let read = file.take(TEXT_BYTES_MAX as u64).read_to_end(&mut text);
-    read.map_err(|error| format!("error encountered while reading  <{name}> : {error}"))?;
+    read.map_err(|error| {
+        format!(
+            "error encountered while reading  <{}> : {error}",
+            readable(name)
+        )
+    })?;
     Ok(text)
 }
 
 /// Where the entries of a name come from, and the name that stays.
 fn origin(written: &str) -> (Origin, &str) {
-    let after = |prefix| {
+    let (origin, name) = origin_of(written.as_bytes());
+    // A prefix is ASCII.
+    (origin, &written[written.len() - name.len()..])
+}
+
+/// The same in bytes, as a name of a file is.
+fn origin_of(written: &[u8]) -> (Origin, &[u8]) {
+    let after = |prefix: &[u8]| {
         written
             .strip_prefix(prefix)
-            .filter(|name: &&str| !name.is_empty())
+            .filter(|name: &&[u8]| !name.is_empty())
     };
-    match (after("file@"), after("opt@"), after("virt@")) {
+    match (after(b"file@"), after(b"opt@"), after(b"virt@")) {
         (Some(name), ..) => (Origin::File, name),
         (_, Some(name), _) => (Origin::OptionalFile, name),
         (.., Some(_)) => (Origin::Nowhere, written),

@@ -11,11 +11,11 @@ pub(super) const COMMANDS: &[Command] = &[Command {
 }];
 
 fn show(asked: &Asked<'_>) -> Reply {
-    if asked.collectors.is_empty() {
+    if asked.subjects.collectors.is_empty() {
         return Reply::Refused("there is no section 'collector'.\n".to_owned());
     }
     let mut text = String::new();
-    for one in asked.collectors {
+    for one in &asked.subjects.collectors {
         // Writing to memory does not fail.
         let _ = describe(one, &mut text);
     }

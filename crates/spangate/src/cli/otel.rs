@@ -58,11 +58,12 @@ pub(super) fn meant<'a>(
         return refused("'@' expects the id of a filter.\n".to_owned());
     }
     let all = asked
+        .subjects
         .running
         .config
         .otel
         .iter()
-        .zip(asked.running.filters());
+        .zip(asked.subjects.running.filters());
     let filters: Vec<Meant<'_>> = all
         .enumerate()
         .filter(|(_, (config, _))| id.is_none_or(|id| config.id == id))
@@ -193,7 +194,7 @@ fn noflush(asked: &Asked<'_>) -> Reply {
     };
     let set = |(number, _, filter): Meant<'_>, drops| {
         filter.switches.noflush.store(drops, Relaxed);
-        if let Some(exports) = asked.exports {
+        if let Some(exports) = &asked.subjects.exports {
             exports.drop_at_end(number, drops);
         }
     };
@@ -216,8 +217,12 @@ fn flush(asked: &Asked<'_>) -> Reply {
         Err(refused) => return refused,
     };
     let numbers: Vec<usize> = filters.iter().map(|(number, ..)| *number).collect();
-    let done = asked.workers.hand_over(FLUSH_NOW_BUDGET)
-        && asked.exports.is_none_or(|exports| exports.flush(&numbers));
+    let done = asked.subjects.workers.hand_over(FLUSH_NOW_BUDGET)
+        && asked
+            .subjects
+            .exports
+            .as_ref()
+            .is_none_or(|exports| exports.flush(&numbers));
     match done {
         true => Reply::Said(lines(&filters, |_| "flushed".to_owned())),
         false => Reply::Refused(lines(&filters, |_| "not flushed in time".to_owned())),

@@ -27,7 +27,7 @@ fn dump(asked: &Asked<'_>, write: impl Fn(&mut String, Meant<'_>) -> std::fmt::R
 pub(super) fn status(asked: &Asked<'_>) -> Reply {
     dump(asked, |out, meant| {
         let (number, config, filter) = meant;
-        let proxy = asked.running.config.proxies.get(config.proxy);
+        let proxy = asked.subjects.running.config.proxies.get(config.proxy);
         let title = proxy.map_or_else(String::new, title);
         writeln!(out, "filter '{}' of {title} : {}", config.id, state(filter))?;
         if !config.file.is_empty() {
@@ -74,7 +74,7 @@ pub(super) fn status(asked: &Asked<'_>) -> Reply {
             counters.soft_errors.load(Relaxed),
             counters.lines_suppressed.load(Relaxed),
         )?;
-        match asked.exports {
+        match &asked.subjects.exports {
             Some(exports) => exports.describe(number, out),
             None => Ok(()),
         }

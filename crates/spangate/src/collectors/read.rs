@@ -8,7 +8,7 @@ use ::config::build::otel::files::bounded;
 use ::config::diagnostic::{Diagnostics, Severity};
 use ::config::environment::Environment;
 use ::config::model::{CollectorSection, Config, OtelFilter};
-use ::config::tree::{Source, Span, text_of};
+use ::config::tree::{Source, Span};
 use collector::config::source::Outside;
 use collector::config::{self, Options};
 
@@ -104,11 +104,7 @@ impl Texts {
     fn place(&self, told: &config::Diagnostic) -> Option<Span> {
         let texts = self.0.borrow();
         let text = texts.get(&told.file).filter(|_| told.line > 0)?;
-        let lines = text.split(|byte| *byte == b'\n').map(text_of).collect();
-        let source = Arc::new(Source {
-            name: told.file.clone(),
-            lines,
-        });
+        let source = Arc::new(Source::new(&told.file, text.clone()));
         Some(Span::of_character(source, told.line, told.column))
     }
 }

@@ -137,6 +137,57 @@ fn warnings_are_fatal_when_asked() {
     );
 }
 
+/// The keywords of the file that Debian's package installs, which has no frontend: it starts and answers its commands.
+#[test]
+fn a_distribution_s_file_starts() {
+    let folder = Folder::new();
+    for code in [400, 403, 408, 500, 502, 503, 504] {
+        folder.write(&format!("{code}.http"), "HTTP/1.0 503 No\r\n\r\nno\n");
+    }
+    let root = folder.root().display().to_string();
+    let socket = folder.path("admin.sock");
+    let config = format!(
+        "global
+ log /dev/log local0
+ log /dev/log local1 notice
+ stats socket {} mode 660 level admin
+ stats timeout 30s
+ ca-base /etc/ssl/certs
+ crt-base /etc/ssl/private
+ ssl-default-bind-ciphers ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256
+ ssl-default-bind-ciphersuites TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384
+ ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets
+defaults
+ log global
+ mode http
+ option httplog
+ option dontlognull
+ timeout connect 5000
+ timeout client 50000
+ timeout server 50000
+ errorfile 400 {root}/400.http
+ errorfile 403 {root}/403.http
+ errorfile 408 {root}/408.http
+ errorfile 500 {root}/500.http
+ errorfile 502 {root}/502.http
+ errorfile 503 {root}/503.http
+ errorfile 504 {root}/504.http
+",
+        socket.display()
+    );
+    let file = folder.write("a.cfg", &config);
+    let output = run(&["-c", "-dW", "-f", &file]);
+    assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
+    let notices = output
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("[NOTICE]"));
+    assert_eq!(notices.count(), 1, "{}", output.stderr);
+    let proxy = Proxy::start_in(folder, &config, &[]);
+    assert!(common::cli::ask(&socket, "show version").contains('.'));
+    proxy.stop();
+}
+
 #[test]
 fn every_error_of_every_file_is_told_in_one_run() {
     let folder = Folder::new();
@@ -175,7 +226,7 @@ fn every_error_of_every_file_is_told_in_one_run() {
 
 #[test]
 fn options_that_are_unknown_or_still_missing_say_so() {
-    for option in ["-S", "-x", "-dC", "-dt"] {
+    for option in ["-S", "-dC", "-dt"] {
         let output = run(&[option, "x"]);
         assert_eq!(output.status.code(), Some(1), "{option}");
         assert!(
@@ -186,10 +237,9 @@ fn options_that_are_unknown_or_still_missing_say_so() {
     }
     let output = run(&["-zz"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(
-        output.stderr.contains("'-zz'") && output.stderr.contains("Usage"),
-        "{}",
-        output.stderr
+    assert_eq!(
+        output.stderr,
+        "Unknown option '-zz'. See 'spangate --help'.\n"
     );
     let output = run(&["-f"]);
     assert_eq!(output.status.code(), Some(1));
@@ -279,9 +329,74 @@ fn what_cannot_be_bound_is_told() {
         "{wanted} in {}",
         output.stderr
     );
-    assert!(
-        output.stderr.contains("Address already in use"),
-        "{}",
-        output.stderr
+    let why = format!("(Address already in use) for [127.0.0.1:{port}].");
+    assert!(output.stderr.contains(&why), "{}", output.stderr);
+}
+
+#[test]
+fn a_daemon_that_cannot_leave_its_number_does_not_run() {
+    let folder = Folder::new();
+    let socket = folder.path("front.sock");
+    let config = format!(
+        "{DEFAULTS}\nfrontend f\n bind {}\n http-request return status 204\n",
+        socket.display()
     );
+    let file = folder.write("a.cfg", config);
+    for mode in [&["-D"][..], &["-W", "-D"]] {
+        let nowhere = ["-p", "/no/such/folder/pid", "-f", &file];
+        let output = run(&[mode, &nowhere].concat());
+        assert_eq!(output.status.code(), Some(1), "{mode:?}");
+        let wanted = "Cannot create pidfile /no/such/folder/pid";
+        assert!(output.stderr.contains(wanted), "{}", output.stderr);
+        let refused = std::os::unix::net::UnixStream::connect(&socket);
+        assert!(refused.is_err(), "{mode:?}: something serves");
+    }
+}
+
+#[test]
+fn a_master_in_the_background_serves_before_its_starter_ends() {
+    let folder = Folder::new();
+    let socket = folder.path("front.sock");
+    let pidfile = folder.path("pid");
+    let config = format!(
+        "{DEFAULTS}\nfrontend f\n bind {}\n http-request return status 204\n",
+        socket.display()
+    );
+    let file = folder.write("a.cfg", config);
+    let pid = pidfile.display().to_string();
+    // It ends with its outputs closed: whoever serves has let go of them.
+    let output = run(&["-W", "-D", "-p", &pid, "-f", &file]);
+    assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
+    let stream = std::os::unix::net::UnixStream::connect(&socket).expect("it listens");
+    let mut client = common::http::Client::over(stream);
+    assert_eq!(client.get("/").status, 204);
+    let pid = std::fs::read_to_string(&pidfile).expect("a pid file");
+    let pid = pid.trim().parse().expect("a number");
+    assert!(common::sys::signal(pid, libc::SIGTERM));
+    assert!(client.is_closed(), "it ends");
+}
+
+#[test]
+fn names_without_an_address_disable_their_server_where_asked_to() {
+    let folder = Folder::new();
+    let config = format!("{DEFAULTS}\nbackend b\n server s no-such-host.invalid:80\n");
+    let file = folder.write("a.cfg", &config);
+    let refused = run(&["-c", "-f", &file]);
+    assert_eq!(refused.status.code(), Some(1), "{}", refused.stderr);
+    let wanted = "could not resolve address 'no-such-host.invalid'";
+    assert!(refused.stderr.contains(wanted), "{}", refused.stderr);
+    let accepted = run(&["-c", "-dr", "-dW", "-f", &file]);
+    assert_eq!(accepted.status.code(), Some(0), "{}", accepted.stderr);
+    let wanted = "could not resolve address 'no-such-host.invalid', disabling server.";
+    assert!(accepted.stderr.contains(wanted), "{}", accepted.stderr);
+    // Other faults of the address stay faults.
+    let file = folder.write("b.cfg", config.replace(".invalid:80", ":x"));
+    assert_eq!(run(&["-c", "-dr", "-f", &file]).status.code(), Some(1));
+
+    let front = listener();
+    let config = format!("{config}frontend f\n bind \"fd@${{FRONT}}\"\n default_backend b\n");
+    let proxy = Proxy::start_with(Folder::new(), &config, &[("FRONT", &front)], &["-dr"]);
+    let mut client = common::http::Client::connect(common::address(&front));
+    assert_eq!(client.get("/").status, 503);
+    proxy.stop();
 }

@@ -3,13 +3,16 @@
 use crate::common;
 
 use std::io::Read;
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 
 use common::http::Client;
 use common::origin::{Origin, ok};
-use common::{DEFAULTS, Port, Proxy, accept, address, join, listener, spawn, uninterrupted};
+use common::{
+    DEADLINE, DEFAULTS, Folder, Port, Proxy, accept, address, join, listener, spawn, uninterrupted,
+};
 
 /// Sends requests until it is told to stop, on one connection as long as that is kept; how many were answered.
 /// Every one must be.
@@ -168,4 +171,104 @@ frontend patient
     assert!(waiting.is_closed());
     let output = proxy.running.end();
     assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
+}
+
+#[test]
+fn what_is_listened_on_and_what_stops_is_told() {
+    let (front, second, origin) = (listener(), listener(), Origin::echo());
+    let log = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    log.set_read_timeout(Some(DEADLINE)).expect("a timeout");
+    let to = log.local_addr().expect("an address");
+    let config = format!(
+        "{DEFAULTS}
+frontend f
+    bind \"fd@${{FRONT}}\"
+    log {to} format short local0 notice
+    default_backend b
+listen l
+    bind \"fd@${{SECOND}}\"
+    http-request return status 204
+backend b
+    server s {}
+",
+        origin.at
+    );
+    let listeners = [("FRONT", &front), ("SECOND", &second)];
+    let config = &config;
+    let started = |arguments: &[&str]| {
+        let proxy = Proxy::start_with(Folder::new(), config, &listeners, arguments);
+        for _ in 0..2 {
+            assert_eq!(Client::connect(address(&front)).get("/").status, 200);
+        }
+        proxy.running.signal(libc::SIGUSR1);
+        (proxy.running.pid(), proxy.running.end().stderr)
+    };
+    let (pid, told) = started(&[]);
+    let fds = [front.as_raw_fd(), second.as_raw_fd()];
+    let [listening, stopped @ ..] = &told.lines().collect::<Vec<_>>()[..] else {
+        panic!("nothing was told");
+    };
+    let wanted = format!(
+        "[NOTICE]   ({pid}) : Listening on fd@{} (f), fd@{} (l), fd@",
+        fds[0], fds[1]
+    );
+    assert!(listening.starts_with(&wanted), "{told}");
+    let wanted = [("f", 2, 0), ("l", 0, 0), ("b", 0, 2), ("ready", 1, 0)];
+    let wanted = wanted.map(|(name, front, back)| {
+        format!(
+            "[WARNING]  ({pid}) : Proxy {name} stopped (cumulated conns: FE: {front}, BE: {back})."
+        )
+    });
+    assert_eq!(stopped, wanted);
+    let mut line = [0; 256];
+    let count = uninterrupted(|| log.recv(&mut line)).expect("a log line");
+    assert_eq!(
+        String::from_utf8_lossy(&line[..count]),
+        "<4>Proxy f stopped (cumulated conns: FE: 2, BE: 0).\n"
+    );
+    assert_eq!(started(&["-q"]).1, "");
+}
+
+#[test]
+fn the_next_process_takes_the_sockets_over() {
+    const WAITING: usize = 40;
+    let (folder, reserved) = (Folder::new(), Port::reserve());
+    let (cli, port) = (folder.path("cli.sock"), reserved.number);
+    let config = |exposes: &str, threads: u32| {
+        format!(
+            "{DEFAULTS}
+global
+    stats socket {} level admin {exposes}
+    nbthread {threads}
+frontend f
+    bind 127.0.0.1:{port} defer-accept
+    http-request return status 200
+",
+            cli.display()
+        )
+    };
+    let old = Proxy::start(&config("expose-fd listeners", 3), &[]);
+    let waiting: Vec<Client> = (0..WAITING)
+        .map(|_| Client::connect(SocketAddr::from(([127, 0, 0, 1], port))))
+        .collect();
+    let (path, pid) = (cli.display().to_string(), old.running.pid().to_string());
+    let arguments = ["-x", &path, "-sf", &pid];
+    let new = Proxy::start_with(Folder::new(), &config("", 2), &[], &arguments);
+    let output = old.running.end();
+    assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
+    for mut client in waiting {
+        assert_eq!(client.get("/").status, 200);
+    }
+    let info = common::cli::ask_any(&cli, "show info");
+    assert!(
+        info.contains(&format!("Pid: {}\n", new.running.pid())),
+        "{info}"
+    );
+    // This one does not hand them over, and says nothing.
+    let file = folder.write("third.cfg", config("", 1));
+    let third = common::run(&["-db", "-f", &file, "-x", &path]);
+    assert_eq!(third.status.code(), Some(1));
+    let told = "Cannot take over the listening sockets of the old process : it does not hand them over: see 'expose-fd listeners'.";
+    assert!(third.stderr.contains(told), "{}", third.stderr);
+    new.stop();
 }

@@ -463,3 +463,77 @@ frontend three
     );
     proxy.stop();
 }
+
+#[test]
+fn local_time_follows_daylight_saving() {
+    let front = listener();
+    let config = format!(
+        "{DEFAULTS}
+frontend f
+    bind \"fd@${{FRONT}}\"
+    http-request return status 200 hdr before %[int(1774745999),ltime('%T%z')] hdr after %[int(1774746000),ltime('%T%z')]
+"
+    );
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_spangate"));
+    command.env("TZ", "CET-1CEST,M3.5.0,M10.5.0/3");
+    let listeners = [("FRONT", &front)];
+    let proxy = Proxy::start_command(command, common::Folder::new(), &config, &listeners, &[]);
+    let answer = Client::connect(address(&front)).get("/");
+    assert_eq!(answer.field("before"), Some("01:59:59+0100"));
+    assert_eq!(answer.field("after"), Some("03:00:00+0200"));
+    proxy.stop();
+}
+
+#[test]
+fn a_target_that_cannot_be_reached_is_told_once_and_with_a_count_in_the_end() {
+    let folder = common::Folder::new();
+    let (log, cli) = (folder.path("log.sock"), folder.path("cli.sock"));
+    let front = listener();
+    let config = format!(
+        "global
+    stats socket {}
+{DEFAULTS}
+frontend f
+    bind \"fd@${{FRONT}}\"
+    log-format \"%HU\"
+    log {} format raw local0
+    http-request return status 200
+",
+        cli.display(),
+        log.display()
+    );
+    let proxy = Proxy::start_in(folder, &config, &[("FRONT", &front)]);
+    let mut client = Client::connect(address(&front));
+    for path in ["/1", "/2", "/3"] {
+        client.get(path);
+    }
+    common::cli::until_any_holds(&cli, "show info", |info| info.contains("DroppedLogs: 3\n"));
+    let receiver = std::os::unix::net::UnixDatagram::bind(&log).expect("a socket");
+    receiver
+        .set_read_timeout(Some(DEADLINE))
+        .expect("a timeout");
+    client.get("/4");
+    let mut line = [0; 64];
+    let count = uninterrupted(|| receiver.recv(&mut line)).expect("a line");
+    assert_eq!(&line[..count], b"/4\n");
+    proxy.running.signal(libc::SIGTERM);
+    let told = proxy.running.end().stderr;
+    let about: Vec<&str> = told
+        .lines()
+        .filter(|line| line.contains("log target"))
+        .collect();
+    let [fails, works] = about[..] else {
+        panic!("{told}");
+    };
+    let name = format!("log target unix@{}", log.display());
+    assert!(
+        fails.contains(&format!(
+            "{name} cannot be reached : No such file or directory ;"
+        )),
+        "{fails}"
+    );
+    assert!(
+        works.contains(&format!("{name} is reached again ; 3 messages were lost.")),
+        "{works}"
+    );
+}

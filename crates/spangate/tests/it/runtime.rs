@@ -62,7 +62,33 @@ fn commands_are_answered_over_every_socket() {
         "{unknown}"
     );
     assert!(unknown.ends_with("\n\n"), "{unknown:?}");
+    let missing = ask_unix(&numbers, "show stat typed\n");
+    let wanted = "[3]: Command 'show stat' is known but not implemented yet by this version.\n\n";
+    assert_eq!(missing, wanted);
     assert_eq!(ask_unix(&plain, "\n"), "\n");
+
+    let typed = ask_unix(&plain, "show info typed desc\n");
+    for line in [
+        "0.Name.1:POSV:str:HAProxy:\"Name of the product\"",
+        "15.Maxconn.1:CLPV:u32:123:\"Most client connections at once\"",
+        "17.CurrConns.1:MGPV:u32:0:\"Client connections now\"",
+        "1000.Panics.1:MCPV:u64:0:\"Internal errors, each of which ended what it happened on\"",
+    ] {
+        assert!(typed.lines().any(|known| known == line), "{typed}");
+    }
+    let json = ask_unix(&plain, "show info json\n");
+    let fields: Vec<serde_json::Value> = serde_json::from_str(&json).expect("JSON");
+    let pid = fields
+        .iter()
+        .find(|field| field["field"]["name"] == "Pid")
+        .expect("a field");
+    let wanted = serde_json::json!({
+        "field": {"pos": 6, "name": "Pid"},
+        "processNum": 1,
+        "tags": {"origin": "Status", "nature": "Gauge", "scope": "Process"},
+        "value": {"type": "u32", "value": proxy.running.pid()},
+    });
+    assert_eq!(*pid, wanted);
 
     // A line without its end is one when the client has sent its end.
     let mut stream = TcpStream::connect(address(&tcp)).unwrap();

@@ -78,12 +78,12 @@ frontend f
     bind \"fd@${{FRONT}}\"
     bind \"fd@${{SIX}}\"
     bind unix@{path} mode 600
-    bind abns@{name}-front
+    bind abnsz@{name}-front
     use_backend %[path,field(2,/)]
 backend unix
     server s unix@{back}
 backend abns
-    server s abns@{name}-back
+    server s abnsz@{name}-back
 backend six
     server s {at_six}
 "
@@ -768,3 +768,36 @@ fn a_map_keeps_haproxys_order() {
 
 /// Deadlines in this file are for failures only.
 const _: () = assert!(DEADLINE.as_secs() >= Duration::from_secs(10).as_secs());
+
+/// Descriptors of a process that has few, and its clients.
+const FEW_DESCRIPTORS: usize = 128;
+const MANY_CLIENTS: usize = 300;
+
+#[test]
+fn clients_for_whom_there_are_no_descriptors_wait() {
+    let origin = Origin::echo();
+    let front = listener();
+    let global = format!("global\n ulimit-n {FEW_DESCRIPTORS}\n nbthread 2\n");
+    let config = format!(
+        "{global}{}\nlisten l\n bind \"fd@${{FRONT}}\"\n server s {}\n",
+        DEFAULTS.replace("global\n    nbthread 1\n", ""),
+        origin.at
+    );
+    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+    let connect = |_| {
+        let stream = TcpStream::connect(address(&front)).expect("the kernel's queue");
+        stream.set_read_timeout(Some(DEADLINE)).expect("a deadline");
+        stream
+    };
+    let mut clients: Vec<TcpStream> = (0..MANY_CLIENTS).map(connect).collect();
+    for client in &mut clients {
+        let request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        client.write_all(request).expect("room");
+    }
+    for mut client in clients {
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
+    proxy.stop();
+}

@@ -83,10 +83,10 @@ fn user(line: &str) -> Result<User, String> {
     let password = match password {
         hash if hash.starts_with('$') => Password::Hash(Hash::parse_apache(hash).map_err(refuse)?),
         hash if hash.starts_with('{') => Password::Hash(sha1(hash).map_err(refuse)?),
-        plain => Password::Plain(plain.to_owned()),
+        plain => Password::Plain(plain.into()),
     };
     Ok(User {
-        name: name.to_owned(),
+        name: name.into(),
         password,
         groups: Vec::new(),
     })

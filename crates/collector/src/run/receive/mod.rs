@@ -11,6 +11,7 @@ mod status;
 mod tls;
 mod udp;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -40,6 +41,9 @@ const FAILED_AFTER: Duration = Duration::from_secs(1);
 
 /// What a sender is told of data that an exporter for which it waits could not get rid of.
 const NEVER: &str = "what it was sent on to does not take it";
+
+/// What a sender is told of data that a component panicked on: it would again.
+const PANICKED: &str = "the collector failed on it: see its log";
 
 /// Where the data of a receiver go.
 pub struct Intake {
@@ -265,7 +269,12 @@ impl Intake {
             receipt,
             origin,
         };
-        outlet.consume(batch).map_err(|given_back| {
+        // A panic in a component ends this request, and nothing else.
+        let Ok(taken) = catch_unwind(AssertUnwindSafe(|| outlet.consume(batch))) else {
+            account.add_panic();
+            return Err(Refusal::Malformed(PANICKED.into()));
+        };
+        taken.map_err(|given_back| {
             given_back.batch.receipt.refuse();
             if matches!(given_back.refusal, Refusal::Malformed(_)) {
                 account.add_malformed();
@@ -295,5 +304,43 @@ impl Reserved {
 impl Drop for Reserved {
     fn drop(&mut self) {
         self.intake.bodies_bytes.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::consume::Refused;
+
+    /// A component with a fault.
+    struct Panics;
+
+    impl Consumer for Panics {
+        fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
+            // What was copied before is lost as well.
+            let _copy = batch.shared();
+            panic!("injected");
+        }
+
+        fn room(&self) -> Result<(), Refusal> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_panic_of_a_component_ends_one_request_and_the_books_balance() {
+        let accounts: [Arc<Account>; 3] = Default::default();
+        let outlets: Outlets = [Some(Arc::new(Panics)), None, None];
+        let intake = Intake::new(outlets, accounts.clone());
+        // One span without fields.
+        let request = Bytes::from_static(b"\x0a\x04\x12\x02\x12\x00");
+        for times in 1..=2 {
+            let taken = intake.take(Signal::Traces, request.clone()).await;
+            assert_eq!(taken, Err(Refusal::Malformed(PANICKED.into())));
+            let balance = accounts[Signal::Traces as usize].balance();
+            assert_eq!((balance.accepted, balance.dropped), (times, times));
+            assert_eq!((balance.exported, balance.held()), (0, 0));
+            assert_eq!(balance.panics, times);
+        }
     }
 }

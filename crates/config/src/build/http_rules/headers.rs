@@ -5,6 +5,7 @@ use super::super::proxy::ProxyBuild;
 use crate::model::{HeaderRewrite, HttpAction, NameMatch, NameMethod};
 use http::FieldName;
 use sample::{LogFormat, Place};
+use syntax::octets::{Octets, first_character};
 
 /// `set-header <name> <format>`
 pub fn set_header(
@@ -37,21 +38,19 @@ fn header(
             .line
             .need(at, || format!("'{action}' expects exactly 2 arguments."))?;
     }
-    let name = cursor.take();
+    let shown = cursor.take();
+    let name = cursor.line.bytes(cursor.at - 1);
     // Sent all the same, as HAProxy does; a colon before a name is that of HTTP/2.
-    let rest = name.strip_prefix(':').unwrap_or(name);
-    if let Some(bad) = rest.chars().find(|letter| !is_token(*letter)) {
-        let message = format!("header name '{name}' contains forbidden character '{bad}'.");
+    let rest = name.strip_prefix(b":").unwrap_or(name);
+    if let Some(at) = rest.iter().position(|byte| !http::is_token(&[*byte])) {
+        let bad = first_character(&rest[at..]);
+        let message = format!("header name '{shown}' contains forbidden character '{bad}'.");
         let warning = cursor.fault(message).as_warning();
         build.shared.settle(Err(warning));
     }
     let value = build.shared.log_format(&cursor.line, cursor.at, place)?;
     cursor.at += 1;
-    Ok((FieldName::new(name.as_bytes()), value))
-}
-
-fn is_token(letter: char) -> bool {
-    letter.is_ascii() && http::is_token(&[letter as u8])
+    Ok((FieldName::new(name), value))
 }
 
 /// `del-header <name> [-m <method>]`
@@ -60,13 +59,13 @@ pub fn del_header(
     cursor: &mut Cursor<'_>,
     _place: Place,
 ) -> Parse<HttpAction> {
-    let name = cursor.value("at least 1 argument")?.to_owned();
+    let name = cursor.octets("at least 1 argument")?;
     let at = cursor.at - 1;
     let names = match method(cursor)? {
         "reg" => NameMatch::Regex(super::regex(&cursor.line, at)?),
         word => match text_method(cursor, word)? {
-            NameMethod::Is => NameMatch::Name(FieldName::new(name.as_bytes())),
-            method => NameMatch::Text(method, name.to_ascii_lowercase()),
+            NameMethod::Is => NameMatch::Name(FieldName::new(&name)),
+            method => NameMatch::Text(method, name.to_ascii_lowercase().into()),
         },
     };
     Ok(HttpAction::DelHeader(names))
@@ -132,10 +131,10 @@ fn headers_bin(
     set: bool,
 ) -> Parse<HttpAction> {
     let expr = build.shared.next_expr(cursor, place)?;
-    let mut prefix = String::new();
+    let mut prefix = Octets::default();
     if cursor.peek() == "prefix" {
         cursor.take();
-        prefix = cursor.value("a prefix")?.to_owned();
+        prefix = cursor.octets("a prefix")?;
     }
     Ok(HttpAction::HeadersBin { set, expr, prefix })
 }
@@ -164,7 +163,8 @@ fn replace(
     cursor.line.need(cursor.at, || {
         format!("'{action}' expects exactly 3 arguments.")
     })?;
-    let name = cursor.take().to_owned();
+    cursor.take();
+    let name = cursor.line.octets(cursor.at - 1);
     let with = super::target::rewrite(build, cursor, place)?;
     Ok(HttpAction::ReplaceHeader(HeaderRewrite {
         name,

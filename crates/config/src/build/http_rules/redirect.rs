@@ -1,12 +1,11 @@
 //! `redirect`: the keyword, and the action of requests and of responses (manual §4.2, §4.4).
 
-use std::borrow::Cow;
-
 use super::super::line::{Cursor, Line, Parse};
 use super::super::order::Stage;
 use super::super::proxy::ProxyBuild;
 use crate::model::{HttpAction, HttpRule, Redirect, RedirectKind, RedirectOptions};
 use sample::{LogFormat, Place, Style};
+use std::sync::Arc;
 
 /// The keyword `redirect`
 pub fn rule(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
@@ -15,25 +14,16 @@ pub fn rule(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let action = HttpAction::Redirect(parse(build, &mut cursor, place, Texts::Literal)?);
     let condition = build.condition(line, cursor.at, place)?;
     build.placed(line, Stage::Redirect, 1);
-    build.proxy.redirects.push(HttpRule {
+    build.proxy.redirects.push(Arc::new(HttpRule {
         action,
         condition,
         place: None,
-    });
+    }));
     Ok(())
 }
 
-/// `http-request redirect location|prefix|scheme <to> [<options>]`
-pub fn request(
-    build: &mut ProxyBuild<'_, '_>,
-    cursor: &mut Cursor<'_>,
-    place: Place,
-) -> Parse<HttpAction> {
-    parse(build, cursor, place, Texts::Formats).map(HttpAction::Redirect)
-}
-
-/// `http-response redirect location <to> [<options>]`
-pub fn response(
+/// `http-request redirect location|prefix|scheme <to> [<options>]`, `http-response redirect location <to> [<options>]`
+pub fn action(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &mut Cursor<'_>,
     place: Place,
@@ -41,10 +31,11 @@ pub fn response(
     let at = cursor.at;
     let redirect = parse(build, cursor, place, Texts::Formats)?;
     match redirect.kind {
-        RedirectKind::Location(_) => Ok(HttpAction::Redirect(redirect)),
-        _ => Err(cursor
-            .line
-            .fault(at, "response only supports redirect type 'location'.")),
+        RedirectKind::Prefix(_) | RedirectKind::Scheme(_) if !super::is_request(place) => {
+            let message = "response only supports redirect type 'location'.";
+            Err(cursor.line.fault(at, message))
+        }
+        _ => Ok(HttpAction::Redirect(redirect)),
     }
 }
 
@@ -71,12 +62,11 @@ fn parse(
         }
         match cursor.take() {
             word @ ("location" | "prefix" | "scheme") => {
-                let to = cursor.value("a destination")?;
+                let to = cursor.octets("a destination")?;
                 // manual §4.2: a prefix `/` adds nothing, so that a redirect to the same place can be written.
-                let to = if word == "prefix" && to == "/" {
-                    ""
-                } else {
-                    to
+                let to = match (word, &*to) {
+                    ("prefix", b"/") => b"",
+                    (_, to) => to,
                 };
                 let to = text(build, cursor, place, texts, to)?;
                 kind = Some(match word {
@@ -97,13 +87,13 @@ fn parse(
             "append-slash" => options.append_slash = true,
             "ignore-empty" => options.ignore_empty = true,
             word @ ("set-cookie" | "clear-cookie" | "set-cookie-fmt") => {
-                let cookie = cursor.value("a cookie")?;
+                let cookie = cursor.octets("a cookie")?;
                 let (texts, end) = match word {
                     "set-cookie-fmt" => (Texts::Formats, "; path=/;"),
                     "set-cookie" => (Texts::Literal, "; path=/;"),
                     _ => (Texts::Literal, "; path=/; Max-Age=0;"),
                 };
-                let cookie = format!("{cookie}{end}");
+                let cookie = [&cookie, end.as_bytes()].concat();
                 options.set_cookie = Some(text(build, cursor, place, texts, &cookie)?);
             }
             word => {
@@ -133,12 +123,13 @@ fn text(
     cursor: &Cursor<'_>,
     place: Place,
     texts: Texts,
-    text: &str,
+    text: &[u8],
 ) -> Parse<LogFormat> {
+    let parts: Vec<&[u8]> = text.split(|byte| *byte == b'%').collect();
     let escaped = match texts {
-        Texts::Formats => Cow::Borrowed(text),
-        Texts::Literal => Cow::Owned(text.replace('%', "%%")),
+        Texts::Formats => text,
+        Texts::Literal => &parts.join(&b"%%"[..]),
     };
     let (line, at) = (cursor.line, cursor.at - 1);
-    build.shared.styled(&line, at, &escaped, place, Style::Http)
+    build.shared.styled(&line, at, escaped, place, Style::Http)
 }

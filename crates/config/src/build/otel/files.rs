@@ -75,7 +75,7 @@ impl Files {
             .flat_map(|section| &section.statements);
         for line in statements.filter(|statement| statement.keyword() == "config") {
             let file = line.arg(1);
-            let context = line.words.get(2).map(|word| word.text.clone());
+            let context = line.words.get(2).map(|word| word.text.to_string());
             let read = match read_file(file).map(String::from_utf8) {
                 Err(error) => Read::Unread(error),
                 Ok(Err(_)) => Read::Unread("it is not UTF-8".to_owned()),
@@ -83,13 +83,9 @@ impl Files {
                     let parsed = telemetry::settings::parse(&text, file, context.as_deref(), &get);
                     match parsed.and_then(|parsed| self.with_collectors(parsed)) {
                         Ok((settings, warnings)) => Read::Good(Box::new(settings), warnings),
-                        Err(errors) => Read::Wrong(
-                            Arc::new(Source {
-                                name: file.to_owned(),
-                                lines: text.lines().map(str::to_owned).collect(),
-                            }),
-                            errors,
-                        ),
+                        Err(errors) => {
+                            Read::Wrong(Arc::new(Source::new(file, text.into_bytes())), errors)
+                        }
                     }
                 }
             };

@@ -103,7 +103,7 @@ pub fn compile(proxy: &mut ProxyBuild<'_, '_>, declared: &Declared) -> Option<Ot
     build.names.collect(declared.sections("otel-scope"));
     build.section(first, instrumentation::keywords());
     if let Some(name) = first.name() {
-        build.filter.instrumentation.clone_from(&name.text);
+        build.filter.instrumentation = name.text.to_string();
     }
     build.scopes();
     build.groups();

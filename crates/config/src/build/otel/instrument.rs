@@ -204,10 +204,10 @@ fn numbers(line: &Line<'_>, at: usize) -> Parse<Vec<f64>> {
 impl FilterBuild<'_, '_, '_> {
     /// The one expression of an instrument.
     fn number(&mut self, line: &Line<'_>, at: usize) -> Parse<Expr> {
-        let text = line.arg(at);
+        let text = line.bytes(at);
         let inner = text
-            .strip_prefix("%[")
-            .and_then(|text| text.strip_suffix(']'));
+            .strip_prefix(b"%[")
+            .and_then(|text| text.strip_suffix(b"]"));
         let shared = &mut self.proxy.shared;
         let words = [inner.unwrap_or(text)];
         let result = shared.compiler.expr(&words, sample::Place::ALL);

@@ -6,18 +6,19 @@ use super::files::Read;
 use super::filter::{FilterBuild, FilterParser};
 use super::sampling::sampling;
 use super::{names, usage};
-use crate::keywords::{Keyword, Sections};
+use crate::keywords::arguments::Args;
+use crate::keywords::{Keyword, Places};
 use crate::tree::{Prefix, Span};
 use std::sync::Arc;
 
 type K = Keyword<FilterParser>;
-const S: Sections = Sections::NONE;
+const S: Places = Places::NONE;
 
 #[rustfmt::skip]
 const KEYWORDS: &[K] = &[
     K::yes("acl", S, acl, "Declares a condition for all scopes of the filter."),
     K::yes("config", S, config, "The file of exporters, samplers and processors, and the name of the context to take of it."),
-    K::moot("debug-level", S, "this program has no debug build of the filter", "Sets what a debug build writes."),
+    K::moot("debug-level", S, "this program has no debug build of the filter", Args::Any, "Sets what a debug build writes."),
     K::yes("groups", S, groups, "The groups that rules may run."),
     K::yes("log", S, log, "Where messages of the filter go."),
     K::yes("option", S, option, "`disabled`, `dontlog-normal`, `hard-errors`, `noflush`, `require-context`."),
@@ -188,8 +189,8 @@ pub fn time_ms(line: &Line<'_>, at: usize) -> Parse<u64> {
 /// A time in milliseconds that is more than none; `name` is what it belongs to.
 pub fn time_ms_at(line: &Line<'_>, at: usize, name: &str) -> Parse<u64> {
     let text = line.need(at, || format!("'{name}' expects a time."))?;
-    let time =
-        values::time(text).map_err(|bad| line.fault(at, values::time_message(bad, text, name)))?;
+    let time = values::whole_time(text)
+        .map_err(|bad| line.fault(at, values::time_message(bad, text, name)))?;
     match u64::try_from(time.as_millis()) {
         Ok(ms @ 1..) => Ok(ms),
         _ => Err(line.fault(

@@ -25,6 +25,7 @@ pub use scope::keywords as scope_keywords;
 
 use super::line::{Fault, Line, Parse};
 use super::proxy::ProxyBuild;
+use crate::keywords::{self, filters};
 use crate::tree::{Section, Span, Statement, Tree};
 use std::sync::Arc;
 
@@ -131,8 +132,8 @@ pub fn words<'a>(line: &Line<'a>) -> Parse<Option<Words<'a>>> {
 
 impl ProxyBuild<'_, '_> {
     /// Opens the filters of a section's statements; faults are told by [`statement`], which comes to the same lines.
-    pub fn open_filters<'t>(&mut self, statements: impl Iterator<Item = &'t Statement>) {
-        for statement in statements.filter(|statement| statement.keyword() == "filter") {
+    pub fn open_filters(&mut self, statements: &[Statement]) {
+        for statement in statements.iter().filter(|line| line.keyword() == "filter") {
             let line = Line::new(statement);
             let Ok(Some(words)) = words(&line) else {
                 continue;
@@ -157,36 +158,17 @@ impl ProxyBuild<'_, '_> {
 pub fn statement(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = line.need(1, || "'filter' expects the name of a filter.".into())?;
     let Some(words) = words(line)? else {
-        let known = [
-            "bwlim-in",
-            "bwlim-out",
-            "cache",
-            "comp-req",
-            "comp-res",
-            "compression",
-            "fcgi-app",
-            "spoe",
-            "trace",
-        ];
-        return Err(match name {
-            name if known.contains(&name) => {
-                line.fault(1, super::not_yet(&format!("filter {name}")))
-            }
-            "opentracing" => line.fault(
-                1,
-                "filter 'opentracing' was removed from HAProxy 3.5: 'filter opentelemetry' takes its place.",
-            ),
-            _ => {
-                let hint = super::did_you_mean(name, known.into_iter().chain(["opentelemetry"]));
-                line.fault(1, format!("unknown filter '{name}'{hint}."))
-            }
-        });
+        let Some(filter) = keywords::find(filters::KEYWORDS, name) else {
+            let hint = super::did_you_mean(name, filters::KEYWORDS.iter().map(|row| row.name));
+            return Err(line.fault(1, format!("unknown filter '{name}'{hint}.")));
+        };
+        return super::parser_of(filter, line, 1, build.shared).map(drop);
     };
     let (at, file) = words.config;
     if let Some(error) = build.shared.filter_files.error(file) {
         return Err(line.fault(at, format!("Cannot read filter file '{file}' : {error}.")));
     }
-    if words.id.is_none() && !build.inherited {
+    if words.id.is_none() {
         let message = format!("filter 'opentelemetry' has no id: it is called '{ID_DEFAULT}'.");
         return Err(line.fault(1, message).as_warning());
     }

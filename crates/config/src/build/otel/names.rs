@@ -74,7 +74,7 @@ impl Names {
         let number = self.texts.number(text)?;
         if usize::from(number) == self.encoded.len() {
             let mut field = Vec::new();
-            proto::bytes(&mut field, 1, &crate::tree::bytes_of(text));
+            proto::bytes(&mut field, 1, text.as_bytes());
             self.encoded.push(field.into());
         }
         Some(number)

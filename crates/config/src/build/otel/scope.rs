@@ -5,13 +5,13 @@ use super::super::proxy;
 use super::filter::{FilterBuild, FilterParser};
 use super::instrumentation::time_ms;
 use super::{instrument, log_record, names, span, usage};
-use crate::keywords::{Keyword, Sections};
+use crate::keywords::{Keyword, Places};
 use sample::vars::{SetConditions, Source};
 use sample::{Assignment, VarRef};
 use telemetry::program::{ContextField, ContextName, Event, Extract, Field, FirstMatch, Value};
 
 type K = Keyword<FilterParser>;
-const S: Sections = Sections::NONE;
+const S: Places = Places::NONE;
 
 #[rustfmt::skip]
 const KEYWORDS: &[K] = &[
@@ -138,7 +138,7 @@ fn set_var(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>) -> Parse {
         Value::Format(format) => Source::Format(format),
         Value::Text(_) | Value::Several(_) => {
             // Their texts, one after the other: a format of expressions.
-            let text: String = (2..end).map(|at| as_format(line.arg(at))).collect();
+            let text: Vec<u8> = (2..end).flat_map(|at| as_format(line.bytes(at))).collect();
             let shared = &mut build.proxy.shared;
             let place = sample::Place::ALL;
             Source::Format(shared.styled(line, 2, &text, place, sample::Style::Plain)?)
@@ -159,10 +159,10 @@ fn set_var(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>) -> Parse {
 }
 
 /// A sample as a part of a log format.
-fn as_format(word: &str) -> String {
-    match word.contains("%[") {
+fn as_format(word: &[u8]) -> Vec<u8> {
+    match memchr::memmem::find(word, b"%[").is_some() {
         true => word.to_owned(),
-        false => format!("%[{word}]"),
+        false => [b"%[", word, b"]"].concat(),
     }
 }
 

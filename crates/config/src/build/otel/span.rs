@@ -270,7 +270,7 @@ pub fn attributes(
 /// `exception <type> [message <sample> …] [attr <key> <sample>] … [{if|unless} <condition>]`
 pub fn exception(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>) -> Parse {
     of_span(build, line, |_| Ok(()))?;
-    let kind = line.need(1, || "'exception' expects a type.".into())?;
+    line.need(1, || "'exception' expects a type.".into())?;
     let end = FilterBuild::end(line, 2);
     let attr = (2..end).find(|at| line.arg(*at) == "attr").unwrap_or(end);
     let message = match (line.arg(2), attr) {
@@ -291,7 +291,7 @@ pub fn exception(build: &mut FilterBuild<'_, '_, '_>, line: &Line<'_>) -> Parse 
     }
     let attributes = attributes(build, line, attr, end)?;
     let condition = build.condition(line, end)?;
-    let kind = Value::Text(crate::tree::bytes_of(kind).into());
+    let kind = Value::Text(line.bytes(1).into());
     of_span(build, line, |span| {
         span.exceptions.push(Exception {
             kind,

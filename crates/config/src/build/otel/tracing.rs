@@ -18,17 +18,71 @@ const ID: &str = "tracing";
 
 const USAGE: &str = "'option tracing [endpoint <url>|collector://<name>] [service <name>] [sample <percent>] [errors] [slower <time>] [retries] [ignore-parent]'";
 
+/// What the option says.
+#[derive(Clone, Debug)]
+pub struct Tracing {
+    settings: Settings,
+    keeps: Vec<Keep>,
+    honours_parent: bool,
+    disabled: bool,
+    formats: Vec<Format>,
+}
+
+/// What is kept of all that is recorded.
+#[derive(Clone, Copy, Debug)]
+enum Keep {
+    Errors,
+    SlowerMs(u64),
+    Retries,
+    SamplePercent(f64),
+}
+
+impl Keep {
+    fn policies(self) -> Vec<Policy> {
+        match self {
+            Keep::Errors => vec![
+                policy("errors", Rule::Status(vec![(500, 599)])),
+                policy("timeouts", Rule::Timeout),
+                policy("aborts", Rule::Abort),
+            ],
+            Keep::SlowerMs(ms) => vec![policy("slow", Rule::DurationMs(ms))],
+            Keep::Retries => vec![policy("retries", Rule::Retry)],
+            Keep::SamplePercent(percent) => {
+                vec![policy("sample", Rule::Probability(threshold(percent)))]
+            }
+        }
+    }
+}
+
+impl Tracing {
+    /// The filter that it makes of a proxy.
+    pub fn filter(self, proxy: usize) -> OtelFilter {
+        let mut program = http::program();
+        program.honours_parent = self.honours_parent;
+        program.policies = self.keeps.into_iter().flat_map(Keep::policies).collect();
+        OtelFilter {
+            id: ID.to_owned(),
+            proxy,
+            program,
+            settings: self.settings,
+            disabled: self.disabled,
+            formats: self.formats,
+            ..OtelFilter::default()
+        }
+    }
+}
+
 /// `option tracing …`: `errors`, `slower` and `retries` keep what `sample` does not, decided at the end of the request.
 pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     if line.prefix() != Prefix::None {
-        build.proxy.tracing = None;
+        build.tracing = None;
         return line.at_most_after(1, 0);
     }
     let mut cursor = Cursor { line: *line, at: 2 };
     let (mut endpoint, mut service, mut percent) = (None, None, None);
     // Where the endpoint stands; one of the environment stands at the option.
     let mut endpoint_at = 1;
-    let mut policies = Vec::new();
+    let mut keeps = Vec::new();
     let mut honours_parent = true;
     while !cursor.peek().is_empty() {
         match cursor.take() {
@@ -51,28 +105,23 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
                     return Err(cursor.fault("'sample' expects a number from 0 to 100."));
                 }
             }
-            "errors" => {
-                policies.push(policy("errors", Rule::Status(vec![(500, 599)])));
-                policies.push(policy("timeouts", Rule::Timeout));
-                policies.push(policy("aborts", Rule::Abort));
-            }
+            "errors" => keeps.push(Keep::Errors),
             "slower" => {
                 cursor.value("a time")?;
                 let ms = time_ms_at(line, cursor.at - 1, "slower")?;
-                policies.push(policy("slow", Rule::DurationMs(ms)));
+                keeps.push(Keep::SlowerMs(ms));
             }
-            "retries" => policies.push(policy("retries", Rule::Retry)),
+            "retries" => keeps.push(Keep::Retries),
             "ignore-parent" => honours_parent = false,
             word => {
                 return Err(cursor.fault(format!("'{word}' : unexpected. Usage: {USAGE}")));
             }
         }
     }
-    if !policies.is_empty() {
-        let rule = Rule::Probability(threshold(percent.unwrap_or(0.0)));
-        policies.push(policy("sample", rule));
+    let by_outcome = !keeps.is_empty();
+    if by_outcome {
+        keeps.push(Keep::SamplePercent(percent.unwrap_or(0.0)));
     }
-    let by_outcome = !policies.is_empty();
     let files = &build.shared.filter_files;
     let variable = |name: &str| variable(files, name, (&endpoint, &service));
     let disabled =
@@ -91,25 +140,21 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let (settings, mut warnings) = Settings::from_environment(&sampled);
     let not_taken = |name: String| format!("OTEL_PROPAGATORS: '{name}' is not taken");
     warnings.extend(unknown.into_iter().map(not_taken));
-    let mut program = http::program();
-    program.honours_parent = honours_parent;
-    program.policies = policies;
-    let filter = OtelFilter {
-        id: ID.to_owned(),
-        program,
+    let tracing = Tracing {
         settings: Settings {
             traces: settings.traces,
             ..Settings::default()
         },
+        keeps,
+        honours_parent,
         disabled,
         formats,
-        ..OtelFilter::default()
     };
     let names = &build.shared.collector_names;
-    if let Some(name) = collector::unknown_of(&filter, names) {
+    if let Some(name) = collector::unknown_of(&tracing.settings, names) {
         return Err(line.fault(endpoint_at, collector::no_such(name, names)));
     }
-    build.proxy.tracing = Some(Box::new(filter));
+    build.tracing = Some(tracing);
     for warning in warnings {
         build
             .shared

@@ -3,6 +3,7 @@
 use super::super::line::{Line, Parse};
 use super::filter::FilterBuild;
 use http::FieldName;
+use memchr::memmem;
 use sample::{Condition, Expr, Place, Style, VarRef};
 use telemetry::program::{Carrier, Time, Value};
 use telemetry::propagation::Format;
@@ -31,8 +32,7 @@ impl FilterBuild<'_, '_, '_> {
     /// The expression that word `at` is.
     pub fn expr(&mut self, line: &Line<'_>, at: usize) -> Parse<Expr> {
         let shared = &mut self.proxy.shared;
-        let text = line.arg(at);
-        let result = shared.compiler.expr(&[text], Place::ALL);
+        let result = shared.compiler.expr(&[line.bytes(at)], Place::ALL);
         shared.warnings(line, at);
         let context = format!("'{}'", line.keyword());
         result
@@ -67,12 +67,13 @@ impl FilterBuild<'_, '_, '_> {
 
     /// The log format that word `at` is: `%[…]` around one with aliases is taken off.
     fn format(&mut self, line: &Line<'_>, at: usize) -> Parse<Value> {
-        let text = line.arg(at);
+        let text = line.bytes(at);
         let inner = text
-            .strip_prefix("%[")
-            .and_then(|text| text.strip_suffix(']'));
+            .strip_prefix(b"%[")
+            .and_then(|text| text.strip_suffix(b"]"));
+        let has = |text: &[u8], part: &str| memmem::find(text, part.as_bytes()).is_some();
         let text = match inner {
-            Some(inner) if inner.contains('%') && !inner.contains("%[") => inner.trim(),
+            Some(inner) if has(inner, "%") && !has(inner, "%[") => inner.trim_ascii(),
             _ => text,
         };
         let shared = &mut self.proxy.shared;

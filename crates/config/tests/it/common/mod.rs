@@ -21,7 +21,10 @@ pub fn read(text: &str) -> Result<(Config, Diagnostics), Diagnostics> {
     };
     let options = LoadOptions {
         build: &build,
-        settings: Settings { cores: 2 },
+        settings: Settings {
+            cores: 2,
+            ignores_resolution_failures: false,
+        },
         zero_warning: false,
     };
     let input = Input {

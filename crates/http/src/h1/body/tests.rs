@@ -190,3 +190,40 @@ fn relaxed_trailers() {
     );
     assert_eq!(found, done("", "x: y\r\n", "rest"));
 }
+
+/// Payload that is taken back is given again, at every place.
+#[test]
+fn payload_that_was_not_used_comes_again() {
+    let cases: [(Framing, &[u8]); 3] = [
+        (Framing::Length(10), b"0123456789"),
+        (Framing::Chunked, b"4\r\n0123\r\n6\r\n456789\r\n0\r\n\r\n"),
+        (Framing::UntilClose, b"0123456789"),
+    ];
+    for (framing, input) in cases {
+        for used_at_once in 0..4 {
+            let mut decoder = BodyDecoder::new(framing);
+            let (mut trailers, mut data, mut at) = (Head::default(), Vec::new(), 0);
+            let mut refusals = 0;
+            while at < input.len() || !decoder.is_done() {
+                let (consumed, piece) = decoder.next(&input[at..], &mut trailers).unwrap();
+                at += consumed;
+                match piece {
+                    Piece::Data(bytes) => {
+                        // Sometimes nothing at all is used.
+                        let used = match refusals % 3 {
+                            0 => 0,
+                            _ => bytes.len().min(used_at_once.max(1)),
+                        };
+                        refusals += 1;
+                        data.extend_from_slice(&bytes[..used]);
+                        decoder.unread(bytes.len() - used);
+                        at -= bytes.len() - used;
+                    }
+                    Piece::More | Piece::End => break,
+                }
+            }
+            assert_eq!(data, b"0123456789", "{framing:?}, {used_at_once}");
+            assert_eq!(decoder.is_done(), framing != Framing::UntilClose);
+        }
+    }
+}

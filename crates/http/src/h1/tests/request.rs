@@ -34,7 +34,7 @@ fn a_plain_request() {
     ];
     assert_eq!(fields, expected);
     let mut out = Vec::new();
-    write_request(&head, &mut out);
+    write_request(&head, None, &mut out);
     assert_eq!(
         out,
         b"GET /a?b HTTP/1.1\r\nhost: example.org\r\nuser-agent: test\r\nx-empty: \r\nx-a: b\tc \xe9\r\n\r\n"

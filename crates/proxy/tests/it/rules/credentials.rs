@@ -1,6 +1,7 @@
 //! `http-request auth`, users and groups.
 
-use super::script::play;
+use super::script::{play, play_running};
+use crate::setups::running;
 
 /// `play` puts the lines into a section; these stand before it, with one of their own after it.
 fn with_users(lines: &str) -> String {
@@ -96,4 +97,26 @@ fn challenges() {
         proxied,
         &format!("{}\nc1 <~ HTTP/1.1 401 ", ask("/", "")),
     );
+}
+
+/// Rules of `defaults` are shared: the realm is the name of the proxy that asks, and `path` is looked at in all of them.
+#[test]
+fn rules_of_defaults() {
+    for name in ["one", "two"] {
+        let front = |name: &str, port: u16| {
+            format!("frontend {name} from d\n bind 127.0.0.1:{port}\n default_backend b\n")
+        };
+        let other = if name == "one" { "two" } else { "one" };
+        let text = format!(
+            "defaults d\n mode http\n timeout client 9s\n http-error status 401 hdr a b\n http-request auth if {{ path / }}\n\
+             {}{}defaults e\n mode http\n timeout server 1s\n timeout connect 1s\nbackend b\n server s 127.0.0.1:81\n",
+            front(name, 80),
+            front(other, 82),
+        );
+        let script = format!(
+            "{}\nc1 < HTTP/1.1 401 Unauthorized|a: b|content-length: 0|www-authenticate: Basic realm=\"{name}\"||\nquiet",
+            ask("/", "")
+        );
+        play_running(name, running(&text), &script);
+    }
 }

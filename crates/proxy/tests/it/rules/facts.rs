@@ -46,7 +46,7 @@ fn a_body_that_came_along_is_seen() {
     );
     play(
         "and one of a client that has ended",
-        "http-request set-header v [%[req.body]]",
+        "no option abortonclose\nhttp-request set-header v [%[req.body]]",
         "c1 > POST / HTTP/1.1|host: a|content-length: 3||abc
          c1 fin
          s1 ok

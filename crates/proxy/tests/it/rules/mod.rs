@@ -8,6 +8,7 @@ mod facts;
 mod failures;
 mod messages;
 mod names;
+mod octets;
 mod otel_messages;
 mod pace;
 mod patterns;

@@ -19,12 +19,12 @@ fn other_characters() {
         &format!("{get}\nc1 <~ HTTP/1.1 403 Forbidden|\nlog 403 PR--\ns1 none"),
     );
     play(
-        "before the rules of a backend",
+        "before the backend, and after its rules",
         &format!(
             "http-request set-header u_v 1\ndefault_backend app\nbackend app\n{}\nhttp-request set-header x %[req.hdr(x_y)]",
             option("delete")
         ),
-        &sent("x-z: 2|x: |"),
+        &sent("x-z: 2|x: 1|"),
     );
 }
 

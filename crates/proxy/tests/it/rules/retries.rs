@@ -54,7 +54,7 @@ fn bodies_are_kept() {
         "chunks",
         lines,
         &format!(
-            "c1 > POST / HTTP/1.1|host: a|transfer-encoding: chunked||2|bo|\nc1 > 2|dy|0|x: y||\ns1 ok\ns1 < POST / HTTP/1.1|host: a|transfer-encoding: chunked||2|bo|2|dy|0|x: y||\ns1 > {refused}\ns2 ok\ns2 < POST / HTTP/1.1|host: a|transfer-encoding: chunked||2|bo|2|dy|0|x: y||"
+            "c1 > POST / HTTP/1.1|host: a|transfer-encoding: chunked||2|bo|\nc1 > 2|dy|0|x: y||\ns1 ok\ns1 < POST / HTTP/1.1|host: a|transfer-encoding: chunked||2|bo|2|dy|0|x: y||\ns1 > {refused}\ns2 ok\ns2 < POST / HTTP/1.1|host: a|transfer-encoding: chunked||4|body|0|x: y||"
         ),
     );
     play(

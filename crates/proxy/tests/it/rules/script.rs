@@ -1,7 +1,7 @@
 //! A test as a list of lines between scripted peers, without chance:
 //!
 //! ```text
-//! c1 > GET / HTTP/1.1|host: a||    client 1 sends (`|` is CRLF, `¦` a bar); it connects when first named
+//! c1 > GET / HTTP/1.1|host: a||    client 1 sends (`|` is CRLF, `¦` a bar, `¤e9` the byte e9); it connects when first named
 //! s1 ok                            the first connection that the proxy opened stands (`refuse`: it is refused)
 //! s1 to 127.0.0.1:81               it was opened to this address
 //! s1 < GET / HTTP/1.1|host: a||    exactly this has come
@@ -23,9 +23,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use net::{Accepted, Addr, Close, Engine as _, ListenerId};
-use spangate_proxy::{Engine, Message, Running, Shared};
+use spangate_proxy::{Engine, Order, Running};
 
-use crate::driver::SimDriver;
+use crate::driver::{SimDriver, deliver};
 use crate::setups::running;
 
 pub const DEFAULTS: &str = "
@@ -69,9 +69,12 @@ pub fn play(name: &str, lines: &str, script: &str) {
 
 /// Plays a script with a configuration; the worker ends then.
 pub fn play_running(name: &str, running: Arc<Running>, script: &str) {
-    let shared = Arc::new(Shared::new(&running, 1));
+    let shared = Arc::new(running.share(1));
     let engine = Engine::new(running.clone(), shared.clone(), 0, 1);
-    let mut driver = SimDriver::new(running.listeners.len());
+    let mut driver = SimDriver::new(
+        running.listener_count(),
+        running.config.global.tune.bufsize_bytes,
+    );
     driver.verbose = std::env::var_os("SPANGATE_SEED").is_some();
     let mut play = Play {
         engine,
@@ -101,11 +104,26 @@ pub fn play_running(name: &str, running: Arc<Running>, script: &str) {
 
 /// Bytes as a script writes them.
 pub fn bytes(text: &str) -> Vec<u8> {
-    text.replace('|', "\r\n").replace('¦', "|").into_bytes()
+    let text = text.replace('|', "\r\n").replace('¦', "|");
+    let mut parts = text.split('¤');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at(2);
+        bytes.push(u8::from_str_radix(digits, 16).expect("two hexadecimal digits"));
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    bytes
 }
 
 fn shown(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).replace("\r\n", "|")
+    let mut shown = String::new();
+    for chunk in bytes.utf8_chunks() {
+        shown.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            shown.push_str(&format!("¤{byte:02x}"));
+        }
+    }
+    shown.replace("\r\n", "|")
 }
 
 impl Play {
@@ -126,11 +144,11 @@ impl Play {
             }
             "drainprocess" => {
                 let mut times = rest.split(' ').map(|ms| ms.parse::<u64>().ok());
-                let message = Message::Drain {
+                let order = Order::Drain {
                     grace_ms: times.next().flatten().unwrap_or(0),
                     hard_stop_ms: times.next().flatten(),
                 };
-                self.engine.on_message(&mut self.driver, message);
+                self.engine.on_order(&mut self.driver, order);
                 Ok(())
             }
             "unfinished" => match net::Engine::<SimDriver>::is_finished(&self.engine) {
@@ -138,10 +156,10 @@ impl Play {
                 false => Ok(()),
             },
             "stop" => {
-                self.engine.on_message(&mut self.driver, Message::Stop);
+                self.engine.on_order(&mut self.driver, Order::Stop);
                 Ok(())
             }
-            "accepts" | "refrains" => match self.driver.accepting[0] == (first == "accepts") {
+            "accepts" | "refrains" => match self.accepts() == (first == "accepts") {
                 true => Ok(()),
                 false => Err("it is not so".into()),
             },
@@ -161,6 +179,16 @@ impl Play {
         }
     }
 
+    /// Whether one more connection would be accepted.
+    fn accepts(&mut self) -> bool {
+        let listener = ListenerId(0);
+        let admits = self.driver.accepting[0] && self.engine.admit(&mut self.driver, listener);
+        if admits {
+            self.engine.retract(&mut self.driver, listener);
+        }
+        admits
+    }
+
     fn act(&mut self, who: &str, what: &str) -> Result<(), String> {
         if what == "none" {
             let place = self.place(who);
@@ -168,8 +196,8 @@ impl Play {
         }
         let place = self.place(who)?;
         let (verb, text) = what.split_once(' ').unwrap_or((what, ""));
-        let conn = self.driver.pipes[place].conn;
-        match (verb, conn) {
+        let sock = self.driver.pipes[place].sock;
+        match (verb, sock) {
             ("<", _) => self.expect(place, text, true),
             ("<~", _) => self.expect(place, text, false),
             ("to", _) => {
@@ -179,7 +207,7 @@ impl Play {
             ("end", _) => self.state(place, |pipe| pipe.ended),
             ("reset", _) => self.state(place, |pipe| pipe.reset),
             ("open", _) => self.state(place, |pipe| {
-                !pipe.ended && !pipe.reset && pipe.conn.is_some()
+                !pipe.ended && !pipe.reset && pipe.sock.is_some()
             }),
             ("labels", _) => {
                 let labels = self.driver.pipes[place].labels;
@@ -196,7 +224,7 @@ impl Play {
             }
             ("held", _) => self.state(place, |pipe| pipe.paused),
             ("heard", _) => self.state(place, |pipe| !pipe.paused),
-            ("gone", _) => self.state(place, |pipe| pipe.conn.is_none()),
+            ("gone", _) => self.state(place, |pipe| pipe.sock.is_none()),
             (_, None) => Err("the proxy has closed it".into()),
             (">", Some(_)) => {
                 self.driver.pipes[place].write(&bytes(text));
@@ -206,19 +234,19 @@ impl Play {
                 self.driver.pipes[place].peer_ended = true;
                 Ok(())
             }
-            ("rst" | "refuse", Some(conn)) => {
-                self.driver.forget(conn);
+            ("rst" | "refuse", Some(sock)) => {
+                self.driver.forget(sock);
                 let why = if verb == "rst" {
                     Close::Reset
                 } else {
                     Close::Refused
                 };
-                self.engine.on_close(&mut self.driver, conn, why);
+                self.engine.on_close(&mut self.driver, sock, why);
                 Ok(())
             }
-            ("ok", Some(conn)) => {
+            ("ok", Some(sock)) => {
                 self.driver.pipes[place].connecting = false;
-                self.engine.on_connected(&mut self.driver, conn);
+                self.engine.on_connected(&mut self.driver, sock);
                 Ok(())
             }
             ("connects", _) => Ok(()),
@@ -245,15 +273,19 @@ impl Play {
         if let Some(place) = self.clients.get(who) {
             return Ok(*place);
         }
-        let (conn, place) = self.driver.open();
+        let listener = ListenerId(0);
+        if !self.engine.admit(&mut self.driver, listener) {
+            return Err("the listener takes nobody".into());
+        }
+        let (sock, place) = self.driver.open();
         self.clients.insert(who.to_string(), place);
         let address = |text: &str| Addr::Inet(text.parse().expect("an address"));
         let accepted = Accepted {
-            listener: ListenerId(0),
+            listener,
             peer: address("10.0.0.1:5000"),
             local: address("10.1.0.1:80"),
         };
-        self.engine.on_accept(&mut self.driver, conn, accepted);
+        self.engine.on_accept(&mut self.driver, sock, accepted);
         Ok(place)
     }
 
@@ -323,23 +355,27 @@ impl Play {
             let pipe = &mut self.driver.pipes[place];
             let ready = !pipe.paused && !pipe.connecting;
             place += 1;
-            let Some(conn) = pipe.conn else { continue };
-            if !pipe.backlog.is_empty() && pipe.room > 0 {
-                if pipe.drain(usize::MAX) {
-                    self.engine.on_drained(&mut self.driver, conn);
-                }
+            let Some(sock) = pipe.sock else { continue };
+            if pipe.blocked && pipe.room > 0 {
+                pipe.drain(usize::MAX);
+                let blocked = pipe.blocked;
+                self.engine.on_writable(&mut self.driver, sock, blocked);
+            } else if pipe.broken && !pipe.break_told {
+                pipe.break_told = true;
+                self.engine.on_broken(&mut self.driver, sock);
             } else if ready && !pipe.inbox.is_empty() {
-                let mut chunk = Vec::new();
-                pipe.inbox.take(pipe.inbox.len(), &mut chunk);
-                self.engine.on_data(&mut self.driver, conn, &chunk);
+                deliver(&mut self.engine, &mut self.driver, place - 1, usize::MAX);
             } else if ready && pipe.peer_ended && !pipe.end_told {
                 pipe.end_told = true;
-                self.engine.on_eof(&mut self.driver, conn);
+                self.engine.on_eof(&mut self.driver, sock);
             } else {
                 continue;
             }
             place = 0;
         }
         self.engine.on_round_end(&mut self.driver);
+        if net::Engine::<SimDriver>::has_work(&self.engine) {
+            self.settle();
+        }
     }
 }

@@ -1,8 +1,8 @@
-use super::super::{Places, Served, Severity, answer};
+use super::super::{Places, Served, Severity, Subjects, answer};
 use super::*;
 use crate::serve::Inboxes;
 use config::model::Config;
-use proxy::{Process, Running};
+use proxy::Process;
 use std::sync::Arc;
 
 /// Filters `a`, `b` and `b`, and nothing that exports.
@@ -15,14 +15,26 @@ fn served(level: Level) -> Served {
         otel: ["a", "b", "b"].map(named).into(),
         ..Config::default()
     };
+    of(config, level)
+}
+
+fn of(config: Config, level: Level) -> Served {
+    let running = Arc::new(proxy::prepare(config, Process::default()));
     Served {
-        running: Arc::new(Running::new(config, Process::default())),
-        exports: None,
-        collectors: Vec::new(),
-        workers: Inboxes::default(),
+        subjects: Arc::new(Subjects {
+            shared: Arc::new(running.share(1)),
+            running,
+            descriptors: 0,
+            exports: None,
+            collectors: Vec::new(),
+            workers: Inboxes::default(),
+            dropped_logs: Arc::default(),
+            exposed: Arc::default(),
+        }),
         places: Arc::new(Places::new(1)),
         severity: Severity::Text,
         level,
+        exposes_listeners: false,
     }
 }
 
@@ -76,7 +88,7 @@ fn commands_and_their_answers() {
         let got = answer(&format!("flt-otel {command}"), &served);
         assert_eq!(got, answered, "{command}");
     }
-    let filters = served.running.filters();
+    let filters = served.subjects.running.filters();
     assert_eq!(filters[0].switches.rate.load(Relaxed), 0);
     assert!(filters[0].switches.noflush.load(Relaxed));
 }
@@ -108,10 +120,7 @@ fn a_change_needs_the_rights_to_it() {
         let help = answer("help", &served);
         assert!(help.contains("flt-otel status") && !help.contains("flt-otel flush"));
     }
-    let none = Served {
-        running: Arc::new(Running::new(Config::default(), Process::default())),
-        ..served(Level::Admin)
-    };
+    let none = of(Config::default(), Level::Admin);
     let got = answer("flt-otel status", &none);
     assert_eq!(got, "[err]: there is no filter 'opentelemetry'.\n");
 }

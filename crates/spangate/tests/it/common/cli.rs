@@ -31,20 +31,25 @@ pub fn until(path: &Path, line: &str, text: &str) -> String {
     until_holds(path, line, |answer| answer.contains(text))
 }
 
-/// Asks until something holds of the answer.
+/// Asks until something holds of the answer to `flt-otel <line>`.
+pub fn until_holds(path: &Path, line: &str, holds: impl Fn(&str) -> bool) -> String {
+    until_any_holds(path, &format!("flt-otel {line}"), holds)
+}
+
+/// Asks until something holds of the answer to any command.
 #[expect(
     clippy::disallowed_methods,
     reason = "workers and exporters go by their own clocks, and nothing tells when they have"
 )]
-pub fn until_holds(path: &Path, line: &str, holds: impl Fn(&str) -> bool) -> String {
+pub fn until_any_holds(path: &Path, line: &str, holds: impl Fn(&str) -> bool) -> String {
     for _ in 0..ASKED_MAX {
-        let answer = ask(path, line);
+        let answer = ask_any(path, line);
         if holds(&answer) {
             return answer;
         }
         std::thread::sleep(PAUSE);
     }
-    panic!("in the end: {}", ask(path, line));
+    panic!("in the end: {}", ask_any(path, line));
 }
 
 /// What `flt-otel status` says of a pipeline.

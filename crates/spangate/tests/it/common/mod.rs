@@ -226,6 +226,17 @@ impl Proxy {
         listeners: &[(&str, &TcpListener)],
         arguments: &[&str],
     ) -> Proxy {
+        Proxy::start_command(Command::new(program), folder, config, listeners, arguments)
+    }
+
+    /// Starts a command that may have an environment of its own.
+    pub fn start_command(
+        mut command: Command,
+        folder: Folder,
+        config: &str,
+        listeners: &[(&str, &TcpListener)],
+        arguments: &[&str],
+    ) -> Proxy {
         const READY: &str = "
 frontend ready
     mode http
@@ -236,7 +247,6 @@ frontend ready
 ";
         let ready = listener();
         let file = folder.write("spangate.cfg", format!("{config}\n{READY}"));
-        let mut command = Command::new(program);
         command
             .args(["-db", "-f", &file])
             .args(arguments)

@@ -1,10 +1,6 @@
 //! Conditions, one a line.
 
-use super::{ANY, Since};
-
-pub const CONDITIONS: &[(Since, &str)] = &[(ANY, ALL)];
-
-const ALL: &str = r#"
+pub const CONDITIONS: &str = r#"
     named
     !named
     { path /form }

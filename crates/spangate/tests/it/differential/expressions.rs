@@ -1,24 +1,12 @@
 //! Expressions, one a line.
 
-use super::{ANY, Since};
-
-pub const EXPRESSIONS: &[(Since, &str)] = &[
-    (ANY, GENERAL),
-    (ANY, CONVERTERS),
-    (ANY, HTTP),
-    ((3, 5), SINCE_3_5),
-];
-
-/// What older versions did differently.
-const SINCE_3_5: &str = "
+pub const EXPRESSIONS: &str = "
     req.hdr(x-num),sub(txn.int)
     req.hdrs
     path,map_end(@/beg.map,none)
     req.fhdr(x-list),word(2,','),map(@/str.map,none)
     req.fhdr(x-json),json_query('$.a.b')
-";
 
-const GENERAL: &str = "
     src
     dst
     fe_name
@@ -71,9 +59,6 @@ const GENERAL: &str = "
     hostname,length,bool
     lat_ns_tot,bool
     waiting_entity
-";
-
-const HTTP: &str = "
     path
     pathq
     url
@@ -144,9 +129,6 @@ const HTTP: &str = "
     res.hdr(x)
     status
     wait_end
-";
-
-const CONVERTERS: &str = "
     req.hdr(x-num),add(1)
     req.hdr(x-num),mul(3)
     req.hdr(x-num),div(0)

@@ -1,27 +1,21 @@
-//! The same configuration and the same requests through HAProxy and Spangate: every expression and every condition must
-//! come to the same.
+//! The same configurations and the same requests as HAProxy had: every expression, condition and scenario must come to the same.
 //!
-//! Runs where a HAProxy is installed (`HAPROXY=…` names another one); says so where there is none. A case that its version
-//! did differently names the version that it asks for; one that it does not know is left out.
-
-#![allow(clippy::print_stdout, reason = "what was compared is told")]
+//! HAProxy's answers are data in `recorded`. With `HAPROXY=…`, which names one of version 3.5, they are recorded anew. A case that it
+//! does not accept is left out.
 
 use crate::common;
 
 mod conditions;
 mod expressions;
+mod recorded;
+mod scenarios;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use common::http::Client;
 use common::{DEFAULTS, Folder, Proxy, address, listener};
-
-/// The first version that does it as 3.5 does.
-type Since = (u32, u32);
-
-/// Any version that is still in use.
-const ANY: Since = (2, 6);
+use recorded::{Answers, REFUSED};
 
 /// Lines of a request after its start line; `x-case` is added.
 struct Request {
@@ -85,11 +79,6 @@ const FILES: &[(&str, &str)] = &[
 
 #[test]
 fn expressions_come_to_the_same() {
-    let cases: Vec<(Since, String)> = expressions::EXPRESSIONS
-        .iter()
-        .flat_map(|(since, lines)| lines.lines().map(|line| (*since, line.trim().to_owned())))
-        .filter(|(_, line)| !line.is_empty())
-        .collect();
     let rule = |case: usize, expr: &str| {
         let expr = expr
             .replace('\\', "\\\\")
@@ -99,89 +88,53 @@ fn expressions_come_to_the_same() {
             " http-request return status 200 content-type text/plain lf-string \"<%[{expr}]>\" if {{ req.hdr(x-case) -m str {case} }}\n"
         )
     };
-    compare(&cases, rule);
+    compare("expressions", expressions::EXPRESSIONS, &rule);
 }
 
 #[test]
 fn conditions_come_to_the_same() {
-    let cases: Vec<(Since, String)> = conditions::CONDITIONS
-        .iter()
-        .flat_map(|(since, lines)| lines.lines().map(|line| (*since, line.trim().to_owned())))
-        .filter(|(_, line)| !line.is_empty())
-        .collect();
     let rule = |case: usize, condition: &str| {
         format!(
             " http-request return status 200 content-type text/plain string yes if {{ req.hdr(x-case) -m str {case} }} {condition}\n \
              http-request return status 200 content-type text/plain string no if {{ req.hdr(x-case) -m str {case} }}\n"
         )
     };
-    compare(&cases, rule);
+    compare("conditions", conditions::CONDITIONS, &rule);
 }
 
-#[expect(
-    clippy::print_stdout,
-    reason = "says what was compared, and when nothing was"
-)]
-fn compare(cases: &[(Since, String)], rule: impl Fn(usize, &str) -> String) {
-    let Some((program, version)) = haproxy() else {
-        println!("no HAProxy is installed: nothing was compared");
-        return;
-    };
-    let cases: Vec<&str> = cases
-        .iter()
-        .filter(|(since, _)| *since <= version)
-        .map(|(_, text)| text.as_str())
-        .collect();
-    let asked = cases.len();
-    let cases = understood(&program, cases, &rule);
-    println!(
-        "{} of {asked} cases are known to HAProxy {}.{}",
-        cases.len(),
-        version.0,
-        version.1
-    );
-    assert!(cases.len() > asked / 2, "too few");
-    let rules: String = cases
-        .iter()
-        .enumerate()
-        .map(|(number, case)| rule(number, case))
-        .collect();
-    let ours = PathBuf::from(env!("CARGO_BIN_EXE_spangate"));
-    let answers = [program, ours].map(|program| play(&program, &rules, cases.len()));
-    let [theirs, ours] = &answers;
-    let mut differences = String::new();
-    for (number, (their, our)) in theirs.iter().zip(ours).enumerate() {
-        if their != our {
-            let (case, request) = (cases[number / REQUESTS.len()], number % REQUESTS.len());
-            differences.push_str(&format!(
-                "\n{case}   [{}]\n    haproxy:  {their}\n    spangate: {our}",
-                REQUESTS[request].start
-            ));
+/// The rule of a case, by its number.
+type Rule<'a> = &'a dyn Fn(usize, &str) -> String;
+
+fn compare(set: &str, cases: &'static str, rule: Rule<'_>) {
+    let cases = cases.lines().map(str::trim);
+    let cases: Vec<&str> = cases.filter(|case| !case.is_empty()).collect();
+    if let Some((program, version)) = recorded::haproxy() {
+        let known = understood(&program, cases.clone(), rule);
+        let mut answers = play(&program, &known, rule);
+        for case in &cases {
+            let refused = || vec![REFUSED.to_owned()];
+            answers.entry((*case).to_owned()).or_insert_with(refused);
         }
+        recorded::write(set, &version, &answers);
     }
+    let theirs = recorded::read(set);
+    let accepted = |case: &&str| theirs.get(*case).is_none_or(|lines| lines != &[REFUSED]);
+    let cases: Vec<&str> = cases.into_iter().filter(accepted).collect();
+    let ours = play(Path::new(env!("CARGO_BIN_EXE_spangate")), &cases, rule);
+    let told = recorded::differences(&theirs, &ours);
+    let (cases, requests) = (cases.len(), REQUESTS.len());
     assert!(
-        differences.is_empty(),
-        "of {} cases over {} requests: {differences}",
-        cases.len(),
-        REQUESTS.len()
+        told.is_empty(),
+        "of {cases} cases over {requests} requests:{told}"
     );
 }
 
 /// The cases that a HAProxy accepts. It names the first one that it does not.
-fn understood<'c>(
-    program: &Path,
-    mut cases: Vec<&'c str>,
-    rule: &impl Fn(usize, &str) -> String,
-) -> Vec<&'c str> {
+fn understood<'c>(program: &Path, mut cases: Vec<&'c str>, rule: Rule<'_>) -> Vec<&'c str> {
     loop {
         let folder = files();
         // A case may have two lines; the number in the second tells it as well.
-        let rules: String = cases
-            .iter()
-            .enumerate()
-            .map(|(number, case)| rule(number, case))
-            .collect();
-        let config = config(&folder, &rules).replace("fd@${FRONT}", "127.0.0.1:80");
+        let config = config(&folder, &rules(&cases, rule)).replace("fd@${FRONT}", "127.0.0.1:80");
         let file = folder.write("check.cfg", &config);
         let output = Command::new(program)
             .args(["-c", "-f", &file])
@@ -230,40 +183,34 @@ fn config(folder: &Folder, rules: &str) -> String {
     )
 }
 
-/// What each case answers to each request.
-fn play(program: &Path, rules: &str, cases: usize) -> Vec<String> {
-    let folder = files();
-    let front = listener();
-    let config = config(&folder, rules);
-    let proxy = Proxy::start_program(program, folder, &config, &[("FRONT", &front)], &[]);
-    let mut answers = Vec::new();
-    for case in 0..cases {
-        for request in REQUESTS {
-            let mut client = Client::connect(address(&front));
-            let Request { start, head, body } = request;
-            client.send(format!("{start}\r\n{head}x-case: {case}\r\n\r\n{body}"));
-            answers.push(match client.response() {
-                Some(answer) => format!("{} {}", answer.status, answer.text().escape_debug()),
-                None => "closed".into(),
-            });
-        }
-    }
-    drop(proxy);
-    answers
+fn rules(cases: &[&str], rule: Rule<'_>) -> String {
+    let numbered = cases.iter().enumerate();
+    numbered.map(|(number, case)| rule(number, case)).collect()
 }
 
-/// The HAProxy that is installed, and its version.
-fn haproxy() -> Option<(PathBuf, Since)> {
-    let program = PathBuf::from(std::env::var_os("HAPROXY").unwrap_or("haproxy".into()));
-    let candidates = [program.clone(), PathBuf::from("/usr/sbin").join(&program)];
-    candidates.into_iter().find_map(|program| {
-        let output = Command::new(&program).arg("-v").output().ok()?;
-        let text = String::from_utf8(output.stdout).ok()?;
-        let numbers = text
-            .split_whitespace()
-            .find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
-        let mut numbers = numbers.split(['.', '-']).map(str::parse);
-        let version = (numbers.next()?.ok()?, numbers.next()?.ok()?);
-        (version >= ANY).then_some((program, version))
-    })
+/// What each case answers to each request.
+fn play(program: &Path, cases: &[&str], rule: Rule<'_>) -> Answers {
+    let folder = files();
+    let front = listener();
+    let config = config(&folder, &rules(cases, rule));
+    let proxy = Proxy::start_program(program, folder, &config, &[("FRONT", &front)], &[]);
+    let ask = |case: usize, request: &Request| {
+        let mut client = Client::connect(address(&front));
+        let Request { start, head, body } = request;
+        client.send(format!("{start}\r\n{head}x-case: {case}\r\n\r\n{body}"));
+        match client.response() {
+            Some(answer) if answer.status == 200 => answer.text().escape_debug().to_string(),
+            // A page has a text of its own.
+            Some(answer) => answer.status.to_string(),
+            None => "closed".to_owned(),
+        }
+    };
+    let numbered = cases.iter().enumerate();
+    let answers = numbered.map(|(number, case)| {
+        let answers = REQUESTS.iter().map(|request| ask(number, request));
+        ((*case).to_owned(), answers.collect())
+    });
+    let answers = answers.collect();
+    drop(proxy);
+    answers
 }

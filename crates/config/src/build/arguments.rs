@@ -1,0 +1,144 @@
+//! Checks the words after keywords without an effect ([`Args`]).
+
+use super::Shared;
+use super::line::{Cursor, Parse};
+use super::values;
+use crate::keywords::arguments::Args;
+use sample::Place;
+
+impl Args {
+    /// Takes the arguments of `name`, which the cursor is behind.
+    ///
+    /// # Errors
+    /// The first word that HAProxy refuses.
+    pub fn check(&self, cursor: &mut Cursor<'_>, name: &str, shared: &mut Shared<'_>) -> Parse {
+        match self {
+            Args::None => Ok(()),
+            Args::Word => argument(cursor, name).map(drop),
+            Args::Any => {
+                cursor.at = cursor.line.count();
+                Ok(())
+            }
+            Args::Number(least, most) => number(cursor, name, *least, *most),
+            Args::Integer(least, most) => {
+                number(cursor, name, *least, *most)?;
+                let text = cursor.last();
+                let is_whole = text.ends_with(|c: char| c.is_ascii_digit());
+                within(cursor, name, is_whole, || "an integer".to_owned())
+            }
+            Args::Size(least) => {
+                let text = argument(cursor, name)?;
+                let size = values::size(text)
+                    .map_err(|bad| cursor.fault(values::size_message(bad, text, name)))?;
+                within(cursor, name, size >= *least, || format!("at least {least}"))
+            }
+            Args::Time => {
+                argument(cursor, name)?;
+                shared.time(&cursor.line, cursor.at - 1, name).map(drop)
+            }
+            Args::TimeWithin(least, most) => {
+                argument(cursor, name)?;
+                let time = shared.time(&cursor.line, cursor.at - 1, name)?.as_millis();
+                let is_within = (u128::from(*least)..=u128::from(*most)).contains(&time);
+                within(cursor, name, is_within, || {
+                    format!("a time from {least} to {most} ms")
+                })
+            }
+            Args::OneOf(words) => {
+                let word = argument(cursor, name)?;
+                one_of(cursor, name, words, word)
+            }
+            Args::Several(words) => {
+                let mut word = argument(cursor, name)?;
+                loop {
+                    one_of(cursor, name, words, word)?;
+                    if cursor.peek().is_empty() {
+                        return Ok(());
+                    }
+                    word = cursor.take();
+                }
+            }
+            Args::List(words) => {
+                let list = argument(cursor, name)?;
+                list.split(',')
+                    .try_for_each(|word| one_of(cursor, name, words, word))
+            }
+            Args::Optional(args) => match cursor.peek() {
+                "" => Ok(()),
+                _ => args.check(cursor, name, shared),
+            },
+            Args::Sequence(all) => all
+                .iter()
+                .try_for_each(|args| args.check(cursor, name, shared)),
+            Args::Sample => {
+                argument(cursor, name)?;
+                cursor.at -= 1;
+                shared.next_expr(cursor, Place::ALL).map(drop)
+            }
+            Args::Address(parser) => parser(cursor, shared),
+            Args::Own(parser) => parser(cursor),
+        }
+    }
+}
+
+/// Takes an argument, which must be there.
+fn argument<'a>(cursor: &mut Cursor<'a>, name: &str) -> Parse<&'a str> {
+    cursor
+        .line
+        .need(cursor.at, || format!("'{name}' expects an argument."))?;
+    Ok(cursor.take())
+}
+
+/// As C's `atoi` reads a word, but one that does not begin with a number is refused.
+fn number(cursor: &mut Cursor<'_>, name: &str, least: i64, most: i64) -> Parse {
+    let text = argument(cursor, name)?;
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let digits = unsigned.bytes().take_while(u8::is_ascii_digit).count();
+    if digits == 0 {
+        return Err(cursor.fault(format!(
+            "'{name}' expects an integer argument, got '{text}'."
+        )));
+    }
+    let end = text.len() - unsigned.len() + digits;
+    // More digits than fit are the bound.
+    let number = text[..end].parse().unwrap_or(match text.starts_with('-') {
+        true => i64::MIN,
+        false => i64::MAX,
+    });
+    within(
+        cursor,
+        name,
+        (least..=most).contains(&number),
+        || match most {
+            i64::MAX => format!("a number of at least {least}"),
+            _ => format!("a number from {least} to {most}"),
+        },
+    )
+}
+
+fn within(cursor: &Cursor<'_>, name: &str, is_within: bool, bounds: impl Fn() -> String) -> Parse {
+    match is_within {
+        true => Ok(()),
+        false => Err(cursor.fault(format!(
+            "'{name}' expects {}, got '{}'.",
+            bounds(),
+            cursor.last()
+        ))),
+    }
+}
+
+fn one_of(cursor: &Cursor<'_>, name: &str, words: &[&str], word: &str) -> Parse {
+    if words.contains(&word) {
+        return Ok(());
+    }
+    let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+    let (last, others) = match quoted.split_last() {
+        Some((last, others)) => (last.as_str(), others.join(", ")),
+        None => ("nothing", String::new()),
+    };
+    let known = match others.as_str() {
+        "" => last.to_owned(),
+        _ => format!("{others} or {last}"),
+    };
+    Err(cursor.fault(format!("'{name}' expects {known} but got '{word}'.")))
+}

@@ -1,0 +1,105 @@
+//! Arguments of sections that describe what does not exist yet: name servers, mail servers, caches, certificates (manual §3.12,
+//! §5.3.2, §6.2, §12).
+
+use super::address::{self, Parsed, Ports};
+use super::line::{Cursor, Parse};
+use super::{Shared, values};
+
+/// `nameserver <name> <addr>:<port>`, `mailer <name> <addr>:<port>`
+pub fn named_address(cursor: &mut Cursor<'_>, shared: &Shared<'_>) -> Parse {
+    let keyword = cursor.line.keyword();
+    let missing = || format!("'{keyword}' expects <name> and <addr>[:<port>] as arguments.");
+    let name = cursor.line.need(cursor.at, missing)?;
+    cursor.line.need(cursor.at + 1, missing)?;
+    cursor.at += 2;
+    let title = format!("'{keyword} {name}'");
+    let text = &*address::resolved(&cursor.line, cursor.at - 1, shared, &title)?;
+    // Sockets of both kinds are described.
+    let bare = ["tcp@", "tcp4@", "tcp6@", "udp@", "udp4@", "udp6@"]
+        .iter()
+        .find_map(|family| text.strip_prefix(family.as_bytes()));
+    let fault = |why: String| cursor.fault(format!("{title} : {why}."));
+    match address::parse(bare.unwrap_or(text), address::Names::Resolve).map_err(fault)? {
+        Parsed::Inet(_, Ports::Range(..)) | Parsed::Unix(_) | Parsed::Fd(_) => Ok(()),
+        Parsed::Inet(..) => {
+            let text = cursor.last();
+            Err(fault(format!("missing port specification in '{text}'")))
+        }
+    }
+}
+
+/// `timeout mail <time>`
+pub fn mail_timeout(cursor: &mut Cursor<'_>) -> Parse {
+    event_and_time(cursor, &["mail"])
+}
+
+/// `timeout resolve|retry <time>`
+pub fn resolver_timeout(cursor: &mut Cursor<'_>) -> Parse {
+    event_and_time(cursor, &["resolve", "retry"])
+}
+
+/// `hold <status> <time>`
+pub fn hold(cursor: &mut Cursor<'_>) -> Parse {
+    event_and_time(
+        cursor,
+        &["nx", "other", "refused", "timeout", "valid", "obsolete"],
+    )
+}
+
+fn event_and_time(cursor: &mut Cursor<'_>, events: &[&str]) -> Parse {
+    let keyword = cursor.line.keyword();
+    let event = cursor.take();
+    if !events.contains(&event) {
+        return Err(cursor.fault(format!(
+            "'{keyword}' expects {} and <time> as arguments (got '{event}').",
+            events.join(", ")
+        )));
+    }
+    let text = cursor.line.need(cursor.at, || {
+        format!("'{keyword} {event}' expects <time> as argument.")
+    })?;
+    cursor.take();
+    let name = format!("{keyword} {event}");
+    let time = values::whole_time(text);
+    time.map(drop)
+        .map_err(|bad| cursor.fault(values::time_message(bad, text, &name)))
+}
+
+/// An integer but 0.
+pub fn not_zero(cursor: &mut Cursor<'_>) -> Parse {
+    super::threads::not_zero(cursor)
+}
+
+/// `load crt <file> [key|alias|ocsp|issuer|sctl <text>] [ocsp-update on|off] …`
+pub fn certificate(cursor: &mut Cursor<'_>) -> Parse {
+    let mut has_certificate = false;
+    while !cursor.peek().is_empty() {
+        let word = cursor.take();
+        has_certificate |= word == "crt";
+        match word {
+            "crt" | "key" | "alias" | "ocsp" | "issuer" | "sctl" | "acme" | "domains" | "ips" => {
+                cursor.value("an argument")?;
+            }
+            "ocsp-update" => match cursor.value("'on' or 'off'")? {
+                "on" | "off" => {}
+                value => {
+                    return Err(cursor.fault(format!(
+                        "cannot parse 'ocsp-update' value '{value}', 'on' or 'off' is expected."
+                    )));
+                }
+            },
+            _ => {
+                return Err(cursor.fault(format!(
+                    "'load {word}' in section 'crt-store': unknown keyword '{word}'."
+                )));
+            }
+        }
+    }
+    match has_certificate {
+        true => Ok(()),
+        false => Err(cursor.line.fault(
+            cursor.at,
+            "'load' in section 'crt-store': mandatory 'crt' parameter not found.",
+        )),
+    }
+}

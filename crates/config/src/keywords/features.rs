@@ -1,0 +1,57 @@
+//! Features that this version does not have, which keywords tune. A feature that is implemented leaves this list, and the rows
+//! that name it get their parsers.
+
+/// A feature of HAProxy that does not exist here yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)]
+pub enum Feature {
+    AgentChecks,
+    Cache,
+    Cli,
+    ConsistentHashing,
+    Glitches,
+    Guid,
+    HealthChecks,
+    Http2,
+    HttpClient,
+    JwtDecryption,
+    Lua,
+    Mail,
+    Names,
+    Niceness,
+    Peers,
+    Quic,
+    ServerState,
+    SharedStats,
+    Tables,
+    Tls,
+}
+
+impl Feature {
+    /// A clause that says that it is absent.
+    #[must_use]
+    pub const fn is_absent(self) -> &'static str {
+        match self {
+            Feature::AgentChecks => "agent checks are not implemented yet",
+            Feature::Cache => "the cache is not implemented yet",
+            Feature::Cli => "these commands of the runtime interface are not implemented yet",
+            Feature::ConsistentHashing => "consistent hashing is not implemented yet",
+            Feature::Glitches => "glitches of connections are not counted yet",
+            Feature::Guid => "names that identify objects for ever are not shown anywhere yet",
+            Feature::HealthChecks => "health checks are not implemented yet",
+            Feature::Http2 => "HTTP/2 is not implemented yet",
+            Feature::HttpClient => "the internal HTTP client is not implemented yet",
+            Feature::JwtDecryption => "the decryption of tokens is not implemented yet",
+            Feature::Lua => "Lua is not implemented yet",
+            Feature::Mail => "alerts by mail are not implemented yet",
+            Feature::Names => "the resolution of names at run time is not implemented yet",
+            Feature::Niceness => "the priority of the process is left as it is",
+            Feature::Peers => "peers are not implemented yet",
+            Feature::Quic => "QUIC is not implemented yet",
+            Feature::ServerState => "the state of servers is not loaded from files yet",
+            Feature::SharedStats => "counters are not shared with other processes yet",
+            Feature::Tables => "stick tables are not implemented yet",
+            Feature::Tls => "TLS is not implemented yet",
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Filters that a `filter` line adds (manual §9).
+
+use super::{Keyword, Places};
+
+/// A filter. What follows its name is parsed with the sections that it names.
+pub type Filter = Keyword<()>;
+
+const fn not_yet(name: &'static str, doc: &'static str) -> Filter {
+    Keyword::not_yet(name, Places::NONE, doc)
+}
+
+/// Every filter.
+#[rustfmt::skip]
+pub const KEYWORDS: &[Filter] = &[
+    not_yet("bwlim-in", "Limits the bandwidth of uploads."),
+    not_yet("bwlim-out", "Limits the bandwidth of downloads."),
+    not_yet("cache", "Where the cache stands among the filters."),
+    not_yet("comp-req", "Compresses requests."),
+    not_yet("comp-res", "Compresses responses."),
+    not_yet("compression", "Where compression stands among the filters."),
+    not_yet("fcgi-app", "Where FastCGI stands among the filters."),
+    Keyword::yes("opentelemetry", Places::NONE, (), "Spans, events and metrics of streams, as a file describes them."),
+    Keyword::gone("opentracing", Places::NONE, "filter 'opentracing' was removed from HAProxy 3.5: 'filter opentelemetry' takes its place."),
+    not_yet("spoe", "Sends streams' data to an agent."),
+    not_yet("trace", "Traces the calls of filters."),
+];

@@ -1,0 +1,219 @@
+//! Accepting: listeners that are armed or rest, and the connections that come from them.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use super::{EpollDriver, Listener, TOKEN_SPECIAL, set_buffers};
+use crate::Addr;
+use crate::boundary::{Accepted, Engine, ListenerId};
+use crate::sys::{self, Accept, Epoll};
+
+/// Connections accepted from one listener before the others have their turn, where nothing else is asked for.
+pub const ACCEPTS_A_TURN_DEFAULT: u32 = 64;
+/// Pause of accepting when descriptors are exhausted.
+const EXHAUSTED_PAUSE_MS: u64 = 100;
+
+/// The listeners of a worker.
+#[derive(Debug)]
+pub(super) struct Listeners {
+    states: Vec<State>,
+    accepts_a_turn_max: u32,
+    /// Descriptors are exhausted: nothing is accepted until then.
+    rest_until_ms: Option<u64>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// None once it was closed for good.
+    fd: Option<Arc<OwnedFd>>,
+    id: ListenerId,
+    local: Addr,
+    shared: bool,
+    wildcard: bool,
+    wanted: bool,
+    armed: bool,
+    /// Takes what waits, then goes.
+    closing: bool,
+}
+
+impl Listeners {
+    pub fn new(listeners: Vec<Listener>, accepts_a_turn_max: u32) -> Listeners {
+        let states = listeners.into_iter().map(|listener| State {
+            fd: Some(listener.fd),
+            id: listener.id,
+            wildcard: sys::is_wildcard(&listener.local),
+            local: listener.local,
+            shared: listener.shared,
+            wanted: true,
+            armed: false,
+            closing: false,
+        });
+        Listeners {
+            states: states.collect(),
+            accepts_a_turn_max: accepts_a_turn_max.max(1),
+            rest_until_ms: None,
+        }
+    }
+
+    /// Registers those that are to be served, and takes out those that are not.
+    pub fn arm(&mut self, epoll: &Epoll) {
+        let rests = self.rest_until_ms.is_some();
+        for (index, state) in self.states.iter_mut().enumerate() {
+            let wanted = state.wanted && !rests;
+            let Some(fd) = state.fd.as_ref().map(AsRawFd::as_raw_fd) else {
+                continue;
+            };
+            if wanted == state.armed {
+                continue;
+            }
+            if wanted {
+                let exclusive = if state.shared {
+                    libc::EPOLLEXCLUSIVE
+                } else {
+                    0
+                };
+                let bits = (libc::EPOLLIN | exclusive) as u32;
+                let token = TOKEN_SPECIAL | index as u64;
+                state.armed = epoll.add(fd, bits, token).is_ok();
+            } else {
+                epoll.remove(fd);
+                state.armed = false;
+            }
+        }
+    }
+
+    pub fn want(&mut self, epoll: &Epoll, listener: ListenerId, on: bool) {
+        for state in self.states.iter_mut().filter(|state| state.id == listener) {
+            // One that is closing empties itself, whatever limits say.
+            state.wanted = on || state.closing;
+        }
+        self.arm(epoll);
+    }
+
+    pub fn close(&mut self, listener: ListenerId) {
+        for state in self.states.iter_mut().filter(|state| state.id == listener) {
+            state.closing = true;
+        }
+    }
+
+    /// Descriptors are exhausted.
+    fn rest(&mut self, epoll: &Epoll, now_ms: u64) {
+        self.rest_until_ms = Some(now_ms + EXHAUSTED_PAUSE_MS);
+        self.arm(epoll);
+    }
+
+    pub fn rest_ends_ms(&self) -> Option<u64> {
+        self.rest_until_ms
+    }
+
+    pub fn end_rest(&mut self, epoll: &Epoll, now_ms: u64) {
+        if self.rest_until_ms.is_some_and(|at| now_ms >= at) {
+            self.rest_until_ms = None;
+            self.arm(epoll);
+        }
+    }
+}
+
+/// What one try to accept came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Came {
+    Connection,
+    Nothing,
+    /// The engine takes no more, or the system cannot give more.
+    Full,
+}
+
+impl EpollDriver {
+    /// A listener has connections: takes as many as a turn allows.
+    pub(super) fn accept_turn<E: Engine<Self>>(
+        &mut self,
+        engine: &mut E,
+        index: usize,
+        buffer: &mut [u8],
+    ) {
+        for _ in 0..self.listeners.accepts_a_turn_max {
+            let state = &self.listeners.states[index];
+            if !state.armed || self.accept(engine, index, buffer) != Came::Connection {
+                return;
+            }
+        }
+    }
+
+    fn accept<E: Engine<Self>>(&mut self, engine: &mut E, index: usize, buffer: &mut [u8]) -> Came {
+        let id = self.listeners.states[index].id;
+        if !engine.admit(self, id) {
+            return Came::Full;
+        }
+        let state = &self.listeners.states[index];
+        let Some(listener) = &state.fd else {
+            engine.retract(self, id);
+            return Came::Nothing;
+        };
+        let (fd, peer) = match sys::accept(listener.as_raw_fd()) {
+            Accept::Conn(fd, peer) => (fd, peer),
+            Accept::WouldBlock => {
+                engine.retract(self, id);
+                return Came::Nothing;
+            }
+            // That one was gone already: the next one may be there.
+            Accept::Failed => {
+                engine.retract(self, id);
+                return Came::Connection;
+            }
+            Accept::Exhausted => {
+                engine.retract(self, id);
+                self.listeners.rest(&self.epoll, self.now.ms());
+                return Came::Full;
+            }
+        };
+        let own = (self.local_addrs && state.wildcard)
+            .then(|| sys::local_addr(fd.as_raw_fd()).ok())
+            .flatten();
+        let accepted = Accepted {
+            listener: id,
+            peer,
+            local: own.unwrap_or_else(|| state.local.clone()),
+        };
+        let is_tcp = !state.local.is_unix();
+        set_buffers(
+            fd.as_raw_fd(),
+            self.buffers.client_receive,
+            self.buffers.client_send,
+        );
+        let Some(sock) = self.adopt(fd, false, is_tcp) else {
+            engine.retract(self, id);
+            return Came::Connection;
+        };
+        engine.on_accept(self, sock, accepted);
+        // The first bytes are usually here already: saves a round.
+        if let Some(entry) = self.socks.get_mut(sock) {
+            entry.unread = true;
+            self.read(engine, sock, buffer, false);
+        }
+        self.tell_broken(engine, sock);
+        Came::Connection
+    }
+
+    /// Takes the connections that wait on listeners to be closed, so that none of them is reset, and closes those that are empty.
+    /// One that is not empty within a turn goes on with the next round.
+    pub(super) fn close_listeners<E: Engine<Self>>(&mut self, engine: &mut E, buffer: &mut [u8]) {
+        for index in 0..self.listeners.states.len() {
+            if !self.listeners.states[index].closing {
+                continue;
+            }
+            let most = self.listeners.accepts_a_turn_max;
+            let ended = (0..most)
+                .map(|_| self.accept(engine, index, buffer))
+                .find(|came| *came != Came::Connection);
+            if ended != Some(Came::Nothing) {
+                continue;
+            }
+            let state = &mut self.listeners.states[index];
+            (state.closing, state.armed, state.wanted) = (false, false, false);
+            if let Some(fd) = state.fd.take() {
+                // An inherited socket stays open elsewhere: closing this descriptor would leave it registered.
+                self.epoll.remove(fd.as_raw_fd());
+            }
+        }
+    }
+}

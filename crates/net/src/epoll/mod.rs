@@ -1,0 +1,530 @@
+//! The epoll driver: one a worker, edge-triggered, each descriptor registered once.
+//!
+//! A socket is read as far as its data goes: a short read means that the socket is drained and the kernel will
+//! report the next bytes as a new edge. A socket that was paused, or had its turn, with bytes left is kept in a
+//! ready list and served before the next wait. `read` is the way in, `send` the way out, `listeners` accepts.
+
+mod asked;
+mod listeners;
+mod read;
+mod send;
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+use crate::Addr;
+use crate::boundary::{
+    Close, Connect, ConnectError, Driver, Engine, Labels, ListenerId, Message, Now, Sent, SockId,
+    WorkerId,
+};
+use crate::logs::{Dropped, LogSink};
+use crate::slots::Slots;
+use crate::stopwatch::Stopwatch;
+use crate::sys::{self, Events};
+
+pub use listeners::ACCEPTS_A_TURN_DEFAULT;
+pub use read::RECEIVE_BUFFER_BYTES;
+
+/// Events of one wait.
+const EVENTS_MAX: usize = 256;
+/// Unread input thrown away at a close, so that the peer sees FIN after our last bytes and not RST.
+const DISCARD_BYTES_MAX: usize = 1 << 20;
+
+const TOKEN_SPECIAL: u64 = (u32::MAX as u64) << 32;
+const TOKEN_WAKE: u64 = u64::MAX;
+const SOCK_BITS: u32 = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
+
+/// A listener as the driver serves it.
+#[derive(Debug)]
+pub struct Listener {
+    /// Its socket, listening and non-blocking. It closes with its last holder.
+    pub fd: Arc<OwnedFd>,
+    /// Its name for the engine.
+    pub id: ListenerId,
+    /// The address it was bound to.
+    pub local: Addr,
+    /// Other workers accept from the same socket.
+    pub shared: bool,
+}
+
+/// How a driver is set up.
+#[derive(Debug)]
+pub struct Setup {
+    /// Listeners of this worker.
+    pub listeners: Vec<Listener>,
+    /// Log targets, in the engine's numbering.
+    pub logs: Vec<LogSink>,
+    /// Counter of dropped log messages.
+    pub dropped: Arc<Dropped>,
+    /// By worker: rung to give it a round.
+    pub wakes: Vec<Arc<OwnedFd>>,
+    /// Which of them this is.
+    pub worker: WorkerId,
+    /// Connections accepted from one listener before the others have their turn.
+    pub accepts_a_turn_max: u32,
+    /// Size of the engine's buffers (`tune.bufsize`), bytes: what [`Driver::read_bytes`] follows.
+    pub buffer_bytes: usize,
+    /// `SO_SNDBUF`/`SO_RCVBUF` of client sockets, then of server sockets; none leaves the kernel's.
+    pub buffers: SocketBuffers,
+    /// The engine asks for times within a round ([`crate::Driver::clock`]).
+    pub measures: bool,
+    /// The engine wants to know each connection's own local address, where its listener has a wildcard.
+    pub local_addrs: bool,
+}
+
+/// Kernel buffer sizes (`tune.rcvbuf.*`, `tune.sndbuf.*`), bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SocketBuffers {
+    /// Receive buffer of client connections.
+    pub client_receive: Option<i32>,
+    /// Send buffer of client connections.
+    pub client_send: Option<i32>,
+    /// Receive buffer of server connections.
+    pub server_receive: Option<i32>,
+    /// Send buffer of server connections.
+    pub server_send: Option<i32>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct EpollDriver {
+    epoll: sys::Epoll,
+    socks: Slots<Sock>,
+    ready: Vec<SockId>,
+    listeners: listeners::Listeners,
+    logs: Vec<LogSink>,
+    dropped: Arc<Dropped>,
+    wakes: Vec<Arc<OwnedFd>>,
+    worker: WorkerId,
+    read_bytes: usize,
+    buffers: SocketBuffers,
+    local_addrs: bool,
+    now: Now,
+    stopwatch: Stopwatch,
+    outbox: send::Outbox,
+    /// Closed sockets whose last bytes the kernel did not take yet, by the moment they are given up.
+    orphans: VecDeque<(u64, SockId)>,
+    thread_cpu: asked::CpuMeter,
+    process_cpu: asked::CpuMeter,
+}
+
+#[derive(Debug)]
+struct Sock {
+    fd: OwnedFd,
+    /// What the kernel did not take; boxed, so that it costs an idle socket one word.
+    queue: Option<Box<send::Queue>>,
+    /// Its messages in the outbox.
+    put_off: send::PutOff,
+    /// Bytes that the engine holds of it, as it last said.
+    held: u32,
+    /// Bytes that the next read looks at without taking them; 0 for an ordinary read.
+    window: u32,
+    /// Data may be looked at before they are taken (TCP).
+    peeks: bool,
+    /// The kernel did not take everything, and the engine waits for progress.
+    blocked: bool,
+    connecting: bool,
+    paused: bool,
+    /// The kernel may hold unread bytes or an unread end.
+    unread: bool,
+    /// The peer's end was delivered.
+    ended: bool,
+    /// In the ready list.
+    queued: bool,
+    /// A FIN follows the queue.
+    shutdown: bool,
+    /// The engine has closed it; only its last bytes remain.
+    orphan: bool,
+    /// A send failed: nothing more leaves. The engine is told from the loop.
+    broken: bool,
+    /// It has been told.
+    broken_told: bool,
+}
+
+impl EpollDriver {
+    /// # Errors
+    /// The kernel refuses an epoll instance or a registration.
+    pub fn new(setup: Setup) -> io::Result<Self> {
+        let epoll = sys::Epoll::new()?;
+        let wake = setup.wakes[setup.worker.0 as usize].as_raw_fd();
+        epoll.add(wake, libc::EPOLLIN as u32, TOKEN_WAKE)?;
+        let now = sys::now();
+        let listeners = listeners::Listeners::new(setup.listeners, setup.accepts_a_turn_max);
+        let mut driver = EpollDriver {
+            epoll,
+            socks: Slots::default(),
+            ready: Vec::new(),
+            listeners,
+            logs: setup.logs,
+            dropped: setup.dropped,
+            wakes: setup.wakes,
+            worker: setup.worker,
+            // A body of a buffer's size and the head before it come in one read.
+            read_bytes: setup.buffer_bytes + setup.buffer_bytes / 4,
+            buffers: setup.buffers,
+            local_addrs: setup.local_addrs,
+            now,
+            stopwatch: Stopwatch::new(setup.measures),
+            outbox: send::Outbox::default(),
+            orphans: VecDeque::new(),
+            thread_cpu: asked::CpuMeter::new(now, 0),
+            process_cpu: asked::CpuMeter::new(now, sys::process_cpu_ns()),
+        };
+        driver.listeners.arm(&driver.epoll);
+        Ok(driver)
+    }
+
+    /// Serves until the engine has nothing left to do after an order told it to stop.
+    ///
+    /// # Errors
+    /// The kernel refuses to wait.
+    pub fn run<E: Engine<Self>>(
+        &mut self,
+        engine: &mut E,
+        orders: &Receiver<E::Order>,
+    ) -> io::Result<()> {
+        let mut events = Events::with_capacity(EVENTS_MAX);
+        let mut buffer = vec![0; RECEIVE_BUFFER_BYTES.max(self.read_bytes)];
+        let mut turn = Vec::new();
+        while !engine.is_finished() {
+            let timeout_ms = self.wait_ms(engine);
+            let count = self.epoll.wait(&mut events, timeout_ms)?;
+            self.now = self.stopwatch.start();
+            self.listeners.end_rest(&self.epoll, self.now.ms());
+            for index in 0..count {
+                let event = events.get(index);
+                match event.token {
+                    TOKEN_WAKE => {
+                        sys::eventfd_reset(self.wakes[self.worker.0 as usize].as_raw_fd());
+                        while let Ok(order) = orders.try_recv() {
+                            engine.on_order(self, order);
+                        }
+                    }
+                    token if token >= TOKEN_SPECIAL => {
+                        self.accept_turn(engine, (token & 0xffff_ffff) as usize, &mut buffer);
+                    }
+                    token => {
+                        let sock = SockId {
+                            slot: token as u32,
+                            generation: (token >> 32) as u32,
+                        };
+                        self.event(engine, sock, event.bits, &mut buffer);
+                    }
+                }
+            }
+            std::mem::swap(&mut turn, &mut self.ready);
+            for sock in turn.drain(..) {
+                if let Some(entry) = self.socks.get_mut(sock) {
+                    entry.queued = false;
+                    self.serve(engine, sock, &mut buffer);
+                }
+            }
+            if engine
+                .next_deadline_ms()
+                .is_some_and(|at| at <= self.now.ms())
+            {
+                engine.on_timer(self);
+            }
+            self.close_listeners(engine, &mut buffer);
+            engine.on_round_end(self);
+            self.flush();
+            self.bury_orphans();
+            for log in &mut self.logs {
+                log.flush(&self.dropped);
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_ms<E: Engine<Self>>(&mut self, engine: &mut E) -> i32 {
+        if !self.ready.is_empty() || engine.has_work() {
+            return 0;
+        }
+        let orphan = self.orphans.front().map(|(at, _)| *at);
+        let moments = [
+            engine.next_deadline_ms(),
+            self.listeners.rest_ends_ms(),
+            orphan,
+        ];
+        let Some(next) = moments.into_iter().flatten().min() else {
+            return -1;
+        };
+        i32::try_from(next.saturating_sub(self.now.ms())).unwrap_or(i32::MAX)
+    }
+
+    fn event<E: Engine<Self>>(
+        &mut self,
+        engine: &mut E,
+        sock: SockId,
+        bits: u32,
+        buffer: &mut [u8],
+    ) {
+        let Some(entry) = self.socks.get_mut(sock) else {
+            return;
+        };
+        if entry.orphan {
+            return self.orphan_event(sock, bits);
+        }
+        let has = |bit: i32| bits & bit as u32 != 0;
+        if entry.connecting {
+            if !has(libc::EPOLLOUT | libc::EPOLLERR | libc::EPOLLHUP) {
+                return;
+            }
+            entry.connecting = false;
+            if has(libc::EPOLLERR | libc::EPOLLHUP) && sys::pending_error(entry.fd.as_raw_fd()) != 0
+            {
+                self.die(engine, sock, Close::Refused);
+                return;
+            }
+            engine.on_connected(self, sock);
+        } else if has(libc::EPOLLOUT) && entry.blocked {
+            self.writable(engine, sock);
+        }
+        let Some(entry) = self.socks.get_mut(sock) else {
+            return;
+        };
+        if has(libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) {
+            entry.unread = true;
+            let hang_up = has(libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR);
+            // A paused or half-dead connection must still learn that its peer is gone for good.
+            if (entry.paused || entry.ended) && has(libc::EPOLLERR | libc::EPOLLHUP) {
+                let code = sys::pending_error(entry.fd.as_raw_fd());
+                if entry.ended {
+                    return self.die(engine, sock, Close::Reset);
+                }
+                if code != 0 {
+                    entry.broken = true;
+                }
+            }
+            self.read(engine, sock, buffer, hang_up);
+        }
+        self.tell_broken(engine, sock);
+    }
+
+    /// What a socket of the ready list waits for: its end told, its connection told, or its bytes read.
+    fn serve<E: Engine<Self>>(&mut self, engine: &mut E, sock: SockId, buffer: &mut [u8]) {
+        let Some(entry) = self.socks.get_mut(sock) else {
+            return;
+        };
+        if entry.orphan {
+            return; // nobody is to be told anything of it
+        }
+        if entry.connecting && !entry.broken {
+            entry.connecting = false;
+            engine.on_connected(self, sock);
+        } else if entry.unread {
+            self.read(engine, sock, buffer, true);
+        }
+        self.tell_broken(engine, sock);
+    }
+
+    /// Tells the engine of a connection that takes nothing any more. What came before is read first, then it is dead.
+    fn tell_broken<E: Engine<Self>>(&mut self, engine: &mut E, sock: SockId) {
+        let Some(entry) = self.socks.get_mut(sock) else {
+            return;
+        };
+        if !entry.broken || std::mem::replace(&mut entry.broken_told, true) {
+            return;
+        }
+        engine.on_broken(self, sock);
+        if let Some(entry) = self.socks.get_mut(sock) {
+            entry.unread = true;
+            self.make_ready(sock);
+        }
+    }
+
+    fn die<E: Engine<Self>>(&mut self, engine: &mut E, sock: SockId, why: Close) {
+        if self.socks.remove(sock).is_some() {
+            engine.on_close(self, sock, why);
+        }
+    }
+
+    fn make_ready(&mut self, sock: SockId) {
+        if let Some(entry) = self.socks.get_mut(sock)
+            && !entry.queued
+        {
+            entry.queued = true;
+            self.ready.push(sock);
+        }
+    }
+
+    fn adopt(&mut self, fd: OwnedFd, connecting: bool, peeks: bool) -> Option<SockId> {
+        let raw = fd.as_raw_fd();
+        let sock = self.socks.insert(Sock {
+            fd,
+            queue: None,
+            put_off: send::PutOff::NOTHING,
+            held: 0,
+            window: 0,
+            peeks,
+            blocked: false,
+            connecting,
+            paused: false,
+            unread: false,
+            ended: false,
+            queued: false,
+            shutdown: false,
+            orphan: false,
+            broken: false,
+            broken_told: false,
+        });
+        let token = u64::from(sock.generation) << 32 | u64::from(sock.slot);
+        if self.epoll.add(raw, SOCK_BITS, token).is_err() {
+            self.socks.remove(sock);
+            return None;
+        }
+        Some(sock)
+    }
+
+    fn open(&mut self, connect: &Connect<'_>) -> io::Result<(OwnedFd, bool)> {
+        let fd = sys::stream_socket(connect.to)?;
+        let raw = fd.as_raw_fd();
+        if !connect.to.is_unix() {
+            sys::set_option(raw, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+            if connect.keepalive {
+                sys::set_option(raw, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
+            }
+        }
+        set_buffers(raw, self.buffers.server_receive, self.buffers.server_send);
+        sys::label(raw, connect.labels);
+        if let Some(interface) = connect.interface {
+            sys::bind_to_interface(raw, interface)?;
+        }
+        if let Some(from) = connect.from {
+            sys::set_option(raw, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+            if from.port() == 0 {
+                // Lets the kernel pick the port at connect time, per destination.
+                let _ = sys::set_option(raw, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1);
+            }
+            sys::bind(&fd, from)?;
+        }
+        let standing = sys::connect(raw, connect.to)?;
+        Ok((fd, standing))
+    }
+}
+
+fn set_buffers(fd: RawFd, receive: Option<i32>, send: Option<i32>) {
+    // A size the kernel refuses leaves its own, as everywhere.
+    if let Some(bytes) = receive {
+        let _ = sys::set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes);
+    }
+    if let Some(bytes) = send {
+        let _ = sys::set_option(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, bytes);
+    }
+}
+
+impl Driver for EpollDriver {
+    fn now(&self) -> Now {
+        self.now
+    }
+
+    fn clock(&self) -> Now {
+        self.stopwatch.now()
+    }
+
+    fn read_bytes(&self) -> usize {
+        self.read_bytes
+    }
+
+    fn send(&mut self, sock: SockId, message: Message<'_>) -> Sent {
+        self.send_message(sock, message)
+    }
+
+    fn connect(&mut self, connect: &Connect<'_>) -> Result<SockId, ConnectError> {
+        let (fd, standing) = self
+            .open(connect)
+            .map_err(|error| match error.raw_os_error() {
+                Some(
+                    libc::ECONNREFUSED
+                    | libc::ENETUNREACH
+                    | libc::EHOSTUNREACH
+                    | libc::ENOENT
+                    | libc::ECONNRESET,
+                ) => ConnectError::Refused,
+                _ => ConnectError::Resource,
+            })?;
+        let sock = self
+            .adopt(fd, true, !connect.to.is_unix())
+            .ok_or(ConnectError::Resource)?;
+        if standing {
+            self.make_ready(sock);
+        }
+        Ok(sock)
+    }
+
+    fn shutdown(&mut self, sock: SockId) {
+        self.flush_sock(sock);
+        if let Some(entry) = self.socks.get_mut(sock) {
+            entry.shutdown = true;
+            if entry.queue.is_none() {
+                sys::shutdown_write(entry.fd.as_raw_fd());
+            }
+        }
+    }
+
+    fn close(&mut self, sock: SockId) {
+        self.flush_sock(sock);
+        let waits = |entry: &Sock| entry.queue.is_some() && !entry.broken;
+        if self.socks.get(sock).is_some_and(waits) {
+            return self.orphan(sock);
+        }
+        if let Some(entry) = self.socks.remove(sock)
+            && (entry.unread || entry.paused)
+        {
+            sys::discard_input(entry.fd.as_raw_fd(), DISCARD_BYTES_MAX);
+        }
+    }
+
+    fn abort(&mut self, sock: SockId) {
+        self.flush_sock(sock);
+        if let Some(entry) = self.socks.remove(sock) {
+            sys::set_linger_zero(entry.fd.as_raw_fd());
+        }
+    }
+
+    fn vanish(&mut self, sock: SockId, rst_ttl: Option<u8>) {
+        if let Some(entry) = self.socks.remove(sock) {
+            sys::silence(entry.fd.as_raw_fd(), rst_ttl);
+        }
+    }
+
+    fn label(&mut self, sock: SockId, labels: Labels) {
+        if let Some(entry) = self.socks.get_mut(sock) {
+            sys::label(entry.fd.as_raw_fd(), labels);
+        }
+    }
+
+    fn pause(&mut self, sock: SockId) {
+        if let Some(entry) = self.socks.get_mut(sock) {
+            entry.paused = true;
+        }
+    }
+
+    fn resume(&mut self, sock: SockId) {
+        let Some(entry) = self.socks.get_mut(sock) else {
+            return;
+        };
+        if std::mem::take(&mut entry.paused) && entry.unread {
+            self.make_ready(sock);
+        }
+    }
+
+    fn accepting(&mut self, listener: ListenerId, on: bool) {
+        self.listeners.want(&self.epoll, listener, on);
+    }
+
+    fn unlisten(&mut self, listener: ListenerId) {
+        self.listeners.close(listener);
+    }
+
+    fn wake(&mut self, worker: WorkerId) {
+        sys::eventfd_ring(self.wakes[worker.0 as usize].as_raw_fd());
+    }
+
+    fn log(&mut self, target: usize, message: &[u8]) {
+        self.logs[target].push(message, &self.dropped);
+    }
+}

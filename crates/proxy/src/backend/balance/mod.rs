@@ -1,0 +1,133 @@
+//! Balancing algorithms (manual §4.2 balance): one a file, behind one trait.
+
+mod first;
+mod hash;
+mod key;
+mod leastconn;
+mod random;
+mod roundrobin;
+mod static_rr;
+mod sticky;
+
+use std::fmt::Debug;
+
+use config::model::{Balance as Configured, Proxy, Server};
+
+use crate::shared::Turn;
+
+pub(crate) use key::{hash, key};
+
+/// The servers at the moment of a choice.
+pub(crate) struct Candidates<'a> {
+    pub servers: &'a [Server],
+    /// By server.
+    pub weights: &'a [u32],
+    /// Whether a server may be chosen.
+    pub may: &'a dyn Fn(usize) -> bool,
+    /// Requests that a server works on.
+    pub load: &'a dyn Fn(usize) -> u32,
+    /// The turn of all workers together.
+    pub turn: &'a Turn,
+}
+
+/// An algorithm and its state in one worker.
+pub(crate) trait Balance: Debug + Send {
+    /// Chooses a server that may be chosen; none where there is none. `key` is the hash of what the request is
+    /// bound by, for the algorithms that hash.
+    fn pick(
+        &mut self,
+        candidates: &Candidates<'_>,
+        key: Option<u32>,
+        random: &mut dyn FnMut() -> u64,
+    ) -> Option<usize>;
+
+    /// Whether a request with a key belongs to its server even when that is full.
+    fn sticks(&self) -> bool {
+        false
+    }
+}
+
+/// The algorithm of a backend, for servers of these weights of which these take requests. Workers take turns together, or begin
+/// at different servers, so that together they spread evenly.
+pub(crate) fn new(
+    proxy: &Proxy,
+    weights: &[u32],
+    usable: &[bool],
+    worker: usize,
+) -> Box<dyn Balance> {
+    match &proxy.balance {
+        Configured::RoundRobin => Box::new(roundrobin::RoundRobin::new(weights, usable)),
+        Configured::StaticRr => Box::new(static_rr::StaticRr::new(weights, usable)),
+        Configured::LeastConn => Box::new(leastconn::LeastConn::new(worker)),
+        Configured::First => Box::new(first::First),
+        Configured::Random { draws } => Box::new(random::Random { draws: *draws }),
+        Configured::Sticky => Box::new(sticky::Sticky::default()),
+        Configured::Source
+        | Configured::Uri { .. }
+        | Configured::UrlParam { .. }
+        | Configured::Hdr { .. }
+        | Configured::Hash(_)
+        | Configured::LogHash(_) => Box::new(hash::Hash::new(weights, usable)),
+    }
+}
+
+/// How often a turn is looked at again that other workers take first; then two requests share one.
+const RACES_MAX: usize = 4;
+
+/// The next of a map whose turns all workers take together.
+fn next_of(map: &[usize], candidates: &Candidates<'_>) -> Option<usize> {
+    let count = map.len();
+    let mut picked = None;
+    for _ in 0..RACES_MAX {
+        let from = candidates.turn.get();
+        let place = (from..from + count)
+            .map(|place| place % count)
+            .find(|place| (candidates.may)(map[*place]))?;
+        picked = Some(map[place]);
+        if candidates.turn.pass(from, (place + 1) % count) {
+            break;
+        }
+    }
+    picked
+}
+
+/// The servers in use, in proportion to their weights: the map that `static-rr` walks and hashes index. HAProxy's order,
+/// so that a key keeps its server.
+fn weighted_map(weights: &[u32], usable: &[bool]) -> Vec<usize> {
+    let divisor = weights
+        .iter()
+        .map(|weight| u64::from(*weight))
+        .fold(0, gcd)
+        .max(1);
+    let weight = |index: usize| match usable[index] {
+        true => (u64::from(weights[index]) / divisor) as i64,
+        false => 0,
+    };
+    let total: i64 = (0..weights.len()).map(weight).sum();
+    let mut scores = vec![0_i64; weights.len()];
+    let mut map = Vec::with_capacity(total as usize);
+    for _ in 0..total {
+        // Each turn pays every server its weight; the first of those with the most whole turns is next and pays one.
+        let mut best: Option<(usize, i64)> = None;
+        for index in (0..weights.len()).filter(|index| usable[*index]) {
+            scores[index] += weight(index);
+            let turns = (scores[index] + total) / total;
+            if best.is_none_or(|(_, most)| turns > most) {
+                best = Some((index, turns));
+            }
+        }
+        if let Some((index, _)) = best {
+            scores[index] -= total;
+            map.push(index);
+        }
+    }
+    map
+}
+
+fn gcd(one: u64, other: u64) -> u64 {
+    if other == 0 {
+        one
+    } else {
+        gcd(other, one % other)
+    }
+}

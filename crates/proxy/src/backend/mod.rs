@@ -1,0 +1,186 @@
+//! Backends as one worker serves them: which server takes a request, and the connections that wait for the next one.
+
+pub(crate) mod balance;
+mod pool;
+
+use http::Head;
+use sample::Session;
+
+use crate::facts::Ambient;
+use crate::ids::{LinkId, ProxyId, ServerId};
+use crate::running::Running;
+use crate::stream::Stream;
+use balance::{Balance, Candidates};
+pub(crate) use pool::Wanted;
+
+/// One worker's state of its backends.
+#[derive(Debug)]
+pub(crate) struct Backends(Vec<Backend>);
+
+/// One worker's state of a backend: what it derived from the state of its servers, and idle connections.
+#[derive(Debug)]
+struct Backend {
+    /// Of what epoch the following is.
+    epoch: u32,
+    balance: Box<dyn Balance>,
+    usable: Vec<bool>,
+    weights: Vec<u32>,
+    /// By server, the last one in is the first one out.
+    idle: Vec<Vec<LinkId>>,
+}
+
+/// What a choice came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// A slot of it is taken, where requests for it take one.
+    Server(ServerId),
+    /// All are full, or the one that it must be.
+    Full(Option<ServerId>),
+    /// The one that it must be is full, and so is its queue (`maxqueue`).
+    QueueFull,
+    /// There is none.
+    Nobody,
+}
+
+impl Backends {
+    pub fn new(running: &Running, ambient: &Ambient) -> Backends {
+        let proxies = &running.config.proxies;
+        let backend = |place: usize| Backend {
+            idle: proxies[place].servers.iter().map(|_| Vec::new()).collect(),
+            ..Backend::derive(running, ambient, ProxyId::at(place))
+        };
+        Backends((0..proxies.len()).map(backend).collect())
+    }
+
+    /// A backend whose derived state is that of now.
+    #[inline]
+    fn current(&mut self, running: &Running, ambient: &Ambient, backend: ProxyId) -> &mut Backend {
+        let state = &mut self.0[backend.place()];
+        if state.epoch != ambient.shared.servers.epoch(backend) {
+            state.follow(running, ambient, backend);
+        }
+        state
+    }
+
+    /// Whether new requests go to a server.
+    pub fn is_usable(&mut self, running: &Running, ambient: &Ambient, server: ServerId) -> bool {
+        self.current(running, ambient, server.backend).usable[server.place()]
+    }
+
+    /// Whether a backend has another server than this one.
+    pub fn has_others(
+        &mut self,
+        running: &Running,
+        ambient: &Ambient,
+        backend: ProxyId,
+        but: Option<ServerId>,
+    ) -> bool {
+        let usable = &self.current(running, ambient, backend).usable;
+        let mut usable = usable.iter().enumerate().filter(|(_, usable)| **usable);
+        usable.any(|(place, _)| Some(ServerId::at(backend, place)) != but)
+    }
+
+    /// Whether requests with a key belong to their server even when that is full.
+    pub fn sticks(&self, backend: ProxyId) -> bool {
+        self.0[backend.place()].balance.sticks()
+    }
+
+    /// Chooses a server for a request and takes one of its slots. `key`: the hash of what binds it.
+    #[inline]
+    pub fn choose(
+        &mut self,
+        running: &Running,
+        ambient: &Ambient,
+        place: ProxyId,
+        avoid: Option<ServerId>,
+        key: Option<u32>,
+    ) -> Choice {
+        let shared = &ambient.shared;
+        let backend = self.current(running, ambient, place);
+        let sticks = key.is_some() && backend.balance.sticks();
+        let server = |index: usize| ServerId::at(place, index);
+        let is_usable = |index: usize| backend.usable[index];
+        let has_others = |avoid: ServerId| {
+            (0..backend.usable.len()).any(|index| is_usable(index) && index != avoid.place())
+        };
+        let avoid = avoid.filter(|avoid| has_others(*avoid));
+        let is_candidate = |index: usize| backend.usable[index] && avoid != Some(server(index));
+        let has_slot = |index: usize| {
+            shared.servers.maxconn(server(index)) == 0 || shared.has_slot(server(index))
+        };
+        let may = |index: usize| is_candidate(index) && (sticks || has_slot(index));
+        let load = |index: usize| shared.servers.held(server(index));
+        let candidates = Candidates {
+            servers: &running.proxy(place).servers,
+            weights: &backend.weights,
+            may: &may,
+            load: &load,
+            turn: shared.servers.turn(place),
+        };
+        loop {
+            let picked = backend
+                .balance
+                .pick(&candidates, key, &mut || ambient.random());
+            let Some(index) = picked else {
+                return match (0..backend.usable.len()).any(is_candidate) {
+                    true => Choice::Full(None),
+                    false => Choice::Nobody,
+                };
+            };
+            let server = server(index);
+            if !shared.servers.counts(server) || shared.take_slot(server) {
+                return Choice::Server(server);
+            }
+            if sticks {
+                let most = running.server(server).maxqueue;
+                return match most > 0 && shared.servers.waiting(server) >= most {
+                    true => Choice::QueueFull,
+                    false => Choice::Full(Some(server)),
+                };
+            }
+            // Another worker took the slot in between: look again.
+        }
+    }
+}
+
+impl Backend {
+    /// What follows from the state of the servers now. There are no idle connections.
+    fn derive(running: &Running, ambient: &Ambient, backend: ProxyId) -> Backend {
+        let servers = &ambient.shared.servers;
+        let epoch = servers.epoch(backend);
+        let usable = servers.usable(backend);
+        let weights: Vec<u32> = servers
+            .of(backend)
+            .map(|server| servers.weight(server))
+            .collect();
+        let worker = ambient.worker.0 as usize;
+        Backend {
+            epoch,
+            balance: balance::new(running.proxy(backend), &weights, &usable, worker),
+            usable,
+            weights,
+            idle: Vec::new(),
+        }
+    }
+
+    #[cold]
+    fn follow(&mut self, running: &Running, ambient: &Ambient, backend: ProxyId) {
+        let idle = std::mem::take(&mut self.idle);
+        *self = Backend {
+            idle,
+            ..Backend::derive(running, ambient, backend)
+        };
+    }
+}
+
+/// The hash of what binds a request to a server.
+pub(crate) fn hash_key(
+    running: &Running,
+    stream: &Stream,
+    session: &Session,
+    expression: impl FnOnce(&sample::Expr, &mut Vec<u8>) -> bool,
+) -> Option<u32> {
+    let proxy = running.proxy(stream.backend);
+    let request: Option<&Head> = stream.has_request().then_some(&stream.request);
+    balance::key(proxy, session, &stream.txn, request, expression)
+}

@@ -1,0 +1,135 @@
+//! Idle server connections: a stack per worker and server, the last one in being the first one out.
+//!
+//! `http-reuse` (manual §4.2) says which requests may take one: `safe` lets a client's first request, which could not be
+//! sent again by its client, only have a connection of its own; `aggressive` lets it have one that has proved to be kept
+//! alive; `always` any; `never` only what the same client opened.
+
+use config::model::HttpReuse;
+use net::Labels;
+
+use super::Backends;
+use crate::facts::Ambient;
+use crate::ids::{LinkId, ServerId};
+use crate::link::Links;
+
+/// Responses a connection must have completed to be `aggressive`'s proof.
+const PROVEN_RESPONSES: u32 = 2;
+
+/// The connection that a request wants.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
+    pub server: ServerId,
+    pub client: LinkId,
+    /// It is the client's first request.
+    pub is_first: bool,
+    pub reuse: HttpReuse,
+    pub labels: Labels,
+    /// The PROXY protocol header it would begin with.
+    pub header: &'a [u8],
+}
+
+impl Backends {
+    /// An idle connection that a request may have; it is idle no more.
+    pub fn take_idle(
+        &mut self,
+        ambient: &Ambient,
+        links: &mut Links,
+        wanted: &Wanted<'_>,
+    ) -> Option<LinkId> {
+        if let Some(link) = take_kept(links, wanted) {
+            return Some(link);
+        }
+        if wanted.labels != Labels::default() {
+            return None;
+        }
+        let proven_only = match wanted.reuse {
+            HttpReuse::Never => return None,
+            HttpReuse::Safe if wanted.is_first => return None,
+            HttpReuse::Aggressive => wanted.is_first,
+            HttpReuse::Safe | HttpReuse::Always => false,
+        };
+        let idle = &self.0[wanted.server.backend.place()].idle[wanted.server.place()];
+        let is_proven = |link: LinkId| {
+            links
+                .server(link)
+                .is_some_and(|server| server.served >= PROVEN_RESPONSES)
+        };
+        let place = idle
+            .iter()
+            .rposition(|link| !proven_only || is_proven(*link))?;
+        let link = idle[place];
+        self.leave_pool(ambient, links, link);
+        Some(link)
+    }
+
+    /// Puts a connection aside for the next request. False where all workers together have `max` of its server already.
+    pub fn keep_idle(
+        &mut self,
+        ambient: &Ambient,
+        links: &mut Links,
+        link: LinkId,
+        max: Option<u32>,
+    ) -> bool {
+        let Some(server) = links.server_mut(link) else {
+            return true;
+        };
+        let id = server.server;
+        if max.is_some_and(|max| !ambient.shared.servers.enter_pool(id, max)) {
+            return false;
+        }
+        server.is_pool_counted = max.is_some();
+        let idle = &mut self.0[id.backend.place()].idle[id.place()];
+        server.pool_place = Some(idle.len() as u32);
+        idle.push(link);
+        true
+    }
+
+    /// Takes a connection out of its pool, if it is in one.
+    pub fn leave_pool(&mut self, ambient: &Ambient, links: &mut Links, link: LinkId) {
+        let Some(server) = links.server_mut(link) else {
+            return;
+        };
+        let Some(place) = server.pool_place.take() else {
+            return;
+        };
+        let id = server.server;
+        if std::mem::take(&mut server.is_pool_counted) {
+            ambient.shared.servers.leave_pool(id);
+        }
+        let idle = &mut self.0[id.backend.place()].idle[id.place()];
+        debug_assert_eq!(idle.get(place as usize), Some(&link));
+        idle.swap_remove(place as usize);
+        if let Some(moved) = idle.get(place as usize).copied()
+            && let Some(moved) = links.server_mut(moved)
+        {
+            moved.pool_place = Some(place);
+        }
+    }
+
+    /// A connection that is idle, of any server: the one that has been longest in its pool.
+    pub fn any_idle(&mut self) -> Option<LinkId> {
+        let pools = self.0.iter().flat_map(|backend| &backend.idle);
+        pools.into_iter().find_map(|idle| idle.first().copied())
+    }
+
+    /// Whether a connection is where its place says.
+    pub fn is_pooled(&self, server: ServerId, place: u32, link: LinkId) -> bool {
+        let idle = &self.0[server.backend.place()].idle[server.place()];
+        idle.get(place as usize) == Some(&link)
+    }
+}
+
+/// The connection that this client keeps for itself.
+fn take_kept(links: &mut Links, wanted: &Wanted<'_>) -> Option<LinkId> {
+    let link = links.client(wanted.client)?.kept?;
+    let kept = links.server_mut(link)?;
+    let fits = kept.server == wanted.server
+        && *kept.header == *wanted.header
+        && kept.labels == wanted.labels;
+    if !fits {
+        return None;
+    }
+    kept.keeper = None;
+    links.client_mut(wanted.client)?.kept = None;
+    Some(link)
+}

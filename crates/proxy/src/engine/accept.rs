@@ -1,0 +1,292 @@
+//! Client connections from the accept to their session: admitted and counted, told by a PROXY header who they are, passed by the
+//! rules of connections and sessions; and listeners that rest while a limit is reached.
+
+use net::timers::NEVER_MS;
+use net::{Accepted, Driver, ListenerId, SockId, proxy_protocol};
+use sample::{ConnError, LogOrigin, Session};
+
+use super::Turn;
+use crate::ids::{BindId, LinkId, ProxyId};
+use crate::link::mux::h1::Front;
+use crate::link::mux::{Mux, Raw};
+use crate::link::{Client, Role, Stage};
+use crate::rules::Verdict;
+use crate::running::deadline;
+use crate::shared::{Count, Pace};
+use crate::stream::{Inspection, Phase};
+
+/// What rates are limited over.
+const PERIOD_MS: u64 = 1000;
+
+impl<D: Driver> Turn<'_, D> {
+    // ---- how many
+
+    fn bind_of(&self, listener: ListenerId) -> BindId {
+        self.cx.running.listeners[listener.0 as usize]
+    }
+
+    /// Whether one more connection may be accepted; if so, its place is taken.
+    pub(super) fn admit(&mut self, listener: ListenerId) -> bool {
+        let bind = self.bind_of(listener);
+        let admitted = !self.is_too_fast(bind.frontend) && self.cx.core.ambient.shared.admit(bind);
+        if !admitted {
+            self.rest(listener);
+        }
+        admitted
+    }
+
+    /// Nobody was there: the place goes to whoever waits elsewhere.
+    pub(super) fn retract(&mut self, listener: ListenerId) {
+        let bind = self.bind_of(listener);
+        let ambient = &self.cx.core.ambient;
+        ambient.shared.dismiss(bind);
+        if let Some(worker) = ambient.shared.next_resting(ambient.worker) {
+            self.cx.io.wake(worker);
+        }
+    }
+
+    /// Stops accepting where a limit is reached.
+    fn rest(&mut self, listener: ListenerId) {
+        if !self.state.resting.contains(&listener) {
+            self.state.resting.push(listener);
+            self.cx.io.accepting(listener, false);
+        }
+        let ambient = &self.cx.core.ambient;
+        ambient.shared.set_rests(ambient.worker, true);
+        // A place that became free before the others could know.
+        if !ambient.shared.is_full(self.bind_of(listener)) {
+            self.reopen_listeners();
+        }
+    }
+
+    /// A place became free: for a listener of this worker, or of another one.
+    pub(super) fn place_is_free(&mut self) {
+        if !self.state.resting.is_empty() {
+            self.reopen_listeners();
+        }
+        let ambient = &self.cx.core.ambient;
+        if let Some(worker) = ambient.shared.next_resting(ambient.worker) {
+            self.cx.io.wake(worker);
+        }
+    }
+
+    /// Accepts again where there is room.
+    pub(super) fn reopen_listeners(&mut self) {
+        let mut index = 0;
+        while index < self.state.resting.len() {
+            let listener = self.state.resting[index];
+            let bind = self.bind_of(listener);
+            if self.is_too_fast(bind.frontend) || self.cx.core.ambient.shared.is_full(bind) {
+                index += 1;
+            } else {
+                self.state.resting.swap_remove(index);
+                self.cx.io.accepting(listener, true);
+            }
+        }
+        if self.state.resting.is_empty() {
+            let ambient = &self.cx.core.ambient;
+            ambient.shared.set_rests(ambient.worker, false);
+        }
+    }
+
+    /// Whether a frontend has its share of this second (`maxconnrate`, `maxsessrate`, `rate-limit sessions`). If so, it is looked at
+    /// again when there may be room.
+    fn is_too_fast(&mut self, frontend: ProxyId) -> bool {
+        if !self.cx.running.paces {
+            return false;
+        }
+        let now_ms = self.cx.now().ms();
+        let global = &self.cx.running.config.global;
+        let sessions = self.cx.running.proxy(frontend).rate_limit_sessions;
+        let limits = [
+            (sessions, Pace::Sessions(frontend)),
+            (global.maxsessrate, Pace::ProcessSessions),
+            (global.maxconnrate, Pace::ProcessConnections),
+        ];
+        let shared = &self.cx.core.ambient.shared;
+        let reached = limits
+            .into_iter()
+            .filter_map(|(limit, pace)| limit.map(|limit| (limit, pace)))
+            .find(|(limit, pace)| shared.rate(*pace, now_ms) >= *limit);
+        if let Some((limit, _)) = reached {
+            let wait_ms = (PERIOD_MS / u64::from(limit.max(1))).max(1);
+            self.state.room_at_ms = self.state.room_at_ms.min(now_ms + wait_ms);
+        }
+        reached.is_some()
+    }
+
+    /// The moment to look again has come.
+    pub(super) fn look_for_room(&mut self) {
+        if self.cx.now().ms() >= self.state.room_at_ms {
+            self.state.room_at_ms = NEVER_MS;
+            self.reopen_listeners();
+        }
+    }
+
+    // ---- who
+
+    /// A connection came in.
+    pub(super) fn accepted(&mut self, sock: SockId, accepted: Accepted) {
+        let bind = self.bind_of(accepted.listener);
+        let frontend = bind.frontend;
+        let now = self.cx.now();
+        let session = Session::new(
+            now,
+            accepted.peer,
+            accepted.local,
+            frontend.number(),
+            bind.place as u32,
+        );
+        let is_http = self.cx.running.is_http(frontend);
+        let accept_proxy = self.cx.running.bind(bind).accept_proxy;
+        let client = Client {
+            session,
+            bind,
+            stage: match accept_proxy {
+                true => Stage::ProxyHeader,
+                false => Stage::Session,
+            },
+            streams: 0,
+            is_http,
+            kept: None,
+            lingers: false,
+            request_began: None,
+            idle_since: now,
+        };
+        let mux = match is_http {
+            true => Mux::Front(Front::default()),
+            false => Mux::Raw(Raw::default()),
+        };
+        let core = &mut *self.cx.core;
+        let role = Role::Client(Box::new(client));
+        let link = core.links.add(sock, role, mux, &mut core.timers);
+        self.state.at_work.link = Some(link);
+        core.clients += 1;
+        core.count(Count::Frontend(frontend));
+        core.count(Count::Bind(bind));
+        if self.cx.running.paces {
+            self.cx.mark(Pace::ProcessConnections);
+        }
+        let proxy = self.cx.running.proxy(frontend);
+        if !proxy.tcp_request_connection.is_empty() {
+            match self
+                .cx
+                .with_session(link, |cx| cx.connection_rules(frontend))
+            {
+                Some(Verdict::Close) => return self.cx.close_client(link),
+                Some(Verdict::ExpectProxy) => self.set_stage(link, Stage::ProxyHeader),
+                Some(Verdict::Continue) | None => {}
+            }
+        }
+        match self.cx.core.links.client(link).map(|client| client.stage) {
+            Some(Stage::ProxyHeader) => {
+                let timeout_ms = self.cx.running.timeouts(frontend).client_hs;
+                self.cx.set_link_deadline(link, deadline(now, timeout_ms));
+            }
+            Some(_) => self.begin_session(link),
+            None => {}
+        }
+    }
+
+    fn set_stage(&mut self, link: LinkId, stage: Stage) {
+        if let Some(client) = self.cx.core.links.client_mut(link) {
+            client.stage = stage;
+        }
+    }
+
+    /// The connection's own address is known: its first stream may begin.
+    fn begin_session(&mut self, link: LinkId) {
+        let now = self.cx.now();
+        let Some(client) = self.cx.core.links.client_mut(link) else {
+            return;
+        };
+        client.stage = Stage::Ready;
+        client.idle_since = now;
+        client.session.handshake_ms = (now.ms() - client.session.accepted.ms()) as u32;
+        let frontend = client.frontend();
+        let proxy = self.cx.running.proxy(frontend);
+        if !proxy.tcp_request_session.is_empty() {
+            let verdict = self.cx.with_session(link, |cx| cx.session_rules(frontend));
+            if verdict == Some(Verdict::Close) {
+                return self.cx.close_client(link);
+            }
+        }
+        self.cx.mark(Pace::Sessions(frontend));
+        if self.cx.running.paces {
+            self.cx.mark(Pace::ProcessSessions);
+        }
+        let timeouts = self.cx.running.timeouts(frontend);
+        if self.cx.running.is_http(frontend) {
+            let at_ms = deadline(now, timeouts.http_request);
+            return self.cx.set_link_deadline(link, at_ms);
+        }
+        let id = self.begin_stream(link);
+        self.with_stream(id, |cx, stream| {
+            cx.expect_client(stream, timeouts.client);
+            stream.phase = Phase::FrontendContent(Inspection::default());
+            cx.log_at(stream, LogOrigin::Accept);
+            cx.run(stream);
+        });
+    }
+
+    /// Reads the header of the PROXY protocol; how many bytes were used.
+    pub(super) fn read_proxy_header(&mut self, link: LinkId, bytes: &[u8]) -> usize {
+        match proxy_protocol::parse(bytes) {
+            Ok(None) => 0,
+            Ok(Some((used, header))) => {
+                if let Some(client) = self.cx.core.links.client_mut(link) {
+                    let session = &mut client.session;
+                    session.received_proxy = true;
+                    session.tlvs = Some(header.tlv_bytes())
+                        .filter(|tlvs| !tlvs.is_empty())
+                        .map(Into::into);
+                    if let Some(ends) = header.addresses {
+                        session.connection_src =
+                            Some(std::mem::replace(&mut session.src, ends.source));
+                        session.connection_dst =
+                            Some(std::mem::replace(&mut session.dst, ends.destination));
+                    }
+                }
+                self.begin_session(link);
+                used
+            }
+            Err(error) => {
+                let why = match error {
+                    proxy_protocol::Error::NotProxy => ConnError::ProxyNone,
+                    proxy_protocol::Error::UnknownProtocol => ConnError::ProxyUnknown,
+                    proxy_protocol::Error::BadLine
+                    | proxy_protocol::Error::LineTooLong
+                    | proxy_protocol::Error::BadVersion
+                    | proxy_protocol::Error::BadCommand
+                    | proxy_protocol::Error::BadFamily
+                    | proxy_protocol::Error::TooShort
+                    | proxy_protocol::Error::HeaderTooLong
+                    | proxy_protocol::Error::BadTlv
+                    | proxy_protocol::Error::TlvTooLong
+                    | proxy_protocol::Error::BadChecksum => ConnError::ProxyBad,
+                };
+                self.fail_session(link, why, false);
+                bytes.len()
+            }
+        }
+    }
+
+    /// Closes a client that has failed before its session began, with a line in the log.
+    pub(super) fn fail_session(&mut self, link: LinkId, why: ConnError, silent: bool) {
+        self.log_failed_session(link, why, silent);
+        self.cx.close_client(link);
+    }
+
+    pub(super) fn log_failed_session(&mut self, link: LinkId, why: ConnError, silent: bool) {
+        let client = self.cx.core.links.client(link);
+        let Some(frontend) = client.map(Client::frontend) else {
+            return;
+        };
+        self.cx.with_session(link, |cx| {
+            let scene = &mut cx.scene;
+            scene
+                .logging
+                .failed_session(&mut scene.eval, frontend, why, silent);
+        });
+    }
+}

@@ -1,0 +1,98 @@
+//! What must hold between entry points: the links between connections, streams and pools. Tests check it after every event.
+
+use super::Engine;
+use crate::ids::LinkId;
+use crate::link::{Client, Link, Role, Server};
+use crate::stream::{ServerEnd, Stream};
+
+impl Engine {
+    /// Checks the engine's own books. Looks at every connection: for tests.
+    ///
+    /// # Errors
+    /// The first thing that does not fit.
+    pub fn audit(&self) -> Result<(), String> {
+        let core = &self.core;
+        require(core.out.is_empty() && core.text.is_empty(), || {
+            "output was left over".into()
+        })?;
+        let work = &core.work;
+        let is_done = work.streams.is_empty() && work.links.is_empty() && !work.dismissed;
+        require(is_done, || "work was left over".into())?;
+        let mut clients = 0;
+        for (id, link) in core.links.iter() {
+            match &link.role {
+                Role::Client(client) => {
+                    clients += 1;
+                    self.audit_client(id, link, client)?;
+                }
+                Role::Server(server) => self.audit_server(id, link, server)?,
+            }
+        }
+        require(clients == core.clients, || {
+            format!("{clients} clients, {} counted", core.clients)
+        })?;
+        self.streams
+            .all()
+            .try_for_each(|stream| self.audit_stream(stream))
+    }
+
+    fn audit_client(&self, id: LinkId, link: &Link, client: &Client) -> Result<(), String> {
+        let is_tied = link.mux.stream().is_none_or(|stream| {
+            let stream = self.streams.get(stream);
+            stream.is_some_and(|stream| stream.client == Some(id))
+        });
+        require(is_tied, || format!("{id:?} is not its stream's: {link:?}"))?;
+        let is_kept = client.kept.is_none_or(|kept| {
+            let server = self.core.links.server(kept);
+            server.is_some_and(|server| server.keeper == Some(id))
+        });
+        require(is_kept, || {
+            format!("{id:?} does not keep {:?}", client.kept)
+        })
+    }
+
+    fn audit_server(&self, id: LinkId, link: &Link, server: &Server) -> Result<(), String> {
+        let pooled = server
+            .pool_place
+            .map(|place| self.core.backends.is_pooled(server.server, place, id));
+        let kept = server.keeper.map(|keeper| {
+            let client = self.core.links.client(keeper);
+            client.is_some_and(|client| client.kept == Some(id))
+        });
+        let tied = link.mux.stream().map(|stream| {
+            let stream = self.streams.get(stream);
+            stream.is_some_and(|stream| stream.server.link() == Some(id))
+        });
+        let ties = [pooled, kept, tied].into_iter().flatten();
+        require(
+            ties.clone().count() == 1 && ties.clone().all(|tie| tie),
+            || format!("{id:?} has not one right owner: {link:?}"),
+        )
+    }
+
+    fn audit_stream(&self, stream: &Stream) -> Result<(), String> {
+        let knows = |link: LinkId| {
+            let link = self.core.links.get(link);
+            link.is_some_and(|link| link.mux.stream() == Some(stream.id))
+        };
+        let is_known = stream.client.is_some_and(knows)
+            && match &stream.server {
+                ServerEnd::Link(link) => knows(*link),
+                ServerEnd::Nobody | ServerEnd::Page(_) => true,
+            };
+        require(is_known, || {
+            format!(
+                "stream {:?} in {:?} is unknown to its connections",
+                stream.id, stream.phase
+            )
+        })?;
+        let is_whole = stream.tracing.attached.iter().all(Option::is_some);
+        require(is_whole, || {
+            format!("a filter of stream {:?} was left at work", stream.id)
+        })
+    }
+}
+
+fn require(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(otherwise()) }
+}

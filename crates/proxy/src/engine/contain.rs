@@ -1,0 +1,148 @@
+//! A panic ends the connection that it happened on, and nothing else.
+//!
+//! Streams and connections stay in their tables while they are worked on, so that what a stream holds (a slot, its counts, a place
+//! in a queue) is known after a panic and given back.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use net::Driver;
+
+use super::{AtWork, Engine, Turn};
+use crate::ids::{LinkId, StreamId};
+use crate::link::{Role, Stage};
+use crate::phases::{Cause, Cx};
+use crate::stream::{Phase, Stream};
+
+/// A panic; whoever has the process' panic hook has told it already.
+pub(super) struct Panicked;
+
+/// Does work that may panic.
+#[inline]
+pub(super) fn run(work: impl FnOnce()) -> Result<(), Panicked> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| Panicked)
+}
+
+impl Engine {
+    /// Ends what a panic concerns.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn contain<D: Driver>(&mut self, driver: &mut D) {
+        let AtWork {
+            link,
+            is_dead,
+            stream,
+            client,
+        } = std::mem::take(&mut self.state.at_work);
+        let of_link = |link: LinkId| self.core.links.get(link)?.mux.stream();
+        let stream = stream.or_else(|| link.and_then(of_link));
+        self.core.ambient.shared.count_panic();
+        self.core.text.clear();
+        self.core.out.clear();
+        // In order, with an answer where none was given.
+        let ended = self.end_stream(driver, stream, |cx, stream| {
+            // What it was about to do with a server is not tried again.
+            stream.replay.retriable = false;
+            cx.fail(stream, Cause::Internal);
+        });
+        if ended.is_err() {
+            let _ = self.end_stream(driver, stream, |_, stream| stream.log.written = true);
+        }
+        let _ = self.end_stream(driver, stream, |cx, stream| cx.abandon(stream));
+        let is_closing = |link: &LinkId| {
+            let client = self.core.links.client(*link);
+            client.is_some_and(|client| client.stage == Stage::Closing)
+        };
+        let client = client.filter(|client| !is_closing(client));
+        for link in [client, link].into_iter().flatten() {
+            let _ = run(|| self.turn(driver).close_link(link));
+        }
+        if let Some(link) = link.filter(|_| is_dead) {
+            let _ = run(|| {
+                let mut turn = self.turn(driver);
+                match turn.cx.core.links.client(link).is_some() {
+                    true => turn.cx.forget_client(link),
+                    false => turn.cx.forget_server(link),
+                }
+            });
+        }
+        for slot in 0..self.core.links.slots() {
+            let _ = run(|| self.turn(driver).close_untied(slot));
+        }
+        let _ = run(|| self.turn(driver).settle());
+    }
+
+    /// Does to a stream what ends it.
+    fn end_stream<D: Driver>(
+        &mut self,
+        driver: &mut D,
+        stream: Option<StreamId>,
+        end: impl FnOnce(&mut Cx<'_, D>, &mut Stream),
+    ) -> Result<(), Panicked> {
+        let Some(id) = stream else { return Ok(()) };
+        run(|| {
+            self.turn(driver).with_stream(id, |cx, stream| {
+                if stream.phase != Phase::Done {
+                    end(cx, stream);
+                }
+            });
+        })
+    }
+}
+
+impl<D: Driver> Turn<'_, D> {
+    /// Closes a connection, but not a server's that is another stream's, or idle.
+    fn close_link(&mut self, link: LinkId) {
+        let Some(entry) = self.cx.core.links.get_mut(link) else {
+            return;
+        };
+        match &entry.role {
+            Role::Client(_) => {
+                entry.mux.set_stream(None);
+                self.cx.close_client(link);
+            }
+            Role::Server(server) if server.pool_place.is_some() => {}
+            Role::Server(_) => {
+                let stream = entry.mux.stream();
+                if stream.is_none_or(|id| self.streams.get(id).is_none()) {
+                    self.cx.close_server(link);
+                }
+            }
+        }
+    }
+
+    /// Closes the connection in a slot if it was left with a stream that is not its own, or a server's with none.
+    fn close_untied(&mut self, slot: u32) {
+        let Some(link) = self.cx.core.links.at(slot) else {
+            return;
+        };
+        let Some(entry) = self.cx.core.links.get_mut(link) else {
+            return;
+        };
+        let stream = entry.mux.stream();
+        let stream = stream.map(|id| self.streams.get(id));
+        match &entry.role {
+            Role::Client(_) => {
+                let is_lost = |stream: Option<&Stream>| {
+                    stream.is_none_or(|stream| stream.client != Some(link))
+                };
+                if stream.is_some_and(is_lost) {
+                    entry.mux.set_stream(None);
+                    self.cx.close_client(link);
+                }
+            }
+            Role::Server(server) => {
+                let is_tied = stream
+                    .flatten()
+                    .is_some_and(|stream| stream.server.link() == Some(link));
+                let keeper = server.keeper;
+                let is_pooled = server.pool_place.is_some();
+                let is_kept = keeper
+                    .and_then(|keeper| self.cx.core.links.client(keeper))
+                    .is_some_and(|client| client.kept == Some(link));
+                if !is_tied && !is_pooled && !is_kept {
+                    self.cx.close_server(link);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,739 @@
+//! Bytes that come in: fed to muxes, whose messages are fed to streams. What cannot be used yet waits, a buffer of it with the
+//! connection and the rest in the kernel.
+
+use http::Head;
+use http::h1::Parsed;
+use net::timers::NEVER_MS;
+use net::{Driver, Took};
+use sample::ConnError;
+
+use super::Turn;
+use crate::ids::{LinkId, StreamId};
+use crate::link::mux::Mux;
+use crate::link::mux::h1::Pull;
+use crate::link::{Hold, Role, Stage};
+use crate::phases::{Cause, Cx};
+use crate::running::deadline;
+use crate::stream::{Phase, Stream};
+
+/// Requests of one client before the others have their turn.
+const REQUESTS_A_TURN_MAX: u32 = 16;
+
+/// What a step with the bytes at hand came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Feed {
+    /// So many were used; the next step follows.
+    Used(usize),
+    /// So many were used, and nothing goes on without more.
+    More(usize),
+    /// So many were used; the rest has to wait.
+    Wait(usize),
+    /// The connection is gone.
+    Gone,
+}
+
+/// What became of bytes.
+#[derive(Clone, Copy, Debug)]
+struct Fed {
+    used: usize,
+    /// What is left needs more behind it; else it has to wait.
+    wants_more: bool,
+}
+
+impl<D: Driver> Turn<'_, D> {
+    /// Bytes came.
+    pub(super) fn receive(&mut self, link: LinkId, data: &[u8]) -> Took {
+        let read_bytes = self.cx.io.read_bytes();
+        let mut taken = 0;
+        while taken < data.len() {
+            let rest = &data[taken..];
+            let Some(entry) = self.cx.core.links.get_mut(link) else {
+                return all(data);
+            };
+            if entry.input.is_empty() {
+                taken += self.feed(link, rest).used;
+                let rest = &data[taken..];
+                // A large rest stays in the kernel.
+                if rest.len() <= read_bytes
+                    && let Some(entry) = self.cx.core.links.get_mut(link)
+                {
+                    entry.input.extend_from_slice(rest);
+                    taken = data.len();
+                }
+                break;
+            }
+            // Behind what waits already, as much as may wait.
+            let room = read_bytes.saturating_sub(entry.input.len()).max(1);
+            let count = room.min(rest.len());
+            entry.input.extend_from_slice(&rest[..count]);
+            taken += count;
+            self.use_input(link);
+            let entry = self.cx.core.links.get(link);
+            if entry.is_some_and(|entry| !entry.input.is_empty()) {
+                break;
+            }
+        }
+        if self.cx.core.links.get(link).is_none() {
+            return all(data);
+        }
+        if taken < data.len() {
+            self.cx.core.links.hold(self.cx.io, link, Hold::Full);
+        } else {
+            self.update_reading(link);
+        }
+        let held = self
+            .cx
+            .core
+            .links
+            .get(link)
+            .map_or(0, |link| link.input.len());
+        Took { bytes: taken, held }
+    }
+
+    fn update_reading(&mut self, link: LinkId) {
+        let entry = self.cx.core.links.get_mut(link);
+        match entry.map(|entry| (entry.slim(), &entry.role).1) {
+            Some(Role::Client(_)) => self.cx.update_reading(link),
+            Some(Role::Server(_)) => {
+                let bufsize = self.cx.running.bufsize();
+                let entry = self.cx.core.links.get(link);
+                if entry.is_some_and(|entry| entry.input.len() >= bufsize) {
+                    self.cx.core.links.hold(self.cx.io, link, Hold::Full);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// A connection's bytes may be used now, those that wait here and those that wait in the kernel; then its end behind them.
+    pub(super) fn poke(&mut self, link: LinkId) {
+        let Fed { wants_more, .. } = self.use_input(link);
+        let bufsize = self.cx.running.bufsize();
+        let Some(entry) = self.cx.core.links.get(link) else {
+            return;
+        };
+        if entry.input.len() < bufsize && !entry.is_later {
+            self.cx.core.links.release(self.cx.io, link, Hold::Full);
+        }
+        let Some(entry) = self.cx.core.links.get(link) else {
+            return;
+        };
+        if entry.eof && (entry.input.is_empty() || wants_more) {
+            match &entry.role {
+                Role::Client(_) => self.client_eof(link),
+                Role::Server(_) => self.server_eof(link),
+            }
+        }
+    }
+
+    /// A connection that had its turn goes on.
+    pub(super) fn go_on_later(&mut self, link: LinkId) {
+        if let Some(entry) = self.cx.core.links.get_mut(link) {
+            entry.is_later = false;
+            self.poke(link);
+        }
+    }
+
+    /// Feeds the bytes that wait with a connection.
+    fn use_input(&mut self, link: LinkId) -> Fed {
+        let nothing = Fed {
+            used: 0,
+            wants_more: true,
+        };
+        let Some(entry) = self.cx.core.links.get_mut(link) else {
+            return nothing;
+        };
+        let mut input = std::mem::take(&mut entry.input);
+        let fed = self.feed(link, &input);
+        if let Some(entry) = self.cx.core.links.get_mut(link) {
+            input.take(fed.used);
+            // What a stream gave back meanwhile goes first.
+            if !entry.input.is_empty() {
+                input.put_back(&entry.input);
+            }
+            entry.input = input;
+            entry.slim();
+        }
+        fed
+    }
+
+    /// Feeds bytes to a connection's stages and streams.
+    fn feed(&mut self, link: LinkId, bytes: &[u8]) -> Fed {
+        let (mut used, mut requests, mut steps) = (0, 0, 0);
+        let gone = Fed {
+            used: bytes.len(),
+            wants_more: true,
+        };
+        // A stream that looks at what came along with its head.
+        let mut due: Option<StreamId> = None;
+        let wants_more = loop {
+            let rest = &bytes[used..];
+            let Some(entry) = self.cx.core.links.get(link) else {
+                return gone;
+            };
+            let step = match &entry.role {
+                Role::Client(client) => match client.stage {
+                    Stage::ProxyHeader if rest.is_empty() => Feed::More(0),
+                    Stage::ProxyHeader => match self.read_proxy_header(link, rest) {
+                        0 => Feed::More(0),
+                        count => Feed::Used(count),
+                    },
+                    Stage::Session => Feed::Wait(0),
+                    Stage::Closing => Feed::More(rest.len()),
+                    Stage::Ready if matches!(entry.mux, Mux::Raw(_)) => self.feed_raw(link, rest),
+                    Stage::Ready => self.feed_request(link, rest, &mut requests, &mut due),
+                },
+                Role::Server(_) => match &entry.mux {
+                    Mux::Raw(_) => self.feed_raw(link, rest),
+                    Mux::Back(_) | Mux::Front(_) => self.feed_response(link, rest),
+                },
+            };
+            match step {
+                Feed::Used(count) => {
+                    used += count;
+                    steps += 1;
+                }
+                Feed::More(count) => {
+                    used += count;
+                    break true;
+                }
+                Feed::Wait(count) => {
+                    used += count;
+                    break false;
+                }
+                Feed::Gone => {
+                    used = bytes.len();
+                    break true;
+                }
+            }
+        };
+        if used > 0 || steps > 0 {
+            self.after_feed(link, due);
+        }
+        Fed { used, wants_more }
+    }
+
+    /// Streams that wait for just these bytes go on.
+    fn after_feed(&mut self, link: LinkId, due: Option<StreamId>) {
+        let stream = self
+            .cx
+            .core
+            .links
+            .get(link)
+            .and_then(|link| link.mux.stream());
+        let Some(id) = due.or(stream) else { return };
+        let Some(stream) = self.streams.get(id) else {
+            return;
+        };
+        match stream.phase {
+            _ if due.is_some() => self.with_stream(id, |cx, stream| cx.run(stream)),
+            phase if phase.awaits_upload() || phase.inspects_request() => {
+                self.with_stream(id, |cx, stream| cx.run(stream));
+            }
+            Phase::BackendResponse(rules) if rules.awaits_body() => {
+                self.with_stream(id, |cx, stream| cx.run(stream));
+            }
+            Phase::Tunnel(tunnel)
+                if tunnel.inspection.is_some() && !stream.down.waiting.is_empty() =>
+            {
+                self.with_stream(id, |cx, stream| cx.inspect_waiting_response(stream));
+            }
+            _ => {}
+        }
+    }
+
+    // ---- bytes as they are
+
+    fn feed_raw(&mut self, link: LinkId, bytes: &[u8]) -> Feed {
+        if bytes.is_empty() {
+            return Feed::More(0);
+        }
+        let Some(entry) = self.cx.core.links.get(link) else {
+            return Feed::Gone;
+        };
+        let is_client = matches!(entry.role, Role::Client(_));
+        let Some(id) = entry.mux.stream() else {
+            // A connection without a stream has nothing to say.
+            match is_client {
+                true => self.cx.close_client(link),
+                false => self.cx.close_server(link),
+            }
+            return Feed::Gone;
+        };
+        let mut used = 0;
+        self.with_stream(id, |cx, stream| {
+            used = match is_client {
+                true => take_upload(cx, stream, bytes, 0),
+                false => take_download(cx, stream, bytes, 0),
+            };
+        });
+        match used == bytes.len() {
+            true => Feed::More(used),
+            false => Feed::Wait(used),
+        }
+    }
+
+    // ---- requests
+
+    fn feed_request(
+        &mut self,
+        link: LinkId,
+        bytes: &[u8],
+        requests: &mut u32,
+        due: &mut Option<StreamId>,
+    ) -> Feed {
+        let core = &mut *self.cx.core;
+        let Some(entry) = core.links.get_mut(link) else {
+            return Feed::Gone;
+        };
+        let (Mux::Front(front), Role::Client(client)) = (&mut entry.mux, &entry.role) else {
+            return Feed::Gone;
+        };
+        if front.awaits_head() && front.stream.is_none() {
+            // Answers that the client does not read would pile up.
+            if entry.blocked {
+                return Feed::Wait(0);
+            }
+            if *requests == REQUESTS_A_TURN_MAX && !bytes.is_empty() {
+                self.later(link);
+                return Feed::Wait(0);
+            }
+        }
+        let drains = front.drains();
+        let stream = front.stream;
+        let frontend = client.frontend();
+        let mut head = std::mem::take(&mut core.head);
+        let mut trailers = std::mem::take(&mut core.trailers);
+        let rules = self.cx.read_rules(frontend);
+        let Some(Mux::Front(front)) = self.cx.core.links.get_mut(link).map(|link| &mut link.mux)
+        else {
+            return Feed::Gone;
+        };
+        let (used, pull) = front.pull(bytes, rules, &mut head, &mut trailers);
+        let feed = match pull {
+            Pull::More => {
+                match stream {
+                    Some(id) => self.with_stream(id, |_, stream| {
+                        stream.txn.bytes_in += used as u64;
+                    }),
+                    None if !drains && !bytes.is_empty() => self.request_began(link),
+                    None => {}
+                }
+                Feed::More(used)
+            }
+            Pull::Hold => Feed::Wait(used),
+            Pull::Head(parsed) => {
+                *requests += 1;
+                let behind = bytes.len() - used;
+                *due = self.request_head(link, stream, &mut head, (parsed, behind));
+                Feed::Used(used)
+            }
+            Pull::Data(data) => match stream {
+                None => Feed::Used(used),
+                Some(id) => self.feed_body(link, id, (data, used), take_upload),
+            },
+            Pull::End => {
+                match stream {
+                    None if drains => self.request_drained(link),
+                    None => {}
+                    Some(id) => self.with_stream(id, |cx, stream| {
+                        stream.txn.bytes_in += used as u64;
+                        std::mem::swap(&mut stream.up.trailers, &mut trailers);
+                        cx.upload_came(stream);
+                    }),
+                }
+                Feed::Used(used)
+            }
+            Pull::Bad(error) => {
+                let status = error.status();
+                match stream {
+                    None if drains => self.cx.close_client(link),
+                    None => {
+                        let id = self.begin_stream(link);
+                        self.with_stream(id, |cx, stream| {
+                            cx.request_refused(stream, bytes.len(), status);
+                        });
+                    }
+                    Some(id) => self.with_stream(id, |cx, stream| match stream.phase {
+                        Phase::RequestHead => cx.request_refused(stream, bytes.len(), status),
+                        _ => cx.upload_broken(stream, status),
+                    }),
+                }
+                Feed::Gone
+            }
+        };
+        self.cx.core.head = head;
+        self.cx.core.trailers = trailers;
+        feed
+    }
+
+    /// Gives payload to a stream. `used`: bytes that it took on the wire.
+    fn feed_body(
+        &mut self,
+        link: LinkId,
+        id: StreamId,
+        (data, used): (&[u8], usize),
+        take: impl FnOnce(&mut Cx<'_, D>, &mut Stream, &[u8], usize) -> usize,
+    ) -> Feed {
+        let mut taken = 0;
+        let announced = self
+            .cx
+            .core
+            .links
+            .get(link)
+            .map_or(0, |link| link.mux.announced());
+        self.with_stream(id, |cx, stream| {
+            taken = take(cx, stream, data, used - data.len());
+            let is_request = stream.client == Some(link);
+            let body = match is_request {
+                true => &mut stream.txn.request_body,
+                false => &mut stream.txn.response_body,
+            };
+            body.announced = announced + (data.len() - taken) as u64;
+        });
+        match data.len() - taken {
+            0 => Feed::Used(used),
+            left => {
+                if let Some(entry) = self.cx.core.links.get_mut(link) {
+                    entry.mux.unread(left);
+                }
+                Feed::Wait(used - left)
+            }
+        }
+    }
+
+    /// The head of a request is whole. Gives the stream, where it is to run only when what came along is in its sight.
+    fn request_head(
+        &mut self,
+        link: LinkId,
+        stream: Option<StreamId>,
+        head: &mut Head,
+        (parsed, behind): (Parsed, usize),
+    ) -> Option<StreamId> {
+        self.cx.set_link_deadline(link, NEVER_MS);
+        let id = match stream {
+            Some(id) => id,
+            None => self.begin_stream(link),
+        };
+        let waits_for_body = behind > 0 && self.cx.running.config.needs.request_body;
+        let mut is_due = false;
+        self.with_stream(id, |cx, stream| {
+            std::mem::swap(&mut stream.request, head);
+            cx.request_read(stream, parsed, behind);
+            is_due = waits_for_body && !stream.up.came && stream.phase != Phase::Done;
+            if !is_due && stream.phase != Phase::Done {
+                cx.run(stream);
+            }
+        });
+        is_due.then_some(id)
+    }
+
+    /// A part of a request's head is here: its time runs from its first byte.
+    fn request_began(&mut self, link: LinkId) {
+        let now = self.cx.now();
+        let Some(client) = self.cx.core.links.client_mut(link) else {
+            return;
+        };
+        if client.request_began.is_none() {
+            client.request_began = Some(now);
+            if client.streams > 0 {
+                let timeout_ms = self.cx.running.timeouts(client.frontend()).http_request;
+                self.cx.set_link_deadline(link, deadline(now, timeout_ms));
+            }
+        }
+    }
+
+    /// The rest of a request that was answered early has been thrown away.
+    fn request_drained(&mut self, link: LinkId) {
+        if let Some(Mux::Front(front)) = self.cx.core.links.get_mut(link).map(|link| &mut link.mux)
+        {
+            front.drained();
+        }
+        self.cx.next_request(link);
+    }
+
+    /// A connection has had its turn: it goes on in the next round.
+    fn later(&mut self, link: LinkId) {
+        if let Some(entry) = self.cx.core.links.get_mut(link)
+            && !std::mem::replace(&mut entry.is_later, true)
+        {
+            self.state.later.push_back(link);
+            self.cx.core.links.hold(self.cx.io, link, Hold::Full);
+        }
+    }
+
+    // ---- responses
+
+    fn feed_response(&mut self, link: LinkId, bytes: &[u8]) -> Feed {
+        let Some(entry) = self.cx.core.links.get_mut(link) else {
+            return Feed::Gone;
+        };
+        let Mux::Back(back) = &mut entry.mux else {
+            return Feed::Gone;
+        };
+        let stream = back.stream.and_then(|id| self.streams.get_mut(id));
+        let Some(stream) = stream else {
+            if !bytes.is_empty() {
+                // An idle connection has nothing to say (a late response, a 408 at its end); one that just served a response is
+                // out of step with more.
+                self.cx.close_server(link);
+                return Feed::Gone;
+            }
+            return Feed::More(0);
+        };
+        let id = stream.id;
+        if back.awaits_head() && stream.phase != Phase::ResponseHead {
+            return Feed::Wait(0);
+        }
+        let rules = self.cx.response_read_rules(stream.backend);
+        let Some(Mux::Back(back)) = self.cx.core.links.get_mut(link).map(|link| &mut link.mux)
+        else {
+            return Feed::Gone;
+        };
+        let (used, pull) = back.pull(
+            bytes,
+            rules,
+            &mut stream.response,
+            &mut stream.down.trailers,
+        );
+        match pull {
+            Pull::More => {
+                stream.txn.bytes_from_server += used as u64;
+                Feed::More(used)
+            }
+            Pull::Hold => Feed::Wait(used),
+            Pull::Head(parsed) => {
+                let behind = bytes.len() - used;
+                self.with_stream(id, |cx, stream| {
+                    stream.txn.bytes_from_server += used as u64;
+                    cx.response_read(stream, parsed, behind);
+                });
+                Feed::Used(used)
+            }
+            Pull::Data(data) => self.feed_body(link, id, (data, used), take_download),
+            Pull::End => {
+                self.with_stream(id, |cx, stream| {
+                    stream.txn.bytes_from_server += used as u64;
+                    cx.download_came(stream);
+                    cx.run(stream);
+                });
+                Feed::Used(used)
+            }
+            Pull::Bad(_) => {
+                self.with_stream(id, |cx, stream| match stream.phase {
+                    Phase::ResponseHead => cx.response_refused(stream),
+                    _ => cx.download_broken(stream),
+                });
+                Feed::Gone
+            }
+        }
+    }
+
+    // ---- ends
+
+    /// A client will send no more, and what it sent is used as far as can be.
+    fn client_eof(&mut self, link: LinkId) {
+        let Some(entry) = self.cx.core.links.get(link) else {
+            return;
+        };
+        let (has_input, blocked) = (!entry.input.is_empty(), entry.blocked);
+        let (stream, drains) = match &entry.mux {
+            Mux::Front(front) => (front.stream, front.drains()),
+            mux => (mux.stream(), false),
+        };
+        let Some(client) = self.cx.core.links.client(link) else {
+            return;
+        };
+        match (client.stage, stream) {
+            (Stage::Closing, _) => {
+                if !blocked {
+                    self.cx.close_client(link);
+                }
+            }
+            (_, Some(id)) => {
+                // What is left of a message that it will not complete is no input.
+                let has_input =
+                    has_input && matches!(self.streams.get(id), Some(stream) if stream.up.came);
+                self.with_stream(id, |cx, stream| cx.client_ended(stream, has_input));
+            }
+            (Stage::ProxyHeader, None) => {
+                let (why, silent) = match has_input {
+                    true => (ConnError::ProxyTruncated, false),
+                    false => (ConnError::ProxyEmpty, true),
+                };
+                self.fail_session(link, why, silent);
+            }
+            (Stage::Ready, None) if has_input && !drains => {
+                self.unfinished_request(link, Cause::ClientAborted);
+            }
+            (Stage::Ready, None) if client.streams == 0 && client.is_http => {
+                self.silent_client(link, b'C');
+            }
+            // What it has not taken yet goes first.
+            (Stage::Ready, None) if blocked => {}
+            (Stage::Ready | Stage::Session, None) => self.cx.close_client(link),
+        }
+    }
+
+    /// A client that went, or let its time pass, before its first byte: a line in the log, as HAProxy writes it.
+    fn silent_client(&mut self, link: LinkId, who: u8) {
+        let Some(client) = self.cx.core.links.client(link) else {
+            return;
+        };
+        let options = &self.cx.running.proxy(client.frontend()).options;
+        if options.http_ignore_probes {
+            return self.cx.close_client(link);
+        }
+        let silent = options.dontlognull;
+        let accepted = client.session.accepted;
+        let id = self.begin_stream(link);
+        self.with_stream(id, |cx, stream| {
+            stream.log.written = silent;
+            stream.txn.timing.request_start = Some(accepted);
+            cx.fail(
+                stream,
+                match who {
+                    b'C' => Cause::ClientAborted,
+                    _ => Cause::ClientTimeout,
+                },
+            );
+        });
+    }
+
+    /// The rest of a request's head will not come.
+    fn unfinished_request(&mut self, link: LinkId, cause: Cause) {
+        let bytes = self
+            .cx
+            .core
+            .links
+            .get(link)
+            .map_or(0, |link| link.input.len());
+        let id = self.begin_stream(link);
+        self.with_stream(id, |cx, stream| {
+            stream.txn.bytes_in = bytes as u64;
+            cx.fail(stream, cause);
+        });
+    }
+
+    /// A client's connection is dead.
+    pub(super) fn client_closed(&mut self, link: LinkId) {
+        let Some(entry) = self.cx.core.links.get(link) else {
+            return;
+        };
+        let has_input = !entry.input.is_empty();
+        let stream = entry.mux.stream();
+        let Some(client) = self.cx.core.links.client(link) else {
+            return;
+        };
+        let is_silent = client.streams == 0 && client.is_http;
+        match (client.stage, stream) {
+            (Stage::ProxyHeader, _) => self.log_failed_session(link, ConnError::ProxyAbort, true),
+            (Stage::Ready, Some(id)) => self.with_stream(id, |cx, stream| cx.client_lost(stream)),
+            (Stage::Ready, None) if has_input => {
+                self.unfinished_request(link, Cause::ClientAborted);
+            }
+            (Stage::Ready, None) if is_silent => self.silent_client(link, b'C'),
+            (Stage::Ready | Stage::Session | Stage::Closing, _) => {}
+        }
+        self.cx.forget_client(link);
+    }
+
+    /// A server will send no more, and what it sent is used as far as can be.
+    fn server_eof(&mut self, link: LinkId) {
+        let Some(entry) = self.cx.core.links.get_mut(link) else {
+            return;
+        };
+        let began = !entry.input.is_empty();
+        let Some(id) = entry.mux.stream() else {
+            return self.cx.close_server(link);
+        };
+        let ends_body = match &mut entry.mux {
+            Mux::Back(back) => back.end_of_input(),
+            Mux::Raw(_) | Mux::Front(_) => false,
+        };
+        self.with_stream(id, |cx, stream| match stream.phase {
+            _ if ends_body => {
+                cx.download_came(stream);
+                cx.run(stream);
+            }
+            Phase::Tunnel(_) => cx.tunnel_server_ended(stream),
+            // All of it is here, and has yet to leave.
+            _ if stream.down.came => {}
+            // A rule waits for the body: what is here is all of it.
+            Phase::BackendResponse(rules) if rules.awaits_body() => {
+                stream.down.cut = true;
+                cx.run(stream);
+            }
+            _ => cx.server_lost(stream, net::Close::Reset, began),
+        });
+    }
+
+    // ---- time
+
+    /// The deadline of a connection came: what for depends on what it waits for.
+    pub(super) fn link_timeout(&mut self, link: LinkId) {
+        let Some(entry) = self.cx.core.links.get(link) else {
+            return;
+        };
+        let (has_input, blocked) = (!entry.input.is_empty(), entry.blocked);
+        let is_free = entry.mux.stream().is_none();
+        let drains = matches!(&entry.mux, Mux::Front(front) if front.drains());
+        let client = match &entry.role {
+            Role::Client(client) => client,
+            Role::Server(server) if server.pool_place.is_some() => {
+                return self.cx.close_server(link);
+            }
+            // It was put to use meanwhile.
+            Role::Server(_) => return,
+        };
+        match client.stage {
+            Stage::ProxyHeader => {
+                let why = match has_input {
+                    false => ConnError::ProxyTimeout,
+                    true => ConnError::ProxyTruncated,
+                };
+                self.fail_session(link, why, false);
+            }
+            Stage::Ready if !is_free => {}
+            Stage::Ready if has_input && !blocked && !drains => {
+                self.unfinished_request(link, Cause::ClientTimeout);
+            }
+            Stage::Ready if client.streams == 0 => self.silent_client(link, b'c'),
+            Stage::Ready | Stage::Session | Stage::Closing => self.cx.close_client(link),
+        }
+    }
+}
+
+fn all(data: &[u8]) -> Took {
+    Took {
+        bytes: data.len(),
+        held: 0,
+    }
+}
+
+/// Gives a client's payload to its stream, and counts it. `framing`: bytes that stood around it.
+fn take_upload<D: Driver>(
+    cx: &mut Cx<'_, D>,
+    stream: &mut Stream,
+    bytes: &[u8],
+    framing: usize,
+) -> usize {
+    let counts = stream.txn.is_http || matches!(stream.phase, Phase::Tunnel(_));
+    let used = cx.upload(stream, bytes);
+    if counts {
+        stream.txn.bytes_in += (used + framing) as u64;
+    }
+    used
+}
+
+/// The same of a server's.
+fn take_download<D: Driver>(
+    cx: &mut Cx<'_, D>,
+    stream: &mut Stream,
+    bytes: &[u8],
+    framing: usize,
+) -> usize {
+    let used = cx.download(stream, bytes);
+    stream.txn.bytes_from_server += (used + framing) as u64;
+    used
+}

@@ -1,0 +1,96 @@
+//! The worker's own life: serving, draining, stopped.
+
+use net::timers::NEVER_MS;
+use net::{Driver, ListenerId};
+
+use super::Turn;
+
+/// Where the worker stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Life {
+    #[default]
+    Serving,
+    /// Listeners close at the first moment, connections are cut at the second.
+    Draining {
+        close_at_ms: u64,
+        cut_at_ms: u64,
+        closed: bool,
+    },
+    Stopped,
+}
+
+impl Life {
+    /// When something is due.
+    pub fn next_ms(self) -> u64 {
+        match self {
+            Life::Draining {
+                close_at_ms,
+                closed: false,
+                ..
+            } => close_at_ms,
+            Life::Draining { cut_at_ms, .. } => cut_at_ms,
+            Life::Serving | Life::Stopped => NEVER_MS,
+        }
+    }
+
+    /// Whether nothing is left to do. `is_idle`: neither streams nor clients are there.
+    pub fn is_over(self, is_idle: bool) -> bool {
+        match self {
+            Life::Serving => false,
+            Life::Draining { closed, .. } => closed && is_idle,
+            Life::Stopped => true,
+        }
+    }
+}
+
+impl<D: Driver> Turn<'_, D> {
+    pub(super) fn drain(&mut self, grace_ms: u64, hard_stop_ms: Option<u64>) {
+        if self.state.life != Life::Serving {
+            return;
+        }
+        let now_ms = self.cx.now().ms();
+        self.cx.core.ambient.stopping = true;
+        self.state.life = Life::Draining {
+            close_at_ms: now_ms.saturating_add(grace_ms),
+            cut_at_ms: hard_stop_ms.map_or(NEVER_MS, |after| now_ms.saturating_add(after)),
+            closed: false,
+        };
+        self.advance_life();
+    }
+
+    /// Does what is due of a drain.
+    pub(super) fn advance_life(&mut self) {
+        let Life::Draining {
+            close_at_ms,
+            cut_at_ms,
+            closed,
+        } = self.state.life
+        else {
+            return;
+        };
+        let now_ms = self.cx.now().ms();
+        if !closed && now_ms >= close_at_ms {
+            self.state.life = Life::Draining {
+                close_at_ms,
+                cut_at_ms,
+                closed: true,
+            };
+            for listener in 0..self.cx.running.listeners.len() {
+                self.cx.io.unlisten(ListenerId(listener as u32));
+            }
+            self.end_idle();
+        }
+        if now_ms >= cut_at_ms {
+            self.state.life = Life::Stopped;
+        }
+    }
+
+    /// Clients without a request end soon.
+    fn end_idle(&mut self) {
+        for slot in 0..self.cx.core.links.slots() {
+            if let Some(link) = self.cx.core.links.at(slot) {
+                self.cx.hurry_idle_client(link);
+            }
+        }
+    }
+}

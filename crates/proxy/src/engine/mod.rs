@@ -1,0 +1,471 @@
+//! The engine's entry points: what a driver tells becomes work on connections and streams.
+//!
+//! `accept` brings clients to their sessions, `incoming` feeds bytes to muxes and streams, `life` drains and ends, `contain`
+//! limits a panic to the connection it happened on, `audit` checks the books in tests.
+
+mod accept;
+mod audit;
+mod contain;
+mod incoming;
+mod life;
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use net::timers::NEVER_MS;
+use net::{Accepted, Close, Driver, ListenerId, SockId, Took, WorkerId};
+
+use crate::ids::{LinkId, Owner, StreamId};
+use crate::link::Role;
+use crate::phases::{Core, Cx};
+use crate::running::Running;
+use crate::shared::{Grant, Shared};
+use crate::stream::{Phase, Stream, Streams};
+use life::Life;
+
+/// What the process tells a worker.
+#[derive(Clone, Debug)]
+pub enum Order {
+    /// Stop accepting, finish what runs, then end (`SIGUSR1`). Listeners close after `grace_ms`; at `hard_stop_ms` from now the rest is cut.
+    Drain {
+        /// Milliseconds before the listeners close.
+        grace_ms: u64,
+        /// Milliseconds until connections are cut, if ever.
+        hard_stop_ms: Option<u64>,
+    },
+    /// End at once.
+    Stop,
+    /// Hand over what filters have recorded of streams that are over. It is done when nobody has the sender any more.
+    HandOver(Sender<()>),
+}
+
+/// One worker's data path.
+#[derive(Debug)]
+pub struct Engine {
+    running: Arc<Running>,
+    core: Core,
+    streams: Streams,
+    state: State,
+}
+
+/// What the entry points keep beside connections and streams.
+#[derive(Debug)]
+struct State {
+    life: Life,
+    /// Numbers for streams to come.
+    numbers: Range<u64>,
+    /// Listeners that rest because a limit is reached.
+    resting: Vec<ListenerId>,
+    /// When a listener that was too fast is looked at again.
+    room_at_ms: u64,
+    /// Connections that had their turn with bytes left: they go on in the next round.
+    later: VecDeque<LinkId>,
+    /// The last time that a worker asked for room, as it was seen.
+    asked_for_room: u64,
+    at_work: AtWork,
+}
+
+/// Whom a panic would concern.
+#[derive(Clone, Copy, Debug, Default)]
+struct AtWork {
+    link: Option<LinkId>,
+    /// The driver has closed it.
+    is_dead: bool,
+    stream: Option<StreamId>,
+    /// The stream's client.
+    client: Option<LinkId>,
+}
+
+/// One entry: the worker's state, and the driver and configuration of the moment.
+struct Turn<'a, D> {
+    cx: Cx<'a, D>,
+    streams: &'a mut Streams,
+    state: &'a mut State,
+}
+
+/// Stream numbers taken from the shared counter at a time.
+const NUMBER_BLOCK: u64 = 1024;
+
+impl Engine {
+    /// A worker's engine. `seed` is its only source of randomness.
+    #[must_use]
+    pub fn new(running: Arc<Running>, shared: Arc<Shared>, worker: usize, seed: u64) -> Self {
+        let worker = WorkerId(worker as u32);
+        Engine {
+            core: Core::new(&running, shared, worker, seed),
+            running,
+            streams: Streams::default(),
+            state: State {
+                life: Life::Serving,
+                numbers: 0..0,
+                resting: Vec::new(),
+                room_at_ms: NEVER_MS,
+                later: VecDeque::new(),
+                asked_for_room: 0,
+                at_work: AtWork::default(),
+            },
+        }
+    }
+
+    /// Streams being worked on.
+    #[must_use]
+    pub fn streams_in_use(&self) -> usize {
+        self.streams.in_use()
+    }
+
+    /// The worker ends, and with it the streams that it still has: what it has recorded goes now.
+    #[cold]
+    #[inline(never)]
+    pub fn finish<D: Driver>(&mut self, driver: &mut D) {
+        let ids = self.streams.ids();
+        let mut turn = self.turn(driver);
+        for id in ids {
+            if let Some(stream) = turn.streams.get_mut(id) {
+                turn.cx.kill(stream);
+            }
+        }
+        self.core.tracing.flush_records(&self.running);
+    }
+
+    fn turn<'a, D: Driver>(&'a mut self, driver: &'a mut D) -> Turn<'a, D> {
+        Turn {
+            cx: Cx {
+                io: driver,
+                running: &self.running,
+                core: &mut self.core,
+            },
+            streams: &mut self.streams,
+            state: &mut self.state,
+        }
+    }
+
+    /// Works for a connection, or for none, and does what that made possible. A panic in it ends that connection.
+    #[inline]
+    fn enter<D: Driver>(
+        &mut self,
+        driver: &mut D,
+        link: Option<LinkId>,
+        work: impl FnOnce(&mut Turn<'_, D>),
+    ) {
+        self.state.at_work.link = link;
+        let done = contain::run(|| {
+            let mut turn = self.turn(driver);
+            work(&mut turn);
+            turn.settle();
+        });
+        if done.is_err() {
+            self.contain(driver);
+        }
+    }
+
+    fn link_of(&self, sock: SockId) -> Option<LinkId> {
+        self.core.links.of(sock)
+    }
+}
+
+impl<D: Driver> net::Engine<D> for Engine {
+    type Order = Order;
+
+    fn on_order(&mut self, driver: &mut D, order: Order) {
+        self.enter(driver, None, |turn| match order {
+            Order::Drain {
+                grace_ms,
+                hard_stop_ms,
+            } => turn.drain(grace_ms, hard_stop_ms),
+            Order::Stop => turn.state.life = Life::Stopped,
+            Order::HandOver(_) => turn.cx.core.tracing.flush_records(turn.cx.running),
+        });
+    }
+
+    fn is_finished(&self) -> bool {
+        let is_idle = self.streams.in_use() == 0 && self.core.clients == 0;
+        self.state.life.is_over(is_idle)
+    }
+
+    fn admit(&mut self, driver: &mut D, listener: ListenerId) -> bool {
+        let mut admitted = false;
+        self.enter(driver, None, |turn| admitted = turn.admit(listener));
+        admitted
+    }
+
+    fn retract(&mut self, driver: &mut D, listener: ListenerId) {
+        self.enter(driver, None, |turn| turn.retract(listener));
+    }
+
+    fn on_accept(&mut self, driver: &mut D, sock: SockId, accepted: Accepted) {
+        self.enter(driver, None, |turn| turn.accepted(sock, accepted));
+    }
+
+    fn on_connected(&mut self, driver: &mut D, sock: SockId) {
+        let link = self.link_of(sock);
+        self.enter(driver, link, |turn| {
+            if let Some(link) = link {
+                turn.connected(link);
+            }
+        });
+    }
+
+    fn on_data(&mut self, driver: &mut D, sock: SockId, data: &[u8]) -> Took {
+        let mut took = Took {
+            bytes: data.len(),
+            held: 0,
+        };
+        let link = self.link_of(sock);
+        self.enter(driver, link, |turn| {
+            if let Some(link) = link {
+                took = turn.receive(link, data);
+            }
+        });
+        took
+    }
+
+    fn on_writable(&mut self, driver: &mut D, sock: SockId, blocked: bool) {
+        let link = self.link_of(sock);
+        self.enter(driver, link, |turn| {
+            if let Some(link) = link {
+                turn.writable(link, blocked);
+            }
+        });
+    }
+
+    fn on_eof(&mut self, driver: &mut D, sock: SockId) {
+        let link = self.link_of(sock);
+        self.enter(driver, link, |turn| {
+            if let Some(entry) = link.and_then(|link| turn.cx.core.links.get_mut(link)) {
+                entry.eof = true;
+            }
+            if let Some(link) = link {
+                turn.poke(link);
+            }
+        });
+    }
+
+    fn on_broken(&mut self, driver: &mut D, sock: SockId) {
+        let link = self.link_of(sock);
+        self.enter(driver, link, |turn| {
+            if let Some(link) = link {
+                turn.broken(link);
+            }
+        });
+    }
+
+    fn on_close(&mut self, driver: &mut D, sock: SockId, why: Close) {
+        let link = self.link_of(sock);
+        self.enter(driver, link, |turn| {
+            if let Some(link) = link {
+                turn.state.at_work.is_dead = true;
+                turn.closed(link, why);
+            }
+        });
+    }
+
+    fn on_timer(&mut self, driver: &mut D) {
+        self.enter(driver, None, |turn| {
+            turn.advance_life();
+            turn.look_for_room();
+            turn.trace_timers();
+        });
+        let now_ms = driver.now().ms();
+        while let Some(owner) = self.core.timers.expired(now_ms) {
+            match owner {
+                Owner::Link(link) => {
+                    self.enter(driver, Some(link), |turn| turn.link_timeout(link));
+                }
+                Owner::Stream(stream) => self.enter(driver, None, |turn| {
+                    turn.with_stream(stream, |cx, stream| cx.stream_timeout(stream));
+                }),
+            }
+        }
+    }
+
+    fn next_deadline_ms(&mut self) -> Option<u64> {
+        let next_ms = [
+            self.core.timers.next_ms().unwrap_or(NEVER_MS),
+            self.state.life.next_ms(),
+            self.state.room_at_ms,
+            self.core.tracing.next_ms(),
+        ];
+        let next_ms = next_ms.into_iter().fold(NEVER_MS, u64::min);
+        (next_ms != NEVER_MS).then_some(next_ms)
+    }
+
+    fn on_round_end(&mut self, driver: &mut D) {
+        let ambient = &self.core.ambient;
+        if ambient.shared.has_mail(ambient.worker) {
+            let mut grants = Vec::new();
+            ambient.shared.collect_mail(ambient.worker, &mut grants);
+            for grant in grants {
+                self.enter(driver, None, |turn| turn.granted(grant));
+            }
+        }
+        if !self.state.resting.is_empty() {
+            self.enter(driver, None, |turn| turn.reopen_listeners());
+        }
+        let asked = self.core.ambient.shared.asked_for_room();
+        if asked != self.state.asked_for_room {
+            self.state.asked_for_room = asked;
+            self.enter(driver, None, |turn| turn.cx.close_idle_servers());
+        }
+        // Those that come to be later in these turns go on in the next round.
+        for _ in 0..self.state.later.len() {
+            if let Some(link) = self.state.later.pop_front() {
+                self.enter(driver, Some(link), |turn| turn.go_on_later(link));
+            }
+        }
+    }
+
+    fn has_work(&self) -> bool {
+        !self.state.later.is_empty()
+    }
+}
+
+impl<D: Driver> Turn<'_, D> {
+    /// Goes on with what the work at hand made possible, until nothing is left.
+    fn settle(&mut self) {
+        loop {
+            let work = &mut self.cx.core.work;
+            if let Some(id) = work.streams.pop() {
+                self.with_stream(id, |cx, stream| cx.run(stream));
+            } else if let Some(link) = work.links.pop() {
+                self.state.at_work = AtWork {
+                    link: Some(link),
+                    ..AtWork::default()
+                };
+                self.poke(link);
+            } else if std::mem::take(&mut work.dismissed) {
+                self.place_is_free();
+            } else {
+                break;
+            }
+        }
+        self.state.at_work = AtWork::default();
+    }
+
+    /// Works on a stream, if it is there.
+    #[inline]
+    fn with_stream(&mut self, id: StreamId, work: impl FnOnce(&mut Cx<'_, D>, &mut Stream)) {
+        let Some(stream) = self.streams.get_mut(id) else {
+            return;
+        };
+        let at_work = &mut self.state.at_work;
+        (at_work.stream, at_work.client) = (Some(id), stream.client);
+        work(&mut self.cx, stream);
+        if stream.phase == Phase::Done {
+            self.streams.end(id, &mut self.cx.core.timers);
+        }
+    }
+
+    /// Begins a stream on a client's connection; it is not worked on yet.
+    fn begin_stream(&mut self, link: LinkId) -> StreamId {
+        let number = self.next_number();
+        let stream = self.streams.begin(&mut self.cx.core.timers);
+        let at_work = &mut self.state.at_work;
+        (at_work.stream, at_work.client) = (Some(stream.id), Some(link));
+        self.cx.begin_stream(stream, link, number);
+        stream.id
+    }
+
+    fn next_number(&mut self) -> u64 {
+        let numbers = &mut self.state.numbers;
+        if numbers.is_empty() {
+            let shared = &self.cx.core.ambient.shared;
+            let first = shared.stream_ids(NUMBER_BLOCK);
+            *numbers = first..first + NUMBER_BLOCK;
+        }
+        let number = numbers.start;
+        numbers.start += 1;
+        number
+    }
+
+    /// An outgoing connection stands.
+    fn connected(&mut self, link: LinkId) {
+        let stream = self.cx.core.links.get(link).map(|link| link.mux.stream());
+        match stream {
+            Some(Some(stream)) => {
+                self.with_stream(stream, |cx, stream| cx.server_connected(stream));
+            }
+            Some(None) => self.cx.close_server(link),
+            None => {}
+        }
+    }
+
+    /// The kernel took bytes of a connection.
+    fn writable(&mut self, link: LinkId, blocked: bool) {
+        let Some(entry) = self.cx.core.links.get_mut(link) else {
+            return;
+        };
+        entry.blocked = blocked;
+        match (entry.mux.stream(), &entry.role) {
+            (Some(stream), _) => {
+                self.with_stream(stream, |cx, stream| cx.moved_on(stream, link, blocked));
+            }
+            (None, Role::Client(_)) => self.cx.client_moved_on_alone(link, blocked),
+            (None, Role::Server(_)) => {}
+        }
+    }
+
+    /// A connection takes nothing any more. What a server sent before may be an answer; a client is gone.
+    fn broken(&mut self, link: LinkId) {
+        let Some(entry) = self.cx.core.links.get_mut(link) else {
+            return;
+        };
+        entry.blocked = false;
+        match &entry.role {
+            Role::Client(_) => {
+                let sock = entry.sock;
+                self.closed(link, Close::Reset);
+                self.cx.io.close(sock);
+            }
+            Role::Server(_) => {
+                self.cx.core.links.release_all(self.cx.io, link);
+                // Whoever feeds it goes on: what it sends vanishes.
+                self.writable(link, false);
+            }
+        }
+    }
+
+    /// A connection is dead.
+    fn closed(&mut self, link: LinkId, why: Close) {
+        let Some(entry) = self.cx.core.links.get(link) else {
+            return;
+        };
+        let stream = entry.mux.stream();
+        let began = !entry.input.is_empty();
+        match &entry.role {
+            Role::Client(_) => self.client_closed(link),
+            Role::Server(_) => {
+                if let Some(stream) = stream {
+                    self.with_stream(stream, |cx, stream| cx.server_lost(stream, why, began));
+                }
+                self.cx.forget_server(link);
+            }
+        }
+    }
+
+    /// The end of a wait for a server's slot.
+    fn granted(&mut self, grant: Grant) {
+        let mut is_taken = false;
+        self.with_stream(StreamId(grant.stream.place), |cx, stream| {
+            is_taken = cx.granted(stream, grant);
+        });
+        if !is_taken {
+            self.cx.refuse_grant(grant);
+        }
+    }
+
+    /// What filters have due now.
+    fn trace_timers(&mut self) {
+        let now_ms = self.cx.now().ms();
+        while let Some((id, number, filter)) = self.cx.core.tracing.next_idle(now_ms) {
+            self.with_stream(id, |cx, stream| {
+                if stream.txn.id == number {
+                    cx.trace_idle(stream, filter);
+                }
+            });
+        }
+        let running = self.cx.running;
+        self.cx.core.tracing.flush_due(running, now_ms);
+    }
+}

@@ -1,0 +1,118 @@
+//! Evaluations: expressions, conditions and formats, with what is known at the moment.
+
+use http::Head;
+use net::{Driver, Now, SockId};
+use sample::{Condition, Expr, LogFormat, Scope, Session};
+
+use super::{Ambient, View};
+use crate::running::Running;
+use crate::stream::Stream;
+
+/// What is evaluated with: a client's session, the driver, and the worker.
+pub(crate) struct Eval<'a> {
+    pub running: &'a Running,
+    pub ambient: &'a Ambient,
+    pub io: &'a mut (dyn Driver + 'a),
+    pub now: Now,
+    pub session: &'a mut Session,
+    /// The sockets of both sides, where they are.
+    pub client: Option<SockId>,
+    pub server: Option<SockId>,
+    /// Bytes at hand of a connection that has no stream yet.
+    pub input: &'a [u8],
+    /// A text of the moment; empty between uses.
+    pub text: &'a mut Vec<u8>,
+}
+
+impl Eval<'_> {
+    pub(super) fn view(&self) -> View<'_> {
+        View {
+            running: self.running,
+            ambient: self.ambient,
+            now_ms: self.now.ms(),
+            sockets: Some(&*self.io),
+            client: self.client,
+            server: self.server,
+        }
+    }
+
+    /// Evaluates with a scope of a stream. `last_chance`: what is missing now stays missing.
+    #[inline]
+    pub fn with_scope<R>(
+        &self,
+        stream: &Stream,
+        last_chance: bool,
+        work: impl FnOnce(&Scope<'_>) -> R,
+    ) -> R {
+        let view = self.view();
+        work(&Scope {
+            now: self.now,
+            world: &view,
+            session: self.session,
+            txn: Some(&stream.txn),
+            request: stream.visible_request(),
+            response: stream.has_response().then_some(&stream.response),
+            request_data: &stream.up.waiting,
+            response_data: &stream.down.waiting,
+            from_server: stream.phase.is_answered(),
+            last_chance,
+        })
+    }
+
+    /// Evaluates with the scope of a connection that has no stream.
+    pub fn with_session<R>(&self, work: impl FnOnce(&Scope<'_>) -> R) -> R {
+        self.with_bytes(self.input, work)
+    }
+
+    /// The same about bytes that are the connection's or not.
+    pub fn with_bytes<R>(&self, bytes: &[u8], work: impl FnOnce(&Scope<'_>) -> R) -> R {
+        let view = self.view();
+        work(&Scope {
+            now: self.now,
+            world: &view,
+            session: self.session,
+            txn: None,
+            request: None,
+            response: None,
+            request_data: bytes,
+            response_data: &[],
+            from_server: false,
+            last_chance: true,
+        })
+    }
+
+    /// An expression of a rule as a number, with what is known now.
+    pub fn int(&self, stream: &Stream, expr: &Expr) -> Option<i64> {
+        self.with_scope(stream, true, |scope| expr.eval(scope)?.into_int())
+    }
+
+    /// Whether a condition holds, with what is known now.
+    pub fn holds(&self, stream: &Stream, condition: &Condition) -> bool {
+        self.with_scope(stream, true, |scope| condition.matches(scope))
+    }
+
+    /// Appends a format's text.
+    pub fn render(&self, stream: &Stream, format: &LogFormat, out: &mut Vec<u8>) {
+        self.with_scope(stream, true, |scope| format.render(scope, out));
+    }
+
+    /// Appends an expression's bytes; whether it has a value.
+    pub fn binary(&self, stream: &Stream, expr: &Expr, out: &mut Vec<u8>) -> bool {
+        self.with_scope(stream, true, |scope| expr.append_binary(scope, out))
+    }
+
+    /// The stream's unique id; none without a format for it.
+    pub fn unique_id<'s>(&self, stream: &'s Stream) -> Option<&'s [u8]> {
+        let frontend = self.running.proxy(stream.frontend);
+        let format = frontend.unique_id_format.as_ref()?;
+        let id = &stream.txn.unique_id;
+        id.get_or_make(|out| self.render(stream, format, out))
+    }
+}
+
+impl Stream {
+    /// The request's head, where rules may see it.
+    fn visible_request(&self) -> Option<&Head> {
+        (self.has_request() || self.sniffed.is_http).then_some(&self.request)
+    }
+}

@@ -1,0 +1,79 @@
+//! What expressions see, and what they change: the facts of a session and of its stream, and the world around them.
+
+mod eval;
+mod vars;
+mod world;
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use config::model::Config;
+use net::{Addr, WorkerId};
+use sample::{Scope, Session};
+
+use crate::running::{Process, Running};
+use crate::shared::Shared;
+pub(crate) use eval::Eval;
+use world::View;
+
+/// What of a worker every evaluation sees.
+#[derive(Debug)]
+pub(crate) struct Ambient {
+    pub shared: Arc<Shared>,
+    pub worker: WorkerId,
+    /// The process takes no new connections any more.
+    pub stopping: bool,
+    pub random: Cell<u64>,
+}
+
+impl Ambient {
+    /// SplitMix64: the engine's randomness is a seed that its driver's owner gives.
+    pub fn random(&self) -> u64 {
+        let seed = self.random.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.random.set(seed);
+        let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+/// Prepares a configuration for the engine. `set-var` and `set-var-fmt` of `global` are carried out, in order: each may read
+/// those before it.
+#[must_use]
+pub fn prepare(config: Config, process: Process) -> Running {
+    let running = Running::new(config, process);
+    let started = running.process.started;
+    let nobody = Addr::Unix(Vec::new().into());
+    let session = Session::new(started, nobody.clone(), nobody, u32::MAX, 0);
+    let ambient = Ambient {
+        shared: Arc::new(running.share(1)),
+        worker: WorkerId(0),
+        stopping: false,
+        random: Cell::new(started.wall_ns),
+    };
+    for assignment in &running.config.global.set_var {
+        let view = View {
+            running: &running,
+            ambient: &ambient,
+            now_ms: started.ms(),
+            sockets: None,
+            client: None,
+            server: None,
+        };
+        let scope = Scope {
+            now: started,
+            world: &view,
+            session: &session,
+            txn: None,
+            request: None,
+            response: None,
+            request_data: &[],
+            response_data: &[],
+            from_server: false,
+            last_chance: true,
+        };
+        let change = assignment.eval(&scope, &mut Vec::new());
+        running.proc_vars.change(assignment.var.slot, change);
+    }
+    running
+}

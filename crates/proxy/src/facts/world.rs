@@ -1,0 +1,312 @@
+//! The engine's answers to what expressions ask of the world: names, live counts, the state of servers.
+
+use config::model::Mode;
+use sample::Value;
+use std::net::IpAddr;
+
+use net::timers::NEVER_MS;
+use net::{Addr, CpuOf, SockId, Sockets, TcpInfo};
+use sample::captured::CaptureSlot;
+use sample::facts::{BindFacts, ProxyFacts, ProxySide, ProxyTimeouts, Rate, ServerFacts, Side};
+use sample::vars::{Change, VarLimits, VarNames};
+
+use super::Ambient;
+use crate::ids::{BindId, ProxyId, ServerId};
+use crate::running::Running;
+use crate::shared::{Count, Pace};
+
+/// Borrowed for one evaluation.
+pub(crate) struct View<'a> {
+    pub running: &'a Running,
+    pub ambient: &'a Ambient,
+    pub now_ms: u64,
+    /// The driver, for what only it can tell; none where there is none.
+    pub sockets: Option<&'a dyn Sockets>,
+    /// The sockets that it is asked about.
+    pub client: Option<SockId>,
+    pub server: Option<SockId>,
+}
+
+impl View<'_> {
+    fn sock(&self, side: Side) -> Option<SockId> {
+        match side {
+            Side::Client => self.client,
+            Side::Server => self.server,
+        }
+    }
+
+    fn count(&self, what: Count) -> u32 {
+        self.ambient.shared.count(what)
+    }
+
+    /// A proxy of this number, if there is one.
+    fn proxy_id(&self, number: u32) -> Option<ProxyId> {
+        let place = number as usize;
+        (place < self.running.config.proxies.len()).then(|| ProxyId::at(place))
+    }
+
+    /// A server of these numbers, if there is one.
+    fn server_id(&self, backend: u32, server: u32) -> Option<ServerId> {
+        let backend = self.proxy_id(backend)?;
+        let place = server as usize;
+        let servers = self.running.proxy(backend).servers.len();
+        (place < servers).then(|| ServerId::at(backend, place))
+    }
+}
+
+impl sample::World for View<'_> {
+    fn proxy(&self, proxy: u32) -> Option<ProxyFacts<'_>> {
+        let id = self.proxy_id(proxy)?;
+        let proxy = self.running.proxy(id);
+        let shared = &self.ambient.shared;
+        Some(ProxyFacts {
+            name: &proxy.name,
+            id: proxy.id,
+            is_http: proxy.mode == Mode::Http,
+            frontend_connections: self.count(Count::Frontend(id)),
+            backend_connections: self.count(Count::Backend(id)),
+            queue: shared.queued(id),
+            usable_servers: shared.servers.usable(id).iter().filter(|is| **is).count() as u32,
+            servers: proxy.servers.len() as u32,
+            default_backend: proxy
+                .default_backend
+                .and_then(|backend| self.running.config.proxies.get(backend))
+                .map_or("", |backend| &backend.name),
+        })
+    }
+
+    fn bind(&self, frontend: u32, bind: u32) -> Option<BindFacts<'_>> {
+        let id = BindId {
+            frontend: self.proxy_id(frontend)?,
+            place: bind as usize,
+        };
+        let line = self.running.proxy(id.frontend).binds.get(id.place)?;
+        Some(BindFacts {
+            name: line.name.as_deref().unwrap_or_default(),
+            id: line.id,
+            connections: self.count(Count::Bind(id)),
+        })
+    }
+
+    fn server(&self, backend: u32, server: u32) -> Option<ServerFacts<'_>> {
+        let id = self.server_id(backend, server)?;
+        let line = self.running.server(id);
+        let servers = &self.ambient.shared.servers;
+        let weight = servers.weight(id);
+        Some(ServerFacts {
+            name: &line.name,
+            id: line.id,
+            connections: self.count(Count::Server(id)),
+            maxconn: servers.maxconn(id),
+            queue: servers.waiting(id),
+            maxqueue: line.maxqueue,
+            is_up: servers.is_up(id),
+            takes_traffic: servers.is_usable(id),
+            user_weight: weight,
+            weight,
+            initial_weight: servers.initial_weight(id),
+        })
+    }
+
+    fn proxy_name(&self, proxy: u32) -> &str {
+        self.running
+            .config
+            .proxies
+            .get(proxy as usize)
+            .map_or("", |proxy| &proxy.name)
+    }
+
+    fn proxy_id(&self, proxy: u32) -> Option<u32> {
+        let proxy = self.running.config.proxies.get(proxy as usize)?;
+        Some(proxy.id)
+    }
+
+    fn capture_len(&self, frontend: u32, slot: CaptureSlot) -> Option<usize> {
+        let frontend = self.running.config.proxies.get(frontend as usize)?;
+        let lines = if slot.of_response {
+            &frontend.capture_response
+        } else {
+            &frontend.capture_request
+        };
+        lines.get(slot.index).map(|line| line.len)
+    }
+
+    fn proxy_named(&self, name: &[u8], side: ProxySide) -> Option<u32> {
+        let has_side = |proxy: &config::model::Proxy| match side {
+            ProxySide::Frontend => proxy.is_frontend,
+            ProxySide::Backend => proxy.is_backend,
+        };
+        // `#3` is the one with this id.
+        let id: Option<u32> = name
+            .strip_prefix(b"#")
+            .and_then(|id| std::str::from_utf8(id).ok()?.parse().ok());
+        let is = |proxy: &config::model::Proxy| match id {
+            Some(id) => proxy.id == id,
+            None => proxy.name.as_bytes() == name,
+        };
+        let proxies = &self.running.config.proxies;
+        let named = proxies
+            .iter()
+            .position(|proxy| is(proxy) && has_side(proxy))?;
+        u32::try_from(named).ok()
+    }
+
+    fn server_named(&self, backend: u32, name: &[u8]) -> Option<u32> {
+        let servers = &self.running.config.proxies.get(backend as usize)?.servers;
+        let named = servers
+            .iter()
+            .position(|server| server.name.as_bytes() == name)?;
+        u32::try_from(named).ok()
+    }
+
+    fn frontend_connections(&self, proxy: u32) -> u32 {
+        let proxy = self.proxy_id(proxy);
+        proxy.map_or(0, |proxy| self.count(Count::Frontend(proxy)))
+    }
+
+    fn backend_connections(&self, proxy: u32) -> u32 {
+        let proxy = self.proxy_id(proxy);
+        proxy.map_or(0, |proxy| self.count(Count::Backend(proxy)))
+    }
+
+    fn server_name(&self, backend: u32, server: u32) -> Option<&str> {
+        let server = self.server_id(backend, server)?;
+        Some(&self.running.server(server).name)
+    }
+
+    fn server_connections(&self, backend: u32, server: u32) -> u32 {
+        let server = self.server_id(backend, server);
+        server.map_or(0, |server| self.count(Count::Server(server)))
+    }
+
+    fn unique_id_format(&self, frontend: u32) -> Option<&sample::LogFormat> {
+        let proxy = self.running.config.proxies.get(frontend as usize)?;
+        proxy.unique_id_format.as_ref()
+    }
+
+    fn file_name(&self, file: u32) -> &str {
+        let file = self.running.config.files.get(file as usize);
+        file.map_or("", String::as_str)
+    }
+
+    fn logged(&self, frontend: u32) -> u32 {
+        let frontend = self.proxy_id(frontend);
+        frontend.map_or(0, |frontend| self.count(Count::Logged(frontend)))
+    }
+
+    fn hostname(&self) -> &str {
+        &self.running.process.hostname
+    }
+
+    fn pid(&self) -> u32 {
+        self.running.process.pid
+    }
+
+    fn thread(&self) -> u32 {
+        self.ambient.worker.0
+    }
+
+    fn nbthread(&self) -> u32 {
+        self.running.process.nbthread
+    }
+
+    fn actconn(&self) -> u32 {
+        self.ambient.shared.clients()
+    }
+
+    fn stopping(&self) -> bool {
+        self.ambient.stopping
+    }
+
+    fn uptime_seconds(&self) -> u64 {
+        self.now_ms
+            .saturating_sub(self.running.process.started.ms())
+            / 1000
+    }
+
+    fn local_time(&self) -> &sample::Zone {
+        &self.running.process.local_time
+    }
+
+    fn rate(&self, of: Rate) -> u32 {
+        let pace = match of {
+            Rate::FrontendSessions(proxy) => self.proxy_id(proxy).map(Pace::Sessions),
+            Rate::FrontendRequests(proxy) => self.proxy_id(proxy).map(Pace::Requests),
+            Rate::BackendSessions(proxy) => self.proxy_id(proxy).map(Pace::Streams),
+            Rate::ServerSessions(proxy, server) => self.server_id(proxy, server).map(Pace::Server),
+        };
+        pace.map_or(0, |pace| self.ambient.shared.rate(pace, self.now_ms))
+    }
+
+    fn timeouts(&self, proxy: u32) -> Option<ProxyTimeouts> {
+        let proxy = self.proxy_id(proxy)?;
+        let ms = self.running.timeouts(proxy);
+        let or_none = |ms: u64| if ms == NEVER_MS { 0 } else { ms };
+        Some(ProxyTimeouts {
+            client_ms: or_none(ms.client),
+            connect_ms: or_none(ms.connect),
+            queue_ms: or_none(ms.queue),
+            server_ms: or_none(ms.server),
+            tarpit_ms: or_none(ms.tarpit),
+            tunnel_ms: or_none(ms.tunnel),
+            retries: self.running.proxy(proxy).retries,
+        })
+    }
+
+    fn tcp_info(&self, side: Side) -> Option<TcpInfo> {
+        self.sockets?.tcp_info(self.sock(side)?)
+    }
+
+    fn saved_syn(&self, out: &mut Vec<u8>) -> bool {
+        match (self.sockets, self.client) {
+            (Some(sockets), Some(client)) => sockets.saved_syn(client, out),
+            _ => false,
+        }
+    }
+
+    fn local_addr(&self, side: Side) -> Option<Addr> {
+        self.sockets?.local_addr(self.sock(side)?)
+    }
+
+    fn is_local(&self, ip: IpAddr) -> Option<bool> {
+        self.sockets?.is_local(ip)
+    }
+
+    fn cpu_usage(&self, of: CpuOf) -> u32 {
+        let usage = self.sockets.map_or(0, |sockets| sockets.cpu_usage(of));
+        let threads = match of {
+            CpuOf::Thread => 1,
+            CpuOf::Process => self.running.process.nbthread.max(1),
+        };
+        (usage / threads).min(100)
+    }
+
+    fn random(&self) -> u64 {
+        self.ambient.random()
+    }
+
+    fn proc_var(&self, slot: u32) -> Option<Value<'static>> {
+        self.running.proc_vars.get(slot)
+    }
+
+    fn change_proc_var(&self, slot: u32, change: Change) {
+        let bytes = self.running.proc_vars.change(slot, change);
+        if self.running.config.global.var_limits.process > 0 {
+            self.ambient.shared.var_bytes_change(bytes.0, bytes.1);
+        }
+    }
+
+    fn var_names(&self) -> Option<&VarNames> {
+        Some(&self.running.config.var_names)
+    }
+
+    fn var_limits(&self) -> Option<&VarLimits> {
+        self.running
+            .limits_vars
+            .then_some(&self.running.config.global.var_limits)
+    }
+
+    fn var_bytes(&self) -> usize {
+        self.ambient.shared.var_bytes()
+    }
+}

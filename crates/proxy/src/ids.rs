@@ -1,0 +1,102 @@
+//! Names of what a configuration has: typed indices instead of bare numbers.
+
+/// A proxy (`frontend`, `backend`, `listen`): its place in the configuration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ProxyId(u32);
+
+impl ProxyId {
+    /// The proxy at a place of the configuration.
+    #[inline]
+    pub fn at(place: usize) -> ProxyId {
+        ProxyId(place as u32)
+    }
+
+    /// Its place.
+    #[inline]
+    pub fn place(self) -> usize {
+        self.0 as usize
+    }
+
+    /// As expressions name it.
+    #[inline]
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// A server of a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ServerId {
+    pub backend: ProxyId,
+    place: u32,
+}
+
+impl ServerId {
+    /// The server at a place of its backend.
+    #[inline]
+    pub fn at(backend: ProxyId, place: usize) -> ServerId {
+        ServerId {
+            backend,
+            place: place as u32,
+        }
+    }
+
+    /// Its place in its backend.
+    #[inline]
+    pub fn place(self) -> usize {
+        self.place as usize
+    }
+
+    /// As expressions name it.
+    #[inline]
+    pub fn number(self) -> u32 {
+        self.place
+    }
+}
+
+/// A `bind` line of a frontend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BindId {
+    pub frontend: ProxyId,
+    pub place: usize,
+}
+
+/// A rule: its proxy and its place in the rule set at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RuleId {
+    pub proxy: ProxyId,
+    pub place: usize,
+}
+
+/// A connection of this worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct LinkId {
+    pub slot: u32,
+    pub generation: u32,
+}
+
+impl net::slots::Key for LinkId {
+    fn new(slot: u32, generation: u32) -> Self {
+        LinkId { slot, generation }
+    }
+    fn slot(self) -> u32 {
+        self.slot
+    }
+    fn generation(self) -> u32 {
+        self.generation
+    }
+}
+
+/// A stream of this worker: its place. Places are used again; [`sample::Txn::id`] tells streams apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct StreamId(pub u32);
+
+/// Whose timer it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    Link(LinkId),
+    Stream(StreamId),
+}
+
+/// The deadlines of a worker.
+pub(crate) type Timers = net::timers::Timers<Owner>;

@@ -1,0 +1,293 @@
+//! Connections: a socket, its bytes that wait, the mux that reads and writes them, and whose side it is on.
+//!
+//! A link knows its stream by name only. What its bytes mean to streams is decided above; how they are framed, below, in
+//! [`mux`].
+
+mod client;
+mod input;
+pub(crate) mod mux;
+mod server;
+
+use net::slots::{Key, Slots};
+use net::timers::TimerId;
+use net::{Driver, Message, Sent, SockId};
+use sample::Session;
+
+use crate::ids::{LinkId, Owner, Timers};
+pub(crate) use client::{Client, Stage};
+pub(crate) use input::Input;
+use mux::Mux;
+pub(crate) use mux::h1::Wrote;
+pub(crate) use server::Server;
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub sock: SockId,
+    pub timer: TimerId,
+    /// Why nothing is read of it: [`Hold`]s.
+    holds: u8,
+    /// The driver has not sent everything yet.
+    pub blocked: bool,
+    /// The peer's end came.
+    pub eof: bool,
+    /// Our end was sent.
+    pub shut: bool,
+    /// It is among those that go on in the next round.
+    pub is_later: bool,
+    /// Bytes that came and nobody has taken yet.
+    pub input: Input,
+    pub mux: Mux,
+    pub role: Role,
+}
+
+/// Which side of the proxy a connection is on. A client's is boxed: it is the larger one.
+#[derive(Debug)]
+pub(crate) enum Role {
+    Client(Box<Client>),
+    Server(Server),
+}
+
+/// A reason why nothing is read of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Hold {
+    /// It has sent more than can be used now.
+    Full = 1,
+    /// Who gets its bytes takes no more.
+    Peer = 2,
+    /// A rule holds its message.
+    Rule = 4,
+}
+
+/// The leftover buffer that an idle connection may keep; a larger one is given back.
+const IDLE_INPUT_BYTES_MAX: usize = 256;
+
+/// The connections of a worker.
+#[derive(Debug, Default)]
+pub(crate) struct Links {
+    links: Slots<Link, LinkId>,
+    /// By the driver's slot.
+    of_sock: Vec<LinkId>,
+    /// What stands around payload that is being sent.
+    frame: Vec<u8>,
+}
+
+impl Links {
+    /// A new connection.
+    pub fn add(&mut self, sock: SockId, role: Role, mux: Mux, timers: &mut Timers) -> LinkId {
+        let id = self.links.insert_with(|id| Link {
+            sock,
+            timer: timers.add(Owner::Link(id)),
+            holds: 0,
+            blocked: false,
+            eof: false,
+            shut: false,
+            is_later: false,
+            input: Input::default(),
+            mux,
+            role,
+        });
+        let slot = sock.slot as usize;
+        if slot >= self.of_sock.len() {
+            self.of_sock.resize(slot + 1, LinkId::new(u32::MAX, 0));
+        }
+        self.of_sock[slot] = id;
+        id
+    }
+
+    /// Forgets a connection.
+    pub fn remove(&mut self, id: LinkId, timers: &mut Timers) -> Option<Link> {
+        let link = self.links.remove(id)?;
+        timers.remove(link.timer);
+        Some(link)
+    }
+
+    /// The connection of a socket.
+    #[inline]
+    pub fn of(&self, sock: SockId) -> Option<LinkId> {
+        let id = *self.of_sock.get(sock.slot as usize)?;
+        (self.links.get(id)?.sock == sock).then_some(id)
+    }
+
+    #[inline]
+    pub fn get(&self, id: LinkId) -> Option<&Link> {
+        self.links.get(id)
+    }
+
+    #[inline]
+    pub fn get_mut(&mut self, id: LinkId) -> Option<&mut Link> {
+        self.links.get_mut(id)
+    }
+
+    #[inline]
+    pub fn client(&self, id: LinkId) -> Option<&Client> {
+        match &self.get(id)?.role {
+            Role::Client(client) => Some(client),
+            Role::Server(_) => None,
+        }
+    }
+
+    #[inline]
+    pub fn client_mut(&mut self, id: LinkId) -> Option<&mut Client> {
+        match &mut self.get_mut(id)?.role {
+            Role::Client(client) => Some(client),
+            Role::Server(_) => None,
+        }
+    }
+
+    pub fn server(&self, id: LinkId) -> Option<&Server> {
+        match &self.get(id)?.role {
+            Role::Server(server) => Some(server),
+            Role::Client(_) => None,
+        }
+    }
+
+    pub fn server_mut(&mut self, id: LinkId) -> Option<&mut Server> {
+        match &mut self.get_mut(id)?.role {
+            Role::Server(server) => Some(server),
+            Role::Client(_) => None,
+        }
+    }
+
+    /// The session of a client's connection.
+    #[inline]
+    pub fn session(&self, client: LinkId) -> Option<&Session> {
+        self.client(client).map(|client| &client.session)
+    }
+
+    /// All connections.
+    pub fn iter(&self) -> impl Iterator<Item = (LinkId, &Link)> {
+        self.links.iter()
+    }
+
+    /// The connection in a slot, if there is one.
+    pub fn at(&self, slot: u32) -> Option<LinkId> {
+        self.links.key_at(slot)
+    }
+
+    /// How many slots there are.
+    pub fn slots(&self) -> u32 {
+        self.links.slots()
+    }
+
+    // ---- sending
+
+    /// Sends bytes as they are.
+    pub fn send<D: Driver>(&mut self, io: &mut D, id: LinkId, message: Message<'_>) -> Sent {
+        match self.links.get_mut(id) {
+            Some(link) => {
+                let sent = io.send(link.sock, message);
+                link.blocked |= sent.blocked;
+                sent
+            }
+            None => Sent {
+                taken: message.body.len(),
+                blocked: false,
+            },
+        }
+    }
+
+    /// Sends a head, or other bytes that must go whole.
+    pub fn send_whole<D: Driver>(&mut self, io: &mut D, id: LinkId, head: &[u8]) {
+        let head = Message {
+            head,
+            ..Message::default()
+        };
+        self.send(io, id, head);
+    }
+
+    /// Sends payload of a connection's stream, as its mux frames it.
+    #[inline]
+    pub fn send_data<D: Driver>(&mut self, io: &mut D, id: LinkId, bytes: &[u8]) -> Wrote {
+        let Some(link) = self.links.get_mut(id) else {
+            return Wrote {
+                taken: bytes.len(),
+                ..Wrote::default()
+            };
+        };
+        let sock = link.sock;
+        let send = |message: Message<'_>| io.send(sock, message);
+        let wrote = link.mux.data(bytes, &mut self.frame, send);
+        link.blocked |= wrote.blocked;
+        wrote
+    }
+
+    /// Ends the payload of a connection's stream. Whether its peer can see that in the bytes, and the bytes that leave for it.
+    #[inline]
+    pub fn send_end<D: Driver>(
+        &mut self,
+        io: &mut D,
+        id: LinkId,
+        trailers: &http::Head,
+    ) -> (bool, usize) {
+        let Some(link) = self.links.get_mut(id) else {
+            return (true, 0);
+        };
+        let (sock, mut blocked) = (link.sock, false);
+        let send = |message: Message<'_>| {
+            let sent = io.send(sock, message);
+            blocked |= sent.blocked;
+            sent
+        };
+        let ended = link.mux.end(trailers, &mut self.frame, send);
+        link.blocked |= blocked;
+        ended
+    }
+
+    /// Sends our end.
+    pub fn send_fin<D: Driver>(&mut self, io: &mut D, id: LinkId) {
+        if let Some(link) = self.links.get_mut(id)
+            && !std::mem::replace(&mut link.shut, true)
+        {
+            io.shutdown(link.sock);
+        }
+    }
+
+    /// Whether the driver has not sent everything.
+    pub fn is_blocked(&self, id: LinkId) -> bool {
+        self.get(id).is_some_and(|link| link.blocked)
+    }
+
+    // ---- reading
+
+    /// Stops reading.
+    pub fn hold<D: Driver>(&mut self, io: &mut D, id: LinkId, why: Hold) {
+        if let Some(link) = self.links.get_mut(id) {
+            if link.holds == 0 {
+                io.pause(link.sock);
+            }
+            link.holds |= why as u8;
+        }
+    }
+
+    /// Reads again, if nothing else stands against it.
+    pub fn release<D: Driver>(&mut self, io: &mut D, id: LinkId, why: Hold) {
+        if let Some(link) = self.links.get_mut(id)
+            && link.holds & why as u8 != 0
+        {
+            link.holds &= !(why as u8);
+            if link.holds == 0 {
+                io.resume(link.sock);
+            }
+        }
+    }
+
+    /// Reads again, whatever stood against it.
+    pub fn release_all<D: Driver>(&mut self, io: &mut D, id: LinkId) {
+        if let Some(link) = self.links.get_mut(id)
+            && std::mem::take(&mut link.holds) != 0
+        {
+            io.resume(link.sock);
+        }
+    }
+}
+
+impl Link {
+    /// Gives back memory that an idle connection does not need.
+    pub fn slim(&mut self) {
+        if self.input.is_empty() && self.input.capacity() > IDLE_INPUT_BYTES_MAX {
+            self.input = Input::default();
+        }
+    }
+}

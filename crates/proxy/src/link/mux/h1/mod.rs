@@ -1,0 +1,37 @@
+//! HTTP/1: one stream at a time on a connection.
+//!
+//! Keep-alive, framing, partial heads and `100-continue` stay in here. [`Front`] is the side of clients, [`Back`] that of
+//! servers; both read with a [`Reader`] and write with a [`Writer`].
+
+mod back;
+mod front;
+mod reader;
+mod writer;
+
+use http::{Head, Name};
+
+pub(crate) use back::{Asked, Back, is_interim};
+pub(crate) use front::{After, Answered, Front};
+pub(crate) use reader::{Pull, Rules};
+pub(crate) use writer::{Writer, Wrote};
+
+/// What rules put into `Connection` is heeded, not sent: the mux alone says what becomes of its connection. Whether it is to end.
+fn heed_connection(head: &mut Head) -> bool {
+    if !head.has(Name::Connection) {
+        return false;
+    }
+    let is = |option: &[u8], text: &str| option.eq_ignore_ascii_case(text.as_bytes());
+    let mut ends = false;
+    for (_, value) in head.get_all(Name::Connection) {
+        let mut options = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        ends |= options.any(|option| is(option, "close"));
+    }
+    // Nobody behind us may take a framing field for one of this hop.
+    head.filter_connection(|option| {
+        !(is(option, "close")
+            || is(option, "keep-alive")
+            || is(option, "content-length")
+            || is(option, "transfer-encoding"))
+    });
+    ends
+}

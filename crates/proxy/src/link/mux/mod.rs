@@ -1,0 +1,94 @@
+//! Muxes: what turns the bytes of a connection into messages of streams, and back.
+
+pub(crate) mod h1;
+
+use http::Head;
+use net::{Message, Sent};
+
+use crate::ids::StreamId;
+use h1::{Back, Front, Writer, Wrote};
+
+/// The mux of a connection.
+#[derive(Debug)]
+pub(crate) enum Mux {
+    /// Bytes as they are, for one stream.
+    Raw(Raw),
+    /// HTTP/1 with a client.
+    Front(Front),
+    /// HTTP/1 with a server.
+    Back(Back),
+}
+
+/// See [`Mux::Raw`].
+#[derive(Debug, Default)]
+pub(crate) struct Raw {
+    pub stream: Option<StreamId>,
+}
+
+impl Mux {
+    /// The stream that has the connection now.
+    pub fn stream(&self) -> Option<StreamId> {
+        match self {
+            Mux::Raw(raw) => raw.stream,
+            Mux::Front(front) => front.stream,
+            Mux::Back(back) => back.stream,
+        }
+    }
+
+    /// Ties the connection to a stream, or to none.
+    pub fn set_stream(&mut self, stream: Option<StreamId>) {
+        match self {
+            Mux::Raw(raw) => raw.stream = stream,
+            Mux::Front(front) => front.stream = stream,
+            Mux::Back(back) => back.stream = stream,
+        }
+    }
+
+    /// Sends payload of the stream. `frame` is a buffer for what stands around it.
+    pub fn data(
+        &mut self,
+        bytes: &[u8],
+        frame: &mut Vec<u8>,
+        send: impl FnMut(Message<'_>) -> Sent,
+    ) -> Wrote {
+        match self {
+            Mux::Raw(_) => Writer::Plain.data(bytes, frame, send),
+            Mux::Front(Front { write, .. }) | Mux::Back(Back { write, .. }) => {
+                write.data(bytes, frame, send)
+            }
+        }
+    }
+
+    /// Ends the stream's payload. Whether the peer can see that in the bytes, and the bytes that leave for it.
+    pub fn end(
+        &mut self,
+        trailers: &Head,
+        frame: &mut Vec<u8>,
+        send: impl FnMut(Message<'_>) -> Sent,
+    ) -> (bool, usize) {
+        match self {
+            Mux::Raw(_) => (true, 0),
+            Mux::Front(Front { write, .. }) | Mux::Back(Back { write, .. }) => {
+                write.end(trailers, frame, send)
+            }
+        }
+    }
+
+    /// Takes back the last bytes of the payload at hand.
+    pub fn unread(&mut self, count: usize) {
+        match self {
+            Mux::Raw(_) => {}
+            Mux::Front(front) => front.unread(count),
+            Mux::Back(back) => back.unread(count),
+        }
+    }
+
+    /// Payload bytes that were announced and did not come yet.
+    pub fn announced(&self) -> u64 {
+        match self {
+            Mux::Raw(_) => 0,
+            Mux::Front(front) => front.announced(),
+            Mux::Back(back) => back.announced(),
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! What a connection is to a server's side.
+
+use net::Labels;
+
+use crate::ids::{LinkId, ServerId};
+
+/// A server's connection.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub server: ServerId,
+    /// It does not stand yet.
+    pub connecting: bool,
+    /// Responses it has completed.
+    pub served: u32,
+    /// Only the client that opened it may use it again.
+    pub private: bool,
+    /// Its place in the idle pool.
+    pub pool_place: Option<u32>,
+    /// It is counted among the idle ones of all workers.
+    pub is_pool_counted: bool,
+    /// The client that keeps it, when it is private and idle.
+    pub keeper: Option<LinkId>,
+    /// The PROXY protocol header that it begins with; empty for none.
+    pub header: Box<[u8]>,
+    /// What its packets carry. A connection with any is private.
+    pub labels: Labels,
+}

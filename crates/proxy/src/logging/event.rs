@@ -1,0 +1,39 @@
+//! Messages about the process itself, such as that a proxy stops, for the log targets of a proxy.
+
+use net::Now;
+
+use super::send::DEFAULT_TAG;
+use super::wire::{Dates, Header};
+use crate::ids::ProxyId;
+use crate::running::{LogTargetId, Running};
+
+/// What each log target of a proxy gets of a message, ready to be sent; of a log backend, its first server.
+#[must_use]
+pub fn event(
+    running: &Running,
+    proxy: usize,
+    severity: u8,
+    now: Now,
+    text: &str,
+) -> Vec<(LogTargetId, Vec<u8>)> {
+    let proxy = ProxyId::at(proxy);
+    let own = running.proxy(proxy);
+    let tag = own.log_tag.as_deref();
+    let tag = tag.or(running.config.global.log_tag.as_deref());
+    let mut dates = Dates::default();
+    let targets = own.log.iter().zip(running.log_places(proxy));
+    targets
+        .filter(|(target, _)| severity <= target.level_max)
+        .map(|(target, place)| {
+            let header = Header {
+                level: severity.max(target.level_min),
+                tag: tag.unwrap_or(DEFAULT_TAG),
+                sd: b"",
+                steady: None,
+            };
+            let mut line = Vec::new();
+            dates.write(running, target, &header, now, text.as_bytes(), &mut line);
+            (place.sink, line)
+        })
+        .collect()
+}

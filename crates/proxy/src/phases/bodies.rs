@@ -1,0 +1,355 @@
+//! Both bodies on their way: from one end of a stream to the other, each at the pace of its slower side.
+//!
+//! Payload that comes is sent on at once, as far as the other end takes it; the rest stays with the connection that it came on,
+//! which is not read any more until there is room. Filters have their place in [`Cx::forward_up`] and [`Cx::forward_down`].
+
+use net::Driver;
+use net::timers::NEVER_MS;
+use telemetry::Event;
+
+use super::{Cause, Cx};
+use crate::ids::LinkId;
+use crate::link::{Hold, Wrote};
+use crate::stream::{Page, Phase, ServerEnd, Step, Stream};
+
+impl<D: Driver> Cx<'_, D> {
+    // ---- the request's body
+
+    /// Payload of the request; how much was used.
+    pub fn upload(&mut self, stream: &mut Stream, bytes: &[u8]) -> usize {
+        if !stream.up.flows() {
+            return self.keep_upload(stream, bytes);
+        }
+        // What came before goes first.
+        if !stream.up.waiting.is_empty() {
+            return 0;
+        }
+        self.forward_up(stream, bytes)
+    }
+
+    fn forward_up(&mut self, stream: &mut Stream, bytes: &[u8]) -> usize {
+        let Some(server) = stream.server.link() else {
+            return bytes.len();
+        };
+        let wrote = self.core.links.send_data(self.io, server, bytes);
+        stream.txn.bytes_to_server += wrote.wire as u64;
+        if stream.replay.retriable {
+            let bufsize = self.running.bufsize();
+            let room = bufsize.saturating_sub(stream.request.wire_bytes());
+            stream.replay.keep(&bytes[..wrote.taken], room);
+        }
+        self.after_upload(stream, wrote);
+        wrote.taken
+    }
+
+    /// Payload went to the server: who is slow now, and who may be silent for how long.
+    fn after_upload(&mut self, stream: &mut Stream, wrote: Wrote) {
+        let Some(client) = stream.client else { return };
+        let now = self.now();
+        let is_tunnel = matches!(stream.phase, Phase::Tunnel(_));
+        if wrote.blocked {
+            // The server is the slow one: the client waits, and its time with it.
+            self.core.links.hold(self.io, client, Hold::Peer);
+        }
+        if is_tunnel {
+            return self.tunnel_moved(stream, true);
+        }
+        stream.deadlines.client_ms = match wrote.blocked {
+            true => NEVER_MS,
+            false => now.ms().saturating_add(stream.client_ms(self.running)),
+        };
+        let independent = self
+            .running
+            .proxy(stream.backend)
+            .options
+            .independent_streams;
+        if !independent {
+            let server_ms = stream.server_ms(self.running);
+            stream.deadlines.server_ms = now.ms().saturating_add(server_ms);
+        }
+        self.set_timer(stream);
+    }
+
+    /// All of the request's body has come; its trailers are in the channel.
+    pub fn upload_came(&mut self, stream: &mut Stream) {
+        stream.up.came = true;
+        stream.txn.request_body.is_whole = true;
+        if stream.up.is_open {
+            self.finish_upload(stream);
+        } else {
+            stream.up.done = stream.up.waiting.is_empty();
+        }
+    }
+
+    /// All of the request's body has come, and may leave.
+    fn finish_upload(&mut self, stream: &mut Stream) {
+        if !stream.up.came || !stream.up.waiting.is_empty() || !stream.up.is_open {
+            return;
+        }
+        stream.up.done = true;
+        if let Some(server) = stream.server.link()
+            && stream.txn.is_http
+        {
+            if stream.up.drops_trailers {
+                stream.up.trailers.clear();
+            }
+            let links = &mut self.core.links;
+            let (_, wire) = links.send_end(self.io, server, &stream.up.trailers);
+            stream.txn.bytes_to_server += wire as u64;
+            self.trace(stream, Event::HttpEndRequest);
+            stream.deadlines.client_ms = NEVER_MS;
+            self.expect_server(stream, stream.server_ms(self.running));
+        }
+    }
+
+    /// The head of the request has left: what of its body waits here follows, and then what the client's connection holds.
+    pub(super) fn open_upload(&mut self, stream: &mut Stream) {
+        stream.up.is_open = true;
+        self.send_waiting_up(stream);
+        if !stream.up.done
+            && let Some(client) = stream.client
+        {
+            self.core.work.links.push(client);
+        }
+    }
+
+    fn send_waiting_up(&mut self, stream: &mut Stream) {
+        if !stream.up.waiting.is_empty() {
+            let mut waiting = std::mem::take(&mut stream.up.waiting);
+            let taken = self.forward_up(stream, &waiting);
+            waiting.drain(..taken);
+            stream.up.waiting = waiting;
+        }
+        self.finish_upload(stream);
+    }
+
+    // ---- the response's body
+
+    /// Payload of the response; how much was used.
+    pub fn download(&mut self, stream: &mut Stream, bytes: &[u8]) -> usize {
+        if !stream.down.flows() {
+            return self.keep_download(stream, bytes);
+        }
+        if !stream.down.waiting.is_empty() {
+            return 0;
+        }
+        self.forward_down(stream, bytes)
+    }
+
+    fn forward_down(&mut self, stream: &mut Stream, bytes: &[u8]) -> usize {
+        let Some(client) = stream.client else {
+            return bytes.len();
+        };
+        let wrote = self.core.links.send_data(self.io, client, bytes);
+        stream.txn.bytes_out += wrote.wire as u64;
+        self.after_download(stream, wrote);
+        wrote.taken
+    }
+
+    /// Payload went to the client.
+    fn after_download(&mut self, stream: &mut Stream, wrote: Wrote) {
+        let now = self.now();
+        if wrote.blocked
+            && let Some(server) = stream.server.link()
+        {
+            self.core.links.hold(self.io, server, Hold::Peer);
+        }
+        if matches!(stream.phase, Phase::Tunnel(_)) {
+            return self.tunnel_moved(stream, false);
+        }
+        let (client_ms, server_ms) = match wrote.blocked {
+            true => (stream.client_ms(self.running), NEVER_MS),
+            false => (NEVER_MS, stream.server_ms(self.running)),
+        };
+        if wrote.blocked || stream.up.done {
+            stream.deadlines.client_ms = now.ms().saturating_add(client_ms);
+        }
+        stream.deadlines.server_ms = now.ms().saturating_add(server_ms);
+        self.set_timer(stream);
+    }
+
+    /// All of the response's body has come; its trailers are in the channel.
+    pub fn download_came(&mut self, stream: &mut Stream) {
+        stream.down.came = true;
+        stream.txn.response_body.is_whole = true;
+        if stream.down.is_open {
+            self.finish_download(stream);
+        }
+    }
+
+    fn finish_download(&mut self, stream: &mut Stream) {
+        if !stream.down.came || !stream.down.waiting.is_empty() || !stream.down.is_open {
+            return;
+        }
+        stream.down.done = true;
+        if let Some(client) = stream.client
+            && stream.txn.is_http
+        {
+            if stream.down.drops_trailers {
+                stream.down.trailers.clear();
+            }
+            let links = &mut self.core.links;
+            let (_, wire) = links.send_end(self.io, client, &stream.down.trailers);
+            stream.txn.bytes_out += wire as u64;
+        }
+    }
+
+    /// The head of the response has left: what of its body waits here follows, and then what the server's connection holds.
+    pub(super) fn open_download(&mut self, stream: &mut Stream) {
+        stream.down.is_open = true;
+        self.send_waiting_down(stream);
+        if !stream.down.came
+            && let Some(server) = stream.server.link()
+        {
+            self.core.work.links.push(server);
+        }
+    }
+
+    pub(super) fn send_waiting_down(&mut self, stream: &mut Stream) {
+        if !stream.down.waiting.is_empty() {
+            let mut waiting = std::mem::take(&mut stream.down.waiting);
+            let taken = self.forward_down(stream, &waiting);
+            waiting.drain(..taken);
+            stream.down.waiting = waiting;
+        }
+        self.finish_download(stream);
+    }
+
+    /// Sends what of our own page has not left.
+    pub(super) fn send_page(&mut self, stream: &mut Stream) {
+        let (ServerEnd::Page(page), Some(client)) = (&mut stream.server, stream.client) else {
+            return;
+        };
+        let rest = &page.body[page.sent..];
+        let wrote = self.core.links.send_data(self.io, client, rest);
+        page.sent += wrote.taken;
+        let is_over = page.sent == page.body.len();
+        stream.txn.bytes_out += wrote.wire as u64;
+        if is_over {
+            stream.server = ServerEnd::Nobody;
+            self.download_came(stream);
+            stream.deadlines.client_ms = NEVER_MS;
+            self.set_timer(stream);
+        } else {
+            self.expect_client(stream, stream.client_ms(self.running));
+        }
+    }
+
+    /// Makes a page what is at the server's end, and sends it as far as the client takes it.
+    pub(super) fn serve_page(&mut self, stream: &mut Stream, page: Page) {
+        stream.server = ServerEnd::Page(page);
+        self.send_page(stream);
+    }
+
+    // ---- progress
+
+    /// The kernel took bytes of one of a stream's connections. `blocked`: some still wait.
+    pub fn moved_on(&mut self, stream: &mut Stream, link: LinkId, blocked: bool) {
+        if stream.client == Some(link) {
+            self.client_moved_on(stream, blocked);
+        } else if stream.server.link() == Some(link) {
+            self.server_moved_on(stream, blocked);
+        }
+    }
+
+    fn client_moved_on(&mut self, stream: &mut Stream, blocked: bool) {
+        if let Phase::Tunnel(_) = stream.phase {
+            self.tunnel_moved(stream, false);
+        } else if blocked {
+            self.expect_client(stream, stream.client_ms(self.running));
+        } else if stream.down.is_open && stream.up.done {
+            stream.deadlines.client_ms = NEVER_MS;
+            self.set_timer(stream);
+        }
+        if blocked {
+            return;
+        }
+        if matches!(stream.server, ServerEnd::Page(_)) {
+            self.send_page(stream);
+        }
+        self.send_waiting_down(stream);
+        if self.client_is_blocked(stream) {
+            return;
+        }
+        if let Some(server) = stream.server.link() {
+            if matches!(stream.phase, Phase::Transfer | Phase::ResponseHead) {
+                self.expect_server(stream, stream.server_ms(self.running));
+            }
+            self.core.links.release(self.io, server, Hold::Peer);
+            self.core.work.links.push(server);
+        }
+        match stream.phase {
+            Phase::Transfer => self.run(stream),
+            Phase::Tunnel(_) => self.tunnel_maybe_over(stream),
+            _ => {}
+        }
+    }
+
+    fn server_moved_on(&mut self, stream: &mut Stream, blocked: bool) {
+        let independent = self
+            .running
+            .proxy(stream.backend)
+            .options
+            .independent_streams;
+        if let Phase::Tunnel(_) = stream.phase {
+            self.tunnel_moved(stream, true);
+        } else if !independent {
+            self.expect_server(stream, stream.server_ms(self.running));
+        }
+        if blocked {
+            return;
+        }
+        if stream.up.is_open {
+            self.send_waiting_up(stream);
+        }
+        let server = stream.server.link();
+        if server.is_some_and(|server| self.core.links.is_blocked(server)) {
+            return;
+        }
+        if let Some(client) = stream.client {
+            if !stream.up.done && !matches!(stream.phase, Phase::Tunnel(_)) {
+                self.expect_client(stream, stream.client_ms(self.running));
+            }
+            self.core.links.release(self.io, client, Hold::Peer);
+            self.core.work.links.push(client);
+        }
+        if matches!(stream.phase, Phase::Tunnel(_)) {
+            self.tunnel_maybe_over(stream);
+        }
+    }
+
+    fn client_is_blocked(&self, stream: &Stream) -> bool {
+        let client = stream.client;
+        client.is_some_and(|client| self.core.links.is_blocked(client))
+    }
+
+    // ---- the end of both
+
+    /// Both bodies to their ends. A response that ends before its request ends the exchange: the rest of that is thrown away by the
+    /// client's mux.
+    pub(super) fn transfer(&mut self, stream: &mut Stream) -> Step {
+        if !stream.down.done {
+            return Step::Wait;
+        }
+        if stream.txn.server_status != 0 {
+            self.trace(stream, Event::HttpEndResponse);
+        }
+        if !stream.up.done {
+            self.end_server_after(stream);
+        }
+        stream.txn.timing.data_end_ms = Some(self.now().ms());
+        self.finish(stream);
+        Step::Wait
+    }
+
+    /// The body of a request breaks its framing.
+    pub fn upload_broken(&mut self, stream: &mut Stream, status: u16) {
+        self.fail(stream, Cause::BadRequest(status));
+    }
+
+    /// The body of a response breaks its framing.
+    pub fn download_broken(&mut self, stream: &mut Stream) {
+        self.end_server_after(stream);
+        self.fail(stream, Cause::BadResponse);
+    }
+}

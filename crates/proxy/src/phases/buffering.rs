@@ -1,0 +1,103 @@
+//! Bodies that rules wait for: they gather in their channel, at most a buffer of them.
+
+use net::Driver;
+use telemetry::Event;
+
+use super::Cx;
+use crate::link::mux::Mux;
+use crate::stream::{Phase, Rules, Step, Stream};
+
+impl<D: Driver> Cx<'_, D> {
+    /// `option http-buffer-request` of the frontend.
+    pub(super) fn frontend_body(&mut self, stream: &mut Stream) -> Step {
+        let events = [Event::HttpWaitRequest, Event::HttpBodyRequest];
+        self.trace_all(stream, events);
+        let options = &self.running.proxy(stream.frontend).options;
+        let next = Phase::FrontendRequest(Rules::default());
+        self.buffer_body(stream, options.http_buffer_request, next)
+    }
+
+    /// The same of the backend.
+    pub(super) fn backend_body(&mut self, stream: &mut Stream) -> Step {
+        let options = &self.running.proxy(stream.backend).options;
+        let wanted = options.http_buffer_request && stream.backend != stream.frontend;
+        self.buffer_body(stream, wanted, Phase::BackendRequest(Rules::default()))
+    }
+
+    /// Waits for a request's body, as far as a buffer takes it.
+    #[inline]
+    fn buffer_body(&mut self, stream: &mut Stream, wanted: bool, next: Phase) -> Step {
+        if !wanted {
+            return Step::Go(next);
+        }
+        if stream
+            .up
+            .is_here(&stream.request, self.running.bufsize(), None)
+        {
+            if !stream.up.cut {
+                stream.txn.waits = None;
+            }
+            self.end_wait(stream);
+            return Step::Go(next);
+        }
+        if stream.deadlines.wait_ms == net::timers::NEVER_MS {
+            let time_ms = self.running.timeouts(stream.frontend).http_request;
+            self.expect_end_of_wait(stream, time_ms);
+        }
+        stream.txn.waits = Some(sample::Waits::Body);
+        self.await_upload(stream);
+        Step::Wait
+    }
+
+    /// The body is wanted here, before a server is asked: a client that waits for it is told to send, and what is at hand comes.
+    pub(super) fn await_upload(&mut self, stream: &mut Stream) {
+        let Some(client) = stream.client else { return };
+        let Some(link) = self.core.links.get_mut(client) else {
+            return;
+        };
+        if let Mux::Front(front) = &mut link.mux
+            && front.ask_for_body()
+        {
+            stream.request.remove_all(b"expect");
+            let interim = b"HTTP/1.1 100 Continue\r\n\r\n";
+            stream.txn.bytes_out += interim.len() as u64;
+            self.core.links.send_whole(self.io, client, interim);
+        }
+        self.core.work.links.push(client);
+    }
+
+    /// Keeps payload of a request that cannot leave yet, as far as somebody looks at it; how much.
+    pub(super) fn keep_upload(&self, stream: &mut Stream, bytes: &[u8]) -> usize {
+        let is_wanted = !stream.txn.is_http
+            || stream.phase.awaits_upload()
+            || self.running.config.needs.request_body;
+        if !is_wanted {
+            return 0;
+        }
+        let room = match stream.txn.is_http {
+            true => stream.up.room(&stream.request, self.running.bufsize()),
+            false => self.running.bufsize(),
+        };
+        let count = room
+            .saturating_sub(stream.up.waiting.len())
+            .min(bytes.len());
+        stream.up.waiting.extend_from_slice(&bytes[..count]);
+        count
+    }
+
+    /// The same of a response.
+    pub(super) fn keep_download(&self, stream: &mut Stream, bytes: &[u8]) -> usize {
+        let room = match stream.phase {
+            Phase::BackendResponse(rules) if rules.awaits_body() => {
+                stream.down.room(&stream.response, self.running.bufsize())
+            }
+            Phase::Tunnel(_) => self.running.bufsize(),
+            _ => return 0,
+        };
+        let count = room
+            .saturating_sub(stream.down.waiting.len())
+            .min(bytes.len());
+        stream.down.waiting.extend_from_slice(&bytes[..count]);
+        count
+    }
+}

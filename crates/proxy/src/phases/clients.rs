@@ -1,0 +1,214 @@
+//! What becomes of a client's connection between and after its streams.
+
+use net::Driver;
+
+use super::Cx;
+use crate::ids::LinkId;
+use crate::link::mux::Mux;
+use crate::link::mux::h1::After;
+use crate::link::{Hold, Stage};
+use crate::running::deadline;
+
+/// How long a client that was told of the end is listened to.
+pub(crate) const LINGER_MS: u64 = 1000;
+/// How long a client's connection that was just used may go on while draining, so that a request already under way to us is
+/// answered rather than reset.
+pub(crate) const DRAIN_IDLE_MS: u64 = 1000;
+
+impl<D: Driver> Cx<'_, D> {
+    /// A stream let go of its client's connection.
+    pub(super) fn after_stream(&mut self, link: LinkId, after: After) {
+        let now = self.now();
+        if let Some(client) = self.core.links.client_mut(link) {
+            client.idle_since = now;
+        }
+        match after {
+            After::Next => self.next_request(link),
+            After::Drain => {
+                self.wait_for_client(link);
+                self.core.links.release_all(self.io, link);
+                self.core.work.links.push(link);
+            }
+            After::End { lingers } => self.finish_client(link, lingers),
+        }
+    }
+
+    /// The client's connection goes on to its next request, once the client has taken what was sent to it.
+    pub fn next_request(&mut self, link: LinkId) {
+        let Some(entry) = self.core.links.get(link) else {
+            return;
+        };
+        if entry.blocked {
+            // Answers to a client that reads none of them would pile up.
+            self.core.links.release_all(self.io, link);
+            self.wait_for_client(link);
+            self.update_reading(link);
+        } else {
+            self.await_request(link);
+        }
+    }
+
+    /// A client may be silent for its time.
+    fn wait_for_client(&mut self, link: LinkId) {
+        if let Some(client) = self.core.links.client(link) {
+            let timeout_ms = self.running.timeouts(client.frontend()).client;
+            self.set_link_deadline(link, deadline(self.now(), timeout_ms));
+        }
+    }
+
+    /// A client without a stream goes on to its next request, or to wait for one.
+    pub fn await_request(&mut self, link: LinkId) {
+        let now = self.now();
+        let draining = self.is_stopping();
+        let Some(entry) = self.core.links.get(link) else {
+            return;
+        };
+        // Its next bytes may be at hand even where none are kept: the end is looked at when they had their turn.
+        let more = !entry.input.is_empty() || entry.eof;
+        let Some(client) = self.core.links.client(link) else {
+            return;
+        };
+        let wait_ms = self.running.timeouts(client.frontend()).http_keep_alive;
+        let wait_ms = if draining {
+            wait_ms.min(DRAIN_IDLE_MS)
+        } else {
+            wait_ms
+        };
+        self.set_link_deadline(link, deadline(now, wait_ms));
+        self.core.links.release_all(self.io, link);
+        if more {
+            self.core.work.links.push(link);
+        }
+    }
+
+    /// Stops reading a client that has sent more than can be used now.
+    pub fn update_reading(&mut self, link: LinkId) {
+        let bufsize = self.running.bufsize();
+        let Some(entry) = self.core.links.get(link) else {
+            return;
+        };
+        let full = entry.input.len() >= bufsize;
+        let unread = entry.blocked && !entry.input.is_empty() && entry.mux.stream().is_none();
+        match full || unread {
+            true => self.core.links.hold(self.io, link, Hold::Full),
+            false => self.core.links.release(self.io, link, Hold::Full),
+        }
+    }
+
+    /// While draining: a client without a request is closed once it has been silent for a while.
+    pub fn hurry_idle_client(&mut self, link: LinkId) {
+        let now = self.now();
+        let Some(entry) = self.core.links.get(link) else {
+            return;
+        };
+        let between = entry.mux.stream().is_none() && !entry.blocked;
+        let Some(client) = self.core.links.client(link) else {
+            return;
+        };
+        let options = &self.running.proxy(client.frontend()).options;
+        // One that has not asked anything yet has its full time to do so.
+        let has_asked = client.stage == Stage::Ready && client.streams > 0;
+        if between && has_asked && !options.idle_close_on_response {
+            let idle_end_ms = client.idle_since.ms() + DRAIN_IDLE_MS;
+            if idle_end_ms <= now.ms() {
+                self.close_client(link);
+            } else {
+                self.set_link_deadline(link, idle_end_ms);
+            }
+        }
+    }
+
+    /// Closes a client's connection once its last bytes are gone. With `lingers` the client does not know yet that this was
+    /// its last answer: what it may still send is read and thrown away until it has seen our end, for a close with bytes
+    /// unread would reset the connection and take the answer with it (RFC 9112 §9.6).
+    pub fn finish_client(&mut self, link: LinkId, lingers: bool) {
+        let now = self.now();
+        let Some(entry) = self.core.links.get_mut(link) else {
+            return;
+        };
+        entry.mux.set_stream(None);
+        if !entry.blocked && (!lingers || entry.eof) {
+            return self.close_client(link);
+        }
+        entry.input.clear();
+        let blocked = entry.blocked;
+        let Some(client) = self.core.links.client_mut(link) else {
+            return;
+        };
+        client.lingers = lingers;
+        client.stage = Stage::Closing;
+        let wait_ms = match blocked {
+            true => self.running.timeouts(client.frontend()).client,
+            false => LINGER_MS,
+        };
+        self.set_link_deadline(link, deadline(now, wait_ms));
+        self.core.links.send_fin(self.io, link);
+        self.core.links.release_all(self.io, link);
+    }
+
+    /// The kernel took bytes of a client's connection that has no stream.
+    pub fn client_moved_on_alone(&mut self, link: LinkId, blocked: bool) {
+        let now = self.now();
+        let Some(entry) = self.core.links.get(link) else {
+            return;
+        };
+        let eof = entry.eof;
+        let drains = matches!(&entry.mux, Mux::Front(front) if front.drains());
+        let Some(client) = self.core.links.client(link) else {
+            return;
+        };
+        if blocked {
+            return self.wait_for_client(link);
+        }
+        if client.stage != Stage::Closing {
+            return match drains {
+                true => self.wait_for_client(link),
+                false => self.await_request(link),
+            };
+        }
+        if client.lingers && !eof {
+            self.set_link_deadline(link, deadline(now, LINGER_MS));
+        } else {
+            self.close_client(link);
+        }
+    }
+
+    /// Closes a client's connection; what was sent still leaves.
+    pub fn close_client(&mut self, link: LinkId) {
+        let Some(entry) = self.core.links.get(link) else {
+            return;
+        };
+        let sock = entry.sock;
+        let Some(client) = self.core.links.client(link) else {
+            return;
+        };
+        match self.running.proxy(client.frontend()).options.nolinger {
+            true => self.io.abort(sock),
+            false => self.io.close(sock),
+        }
+        self.forget_client(link);
+    }
+
+    /// A client's connection is no more.
+    pub fn forget_client(&mut self, link: LinkId) {
+        let core = &mut *self.core;
+        let Some(entry) = core.links.remove(link, &mut core.timers) else {
+            return;
+        };
+        let crate::link::Role::Client(client) = entry.role else {
+            return;
+        };
+        let shared = &core.ambient.shared;
+        if self.running.config.global.var_limits.process > 0 {
+            shared.var_bytes_change(client.session.vars.bytes(), 0);
+        }
+        core.uncount(crate::shared::Count::Frontend(client.frontend()));
+        core.uncount(crate::shared::Count::Bind(client.bind));
+        core.clients -= 1;
+        shared.dismiss(client.bind);
+        core.work.dismissed = true;
+        if let Some(kept) = client.kept {
+            self.close_server(kept);
+        }
+    }
+}

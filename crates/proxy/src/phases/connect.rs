@@ -1,0 +1,300 @@
+//! A connection to the chosen server: an idle one, or a fresh one and what becomes of the try.
+
+use config::model::{HttpReuse, ServerAddress};
+use net::{Addr, Close, Connect, ConnectError, Driver, Labels, SockId};
+use sample::{ConnError, LogOrigin};
+
+use super::retry::Failure;
+use super::{Cause, Cx};
+use crate::backend::Wanted;
+use crate::ids::{LinkId, ServerId};
+use crate::link::mux::h1::Back;
+use crate::link::mux::{Mux, Raw};
+use crate::link::{Role, Server};
+use crate::shared::{Count, Pace};
+use crate::stream::{Phase, ServerEnd, Step, Stream};
+
+/// The pause before the same server is tried again (manual §4.2 retries), milliseconds.
+const TURN_AROUND_MS: u64 = 1000;
+
+impl<D: Driver> Cx<'_, D> {
+    /// A connection to the chosen server: an idle one where that is allowed, else a fresh one.
+    pub(super) fn connect_server(&mut self, stream: &mut Stream) -> Step {
+        if stream.server.link().is_some() {
+            return Step::Wait; // it does not stand yet
+        }
+        let Some(server) = stream.route.target else {
+            return Step::Go(Phase::SelectServer);
+        };
+        self.respond(stream);
+        let now_ms = self.now().ms();
+        stream.txn.timing.queued_ms.get_or_insert(now_ms);
+        let header = self.proxy_header(stream, server);
+        if let Some(link) = self.idle_connection(stream, server, &header) {
+            self.attach(stream, link, server);
+            stream.route.on_reused = true;
+            stream.txn.server_reused = true;
+            stream.txn.timing.connected_ms = Some(now_ms);
+            self.trace_try(stream);
+            self.log_at(stream, LogOrigin::Connect);
+            return Step::Go(Phase::SendRequest);
+        }
+        match self.open_server(stream, server) {
+            Ok(sock) => {
+                let link = self.add_server(stream, server, sock, header);
+                stream.route.on_reused = false;
+                self.attach(stream, link, server);
+                self.trace_try(stream);
+                self.expect_server(stream, stream.connect_ms(self.running));
+                Step::Wait
+            }
+            Err(error) => self.connect_failed(stream, error),
+        }
+    }
+
+    #[inline]
+    fn idle_connection(
+        &mut self,
+        stream: &Stream,
+        server: ServerId,
+        header: &[u8],
+    ) -> Option<LinkId> {
+        if !stream.txn.is_http || stream.route.fresh_only {
+            return None;
+        }
+        let wanted = Wanted {
+            server,
+            client: stream.client?,
+            is_first: stream.txn.first_request,
+            reuse: self.running.proxy(stream.backend).http_reuse,
+            labels: stream.route.labels,
+            header,
+        };
+        let core = &mut *self.core;
+        core.backends
+            .take_idle(&core.ambient, &mut core.links, &wanted)
+    }
+
+    fn open_server(
+        &mut self,
+        stream: &mut Stream,
+        server: ServerId,
+    ) -> Result<SockId, ConnectError> {
+        let backend = self.running.proxy(stream.backend);
+        let line = self.running.server(server);
+        let computed;
+        let to = match &line.address {
+            ServerAddress::Fixed(addr) => addr,
+            ServerAddress::PortOffset { ip, offset } => {
+                let session = stream
+                    .client
+                    .and_then(|client| self.core.links.session(client));
+                let port = session.map_or(0, |session| {
+                    i32::from(session.dst_of(Some(&stream.txn)).port())
+                });
+                let port = u16::try_from(port + offset).unwrap_or(0);
+                computed = Addr::Inet((*ip, port).into());
+                &computed
+            }
+        };
+        stream.txn.server_dst = Some(to.clone());
+        let source = line.source.as_ref().or(backend.source.as_ref());
+        let from = source.map(|source| &source.addr);
+        stream.txn.server_src = from.cloned();
+        let interface = source.and_then(|source| source.interface.as_deref());
+        self.make_room();
+        self.io.connect(&Connect {
+            to,
+            from,
+            interface,
+            keepalive: backend.options.srvtcpka,
+            labels: stream.route.labels,
+        })
+    }
+
+    /// Where descriptors are scarce, a connection that is idle makes room for a new one.
+    fn make_room(&mut self) {
+        let core = &mut *self.core;
+        if !core.ambient.shared.is_full_of_server_conns() {
+            return;
+        }
+        match core.backends.any_idle() {
+            Some(idle) => self.close_server(idle),
+            None => {
+                let ambient = &core.ambient;
+                ambient
+                    .shared
+                    .ask_for_room(ambient.worker, &mut |worker| self.io.wake(worker));
+            }
+        }
+    }
+
+    /// Closes what is idle: another worker needs room.
+    #[cold]
+    pub fn close_idle_servers(&mut self) {
+        while let Some(idle) = self.core.backends.any_idle() {
+            self.close_server(idle);
+        }
+    }
+
+    fn add_server(
+        &mut self,
+        stream: &Stream,
+        server: ServerId,
+        sock: SockId,
+        header: Box<[u8]>,
+    ) -> LinkId {
+        let labels = stream.route.labels;
+        // What the server learns of the client at the connection's start binds it to that client.
+        let private = self.running.proxy(stream.backend).http_reuse == HttpReuse::Never
+            || self.running.server(server).send_proxy.is_on()
+            || labels != Labels::default();
+        let role = Role::Server(Server {
+            server,
+            connecting: true,
+            served: 0,
+            private,
+            pool_place: None,
+            is_pool_counted: false,
+            keeper: None,
+            header,
+            labels,
+        });
+        let mux = match stream.txn.is_http {
+            true => Mux::Back(Back::default()),
+            false => Mux::Raw(Raw::default()),
+        };
+        let core = &mut *self.core;
+        core.ambient.shared.add_server_conn();
+        core.links.add(sock, role, mux, &mut core.timers)
+    }
+
+    /// Ties a connection to a stream and counts it.
+    #[inline]
+    fn attach(&mut self, stream: &mut Stream, link: LinkId, server: ServerId) {
+        stream.server = ServerEnd::Link(link);
+        stream.txn.server = Some(server.number());
+        if let Some(entry) = self.core.links.get_mut(link) {
+            entry.mux.set_stream(Some(stream.id));
+            if self.running.config.needs.server_source {
+                stream.txn.server_src = self.io.local_addr(entry.sock);
+            }
+        }
+        if stream.route.counted.is_none() {
+            stream.route.counted = Some(server);
+            self.core.count(Count::Server(server));
+        }
+        self.mark(Pace::Server(server));
+    }
+
+    /// The stream's connection to its server stands.
+    pub fn server_connected(&mut self, stream: &mut Stream) {
+        let Some(link) = stream.server.link() else {
+            return;
+        };
+        stream.txn.timing.connected_ms = Some(self.now().ms());
+        stream.txn.server_error = ConnError::None;
+        self.log_at(stream, LogOrigin::Connect);
+        let Some(server) = self.core.links.server_mut(link) else {
+            return;
+        };
+        server.connecting = false;
+        let header = std::mem::take(&mut server.header);
+        if !header.is_empty() {
+            self.core.links.send_whole(self.io, link, &header);
+            if let Some(server) = self.core.links.server_mut(link) {
+                server.header = header;
+            }
+        }
+        stream.phase = if stream.txn.is_http {
+            Phase::SendRequest
+        } else {
+            Phase::OpenTunnel
+        };
+        self.run(stream);
+    }
+
+    /// A connection attempt failed: the same server after a pause, another one, or an error.
+    fn connect_failed(&mut self, stream: &mut Stream, error: ConnectError) -> Step {
+        let retry_on = &self.running.proxy(stream.backend).retry_on;
+        stream.txn.server_error = match error {
+            ConnectError::Refused => ConnError::Refused,
+            ConnectError::Resource => ConnError::Socket,
+            ConnectError::Timeout => ConnError::None,
+        };
+        let timeout = error == ConnectError::Timeout;
+        stream.route.tries += 1;
+        if stream.route.tries > stream.retries_max(self.running) || !retry_on.conn_failure {
+            self.fail(stream, Cause::NotConnected { timeout });
+            return Step::Wait;
+        }
+        stream.txn.retries += 1;
+        if self.may_redispatch(stream) {
+            self.redispatch(stream);
+            return Step::Go(Phase::SelectServer);
+        }
+        // A refusal comes at once: without a pause all tries would fail within the same moment. A time-out was one.
+        if timeout {
+            return Step::Go(Phase::Connect);
+        }
+        let pause_ms = TURN_AROUND_MS.min(stream.connect_ms(self.running));
+        self.expect_end_of_wait(stream, pause_ms);
+        Step::Go(Phase::TurnAround)
+    }
+
+    /// The connection did not stand in time.
+    pub(super) fn connect_timeout(&mut self, stream: &mut Stream) {
+        self.drop_server(stream);
+        let step = self.connect_failed(stream, ConnectError::Timeout);
+        self.go_on(stream, step);
+    }
+
+    /// The connection was refused, or failed otherwise.
+    pub(super) fn connect_lost(&mut self, stream: &mut Stream, why: Close) {
+        self.drop_server(stream);
+        let error = match why {
+            Close::Refused => ConnectError::Refused,
+            Close::Reset => ConnectError::Resource,
+        };
+        let step = self.connect_failed(stream, error);
+        self.go_on(stream, step);
+    }
+
+    fn go_on(&mut self, stream: &mut Stream, step: Step) {
+        if let Step::Go(phase) = step {
+            stream.phase = phase;
+            self.run(stream);
+        }
+    }
+
+    /// The server closed before its response. `began`: it had sent a part of its head.
+    pub(super) fn no_response(&mut self, stream: &mut Stream, began: bool) {
+        self.end_server_after(stream);
+        if self.may_resend(stream) {
+            self.drop_server(stream);
+            stream.route.fresh_only = true;
+            stream.phase = Phase::Connect;
+            return self.run(stream);
+        }
+        // Silence is the server's fault, half a head is a bad answer.
+        let failure = if began { Failure::Junk } else { Failure::Empty };
+        let retries = stream.replay.retriable && stream.up.done;
+        if retries && self.retry(stream, failure) {
+            return;
+        }
+        let cause = match (stream.route.on_reused && !retries, began) {
+            (true, _) => Cause::StaleServer,
+            (false, true) => Cause::BadResponse,
+            (false, false) => Cause::EmptyResponse,
+        };
+        self.fail(stream, cause);
+    }
+
+    /// The server failed before its first byte: whether the request may go out again on another connection.
+    fn may_resend(&self, stream: &Stream) -> bool {
+        stream.route.on_reused
+            && stream.replay.resendable
+            && !stream.answered
+            && stream.txn.method.is_idempotent()
+    }
+}

@@ -1,0 +1,147 @@
+//! `tcp-request content` and `tcp-response content`: rules about bytes, which may wait for more.
+
+use std::time::Duration;
+
+use net::Driver;
+use telemetry::Event;
+
+use super::Cx;
+use crate::ids::ProxyId;
+use crate::rules::ContentOutcome;
+use crate::running::deadline;
+use crate::stream::{Inspection, Phase, Step, Stream};
+
+impl<D: Driver> Cx<'_, D> {
+    /// `tcp-request content` of a proxy: may wait for bytes, at most its `inspect-delay`.
+    pub(super) fn content_rules(
+        &mut self,
+        stream: &mut Stream,
+        proxy: ProxyId,
+        inspection: Inspection,
+        next: Phase,
+    ) -> Step {
+        if self.running.sniffs_http(proxy) {
+            self.sniff_http(stream);
+        }
+        let config = self.running.proxy(proxy);
+        if config.tcp_request_content.is_empty() {
+            return Step::Go(next);
+        }
+        let delay = config.tcp_request_inspect_delay;
+        let over = inspection.until_ms.is_some_and(|at| self.now().ms() >= at);
+        let is_full = stream.up.waiting.len() >= self.running.bufsize();
+        let last_chance = over || delay.is_none() || is_full || stream.up.came || stream.up.cut;
+        let outcome = self.with_rules(stream, |cx, stream| {
+            cx.content_rules(stream, proxy, last_chance)
+        });
+        match outcome {
+            None => Step::Wait,
+            Some(ContentOutcome::Pass | ContentOutcome::CloseServer) => {
+                self.end_wait(stream);
+                Step::Go(next)
+            }
+            Some(ContentOutcome::Upgrade) => self.upgrade(stream),
+            Some(ContentOutcome::End(end)) => self.end_by_rule(stream, end),
+            Some(ContentOutcome::Wait) => {
+                let inspection = self.inspect_more(stream, inspection, delay);
+                stream.phase = match stream.phase {
+                    Phase::BackendContent(_) => Phase::BackendContent(inspection),
+                    _ => Phase::FrontendContent(inspection),
+                };
+                Step::Wait
+            }
+        }
+    }
+
+    fn inspect_more(
+        &mut self,
+        stream: &mut Stream,
+        inspection: Inspection,
+        delay: Option<Duration>,
+    ) -> Inspection {
+        let delay_ms = delay.map_or(0, |delay| delay.as_millis() as u64);
+        let until_ms = inspection
+            .until_ms
+            .unwrap_or_else(|| deadline(self.now(), delay_ms));
+        stream.deadlines.wait_ms = until_ms;
+        self.set_timer(stream);
+        Inspection {
+            until_ms: Some(until_ms),
+        }
+    }
+
+    /// `tcp-response content` of a response in HTTP: without a wait. What stops the way of the response is an error.
+    pub(super) fn response_content(&mut self, stream: &mut Stream) -> Result<(), Step> {
+        let outcome = self.with_rules(stream, |cx, stream| cx.response_content_rules(stream, true));
+        match outcome {
+            Some(ContentOutcome::Pass | ContentOutcome::Wait | ContentOutcome::Upgrade) => Ok(()),
+            Some(ContentOutcome::End(end)) => Err(self.end_by_rule(stream, end)),
+            Some(ContentOutcome::CloseServer) | None => {
+                self.cut(stream);
+                Err(Step::Wait)
+            }
+        }
+    }
+
+    /// The same about a TCP server's first bytes, which wait in the channel: whether they may pass now.
+    pub(super) fn inspect_response(&mut self, stream: &mut Stream) -> bool {
+        let Phase::Tunnel(mut tunnel) = stream.phase else {
+            return false;
+        };
+        let Some(inspection) = tunnel.inspection else {
+            return true;
+        };
+        let backend = self.running.proxy(stream.backend);
+        let delay = backend.tcp_response_inspect_delay;
+        let over = inspection.until_ms.is_some_and(|at| self.now().ms() >= at);
+        let is_full = stream.down.waiting.len() >= self.running.bufsize();
+        let last_chance = over || is_full || stream.down.came || delay.is_none();
+        if stream.down.waiting.is_empty() && !last_chance {
+            return false;
+        }
+        let outcome = self.with_rules(stream, |cx, stream| {
+            cx.response_content_rules(stream, last_chance)
+        });
+        match outcome {
+            Some(ContentOutcome::Wait) => {
+                let inspection = self.inspect_more(stream, inspection, delay);
+                tunnel.inspection = Some(inspection);
+                stream.phase = Phase::Tunnel(tunnel);
+                return false;
+            }
+            Some(ContentOutcome::End(end)) => {
+                self.end_by_rule(stream, end);
+                return false;
+            }
+            // What is here passes, and then both sides are over.
+            Some(ContentOutcome::CloseServer) => {
+                (tunnel.client_ended, tunnel.server_ended) = (true, true);
+            }
+            Some(ContentOutcome::Pass | ContentOutcome::Upgrade) | None => {}
+        }
+        tunnel.inspection = None;
+        stream.phase = Phase::Tunnel(tunnel);
+        self.end_wait(stream);
+        true
+    }
+
+    /// `use-server`, then cookies.
+    pub(super) fn assign_server(&mut self, stream: &mut Stream) -> Step {
+        self.trace(stream, Event::ProcessServerRulesRequest);
+        if self.running.binds(stream.backend) {
+            self.with_eval(stream, crate::persist::bind);
+        }
+        if crate::persist::watches_requests(self.running, stream) {
+            self.with_eval(stream, crate::persist::request_cookies);
+        }
+        if stream.txn.is_http {
+            return Step::Go(Phase::PrepareRequest);
+        }
+        let events = [
+            Event::TcpRdpCookieRequest,
+            Event::ProcessStickingRulesRequest,
+        ];
+        self.trace_all(stream, events);
+        Step::Go(Phase::SelectServer)
+    }
+}

@@ -1,0 +1,240 @@
+//! Ends: of a stream in order, of one that is cut, and of the sides that went away.
+
+use net::timers::NEVER_MS;
+use net::{Close, Driver};
+use telemetry::Event;
+
+use super::{Cause, Cx};
+use crate::link::mux::Mux;
+use crate::link::mux::h1::After;
+use crate::logging::Scene;
+use crate::shared::Count;
+use crate::stream::{Phase, Stream};
+
+impl<D: Driver> Cx<'_, D> {
+    /// Ends a stream: its server is let go, it is logged and counted out, its client goes on or is closed.
+    pub fn finish(&mut self, stream: &mut Stream) {
+        if let Some(client) = self.let_go(stream) {
+            let Some(entry) = self.core.links.get_mut(client) else {
+                return;
+            };
+            let after = match &mut entry.mux {
+                Mux::Front(front) => front.finish(),
+                Mux::Raw(_) | Mux::Back(_) => After::End { lingers: false },
+            };
+            let after = match after {
+                After::Next | After::Drain if stream.close_client => After::End { lingers: true },
+                after => after,
+            };
+            self.after_stream(client, after);
+        }
+    }
+
+    /// Ends a stream in the middle of its response: the client learns by the close that it is not whole.
+    pub fn cut(&mut self, stream: &mut Stream) {
+        self.end_server_after(stream);
+        if let Some(client) = self.let_go(stream) {
+            if let Some(entry) = self.core.links.get_mut(client) {
+                entry.mux.set_stream(None);
+            }
+            self.finish_client(client, false);
+        }
+    }
+
+    /// Ends a stream whose client is gone, or was closed without a word.
+    pub(super) fn vanish(&mut self, stream: &mut Stream) {
+        self.end_server_after(stream);
+        if let Some(client) = self.let_go(stream) {
+            self.forget_client(client);
+        }
+    }
+
+    /// Ends a stream and closes its client's connection, whatever has not left.
+    pub fn abandon(&mut self, stream: &mut Stream) {
+        self.end_server_after(stream);
+        if let Some(client) = self.let_go(stream) {
+            self.close_client(client);
+        }
+    }
+
+    /// All that a stream holds is let go; it is logged. Gives its client's connection.
+    fn let_go(&mut self, stream: &mut Stream) -> Option<crate::ids::LinkId> {
+        if stream.phase == Phase::Done {
+            return None;
+        }
+        self.give_up_queue(stream);
+        let now_ms = self.now().ms();
+        stream.txn.timing.data_end_ms.get_or_insert(now_ms);
+        self.release_server(stream);
+        if std::mem::take(&mut stream.backend_counted) {
+            self.core.uncount(Count::Backend(stream.backend));
+        }
+        // The line's counters name who else is there: `fc` still has this client, `bc` and `sc` no longer this stream.
+        let is_traced = self.running.tracing.any;
+        if is_traced || !stream.log.written {
+            self.with_rules(stream, |cx, stream| {
+                if is_traced {
+                    cx.tracing.end(&mut cx.scene, stream);
+                }
+                let Scene { eval, logging } = &mut cx.scene;
+                if !stream.log.written {
+                    logging.end(eval, stream);
+                }
+            });
+        }
+        if self.running.config.global.var_limits.process > 0 {
+            let shared = &self.core.ambient.shared;
+            shared.var_bytes_change(stream.txn.var_bytes(), 0);
+        }
+        stream.phase = Phase::Done;
+        stream.client.take()
+    }
+
+    /// The request is done with: its variables end, those of the response begin.
+    #[inline]
+    pub(super) fn respond(&mut self, stream: &mut Stream) {
+        let txn = &mut stream.txn;
+        if std::mem::replace(&mut txn.responding, true)
+            || (txn.req_vars.is_empty() && !txn.assigned.any())
+        {
+            return;
+        }
+        self.with_eval(stream, |eval, stream| eval.end_request_vars(stream));
+    }
+
+    /// The client sent its end; all that came before it was used, or waits in the stream. `has_input`: some of it waits with the
+    /// connection.
+    pub fn client_ended(&mut self, stream: &mut Stream, has_input: bool) {
+        let aborts = self.running.proxy(stream.backend).aborts_on_close();
+        match stream.phase {
+            Phase::Tunnel(_) if has_input => {}
+            Phase::Tunnel(_) => self.tunnel_client_ended(stream),
+            Phase::RequestHead => self.fail(stream, Cause::ClientAborted),
+            // Nobody waits for the end of the pause.
+            phase if phase.is_request_paused() => {
+                let ends = !has_input && aborts;
+                ends.then(|| self.fail(stream, Cause::ClientAborted));
+            }
+            // The rules still see what came, as in HAProxy; `prepare_request` ends it.
+            phase if phase.awaits_upload() => {
+                stream.up.cut = !stream.up.came;
+                self.run(stream);
+            }
+            // Before the server stands, and the backend does not work for a client that has left.
+            phase if !stream.txn.is_http => {
+                if aborts && !has_input && stream.up.waiting.is_empty() {
+                    stream.ended_by(b'C', phase.letter(false));
+                    return self.cut(stream);
+                }
+                stream.up.came = !has_input;
+                if phase.inspects_request() {
+                    self.run(stream);
+                }
+            }
+            Phase::Queue(_) | Phase::TurnAround | Phase::Connect if !has_input && aborts => {
+                stream.ended_by(b'C', stream.letter());
+                self.cut(stream);
+            }
+            Phase::ResponseHead if !has_input && aborts => self.fail(stream, Cause::ClientAborted),
+            Phase::Tarpit(_) => self.fail(stream, Cause::ClientAborted),
+            _ if !stream.up.came && !has_input => self.fail(stream, Cause::ClientAborted),
+            _ => {}
+        }
+    }
+
+    /// A deadline of a stream came.
+    pub fn stream_timeout(&mut self, stream: &mut Stream) {
+        let now_ms = self.now().ms();
+        let deadlines = &mut stream.deadlines;
+        if deadlines.wait_ms <= now_ms {
+            deadlines.wait_ms = NEVER_MS;
+            self.wait_over(stream);
+        } else if deadlines.client_ms.min(deadlines.server_ms) > now_ms {
+            // Another timer was set meanwhile.
+        } else if deadlines.client_ms <= deadlines.server_ms {
+            deadlines.client_ms = NEVER_MS;
+            self.client_timeout(stream);
+        } else {
+            deadlines.server_ms = NEVER_MS;
+            self.server_timeout(stream);
+        }
+        if stream.phase != Phase::Done {
+            self.set_timer(stream);
+        }
+    }
+
+    /// The phase has waited long enough.
+    fn wait_over(&mut self, stream: &mut Stream) {
+        match stream.phase {
+            Phase::RequestHead => self.fail(stream, Cause::ClientTimeout),
+            Phase::Queue(_) => {
+                self.give_up_queue(stream);
+                stream.phase = Phase::SelectServer;
+                self.fail(stream, Cause::QueueTimeout);
+            }
+            Phase::TurnAround => {
+                stream.phase = Phase::Connect;
+                self.run(stream);
+            }
+            Phase::Tarpit(rule) => self.end_tarpit(stream, rule),
+            Phase::Tunnel(_) => self.inspect_waiting_response(stream),
+            phase if phase.is_request_paused() || phase.is_response_paused() => self.run(stream),
+            phase if phase.inspects_request() => self.run(stream),
+            phase if phase.awaits_upload() => self.fail(stream, Cause::ClientTimeout),
+            // A response's body did not come in time.
+            _ => self.fail(stream, Cause::ServerTimeout),
+        }
+    }
+
+    fn client_timeout(&mut self, stream: &mut Stream) {
+        let client = stream.client;
+        let is_stuck = client.is_some_and(|client| self.core.links.is_blocked(client));
+        match is_stuck {
+            true => self.client_stuck(stream),
+            false => self.fail(stream, Cause::ClientTimeout),
+        }
+    }
+
+    /// The server's time is over.
+    fn server_timeout(&mut self, stream: &mut Stream) {
+        match stream.phase {
+            Phase::Connect => self.connect_timeout(stream),
+            Phase::ResponseHead => {
+                if !self.retry(stream, super::retry::Failure::Timeout) {
+                    self.fail(stream, Cause::ServerTimeout);
+                }
+            }
+            _ => self.fail(stream, Cause::ServerTimeout),
+        }
+    }
+
+    /// The server's connection is gone, or ended where that is no end of a body.
+    pub fn server_lost(&mut self, stream: &mut Stream, why: Close, began: bool) {
+        stream.txn.server_error = sample::ConnError::Reset;
+        match stream.phase {
+            Phase::Connect => self.connect_lost(stream, why),
+            Phase::ResponseHead => self.no_response(stream, began),
+            _ => self.fail(stream, Cause::ServerGone),
+        }
+    }
+
+    /// The process ends, and with it a stream that goes on: what was recorded of it is encoded.
+    pub fn kill(&mut self, stream: &mut Stream) {
+        if let [who @ 0, ..] = &mut stream.txn.termination {
+            *who = b'K';
+        }
+        self.with_rules(stream, |cx, stream| cx.tracing.end(&mut cx.scene, stream));
+    }
+
+    /// `on-idle-timeout` comes to a stream.
+    pub fn trace_idle(&mut self, stream: &mut Stream, filter: usize) {
+        self.with_rules(stream, |cx, stream| {
+            cx.tracing.idle(&mut cx.scene, stream, filter);
+        });
+    }
+
+    /// Nothing of the stream's request reached a server: what scopes of that are told.
+    pub(super) fn trace_reply(&mut self, stream: &mut Stream) {
+        self.trace(stream, Event::HttpReply);
+    }
+}

@@ -1,0 +1,228 @@
+//! What went wrong, and what becomes of it: one table from cause to log letters, status, and the client's connection.
+
+use net::Driver;
+
+use super::Cx;
+use crate::stream::{Phase, Stream};
+
+/// Why a stream does not come to its proper end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The client's bytes break the protocol: the status that says how.
+    BadRequest(u16),
+    /// The client's time to send is over.
+    ClientTimeout,
+    /// The client ended its side and will not send the rest, or does not wait for its answer.
+    ClientAborted,
+    /// The client's connection is gone.
+    ClientGone,
+    /// The client did not take what was sent to it in time.
+    ClientStuck,
+    /// No backend takes the request.
+    NoBackend,
+    /// A backend of another mode.
+    WrongMode,
+    /// Header names that are refused (`option http-restrict-req-hdr-names reject`).
+    BadNames,
+    /// No server takes the request.
+    NoServer,
+    /// The queue of the server that it must be is full.
+    QueueFull,
+    /// It waited too long for a slot.
+    QueueTimeout,
+    /// No connection to the server.
+    NotConnected { timeout: bool },
+    /// The server's time is over.
+    ServerTimeout,
+    /// The server closed without a word.
+    EmptyResponse,
+    /// The server closed its idle connection when this request was under way: only the client can tell whether it may go out
+    /// twice. Closed without a word, it tries again (as HAProxy does).
+    StaleServer,
+    /// The server's bytes break the protocol.
+    BadResponse,
+    /// The server's connection is gone in the middle of its response.
+    ServerGone,
+    /// Cookies in a response that caches would keep (`option checkcache`).
+    CacheableCookies,
+    /// Rules failed a response; it is marked already.
+    RulesFailed,
+    /// A fault of our own.
+    Internal,
+}
+
+/// What becomes of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ending {
+    /// Who ended it, and when (manual §8.5).
+    who: u8,
+    when: u8,
+    /// The answer, where one can still be given.
+    status: Option<u16>,
+    /// The client's connection can go on.
+    goes_on: bool,
+}
+
+impl Cause {
+    fn ending(self, phase: Phase, letter: u8) -> Ending {
+        let answered = |who: u8, when: u8, status: u16| Ending {
+            who,
+            when,
+            status: Some(status),
+            goes_on: true,
+        };
+        // Nothing after it on this connection can be understood.
+        let refused = |who: u8, status: u16| Ending {
+            goes_on: false,
+            ..answered(who, letter, status)
+        };
+        let cut = |who: u8, when: u8| Ending {
+            who,
+            when,
+            status: None,
+            goes_on: false,
+        };
+        match self {
+            Cause::BadRequest(status) => refused(b'P', status),
+            Cause::ClientTimeout => match phase {
+                Phase::Tunnel(_) => cut(b'c', b'D'),
+                Phase::RequestHead => refused(b'c', 408),
+                phase if phase.awaits_upload() => refused(b'c', 408),
+                _ => refused(b'c', 400),
+            },
+            Cause::ClientAborted => refused(b'C', 400),
+            // HAProxy finds a reset while it forwards the request's end: data, not headers.
+            Cause::ClientGone => match phase {
+                Phase::ResponseHead => cut(b'C', b'D'),
+                _ => cut(b'C', letter),
+            },
+            Cause::ClientStuck => cut(b'c', letter),
+            Cause::NoBackend => answered(b'S', b'C', 503),
+            Cause::WrongMode => cut(b'I', b'R'),
+            Cause::BadNames => answered(b'P', b'R', 403),
+            Cause::NoServer => answered(b'S', b'C', 503),
+            Cause::QueueFull => answered(b'S', b'Q', 503),
+            Cause::QueueTimeout => answered(b's', b'Q', 503),
+            Cause::NotConnected { timeout: true } => answered(b's', b'C', 503),
+            Cause::NotConnected { timeout: false } => answered(b'S', b'C', 503),
+            Cause::ServerTimeout => match phase {
+                Phase::ResponseHead | Phase::BackendResponse(_) => answered(b's', b'H', 504),
+                _ => cut(b's', b'D'),
+            },
+            Cause::EmptyResponse => answered(b'S', b'H', 502),
+            Cause::StaleServer => cut(b'S', b'H'),
+            Cause::BadResponse => match phase {
+                Phase::Transfer => cut(b'P', b'D'),
+                _ => answered(b'P', b'H', 502),
+            },
+            Cause::ServerGone => match phase {
+                Phase::BackendResponse(_) => answered(b'S', b'H', 502),
+                _ => cut(b'S', b'D'),
+            },
+            Cause::CacheableCookies => answered(b'P', b'H', 502),
+            Cause::RulesFailed => answered(b'P', b'H', 500),
+            Cause::Internal => answered(b'I', letter, 500),
+        }
+    }
+}
+
+impl<D: Driver> Cx<'_, D> {
+    /// Ends a stream for a cause: with an error page, or by a close where there can be none.
+    pub fn fail(&mut self, stream: &mut Stream, cause: Cause) {
+        match blame(stream, cause) {
+            Some(status) if stream.txn.is_http && !stream.answered => {
+                self.error_page(stream, status);
+            }
+            _ => self.cut(stream),
+        }
+    }
+
+    /// The client's connection is gone, and its stream with it.
+    pub fn client_lost(&mut self, stream: &mut Stream) {
+        let connects = matches!(stream.letter(), b'Q' | b'C');
+        if stream.txn.is_http && stream.txn.status == 0 && !connects {
+            stream.txn.status = 400;
+        }
+        blame(stream, Cause::ClientGone);
+        self.vanish(stream);
+    }
+
+    /// The client does not take what is sent to it: it is not waited for any longer.
+    pub(super) fn client_stuck(&mut self, stream: &mut Stream) {
+        if stream.txn.is_http && stream.txn.status == 0 {
+            stream.txn.status = 400;
+        }
+        blame(stream, Cause::ClientStuck);
+        self.abandon(stream);
+    }
+}
+
+/// Marks a stream with a cause. The status that answers it, where one can still be given.
+fn blame(stream: &mut Stream, cause: Cause) -> Option<u16> {
+    let ending = cause.ending(stream.phase, stream.letter());
+    stream.ended_by(ending.who, ending.when);
+    stream.close_client |= !ending.goes_on;
+    ending.status
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::Rules;
+
+    #[test]
+    fn causes_in_their_phases() {
+        let ending = |cause: Cause, phase: Phase| {
+            let ending = cause.ending(phase, phase.letter(false));
+            let letters = [ending.who, ending.when];
+            (
+                String::from_utf8(letters.to_vec()).expect("letters"),
+                ending.status,
+                ending.goes_on,
+            )
+        };
+        let cases = [
+            (
+                Cause::BadRequest(431),
+                Phase::RequestHead,
+                ("PR", Some(431), false),
+            ),
+            (
+                Cause::ClientTimeout,
+                Phase::RequestHead,
+                ("cR", Some(408), false),
+            ),
+            (
+                Cause::ClientTimeout,
+                Phase::FrontendBody,
+                ("cR", Some(408), false),
+            ),
+            (
+                Cause::ClientTimeout,
+                Phase::Transfer,
+                ("cD", Some(400), false),
+            ),
+            (Cause::ClientGone, Phase::ResponseHead, ("CD", None, false)),
+            (
+                Cause::QueueTimeout,
+                Phase::SelectServer,
+                ("sQ", Some(503), true),
+            ),
+            (
+                Cause::ServerTimeout,
+                Phase::ResponseHead,
+                ("sH", Some(504), true),
+            ),
+            (Cause::ServerTimeout, Phase::Transfer, ("sD", None, false)),
+            (
+                Cause::ServerGone,
+                Phase::BackendResponse(Rules::default()),
+                ("SH", Some(502), true),
+            ),
+        ];
+        for (cause, phase, (letters, status, goes_on)) in cases {
+            let wanted = (letters.to_owned(), status, goes_on);
+            assert_eq!(ending(cause, phase), wanted, "{cause:?} in {phase:?}");
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! The way of a request, top to bottom.
+//!
+//! A stream is a state machine over [`Phase`]s. A phase does its work and either names the next one or waits; what wakes it is
+//! written beside it. Bodies move beside the phases once their head has left (see [`bodies`]).
+
+mod bodies;
+mod buffering;
+mod clients;
+mod connect;
+mod content;
+mod ends;
+mod fault;
+mod forwarded;
+mod names;
+mod prepare;
+mod proxy_header;
+mod reply;
+mod request;
+mod response;
+mod retry;
+mod rules;
+mod select;
+mod servers;
+mod tunnel;
+
+use std::sync::Arc;
+
+use http::Head;
+use net::timers::NEVER_MS;
+use net::{Driver, Now, WorkerId};
+use sample::LogOrigin;
+use telemetry::program::Event;
+
+use crate::backend::Backends;
+use crate::facts::{Ambient, Eval};
+use crate::ids::{LinkId, StreamId, Timers};
+use crate::link::{Links, Role};
+use crate::logging::{Logging, Scene};
+use crate::running::Running;
+use crate::shared::{Count, Pace, Shared};
+use crate::stream::{FOLLOWS_TRIES, Phase, Step, Stream};
+use crate::{rules as actions, tracing};
+pub(crate) use fault::Cause;
+
+/// One worker's state, but for its streams.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub ambient: Ambient,
+    pub links: Links,
+    pub backends: Backends,
+    pub timers: Timers,
+    pub logging: Logging,
+    pub tracing: tracing::Worker,
+    pub rules: actions::Memory,
+    /// A text of the moment, and a head that is written; empty between uses.
+    pub text: Vec<u8>,
+    pub out: Vec<u8>,
+    /// A head and trailers that are read; empty between uses.
+    pub head: Head,
+    pub trailers: Head,
+    pub work: Work,
+    /// Client connections of this worker.
+    pub clients: u32,
+}
+
+/// What the work at hand made possible; done before the entry point is over.
+#[derive(Debug, Default)]
+pub(crate) struct Work {
+    /// Streams that can go on.
+    pub streams: Vec<StreamId>,
+    /// Connections whose input may be used now.
+    pub links: Vec<LinkId>,
+    /// A client's connection was closed: another one may be accepted.
+    pub dismissed: bool,
+}
+
+/// What phases work with: the driver, the configuration, and the worker.
+pub(crate) struct Cx<'a, D> {
+    pub io: &'a mut D,
+    pub running: &'a Running,
+    pub core: &'a mut Core,
+}
+
+impl Core {
+    /// A worker's state at its beginning.
+    pub fn new(running: &Running, shared: Arc<Shared>, worker: WorkerId, seed: u64) -> Core {
+        let ambient = Ambient {
+            shared,
+            worker,
+            stopping: false,
+            random: std::cell::Cell::new(seed),
+        };
+        Core {
+            backends: Backends::new(running, &ambient),
+            logging: Logging::new(running, &ambient),
+            tracing: tracing::Worker::new(running, worker.0 as usize, seed),
+            ambient,
+            links: Links::default(),
+            timers: Timers::default(),
+            rules: actions::Memory::default(),
+            text: Vec::with_capacity(256),
+            out: Vec::with_capacity(4096),
+            head: Head::default(),
+            trailers: Head::default(),
+            work: Work::default(),
+            clients: 0,
+        }
+    }
+
+    /// Counts one more.
+    #[inline]
+    pub fn count(&self, what: Count) {
+        self.ambient.shared.add(self.ambient.worker, what);
+    }
+
+    /// Counts one less.
+    #[inline]
+    pub fn uncount(&self, what: Count) {
+        self.ambient.shared.sub(self.ambient.worker, what);
+    }
+}
+
+impl<D: Driver> Cx<'_, D> {
+    /// Runs a stream as far as it goes.
+    pub fn run(&mut self, stream: &mut Stream) {
+        stream.txn.turns = stream.txn.turns.wrapping_add(1);
+        loop {
+            let step = match stream.phase {
+                // A TCP stream that becomes HTTP: waits for the client's bytes, at most `timeout http-request`.
+                Phase::RequestHead => Step::Wait,
+                // `tcp-request content` of the frontend: may wait `inspect-delay` for bytes.
+                Phase::FrontendContent(inspection) => self.frontend_content(stream, inspection),
+                // `option http-buffer-request` of the frontend: waits for the body or a full buffer.
+                Phase::FrontendBody => self.frontend_body(stream),
+                // `http-request` of the frontend: a rule may wait.
+                Phase::FrontendRequest(rules) => self.frontend_request(stream, rules),
+                // `use_backend`, `default_backend`.
+                Phase::SwitchBackend => self.switch_backend(stream),
+                // `tcp-request content` of the backend.
+                Phase::BackendContent(inspection) => self.backend_content(stream, inspection),
+                // `option http-buffer-request` of the backend.
+                Phase::BackendBody => self.backend_body(stream),
+                // `http-request` of the backend.
+                Phase::BackendRequest(rules) => self.backend_request(stream, rules),
+                // `use-server`, persistence cookies.
+                Phase::AssignServer => self.assign_server(stream),
+                // Forwarding headers, connection handling.
+                Phase::PrepareRequest => self.prepare_request(stream),
+                // Balancing; a slot of the server.
+                Phase::SelectServer => self.select_server(stream),
+                // A full backend: waits for a slot, at most `timeout queue`.
+                Phase::Queue(_) => Step::Wait,
+                // The pause before the same server is tried again.
+                Phase::TurnAround => Step::Wait,
+                // A connection to the server, idle or fresh: waits for it, at most `timeout connect`.
+                Phase::Connect => self.connect_server(stream),
+                // The head of the request leaves; its body follows as it comes.
+                Phase::SendRequest => self.send_request(stream),
+                // The head of the response: waits for the server's bytes, at most `timeout server`.
+                Phase::ResponseHead => Step::Wait,
+                // `tcp-response content`, `http-response` of backend and frontend.
+                Phase::BackendResponse(rules) => self.response_rules(stream, rules),
+                // `http-after-response`; the head of the response leaves.
+                Phase::SendResponse => self.send_response(stream),
+                // Both bodies to their ends.
+                Phase::Transfer => self.transfer(stream),
+                // A refused client is kept waiting, for `timeout tarpit`.
+                Phase::Tarpit(_) => Step::Wait,
+                // TCP, CONNECT, upgrades: bytes both ways until both sides are done.
+                Phase::OpenTunnel => self.open_tunnel(stream),
+                Phase::Tunnel(_) => Step::Wait,
+                Phase::Done => Step::Wait,
+            };
+            match step {
+                Step::Go(phase) => stream.phase = phase,
+                Step::Wait => return,
+            }
+        }
+    }
+
+    /// The time of this round.
+    #[inline]
+    pub fn now(&self) -> Now {
+        self.io.now()
+    }
+
+    /// One event of a rate.
+    #[inline(always)]
+    pub fn mark(&self, what: Pace) {
+        let ambient = &self.core.ambient;
+        ambient.shared.mark(ambient.worker, what, self.now().ms());
+    }
+
+    /// The worker takes no new connections any more.
+    pub fn is_stopping(&self) -> bool {
+        self.core.ambient.stopping
+    }
+
+    // ---- deadlines
+
+    /// Has a stream's timer go by its deadlines.
+    #[inline]
+    pub fn set_timer(&mut self, stream: &Stream) {
+        self.core
+            .timers
+            .set(stream.timer, stream.deadlines.first_ms());
+    }
+
+    /// How long the client may be silent from now on.
+    #[inline]
+    pub fn expect_client(&mut self, stream: &mut Stream, timeout_ms: u64) {
+        stream.deadlines.client_ms = self.now().ms().saturating_add(timeout_ms);
+        self.set_timer(stream);
+    }
+
+    /// How long the server may be silent from now on.
+    #[inline]
+    pub fn expect_server(&mut self, stream: &mut Stream, timeout_ms: u64) {
+        stream.deadlines.server_ms = self.now().ms().saturating_add(timeout_ms);
+        self.set_timer(stream);
+    }
+
+    /// How long the phase may wait from now on.
+    pub fn expect_end_of_wait(&mut self, stream: &mut Stream, timeout_ms: u64) {
+        stream.deadlines.wait_ms = self.now().ms().saturating_add(timeout_ms);
+        self.set_timer(stream);
+    }
+
+    /// The phase has waited.
+    pub fn end_wait(&mut self, stream: &mut Stream) {
+        if stream.deadlines.wait_ms != NEVER_MS {
+            stream.deadlines.wait_ms = NEVER_MS;
+            self.set_timer(stream);
+        }
+    }
+
+    /// The deadline of a connection without a stream.
+    pub fn set_link_deadline(&mut self, link: LinkId, at_ms: u64) {
+        if let Some(link) = self.core.links.get(link) {
+            self.core.timers.set(link.timer, at_ms);
+        }
+    }
+
+    // ---- evaluation
+
+    /// Evaluates for a stream, with all that rules may use. None where its client is gone.
+    pub fn with_rules<R>(
+        &mut self,
+        stream: &mut Stream,
+        work: impl FnOnce(&mut actions::Cx<'_>, &mut Stream) -> R,
+    ) -> Option<R> {
+        let core = &mut *self.core;
+        let server = stream.server.link();
+        let server = server.and_then(|link| core.links.get(link).map(|link| link.sock));
+        let link = core.links.get_mut(stream.client?)?;
+        let Role::Client(client) = &mut link.role else {
+            return None;
+        };
+        let now = self.io.now();
+        let mut cx = actions::Cx {
+            scene: Scene {
+                eval: Eval {
+                    running: self.running,
+                    ambient: &core.ambient,
+                    io: &mut *self.io,
+                    now,
+                    session: &mut client.session,
+                    client: Some(link.sock),
+                    server,
+                    input: &[],
+                    text: &mut core.text,
+                },
+                logging: &mut core.logging,
+            },
+            tracing: &mut core.tracing,
+            memory: &mut core.rules,
+        };
+        Some(work(&mut cx, stream))
+    }
+
+    /// Evaluates for a stream. None where its client is gone.
+    pub fn with_eval<R>(
+        &mut self,
+        stream: &mut Stream,
+        work: impl FnOnce(&mut Eval<'_>, &mut Stream) -> R,
+    ) -> Option<R> {
+        self.with_rules(stream, |cx, stream| work(&mut cx.scene.eval, stream))
+    }
+
+    /// Evaluates for a client's connection that has no stream.
+    pub fn with_session<R>(
+        &mut self,
+        client: LinkId,
+        work: impl FnOnce(&mut actions::Cx<'_>) -> R,
+    ) -> Option<R> {
+        let core = &mut *self.core;
+        let link = core.links.get_mut(client)?;
+        let Role::Client(client) = &mut link.role else {
+            return None;
+        };
+        let now = self.io.now();
+        let mut cx = actions::Cx {
+            scene: Scene {
+                eval: Eval {
+                    running: self.running,
+                    ambient: &core.ambient,
+                    io: &mut *self.io,
+                    now,
+                    session: &mut client.session,
+                    client: Some(link.sock),
+                    server: None,
+                    input: &link.input,
+                    text: &mut core.text,
+                },
+                logging: &mut core.logging,
+            },
+            tracing: &mut core.tracing,
+            memory: &mut core.rules,
+        };
+        Some(work(&mut cx))
+    }
+
+    // ---- logs and traces
+
+    /// A stream comes to a moment that may have a log line: most have none.
+    #[inline]
+    pub fn log_at(&mut self, stream: &mut Stream, at: LogOrigin) {
+        if stream.log.moments.has(at) {
+            self.with_rules(stream, |cx, stream| {
+                let Scene { eval, logging } = &mut cx.scene;
+                logging.due(eval, stream, at);
+            });
+        }
+    }
+
+    /// A stream comes to a moment that scopes may be bound to: most have none.
+    #[inline(always)]
+    pub fn trace(&mut self, stream: &mut Stream, event: Event) {
+        if stream.tracing.events & event.bit() != 0 {
+            self.trace_now(stream, &[event]);
+        }
+    }
+
+    /// It comes to several at once, in this order.
+    #[inline(always)]
+    pub fn trace_all<const N: usize>(&mut self, stream: &mut Stream, events: [Event; N]) {
+        let any = events.iter().fold(0, |set, event| set | event.bit());
+        if stream.tracing.events & any != 0 {
+            self.trace_now(stream, &events);
+        }
+    }
+
+    #[inline(never)]
+    fn trace_now(&mut self, stream: &mut Stream, events: &[Event]) {
+        self.with_rules(stream, |cx, stream| {
+            for event in events {
+                cx.tracing.trace(&mut cx.scene, stream, *event);
+            }
+        });
+    }
+
+    /// A stream begins: the frontend's filters take it or leave it.
+    #[inline(always)]
+    pub fn trace_begin(&mut self, stream: &mut Stream) {
+        if self.running.tracing.any {
+            self.with_rules(stream, |cx, stream| cx.tracing.begin(&mut cx.scene, stream));
+        }
+    }
+
+    /// A stream has its backend, whose filters take it or leave it.
+    #[inline(always)]
+    pub fn trace_backend(&mut self, stream: &mut Stream) {
+        if self.running.tracing.any {
+            self.with_rules(stream, |cx, stream| {
+                cx.tracing.begin_backend(&mut cx.scene, stream);
+            });
+        }
+    }
+
+    /// The server's side stands.
+    #[inline(always)]
+    pub fn trace_server(&mut self, stream: &mut Stream) {
+        stream.tracing.server_began = true;
+        let events = [Event::ServerSessionStart, Event::TcpResponse];
+        self.trace_all(stream, events);
+    }
+
+    /// A connection to a server is used or made for this request.
+    #[inline(always)]
+    pub fn trace_try(&mut self, stream: &mut Stream) {
+        if stream.tracing.events & FOLLOWS_TRIES != 0 {
+            self.with_rules(stream, |cx, stream| {
+                cx.tracing.begin_tries(&mut cx.scene, stream);
+            });
+        }
+    }
+
+    /// A try has failed, with the server's status where it gave one.
+    #[inline(always)]
+    pub fn trace_failed_try(&mut self, stream: &mut Stream, status: Option<u16>) {
+        if stream.tracing.events & FOLLOWS_TRIES != 0 {
+            self.with_rules(stream, |cx, stream| {
+                cx.tracing.fail_tries(&mut cx.scene, stream, status);
+            });
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Header names as peers want them: only letters, digits and hyphens (`option http-restrict-req-hdr-names`), the server's
+//! own name (`http-send-name-header`), another case (`h1-case-adjust`).
+
+use config::model::{NamePolicy, Proxy};
+use http::Head;
+use net::Driver;
+
+use super::{Cause, Cx};
+use crate::ids::ProxyId;
+use crate::running::Running;
+use crate::stream::Stream;
+
+impl<D: Driver> Cx<'_, D> {
+    /// What a proxy does with request headers whose names have other characters. Returns whether the request goes on.
+    #[inline]
+    pub(super) fn restrict_names(&mut self, stream: &mut Stream, proxy: ProxyId) -> bool {
+        let options = &self.running.proxy(proxy).options;
+        let policy = options.http_restrict_req_hdr_names;
+        policy == NamePolicy::Preserve || self.enforce_names(stream, policy)
+    }
+
+    fn enforce_names(&mut self, stream: &mut Stream, policy: NamePolicy) -> bool {
+        while let Some(field) = odd_name(&stream.request) {
+            if policy == NamePolicy::Reject {
+                self.with_eval(stream, crate::persist::request_cookies);
+                stream.request_processed(self.now());
+                self.fail(stream, Cause::BadNames);
+                return false;
+            }
+            stream.request.remove(field);
+        }
+        true
+    }
+}
+
+fn odd_name(request: &Head) -> Option<http::FieldId> {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
+    request
+        .fields()
+        .find(|(_, _, name, _)| !name.iter().all(is_plain))
+        .map(|(field, ..)| field)
+}
+
+/// Puts the name of the chosen server into a request.
+pub(crate) fn tell_server_name(proxy: &Proxy, stream: &mut Stream) {
+    if let Some(header) = &proxy.send_name_header
+        && let Some(server) = stream.txn.server
+    {
+        stream.request.remove_all(header.as_bytes());
+        let name = proxy.servers[server as usize].name.as_bytes();
+        stream.request.append(header.as_bytes(), name);
+    }
+}
+
+/// Changes the case of names in a head that is ready to leave, where its peer's proxy has the option. `head` begins with the
+/// first line and ends with the empty one.
+#[inline]
+pub(crate) fn adjust_case(running: &Running, bogus: bool, head: &mut [u8]) {
+    if bogus && !running.config.global.h1_case.is_empty() {
+        change_case(running, head);
+    }
+}
+
+fn change_case(running: &Running, head: &mut [u8]) {
+    let names = &running.config.global.h1_case;
+    for line in head.split_mut(|byte| *byte == b'\n').skip(1) {
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else {
+            continue;
+        };
+        // The same letters, so the same length.
+        if let Some(name) = names.get(&line[..colon]) {
+            line[..colon].copy_from_slice(name);
+        }
+    }
+}

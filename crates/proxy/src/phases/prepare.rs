@@ -1,0 +1,111 @@
+//! The request made ready to leave, and its head sent.
+
+use config::model::ConnectionMode;
+use http::{Method, Version};
+use net::Driver;
+use telemetry::Event;
+
+use super::names::{adjust_case, tell_server_name};
+use super::{Cause, Cx};
+use crate::link::mux::Mux;
+use crate::link::mux::h1::Asked;
+use crate::stream::{Phase, Step, Stream};
+
+impl<D: Driver> Cx<'_, D> {
+    /// What the proxy itself changes of a request: who it comes from, and how its connection goes on.
+    pub(super) fn prepare_request(&mut self, stream: &mut Stream) -> Step {
+        self.trace(stream, Event::HttpProcessRequest);
+        stream.request_processed(self.now());
+        if stream.up.cut {
+            self.fail(stream, Cause::ClientAborted);
+            return Step::Wait;
+        }
+        let frontend = self.running.proxy(stream.frontend);
+        let backend = self.running.proxy(stream.backend);
+        if let Some(header) = &frontend.unique_id_header {
+            self.with_eval(stream, |eval, stream| {
+                eval.unique_id(stream);
+            });
+            if let Some(id) = stream.txn.unique_id.get() {
+                stream.request.append(header.as_bytes(), id);
+            }
+        }
+        self.add_forwarding_headers(stream);
+        // manual §4.2: `httpclose` closes its own side, `http-server-close` of either the server's.
+        stream.close_client |= frontend.connection_mode == ConnectionMode::Close;
+        stream.route.keep = frontend.connection_mode != ConnectionMode::ServerClose
+            && backend.connection_mode == ConnectionMode::KeepAlive;
+        stream.request.set_version(match stream.is_old {
+            true => Version::Http10,
+            false => Version::Http11,
+        });
+        stream.up.drops_trailers = backend.options.http_drop_request_trailers;
+        stream.replay.retriable =
+            backend.retry_on.keeps_requests() && !stream.replay.never && !stream.wants_tunnel;
+        let events = [
+            Event::TcpRdpCookieRequest,
+            Event::ProcessStickingRulesRequest,
+            Event::HttpHeadersRequest,
+        ];
+        self.trace_all(stream, events);
+        Step::Go(Phase::SelectServer)
+    }
+
+    /// The request's head leaves for the server.
+    pub(super) fn send_request(&mut self, stream: &mut Stream) -> Step {
+        let Some(server) = stream.server.link() else {
+            return Step::Wait;
+        };
+        self.trace_server(stream);
+        let backend = self.running.proxy(stream.backend);
+        tell_server_name(backend, stream);
+        let method = stream.sent_method();
+        let how = Asked {
+            framing: stream.txn.request_body.framing,
+            keep: stream.route.keep,
+            pretend: backend.options.http_pretend_keepalive,
+            tunnel: stream.wants_tunnel,
+        };
+        let core = &mut *self.core;
+        let Some(Mux::Back(back)) = core.links.get_mut(server).map(|link| &mut link.mux) else {
+            return Step::Wait;
+        };
+        back.ask(&mut stream.request, method, how, &mut core.out);
+        let bogus = backend.options.h1_case_adjust_bogus_server;
+        adjust_case(self.running, bogus, &mut core.out);
+        stream.txn.bytes_to_server += core.out.len() as u64;
+        core.links.send_whole(self.io, server, &core.out);
+        core.out.clear();
+        // What can be sent again as it is: a head alone.
+        stream.replay.resendable = stream.up.done && stream.replay.body.is_empty();
+        stream.phase = Phase::ResponseHead;
+        self.expect_server(stream, stream.server_ms(self.running));
+        if !stream.replay.body.is_empty() {
+            self.send_again(stream);
+        } else if stream.up.done {
+            self.trace(stream, Event::HttpEndRequest);
+            stream.up.is_open = true;
+            self.core
+                .links
+                .send_end(self.io, server, &stream.up.trailers);
+        } else {
+            self.expect_client(stream, stream.client_ms(self.running));
+            self.open_upload(stream);
+        }
+        match stream.phase {
+            // It may have come to its end meanwhile.
+            Phase::ResponseHead => Step::Wait,
+            phase => Step::Go(phase),
+        }
+    }
+}
+
+impl Stream {
+    /// The method that the server got, which a rule may have set. It does not change what becomes a tunnel.
+    pub fn sent_method(&self) -> Method {
+        match (self.txn.method, self.request.method()) {
+            (Method::Connect, _) | (_, Method::Connect) => self.txn.method,
+            (_, sent) => sent,
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Responses made here: error pages, `return`, `deny`, redirects, the monitor's answer.
+
+use std::sync::Arc;
+
+use config::model::{ErrorPage, HttpAction, Reply, ReplyBody};
+use http::Method;
+use http::h1::{self, Framing, Strictness};
+use net::Driver;
+
+use super::Cx;
+use crate::ids::RuleId;
+use crate::rules::RuleSet;
+use crate::rules::status::{self, begin_response, is_bodiless};
+use crate::stream::{HeadRead, Page, Phase, Stream};
+
+/// The body of an answer.
+pub(super) enum Body {
+    Nothing,
+    /// Made for this answer.
+    Made(Vec<u8>),
+    /// Part of the configuration, from this place on.
+    Kept(Arc<[u8]>, usize),
+}
+
+impl Body {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Body::Nothing => &[],
+            Body::Made(bytes) => bytes,
+            Body::Kept(bytes, from) => &bytes[*from..],
+        }
+    }
+}
+
+impl<D: Driver> Cx<'_, D> {
+    /// Answers with the page of a status: what the configuration has for it, or our own.
+    pub(super) fn error_page(&mut self, stream: &mut Stream, status: u16) {
+        let running = self.running;
+        let configured = [stream.backend, stream.frontend]
+            .into_iter()
+            .find_map(|proxy| {
+                let pages = &running.proxy(proxy).error_pages;
+                let page = pages.iter().find(|(of, _)| *of == status);
+                page.map(|(_, page)| page)
+            });
+        stream.txn.status = status;
+        match configured {
+            Some(ErrorPage::Reply(reply)) if matches!(reply.body, ReplyBody::Default) => {
+                self.builtin_page(stream, status);
+            }
+            Some(ErrorPage::Reply(reply)) => self.reply(stream, reply),
+            Some(ErrorPage::Raw(raw)) => self.raw_page(stream, status, raw),
+            Some(ErrorPage::Redirect {
+                status: code,
+                location,
+            }) => {
+                begin_response(&mut stream.response, *code);
+                stream.response.append(b"cache-control", b"no-cache");
+                stream.response.set_framing(Framing::Length(0));
+                stream.response.append(b"location", location.as_bytes());
+                self.answer(stream, Body::Nothing);
+            }
+            None => self.builtin_page(stream, status),
+        }
+    }
+
+    fn builtin_page(&mut self, stream: &mut Stream, status: u16) {
+        let reason = status::page_reason(status);
+        let text = status::text(status).unwrap_or_default();
+        let body = format!("<html><body><h1>{status} {reason}</h1>\n{text}\n</body></html>\n");
+        let response = &mut stream.response;
+        begin_response(response, status);
+        response.set_status(status, reason.as_bytes());
+        if !is_bodiless(status) {
+            response.set_framing(Framing::Length(body.len() as u64));
+        }
+        response.append(b"cache-control", b"no-cache");
+        response.append(b"content-type", b"text/html");
+        // What was not understood, or did not come, leaves nothing to go on with.
+        stream.close_client |= matches!(status, 400 | 408);
+        self.answer(stream, Body::Made(body.into_bytes()));
+    }
+
+    /// A whole response from a file (`errorfile`), checked when the configuration was loaded.
+    fn raw_page(&mut self, stream: &mut Stream, status: u16, raw: &Arc<[u8]>) {
+        if raw.is_empty() {
+            // manual §4.2 errorfile: an empty file closes the connection without an answer.
+            return self.cut(stream);
+        }
+        let limits = h1::Limits {
+            head_bytes_max: raw.len() + 1,
+            fields_max: usize::MAX,
+        };
+        let response = &mut stream.response;
+        match h1::parse_response(raw, Method::Get, limits, Strictness::Relaxed, response) {
+            Ok(Some(parsed)) => {
+                response.remove_all(b"connection");
+                let length = (raw.len() - parsed.consumed) as u64;
+                response.set_framing(match is_bodiless(response.status()) {
+                    true => Framing::None,
+                    false => Framing::Length(length),
+                });
+                stream.close_client |= !parsed.keep_alive;
+                self.answer(stream, Body::Kept(Arc::clone(raw), parsed.consumed));
+            }
+            _ => self.builtin_page(stream, status),
+        }
+    }
+
+    /// `return`, `deny`, `tarpit`: what the rule says (manual §4.4).
+    pub(super) fn reply(&mut self, stream: &mut Stream, reply: &Reply) {
+        let body = match &reply.body {
+            ReplyBody::Default => return self.error_page(stream, reply.status),
+            ReplyBody::Raw(raw) => {
+                stream.txn.status = reply.status;
+                return self.raw_page(stream, reply.status, raw);
+            }
+            ReplyBody::Empty => Body::Nothing,
+            ReplyBody::Fixed(bytes) => Body::Kept(Arc::clone(bytes), 0),
+            ReplyBody::Format(format) => {
+                let mut text = Vec::new();
+                self.with_eval(stream, |eval, stream| {
+                    eval.render(stream, format, &mut text);
+                });
+                Body::Made(text)
+            }
+        };
+        let mut response = std::mem::take(&mut stream.response);
+        begin_response(&mut response, reply.status);
+        // The old response is out of the rules' sight from here on; the request is not.
+        self.with_eval(stream, |eval, stream| {
+            for (name, format) in &reply.headers {
+                let mut value = std::mem::take(eval.text);
+                eval.render(stream, format, &mut value);
+                if !value.is_empty() {
+                    response.append(name.as_bytes(), &value);
+                }
+                value.clear();
+                *eval.text = value;
+            }
+        });
+        let length = body.bytes().len();
+        if !is_bodiless(reply.status) {
+            response.set_framing(Framing::Length(length as u64));
+        }
+        if let Some(kind) = reply.content_type.as_ref().filter(|_| length > 0) {
+            response.append(b"content-type", kind.as_bytes());
+        }
+        stream.response = response;
+        stream.txn.status = reply.status;
+        self.answer(stream, body);
+    }
+
+    /// `auth`: 401, or 407 to one that takes us for its proxy, with the challenge of the rule.
+    pub(super) fn ask_credentials(&mut self, stream: &mut Stream, rule: RuleId) {
+        stream.challenge = Some(rule);
+        let status = if stream.txn.is_proxied { 407 } else { 401 };
+        self.error_page(stream, status);
+    }
+
+    /// Puts the challenge of `auth` into the page that is about to leave, in place of the page's own.
+    fn challenge(&self, stream: &mut Stream) {
+        let Some(rule) = stream.challenge.take() else {
+            return;
+        };
+        let proxy = self.running.proxy(rule.proxy);
+        let rules = RuleSet::Request.rules(proxy);
+        if let Some(HttpAction::Auth { realm }) = rules.get(rule.place).map(|rule| &rule.action) {
+            let realm = realm.as_deref().unwrap_or(proxy.name.as_bytes());
+            let name: &[u8] = match stream.txn.is_proxied {
+                true => b"proxy-authenticate",
+                false => b"www-authenticate",
+            };
+            stream.response.remove_all(name);
+            let challenge = [b"Basic realm=\"", realm, b"\""].concat();
+            stream.response.append(name, &challenge);
+        }
+    }
+
+    /// The redirect of a server with `redir`: to its prefix, with the request's path and query.
+    pub(super) fn redirect_to_server(&mut self, stream: &mut Stream, prefix: &[u8]) {
+        let mut location = Vec::new();
+        // A lone slash leaves the place as it is.
+        if prefix != b"/" {
+            location.extend_from_slice(prefix);
+        }
+        location.extend_from_slice(stream.request.path_and_query());
+        begin_response(&mut stream.response, 302);
+        stream.response.append(b"cache-control", b"no-cache");
+        stream.response.set_framing(Framing::Length(0));
+        stream.response.append(b"location", &location);
+        stream.ended_by(b'L', b'C');
+        stream.txn.status = 302;
+        self.answer(stream, Body::Nothing);
+    }
+
+    /// `monitor-uri`, `monitor fail`: answered before any rule, not counted as traffic.
+    pub(super) fn monitor(&mut self, stream: &mut Stream) {
+        stream.log.written = true;
+        let conditions = &self.running.proxy(stream.frontend).monitor_fail;
+        let fails = self.with_eval(stream, |eval, stream| {
+            conditions
+                .iter()
+                .any(|condition| eval.holds(stream, condition))
+        });
+        self.error_page(stream, if fails == Some(true) { 503 } else { 200 });
+    }
+
+    /// A tarpitted client has waited long enough.
+    pub(super) fn end_tarpit(&mut self, stream: &mut Stream, rule: RuleId) {
+        stream.phase = Phase::Transfer;
+        stream.ended_by(b'P', b'T');
+        stream.txn.timing.queued_ms = Some(self.now().ms());
+        if let Some(reply) = crate::rules::reply_of(self.running, RuleSet::Request, rule) {
+            self.reply(stream, reply);
+        }
+    }
+
+    /// Sends the response that was put together, with its body.
+    pub(super) fn answer(&mut self, stream: &mut Stream, body: Body) {
+        self.give_up_queue(stream);
+        self.end_wait(stream);
+        stream.wants_tunnel = false;
+        self.challenge(stream);
+        // A request that was not read has no stream yet in HAProxy: no rule sees its answer.
+        if stream.phase != Phase::RequestHead && !stream.rules_failed {
+            self.respond(stream);
+            self.trace_reply(stream);
+            stream.read = HeadRead {
+                bytes: 0,
+                body: body.bytes().len(),
+            };
+            if !self.after_response_rules(stream) {
+                return self.error_page(stream, 500);
+            }
+        }
+        self.end_server_after(stream);
+        self.release_server(stream);
+        // What came of another response does not leave.
+        stream.down.reset();
+        stream.phase = Phase::Transfer;
+        let status = stream.response.status();
+        let has_body = !is_bodiless(status) && stream.txn.method != Method::Head;
+        // A rule may have made it one that has no body, or one that has.
+        let length = body.bytes().len() as u64;
+        stream.response.set_framing(match is_bodiless(status) {
+            true => Framing::None,
+            false => Framing::Length(length),
+        });
+        stream.close_client |= status < 200;
+        self.send_response_head(
+            stream,
+            match has_body {
+                true => Framing::Length(length),
+                false => Framing::None,
+            },
+        );
+        stream.down.is_open = true;
+        if has_body && length > 0 {
+            self.send_body(stream, body);
+        } else {
+            self.download_came(stream);
+        }
+        self.run(stream);
+    }
+
+    fn send_body(&mut self, stream: &mut Stream, body: Body) {
+        let Some(client) = stream.client else { return };
+        let bytes = body.bytes();
+        let wrote = self.core.links.send_data(self.io, client, bytes);
+        stream.txn.bytes_out += wrote.wire as u64;
+        if wrote.taken == bytes.len() {
+            return self.download_came(stream);
+        }
+        // The rest leaves as the client takes it.
+        let page = match body {
+            Body::Nothing => return,
+            Body::Made(bytes) => Page {
+                body: bytes.into(),
+                sent: wrote.taken,
+            },
+            Body::Kept(body, from) => Page {
+                body,
+                sent: from + wrote.taken,
+            },
+        };
+        self.serve_page(stream, page);
+    }
+}

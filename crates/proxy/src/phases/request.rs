@@ -1,0 +1,324 @@
+//! The request on its way in: its stream begun, its head read, its backend chosen.
+
+use config::model::BackendTarget;
+use http::h1::{self, Framing, Parsed, Strictness};
+use http::{Head, Method};
+use net::Driver;
+use net::timers::NEVER_MS;
+use sample::{BodyFacts, LogOrigin};
+use telemetry::Event;
+
+use super::{Cause, Cx};
+use crate::ids::{LinkId, ProxyId};
+use crate::link::mux::Mux;
+use crate::link::mux::h1::{Front, Rules as ReadRules};
+use crate::running::deadline;
+use crate::shared::{Count, Pace};
+use crate::stream::{HeadRead, Inspection, Phase, Rules, Step, Stream};
+
+impl<D: Driver> Cx<'_, D> {
+    /// A stream begins on a client's connection.
+    pub fn begin_stream(&mut self, stream: &mut Stream, link: LinkId, number: u64) {
+        let now = self.now();
+        let Some(entry) = self.core.links.get_mut(link) else {
+            return;
+        };
+        entry.mux.set_stream(Some(stream.id));
+        let Some(client) = self.core.links.client_mut(link) else {
+            return;
+        };
+        client.streams += 1;
+        let frontend = client.frontend();
+        stream.client = Some(link);
+        stream.frontend = frontend;
+        stream.backend = frontend;
+        stream.log.moments = self.running.log_plan(frontend).moments;
+        let txn = &mut stream.txn;
+        txn.id = number;
+        txn.first_request = client.streams == 1;
+        txn.is_http = client.is_http;
+        txn.timing.start = client.idle_since;
+        txn.timing.request_start = Some(client.request_began.take().unwrap_or(now));
+    }
+
+    /// How a frontend's clients are read.
+    pub fn read_rules(&self, frontend: ProxyId) -> ReadRules {
+        let options = &self.running.proxy(frontend).options;
+        ReadRules {
+            limits: self.running.limits(),
+            strictness: match options.accept_unsafe_violations_in_http_request {
+                true => Strictness::Relaxed,
+                false => Strictness::Strict,
+            },
+        }
+    }
+
+    /// The head of a request is whole; it is the stream's. `behind`: bytes at hand behind it.
+    pub fn request_read(&mut self, stream: &mut Stream, parsed: Parsed, behind: usize) {
+        self.mark(Pace::Requests(stream.frontend));
+        stream.read = HeadRead {
+            bytes: parsed.consumed,
+            body: framed(parsed.framing, behind),
+        };
+        self.log_at(stream, LogOrigin::Accept);
+        let Stream { request, txn, .. } = &mut *stream;
+        txn.method = request.method();
+        txn.request_body = BodyFacts {
+            framing: parsed.framing,
+            ..BodyFacts::default()
+        };
+        txn.bytes_in = parsed.consumed as u64;
+        let line = &mut txn.request_line;
+        line.clear();
+        for part in [request.method_bytes(), b" ", request.target(), b" "] {
+            line.extend_from_slice(part);
+        }
+        line.extend_from_slice(request.version_bytes());
+        line.truncate(self.running.config.global.tune.http_logurilen_bytes);
+        let is_old = request.version_bytes() == b"HTTP/1.0";
+        stream.is_old = is_old;
+        stream.wants_tunnel = parsed.upgrade || stream.txn.method == Method::Connect;
+        if matches!(parsed.framing, Framing::None | Framing::Length(0)) {
+            self.upload_came(stream);
+        }
+        let frontend = self.running.proxy(stream.frontend);
+        stream.begin_cookie_state(self.running.proxy(stream.backend));
+        stream.txn.is_proxied = frontend.options.http_use_proxy_header
+            && !stream.request.target().starts_with(b"/")
+            && !stream.request.target().starts_with(b"*");
+        for capture in &frontend.capture_request {
+            let value = stream.request.find(capture.header.as_bytes()).last();
+            let value = value.map(|(_, value)| &value[..value.len().min(capture.len)]);
+            stream.txn.captured_request.push(value);
+        }
+        let next = match stream.backend_counted {
+            // It was TCP before.
+            true => Phase::FrontendBody,
+            false => Phase::FrontendContent(Inspection::default()),
+        };
+        stream.phase = next;
+        let monitored = frontend.monitor_uri.as_deref();
+        if monitored.is_some_and(|uri| is_monitored(uri, &stream.request)) {
+            stream.ended_by(b'P', b'R');
+            return self.monitor(stream);
+        }
+        // While a server works on it the client owes nothing.
+        self.end_wait(stream);
+    }
+
+    /// A request's head was not understood.
+    pub fn request_refused(&mut self, stream: &mut Stream, bytes: usize, status: u16) {
+        self.mark(Pace::Requests(stream.frontend));
+        stream.txn.bytes_in = bytes as u64;
+        self.fail(stream, Cause::BadRequest(status));
+    }
+
+    /// Looks for an HTTP request in the bytes of a TCP stream, for its rules (manual §7.3.5 req.proto_http).
+    pub fn sniff_http(&mut self, stream: &mut Stream) {
+        if stream.txn.is_http || stream.sniffed.is_http || stream.txn.never_http {
+            return;
+        }
+        let rules = self.read_rules(stream.frontend);
+        let bytes = &stream.up.waiting;
+        if bytes.is_empty() || !stream.sniffed.resume.is_worth_it(bytes, rules.limits) {
+            return;
+        }
+        match h1::parse_request(bytes, rules.limits, rules.strictness, &mut stream.request) {
+            Ok(Some(_)) => stream.sniffed.is_http = true,
+            Ok(None) => {}
+            Err(_) => stream.txn.never_http = true,
+        }
+    }
+
+    pub(super) fn frontend_content(&mut self, stream: &mut Stream, inspection: Inspection) -> Step {
+        self.trace_begin(stream);
+        self.trace(stream, Event::FrontendTcpRequest);
+        let next = if stream.txn.is_http {
+            Phase::FrontendBody
+        } else {
+            Phase::SwitchBackend
+        };
+        let step = self.content_rules(stream, stream.frontend, inspection, next);
+        if step == Step::Go(Phase::FrontendBody) {
+            self.log_at(stream, LogOrigin::Request);
+        }
+        step
+    }
+
+    pub(super) fn backend_content(&mut self, stream: &mut Stream, inspection: Inspection) -> Step {
+        let next = if stream.txn.is_http {
+            Phase::BackendBody
+        } else {
+            Phase::AssignServer
+        };
+        if stream.backend == stream.frontend {
+            return Step::Go(next);
+        }
+        self.trace(stream, Event::BackendTcpRequest);
+        self.content_rules(stream, stream.backend, inspection, next)
+    }
+
+    pub(super) fn frontend_request(&mut self, stream: &mut Stream, rules: Rules) -> Step {
+        self.trace(stream, Event::FrontendHttpRequest);
+        self.request_rules(stream, stream.frontend, rules, Phase::SwitchBackend)
+    }
+
+    pub(super) fn backend_request(&mut self, stream: &mut Stream, rules: Rules) -> Step {
+        let next = Phase::AssignServer;
+        if stream.backend == stream.frontend {
+            return Step::Go(next);
+        }
+        self.trace(stream, Event::BackendHttpRequest);
+        self.request_rules(stream, stream.backend, rules, next)
+    }
+
+    /// `use_backend` in order, then `default_backend`; a `listen` serves itself.
+    pub(super) fn switch_backend(&mut self, stream: &mut Stream) -> Step {
+        self.trace(stream, Event::SwitchingRulesRequest);
+        if stream.backend_counted {
+            // Chosen before the stream became HTTP.
+            return self.backend_chosen(stream);
+        }
+        if self.running.sniffs_http(stream.frontend) {
+            self.sniff_http(stream);
+        }
+        let Some(backend) = self.choose_backend(stream) else {
+            self.fail(stream, Cause::NoBackend);
+            return Step::Wait;
+        };
+        let is_http = stream.txn.is_http;
+        let backend_is_http = self.running.is_http(backend);
+        if is_http && !backend_is_http {
+            // Only a TCP frontend may have such a backend, for those of its streams that stay TCP.
+            self.fail(stream, Cause::WrongMode);
+            return Step::Wait;
+        }
+        if backend != stream.frontend {
+            stream.forget_server_limits();
+            stream.begin_cookie_state(self.running.proxy(backend));
+        }
+        stream.backend = backend;
+        stream.txn.backend = Some(backend.number());
+        stream.backend_counted = true;
+        self.core.count(Count::Backend(backend));
+        self.mark(Pace::Streams(backend));
+        self.trace_backend(stream);
+        match is_http == backend_is_http {
+            true => self.backend_chosen(stream),
+            false => self.upgrade(stream),
+        }
+    }
+
+    fn choose_backend(&mut self, stream: &mut Stream) -> Option<ProxyId> {
+        let running = self.running;
+        let proxy = running.proxy(stream.frontend);
+        let is_http = stream.txn.is_http;
+        let mut forced = None;
+        for rule in &proxy.use_backend {
+            let holds = match &rule.condition {
+                Some(condition) => self
+                    .with_eval(stream, |eval, stream| eval.holds(stream, condition))
+                    .unwrap_or(false),
+                None => true,
+            };
+            if !holds {
+                continue;
+            }
+            let named = match &rule.target {
+                BackendTarget::Static(backend) => Some(ProxyId::at(*backend)),
+                BackendTarget::Dynamic(format) => {
+                    let mut name = Vec::new();
+                    self.with_eval(stream, |eval, stream| {
+                        eval.render(stream, format, &mut name);
+                    });
+                    // A name that no backend of this mode has falls through (manual §4.2 use_backend); one that is
+                    // written out was checked when the configuration was loaded.
+                    running.backend_named(&name, is_http)
+                }
+            };
+            match named {
+                Some(backend) if self.may_switch_to(stream, backend, &mut forced) => {
+                    return Some(backend);
+                }
+                // One that is not eligible leaves it to the next rule.
+                Some(_) => {}
+                None => break,
+            }
+        }
+        let default = proxy.default_backend.map(ProxyId::at);
+        let default = default
+            .filter(|to| *to == stream.frontend || self.may_switch_to(stream, *to, &mut forced));
+        default.or(proxy.is_backend.then_some(stream.frontend))
+    }
+
+    fn backend_chosen(&mut self, stream: &mut Stream) -> Step {
+        if !self.running.proxy(stream.backend).persist_rules.is_empty() {
+            self.with_eval(stream, |eval, stream| {
+                crate::persist::persist_rules(eval, stream);
+            });
+        }
+        Step::Go(Phase::BackendContent(Inspection::default()))
+    }
+
+    /// A TCP stream goes on as HTTP (manual §4.4 switch-mode), and so do all later ones of its connection. What came is read
+    /// again as a request; the frontend's HTTP rules are next.
+    pub(super) fn upgrade(&mut self, stream: &mut Stream) -> Step {
+        stream.txn.is_http = true;
+        (stream.sniffed.is_http, stream.txn.never_http) = (false, false);
+        let came = std::mem::take(&mut stream.up.waiting);
+        (stream.up.came, stream.up.done) = (false, false);
+        stream.txn.bytes_in = 0;
+        let Some(link) = stream.client else {
+            return Step::Wait;
+        };
+        if let Some(entry) = self.core.links.get_mut(link) {
+            entry.input.put_back(&came);
+            entry.mux = Mux::Front(Front::of(stream.id));
+        }
+        if let Some(client) = self.core.links.client_mut(link) {
+            client.is_http = true;
+        }
+        stream.deadlines.client_ms = NEVER_MS;
+        let timeout_ms = self.running.timeouts(stream.frontend).http_request;
+        stream.deadlines.wait_ms = deadline(self.now(), timeout_ms);
+        self.set_timer(stream);
+        self.core.work.links.push(link);
+        Step::Go(Phase::RequestHead)
+    }
+
+    /// Whether requests may go to a backend: one that is disabled or unpublished only where a `force-be-switch` holds,
+    /// which is looked up at most once (`forced`).
+    fn may_switch_to(
+        &mut self,
+        stream: &mut Stream,
+        backend: ProxyId,
+        forced: &mut Option<bool>,
+    ) -> bool {
+        if self.running.proxy(backend).is_eligible() {
+            return true;
+        }
+        let conditions = &self.running.proxy(stream.frontend).force_be_switch;
+        *forced.get_or_insert_with(|| {
+            self.with_eval(stream, |eval, stream| {
+                conditions
+                    .iter()
+                    .any(|condition| eval.holds(stream, condition))
+            })
+            .unwrap_or(false)
+        })
+    }
+}
+
+/// manual §4.2 monitor-uri: a path is compared with the request's path and query, anything else with its whole target.
+fn is_monitored(uri: &[u8], request: &Head) -> bool {
+    uri == request.target() || (uri.starts_with(b"/") && uri == request.path_and_query())
+}
+
+/// How much of `bytes` behind a head can be its body.
+pub(super) fn framed(framing: Framing, bytes: usize) -> usize {
+    match framing {
+        Framing::None => 0,
+        Framing::Length(length) => bytes.min(usize::try_from(length).unwrap_or(usize::MAX)),
+        Framing::Chunked | Framing::UntilClose => bytes,
+    }
+}

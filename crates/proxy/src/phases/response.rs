@@ -1,0 +1,190 @@
+//! The response on its way back: its head read, and sent on when its rules are done.
+
+use config::model::ConnectionMode;
+use http::Method;
+use http::h1::{self, Framing, Strictness};
+use net::Driver;
+use sample::{BodyFacts, LogOrigin};
+use telemetry::Event;
+
+use super::names::adjust_case;
+use super::request::framed;
+use super::retry::Failure;
+use super::{Cause, Cx};
+use crate::ids::ProxyId;
+use crate::link::mux::Mux;
+use crate::link::mux::h1::{Answered, Rules as ReadRules, is_interim};
+use crate::rules::status::is_bodiless;
+use crate::stream::{HeadRead, Phase, Rules, Step, Stream};
+
+impl<D: Driver> Cx<'_, D> {
+    /// How a backend's servers are read.
+    pub fn response_read_rules(&self, backend: ProxyId) -> ReadRules {
+        let options = &self.running.proxy(backend).options;
+        ReadRules {
+            limits: self.running.limits(),
+            strictness: match options.accept_unsafe_violations_in_http_response {
+                true => Strictness::Relaxed,
+                false => Strictness::Strict,
+            },
+        }
+    }
+
+    /// The head of a response is whole; it is the stream's. `behind`: bytes at hand behind it.
+    pub fn response_read(&mut self, stream: &mut Stream, parsed: h1::Parsed, behind: usize) {
+        let status = stream.response.status();
+        stream.read = HeadRead {
+            bytes: parsed.consumed,
+            body: framed(parsed.framing, behind),
+        };
+        // From here on the server has seen the request.
+        stream.replay.resendable = false;
+        if is_interim(status) {
+            // Its client knows now that a server has the request.
+            stream.replay.retriable = false;
+            return self.forward_interim(stream);
+        }
+        if stream.replay.retriable && self.retry(stream, Failure::Status(status)) {
+            return;
+        }
+        stream.txn.timing.response_start_ms = Some(self.now().ms());
+        stream.txn.status = status;
+        stream.txn.server_status = status;
+        stream.txn.response_body = BodyFacts {
+            framing: parsed.framing,
+            ..BodyFacts::default()
+        };
+        let tunnel =
+            status == 101 || (stream.txn.method == Method::Connect && (200..300).contains(&status));
+        if tunnel && !stream.wants_tunnel {
+            self.end_server_after(stream);
+            return self.fail(stream, Cause::BadResponse);
+        }
+        stream.wants_tunnel = tunnel;
+        if matches!(parsed.framing, Framing::None | Framing::Length(0)) {
+            stream.down.came = true;
+            stream.txn.response_body.is_whole = true;
+        }
+        for capture in &self.running.proxy(stream.frontend).capture_response {
+            let value = stream.response.find(capture.header.as_bytes()).last();
+            let value = value.map(|(_, value)| &value[..value.len().min(capture.len)]);
+            stream.txn.captured_response.push(value);
+        }
+        stream.phase = Phase::BackendResponse(Rules::default());
+        self.run(stream);
+    }
+
+    /// 100, 102, 103: passed on to clients that know them; the final response is still to come.
+    fn forward_interim(&mut self, stream: &mut Stream) {
+        let core = &mut *self.core;
+        if let Some(client) = stream.client
+            && let Some(Mux::Front(front)) = core.links.get_mut(client).map(|link| &mut link.mux)
+            && front.interim(&stream.response, &mut core.out)
+        {
+            let options = &self.running.proxy(stream.frontend).options;
+            let bogus = options.h1_case_adjust_bogus_client;
+            adjust_case(self.running, bogus, &mut core.out);
+            stream.txn.bytes_out += core.out.len() as u64;
+            core.links.send_whole(self.io, client, &core.out);
+            core.out.clear();
+            if core.links.is_blocked(client)
+                && let Some(server) = stream.server.link()
+            {
+                // However many there are, they wait until the client takes them.
+                core.links.hold(self.io, server, crate::link::Hold::Peer);
+                stream.deadlines.server_ms = net::timers::NEVER_MS;
+                self.expect_client(stream, stream.client_ms(self.running));
+            }
+        }
+        stream.response.clear();
+    }
+
+    /// The bytes of a server are no response.
+    pub fn response_refused(&mut self, stream: &mut Stream) {
+        self.end_server_after(stream);
+        if !self.retry(stream, Failure::Junk) {
+            self.fail(stream, Cause::BadResponse);
+        }
+    }
+
+    /// The response's head leaves for the client.
+    pub(super) fn send_response(&mut self, stream: &mut Stream) -> Step {
+        if !self.after_response_rules(stream) {
+            self.fail(stream, Cause::RulesFailed);
+            return Step::Wait;
+        }
+        self.trace(stream, Event::HttpHeadersResponse);
+        let framing = stream.frame_response();
+        let options = &self.running.proxy(stream.frontend).options;
+        stream.down.drops_trailers = options.http_drop_response_trailers;
+        self.send_response_head(stream, framing);
+        self.log_at(stream, LogOrigin::Response);
+        if stream.wants_tunnel {
+            return Step::Go(Phase::OpenTunnel);
+        }
+        stream.phase = Phase::Transfer;
+        self.open_download(stream);
+        Step::Go(stream.phase)
+    }
+
+    /// Writes the head of the response that is in the stream, and sends it.
+    pub(super) fn send_response_head(&mut self, stream: &mut Stream, framing: Framing) {
+        let frontend = self.running.proxy(stream.frontend);
+        let how = Answered {
+            framing,
+            close: stream.close_client
+                || self.is_stopping()
+                || frontend.connection_mode == ConnectionMode::Close,
+            tunnel: stream.wants_tunnel,
+        };
+        let core = &mut *self.core;
+        let Some(client) = stream.client else { return };
+        let Some(Mux::Front(front)) = core.links.get_mut(client).map(|link| &mut link.mux) else {
+            return;
+        };
+        front.respond(&mut stream.response, how, &mut core.out);
+        let bogus = frontend.options.h1_case_adjust_bogus_client;
+        adjust_case(self.running, bogus, &mut core.out);
+        stream.answered = true;
+        stream.txn.bytes_out += core.out.len() as u64;
+        core.links.send_whole(self.io, client, &core.out);
+        core.out.clear();
+    }
+}
+
+impl Stream {
+    /// How the response's body leaves for the client. A rule may have given the response a status which says that it has no body,
+    /// or that it has one (RFC 9112 §6.3), or the request another method than the client's: nobody may take what follows for
+    /// something else.
+    fn frame_response(&mut self) -> Framing {
+        let framing = self.txn.response_body.framing;
+        let status = self.response.status();
+        if self.wants_tunnel {
+            return framing;
+        }
+        // To the client a response below 200 is not the last one.
+        self.close_client |= status < 200;
+        let asked = self.txn.method;
+        let was_bodiless =
+            is_bodiless(self.txn.server_status) || self.sent_method() == Method::Head;
+        if asked == Method::Head {
+            return Framing::None;
+        }
+        if is_bodiless(status) {
+            if !is_bodiless(self.txn.server_status) {
+                // What is not sent is not announced, but for the length that a 304 may tell.
+                let told = match (status, framing) {
+                    (304, Framing::Length(length)) => Framing::Length(length),
+                    _ => Framing::None,
+                };
+                self.response.set_framing(told);
+            }
+            return Framing::None;
+        }
+        if was_bodiless {
+            self.response.set_framing(Framing::Length(0));
+            return Framing::Length(0);
+        }
+        framing
+    }
+}

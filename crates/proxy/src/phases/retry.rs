@@ -1,0 +1,68 @@
+//! Requests that are sent again after they went out (`retry-on`, manual §4.2): the head is written anew, the body was kept
+//! while it left.
+
+use net::Driver;
+use sample::BodyFacts;
+
+use super::Cx;
+use crate::stream::{Phase, Stream};
+
+/// Why a request may be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    Empty,
+    Junk,
+    Timeout,
+    Status(u16),
+}
+
+impl<D: Driver> Cx<'_, D> {
+    /// Sends the request again, to the same server or another one, where `retry-on` has this failure, all of the request was
+    /// kept and tries are left. Returns whether it does.
+    pub fn retry(&mut self, stream: &mut Stream, failure: Failure) -> bool {
+        let may = stream.replay.retriable && stream.up.done && !stream.answered;
+        if !may || stream.route.tries >= stream.retries_max(self.running) {
+            return false;
+        }
+        let events = &self.running.proxy(stream.backend).retry_on;
+        let wanted = match failure {
+            Failure::Empty => events.empty_response,
+            Failure::Junk => events.junk_response,
+            Failure::Timeout => events.response_timeout,
+            Failure::Status(status) => events.statuses.contains(&status),
+        };
+        if !wanted {
+            return false;
+        }
+        let status = match failure {
+            Failure::Status(status) => Some(status),
+            Failure::Empty | Failure::Junk | Failure::Timeout => None,
+        };
+        self.trace_failed_try(stream, status);
+        stream.route.tries += 1;
+        stream.txn.retries += 1;
+        stream.response.clear();
+        (stream.txn.status, stream.txn.server_status) = (0, 0);
+        stream.txn.timing.response_start_ms = None;
+        stream.txn.response_body = BodyFacts::default();
+        stream.route.fresh_only = true;
+        let redispatches = self.may_redispatch(stream);
+        self.drop_server(stream);
+        stream.phase = match redispatches {
+            true => {
+                self.redispatch(stream);
+                Phase::SelectServer
+            }
+            false => Phase::Connect,
+        };
+        self.run(stream);
+        true
+    }
+
+    /// Sends the body of a request that goes out again. What the server does not take at once waits in the channel.
+    pub(super) fn send_again(&mut self, stream: &mut Stream) {
+        stream.up.waiting = std::mem::take(&mut stream.replay.body);
+        (stream.up.done, stream.up.is_open) = (false, false);
+        self.open_upload(stream);
+    }
+}

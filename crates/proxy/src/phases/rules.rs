@@ -1,0 +1,198 @@
+//! Rule sets on the way of a request, and what becomes of a stream that a rule ends or holds.
+
+use net::Driver;
+use telemetry::Event;
+
+use super::{Cause, Cx};
+use crate::ids::ProxyId;
+use crate::link::Hold;
+use crate::rules::{End, Outcome, RuleSet, Waiting};
+use crate::stream::{Phase, RuleWait, Rules, ServerEnd, Step, Stream};
+
+impl<D: Driver> Cx<'_, D> {
+    /// `http-request` rules of a proxy, what it says of header names, then its `redirect` rules.
+    #[inline]
+    pub(super) fn request_rules(
+        &mut self,
+        stream: &mut Stream,
+        proxy: ProxyId,
+        rules: Rules,
+        next: Phase,
+    ) -> Step {
+        match self.http_rules(stream, proxy, RuleSet::Request, rules) {
+            Outcome::Continue => {}
+            Outcome::End(end) => return self.end_by_rule(stream, end),
+            Outcome::Wait(waiting) => return self.wait_for(stream, waiting),
+        }
+        if rules.waits.is_some() {
+            self.end_wait(stream);
+        }
+        if !self.restrict_names(stream, proxy) {
+            return Step::Wait;
+        }
+        match self.http_rules(stream, proxy, RuleSet::Redirect, Rules::default()) {
+            Outcome::End(end) => self.end_by_rule(stream, end),
+            // None of this set waits.
+            Outcome::Continue | Outcome::Wait(_) => Step::Go(next),
+        }
+    }
+
+    /// Runs a rule set of a proxy. Most are empty, and cost a look.
+    #[inline]
+    pub(super) fn http_rules(
+        &mut self,
+        stream: &mut Stream,
+        proxy: ProxyId,
+        set: RuleSet,
+        rules: Rules,
+    ) -> Outcome {
+        if set.rules(self.running.proxy(proxy)).is_empty() {
+            return Outcome::Continue;
+        }
+        let outcome = self.with_rules(stream, |cx, stream| {
+            cx.http_rules(stream, proxy, set, rules.waits)
+        });
+        self.send_hints(stream);
+        outcome.unwrap_or(Outcome::End(End::Vanished))
+    }
+
+    /// `early-hint` (RFC 8297): what rules said leaves.
+    fn send_hints(&mut self, stream: &mut Stream) {
+        let mut hints = std::mem::take(&mut self.core.rules.interim);
+        if let Some(client) = stream.client
+            && !hints.is_empty()
+        {
+            stream.txn.bytes_out += hints.len() as u64;
+            self.core.links.send_whole(self.io, client, &hints);
+        }
+        hints.clear();
+        self.core.rules.interim = hints;
+    }
+
+    /// `http-after-response` of the backend, then of the frontend; it sees every response, our own too. False: one of them
+    /// failed, and this response must not leave.
+    pub(super) fn after_response_rules(&mut self, stream: &mut Stream) -> bool {
+        for proxy in [stream.backend, stream.frontend] {
+            let set = RuleSet::AfterResponse;
+            match self.http_rules(stream, proxy, set, Rules::default()) {
+                Outcome::Continue => {}
+                // No action of this set waits.
+                Outcome::End(_) | Outcome::Wait(_) => return false,
+            }
+            if stream.backend == stream.frontend {
+                break;
+            }
+        }
+        true
+    }
+
+    /// A rule ends a stream.
+    pub(super) fn end_by_rule(&mut self, stream: &mut Stream, end: End) -> Step {
+        match end {
+            End::Answer(set, rule) => {
+                let reply = crate::rules::reply_of(self.running, set, rule);
+                if let Some(reply) = reply {
+                    self.reply(stream, reply);
+                }
+            }
+            End::Redirect => self.answer(stream, super::reply::Body::Nothing),
+            End::Challenge(rule) => self.ask_credentials(stream, rule),
+            End::Tarpit(rule) => {
+                self.trace(stream, Event::HttpTarpitRequest);
+                let wait_ms = stream.tarpit_ms(self.running);
+                self.expect_end_of_wait(stream, wait_ms);
+                return Step::Go(Phase::Tarpit(rule));
+            }
+            End::Close => self.cut(stream),
+            End::Vanished => self.vanish(stream),
+            End::Fail(status) => {
+                stream.request_processed(self.now());
+                match stream.txn.is_http && !stream.answered {
+                    true => self.error_page(stream, status),
+                    false => self.cut(stream),
+                }
+            }
+        }
+        Step::Wait
+    }
+
+    /// A rule waits: the phase goes on with it.
+    pub(super) fn wait_for(&mut self, stream: &mut Stream, waiting: Waiting) -> Step {
+        let rules = Rules {
+            waits: Some((waiting.rule, waiting.wait)),
+        };
+        let is_response = matches!(stream.phase, Phase::BackendResponse(_));
+        stream.phase = match stream.phase {
+            Phase::BackendRequest(_) => Phase::BackendRequest(rules),
+            Phase::BackendResponse(_) => Phase::BackendResponse(rules),
+            _ => Phase::FrontendRequest(rules),
+        };
+        if let Some(time_ms) = waiting.time_ms {
+            self.expect_end_of_wait(stream, time_ms);
+        }
+        let is_new = waiting.time_ms.is_some();
+        match (waiting.wait, is_response) {
+            (RuleWait::Body, false) => self.await_upload(stream),
+            (RuleWait::Body, true) => {
+                if let ServerEnd::Link(server) = stream.server {
+                    self.core.work.links.push(server);
+                }
+            }
+            // A server that goes on sending is not read meanwhile, and its silence is ours.
+            (RuleWait::Pause { .. }, true) if is_new => {
+                if let ServerEnd::Link(server) = stream.server {
+                    self.core.links.hold(self.io, server, Hold::Rule);
+                }
+                stream.deadlines.server_ms = net::timers::NEVER_MS;
+                self.set_timer(stream);
+            }
+            (RuleWait::Pause { .. }, _) => {}
+        }
+        Step::Wait
+    }
+
+    /// `http-response` of the backend, then of the frontend.
+    pub(super) fn response_rules(&mut self, stream: &mut Stream, rules: Rules) -> Step {
+        let events = [
+            Event::HttpWaitResponse,
+            Event::ProcessStoreRulesResponse,
+            Event::HttpResponse,
+        ];
+        self.trace_all(stream, events);
+        let resumed = rules.waits.map(|(rule, _)| rule.proxy);
+        let content = &self.running.proxy(stream.backend).tcp_response_content;
+        if !content.is_empty()
+            && resumed.is_none()
+            && let Err(step) = self.response_content(stream)
+        {
+            return step;
+        }
+        for proxy in [stream.backend, stream.frontend] {
+            if resumed.is_some_and(|resumed| resumed != proxy && proxy == stream.backend) {
+                continue; // done before the wait
+            }
+            match self.http_rules(stream, proxy, RuleSet::Response, rules) {
+                Outcome::Continue => {}
+                Outcome::End(end) => return self.end_by_rule(stream, end),
+                Outcome::Wait(waiting) => return self.wait_for(stream, waiting),
+            }
+            if stream.backend == stream.frontend {
+                break;
+            }
+        }
+        if let Some((_, wait)) = rules.waits {
+            self.end_wait(stream);
+            if let (RuleWait::Pause { .. }, ServerEnd::Link(server)) = (wait, &stream.server) {
+                self.core.links.release(self.io, *server, Hold::Rule);
+            }
+        }
+        if crate::persist::watches_responses(self.running, stream)
+            && self.with_eval(stream, crate::persist::response_cookies) == Some(false)
+        {
+            self.end_server_after(stream);
+            self.fail(stream, Cause::CacheableCookies);
+            return Step::Wait;
+        }
+        Step::Go(Phase::SendResponse)
+    }
+}

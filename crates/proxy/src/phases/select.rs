@@ -1,0 +1,242 @@
+//! Which server takes a request, and who waits where all are full.
+
+use config::model::HashFunction;
+use http::Method;
+use net::Driver;
+use net::timers::NEVER_MS;
+
+use super::{Cause, Cx};
+use crate::backend::{Choice, hash_key};
+use crate::ids::ServerId;
+use crate::shared::{Arrival, Grant, Rank, StreamRef};
+use crate::stream::{Phase, Step, Stream};
+
+impl<D: Driver> Cx<'_, D> {
+    /// Chooses a server and takes one of its slots; queues where all are taken.
+    pub(super) fn select_server(&mut self, stream: &mut Stream) -> Step {
+        if stream.route.target.is_none() || stream.route.slot.is_none() {
+            let bound = stream.route.target.filter(|_| stream.route.persist.direct);
+            let chosen = match bound {
+                Some(server) => self.choose_bound(stream, server),
+                None => self.choose(stream),
+            };
+            match chosen {
+                Choice::Server(server) => self.take(stream, server),
+                Choice::Full(server) => return self.enqueue(stream, server),
+                Choice::QueueFull => {
+                    self.fail(stream, Cause::QueueFull);
+                    return Step::Wait;
+                }
+                Choice::Nobody => {
+                    self.fail(stream, Cause::NoServer);
+                    return Step::Wait;
+                }
+            }
+        }
+        if let Some(server) = stream.route.target
+            && let Some(prefix) = &self.running.server(server).redir
+            && matches!(stream.txn.method, Method::Get | Method::Head)
+        {
+            stream.txn.server = Some(server.number());
+            self.redirect_to_server(stream, prefix);
+            return Step::Wait;
+        }
+        Step::Go(Phase::Connect)
+    }
+
+    /// A server is the stream's, and one of its slots where it has limits.
+    fn take(&mut self, stream: &mut Stream, server: ServerId) {
+        let counts = self.core.ambient.shared.servers.counts(server);
+        stream.route.target = Some(server);
+        stream.route.slot = counts.then_some(server);
+    }
+
+    /// The server that the request is bound to: its slot is waited for, unless its queue is full and another one will do.
+    fn choose_bound(&mut self, stream: &mut Stream, server: ServerId) -> Choice {
+        let shared = &self.core.ambient.shared;
+        if !shared.servers.counts(server) || shared.take_slot(server) {
+            return Choice::Server(server);
+        }
+        let most = self.running.server(server).maxqueue;
+        if most == 0 || shared.servers.waiting(server) < most {
+            return Choice::Full(Some(server));
+        }
+        let options = &self.running.proxy(stream.backend).options;
+        if options.redispatch.is_none() || stream.route.persist.forced {
+            return Choice::QueueFull;
+        }
+        stream.unbind();
+        stream.route.target = None;
+        stream.txn.redispatched = true;
+        self.choose(stream)
+    }
+
+    #[inline]
+    fn choose(&mut self, stream: &mut Stream) -> Choice {
+        let backend = stream.backend;
+        let key = match self.core.backends.sticks(backend) {
+            true => self.hash_key(stream),
+            false => None,
+        };
+        let proxy = self.running.proxy(backend);
+        if proxy.options.prefer_last_server
+            && key.is_none()
+            && let Some(server) = self.last_server(stream)
+            && let Some(choice) = self.choose_last(stream, server)
+        {
+            return choice;
+        }
+        let core = &mut *self.core;
+        let avoid = stream.route.avoid;
+        core.backends
+            .choose(self.running, &core.ambient, backend, avoid, key)
+    }
+
+    /// The hash of what binds this request to a server.
+    fn hash_key(&mut self, stream: &mut Stream) -> Option<u32> {
+        let hash_type = self.running.proxy(stream.backend).hash_type;
+        self.with_eval(stream, |eval, stream| {
+            hash_key(eval.running, stream, eval.session, |expr, out| {
+                eval.with_scope(stream, true, |scope| {
+                    if hash_type.function == HashFunction::None {
+                        expr.append_text(scope, out);
+                        !out.is_empty()
+                    } else {
+                        expr.append_binary(scope, out)
+                    }
+                })
+            })
+        })
+        .flatten()
+    }
+
+    /// The server of the connection that this client keeps for itself.
+    fn last_server(&mut self, stream: &Stream) -> Option<ServerId> {
+        let core = &mut *self.core;
+        let kept = core.links.client(stream.client?)?.kept?;
+        let server = core.links.server(kept)?.server;
+        let is_usable = server.backend == stream.backend
+            && core.backends.is_usable(self.running, &core.ambient, server);
+        is_usable.then_some(server)
+    }
+
+    /// The client's last server, or its queue, if not too many wait there already.
+    fn choose_last(&self, stream: &Stream, server: ServerId) -> Option<Choice> {
+        let shared = &self.core.ambient.shared;
+        if !shared.servers.counts(server) || shared.take_slot(server) {
+            return Some(Choice::Server(server));
+        }
+        let waiting = shared.servers.waiting(server);
+        let proxy = self.running.proxy(stream.backend);
+        let most = self.running.server(server).maxqueue;
+        let is_worth_it = proxy.max_keep_alive_queue.is_none_or(|max| waiting < max);
+        (is_worth_it && (most == 0 || waiting < most)).then_some(Choice::Full(Some(server)))
+    }
+
+    fn enqueue(&mut self, stream: &mut Stream, server: Option<ServerId>) -> Step {
+        let now = self.now();
+        let shared = &self.core.ambient.shared;
+        stream.txn.backend_queue = shared.queued(stream.backend);
+        let arrival = Arrival {
+            stream: StreamRef {
+                worker: self.core.ambient.worker,
+                place: stream.id.0,
+                number: stream.txn.id,
+            },
+            backend: stream.backend,
+            rank: Rank {
+                class: stream.txn.prio_class,
+                time_ms: now.ms() as i64 + i64::from(stream.txn.prio_offset),
+            },
+            server,
+        };
+        let ticket = shared.wait_for_slot(arrival, &mut |worker| self.io.wake(worker));
+        self.expect_end_of_wait(stream, stream.queue_ms(self.running));
+        Step::Go(Phase::Queue(ticket))
+    }
+
+    /// The wait of a stream has ended: it has a server's slot, or must choose again. False where the stream waits no more: what
+    /// it was given is not taken.
+    pub fn granted(&mut self, stream: &mut Stream, grant: Grant) -> bool {
+        let waits = matches!(stream.phase, Phase::Queue(_)) && stream.txn.id == grant.stream.number;
+        if !waits {
+            return false;
+        }
+        self.end_wait(stream);
+        stream.phase = Phase::SelectServer;
+        match grant.server {
+            Some(server) => {
+                stream.route.target = Some(server);
+                stream.route.slot = Some(server);
+            }
+            None => {
+                stream.route.target = None;
+                stream.unbind();
+            }
+        }
+        self.run(stream);
+        true
+    }
+
+    /// Nobody takes what was granted: it goes to the next one.
+    pub fn refuse_grant(&mut self, grant: Grant) {
+        if let Some(server) = grant.server {
+            let shared = &self.core.ambient.shared;
+            shared.give_slot(server, &mut |worker| self.io.wake(worker));
+        }
+    }
+
+    /// A stream that waits in a queue will get no server: its time there ends now.
+    pub(super) fn give_up_queue(&mut self, stream: &mut Stream) {
+        if let Phase::Queue(ticket) = stream.phase {
+            let now_ms = self.now().ms();
+            stream.txn.timing.queued_ms.get_or_insert(now_ms);
+            self.core.ambient.shared.stop_waiting(ticket);
+            stream.deadlines.wait_ms = NEVER_MS;
+            // Where it waits no more, nothing may find it waiting.
+            stream.phase = Phase::SelectServer;
+        }
+    }
+
+    /// Lets go of a server's slot: the first one that waits for it has it.
+    pub(super) fn release_slot(&mut self, stream: &mut Stream) {
+        if let Some(server) = stream.route.slot.take() {
+            let shared = &self.core.ambient.shared;
+            shared.give_slot(server, &mut |worker| self.io.wake(worker));
+        }
+    }
+
+    /// Whether the next try may go to another server (manual §4.2 option redispatch): after every so many tries, or only
+    /// for the last; at once where nothing binds the request to this one, or where it is down.
+    pub(super) fn may_redispatch(&mut self, stream: &Stream) -> bool {
+        let running = self.running;
+        let proxy = running.proxy(stream.backend);
+        let Some(interval) = proxy.options.redispatch else {
+            return false;
+        };
+        let core = &mut *self.core;
+        let (route, backend) = (&stream.route, stream.backend);
+        let has_others = core
+            .backends
+            .has_others(running, &core.ambient, backend, route.target);
+        if route.persist.forced || !has_others {
+            return false;
+        }
+        let servers = &core.ambient.shared.servers;
+        let is_down = route.target.is_some_and(|server| !servers.is_up(server));
+        let every = match i64::from(interval) {
+            every if every > 0 => every,
+            before_last => i64::from(stream.retries_max(running)) + 1 + before_last,
+        };
+        let due = every > 0 && i64::from(route.tries) % every == 0;
+        is_down || due || (!route.persist.direct && !core.backends.sticks(backend))
+    }
+
+    /// Lets the next try find another server.
+    pub(super) fn redispatch(&mut self, stream: &mut Stream) {
+        self.release_slot(stream);
+        stream.route.avoid = stream.route.target.take();
+        stream.unbind();
+        stream.txn.redispatched = true;
+    }
+}

@@ -1,0 +1,154 @@
+//! What becomes of a server's connection after an exchange: kept idle, or closed.
+
+use net::Driver;
+use net::timers::NEVER_MS;
+
+use super::Cx;
+use crate::ids::LinkId;
+use crate::link::mux::Mux;
+use crate::running::deadline;
+use crate::shared::Count;
+use crate::stream::Stream;
+
+impl<D: Driver> Cx<'_, D> {
+    /// The stream's server connection cannot serve another request.
+    pub(super) fn end_server_after(&mut self, stream: &Stream) {
+        if let Some(link) = stream.server.link()
+            && let Some(entry) = self.core.links.get_mut(link)
+            && let Mux::Back(back) = &mut entry.mux
+        {
+            back.end_after();
+        }
+    }
+
+    /// The stream is done with what is at its server's end: a connection is idle if it may serve again, else closed. Its slot goes
+    /// to the next.
+    pub(super) fn release_server(&mut self, stream: &mut Stream) {
+        stream.deadlines.server_ms = NEVER_MS;
+        if let Some(link) = stream.server.take_link() {
+            let is_reusable = self.core.links.get(link).is_some_and(|entry| {
+                matches!(&entry.mux, Mux::Back(back) if back.is_reusable())
+                    && !entry.eof
+                    && !entry.blocked
+                    && entry.input.is_empty()
+            });
+            if is_reusable {
+                self.keep_idle(stream, link);
+            } else {
+                self.close_server(link);
+            }
+        }
+        self.uncount_server(stream);
+        self.release_slot(stream);
+    }
+
+    /// Closes the stream's server connection and keeps its slot.
+    pub(super) fn drop_server(&mut self, stream: &mut Stream) {
+        self.trace_failed_try(stream, None);
+        stream.deadlines.server_ms = NEVER_MS;
+        if let Some(link) = stream.server.take_link() {
+            self.close_server(link);
+        }
+        self.uncount_server(stream);
+    }
+
+    fn uncount_server(&mut self, stream: &mut Stream) {
+        if let Some(server) = stream.route.counted.take() {
+            self.core.uncount(Count::Server(server));
+        }
+    }
+
+    /// Puts a connection aside for the next request.
+    fn keep_idle(&mut self, stream: &Stream, link: LinkId) {
+        let now = self.now();
+        let draining = self.is_stopping();
+        self.core.links.release_all(self.io, link);
+        let Some(entry) = self.core.links.get_mut(link) else {
+            return;
+        };
+        entry.mux.set_stream(None);
+        entry.slim();
+        let Some(server) = self.core.links.server_mut(link) else {
+            return;
+        };
+        server.served += 1;
+        let line = self.running.server(server.server);
+        if line.max_reuse.is_some_and(|max| server.served > max) || draining {
+            return self.close_server(link);
+        }
+        if server.private {
+            return self.keep_private(stream, link);
+        }
+        let core = &mut *self.core;
+        let max = line.pool_max_conn;
+        if !core
+            .backends
+            .keep_idle(&core.ambient, &mut core.links, link, max)
+        {
+            return self.close_server(link);
+        }
+        let purge_ms = line.pool_purge_delay.as_millis() as u64;
+        let at_ms = match purge_ms {
+            0 => NEVER_MS,
+            _ => deadline(now, purge_ms),
+        };
+        self.set_link_deadline(link, at_ms);
+    }
+
+    fn keep_private(&mut self, stream: &Stream, link: LinkId) {
+        // A client that will not ask again keeps nothing.
+        let keeper = stream.client.filter(|client| {
+            let entry = self.core.links.get(*client);
+            entry.is_some_and(|entry| matches!(&entry.mux, Mux::Front(front) if front.lives()))
+                && !stream.close_client
+        });
+        let Some(client) = keeper.and_then(|keeper| self.core.links.client_mut(keeper)) else {
+            return self.close_server(link);
+        };
+        let old = client.kept.replace(link);
+        if let Some(server) = self.core.links.server_mut(link) {
+            server.keeper = keeper;
+        }
+        self.set_link_deadline(link, NEVER_MS);
+        if let Some(old) = old {
+            self.close_server(old);
+        }
+    }
+
+    /// Closes a server's connection; what was sent still leaves.
+    pub fn close_server(&mut self, link: LinkId) {
+        let Some(entry) = self.core.links.get(link) else {
+            return;
+        };
+        let sock = entry.sock;
+        let Some(server) = self.core.links.server(link) else {
+            return;
+        };
+        let backend = server.server.backend;
+        match self.running.proxy(backend).options.nolinger {
+            true => self.io.abort(sock),
+            false => self.io.close(sock),
+        }
+        self.forget_server(link);
+    }
+
+    /// A server's connection is no more.
+    pub fn forget_server(&mut self, link: LinkId) {
+        let core = &mut *self.core;
+        core.backends
+            .leave_pool(&core.ambient, &mut core.links, link);
+        let Some(entry) = core.links.remove(link, &mut core.timers) else {
+            return;
+        };
+        let crate::link::Role::Server(server) = entry.role else {
+            return;
+        };
+        core.ambient.shared.sub_server_conn();
+        if let Some(keeper) = server.keeper
+            && let Some(client) = core.links.client_mut(keeper)
+            && client.kept == Some(link)
+        {
+            client.kept = None;
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Bytes both ways, unread: TCP, CONNECT and upgraded connections.
+
+use net::Driver;
+use net::timers::NEVER_MS;
+
+use super::Cx;
+use crate::ids::LinkId;
+use crate::link::Hold;
+use crate::link::mux::Mux;
+use crate::running::deadline;
+use crate::stream::{Inspection, Phase, Step, Stream, Tunnel};
+
+impl<D: Driver> Cx<'_, D> {
+    /// Both sides stand: what waits moves on.
+    pub(super) fn open_tunnel(&mut self, stream: &mut Stream) -> Step {
+        let (Some(client), Some(server)) = (stream.client, stream.server.link()) else {
+            return Step::Wait;
+        };
+        self.trace_server(stream);
+        if let Some(Mux::Back(back)) = self.core.links.get_mut(server).map(|link| &mut link.mux) {
+            back.become_raw();
+        }
+        let inspects = !self
+            .running
+            .proxy(stream.backend)
+            .tcp_response_content
+            .is_empty();
+        let tunnel = Tunnel {
+            inspection: (inspects && !stream.txn.is_http).then(Inspection::default),
+            ..Tunnel::default()
+        };
+        stream.phase = Phase::Tunnel(tunnel);
+        stream.up.done = false;
+        (stream.down.came, stream.down.done) = (false, false);
+        stream.down.is_open = tunnel.inspection.is_none();
+        self.tunnel_deadlines(stream, (true, true));
+        let came = std::mem::take(&mut stream.up.came);
+        stream.up.is_open = true;
+        if !stream.up.waiting.is_empty() {
+            let waiting = std::mem::take(&mut stream.up.waiting);
+            if !stream.txn.is_http {
+                stream.txn.bytes_in += waiting.len() as u64;
+            }
+            let taken = self.upload(stream, &waiting);
+            stream.up.waiting.extend_from_slice(&waiting[taken..]);
+        }
+        if came && !stream.txn.is_http {
+            self.tunnel_client_ended(stream);
+        }
+        if stream.phase == Phase::Done {
+            return Step::Wait;
+        }
+        self.core.links.release(self.io, client, Hold::Full);
+        self.core.work.links.push(client);
+        self.core.work.links.push(server);
+        Step::Wait
+    }
+
+    /// Bytes of a server that rules have yet to let pass.
+    pub fn inspect_waiting_response(&mut self, stream: &mut Stream) {
+        if !self.inspect_response(stream) {
+            return;
+        }
+        stream.down.is_open = true;
+        self.send_waiting_down(stream);
+        if let Phase::Tunnel(tunnel) = stream.phase {
+            if tunnel.client_ended && tunnel.server_ended {
+                return self.tunnel_maybe_over(stream);
+            }
+            if let Some(server) = stream.server.link() {
+                self.core.work.links.push(server);
+            }
+        }
+    }
+
+    /// Something moved towards the server (`up`) or the client.
+    pub(super) fn tunnel_moved(&mut self, stream: &mut Stream, up: bool) {
+        let options = |proxy| &self.running.proxy(proxy).options;
+        if up {
+            let independent = options(stream.backend).independent_streams;
+            self.tunnel_deadlines(stream, (true, !independent));
+        } else {
+            let independent = options(stream.frontend).independent_streams;
+            self.tunnel_deadlines(stream, (!independent, true));
+        }
+    }
+
+    /// The time of the client's side, the server's side, or both, begins anew: under `option independent-streams` what is sent
+    /// to a side does not count for it. HAProxy's rules: `timeout tunnel` once both sides talk, `*-fin` for half-closed ones.
+    fn tunnel_deadlines(&mut self, stream: &mut Stream, (of_client, of_server): (bool, bool)) {
+        let Phase::Tunnel(tunnel) = stream.phase else {
+            return;
+        };
+        let now = self.now();
+        let running = self.running;
+        let front = running.timeouts(stream.frontend);
+        let back = running.timeouts(stream.backend);
+        let both = stream.txn.is_http || (stream.txn.bytes_in > 0 && stream.txn.bytes_out > 0);
+        let tunnel_ms = stream.tunnel_ms(running);
+        let whole = (both && tunnel_ms != NEVER_MS).then_some(tunnel_ms);
+        let half = tunnel.client_ended || tunnel.server_ended;
+        let pick = |plain: u64, fin: u64| {
+            if half && fin != NEVER_MS {
+                fin
+            } else {
+                whole.unwrap_or(plain)
+            }
+        };
+        if of_client {
+            let timeout_ms = pick(stream.client_ms(running), front.client_fin);
+            stream.deadlines.client_ms = deadline(now, timeout_ms);
+        }
+        if of_server {
+            let timeout_ms = pick(stream.server_ms(running), back.server_fin);
+            stream.deadlines.server_ms = deadline(now, timeout_ms);
+        }
+        self.set_timer(stream);
+    }
+
+    pub(super) fn tunnel_client_ended(&mut self, stream: &mut Stream) {
+        stream.up.came = true;
+        self.tunnel_half_over(stream, stream.server.link(), |tunnel| {
+            tunnel.client_ended = true;
+        });
+    }
+
+    pub fn tunnel_server_ended(&mut self, stream: &mut Stream) {
+        stream.down.came = true;
+        if let Phase::Tunnel(Tunnel {
+            inspection: Some(_),
+            ..
+        }) = stream.phase
+        {
+            // What waits for a rule gets its last chance.
+            self.inspect_waiting_response(stream);
+        }
+        self.tunnel_half_over(stream, stream.client, |tunnel| tunnel.server_ended = true);
+    }
+
+    /// One side has ended: the other one hears of it behind all that came before.
+    fn tunnel_half_over(
+        &mut self,
+        stream: &mut Stream,
+        other: Option<LinkId>,
+        mark: impl FnOnce(&mut Tunnel),
+    ) {
+        let Phase::Tunnel(mut tunnel) = stream.phase else {
+            return;
+        };
+        mark(&mut tunnel);
+        stream.phase = Phase::Tunnel(tunnel);
+        if let Some(other) = other {
+            self.core.links.send_fin(self.io, other);
+        }
+        self.tunnel_maybe_over(stream);
+    }
+
+    /// Both ends came: over once both sides have taken everything.
+    pub(super) fn tunnel_maybe_over(&mut self, stream: &mut Stream) {
+        let Phase::Tunnel(tunnel) = stream.phase else {
+            return;
+        };
+        if !(tunnel.client_ended && tunnel.server_ended) {
+            return self.tunnel_deadlines(stream, (true, true));
+        }
+        let ends = [stream.client, stream.server.link()];
+        let mut ends = ends.into_iter().flatten();
+        if !ends.any(|link| self.core.links.is_blocked(link)) {
+            stream.txn.timing.data_end_ms = Some(self.now().ms());
+            self.finish(stream);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Responses made here: how they begin, the proxy's own error pages, the reason phrases of statuses.
+
+use http::{Head, Version};
+
+/// One built-in page: the statuses that HAProxy answers by itself (manual §1.3.1).
+struct Page {
+    status: u16,
+    text: &'static str,
+}
+
+const PAGES: &[Page] = &[
+    Page {
+        status: 200,
+        text: "Service ready.",
+    },
+    Page {
+        status: 400,
+        text: "Your browser sent an invalid request.",
+    },
+    Page {
+        status: 401,
+        text: "You need a valid user and password to access this content.",
+    },
+    Page {
+        status: 403,
+        text: "Request forbidden by administrative rules.",
+    },
+    Page {
+        status: 404,
+        text: "The resource could not be found.",
+    },
+    Page {
+        status: 405,
+        text: "Method not allowed.",
+    },
+    Page {
+        status: 407,
+        text: "You need a valid user and password to access this content.",
+    },
+    Page {
+        status: 408,
+        text: "Your browser didn't send a complete request in time.",
+    },
+    Page {
+        status: 410,
+        text: "The resource is no longer available and will not be available again.",
+    },
+    Page {
+        status: 413,
+        text: "The request entity exceeds the maximum allowed.",
+    },
+    Page {
+        status: 414,
+        text: "The request line is longer than this server accepts.",
+    },
+    Page {
+        status: 421,
+        text: "Request sent to a non-authoritative server.",
+    },
+    Page {
+        status: 422,
+        text: "The request was well-formed but cannot be processed.",
+    },
+    Page {
+        status: 425,
+        text: "Your browser sent early data.",
+    },
+    Page {
+        status: 429,
+        text: "You have sent too many requests in a given amount of time.",
+    },
+    Page {
+        status: 431,
+        text: "The header fields are larger than this server accepts.",
+    },
+    Page {
+        status: 500,
+        text: "An internal server error occurred.",
+    },
+    Page {
+        status: 501,
+        text: "The server does not support the functionality required by the request.",
+    },
+    Page {
+        status: 502,
+        text: "The server returned an invalid or incomplete response.",
+    },
+    Page {
+        status: 503,
+        text: "No server is available to handle this request.",
+    },
+    Page {
+        status: 504,
+        text: "The server didn't respond in time.",
+    },
+];
+
+/// The text of a status' page; none for a status without a page.
+pub(crate) fn text(status: u16) -> Option<&'static str> {
+    PAGES
+        .iter()
+        .find(|page| page.status == status)
+        .map(|page| page.text)
+}
+
+/// The reason phrase on a built-in page.
+pub(crate) fn page_reason(status: u16) -> &'static str {
+    match status {
+        400 => "Bad request",
+        407 => "Unauthorized",
+        413 => "Payload Too Large",
+        414 => "URI Too Long",
+        502 => "Bad Gateway",
+        _ => reason(status),
+    }
+}
+
+/// The reason phrase of a status: HAProxy's, which scripts may look for, where it differs from the registry's.
+#[allow(clippy::match_overlapping_arm)] // what has no phrase of its own has that of its class
+pub(crate) fn reason(status: u16) -> &'static str {
+    match status {
+        100 => "Continue",
+        101 => "Switching Protocols",
+        102 => "Processing",
+        103 => "Early Hints",
+        200 => "OK",
+        201 => "Created",
+        202 => "Accepted",
+        203 => "Non-Authoritative Information",
+        204 => "No Content",
+        205 => "Reset Content",
+        206 => "Partial Content",
+        207 => "Multi-Status",
+        210 => "Content Different",
+        226 => "IM Used",
+        300 => "Multiple Choices",
+        301 => "Moved Permanently",
+        302 => "Found",
+        303 => "See Other",
+        304 => "Not Modified",
+        305 => "Use Proxy",
+        307 => "Temporary Redirect",
+        308 => "Permanent Redirect",
+        310 => "Too many Redirects",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        402 => "Payment Required",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        406 => "Not Acceptable",
+        407 => "Proxy Authentication Required",
+        408 => "Request Time-out",
+        409 => "Conflict",
+        410 => "Gone",
+        411 => "Length Required",
+        412 => "Precondition Failed",
+        413 => "Request Entity Too Large",
+        414 => "Request-URI Too Long",
+        415 => "Unsupported Media Type",
+        416 => "Requested range unsatisfiable",
+        417 => "Expectation failed",
+        418 => "I'm a teapot",
+        421 => "Misdirected Request",
+        422 => "Unprocessable Content",
+        423 => "Locked",
+        424 => "Method failure",
+        425 => "Too Early",
+        426 => "Upgrade Required",
+        428 => "Precondition Required",
+        429 => "Too Many Requests",
+        431 => "Request Header Fields Too Large",
+        449 => "Retry With",
+        450 => "Blocked by Windows Parental Controls",
+        451 => "Unavailable For Legal Reasons",
+        456 => "Unrecoverable Error",
+        499 => "client has closed connection",
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        502 => "Bad Gateway or Proxy Error",
+        503 => "Service Unavailable",
+        504 => "Gateway Time-out",
+        505 => "HTTP Version not supported",
+        506 => "Variant also negotiate",
+        507 => "Insufficient storage",
+        508 => "Loop detected",
+        509 => "Bandwidth Limit Exceeded",
+        510 => "Not extended",
+        511 => "Network authentication required",
+        520 => "Web server is returning an unknown error",
+        _ => match status / 100 {
+            1 => "Informational",
+            2 => "Success",
+            3 => "Redirection",
+            4 => "Client Error",
+            5 => "Server Error",
+            _ => "Other",
+        },
+    }
+}
+
+/// Begins a response of this status in the place of whatever the head holds.
+pub(crate) fn begin_response(response: &mut Head, status: u16) {
+    response.clear();
+    response.set_version(Version::Http11);
+    response.set_status(status, reason(status).as_bytes());
+}
+
+/// Responses that never have a body (RFC 9110 §6.4.1).
+pub(crate) fn is_bodiless(status: u16) -> bool {
+    status < 200 || status == 204 || status == 304
+}

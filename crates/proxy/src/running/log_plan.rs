@@ -1,0 +1,92 @@
+//! At which moments of a stream a frontend writes a line: known when the configuration is loaded.
+
+use config::model::{LogProfile, Mode, Proxy};
+use sample::{Compiler, LogFormat, LogOrigin, Place, logformat};
+
+/// When a frontend's lines are due.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    /// When.
+    pub moments: Moments,
+    /// Every moment has its line (`log-steps`); else the first of them that comes has the only one.
+    pub repeats: bool,
+    /// Without any format: a line that says who came (manual §8.2.1).
+    pub connect: Option<Connect>,
+}
+
+/// The line of a frontend without a log format.
+#[derive(Debug)]
+pub(crate) struct Connect {
+    pub inet: LogFormat,
+    pub unix: LogFormat,
+}
+
+impl Plan {
+    /// The plan of a proxy.
+    pub fn new(proxy: &Proxy, profiles: &[LogProfile]) -> Plan {
+        if proxy.log.is_empty() || !proxy.is_frontend {
+            return Plan::default();
+        }
+        if let Some(steps) = &proxy.log_steps {
+            return Plan {
+                moments: Moments::of(steps),
+                repeats: true,
+                connect: None,
+            };
+        }
+        let Some(format) = &proxy.log_format else {
+            return Plan {
+                moments: Moments::of(&[LogOrigin::Accept]),
+                repeats: false,
+                connect: connect(proxy.mode),
+            };
+        };
+        let named = proxy.log.iter().filter_map(|target| target.profile);
+        let mut formats = named
+            .flat_map(|profile| profiles[profile].formats())
+            .chain(proxy.log_format_sd.as_ref())
+            .chain([format]);
+        // As soon as all of it is known (manual §4.2 option logasap).
+        let early = proxy.options.logasap || !formats.any(LogFormat::needs_end);
+        let first = match proxy.mode {
+            Mode::Http => LogOrigin::Response,
+            Mode::Tcp | Mode::Log => LogOrigin::Connect,
+        };
+        Plan {
+            moments: match early {
+                true => Moments::of(&[first, LogOrigin::Close]),
+                false => Moments::of(&[LogOrigin::Close]),
+            },
+            ..Plan::default()
+        }
+    }
+}
+
+/// A set of moments: a bit for each [`LogOrigin`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Moments(u32);
+
+impl Moments {
+    fn of(origins: &[LogOrigin]) -> Moments {
+        let bits = origins.iter().map(|origin| 1 << *origin as u32);
+        Moments(bits.fold(0, |all, bit| all | bit))
+    }
+
+    /// Whether a line is due at a moment.
+    #[inline]
+    pub fn has(self, at: LogOrigin) -> bool {
+        self.0 & (1 << at as u32) != 0
+    }
+}
+
+fn connect(mode: Mode) -> Option<Connect> {
+    let (inet, unix) = match mode {
+        Mode::Http => (logformat::CONNECT_HTTP, "Connect to unix:%fp (%f/HTTP)"),
+        Mode::Tcp | Mode::Log => (logformat::CONNECT, "Connect to unix:%fp (%f/TCP)"),
+    };
+    let mut compiler = Compiler::new();
+    Some(Connect {
+        inet: compiler.log_format(inet, Place::LOG).ok()?,
+        unix: compiler.log_format(unix, Place::LOG).ok()?,
+    })
+}

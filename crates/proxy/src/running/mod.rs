@@ -1,0 +1,379 @@
+//! The running configuration: the typed configuration with what the engine wants ready-made.
+//!
+//! Immutable and shared by the workers.
+
+mod filters;
+mod log_plan;
+mod proc_vars;
+mod timeouts;
+
+use config::model::{
+    BackendTarget, Config, HttpAction, HttpRule, LogSink, LogTarget, Mode, Proxy, Server,
+    ServerAddress, StreamAction, TcpAction, TcpRule,
+};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use net::Addr;
+
+use crate::ids::{BindId, ProxyId, ServerId};
+use crate::shared::Shared;
+pub use filters::{Counters, Filter, FilterExport, Logging, Switches};
+pub(crate) use filters::{Filters, StreamCounts};
+pub(crate) use log_plan::{Moments, Plan};
+use proc_vars::ProcVars;
+pub(crate) use timeouts::{TimeoutsMs, deadline};
+
+/// A log target's number among all of the configuration: what [`net::Driver::log`] takes.
+pub type LogTargetId = usize;
+
+/// A log target of a proxy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LogPlace {
+    /// Where its messages go; of a log backend, the first server's.
+    pub sink: LogTargetId,
+    /// Its number among all targets.
+    pub number: usize,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Running {
+    /// What was configured.
+    pub config: Config,
+    /// Every bind line of every frontend, by [`net::ListenerId`].
+    pub(crate) listeners: Vec<BindId>,
+    /// Every place that log messages go to, by [`LogTargetId`]: the targets, and the servers of log backends.
+    pub logs: Vec<LogSink>,
+    /// By proxy: its log targets.
+    log_places: LogPlaces,
+    /// By filter, in the order of [`Config::otel`]: its log targets.
+    pub(crate) filter_log_places: LogPlaces,
+    /// By proxy: when its lines are written.
+    log_plans: Vec<Plan>,
+    /// What the line of a connection that failed early begins with, up to its frontend.
+    pub(crate) session_prefix: Option<sample::LogFormat>,
+    /// By proxy.
+    timeouts: Vec<TimeoutsMs>,
+    /// Some rate is limited.
+    pub(crate) paces: bool,
+    /// By proxy: whether it binds requests to servers before balancing.
+    binds: Vec<bool>,
+    /// By proxy: in TCP, its expressions look for an HTTP request in the bytes.
+    sniffs_http: Vec<bool>,
+    /// By proxy: the load at which servers with a `minconn` reach their `maxconn`.
+    fullconn: Vec<u32>,
+    /// Variables of scope `proc` (`set-var` of `global`).
+    pub(crate) proc_vars: ProcVars,
+    /// Backends by name.
+    backends: HashMap<Box<[u8]>, ProxyId>,
+    /// `tune.vars` limits what traffic sets.
+    pub(crate) limits_vars: bool,
+    /// Filters `opentelemetry`.
+    pub(crate) tracing: Filters,
+    /// Facts of the process.
+    pub process: Process,
+}
+
+/// Facts of the process that logs and expressions name.
+#[derive(Clone, Debug, Default)]
+pub struct Process {
+    /// `hostname`.
+    pub hostname: String,
+    /// The process' number.
+    pub pid: u32,
+    /// Workers.
+    pub nbthread: u32,
+    /// Server connections that there should be at most; none for any number.
+    pub server_conns_max: Option<u32>,
+    /// Local time.
+    pub local_time: sample::Zone,
+    /// When the process started.
+    pub started: net::Now,
+    /// Random numbers: what identifiers of traces begin with.
+    pub trace_seed: [u64; 2],
+}
+
+impl Running {
+    /// Prepares a configuration. Variables of scope `proc` are not set yet ([`crate::prepare`]).
+    pub(crate) fn new(config: Config, process: Process) -> Self {
+        let mut listeners = Vec::new();
+        for (place, proxy) in config.proxies.iter().enumerate() {
+            if proxy.is_frontend && !proxy.disabled {
+                let frontend = ProxyId::at(place);
+                listeners.extend((0..proxy.binds.len()).map(|place| BindId { frontend, place }));
+            }
+        }
+        let (logs, log_places, filter_log_places) = log_sinks(&config);
+        let proxies = || config.proxies.iter();
+        let sniffs_http = |place: usize| {
+            config.proxies[place].mode == Mode::Tcp && config.needs.http_request(place as u32)
+        };
+        Running {
+            log_plans: proxies()
+                .map(|proxy| Plan::new(proxy, &config.log_profiles))
+                .collect(),
+            timeouts: proxies()
+                .map(|proxy| TimeoutsMs::new(&proxy.timeout))
+                .collect(),
+            binds: proxies().map(binds).collect(),
+            sniffs_http: (0..config.proxies.len()).map(sniffs_http).collect(),
+            paces: is_paced(&config),
+            fullconn: fullconn(&config),
+            tracing: Filters::new(&config),
+            proc_vars: ProcVars::new(config.slots.proc),
+            backends: backends(&config),
+            limits_vars: config.global.var_limits.any(),
+            listeners,
+            logs,
+            log_places,
+            filter_log_places,
+            session_prefix: sample::Compiler::new()
+                .log_format("%ci:%cp [%t] %f", sample::Place::LOG)
+                .ok(),
+            process,
+            config,
+        }
+    }
+
+    /// What the workers of this configuration share, at its beginning.
+    #[must_use]
+    pub fn share(&self, workers: usize) -> Shared {
+        Shared::new(
+            &self.config,
+            &self.fullconn,
+            self.process.server_conns_max,
+            workers,
+        )
+    }
+
+    /// How many listeners there are.
+    #[must_use]
+    pub fn listener_count(&self) -> usize {
+        self.listeners.len()
+    }
+
+    /// Whether anything reads the address that a client connected to: where not, nobody asks the system for it.
+    #[must_use]
+    pub fn reads_client_destinations(&self) -> bool {
+        let plans = &self.log_plans;
+        self.config.needs.client_destination
+            || plans.iter().any(|plan| plan.connect.is_some())
+            || self.config.proxies.iter().any(reads_destinations)
+    }
+
+    /// The filters, by the index in [`Config::otel`].
+    #[must_use]
+    pub fn filters(&self) -> &[crate::Filter] {
+        &self.tracing.filters
+    }
+
+    /// Says where a filter's records go; until then they are dropped.
+    pub fn export_filter(&mut self, filter: usize, export: crate::FilterExport) {
+        self.tracing.filters[filter].export = export;
+    }
+
+    /// The backend of this name, if a stream can go there: what is HTTP stays so.
+    pub(crate) fn backend_named(&self, name: &[u8], is_http: bool) -> Option<ProxyId> {
+        let backend = *self.backends.get(name)?;
+        (!is_http || self.is_http(backend)).then_some(backend)
+    }
+
+    #[inline]
+    pub(crate) fn proxy(&self, proxy: ProxyId) -> &Proxy {
+        &self.config.proxies[proxy.place()]
+    }
+
+    #[inline]
+    pub(crate) fn server(&self, server: ServerId) -> &Server {
+        &self.proxy(server.backend).servers[server.place()]
+    }
+
+    pub(crate) fn bind(&self, bind: BindId) -> &config::model::Bind {
+        &self.proxy(bind.frontend).binds[bind.place]
+    }
+
+    pub(crate) fn is_http(&self, proxy: ProxyId) -> bool {
+        self.proxy(proxy).mode == Mode::Http
+    }
+
+    #[inline]
+    pub(crate) fn timeouts(&self, proxy: ProxyId) -> &TimeoutsMs {
+        &self.timeouts[proxy.place()]
+    }
+
+    /// When a proxy's log lines are written.
+    pub(crate) fn log_plan(&self, proxy: ProxyId) -> &Plan {
+        &self.log_plans[proxy.place()]
+    }
+
+    pub(crate) fn log_places(&self, proxy: ProxyId) -> &[LogPlace] {
+        &self.log_places[proxy.place()]
+    }
+
+    /// Whether anything of a backend looks at requests to choose a server.
+    pub(crate) fn binds(&self, backend: ProxyId) -> bool {
+        self.binds[backend.place()]
+    }
+
+    pub(crate) fn sniffs_http(&self, proxy: ProxyId) -> bool {
+        self.sniffs_http[proxy.place()]
+    }
+
+    /// Size of a buffer (`tune.bufsize`), bytes.
+    #[inline]
+    pub(crate) fn bufsize(&self) -> usize {
+        self.config.global.tune.bufsize_bytes
+    }
+
+    /// Where the head of a message must end (`tune.bufsize` less `tune.maxrewrite`).
+    pub(crate) fn limits(&self) -> http::h1::Limits {
+        let tune = &self.config.global.tune;
+        http::h1::Limits {
+            head_bytes_max: tune
+                .bufsize_bytes
+                .saturating_sub(tune.maxrewrite_bytes)
+                .max(1),
+            // The start line counts too.
+            fields_max: tune.http_maxhdr.saturating_sub(1).max(1),
+        }
+    }
+}
+
+/// Of each proxy or filter: where its targets are.
+type LogPlaces = Vec<Vec<LogPlace>>;
+
+/// Where log messages go, and which of it the targets of each proxy are, and those of each filter.
+fn log_sinks(config: &Config) -> (Vec<LogSink>, LogPlaces, LogPlaces) {
+    let mut sinks = Vec::new();
+    let mut first_servers = Vec::new();
+    for proxy in &config.proxies {
+        first_servers.push(sinks.len());
+        if proxy.mode == Mode::Log {
+            sinks.extend(proxy.servers.iter().filter_map(server_sink));
+        }
+    }
+    let mut number = 0;
+    let mut place = |target: &LogTarget| {
+        number += 1;
+        let sink = match &target.to {
+            LogSink::Backend(backend) => first_servers[*backend],
+            sink => {
+                sinks.push(sink.clone());
+                sinks.len() - 1
+            }
+        };
+        LogPlace {
+            sink,
+            number: number - 1,
+        }
+    };
+    let places = config
+        .proxies
+        .iter()
+        .map(|proxy| proxy.log.iter().map(&mut place).collect())
+        .collect();
+    let of_filters = config
+        .otel
+        .iter()
+        .map(|filter| filter.log.iter().map(&mut place).collect())
+        .collect();
+    (sinks, places, of_filters)
+}
+
+/// Where the messages for a server of a log backend go.
+fn server_sink(server: &Server) -> Option<LogSink> {
+    match (&server.address, server.takes_datagrams) {
+        (ServerAddress::Fixed(addr), true) => Some(LogSink::Udp(addr.clone())),
+        (ServerAddress::Fixed(Addr::Inet(addr)), false) => Some(LogSink::Tcp(*addr)),
+        // The configuration has none such.
+        (ServerAddress::Fixed(_) | ServerAddress::PortOffset { .. }, _) => None,
+    }
+}
+
+/// `fullconn`, else a tenth of what the frontends before a backend may bring (manual §4.2 fullconn).
+fn fullconn(config: &Config) -> Vec<u32> {
+    let mut sums = vec![0_u64; config.proxies.len()];
+    for (index, proxy) in config.proxies.iter().enumerate() {
+        if !proxy.is_frontend || proxy.disabled {
+            continue;
+        }
+        let own = proxy.is_backend.then_some(index);
+        let mut targets: Vec<usize> = proxy.default_backend.or(own).into_iter().collect();
+        targets.extend(
+            proxy
+                .use_backend
+                .iter()
+                .filter_map(|rule| match rule.target {
+                    BackendTarget::Static(backend) => Some(backend),
+                    BackendTarget::Dynamic(_) => None,
+                }),
+        );
+        targets.sort_unstable();
+        targets.dedup();
+        let maxconn = proxy.maxconn.or(config.global.maxconn).unwrap_or(0);
+        for target in targets {
+            sums[target] += u64::from(maxconn);
+        }
+    }
+    let default = |sum: u64| u32::try_from(sum.div_ceil(10)).unwrap_or(u32::MAX).max(1);
+    let pairs = config.proxies.iter().zip(sums);
+    pairs
+        .map(|(proxy, sum)| {
+            proxy
+                .fullconn
+                .filter(|full| *full > 0)
+                .unwrap_or(default(sum))
+        })
+        .collect()
+}
+
+/// The backends by name.
+fn backends(config: &Config) -> HashMap<Box<[u8]>, ProxyId> {
+    let proxies = config.proxies.iter().enumerate();
+    proxies
+        .filter(|(_, proxy)| proxy.is_backend)
+        .map(|(place, proxy)| (proxy.name.as_bytes().into(), ProxyId::at(place)))
+        .collect()
+}
+
+fn binds(proxy: &Proxy) -> bool {
+    let cookie = proxy.cookie.is_some() && proxy.mode == Mode::Http;
+    cookie || !proxy.use_server.is_empty() || proxy.rdp_cookie.is_some()
+}
+
+/// Whether a configuration limits rates.
+fn is_paced(config: &Config) -> bool {
+    let global = &config.global;
+    let mut proxies = config.proxies.iter();
+    global.maxconnrate.is_some()
+        || global.maxsessrate.is_some()
+        || proxies.any(|proxy| proxy.rate_limit_sessions.is_some())
+}
+
+/// Whether something of a proxy that is no expression reads the address that clients connected to.
+fn reads_destinations(proxy: &Proxy) -> bool {
+    let is_set = |action: &StreamAction| matches!(action, StreamAction::SetAddress(..));
+    let is_set_in_http =
+        |rule: &Arc<HttpRule>| matches!(&rule.action, HttpAction::Stream(action) if is_set(action));
+    let is_set_in_tcp =
+        |rule: &Arc<TcpRule>| matches!(&rule.action, TcpAction::Stream(action) if is_set(action));
+    let mut servers = proxy.servers.iter();
+    proxy.originalto.is_some()
+        || proxy
+            .forwarded
+            .as_ref()
+            .is_some_and(|option| option.by.is_some())
+        || servers.any(|server| {
+            server.send_proxy.is_on() || matches!(server.address, ServerAddress::PortOffset { .. })
+        })
+        || proxy.http_request.iter().any(is_set_in_http)
+        || [
+            &proxy.tcp_request_connection,
+            &proxy.tcp_request_session,
+            &proxy.tcp_request_content,
+        ]
+        .into_iter()
+        .flatten()
+        .any(is_set_in_tcp)
+}

@@ -1,0 +1,237 @@
+//! Counts and rates: each worker writes its own, all read.
+//!
+//! What one worker writes lies in cache lines of its own, so that counting costs a load and a store and no other worker's cache.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use config::model::Config;
+use net::WorkerId;
+
+use super::rates::{Meter, Reading};
+use crate::ids::{BindId, ProxyId, ServerId};
+
+/// What is counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Count {
+    /// Client connections of a frontend.
+    Frontend(ProxyId),
+    /// Streams of a backend.
+    Backend(ProxyId),
+    /// Streams of a server.
+    Server(ServerId),
+    /// Client connections of a bind line.
+    Bind(BindId),
+    /// Log lines of a frontend, from the start.
+    Logged(ProxyId),
+}
+
+/// What is measured over the last second.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pace {
+    /// Connections of a frontend.
+    Sessions(ProxyId),
+    /// HTTP requests of a frontend.
+    Requests(ProxyId),
+    /// Streams that a backend was given.
+    Streams(ProxyId),
+    /// Streams that a server was given.
+    Server(ServerId),
+    /// Connections of all frontends; measured where one of the rates is limited.
+    ProcessConnections,
+    /// Likewise, those that became sessions.
+    ProcessSessions,
+}
+
+/// A cache line, and the one that the processor fetches with it.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Line<T, const N: usize>([T; N]);
+
+/// Cells in lines that nothing else lies in.
+#[derive(Debug)]
+struct Cells<T, const N: usize>(Box<[Line<T, N>]>);
+
+impl<T: Default, const N: usize> Cells<T, N> {
+    fn new(count: usize) -> Self {
+        let line = || Line(std::array::from_fn(|_| T::default()));
+        Cells((0..count.div_ceil(N)).map(|_| line()).collect())
+    }
+
+    #[inline]
+    fn get(&self, place: usize) -> &T {
+        &self.0[place / N].0[place % N]
+    }
+
+    fn all(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().flat_map(|line| &line.0)
+    }
+}
+
+/// One worker's.
+#[derive(Debug)]
+struct Own {
+    counts: Cells<AtomicU32, 32>,
+    meters: Cells<Meter, 8>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Counts {
+    workers: Vec<Own>,
+    places: Places,
+}
+
+/// Where each count and meter lies.
+#[derive(Debug)]
+struct Places {
+    proxies: usize,
+    /// By proxy: servers, and bind lines, of the proxies before it.
+    servers_before: Vec<u32>,
+    binds_before: Vec<u32>,
+    servers: usize,
+    binds: usize,
+}
+
+const COUNTS_OF_A_PROXY: usize = 3;
+const METERS_OF_THE_PROCESS: usize = 2;
+const METERS_OF_A_PROXY: usize = 3;
+
+impl Places {
+    fn new(config: &Config) -> Places {
+        let mut places = Places {
+            proxies: config.proxies.len(),
+            servers_before: Vec::new(),
+            binds_before: Vec::new(),
+            servers: 0,
+            binds: 0,
+        };
+        for proxy in &config.proxies {
+            places.servers_before.push(places.servers as u32);
+            places.binds_before.push(places.binds as u32);
+            places.servers += proxy.servers.len();
+            places.binds += proxy.binds.len();
+        }
+        places
+    }
+
+    fn server(&self, server: ServerId) -> usize {
+        self.servers_before[server.backend.place()] as usize + server.place()
+    }
+
+    fn counts(&self) -> usize {
+        COUNTS_OF_A_PROXY * self.proxies + self.servers + self.binds
+    }
+
+    #[inline]
+    fn count(&self, what: Count) -> usize {
+        let of_proxies = COUNTS_OF_A_PROXY * self.proxies;
+        match what {
+            Count::Frontend(proxy) => COUNTS_OF_A_PROXY * proxy.place(),
+            Count::Backend(proxy) => COUNTS_OF_A_PROXY * proxy.place() + 1,
+            Count::Logged(proxy) => COUNTS_OF_A_PROXY * proxy.place() + 2,
+            Count::Server(server) => of_proxies + self.server(server),
+            Count::Bind(bind) => {
+                let before = self.binds_before[bind.frontend.place()] as usize;
+                of_proxies + self.servers + before + bind.place
+            }
+        }
+    }
+
+    /// The counts that go back to zero: all but those from the start.
+    fn is_total(&self, place: usize) -> bool {
+        place < COUNTS_OF_A_PROXY * self.proxies && place % COUNTS_OF_A_PROXY == 2
+    }
+
+    fn meters(&self) -> usize {
+        METERS_OF_THE_PROCESS + METERS_OF_A_PROXY * self.proxies + self.servers
+    }
+
+    #[inline]
+    fn meter(&self, what: Pace) -> usize {
+        let of = |proxy: ProxyId| METERS_OF_THE_PROCESS + METERS_OF_A_PROXY * proxy.place();
+        match what {
+            Pace::ProcessConnections => 0,
+            Pace::ProcessSessions => 1,
+            Pace::Sessions(proxy) => of(proxy),
+            Pace::Requests(proxy) => of(proxy) + 1,
+            Pace::Streams(proxy) => of(proxy) + 2,
+            Pace::Server(server) => {
+                METERS_OF_THE_PROCESS + METERS_OF_A_PROXY * self.proxies + self.server(server)
+            }
+        }
+    }
+}
+
+impl Counts {
+    pub fn new(config: &Config, workers: usize) -> Counts {
+        let places = Places::new(config);
+        let own = || Own {
+            counts: Cells::new(places.counts()),
+            meters: Cells::new(places.meters()),
+        };
+        Counts {
+            workers: (0..workers).map(|_| own()).collect(),
+            places,
+        }
+    }
+
+    #[inline]
+    fn cell(&self, worker: WorkerId, place: usize) -> &AtomicU32 {
+        self.workers[worker.0 as usize].counts.get(place)
+    }
+
+    /// One more. Only `worker` itself may say so.
+    #[inline]
+    pub fn add(&self, worker: WorkerId, what: Count) {
+        let cell = self.cell(worker, self.places.count(what));
+        // One writer: a load and a store, no locked instruction.
+        cell.store(cell.load(Relaxed).wrapping_add(1), Relaxed);
+    }
+
+    /// One less, likewise.
+    #[inline]
+    pub fn sub(&self, worker: WorkerId, what: Count) {
+        let cell = self.cell(worker, self.places.count(what));
+        debug_assert!(cell.load(Relaxed) > 0, "{what:?} below zero");
+        cell.store(cell.load(Relaxed).wrapping_sub(1), Relaxed);
+    }
+
+    /// The sum over the workers.
+    pub fn sum(&self, what: Count) -> u32 {
+        let place = self.places.count(what);
+        let cells = self.workers.iter().map(|own| own.counts.get(place));
+        cells.fold(0, |sum, cell| sum.wrapping_add(cell.load(Relaxed)))
+    }
+
+    /// One event of a rate, of `worker` itself.
+    #[inline(always)]
+    pub fn mark(&self, worker: WorkerId, what: Pace, now_ms: u64) {
+        let own = &self.workers[worker.0 as usize];
+        own.meters.get(self.places.meter(what)).count(now_ms);
+    }
+
+    /// Events of the last second, all workers together.
+    pub fn rate(&self, what: Pace, now_ms: u64) -> u32 {
+        let place = self.places.meter(what);
+        let mut sum = Reading::default();
+        for own in &self.workers {
+            own.meters.get(place).read(now_ms, &mut sum);
+        }
+        sum.per_second()
+    }
+
+    /// Events since the start, all workers together.
+    pub fn total(&self, what: Pace) -> u64 {
+        let place = self.places.meter(what);
+        let meters = self.workers.iter().map(|own| own.meters.get(place));
+        meters.map(Meter::total).sum()
+    }
+
+    /// Whether everything that is counted in was counted out.
+    pub fn is_quiet(&self) -> bool {
+        self.workers.iter().all(|own| {
+            let mut cells = own.counts.all().enumerate();
+            cells.all(|(place, cell)| self.places.is_total(place) || cell.load(Relaxed) == 0)
+        })
+    }
+}

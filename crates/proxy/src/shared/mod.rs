@@ -1,0 +1,341 @@
+//! What the workers share: small, atomic or rarely locked, and named.
+//!
+//! `counts` and `rates` have one writer each; `servers` is the state of servers and their slots; `queue` has those who wait for
+//! one; `admission` bounds client connections, `room` those of servers; `mail` is what workers tell each other.
+
+mod admission;
+mod counts;
+mod mail;
+mod queue;
+pub(crate) mod rates;
+mod room;
+mod servers;
+mod turns;
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use config::model::Config;
+use net::WorkerId;
+
+use crate::ids::{BindId, ProxyId, ServerId};
+pub(crate) use counts::{Count, Pace};
+pub(crate) use queue::{Arrival, Grant, Rank, StreamRef, Ticket};
+pub use servers::ServerChange;
+pub(crate) use servers::Servers;
+pub(crate) use turns::Turn;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Shared {
+    counts: counts::Counts,
+    pub(crate) servers: Servers,
+    queues: queue::Queues,
+    mail: mail::Mail,
+    admission: admission::Admission,
+    /// Streams since the start, all workers together: the source of [`sample::Txn::id`].
+    streams: AtomicU64,
+    /// Bytes of all variables; kept only where `tune.vars` limits them for the process.
+    var_bytes: AtomicUsize,
+    server_conns: room::Room,
+    /// Panics that were contained.
+    panics: AtomicU64,
+}
+
+/// What the process did and does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Activity {
+    /// Client connections since the start.
+    pub connections: u64,
+    /// Client connections of the last second.
+    pub connection_rate: u32,
+    /// Sessions of the last second: connections that the rules of connections let pass.
+    pub session_rate: u32,
+    /// Requests since the start.
+    pub requests: u64,
+}
+
+/// Workers that have to be given a round.
+pub(crate) trait Wake {
+    /// There is something for this worker.
+    fn wake(&mut self, worker: WorkerId);
+}
+
+impl<F: FnMut(WorkerId)> Wake for F {
+    fn wake(&mut self, worker: WorkerId) {
+        self(worker);
+    }
+}
+
+impl Shared {
+    /// Everything at its beginning. `fullconn`: by proxy. `server_conns_max`: of the process.
+    pub(crate) fn new(
+        config: &Config,
+        fullconn: &[u32],
+        server_conns_max: Option<u32>,
+        workers: usize,
+    ) -> Shared {
+        let servers = config.proxies.iter().map(|proxy| proxy.servers.len());
+        Shared {
+            counts: counts::Counts::new(config, workers),
+            servers: Servers::new(config, fullconn),
+            queues: queue::Queues::new(servers),
+            mail: mail::Mail::new(workers),
+            admission: admission::Admission::new(config),
+            streams: AtomicU64::new(0),
+            var_bytes: AtomicUsize::new(0),
+            server_conns: room::Room::new(server_conns_max),
+            panics: AtomicU64::new(0),
+        }
+    }
+
+    // ---- counts
+
+    /// One more of `worker`'s own.
+    #[inline]
+    pub(crate) fn add(&self, worker: WorkerId, what: Count) {
+        self.counts.add(worker, what);
+    }
+
+    /// One less of `worker`'s own.
+    #[inline]
+    pub(crate) fn sub(&self, worker: WorkerId, what: Count) {
+        self.counts.sub(worker, what);
+    }
+
+    /// The sum over the workers.
+    pub(crate) fn count(&self, what: Count) -> u32 {
+        self.counts.sum(what)
+    }
+
+    /// One event of a rate, of `worker`'s own.
+    #[inline(always)]
+    pub(crate) fn mark(&self, worker: WorkerId, what: Pace, now_ms: u64) {
+        self.counts.mark(worker, what, now_ms);
+    }
+
+    /// Events of the last second, all workers together.
+    pub(crate) fn rate(&self, what: Pace, now_ms: u64) -> u32 {
+        self.counts.rate(what, now_ms)
+    }
+
+    /// Connections that a proxy took as a frontend, and streams that it was given as a backend, since the start.
+    #[must_use]
+    pub fn cumulated(&self, proxy: usize) -> (u64, u64) {
+        let proxy = ProxyId::at(proxy);
+        let of = |what| self.counts.total(what);
+        (of(Pace::Sessions(proxy)), of(Pace::Streams(proxy)))
+    }
+
+    /// What the process did and does.
+    #[must_use]
+    pub fn activity(&self, now_ms: u64) -> Activity {
+        let proxies = (0..self.servers.backends()).map(ProxyId::at);
+        Activity {
+            connections: self.counts.total(Pace::ProcessConnections),
+            connection_rate: self.rate(Pace::ProcessConnections, now_ms),
+            session_rate: self.rate(Pace::ProcessSessions, now_ms),
+            requests: proxies
+                .map(|proxy| self.counts.total(Pace::Requests(proxy)))
+                .sum(),
+        }
+    }
+
+    /// A block of stream numbers for one worker, so that a stream costs no shared write.
+    pub(crate) fn stream_ids(&self, block: u64) -> u64 {
+        self.streams.fetch_add(block, Relaxed)
+    }
+
+    /// Variables took `before` bytes and take `after` now.
+    pub(crate) fn var_bytes_change(&self, before: usize, after: usize) {
+        self.var_bytes
+            .fetch_add(after.wrapping_sub(before), Relaxed);
+    }
+
+    pub(crate) fn var_bytes(&self) -> usize {
+        self.var_bytes.load(Relaxed)
+    }
+
+    /// A panic was contained.
+    pub(crate) fn count_panic(&self) {
+        self.panics.fetch_add(1, Relaxed);
+    }
+
+    /// Panics that each ended one connection, since the start.
+    #[must_use]
+    pub fn panics(&self) -> u64 {
+        self.panics.load(Relaxed)
+    }
+
+    // ---- client connections
+
+    /// Takes a place for one more client connection; false where a limit is reached.
+    pub(crate) fn admit(&self, bind: BindId) -> bool {
+        self.admission.take(bind)
+    }
+
+    /// Gives it back.
+    pub(crate) fn dismiss(&self, bind: BindId) {
+        self.admission.give(bind);
+    }
+
+    /// Whether a limit of client connections is reached.
+    pub(crate) fn is_full(&self, bind: BindId) -> bool {
+        self.admission.is_full(bind)
+    }
+
+    /// Client connections of the process.
+    #[must_use]
+    pub fn clients(&self) -> u32 {
+        self.admission.process()
+    }
+
+    /// A worker has listeners that rest, or none any more.
+    pub(crate) fn set_rests(&self, worker: WorkerId, rests: bool) {
+        self.mail.set_rests(worker, rests);
+    }
+
+    /// Another worker whose listeners rest.
+    pub(crate) fn next_resting(&self, after: WorkerId) -> Option<WorkerId> {
+        self.mail.next_resting(after)
+    }
+
+    // ---- server connections
+
+    /// Whether there are as many server connections as there should be.
+    pub(crate) fn is_full_of_server_conns(&self) -> bool {
+        self.server_conns.is_full()
+    }
+
+    /// One more server connection.
+    pub(crate) fn add_server_conn(&self) {
+        self.server_conns.take();
+    }
+
+    /// One less.
+    pub(crate) fn sub_server_conn(&self) {
+        self.server_conns.give();
+    }
+
+    /// The other workers are to close server connections that are idle.
+    pub(crate) fn ask_for_room(&self, own: WorkerId, wake: &mut impl Wake) {
+        self.server_conns.ask();
+        let workers = (0..self.mail.workers()).map(WorkerId);
+        workers
+            .filter(|worker| *worker != own)
+            .for_each(|worker| wake.wake(worker));
+    }
+
+    /// Changes when a worker asks for room.
+    #[inline]
+    pub(crate) fn asked_for_room(&self) -> u64 {
+        self.server_conns.asked()
+    }
+
+    // ---- slots and those who wait for them
+
+    /// How many requests a server may work on now; 0 is any number.
+    #[inline]
+    pub(crate) fn limit(&self, server: ServerId) -> u32 {
+        let load = || self.count(Count::Backend(server.backend));
+        self.servers.limit(server, load)
+    }
+
+    /// Takes one of a server's slots; whether there was one.
+    pub(crate) fn take_slot(&self, server: ServerId) -> bool {
+        self.servers.take(server, self.limit(server))
+    }
+
+    /// Whether a server has a free slot.
+    #[inline]
+    pub(crate) fn has_slot(&self, server: ServerId) -> bool {
+        self.servers.has_free(server, self.limit(server))
+    }
+
+    /// Gives a slot back: it goes to the first of those who wait and whom this server can serve.
+    pub(crate) fn give_slot(&self, server: ServerId, wake: &mut impl Wake) {
+        self.servers.give(server);
+        if self.queues.len(server.backend) > 0 {
+            let mut grants = Vec::new();
+            self.queues.serve(server, self, &mut grants);
+            self.post(grants, wake);
+        }
+    }
+
+    /// Somebody waits for a slot. Where one became free meanwhile, a grant is on its way already.
+    pub(crate) fn wait_for_slot(&self, arrival: Arrival, wake: &mut impl Wake) -> Ticket {
+        let mut grants = Vec::new();
+        let ticket = self.queues.enter(arrival, self, &mut grants);
+        self.post(grants, wake);
+        ticket
+    }
+
+    /// Somebody waits no more. A grant may be on its way all the same; whoever gets it gives it back.
+    pub(crate) fn stop_waiting(&self, ticket: Ticket) {
+        self.queues.leave(ticket, &self.servers);
+    }
+
+    /// Requests that wait in a backend.
+    pub(crate) fn queued(&self, backend: ProxyId) -> u32 {
+        self.queues.len(backend)
+    }
+
+    fn post(&self, grants: Vec<Grant>, wake: &mut impl Wake) {
+        for grant in grants {
+            self.mail.post(grant);
+            wake.wake(grant.stream.worker);
+        }
+    }
+
+    /// Whether something came for a worker.
+    #[inline]
+    pub(crate) fn has_mail(&self, worker: WorkerId) -> bool {
+        self.mail.has_mail(worker)
+    }
+
+    /// Takes what came.
+    pub(crate) fn collect_mail(&self, worker: WorkerId, into: &mut Vec<Grant>) {
+        self.mail.collect(worker, into);
+    }
+
+    /// Changes a server's state, by the places of its backend and its own in the configuration. Gives the workers that have to be
+    /// given a round.
+    pub fn change_server(
+        &self,
+        backend: usize,
+        server: usize,
+        change: ServerChange,
+    ) -> Vec<WorkerId> {
+        let server = ServerId::at(ProxyId::at(backend), server);
+        self.servers.change(server, change);
+        let mut grants = Vec::new();
+        self.queues.review(server.backend, self, &mut grants);
+        let mut woken = Vec::new();
+        self.post(grants, &mut |worker| woken.push(worker));
+        woken
+    }
+
+    /// Whether every count is back at zero: nothing leaked.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.counts.is_quiet()
+            && self.servers.is_quiet()
+            && self.queues.is_quiet()
+            && self.mail.is_quiet()
+            && self.admission.is_quiet()
+            && self.server_conns.is_quiet()
+    }
+}
+
+impl queue::Slots for Shared {
+    fn servers(&self) -> &Servers {
+        &self.servers
+    }
+
+    fn is_usable(&self, server: ServerId) -> bool {
+        self.servers.is_usable(server)
+    }
+
+    fn take(&self, server: ServerId) -> bool {
+        self.take_slot(server)
+    }
+}

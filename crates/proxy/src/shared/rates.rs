@@ -1,0 +1,167 @@
+//! How often something happens: events of the last second, counted by one writer and read by all.
+//!
+//! HAProxy's measure: the events of the current second, and of the second before as much as of it still lies within the
+//! last 1000 ms. A count is two stores, and a few more once a second.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// What a rate is measured over.
+const PERIOD_MS: u64 = 1000;
+
+/// A reader that meets a change of second looks again, at most this often; then it takes what it sees.
+const LOOKS_MAX: u32 = 8;
+
+/// The moment of a meter that is between two seconds.
+const CHANGING: u64 = u64::MAX;
+
+/// Events of one writer.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    /// When the current second began, monotonic milliseconds; [`CHANGING`] while it moves on.
+    began_ms: AtomicU64,
+    current: AtomicU32,
+    previous: AtomicU32,
+    /// Events before the current second.
+    earlier: AtomicU64,
+}
+
+/// What meters showed, summed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reading {
+    /// Events times milliseconds.
+    weighted: u64,
+    current: u64,
+    previous: u64,
+}
+
+impl Meter {
+    /// One event. Only one thread may call this.
+    #[inline]
+    pub fn count(&self, now_ms: u64) {
+        let began_ms = self.began_ms.load(Ordering::Relaxed);
+        let current = self.current.load(Ordering::Relaxed);
+        if now_ms.saturating_sub(began_ms) < PERIOD_MS {
+            self.current
+                .store(current.wrapping_add(1), Ordering::Relaxed);
+        } else {
+            self.next_second(began_ms, current, now_ms);
+        }
+    }
+
+    #[cold]
+    fn next_second(&self, began_ms: u64, current: u32, now_ms: u64) {
+        let follows = now_ms.saturating_sub(began_ms) < 2 * PERIOD_MS;
+        let (previous, begins_ms) = match follows {
+            true => (current, began_ms + PERIOD_MS),
+            false => (0, now_ms),
+        };
+        let earlier = self.earlier.load(Ordering::Relaxed) + u64::from(current);
+        self.began_ms.store(CHANGING, Ordering::Release);
+        self.earlier.store(earlier, Ordering::Release);
+        self.previous.store(previous, Ordering::Release);
+        self.current.store(1, Ordering::Release);
+        self.began_ms.store(begins_ms, Ordering::Release);
+    }
+
+    /// Events since the start; while the second changes, those of one second may be missing or doubled.
+    pub fn total(&self) -> u64 {
+        self.earlier.load(Ordering::Acquire) + u64::from(self.current.load(Ordering::Acquire))
+    }
+
+    /// Adds what it shows now.
+    pub fn read(&self, now_ms: u64, sum: &mut Reading) {
+        let mut look = (0, 0, 0);
+        for _ in 0..LOOKS_MAX {
+            let began_ms = self.began_ms.load(Ordering::Acquire);
+            let previous = self.previous.load(Ordering::Acquire);
+            let current = self.current.load(Ordering::Acquire);
+            look = (began_ms, previous, current);
+            if began_ms != CHANGING && began_ms == self.began_ms.load(Ordering::Acquire) {
+                break;
+            }
+            std::hint::spin_loop();
+        }
+        let (began_ms, mut previous, mut current) = look;
+        // Another worker's clock may be a little ahead.
+        let mut age_ms = now_ms.saturating_sub(began_ms);
+        if age_ms > PERIOD_MS {
+            age_ms -= PERIOD_MS;
+            previous = if age_ms <= PERIOD_MS { current } else { 0 };
+            current = 0;
+        }
+        let left_ms = PERIOD_MS.saturating_sub(age_ms);
+        sum.weighted += u64::from(previous) * left_ms + u64::from(current) * PERIOD_MS;
+        sum.current += u64::from(current);
+        sum.previous += u64::from(previous);
+    }
+}
+
+impl Reading {
+    /// Events a second. One lone event of the second before counts until that second is over, so that rare ones do not
+    /// flicker.
+    pub fn per_second(self) -> u32 {
+        let rate = match self.current == 0 && self.previous <= 1 {
+            true => self.previous,
+            false => self.weighted / PERIOD_MS,
+        };
+        u32::try_from(rate).unwrap_or(u32::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rate(meters: &[&Meter], now_ms: u64) -> u32 {
+        let mut sum = Reading::default();
+        for meter in meters {
+            meter.read(now_ms, &mut sum);
+        }
+        sum.per_second()
+    }
+
+    #[test]
+    fn the_last_second_counts_and_the_one_before_in_part() {
+        let meter = Meter::default();
+        assert_eq!(rate(&[&meter], 5_000), 0);
+        for _ in 0..100 {
+            meter.count(10_000);
+        }
+        assert_eq!(rate(&[&meter], 10_000), 100);
+        assert_eq!(rate(&[&meter], 10_999), 100);
+        assert_eq!(rate(&[&meter], 11_250), 75);
+        assert_eq!(rate(&[&meter], 12_000), 0);
+        meter.count(11_500);
+        assert_eq!(rate(&[&meter], 11_500), 51);
+        assert_eq!(rate(&[&meter], 60_000), 0);
+        meter.count(60_000);
+        assert_eq!(rate(&[&meter], 60_000), 1);
+    }
+
+    #[test]
+    fn one_lone_event_is_seen_for_two_seconds() {
+        let meter = Meter::default();
+        meter.count(10_000);
+        assert_eq!(rate(&[&meter], 11_900), 1);
+        assert_eq!(rate(&[&meter], 12_100), 0);
+    }
+
+    #[test]
+    fn workers_are_summed_before_the_fraction_is_dropped() {
+        let (one, other) = (Meter::default(), Meter::default());
+        for meter in [&one, &other] {
+            for _ in 0..3 {
+                meter.count(10_000);
+            }
+        }
+        assert_eq!(rate(&[&one, &other], 11_500), 3);
+    }
+
+    #[test]
+    fn a_clock_a_little_behind_the_writers_does_not_matter() {
+        let meter = Meter::default();
+        meter.count(10_000);
+        meter.count(10_000);
+        assert_eq!(rate(&[&meter], 9_998), 2);
+    }
+}

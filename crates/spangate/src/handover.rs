@@ -1,0 +1,417 @@
+//! Listening sockets handed from one process to the next, so that a reload loses no connection that waits to be accepted.
+//!
+//! Two ways, one protocol, HAProxy's: `-x` names a UNIX socket of the runtime interface with `expose-fd listeners`
+//! (management guide §3); a master gives a new worker a channel to the one before it. Who asks sends `_getsocks` and gets the number
+//! of sockets as an `int` of the machine, then messages of at most [`FDS_A_MESSAGE`] descriptors, each answered with another `int`.
+//! For each descriptor a message has, as a byte and a text each, a network namespace and an interface, and four bytes of zeros.
+
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use net::Addr;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+
+/// What asks for the sockets.
+pub(crate) const COMMAND: &str = "_getsocks";
+/// Descriptors of a message: HAProxy's, and one less than the system's limit.
+const FDS_A_MESSAGE: usize = 252;
+/// Sockets that are taken over at most.
+const SOCKETS_MAX: usize = 1 << 16;
+/// Bytes that describe a socket at most: two texts of at most 255 bytes with their lengths, and the zeros.
+const RECORD_BYTES_MAX: usize = 2 * (1 + 255) + RESERVED_BYTES;
+const RESERVED_BYTES: usize = 4;
+/// How long the other side may be silent.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
+
+/// What this process listens on, for the process that comes after it.
+#[derive(Debug, Default)]
+pub(crate) struct Exposed {
+    sockets: Mutex<Vec<ExposedSocket>>,
+    given: AtomicBool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ExposedSocket {
+    pub fd: Arc<OwnedFd>,
+    pub interface: Option<String>,
+}
+
+impl Exposed {
+    pub fn new(sockets: Vec<ExposedSocket>) -> Self {
+        Exposed {
+            sockets: Mutex::new(sockets),
+            given: AtomicBool::new(false),
+        }
+    }
+
+    fn sockets(&self) -> MutexGuard<'_, Vec<ExposedSocket>> {
+        self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets go of the sockets. They close with whoever else holds them.
+    pub fn clear(&self) {
+        self.sockets().clear();
+    }
+
+    /// Whether another process has them too.
+    pub fn is_given(&self) -> bool {
+        self.given.load(Ordering::Relaxed)
+    }
+
+    /// Answers a process that asked.
+    ///
+    /// # Errors
+    /// It has gone, or does not answer.
+    pub fn give(&self, to: &UnixStream) -> io::Result<()> {
+        to.set_read_timeout(Some(ANSWER_TIME))?;
+        to.set_write_timeout(Some(ANSWER_TIME))?;
+        let sockets = self.sockets().clone();
+        if sockets.is_empty() {
+            return Ok(());
+        }
+        let mut to_it = to;
+        to_it.write_all(&(sockets.len() as i32).to_ne_bytes())?;
+        for part in sockets.chunks(FDS_A_MESSAGE) {
+            send(to, part)?;
+            to_it.read_exact(&mut [0; size_of::<i32>()])?;
+        }
+        self.given.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+fn send(to: &UnixStream, sockets: &[ExposedSocket]) -> io::Result<()> {
+    let mut records = Vec::new();
+    for socket in sockets {
+        // No namespace.
+        records.push(0);
+        let interface = socket.interface.as_deref().unwrap_or_default();
+        records.push(u8::try_from(interface.len()).map_err(|_| ErrorKind::InvalidData)?);
+        records.extend_from_slice(interface.as_bytes());
+        records.extend_from_slice(&[0; RESERVED_BYTES]);
+    }
+    let fds: Vec<BorrowedFd<'_>> = sockets.iter().map(|socket| socket.fd.as_fd()).collect();
+    let sent = send_with(to, &records, &fds)?;
+    match sent == records.len() {
+        true => Ok(()),
+        false => Err(ErrorKind::WriteZero.into()),
+    }
+}
+
+fn send_with(to: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_A_MESSAGE))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    control.push(SendAncillaryMessage::ScmRights(fds));
+    Ok(sendmsg(
+        to,
+        &[IoSlice::new(bytes)],
+        &mut control,
+        SendFlags::NOSIGNAL,
+    )?)
+}
+
+fn receive_with(from: impl AsFd, bytes: &mut [u8], fds: &mut Vec<OwnedFd>) -> io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_A_MESSAGE))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut parts = [IoSliceMut::new(bytes)];
+    let received = recvmsg(from, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            fds.extend(rights);
+        }
+    }
+    Ok(received.bytes)
+}
+
+/// The sockets of the process before, as far as nobody has taken them. What is left closes with it.
+#[derive(Debug, Default)]
+pub(crate) struct Taken(Vec<TakenSocket>);
+
+#[derive(Debug)]
+struct TakenSocket {
+    fd: OwnedFd,
+    addr: Addr,
+    v6only: bool,
+    interface: Option<String>,
+}
+
+impl Taken {
+    /// Asks the process at a socket of the runtime interface (`-x`).
+    ///
+    /// # Errors
+    /// In words.
+    pub fn from_path(path: &str) -> io::Result<Self> {
+        Taken::ask(UnixStream::connect(path)?)
+    }
+
+    /// Asks the worker behind a channel.
+    ///
+    /// # Errors
+    /// It has gone, or does not answer.
+    pub fn from_channel(channel: &Channel) -> io::Result<Self> {
+        let (ours, theirs) = UnixStream::pair()?;
+        send_with(&channel.0, b"+", &[theirs.as_fd()])?;
+        drop(theirs);
+        Taken::ask(ours)
+    }
+
+    fn ask(mut from: UnixStream) -> io::Result<Self> {
+        from.set_read_timeout(Some(ANSWER_TIME))?;
+        from.set_write_timeout(Some(ANSWER_TIME))?;
+        from.write_all(format!("{COMMAND}\n").as_bytes())?;
+        let mut count = [0; size_of::<i32>()];
+        from.read_exact(&mut count)
+            .map_err(|error| match error.kind() {
+                ErrorKind::UnexpectedEof => {
+                    io::Error::other("it does not hand them over: see 'expose-fd listeners'")
+                }
+                _ => error,
+            })?;
+        let count = usize::try_from(i32::from_ne_bytes(count))
+            .ok()
+            .filter(|count| *count <= SOCKETS_MAX)
+            .ok_or_else(|| io::Error::other("it names an impossible number of sockets"))?;
+        let (mut records, mut fds) = (Vec::new(), Vec::new());
+        while fds.len() < count {
+            let mut bytes = vec![0; FDS_A_MESSAGE * RECORD_BYTES_MAX];
+            let before = fds.len();
+            let received = receive_with(&from, &mut bytes, &mut fds)?;
+            if received == 0 || fds.len() > count {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+            records.extend_from_slice(&bytes[..received]);
+            // A message may come in parts, of which the first one has the descriptors.
+            if fds.len() > before {
+                from.write_all(&(fds.len() as i32).to_ne_bytes())?;
+            }
+        }
+        let mut records = Records(&records);
+        let sockets = fds.into_iter().map(|fd| taken(fd, &mut records));
+        let sockets: Vec<Option<TakenSocket>> = sockets.collect::<io::Result<_>>()?;
+        Ok(Taken(sockets.into_iter().flatten().collect()))
+    }
+
+    /// Takes all sockets with an address. `v6only`: refuses IPv4, where the address is of IPv6.
+    pub fn take(
+        &mut self,
+        addr: &Addr,
+        v6only: impl Fn() -> bool,
+        interface: Option<&str>,
+    ) -> Vec<OwnedFd> {
+        let suits = |socket: &mut TakenSocket| {
+            is_same(&socket.addr, addr)
+                && socket.interface.as_deref() == interface
+                && (!is_ipv6(addr) || socket.v6only == v6only())
+        };
+        self.0
+            .extract_if(.., suits)
+            .map(|socket| socket.fd)
+            .collect()
+    }
+}
+
+/// What is known of a socket; none of one that is no listener of ours.
+fn taken(fd: OwnedFd, records: &mut Records<'_>) -> io::Result<Option<TakenSocket>> {
+    let (namespace, interface) = records.next().ok_or(ErrorKind::UnexpectedEof)?;
+    let raw = fd.as_raw_fd();
+    let is_stream = net::sys::socket_type(raw)? == libc::SOCK_STREAM;
+    if !is_stream || !namespace.is_empty() {
+        return Ok(None);
+    }
+    let addr = net::sys::local_addr(raw)?;
+    Ok(Some(TakenSocket {
+        v6only: is_ipv6(&addr) && net::sys::is_v6only(raw)?,
+        addr,
+        fd,
+        interface: (!interface.is_empty()).then(|| String::from_utf8_lossy(interface).into_owned()),
+    }))
+}
+
+fn is_ipv6(addr: &Addr) -> bool {
+    addr.ip().is_some_and(|ip| ip.is_ipv6())
+}
+
+/// Whether a bound address is the one that is asked for. A UNIX socket keeps the name under which it was bound first
+/// (`PATH.PID.tmp`), and is only the same while its path is a socket.
+fn is_same(bound: &Addr, wanted: &Addr) -> bool {
+    let (Addr::Unix(bound), Addr::Unix(wanted)) = (bound, wanted) else {
+        return bound == wanted;
+    };
+    if wanted.first() == Some(&0) {
+        return bound == wanted;
+    }
+    let Some(suffix) = bound.strip_prefix(&**wanted) else {
+        return false;
+    };
+    let is_temporary = || {
+        let number = suffix.strip_prefix(b".")?.strip_suffix(b".tmp")?;
+        Some(!number.is_empty() && number.iter().all(u8::is_ascii_digit))
+    };
+    (suffix.is_empty() || is_temporary() == Some(true)) && net::listen::is_socket(wanted)
+}
+
+/// The descriptions that come along with descriptors.
+struct Records<'a>(&'a [u8]);
+
+impl<'a> Records<'a> {
+    /// Namespace and interface of the next one.
+    fn next(&mut self) -> Option<(&'a [u8], &'a [u8])> {
+        let texts = (self.text()?, self.text()?);
+        self.0 = self.0.get(RESERVED_BYTES..)?;
+        Some(texts)
+    }
+
+    fn text(&mut self) -> Option<&'a [u8]> {
+        let (len, rest) = self.0.split_first()?;
+        let (text, rest) = rest.split_at_checked(usize::from(*len))?;
+        self.0 = rest;
+        Some(text)
+    }
+}
+
+/// One end of what connects a worker with its master. Each message is a connection to somebody who asks for the sockets.
+#[derive(Debug)]
+pub(crate) struct Channel(OwnedFd);
+
+impl Channel {
+    /// Both ends.
+    ///
+    /// # Errors
+    /// `errno` of `socketpair`.
+    pub fn pair() -> io::Result<(Channel, Channel)> {
+        let (one, other) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        Ok((Channel(one), Channel(other)))
+    }
+
+    /// Answers whoever asks, on a thread of its own, until the other end is closed.
+    ///
+    /// # Errors
+    /// No thread could be made.
+    pub fn serve(self, exposed: Arc<Exposed>) -> io::Result<()> {
+        const STACK_BYTES: usize = 128 << 10;
+        let builder = std::thread::Builder::new()
+            .name("handover".to_owned())
+            .stack_size(STACK_BYTES);
+        builder.spawn(move || {
+            let mut fds = Vec::new();
+            while receive_with(&self.0, &mut [0], &mut fds).is_ok_and(|received| received > 0) {
+                for fd in fds.drain(..) {
+                    // Who asks tells of a failure.
+                    let _ = answer(UnixStream::from(fd), &exposed);
+                }
+            }
+        })?;
+        Ok(())
+    }
+}
+
+fn answer(mut stream: UnixStream, exposed: &Exposed) -> io::Result<()> {
+    stream.set_read_timeout(Some(ANSWER_TIME))?;
+    let mut command = [0; COMMAND.len() + 1];
+    stream.read_exact(&mut command)?;
+    match command.strip_suffix(b"\n") == Some(COMMAND.as_bytes()) {
+        true => exposed.give(&stream),
+        false => Err(ErrorKind::InvalidInput.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixListener;
+
+    fn exposed(count: usize) -> (Exposed, Vec<Addr>) {
+        let listen = || TcpListener::bind("127.0.0.1:0").expect("a port");
+        let listeners: Vec<TcpListener> = (0..count).map(|_| listen()).collect();
+        let addrs = listeners
+            .iter()
+            .map(|listener| Addr::Inet(listener.local_addr().expect("an address")))
+            .collect();
+        let sockets = listeners.into_iter().map(|listener| ExposedSocket {
+            fd: Arc::new(listener.into()),
+            interface: None,
+        });
+        (Exposed::new(sockets.collect()), addrs)
+    }
+
+    fn handed_over(exposed: Exposed) -> io::Result<Taken> {
+        let (here, there) = Channel::pair().expect("a channel");
+        there.serve(Arc::new(exposed)).expect("a thread");
+        Taken::from_channel(&here)
+    }
+
+    #[test]
+    fn more_than_fit_one_message() {
+        let (exposed, addrs) = exposed(FDS_A_MESSAGE + 5);
+        let mut taken = handed_over(exposed).expect("sockets");
+        for addr in addrs {
+            assert_eq!(taken.take(&addr, || false, None).len(), 1, "{addr}");
+            assert_eq!(taken.take(&addr, || false, None).len(), 0, "{addr}");
+        }
+        assert!(taken.0.is_empty());
+    }
+
+    #[test]
+    fn who_has_none_says_so() {
+        let error = handed_over(Exposed::default()).expect_err("nothing to have");
+        assert!(error.to_string().contains("expose-fd listeners"), "{error}");
+    }
+
+    #[test]
+    fn interfaces_and_namespaces_tell_sockets_apart() {
+        let socket = |interface: Option<&str>| {
+            let (exposed, addrs) = exposed(1);
+            let mut socket = exposed.sockets().remove(0);
+            socket.interface = interface.map(str::to_owned);
+            (socket, addrs[0].clone())
+        };
+        let ((one, addr), (other, _)) = (socket(Some("lo")), socket(None));
+        let mut taken = handed_over(Exposed::new(vec![one, other])).expect("sockets");
+        assert_eq!(taken.take(&addr, || false, None).len(), 0);
+        assert_eq!(taken.take(&addr, || false, Some("eth0")).len(), 0);
+        assert_eq!(taken.take(&addr, || false, Some("lo")).len(), 1);
+        let mut records = Records(b"\x02ns\x00\0\0\0\0\x00\x02lo\0\0\0\0\x05lo");
+        assert_eq!(records.next(), Some((&b"ns"[..], &b""[..])));
+        assert_eq!(records.next(), Some((&b""[..], &b"lo"[..])));
+        assert_eq!(records.next(), None);
+    }
+
+    #[test]
+    fn a_unix_socket_keeps_the_name_of_its_birth() {
+        let folder = std::env::temp_dir().join(format!("spangate-handover-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join("a.sock");
+        drop(std::fs::remove_file(&path));
+        let listener = UnixListener::bind(&path).expect("a socket");
+        let unix = |suffix: &str| {
+            let name = format!("{}{suffix}", path.display());
+            Addr::Unix(name.as_bytes().into())
+        };
+        for (suffix, same) in [
+            ("", true),
+            (".17.tmp", true),
+            (".x.tmp", false),
+            ("b", false),
+        ] {
+            assert_eq!(is_same(&unix(suffix), &unix("")), same, "{suffix}");
+        }
+        drop(listener);
+        std::fs::remove_dir_all(&folder).expect("removed");
+        // Nobody could connect to it.
+        assert!(!is_same(&unix(".17.tmp"), &unix("")));
+    }
+}

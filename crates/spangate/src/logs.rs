@@ -1,0 +1,142 @@
+//! The places that log messages go to: what the workers' sinks share, and what is told when messages are lost.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::model::LogSink as LogTo;
+use net::Addr;
+use net::logs::{DATAGRAM_QUIET, DatagramSink, Dropped, LogSink, News, Reach, WriteTo, Writer};
+use proxy::{Running, Shared};
+
+/// The severity of a message that something stops.
+const SEVERITY_WARNING: u8 = 4;
+
+/// See the module.
+pub(crate) struct Logs {
+    running: Arc<Running>,
+    writers: HashMap<WriteTo, Arc<Writer>>,
+    /// By the numbers of the targets.
+    reaches: Vec<Arc<Reach>>,
+    dropped: Arc<Dropped>,
+}
+
+impl Logs {
+    /// `wake` is called when there is something to tell.
+    pub fn new(running: &Arc<Running>, wake: fn()) -> Self {
+        Logs {
+            running: Arc::clone(running),
+            writers: HashMap::new(),
+            reaches: running.logs.iter().map(|to| reach(to, wake)).collect(),
+            dropped: Arc::default(),
+        }
+    }
+
+    /// The messages that were lost.
+    pub fn dropped(&self) -> Arc<Dropped> {
+        Arc::clone(&self.dropped)
+    }
+
+    /// The sinks of one thread, by the numbers of the targets.
+    ///
+    /// # Errors
+    /// No socket, or no thread that writes.
+    pub fn open(&mut self) -> std::io::Result<Vec<LogSink>> {
+        let (writers, dropped) = (&mut self.writers, &self.dropped);
+        let mut written = |to: WriteTo, reach: &Arc<Reach>| {
+            let writer = match writers.entry(to) {
+                Entry::Occupied(there) => Arc::clone(there.get()),
+                Entry::Vacant(place) => {
+                    let writer = Writer::start(to, Arc::clone(reach), Arc::clone(dropped))?;
+                    Arc::clone(place.insert(writer))
+                }
+            };
+            Ok(LogSink::Written(writer, Vec::new()))
+        };
+        let open = |(sink, reach): (&LogTo, &Arc<Reach>)| match sink {
+            LogTo::Udp(addr) => {
+                let sink = DatagramSink::open(addr, Arc::clone(reach))?;
+                Ok(LogSink::Datagram(sink))
+            }
+            LogTo::Tcp(addr) => written(WriteTo::Tcp(*addr), reach),
+            LogTo::Fd(fd) => written(WriteTo::Fd(*fd), reach),
+            // Its servers are sinks of their own.
+            LogTo::Backend(_) => Err(std::io::ErrorKind::Unsupported.into()),
+        };
+        let targets = self.running.logs.iter().zip(&self.reaches);
+        targets.map(open).collect()
+    }
+
+    /// Tells which targets cannot be reached, and which can be again.
+    pub fn tell(&self) {
+        for reach in &self.reaches {
+            let name = reach.name();
+            match reach.news() {
+                Some(News::Fails(why)) => crate::warning(&format!(
+                    "log target {name} cannot be reached : {why} ; messages are lost until it can."
+                )),
+                Some(News::Works { lost }) => crate::notice(&format!(
+                    "log target {name} is reached again ; {lost} messages were lost."
+                )),
+                None => {}
+            }
+        }
+    }
+
+    /// Says of every proxy that it stops, on standard error and in its logs.
+    pub fn tell_of_stop(&mut self, shared: &Shared) {
+        // Without them there is standard error.
+        let mut sinks = self.open().unwrap_or_default();
+        let proxies = &self.running.config.proxies;
+        for (index, proxy) in proxies
+            .iter()
+            .enumerate()
+            .filter(|(_, proxy)| !proxy.disabled)
+        {
+            let (front, back) = shared.cumulated(index);
+            let name = &proxy.name;
+            let text = format!("Proxy {name} stopped (cumulated conns: FE: {front}, BE: {back}).");
+            crate::warning(&text);
+            let now = net::sys::now();
+            for (sink, message) in proxy::event(&self.running, index, SEVERITY_WARNING, now, &text)
+            {
+                if let Some(sink) = sinks.get_mut(sink) {
+                    sink.push(&message, &self.dropped);
+                }
+            }
+        }
+        for sink in &mut sinks {
+            sink.flush(&self.dropped);
+        }
+    }
+
+    /// Waits for the last lines, and tells what was lost.
+    pub fn close(self) {
+        for writer in self.writers.values() {
+            writer.close();
+        }
+        self.tell();
+        for reach in &self.reaches {
+            match reach.lost_in_the_end() {
+                0 => {}
+                lost => crate::warning(&format!(
+                    "log target {} : {lost} messages were lost.",
+                    reach.name()
+                )),
+            }
+        }
+    }
+}
+
+/// What a target is called in messages, and what is known of it.
+fn reach(to: &LogTo, wake: fn()) -> Arc<Reach> {
+    let (name, quiet) = match to {
+        LogTo::Udp(addr @ Addr::Inet(_)) => (addr.to_string(), DATAGRAM_QUIET),
+        LogTo::Udp(addr) => (addr.to_string(), Duration::ZERO),
+        LogTo::Tcp(addr) => (format!("tcp@{addr}"), Duration::ZERO),
+        LogTo::Fd(fd) => (format!("fd@{fd}"), Duration::ZERO),
+        LogTo::Backend(_) => (String::new(), Duration::ZERO),
+    };
+    Arc::new(Reach::new(name, quiet, wake))
+}

@@ -1,0 +1,129 @@
+//! The listening sockets of this process: taken over from the process before it, inherited, or opened; and kept for the process
+//! after it.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use config::model::BindAddress;
+use net::Addr;
+use net::listen::{self, ListenAddr, ListenOptions};
+
+use crate::handover::{Exposed, ExposedSocket, Taken};
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Sockets {
+    taken: Taken,
+    /// Whose descriptors were named (`fd@`), by their numbers.
+    inherited: HashMap<i32, Arc<OwnedFd>>,
+    exposed: Vec<ExposedSocket>,
+}
+
+/// The sockets of one address.
+pub(crate) struct Opened {
+    pub local: Addr,
+    /// One for each worker; or none, when all are shared.
+    pub own: Vec<Arc<OwnedFd>>,
+    /// All workers accept from these.
+    pub shared: Vec<Arc<OwnedFd>>,
+}
+
+impl Sockets {
+    pub fn new(taken: Taken) -> Self {
+        Sockets {
+            taken,
+            ..Sockets::default()
+        }
+    }
+
+    /// The sockets of an address, for so many workers. Of TCP each has its own, so that the kernel spreads connections. Where the
+    /// process before had more, all workers share the others: the kernel goes on to give them connections.
+    ///
+    /// # Errors
+    /// Of the kernel, with the step that failed.
+    pub fn open(
+        &mut self,
+        address: &BindAddress,
+        options: &ListenOptions,
+        workers: usize,
+    ) -> io::Result<Opened> {
+        let opened = match address {
+            BindAddress::Fd(number) => return self.inherited(*number, options),
+            BindAddress::Addr(addr @ Addr::Inet(_)) => self.inet(addr, options, workers)?,
+            BindAddress::Addr(addr) => {
+                let mut old = self.old(addr, options)?;
+                if old.is_empty() {
+                    old.push(fresh(addr, options)?);
+                }
+                Opened {
+                    local: addr.clone(),
+                    own: Vec::new(),
+                    shared: old,
+                }
+            }
+        };
+        let all = opened.own.iter().chain(&opened.shared);
+        self.exposed.extend(all.map(|fd| ExposedSocket {
+            fd: Arc::clone(fd),
+            interface: options.interface.clone(),
+        }));
+        Ok(opened)
+    }
+
+    /// What the process after this one may have. The sockets of the process before that nobody wanted are closed.
+    pub fn into_exposed(self) -> Exposed {
+        Exposed::new(self.exposed)
+    }
+
+    fn inet(&mut self, addr: &Addr, options: &ListenOptions, workers: usize) -> io::Result<Opened> {
+        let mut own = self.old(addr, options)?;
+        let mut shared = own.split_off(own.len().min(workers));
+        while own.len() < workers {
+            match fresh(addr, options) {
+                Ok(fd) => own.push(fd),
+                // The old ones may not share their port (SO_REUSEPORT): then the workers share them.
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse && !own.is_empty() => {
+                    shared.append(&mut own);
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Opened {
+            local: addr.clone(),
+            own,
+            shared,
+        })
+    }
+
+    fn old(&mut self, addr: &Addr, options: &ListenOptions) -> io::Result<Vec<Arc<OwnedFd>>> {
+        let v6only = || options.v6only.unwrap_or_else(net::sys::v6only_by_default);
+        let old = self.taken.take(addr, v6only, options.interface.as_deref());
+        for fd in &old {
+            listen::again(fd, addr, options)?;
+        }
+        Ok(old.into_iter().map(Arc::new).collect())
+    }
+
+    fn inherited(&mut self, number: i32, options: &ListenOptions) -> io::Result<Opened> {
+        let fd = match self.inherited.get(&number) {
+            Some(fd) => Arc::clone(fd),
+            None => {
+                let fd = Arc::new(listen::open(&ListenAddr::Inherited(number), options)?);
+                self.inherited.insert(number, Arc::clone(&fd));
+                fd
+            }
+        };
+        Ok(Opened {
+            local: net::sys::local_addr(fd.as_raw_fd())?,
+            own: Vec::new(),
+            shared: vec![fd],
+        })
+    }
+}
+
+fn fresh(addr: &Addr, options: &ListenOptions) -> io::Result<Arc<OwnedFd>> {
+    listen::open(&ListenAddr::Bind(addr.clone()), options).map(Arc::new)
+}
