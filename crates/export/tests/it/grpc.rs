@@ -24,12 +24,15 @@ use opentelemetry_proto::tonic::logs::v1::LogRecord;
 use support::*;
 use telemetry::account::Signal;
 use telemetry::settings::{Compression, Exporter, Headers, OtlpGrpc, Tls};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::time::Instant;
 use tonic::codec::CompressionEncoding;
 use tonic::metadata::MetadataMap;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Code, Request, Response, Status};
+
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 16;
 
 type Answer = Result<ExportTraceServiceResponse, Status>;
 
@@ -223,10 +226,10 @@ fn what_a_status_means() {
 
 #[test]
 fn a_receiver_that_comes_late() {
-    // The port is known before anybody listens there.
-    let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    // A socket that is bound and does not listen keeps its port, and refuses.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = socket.local_addr().unwrap();
-    drop(socket);
     let exporters = exporter(grpc(address), Signal::Traces);
     let pipeline = &exporters.pipelines()[0];
     offer_spans(&pipeline.queue, &["a"]);
@@ -234,14 +237,9 @@ fn a_receiver_that_comes_late() {
     assert_eq!(pipeline.queue.account.in_flight(), 1);
     let error = pipeline.health.last_error();
     assert!(error.contains("refused"), "{error}");
-    let Ok(listener) = std::net::TcpListener::bind(address) else {
-        // Somebody else has taken the port meanwhile.
-        return;
-    };
-    listener.set_nonblocking(true).unwrap();
     let (got, traces) = channel();
     on_thread(async move {
-        let incoming = TcpIncoming::from(TcpListener::from_std(listener).unwrap());
+        let incoming = TcpIncoming::from(socket.listen(BACKLOG).unwrap());
         let answers = Mutex::default();
         let service = TraceServiceServer::new(Traces { got, answers });
         let server = tonic::transport::Server::builder().add_service(service);
