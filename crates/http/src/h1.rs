@@ -8,6 +8,7 @@ pub mod body;
 pub mod chunk;
 pub mod error;
 mod facts;
+mod hops;
 mod parse;
 mod request;
 mod response;

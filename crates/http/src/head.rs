@@ -542,6 +542,24 @@ impl Head {
         line + self.fields_bytes + CRLF
     }
 
+    /// Takes user information out of an absolute target: nobody behind a proxy needs it, and some take it for the host (RFC 9110
+    /// §4.2.4).
+    pub fn drop_user_info(&mut self) {
+        let (target, authority) = (self.start.target, self.start.authority);
+        if authority.len == 0 || self.buf[..authority.at as usize].last() != Some(&b'@') {
+            return;
+        }
+        let (from, to) = (target.at as usize, authority.at as usize);
+        let scheme = self.buf[from..to]
+            .windows(3)
+            .position(|bytes| bytes == b"://");
+        if let Some(scheme) = scheme {
+            let mut plain = self.buf[from..from + scheme + 3].to_vec();
+            plain.extend_from_slice(&self.buf[to..from + target.len as usize]);
+            self.set_target(&plain);
+        }
+    }
+
     /// Takes the options that `keep` refuses out of `Connection`; a field without any left is removed.
     pub fn filter_connection(&mut self, keep: impl Fn(&[u8]) -> bool) {
         self.filter_list(Name::Connection, keep);

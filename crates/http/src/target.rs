@@ -72,8 +72,8 @@ pub(crate) fn host_port(authority: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// Whether an authority has a character that must not stand in a host and port. Square brackets may only enclose an
-/// IP literal, and a comma is refused because the host is a header's value too.
+/// Whether an authority has a character that must not stand in a host and port (RFC 3986 §3.2). Square brackets may only
+/// enclose an IP literal, a port has only digits, and a comma is refused because the host is a header's value too.
 pub(crate) fn is_bad_authority(authority: &[u8]) -> bool {
     authority.iter().any(|&byte| NOT_HOST[byte as usize]) && is_bad_literal(authority)
 }
@@ -85,6 +85,8 @@ fn is_bad_literal(authority: &[u8]) -> bool {
         match byte {
             b'[' if at == 0 => open = true,
             b']' if open && matches!(authority.get(at + 1), None | Some(b':')) => open = false,
+            b':' if open => {}
+            b':' => return !authority[at + 1..].iter().all(u8::is_ascii_digit),
             byte if NOT_HOST[byte as usize] => return true,
             _ => {}
         }
@@ -97,7 +99,7 @@ static NOT_HOST: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {
-        table[byte] = matches!(byte as u8, 0..=0x20 | 0x7f.. | b',' | b'#' | b'/' | b'?' | b'@' | b'[' | b'\\' | b']');
+        table[byte] = matches!(byte as u8, 0..=0x20 | 0x7f.. | b',' | b'#' | b'/' | b':' | b'?' | b'@' | b'[' | b'\\' | b']');
         byte += 1;
     }
     table
@@ -173,6 +175,7 @@ mod tests {
             b"h:80",
             b"[::1]",
             b"[::1]:80",
+            b"h:",
             b"a-b_c.d%20",
         ] {
             assert!(!is_bad_authority(good), "{good:?}");
@@ -190,6 +193,10 @@ mod tests {
             b"a\0",
             b"\xe9",
             b"a#",
+            b"a:b",
+            b"a:80:",
+            b"::1",
+            b"[::1]:x",
         ] {
             assert!(is_bad_authority(bad), "{bad:?}");
         }

@@ -38,6 +38,8 @@ pub(super) struct Facts {
     pub close: bool,
     pub keep_alive: bool,
     pub upgrade_option: bool,
+    /// `Connection` names fields.
+    pub names_fields: bool,
     pub upgrade_field: bool,
     pub upgrade_to_http2: bool,
     pub websocket: bool,
@@ -77,6 +79,7 @@ impl Facts {
             close: false,
             keep_alive: false,
             upgrade_option: false,
+            names_fields: false,
             upgrade_field: false,
             upgrade_to_http2: false,
             websocket: false,
@@ -183,9 +186,17 @@ impl Facts {
 
     fn connection(&mut self, text: &[u8]) {
         for option in list(text) {
-            self.close |= option.eq_ignore_ascii_case(b"close");
-            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
-            self.upgrade_option |= option.eq_ignore_ascii_case(b"upgrade");
+            let known = match option.len() {
+                0 => continue,
+                2 if option.eq_ignore_ascii_case(b"te") => continue,
+                5 => (b"close".as_slice(), &mut self.close),
+                7 => (b"upgrade".as_slice(), &mut self.upgrade_option),
+                _ => (b"keep-alive".as_slice(), &mut self.keep_alive),
+            };
+            match option.eq_ignore_ascii_case(known.0) {
+                true => *known.1 = true,
+                false => self.names_fields = true,
+            }
         }
     }
 
@@ -202,7 +213,7 @@ impl Facts {
     /// Several are accepted if they are the same, as HAProxy does it; one is kept.
     fn host(&mut self, buf: &[u8], text: &[u8], value: Span) -> Result<Keep, ParseError> {
         match self.host {
-            None if is_bad_authority(text) => Err(ParseError::BadHost),
+            None if !self.relaxed && is_bad_authority(text) => Err(ParseError::BadHost),
             None => {
                 self.host = Some(value);
                 Ok(Keep::Yes)

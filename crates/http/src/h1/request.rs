@@ -1,6 +1,7 @@
 //! The rules of whole requests, and what HAProxy normalises in them.
 
-use super::facts::{Facts, is_http2};
+use super::facts::Facts;
+use super::hops::keep_end_to_end;
 use super::parse::{Parser, Stop};
 use super::{Framing, ParseError, Parsed};
 use crate::bytes::{list, skip_target};
@@ -29,7 +30,7 @@ pub(super) fn parse(parser: &mut Parser<'_>) -> Result<Parsed, Stop> {
             return Err(ParseError::BadWebSocketKey.into());
         }
     }
-    clean_connection(head, &facts);
+    keep_end_to_end(head, &facts);
     if facts.upgrade_field && !facts.upgrade_option {
         head.remove_id(Name::Upgrade);
     }
@@ -46,23 +47,6 @@ pub(super) fn parse(parser: &mut Parser<'_>) -> Result<Parsed, Stop> {
         upgrade,
         expect_continue: facts.expect_continue && http11,
     })
-}
-
-/// Takes `close` and `keep-alive` out of `Connection`, `upgrade` too where nothing is upgraded to, and HTTP/2 out of
-/// `Upgrade`.
-#[inline]
-pub(super) fn clean_connection(head: &mut Head, facts: &Facts) {
-    let upgrade = facts.upgrade_option && !facts.upgrade_field;
-    if facts.close || facts.keep_alive || upgrade {
-        head.filter_list(Name::Connection, |option| {
-            !(option.eq_ignore_ascii_case(b"close")
-                || option.eq_ignore_ascii_case(b"keep-alive")
-                || (upgrade && option.eq_ignore_ascii_case(b"upgrade")))
-        });
-    }
-    if facts.upgrade_to_http2 {
-        head.filter_list(Name::Upgrade, |protocol| !is_http2(protocol));
-    }
 }
 
 /// Parses the request line (RFC 9112 §3). Returns whether fields follow: not in HTTP/0.9, which only a relaxed parser
@@ -175,6 +159,7 @@ fn target_rules(head: &mut Head, relaxed: bool) -> Result<(), ParseError> {
             }
             if !bad_authority {
                 normalise_absolute(head);
+                name_host(head);
             }
             Ok(())
         }
@@ -249,6 +234,16 @@ fn normalise_absolute(head: &mut Head) {
     let host = span(at + parts.authority.start, keep);
     head.locate_target(span(at, head.buf.len() - at));
     head.point_values(Name::Host, host);
+}
+
+/// Gives a request without `Host` that of its target (RFC 9112 §3.2.2).
+fn name_host(head: &mut Head) {
+    if !head.has(Name::Host)
+        && let Some(authority) = head.authority()
+    {
+        let host = authority.to_vec();
+        head.append(b"host", &host);
+    }
 }
 
 /// Cuts the only `Host` to its first bytes.

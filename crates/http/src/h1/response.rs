@@ -1,8 +1,8 @@
 //! The rules of whole responses.
 
 use super::facts::Facts;
+use super::hops::keep_end_to_end;
 use super::parse::{Parser, Stop};
-use super::request::clean_connection;
 use super::{Framing, ParseError, Parsed};
 use crate::bytes::skip_text;
 use crate::head::span;
@@ -24,7 +24,7 @@ pub(super) fn parse(parser: &mut Parser<'_>, to: Method) -> Result<Parsed, Stop>
     if upgrade && facts.websocket && !relaxed && !head.has(Name::SecWebsocketAccept) {
         return Err(ParseError::BadWebSocketKey.into());
     }
-    clean_connection(head, &facts);
+    keep_end_to_end(head, &facts);
     let http11 = head.version() == Version::Http11;
     let insecure = facts.transfer_encoding && (facts.length.is_some() || !http11);
     let lives = !facts.close && !insecure && (http11 || facts.keep_alive);

@@ -34,7 +34,7 @@ unsafe impl GlobalAlloc for Counting {
 static COUNTING: Counting = Counting;
 
 const REQUEST: &[u8] = b"POST http://example.org:80/upload?a=b HTTP/1.1\r\n\
-    Host: example.org\r\nUser-Agent: test\r\nConnection: keep-alive, foo\r\nTE: trailers, gzip\r\n\
+    Host: example.org\r\nUser-Agent: test\r\nConnection: keep-alive, te\r\nTE: trailers, gzip\r\n\
     Transfer-Encoding: chunked\r\nX-Unheard-Of: value\r\n\r\n";
 const BODY: &[u8] = b"4\r\nabcd\r\n0\r\nX-Sum: 1\r\n\r\n";
 const RESPONSE: &[u8] =

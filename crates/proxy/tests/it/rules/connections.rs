@@ -67,12 +67,12 @@ fn both_sides_per_option() {
         (
             "chunks of an HTTP/1.0 client",
             "",
-            format!("c1 > POST / HTTP/1.0|host: a|connection: keep-alive|transfer-encoding: chunked||1|x|0||\ns1 ok\ns1 < POST / HTTP/1.0|host: a|transfer-encoding: chunked||1|x|0||\ns1 > {OK}\nc1 < HTTP/1.1 200 OK|content-length: 0|connection: close||\nc1 end\ns1 end"),
+            format!("c1 > POST / HTTP/1.0|host: a|connection: keep-alive|transfer-encoding: chunked||1|x|0||\ns1 ok\ns1 < POST / HTTP/1.1|host: a|transfer-encoding: chunked||1|x|0||\ns1 > {OK}\nc1 < HTTP/1.1 200 OK|content-length: 0|connection: close||\nc1 end"),
         ),
         (
             "chunks of an HTTP/1.0 server",
             "",
-            format!("{get}\ns1 > HTTP/1.0 200 OK|transfer-encoding: chunked||1|x|0||\nc1 < HTTP/1.0 200 OK|transfer-encoding: chunked||1|x|0||\nc1 end\ns1 end"),
+            format!("{get}\ns1 > HTTP/1.0 200 OK|transfer-encoding: chunked||1|x|0||\nc1 < HTTP/1.1 200 OK|transfer-encoding: chunked||1|x|0||\nc1 open\ns1 end"),
         ),
         (
             "an HTTP/1.0 server closes",

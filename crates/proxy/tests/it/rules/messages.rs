@@ -107,7 +107,17 @@ fn who_the_client_is() {
     play(
         "fields of the connection",
         "",
-        "c1 > GET / HTTP/1.1|host: a|connection: x-y, keep-alive|x-y: 1||\ns1 ok\ns1 < GET / HTTP/1.1|host: a|connection: x-y|x-y: 1||",
+        "c1 > GET / HTTP/1.1|host: a|connection: x-y, keep-alive|x-y: 1||\ns1 ok\ns1 < GET / HTTP/1.1|host: a||",
+    );
+    play(
+        "user information",
+        "",
+        "c1 > GET http://u:p@h:8080/x HTTP/1.1|Host: h:8080||\ns1 ok\ns1 < GET http://h:8080/x HTTP/1.1|host: h:8080||",
+    );
+    play(
+        "no host beside an absolute target",
+        "",
+        "c1 > GET http://h:8080/x HTTP/1.1||\ns1 ok\ns1 < GET http://h:8080/x HTTP/1.1|host: h:8080||",
     );
     play(
         "send-proxy",

@@ -48,7 +48,7 @@ const REQUESTS: &[Request] = &[
     },
     Request {
         start: "GET http://other.example/p?q HTTP/1.0",
-        head: "connection: keep-alive\r\nx-num: 0x10\r\nx-ip: 10.1.2\r\nx-text: a,b;c=d e\r\n",
+        head: "connection: keep-alive\r\nhost: other.example\r\nx-num: 0x10\r\nx-ip: 10.1.2\r\nx-text: a,b;c=d e\r\n",
         body: "",
     },
 ];

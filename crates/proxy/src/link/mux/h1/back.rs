@@ -44,11 +44,14 @@ impl Back {
             return h1::write_request(head, None, out);
         }
         let ends = heed_connection(head);
+        head.drop_user_info();
+        // HTTP/1.0 knows no chunks: a server might take them for its next request (RFC 9112 §6.1).
+        if how.framing == Framing::Chunked {
+            head.set_version(Version::Http11);
+        }
         let version = head.version();
-        // A server may not look for chunks in HTTP/1.0, and take them for its next request.
-        let ambiguous = version == Version::Http10 && how.framing == Framing::Chunked;
-        self.lives = how.keep && !ambiguous && !ends;
-        let keeps = self.lives || (how.pretend && !ambiguous);
+        self.lives = how.keep && !ends;
+        let keeps = self.lives || how.pretend;
         let connection = match (keeps, version) {
             (false, Version::Http11) => Some(Connection::Close),
             (true, Version::Http10) => Some(Connection::KeepAlive),

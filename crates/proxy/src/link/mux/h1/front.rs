@@ -84,7 +84,6 @@ impl Front {
 
     /// Writes a response's head.
     pub fn respond(&mut self, head: &mut Head, how: Answered, out: &mut Vec<u8>) {
-        let version = head.version();
         if how.tunnel {
             h1::write_response(head, None, out);
             self.read.become_raw();
@@ -105,11 +104,10 @@ impl Front {
                 self.lives = false;
             }
             Framing::UntilClose => self.lives = false,
-            // A chunked answer that calls itself HTTP/1.0 may be read to the end of the connection, so there must be one.
-            Framing::Chunked => self.lives &= version == Version::Http11,
+            Framing::Chunked => head.set_version(Version::Http11),
             Framing::None | Framing::Length(_) => {}
         }
-        let is_old = version == Version::Http10;
+        let is_old = head.version() == Version::Http10;
         let connection = match self.lives {
             false => (!is_old).then_some(Connection::Close),
             true => (is_old || self.is_old).then_some(Connection::KeepAlive),
