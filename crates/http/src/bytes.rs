@@ -18,6 +18,19 @@ pub fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&byte| TOKEN_LOWER[byte as usize] != 0)
 }
 
+/// Puts spaces in the place of the bytes that end a field's value, or that readers take in different ways: CR, LF, NUL (RFC 9110
+/// §5.5).
+#[inline]
+pub fn plain_text(text: &mut [u8]) {
+    let ends = |byte: u8| matches!(byte, b'\r' | b'\n' | 0);
+    // All of it is looked at: that goes many bytes at a time.
+    if text.iter().fold(false, |found, byte| found | ends(*byte)) {
+        text.iter_mut()
+            .filter(|byte| ends(**byte))
+            .for_each(|byte| *byte = b' ');
+    }
+}
+
 /// The value of a hexadecimal digit of either case.
 #[must_use]
 pub fn hex_digit(digit: u8) -> Option<u8> {

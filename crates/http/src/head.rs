@@ -7,7 +7,7 @@
 //! but what adds, changes or removes fields passes over them. [`Head::set_framing`] alone writes them, so that no edit makes a
 //! message say another length than its body has.
 
-use crate::bytes::trim;
+use crate::bytes::{is_token, plain_text, trim};
 use crate::field_name;
 use crate::h1::Framing;
 use crate::name::NameSet;
@@ -139,25 +139,43 @@ impl Head {
         (self.start.authority.len > 0).then(|| self.slice(self.start.authority))
     }
 
-    /// Sets the request method, a token.
-    pub fn set_method(&mut self, method: &[u8]) {
+    /// Sets the request method. False for what is no token: it stays as it was.
+    #[must_use]
+    pub fn set_method(&mut self, method: &[u8]) -> bool {
+        if !is_token(method) {
+            return false;
+        }
         let text = self.push(method);
         self.start.line = Span::default();
         self.start.method = Method::from_bytes(method);
         self.start.method_text = text;
+        true
     }
 
-    /// Sets the request target, in any of its forms.
+    /// Sets the request target, in any of its forms. White space and control characters are encoded by per cent (RFC 3986 §2.1),
+    /// and what is empty is `/`: neither ends the target within its line.
     pub fn set_target(&mut self, target: &[u8]) {
-        let span = self.push(target);
+        let at = self.buf.len();
+        let target = if target.is_empty() { b"/" } else { target };
+        for part in target.split_inclusive(|byte| ends_target(*byte)) {
+            match part.split_last() {
+                Some((last, rest)) if ends_target(*last) => {
+                    self.buf.extend_from_slice(rest);
+                    self.buf.extend_from_slice(&percent(*last));
+                }
+                _ => self.buf.extend_from_slice(part),
+            }
+        }
+        let span = span(at, self.buf.len() - at);
         self.start.line = Span::default();
         self.locate_target(span);
     }
 
-    /// Gives the target another authority in the place of the one it has; user information before it stays.
+    /// Gives the target another authority in the place of the one it has; user information before it stays. Nothing happens where
+    /// it has none, or the new one cannot stand in a target.
     pub fn set_authority(&mut self, authority: &[u8]) {
         let (target, old) = (self.start.target, self.start.authority);
-        if old.len == 0 {
+        if old.len == 0 || authority.iter().any(|byte| ends_target(*byte)) {
             return;
         }
         let at = self.buf.len();
@@ -182,9 +200,9 @@ impl Head {
         self.slice(self.start.reason)
     }
 
-    /// Sets a response's status code and reason phrase.
+    /// Sets a response's status code and reason phrase. CR, LF and NUL become spaces.
     pub fn set_status(&mut self, status: u16, reason: &[u8]) {
-        let text = self.push(reason);
+        let text = self.push_text(reason);
         self.start.line = Span::default();
         self.start.status = status;
         self.start.reason = text;
@@ -366,9 +384,13 @@ impl Head {
         self.append_value(at, name.id(), value);
     }
 
-    /// Adds a field at the end, unless it is one that frames the body. The name may be in any case; the caller sees to it that
-    /// both are valid.
+    /// Adds a field at the end, unless it is one that frames the body, or its name would end where it should not. The name may be in any case. CR, LF
+    /// and NUL in the value become spaces.
     pub fn append(&mut self, name: &[u8], value: &[u8]) {
+        let ends_name = |byte: &u8| ends_target(*byte) || *byte == b':';
+        if name.is_empty() || name.iter().any(ends_name) {
+            return;
+        }
         let at = self.buf.len();
         self.buf.extend_from_slice(name);
         self.buf[at..].make_ascii_lowercase();
@@ -428,7 +450,7 @@ impl Head {
     fn append_value(&mut self, at: usize, id: Name, value: &[u8]) {
         let name = span(at, self.buf.len() - at);
         self.buf.extend_from_slice(b": ");
-        let value = self.push(value);
+        let value = self.push_text(value);
         self.buf.extend_from_slice(b"\r\n");
         let mut field = Field {
             name,
@@ -444,7 +466,7 @@ impl Head {
         self.count_in(field);
     }
 
-    /// Gives a live field another value; nothing happens to a removed one, or one that frames the body.
+    /// Gives a live field another value; nothing happens to a removed one, or one that frames the body. CR, LF and NUL become spaces.
     pub fn set_value(&mut self, field: FieldId, value: &[u8]) {
         let is_open = |field: &&Field| field.live && !field.id.is_framing();
         let Some(&old) = self.fields.get(field.0 as usize).filter(is_open) else {
@@ -454,6 +476,7 @@ impl Head {
         let at = old.value.at as usize;
         let new = if value.len() <= old.value.len as usize {
             self.buf[at..at + value.len()].copy_from_slice(value);
+            plain_text(&mut self.buf[at..at + value.len()]);
             Field {
                 value: span(at, value.len()),
                 line: old.line && value.len() == old.value.len as usize,
@@ -461,7 +484,7 @@ impl Head {
             }
         } else {
             Field {
-                value: self.push(value),
+                value: self.push_text(value),
                 line: false,
                 ..old
             }
@@ -674,11 +697,28 @@ impl Head {
             && (id != Name::Other || self.slice(field.name).eq_ignore_ascii_case(name))
     }
 
+    /// The same of a text that ends with its line.
+    fn push_text(&mut self, text: &[u8]) -> Span {
+        let span = self.push(text);
+        plain_text(&mut self.buf[span.at as usize..]);
+        span
+    }
+
     fn push(&mut self, bytes: &[u8]) -> Span {
         let at = self.buf.len();
         self.buf.extend_from_slice(bytes);
         span(at, bytes.len())
     }
+}
+
+/// Whether a byte ends a target, or must not stand in one.
+fn ends_target(byte: u8) -> bool {
+    byte <= b' ' || byte == 0x7f
+}
+
+fn percent(byte: u8) -> [u8; 3] {
+    let digit = |half: u8| b"0123456789ABCDEF"[usize::from(half)];
+    [b'%', digit(byte >> 4), digit(byte & 15)]
 }
 
 impl Field {

@@ -10,7 +10,7 @@ pub mod name;
 pub mod normalize;
 mod target;
 
-pub use bytes::{hex_byte, hex_digit, is_token};
+pub use bytes::{hex_byte, hex_digit, is_token, plain_text};
 pub use field_name::FieldName;
 pub use head::{FieldId, Head};
 pub use method::Method;

@@ -72,10 +72,25 @@ pub(crate) fn host_port(authority: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// Whether an authority has a character that must not stand in a host and port (RFC 3986 §3.2). Square brackets may only
-/// enclose an IP literal, a port has only digits, and a comma is refused because the host is a header's value too.
+/// Whether an authority has a character that must not stand in a host and port (RFC 3986 §3.2), or a port that is none.
 pub(crate) fn is_bad_authority(authority: &[u8]) -> bool {
+    is_bad_host(authority) || is_bad_port(authority)
+}
+
+/// Whether an authority has a character that must not stand in a host. Square brackets may only enclose an IP literal, and a comma
+/// is refused because the host is a header's value too.
+pub(crate) fn is_bad_host(authority: &[u8]) -> bool {
     authority.iter().any(|&byte| NOT_HOST[byte as usize]) && is_bad_literal(authority)
+}
+
+/// Whether something other than digits follows the colon of a port.
+pub(crate) fn is_bad_port(authority: &[u8]) -> bool {
+    let host = match authority.iter().rposition(|byte| *byte == b']') {
+        Some(literal) => &authority[literal..],
+        None => authority,
+    };
+    let colon = host.iter().position(|byte| *byte == b':');
+    colon.is_some_and(|at| !host[at + 1..].iter().all(u8::is_ascii_digit))
 }
 
 /// The same where some byte is at least suspicious.
@@ -85,8 +100,6 @@ fn is_bad_literal(authority: &[u8]) -> bool {
         match byte {
             b'[' if at == 0 => open = true,
             b']' if open && matches!(authority.get(at + 1), None | Some(b':')) => open = false,
-            b':' if open => {}
-            b':' => return !authority[at + 1..].iter().all(u8::is_ascii_digit),
             byte if NOT_HOST[byte as usize] => return true,
             _ => {}
         }
@@ -99,7 +112,7 @@ static NOT_HOST: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {
-        table[byte] = matches!(byte as u8, 0..=0x20 | 0x7f.. | b',' | b'#' | b'/' | b':' | b'?' | b'@' | b'[' | b'\\' | b']');
+        table[byte] = matches!(byte as u8, 0..=0x20 | 0x7f.. | b',' | b'#' | b'/' | b'?' | b'@' | b'[' | b'\\' | b']');
         byte += 1;
     }
     table

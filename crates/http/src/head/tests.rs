@@ -5,7 +5,7 @@ use crate::h1::write_request;
 
 fn sample() -> Head {
     let mut head = Head::default();
-    head.set_method(b"GET");
+    assert!(head.set_method(b"GET"));
     head.set_target(b"/a/b?c=d");
     head.append(b"Host", b"example.org");
     head.append(b"X-Odd", b"1");
@@ -108,12 +108,13 @@ fn every_form_of_target_has_its_parts() {
 #[test]
 fn other_methods_keep_their_bytes() {
     let mut head = sample();
-    head.set_method(b"PURGE");
+    assert!(head.set_method(b"PURGE"));
     assert_eq!(
         (head.method(), head.method_bytes()),
         (Method::Other, &b"PURGE"[..])
     );
-    head.set_method(b"POST");
+    assert!(head.set_method(b"POST"));
+    assert!(!head.set_method(b"A B") && !head.set_method(b""));
     assert_eq!(
         (head.method(), head.method_bytes()),
         (Method::Post, &b"POST"[..])
@@ -206,4 +207,30 @@ fn no_edit_reaches_the_fields_that_frame_a_body() {
         }
         assert_eq!(wire(&head), before, "{framing:?}");
     }
+}
+
+#[test]
+fn what_is_put_in_ends_neither_its_line_nor_the_head() {
+    let mut head = sample();
+    head.append(b"X-A", b"1\r\nX-B: 2\0");
+    head.append(b"X C", b"3");
+    head.append(b"", b"4");
+    let (field, _) = head.find(b"x-a").next().expect("a field");
+    assert_eq!(head.find(b"x-a").next(), Some((field, &b"1  X-B: 2 "[..])));
+    for value in [&b"\n"[..], b"longer than it was\r\n\r\nGET / HTTP/1.1"] {
+        head.set_value(field, value);
+        assert!(!head.field(field).expect("a field").1.contains(&b'\n'));
+    }
+    assert_eq!(head.find(b"x c").count() + head.find(b"").count(), 0);
+
+    head.set_target(b"/a b\r\nc\x7f");
+    assert_eq!(head.target(), b"/a%20b%0D%0Ac%7F");
+    head.set_target(b"");
+    assert_eq!(head.target(), b"/");
+    head.set_target(b"http://h/x");
+    head.set_authority(b"a\r\nb");
+    assert_eq!(head.target(), b"http://h/x");
+
+    head.set_status(200, b"O\nK");
+    assert_eq!(head.reason(), b"O K");
 }

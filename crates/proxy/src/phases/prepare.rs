@@ -101,11 +101,8 @@ impl<D: Driver> Cx<'_, D> {
 }
 
 impl Stream {
-    /// The method that the server got, which a rule may have set. It does not change what becomes a tunnel.
+    /// The method that the server got, which a rule may have set.
     pub fn sent_method(&self) -> Method {
-        match (self.txn.method, self.request.method()) {
-            (Method::Connect, _) | (_, Method::Connect) => self.txn.method,
-            (_, sent) => sent,
-        }
+        self.request.method()
     }
 }

@@ -37,7 +37,9 @@ impl Cx<'_> {
         }
         hints.extend_from_slice(name.as_bytes());
         hints.extend_from_slice(b": ");
+        let from = hints.len();
         self.eval().render(stream, value, &mut hints);
+        http::plain_text(&mut hints[from..]);
         hints.extend_from_slice(b"\r\n");
         // One with a condition begins a response of its own: it may not hold.
         let goes_on = next.is_some_and(|rule| {

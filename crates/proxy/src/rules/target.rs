@@ -2,7 +2,7 @@
 
 use config::model::{Rewrite, TargetPart};
 use http::normalize::Normalizer;
-use http::{Head, Name};
+use http::{Head, Method, Name};
 use sample::LogFormat;
 use sample::regex::expand;
 
@@ -12,15 +12,14 @@ use super::http::Flow;
 use crate::stream::Stream;
 
 impl Cx<'_> {
-    /// `set-method`. This and all others here: false where it does not fit.
+    /// `set-method`. This and all others here: false where it does not fit, or is none.
     pub(super) fn set_method(&mut self, stream: &mut Stream, format: &LogFormat) -> bool {
         let mut text = std::mem::take(self.scene.eval.text);
         self.eval().render(stream, format, &mut text);
         let old = stream.request.method_bytes().len();
-        let fits = self.has_room(stream, RuleSet::Request, text.len().saturating_sub(old));
-        if fits {
-            stream.request.set_method(&text);
-        }
+        let fits = self.has_room(stream, RuleSet::Request, text.len().saturating_sub(old))
+            && !makes_tunnel(&stream.request, &text)
+            && stream.request.set_method(&text);
         text.clear();
         *self.scene.eval.text = text;
         fits
@@ -146,6 +145,11 @@ impl Cx<'_> {
         self.memory.target = whole;
         true
     }
+}
+
+/// Whether a new method would have the two sides disagree on what is a tunnel and what has a body.
+fn makes_tunnel(request: &Head, method: &[u8]) -> bool {
+    (request.method() == Method::Connect) != (Method::from_bytes(method) == Method::Connect)
 }
 
 /// What a rewrite of this part looks at; empty where there is none.

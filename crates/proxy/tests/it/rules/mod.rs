@@ -6,6 +6,8 @@ mod cookies;
 mod credentials;
 mod facts;
 mod failures;
+mod fairness;
+mod framing;
 mod messages;
 mod names;
 mod octets;

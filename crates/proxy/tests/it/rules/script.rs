@@ -13,6 +13,7 @@
 //! c1 labels 5 32                   mark and type of service of its packets (`-`: none)
 //! drainprocess 0 5000              drain: milliseconds of grace, and until the hard stop
 //! full c1, drain c1                the peer's kernel takes nothing, takes all
+//! c1 takes 5                       it takes so many bytes more
 //! wait 1000                        milliseconds pass
 //! log 200 ----                     the next log line
 //! accepts, refrains                new connections are accepted, are not
@@ -23,7 +24,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use net::{Accepted, Addr, Close, Engine as _, ListenerId};
-use spangate_proxy::{Engine, Order, Running};
+use spangate_proxy::{Engine, Order, Running, Shared};
 
 use crate::driver::{SimDriver, deliver};
 use crate::setups::running;
@@ -46,9 +47,10 @@ listen rules
     bind 127.0.0.1:80
 ";
 
-struct Play {
-    engine: Engine,
-    driver: SimDriver,
+/// One worker and its peers.
+pub struct Play {
+    pub engine: Engine,
+    pub driver: SimDriver,
     clients: BTreeMap<String, usize>,
     logs_read: usize,
 }
@@ -69,19 +71,7 @@ pub fn play(name: &str, lines: &str, script: &str) {
 
 /// Plays a script with a configuration; the worker ends then.
 pub fn play_running(name: &str, running: Arc<Running>, script: &str) {
-    let shared = Arc::new(running.share(1));
-    let engine = Engine::new(running.clone(), shared.clone(), 0, 1);
-    let mut driver = SimDriver::new(
-        running.listener_count(),
-        running.config.global.tune.bufsize_bytes,
-    );
-    driver.verbose = std::env::var_os("SPANGATE_SEED").is_some();
-    let mut play = Play {
-        engine,
-        driver,
-        clients: BTreeMap::new(),
-        logs_read: 0,
-    };
+    let mut play = Play::new(&running);
     for line in script
         .lines()
         .map(str::trim)
@@ -100,6 +90,46 @@ pub fn play_running(name: &str, running: Arc<Running>, script: &str) {
         assert!(checks.is_none(), "{name}: after `{line}`: {checks:?}");
     }
     play.engine.finish(&mut play.driver);
+}
+
+/// What passed in an exchange.
+#[derive(Debug)]
+pub struct Passed {
+    /// To each server connection.
+    pub servers: Vec<Vec<u8>>,
+    pub client: Vec<u8>,
+    /// The proxy has ended the client's connection.
+    pub client_ended: bool,
+}
+
+/// One client sends a request; each server connection that opens is answered alike once something has come.
+pub fn exchange(running: Arc<Running>, request: &str, response: &str) -> Passed {
+    let mut play = Play::new(&running);
+    let failed = |error: String| panic!("{request}: {error}");
+    let mut line = |line: &str| play.line(line).unwrap_or_else(failed);
+    line(&format!("c1 > {request}"));
+    play.settle();
+    let mut servers = Vec::new();
+    while let Ok(server) = play.place(&format!("s{}", servers.len() + 1)) {
+        let name = format!("s{}", servers.len() + 1);
+        if play.driver.pipes[server].connecting {
+            let _ = play.line(&format!("{name} ok"));
+            play.settle();
+        }
+        servers.push(play.driver.pipes[server].outbox.peek().to_vec());
+        let _ = play.line(&format!("{name} > {response}"));
+        play.settle();
+        // What a client sends behind the head only leaves with the answer of the server.
+        if let Some(sent) = servers.last_mut() {
+            *sent = play.driver.pipes[server].outbox.peek().to_vec();
+        }
+    }
+    let client = &play.driver.pipes[play.clients["c1"]];
+    Passed {
+        servers,
+        client: client.outbox.peek().to_vec(),
+        client_ended: client.ended || client.reset || client.sock.is_none(),
+    }
 }
 
 /// Bytes as a script writes them.
@@ -127,7 +157,29 @@ fn shown(bytes: &[u8]) -> String {
 }
 
 impl Play {
-    fn line(&mut self, line: &str) -> Result<(), String> {
+    /// The only worker of a process.
+    pub fn new(running: &Arc<Running>) -> Play {
+        Play::of(running, &Arc::new(running.share(1)), 0)
+    }
+
+    /// One of several.
+    pub fn of(running: &Arc<Running>, shared: &Arc<Shared>, worker: usize) -> Play {
+        let engine = Engine::new(Arc::clone(running), Arc::clone(shared), worker, 1);
+        let mut driver = SimDriver::new(
+            running.listener_count(),
+            running.config.global.tune.bufsize_bytes,
+        );
+        driver.verbose = std::env::var_os("SPANGATE_SEED").is_some();
+        Play {
+            engine,
+            driver,
+            clients: BTreeMap::new(),
+            logs_read: 0,
+        }
+    }
+
+    /// One line of a script.
+    pub fn line(&mut self, line: &str) -> Result<(), String> {
         let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
         match first {
             "wait" => self.wait(rest.parse().map_err(|_| "no number")?),
@@ -249,13 +301,22 @@ impl Play {
                 self.engine.on_connected(&mut self.driver, sock);
                 Ok(())
             }
+            ("takes", Some(sock)) => {
+                let count = text.parse().map_err(|_| "how many?")?;
+                let pipe = &mut self.driver.pipes[place];
+                pipe.room += count;
+                pipe.drain(count);
+                let blocked = pipe.blocked;
+                self.engine.on_writable(&mut self.driver, sock, blocked);
+                Ok(())
+            }
             ("connects", _) => Ok(()),
             _ => Err("what is that?".into()),
         }
     }
 
     /// The pipe of a peer: `c…` connects when first named, `sN` is the N-th connection that the proxy opened.
-    fn place(&mut self, who: &str) -> Result<usize, String> {
+    pub fn place(&mut self, who: &str) -> Result<usize, String> {
         if let Some(number) = who.strip_prefix('s') {
             let number: usize = number.parse().map_err(|_| "who?")?;
             let servers = self
@@ -349,7 +410,7 @@ impl Play {
     }
 
     /// Delivers all there is.
-    fn settle(&mut self) {
+    pub fn settle(&mut self) {
         let mut place = 0;
         while place < self.driver.pipes.len() {
             let pipe = &mut self.driver.pipes[place];

@@ -69,3 +69,18 @@ pub fn raise_descriptors(wanted: u64) -> u64 {
         limit.rlim_cur
     }
 }
+
+/// Has the connections of a listener hold few bytes that nobody reads.
+pub fn hold_little(listener: &std::net::TcpListener, bytes: libc::c_int) {
+    // SAFETY: the pointer describes an int.
+    let rc = unsafe {
+        libc::setsockopt(
+            listener.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVBUF,
+            (&raw const bytes).cast(),
+            size_of_val(&bytes) as libc::socklen_t,
+        )
+    };
+    assert_eq!(rc, 0, "{}", io::Error::last_os_error());
+}
