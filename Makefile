@@ -21,7 +21,7 @@ INSTRUCTIONS_CONTEXTS := 74060
 # Per cent above these that pass: what depends on time, and on the length of numbers in log lines. Other compilers inline
 # otherwise.
 GATE_COMPILER := $(shell sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
-GATE_MARGIN = $(if $(findstring rustc $(GATE_COMPILER) ,$(shell rustc --version)),2,15)
+GATE_MARGIN = $(if $(findstring rustc $(GATE_COMPILER) ,$(shell rustc --version)),3,15)
 
 FUZZ_SECONDS ?= 30
 BENCH ?=
