@@ -201,14 +201,7 @@ impl<'a> Writer<'a> {
     }
 
     fn hex(&mut self, bytes: &[u8]) {
-        self.quoted(|writer| {
-            let start = writer.out.len();
-            writer.out.resize(start + bytes.len() * 2, 0);
-            let places = writer.out[start..].as_chunks_mut::<2>().0;
-            for (place, byte) in places.iter_mut().zip(bytes) {
-                *place = hex::digits(*byte);
-            }
-        });
+        self.quoted(|writer| hex::push(&mut writer.out, bytes));
     }
 
     fn signed(&mut self, number: i64) {

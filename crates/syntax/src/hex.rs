@@ -12,8 +12,11 @@ pub fn digits(byte: u8) -> [u8; 2] {
 /// Appends two digits for each byte, in lower case.
 #[inline]
 pub fn push(out: &mut Vec<u8>, bytes: &[u8]) {
-    for byte in bytes {
-        out.extend_from_slice(&digits(*byte));
+    let start = out.len();
+    out.resize(start + 2 * bytes.len(), 0);
+    let (places, _) = out[start..].as_chunks_mut::<2>();
+    for (place, byte) in places.iter_mut().zip(bytes) {
+        *place = digits(*byte);
     }
 }
 
