@@ -1,48 +1,63 @@
-# make demo    Spangate on http://127.0.0.1:8080 in front of two demo origins, until Ctrl-C
+# make demo    the proxy on http://127.0.0.1:8080 in front of two demo origins, until Ctrl-C
+# make build   all of Spangate as it ships: target/release/spangate, its symbols in target/release/spangate.debug
 # make test    every test, the instruction count of a request, and what an SDK sends through the collector
+# make gate    the instruction count alone
 # make bench   requests/s, latency, CPU and memory beside HAProxy and nginx (BENCH="--case 50B-c64")
 # make docs    the API documentation, in target/doc
 # make fuzz    each fuzz target for FUZZ_SECONDS
 # make lint    formatting, clippy, and cargo-deny where it is installed
 
-# User instructions that one plain request may take, keep-alive, without and with an access log. The gate of `make test`:
-# lower it whenever the data path gets cheaper.
-INSTRUCTIONS_MAX := 7880
-INSTRUCTIONS_MAX_LOG := 12500
-# The same with the filter opentelemetry and 18 spans, which a receiver takes: all, those that the outcome keeps, and all by
-# contexts. What exporting takes depends a little on the time that passes.
-INSTRUCTIONS_MAX_SPANS := 49000
-INSTRUCTIONS_MAX_OUTCOME := 33500
-INSTRUCTIONS_MAX_CONTEXTS := 74000
+# The gate: instructions of the program's own, not those of the C library, that one request may take, keep-alive; plain, and with an
+# access log. They are counted in the proxy alone, whose code is generated as that of the release, by the compiler of
+# rust-toolchain.toml. These five are provisional: what the engine takes today, not what it shall take. Lower them whenever
+# the data path gets cheaper.
+INSTRUCTIONS := 10880
+INSTRUCTIONS_LOG := 15210
+# The same with the filter opentelemetry and 18 spans, to where a worker hands them over: all, those that the outcome keeps, and all
+# by contexts.
+INSTRUCTIONS_SPANS := 48370
+INSTRUCTIONS_OUTCOME := 33560
+INSTRUCTIONS_CONTEXTS := 79340
+# Per cent above these that pass: what depends on time, and on the length of numbers in log lines. Other compilers inline
+# otherwise.
+GATE_COMPILER := $(shell sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
+GATE_MARGIN = $(if $(findstring rustc $(GATE_COMPILER) ,$(shell rustc --version)),3,15)
 
 FUZZ_SECONDS ?= 30
 BENCH ?=
 CARGO ?= cargo
 PROGRAM := target/release/spangate
 BENCH_PROGRAM := target/release/spangate-bench
+# The proxy alone, and the bench without what needs its crates.
+PROXY_BENCH := target/proxy/spangate-bench
 
-.PHONY: all build demo test gate bench docs fuzz lint
+.PHONY: all build proxy demo test gate bench docs fuzz lint
 
 all: build
 
 build:
 	$(CARGO) build --release -p spangate -p spangate-bench
+	@tools/split-symbols $(PROGRAM)
+
+# Incremental code has more units, which inline less of each other: the gate would count half as much again.
+proxy:
+	CARGO_INCREMENTAL=0 $(CARGO) build --profile proxy --no-default-features -p spangate -p spangate-bench
 
 # exec: Ctrl-C ends in the program itself, which then exits with 0.
-demo: build
-	@exec $(BENCH_PROGRAM) demo
+demo: proxy
+	@exec $(PROXY_BENCH) demo
 
-test: gate
-	$(CARGO) test --workspace
-	@tools/interop/run $(PROGRAM)
+test:
+	@CARGO="$(CARGO)" tools/test
 
-gate: build
+gate: proxy
 	@tools/system-packages valgrind
-	$(BENCH_PROGRAM) instructions --max $(INSTRUCTIONS_MAX)
-	$(BENCH_PROGRAM) instructions --log --max $(INSTRUCTIONS_MAX_LOG)
-	$(BENCH_PROGRAM) instructions --tracing sa --max $(INSTRUCTIONS_MAX_SPANS)
-	$(BENCH_PROGRAM) instructions --tracing sa --level outcome --max $(INSTRUCTIONS_MAX_OUTCOME)
-	$(BENCH_PROGRAM) instructions --tracing ctx --max $(INSTRUCTIONS_MAX_CONTEXTS)
+	@echo "Limits: $(GATE_MARGIN) % above what rustc $(GATE_COMPILER) makes of it."
+	$(PROXY_BENCH) instructions --margin $(GATE_MARGIN) --max $(INSTRUCTIONS)
+	$(PROXY_BENCH) instructions --margin $(GATE_MARGIN) --log --max $(INSTRUCTIONS_LOG)
+	$(PROXY_BENCH) instructions --margin $(GATE_MARGIN) --tracing sa --max $(INSTRUCTIONS_SPANS)
+	$(PROXY_BENCH) instructions --margin $(GATE_MARGIN) --tracing sa --level outcome --max $(INSTRUCTIONS_OUTCOME)
+	$(PROXY_BENCH) instructions --margin $(GATE_MARGIN) --tracing ctx --max $(INSTRUCTIONS_CONTEXTS)
 
 bench: build
 	@tools/system-packages wrk
@@ -54,11 +69,12 @@ docs:
 # cargo-fuzz needs a nightly toolchain: `rustup toolchain install nightly && cargo install cargo-fuzz`.
 fuzz:
 	@test -d fuzz || { echo "there is no folder fuzz" >&2; exit 1; }
-	@for target in $$($(CARGO) fuzz list); do \
+	@for target in $$($(CARGO) +nightly fuzz list); do \
 		$(CARGO) +nightly fuzz run "$$target" -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
 	done
 
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy -p spangate -p spangate-bench --no-default-features -- -D warnings
 	@if command -v cargo-deny >/dev/null; then $(CARGO) deny check; else echo "cargo-deny is not installed: skipped"; fi

@@ -2,6 +2,9 @@
 //!
 //! The subject serves N requests over one keep-alive connection in one life and 2N in another; the difference is
 //! what N requests cost, without start, first connection and end. Unlike a time it can be a gate in CI.
+//!
+//! A limit holds for the program's own instructions: callgrind attributes each to the object that it stands in, and those of
+//! the C library and the loader depend on the machine.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -23,7 +26,8 @@ use crate::workdir::Workdir;
 /// The options.
 pub const HELP: &str = "[OPTIONS] [-- COMMAND ARGS…]: user instructions for each request, by valgrind's callgrind
 --requests N       requests of the shorter run (1000)
---max N            fails when a request takes more
+--max N            fails when a request takes more of the program's own instructions than this and the margin
+--margin PERCENT   what another compiler may add to --max (0)
 --log              with access logs to a UDP socket
 --tracing NAME     with the filter opentelemetry, as in a configuration of one proxy of the command tracing
 --level NAME       its level there (100)
@@ -33,10 +37,22 @@ COMMAND            another command to measure; {config}, {listen} and {origin} a
 
 /// How long the subject may take to stop under valgrind.
 const END_PATIENCE: Duration = Duration::from_secs(20);
+/// A limit that is further above what was measured is told to be too high.
+const SLACK_PERCENT: u64 = 1;
+
+/// Instructions of a life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Count {
+    /// All in user space.
+    all: u64,
+    /// Those that stand in the program itself.
+    own: u64,
+}
 
 struct Options {
     requests: u64,
     max: Option<u64>,
+    margin_percent: u64,
     log: bool,
     tracing: Option<Traced>,
     profile: Option<PathBuf>,
@@ -61,24 +77,38 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let once = count(&options, origin, options.requests, None)?;
     let profile = options.profile.as_deref();
     let twice = count(&options, origin, 2 * options.requests, profile)?;
-    let each = twice.saturating_sub(once) / options.requests;
+    let each = |of: fn(&Count) -> u64| of(&twice).saturating_sub(of(&once)) / options.requests;
+    let own = each(|count| count.own);
     println!(
-        "{each} user instructions for each request ({} requests: {once}, {}: {twice})",
+        "{} user instructions for each request, {own} of them the program's own ({} requests: {}, {}: {})",
+        each(|count| count.all),
         options.requests,
-        2 * options.requests
+        once.all,
+        2 * options.requests,
+        twice.all,
     );
-    match options.max {
-        Some(max) if each > max => {
-            Err(format!("{each} instructions are more than the {max} allowed").into())
-        }
-        _ => Ok(()),
+    let Some(max) = options.max else {
+        return Ok(());
+    };
+    let limit = max + max * options.margin_percent / 100;
+    if own > limit {
+        return Err(format!(
+            "{own} instructions of the program's own are more than {limit}: {max} and {} %",
+            options.margin_percent
+        )
+        .into());
     }
+    if own < max - max * SLACK_PERCENT / 100 {
+        println!("the limit of {max} can be lowered");
+    }
+    Ok(())
 }
 
 fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
     let mut options = Options {
         requests: 1000,
         max: None,
+        margin_percent: 0,
         log: false,
         tracing: None,
         profile: None,
@@ -90,6 +120,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
         match arg {
             Arg::Long("requests") => options.requests = parser.value()?.parse()?,
             Arg::Long("max") => options.max = Some(parser.value()?.parse()?),
+            Arg::Long("margin") => options.margin_percent = parser.value()?.parse()?,
             Arg::Long("log") => options.log = true,
             Arg::Long("tracing") => traced = Some(parser.value()?.string()?),
             Arg::Long("level") => level = parser.value()?.string()?,
@@ -126,7 +157,7 @@ fn count(
     origin: SocketAddr,
     requests: u64,
     profile: Option<&Path>,
-) -> Result<u64, Failure> {
+) -> Result<Count, Failure> {
     let workdir = Workdir::new("bench-instructions")?;
     let sink = crate::sink::Sink::start()?;
     let rules = match &options.tracing {
@@ -162,7 +193,11 @@ fn count(
     if let Some(file) = profile {
         fs::copy(report(workdir.path())?, file)?;
     }
-    total(workdir.path())
+    let program = Path::new(&options.command[0]);
+    total(
+        workdir.path(),
+        &fs::canonicalize(program).unwrap_or_else(|_| program.into()),
+    )
 }
 
 /// The first report in `dir`.
@@ -199,13 +234,15 @@ fn callgrind(subject: &[OsString], setting: &Setting, dir: &Path) -> Result<Comm
 }
 
 /// The sum of the reports in `dir`: one for each process of the subject.
-fn total(dir: &Path) -> Result<u64, Failure> {
+fn total(dir: &Path, program: &Path) -> Result<Count, Failure> {
     let mut sum = None;
     for file in fs::read_dir(dir)?.flatten() {
         if is_report(&file.file_name()) {
-            let count = summary(&fs::read_to_string(file.path())?)
-                .ok_or("callgrind's report has no total")?;
-            sum = Some(sum.unwrap_or(0) + count);
+            let report = fs::read_to_string(file.path())?;
+            let all = summary(&report).ok_or("callgrind's report has no total")?;
+            let count: &mut Count = sum.get_or_insert_default();
+            count.all += all;
+            count.own += instructions_of(&report, &program.to_string_lossy());
         }
     }
     sum.ok_or_else(|| "callgrind wrote no report".into())
@@ -225,6 +262,36 @@ fn summary(report: &str) -> Option<u64> {
     find("summary:").or_else(|| find("totals:"))
 }
 
+/// The instructions that stand in an object, by its path (callgrind's format: an object has a number, and its name where it
+/// is first mentioned; a line of a position and a count belongs to the object named last, but for the line behind `calls=`,
+/// which repeats the count of what was called).
+fn instructions_of(report: &str, object: &str) -> u64 {
+    let (mut number, mut current) = (None, None);
+    let mut sum = 0;
+    let mut lines = report.lines();
+    while let Some(line) = lines.next() {
+        let caller = line.strip_prefix("ob=");
+        if line.starts_with("calls=") {
+            lines.next();
+        } else if let Some(named) = caller.or_else(|| line.strip_prefix("cob=")) {
+            let (at, name) = named.split_once(' ').unwrap_or((named, ""));
+            if name == object {
+                number = Some(at);
+            }
+            current = caller.map_or(current, |_| Some(at));
+        } else if line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first))
+            && current.is_some()
+            && current == number
+        {
+            let count = line.split_whitespace().nth(1);
+            sum += count
+                .and_then(|count| count.parse::<u64>().ok())
+                .unwrap_or(0);
+        }
+    }
+    sum
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -240,5 +307,16 @@ mod tests {
             Some(77)
         );
         assert_eq!(summary("events: Ir\n"), None);
+    }
+
+    #[test]
+    fn tells_the_program_from_its_libraries() {
+        let report = "events: Ir\nob=(1) /lib/ld.so\nfn=(1) start\n10 5\n+2 6\ncob=(2) /bin/program\ncfn=(2) main\n\
+                      calls=1 -9\n* 1000\n0 7\n\nob=(2)\nfn=(2)\n3 40\n-1 50\ncob=(3) /lib/libc.so\ncfn=(3) memcpy\n\
+                      calls=2 1\n5 900\n* 10\n\nob=(3)\nfn=(3)\n1 900\nob=(2)\nfn=(4) other\n8 1\n";
+        assert_eq!(instructions_of(report, "/bin/program"), 101);
+        assert_eq!(instructions_of(report, "/lib/ld.so"), 18);
+        assert_eq!(instructions_of(report, "/lib/libc.so"), 900);
+        assert_eq!(instructions_of(report, "/bin/other"), 0);
     }
 }

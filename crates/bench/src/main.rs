@@ -17,6 +17,7 @@ mod http;
 mod idle;
 mod instructions;
 mod origin;
+#[cfg(feature = "patterns")]
 mod patterns;
 mod peers;
 mod process;
@@ -60,6 +61,7 @@ const COMMANDS: &[Command] = &[
         help: rules::HELP,
         run: rules::run,
     },
+    #[cfg(feature = "patterns")]
     Command {
         name: "patterns",
         help: patterns::HELP,

@@ -84,6 +84,7 @@ pub fn raise_open_files(wanted: u64) -> u64 {
 }
 
 /// What this thread has had of a core since it began: a busy machine does not show in it.
+#[cfg(feature = "patterns")]
 pub fn thread_time() -> Duration {
     let mut time = libc::timespec {
         tv_sec: 0,

@@ -23,7 +23,7 @@ pub fn configuration_markdown() -> String {
 const HEADER: &str = "\
 # Configuration
 
-<!-- Generated from the keyword tables of crates/config and crates/sample. Do not edit: run `UPDATE_DOCS=1 cargo test -p spangate-config --test docs`. -->
+<!-- Generated from the keyword tables of crates/config and crates/sample. Do not edit: run `UPDATE_DOCS=1 cargo test -p spangate-config --test it docs`. -->
 
 Spangate reads HAProxy 3.5's configuration language. Every keyword of it is in the tables below, with what a use of it
 means here. `-dKall` lists the same for programs, in HAProxy's form.

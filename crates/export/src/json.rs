@@ -13,6 +13,7 @@ use std::io::Write;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use schema::{Field, Kind, Message};
+use syntax::hex;
 use telemetry::settings::Signal;
 
 use crate::request::varint;
@@ -190,7 +191,7 @@ impl<'a> Writer<'a> {
                 b'\t' => self.out.extend_from_slice(b"\\t"),
                 byte => {
                     self.out.extend_from_slice(b"\\u00");
-                    self.out.extend_from_slice(&digits(byte));
+                    self.out.extend_from_slice(&hex::digits(byte));
                 }
             }
             rest = &rest[at + 1..];
@@ -200,14 +201,7 @@ impl<'a> Writer<'a> {
     }
 
     fn hex(&mut self, bytes: &[u8]) {
-        self.quoted(|writer| {
-            let start = writer.out.len();
-            writer.out.resize(start + bytes.len() * 2, 0);
-            let places = writer.out[start..].as_chunks_mut::<2>().0;
-            for (place, byte) in places.iter_mut().zip(bytes) {
-                *place = digits(*byte);
-            }
-        });
+        self.quoted(|writer| hex::push(&mut writer.out, bytes));
     }
 
     fn signed(&mut self, number: i64) {
@@ -235,15 +229,6 @@ impl<'a> Writer<'a> {
         };
         self.out.extend_from_slice(word.as_bytes());
     }
-}
-
-/// The hexadecimal digits of a byte.
-fn digits(byte: u8) -> [u8; 2] {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    [
-        DIGITS[usize::from(byte >> 4)],
-        DIGITS[usize::from(byte & 15)],
-    ]
 }
 
 /// The first field: its number, its value, and what is behind it.

@@ -16,6 +16,7 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::{DecodeError, Message};
 use serde_json::json;
+use syntax::hex;
 use telemetry::settings::Signal;
 
 use crate::zipkin::value;
@@ -93,12 +94,12 @@ fn span(out: &mut String, span: &Span) {
         format_args!(
             "span {} trace {} id {} parent {} kind {} start {} duration {} us",
             json!(span.name),
-            hex(&span.trace_id),
-            hex(&span.span_id),
+            hex::text(&span.trace_id),
+            hex::text(&span.span_id),
             if span.parent_span_id.is_empty() {
                 "none".to_owned()
             } else {
-                hex(&span.parent_span_id)
+                hex::text(&span.parent_span_id)
             },
             span.kind()
                 .as_str_name()
@@ -134,8 +135,8 @@ fn span(out: &mut String, span: &Span) {
         let _ = write!(
             out,
             "  link trace {} id {}",
-            hex(&link.trace_id),
-            hex(&link.span_id)
+            hex::text(&link.trace_id),
+            hex::text(&link.span_id)
         );
         pairs(out, &link.attributes);
         out.push('\n');
@@ -157,8 +158,8 @@ fn log(out: &mut String, log: &LogRecord) {
         let _ = write!(
             out,
             " trace {} span {}",
-            hex(&log.trace_id),
-            hex(&log.span_id)
+            hex::text(&log.trace_id),
+            hex::text(&log.span_id)
         );
     }
     out.push('\n');
@@ -246,13 +247,4 @@ fn time(unix_ns: u64) -> String {
         Ok(time) => time.to_string(),
         Err(_) => unix_ns.to_string(),
     }
-}
-
-/// Bytes as hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        let _ = write!(out, "{byte:02x}");
-    }
-    out
 }

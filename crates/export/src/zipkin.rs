@@ -9,9 +9,8 @@ use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use prost::Message;
 use serde_json::{Map, Value, json};
+use syntax::hex;
 use telemetry::settings::Zipkin;
-
-use crate::text::hex;
 
 /// An OTLP request as a list of spans.
 pub(crate) fn encode(settings: &Zipkin, request: &[u8]) -> Result<Vec<u8>, String> {
@@ -53,8 +52,8 @@ fn span(span: &Span, local: &Value, resource: &[KeyValue], scope: &Instrumentati
         .end_time_unix_nano
         .saturating_sub(span.start_time_unix_nano);
     let mut out = json!({
-        "traceId": hex(&span.trace_id),
-        "id": hex(&span.span_id),
+        "traceId": hex::text(&span.trace_id),
+        "id": hex::text(&span.span_id),
         "name": span.name,
         "timestamp": span.start_time_unix_nano / 1000,
         // Zipkin takes a zero for "not known".
@@ -63,7 +62,7 @@ fn span(span: &Span, local: &Value, resource: &[KeyValue], scope: &Instrumentati
         "tags": tags(span, resource, scope),
     });
     if !span.parent_span_id.is_empty() {
-        out["parentId"] = hex(&span.parent_span_id).into();
+        out["parentId"] = hex::text(&span.parent_span_id).into();
     }
     let kind = match span.kind() {
         SpanKind::Client => "CLIENT",
@@ -193,7 +192,7 @@ pub(crate) fn value(any: &Option<AnyValue>) -> Value {
         Any::BoolValue(flag) => (*flag).into(),
         Any::IntValue(int) => (*int).into(),
         Any::DoubleValue(double) => (*double).into(),
-        Any::BytesValue(bytes) => hex(bytes).into(),
+        Any::BytesValue(bytes) => hex::text(bytes).into(),
         Any::ArrayValue(list) => {
             let items = list.values.iter();
             items.map(|item| value(&Some(item.clone()))).collect()

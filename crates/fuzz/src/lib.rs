@@ -1,8 +1,8 @@
 //! What is fuzzed: one function for each parser of foreign bytes, which asserts what must hold for any input.
 //!
 //! The ordinary tests run each over its kept corpus (`corpus/<name>/`) and over mutations of it; the folder `fuzz` at
-//! the root of the repository runs the same functions under libFuzzer. A target is one entry of [`TARGETS`], one
-//! corpus folder and one wrapper there. An input that ever failed is kept in the corpus.
+//! the root of the repository runs the same functions under libFuzzer. A target is one row of [`for_each_target`],
+//! one corpus folder and one wrapper there. An input that ever failed is kept in the corpus.
 #![forbid(unsafe_code)]
 
 mod body;
@@ -61,164 +61,57 @@ pub struct Target {
     pub words: &'static [&'static [u8]],
 }
 
-/// Everything that is fuzzed.
-pub const TARGETS: &[Target] = &[
-    Target {
-        name: "h1_request",
-        run: h1_request,
-        words: HTTP_WORDS,
-    },
-    Target {
-        name: "h1_response",
-        run: h1_response,
-        words: HTTP_WORDS,
-    },
-    Target {
-        name: "h1_body",
-        run: h1_body,
-        words: CHUNK_WORDS,
-    },
-    Target {
-        name: "log_format",
-        run: log_format,
-        words: FORMAT_WORDS,
-    },
-    Target {
-        name: "normalize_uri",
-        run: normalize_uri,
-        words: URI_WORDS,
-    },
-    Target {
-        name: "proxy_protocol",
-        run: proxy_protocol,
-        words: PROXY_WORDS,
-    },
-    Target {
-        name: "first_bytes",
-        run: first_bytes,
-        words: FIRST_WORDS,
-    },
-    Target {
-        name: "config_text",
-        run: config_text,
-        words: CONFIG_WORDS,
-    },
-    Target {
-        name: "pattern_file",
-        run: pattern_file,
-        words: PATTERN_WORDS,
-    },
-    Target {
-        name: "regex",
-        run: regex,
-        words: REGEX_WORDS,
-    },
-    Target {
-        name: "expression",
-        run: expression,
-        words: EXPRESSION_WORDS,
-    },
-    Target {
-        name: "traceparent",
-        run: traceparent,
-        words: CONTEXT_WORDS,
-    },
-    Target {
-        name: "tracestate",
-        run: tracestate,
-        words: CONTEXT_WORDS,
-    },
-    Target {
-        name: "baggage",
-        run: baggage,
-        words: CONTEXT_WORDS,
-    },
-    Target {
-        name: "b3",
-        run: b3,
-        words: CONTEXT_WORDS,
-    },
-    Target {
-        name: "htpasswd",
-        run: htpasswd,
-        words: HTPASSWD_WORDS,
-    },
-    Target {
-        name: "set_cookie",
-        run: set_cookie,
-        words: COOKIE_WORDS,
-    },
-    Target {
-        name: "otel_yml",
-        run: otel_yml,
-        words: YML_WORDS,
-    },
-    Target {
-        name: "otel_cfg",
-        run: otel_cfg,
-        words: OTEL_WORDS,
-    },
-    Target {
-        name: "collector_yaml",
-        run: collector_yaml,
-        words: COLLECTOR_WORDS,
-    },
-    Target {
-        name: "collector_edit",
-        run: collector_edit,
-        words: REQUEST_WORDS,
-    },
-    Target {
-        name: "collector_statements",
-        run: collector_statements,
-        words: STATEMENT_WORDS,
-    },
-    Target {
-        name: "tail_scan",
-        run: tail_scan,
-        words: OTLP_WORDS,
-    },
-    Target {
-        name: "tail_shard",
-        run: tail_shard,
-        words: OTLP_WORDS,
-    },
-    Target {
-        name: "ottl",
-        run: ottl,
-        words: OTTL_WORDS,
-    },
-    Target {
-        name: "zipkin_json",
-        run: zipkin_json,
-        words: ZIPKIN_WORDS,
-    },
-    Target {
-        name: "zipkin_proto",
-        run: zipkin_proto,
-        words: REQUEST_WORDS,
-    },
-    Target {
-        name: "jaeger_proto",
-        run: jaeger_proto,
-        words: REQUEST_WORDS,
-    },
-    Target {
-        name: "jaeger_thrift",
-        run: jaeger_thrift,
-        words: THRIFT_WORDS,
-    },
-    Target {
-        name: "journal_file",
-        run: journal_file,
-        words: JOURNAL_WORDS,
-    },
-    Target {
-        name: "k8s_events",
-        run: k8s_events,
-        words: K8S_WORDS,
-    },
-];
+/// Gives every target to the macro `$each`, as `name WORDS,`: the function of that name, and the words of its language.
+#[macro_export]
+macro_rules! for_each_target {
+    ($each:ident) => {
+        $each! {
+            h1_request HTTP_WORDS,
+            h1_response HTTP_WORDS,
+            h1_body CHUNK_WORDS,
+            log_format FORMAT_WORDS,
+            normalize_uri URI_WORDS,
+            proxy_protocol PROXY_WORDS,
+            first_bytes FIRST_WORDS,
+            config_text CONFIG_WORDS,
+            pattern_file PATTERN_WORDS,
+            regex REGEX_WORDS,
+            expression EXPRESSION_WORDS,
+            traceparent CONTEXT_WORDS,
+            tracestate CONTEXT_WORDS,
+            baggage CONTEXT_WORDS,
+            b3 CONTEXT_WORDS,
+            htpasswd HTPASSWD_WORDS,
+            set_cookie COOKIE_WORDS,
+            otel_yml YML_WORDS,
+            otel_cfg OTEL_WORDS,
+            collector_yaml COLLECTOR_WORDS,
+            collector_edit REQUEST_WORDS,
+            collector_statements STATEMENT_WORDS,
+            tail_scan OTLP_WORDS,
+            tail_shard OTLP_WORDS,
+            ottl OTTL_WORDS,
+            zipkin_json ZIPKIN_WORDS,
+            zipkin_proto REQUEST_WORDS,
+            jaeger_proto REQUEST_WORDS,
+            jaeger_thrift THRIFT_WORDS,
+            journal_file JOURNAL_WORDS,
+            k8s_events K8S_WORDS,
+        }
+    };
+}
+
+macro_rules! table {
+    ($($name:ident $words:ident,)*) => {
+        /// Everything that is fuzzed.
+        pub const TARGETS: &[Target] = &[$(Target {
+            name: stringify!($name),
+            run: $name,
+            words: $words,
+        },)*];
+    };
+}
+for_each_target!(table);
 
 #[rustfmt::skip]
 const K8S_WORDS: &[&[u8]] = &[

@@ -59,18 +59,6 @@ pub fn push_padded(out: &mut Vec<u8>, number: u64, width: u32) {
     }
 }
 
-/// Bytes of hexadecimal digits; none for an odd number of them or another byte.
-pub(crate) fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
-    let (pairs, rest) = text.as_chunks::<2>();
-    if !rest.is_empty() {
-        return None;
-    }
-    pairs
-        .iter()
-        .map(|[high, low]| http::hex_byte(*high, *low))
-        .collect()
-}
-
 const HEX_UPPER: &[u8; 16] = b"0123456789ABCDEF";
 
 /// The two hexadecimal digits of a byte, in upper case.

@@ -25,6 +25,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 
+use crate::collectors::Watched;
 use crate::exports::Exports;
 use crate::handover::{self, Exposed};
 use crate::serve::{Inboxes, shown};
@@ -47,9 +48,6 @@ struct Command {
     level: Level,
     run: fn(&Asked<'_>) -> Reply,
 }
-
-/// A collector of the process: its name, and what it knows of itself.
-pub(crate) type Watched = (String, Arc<collector::run::View>);
 
 /// A command that came.
 struct Asked<'a> {

@@ -6,20 +6,22 @@ mod door;
 mod ports;
 mod read;
 
+pub(crate) use collector::config::Config as Read;
 pub(crate) use read::read;
 
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ::config::model::{CollectorSection, Config};
-use collector::config::Config as CollectorConfig;
+use collector::config::Signal;
 use collector::run::{Collector, Host, Log, Setup, Sharing, View};
 use door::Door;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::collect::{log, options, tell_accounts};
+use crate::collect::{account, log, options, tell_accounts};
 use crate::sys::{self, Signals};
 use crate::warning;
 
@@ -28,6 +30,9 @@ use crate::warning;
 const MEMORY_PERCENT: u64 = 30;
 /// What hangs on somebody else is not waited for longer.
 const RUNTIME_END_MAX: Duration = Duration::from_secs(1);
+
+/// A collector of the process: its name, and what it knows of itself.
+pub(crate) type Watched = (String, Arc<View>);
 
 /// The collectors of the process.
 pub(crate) struct Collectors {
@@ -54,11 +59,7 @@ impl Collectors {
     ///
     /// # Errors
     /// What cannot be started, and why.
-    pub fn start(
-        config: &Config,
-        read: Vec<CollectorConfig>,
-        ended: fn(),
-    ) -> Result<Collectors, String> {
+    pub fn start(config: &Config, read: Vec<Read>, ended: fn()) -> Result<Collectors, String> {
         let sections = &config.collectors;
         let alive = Arc::new(AtomicUsize::new(0));
         let host = |section: &CollectorSection| Host {
@@ -107,7 +108,7 @@ impl Collectors {
     }
 
     /// What each knows of itself, by name.
-    pub fn views(&self) -> Vec<(String, Arc<View>)> {
+    pub fn views(&self) -> Vec<Watched> {
         let view = |one: &Running| (one.name.clone(), Arc::clone(&one.view));
         self.running.iter().map(view).collect()
     }
@@ -134,6 +135,35 @@ impl Collectors {
             let _ = one.orders.send(order());
         }
     }
+}
+
+/// Panics that ended a request to a collector.
+pub(crate) fn panics((_, view): &Watched) -> u64 {
+    let balances = view.accounts.iter().map(|account| account.balance());
+    balances.map(|balance| balance.panics).sum()
+}
+
+/// A collector's accounts, as `show collectors` shows them.
+pub(crate) fn describe((name, view): &Watched, out: &mut String) -> fmt::Result {
+    writeln!(out, "collector '{name}'")?;
+    let signals = Signal::ALL.into_iter().zip(&view.accounts);
+    for (signal, balance) in signals.map(|(signal, account)| (signal, account.balance())) {
+        let signal = signal.to_string();
+        writeln!(out, "  {signal:<8} : {}", account(&balance))?;
+    }
+    for (pipeline, id, tail) in &view.tails {
+        let (mut traces, mut spans) = (0, 0);
+        tail.each_shard(|shard| {
+            traces += shard.pending_traces();
+            spans += shard.account().pending;
+        });
+        writeln!(
+            out,
+            "  waiting  : {traces} traces of {spans} spans in {id} of {pipeline}"
+        )?;
+    }
+    let (used, most) = (view.budget.used_bytes(), view.budget.bytes_max());
+    writeln!(out, "  memory   : {used} of {most} bytes")
 }
 
 /// Counts a thread until it ends, however it does.
@@ -164,11 +194,7 @@ fn runtime(section: &CollectorSection) -> std::io::Result<Runtime> {
     builder.enable_all().build()
 }
 
-fn open(
-    section: &CollectorSection,
-    read: &CollectorConfig,
-    host: &Host,
-) -> Result<(Log, Collector), String> {
+fn open(section: &CollectorSection, read: &Read, host: &Host) -> Result<(Log, Collector), String> {
     let mut logs = read.telemetry.logs.clone();
     let field = ("collector".to_owned(), section.name.clone());
     logs.initial_fields.push(field);

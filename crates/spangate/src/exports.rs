@@ -1,24 +1,25 @@
 //! The filters' exporters: made of what `otel.yml` says, started before privileges are dropped.
 
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
 use config::model::{Config, OtelFilter};
 use export::{Exporters, Log, MetricSource, Pipeline, Plan};
 use proxy::{FilterExport, Running};
+use telemetry::account::Loss;
 use telemetry::metrics::{Aggregation, Instrument, Instruments, Kind, Shared};
 use telemetry::queue::Batch;
 use telemetry::sampler::Sampler;
-use telemetry::settings::{self, Processor};
+use telemetry::settings;
 
+use crate::pace::pace;
 use crate::{sys, warning};
 
 /// Time for what the runtime interface has exported at once, all filters together; workers have as much to hand it over.
 pub(crate) const FLUSH_NOW_BUDGET: Duration = Duration::from_secs(5);
 /// Time for the last exports when the process ends, all together, as HAProxy's filter has it.
 const FLUSH_BUDGET: Duration = Duration::from_secs(1);
-/// A record waits no longer in a worker, in milliseconds; in its queue it may.
-const WORKER_DELAY_MS_MAX: u64 = 1000;
 /// Buckets and scale of exponential histograms, as the SDKs have them.
 const EXPONENTIAL: Aggregation = Aggregation::ExponentialHistogram {
     max_size: 160,
@@ -124,8 +125,14 @@ impl Exports {
         }
     }
 
+    /// What became of a filter's records, as `flt-otel status` shows it.
+    pub fn describe(&self, filter: usize, out: &mut String) -> fmt::Result {
+        self.pipelines(filter)
+            .try_for_each(|one| describe(one, out))
+    }
+
     /// The pipelines of a filter.
-    pub fn pipelines(&self, filter: usize) -> impl Iterator<Item = &Pipeline> {
+    fn pipelines(&self, filter: usize) -> impl Iterator<Item = &Pipeline> {
         let places = self.places.get(filter).into_iter().flatten();
         places.filter_map(|place| self.exporters.pipelines().get(*place))
     }
@@ -151,7 +158,7 @@ impl Exports {
         let accounts: Vec<_> = self.exporters.pipelines().iter().map(account).collect();
         self.exporters.shutdown(FLUSH_BUDGET);
         for (name, account) in accounts {
-            let lost: Vec<String> = telemetry::account::Loss::ALL[1..]
+            let lost: Vec<String> = Loss::ALL[1..]
                 .iter()
                 .filter(|why| account.lost(**why) > 0)
                 .map(|why| format!("{} {}", account.lost(*why), why.name()))
@@ -172,22 +179,50 @@ fn account(pipeline: &Pipeline) -> (String, Arc<telemetry::account::Account>) {
     (name, Arc::clone(&pipeline.queue.account))
 }
 
-/// Records that a worker hands over at once, and the milliseconds that it may keep one.
-fn pace(settings: &settings::Settings) -> (u32, u64) {
-    let of = |pipelines: &[settings::Pipeline]| {
-        let paces = pipelines.iter().map(|pipeline| match pipeline.processor {
-            Processor::Single => (1, 0),
-            Processor::Batch(batch) => (batch.batch_records_max, u64::from(batch.delay_ms)),
-        });
-        paces.min().unwrap_or((u32::MAX, WORKER_DELAY_MS_MAX))
+fn describe(pipeline: &Pipeline, out: &mut String) -> fmt::Result {
+    let (queue, health) = (&pipeline.queue, &pipeline.health);
+    let account = &queue.account;
+    let sampled = account.lost(Loss::SampledOut);
+    // What was not to be kept is not lost.
+    let causes = Loss::ALL.iter().filter(|why| **why != Loss::SampledOut);
+    let lost: u64 = causes.clone().map(|why| account.lost(*why)).sum();
+    let (started, exported, flying) = (account.started(), account.exported(), account.in_flight());
+    // The counters are read one after the other, while others count.
+    let waiting = started.saturating_sub(exported + sampled + lost + flying);
+    writeln!(out, "  pipeline     : {}", health.name())?;
+    writeln!(
+        out,
+        "    records    : {started} started, {exported} exported, {sampled} sampled out, {lost} lost, {waiting} waiting, {flying} in flight"
+    )?;
+    let causes = causes.map(|why| format!("{} {}", account.lost(*why), why.name()));
+    let causes: Vec<String> = causes.collect();
+    writeln!(out, "    lost       : {}", causes.join(", "))?;
+    let ((records, bytes), limits) = (queue.depth(), queue.limits());
+    let of = |max: usize| match max {
+        usize::MAX => String::new(),
+        max => format!(" of {max}"),
     };
-    let spans = of(settings
-        .traces
-        .as_ref()
-        .map_or(&[], |traces| &traces.pipelines));
-    let logs = of(settings.logs.as_ref().map_or(&[], |logs| &logs.pipelines));
-    let delay_ms = spans.1.min(logs.1).min(WORKER_DELAY_MS_MAX);
-    (spans.0.min(logs.0), delay_ms)
+    writeln!(
+        out,
+        "    queue      : {records}{} records, {bytes}{} bytes",
+        of(limits.records_max),
+        of(limits.bytes_max),
+    )?;
+    writeln!(
+        out,
+        "    requests   : {} taken, {} given up, {} attempts again",
+        health.requests_taken(),
+        health.requests_failed(),
+        health.attempts_again(),
+    )?;
+    match health.since_taken() {
+        Some(since) => writeln!(out, "    last taken : {} s ago", since.as_secs())?,
+        None => writeln!(out, "    last taken : never")?,
+    }
+    match health.last_error().as_str() {
+        "" => writeln!(out, "    last error : none"),
+        error => writeln!(out, "    last error : {error}"),
+    }
 }
 
 /// What a filter's exports are made of.

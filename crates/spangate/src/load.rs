@@ -16,7 +16,7 @@ pub(crate) struct Refused;
 pub(crate) struct Loaded {
     pub config: Config,
     /// What the sections `collector` run, in the order of [`Config::collectors`].
-    pub collectors: Vec<collector::config::Config>,
+    pub collectors: Vec<collectors::Read>,
 }
 
 /// Reads the files.

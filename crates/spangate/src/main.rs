@@ -5,19 +5,28 @@
 mod args;
 mod build;
 mod cli;
+#[cfg(feature = "export")]
 mod collect;
+#[cfg(feature = "export")]
 mod collectors;
+#[cfg(feature = "export")]
 mod exports;
 mod handover;
 mod load;
 mod logs;
 mod master;
+mod pace;
 mod panics;
 mod process;
 mod serve;
 mod sockets;
 mod sys;
+#[cfg(feature = "export")]
 mod tracegen;
+#[cfg(not(feature = "export"))]
+mod without_export;
+#[cfg(not(feature = "export"))]
+use without_export::{collect, collectors, exports, tracegen};
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};

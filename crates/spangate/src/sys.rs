@@ -300,15 +300,16 @@ pub(crate) fn random_seed() -> u64 {
 }
 
 /// Free memory up to this is kept rather than given back.
-#[cfg(target_env = "gnu")]
+#[cfg(all(target_env = "gnu", feature = "export"))]
 const KEPT_BYTES_MAX: libc::c_int = 64 << 20;
 /// Pieces up to this are of the memory that is kept; the most that glibc takes.
-#[cfg(target_env = "gnu")]
+#[cfg(all(target_env = "gnu", feature = "export"))]
 const KEPT_PIECE_BYTES_MAX: libc::c_int = 32 << 20;
 
 /// Lets the allocator keep what is freed for what is asked for next. Bodies of requests come and go by the hundred
 /// kilobytes, and glibc gives such pieces back to the kernel each time, which zeroes them each time: for a receiver that is
 /// more work than all else.
+#[cfg(feature = "export")]
 pub(crate) fn keep_memory() {
     // SAFETY: no pointers; called before there are other threads.
     #[cfg(target_env = "gnu")]
@@ -319,14 +320,14 @@ pub(crate) fn keep_memory() {
 }
 
 /// Bytes of memory in use: what the allocator has given out.
-#[cfg(target_env = "gnu")]
+#[cfg(all(target_env = "gnu", feature = "export"))]
 pub(crate) fn memory_used_bytes() -> u64 {
     // SAFETY: no pointers.
     let info = unsafe { libc::mallinfo2() };
     (info.uordblks + info.hblkhd) as u64
 }
 
-#[cfg(not(target_env = "gnu"))]
+#[cfg(all(not(target_env = "gnu"), feature = "export"))]
 pub(crate) fn memory_used_bytes() -> u64 {
     collector::run::process::memory::resident_bytes()
 }

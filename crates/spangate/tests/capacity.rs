@@ -1,5 +1,6 @@
 //! What connections cost. Alone in its program: it needs most of the descriptors that there are.
 
+#[path = "it/common/mod.rs"]
 mod common;
 
 use std::fs;
@@ -32,14 +33,12 @@ fn memory(pid: u32, name: &str) -> usize {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
 fn idle_connections_cost_little() {
     let descriptors = common::sys::raise_descriptors(IDLE as u64 + SPARE);
     if descriptors < IDLE as u64 + SPARE {
-        eprintln!(
-            "skipped: {IDLE} connections need more than the {descriptors} descriptors that can be had"
-        );
-        return;
+        return common::skipped(&format!(
+            "{IDLE} connections need more than the {descriptors} descriptors that can be had"
+        ));
     }
     let origin = Origin::echo();
     let front = listener();

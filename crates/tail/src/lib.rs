@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod account;
+mod fnv;
 pub mod ottl;
 pub mod pattern;
 pub mod policy;

@@ -7,6 +7,7 @@ mod pipelines;
 mod policies;
 mod receivers;
 mod running;
+mod serve;
 mod sources;
 mod statements;
 mod storages;

@@ -3,6 +3,7 @@
 use http::Head;
 use sample::vars::Change;
 use sample::{Bytes, Txn, Value, VarRef};
+use syntax::hex;
 use telemetry::program::{
     Carrier, ContextField, ContextSlot, Direction, Extract, Field as OfContext, Finish, FirstMatch,
 };
@@ -171,9 +172,9 @@ impl Worker {
         let mut out = Bytes::buffer();
         let context = &of.context;
         match &line.field {
-            OfContext::TraceId => hex(&context.trace_id.0, out.as_vec()),
-            OfContext::SpanId => hex(&context.span_id.0, out.as_vec()),
-            OfContext::TraceFlags => hex(&[context.flags], out.as_vec()),
+            OfContext::TraceId => hex::push(out.as_vec(), &context.trace_id.0),
+            OfContext::SpanId => hex::push(out.as_vec(), &context.span_id.0),
+            OfContext::TraceFlags => hex::push(out.as_vec(), &[context.flags]),
             OfContext::Traceparent => out.extend(&traceparent::write(context)),
             OfContext::Sampled => out.push(b'0' + u8::from(context.is_sampled())),
             OfContext::Valid => out.push(b'0' + u8::from(context.is_valid())),
@@ -203,18 +204,10 @@ impl Worker {
             if matches!(place, 4 | 6 | 8 | 10) {
                 out.push(b'-');
             }
-            hex(&[*byte], out.as_vec());
+            hex::push(out.as_vec(), &[*byte]);
         }
         let value = Value::Str(Bytes::Owned(out));
         scene.eval.change(stream, var, Change::Set(value));
-    }
-}
-
-fn hex(bytes: &[u8], out: &mut Vec<u8>) {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    for byte in bytes {
-        out.push(DIGITS[usize::from(byte >> 4)]);
-        out.push(DIGITS[usize::from(byte & 15)]);
     }
 }
 

@@ -363,7 +363,7 @@ fn read_hex(args: &mut [Arg]) -> Result<(), String> {
         return Err("an even number of hex digit is expected".into());
     }
     let other = text.iter().find(|byte| !byte.is_ascii_hexdigit());
-    let bytes = crate::text::from_hex(text).ok_or_else(|| {
+    let bytes = syntax::hex::decode(text).ok_or_else(|| {
         let other = char::from(*other.unwrap_or(&b' '));
         format!("an hex digit is expected (found '{other}')")
     })?;

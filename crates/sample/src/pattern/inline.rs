@@ -15,8 +15,8 @@ use super::regex::{Regex, any_of};
 use super::texts::{DIR_DELIMITERS, DOM_DELIMITERS, trimmed};
 use super::uses::{How, bad_hex};
 use crate::cast::{embedded_ipv4, method_of};
-use crate::text::from_hex;
 use crate::{Bytes, Kind, Value};
+use syntax::hex;
 use syntax::octets::readable;
 
 /// Patterns, ready to be compared with.
@@ -102,7 +102,7 @@ impl Matcher {
                 Patterns::Networks(Networks::new(&each_text(patterns, network)?))
             }
             Method::Bin => Patterns::Exact(Exact::new(each(patterns, |text| {
-                from_hex(text)
+                hex::decode(text)
                     .map(Vec::into_boxed_slice)
                     .ok_or_else(|| bad_hex(text))
             })?)),

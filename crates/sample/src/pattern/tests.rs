@@ -5,8 +5,8 @@ use std::path::Path;
 use super::method::Method;
 use super::*;
 use crate::testing::{Facts, compiler};
-use crate::text::from_hex;
 use crate::{Compiler, Place};
+use syntax::hex;
 
 /// Numbers that are the same in every run.
 struct Random(u64);
@@ -85,7 +85,7 @@ fn value(method: Method, random: &mut Random) -> Value<'static> {
         },
         Method::Bin => {
             let text = random.joined(&["00", "ab", "ff"], 3);
-            let bytes = from_hex(text.as_bytes()).expect("digits");
+            let bytes = hex::decode(text.as_bytes()).expect("digits");
             Value::Bin(Bytes::from(&bytes[..]).detach())
         }
         _ => {

@@ -7,7 +7,7 @@ use super::hash::{Direction, Parts, hash, hash_folded};
 use super::index::Index;
 use super::store::Store;
 use super::twins::Twins;
-use crate::text::from_hex;
+use syntax::hex;
 
 /// Delimiters of the method `dir`.
 pub(crate) const DIR_DELIMITERS: &[u8] = b"/?";
@@ -183,7 +183,7 @@ fn better(store: &Store, best: Option<u32>, found: Option<u32>, prefer: Prefer) 
 
 fn hash_of(key: &[u8], view: View, ignore_case: bool, direction: Direction) -> u64 {
     match view {
-        View::Hex => hash(&from_hex(key).unwrap_or_default(), direction),
+        View::Hex => hash(&hex::decode(key).unwrap_or_default(), direction),
         view if ignore_case => hash_folded(view.of(key), direction),
         view => hash(view.of(key), direction),
     }

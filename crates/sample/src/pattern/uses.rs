@@ -14,7 +14,7 @@ use super::store::Store;
 use super::texts::{DIR_DELIMITERS, DOM_DELIMITERS, Prefer, Texts, View};
 use crate::Value;
 use crate::cast::method_of;
-use crate::text::from_hex;
+use syntax::hex;
 
 /// How keys are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl How {
             Method::Int | Method::Len => drop(Range::parse(&text)?),
             Method::Version => drop(Range::parse_version(&text)?),
             Method::Ip => drop(Network::parse(&text, !self.strict_addresses)?),
-            Method::Bin if from_hex(key).is_none() => return Err(bad_hex(key)),
+            Method::Bin if hex::decode(key).is_none() => return Err(bad_hex(key)),
             Method::Reg => return super::regex::compile_bytes(key, self.ignore_case).map(Some),
             _ => {}
         }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Asked, Reply};
+use crate::collectors::panics;
 
 /// What a field holds.
 enum Fact {
@@ -243,9 +244,7 @@ const FIELDS: &[Field] = &[
         TOTAL,
         "Internal errors, each of which ended what it happened on",
         |asked| {
-            let views = asked.subjects.collectors.iter().map(|(_, view)| view);
-            let accounts = views.flat_map(|view| &view.accounts);
-            let of_collectors: u64 = accounts.map(|account| account.balance().panics).sum();
+            let of_collectors: u64 = asked.subjects.collectors.iter().map(panics).sum();
             Some(Fact::Large(asked.subjects.shared.panics() + of_collectors))
         },
     ),

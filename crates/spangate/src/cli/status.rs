@@ -4,9 +4,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::model::Proxy;
-use export::Pipeline;
 use telemetry::Program;
-use telemetry::account::Loss;
 use telemetry::metrics::{Aggregation, Kind};
 
 use super::otel::{Meant, errors, meant, on, share, state};
@@ -76,15 +74,10 @@ pub(super) fn status(asked: &Asked<'_>) -> Reply {
             counters.soft_errors.load(Relaxed),
             counters.lines_suppressed.load(Relaxed),
         )?;
-        let pipelines = asked
-            .subjects
-            .exports
-            .as_ref()
-            .map(|exports| exports.pipelines(number));
-        for one in pipelines.into_iter().flatten() {
-            pipeline(out, one)?;
+        match &asked.subjects.exports {
+            Some(exports) => exports.describe(number, out),
+            None => Ok(()),
         }
-        Ok(())
     })
 }
 
@@ -95,52 +88,6 @@ fn title(proxy: &Proxy) -> String {
         _ => "backend",
     };
     format!("{kind} '{}'", proxy.name)
-}
-
-fn pipeline(out: &mut String, pipeline: &Pipeline) -> std::fmt::Result {
-    let (queue, health) = (&pipeline.queue, &pipeline.health);
-    let account = &queue.account;
-    let sampled = account.lost(Loss::SampledOut);
-    // What was not to be kept is not lost.
-    let causes = Loss::ALL.iter().filter(|why| **why != Loss::SampledOut);
-    let lost: u64 = causes.clone().map(|why| account.lost(*why)).sum();
-    let (started, exported, flying) = (account.started(), account.exported(), account.in_flight());
-    // The counters are read one after the other, while others count.
-    let waiting = started.saturating_sub(exported + sampled + lost + flying);
-    writeln!(out, "  pipeline     : {}", health.name())?;
-    writeln!(
-        out,
-        "    records    : {started} started, {exported} exported, {sampled} sampled out, {lost} lost, {waiting} waiting, {flying} in flight"
-    )?;
-    let causes = causes.map(|why| format!("{} {}", account.lost(*why), why.name()));
-    let causes: Vec<String> = causes.collect();
-    writeln!(out, "    lost       : {}", causes.join(", "))?;
-    let ((records, bytes), limits) = (queue.depth(), queue.limits());
-    let of = |max: usize| match max {
-        usize::MAX => String::new(),
-        max => format!(" of {max}"),
-    };
-    writeln!(
-        out,
-        "    queue      : {records}{} records, {bytes}{} bytes",
-        of(limits.records_max),
-        of(limits.bytes_max),
-    )?;
-    writeln!(
-        out,
-        "    requests   : {} taken, {} given up, {} attempts again",
-        health.requests_taken(),
-        health.requests_failed(),
-        health.attempts_again(),
-    )?;
-    match health.since_taken() {
-        Some(since) => writeln!(out, "    last taken : {} s ago", since.as_secs())?,
-        None => writeln!(out, "    last taken : never")?,
-    }
-    match health.last_error().as_str() {
-        "" => writeln!(out, "    last error : none"),
-        error => writeln!(out, "    last error : {error}"),
-    }
 }
 
 pub(super) fn instruments(asked: &Asked<'_>) -> Reply {

@@ -1,6 +1,7 @@
 //! Words and signs of a condition.
 
 use super::Error;
+use syntax::hex;
 
 /// A word or a sign.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,7 +69,10 @@ fn number(text: &str) -> Result<(Token, usize), String> {
     let bytes = text.as_bytes();
     if let Some(digits) = text.strip_prefix("0x") {
         let len = length(digits.as_bytes(), |byte| byte.is_ascii_hexdigit());
-        return hex(&digits[..len]).map(|bytes| (Token::Bytes(bytes), len + 2));
+        return match hex::decode(&digits.as_bytes()[..len]) {
+            Some(bytes) if len > 0 => Ok((Token::Bytes(bytes), len + 2)),
+            _ => Err("bytes have an even number of hexadecimal digits".to_owned()),
+        };
     }
     let whole = length(bytes, |byte| byte.is_ascii_digit());
     if bytes.get(whole) != Some(&b'.') {
@@ -89,15 +93,6 @@ fn number(text: &str) -> Result<(Token, usize), String> {
     }
     let value = text[..len].parse().map_err(|_| "this is no number")?;
     Ok((Token::Float(value), len))
-}
-
-fn hex(digits: &str) -> Result<Vec<u8>, String> {
-    if digits.is_empty() || digits.len() % 2 == 1 {
-        return Err("bytes have an even number of hexadecimal digits".to_owned());
-    }
-    let byte =
-        |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).map_err(|error| error.to_string());
-    (0..digits.len()).step_by(2).map(byte).collect()
 }
 
 fn quoted(text: &str) -> Result<(Token, usize), String> {

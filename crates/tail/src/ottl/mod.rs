@@ -17,7 +17,7 @@ mod value;
 
 pub use edit::{EDITORS, Edit, Editor, Replace, Strategy, texts};
 pub use eval::{Failure, Subject};
-pub use function::{Function, MISSING, names as function_names, unhex};
+pub use function::{Function, MISSING, names as function_names};
 pub use key::Found;
 pub use parser::Term;
 pub use path::{Form, Message, Path, kind_of};

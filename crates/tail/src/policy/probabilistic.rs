@@ -3,12 +3,10 @@
 
 use super::node::sampled_if;
 use super::{Trace, Vote};
+use crate::fnv::{OFFSET, fnv1a};
 
 /// The salt where none is given.
 const SALT: &str = "default-hash-seed";
-
-const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-const PRIME: u64 = 0x0100_0000_01b3;
 
 /// The policy.
 #[derive(Debug)]
@@ -42,12 +40,6 @@ impl Probabilistic {
         let sampled = fnv1a(self.salted, trace.id) <= self.hash_max;
         (sampled_if(sampled), self.threshold)
     }
-}
-
-fn fnv1a(hash: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(hash, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(PRIME)
-    })
 }
 
 /// `ratio` of 2^64 - 1: the product to 64 significant bits (to the nearest, then to even), then the whole part. The

@@ -4,6 +4,7 @@ use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use prost::Message;
+use syntax::hex;
 
 use crate::config::Signal;
 use crate::config::components::exporters::debug::{DebugExporter, Verbosity};
@@ -78,13 +79,9 @@ fn spans(bytes: &[u8], verbosity: Verbosity) -> String {
         format!(
             "{} {} {}\n",
             span.name,
-            hex(&span.trace_id),
-            hex(&span.span_id)
+            hex::text(&span.trace_id),
+            hex::text(&span.span_id)
         )
     };
     spans.map(line).collect()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -12,7 +12,7 @@ const HELLO: &str = "00 0004 13011302 0100 0000
 
 fn hello() -> Vec<u8> {
     let digits: Vec<u8> = HELLO.bytes().filter(u8::is_ascii_hexdigit).collect();
-    let rest = crate::text::from_hex(&digits).expect("hexadecimal");
+    let rest = syntax::hex::decode(&digits).expect("hexadecimal");
     let mut bytes = vec![0x16, 3, 1, 0, 0, 1, 0, 0, 0, 3, 3];
     bytes.extend([7; 32]);
     bytes.extend(rest);

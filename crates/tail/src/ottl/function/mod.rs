@@ -15,7 +15,6 @@ use super::value::Value;
 use super::{Context, Error, lexer::Token};
 use crate::policy::compile_regex;
 pub use args::{Arg, arguments};
-pub use number::unhex;
 use regex_automata::meta::Regex;
 use std::fmt;
 use text::text_like;

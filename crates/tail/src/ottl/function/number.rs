@@ -3,10 +3,10 @@
 use super::text::{optional, text, utf8};
 use super::{Build, Function, eval};
 use crate::ottl::eval::Failure;
-use crate::ottl::path::hex;
 use crate::ottl::value::Value;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
+use syntax::hex;
 
 pub const FUNCTIONS: &[Function] = &[
     eval("Bool", &["value"], |args| Ok(bool(&args[0]))),
@@ -105,10 +105,10 @@ fn parse_int<'a>(text: &str, base: &Value<'_>) -> Result<Value<'a>, Failure> {
 
 fn as_hex<'a>(value: &Value<'_>) -> Value<'a> {
     Value::text(match value {
-        Value::Text(bytes) | Value::Bytes(bytes) => hex(bytes),
-        Value::Bool(value) => hex(&[u8::from(*value)]),
-        Value::Int(value) => hex(&value.to_be_bytes()),
-        Value::Float(value) => hex(&value.to_be_bytes()),
+        Value::Text(bytes) | Value::Bytes(bytes) => hex::text(bytes),
+        Value::Bool(value) => hex::text(&[u8::from(*value)]),
+        Value::Int(value) => hex::text(&value.to_be_bytes()),
+        Value::Float(value) => hex::text(&value.to_be_bytes()),
         _ => return Value::Nil,
     })
 }
@@ -153,23 +153,11 @@ fn decoded<'a>(bytes: &[u8], encoding: &str) -> Result<Value<'a>, Failure> {
 fn id(value: &Value<'_>, len: usize) -> Result<Value<'static>, Failure> {
     let bytes = match value {
         Value::Bytes(bytes) => bytes.to_vec(),
-        Value::Text(text) => unhex(text).ok_or(Failure::Syntax)?,
+        Value::Text(text) => hex::decode(text).ok_or(Failure::Syntax)?,
         _ => return Err(Failure::Type),
     };
     match bytes.len() == len {
         true => Ok(Value::Bytes(bytes.into())),
         false => Err(Failure::Syntax),
     }
-}
-
-/// The bytes of hexadecimal digits.
-pub fn unhex(text: &[u8]) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
-    let pairs = text.chunks_exact(2);
-    if !pairs.remainder().is_empty() {
-        return None;
-    }
-    pairs
-        .map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?))
-        .collect()
 }

@@ -2,11 +2,11 @@
 
 use super::{Function, eval};
 use crate::ottl::eval::Failure;
-use crate::ottl::path::hex;
 use crate::ottl::value::{self, VALUE_BYTES_MAX, Value};
 use crate::scan::Any;
 use crate::text::text_of;
 use std::borrow::Cow;
+use syntax::hex;
 
 pub const FUNCTIONS: &[Function] = &[
     eval("Concat", &["values", "delimiter"], |args| {
@@ -79,7 +79,7 @@ pub fn text_like<'v>(value: &'v Value<'_>) -> Result<Option<Cow<'v, [u8]>>, Fail
     Ok(Some(match value {
         Value::Nil => return Ok(None),
         Value::Text(text) => (&**text).into(),
-        Value::Bytes(bytes) => hex(bytes).into(),
+        Value::Bytes(bytes) => hex::text(bytes).into_bytes().into(),
         Value::Bool(value) => value.to_string().into_bytes().into(),
         Value::Int(value) => value.to_string().into_bytes().into(),
         Value::Float(value) => value.to_string().into_bytes().into(),

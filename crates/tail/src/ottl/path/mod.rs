@@ -103,7 +103,10 @@ impl Path {
         let span = subject.span;
         let hex_or_empty = |id: &[u8]| {
             let empty = id.iter().all(|byte| *byte == 0);
-            Value::Text(if empty { Vec::new() } else { hex(id) }.into())
+            Value::text(match empty {
+                true => String::new(),
+                false => syntax::hex::text(id),
+            })
         };
         let kind = || {
             usize::try_from(span.kind)
@@ -260,13 +263,4 @@ fn whole_id<'a>(id: &'a [u8]) -> std::borrow::Cow<'a, [u8]> {
     } else {
         id.into()
     }
-}
-
-/// Lower-case hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> Vec<u8> {
-    let digit = |half: u8| b"0123456789abcdef"[usize::from(half)];
-    bytes
-        .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
-        .collect()
 }

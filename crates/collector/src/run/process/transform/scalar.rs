@@ -54,7 +54,7 @@ pub fn write(
             replace_field(message, number, out, |out| proto::bytes(out, number, id));
         }
         (Form::IdText(number, len), Value::Text(text)) => {
-            let id = tail::ottl::unhex(text).filter(|id| id.len() == len);
+            let id = syntax::hex::decode(text).filter(|id| id.len() == len);
             let id = id.ok_or(Failure::Syntax)?;
             replace_field(message, number, out, |out| proto::bytes(out, number, &id));
         }

@@ -1,0 +1,14 @@
+//! The configuration language, from text to the typed configuration and its diagnostics.
+
+mod accepted;
+mod arguments;
+mod collectors;
+mod common;
+mod docs;
+mod faults;
+mod inheritance;
+mod keywords;
+mod no_effect;
+mod octets;
+mod otel;
+mod persistence;

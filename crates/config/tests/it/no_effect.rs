@@ -1,0 +1,227 @@
+//! Keywords whose effect is absent: what only tunes a feature that is not there is taken and told, what would turn it on is refused.
+
+use crate::common;
+
+use common::{read, report};
+use spangate_config::diagnostic::{Diagnostics, Severity};
+
+const TIMEOUTS: &str = " timeout client 1s\n timeout server 1s\n timeout connect 1s\n";
+
+fn messages(diagnostics: &Diagnostics, severity: Severity) -> Vec<String> {
+    let of_it = diagnostics.iter().filter(|item| item.severity == severity);
+    of_it.map(|item| item.message.clone()).collect()
+}
+
+/// The notices of a file that is accepted without a warning.
+fn notices(text: &str) -> Vec<String> {
+    let Ok((_, diagnostics)) = read(text) else {
+        panic!("refused:\n{}", report(text));
+    };
+    assert_eq!(
+        messages(&diagnostics, Severity::Warning),
+        Vec::<String>::new()
+    );
+    messages(&diagnostics, Severity::Notice)
+}
+
+fn alerts(text: &str) -> Vec<String> {
+    let Err(diagnostics) = read(text) else {
+        return Vec::new();
+    };
+    messages(&diagnostics, Severity::Alert)
+}
+
+/// The keywords of the file that Debian's package installs.
+#[test]
+fn a_distribution_s_file_is_taken() {
+    let text = format!(
+        "global
+ log /dev/log local0
+ log /dev/log local1 notice
+ chroot /
+ stats socket /run/some/admin.sock mode 660 level admin
+ stats timeout 30s
+ user root
+ group root
+ daemon
+ ca-base /etc/ssl/certs
+ crt-base /etc/ssl/private
+ ssl-default-bind-ciphers ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256
+ ssl-default-bind-ciphersuites TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384
+ ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets
+defaults
+ log global
+ mode http
+ option httplog
+ option dontlognull
+{TIMEOUTS}"
+    );
+    assert_eq!(
+        notices(&text),
+        [
+            "no effect of ca-base, crt-base, ssl-default-bind-ciphers, ssl-default-bind-ciphersuites, ssl-default-bind-options \
+             at t.cfg:10 and 4 more places : TLS is not implemented yet."
+        ]
+    );
+}
+
+#[test]
+fn a_big_file_gets_one_notice_for_each_absent_feature() {
+    let mut text =
+        format!("defaults\n mode http\n{TIMEOUTS} timeout check 5s\n option httpchk GET /\n");
+    for number in 0..1_000 {
+        text += &format!(
+            "backend b{number}\n http-check expect status 200\n default-server inter 3s fall 2\n \
+             server s 127.0.0.1:1 rise 3 sni req.hdr(host) alpn h2 slowstart 5s\n"
+        );
+    }
+    let told = notices(&text);
+    assert_eq!(told.len(), 2, "{told:?}");
+    let checks = &told[0];
+    assert!(
+        checks.starts_with("no effect of timeout check, "),
+        "{checks}"
+    );
+    assert!(
+        checks.ends_with(" : health checks are not implemented yet."),
+        "{checks}"
+    );
+    let tls = &told[1];
+    assert_eq!(
+        tls,
+        "no effect of server … sni, server … alpn at t.cfg:11 and 1999 more places : TLS is not implemented yet."
+    );
+}
+
+#[test]
+fn each_place_is_told_in_diagnostic_mode() {
+    let shown = report("global\n ca-base /a\n crt-base /b\n");
+    for (place, name) in [("t.cfg:2", "ca-base"), ("t.cfg:3", "crt-base")] {
+        assert!(
+            shown.contains(&format!(
+                "[{place}] : keyword '{name}' has no effect: TLS is not implemented yet."
+            )),
+            "{shown}"
+        );
+    }
+}
+
+/// Its notices would hide it.
+#[test]
+fn an_error_stands_alone() {
+    let text = format!("global\n ca-base /a\ndefaults\n mode http\n{TIMEOUTS} bogus\n");
+    let Err(diagnostics) = read(&text) else {
+        panic!("accepted");
+    };
+    assert_eq!(
+        messages(&diagnostics, Severity::Notice),
+        Vec::<String>::new()
+    );
+    assert_eq!(messages(&diagnostics, Severity::Alert).len(), 1);
+}
+
+#[test]
+fn what_turns_a_feature_on_is_refused_and_its_tuning_is_no_error_more() {
+    let backend = |options: &str| {
+        format!("defaults\n mode http\n{TIMEOUTS}backend b\n server s 127.0.0.1:1 {options}\n")
+    };
+    let frontend =
+        |options: &str| format!("defaults\n mode http\n{TIMEOUTS}frontend f\n bind :1 {options}\n");
+    let cases = [
+        (backend("check inter 5s fall 3 rise 2"), "server … check"),
+        (
+            backend("ssl verify none sni str(x) alpn h2"),
+            "server … ssl",
+        ),
+        (
+            backend("agent-check agent-port 8000"),
+            "server … agent-check",
+        ),
+        (backend("inter 5s fall 3 track s"), "server … track"),
+        (frontend("ssl crt /x.pem alpn h2,http/1.1"), "bind … ssl"),
+    ];
+    for (text, name) in cases {
+        assert_eq!(
+            alerts(&text),
+            [format!(
+                "keyword '{name}' is known but not implemented yet by this version."
+            )]
+        );
+    }
+}
+
+#[test]
+fn arguments_of_what_does_nothing_are_still_checked() {
+    let global = |line: &str| format!("global\n {line}\n");
+    let proxy = |line: &str| format!("defaults d\n mode http\n{TIMEOUTS} {line}\n");
+    let cases = [
+        (global("cpu-map banana"), "cpu-map expects"),
+        (global("thread-groups -3"), "-3"),
+        (
+            global("ssl-default-bind-options no-such-option"),
+            "no-such-option",
+        ),
+        (global("tune.h2.max-frame-size 1"), "tune.h2.max-frame-size"),
+        (proxy("timeout check banana"), "timeout check"),
+        (
+            proxy("http-request set-nice x y z if nosuchacl"),
+            "set-nice",
+        ),
+        (proxy("http-request set-nice 5 if nosuchacl"), "nosuchacl"),
+        (proxy("http-check expect stauts 200"), "stauts"),
+        (proxy("option httpchk GET / HTTP/1.1 a b"), "'b'"),
+    ];
+    for (text, part) in cases {
+        let found = alerts(&text);
+        assert_eq!(found.len(), 1, "{text}: {found:?}");
+        assert!(found[0].contains(part), "{text}: {found:?}");
+    }
+}
+
+#[test]
+fn sections_of_absent_features_are_checked_line_by_line() {
+    let text = "resolvers r
+ nameserver one 127.0.0.1:53
+ resolve_retries 3
+ timeout retry 1s
+ hold valid 10s
+mailers m
+ mailer one 127.0.0.1:25
+cache c
+ total-max-size 4
+ max-age 60
+";
+    let told = notices(text);
+    let expected = [
+        "the cache is not implemented yet.",
+        "alerts by mail are not implemented yet.",
+        "the resolution of names at run time is not implemented yet.",
+    ];
+    assert_eq!(told.len(), expected.len(), "{told:?}");
+    for (notice, reason) in told.iter().zip(expected) {
+        assert!(notice.ends_with(reason), "{notice}");
+    }
+    let found = alerts("resolvers r\n hold vaild 10s\ncache c\n max-age x\n bogus\n");
+    assert_eq!(found.len(), 3, "{found:?}");
+}
+
+/// A time ends with its first unit, as in HAProxy, which warns.
+#[test]
+fn what_follows_the_unit_of_a_time_is_told() {
+    let text = format!(
+        "defaults\n mode http\n{TIMEOUTS} timeout queue 1d2h\n timeout check 50\n timeout tarpit 1d\n"
+    );
+    let Ok((_, diagnostics)) = read(&text) else {
+        panic!("refused:\n{}", report(&text));
+    };
+    let warnings = messages(&diagnostics, Severity::Warning);
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(
+        warnings[0].starts_with("unexpected character '2' after the timer value '1d2h'"),
+        "{warnings:?}"
+    );
+    assert!(
+        warnings[1].contains("('50ms') if that was the intent"),
+        "{warnings:?}"
+    );
+}

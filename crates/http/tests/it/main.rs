@@ -1,0 +1,4 @@
+//! The HTTP/1 codec from outside.
+
+mod allocation;
+mod httparse;

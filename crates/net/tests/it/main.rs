@@ -1,0 +1,3 @@
+//! The drivers over real sockets.
+
+mod epoll;

@@ -1,0 +1,3 @@
+//! Compiled expressions from outside.
+
+mod allocations;

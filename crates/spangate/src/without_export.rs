@@ -1,0 +1,154 @@
+//! The proxy alone (without the cargo feature `export`): what stands for the exporters and the collector.
+//!
+//! Filters record and encode as always; their queues have no room, so that every record is dropped and counted.
+
+use std::process::ExitCode;
+
+fn absent(what: &str) -> String {
+    format!("{what} : this program was built without them (cargo feature 'export')")
+}
+
+/// `spangate collect`.
+pub(crate) mod collect {
+    pub(crate) use super::refuse as run;
+}
+
+/// `spangate tracegen`.
+pub(crate) mod tracegen {
+    pub(crate) use super::refuse as run;
+}
+
+pub(crate) fn refuse(_: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
+    crate::alert(&format!("{}.", absent("exporters and the collector")));
+    ExitCode::FAILURE
+}
+
+/// Sections `collector`, all of which are refused.
+pub(crate) mod collectors {
+    use config::diagnostic::Diagnostics;
+    use config::environment::Environment;
+    use config::model::Config;
+
+    use crate::sys::Signals;
+
+    /// A collector's configuration: there is none.
+    pub(crate) enum Read {}
+
+    /// A collector that runs: there is none.
+    pub(crate) type Watched = std::convert::Infallible;
+
+    pub(crate) fn read(config: &Config, _: &Environment, out: &mut Diagnostics) -> Vec<Read> {
+        for section in &config.collectors {
+            out.alert(
+                &section.span,
+                format!("{}.", super::absent("sections 'collector'")),
+            );
+        }
+        Vec::new()
+    }
+
+    pub(crate) fn panics(one: &Watched) -> u64 {
+        match *one {}
+    }
+
+    pub(crate) fn describe(one: &Watched, _: &mut String) -> std::fmt::Result {
+        match *one {}
+    }
+
+    pub(crate) struct Collectors;
+
+    impl Collectors {
+        pub fn start(_: &Config, _: Vec<Read>, _: fn()) -> Result<Collectors, String> {
+            Ok(Collectors)
+        }
+
+        pub fn doors(&self) {}
+
+        pub fn views(&self) -> Vec<Watched> {
+            Vec::new()
+        }
+
+        pub fn stop_listening(&self) {}
+
+        pub fn end(self, _: &Signals, _: bool) {}
+    }
+}
+
+/// Exporters that take nothing.
+pub(crate) mod exports {
+    use std::fmt;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use config::model::{Config, OtelFilter};
+    use proxy::{FilterExport, Running};
+    use telemetry::account::{Account, Signal};
+    use telemetry::queue::{Queue, QueueLimits};
+    use telemetry::sampler::Sampler;
+
+    use crate::pace::pace;
+
+    /// Time for the workers to hand over what they have.
+    pub(crate) const FLUSH_NOW_BUDGET: Duration = Duration::from_secs(5);
+
+    pub(crate) struct Exports(());
+
+    impl Exports {
+        pub fn start(config: &Config, (): (), _: u64) -> Result<Option<Exports>, String> {
+            if config.otel.is_empty() {
+                return Ok(None);
+            }
+            crate::warning(&format!(
+                "{} ; what filters record is dropped.",
+                super::absent("exporters")
+            ));
+            Ok(Some(Exports(())))
+        }
+
+        pub fn connect(&mut self, running: &mut Running) {
+            let exports: Vec<FilterExport> = running.config.otel.iter().map(export).collect();
+            for (filter, export) in exports.into_iter().enumerate() {
+                running.export_filter(filter, export);
+            }
+        }
+
+        pub fn drop_at_end(&self, _: usize, _: bool) {}
+
+        pub fn flush(&self, _: &[usize]) -> bool {
+            true
+        }
+
+        pub fn describe(&self, _: usize, _: &mut String) -> fmt::Result {
+            Ok(())
+        }
+
+        pub fn finish(&self) {}
+    }
+
+    fn export(filter: &OtelFilter) -> FilterExport {
+        let settings = &filter.settings;
+        let queue = |signal| {
+            let no_room = QueueLimits {
+                records_max: 0,
+                bytes_max: 0,
+            };
+            Arc::new(Queue::new(
+                signal,
+                no_room,
+                Arc::<Account>::default(),
+                || {},
+            ))
+        };
+        let (traces, logs) = (settings.traces.as_ref(), settings.logs.as_ref());
+        let (batch_records, delay_ms) = pace(settings);
+        FilterExport {
+            sampler: traces.map_or(Sampler::AlwaysOff, |traces| (&traces.sampler).into()),
+            spans: traces.iter().map(|_| queue(Signal::Traces)).collect(),
+            logs: logs.iter().map(|_| queue(Signal::Logs)).collect(),
+            severity_min: logs.map_or(u8::MAX, |logs| logs.min_severity),
+            batch_records,
+            delay_ms,
+            ..FilterExport::default()
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! `spangate collect` and `spangate tracegen` as programs.
+
+use crate::common;
+
+use std::process::{Command, Output, Stdio};
+
+use common::Folder;
+use common::collector::Running;
+
+fn spangate(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spangate"));
+    command.args(words).stdin(Stdio::null());
+    command
+}
+
+fn output(words: &[&str]) -> Output {
+    spangate(words).output().expect("it runs")
+}
+
+const CONFIG: &str = "
+receivers:
+  otlp:
+    protocols:
+      grpc: { endpoint: '127.0.0.1:0' }
+      http: { endpoint: '127.0.0.1:0' }
+processors:
+  tail_sampling:
+    decision_wait: 1s
+    policies:
+      - { name: errors, type: status_code, status_code: { status_codes: [ERROR] } }
+  batch:
+exporters:
+  nop:
+extensions:
+  health_check: { endpoint: '127.0.0.1:0' }
+service:
+  extensions: [health_check]
+  telemetry: { metrics: { readers: [ { pull: { exporter: { prometheus: { host: 127.0.0.1, port: 0 } } } } ] } }
+  pipelines:
+    traces: { receivers: [otlp], processors: [tail_sampling, batch], exporters: [nop] }
+";
+
+/// An answer's body.
+fn get(address: &str, path: &str) -> String {
+    use std::io::{Read, Write};
+    let mut stream = std::net::TcpStream::connect(address).expect("a page");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("a request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    body.to_owned()
+}
+
+#[test]
+fn traces_come_in_are_decided_and_accounted_for() {
+    let mut collector = Running::start(CONFIG);
+    let grpc = collector.address("otlp grpc");
+    let http = collector.address("otlp http");
+    let health = collector.address("health_check");
+    let metrics = collector.address("metrics");
+    for (protocol, address) in [("grpc", &grpc), ("http", &http)] {
+        let endpoint = format!("http://{address}");
+        let sent = output(&[
+            "tracegen",
+            "--quiet",
+            "--protocol",
+            protocol,
+            "--endpoint",
+            &endpoint,
+            "--traces",
+            "500",
+            "--errors",
+            "20",
+            "--batch",
+            "100",
+        ]);
+        let said = String::from_utf8_lossy(&sent.stdout);
+        assert!(sent.status.success(), "{said}");
+        assert!(
+            said.contains("4000 sent = 4000 accepted + 0 rejected"),
+            "{said}"
+        );
+    }
+    assert!(get(&health, "/").contains("Server available"));
+    let page = get(&metrics, "/metrics");
+    assert!(
+        page.contains("otelcol_receiver_accepted_spans 8000\n"),
+        "{page}"
+    );
+    assert!(common::sys::signal(collector.child.id(), libc::SIGTERM));
+    let account = collector.line("8000 accepted");
+    let number = |word: &str| -> u64 {
+        let before = account.split(&format!(" {word}")).next().expect("a number");
+        let digits = before.rsplit(' ').next().expect("a number");
+        digits.parse().expect("a number")
+    };
+    assert_eq!(number("exported") + number("dropped"), 8000, "{account}");
+    // A fifth of the traces has failed; the seed is always the same.
+    assert!((1000..2200).contains(&number("exported")), "{account}");
+    assert!(
+        account.contains("0 failed + 0 rejected + 0 lost at the end + 0 held; 0 refused"),
+        "{account}"
+    );
+    assert!(collector.child.wait().expect("its end").success());
+}
+
+#[test]
+fn configurations_are_judged() {
+    let judged = |yaml: &str| {
+        let folder = Folder::new();
+        let path = folder.write("collector.yaml", yaml);
+        let output = output(&["collect", "validate", "--config", &path]);
+        let said = String::from_utf8_lossy(&output.stderr).replace(&path, "c.yaml");
+        (output.status.code().expect("an exit code"), said)
+    };
+    assert_eq!(judged(CONFIG), (0, String::new()));
+    let (code, said) = judged(&CONFIG.replace("[ERROR]", "[ERR]"));
+    assert_eq!(code, 1, "{said}");
+    assert!(
+        said.starts_with("error: c.yaml:11:") && said.contains("ERR"),
+        "{said}"
+    );
+    let metrics = CONFIG.replace(
+        "  pipelines:\n",
+        "  pipelines:\n    metrics: { receivers: [prometheus], exporters: [nop] }\n",
+    );
+    let metrics = metrics.replace(
+        "processors:\n  tail",
+        "  prometheus: {}\nprocessors:\n  tail",
+    );
+    let (code, said) = judged(&metrics);
+    assert_eq!(code, 3, "{said}");
+    assert!(
+        said.contains("the pipeline 'metrics' is not started"),
+        "{said}"
+    );
+    let (code, said) = judged("receivers: [");
+    assert_eq!(code, 1, "{said}");
+    assert_eq!(output(&["collect"]).status.code(), Some(1));
+    assert_eq!(output(&["collect", "--help"]).status.code(), Some(0));
+}
+
+#[test]
+fn a_hangup_reads_the_configuration_again_and_loses_nothing() {
+    let mut collector = Running::start(CONFIG);
+    let address = collector.address("otlp grpc");
+    collector.line("running: traces");
+    let send = |address: &str| {
+        let endpoint = format!("http://{address}");
+        let words = [
+            "tracegen",
+            "--quiet",
+            "--protocol",
+            "grpc",
+            "--endpoint",
+            &endpoint,
+            "--traces",
+            "50",
+        ];
+        assert!(output(&words).status.success());
+    };
+    send(&address);
+    // One that is wrong changes nothing.
+    collector.folder.write("collector.yaml", "receivers: 5");
+    collector.signal("HUP");
+    collector.line("what runs goes on");
+    send(&address);
+    // One that is right takes over, once what was pending is decided and accounted for.
+    let other = CONFIG.replace("traces:", "traces/other:");
+    collector.folder.write("collector.yaml", &other);
+    collector.signal("HUP");
+    let account = collector.line("spans: ");
+    assert!(
+        account.contains(" + 0 lost at the end + 0 held; 0 refused"),
+        "{account}"
+    );
+    assert!(!account.contains("spans: 0 accepted"), "{account}");
+    let address = collector.address("otlp grpc");
+    collector.line("running: traces/other");
+    send(&address);
+    // One whose port is taken does not start: the one before does again.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("an address").port();
+    let wrong = other.replace(
+        "grpc: { endpoint: '127.0.0.1:0'",
+        &format!("grpc: {{ endpoint: '127.0.0.1:{port}'"),
+    );
+    collector.folder.write("collector.yaml", &wrong);
+    collector.signal("HUP");
+    collector.line("the one before does again");
+    let address = collector.address("otlp grpc");
+    send(&address);
+    collector.line("running: traces/other");
+    collector.signal("TERM");
+    assert!(collector.child.wait().expect("an end").success());
+}

@@ -1,0 +1,402 @@
+//! The command line: what scripts and service managers count on (management guide §3).
+
+use crate::common;
+
+use common::{DEFAULTS, Folder, Proxy, Running, listener, run};
+use std::process::{Command, Stdio};
+
+const GOOD: &str = "
+defaults
+    mode http
+    timeout client 1s
+    timeout server 1s
+    timeout connect 1s
+listen l
+    bind 127.0.0.1:1
+    server s 127.0.0.1:2
+";
+
+#[test]
+fn a_check_is_silent_and_says_so_only_when_asked() {
+    let folder = Folder::new();
+    let file = folder.write("a.cfg", GOOD);
+    let quiet = run(&["-c", "-f", &file]);
+    assert_eq!(
+        (quiet.status.code(), &*quiet.stdout, &*quiet.stderr),
+        (Some(0), "", "")
+    );
+    let loud = run(&["-c", "-V", "-f", &file]);
+    assert_eq!(loud.status.code(), Some(0));
+    assert_eq!(loud.stdout, "Configuration file is valid\n");
+    assert_eq!(run(&["-c", "--", &file]).status.code(), Some(0));
+    assert_eq!(
+        run(&["-c", "-f", "/nonexistent/file"]).status.code(),
+        Some(1)
+    );
+    assert_eq!(run(&["-c"]).status.code(), Some(1));
+}
+
+#[test]
+fn a_folder_stands_for_its_files_in_order() {
+    let folder = Folder::new();
+    folder.write(
+        "d/10.cfg",
+        "defaults\n mode http\n timeout client 1s\n timeout server 1s\n timeout connect 1s\n",
+    );
+    folder.write(
+        "d/20.cfg",
+        "frontend f\n bind 127.0.0.1:1\n default_backend b\n",
+    );
+    folder.write("d/30.cfg", "backend b\n server s 127.0.0.1:2\n");
+    folder.write("d/ignored.txt", "nonsense\n");
+    let path = folder.path("d").display().to_string();
+    let output = run(&["-c", "-V", "-f", &path]);
+    assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
+}
+
+#[test]
+fn versions_have_the_lines_that_scripts_look_for() {
+    let output = run(&["-v"]);
+    assert_eq!(output.status.code(), Some(0));
+    let first = output.stdout.lines().next().unwrap();
+    assert!(first.starts_with("HAProxy version 3.5"), "{first}");
+    let output = run(&["-vv"]);
+    assert!(
+        output
+            .stdout
+            .lines()
+            .any(|line| line.trim() == "TARGET  = linux-glibc")
+    );
+    assert!(
+        output
+            .stdout
+            .lines()
+            .any(|line| line.starts_with("Feature list : "))
+    );
+    assert!(output.stdout.contains("epoll : pref=300,  test result OK"));
+}
+
+#[test]
+fn a_version_alone() {
+    assert_eq!(run(&["-vq"]).stdout, "3.5-dev5\n");
+    assert_eq!(run(&["-vqs"]).stdout, "3.5\n");
+    assert_eq!(run(&["-vqb"]).stdout, "3.5\n");
+}
+
+#[test]
+fn conditions_exit_with_their_truth() {
+    let cases = [
+        ("version_atleast(2.0)", 0),
+        ("version_before(2.0)", 1),
+        ("feature(EPOLL)", 0),
+        ("feature(QUIC)", 1),
+        ("!streq(a,b)", 0),
+        ("streq(a", 2),
+        ("nonsense", 2),
+    ];
+    for (condition, code) in cases {
+        let output = run(&["-cc", condition]);
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{condition}: {}",
+            output.stderr
+        );
+    }
+}
+
+#[test]
+fn warnings_are_fatal_when_asked() {
+    let folder = Folder::new();
+    let file = folder.write(
+        "a.cfg",
+        "frontend f\n mode http\n bind 127.0.0.1:1\n http-request return status 200\n",
+    );
+    let output = run(&["-c", "-f", &file]);
+    assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
+    assert_eq!(output.stdout, "Warnings were found.\n");
+    assert!(
+        output.stderr.contains("missing timeouts for frontend 'f'"),
+        "{}",
+        output.stderr
+    );
+    let output = run(&["-c", "-dW", "-f", &file]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        output.stderr.contains("missing timeouts"),
+        "{}",
+        output.stderr
+    );
+    let file = folder.write("b.cfg", "global\n zero-warning\nfrontend f\n mode http\n bind 127.0.0.1:1\n http-request return status 200\n");
+    let output = run(&["-c", "-f", &file]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        output.stderr.contains("'zero-warning' is set"),
+        "{}",
+        output.stderr
+    );
+}
+
+/// The keywords of the file that Debian's package installs, which has no frontend: it starts and answers its commands.
+#[test]
+fn a_distribution_s_file_starts() {
+    let folder = Folder::new();
+    for code in [400, 403, 408, 500, 502, 503, 504] {
+        folder.write(&format!("{code}.http"), "HTTP/1.0 503 No\r\n\r\nno\n");
+    }
+    let root = folder.root().display().to_string();
+    let socket = folder.path("admin.sock");
+    let config = format!(
+        "global
+ log /dev/log local0
+ log /dev/log local1 notice
+ stats socket {} mode 660 level admin
+ stats timeout 30s
+ ca-base /etc/ssl/certs
+ crt-base /etc/ssl/private
+ ssl-default-bind-ciphers ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256
+ ssl-default-bind-ciphersuites TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384
+ ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets
+defaults
+ log global
+ mode http
+ option httplog
+ option dontlognull
+ timeout connect 5000
+ timeout client 50000
+ timeout server 50000
+ errorfile 400 {root}/400.http
+ errorfile 403 {root}/403.http
+ errorfile 408 {root}/408.http
+ errorfile 500 {root}/500.http
+ errorfile 502 {root}/502.http
+ errorfile 503 {root}/503.http
+ errorfile 504 {root}/504.http
+",
+        socket.display()
+    );
+    let file = folder.write("a.cfg", &config);
+    let output = run(&["-c", "-dW", "-f", &file]);
+    assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
+    let notices = output
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("[NOTICE]"));
+    assert_eq!(notices.count(), 1, "{}", output.stderr);
+    let proxy = Proxy::start_in(folder, &config, &[]);
+    assert!(common::cli::ask(&socket, "show version").contains('.'));
+    proxy.stop();
+}
+
+#[test]
+fn every_error_of_every_file_is_told_in_one_run() {
+    let folder = Folder::new();
+    let one = folder.write("one.cfg", "global\n  nbthraed 2\ndefaults\n  mode htpp\n");
+    let two = folder.write(
+        "two.cfg",
+        "listen l\n  bind 127.0.0.1:99999\n  blance roundrobin\n",
+    );
+    let output = run(&["-c", "-f", &one, "-f", &two]);
+    assert_eq!(output.status.code(), Some(1));
+    let places = [
+        format!("[{one}:2]"),
+        format!("[{one}:4]"),
+        format!("[{two}:2]"),
+        format!("[{two}:3]"),
+    ];
+    for place in places {
+        assert!(
+            output.stderr.contains(&place),
+            "{place} in\n{}",
+            output.stderr
+        );
+    }
+    assert!(
+        output.stderr.contains("did you mean 'nbthread'"),
+        "{}",
+        output.stderr
+    );
+    let carets = output
+        .stderr
+        .lines()
+        .filter(|line| line.trim_start().starts_with('^'))
+        .count();
+    assert!(carets >= 4, "{}", output.stderr);
+}
+
+#[test]
+fn options_that_are_unknown_or_still_missing_say_so() {
+    for option in ["-S", "-dC", "-dt"] {
+        let output = run(&[option, "x"]);
+        assert_eq!(output.status.code(), Some(1), "{option}");
+        assert!(
+            output.stderr.contains("not implemented yet"),
+            "{option}: {}",
+            output.stderr
+        );
+    }
+    let output = run(&["-zz"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        output.stderr,
+        "Unknown option '-zz'. See 'spangate --help'.\n"
+    );
+    let output = run(&["-f"]);
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn signals_end_it_at_once_and_a_closed_input_does_not() {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let front = listener();
+        let config = format!(
+            "{DEFAULTS}\nfrontend f\n bind \"fd@${{FRONT}}\"\n http-request return status 204\n"
+        );
+        // Its standard input is at its end from the start.
+        let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+        // A client that waits does not hold it.
+        let mut client = common::http::Client::connect(common::address(&front));
+        assert_eq!(client.get("/").status, 204);
+        proxy.running.signal(signal);
+        let output = proxy.running.end();
+        assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
+        assert!(client.is_closed());
+    }
+}
+
+#[test]
+fn a_daemon_leaves_its_number() {
+    let folder = Folder::new();
+    let socket = folder.path("front.sock").display().to_string();
+    let pidfile = folder.path("pid").display().to_string();
+    let file = folder.write(
+        "a.cfg",
+        format!("{DEFAULTS}\nfrontend f\n bind unix@{socket}\n http-request return status 204\n"),
+    );
+    let output = run(&["-D", "-p", &pidfile, "-f", &file]);
+    assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
+    let pid: u32 = std::fs::read_to_string(&pidfile)
+        .expect("a pid file")
+        .trim()
+        .parse()
+        .expect("a number");
+    struct Guard(u32);
+    impl Drop for Guard {
+        fn drop(&mut self) {
+            common::sys::signal(self.0, libc::SIGKILL);
+        }
+    }
+    let guard = Guard(pid);
+    assert!(common::sys::signal(pid, 0), "it lives");
+    // Its sockets were open before the first process ended.
+    let stream = std::os::unix::net::UnixStream::connect(&socket).expect("it listens");
+    let mut client = common::http::Client::over(stream);
+    assert_eq!(client.get("/").status, 204);
+    assert!(common::sys::signal(pid, libc::SIGTERM));
+    assert!(client.is_closed(), "it ends");
+    drop(guard);
+}
+
+#[test]
+fn foreground_wins_over_the_background() {
+    let front = listener();
+    let config = format!(
+        "global\n daemon\n{DEFAULTS}\nfrontend f\n bind \"fd@${{FRONT}}\"\n http-request return status 204\n"
+    );
+    let proxy = Proxy::start_with(Folder::new(), &config, &[("FRONT", &front)], &["-D"]);
+    assert!(common::sys::signal(proxy.running.pid(), 0));
+    proxy.stop();
+}
+
+#[test]
+fn what_cannot_be_bound_is_told() {
+    let taken = listener();
+    let port = common::address(&taken).port();
+    let folder = Folder::new();
+    let file = folder.write(
+        "a.cfg",
+        format!(
+            "{DEFAULTS}\nfrontend f\n bind 127.0.0.1:{port}\n http-request return status 204\n"
+        ),
+    );
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spangate"));
+    command.args(["-db", "-f", &file]).stdin(Stdio::null());
+    let output = Running::start(command).end();
+    assert_eq!(output.status.code(), Some(1));
+    let wanted = format!("[{file}:11] for frontend f");
+    assert!(
+        output.stderr.contains(&wanted),
+        "{wanted} in {}",
+        output.stderr
+    );
+    let why = format!("(Address already in use) for [127.0.0.1:{port}].");
+    assert!(output.stderr.contains(&why), "{}", output.stderr);
+}
+
+#[test]
+fn a_daemon_that_cannot_leave_its_number_does_not_run() {
+    let folder = Folder::new();
+    let socket = folder.path("front.sock");
+    let config = format!(
+        "{DEFAULTS}\nfrontend f\n bind {}\n http-request return status 204\n",
+        socket.display()
+    );
+    let file = folder.write("a.cfg", config);
+    for mode in [&["-D"][..], &["-W", "-D"]] {
+        let nowhere = ["-p", "/no/such/folder/pid", "-f", &file];
+        let output = run(&[mode, &nowhere].concat());
+        assert_eq!(output.status.code(), Some(1), "{mode:?}");
+        let wanted = "Cannot create pidfile /no/such/folder/pid";
+        assert!(output.stderr.contains(wanted), "{}", output.stderr);
+        let refused = std::os::unix::net::UnixStream::connect(&socket);
+        assert!(refused.is_err(), "{mode:?}: something serves");
+    }
+}
+
+#[test]
+fn a_master_in_the_background_serves_before_its_starter_ends() {
+    let folder = Folder::new();
+    let socket = folder.path("front.sock");
+    let pidfile = folder.path("pid");
+    let config = format!(
+        "{DEFAULTS}\nfrontend f\n bind {}\n http-request return status 204\n",
+        socket.display()
+    );
+    let file = folder.write("a.cfg", config);
+    let pid = pidfile.display().to_string();
+    // It ends with its outputs closed: whoever serves has let go of them.
+    let output = run(&["-W", "-D", "-p", &pid, "-f", &file]);
+    assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
+    let stream = std::os::unix::net::UnixStream::connect(&socket).expect("it listens");
+    let mut client = common::http::Client::over(stream);
+    assert_eq!(client.get("/").status, 204);
+    let pid = std::fs::read_to_string(&pidfile).expect("a pid file");
+    let pid = pid.trim().parse().expect("a number");
+    assert!(common::sys::signal(pid, libc::SIGTERM));
+    assert!(client.is_closed(), "it ends");
+}
+
+#[test]
+fn names_without_an_address_disable_their_server_where_asked_to() {
+    let folder = Folder::new();
+    let config = format!("{DEFAULTS}\nbackend b\n server s no-such-host.invalid:80\n");
+    let file = folder.write("a.cfg", &config);
+    let refused = run(&["-c", "-f", &file]);
+    assert_eq!(refused.status.code(), Some(1), "{}", refused.stderr);
+    let wanted = "could not resolve address 'no-such-host.invalid'";
+    assert!(refused.stderr.contains(wanted), "{}", refused.stderr);
+    let accepted = run(&["-c", "-dr", "-dW", "-f", &file]);
+    assert_eq!(accepted.status.code(), Some(0), "{}", accepted.stderr);
+    let wanted = "could not resolve address 'no-such-host.invalid', disabling server.";
+    assert!(accepted.stderr.contains(wanted), "{}", accepted.stderr);
+    // Other faults of the address stay faults.
+    let file = folder.write("b.cfg", config.replace(".invalid:80", ":x"));
+    assert_eq!(run(&["-c", "-dr", "-f", &file]).status.code(), Some(1));
+
+    let front = listener();
+    let config = format!("{config}frontend f\n bind \"fd@${{FRONT}}\"\n default_backend b\n");
+    let proxy = Proxy::start_with(Folder::new(), &config, &[("FRONT", &front)], &["-dr"]);
+    let mut client = common::http::Client::connect(common::address(&front));
+    assert_eq!(client.get("/").status, 503);
+    proxy.stop();
+}

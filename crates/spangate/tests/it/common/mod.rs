@@ -1,0 +1,323 @@
+//! What the tests of the program share: the program as a child, scripted origins and clients. Nothing here sleeps: every
+//! wait is for an event, with a deadline.
+#![allow(dead_code, reason = "each test program uses a part")]
+
+pub mod cli;
+pub mod collector;
+pub mod http;
+pub mod origin;
+pub mod otlp;
+pub mod sys;
+
+use std::fs;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use http::Client;
+
+/// How long anything may take.
+pub const DEADLINE: Duration = Duration::from_secs(20);
+
+/// Tells that a test cannot test here; `make test` counts the lines of the file that SPANGATE_SKIPPED names.
+#[expect(clippy::print_stderr, reason = "a test that is skipped says why")]
+pub fn skipped(why: &str) {
+    eprintln!("skipped: {why}");
+    if let Some(path) = std::env::var_os("SPANGATE_SKIPPED") {
+        let mut file = fs::OpenOptions::new()
+            .append(true)
+            .open(path)
+            .expect("the list of what is skipped");
+        writeln!(file, "{why}").expect("a line");
+    }
+}
+
+/// A folder that goes with its value.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new() -> Folder {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("spangate-test-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).expect("a folder");
+        Folder(path)
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Writes a file; its path as text.
+    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> String {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(&path, text).expect("a file");
+        path.display().to_string()
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A listener on a free port.
+pub fn listener() -> TcpListener {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port")
+}
+
+/// The next connection to a listener.
+pub fn accept(listener: &TcpListener, what: &str) -> TcpStream {
+    let listener = listener.try_clone().expect("a descriptor");
+    let accepted = join(&spawn(move || listener.accept()), what);
+    accepted.expect(what).0
+}
+
+pub fn address(listener: &TcpListener) -> SocketAddr {
+    listener.local_addr().expect("an address")
+}
+
+/// A port that nobody else is given; the program may listen there.
+pub struct Port {
+    pub number: u16,
+    _held: TcpListener,
+}
+
+impl Port {
+    pub fn reserve() -> Port {
+        let held = TcpListener::from(sys::reserve_port().expect("a free port"));
+        Port {
+            number: address(&held).port(),
+            _held: held,
+        }
+    }
+}
+
+pub fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Receiver<T> {
+    let (sender, receiver) = mpsc::channel();
+    let work = move || {
+        let _ = sender.send(work());
+    };
+    let builder = std::thread::Builder::new().name("test".into());
+    builder.spawn(work).expect("a thread");
+    receiver
+}
+
+/// Reads with a deadline, for as long as it is no signal that ends it: one that the process ignores, as of its children,
+/// is enough to (signal(7)).
+pub fn uninterrupted<T>(mut read: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match read() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+/// What a thread made of [`spawn`] came to.
+pub fn join<T>(receiver: &Receiver<T>, what: &str) -> T {
+    let result = receiver.recv_timeout(DEADLINE);
+    result.unwrap_or_else(|error| panic!("{what}: {error}"))
+}
+
+/// The program, run to its end with these arguments.
+pub struct Output {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// Runs the program to its end.
+pub fn run(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spangate"));
+    command.args(arguments).stdin(Stdio::null());
+    Running::start(command).end()
+}
+
+/// The program while it runs; killed when this goes.
+pub struct Running {
+    child: Child,
+    stdout: Receiver<String>,
+    stderr: Receiver<String>,
+    ended: bool,
+}
+
+fn read_all(mut from: impl Read + Send + 'static) -> Receiver<String> {
+    spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = from.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+impl Running {
+    pub fn start(mut command: Command) -> Running {
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program starts");
+        Running {
+            stdout: read_all(child.stdout.take().expect("piped")),
+            stderr: read_all(child.stderr.take().expect("piped")),
+            child,
+            ended: false,
+        }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn signal(&self, signal: i32) {
+        assert!(sys::signal(self.pid(), signal), "the program is gone");
+    }
+
+    /// Waits for the end, which shows by its closed outputs.
+    pub fn end(mut self) -> Output {
+        let stdout = join(&self.stdout, "the program ends");
+        let stderr = join(&self.stderr, "the program ends");
+        let status = self.child.wait().expect("its status");
+        self.ended = true;
+        Output {
+            status,
+            stdout,
+            stderr,
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.ended {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// The program serving a configuration.
+pub struct Proxy {
+    pub running: Running,
+    pub folder: Folder,
+}
+
+impl Proxy {
+    /// Starts it and waits until it serves. Each listener is inherited; `${NAME}` in the configuration is its number.
+    pub fn start(config: &str, listeners: &[(&str, &TcpListener)]) -> Proxy {
+        Proxy::start_in(Folder::new(), config, listeners)
+    }
+
+    pub fn start_in(folder: Folder, config: &str, listeners: &[(&str, &TcpListener)]) -> Proxy {
+        Proxy::start_with(folder, config, listeners, &[])
+    }
+
+    pub fn start_with(
+        folder: Folder,
+        config: &str,
+        listeners: &[(&str, &TcpListener)],
+        arguments: &[&str],
+    ) -> Proxy {
+        let program = Path::new(env!("CARGO_BIN_EXE_spangate"));
+        Proxy::start_program(program, folder, config, listeners, arguments)
+    }
+
+    /// Starts any program that takes HAProxy's arguments.
+    pub fn start_program(
+        program: &Path,
+        folder: Folder,
+        config: &str,
+        listeners: &[(&str, &TcpListener)],
+        arguments: &[&str],
+    ) -> Proxy {
+        Proxy::start_command(Command::new(program), folder, config, listeners, arguments)
+    }
+
+    /// Starts a command that may have an environment of its own.
+    pub fn start_command(
+        mut command: Command,
+        folder: Folder,
+        config: &str,
+        listeners: &[(&str, &TcpListener)],
+        arguments: &[&str],
+    ) -> Proxy {
+        const READY: &str = "
+frontend ready
+    mode http
+    no log
+    timeout client 20s
+    bind \"fd@${READY}\"
+    http-request return status 200
+";
+        let ready = listener();
+        let file = folder.write("spangate.cfg", format!("{config}\n{READY}"));
+        command
+            .args(["-db", "-f", &file])
+            .args(arguments)
+            .stdin(Stdio::null());
+        let all = listeners.iter().copied().chain([("READY", &ready)]);
+        let mut fds = Vec::new();
+        for (name, listener) in all {
+            command.env(name, listener.as_raw_fd().to_string());
+            fds.push(listener.as_raw_fd());
+        }
+        sys::inherit(&mut command, fds);
+        let mut running = Running::start(command);
+        let at = address(&ready);
+        // Only the child has it now: if that dies, so does the connection.
+        drop(ready);
+        if !serves(at) {
+            let _ = running.child.kill();
+            panic!(
+                "the program does not serve:\n{}",
+                join(&running.stderr, "its errors")
+            );
+        }
+        Proxy { running, folder }
+    }
+
+    /// Ends it at once; what it wrote to standard output.
+    pub fn stop(self) -> String {
+        self.running.signal(libc::SIGTERM);
+        let output = self.running.end();
+        assert!(
+            output.status.success(),
+            "{:?}: {}",
+            output.status,
+            output.stderr
+        );
+        output.stdout
+    }
+}
+
+/// Whether a request is answered. Its connection is gone then: a test may count its own.
+fn serves(at: SocketAddr) -> bool {
+    let Ok(stream) = TcpStream::connect(at) else {
+        return false;
+    };
+    let mut client = Client::on(stream);
+    let request = b"GET / HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n";
+    let asked = client.reader.wire.write_all(request).is_ok();
+    let answer = client.response().filter(|_| asked);
+    answer.is_some_and(|answer| answer.status == 200) && client.is_closed()
+}
+
+/// Settings that most configurations begin with.
+pub const DEFAULTS: &str = "
+global
+    nbthread 1
+defaults
+    mode http
+    timeout client 20s
+    timeout server 20s
+    timeout connect 20s
+";

@@ -1,0 +1,274 @@
+//! The end of a process: nothing that it accepted is lost, and it ends when it is told to at the latest.
+
+use crate::common;
+
+use std::io::Read;
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+
+use common::http::Client;
+use common::origin::{Origin, ok};
+use common::{
+    DEADLINE, DEFAULTS, Folder, Port, Proxy, accept, address, join, listener, spawn, uninterrupted,
+};
+
+/// Sends requests until it is told to stop, on one connection as long as that is kept; how many were answered.
+/// Every one must be.
+fn keep_asking(to: SocketAddr, stop: &AtomicBool, answered: &AtomicU32) -> Result<u32, String> {
+    let mut count = 0;
+    let mut client = Client::connect(to);
+    while !stop.load(SeqCst) {
+        let path = format!("/{count}");
+        let answer = client
+            .try_get(&path)
+            .ok_or_else(|| format!("request {count} is lost"))?;
+        if answer.status != 200 || !answer.text().starts_with(&format!("GET {path} ")) {
+            return Err(format!("request {count}: {}", answer.line));
+        }
+        count += 1;
+        answered.fetch_add(1, SeqCst);
+        if answer.field("connection") == Some("close") {
+            client = Client::connect(to);
+        }
+    }
+    Ok(count)
+}
+
+#[test]
+fn a_second_process_takes_over_without_a_lost_request() {
+    const CLIENTS: usize = 4;
+    const REQUESTS: u32 = 200;
+    let (origin, held, release) = Origin::holding(|request| ok(&request.line));
+    let reserved = Port::reserve();
+    let port = reserved.number;
+    let to = SocketAddr::from(([127, 0, 0, 1], port));
+    let config = format!(
+        "{DEFAULTS}\nlisten l\n bind 127.0.0.1:{port}\n server s {}\n",
+        origin.at
+    )
+    .replace("nbthread 1", "nbthread 2");
+    let old = Proxy::start(&config, &[]);
+    let (stop, answered) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicU32::new(0)),
+    );
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|_| {
+            let (stop, answered) = (Arc::clone(&stop), Arc::clone(&answered));
+            spawn(move || keep_asking(to, &stop, &answered))
+        })
+        .collect();
+    let wait_for = |more: u32| {
+        let from = answered.load(SeqCst);
+        // A client that fails ends: then nobody counts any more.
+        while answered.load(SeqCst) < from + more {
+            std::thread::yield_now();
+            for client in &clients {
+                if let Ok(Err(error)) = client.try_recv() {
+                    panic!("{error}");
+                }
+            }
+        }
+    };
+    wait_for(REQUESTS);
+    let mut slow = Client::connect(to);
+    slow.send("GET /hold HTTP/1.1\r\nhost: x\r\n\r\n");
+    accept(&held, "it is being served");
+    let new = Proxy::start(&config, &[]);
+    wait_for(REQUESTS);
+    old.running.signal(libc::SIGUSR1);
+    wait_for(REQUESTS);
+    drop(accept(&release, "it waits for the word"));
+    let answer = slow.response().expect("an answer");
+    assert_eq!(answer.text(), "GET /hold HTTP/1.1");
+    let output = old.running.end();
+    assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
+    wait_for(REQUESTS);
+    stop.store(true, SeqCst);
+    let counts: Vec<u32> = clients
+        .iter()
+        .map(|client| join(client, "a client").unwrap_or_else(|error| panic!("{error}")))
+        .collect();
+    assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
+    new.stop();
+}
+
+/// A server that never answers, and tells when it was asked.
+fn silent() -> (Origin, std::net::TcpListener) {
+    let asked = listener();
+    let at = address(&asked);
+    let origin = Origin::raw(move |mut stream| {
+        let _ = uninterrupted(|| stream.read(&mut [0; 100]));
+        drop(TcpStream::connect(at));
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    (origin, asked)
+}
+
+#[test]
+fn a_drain_has_an_end() {
+    let (origin, asked) = silent();
+    let front = listener();
+    let config = format!(
+        "global\n hard-stop-after 200ms\n{DEFAULTS}\nlisten l\n bind \"fd@${{FRONT}}\"\n server s {}\n",
+        origin.at
+    );
+    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+    let mut client = Client::connect(address(&front));
+    client.send("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+    accept(&asked, "it is being served");
+    proxy.running.signal(libc::SIGUSR1);
+    let output = proxy.running.end();
+    assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
+    assert!(client.is_closed());
+}
+
+#[test]
+fn with_grace_it_still_accepts() {
+    let reserved = Port::reserve();
+    let port = reserved.number;
+    let to = SocketAddr::from(([127, 0, 0, 1], port));
+    let config = format!(
+        "global\n grace 1500ms\n{DEFAULTS}\nfrontend f\n bind 127.0.0.1:{port}\n http-request return status 200\n"
+    );
+    let proxy = Proxy::start(&config, &[]);
+    proxy.running.signal(libc::SIGUSR1);
+    // A fresh connection that is told to close was accepted after the signal.
+    while Client::connect(to).get("/").field("connection") != Some("close") {}
+    let output = proxy.running.end();
+    assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
+    assert!(TcpStream::connect(to).is_err(), "nobody listens any more");
+}
+
+#[test]
+fn idle_clients_end_with_the_drain_or_with_their_next_response() {
+    let (plain, patient) = (listener(), listener());
+    let config = format!(
+        "{DEFAULTS}
+frontend plain
+    bind \"fd@${{PLAIN}}\"
+    http-request return status 200
+frontend patient
+    option idle-close-on-response
+    bind \"fd@${{PATIENT}}\"
+    http-request return status 200
+"
+    );
+    let proxy = Proxy::start(&config, &[("PLAIN", &plain), ("PATIENT", &patient)]);
+    let mut idle = Client::connect(address(&plain));
+    let mut waiting = Client::connect(address(&patient));
+    assert_eq!(idle.get("/").status, 200);
+    assert_eq!(waiting.get("/").status, 200);
+    proxy.running.signal(libc::SIGUSR1);
+    assert!(idle.is_closed());
+    let answer = waiting.get("/");
+    assert_eq!(
+        (answer.status, answer.field("connection")),
+        (200, Some("close"))
+    );
+    assert!(waiting.is_closed());
+    let output = proxy.running.end();
+    assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
+}
+
+#[test]
+fn what_is_listened_on_and_what_stops_is_told() {
+    let (front, second, origin) = (listener(), listener(), Origin::echo());
+    let log = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    log.set_read_timeout(Some(DEADLINE)).expect("a timeout");
+    let to = log.local_addr().expect("an address");
+    let config = format!(
+        "{DEFAULTS}
+frontend f
+    bind \"fd@${{FRONT}}\"
+    log {to} format short local0 notice
+    default_backend b
+listen l
+    bind \"fd@${{SECOND}}\"
+    http-request return status 204
+backend b
+    server s {}
+",
+        origin.at
+    );
+    let listeners = [("FRONT", &front), ("SECOND", &second)];
+    let config = &config;
+    let started = |arguments: &[&str]| {
+        let proxy = Proxy::start_with(Folder::new(), config, &listeners, arguments);
+        for _ in 0..2 {
+            assert_eq!(Client::connect(address(&front)).get("/").status, 200);
+        }
+        proxy.running.signal(libc::SIGUSR1);
+        (proxy.running.pid(), proxy.running.end().stderr)
+    };
+    let (pid, told) = started(&[]);
+    let fds = [front.as_raw_fd(), second.as_raw_fd()];
+    let [listening, stopped @ ..] = &told.lines().collect::<Vec<_>>()[..] else {
+        panic!("nothing was told");
+    };
+    let wanted = format!(
+        "[NOTICE]   ({pid}) : Listening on fd@{} (f), fd@{} (l), fd@",
+        fds[0], fds[1]
+    );
+    assert!(listening.starts_with(&wanted), "{told}");
+    let wanted = [("f", 2, 0), ("l", 0, 0), ("b", 0, 2), ("ready", 1, 0)];
+    let wanted = wanted.map(|(name, front, back)| {
+        format!(
+            "[WARNING]  ({pid}) : Proxy {name} stopped (cumulated conns: FE: {front}, BE: {back})."
+        )
+    });
+    assert_eq!(stopped, wanted);
+    let mut line = [0; 256];
+    let count = uninterrupted(|| log.recv(&mut line)).expect("a log line");
+    assert_eq!(
+        String::from_utf8_lossy(&line[..count]),
+        "<4>Proxy f stopped (cumulated conns: FE: 2, BE: 0).\n"
+    );
+    assert_eq!(started(&["-q"]).1, "");
+}
+
+#[test]
+fn the_next_process_takes_the_sockets_over() {
+    const WAITING: usize = 40;
+    let (folder, reserved) = (Folder::new(), Port::reserve());
+    let (cli, port) = (folder.path("cli.sock"), reserved.number);
+    let config = |exposes: &str, threads: u32| {
+        format!(
+            "{DEFAULTS}
+global
+    stats socket {} level admin {exposes}
+    nbthread {threads}
+frontend f
+    bind 127.0.0.1:{port} defer-accept
+    http-request return status 200
+",
+            cli.display()
+        )
+    };
+    let old = Proxy::start(&config("expose-fd listeners", 3), &[]);
+    let waiting: Vec<Client> = (0..WAITING)
+        .map(|_| Client::connect(SocketAddr::from(([127, 0, 0, 1], port))))
+        .collect();
+    let (path, pid) = (cli.display().to_string(), old.running.pid().to_string());
+    let arguments = ["-x", &path, "-sf", &pid];
+    let new = Proxy::start_with(Folder::new(), &config("", 2), &[], &arguments);
+    let output = old.running.end();
+    assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
+    for mut client in waiting {
+        assert_eq!(client.get("/").status, 200);
+    }
+    let info = common::cli::ask_any(&cli, "show info");
+    assert!(
+        info.contains(&format!("Pid: {}\n", new.running.pid())),
+        "{info}"
+    );
+    // This one does not hand them over, and says nothing.
+    let file = folder.write("third.cfg", config("", 1));
+    let third = common::run(&["-db", "-f", &file, "-x", &path]);
+    assert_eq!(third.status.code(), Some(1));
+    let told = "Cannot take over the listening sockets of the old process : it does not hand them over: see 'expose-fd listeners'.";
+    assert!(third.stderr.contains(told), "{}", third.stderr);
+    new.stop();
+}

@@ -1,0 +1,17 @@
+//! The program, run as a child.
+
+mod collect;
+mod collector;
+mod command_line;
+mod common;
+mod crash;
+mod delivery;
+mod differential;
+mod grpc;
+mod life;
+mod logs;
+mod master;
+mod otel;
+mod runtime;
+mod serving;
+mod tracing;

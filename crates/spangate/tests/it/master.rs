@@ -1,0 +1,295 @@
+//! Master-worker mode, with the real program: the manager is told, a reload changes what is served and loses nothing when it
+//! fails, and the two live and die together.
+
+use crate::common;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use common::{DEADLINE, Folder, Port, address, join, listener, spawn, uninterrupted};
+
+/// A running master, ended with the test.
+struct Master {
+    child: Child,
+}
+
+impl Drop for Master {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Master {
+    fn start(dir: &Folder, option: &str, manager: Option<&Path>) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spangate"));
+        command.arg(option).arg("-f").arg(dir.path("cfg"));
+        command.arg("-p").arg(dir.path("pid"));
+        command.stdin(Stdio::null()).stderr(Stdio::null());
+        match manager {
+            Some(path) => command.env("NOTIFY_SOCKET", path),
+            None => command.env_remove("NOTIFY_SOCKET"),
+        };
+        Master {
+            child: command.spawn().expect("the program starts"),
+        }
+    }
+
+    /// One that tells a manager.
+    fn managed(dir: &Folder) -> (Self, UnixDatagram) {
+        let path = dir.path("notify");
+        let manager = UnixDatagram::bind(&path).expect("a manager's socket");
+        manager
+            .set_read_timeout(Some(DEADLINE))
+            .expect("a deadline");
+        (Master::start(dir, "-Ws", Some(&path)), manager)
+    }
+
+    fn signal(&self, name: &str) {
+        signal(name, &self.child.id().to_string());
+    }
+
+    fn end(&mut self) -> ExitStatus {
+        eventually("the master ends", || {
+            self.child.try_wait().expect("a child")
+        })
+    }
+}
+
+/// Waits for the next word to a manager, which is about this.
+fn told(manager: &UnixDatagram, what: &str) {
+    let mut message = [0; 512];
+    let len = uninterrupted(|| manager.recv(&mut message)).expect("the manager is told");
+    let text = String::from_utf8_lossy(&message[..len]).into_owned();
+    assert!(text.contains(what), "{what}: {text}");
+}
+
+fn signal(name: &str, pid: &str) {
+    let status = Command::new("kill")
+        .arg(format!("-{name}"))
+        .arg(pid)
+        .status();
+    assert!(status.expect("kill runs").success());
+}
+
+/// Asks until there is an answer.
+fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let deadline = now() + DEADLINE;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(now() < deadline, "{what}: not within {DEADLINE:?}");
+        std::thread::yield_now();
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a deadline of a test is real time"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn configure(dir: &Folder, port: u16, rule: &str) {
+    let text = format!(
+        "global\n    nbthread 1\ndefaults\n    mode http\n    timeout client 5s\n    timeout server 5s\n    \
+         timeout connect 1s\nfrontend f\n    bind 127.0.0.1:{port}\n    {rule}\n"
+    );
+    dir.write("cfg", text);
+}
+
+fn answer(text: &str) -> String {
+    format!("http-request return status 200 content-type text/plain string {text}")
+}
+
+/// The body of one response, none while nobody answers.
+fn get(port: u16) -> Option<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.set_read_timeout(Some(DEADLINE)).ok()?;
+    let request = b"GET / HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\r\n";
+    stream.write_all(request).ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
+}
+
+fn served(port: u16, body: &str) {
+    eventually(body, || get(port).filter(|got| got == body));
+}
+
+#[test]
+fn a_reload_changes_what_is_served_and_a_bad_one_nothing() {
+    let (dir, reserved) = (Folder::new(), Port::reserve());
+    let port = reserved.number;
+    configure(&dir, port, &answer("one"));
+    let (mut master, manager) = Master::managed(&dir);
+    let told = |what: &str| told(&manager, what);
+    told("READY=1");
+    let pid = std::fs::read_to_string(dir.path("pid")).expect("a pidfile");
+    assert_eq!(pid.trim(), master.child.id().to_string());
+    served(port, "one");
+
+    configure(&dir, port, &answer("two"));
+    master.signal("USR2");
+    told("RELOADING=1");
+    told("READY=1");
+    served(port, "two");
+
+    configure(&dir, port, "no such keyword");
+    master.signal("USR2");
+    told("RELOADING=1");
+    told("Reload failed!");
+    served(port, "two");
+
+    master.signal("INT");
+    told("STOPPING=1");
+    assert_eq!(master.end().code(), Some(130));
+    assert_eq!(get(port), None);
+}
+
+#[test]
+fn a_first_worker_that_does_not_start_ends_the_master() {
+    let dir = Folder::new();
+    // A port that is taken in a way that SO_REUSEPORT does not share.
+    let taken = listener();
+    configure(&dir, address(&taken).port(), &answer("one"));
+    let mut master = Master::start(&dir, "-W", None);
+    assert_eq!(master.end().code(), Some(1));
+}
+
+#[test]
+fn a_worker_that_dies_ends_the_master_with_its_code() {
+    let (dir, reserved) = (Folder::new(), Port::reserve());
+    configure(&dir, reserved.number, &answer("one"));
+    let (mut master, manager) = Master::managed(&dir);
+    // One that serves is not yet one whose start the master knows of.
+    told(&manager, "READY=1");
+    served(reserved.number, "one");
+    let children = format!("/proc/{0}/task/{0}/children", master.child.id());
+    let worker = std::fs::read_to_string(children).expect("the master's children");
+    signal("KILL", worker.trim());
+    assert_eq!(master.end().code(), Some(137));
+}
+
+/// Asks on a connection that stands; the body of the answer.
+fn ask(mut stream: impl Read + Write) -> Option<String> {
+    let request = b"GET / HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\r\n";
+    stream.write_all(request).ok()?;
+    let mut text = String::new();
+    uninterrupted(|| stream.read_to_string(&mut text)).ok()?;
+    text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
+}
+
+/// How long the kernel keeps a connection of `defer-accept` for sure that has sent nothing.
+const DEFERRED: Duration = Duration::from_millis(800);
+
+#[test]
+fn reloads_lose_no_connection_that_waits() {
+    const WAITING: usize = 40;
+    let (dir, reserved) = (Folder::new(), Port::reserve());
+    let port = reserved.number;
+    let (path, name) = (dir.path("f.sock"), format!("spangate-{port}"));
+    let configure = |threads: u32| {
+        let text = format!(
+            "global\n nbthread {threads}\ndefaults\n mode http\n timeout client 5s\n timeout server 5s\n timeout connect 1s\n\
+             frontend f\n bind 127.0.0.1:{port} defer-accept\n bind {}\n bind abnsz@{name}\n \
+             http-request return status 200 content-type text/plain string \"{threads}\"\n",
+            path.display()
+        );
+        dir.write("cfg", text);
+    };
+    configure(2);
+    let (mut master, manager) = Master::managed(&dir);
+    told(&manager, "READY=1");
+    let inode = || std::fs::metadata(&path).expect("a socket").ino();
+    let born = inode();
+    let stop = Arc::new(AtomicBool::new(false));
+    let clients = [(); 3].map(|()| {
+        let stop = Arc::clone(&stop);
+        spawn(move || {
+            let mut answers = 0;
+            while !stop.load(Ordering::Relaxed) {
+                get(port)?;
+                answers += 1;
+            }
+            Some(answers)
+        })
+    });
+    let (mut reloads, mut slow) = (0, 0);
+    while reloads < 12 {
+        let connect = |_| TcpStream::connect(("127.0.0.1", port)).expect("a connection");
+        let (since, waiting) = (now(), (0..WAITING).map(connect).collect::<Vec<_>>());
+        let threads = [1, 4, 3, 2][reloads % 4];
+        configure(threads);
+        master.signal("USR2");
+        told(&manager, "RELOADING=1");
+        told(&manager, "READY=1");
+        let was_fast = since.elapsed() < DEFERRED;
+        // The worker before has ended: nobody else can answer.
+        let children = format!("/proc/{0}/task/{0}/children", master.child.id());
+        eventually("one worker", || {
+            let children = std::fs::read_to_string(&children).expect("the master's children");
+            (children.split_whitespace().count() == 1).then_some(())
+        });
+        let lost = waiting
+            .into_iter()
+            .filter(|stream| ask(stream).is_none_or(|body| body != threads.to_string()))
+            .count();
+        // One that the kernel gave to the old worker, for it waited too long, is idle there and closed.
+        if !was_fast {
+            slow += 1;
+            assert!(slow < 100, "this machine is too slow");
+            continue;
+        }
+        assert_eq!(lost, 0, "of {WAITING} in reload {reloads}");
+        reloads += 1;
+        let unix = UnixStream::connect(&path).expect("a connection");
+        assert_eq!(ask(unix), Some(threads.to_string()));
+        let addr = std::os::unix::net::SocketAddr::from_abstract_name(&name).expect("a name");
+        let unix = UnixStream::connect_addr(&addr).expect("a connection");
+        assert_eq!(ask(unix), Some(threads.to_string()));
+        assert_eq!(inode(), born, "it is still the first one");
+    }
+    stop.store(true, Ordering::Relaxed);
+    for client in clients {
+        let answers = join(&client, "a client").expect("every request is answered");
+        assert!(answers > 0);
+    }
+    master.signal("INT");
+    assert_eq!(master.end().code(), Some(130));
+}
+
+#[test]
+fn a_listener_that_is_no_longer_named_closes() {
+    let (dir, reserved, other) = (Folder::new(), Port::reserve(), Port::reserve());
+    let (port, other) = (reserved.number, other.number);
+    configure(
+        &dir,
+        port,
+        &format!("{}\n    bind 127.0.0.1:{other}", answer("one")),
+    );
+    let (_master, manager) = Master::managed(&dir);
+    told(&manager, "READY=1");
+    served(other, "one");
+    configure(&dir, port, &answer("two"));
+    signal(
+        "USR2",
+        std::fs::read_to_string(dir.path("pid"))
+            .expect("a pidfile")
+            .trim(),
+    );
+    told(&manager, "RELOADING=1");
+    told(&manager, "READY=1");
+    served(port, "two");
+    eventually("nobody listens", || get(other).is_none().then_some(()));
+}

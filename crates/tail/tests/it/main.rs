@@ -1,0 +1,3 @@
+//! The trace store from outside.
+
+mod allocations;

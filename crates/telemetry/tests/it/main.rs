@@ -1,0 +1,5 @@
+//! Settings, environment variables and queues from outside.
+
+mod environment;
+mod queue;
+mod settings;
