@@ -22,12 +22,10 @@ pub fn is_token(bytes: &[u8]) -> bool {
 /// §5.5).
 #[inline]
 pub fn plain_text(text: &mut [u8]) {
-    let ends = |byte: u8| matches!(byte, b'\r' | b'\n' | 0);
-    // All of it is looked at: that goes many bytes at a time.
-    if text.iter().fold(false, |found, byte| found | ends(*byte)) {
-        text.iter_mut()
-            .filter(|byte| ends(**byte))
-            .for_each(|byte| *byte = b' ');
+    let mut from = 0;
+    while let Some(at) = memchr::memchr3(b'\r', b'\n', 0, &text[from..]) {
+        text[from + at] = b' ';
+        from += at + 1;
     }
 }
 
