@@ -73,28 +73,27 @@ pub(crate) fn host_port(authority: &[u8]) -> (&[u8], Option<&[u8]>) {
 }
 
 /// Whether an authority has a character that must not stand in a host and port (RFC 3986 §3.2), or a port that is none.
+#[inline]
 pub(crate) fn is_bad_authority(authority: &[u8]) -> bool {
-    is_bad_host(authority) || is_bad_port(authority)
+    is_suspect(authority) && (has_bad_host(authority) || has_bad_port(authority))
 }
 
-/// Whether an authority has a character that must not stand in a host. Square brackets may only enclose an IP literal, and a comma
-/// is refused because the host is a header's value too.
-pub(crate) fn is_bad_host(authority: &[u8]) -> bool {
-    authority.iter().any(|&byte| NOT_HOST[byte as usize]) && is_bad_literal(authority)
+/// The same of a `Host` field; where `relaxed`, whatever stands as its port.
+#[inline]
+pub(crate) fn is_bad_host(host: &[u8], relaxed: bool) -> bool {
+    is_suspect(host) && (has_bad_host(host) || (!relaxed && has_bad_port(host)))
 }
 
-/// Whether something other than digits follows the colon of a port.
-pub(crate) fn is_bad_port(authority: &[u8]) -> bool {
-    let host = match authority.iter().rposition(|byte| *byte == b']') {
-        Some(literal) => &authority[literal..],
-        None => authority,
-    };
-    let colon = host.iter().position(|byte| *byte == b':');
-    colon.is_some_and(|at| !host[at + 1..].iter().all(u8::is_ascii_digit))
+/// Most have no byte that is worth a second look.
+#[inline]
+fn is_suspect(authority: &[u8]) -> bool {
+    authority
+        .iter()
+        .any(|&byte| NOT_HOST[byte as usize] || byte == b':')
 }
 
-/// The same where some byte is at least suspicious.
-fn is_bad_literal(authority: &[u8]) -> bool {
+/// Square brackets may only enclose an IP literal, and a comma is refused because the host is a header's value too.
+fn has_bad_host(authority: &[u8]) -> bool {
     let mut open = false;
     for (at, &byte) in authority.iter().enumerate() {
         match byte {
@@ -105,6 +104,16 @@ fn is_bad_literal(authority: &[u8]) -> bool {
         }
     }
     open
+}
+
+/// Whether something other than digits follows the colon of a port.
+fn has_bad_port(authority: &[u8]) -> bool {
+    let host = match authority.iter().rposition(|byte| *byte == b']') {
+        Some(literal) => &authority[literal..],
+        None => authority,
+    };
+    let colon = host.iter().position(|byte| *byte == b':');
+    colon.is_some_and(|at| !host[at + 1..].iter().all(u8::is_ascii_digit))
 }
 
 /// Bytes that do not stand in an authority, brackets among them.

@@ -4,7 +4,7 @@ use super::ParseError;
 use crate::Name;
 use crate::bytes::{decimal, list, trim};
 use crate::head::{Span, span};
-use crate::target::{is_bad_host, is_bad_port};
+use crate::target::is_bad_host;
 
 /// Which part of a message the fields belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,8 +213,7 @@ impl Facts {
     /// Several are accepted if they are the same, as HAProxy does it; one is kept.
     fn host(&mut self, buf: &[u8], text: &[u8], value: Span) -> Result<Keep, ParseError> {
         match self.host {
-            None if is_bad_host(text) => Err(ParseError::BadHost),
-            None if !self.relaxed && is_bad_port(text) => Err(ParseError::BadHost),
+            None if is_bad_host(text, self.relaxed) => Err(ParseError::BadHost),
             None => {
                 self.host = Some(value);
                 Ok(Keep::Yes)

@@ -81,7 +81,7 @@ impl Engine {
         let Some(id) = stream else { return Ok(()) };
         run(|| {
             self.turn(driver).with_stream(id, |cx, stream| {
-                if stream.phase != Phase::Done {
+                if !matches!(stream.phase, Phase::Done) {
                     end(cx, stream);
                 }
             });

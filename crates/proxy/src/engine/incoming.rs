@@ -1,7 +1,6 @@
 //! Bytes that come in: fed to muxes, whose messages are fed to streams. What cannot be used yet waits, a buffer of it with the
 //! connection and the rest in the kernel.
 
-use http::Head;
 use http::h1::Parsed;
 use net::timers::NEVER_MS;
 use net::{Driver, Took};
@@ -12,7 +11,7 @@ use crate::ids::{LinkId, StreamId};
 use crate::link::mux::Mux;
 use crate::link::mux::h1::Pull;
 use crate::link::{Hold, Role, Stage};
-use crate::phases::{Cause, Cx};
+use crate::phases::{Cause, Cx, request_read_rules, response_read_rules};
 use crate::running::deadline;
 use crate::stream::{Phase, Stream};
 
@@ -53,6 +52,9 @@ impl<D: Driver> Turn<'_, D> {
             if entry.input.is_empty() {
                 taken += self.feed(link, rest).used;
                 let rest = &data[taken..];
+                if rest.is_empty() {
+                    break;
+                }
                 // A large rest stays in the kernel.
                 if rest.len() <= read_bytes
                     && let Some(entry) = self.cx.core.links.get_mut(link)
@@ -73,20 +75,19 @@ impl<D: Driver> Turn<'_, D> {
                 break;
             }
         }
-        if self.cx.core.links.get(link).is_none() {
+        let Some(entry) = self.cx.core.links.get_mut(link) else {
             return all(data);
-        }
+        };
         if taken < data.len() {
             self.cx.core.links.hold(self.cx.io, link, Hold::Full);
+        } else if entry.input.is_empty() && !entry.is_held(Hold::Full) {
+            entry.slim();
+            return all(data);
         } else {
             self.update_reading(link);
         }
-        let held = self
-            .cx
-            .core
-            .links
-            .get(link)
-            .map_or(0, |link| link.input.len());
+        let entry = self.cx.core.links.get(link);
+        let held = entry.map_or(0, |link| link.input.len());
         Took { bytes: taken, held }
     }
 
@@ -143,6 +144,9 @@ impl<D: Driver> Turn<'_, D> {
         let Some(entry) = self.cx.core.links.get_mut(link) else {
             return nothing;
         };
+        if entry.input.is_empty() {
+            return nothing;
+        }
         let mut input = std::mem::take(&mut entry.input);
         let fed = self.feed(link, &input);
         if let Some(entry) = self.cx.core.links.get_mut(link) {
@@ -192,6 +196,10 @@ impl<D: Driver> Turn<'_, D> {
                 Feed::Used(count) => {
                     used += count;
                     steps += 1;
+                    // Where all is used, only the end of a body is still to be told.
+                    if used == bytes.len() && !self.is_within_body(link) {
+                        break true;
+                    }
                 }
                 Feed::More(count) => {
                     used += count;
@@ -211,6 +219,12 @@ impl<D: Driver> Turn<'_, D> {
             self.after_feed(link, due);
         }
         Fed { used, wants_more }
+    }
+
+    /// Whether a message's body is being read.
+    fn is_within_body(&self, link: LinkId) -> bool {
+        let entry = self.cx.core.links.get(link);
+        entry.is_some_and(|entry| entry.mux.is_within_body())
     }
 
     /// Streams that wait for just these bytes go on.
@@ -301,16 +315,9 @@ impl<D: Driver> Turn<'_, D> {
         }
         let drains = front.drains();
         let stream = front.stream;
-        let frontend = client.frontend();
-        let mut head = std::mem::take(&mut core.head);
-        let mut trailers = std::mem::take(&mut core.trailers);
-        let rules = self.cx.read_rules(frontend);
-        let Some(Mux::Front(front)) = self.cx.core.links.get_mut(link).map(|link| &mut link.mux)
-        else {
-            return Feed::Gone;
-        };
-        let (used, pull) = front.pull(bytes, rules, &mut head, &mut trailers);
-        let feed = match pull {
+        let rules = request_read_rules(self.cx.running, client.frontend());
+        let (used, pull) = front.pull(bytes, rules, &mut core.head, &mut core.trailers);
+        match pull {
             Pull::More => {
                 match stream {
                     Some(id) => self.with_stream(id, |_, stream| {
@@ -325,7 +332,7 @@ impl<D: Driver> Turn<'_, D> {
             Pull::Head(parsed) => {
                 *requests += 1;
                 let behind = bytes.len() - used;
-                *due = self.request_head(link, stream, &mut head, (parsed, behind));
+                *due = self.request_head(link, stream, (parsed, behind));
                 Feed::Used(used)
             }
             Pull::Data(data) => match stream {
@@ -338,7 +345,7 @@ impl<D: Driver> Turn<'_, D> {
                     None => {}
                     Some(id) => self.with_stream(id, |cx, stream| {
                         stream.txn.bytes_in += used as u64;
-                        std::mem::swap(&mut stream.up.trailers, &mut trailers);
+                        std::mem::swap(&mut stream.up.trailers, &mut cx.core.trailers);
                         cx.upload_came(stream);
                     }),
                 }
@@ -361,10 +368,7 @@ impl<D: Driver> Turn<'_, D> {
                 }
                 Feed::Gone
             }
-        };
-        self.cx.core.head = head;
-        self.cx.core.trailers = trailers;
-        feed
+        }
     }
 
     /// Gives payload to a stream. `used`: bytes that it took on the wire.
@@ -402,12 +406,11 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// The head of a request is whole. Gives the stream, where it is to run only when what came along is in its sight.
+    /// The head of a request is whole: the worker's own head. Gives the stream, where it is to run only when what came along is in its sight.
     fn request_head(
         &mut self,
         link: LinkId,
         stream: Option<StreamId>,
-        head: &mut Head,
         (parsed, behind): (Parsed, usize),
     ) -> Option<StreamId> {
         self.cx.set_link_deadline(link, NEVER_MS);
@@ -418,10 +421,10 @@ impl<D: Driver> Turn<'_, D> {
         let waits_for_body = behind > 0 && self.cx.running.config.needs.request_body;
         let mut is_due = false;
         self.with_stream(id, |cx, stream| {
-            std::mem::swap(&mut stream.request, head);
+            std::mem::swap(&mut stream.request, &mut cx.core.head);
             cx.request_read(stream, parsed, behind);
-            is_due = waits_for_body && !stream.up.came && stream.phase != Phase::Done;
-            if !is_due && stream.phase != Phase::Done {
+            is_due = waits_for_body && !stream.up.came && !matches!(stream.phase, Phase::Done);
+            if !is_due && !matches!(stream.phase, Phase::Done) {
                 cx.run(stream);
             }
         });
@@ -482,14 +485,10 @@ impl<D: Driver> Turn<'_, D> {
             return Feed::More(0);
         };
         let id = stream.id;
-        if back.awaits_head() && stream.phase != Phase::ResponseHead {
+        if back.awaits_head() && !matches!(stream.phase, Phase::ResponseHead) {
             return Feed::Wait(0);
         }
-        let rules = self.cx.response_read_rules(stream.backend);
-        let Some(Mux::Back(back)) = self.cx.core.links.get_mut(link).map(|link| &mut link.mux)
-        else {
-            return Feed::Gone;
-        };
+        let rules = response_read_rules(self.cx.running, stream.backend);
         let (used, pull) = back.pull(
             bytes,
             rules,

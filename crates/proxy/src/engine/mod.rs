@@ -352,7 +352,7 @@ impl<D: Driver> Turn<'_, D> {
         let at_work = &mut self.state.at_work;
         (at_work.stream, at_work.client) = (Some(id), stream.client);
         work(&mut self.cx, stream);
-        if stream.phase == Phase::Done {
+        if matches!(stream.phase, Phase::Done) {
             self.streams.end(id, &mut self.cx.core.timers);
         }
     }

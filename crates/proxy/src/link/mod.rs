@@ -284,7 +284,13 @@ impl Links {
 }
 
 impl Link {
+    /// Whether something stands against reading it.
+    pub fn is_held(&self, why: Hold) -> bool {
+        self.holds & why as u8 != 0
+    }
+
     /// Gives back memory that an idle connection does not need.
+    #[inline]
     pub fn slim(&mut self) {
         if self.input.is_empty() && self.input.capacity() > IDLE_INPUT_BYTES_MAX {
             self.input = Input::default();

@@ -59,7 +59,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// All that a stream holds is let go; it is logged. Gives its client's connection.
     fn let_go(&mut self, stream: &mut Stream) -> Option<crate::ids::LinkId> {
-        if stream.phase == Phase::Done {
+        if matches!(stream.phase, Phase::Done) {
             return None;
         }
         self.give_up_queue(stream);
@@ -158,7 +158,7 @@ impl<D: Driver> Cx<'_, D> {
             deadlines.server_ms = NEVER_MS;
             self.server_timeout(stream);
         }
-        if stream.phase != Phase::Done {
+        if !matches!(stream.phase, Phase::Done) {
             self.set_timer(stream);
         }
     }

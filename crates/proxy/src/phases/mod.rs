@@ -41,6 +41,8 @@ use crate::shared::{Count, Pace, Shared};
 use crate::stream::{FOLLOWS_TRIES, Phase, Step, Stream};
 use crate::{rules as actions, tracing};
 pub(crate) use fault::Cause;
+pub(crate) use request::request_read_rules;
+pub(crate) use response::response_read_rules;
 
 /// One worker's state, but for its streams.
 #[derive(Debug)]

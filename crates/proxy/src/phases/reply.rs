@@ -223,7 +223,7 @@ impl<D: Driver> Cx<'_, D> {
         stream.wants_tunnel = false;
         self.challenge(stream);
         // A request that was not read has no stream yet in HAProxy: no rule sees its answer.
-        if stream.phase != Phase::RequestHead && !stream.rules_failed {
+        if !matches!(stream.phase, Phase::RequestHead) && !stream.rules_failed {
             self.respond(stream);
             self.trace_reply(stream);
             stream.read = HeadRead {

@@ -12,9 +12,23 @@ use super::{Cause, Cx};
 use crate::ids::{LinkId, ProxyId};
 use crate::link::mux::Mux;
 use crate::link::mux::h1::{Front, Rules as ReadRules};
+use crate::running::Running;
 use crate::running::deadline;
 use crate::shared::{Count, Pace};
 use crate::stream::{HeadRead, Inspection, Phase, Rules, Step, Stream};
+
+/// How a frontend's clients are read.
+#[inline]
+pub(crate) fn request_read_rules(running: &Running, frontend: ProxyId) -> ReadRules {
+    let options = &running.proxy(frontend).options;
+    ReadRules {
+        limits: running.limits(),
+        strictness: match options.accept_unsafe_violations_in_http_request {
+            true => Strictness::Relaxed,
+            false => Strictness::Strict,
+        },
+    }
+}
 
 impl<D: Driver> Cx<'_, D> {
     /// A stream begins on a client's connection.
@@ -39,18 +53,6 @@ impl<D: Driver> Cx<'_, D> {
         txn.is_http = client.is_http;
         txn.timing.start = client.idle_since;
         txn.timing.request_start = Some(client.request_began.take().unwrap_or(now));
-    }
-
-    /// How a frontend's clients are read.
-    pub fn read_rules(&self, frontend: ProxyId) -> ReadRules {
-        let options = &self.running.proxy(frontend).options;
-        ReadRules {
-            limits: self.running.limits(),
-            strictness: match options.accept_unsafe_violations_in_http_request {
-                true => Strictness::Relaxed,
-                false => Strictness::Strict,
-            },
-        }
     }
 
     /// The head of a request is whole; it is the stream's. `behind`: bytes at hand behind it.
@@ -122,7 +124,7 @@ impl<D: Driver> Cx<'_, D> {
         if stream.txn.is_http || stream.sniffed.is_http || stream.txn.never_http {
             return;
         }
-        let rules = self.read_rules(stream.frontend);
+        let rules = request_read_rules(self.running, stream.frontend);
         let bytes = &stream.up.waiting;
         if bytes.is_empty() || !stream.sniffed.resume.is_worth_it(bytes, rules.limits) {
             return;

@@ -15,21 +15,23 @@ use crate::ids::ProxyId;
 use crate::link::mux::Mux;
 use crate::link::mux::h1::{Answered, Rules as ReadRules, is_interim};
 use crate::rules::status::is_bodiless;
+use crate::running::Running;
 use crate::stream::{HeadRead, Phase, Rules, Step, Stream};
 
-impl<D: Driver> Cx<'_, D> {
-    /// How a backend's servers are read.
-    pub fn response_read_rules(&self, backend: ProxyId) -> ReadRules {
-        let options = &self.running.proxy(backend).options;
-        ReadRules {
-            limits: self.running.limits(),
-            strictness: match options.accept_unsafe_violations_in_http_response {
-                true => Strictness::Relaxed,
-                false => Strictness::Strict,
-            },
-        }
+/// How a backend's servers are read.
+#[inline]
+pub(crate) fn response_read_rules(running: &Running, backend: ProxyId) -> ReadRules {
+    let options = &running.proxy(backend).options;
+    ReadRules {
+        limits: running.limits(),
+        strictness: match options.accept_unsafe_violations_in_http_response {
+            true => Strictness::Relaxed,
+            false => Strictness::Strict,
+        },
     }
+}
 
+impl<D: Driver> Cx<'_, D> {
     /// The head of a response is whole; it is the stream's. `behind`: bytes at hand behind it.
     pub fn response_read(&mut self, stream: &mut Stream, parsed: h1::Parsed, behind: usize) {
         let status = stream.response.status();

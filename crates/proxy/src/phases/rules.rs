@@ -38,7 +38,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Runs a rule set of a proxy. Most are empty, and cost a look.
-    #[inline]
+    #[inline(always)]
     pub(super) fn http_rules(
         &mut self,
         stream: &mut Stream,
@@ -46,9 +46,20 @@ impl<D: Driver> Cx<'_, D> {
         set: RuleSet,
         rules: Rules,
     ) -> Outcome {
-        if set.rules(self.running.proxy(proxy)).is_empty() {
-            return Outcome::Continue;
+        match set.rules(self.running.proxy(proxy)).is_empty() {
+            true => Outcome::Continue,
+            false => self.run_rules(stream, proxy, set, rules),
         }
+    }
+
+    #[inline(never)]
+    fn run_rules(
+        &mut self,
+        stream: &mut Stream,
+        proxy: ProxyId,
+        set: RuleSet,
+        rules: Rules,
+    ) -> Outcome {
         let outcome = self.with_rules(stream, |cx, stream| {
             cx.http_rules(stream, proxy, set, rules.waits)
         });

@@ -47,7 +47,7 @@ impl<D: Driver> Cx<'_, D> {
         if came && !stream.txn.is_http {
             self.tunnel_client_ended(stream);
         }
-        if stream.phase == Phase::Done {
+        if matches!(stream.phase, Phase::Done) {
             return Step::Wait;
         }
         self.core.links.release(self.io, client, Hold::Full);

@@ -53,6 +53,7 @@ pub struct Running {
     log_plans: Vec<Plan>,
     /// What the line of a connection that failed early begins with, up to its frontend.
     pub(crate) session_prefix: Option<sample::LogFormat>,
+    limits: http::h1::Limits,
     /// By proxy.
     timeouts: Vec<TimeoutsMs>,
     /// Some rate is limited.
@@ -109,7 +110,14 @@ impl Running {
         let sniffs_http = |place: usize| {
             config.proxies[place].mode == Mode::Tcp && config.needs.http_request(place as u32)
         };
+        let tune = &config.global.tune;
+        let head_bytes_max = tune.bufsize_bytes.saturating_sub(tune.maxrewrite_bytes);
         Running {
+            limits: http::h1::Limits {
+                head_bytes_max: head_bytes_max.max(1),
+                // The start line counts too.
+                fields_max: tune.http_maxhdr.saturating_sub(1).max(1),
+            },
             log_plans: proxies()
                 .map(|proxy| Plan::new(proxy, &config.log_profiles))
                 .collect(),
@@ -228,15 +236,7 @@ impl Running {
 
     /// Where the head of a message must end (`tune.bufsize` less `tune.maxrewrite`).
     pub(crate) fn limits(&self) -> http::h1::Limits {
-        let tune = &self.config.global.tune;
-        http::h1::Limits {
-            head_bytes_max: tune
-                .bufsize_bytes
-                .saturating_sub(tune.maxrewrite_bytes)
-                .max(1),
-            // The start line counts too.
-            fields_max: tune.http_maxhdr.saturating_sub(1).max(1),
-        }
+        self.limits
     }
 }
 

@@ -277,7 +277,9 @@ impl Stream {
 
     /// A request's head was read.
     pub fn has_request(&self) -> bool {
-        self.txn.is_http && self.phase != Phase::RequestHead && !self.txn.request_line.is_empty()
+        self.txn.is_http
+            && !matches!(self.phase, Phase::RequestHead)
+            && !self.txn.request_line.is_empty()
     }
 
     /// A response's head is there: the server's or our own.
@@ -379,6 +381,6 @@ impl Streams {
 impl Stream {
     /// A spare one has no client.
     fn is_in_use(&self) -> bool {
-        self.client.is_some() || self.phase == Phase::Done
+        self.client.is_some() || matches!(self.phase, Phase::Done)
     }
 }

@@ -83,6 +83,16 @@ impl Mux {
         }
     }
 
+    /// A body is being read.
+    #[inline]
+    pub fn is_within_body(&self) -> bool {
+        match self {
+            Mux::Raw(_) => false,
+            Mux::Front(front) => front.is_within_body(),
+            Mux::Back(back) => back.is_within_body(),
+        }
+    }
+
     /// Payload bytes that were announced and did not come yet.
     pub fn announced(&self) -> u64 {
         match self {

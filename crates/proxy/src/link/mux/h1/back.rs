@@ -115,6 +115,12 @@ impl Back {
         self.read.awaits_head()
     }
 
+    /// A body is being read.
+    #[inline]
+    pub fn is_within_body(&self) -> bool {
+        self.read.is_within_body()
+    }
+
     /// Payload bytes that were announced and did not come yet.
     pub fn announced(&self) -> u64 {
         self.read.announced()

@@ -111,22 +111,13 @@ impl Reader {
     }
 
     /// Looks through the chunks that came along with a head: where their framing is broken, nobody hears of the message.
-    fn probe(&self, mut input: &[u8], trailers: &mut Head) -> Result<(), ParseError> {
-        let State::Body(decoder) = &self.state else {
-            return Ok(());
-        };
-        if input.is_empty() || !decoder.is_chunked() {
-            return Ok(());
-        }
-        let mut decoder = decoder.clone();
-        loop {
-            match decoder.next(input, trailers)? {
-                (used, Piece::Data(_)) => input = &input[used..],
-                (_, Piece::More | Piece::End) => {
-                    trailers.clear();
-                    return Ok(());
-                }
+    #[inline]
+    fn probe(&self, input: &[u8], trailers: &mut Head) -> Result<(), ParseError> {
+        match &self.state {
+            State::Body(decoder) if !input.is_empty() && decoder.is_chunked() => {
+                probe_chunks(decoder.clone(), input, trailers)
             }
+            _ => Ok(()),
         }
     }
 
@@ -161,6 +152,12 @@ impl Reader {
         matches!(self.state, State::Head)
     }
 
+    /// A body is being read.
+    #[inline]
+    pub fn is_within_body(&self) -> bool {
+        matches!(self.state, State::Body(_))
+    }
+
     /// The message is over.
     pub fn is_over(&self) -> bool {
         matches!(self.state, State::Over)
@@ -180,6 +177,23 @@ impl Reader {
         match &self.state {
             State::Body(decoder) => decoder.announced(),
             State::Head | State::Over | State::Raw => 0,
+        }
+    }
+}
+
+#[cold]
+fn probe_chunks(
+    mut decoder: BodyDecoder,
+    mut input: &[u8],
+    trailers: &mut Head,
+) -> Result<(), ParseError> {
+    loop {
+        match decoder.next(input, trailers)? {
+            (used, Piece::Data(_)) => input = &input[used..],
+            (_, Piece::More | Piece::End) => {
+                trailers.clear();
+                return Ok(());
+            }
         }
     }
 }
