@@ -18,6 +18,8 @@ const EXHAUSTED_PAUSE_MS: u64 = 100;
 pub(super) struct Listeners {
     states: Vec<State>,
     accepts_a_turn_max: u32,
+    /// How many take what waits, then go.
+    closing: usize,
     /// Descriptors are exhausted: nothing is accepted until then.
     rest_until_ms: Option<u64>,
 }
@@ -51,6 +53,7 @@ impl Listeners {
         Listeners {
             states: states.collect(),
             accepts_a_turn_max: accepts_a_turn_max.max(1),
+            closing: 0,
             rest_until_ms: None,
         }
     }
@@ -92,8 +95,13 @@ impl Listeners {
 
     pub fn close(&mut self, listener: ListenerId) {
         for state in self.states.iter_mut().filter(|state| state.id == listener) {
-            state.closing = true;
+            self.closing += usize::from(!std::mem::replace(&mut state.closing, true));
         }
+    }
+
+    /// Whether some take what waits, then go.
+    pub fn are_closing(&self) -> bool {
+        self.closing > 0
     }
 
     /// Descriptors are exhausted.
@@ -210,6 +218,7 @@ impl EpollDriver {
             }
             let state = &mut self.listeners.states[index];
             (state.closing, state.armed, state.wanted) = (false, false, false);
+            self.listeners.closing -= 1;
             if let Some(fd) = state.fd.take() {
                 // An inherited socket stays open elsewhere: closing this descriptor would leave it registered.
                 self.epoll.remove(fd.as_raw_fd());

@@ -228,7 +228,9 @@ impl EpollDriver {
             {
                 engine.on_timer(self);
             }
-            self.close_listeners(engine, &mut buffer);
+            if self.listeners.are_closing() {
+                self.close_listeners(engine, &mut buffer);
+            }
             engine.on_round_end(self);
             self.flush();
             self.bury_orphans();
@@ -243,16 +245,17 @@ impl EpollDriver {
         if !self.ready.is_empty() || engine.has_work() {
             return 0;
         }
-        let orphan = self.orphans.front().map(|(at, _)| *at);
-        let moments = [
-            engine.next_deadline_ms(),
-            self.listeners.rest_ends_ms(),
-            orphan,
-        ];
-        let Some(next) = moments.into_iter().flatten().min() else {
-            return -1;
-        };
-        i32::try_from(next.saturating_sub(self.now.ms())).unwrap_or(i32::MAX)
+        let mut next = engine.next_deadline_ms().unwrap_or(u64::MAX);
+        if let Some(at) = self.listeners.rest_ends_ms() {
+            next = next.min(at);
+        }
+        if let Some((at, _)) = self.orphans.front() {
+            next = next.min(*at);
+        }
+        match next {
+            u64::MAX => -1,
+            next => i32::try_from(next.saturating_sub(self.now.ms())).unwrap_or(i32::MAX),
+        }
     }
 
     fn event<E: Engine<Self>>(
@@ -322,12 +325,18 @@ impl EpollDriver {
     }
 
     /// Tells the engine of a connection that takes nothing any more. What came before is read first, then it is dead.
+    #[inline]
     fn tell_broken<E: Engine<Self>>(&mut self, engine: &mut E, sock: SockId) {
-        let Some(entry) = self.socks.get_mut(sock) else {
-            return;
-        };
-        if !entry.broken || std::mem::replace(&mut entry.broken_told, true) {
-            return;
+        let is_news = |entry: &Sock| entry.broken && !entry.broken_told;
+        if self.socks.get(sock).is_some_and(is_news) {
+            self.tell_of_break(engine, sock);
+        }
+    }
+
+    #[cold]
+    fn tell_of_break<E: Engine<Self>>(&mut self, engine: &mut E, sock: SockId) {
+        if let Some(entry) = self.socks.get_mut(sock) {
+            entry.broken_told = true;
         }
         engine.on_broken(self, sock);
         if let Some(entry) = self.socks.get_mut(sock) {

@@ -25,10 +25,10 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Waits for a request's body, as far as a buffer takes it.
-    #[inline]
+    #[inline(always)]
     fn buffer_body(&mut self, stream: &mut Stream, wanted: bool, next: Phase) -> Step {
         if !wanted {
-            return Step::Go(next);
+            return stream.go(next);
         }
         if stream
             .up
@@ -38,7 +38,7 @@ impl<D: Driver> Cx<'_, D> {
                 stream.txn.waits = None;
             }
             self.end_wait(stream);
-            return Step::Go(next);
+            return stream.go(next);
         }
         if stream.deadlines.wait_ms == net::timers::NEVER_MS {
             let time_ms = self.running.timeouts(stream.frontend).http_request;

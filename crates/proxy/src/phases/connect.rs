@@ -24,7 +24,7 @@ impl<D: Driver> Cx<'_, D> {
             return Step::Wait; // it does not stand yet
         }
         let Some(server) = stream.route.target else {
-            return Step::Go(Phase::SelectServer);
+            return stream.go(Phase::SelectServer);
         };
         self.respond(stream);
         let now_ms = self.now().ms();
@@ -37,7 +37,7 @@ impl<D: Driver> Cx<'_, D> {
             stream.txn.timing.connected_ms = Some(now_ms);
             self.trace_try(stream);
             self.log_at(stream, LogOrigin::Connect);
-            return Step::Go(Phase::SendRequest);
+            return stream.go(Phase::SendRequest);
         }
         match self.open_server(stream, server) {
             Ok(sock) => {
@@ -231,15 +231,15 @@ impl<D: Driver> Cx<'_, D> {
         stream.txn.retries += 1;
         if self.may_redispatch(stream) {
             self.redispatch(stream);
-            return Step::Go(Phase::SelectServer);
+            return stream.go(Phase::SelectServer);
         }
         // A refusal comes at once: without a pause all tries would fail within the same moment. A time-out was one.
         if timeout {
-            return Step::Go(Phase::Connect);
+            return stream.go(Phase::Connect);
         }
         let pause_ms = TURN_AROUND_MS.min(stream.connect_ms(self.running));
         self.expect_end_of_wait(stream, pause_ms);
-        Step::Go(Phase::TurnAround)
+        stream.go(Phase::TurnAround)
     }
 
     /// The connection did not stand in time.
@@ -261,8 +261,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     fn go_on(&mut self, stream: &mut Stream, step: Step) {
-        if let Step::Go(phase) = step {
-            stream.phase = phase;
+        if step == Step::Go {
             self.run(stream);
         }
     }

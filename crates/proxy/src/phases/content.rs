@@ -13,6 +13,7 @@ use crate::stream::{Inspection, Phase, Step, Stream};
 
 impl<D: Driver> Cx<'_, D> {
     /// `tcp-request content` of a proxy: may wait for bytes, at most its `inspect-delay`.
+    #[inline(always)]
     pub(super) fn content_rules(
         &mut self,
         stream: &mut Stream,
@@ -23,10 +24,21 @@ impl<D: Driver> Cx<'_, D> {
         if self.running.sniffs_http(proxy) {
             self.sniff_http(stream);
         }
-        let config = self.running.proxy(proxy);
-        if config.tcp_request_content.is_empty() {
-            return Step::Go(next);
+        match self.running.proxy(proxy).tcp_request_content.is_empty() {
+            true => stream.go(next),
+            false => self.run_content_rules(stream, proxy, inspection, next),
         }
+    }
+
+    #[inline(never)]
+    fn run_content_rules(
+        &mut self,
+        stream: &mut Stream,
+        proxy: ProxyId,
+        inspection: Inspection,
+        next: Phase,
+    ) -> Step {
+        let config = self.running.proxy(proxy);
         let delay = config.tcp_request_inspect_delay;
         let over = inspection.until_ms.is_some_and(|at| self.now().ms() >= at);
         let is_full = stream.up.waiting.len() >= self.running.bufsize();
@@ -38,7 +50,7 @@ impl<D: Driver> Cx<'_, D> {
             None => Step::Wait,
             Some(ContentOutcome::Pass | ContentOutcome::CloseServer) => {
                 self.end_wait(stream);
-                Step::Go(next)
+                stream.go(next)
             }
             Some(ContentOutcome::Upgrade) => self.upgrade(stream),
             Some(ContentOutcome::End(end)) => self.end_by_rule(stream, end),
@@ -135,13 +147,13 @@ impl<D: Driver> Cx<'_, D> {
             self.with_eval(stream, crate::persist::request_cookies);
         }
         if stream.txn.is_http {
-            return Step::Go(Phase::PrepareRequest);
+            return stream.go(Phase::PrepareRequest);
         }
         let events = [
             Event::TcpRdpCookieRequest,
             Event::ProcessStickingRulesRequest,
         ];
         self.trace_all(stream, events);
-        Step::Go(Phase::SelectServer)
+        stream.go(Phase::SelectServer)
     }
 }

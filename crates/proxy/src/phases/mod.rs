@@ -174,7 +174,7 @@ impl<D: Driver> Cx<'_, D> {
                 Phase::Done => Step::Wait,
             };
             match step {
-                Step::Go(phase) => stream.phase = phase,
+                Step::Go => {}
                 Step::Wait => return,
             }
         }
@@ -237,6 +237,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// The deadline of a connection without a stream.
+    #[inline]
     pub fn set_link_deadline(&mut self, link: LinkId, at_ms: u64) {
         if let Some(link) = self.core.links.get(link) {
             self.core.timers.set(link.timer, at_ms);

@@ -48,7 +48,7 @@ impl<D: Driver> Cx<'_, D> {
             Event::HttpHeadersRequest,
         ];
         self.trace_all(stream, events);
-        Step::Go(Phase::SelectServer)
+        stream.go(Phase::SelectServer)
     }
 
     /// The request's head leaves for the server.
@@ -95,7 +95,7 @@ impl<D: Driver> Cx<'_, D> {
         match stream.phase {
             // It may have come to its end meanwhile.
             Phase::ResponseHead => Step::Wait,
-            phase => Step::Go(phase),
+            _ => Step::Go,
         }
     }
 }

@@ -145,7 +145,7 @@ impl<D: Driver> Cx<'_, D> {
             Phase::SwitchBackend
         };
         let step = self.content_rules(stream, stream.frontend, inspection, next);
-        if step == Step::Go(Phase::FrontendBody) {
+        if step == Step::Go && matches!(stream.phase, Phase::FrontendBody) {
             self.log_at(stream, LogOrigin::Request);
         }
         step
@@ -158,7 +158,7 @@ impl<D: Driver> Cx<'_, D> {
             Phase::AssignServer
         };
         if stream.backend == stream.frontend {
-            return Step::Go(next);
+            return stream.go(next);
         }
         self.trace(stream, Event::BackendTcpRequest);
         self.content_rules(stream, stream.backend, inspection, next)
@@ -172,7 +172,7 @@ impl<D: Driver> Cx<'_, D> {
     pub(super) fn backend_request(&mut self, stream: &mut Stream, rules: Rules) -> Step {
         let next = Phase::AssignServer;
         if stream.backend == stream.frontend {
-            return Step::Go(next);
+            return stream.go(next);
         }
         self.trace(stream, Event::BackendHttpRequest);
         self.request_rules(stream, stream.backend, rules, next)
@@ -263,7 +263,7 @@ impl<D: Driver> Cx<'_, D> {
                 crate::persist::persist_rules(eval, stream);
             });
         }
-        Step::Go(Phase::BackendContent(Inspection::default()))
+        stream.go(Phase::BackendContent(Inspection::default()))
     }
 
     /// A TCP stream goes on as HTTP (manual §4.4 switch-mode), and so do all later ones of its connection. What came is read
@@ -289,7 +289,7 @@ impl<D: Driver> Cx<'_, D> {
         stream.deadlines.wait_ms = deadline(self.now(), timeout_ms);
         self.set_timer(stream);
         self.core.work.links.push(link);
-        Step::Go(Phase::RequestHead)
+        stream.go(Phase::RequestHead)
     }
 
     /// Whether requests may go to a backend: one that is disabled or unpublished only where a `force-be-switch` holds,

@@ -124,11 +124,11 @@ impl<D: Driver> Cx<'_, D> {
         self.send_response_head(stream, framing);
         self.log_at(stream, LogOrigin::Response);
         if stream.wants_tunnel {
-            return Step::Go(Phase::OpenTunnel);
+            return stream.go(Phase::OpenTunnel);
         }
         stream.phase = Phase::Transfer;
         self.open_download(stream);
-        Step::Go(stream.phase)
+        Step::Go
     }
 
     /// Writes the head of the response that is in the stream, and sends it.

@@ -11,7 +11,7 @@ use crate::stream::{Phase, RuleWait, Rules, ServerEnd, Step, Stream};
 
 impl<D: Driver> Cx<'_, D> {
     /// `http-request` rules of a proxy, what it says of header names, then its `redirect` rules.
-    #[inline]
+    #[inline(always)]
     pub(super) fn request_rules(
         &mut self,
         stream: &mut Stream,
@@ -33,7 +33,7 @@ impl<D: Driver> Cx<'_, D> {
         match self.http_rules(stream, proxy, RuleSet::Redirect, Rules::default()) {
             Outcome::End(end) => self.end_by_rule(stream, end),
             // None of this set waits.
-            Outcome::Continue | Outcome::Wait(_) => Step::Go(next),
+            Outcome::Continue | Outcome::Wait(_) => stream.go(next),
         }
     }
 
@@ -112,7 +112,7 @@ impl<D: Driver> Cx<'_, D> {
                 self.trace(stream, Event::HttpTarpitRequest);
                 let wait_ms = stream.tarpit_ms(self.running);
                 self.expect_end_of_wait(stream, wait_ms);
-                return Step::Go(Phase::Tarpit(rule));
+                return stream.go(Phase::Tarpit(rule));
             }
             End::Close => self.cut(stream),
             End::Vanished => self.vanish(stream),
@@ -204,6 +204,6 @@ impl<D: Driver> Cx<'_, D> {
             self.fail(stream, Cause::CacheableCookies);
             return Step::Wait;
         }
-        Step::Go(Phase::SendResponse)
+        stream.go(Phase::SendResponse)
     }
 }

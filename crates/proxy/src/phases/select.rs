@@ -41,7 +41,7 @@ impl<D: Driver> Cx<'_, D> {
             self.redirect_to_server(stream, prefix);
             return Step::Wait;
         }
-        Step::Go(Phase::Connect)
+        stream.go(Phase::Connect)
     }
 
     /// A server is the stream's, and one of its slots where it has limits.
@@ -152,7 +152,7 @@ impl<D: Driver> Cx<'_, D> {
         };
         let ticket = shared.wait_for_slot(arrival, &mut |worker| self.io.wake(worker));
         self.expect_end_of_wait(stream, stream.queue_ms(self.running));
-        Step::Go(Phase::Queue(ticket))
+        stream.go(Phase::Queue(ticket))
     }
 
     /// The wait of a stream has ended: it has a server's slot, or must choose again. False where the stream waits no more: what

@@ -159,6 +159,13 @@ pub(crate) struct Sniffed {
 }
 
 impl Stream {
+    /// Goes on with the next phase.
+    #[inline(always)]
+    pub fn go(&mut self, next: Phase) -> Step {
+        self.phase = next;
+        Step::Go
+    }
+
     fn new(id: StreamId, timer: TimerId) -> Stream {
         Stream {
             id,

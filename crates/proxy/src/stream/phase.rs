@@ -68,10 +68,10 @@ pub(crate) struct Tunnel {
 }
 
 /// What a phase came to.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The next phase.
-    Go(Phase),
+    /// The next phase, which is the stream's now ([`super::Stream::go`]).
+    Go,
     /// Something must happen first; the event comes back to this phase.
     Wait,
 }
