@@ -75,45 +75,43 @@ pub(crate) fn host_port(authority: &[u8]) -> (&[u8], Option<&[u8]>) {
 /// Whether an authority has a character that must not stand in a host and port (RFC 3986 §3.2), or a port that is none.
 #[inline]
 pub(crate) fn is_bad_authority(authority: &[u8]) -> bool {
-    is_suspect(authority) && (has_bad_host(authority) || has_bad_port(authority))
+    is_bad_host(authority, false)
 }
 
 /// The same of a `Host` field; where `relaxed`, whatever stands as its port.
 #[inline]
 pub(crate) fn is_bad_host(host: &[u8], relaxed: bool) -> bool {
-    is_suspect(host) && (has_bad_host(host) || (!relaxed && has_bad_port(host)))
+    let is_odd = |byte: &u8| *byte == b':' || NOT_HOST[*byte as usize];
+    match host.iter().position(is_odd) {
+        None => false,
+        Some(at) if host[at] == b':' => is_bad_port(&host[at + 1..], relaxed),
+        Some(_) => is_bad_literal(host, relaxed),
+    }
 }
 
-/// Most have no byte that is worth a second look.
-#[inline]
-fn is_suspect(authority: &[u8]) -> bool {
-    authority
-        .iter()
-        .any(|&byte| NOT_HOST[byte as usize] || byte == b':')
+/// Whether what stands behind a colon is no port.
+fn is_bad_port(port: &[u8], relaxed: bool) -> bool {
+    !port.iter().all(u8::is_ascii_digit)
+        && (!relaxed || port.iter().any(|byte| NOT_HOST[*byte as usize]))
 }
 
 /// Square brackets may only enclose an IP literal, and a comma is refused because the host is a header's value too.
-fn has_bad_host(authority: &[u8]) -> bool {
-    let mut open = false;
-    for (at, &byte) in authority.iter().enumerate() {
-        match byte {
-            b'[' if at == 0 => open = true,
-            b']' if open && matches!(authority.get(at + 1), None | Some(b':')) => open = false,
-            byte if NOT_HOST[byte as usize] => return true,
-            _ => {}
-        }
-    }
-    open
-}
-
-/// Whether something other than digits follows the colon of a port.
-fn has_bad_port(authority: &[u8]) -> bool {
-    let host = match authority.iter().rposition(|byte| *byte == b']') {
-        Some(literal) => &authority[literal..],
-        None => authority,
+#[cold]
+fn is_bad_literal(authority: &[u8], relaxed: bool) -> bool {
+    let Some(end) = authority.iter().position(|byte| *byte == b']') else {
+        return true;
     };
-    let colon = host.iter().position(|byte| *byte == b':');
-    colon.is_some_and(|at| !host[at + 1..].iter().all(u8::is_ascii_digit))
+    let (literal, rest) = authority.split_at(end);
+    let is_odd = |byte: &u8| NOT_HOST[*byte as usize];
+    let is_literal = literal
+        .split_first()
+        .is_some_and(|(first, rest)| *first == b'[' && !rest.iter().any(is_odd));
+    let is_bad_rest = match &rest[1..] {
+        [] => false,
+        [b':', port @ ..] => is_bad_port(port, relaxed),
+        _ => true,
+    };
+    !is_literal || is_bad_rest
 }
 
 /// Bytes that do not stand in an authority, brackets among them.

@@ -267,6 +267,7 @@ impl<D: Driver> net::Engine<D> for Engine {
             turn.look_for_room();
             turn.trace_timers();
         });
+        self.streams.trim(&mut self.core.timers);
         let now_ms = driver.now().ms();
         while let Some(owner) = self.core.timers.expired(now_ms) {
             match owner {

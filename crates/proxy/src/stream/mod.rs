@@ -301,7 +301,7 @@ impl Stream {
     }
 }
 
-/// Spare streams that keep their memory for those to come.
+/// Spare streams that keep their memory for those to come, whatever the load was of late.
 const SPARE_MAX: usize = 256;
 
 /// The streams of a worker, by their places.
@@ -313,12 +313,15 @@ pub(crate) struct Streams {
     spare: Vec<StreamId>,
     empty: Vec<StreamId>,
     in_use: usize,
+    /// The most that were in use of late: as many may be spare.
+    peak: usize,
 }
 
 impl Streams {
     /// A fresh stream.
     pub fn begin(&mut self, timers: &mut Timers) -> &mut Stream {
         self.in_use += 1;
+        self.peak = self.peak.max(self.in_use);
         let id = match self.spare.pop() {
             Some(id) => id,
             None => self.build(timers),
@@ -346,13 +349,25 @@ impl Streams {
         let Some(stream) = place else { return };
         debug_assert_eq!(stream.phase, Phase::Done);
         self.in_use -= 1;
-        if self.spare.len() < SPARE_MAX {
+        if self.spare.len() < self.peak.max(SPARE_MAX) {
             timers.set(stream.timer, NEVER_MS);
             stream.reset();
             self.spare.push(id);
         } else {
             timers.remove(stream.timer);
             *place = None;
+            self.empty.push(id);
+        }
+    }
+
+    /// Time has passed: gives back the memory of half of the spare streams that were not needed since.
+    pub fn trim(&mut self, timers: &mut Timers) {
+        self.peak = self.in_use.max(self.peak / 2);
+        while self.spare.len() > self.peak.max(SPARE_MAX) {
+            let Some(id) = self.spare.pop() else { return };
+            if let Some(stream) = self.places[id.0 as usize].take() {
+                timers.remove(stream.timer);
+            }
             self.empty.push(id);
         }
     }
