@@ -337,7 +337,7 @@ impl<D: Driver> Turn<'_, D> {
             }
             Pull::Data(data) => match stream {
                 None => Feed::Used(used),
-                Some(id) => self.feed_body(link, id, (data, used), take_upload),
+                Some(id) => self.feed_body(link, id, (data, used), take_upload, end_upload),
             },
             Pull::End => {
                 match stream {
@@ -371,21 +371,20 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// Gives payload to a stream. `used`: bytes that it took on the wire.
+    /// Gives payload to a stream. `used`: bytes that it took on the wire. `end` is told where these are the last of a body whose
+    /// length was announced, and all are taken.
     fn feed_body(
         &mut self,
         link: LinkId,
         id: StreamId,
         (data, used): (&[u8], usize),
         take: impl FnOnce(&mut Cx<'_, D>, &mut Stream, &[u8], usize) -> usize,
+        end: impl FnOnce(&mut Cx<'_, D>, &mut Stream),
     ) -> Feed {
         let mut taken = 0;
-        let announced = self
-            .cx
-            .core
-            .links
-            .get(link)
-            .map_or(0, |link| link.mux.announced());
+        let mux = self.cx.core.links.get(link).map(|link| &link.mux);
+        let announced = mux.map_or(0, Mux::announced);
+        let is_last = mux.is_some_and(Mux::has_all);
         self.with_stream(id, |cx, stream| {
             taken = take(cx, stream, data, used - data.len());
             let is_request = stream.client == Some(link);
@@ -394,6 +393,12 @@ impl<D: Driver> Turn<'_, D> {
                 false => &mut stream.txn.response_body,
             };
             body.announced = announced + (data.len() - taken) as u64;
+            if is_last && taken == data.len() {
+                if let Some(entry) = cx.core.links.get_mut(link) {
+                    entry.mux.end_body();
+                }
+                end(cx, stream);
+            }
         });
         match data.len() - taken {
             0 => Feed::Used(used),
@@ -509,12 +514,11 @@ impl<D: Driver> Turn<'_, D> {
                 });
                 Feed::Used(used)
             }
-            Pull::Data(data) => self.feed_body(link, id, (data, used), take_download),
+            Pull::Data(data) => self.feed_body(link, id, (data, used), take_download, end_download),
             Pull::End => {
                 self.with_stream(id, |cx, stream| {
                     stream.txn.bytes_from_server += used as u64;
-                    cx.download_came(stream);
-                    cx.run(stream);
+                    end_download(cx, stream);
                 });
                 Feed::Used(used)
             }
@@ -735,4 +739,15 @@ fn take_download<D: Driver>(
     let used = cx.download(stream, bytes);
     stream.txn.bytes_from_server += (used + framing) as u64;
     used
+}
+
+/// All of a request has come.
+fn end_upload<D: Driver>(cx: &mut Cx<'_, D>, stream: &mut Stream) {
+    cx.upload_came(stream);
+}
+
+/// All of a response has come.
+fn end_download<D: Driver>(cx: &mut Cx<'_, D>, stream: &mut Stream) {
+    cx.download_came(stream);
+    cx.run(stream);
 }

@@ -284,6 +284,12 @@ impl Links {
 }
 
 impl Link {
+    /// Whether something waits to be used: bytes, here or in the kernel, or its end.
+    #[inline]
+    pub fn has_waiting(&self) -> bool {
+        !self.input.is_empty() || self.eof || self.holds != 0
+    }
+
     /// Whether something stands against reading it.
     pub fn is_held(&self, why: Hold) -> bool {
         self.holds & why as u8 != 0

@@ -9,7 +9,7 @@ use telemetry::Event;
 
 use super::{Cause, Cx};
 use crate::ids::LinkId;
-use crate::link::{Hold, Wrote};
+use crate::link::{Hold, Link, Wrote};
 use crate::stream::{Page, Phase, ServerEnd, Step, Stream};
 
 impl<D: Driver> Cx<'_, D> {
@@ -200,6 +200,7 @@ impl<D: Driver> Cx<'_, D> {
         self.send_waiting_down(stream);
         if !stream.down.came
             && let Some(server) = stream.server.link()
+            && self.core.links.get(server).is_some_and(Link::has_waiting)
         {
             self.core.work.links.push(server);
         }

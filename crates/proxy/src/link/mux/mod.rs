@@ -88,8 +88,28 @@ impl Mux {
     pub fn is_within_body(&self) -> bool {
         match self {
             Mux::Raw(_) => false,
-            Mux::Front(front) => front.is_within_body(),
-            Mux::Back(back) => back.is_within_body(),
+            Mux::Front(front) => front.read().is_within_body(),
+            Mux::Back(back) => back.read().is_within_body(),
+        }
+    }
+
+    /// All of a body whose length was announced is read.
+    #[inline]
+    pub fn has_all(&self) -> bool {
+        match self {
+            Mux::Raw(_) => false,
+            Mux::Front(front) => front.read().has_all(),
+            Mux::Back(back) => back.read().has_all(),
+        }
+    }
+
+    /// The message is over with its body.
+    #[inline]
+    pub fn end_body(&mut self) {
+        match self {
+            Mux::Raw(_) => {}
+            Mux::Front(front) => front.end_body(),
+            Mux::Back(back) => back.end_body(),
         }
     }
 

@@ -171,10 +171,16 @@ impl Front {
         self.read.awaits_head()
     }
 
-    /// A body is being read.
+    /// What is being read.
     #[inline]
-    pub fn is_within_body(&self) -> bool {
-        self.read.is_within_body()
+    pub fn read(&self) -> &Reader {
+        &self.read
+    }
+
+    /// The message is over with its body.
+    #[inline]
+    pub fn end_body(&mut self) {
+        self.read.end_body();
     }
 
     /// Payload bytes that were announced and did not come yet.

@@ -158,6 +158,18 @@ impl Reader {
         matches!(self.state, State::Body(_))
     }
 
+    /// All of a body whose length was announced is read.
+    #[inline]
+    pub fn has_all(&self) -> bool {
+        matches!(&self.state, State::Body(decoder) if decoder.is_done())
+    }
+
+    /// The message is over with its body.
+    #[inline]
+    pub fn end_body(&mut self) {
+        self.state = State::Over;
+    }
+
     /// The message is over.
     pub fn is_over(&self) -> bool {
         matches!(self.state, State::Over)
