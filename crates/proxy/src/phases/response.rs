@@ -1,8 +1,8 @@
 //! The response on its way back: its head read, and sent on when its rules are done.
 
 use config::model::ConnectionMode;
-use http::Method;
 use http::h1::{self, Framing, Strictness};
+use http::{Method, Version};
 use net::Driver;
 use sample::{BodyFacts, LogOrigin};
 use telemetry::Event;
@@ -67,6 +67,9 @@ impl<D: Driver> Cx<'_, D> {
             stream.down.came = true;
             stream.txn.response_body.is_whole = true;
         }
+        // Its framing is faulty (RFC 9112 §6.1): the client does not read on behind it either, as in HAProxy.
+        stream.close_client |=
+            parsed.framing == Framing::Chunked && stream.response.version() == Version::Http10;
         let captures = &self.running.proxy(stream.frontend).capture_response;
         for (slot, capture) in captures.iter().enumerate() {
             if let Some((_, value)) = stream.response.find(capture.header.as_bytes()).last() {

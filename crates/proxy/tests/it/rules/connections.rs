@@ -72,7 +72,7 @@ fn both_sides_per_option() {
         (
             "chunks of an HTTP/1.0 server",
             "",
-            format!("{get}\ns1 > HTTP/1.0 200 OK|transfer-encoding: chunked||1|x|0||\nc1 < HTTP/1.1 200 OK|transfer-encoding: chunked||1|x|0||\nc1 open\ns1 end"),
+            format!("{get}\ns1 > HTTP/1.0 200 OK|transfer-encoding: chunked||1|x|0||\nc1 < HTTP/1.1 200 OK|transfer-encoding: chunked|connection: close||1|x|0||\nc1 end\ns1 end"),
         ),
         (
             "an HTTP/1.0 server closes",
