@@ -90,7 +90,7 @@ impl Engine {
 }
 
 impl<D: Driver> Turn<'_, D> {
-    /// Closes a connection, but not a server's that is another stream's, or idle.
+    /// Closes a connection, but not a server's that is another stream's.
     fn close_link(&mut self, link: LinkId) {
         let Some(entry) = self.cx.core.links.get_mut(link) else {
             return;
@@ -100,7 +100,8 @@ impl<D: Driver> Turn<'_, D> {
                 entry.mux.set_stream(None);
                 self.cx.close_client(link);
             }
-            Role::Server(server) if server.pool_place.is_some() => {}
+            // It may have been at its end: nothing but its timer would close it.
+            Role::Server(server) if server.pool_place.is_some() => self.cx.close_server(link),
             Role::Server(_) => {
                 let stream = entry.mux.stream();
                 if stream.is_none_or(|id| self.streams.get(id).is_none()) {

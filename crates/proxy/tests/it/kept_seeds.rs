@@ -35,4 +35,9 @@ pub const KEPT: &[(&str, u64, &str)] = &[
         173175,
         "a response that a rule holds was read on when its client had taken an interim one",
     ),
+    (
+        "aggressive",
+        207_523,
+        "an idle connection whose close panicked stayed in the pool without a deadline",
+    ),
 ];
