@@ -258,7 +258,8 @@ impl<D: Driver> Cx<'_, D> {
             self.tunnel_moved(stream, false);
         } else if blocked {
             self.expect_client(stream, stream.client_ms(self.running));
-        } else if stream.down.is_open && stream.up.done {
+        } else if stream.up.done || matches!(stream.phase, Phase::RequestHead) {
+            // What it took may be the end of the response before: it owes nothing for this one yet.
             stream.deadlines.client_ms = NEVER_MS;
             self.set_timer(stream);
         }

@@ -36,6 +36,11 @@ pub const KEPT: &[(&str, u64, &str)] = &[
         "a response that a rule holds was read on when its client had taken an interim one",
     ),
     (
+        "logasap",
+        401_135,
+        "a pipelined request timed out by the deadline of the response before it, which the client took slowly",
+    ),
+    (
         "aggressive",
         207_523,
         "an idle connection whose close panicked stayed in the pool without a deadline",
