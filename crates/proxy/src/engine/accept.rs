@@ -29,10 +29,21 @@ impl<D: Driver> Turn<'_, D> {
     pub(super) fn admit(&mut self, listener: ListenerId) -> bool {
         let bind = self.bind_of(listener);
         let admitted = !self.is_too_fast(bind.frontend) && self.cx.core.ambient.shared.admit(bind);
-        if !admitted {
-            self.rest(listener);
+        match admitted {
+            true => self.pass_on(bind),
+            false => self.rest(listener),
         }
         admitted
+    }
+
+    /// A place was taken. Several may have become free at once, and those who freed them told one worker: it tells the next.
+    fn pass_on(&mut self, bind: BindId) {
+        let ambient = &self.cx.core.ambient;
+        if let Some(worker) = ambient.shared.next_resting(ambient.worker)
+            && !ambient.shared.is_full(bind)
+        {
+            self.cx.io.wake(worker);
+        }
     }
 
     /// Nobody was there: the place goes to whoever waits elsewhere.

@@ -36,6 +36,11 @@ pub const KEPT: &[(&str, u64, &str)] = &[
         "a response that a rule holds was read on when its client had taken an interim one",
     ),
     (
+        "frontend maxconn",
+        509_465,
+        "of two places that became free in one round, one worker heard, and the other's listener stayed closed",
+    ),
+    (
         "logasap",
         401_135,
         "a pipelined request timed out by the deadline of the response before it, which the client took slowly",
