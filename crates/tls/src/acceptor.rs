@@ -1,0 +1,122 @@
+//! The side of clients: what a listener offers and demands.
+
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs::Ticketer;
+use rustls::server::{
+    NoServerSessionStorage, ProducesTickets, ServerSessionMemoryCache, UnbufferedServerConnection,
+};
+
+use crate::verify::ClientVerifier;
+use crate::{Certificates, Failure, Offer, OfferError, Session, TicketKeys, Trusted};
+
+/// Which certificates clients are asked for.
+#[derive(Clone, Debug)]
+pub struct ClientCertificates {
+    /// Who may have issued them, and which are revoked.
+    pub trusted: Trusted,
+    /// Whose names clients are told instead (`ca-file` where there is a `ca-verify-file`).
+    pub hints: Option<Trusted>,
+    /// A client may have none.
+    pub is_optional: bool,
+    /// Whatever is wrong with a certificate, the connection goes on (`ca-ignore-err all`, `crt-ignore-err all`).
+    pub ignores_errors: bool,
+}
+
+/// How a listener speaks TLS.
+#[derive(Clone, Debug, Default)]
+pub struct AcceptorOptions {
+    /// What may be agreed on.
+    pub offer: Offer,
+    /// The client's order of suites counts (`prefer-client-ciphers`).
+    pub prefers_client_order: bool,
+    /// Certificates of clients; none: nobody is asked.
+    pub clients: Option<ClientCertificates>,
+    /// No tickets are given to clients (`no-tls-tickets`).
+    pub no_tickets: bool,
+    /// The keys of tickets; none: keys of this process that change by themselves.
+    pub ticket_keys: Option<TicketKeys>,
+    /// Sessions that are remembered for clients without tickets (`tune.ssl.cachesize`).
+    pub sessions_max: usize,
+    /// Bytes that clients may send along with their first message (`allow-0rtt`); 0 for none.
+    pub early_data_bytes_max: u32,
+    /// The most bytes of a record (`tune.ssl.maxrecord`), header included; 0 for the protocol's limit.
+    pub record_bytes_max: usize,
+}
+
+/// Makes the sessions of a listener.
+#[derive(Clone, Debug)]
+pub struct Acceptor {
+    config: Arc<ServerConfig>,
+}
+
+impl Acceptor {
+    /// A listener with these certificates.
+    ///
+    /// # Errors
+    /// The options leave nothing that could be agreed on.
+    pub fn new(
+        options: &AcceptorOptions,
+        certificates: Arc<Certificates>,
+    ) -> Result<Acceptor, OfferError> {
+        let provider = options.offer.provider()?;
+        let versions = options.offer.versions(&provider)?;
+        let refused = |error: rustls::Error| OfferError::Refused(error.to_string());
+        let builder = ServerConfig::builder_with_provider(provider.clone())
+            .with_protocol_versions(&versions)
+            .map_err(refused)?;
+        let builder = match &options.clients {
+            None => builder.with_no_client_auth(),
+            Some(clients) => {
+                let hints = clients.hints.as_ref();
+                builder.with_client_cert_verifier(Arc::new(ClientVerifier::new(
+                    &clients.trusted,
+                    hints,
+                    clients.is_optional,
+                    clients.ignores_errors,
+                    &provider,
+                )?))
+            }
+        };
+        let mut config = builder.with_cert_resolver(certificates);
+        config.alpn_protocols.clone_from(&options.offer.protocols);
+        config.ignore_client_order = !options.prefers_client_order;
+        config.session_storage = match options.sessions_max {
+            0 => Arc::new(NoServerSessionStorage {}),
+            max => ServerSessionMemoryCache::new(max),
+        };
+        config.max_early_data_size = options.early_data_bytes_max;
+        config.send_half_rtt_data = false;
+        if options.record_bytes_max > 0 {
+            config.max_fragment_size = Some(options.record_bytes_max);
+        }
+        // Early data can be sent again by anyone who has recorded it, so that a session is used once: no ticket can say that.
+        let takes_early_data = options.early_data_bytes_max > 0;
+        if !options.no_tickets && !takes_early_data {
+            config.ticketer = match &options.ticket_keys {
+                Some(keys) => Arc::new(keys.clone()),
+                None => own_ticketer().map_err(refused)?,
+            };
+        }
+        if options.no_tickets && options.sessions_max == 0 {
+            config.send_tls13_tickets = 0;
+        }
+        Ok(Acceptor {
+            config: Arc::new(config),
+        })
+    }
+
+    /// A session with a client that has connected.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub fn accept(&self) -> Result<Session, Failure> {
+        let connection = UnbufferedServerConnection::new(self.config.clone())?;
+        Ok(Session::of_server(connection))
+    }
+}
+
+fn own_ticketer() -> Result<Arc<dyn ProducesTickets>, rustls::Error> {
+    Ticketer::new()
+}

@@ -1,0 +1,281 @@
+//! Certificates with their keys, from PEM.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+
+/// The largest file that is read as PEM, bytes.
+pub const PEM_BYTES_MAX: u64 = 8 << 20;
+
+/// A certificate with its chain, its key, and the status that is stapled to it.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    pub(crate) key: Arc<CertifiedKey>,
+    names: Vec<String>,
+}
+
+/// Why a certificate cannot be used.
+#[derive(Debug)]
+pub enum IdentityError {
+    /// A file cannot be read.
+    Unreadable(PathBuf, std::io::Error),
+    /// A file is larger than [`PEM_BYTES_MAX`].
+    TooLarge(PathBuf),
+    /// A file has no certificate.
+    NoCertificate(PathBuf),
+    /// Neither the file nor the one beside it has a key.
+    NoKey(PathBuf),
+    /// A section of a file is no PEM, or its content not what it says.
+    Malformed(PathBuf, String),
+    /// The key is of a kind that cannot be used.
+    KeyKind(PathBuf),
+    /// The key is not the certificate's.
+    Mismatch(PathBuf),
+}
+
+impl fmt::Display for IdentityError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IdentityError::Unreadable(path, error) => {
+                write!(
+                    f,
+                    "unable to load certificate from file '{}' : {error}",
+                    path.display()
+                )
+            }
+            IdentityError::TooLarge(path) => {
+                write!(f, "file '{}' is too large for certificates", path.display())
+            }
+            IdentityError::NoCertificate(path) => {
+                write!(f, "no certificate found in file '{}'", path.display())
+            }
+            IdentityError::NoKey(path) => {
+                write!(
+                    f,
+                    "no private key found for certificate '{}'",
+                    path.display()
+                )
+            }
+            IdentityError::Malformed(path, why) => {
+                write!(f, "file '{}' is malformed: {why}", path.display())
+            }
+            IdentityError::KeyKind(path) => {
+                write!(
+                    f,
+                    "the private key of '{}' is of a kind that cannot be used",
+                    path.display()
+                )
+            }
+            IdentityError::Mismatch(path) => write!(
+                f,
+                "inconsistencies between private key and certificate loaded '{}'",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for IdentityError {}
+
+/// Reads a file of certificates or keys.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, IdentityError> {
+    let unreadable = |error| IdentityError::Unreadable(path.to_owned(), error);
+    let size = std::fs::metadata(path).map_err(unreadable)?.len();
+    if size > PEM_BYTES_MAX {
+        return Err(IdentityError::TooLarge(path.to_owned()));
+    }
+    std::fs::read(path).map_err(unreadable)
+}
+
+/// The certificates of a PEM text.
+pub(crate) fn certificates(
+    pem: &[u8],
+    path: &Path,
+) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
+    let malformed = |error| IdentityError::Malformed(path.to_owned(), format!("{error}"));
+    let sections = CertificateDer::pem_slice_iter(pem);
+    let found: Result<Vec<_>, _> = sections.collect();
+    found.map_err(malformed)
+}
+
+impl Identity {
+    /// Reads a file with a certificate, its chain, and its key; the key may be in a file of its own: the one named, else the one
+    /// with `.key` behind the certificate's name. A stapled status (DER) may be given.
+    ///
+    /// # Errors
+    /// See [`IdentityError`].
+    pub fn load(
+        path: &Path,
+        key: Option<&Path>,
+        ocsp: Option<Vec<u8>>,
+    ) -> Result<Identity, IdentityError> {
+        let pem = read(path)?;
+        let key = match key {
+            Some(key) => Some(read(key)?),
+            None if !has_key(&pem) => {
+                let mut beside = path.as_os_str().to_owned();
+                beside.push(".key");
+                read(Path::new(&beside)).ok()
+            }
+            None => None,
+        };
+        Identity::parse(&pem, key.as_deref(), ocsp, path)
+    }
+
+    /// The same of texts; `path` is what errors name.
+    ///
+    /// # Errors
+    /// See [`IdentityError`].
+    pub fn parse(
+        pem: &[u8],
+        key: Option<&[u8]>,
+        ocsp: Option<Vec<u8>>,
+        path: &Path,
+    ) -> Result<Identity, IdentityError> {
+        let chain = certificates(pem, path)?;
+        let Some(leaf) = chain.first() else {
+            return Err(IdentityError::NoCertificate(path.to_owned()));
+        };
+        let names = names_of(leaf);
+        let key =
+            PrivateKeyDer::from_pem_slice(key.unwrap_or(pem)).map_err(|error| match error {
+                rustls::pki_types::pem::Error::NoItemsFound => {
+                    IdentityError::NoKey(path.to_owned())
+                }
+                error => IdentityError::Malformed(path.to_owned(), format!("{error}")),
+            })?;
+        let key = any_supported_type(&key).map_err(|_| IdentityError::KeyKind(path.to_owned()))?;
+        let mut certified = CertifiedKey::new(chain, key);
+        certified.ocsp = ocsp;
+        match certified.keys_match() {
+            // A certificate that the verifier cannot read (an old version) may still be served.
+            Ok(()) | Err(rustls::Error::InvalidCertificate(_)) => {}
+            Err(_) => return Err(IdentityError::Mismatch(path.to_owned())),
+        }
+        Ok(Identity {
+            key: Arc::new(certified),
+            names,
+        })
+    }
+
+    /// The names it is for: alternative names of hosts, and the common name; in lower case, wildcards as they are.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The certificate itself, DER.
+    #[must_use]
+    pub fn certificate(&self) -> &[u8] {
+        self.key.cert.first().map_or(&[], |leaf| leaf)
+    }
+}
+
+fn has_key(pem: &[u8]) -> bool {
+    PrivateKeyDer::from_pem_slice(pem).is_ok()
+}
+
+fn names_of(leaf: &CertificateDer<'_>) -> Vec<String> {
+    let mut names: Vec<String> = match webpki::EndEntityCert::try_from(leaf) {
+        Ok(leaf) => leaf
+            .valid_dns_names()
+            .map(str::to_ascii_lowercase)
+            .collect(),
+        Err(_) => Vec::new(),
+    };
+    let common = common_names(leaf).unwrap_or_default();
+    for name in common {
+        let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Whether a certificate without alternative names is for a host by its common name, as it was before RFC 6125.
+pub(crate) fn has_common_name(leaf: &CertificateDer<'_>, host: &str) -> bool {
+    let has_alternatives = match webpki::EndEntityCert::try_from(leaf) {
+        Ok(leaf) => leaf.valid_dns_names().next().is_some(),
+        Err(_) => false,
+    };
+    let names = common_names(leaf).unwrap_or_default();
+    !has_alternatives && names.iter().any(|name| is_for_host(name, host.as_bytes()))
+}
+
+/// Whether a name, which may begin with `*.`, is for a host (RFC 6125 §6.4.3).
+fn is_for_host(name: &[u8], host: &[u8]) -> bool {
+    match name {
+        [b'*', rest @ ..] => {
+            let dot = host.iter().position(|byte| *byte == b'.');
+            rest.first() == Some(&b'.')
+                && dot.is_some_and(|dot| host[dot..].eq_ignore_ascii_case(rest))
+        }
+        name => name.eq_ignore_ascii_case(host),
+    }
+}
+
+/// One element of DER: its tag, its content, and what follows (X.690 §8.1). None where it is cut or not DER.
+fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (&tag, rest) = bytes.split_first()?;
+    let (&first, rest) = rest.split_first()?;
+    let (len, rest) = match first {
+        0..=0x7f => (usize::from(first), rest),
+        0x81..=0x84 => {
+            let count = usize::from(first & 0x7f);
+            let (digits, rest) = rest.split_at_checked(count)?;
+            let value = digits
+                .iter()
+                .fold(0, |sum, digit| sum << 8 | usize::from(*digit));
+            (value, rest)
+        }
+        _ => return None,
+    };
+    let (content, rest) = rest.split_at_checked(len)?;
+    Some((tag, content, rest))
+}
+
+const SEQUENCE: u8 = 0x30;
+const OBJECT_ID: u8 = 0x06;
+const VERSION: u8 = 0xa0;
+/// 2.5.4.3, id-at-commonName.
+const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
+
+/// The common names of a certificate's subject (RFC 5280 §4.1.2.6).
+fn common_names(certificate: &[u8]) -> Option<Vec<&[u8]>> {
+    let (SEQUENCE, certificate, _) = element(certificate)? else {
+        return None;
+    };
+    let (SEQUENCE, mut rest, _) = element(certificate)? else {
+        return None;
+    };
+    if let (VERSION, _, behind) = element(rest)? {
+        rest = behind;
+    }
+    // The serial number, the signature's algorithm, the issuer, the validity.
+    for _ in 0..4 {
+        rest = element(rest)?.2;
+    }
+    let (_, mut subject, _) = element(rest)?;
+    let mut names = Vec::new();
+    while !subject.is_empty() {
+        let (_, mut set, behind) = element(subject)?;
+        subject = behind;
+        while !set.is_empty() {
+            let (_, pair, behind) = element(set)?;
+            set = behind;
+            let (OBJECT_ID, kind, value) = element(pair)? else {
+                return None;
+            };
+            if kind == COMMON_NAME {
+                names.push(element(value)?.1);
+            }
+        }
+    }
+    Some(names)
+}

@@ -1,0 +1,177 @@
+//! TLS behind slices: bytes of the wire go in, plain bytes and bytes for the wire come out. No sockets, no clock of its own but the
+//! one that certificates are checked by.
+//!
+//! [`Identity`] is a certificate with its key, [`Acceptor`] makes the sessions of a listener, [`Connector`] those of a server, and
+//! [`Session`] is one connection. The library behind it is rustls with AWS-LC; nothing outside of this crate names it.
+#![forbid(unsafe_code)]
+
+mod acceptor;
+mod buffer;
+mod connector;
+mod identity;
+mod names;
+mod resolver;
+mod session;
+mod tickets;
+mod trust;
+mod verify;
+
+pub use acceptor::{Acceptor, AcceptorOptions, ClientCertificates};
+pub use buffer::Buffer;
+pub use connector::{Connector, ConnectorOptions, Verification};
+pub use identity::{Identity, IdentityError};
+pub use names::{cipher_bits, cipher_name};
+pub use resolver::{Certificate, Certificates};
+pub use session::{Facts, Failure, FailureKind, Progress, Session};
+pub use tickets::{TICKET_KEY_BYTES, TicketKeys};
+pub use trust::{TrustError, Trusted};
+
+use std::sync::{Arc, OnceLock};
+
+use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
+use rustls::{CipherSuite, NamedGroup, SupportedCipherSuite, SupportedProtocolVersion};
+
+/// A version of the protocol that can be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Version {
+    /// TLS 1.2 (RFC 5246).
+    Tls12,
+    /// TLS 1.3 (RFC 8446).
+    Tls13,
+}
+
+impl Version {
+    /// Its name as OpenSSL writes it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Version::Tls12 => "TLSv1.2",
+            Version::Tls13 => "TLSv1.3",
+        }
+    }
+}
+
+/// What both sides of a connection may agree on. None and empty lists leave what the library prefers.
+#[derive(Clone, Debug, Default)]
+pub struct Offer {
+    /// The lowest version.
+    pub lowest: Option<Version>,
+    /// The highest version.
+    pub highest: Option<Version>,
+    /// Cipher suites by their IANA numbers, the preferred ones first. A version of which none is named is off.
+    pub suites: Vec<u16>,
+    /// Groups of the key exchange by their IANA numbers, the preferred ones first.
+    pub groups: Vec<u16>,
+    /// Protocols of the application (ALPN), the preferred ones first.
+    pub protocols: Vec<Vec<u8>>,
+}
+
+/// Why an [`Offer`] cannot be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OfferError {
+    /// No version lies between the lowest and the highest one.
+    NoVersion,
+    /// No suite is left for any version that is allowed.
+    NoSuite,
+    /// No group is left.
+    NoGroup,
+    /// The library refuses it.
+    Refused(String),
+}
+
+impl std::fmt::Display for OfferError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            OfferError::NoVersion => f.write_str("no version of TLS that is allowed exists here"),
+            OfferError::NoSuite => f.write_str("no cipher suite that is allowed exists here"),
+            OfferError::NoGroup => f.write_str("no group that is allowed exists here"),
+            OfferError::Refused(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for OfferError {}
+
+static VERSIONS: [(Version, &SupportedProtocolVersion); 2] = [
+    (Version::Tls13, &rustls::version::TLS13),
+    (Version::Tls12, &rustls::version::TLS12),
+];
+
+impl Offer {
+    /// The library's view of it.
+    fn provider(&self) -> Result<Arc<CryptoProvider>, OfferError> {
+        let base = base_provider();
+        if self.suites.is_empty() && self.groups.is_empty() {
+            return Ok(base.clone());
+        }
+        let mut provider = (**base).clone();
+        if !self.suites.is_empty() {
+            let all = aws_lc_rs::ALL_CIPHER_SUITES;
+            let find = |number: &u16| all.iter().find(|suite| number_of(suite) == *number);
+            provider.cipher_suites = self.suites.iter().filter_map(find).copied().collect();
+            if provider.cipher_suites.is_empty() {
+                return Err(OfferError::NoSuite);
+            }
+        }
+        if !self.groups.is_empty() {
+            let find = |number: &u16| group(NamedGroup::from(*number));
+            provider.kx_groups = self.groups.iter().filter_map(find).collect();
+            if provider.kx_groups.is_empty() {
+                return Err(OfferError::NoGroup);
+            }
+        }
+        Ok(Arc::new(provider))
+    }
+
+    fn versions(
+        &self,
+        provider: &CryptoProvider,
+    ) -> Result<Vec<&'static SupportedProtocolVersion>, OfferError> {
+        let is_allowed = |version: Version| {
+            self.lowest.is_none_or(|lowest| version >= lowest)
+                && self.highest.is_none_or(|highest| version <= highest)
+        };
+        let allowed: Vec<_> = VERSIONS.iter().filter(|row| is_allowed(row.0)).collect();
+        if allowed.is_empty() {
+            return Err(OfferError::NoVersion);
+        }
+        let has_suite = |row: &&&(Version, &'static SupportedProtocolVersion)| {
+            let mut suites = provider.cipher_suites.iter();
+            suites.any(|suite| suite.version().version == row.1.version)
+        };
+        let versions: Vec<_> = allowed.iter().filter(has_suite).map(|row| row.1).collect();
+        match versions.is_empty() {
+            true => Err(OfferError::NoSuite),
+            false => Ok(versions),
+        }
+    }
+}
+
+fn number_of(suite: &SupportedCipherSuite) -> u16 {
+    u16::from(suite.suite())
+}
+
+fn group(name: NamedGroup) -> Option<&'static dyn SupportedKxGroup> {
+    let all = aws_lc_rs::ALL_KX_GROUPS;
+    all.iter().find(|group| group.name() == name).copied()
+}
+
+/// Whether a cipher suite can be had, by its IANA number.
+#[must_use]
+pub fn has_suite(number: u16) -> bool {
+    let suite = CipherSuite::from(number);
+    let all = aws_lc_rs::ALL_CIPHER_SUITES;
+    all.iter().any(|known| known.suite() == suite)
+}
+
+/// Whether a group of the key exchange can be had, by its IANA number.
+#[must_use]
+pub fn has_group(number: u16) -> bool {
+    group(NamedGroup::from(number)).is_some()
+}
+
+/// The suites and groups of a connection for which nothing is configured.
+fn base_provider() -> &'static Arc<CryptoProvider> {
+    static BASE: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
+    BASE.get_or_init(|| Arc::new(aws_lc_rs::default_provider()))
+}

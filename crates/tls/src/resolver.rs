@@ -1,0 +1,145 @@
+//! Which certificate a client gets: by the name it asks for, and by the kinds of signatures it can check.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::{CipherSuite, SignatureAlgorithm};
+
+use crate::Identity;
+
+/// A certificate of a listener and the names it is given to.
+#[derive(Clone, Debug)]
+pub struct Certificate {
+    /// The certificate with its key.
+    pub identity: Identity,
+    /// The names instead of the certificate's own (`crt-list` filters), in lower case. A name may begin with `*.`, and with `!`
+    /// where it is excepted.
+    pub filters: Vec<String>,
+    /// It is given where no name fits (`default-crt`).
+    pub is_default: bool,
+}
+
+/// The certificates of a listener.
+#[derive(Debug, Default)]
+pub struct Certificates {
+    keys: Vec<Arc<CertifiedKey>>,
+    /// By whole names.
+    exact: HashMap<String, Vec<usize>>,
+    /// By what follows the `*` of a name.
+    wildcard: HashMap<String, Vec<usize>>,
+    /// Names that a certificate is not for.
+    excepted: HashMap<String, Vec<usize>>,
+    /// For clients that ask for no name, or for one that no certificate has.
+    default: Vec<usize>,
+    /// Names without a certificate are refused.
+    strict: bool,
+}
+
+impl Certificates {
+    /// All certificates of a listener. The first one is the default where none is marked so; `strict`: names that no
+    /// certificate has are refused (`strict-sni`).
+    #[must_use]
+    pub fn new(certificates: &[Certificate], strict: bool) -> Certificates {
+        let mut all = Certificates {
+            strict,
+            ..Certificates::default()
+        };
+        let has_default = certificates.iter().any(|each| each.is_default);
+        for (place, certificate) in certificates.iter().enumerate() {
+            let identity = &certificate.identity;
+            all.keys.push(identity.key.clone());
+            let own = certificate.filters.is_empty();
+            let names = if own {
+                identity.names()
+            } else {
+                &certificate.filters
+            };
+            for name in names {
+                let (map, name) = match name.as_bytes() {
+                    [b'!', ..] => (&mut all.excepted, &name[1..]),
+                    [b'*', b'.', ..] => (&mut all.wildcard, &name[1..]),
+                    _ => (&mut all.exact, &name[..]),
+                };
+                map.entry(name.to_ascii_lowercase())
+                    .or_default()
+                    .push(place);
+            }
+            // Certificates of one name in several kinds are the default together.
+            let is_first = place == 0;
+            let is_sibling = !is_first && names == certificates[0].identity.names();
+            if certificate.is_default || (!has_default && (is_first || is_sibling)) {
+                all.default.push(place);
+            }
+        }
+        all
+    }
+
+    /// The places of the certificates for a name; none where none fits.
+    fn for_name(&self, name: &str) -> Option<Vec<usize>> {
+        let name = &name.to_ascii_lowercase();
+        let wildcard = || {
+            let dot = name.find('.')?;
+            self.wildcard.get(&name[dot..])
+        };
+        let found = self.exact.get(name).or_else(wildcard)?;
+        let excepted = self.excepted.get(name);
+        let is_for = |place: &usize| excepted.is_none_or(|places| !places.contains(place));
+        let found: Vec<_> = found
+            .iter()
+            .copied()
+            .filter(|place| is_for(place))
+            .collect();
+        (!found.is_empty()).then_some(found)
+    }
+
+    /// The key that a client can check, of those at these places: ECDSA before RSA, which costs us more.
+    fn usable(&self, places: &[usize], hello: &ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let mut rsa = None;
+        for place in places {
+            let key = &self.keys[*place];
+            let algorithm = key.key.algorithm();
+            if !is_spoken(hello, algorithm)
+                || key.key.choose_scheme(hello.signature_schemes()).is_none()
+            {
+                continue;
+            }
+            match algorithm {
+                SignatureAlgorithm::RSA => rsa = rsa.or(Some(key)),
+                _ => return Some(key.clone()),
+            }
+        }
+        rsa.cloned()
+    }
+}
+
+/// Whether a suite of the client's goes with a kind of key. Those of TLS 1.3 go with all.
+fn is_spoken(hello: &ClientHello<'_>, algorithm: SignatureAlgorithm) -> bool {
+    let is_rsa = algorithm == SignatureAlgorithm::RSA;
+    hello.cipher_suites().iter().any(|suite| match suite {
+        CipherSuite::TLS13_AES_128_GCM_SHA256
+        | CipherSuite::TLS13_AES_256_GCM_SHA384
+        | CipherSuite::TLS13_CHACHA20_POLY1305_SHA256 => true,
+        CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
+        | CipherSuite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384
+        | CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256 => is_rsa,
+        CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
+        | CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384
+        | CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256 => !is_rsa,
+        _ => false,
+    })
+}
+
+impl ResolvesServerCert for Certificates {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let named = hello.server_name().and_then(|name| self.for_name(name));
+        let Some(places) = named else {
+            return match self.strict {
+                true => None,
+                false => self.usable(&self.default, &hello),
+            };
+        };
+        self.usable(&places, &hello)
+    }
+}

@@ -1,0 +1,159 @@
+//! Session tickets by keys that are given, so that several machines can take each other's (RFC 5077; RFC 8446 §4.6.1).
+
+use std::fmt;
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::{hkdf, rand};
+use rustls::server::ProducesTickets;
+
+/// The name of a key, which a ticket begins with.
+const NAME_BYTES: usize = 16;
+/// What makes each ticket's key its own. Nothing is encrypted twice by one key, so a nonce need not be random.
+const SALT_BYTES: usize = 32;
+/// How long a client may use a ticket, seconds (`tune.ssl.lifetime`'s default is shorter; keys are rotated anyway).
+const LIFETIME_S: u32 = 6 * 3600;
+
+/// Bytes of a ticket key, as HAProxy's files have them: 16 of its name, then those for AES-128 or for AES-256.
+pub const TICKET_KEY_BYTES: [usize; 2] = [48, 80];
+
+/// Keys of tickets. One encrypts, all decrypt.
+#[derive(Clone)]
+pub struct TicketKeys {
+    keys: Vec<TicketKey>,
+    current: usize,
+}
+
+#[derive(Clone)]
+struct TicketKey {
+    name: [u8; NAME_BYTES],
+    secret: hkdf::Prk,
+}
+
+struct KeyBytes;
+
+impl hkdf::KeyType for KeyBytes {
+    fn len(&self) -> usize {
+        AES_256_GCM.key_len()
+    }
+}
+
+impl TicketKeys {
+    /// Keys in the order of a file (`tls-ticket-keys`): the last but one encrypts, so that the newest is known everywhere before it is
+    /// used. None where there is no key, or one is not of [`TICKET_KEY_BYTES`].
+    #[must_use]
+    pub fn new<'a>(keys: impl IntoIterator<Item = &'a [u8]>) -> Option<TicketKeys> {
+        let keys: Option<Vec<_>> = keys.into_iter().map(TicketKey::new).collect();
+        let keys = keys.filter(|keys| !keys.is_empty())?;
+        let current = keys.len().saturating_sub(2);
+        Some(TicketKeys { keys, current })
+    }
+}
+
+impl TicketKey {
+    fn new(bytes: &[u8]) -> Option<TicketKey> {
+        if !TICKET_KEY_BYTES.contains(&bytes.len()) {
+            return None;
+        }
+        let (name, secret) = bytes.split_first_chunk()?;
+        let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, b"session tickets");
+        Some(TicketKey {
+            name: *name,
+            secret: salt.extract(secret),
+        })
+    }
+
+    /// The key of a ticket with this salt.
+    fn of_ticket(&self, salt: &[u8]) -> Option<LessSafeKey> {
+        let mut key = [0; 32];
+        let info = [salt];
+        let derived = self.secret.expand(&info, KeyBytes).ok()?;
+        derived.fill(&mut key).ok()?;
+        Some(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key).ok()?))
+    }
+}
+
+fn nonce() -> Nonce {
+    Nonce::assume_unique_for_key([0; NONCE_LEN])
+}
+
+impl ProducesTickets for TicketKeys {
+    fn enabled(&self) -> bool {
+        true
+    }
+
+    fn lifetime(&self) -> u32 {
+        LIFETIME_S
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        let key = &self.keys[self.current];
+        let mut salt = [0; SALT_BYTES];
+        rand::fill(&mut salt).ok()?;
+        let mut sealed = plain.to_vec();
+        let aad = Aad::from(key.name);
+        let of_ticket = key.of_ticket(&salt)?;
+        of_ticket
+            .seal_in_place_append_tag(nonce(), aad, &mut sealed)
+            .ok()?;
+        Some([&key.name[..], &salt, &sealed].concat())
+    }
+
+    fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
+        let (name, rest) = ticket.split_first_chunk::<NAME_BYTES>()?;
+        let (salt, sealed) = rest.split_first_chunk::<SALT_BYTES>()?;
+        let key = self.keys.iter().find(|key| key.name == *name)?;
+        let mut bytes = sealed.to_vec();
+        let of_ticket = key.of_ticket(salt)?;
+        let plain = of_ticket.open_in_place(nonce(), Aad::from(key.name), &mut bytes);
+        plain.ok().map(|plain| plain.to_vec())
+    }
+}
+
+impl fmt::Debug for TicketKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TicketKeys")
+            .field("keys", &self.keys.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: u8, len: usize) -> Vec<u8> {
+        vec![number; len]
+    }
+
+    #[test]
+    fn the_last_key_but_one_encrypts_and_all_decrypt() {
+        let (old, now, next) = (key(1, 48), key(2, 80), key(3, 80));
+        let before = TicketKeys::new([&old[..], &now]).unwrap();
+        let after = TicketKeys::new([&old[..], &now, &next]).unwrap();
+        let ticket = before.encrypt(b"session").unwrap();
+        assert_eq!(ticket[..16], [1; 16]);
+        assert_eq!(after.decrypt(&ticket).as_deref(), Some(&b"session"[..]));
+        let ticket = after.encrypt(b"session").unwrap();
+        assert_eq!(ticket[..16], [2; 16]);
+        assert_eq!(before.decrypt(&ticket).as_deref(), Some(&b"session"[..]));
+        assert_ne!(after.encrypt(b"session"), Some(ticket));
+    }
+
+    #[test]
+    fn a_ticket_that_was_changed_or_cut_is_none() {
+        let keys = TicketKeys::new([&key(1, 80)[..]]).unwrap();
+        let ticket = keys.encrypt(b"session").unwrap();
+        for at in 0..ticket.len() {
+            let mut changed = ticket.clone();
+            changed[at] ^= 1;
+            assert_eq!(keys.decrypt(&changed), None, "byte {at}");
+            assert_eq!(keys.decrypt(&ticket[..at]), None, "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn keys_of_other_lengths_are_none() {
+        assert!(TicketKeys::new([&key(1, 47)[..]]).is_none());
+        assert!(TicketKeys::new([]).is_none());
+    }
+}

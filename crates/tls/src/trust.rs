@@ -1,0 +1,103 @@
+//! Whom to trust: authorities and revoked certificates, from PEM.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
+
+use crate::identity::{IdentityError, certificates, read};
+
+/// Authorities, and the certificates that they have revoked.
+#[derive(Clone, Debug)]
+pub struct Trusted {
+    pub(crate) roots: Arc<RootCertStore>,
+    /// The certificates themselves: one of them that a peer presents is trusted as it is.
+    certificates: Arc<Vec<CertificateDer<'static>>>,
+    pub(crate) revoked: Vec<CertificateRevocationListDer<'static>>,
+}
+
+/// Why authorities cannot be used.
+#[derive(Debug)]
+pub enum TrustError {
+    /// A file cannot be read as PEM.
+    File(IdentityError),
+    /// A file has no certificate that can be an authority.
+    Empty(PathBuf),
+}
+
+impl fmt::Display for TrustError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TrustError::File(error) => error.fmt(f),
+            TrustError::Empty(path) => {
+                write!(f, "no authority found in '{}'", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for TrustError {}
+
+impl From<IdentityError> for TrustError {
+    fn from(error: IdentityError) -> Self {
+        TrustError::File(error)
+    }
+}
+
+impl Trusted {
+    /// Reads a file of authorities, or all files of a directory.
+    ///
+    /// # Errors
+    /// See [`TrustError`].
+    pub fn load(path: &Path) -> Result<Trusted, TrustError> {
+        let mut all = Vec::new();
+        for file in files(path) {
+            all.extend(certificates(&read(&file)?, &file)?);
+        }
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(all.iter().cloned());
+        if roots.is_empty() {
+            return Err(TrustError::Empty(path.to_owned()));
+        }
+        Ok(Trusted {
+            roots: Arc::new(roots),
+            certificates: Arc::new(all),
+            revoked: Vec::new(),
+        })
+    }
+
+    /// Whether a certificate is one of the authorities' own.
+    pub(crate) fn has(&self, certificate: &CertificateDer<'_>) -> bool {
+        self.certificates.iter().any(|own| own == certificate)
+    }
+
+    /// Adds revoked certificates, from a file in PEM.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has no such list.
+    pub fn add_revoked(&mut self, path: &Path) -> Result<(), TrustError> {
+        let pem = read(path)?;
+        let lists: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(&pem).collect();
+        let lists =
+            lists.map_err(|error| IdentityError::Malformed(path.to_owned(), format!("{error}")))?;
+        if lists.is_empty() {
+            return Err(TrustError::Empty(path.to_owned()));
+        }
+        self.revoked.extend(lists);
+        Ok(())
+    }
+}
+
+/// The file, or the files of the directory in the order of their names.
+fn files(path: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(path) else {
+        return vec![path.to_owned()];
+    };
+    let mut files: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    files.retain(|file| file.is_file());
+    files.sort();
+    files
+}

@@ -1,0 +1,226 @@
+//! Whether a peer's certificate is trusted.
+
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+
+use crate::identity::has_common_name;
+use crate::{OfferError, Trusted};
+
+/// Checks the certificates of clients.
+#[derive(Debug)]
+pub(crate) struct ClientVerifier {
+    inner: Arc<dyn ClientCertVerifier>,
+    trusted: Trusted,
+    hints: Vec<DistinguishedName>,
+    /// Whatever is wrong with a certificate, the connection goes on.
+    ignores_errors: bool,
+}
+
+impl ClientVerifier {
+    /// `hints`: whose names clients are told, `trusted` itself where none.
+    pub fn new(
+        trusted: &Trusted,
+        hints: Option<&Trusted>,
+        is_optional: bool,
+        ignores_errors: bool,
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<ClientVerifier, OfferError> {
+        let roots = trusted.roots.clone();
+        let builder = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
+        let builder = builder.with_crls(trusted.revoked.iter().cloned());
+        let builder = match is_optional || ignores_errors {
+            true => builder.allow_unauthenticated(),
+            false => builder,
+        };
+        let inner = builder.build();
+        Ok(ClientVerifier {
+            inner: inner.map_err(|error| OfferError::Refused(error.to_string()))?,
+            trusted: trusted.clone(),
+            hints: hints.unwrap_or(trusted).roots.subjects(),
+            ignores_errors,
+        })
+    }
+}
+
+impl ClientCertVerifier for ClientVerifier {
+    fn client_auth_mandatory(&self) -> bool {
+        self.inner.client_auth_mandatory()
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &self.hints
+    }
+
+    fn verify_client_cert(
+        &self,
+        leaf: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        let verified = self.inner.verify_client_cert(leaf, chain, now);
+        match verified {
+            Err(_) if self.ignores_errors || self.trusted.has(leaf) => {
+                Ok(ClientCertVerified::assertion())
+            }
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        leaf: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.inner.verify_tls12_signature(message, leaf, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        leaf: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.inner.verify_tls13_signature(message, leaf, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.inner.supported_verify_schemes()
+    }
+}
+
+/// Checks the certificate of a server.
+#[derive(Debug)]
+pub(crate) struct ServerVerifier {
+    /// None: whatever a server presents is taken.
+    checks: Option<Checks>,
+    provider: Arc<CryptoProvider>,
+}
+
+#[derive(Debug)]
+struct Checks {
+    inner: Arc<WebPkiServerVerifier>,
+    trusted: Trusted,
+    /// The name that the certificate must be for, instead of the one that was asked for.
+    name: Option<ServerName<'static>>,
+}
+
+impl ServerVerifier {
+    /// One that takes whatever a server presents.
+    pub fn nothing(provider: Arc<CryptoProvider>) -> ServerVerifier {
+        ServerVerifier {
+            checks: None,
+            provider,
+        }
+    }
+
+    pub fn new(
+        trusted: &Trusted,
+        name: Option<ServerName<'static>>,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<ServerVerifier, OfferError> {
+        let roots = trusted.roots.clone();
+        let builder = WebPkiServerVerifier::builder_with_provider(roots, provider.clone());
+        let inner = builder.with_crls(trusted.revoked.iter().cloned()).build();
+        Ok(ServerVerifier {
+            checks: Some(Checks {
+                inner: inner.map_err(|error| OfferError::Refused(error.to_string()))?,
+                trusted: trusted.clone(),
+                name,
+            }),
+            provider,
+        })
+    }
+}
+
+impl Checks {
+    fn check(
+        &self,
+        leaf: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        asked: &ServerName<'_>,
+        (ocsp, now): (&[u8], UnixTime),
+    ) -> Result<(), Error> {
+        // The library looks at the chain first, then at the name.
+        let name = match &self.name {
+            Some(name) => Some(name),
+            None => match asked {
+                // An address stands for a connection that asks for no name.
+                ServerName::DnsName(_) => Some(asked),
+                _ => None,
+            },
+        };
+        let verified = self
+            .inner
+            .verify_server_cert(leaf, chain, name.unwrap_or(asked), ocsp, now);
+        let wrong_name = match verified {
+            Ok(_) => return Ok(()),
+            Err(Error::InvalidCertificate(
+                why @ (CertificateError::NotValidForName
+                | CertificateError::NotValidForNameContext { .. }),
+            )) => why,
+            Err(_) if self.trusted.has(leaf) => match (name, webpki::EndEntityCert::try_from(leaf))
+            {
+                (Some(name), Ok(parsed)) => match parsed.verify_is_valid_for_subject_name(name) {
+                    Ok(()) => return Ok(()),
+                    Err(_) => CertificateError::NotValidForName,
+                },
+                _ => return Ok(()),
+            },
+            Err(error) => return Err(error),
+        };
+        match name {
+            None => Ok(()),
+            Some(name) if has_common_name(leaf, &name.to_str()) => Ok(()),
+            Some(_) => Err(Error::InvalidCertificate(wrong_name)),
+        }
+    }
+}
+
+impl ServerCertVerifier for ServerVerifier {
+    fn verify_server_cert(
+        &self,
+        leaf: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        asked: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if let Some(checks) = &self.checks {
+            checks.check(leaf, chain, asked, (ocsp, now))?;
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        leaf: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, leaf, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        leaf: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, leaf, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        algorithms.supported_schemes()
+    }
+}

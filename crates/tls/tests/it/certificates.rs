@@ -1,0 +1,143 @@
+//! Which certificate a client gets, and what is wrong with those that none gets.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use spangate_tls::{
+    Acceptor, AcceptorOptions, Certificate, Certificates, Connector, ConnectorOptions, Identity,
+    IdentityError, Offer, Version,
+};
+
+use crate::pairs::{Authority, Kind, Pair, plain};
+
+/// The certificate that a client gets which asks for this name.
+fn given(certificates: &[Certificate], strict: bool, name: Option<&str>) -> Option<usize> {
+    let all = Certificates::new(certificates, strict);
+    let acceptor = Acceptor::new(&AcceptorOptions::default(), Arc::new(all)).unwrap();
+    let connector = Connector::new(&ConnectorOptions::default()).unwrap();
+    let mut pair = Pair::new(&acceptor, &connector, name);
+    pair.talk(usize::MAX);
+    let facts = pair.client.session.facts()?;
+    let got = facts.peer.first()?;
+    certificates
+        .iter()
+        .position(|each| each.identity.certificate() == &got[..])
+}
+
+#[test]
+fn names_choose_the_certificate() {
+    let authority = Authority::new("root");
+    let of = |names: &[&str]| plain(authority.identity(names, Kind::Ecdsa));
+    let mut filtered = of(&["filtered.test"]);
+    filtered.filters = vec!["*.wild.test".into(), "!not.wild.test".into()];
+    let certificates = [of(&["one.test"]), of(&["two.test", "*.two.test"]), filtered];
+    for (name, wanted) in [
+        (Some("one.test"), Some(0)),
+        (Some("ONE.test"), Some(0)),
+        (Some("two.test"), Some(1)),
+        (Some("www.two.test"), Some(1)),
+        (Some("a.www.two.test"), None),
+        (Some("any.wild.test"), Some(2)),
+        (Some("not.wild.test"), None),
+        (Some("filtered.test"), None),
+        (Some("else.test"), None),
+        (None, None),
+    ] {
+        assert_eq!(given(&certificates, true, name), wanted, "{name:?}");
+        assert_eq!(
+            given(&certificates, false, name),
+            wanted.or(Some(0)),
+            "{name:?}"
+        );
+    }
+}
+
+#[test]
+fn a_default_certificate_need_not_be_the_first_one() {
+    let authority = Authority::new("root");
+    let of = |name: &str| plain(authority.identity(&[name], Kind::Ecdsa));
+    let mut default = of("two.test");
+    default.is_default = true;
+    let certificates = [of("one.test"), default];
+    assert_eq!(given(&certificates, false, Some("else.test")), Some(1));
+}
+
+#[test]
+fn of_several_kinds_the_client_gets_what_it_can_check() {
+    let authority = Authority::new("root");
+    let of = |kind| plain(authority.identity(&["one.test"], kind));
+    let certificates = [of(Kind::Rsa), of(Kind::Ecdsa)];
+    assert_eq!(given(&certificates, false, Some("one.test")), Some(1));
+    let all = Certificates::new(&certificates, false);
+    let acceptor = Acceptor::new(&AcceptorOptions::default(), Arc::new(all)).unwrap();
+    // Suites of TLS 1.2 go with one kind of key.
+    for (suite, wanted) in [(0xc02f, 0), (0xc02b, 1)] {
+        let connector = Connector::new(&ConnectorOptions {
+            offer: Offer {
+                highest: Some(Version::Tls12),
+                suites: vec![suite],
+                ..Offer::default()
+            },
+            ..ConnectorOptions::default()
+        });
+        let mut pair = Pair::new(&acceptor, &connector.unwrap(), Some("one.test"));
+        pair.talk(usize::MAX);
+        let peer = pair.client.session.facts().unwrap().peer;
+        assert_eq!(&peer[0][..], certificates[wanted].identity.certificate());
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_certificate_is_told() {
+    let authority = Authority::new("root");
+    let (certificate, key) = authority.issue(&["one.test"], "", Kind::Ecdsa);
+    let (_, other) = authority.issue(&["one.test"], "", Kind::Ecdsa);
+    let path = Path::new("x.pem");
+    let parse = |pem: &str, key: Option<&str>| {
+        Identity::parse(pem.as_bytes(), key.map(str::as_bytes), None, path).map(|_| ())
+    };
+    assert!(parse(&(certificate.clone() + &key), None).is_ok());
+    assert!(parse(&(key.clone() + &certificate), None).is_ok());
+    assert!(parse(&certificate, Some(&key)).is_ok());
+    assert!(matches!(
+        parse(&certificate, Some(&other)),
+        Err(IdentityError::Mismatch(_))
+    ));
+    assert!(matches!(
+        parse(&certificate, None),
+        Err(IdentityError::NoKey(_))
+    ));
+    assert!(matches!(
+        parse(&key, None),
+        Err(IdentityError::NoCertificate(_))
+    ));
+    let broken = certificate.replacen("MII", "M?I", 1);
+    assert!(matches!(
+        parse(&(broken + &key), None),
+        Err(IdentityError::Malformed(..) | IdentityError::NoCertificate(_))
+    ));
+    assert!(matches!(
+        Identity::load(Path::new("/nonexistent/x.pem"), None, None),
+        Err(IdentityError::Unreadable(..))
+    ));
+}
+
+#[test]
+fn names_are_alternative_ones_and_the_common_one() {
+    let authority = Authority::new("root");
+    let (certificate, key) =
+        authority.issue(&["One.test", "*.two.test"], "Three.test", Kind::Ecdsa);
+    let pem = certificate + &key;
+    let identity = Identity::parse(pem.as_bytes(), None, None, Path::new("x")).unwrap();
+    assert_eq!(identity.names(), ["one.test", "*.two.test", "three.test"]);
+}
+
+#[test]
+fn keys_of_every_kind_serve() {
+    let authority = Authority::new("root");
+    for kind in [Kind::Ecdsa, Kind::Rsa, Kind::Ed25519] {
+        let certificate = plain(authority.identity(&["one.test"], kind));
+        let given = given(&[certificate], false, Some("one.test"));
+        assert_eq!(given, Some(0), "{kind:?}");
+    }
+}

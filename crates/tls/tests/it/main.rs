@@ -1,0 +1,6 @@
+//! Sessions with each other, through memory.
+
+mod certificates;
+mod pairs;
+mod records;
+mod trust;

@@ -1,0 +1,205 @@
+//! Two sessions and the wires between them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
+    PKCS_ECDSA_P256_SHA256, PKCS_ED25519, PKCS_RSA_SHA256, SignatureAlgorithm,
+};
+use spangate_tls::{
+    Acceptor, AcceptorOptions, Buffer, Certificate, Certificates, Connector, ConnectorOptions,
+    Failure, Identity, Session, Trusted,
+};
+
+/// An authority that issues certificates.
+pub struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    pub fn new(name: &str) -> Authority {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name = named(name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        Authority(CertifiedIssuer::self_signed(params, key).unwrap())
+    }
+
+    pub fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    /// The PEM of a certificate for these names, with its key.
+    pub fn issue(&self, names: &[&str], common: &str, kind: Kind) -> (String, String) {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.distinguished_name = named(common);
+        let key = KeyPair::generate_for(kind.algorithm()).unwrap();
+        let certificate = params.signed_by(&key, &self.0).unwrap();
+        (certificate.pem(), key.serialize_pem())
+    }
+
+    pub fn identity(&self, names: &[&str], kind: Kind) -> Identity {
+        let (certificate, key) = self.issue(names, "", kind);
+        let pem = certificate + &key;
+        Identity::parse(pem.as_bytes(), None, None, Path::new("test.pem")).unwrap()
+    }
+
+    /// Trust in it, through a file.
+    pub fn trusted(&self) -> Trusted {
+        let file = std::env::temp_dir().join(format!(
+            "spangate-tls-{}-{:p}.pem",
+            std::process::id(),
+            self
+        ));
+        std::fs::write(&file, self.pem()).unwrap();
+        let trusted = Trusted::load(&file).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        trusted
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Ecdsa,
+    Rsa,
+    Ed25519,
+}
+
+impl Kind {
+    fn algorithm(self) -> &'static SignatureAlgorithm {
+        match self {
+            Kind::Ecdsa => &PKCS_ECDSA_P256_SHA256,
+            Kind::Rsa => &PKCS_RSA_SHA256,
+            Kind::Ed25519 => &PKCS_ED25519,
+        }
+    }
+}
+
+fn named(name: &str) -> DistinguishedName {
+    let mut full = DistinguishedName::new();
+    if !name.is_empty() {
+        full.push(DnType::CommonName, name);
+    }
+    full
+}
+
+pub fn plain(identity: Identity) -> Certificate {
+    Certificate {
+        identity,
+        filters: Vec::new(),
+        is_default: false,
+    }
+}
+
+pub fn acceptor(options: &AcceptorOptions, certificates: &[Certificate]) -> Acceptor {
+    let certificates = Certificates::new(certificates, false);
+    Acceptor::new(options, Arc::new(certificates)).unwrap()
+}
+
+/// One end: its session, what it got, and what it has to say.
+pub struct End {
+    pub session: Session,
+    pub got: Vec<u8>,
+    pub says: Vec<u8>,
+    pub has_ended: bool,
+    pub failure: Option<Failure>,
+}
+
+impl End {
+    fn new(session: Session) -> End {
+        End {
+            session,
+            got: Vec::new(),
+            says: Vec::new(),
+            has_ended: false,
+            failure: None,
+        }
+    }
+
+    /// Gives it bytes; at most `room` plain ones are taken at a time.
+    pub fn read(&mut self, bytes: &[u8], room: usize) {
+        let mut bytes = bytes.to_vec();
+        let mut used = 0;
+        loop {
+            let (mut plain, mut out) = (Buffer::default(), Buffer::default());
+            let progress = self
+                .session
+                .read(&mut bytes[used..], room, &mut plain, &mut out);
+            self.got.extend_from_slice(&plain);
+            self.says.extend_from_slice(&out);
+            match progress {
+                Ok(progress) => {
+                    used += progress.used;
+                    self.has_ended |= progress.has_ended;
+                }
+                Err(failure) => {
+                    self.failure = Some(failure);
+                    return;
+                }
+            }
+            if used == bytes.len() {
+                return;
+            }
+        }
+    }
+
+    pub fn write(&mut self, bytes: &[u8]) {
+        let mut out = Buffer::default();
+        assert!(self.session.write(bytes, &mut out).unwrap());
+        self.says.extend_from_slice(&out);
+    }
+
+    pub fn end(&mut self) {
+        let mut out = Buffer::default();
+        assert!(self.session.end(&mut out).unwrap());
+        self.says.extend_from_slice(&out);
+    }
+}
+
+/// A client and a server, connected.
+pub struct Pair {
+    pub client: End,
+    pub server: End,
+}
+
+impl Pair {
+    pub fn new(acceptor: &Acceptor, connector: &Connector, name: Option<&str>) -> Pair {
+        let mut client = End::new(connector.connect(name).unwrap());
+        let mut out = Buffer::default();
+        client.session.start(&mut out).unwrap();
+        client.says.extend_from_slice(&out);
+        Pair {
+            client,
+            server: End::new(acceptor.accept().unwrap()),
+        }
+    }
+
+    /// Both speak until nobody has anything to say, `piece` bytes at a time.
+    pub fn talk(&mut self, piece: usize) {
+        loop {
+            let (up, down) = (
+                std::mem::take(&mut self.client.says),
+                std::mem::take(&mut self.server.says),
+            );
+            if up.is_empty() && down.is_empty() {
+                return;
+            }
+            for (to, bytes) in [(&mut self.server, up), (&mut self.client, down)] {
+                for piece in bytes.chunks(piece) {
+                    if to.failure.is_none() {
+                        to.read(piece, usize::MAX);
+                    }
+                }
+            }
+        }
+    }
+
+    /// With default options: an ECDSA certificate for `one.test` that the client does not check.
+    pub fn usual() -> Pair {
+        let authority = Authority::new("root");
+        let identity = authority.identity(&["one.test"], Kind::Ecdsa);
+        let acceptor = acceptor(&AcceptorOptions::default(), &[plain(identity)]);
+        let connector = Connector::new(&ConnectorOptions::default()).unwrap();
+        Pair::new(&acceptor, &connector, Some("one.test"))
+    }
+}

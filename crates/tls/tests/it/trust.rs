@@ -1,0 +1,106 @@
+//! Whom each side trusts.
+
+use std::path::Path;
+
+use spangate_tls::{
+    AcceptorOptions, ClientCertificates, Connector, ConnectorOptions, FailureKind, Identity,
+    Verification,
+};
+
+use crate::pairs::{Authority, Kind, Pair, acceptor, plain};
+
+/// What a client that trusts `trusted` makes of a server with `identity`.
+fn server_is_trusted(
+    identity: Identity,
+    trusted: &Authority,
+    demanded: Option<&str>,
+    asked: Option<&str>,
+) -> Result<(), FailureKind> {
+    let acceptor = acceptor(&AcceptorOptions::default(), &[plain(identity)]);
+    let connector = Connector::new(&ConnectorOptions {
+        verification: Verification::Required {
+            trusted: trusted.trusted(),
+            name: demanded.map(str::to_owned),
+        },
+        ..ConnectorOptions::default()
+    });
+    let mut pair = Pair::new(&acceptor, &connector.unwrap(), asked);
+    pair.talk(usize::MAX);
+    match pair.client.failure {
+        Some(failure) => Err(failure.kind),
+        None => {
+            assert!(pair.server.session.is_established());
+            Ok(())
+        }
+    }
+}
+
+#[test]
+fn a_server_is_checked_by_chain_and_name() {
+    let (authority, stranger) = (Authority::new("root"), Authority::new("stranger"));
+    let of = || authority.identity(&["one.test"], Kind::Ecdsa);
+    for (asked, demanded, wanted) in [
+        (Some("one.test"), None, Ok(())),
+        (Some("two.test"), None, Err(FailureKind::Name)),
+        (Some("two.test"), Some("one.test"), Ok(())),
+        (Some("one.test"), Some("two.test"), Err(FailureKind::Name)),
+        (None, None, Ok(())),
+        (None, Some("one.test"), Ok(())),
+        (None, Some("two.test"), Err(FailureKind::Name)),
+    ] {
+        let got = server_is_trusted(of(), &authority, demanded, asked);
+        assert_eq!(got, wanted, "{asked:?} {demanded:?}");
+        let got = server_is_trusted(of(), &stranger, demanded, asked);
+        assert_eq!(got, Err(FailureKind::Authority), "{asked:?} {demanded:?}");
+    }
+}
+
+#[test]
+fn without_alternative_names_the_common_one_counts() {
+    let authority = Authority::new("root");
+    let (certificate, key) = authority.issue(&[], "one.test", Kind::Ecdsa);
+    let pem = certificate + &key;
+    let identity = Identity::parse(pem.as_bytes(), None, None, Path::new("x")).unwrap();
+    let asked = |name| server_is_trusted(identity.clone(), &authority, None, Some(name));
+    assert_eq!(asked("one.test"), Ok(()));
+    assert_eq!(asked("two.test"), Err(FailureKind::Name));
+}
+
+#[test]
+fn clients_are_asked_for_certificates() {
+    let (authority, stranger) = (Authority::new("root"), Authority::new("stranger"));
+    let own = authority.identity(&["server.test"], Kind::Ecdsa);
+    for (is_optional, ignores_errors, who, wanted) in [
+        (false, false, Some(&authority), true),
+        (false, false, Some(&stranger), false),
+        (false, false, None, false),
+        (true, false, Some(&authority), true),
+        (true, false, Some(&stranger), false),
+        (true, false, None, true),
+        (true, true, Some(&stranger), true),
+    ] {
+        let options = AcceptorOptions {
+            clients: Some(ClientCertificates {
+                trusted: authority.trusted(),
+                hints: None,
+                is_optional,
+                ignores_errors,
+            }),
+            ..AcceptorOptions::default()
+        };
+        let acceptor = acceptor(&options, &[plain(own.clone())]);
+        let identity = who.map(|who| who.identity(&["client.test"], Kind::Ecdsa));
+        let connector = Connector::new(&ConnectorOptions {
+            identity: identity.clone(),
+            ..ConnectorOptions::default()
+        });
+        let mut pair = Pair::new(&acceptor, &connector.unwrap(), None);
+        pair.talk(usize::MAX);
+        let case = (is_optional, ignores_errors, who.is_some());
+        assert_eq!(pair.server.failure.is_none(), wanted, "{case:?}");
+        if wanted && let Some(identity) = identity {
+            let peer = pair.server.session.facts().unwrap().peer;
+            assert_eq!(&peer[0][..], identity.certificate());
+        }
+    }
+}
