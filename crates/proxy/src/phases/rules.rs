@@ -195,6 +195,9 @@ impl<D: Driver> Cx<'_, D> {
             self.end_wait(stream);
             if let (RuleWait::Pause { .. }, ServerEnd::Link(server)) = (wait, &stream.server) {
                 self.core.links.release(self.io, *server, Hold::Rule);
+                if !stream.down.came {
+                    self.expect_server(stream, stream.server_ms(self.running));
+                }
             }
         }
         if crate::persist::watches_responses(self.running, stream)

@@ -36,6 +36,11 @@ pub const KEPT: &[(&str, u64, &str)] = &[
         "a response that a rule holds was read on when its client had taken an interim one",
     ),
     (
+        "pauses and rewrites",
+        1_418_375,
+        "a server that fell silent while a rule held its response had no deadline any more",
+    ),
+    (
         "frontend maxconn",
         509_465,
         "of two places that became free in one round, one worker heard, and the other's listener stayed closed",
