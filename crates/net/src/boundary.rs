@@ -192,8 +192,8 @@ pub trait Engine<D: Driver> {
     fn on_accept(&mut self, driver: &mut D, sock: SockId, accepted: Accepted);
     /// An outgoing connection stands.
     fn on_connected(&mut self, driver: &mut D, sock: SockId);
-    /// Bytes came in; never empty.
-    fn on_data(&mut self, driver: &mut D, sock: SockId, data: &[u8]) -> Took;
+    /// Bytes came in; never empty. The engine may overwrite those that it takes.
+    fn on_data(&mut self, driver: &mut D, sock: SockId, data: &mut [u8]) -> Took;
     /// The kernel took bytes that it had not taken before. `blocked`: some still wait.
     fn on_writable(&mut self, driver: &mut D, sock: SockId, blocked: bool);
     /// The peer will send no more. It may still receive.

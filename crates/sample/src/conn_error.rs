@@ -53,6 +53,14 @@ errors! {
     ProxyNone 15 "PRX_NOT_HDR" "Received something which does not look like a PROXY protocol header";
     ProxyBad 16 "PRX_BAD_HDR" "Received an invalid PROXY protocol header";
     ProxyUnknown 17 "PRX_BAD_PROTO" "Received an unhandled protocol in the PROXY protocol header";
+    TlsEmpty 24 "SSL_EMPTY" "Connection closed during SSL handshake";
+    TlsAbort 25 "SSL_ABORT" "Connection error during SSL handshake";
+    TlsTimeout 26 "SSL_TIMEOUT" "Timeout during SSL handshake";
+    TlsAuthority 30 "SSL_CA_FAIL" "SSL client CA chain cannot be verified";
+    TlsCertificate 31 "SSL_CRT_FAIL" "SSL client certificate not trusted";
+    TlsName 33 "SSL_MISMATCH_SNI" "Server presented an SSL certificate different from the expected one";
+    TlsHandshake 34 "SSL_HANDSHAKE" "SSL handshake failure";
+    TlsFatal 43 "SSL_FATAL" "SSL fatal error";
     Refused 47 "EREFUSED" "ECONNREFUSED returned by OS";
     Reset 48 "ERESET" "ECONNRESET returned by OS";
 }

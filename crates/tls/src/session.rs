@@ -317,20 +317,32 @@ impl Session {
         out: &mut Buffer,
         write: impl FnOnce(Writer<'_>, &mut Buffer) -> Result<(), EncryptError>,
     ) -> Result<bool, Failure> {
-        let written = match &mut self.side {
-            Side::Server(connection) => {
-                match connection.process_tls_records(&mut self.pending).state? {
-                    ConnectionState::WriteTraffic(traffic) => write(Writer::Server(traffic), out),
-                    _ => return Ok(false),
+        let mut plain = Buffer::default();
+        let written = loop {
+            // What the library has to say itself goes first.
+            let step = match &mut self.side {
+                Side::Server(connection) => {
+                    match connection.process_tls_records(&mut self.pending).state? {
+                        ConnectionState::WriteTraffic(traffic) => {
+                            break write(Writer::Server(traffic), out);
+                        }
+                        state => step(state, &mut plain, out)?,
+                    }
                 }
-            }
-            Side::Client(connection) => {
-                match connection.process_tls_records(&mut self.pending).state? {
-                    ConnectionState::WriteTraffic(traffic) => write(Writer::Client(traffic), out),
-                    _ => return Ok(false),
+                Side::Client(connection) => {
+                    match connection.process_tls_records(&mut self.pending).state? {
+                        ConnectionState::WriteTraffic(traffic) => {
+                            break write(Writer::Client(traffic), out);
+                        }
+                        state => step(state, &mut plain, out)?,
+                    }
                 }
+            };
+            if !matches!(step, Step::Again) {
+                return Ok(false);
             }
         };
+        debug_assert!(plain.is_empty(), "plain bytes are read first");
         match written {
             Ok(()) => Ok(true),
             Err(error) => Err(Failure {

@@ -53,7 +53,7 @@ impl EpollDriver {
                     if drained {
                         entry.unread = false;
                     }
-                    let took = engine.on_data(self, sock, &buffer[..bytes]);
+                    let took = engine.on_data(self, sock, &mut buffer[..bytes]);
                     let Some(entry) = self.socks.get_mut(sock) else {
                         return;
                     };

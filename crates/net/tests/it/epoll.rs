@@ -74,7 +74,7 @@ impl<D: Driver, A: Acts<D>> Engine<D> for Run<A> {
     fn on_connected(&mut self, driver: &mut D, sock: SockId) {
         self.acts.connected(driver, sock);
     }
-    fn on_data(&mut self, driver: &mut D, sock: SockId, data: &[u8]) -> Took {
+    fn on_data(&mut self, driver: &mut D, sock: SockId, data: &mut [u8]) -> Took {
         self.acts.data(driver, sock, data)
     }
     fn on_writable(&mut self, driver: &mut D, sock: SockId, blocked: bool) {

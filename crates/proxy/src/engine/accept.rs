@@ -194,19 +194,19 @@ impl<D: Driver> Turn<'_, D> {
                 let timeout_ms = self.cx.running.timeouts(frontend).client_hs;
                 self.cx.set_link_deadline(link, deadline(now, timeout_ms));
             }
-            Some(_) => self.begin_session(link),
+            Some(_) => self.begin_client_handshake(link),
             None => {}
         }
     }
 
-    fn set_stage(&mut self, link: LinkId, stage: Stage) {
+    pub(super) fn set_stage(&mut self, link: LinkId, stage: Stage) {
         if let Some(client) = self.cx.core.links.client_mut(link) {
             client.stage = stage;
         }
     }
 
     /// The connection's own address is known: its first stream may begin.
-    fn begin_session(&mut self, link: LinkId) {
+    pub(super) fn begin_session(&mut self, link: LinkId) {
         let now = self.cx.now();
         let Some(client) = self.cx.core.links.client_mut(link) else {
             return;
@@ -258,7 +258,7 @@ impl<D: Driver> Turn<'_, D> {
                             Some(std::mem::replace(&mut session.dst, ends.destination));
                     }
                 }
-                self.begin_session(link);
+                self.begin_client_handshake(link);
                 used
             }
             Err(error) => {

@@ -33,22 +33,37 @@ enum Feed {
 
 /// What became of bytes.
 #[derive(Clone, Copy, Debug)]
-struct Fed {
-    used: usize,
+pub(super) struct Fed {
+    pub used: usize,
     /// What is left needs more behind it; else it has to wait.
     wants_more: bool,
 }
 
 impl<D: Driver> Turn<'_, D> {
     /// Bytes came.
-    pub(super) fn receive(&mut self, link: LinkId, data: &[u8]) -> Took {
+    pub(super) fn receive(&mut self, link: LinkId, data: &mut [u8]) -> Took {
+        match self.cx.core.links.get(link) {
+            Some(entry) if entry.secure.is_some() => self.receive_secure(link, data),
+            _ => self.receive_clear(link, data),
+        }
+    }
+
+    fn receive_clear(&mut self, link: LinkId, data: &mut [u8]) -> Took {
         let read_bytes = self.cx.io.read_bytes();
         let mut taken = 0;
         while taken < data.len() {
-            let rest = &data[taken..];
             let Some(entry) = self.cx.core.links.get_mut(link) else {
                 return all(data);
             };
+            if entry.secure.is_some() {
+                // What stood before the handshake is over: what follows is its first message.
+                let took = self.receive_secure(link, &mut data[taken..]);
+                return Took {
+                    bytes: taken + took.bytes,
+                    ..took
+                };
+            }
+            let rest = &data[taken..];
             if entry.input.is_empty() {
                 taken += self.feed(link, rest).used;
                 let rest = &data[taken..];
@@ -91,7 +106,7 @@ impl<D: Driver> Turn<'_, D> {
         Took { bytes: taken, held }
     }
 
-    fn update_reading(&mut self, link: LinkId) {
+    pub(super) fn update_reading(&mut self, link: LinkId) {
         let entry = self.cx.core.links.get_mut(link);
         match entry.map(|entry| (entry.slim(), &entry.role).1) {
             Some(Role::Client(_)) => self.cx.update_reading(link),
@@ -136,7 +151,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// Feeds the bytes that wait with a connection.
-    fn use_input(&mut self, link: LinkId) -> Fed {
+    pub(super) fn use_input(&mut self, link: LinkId) -> Fed {
         let nothing = Fed {
             used: 0,
             wants_more: true,
@@ -162,7 +177,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// Feeds bytes to a connection's stages and streams.
-    fn feed(&mut self, link: LinkId, bytes: &[u8]) -> Fed {
+    pub(super) fn feed(&mut self, link: LinkId, bytes: &[u8]) -> Fed {
         let (mut used, mut requests, mut steps) = (0, 0, 0);
         let gone = Fed {
             used: bytes.len(),
@@ -182,7 +197,7 @@ impl<D: Driver> Turn<'_, D> {
                         0 => Feed::More(0),
                         count => Feed::Used(count),
                     },
-                    Stage::Session => Feed::Wait(0),
+                    Stage::Handshake | Stage::Session => Feed::Wait(0),
                     Stage::Closing => Feed::More(rest.len()),
                     Stage::Ready if matches!(entry.mux, Mux::Raw(_)) => self.feed_raw(link, rest),
                     Stage::Ready => self.feed_request(link, rest, &mut requests, &mut due),
@@ -566,6 +581,7 @@ impl<D: Driver> Turn<'_, D> {
                 };
                 self.fail_session(link, why, silent);
             }
+            (Stage::Handshake, None) => self.fail_session(link, ConnError::TlsEmpty, true),
             (Stage::Ready, None) if has_input && !drains => {
                 self.unfinished_request(link, Cause::ClientAborted);
             }
@@ -631,6 +647,7 @@ impl<D: Driver> Turn<'_, D> {
         let is_silent = client.streams == 0 && client.is_http;
         match (client.stage, stream) {
             (Stage::ProxyHeader, _) => self.log_failed_session(link, ConnError::ProxyAbort, true),
+            (Stage::Handshake, _) => self.log_failed_session(link, ConnError::TlsAbort, true),
             (Stage::Ready, Some(id)) => self.with_stream(id, |cx, stream| cx.client_lost(stream)),
             (Stage::Ready, None) if has_input => {
                 self.unfinished_request(link, Cause::ClientAborted);
@@ -697,6 +714,7 @@ impl<D: Driver> Turn<'_, D> {
                 };
                 self.fail_session(link, why, false);
             }
+            Stage::Handshake => self.fail_session(link, ConnError::TlsTimeout, false),
             Stage::Ready if !is_free => {}
             Stage::Ready if has_input && !blocked && !drains => {
                 self.unfinished_request(link, Cause::ClientTimeout);

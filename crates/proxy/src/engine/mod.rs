@@ -8,6 +8,7 @@ mod audit;
 mod contain;
 mod incoming;
 mod life;
+mod secure;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -24,6 +25,7 @@ use crate::running::Running;
 use crate::shared::{Grant, Shared};
 use crate::stream::{Phase, Stream, Streams};
 use life::Life;
+pub(crate) use secure::Opened;
 
 /// What the process tells a worker.
 #[derive(Clone, Debug)]
@@ -207,7 +209,7 @@ impl<D: Driver> net::Engine<D> for Engine {
         });
     }
 
-    fn on_data(&mut self, driver: &mut D, sock: SockId, data: &[u8]) -> Took {
+    fn on_data(&mut self, driver: &mut D, sock: SockId, data: &mut [u8]) -> Took {
         let mut took = Took {
             bytes: data.len(),
             held: 0,
@@ -315,6 +317,7 @@ impl<D: Driver> net::Engine<D> for Engine {
                 self.enter(driver, Some(link), |turn| turn.go_on_later(link));
             }
         }
+        self.core.links.flush(driver);
     }
 
     fn has_work(&self) -> bool {
@@ -382,6 +385,15 @@ impl<D: Driver> Turn<'_, D> {
 
     /// An outgoing connection stands.
     fn connected(&mut self, link: LinkId) {
+        let entry = self.cx.core.links.get(link);
+        match entry.is_some_and(|entry| entry.secure.is_some()) {
+            true => self.begin_server_handshake(link),
+            false => self.server_stands(link),
+        }
+    }
+
+    /// An outgoing connection can be used.
+    fn server_stands(&mut self, link: LinkId) {
         let stream = self.cx.core.links.get(link).map(|link| link.mux.stream());
         match stream {
             Some(Some(stream)) => {
@@ -389,6 +401,22 @@ impl<D: Driver> Turn<'_, D> {
             }
             Some(None) => self.cx.close_server(link),
             None => {}
+        }
+    }
+
+    /// An outgoing connection stands and cannot be used: nothing could be agreed on with its server.
+    fn server_refused(&mut self, link: LinkId, why: sample::ConnError) {
+        let stream = self
+            .cx
+            .core
+            .links
+            .get(link)
+            .and_then(|link| link.mux.stream());
+        match stream {
+            Some(stream) => self.with_stream(stream, |cx, stream| {
+                cx.handshake_failed(stream, why);
+            }),
+            None => self.cx.close_server(link),
         }
     }
 

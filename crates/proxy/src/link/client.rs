@@ -36,6 +36,8 @@ impl Client {
 pub(crate) enum Stage {
     /// The PROXY protocol header is awaited.
     ProxyHeader,
+    /// The TLS handshake is awaited.
+    Handshake,
     /// `tcp-request session` rules are due.
     Session,
     /// Streams begin as bytes come.

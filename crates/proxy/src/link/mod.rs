@@ -6,6 +6,7 @@
 mod client;
 mod input;
 pub(crate) mod mux;
+mod secure;
 mod server;
 
 use net::slots::{Key, Slots};
@@ -18,6 +19,8 @@ pub(crate) use client::{Client, Stage};
 pub(crate) use input::Input;
 use mux::Mux;
 pub(crate) use mux::h1::Wrote;
+pub(crate) use secure::Secure;
+use secure::{Outgoing, Wire};
 pub(crate) use server::Server;
 
 /// A connection.
@@ -35,7 +38,9 @@ pub(crate) struct Link {
     pub shut: bool,
     /// It is among those that go on in the next round.
     pub is_later: bool,
-    /// Bytes that came and nobody has taken yet.
+    /// Its TLS; none where it speaks in the clear.
+    pub secure: Option<Box<Secure>>,
+    /// Bytes that came and nobody has taken yet; in the clear.
     pub input: Input,
     pub mux: Mux,
     pub role: Role,
@@ -71,6 +76,7 @@ pub(crate) struct Links {
     of_sock: Vec<LinkId>,
     /// What stands around payload that is being sent.
     frame: Vec<u8>,
+    outgoing: Outgoing,
 }
 
 impl Links {
@@ -84,6 +90,7 @@ impl Links {
             eof: false,
             shut: false,
             is_later: false,
+            secure: None,
             input: Input::default(),
             mux,
             role,
@@ -173,11 +180,13 @@ impl Links {
 
     // ---- sending
 
-    /// Sends bytes as they are.
+    /// Sends bytes as they are, through the connection's TLS if it has any.
+    #[inline]
     pub fn send<D: Driver>(&mut self, io: &mut D, id: LinkId, message: Message<'_>) -> Sent {
+        self.make_room_to_gather(io);
         match self.links.get_mut(id) {
             Some(link) => {
-                let sent = io.send(link.sock, message);
+                let sent = self.outgoing.message(io, link.wire(id).0, message);
                 link.blocked |= sent.blocked;
                 sent
             }
@@ -185,6 +194,17 @@ impl Links {
                 taken: message.body.len(),
                 blocked: false,
             },
+        }
+    }
+
+    /// Sends bytes past the connection's TLS: what goes before it, and its own messages.
+    pub fn send_clear<D: Driver>(&mut self, io: &mut D, id: LinkId, bytes: &[u8]) {
+        let head = Message {
+            head: bytes,
+            ..Message::default()
+        };
+        if let Some(link) = self.links.get_mut(id) {
+            link.blocked |= io.send(link.sock, head).blocked;
         }
     }
 
@@ -200,15 +220,20 @@ impl Links {
     /// Sends payload of a connection's stream, as its mux frames it.
     #[inline]
     pub fn send_data<D: Driver>(&mut self, io: &mut D, id: LinkId, bytes: &[u8]) -> Wrote {
+        self.make_room_to_gather(io);
         let Some(link) = self.links.get_mut(id) else {
             return Wrote {
                 taken: bytes.len(),
                 ..Wrote::default()
             };
         };
-        let sock = link.sock;
-        let send = |message: Message<'_>| io.send(sock, message);
-        let wrote = link.mux.data(bytes, &mut self.frame, send);
+        let (mut wire, mux) = link.wire(id);
+        let (outgoing, frame) = (&mut self.outgoing, &mut self.frame);
+        let wrote = mux.data(bytes, frame, |message| {
+            let sent = outgoing.message(io, wire.again(), message);
+            wire.blocked |= sent.blocked;
+            sent
+        });
         link.blocked |= wrote.blocked;
         wrote
     }
@@ -221,16 +246,18 @@ impl Links {
         id: LinkId,
         trailers: &http::Head,
     ) -> (bool, usize) {
+        self.make_room_to_gather(io);
         let Some(link) = self.links.get_mut(id) else {
             return (true, 0);
         };
-        let (sock, mut blocked) = (link.sock, false);
-        let send = |message: Message<'_>| {
-            let sent = io.send(sock, message);
+        let (mut wire, mux) = link.wire(id);
+        let (outgoing, frame) = (&mut self.outgoing, &mut self.frame);
+        let mut blocked = false;
+        let ended = mux.end(trailers, frame, |message| {
+            let sent = outgoing.message(io, wire.again(), message);
             blocked |= sent.blocked;
             sent
-        };
-        let ended = link.mux.end(trailers, &mut self.frame, send);
+        });
         link.blocked |= blocked;
         ended
     }
@@ -240,8 +267,25 @@ impl Links {
         if let Some(link) = self.links.get_mut(id)
             && !std::mem::replace(&mut link.shut, true)
         {
-            io.shutdown(link.sock);
+            let sock = link.sock;
+            self.say_end(io, id);
+            io.shutdown(sock);
         }
+    }
+
+    /// Closes the socket; with `abort` its peer may lose what was sent. The connection is to be removed.
+    pub fn close<D: Driver>(&mut self, io: &mut D, id: LinkId, abort: bool) {
+        let Some(link) = self.links.get_mut(id) else {
+            return;
+        };
+        let sock = link.sock;
+        if abort {
+            return io.abort(sock);
+        }
+        if !link.shut {
+            self.say_end(io, id);
+        }
+        io.close(sock);
     }
 
     /// Whether the driver has not sent everything.
@@ -284,6 +328,18 @@ impl Links {
 }
 
 impl Link {
+    /// Where its messages go, and its mux beside that.
+    #[inline]
+    fn wire(&mut self, id: LinkId) -> (Wire<'_>, &mut Mux) {
+        let wire = Wire {
+            id,
+            sock: self.sock,
+            blocked: self.blocked,
+            secure: self.secure.as_deref_mut(),
+        };
+        (wire, &mut self.mux)
+    }
+
     /// Whether something waits to be used: bytes, here or in the kernel, or its end.
     #[inline]
     pub fn has_waiting(&self) -> bool {

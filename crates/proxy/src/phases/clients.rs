@@ -175,17 +175,11 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Closes a client's connection; what was sent still leaves.
     pub fn close_client(&mut self, link: LinkId) {
-        let Some(entry) = self.core.links.get(link) else {
-            return;
-        };
-        let sock = entry.sock;
         let Some(client) = self.core.links.client(link) else {
             return;
         };
-        match self.running.proxy(client.frontend()).options.nolinger {
-            true => self.io.abort(sock),
-            false => self.io.close(sock),
-        }
+        let abort = self.running.proxy(client.frontend()).options.nolinger;
+        self.core.links.close(self.io, link, abort);
         self.forget_client(link);
     }
 

@@ -200,7 +200,17 @@ impl<D: Driver> Cx<'_, D> {
         };
         server.connecting = false;
         let header = std::mem::take(&mut server.header);
-        if !header.is_empty() {
+        let is_secure = self
+            .core
+            .links
+            .get(link)
+            .is_some_and(|link| link.secure.is_some());
+        if is_secure {
+            // It went before the handshake.
+            if let Some(server) = self.core.links.server_mut(link) {
+                server.header = header;
+            }
+        } else if !header.is_empty() {
             self.core.links.send_whole(self.io, link, &header);
             if let Some(server) = self.core.links.server_mut(link) {
                 server.header = header;
@@ -257,6 +267,14 @@ impl<D: Driver> Cx<'_, D> {
             Close::Reset => ConnectError::Resource,
         };
         let step = self.connect_failed(stream, error);
+        self.go_on(stream, step);
+    }
+
+    /// The connection stands, and its TLS handshake failed.
+    pub fn handshake_failed(&mut self, stream: &mut Stream, why: ConnError) {
+        self.drop_server(stream);
+        let step = self.connect_failed(stream, ConnectError::Resource);
+        stream.txn.server_error = why;
         self.go_on(stream, step);
     }
 

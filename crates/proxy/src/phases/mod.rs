@@ -57,6 +57,8 @@ pub(crate) struct Core {
     /// A text of the moment, and a head that is written; empty between uses.
     pub text: Vec<u8>,
     pub out: Vec<u8>,
+    /// What TLS opens bytes into.
+    pub opened: crate::engine::Opened,
     /// A head and trailers that are read; empty between uses.
     pub head: Head,
     pub trailers: Head,
@@ -102,6 +104,7 @@ impl Core {
             rules: actions::Memory::default(),
             text: Vec::with_capacity(256),
             out: Vec::with_capacity(4096),
+            opened: crate::engine::Opened::default(),
             head: Head::default(),
             trailers: Head::default(),
             work: Work::default(),

@@ -117,18 +117,12 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Closes a server's connection; what was sent still leaves.
     pub fn close_server(&mut self, link: LinkId) {
-        let Some(entry) = self.core.links.get(link) else {
-            return;
-        };
-        let sock = entry.sock;
         let Some(server) = self.core.links.server(link) else {
             return;
         };
         let backend = server.server.backend;
-        match self.running.proxy(backend).options.nolinger {
-            true => self.io.abort(sock),
-            false => self.io.close(sock),
-        }
+        let abort = self.running.proxy(backend).options.nolinger;
+        self.core.links.close(self.io, link, abort);
         self.forget_server(link);
     }
 

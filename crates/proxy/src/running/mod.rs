@@ -72,6 +72,8 @@ pub struct Running {
     pub(crate) limits_vars: bool,
     /// Filters `opentelemetry`.
     pub(crate) tracing: Filters,
+    /// By proxy and bind line: who speaks TLS with clients.
+    acceptors: Vec<Vec<Option<tls::Acceptor>>>,
     /// Facts of the process.
     pub process: Process,
 }
@@ -136,6 +138,7 @@ impl Running {
             logs,
             log_places,
             filter_log_places,
+            acceptors: Vec::new(),
             session_prefix: sample::Compiler::new()
                 .log_format("%ci:%cp [%t] %f", sample::Place::LOG)
                 .ok(),
@@ -195,6 +198,13 @@ impl Running {
     #[inline]
     pub(crate) fn server(&self, server: ServerId) -> &Server {
         &self.proxy(server.backend).servers[server.place()]
+    }
+
+    /// Who speaks TLS with the clients of a bind line; none: they speak in the clear.
+    #[inline]
+    pub(crate) fn acceptor(&self, bind: BindId) -> Option<&tls::Acceptor> {
+        let frontend = self.acceptors.get(bind.frontend.place())?;
+        frontend.get(bind.place)?.as_ref()
     }
 
     pub(crate) fn bind(&self, bind: BindId) -> &config::model::Bind {

@@ -421,6 +421,7 @@ fn counted(config: &str, lines: usize, request: &[u8], response: &[u8]) -> Count
         slot: 2,
         generation: 0,
     };
+    let (mut request, mut response) = (request.to_vec(), response.to_vec());
     let mut count = Count {
         allocations: 0,
         spans: 0,
@@ -428,11 +429,11 @@ fn counted(config: &str, lines: usize, request: &[u8], response: &[u8]) -> Count
     };
     for round in 0..REQUESTS {
         let before = ALLOCATIONS.get();
-        engine.on_data(&mut sink, client, request);
+        engine.on_data(&mut sink, client, &mut request);
         if round == 0 {
             engine.on_connected(&mut sink, server);
         }
-        engine.on_data(&mut sink, server, response);
+        engine.on_data(&mut sink, server, &mut response);
         engine.on_round_end(&mut sink);
         if round >= WARM_UP {
             count.allocations += ALLOCATIONS.get() - before;

@@ -483,10 +483,10 @@ pub fn deliver(
     let Some(sock) = pipe.sock else { return };
     let count = count.min(pipe.inbox.len());
     let whole = driver.read_bytes.saturating_sub(pipe.held).max(1);
-    let bytes = pipe.inbox.peek()[..count].to_vec();
+    let mut bytes = pipe.inbox.peek()[..count].to_vec();
     pipe.was_paused = pipe.paused;
     driver.say(format_args!("  {count} bytes"));
-    let took = net::Engine::on_data(engine, driver, sock, &bytes);
+    let took = net::Engine::on_data(engine, driver, sock, &mut bytes);
     let pipe = &mut driver.pipes[place];
     pipe.inbox.skip(took.bytes);
     pipe.held = took.held;

@@ -1,0 +1,198 @@
+//! TLS of connections from their handshake to their end: bytes that come are opened, and go on as those of connections in the clear.
+
+use net::{Driver, Took};
+use sample::ConnError;
+use tls::{Buffer, Failure, FailureKind};
+
+use super::Turn;
+use crate::ids::LinkId;
+use crate::link::{Hold, Role, Secure, Stage};
+use crate::running::deadline;
+
+/// Plain bytes that are opened before somebody uses them.
+const PLAIN_BYTES_MAX: usize = 64 << 10;
+
+/// What a worker opens bytes into, and what it writes of handshakes.
+#[derive(Debug, Default)]
+pub(crate) struct Opened {
+    plain: Buffer,
+    out: Buffer,
+}
+
+impl<D: Driver> Turn<'_, D> {
+    // ---- handshakes
+
+    /// The handshake with a client is awaited.
+    pub(super) fn begin_client_handshake(&mut self, link: LinkId) {
+        let Some(bind) = self.cx.core.links.client(link).map(|client| client.bind) else {
+            return;
+        };
+        let Some(acceptor) = self.cx.running.acceptor(bind) else {
+            return self.begin_session(link);
+        };
+        let session = acceptor.accept();
+        let timeout_ms = self.cx.running.timeouts(bind.frontend).client_hs;
+        let now = self.cx.now();
+        self.cx.set_link_deadline(link, deadline(now, timeout_ms));
+        match session {
+            Ok(session) => {
+                if let Some(entry) = self.cx.core.links.get_mut(link) {
+                    entry.secure = Some(Secure::new(session));
+                }
+                self.set_stage(link, Stage::Handshake);
+            }
+            Err(failure) => self.handshake_failed(link, &failure),
+        }
+    }
+
+    /// A connection to a server stands: what goes before its handshake, and the first message of that.
+    pub(super) fn begin_server_handshake(&mut self, link: LinkId) {
+        let links = &mut self.cx.core.links;
+        let Some(server) = links.server_mut(link) else {
+            return;
+        };
+        let header = std::mem::take(&mut server.header);
+        if !header.is_empty() {
+            links.send_clear(self.cx.io, link, &header);
+            if let Some(server) = links.server_mut(link) {
+                server.header = header;
+            }
+        }
+        let mut opened = std::mem::take(&mut self.cx.core.opened);
+        let entry = self.cx.core.links.get_mut(link);
+        let started = entry.and_then(|entry| entry.secure.as_mut()).map(|secure| {
+            opened.out.clear();
+            secure.session.start(&mut opened.out)
+        });
+        match started {
+            Some(Ok(())) => self.cx.core.links.send_clear(self.cx.io, link, &opened.out),
+            Some(Err(failure)) => self.handshake_failed(link, &failure),
+            None => {}
+        }
+        self.cx.core.opened = opened;
+    }
+
+    /// The handshake is over: what was agreed on, and the work it was made for.
+    fn handshake_done(&mut self, link: LinkId) {
+        match self.cx.core.links.get(link).map(|entry| &entry.role) {
+            Some(Role::Client(_)) => self.begin_session(link),
+            Some(Role::Server(_)) => self.server_stands(link),
+            None => {}
+        }
+    }
+
+    /// A session cannot go on; the peer was told why.
+    fn handshake_failed(&mut self, link: LinkId, failure: &Failure) {
+        let Some(entry) = self.cx.core.links.get(link) else {
+            return;
+        };
+        let why = match failure.kind {
+            FailureKind::Authority => ConnError::TlsAuthority,
+            FailureKind::Certificate => ConnError::TlsCertificate,
+            FailureKind::Name => ConnError::TlsName,
+            FailureKind::Protocol | FailureKind::Alert(_) => ConnError::TlsHandshake,
+        };
+        match &entry.role {
+            Role::Client(client) if client.stage == Stage::Handshake => {
+                self.fail_session(link, why, false);
+            }
+            Role::Server(server) if server.connecting => self.server_refused(link, why),
+            // Its bytes are worth nothing from here on.
+            Role::Client(_) | Role::Server(_) => {
+                let sock = entry.sock;
+                self.closed(link, net::Close::Reset);
+                self.cx.io.close(sock);
+            }
+        }
+    }
+
+    // ---- bytes
+
+    /// Bytes of a connection that speaks TLS came.
+    pub(super) fn receive_secure(&mut self, link: LinkId, data: &mut [u8]) -> Took {
+        let mut opened = std::mem::take(&mut self.cx.core.opened);
+        let took = self.open(link, data, &mut opened);
+        self.cx.core.opened = opened;
+        took
+    }
+
+    fn open(&mut self, link: LinkId, data: &mut [u8], opened: &mut Opened) -> Took {
+        let gone = Took {
+            bytes: data.len(),
+            held: 0,
+        };
+        let Some(entry) = self.cx.core.links.get(link) else {
+            return gone;
+        };
+        // What is no more than this is taken whole.
+        let room = self.cx.io.read_bytes().saturating_sub(entry.input.len());
+        let is_bulk = data.len() > room.max(1);
+        let mut taken = 0;
+        while taken < data.len() {
+            let entry = self.cx.core.links.get_mut(link);
+            let Some(secure) = entry.and_then(|entry| entry.secure.as_mut()) else {
+                return gone;
+            };
+            opened.plain.clear();
+            opened.out.clear();
+            let progress = secure.session.read(
+                &mut data[taken..],
+                PLAIN_BYTES_MAX,
+                &mut opened.plain,
+                &mut opened.out,
+            );
+            if !opened.out.is_empty() {
+                self.cx.core.links.send_clear(self.cx.io, link, &opened.out);
+            }
+            let progress = match progress {
+                Ok(progress) => progress,
+                Err(failure) => {
+                    self.handshake_failed(link, &failure);
+                    return gone;
+                }
+            };
+            taken += progress.used;
+            if progress.is_established {
+                self.handshake_done(link);
+            }
+            if !opened.plain.is_empty() {
+                self.receive_plain(link, &opened.plain);
+            }
+            if progress.has_ended {
+                if let Some(entry) = self.cx.core.links.get_mut(link) {
+                    entry.eof = true;
+                }
+                self.poke(link);
+            }
+            let Some(entry) = self.cx.core.links.get(link) else {
+                return gone;
+            };
+            if is_bulk && taken < data.len() && !entry.input.is_empty() {
+                self.cx.core.links.hold(self.cx.io, link, Hold::Full);
+                break;
+            }
+        }
+        let entry = self.cx.core.links.get(link);
+        Took {
+            bytes: taken,
+            held: entry.map_or(0, |entry| entry.input.len()),
+        }
+    }
+
+    /// Uses plain bytes as far as can be; the rest waits with the connection.
+    fn receive_plain(&mut self, link: LinkId, bytes: &[u8]) {
+        let Some(entry) = self.cx.core.links.get_mut(link) else {
+            return;
+        };
+        if entry.input.is_empty() {
+            let used = self.feed(link, bytes).used;
+            if let Some(entry) = self.cx.core.links.get_mut(link) {
+                entry.input.extend_from_slice(&bytes[used..]);
+            }
+        } else {
+            entry.input.extend_from_slice(bytes);
+            self.use_input(link);
+        }
+        self.update_reading(link);
+    }
+}

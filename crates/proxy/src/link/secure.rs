@@ -1,0 +1,213 @@
+//! TLS of connections. What comes is opened in [`crate::engine`]; what leaves is gathered for a round and sealed here, so that a head
+//! and its body are one record.
+
+use net::{Driver, Message, Sent, SockId};
+use tls::{Buffer, Session};
+
+use super::{Link, Links};
+use crate::ids::LinkId;
+
+/// What a connection gathers before it is sealed.
+const STAGE_BYTES_MAX: usize = 4 << 10;
+/// The payload of a full record (RFC 8446 §5.1).
+const RECORD_BYTES: usize = 16 << 10;
+/// Payload that is sealed before the driver is asked whether it takes more.
+const SEAL_BYTES_MAX: usize = 64 << 10;
+/// Connections that gather at a time: the first of a long round does not wait for the last.
+const GATHERING_MAX: usize = 32;
+
+/// A connection's TLS.
+#[derive(Debug)]
+pub(crate) struct Secure {
+    pub session: Session,
+    /// What is to be sealed at the end of the round.
+    staged: Vec<u8>,
+    is_gathering: bool,
+}
+
+impl Secure {
+    pub fn new(session: Session) -> Box<Secure> {
+        Box::new(Secure {
+            session,
+            staged: Vec::new(),
+            is_gathering: false,
+        })
+    }
+}
+
+/// Where a message goes.
+pub(super) struct Wire<'a> {
+    pub id: LinkId,
+    pub sock: SockId,
+    pub blocked: bool,
+    pub secure: Option<&'a mut Secure>,
+}
+
+impl Wire<'_> {
+    /// The same for one more message.
+    #[inline]
+    pub fn again(&mut self) -> Wire<'_> {
+        Wire {
+            id: self.id,
+            sock: self.sock,
+            blocked: self.blocked,
+            secure: self.secure.as_deref_mut(),
+        }
+    }
+}
+
+/// What a worker's connections share for sealing.
+#[derive(Debug, Default)]
+pub(super) struct Outgoing {
+    sealed: Buffer,
+    gathering: Vec<LinkId>,
+    /// Memory for what is gathered.
+    spare: Vec<Vec<u8>>,
+}
+
+impl Outgoing {
+    /// Seals bytes behind what is sealed. A session whose keys may serve no more says nothing any more.
+    fn seal(&mut self, session: &mut Session, bytes: &[u8]) {
+        let _ = session.write(bytes, &mut self.sealed);
+    }
+
+    /// Sends what is sealed.
+    fn send<D: Driver>(&mut self, io: &mut D, sock: SockId) -> bool {
+        if self.sealed.is_empty() {
+            return false;
+        }
+        let sent = io.send(
+            sock,
+            Message {
+                head: &self.sealed,
+                ..Message::default()
+            },
+        );
+        self.sealed.clear();
+        sent.blocked
+    }
+
+    /// Sends a message.
+    #[inline]
+    pub fn message<D: Driver>(&mut self, io: &mut D, wire: Wire<'_>, message: Message<'_>) -> Sent {
+        match wire.secure {
+            None => io.send(wire.sock, message),
+            Some(secure) => self.gather(io, (wire.id, wire.sock, wire.blocked), secure, message),
+        }
+    }
+
+    fn gather<D: Driver>(
+        &mut self,
+        io: &mut D,
+        (id, sock, was_blocked): (LinkId, SockId, bool),
+        secure: &mut Secure,
+        message: Message<'_>,
+    ) -> Sent {
+        if !std::mem::replace(&mut secure.is_gathering, true) {
+            secure.staged = self.spare.pop().unwrap_or_default();
+            self.gathering.push(id);
+        }
+        let staged = &mut secure.staged;
+        staged.extend_from_slice(message.head);
+        let Message { body, tail, .. } = message;
+        if was_blocked && !body.is_empty() {
+            return Sent {
+                taken: 0,
+                blocked: true,
+            };
+        }
+        if staged.len() + body.len() + tail.len() <= STAGE_BYTES_MAX {
+            staged.extend_from_slice(body);
+            staged.extend_from_slice(tail);
+            return Sent {
+                taken: body.len(),
+                blocked: was_blocked,
+            };
+        }
+        let (mut taken, mut blocked) = (0, was_blocked);
+        loop {
+            // The first record is filled up, the others are sealed from where the payload is.
+            if !staged.is_empty() {
+                let room = RECORD_BYTES.saturating_sub(staged.len());
+                let count = room.min(body.len() - taken);
+                staged.extend_from_slice(&body[taken..taken + count]);
+                taken += count;
+                self.seal(&mut secure.session, staged);
+                staged.clear();
+            }
+            let count = SEAL_BYTES_MAX.min(body.len() - taken);
+            if count > 0 {
+                self.seal(&mut secure.session, &body[taken..taken + count]);
+                taken += count;
+            }
+            blocked |= self.send(io, sock);
+            if blocked || taken == body.len() {
+                break;
+            }
+        }
+        if taken == body.len() {
+            staged.extend_from_slice(tail);
+        }
+        Sent { taken, blocked }
+    }
+
+    /// Seals and sends what a connection has gathered.
+    fn flush<D: Driver>(&mut self, io: &mut D, link: &mut Link) {
+        let Some(secure) = &mut link.secure else {
+            return;
+        };
+        if !std::mem::take(&mut secure.is_gathering) {
+            return;
+        }
+        let mut staged = std::mem::take(&mut secure.staged);
+        if !staged.is_empty() {
+            self.seal(&mut secure.session, &staged);
+            link.blocked |= self.send(io, link.sock);
+        }
+        staged.clear();
+        if staged.capacity() <= RECORD_BYTES {
+            self.spare.push(staged);
+        }
+    }
+}
+
+impl Links {
+    /// Seals and sends what connections have gathered: at the end of a round.
+    #[inline]
+    pub fn flush<D: Driver>(&mut self, io: &mut D) {
+        if !self.outgoing.gathering.is_empty() {
+            self.flush_all(io);
+        }
+    }
+
+    fn flush_all<D: Driver>(&mut self, io: &mut D) {
+        let mut gathering = std::mem::take(&mut self.outgoing.gathering);
+        for id in gathering.drain(..) {
+            if let Some(link) = self.links.get_mut(id) {
+                self.outgoing.flush(io, link);
+            }
+        }
+        self.outgoing.gathering = gathering;
+    }
+
+    /// Those that gather for long enough are flushed, before one more does.
+    #[inline]
+    pub(super) fn make_room_to_gather<D: Driver>(&mut self, io: &mut D) {
+        if self.outgoing.gathering.len() >= GATHERING_MAX {
+            self.flush_all(io);
+        }
+    }
+
+    /// What is gathered leaves, and behind it that no more follows, if the connection speaks TLS.
+    pub(super) fn say_end<D: Driver>(&mut self, io: &mut D, id: LinkId) {
+        let Some(link) = self.links.get_mut(id) else {
+            return;
+        };
+        self.outgoing.flush(io, link);
+        if let Some(secure) = &mut link.secure
+            && secure.session.end(&mut self.outgoing.sealed).is_ok()
+        {
+            self.outgoing.send(io, link.sock);
+        }
+    }
+}
