@@ -45,7 +45,8 @@ pub mod values;
 
 use crate::diagnostic::{Diagnostics, Severity};
 use crate::environment::Environment;
-use crate::keywords::{self, Keyword, State, other};
+use crate::keywords::features::Feature;
+use crate::keywords::{self, Keyword, Meanwhile, State, Why, other};
 use crate::model::{Bind, CollectorSection, Config, ErrorPage, Global, OtelFilter};
 use crate::suggest::closest;
 use crate::tree::{Section, Span, Tree};
@@ -63,6 +64,8 @@ pub struct Settings {
     pub cores: u16,
     /// `-dr`: a server whose name has no address is disabled, not an error.
     pub ignores_resolution_failures: bool,
+    /// The engine serves TLS. Until it does, `ssl` is refused ([`Shared::is_absent`]).
+    pub serves_tls: bool,
 }
 
 impl Default for Settings {
@@ -71,6 +74,7 @@ impl Default for Settings {
             cores: std::thread::available_parallelism()
                 .map_or(1, |n| u16::try_from(n.get()).unwrap_or(u16::MAX)),
             ignores_resolution_failures: false,
+            serves_tls: false,
         }
     }
 }
@@ -121,6 +125,8 @@ pub struct Shared<'a> {
     pub otel: Vec<OtelFilter>,
     /// Keywords that were accepted and do nothing.
     pub no_effect: no_effect::NoEffect,
+    /// What `global` and the stores of certificates say about TLS.
+    pub tls: tls::TlsShared,
     /// Their ids, and where each was first given.
     pub filter_ids: Vec<(String, crate::tree::Span)>,
 }
@@ -158,6 +164,7 @@ pub fn build(
         collectors: Vec::new(),
         otel: Vec::new(),
         no_effect: no_effect::NoEffect::default(),
+        tls: tls::TlsShared::default(),
         filter_ids: Vec::new(),
     };
     let global = global_sections(tree, &mut shared);
@@ -186,6 +193,7 @@ pub fn build(
     };
     check::whole(&config, &mut shared);
     shared.tell_no_effect();
+    shared.tell_tls_notices();
     config
 }
 
@@ -223,6 +231,9 @@ fn other_section(section: &Section, shared: &mut Shared<'_>) {
     }
     if kind == "userlist" {
         return userlist::section(section, shared);
+    }
+    if kind == "crt-store" {
+        return tls::store::section(section, other::CRT_STORE, shared);
     }
     let header = Line::new(&section.header);
     let Some(known) = keywords::find(other::SECTIONS, kind) else {
@@ -282,6 +293,7 @@ pub fn parser_of<P: Copy>(
     shared: &mut Shared<'_>,
 ) -> Parse<Option<P>> {
     if let Some(parser) = keyword.state.parser() {
+        shared.note_use(keyword, &line.texts(0)[..=at].join(" "), line, at);
         return Ok(Some(parser));
     }
     let mut cursor = Cursor {
@@ -303,7 +315,7 @@ pub fn without_parser<P: Copy>(
     let (line, at) = (cursor.line, cursor.at - 1);
     let name = line.texts(0)[..=at].join(" ");
     match keyword.state {
-        State::Supported(_) | State::Partly(..) => Ok(()),
+        State::Supported(_) | State::Partly(..) | State::Ahead(..) => Ok(()),
         State::NotYet => Err(line.fault(at, not_yet(&name))),
         State::Removed(instead) => Err(line.fault(
             at,
@@ -330,7 +342,7 @@ pub fn option_without_parser<P: Copy>(
     let word = cursor.last();
     let span = cursor.line.span(cursor.at - 1);
     match keyword.state {
-        State::Supported(_) | State::Partly(..) => Ok(()),
+        State::Supported(_) | State::Partly(..) | State::Ahead(..) => Ok(()),
         State::Removed(message) => Err(cursor.fault(message)),
         State::NotYet => {
             let fault = cursor.fault(not_yet(&format!("{kind} … {word}")));
@@ -351,6 +363,49 @@ pub fn not_yet(word: &str) -> String {
 }
 
 impl Shared<'_> {
+    /// The parser of the option that the cursor took last; none where its arguments were taken here. `kind` is what such lines
+    /// are called.
+    pub fn use_of<P: Copy>(
+        &mut self,
+        keyword: &Keyword<P>,
+        kind: &str,
+        cursor: &mut Cursor<'_>,
+    ) -> Parse<Option<P>> {
+        let parser = keyword.state.parser();
+        match parser {
+            Some(_) => {
+                let name = format!("{kind} … {}", cursor.last());
+                self.note_use(keyword, &name, &cursor.line, cursor.at - 1);
+            }
+            None => option_without_parser(keyword, kind, cursor, self)?,
+        }
+        Ok(parser)
+    }
+
+    /// Tells of a keyword at word `at` that is parsed and whose feature does not exist yet.
+    fn note_use<P>(&mut self, keyword: &Keyword<P>, name: &str, line: &Line<'_>, at: usize) {
+        let State::Ahead(_, feature, meanwhile) = keyword.state else {
+            return;
+        };
+        if !self.is_absent(feature) {
+            return;
+        }
+        match meanwhile {
+            Meanwhile::NoEffect => {
+                self.has_no_effect(name, &line.span(at), Why::Absent(feature));
+            }
+            Meanwhile::Refused => self.settle(Err(line.fault(at, not_yet(name)))),
+        }
+    }
+
+    /// Whether a feature does not exist yet.
+    pub fn is_absent(&self, feature: Feature) -> bool {
+        match feature {
+            Feature::Tls => !self.settings.serves_tls,
+            _ => true,
+        }
+    }
+
     /// The time that word `index` is, given to `name`.
     pub fn time(&mut self, line: &Line<'_>, index: usize, name: &str) -> Parse<Duration> {
         let text = line.arg(index);

@@ -1,6 +1,6 @@
 //! The reference of the language, generated from the keyword table.
 
-use crate::keywords::{Group, Places, Row, State, Why, groups};
+use crate::keywords::{Group, Meanwhile, Places, Row, State, Why, groups};
 use sample::reference::{self, Entry, kind_name};
 use std::fmt::Write as _;
 
@@ -216,7 +216,10 @@ fn state(row: &Row) -> (&'static str, String) {
     match row.state {
         State::Supported(()) => ("yes", String::new()),
         State::Partly((), missing) => ("partly", format!("without {missing}")),
-        State::NotYet => ("not yet", String::new()),
+        State::NotYet | State::Ahead((), _, Meanwhile::Refused) => ("not yet", String::new()),
+        State::Ahead((), feature, Meanwhile::NoEffect) => {
+            ("no effect yet", feature.is_absent().to_owned())
+        }
         State::NoEffect(Why::Absent(feature)) => ("no effect yet", feature.is_absent().to_owned()),
         State::NoEffect(Why::Foreign(reason)) => ("no effect", reason.to_owned()),
         State::Removed(_) => ("removed", String::new()),

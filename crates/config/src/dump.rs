@@ -4,7 +4,7 @@
 //! out see what can be used.
 
 use crate::keywords::{
-    self, Keyword, Places, State, actions, bind, checks, global, proxy, server, tls,
+    self, Keyword, Meanwhile, Places, State, actions, bind, checks, global, proxy, server, tls,
 };
 use sample::Place;
 use sample::reference::{self, kind_name};
@@ -207,20 +207,22 @@ fn table<P>(out: &mut String, prefix: &str, table: &[Keyword<P>]) {
 fn options<P>(out: &mut String, prefix: &str, table: &[Keyword<P>], place: Places) {
     let mut lines = Sorted::new("\t");
     add(&mut lines, prefix, table.iter());
-    let shared = tls::OPTIONS.iter().chain(checks::OPTIONS);
-    add(
-        &mut lines,
-        prefix,
-        shared.filter(|row| row.places.intersects(place)),
-    );
+    let is_here = |places: Places| places.intersects(place);
+    let of_tls = tls::OPTIONS.iter().filter(|row| is_here(row.places));
+    add(&mut lines, prefix, of_tls);
+    let of_checks = checks::OPTIONS.iter().filter(|row| is_here(row.places));
+    add(&mut lines, prefix, of_checks);
     lines.write(out);
 }
 
 fn add<'t, P: 't>(lines: &mut Sorted, prefix: &str, table: impl Iterator<Item = &'t Keyword<P>>) {
     for keyword in table {
         let is_served = match keyword.state {
-            State::Supported(_) | State::Partly(..) | State::NoEffect(_) => true,
-            State::NotYet => false,
+            State::Supported(_)
+            | State::Partly(..)
+            | State::Ahead(_, _, Meanwhile::NoEffect)
+            | State::NoEffect(_) => true,
+            State::NotYet | State::Ahead(_, _, Meanwhile::Refused) => false,
             State::Removed(_) => continue,
         };
         let more = match keyword.args.words() {

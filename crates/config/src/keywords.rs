@@ -62,6 +62,8 @@ impl Places {
     pub const TCP_RESPONSE: Places = Places(1 << 14);
     /// `quic-initial` rules.
     pub const QUIC_INITIAL: Places = Places(1 << 15);
+    /// Options between the brackets of a `crt-list` and of `ssl-f-use`.
+    pub const CRT_LIST: Places = Places(1 << 16);
 
     /// What the reference calls the sections and the rule sets.
     pub const NAMES: [(Places, &str); 12] = [
@@ -115,10 +117,21 @@ pub enum State<P> {
     Partly(P, &'static str),
     /// Known, refused: not implemented by this version.
     NotYet,
+    /// Parsed into the model, and what would use that does not exist yet.
+    Ahead(P, Feature, Meanwhile),
     /// Its arguments are checked, and a notice says that it does nothing.
     NoEffect(Why),
     /// HAProxy refuses it too. What to write instead.
     Removed(&'static str),
+}
+
+/// What a use of a keyword means until its feature exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meanwhile {
+    /// A notice says that it does nothing: it tunes the feature.
+    NoEffect,
+    /// It is refused: it turns the feature on.
+    Refused,
 }
 
 /// What a use of a keyword of proxies means in a proxy without the capability for it, in HAProxy's words.
@@ -148,7 +161,9 @@ impl<P: Copy> State<P> {
     #[must_use]
     pub const fn parser(self) -> Option<P> {
         match self {
-            State::Supported(parser) | State::Partly(parser, _) => Some(parser),
+            State::Supported(parser) | State::Partly(parser, _) | State::Ahead(parser, ..) => {
+                Some(parser)
+            }
             State::NotYet | State::NoEffect(_) | State::Removed(_) => None,
         }
     }
@@ -220,6 +235,30 @@ impl<P> Keyword<P> {
     ) -> Self {
         let state = State::NoEffect(Why::Absent(feature));
         Keyword::new(name, places, state, doc).args(args)
+    }
+
+    /// Parsed, and tunes a feature that does not exist yet.
+    pub(crate) const fn ahead(
+        name: &'static str,
+        places: Places,
+        feature: Feature,
+        parser: P,
+        doc: &'static str,
+    ) -> Self {
+        let state = State::Ahead(parser, feature, Meanwhile::NoEffect);
+        Keyword::new(name, places, state, doc)
+    }
+
+    /// Parsed, and turns a feature on that does not exist yet.
+    pub(crate) const fn refused(
+        name: &'static str,
+        places: Places,
+        feature: Feature,
+        parser: P,
+        doc: &'static str,
+    ) -> Self {
+        let state = State::Ahead(parser, feature, Meanwhile::Refused);
+        Keyword::new(name, places, state, doc)
     }
 
     /// Tunes what exists in HAProxy only.
@@ -372,6 +411,7 @@ fn row<P: Copy>(keyword: &Keyword<P>) -> Row {
         state: match keyword.state {
             State::Supported(_) => State::Supported(()),
             State::Partly(_, missing) => State::Partly((), missing),
+            State::Ahead(_, feature, meanwhile) => State::Ahead((), feature, meanwhile),
             State::NotYet => State::NotYet,
             State::NoEffect(why) => State::NoEffect(why),
             State::Removed(instead) => State::Removed(instead),
@@ -382,7 +422,7 @@ fn row<P: Copy>(keyword: &Keyword<P>) -> Row {
 
 impl Group {
     /// The same with the rows of a shared table that stand in `place`.
-    fn with(mut self, shared: &[Keyword<()>], place: Places) -> Group {
+    fn with<P: Copy>(mut self, shared: &[Keyword<P>], place: Places) -> Group {
         let shared = shared
             .iter()
             .filter(|keyword| keyword.places.intersects(place));

@@ -2,6 +2,7 @@
 //! their rules shared, expressions are compiled.
 
 mod bind;
+mod certificate;
 mod collector;
 mod global;
 mod log;
@@ -10,8 +11,10 @@ mod persist;
 mod proxy;
 mod rules;
 mod server;
+mod tls;
 
 pub use bind::*;
+pub use certificate::*;
 pub use collector::*;
 pub use global::*;
 pub use log::*;
@@ -20,3 +23,4 @@ pub use persist::*;
 pub use proxy::*;
 pub use rules::*;
 pub use server::*;
+pub use tls::*;

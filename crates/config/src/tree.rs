@@ -30,6 +30,11 @@ impl Source {
         }
     }
 
+    /// All of it.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
     /// The line of that number, counted from 1, without its line feed; empty where there is none.
     pub fn line(&self, number: u32) -> &[u8] {
         let index = (number as usize).wrapping_sub(1);

@@ -61,6 +61,7 @@ pub use acl::{Acls, Condition, Verdict};
 pub use bytes::{Bytes, SAMPLE_BYTES_MAX};
 pub use compile::{Compiler, Needs, Style};
 pub use conn_error::ConnError;
+pub use convert::x509::verification_code;
 pub use error::ExprError;
 pub use expr::Expr;
 pub use facts::{BodyFacts, ContextFacts, RulePlace, Scope, Session, Timing, Txn, Waits, World};

@@ -1,8 +1,9 @@
 //! `bind` lines, and `stats socket`, which takes the same options (manual §5.1).
 
 use super::line::{Cursor, Line, Parse};
-use super::{Shared, address, did_you_mean, option_without_parser, values};
-use crate::keywords::{self, Places, bind::KEYWORDS, tls};
+use super::tls::{self, TlsParser};
+use super::{Shared, address, did_you_mean, values};
+use crate::keywords::{self, Places, bind::KEYWORDS, tls::OPTIONS};
 use crate::model::{Bind, BindAddress};
 
 /// Parses one option of a bind line; its name was just taken.
@@ -19,6 +20,7 @@ pub fn line(line: &Line<'_>, at: usize, shared: &mut Shared<'_>) -> Parse<Vec<Bi
         origin: line.span(at).place(),
         ..shared.unix_template.clone()
     };
+    let mut words = shared.tls.bind.clone();
     let mut cursor = Cursor {
         line: *line,
         at: at + 1,
@@ -26,14 +28,22 @@ pub fn line(line: &Line<'_>, at: usize, shared: &mut Shared<'_>) -> Parse<Vec<Bi
     while !cursor.peek().is_empty() {
         let word = cursor.take();
         let own = keywords::find(KEYWORDS, word);
-        let result = match (own, keywords::find_in(tls::OPTIONS, word, Places::BIND)) {
-            (Some(keyword), _) => match keyword.state.parser() {
-                Some(parser) => parser(&mut template, &mut cursor),
-                None => option_without_parser(keyword, "bind", &mut cursor, shared),
+        // As in HAProxy, a bad option ends the line: nobody knows where the next one begins.
+        match (own, tls::find(word, Places::BIND)) {
+            (Some(keyword), _) => {
+                if let Some(parser) = shared.use_of(keyword, "bind", &mut cursor)? {
+                    parser(&mut template, &mut cursor)?;
+                }
+            }
+            (None, Some(keyword)) => match shared.use_of(keyword, "bind", &mut cursor)? {
+                Some(TlsParser::Shared(parser)) => {
+                    parser(&mut words.words, &mut cursor, shared)?;
+                }
+                Some(TlsParser::Bind(parser)) => parser(&mut words, &mut cursor, shared)?,
+                Some(TlsParser::Server(_) | TlsParser::Nothing) | None => {}
             },
-            (None, Some(keyword)) => option_without_parser(keyword, "bind", &mut cursor, shared),
             (None, None) => {
-                let shared_names = tls::OPTIONS
+                let shared_names = OPTIONS
                     .iter()
                     .filter(|row| row.places.intersects(Places::BIND));
                 let names = KEYWORDS.iter().map(|k| k.name);
@@ -42,10 +52,9 @@ pub fn line(line: &Line<'_>, at: usize, shared: &mut Shared<'_>) -> Parse<Vec<Bi
                     "'{statement} {written}' : unknown keyword '{word}'{hint}."
                 )));
             }
-        };
-        // As in HAProxy, a bad option ends the line: nobody knows where the next one begins.
-        result?;
+        }
     }
+    template.tls = words.finish(line, written, shared);
     Ok(addresses
         .into_iter()
         .map(|address| Bind {
@@ -69,6 +78,8 @@ pub fn blank() -> Bind {
         interface: None,
         tfo: false,
         defer_accept: false,
+        tls: None,
+        proto: None,
         mss: None,
         tcp_ss: 0,
         mode: None,
@@ -183,11 +194,9 @@ pub fn name(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
 }
 
 /// `proto`
-pub fn proto(_bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
-    match cursor.value("a protocol")? {
-        "h1" | "none" => Ok(()),
-        word => Err(cursor.fault(super::not_yet(&format!("proto {word}")))),
-    }
+pub fn proto(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    bind.proto = Some(values::proto(cursor)?);
+    Ok(())
 }
 
 /// `severity-output`

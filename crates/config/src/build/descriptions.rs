@@ -69,37 +69,3 @@ fn event_and_time(cursor: &mut Cursor<'_>, events: &[&str]) -> Parse {
 pub fn not_zero(cursor: &mut Cursor<'_>) -> Parse {
     super::threads::not_zero(cursor)
 }
-
-/// `load crt <file> [key|alias|ocsp|issuer|sctl <text>] [ocsp-update on|off] …`
-pub fn certificate(cursor: &mut Cursor<'_>) -> Parse {
-    let mut has_certificate = false;
-    while !cursor.peek().is_empty() {
-        let word = cursor.take();
-        has_certificate |= word == "crt";
-        match word {
-            "crt" | "key" | "alias" | "ocsp" | "issuer" | "sctl" | "acme" | "domains" | "ips" => {
-                cursor.value("an argument")?;
-            }
-            "ocsp-update" => match cursor.value("'on' or 'off'")? {
-                "on" | "off" => {}
-                value => {
-                    return Err(cursor.fault(format!(
-                        "cannot parse 'ocsp-update' value '{value}', 'on' or 'off' is expected."
-                    )));
-                }
-            },
-            _ => {
-                return Err(cursor.fault(format!(
-                    "'load {word}' in section 'crt-store': unknown keyword '{word}'."
-                )));
-            }
-        }
-    }
-    match has_certificate {
-        true => Ok(()),
-        false => Err(cursor.line.fault(
-            cursor.at,
-            "'load' in section 'crt-store': mandatory 'crt' parameter not found.",
-        )),
-    }
-}

@@ -49,6 +49,13 @@ pub fn bind(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
+/// `ssl-f-use`
+pub fn ssl_f_use(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let certificates = super::tls::bind::ssl_f_use(line, build.shared)?;
+    build.ssl_f_use.extend(certificates);
+    Ok(())
+}
+
 /// `monitor-uri`
 pub fn monitor_uri(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.need(1, || "'monitor-uri' expects an URI.".into())?;

@@ -37,6 +37,7 @@ impl<'a, 'd> GlobalBuild<'a, 'd> {
         if !self.maxrewrite_set && global.tune.maxrewrite_bytes > half {
             global.tune.maxrewrite_bytes = half;
         }
+        super::tls::bind::finish_proxy("", &mut global.stats_sockets, &[], self.shared);
         for (index, bind) in global.stats_sockets.iter_mut().enumerate() {
             bind.id = index as u32 + 1;
         }

@@ -4,7 +4,7 @@
 
 use super::line::{Fault, Line};
 use super::proxy::ProxyBuild;
-use super::{Shared, logging, otel};
+use super::{Shared, logging, otel, tls};
 use crate::model::{Proxy, ServerOptions};
 use crate::tree::Section;
 
@@ -12,6 +12,7 @@ use crate::tree::Section;
 pub struct Template {
     proxy: Proxy,
     default_server: ServerOptions,
+    default_tls: tls::server::ServerWords,
     logging: logging::Pending,
     tracing: Option<otel::tracing::Tracing>,
     filters: Vec<otel::Declared>,
@@ -29,6 +30,7 @@ impl Template {
             rules: Rules::of(&build.proxy),
             proxy: build.proxy,
             default_server: build.default_server,
+            default_tls: build.default_tls,
             logging: build.logging,
             tracing: build.tracing,
             filters: build.filters,
@@ -61,6 +63,7 @@ impl ProxyBuild<'_, '_> {
         let compiler = &mut self.shared.compiler;
         compiler.inherit_needs(template.stand_in, self.number);
         self.default_server = template.default_server.clone();
+        self.default_tls = template.default_tls.clone();
         self.filters.clone_from(&template.filters);
         self.logging = template.logging.for_section(self.proxy.is_frontend);
         let Proxy {

@@ -3,7 +3,8 @@
 
 use super::line::{Fault, Line, Parse};
 use super::{
-    Shared, check, did_you_mean, logging, options as option_parsers, order, otel, unknown, values,
+    Shared, check, did_you_mean, logging, options as option_parsers, order, otel, tls, unknown,
+    values,
 };
 use crate::keywords::{
     self, Elsewhere, Keyword, Places, State, options, proxy::KEYWORDS, timeouts,
@@ -41,6 +42,10 @@ pub struct ProxyBuild<'a, 'd> {
     pub logging: logging::Pending,
     /// `default-server` so far.
     pub default_server: ServerOptions,
+    /// The same of TLS.
+    pub default_tls: tls::server::ServerWords,
+    /// The certificates of its `ssl-f-use` lines.
+    pub ssl_f_use: Vec<tls::bind::Pending>,
     /// What the section is called in its header.
     pub kind: &'static str,
     /// The capabilities of the section.

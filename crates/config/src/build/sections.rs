@@ -4,7 +4,7 @@ use super::inherit::Template;
 use super::line::Line;
 use super::names::is_proxy;
 use super::proxy::{ProxyBuild, mode_named, statement};
-use super::{Shared, cookie, did_you_mean, logging, order, otel};
+use super::{Shared, cookie, did_you_mean, logging, order, otel, tls};
 use crate::keywords::Places;
 use crate::model::{Global, Proxy, ServerOptions};
 use crate::tree::{Section, Tree, Word};
@@ -227,6 +227,7 @@ fn open<'a, 'd>(
         "backend" => Places::BACKEND,
         _ => Places::FRONTEND.or(Places::BACKEND),
     };
+    let default_tls = shared.tls.server.clone();
     let proxy = Proxy {
         name: name.to_owned(),
         is_frontend: kind != "backend",
@@ -248,6 +249,8 @@ fn open<'a, 'd>(
         missing_captures: Vec::new(),
         logging: logging::Pending::default(),
         default_server: ServerOptions::default(),
+        default_tls,
+        ssl_f_use: Vec::new(),
         kind,
         sections,
         number,
@@ -283,6 +286,8 @@ fn proxy(
     }
     logging::finish(&mut build);
     finish_filters(&mut build, index);
+    let (name, binds) = (build.proxy.name.clone(), &mut build.proxy.binds);
+    tls::bind::finish_proxy(&name, binds, &build.ssl_f_use, build.shared);
     build.shared.inherited_rules.push(build.inherited_rules);
     let mut proxy = build.proxy;
     if proxy.cookie.as_ref().is_some_and(|cookie| cookie.dynamic)

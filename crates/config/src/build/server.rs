@@ -3,9 +3,10 @@
 use super::address::Names;
 use super::line::{Cursor, Line, Parse};
 use super::proxy::ProxyBuild;
-use super::{Shared, address, did_you_mean, log_line, option_without_parser, values};
-use crate::keywords::{self, Places, checks, server::KEYWORDS, tls};
-use crate::model::{Mode, Server, ServerOptions, Source};
+use super::tls::{self, TlsParser, server::ServerWords};
+use super::{Shared, address, did_you_mean, log_line, values};
+use crate::keywords::{self, Places, checks, server::KEYWORDS, tls::OPTIONS};
+use crate::model::{Mode, Proto, Server, ServerOptions, Source};
 use sample::Place;
 
 /// Parses one option of a server line; its name was just taken.
@@ -30,7 +31,14 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
         _ => address::server(written, names),
     };
     let mut address = read(Names::Resolve);
-    let options = options(build, line, 3, build.default_server.clone(), &title);
+    let mut words = build.default_tls.clone();
+    let options = options(
+        build,
+        line,
+        3,
+        (build.default_server.clone(), &mut words),
+        &title,
+    );
     let mut ignored = None;
     if build.shared.settings.ignores_resolution_failures && address.is_err() {
         ignored = address.as_ref().err().cloned();
@@ -43,6 +51,7 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
     }
     let mut options = options?;
     options.disabled |= ignored.is_some();
+    options.tls_words = words.finish(&title, build.shared);
     // As HAProxy: a lower bound that is not below the upper one replaces it.
     if options.minconn >= options.maxconn {
         options.maxconn = options.minconn;
@@ -60,7 +69,8 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
 /// Parses a `default-server` line.
 pub fn default_server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let options = build.default_server.clone();
-    let options = self::options(build, line, 1, options, "'default-server'")?;
+    let mut words = build.default_tls.clone();
+    let options = self::options(build, line, 1, (options, &mut words), "'default-server'")?;
     if options.id != build.default_server.id {
         return Err(line.fault(
             0,
@@ -68,6 +78,7 @@ pub fn default_server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse 
         ));
     }
     build.default_server = options;
+    build.default_tls = words;
     Ok(())
 }
 
@@ -75,36 +86,48 @@ fn options(
     build: &mut ProxyBuild<'_, '_>,
     line: &Line<'_>,
     at: usize,
-    mut options: ServerOptions,
+    (mut options, words): (ServerOptions, &mut ServerWords),
     title: &str,
 ) -> Parse<ServerOptions> {
     let mut cursor = Cursor { line: *line, at };
     while !cursor.peek().is_empty() {
         let word = cursor.take();
-        let shared_row = [tls::OPTIONS, checks::OPTIONS]
-            .into_iter()
-            .find_map(|table| keywords::find_in(table, word, Places::SERVER));
-        let shared = &mut build.shared;
-        let result = match (keywords::find(KEYWORDS, word), shared_row) {
-            (Some(keyword), _) => match keyword.state.parser() {
-                Some(parser) => parser(&mut options, &mut cursor, shared),
-                None => option_without_parser(keyword, "server", &mut cursor, shared),
+        let shared = &mut *build.shared;
+        let known = keywords::find(KEYWORDS, word);
+        let of_tls = tls::find(word, Places::SERVER);
+        let of_checks = keywords::find_in(checks::OPTIONS, word, Places::SERVER);
+        // As in HAProxy, a bad option ends the line: nobody knows where the next one begins.
+        match (known, of_tls, of_checks) {
+            (Some(keyword), _, _) => {
+                if let Some(parser) = shared.use_of(keyword, "server", &mut cursor)? {
+                    parser(&mut options, &mut cursor, shared)?;
+                }
+            }
+            (None, Some(keyword), _) => match shared.use_of(keyword, "server", &mut cursor)? {
+                Some(TlsParser::Shared(parser)) => {
+                    parser(&mut words.words, &mut cursor, shared)?;
+                }
+                Some(TlsParser::Server(parser)) => parser(words, &mut cursor, shared)?,
+                Some(TlsParser::Bind(_) | TlsParser::Nothing) | None => {}
             },
-            (None, Some(keyword)) => option_without_parser(keyword, "server", &mut cursor, shared),
-            (None, None) => {
+            (None, None, Some(keyword)) => {
+                shared.use_of(keyword, "server", &mut cursor)?;
+            }
+            (None, None, None) => {
                 let names = KEYWORDS.iter().map(|k| k.name);
-                let others = tls::OPTIONS.iter().chain(checks::OPTIONS);
-                let others = others.filter(|row| row.places.intersects(Places::SERVER));
-                let hint = did_you_mean(word, names.chain(others.map(|row| row.name)));
+                let of_tls = OPTIONS
+                    .iter()
+                    .filter(|row| row.places.intersects(Places::SERVER));
+                let others = of_tls.map(|row| row.name);
+                let others = others.chain(checks::OPTIONS.iter().map(|row| row.name));
+                let hint = did_you_mean(word, names.chain(others));
                 let end = match line.keyword() {
                     "default-server" => ". Hint: no address was expected for this server.",
                     _ => ".",
                 };
                 return Err(cursor.fault(format!("{title} : unknown keyword '{word}'{hint}{end}")));
             }
-        };
-        // As in HAProxy, a bad option ends the line: nobody knows where the next one begins.
-        result?;
+        }
     }
     Ok(options)
 }
@@ -216,14 +239,33 @@ pub fn pool_purge_delay(
 
 /// `proto`
 pub fn proto(
-    _options: &mut ServerOptions,
+    options: &mut ServerOptions,
     cursor: &mut Cursor<'_>,
     _shared: &mut Shared<'_>,
 ) -> Parse {
-    match cursor.value("a protocol")? {
-        "h1" | "none" => Ok(()),
-        word => Err(cursor.fault(super::not_yet(&format!("proto {word}")))),
-    }
+    options.proto = Some(values::proto(cursor)?);
+    Ok(())
+}
+
+/// `ws`
+pub fn ws(options: &mut ServerOptions, cursor: &mut Cursor<'_>, _shared: &mut Shared<'_>) -> Parse {
+    options.ws = match cursor.value("'auto', 'h1' or 'h2'")? {
+        "auto" => None,
+        "h1" => Some(Proto::H1),
+        "h2" => Some(Proto::H2),
+        _ => return Err(cursor.fault("'ws' has to be 'auto', 'h1' or 'h2'.")),
+    };
+    Ok(())
+}
+
+/// `pool-conn-name`
+pub fn pool_conn_name(
+    options: &mut ServerOptions,
+    cursor: &mut Cursor<'_>,
+    shared: &mut Shared<'_>,
+) -> Parse {
+    options.pool_conn_name = Some(shared.next_expr(cursor, Place::ALL)?);
+    Ok(())
 }
 
 /// `proxy-v2-options`

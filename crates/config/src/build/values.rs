@@ -1,5 +1,6 @@
 //! Times, sizes, numbers and names of users (manual §2.5, §2.6).
 
+use crate::model::Proto;
 use std::time::Duration;
 use syntax::octets::{Readable, first_character};
 
@@ -139,6 +140,18 @@ pub fn size_message(bad: Bad, text: &str, name: &str) -> String {
         Bad::Overflow | Bad::Underflow => {
             format!("size overflow in argument '{text}' to '{name}'.")
         }
+    }
+}
+
+/// `proto`: the protocol that is forced. HTTP/2 is refused here, and only here, until it is implemented.
+///
+/// # Errors
+/// It is unknown, or not implemented.
+pub fn proto(cursor: &mut super::line::Cursor<'_>) -> super::line::Parse<Proto> {
+    match cursor.value("a protocol")? {
+        "none" => Ok(Proto::Tcp),
+        "h1" => Ok(Proto::H1),
+        word => Err(cursor.fault(super::not_yet(&format!("proto {word}")))),
     }
 }
 

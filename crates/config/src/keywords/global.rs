@@ -4,7 +4,8 @@ use super::arguments::{Args, COUNT, INTEGER, ON_OFF, PERCENT, POSITIVE};
 use super::features::Feature::{self, *};
 use super::{Keyword, Places};
 use crate::build::global::{self, GlobalParser};
-use crate::build::{h1_case, threads, tls};
+use crate::build::tls::global as tls;
+use crate::build::{h1_case, threads};
 
 type K = Keyword<GlobalParser>;
 
@@ -27,6 +28,11 @@ const fn not_yet(name: &'static str, doc: &'static str) -> K {
 
 const fn tunes(name: &'static str, feature: Feature, args: Args, doc: &'static str) -> K {
     K::tunes(name, Places::NONE, feature, args, doc)
+}
+
+/// Of TLS. Once the engine serves it this makes it `K::yes`.
+const fn tls(name: &'static str, parser: GlobalParser, doc: &'static str) -> K {
+    K::ahead(name, Places::NONE, Tls, parser, doc)
 }
 
 const fn moot(name: &'static str, reason: &'static str, args: Args, doc: &'static str) -> K {
@@ -57,6 +63,9 @@ const BUFFERS: &str = "it tunes HAProxy's buffer pool, which does not exist here
 const COPY: &str = "it tunes HAProxy's zero-copy forwarding, which does not exist here";
 const POLLER: &str = "there is one poller here";
 const ALLOCATOR: &str = "it tunes HAProxy's memory pools, which do not exist here";
+const OPENSSL: &str = "it sets up OpenSSL, which is not used here";
+const DH: &str = "there are no finite-field groups here, only elliptic curves";
+const OCSP: &str = "OCSP responses are read from files only";
 const CLOSES: &str = "idle connections are closed at once at a soft stop";
 const TESTS: &str = "it is for HAProxy's own tests";
 const SENT: &str = "what a socket may hold is left to the kernel";
@@ -77,7 +86,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     tunes("acme.scheduler", Tls, Args::OneOf(&["auto", "off"]), "Turns the renewal of certificates on or off."),
     tunes("anonkey", Cli, Args::Sequence(&[Args::Number(0, 4294967295), Args::Any]), "Key of anonymised dumps."),
     moot("busy-polling", "workers always sleep when there is nothing to do", NONE, "Polls without sleeping."),
-    tunes("ca-base", Tls, WORD, "Directory of relative CA file names."),
+    tls("ca-base", tls::base, "Directory of relative CA file names."),
     yes("chroot", global::chroot, "Directory to confine the process to."),
     moot("close-spread-time", CLOSES, Args::Sequence(&[Args::Time, Args::Any]), "Spreads the closing of idle connections over this time at a soft stop."),
     tunes("cluster-secret", Quic, WORD, "Secret that processes of a cluster derive keys from."),
@@ -85,7 +94,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     moot("cpu-map", PLACEMENT, Args::Own(threads::cpu_map), "Binding of threads to CPUs."),
     moot("cpu-policy", PLACEMENT, Args::Own(threads::cpu_policy), "How threads are arranged on CPUs."),
     moot("cpu-set", PLACEMENT, Args::Own(threads::cpu_set), "CPUs that may be used."),
-    tunes("crt-base", Tls, WORD, "Directory of relative certificate file names."),
+    tls("crt-base", tls::base, "Directory of relative certificate file names."),
     yes("daemon", global::daemon, "Detaches from the terminal."),
     moot("debug.counters", TESTS, ON_OFF, "Event counters for developers."),
     yes("default-path", global::default_path, "What relative file names count from."),
@@ -124,10 +133,10 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     tunes("httpclient.timeout.connect", HttpClient, Args::Time, "Connection timeout of the internal HTTP client."),
     moot("insecure-fork-wanted", "nothing here forbids a fork", NONE, "Allows the process to fork."),
     moot("insecure-setuid-wanted", "nothing here forbids setuid programs", NONE, "Allows setuid programs to be run."),
-    tunes("issuers-chain-path", Tls, WORD, "Directory of issuer certificates that complete chains."),
+    tls("issuers-chain-path", tls::issuers_chain_path, "Directory of issuer certificates that complete chains."),
     tunes("jwt.decrypt_alg_list", JwtDecryption, Args::Optional(&WORD), "Algorithms accepted in encrypted tokens."),
     tunes("jwt.decrypt_enc_list", JwtDecryption, Args::Optional(&WORD), "Ciphers accepted in encrypted tokens."),
-    tunes("key-base", Tls, WORD, "Directory of relative private key file names."),
+    tls("key-base", tls::base, "Directory of relative private key file names."),
     moot("limited-quic", "there is no QUIC here to limit", NONE, "QUIC with a TLS library that only half supports it."),
     moot("localpeer", "there are no peers here yet", WORD, "This process's name among its peers."),
     partly("log", global::log, "`ring@`", "Where to send logs; `log global` in a proxy uses it."),
@@ -145,8 +154,8 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     yes("maxconnrate", global::rate, "Connections a second of the whole process."),
     moot("maxpipes", "data is not spliced through pipes here", INTEGER, "Pipes for splicing."),
     yes("maxsessrate", global::rate, "Sessions a second of the whole process."),
-    tunes("maxsslconn", Tls, COUNT, "TLS connections of the whole process."),
-    tunes("maxsslrate", Tls, INTEGER, "TLS handshakes a second of the whole process."),
+    tls("maxsslconn", tls::maxsslconn, "TLS connections of the whole process."),
+    tls("maxsslrate", tls::maxsslrate, "TLS handshakes a second of the whole process."),
     moot("maxzlibmem", "there is no compression here to limit", INTEGER, "Memory of the compression library."),
     not_yet("mworker-max-reloads", "Reloads that an old worker may survive."),
     gone("nbproc", "nbproc is not supported any more since HAProxy 2.5. Threads will automatically be used on multi-processor machines if available."),
@@ -162,11 +171,11 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     moot("noreuseport", "workers need SO_REUSEPORT to share a listener", NONE, "Does not use SO_REUSEPORT."),
     moot("nosplice", "data is not spliced through pipes here", NONE, "Does not splice."),
     moot("numa-cpu-mapping", PLACEMENT, Args::Any, "Binds threads to one NUMA node."),
-    tunes("ocsp-update.disable", Tls, Args::Any, "Turns the update of OCSP responses off."),
-    tunes("ocsp-update.httpproxy", Tls, WORD, "Proxy for OCSP updates."),
-    tunes("ocsp-update.maxdelay", Tls, COUNT, "Longest time between two OCSP updates."),
-    tunes("ocsp-update.mindelay", Tls, Args::Sequence(&[Args::Number(0, 3600), Args::Any]), "Shortest time between two OCSP updates."),
-    tunes("ocsp-update.mode", Tls, Args::Any, "Whether OCSP responses are updated by default."),
+    moot("ocsp-update.disable", OCSP, Args::Any, "Turns the update of OCSP responses off."),
+    moot("ocsp-update.httpproxy", OCSP, WORD, "Proxy for OCSP updates."),
+    moot("ocsp-update.maxdelay", OCSP, COUNT, "Longest time between two OCSP updates."),
+    moot("ocsp-update.mindelay", OCSP, Args::Sequence(&[Args::Number(0, 3600), Args::Any]), "Shortest time between two OCSP updates."),
+    moot("ocsp-update.mode", OCSP, Args::Any, "Whether OCSP responses are updated by default."),
     yes("pidfile", global::pidfile, "File that gets the process's number."),
     tunes("pp2-never-send-local", HealthChecks, NONE, "Never sends LOCAL in a PROXY protocol v2 header."),
     moot("prealloc-fd", "descriptors are cheap to allocate here", NONE, "Allocates the descriptor table at start."),
@@ -185,30 +194,30 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     not_yet("shm-stats-file", "Shares counters with other processes by a file."),
     tunes("shm-stats-file-max-objects", SharedStats, WORDS, "Objects in that file."),
     tunes("spread-checks", HealthChecks, Args::Number(0, 50), "Random part of the interval between health checks."),
-    tunes("ssl-default-bind-ciphers", Tls, WORD, "Default `ciphers` of bind lines."),
-    tunes("ssl-default-bind-ciphersuites", Tls, WORD, "Default `ciphersuites` of bind lines."),
-    tunes("ssl-default-bind-client-sigalgs", Tls, WORD, "Default `client-sigalgs` of bind lines."),
-    tunes("ssl-default-bind-curves", Tls, WORD, "Default `curves` of bind lines."),
-    tunes("ssl-default-bind-options", Tls, Args::Own(tls::bind_defaults), "Default TLS options of bind lines."),
-    tunes("ssl-default-bind-sigalgs", Tls, WORD, "Default `sigalgs` of bind lines."),
-    tunes("ssl-default-server-ciphers", Tls, WORD, "Default `ciphers` of server lines."),
-    tunes("ssl-default-server-ciphersuites", Tls, WORD, "Default `ciphersuites` of server lines."),
-    tunes("ssl-default-server-client-sigalgs", Tls, WORD, "Default `client-sigalgs` of server lines."),
-    tunes("ssl-default-server-curves", Tls, WORD, "Default `curves` of server lines."),
-    tunes("ssl-default-server-options", Tls, Args::Own(tls::server_defaults), "Default TLS options of server lines."),
-    tunes("ssl-default-server-sigalgs", Tls, WORD, "Default `sigalgs` of server lines."),
-    tunes("ssl-dh-param-file", Tls, WORD, "File of Diffie-Hellman parameters."),
-    tunes("ssl-engine", Tls, Args::Sequence(&[WORD, Args::Any]), "OpenSSL engine to load."),
-    tunes("ssl-load-extra-del-ext", Tls, Args::Any, "Removes the certificate's extension before looking for its other files."),
-    tunes("ssl-load-extra-files", Tls, Args::Several(&["none", "all", "bundle", "sctl", "ocsp", "issuer", "key"]), "Which files are looked for beside a certificate."),
-    tunes("ssl-mode-async", Tls, Args::Any, "Asynchronous OpenSSL engines."),
+    tls("ssl-default-bind-ciphers", tls::default, "Default `ciphers` of bind lines."),
+    tls("ssl-default-bind-ciphersuites", tls::default, "Default `ciphersuites` of bind lines."),
+    tls("ssl-default-bind-client-sigalgs", tls::default, "Default `client-sigalgs` of bind lines."),
+    tls("ssl-default-bind-curves", tls::default, "Default `curves` of bind lines."),
+    tls("ssl-default-bind-options", tls::bind_options, "Default TLS options of bind lines."),
+    tls("ssl-default-bind-sigalgs", tls::default, "Default `sigalgs` of bind lines."),
+    tls("ssl-default-server-ciphers", tls::default, "Default `ciphers` of server lines."),
+    tls("ssl-default-server-ciphersuites", tls::default, "Default `ciphersuites` of server lines."),
+    tls("ssl-default-server-client-sigalgs", tls::default, "Default `client-sigalgs` of server lines."),
+    tls("ssl-default-server-curves", tls::default, "Default `curves` of server lines."),
+    tls("ssl-default-server-options", tls::server_options, "Default TLS options of server lines."),
+    tls("ssl-default-server-sigalgs", tls::default, "Default `sigalgs` of server lines."),
+    moot("ssl-dh-param-file", DH, WORD, "File of Diffie-Hellman parameters."),
+    moot("ssl-engine", OPENSSL, Args::Sequence(&[WORD, Args::Any]), "OpenSSL engine to load."),
+    tls("ssl-load-extra-del-ext", tls::load_extra_del_ext, "Removes the certificate's extension before looking for its other files."),
+    tls("ssl-load-extra-files", tls::load_extra_files, "Which files are looked for beside a certificate."),
+    moot("ssl-mode-async", OPENSSL, Args::Any, "Asynchronous OpenSSL engines."),
     tunes("ssl-passphrase-cmd", Tls, Args::Any, "Command that prints the passphrase of a key."),
-    tunes("ssl-propquery", Tls, WORD, "OpenSSL property query."),
-    tunes("ssl-provider", Tls, WORD, "OpenSSL provider to load."),
-    tunes("ssl-provider-path", Tls, WORDS, "Directory of OpenSSL providers."),
-    tunes("ssl-security-level", Tls, Args::Sequence(&[Args::Number(0, 5), Args::Any]), "OpenSSL security level."),
-    tunes("ssl-server-verify", Tls, Args::OneOf(&["none", "required"]), "Whether servers are verified by default."),
-    tunes("ssl-skip-self-issued-ca", Tls, Args::Any, "Does not send self-issued CA certificates."),
+    moot("ssl-propquery", OPENSSL, WORD, "OpenSSL property query."),
+    moot("ssl-provider", OPENSSL, WORD, "OpenSSL provider to load."),
+    moot("ssl-provider-path", OPENSSL, WORDS, "Directory of OpenSSL providers."),
+    moot("ssl-security-level", OPENSSL, Args::Sequence(&[Args::Number(0, 5), Args::Any]), "OpenSSL security level."),
+    tls("ssl-server-verify", tls::server_verify, "Whether servers are verified by default."),
+    tls("ssl-skip-self-issued-ca", tls::skip_self_issued_ca, "Does not send self-issued CA certificates."),
     yes("stats", global::stats, "`stats socket`, `stats timeout` and `stats maxconn`: the runtime interface."),
     not_yet("stats-file", "File of counters to start with."),
     moot("stress-level", TESTS, Args::Number(0, 9), "Slows code paths down for tests."),
@@ -331,20 +340,20 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     yes("tune.sndbuf.client", global::tune, "Kernel send buffer of client connections."),
     tunes("tune.sndbuf.frontend", Quic, SIZE_1, "Send buffer of UDP sockets of listeners."),
     yes("tune.sndbuf.server", global::tune, "Kernel send buffer of server connections."),
-    tunes("tune.ssl.cachesize", Tls, COUNT, "TLS session cache."),
-    tunes("tune.ssl.capture-buffer-size", Tls, COUNT, "How much of a TLS hello is kept."),
-    tunes("tune.ssl.capture-cipherlist-size", Tls, COUNT, "Older name of `tune.ssl.capture-buffer-size`."),
-    tunes("tune.ssl.certificate-compression", Tls, Args::OneOf(&["auto", "off"]), "Compression of certificates."),
-    tunes("tune.ssl.default-dh-param", Tls, Args::Number(1024, i64::MAX), "Size of Diffie-Hellman parameters."),
-    tunes("tune.ssl.force-private-cache", Tls, NONE, "TLS session cache of one process."),
-    tunes("tune.ssl.hard-maxrecord", Tls, COUNT, "Upper bound of TLS records."),
-    tunes("tune.ssl.keylog", Tls, ON_OFF, "Keeps TLS secrets for decryption of captures."),
-    tunes("tune.ssl.keyupdate-rate-limit", Tls, COUNT, "Key updates of a TLS connection."),
-    tunes("tune.ssl.lifetime", Tls, Args::Time, "Life of a TLS session."),
-    tunes("tune.ssl.maxrecord", Tls, COUNT, "Size of TLS records."),
-    tunes("tune.ssl.ocsp-update.maxdelay", Tls, COUNT, "Older name of `ocsp-update.maxdelay`."),
-    tunes("tune.ssl.ocsp-update.mindelay", Tls, Args::Sequence(&[Args::Number(0, 3600), Args::Any]), "Older name of `ocsp-update.mindelay`."),
-    tunes("tune.ssl.ssl-ctx-cache-size", Tls, COUNT, "Cache of generated certificates."),
+    tls("tune.ssl.cachesize", tls::cachesize, "TLS session cache."),
+    tls("tune.ssl.capture-buffer-size", tls::capture_buffer_size, "How much of a TLS hello is kept."),
+    tls("tune.ssl.capture-cipherlist-size", tls::capture_buffer_size, "Older name of `tune.ssl.capture-buffer-size`."),
+    moot("tune.ssl.certificate-compression", "certificates are not compressed", Args::OneOf(&["auto", "off"]), "Compression of certificates."),
+    moot("tune.ssl.default-dh-param", DH, Args::Number(1024, i64::MAX), "Size of Diffie-Hellman parameters."),
+    moot("tune.ssl.force-private-cache", "there is one process", NONE, "TLS session cache of one process."),
+    tls("tune.ssl.hard-maxrecord", tls::hard_maxrecord, "Upper bound of TLS records."),
+    moot("tune.ssl.keylog", "the secrets of connections are not kept", ON_OFF, "Keeps TLS secrets for decryption of captures."),
+    moot("tune.ssl.keyupdate-rate-limit", "the engine bounds them by itself", COUNT, "Key updates of a TLS connection."),
+    tls("tune.ssl.lifetime", tls::lifetime, "Life of a TLS session."),
+    tls("tune.ssl.maxrecord", tls::maxrecord, "Size of TLS records."),
+    moot("tune.ssl.ocsp-update.maxdelay", OCSP, COUNT, "Older name of `ocsp-update.maxdelay`."),
+    moot("tune.ssl.ocsp-update.mindelay", OCSP, Args::Sequence(&[Args::Number(0, 3600), Args::Any]), "Older name of `ocsp-update.mindelay`."),
+    moot("tune.ssl.ssl-ctx-cache-size", "no certificates are generated", COUNT, "Cache of generated certificates."),
     tunes("tune.stick-counters", Tables, Args::Sequence(&[Args::Optional(&Args::Integer(0, 100)), Args::Any]), "Number of `track-sc` counters."),
     moot("tune.streams-elasticity", SCHEDULER, Args::Own(threads::elasticity), "How many streams a connection may have when there are many."),
     moot("tune.takeover-other-tg-connections", "threads are not grouped here", Args::OneOf(&["full", "restricted", "none"]), "Takes idle connections of other thread groups."),

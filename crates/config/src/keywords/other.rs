@@ -115,11 +115,12 @@ const CACHE: &[Known] = &[
     tunes("total-max-size", Cache, Args::Number(1, 4095), "Size of the cache."),
 ];
 
+/// Section `crt-store`.
 #[rustfmt::skip]
-const CRT_STORE: &[Known] = &[
+pub const CRT_STORE: &[Known] = &[
     tunes("crt-base", Tls, Args::Word, "Directory of relative certificate file names."),
     tunes("key-base", Tls, Args::Word, "Directory of relative key file names."),
-    tunes("load", Tls, Args::Own(descriptions::certificate), "A certificate with its files."),
+    tunes("load", Tls, Args::Any, "A certificate with its files."),
 ];
 
 #[rustfmt::skip]

@@ -70,7 +70,7 @@ pub const KEYWORDS: &[Keyword<ServerParser>] = &[
     yes("no-send-proxy-v2-ssl-cn", NONE, server::already_off, "Cancels `send-proxy-v2-ssl-cn`."),
     yes("no-tfo", NONE, server::already_off, "Cancels `tfo`."),
     tunes("non-stick", Tables, NONE, "Not learnt in stick tables."),
-    not_yet("pool-conn-name", WORD, "What tells idle connections of one server apart."),
+    K::refused("pool-conn-name", Places::SERVER, Pools, server::pool_conn_name, "What tells idle connections of one server apart.").args(WORD),
     moot("pool-low-conn", "each worker keeps its own idle connections", INTEGER, "Idle connections below which threads do not share."),
     yes("pool-max-conn", WORD, server::pool_max_conn, "Idle connections that are kept; -1 is unlimited."),
     yes("pool-purge-delay", WORD, server::pool_purge_delay, "Time after which unused idle connections are closed."),
@@ -97,5 +97,5 @@ pub const KEYWORDS: &[Keyword<ServerParser>] = &[
     not_yet("tfo", NONE, "TCP Fast Open."),
     Keyword::gone("usesrc", Places::SERVER, "'usesrc' only allowed after a 'source' statement."),
     yes("weight", WORD, server::weight, "The server's share of the load, 0 to 256."),
-    tunes("ws", Http2, Args::OneOf(&["auto", "h1", "h2"]), "The protocol of WebSocket requests."),
+    K::ahead("ws", Places::SERVER, Http2, server::ws, "The protocol of WebSocket requests.").args(WORD),
 ];

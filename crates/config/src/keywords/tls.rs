@@ -1,25 +1,59 @@
-//! Options of TLS: of `bind` lines, of `server` and `default-server` lines, and what of them `ssl-default-bind-options` and
-//! `ssl-default-server-options` take (manual §3.1, §5.1, §5.2). What turns TLS on is refused, what tunes it has no effect.
+//! Options of TLS: of `bind` lines, of `server` and `default-server` lines, of lists of certificates, and what of them
+//! `ssl-default-bind-options` and `ssl-default-server-options` take (manual §3.1, §5.1, §5.2).
 
 use super::arguments::{Args, ON_OFF};
-use super::features::Feature::Tls;
+use super::features::Feature::{self, HealthChecks, Tls};
 use super::{Keyword, Places};
+use crate::build::tls::TlsParser::{self, Bind, Nothing, Server, Shared};
+use crate::build::tls::{bind, options, server};
 
-/// An option that is not parsed yet.
-pub type Known = Keyword<()>;
+/// An option.
+pub type Known = Keyword<TlsParser>;
 
-const fn tunes(name: &'static str, places: Places, args: Args, doc: &'static str) -> Known {
-    Keyword::tunes(name, places, Tls, args, doc)
+/// Parsed. Once the engine serves TLS this makes it `Keyword::yes`.
+const fn k(
+    name: &'static str,
+    places: Places,
+    args: Args,
+    parser: TlsParser,
+    doc: &'static str,
+) -> Known {
+    Keyword::ahead(name, places, Tls, parser, doc).args(args)
+}
+
+/// Parsed, for a feature of its own.
+const fn of(
+    feature: Feature,
+    name: &'static str,
+    args: Args,
+    parser: TlsParser,
+    doc: &'static str,
+) -> Known {
+    Keyword::ahead(name, S, feature, parser, doc).args(args)
+}
+
+/// Without a meaning here.
+const fn moot(
+    name: &'static str,
+    places: Places,
+    reason: &'static str,
+    args: Args,
+    doc: &'static str,
+) -> Known {
+    Keyword::moot(name, places, reason, args, doc)
 }
 
 /// Cancels what is never set.
 const fn off(name: &'static str, places: Places, doc: &'static str) -> Known {
-    Keyword::yes(name, places, (), doc)
+    Keyword::yes(name, places, Nothing, doc)
 }
 
 const B: Places = Places::BIND;
 const S: Places = Places::SERVER;
-const BS: Places = B.or(S);
+/// Lists of certificates.
+const L: Places = Places::CRT_LIST;
+const BL: Places = B.or(L);
+const BSL: Places = BL.or(S);
 /// Also words of `ssl-default-bind-options`.
 const BB: Places = B.or(Places::BIND_DEFAULTS);
 /// Also words of `ssl-default-server-options`.
@@ -29,63 +63,74 @@ const ALL: Places = BB.or(SS);
 const NONE: Args = Args::None;
 const WORD: Args = Args::Word;
 const VERSION: Args = Args::OneOf(&["SSLv3", "TLSv1.0", "TLSv1.1", "TLSv1.2", "TLSv1.3"]);
+const NPN: &str = "ALPN has replaced it";
+const KERNEL: &str = "encryption stays in the process";
+const RENEGOTIATION: &str = "no side renegotiates";
 
 /// Every option, in the order of their names.
 #[rustfmt::skip]
 pub const OPTIONS: &[Known] = &[
-    tunes("allow-0rtt", BS, NONE, "TLS: early data."),
-    tunes("alpn", BS, WORD, "TLS: the protocols that are offered."),
-    tunes("ca-file", BS, WORD, "TLS: the authorities that certify the other side."),
-    tunes("ca-ignore-err", B, WORD, "TLS: errors of the chain that are ignored."),
-    tunes("ca-sign-file", B, WORD, "TLS: the authority that generated certificates are signed with."),
-    tunes("ca-sign-pass", B, WORD, "TLS: the passphrase of that authority's key."),
-    tunes("ca-verify-file", B, WORD, "TLS: authorities that are not named to clients."),
-    tunes("ciphers", BS, WORD, "TLS: cipher suites up to TLS 1.2."),
-    tunes("ciphersuites", BS, WORD, "TLS: cipher suites of TLS 1.3."),
-    tunes("client-sigalgs", BS, WORD, "TLS: signature algorithms of client certificates."),
-    tunes("crl-file", BS, WORD, "TLS: revoked certificates."),
-    tunes("crt", BS, WORD, "TLS: a certificate and its key."),
-    tunes("crt-ignore-err", B, WORD, "TLS: errors of the certificate that are ignored."),
-    tunes("crt-list", B, WORD, "TLS: a list of certificates with their options."),
-    tunes("curves", BS, WORD, "TLS: elliptic curves."),
-    tunes("default-crt", B, WORD, "TLS: the certificate where no name fits."),
-    tunes("ecdhe", B, WORD, "TLS: the curve of ECDHE."),
-    tunes("ech", B, WORD, "TLS: keys of encrypted client hellos."),
-    tunes("force-sslv3", ALL, NONE, "TLS: SSL 3.0 only."),
-    tunes("force-tlsv10", ALL, NONE, "TLS: version 1.0 only."),
-    tunes("force-tlsv11", ALL, NONE, "TLS: version 1.1 only."),
-    tunes("force-tlsv12", ALL, NONE, "TLS: version 1.2 only."),
-    tunes("force-tlsv13", ALL, NONE, "TLS: version 1.3 only."),
-    tunes("generate-certificates", B, NONE, "TLS: makes certificates on demand."),
-    tunes("ktls", BS, ON_OFF, "TLS: leaves encryption to the kernel."),
-    tunes("no-alpn", B, NONE, "TLS: offers no protocols."),
-    tunes("no-ca-names", B, NONE, "TLS: does not tell clients the authorities."),
+    k("allow-0rtt", BSL, NONE, Shared(options::allow_0rtt), "TLS: early data."),
+    k("alpn", BSL, WORD, Shared(options::alpn), "TLS: the protocols that are offered."),
+    k("ca-file", BSL, WORD, Shared(options::ca_file), "TLS: the authorities that certify the other side."),
+    k("ca-ignore-err", B, WORD, Bind(bind::ca_ignore_err), "TLS: errors of the chain that are ignored."),
+    k("ca-sign-file", B, WORD, Bind(bind::ca_sign_file), "TLS: the authority that generated certificates are signed with."),
+    k("ca-sign-pass", B, WORD, Bind(bind::ca_sign_pass), "TLS: the passphrase of that authority's key."),
+    k("ca-verify-file", BL, WORD, Shared(options::ca_verify_file), "TLS: authorities that are not named to clients."),
+    of(HealthChecks, "check-alpn", WORD, Server(server::check_alpn), "Health checks: the protocols that are offered."),
+    of(HealthChecks, "check-sni", WORD, Server(server::check_sni), "Health checks: the name that the server is asked for."),
+    of(HealthChecks, "check-sni-auto", NONE, Server(server::check_sni_auto), "Health checks: ask for the request's host."),
+    of(HealthChecks, "check-ssl", NONE, Server(server::check_ssl), "Health checks: over TLS."),
+    k("ciphers", BSL, WORD, Shared(options::ciphers), "TLS: cipher suites up to TLS 1.2."),
+    k("ciphersuites", BSL, WORD, Shared(options::ciphersuites), "TLS: cipher suites of TLS 1.3."),
+    k("client-sigalgs", BSL, WORD, Shared(options::client_sigalgs), "TLS: signature algorithms of client certificates."),
+    k("crl-file", BSL, WORD, Shared(options::crl_file), "TLS: revoked certificates."),
+    k("crt", B, WORD, Bind(bind::crt), "TLS: a certificate and its key."),
+    k("crt", S, WORD, Server(server::crt), "TLS: the certificate that the server is shown."),
+    k("crt-ignore-err", B, WORD, Bind(bind::crt_ignore_err), "TLS: errors of the certificate that are ignored."),
+    k("crt-list", B, WORD, Bind(bind::crt_list), "TLS: a list of certificates with their options."),
+    k("curves", BSL, WORD, Shared(options::curves), "TLS: elliptic curves."),
+    k("default-crt", B, WORD, Bind(bind::default_crt), "TLS: the certificate where no name fits."),
+    k("ecdhe", BL, WORD, Shared(options::ecdhe), "TLS: the curve of ECDHE."),
+    Keyword::not_yet("ech", B, "TLS: keys of encrypted client hellos.").args(WORD),
+    k("force-sslv3", ALL, NONE, Shared(options::force_sslv3), "TLS: SSL 3.0 only."),
+    k("force-tlsv10", ALL, NONE, Shared(options::force_tlsv10), "TLS: version 1.0 only."),
+    k("force-tlsv11", ALL, NONE, Shared(options::force_tlsv11), "TLS: version 1.1 only."),
+    k("force-tlsv12", ALL, NONE, Shared(options::force_tlsv12), "TLS: version 1.2 only."),
+    k("force-tlsv13", ALL, NONE, Shared(options::force_tlsv13), "TLS: version 1.3 only."),
+    k("generate-certificates", B, NONE, Bind(bind::generate_certificates), "TLS: makes certificates on demand."),
+    moot("ktls", BSL, KERNEL, ON_OFF, "TLS: leaves encryption to the kernel."),
+    k("no-alpn", BL, NONE, Shared(options::no_alpn), "TLS: offers no protocols."),
+    k("no-ca-names", BL, NONE, Shared(options::no_ca_names), "TLS: does not tell clients the authorities."),
+    of(HealthChecks, "no-check-sni-auto", NONE, Server(server::no_check_sni_auto), "Health checks: cancels `check-sni-auto`."),
+    Keyword::yes("no-check-ssl", S, Server(server::no_check_ssl), "Health checks: cancels `check-ssl`."),
     off("no-renegotiate", SS, "TLS: cancels `renegotiate`."),
-    off("no-sni-auto", S, "TLS: cancels `sni-auto`."),
-    off("no-ssl", S, "TLS: cancels `ssl`."),
-    tunes("no-ssl-reuse", S, NONE, "TLS: does not resume sessions."),
-    tunes("no-sslv3", ALL, NONE, "TLS: without SSL 3.0."),
-    tunes("no-strict-sni", BB, NONE, "TLS: cancels `strict-sni`."),
-    tunes("no-tls-tickets", ALL, NONE, "TLS: without session tickets."),
-    tunes("no-tlsv10", ALL, NONE, "TLS: without version 1.0."),
-    tunes("no-tlsv11", ALL, NONE, "TLS: without version 1.1."),
-    tunes("no-tlsv12", ALL, NONE, "TLS: without version 1.2."),
-    tunes("no-tlsv13", ALL, NONE, "TLS: without version 1.3."),
-    off("no-verifyhost", S, "TLS: cancels `verifyhost`."),
-    tunes("npn", BS, WORD, "TLS: the protocols that are offered in the old way."),
-    tunes("prefer-client-ciphers", BB, NONE, "TLS: the client's order of ciphers counts."),
-    tunes("renegotiate", SS, NONE, "TLS: lets the server renegotiate."),
-    tunes("sigalgs", BS, WORD, "TLS: signature algorithms."),
-    tunes("sni", S, Args::Sample, "TLS: the name that the server is asked for."),
-    tunes("sni-auto", S, NONE, "TLS: asks for the request's host."),
-    Keyword::not_yet("ssl", BS, "TLS."),
-    tunes("ssl-max-ver", ALL, VERSION, "TLS: the highest version."),
-    tunes("ssl-min-ver", ALL, VERSION, "TLS: the lowest version."),
-    tunes("ssl-reuse", S, NONE, "TLS: resumes sessions."),
-    tunes("strict-sni", BB, NONE, "TLS: refuses names without a certificate."),
-    tunes("tls-ticket-keys", B, WORD, "TLS: keys of session tickets."),
-    tunes("tls-tickets", BS.or(Places::BIND_DEFAULTS), NONE, "TLS: session tickets."),
-    tunes("verify", B, Args::OneOf(&["none", "optional", "required"]), "TLS: whether clients must have a certificate."),
-    tunes("verify", S, Args::OneOf(&["none", "required"]), "TLS: whether the server's certificate is verified."),
-    tunes("verifyhost", S, WORD, "TLS: the name that the server's certificate must have."),
+    Keyword::yes("no-sni-auto", S, Server(server::no_sni_auto), "TLS: cancels `sni-auto`."),
+    Keyword::yes("no-ssl", S, Server(server::no_ssl), "TLS: cancels `ssl`."),
+    k("no-ssl-reuse", S, NONE, Server(server::no_ssl_reuse), "TLS: does not resume sessions."),
+    k("no-sslv3", ALL, NONE, Shared(options::no_sslv3), "TLS: without SSL 3.0."),
+    k("no-strict-sni", BB, NONE, Bind(bind::no_strict_sni), "TLS: cancels `strict-sni`."),
+    k("no-tls-tickets", ALL, NONE, Shared(options::no_tls_tickets), "TLS: without session tickets."),
+    k("no-tlsv10", ALL, NONE, Shared(options::no_tlsv10), "TLS: without version 1.0."),
+    k("no-tlsv11", ALL, NONE, Shared(options::no_tlsv11), "TLS: without version 1.1."),
+    k("no-tlsv12", ALL, NONE, Shared(options::no_tlsv12), "TLS: without version 1.2."),
+    k("no-tlsv13", ALL, NONE, Shared(options::no_tlsv13), "TLS: without version 1.3."),
+    Keyword::yes("no-verifyhost", S, Server(server::no_verifyhost), "TLS: cancels `verifyhost`."),
+    moot("npn", BSL, NPN, WORD, "TLS: the protocols that are offered in the old way."),
+    k("prefer-client-ciphers", BB, NONE, Bind(bind::prefer_client_ciphers), "TLS: the client's order of ciphers counts."),
+    moot("renegotiate", SS, RENEGOTIATION, NONE, "TLS: lets the server renegotiate."),
+    k("sigalgs", BSL, WORD, Shared(options::sigalgs), "TLS: signature algorithms."),
+    k("sni", S, Args::Sample, Server(server::sni), "TLS: the name that the server is asked for."),
+    k("sni-auto", S, NONE, Server(server::sni_auto), "TLS: asks for the request's host."),
+    Keyword::refused("ssl", B, Tls, Bind(bind::ssl), "TLS."),
+    Keyword::refused("ssl", S, Tls, Server(server::ssl), "TLS."),
+    k("ssl-max-ver", ALL.or(L), VERSION, Shared(options::ssl_max_ver), "TLS: the highest version."),
+    k("ssl-min-ver", ALL.or(L), VERSION, Shared(options::ssl_min_ver), "TLS: the lowest version."),
+    k("ssl-reuse", S, NONE, Server(server::ssl_reuse), "TLS: resumes sessions."),
+    k("strict-sni", BB, NONE, Bind(bind::strict_sni), "TLS: refuses names without a certificate."),
+    k("tls-ticket-keys", B, WORD, Bind(bind::tls_ticket_keys), "TLS: keys of session tickets."),
+    k("tls-tickets", BB.or(S), NONE, Shared(options::tls_tickets), "TLS: session tickets."),
+    k("verify", BL, Args::OneOf(&["none", "optional", "required"]), Shared(options::verify_client), "TLS: whether clients must have a certificate."),
+    k("verify", S, Args::OneOf(&["none", "required"]), Shared(options::verify_server), "TLS: whether the server's certificate is verified."),
+    k("verifyhost", S, WORD, Server(server::verifyhost), "TLS: the name that the server's certificate must have."),
 ];

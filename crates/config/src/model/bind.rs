@@ -1,5 +1,6 @@
 //! Listening addresses (manual §5.1).
 
+use super::BindTls;
 use net::Addr;
 use syntax::octets::Octets;
 
@@ -28,6 +29,10 @@ pub struct Bind {
     pub tfo: bool,
     /// Accept only when data is there.
     pub defer_accept: bool,
+    /// TLS; clear where none.
+    pub tls: Option<Box<BindTls>>,
+    /// `proto`: the protocol, whatever is negotiated.
+    pub proto: Option<Proto>,
     /// Largest TCP segment.
     pub mss: Option<i32>,
     /// Whether SYN packets are kept: 0, 1, or 2 with their link headers.
@@ -55,4 +60,15 @@ pub enum BindAddress {
     Addr(Addr),
     /// Inherited, bound already.
     Fd(i32),
+}
+
+/// The protocol of connections that `proto` forces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proto {
+    /// `none`: bytes.
+    Tcp,
+    /// `h1`
+    H1,
+    /// `h2`
+    H2,
 }

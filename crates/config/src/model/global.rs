@@ -1,6 +1,6 @@
 //! The whole configuration, and section `global` (manual §3).
 
-use super::{Bind, LogProfile, LogTarget, Proxy};
+use super::{Bind, LogProfile, LogTarget, Proxy, TlsGlobal};
 use std::path::PathBuf;
 use std::time::Duration;
 use syntax::octets::Octets;
@@ -89,6 +89,8 @@ pub struct Global {
     pub h1_case: std::collections::HashMap<Box<[u8]>, Box<[u8]>>,
     /// `tune.*`.
     pub tune: Tune,
+    /// TLS.
+    pub tls: TlsGlobal,
 }
 
 /// The `tune.*` keywords that mean something here.

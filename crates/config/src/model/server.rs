@@ -1,5 +1,6 @@
 //! Servers (manual §5.2), and how one is chosen (manual §4.2 balance).
 
+use super::{Proto, ServerTls};
 use net::Addr;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -134,6 +135,22 @@ pub struct ServerOptions {
     pub pool_purge_delay: Duration,
     /// Requests on one connection after the first one; none is unlimited.
     pub max_reuse: Option<u32>,
+    /// TLS of traffic, of health checks or of both; see [`ServerOptions::tls`].
+    pub tls_words: Option<Box<ServerTls>>,
+    /// `proto`: the protocol, whatever is negotiated.
+    pub proto: Option<Proto>,
+    /// `ws`: the protocol of WebSocket requests; none is that of the others, `auto`.
+    pub ws: Option<Proto>,
+    /// `pool-conn-name`: what tells idle connections apart; none is the name that TLS asks for.
+    pub pool_conn_name: Option<sample::Expr>,
+}
+
+impl ServerOptions {
+    /// TLS of connections for traffic; they are clear where none.
+    #[must_use]
+    pub fn tls(&self) -> Option<&ServerTls> {
+        self.tls_words.as_deref().filter(|tls| tls.ssl)
+    }
 }
 
 impl Default for ServerOptions {
@@ -153,6 +170,10 @@ impl Default for ServerOptions {
             pool_max_conn: None,
             pool_purge_delay: Duration::from_secs(5),
             max_reuse: None,
+            tls_words: None,
+            proto: None,
+            ws: None,
+            pool_conn_name: None,
         }
     }
 }

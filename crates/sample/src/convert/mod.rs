@@ -19,7 +19,7 @@ mod protobuf;
 mod state;
 pub(crate) mod string;
 mod variable;
-mod x509;
+pub(crate) mod x509;
 
 use crate::args::ArgKind::IntOrVar;
 use crate::args::{Arg, Spec, spec};

@@ -24,6 +24,13 @@ pub(crate) const CONVERTERS: &[Convert] = &[convert(
     },
 )];
 
+/// The number of OpenSSL's name of an error of a verification.
+#[must_use]
+pub fn verification_code(name: &str) -> Option<u8> {
+    let number = NAMES.iter().position(|known| *known == name)?;
+    u8::try_from(number).ok().filter(|number| *number > 0)
+}
+
 /// By their numbers, as OpenSSL 3.0 has them (X509_STORE_CTX_get_error, "Error codes").
 const NAMES: [&str; 95] = [
     "X509_V_OK",

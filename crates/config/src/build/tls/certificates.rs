@@ -1,0 +1,259 @@
+//! The files of certificates: which ones a name of a line stands for (manual §3.1 `ssl-load-extra-files`, §5.1 `crt`, §12.7.1).
+
+use super::super::Shared;
+use super::super::line::{Cursor, Line, Parse};
+use crate::keywords::Places;
+use crate::model::CertificateSource;
+use crate::tree::{Prefix, Statement};
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+/// Files of a directory of certificates.
+const DIRECTORY_FILES_MAX: usize = 200_000;
+
+/// The kinds of keys that the files of a bundle are for. HAProxy also knows `dsa`, which TLS has no more.
+const BUNDLE: [&str; 2] = ["rsa", "ecdsa"];
+
+/// What files of a directory are called that are no certificates.
+const RESERVED: [&str; 4] = ["issuer", "ocsp", "sctl", "key"];
+
+/// Which files are looked for beside a certificate: `ssl-load-extra-files` and `ssl-load-extra-del-ext`.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Extra {
+    pub bundle: bool,
+    pub sctl: bool,
+    pub ocsp: bool,
+    pub issuer: bool,
+    pub key: bool,
+    /// The certificate's `.crt` is taken off before theirs is added.
+    pub takes_off_crt: bool,
+}
+
+impl Extra {
+    /// All of them, or none.
+    pub fn all(is_on: bool) -> Extra {
+        Extra {
+            bundle: is_on,
+            sctl: is_on,
+            ocsp: is_on,
+            issuer: is_on,
+            key: is_on,
+            takes_off_crt: false,
+        }
+    }
+}
+
+impl Default for Extra {
+    fn default() -> Self {
+        Extra::all(true)
+    }
+}
+
+/// Counts a relative name from `base`.
+pub fn from_base(path: &Path, base: Option<&PathBuf>) -> PathBuf {
+    match base {
+        Some(base) if path.is_relative() => base.join(path),
+        _ => path.to_owned(),
+    }
+}
+
+/// A name with an extension added.
+fn with_extension(path: &Path, extension: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(extension);
+    name.into()
+}
+
+/// The certificates that a name stands for, which the cursor took last: one of a store, a file, the files of a directory, or a
+/// bundle.
+pub fn named(cursor: &Cursor<'_>, shared: &Shared<'_>) -> Parse<Vec<CertificateSource>> {
+    let word = cursor.line.path(cursor.at - 1);
+    let origin = cursor.line.span(cursor.at - 1).place();
+    if let Some(known) = shared.tls.stores.get(cursor.last()) {
+        return Ok(vec![known.clone()]);
+    }
+    let path = match cursor.last().starts_with('@') {
+        true => word.to_owned(),
+        false => from_base(word, shared.tls.crt_base.as_ref()),
+    };
+    if let Some(known) = path.to_str().and_then(|path| shared.tls.stores.get(path)) {
+        return Ok(vec![known.clone()]);
+    }
+    let extra = shared.tls.extra;
+    let found = match std::fs::metadata(&path) {
+        Ok(file) if file.is_dir() => directory(&path),
+        Ok(_) => Ok(vec![path.clone()]),
+        Err(error) => match bundle(&path, extra) {
+            files if files.is_empty() => Err(error),
+            files => Ok(files),
+        },
+    };
+    let files = match found {
+        Ok(files) => files,
+        // Without TLS nobody reads it.
+        Err(_) if !shared.settings.serves_tls => vec![path],
+        Err(error) => return Err(cursor.fault(unreadable(&path, &error))),
+    };
+    let source = |path: PathBuf| CertificateSource {
+        origin: origin.clone(),
+        ..beside(path, extra)
+    };
+    Ok(files.into_iter().map(source).collect())
+}
+
+/// What is said of a file that is not there.
+pub fn unreadable(path: &Path, error: &io::Error) -> String {
+    let error = error.to_string();
+    let reason = error.split(" (os error ").next().unwrap_or_default();
+    format!(
+        "unable to stat SSL certificate from file '{}' : {reason}.",
+        path.display()
+    )
+}
+
+/// The certificates of a directory in the order of their names.
+fn directory(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        let name = entry?.file_name();
+        let extension = Path::new(&name).extension().and_then(OsStr::to_str);
+        let is_reserved = extension.is_some_and(|extension| RESERVED.contains(&extension));
+        let file = path.join(&name);
+        if is_reserved || name.as_bytes().starts_with(b".") || !std::fs::metadata(&file)?.is_file()
+        {
+            continue;
+        }
+        if files.len() == DIRECTORY_FILES_MAX {
+            let message = format!("more than {DIRECTORY_FILES_MAX} files in the directory");
+            return Err(io::Error::other(message));
+        }
+        files.push(file);
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The files of a bundle that are there.
+fn bundle(path: &Path, extra: Extra) -> Vec<PathBuf> {
+    if !extra.bundle {
+        return Vec::new();
+    }
+    let files = BUNDLE.iter().map(|kind| with_extension(path, kind));
+    files.filter(|file| file.is_file()).collect()
+}
+
+/// A certificate with the files beside it that are there.
+fn beside(path: PathBuf, extra: Extra) -> CertificateSource {
+    let stem = match path.extension() {
+        Some(extension) if extra.takes_off_crt && extension == "crt" => path.with_extension(""),
+        _ => path.clone(),
+    };
+    let look = |is_on: bool, extension: &str| {
+        let file = with_extension(&stem, extension);
+        (is_on && file.is_file()).then_some(file)
+    };
+    CertificateSource {
+        key_beside: look(extra.key, "key"),
+        ocsp: look(extra.ocsp, "ocsp"),
+        issuer: look(extra.issuer, "issuer"),
+        sctl: look(extra.sctl, "sctl"),
+        path,
+        ..CertificateSource::default()
+    }
+}
+
+/// The words of `load` lines of a store, of `ssl-f-use` and between the brackets of a `crt-list`.
+#[derive(Clone, Debug, Default)]
+pub struct Loads {
+    /// Where the value of `crt` stands.
+    pub crt: Option<usize>,
+    /// The files.
+    pub source: CertificateSource,
+    /// `alias`
+    pub alias: Option<String>,
+    /// Files are named beside the certificate: no others are looked for.
+    pub is_explicit: bool,
+    /// The options of TLS.
+    pub own: Option<Statement>,
+}
+
+/// Which words a line may have, and where relative names count from.
+pub struct Place<'a> {
+    /// What an unknown word is told.
+    pub unknown: fn(&str) -> String,
+    /// Options of TLS, and not those of a store.
+    pub has_options: bool,
+    /// Of certificates.
+    pub crt_base: Option<&'a PathBuf>,
+    /// Of keys.
+    pub key_base: Option<&'a PathBuf>,
+}
+
+/// Reads the words from `at` on.
+pub fn loads(line: &Line<'_>, at: usize, place: &Place<'_>) -> Parse<Loads> {
+    let mut loads = Loads::default();
+    let mut own = Vec::new();
+    let mut cursor = Cursor { line: *line, at };
+    while !cursor.peek().is_empty() {
+        let first = cursor.at;
+        let word = cursor.take();
+        let path = |cursor: &mut Cursor<'_>, base: Option<&PathBuf>| {
+            cursor.value("a file name")?;
+            let path = from_base(cursor.line.path(cursor.at - 1), base);
+            Parse::Ok(Some(path))
+        };
+        let option = super::find(word, Places::CRT_LIST).filter(|_| place.has_options);
+        let source = &mut loads.source;
+        loads.is_explicit |= matches!(word, "key" | "ocsp" | "issuer" | "sctl" | "ocsp-update");
+        match word {
+            "crt" => {
+                source.path = path(&mut cursor, place.crt_base)?.unwrap_or_default();
+                loads.crt = Some(cursor.at - 1);
+            }
+            "key" => source.key = path(&mut cursor, place.key_base)?,
+            "ocsp" => source.ocsp = path(&mut cursor, place.crt_base)?,
+            "issuer" => source.issuer = path(&mut cursor, place.crt_base)?,
+            "sctl" => source.sctl = path(&mut cursor, place.crt_base)?,
+            "ocsp-update" => match cursor.value("'on' or 'off'")? {
+                "on" => source.ocsp_update = Some(true),
+                "off" => source.ocsp_update = Some(false),
+                value => {
+                    return Err(cursor.fault(format!(
+                        "cannot parse 'ocsp-update' value '{value}', 'on' or 'off' is expected."
+                    )));
+                }
+            },
+            "alias" if !place.has_options => {
+                loads.alias = Some(cursor.value("a name")?.to_owned());
+            }
+            "acme" if !place.has_options => {
+                cursor.value("a name")?;
+                return Err(cursor
+                    .line
+                    .fault(first, super::super::not_yet("load … acme")));
+            }
+            // They matter to ACME only.
+            "domains" | "ips" if !place.has_options => {
+                cursor.value("a list")?;
+            }
+            _ => match option {
+                Some(option) => {
+                    for _ in 0..option.args.words() {
+                        cursor.value("an argument")?;
+                    }
+                    own.extend_from_slice(&line.words()[first..cursor.at]);
+                }
+                None => return Err(cursor.fault((place.unknown)(word))),
+            },
+        }
+    }
+    loads.own = (!own.is_empty()).then_some(Statement {
+        words: own,
+        prefix: Prefix::None,
+    });
+    Ok(loads)
+}

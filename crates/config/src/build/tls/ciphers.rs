@@ -1,0 +1,218 @@
+//! Lists of ciphers as OpenSSL reads them (its manual page `openssl-ciphers`), over the suites that are available here.
+
+use super::Chosen;
+
+/// Elements of a list that are read; HAProxy's lines are shorter.
+const ELEMENTS_MAX: usize = 1024;
+
+/// A suite of TLS 1.2.
+struct Suite {
+    number: u16,
+    /// OpenSSL's name.
+    name: &'static str,
+    /// The registered name (RFC 5289, RFC 7905).
+    standard: &'static str,
+    /// The words that select it beside its names.
+    classes: &'static [&'static str],
+    strength_bits: u16,
+}
+
+/// Words that select every suite of the table.
+const COMMON: &[&str] = &[
+    "ALL", "ECDH", "HIGH", "ECDHE", "EECDH", "kECDHE", "kEECDH", "TLSv1.2",
+];
+
+/// The available suites in the order of OpenSSL 3.
+#[rustfmt::skip]
+const SUITES: [Suite; 6] = [
+    Suite { number: 0xc02c, name: "ECDHE-ECDSA-AES256-GCM-SHA384", standard: "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", classes: &["ECDSA", "aECDSA", "AES", "AES256", "AESGCM", "FIPS", "SUITEB192"], strength_bits: 256 },
+    Suite { number: 0xc030, name: "ECDHE-RSA-AES256-GCM-SHA384", standard: "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", classes: &["aRSA", "AES", "AES256", "AESGCM", "FIPS"], strength_bits: 256 },
+    Suite { number: 0xcca9, name: "ECDHE-ECDSA-CHACHA20-POLY1305", standard: "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256", classes: &["ECDSA", "aECDSA", "CHACHA20"], strength_bits: 256 },
+    Suite { number: 0xcca8, name: "ECDHE-RSA-CHACHA20-POLY1305", standard: "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", classes: &["aRSA", "CHACHA20"], strength_bits: 256 },
+    Suite { number: 0xc02b, name: "ECDHE-ECDSA-AES128-GCM-SHA256", standard: "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", classes: &["ECDSA", "aECDSA", "AES", "AES128", "AESGCM", "FIPS", "SUITEB128ONLY"], strength_bits: 128 },
+    Suite { number: 0xc02f, name: "ECDHE-RSA-AES128-GCM-SHA256", standard: "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", classes: &["aRSA", "AES", "AES128", "AESGCM", "FIPS"], strength_bits: 128 },
+];
+
+/// The suites of TLS 1.3 (RFC 8446 §B.4); OpenSSL knows them all, and this many of them are available.
+const TLS13: [(&str, Option<u16>); 5] = [
+    ("TLS_AES_256_GCM_SHA384", Some(0x1302)),
+    ("TLS_CHACHA20_POLY1305_SHA256", Some(0x1303)),
+    ("TLS_AES_128_GCM_SHA256", Some(0x1301)),
+    ("TLS_AES_128_CCM_SHA256", None),
+    ("TLS_AES_128_CCM_8_SHA256", None),
+];
+
+/// Bits that each security level asks for (OpenSSL's SSL_CTX_set_security_level).
+const LEVEL_BITS: [u16; 6] = [0, 80, 112, 128, 192, 256];
+
+impl Suite {
+    fn is_selected_by(&self, element: &str) -> bool {
+        element.split('+').all(|word| {
+            word == self.name
+                || word == self.standard
+                || self.classes.contains(&word)
+                || COMMON.contains(&word)
+        })
+    }
+}
+
+/// The suites of TLS 1.2 that a list comes to. An error is why OpenSSL refuses it.
+pub fn tls12(list: &str) -> Result<Chosen, &'static str> {
+    let mut suites: Vec<&Suite> = SUITES.iter().collect();
+    // The first ones are chosen, the others are not.
+    let mut chosen = 0;
+    let mut dropped = Vec::new();
+    let mut least_bits = 0;
+    let elements = list.split([':', ',', ' ', ';']).filter(|e| !e.is_empty());
+    for (index, element) in elements.enumerate() {
+        if index == ELEMENTS_MAX {
+            return Err("it is too long");
+        }
+        let (operator, words) = match element.as_bytes()[0] {
+            operator @ (b'!' | b'-' | b'+' | b'@') => (operator, &element[1..]),
+            _ => (b' ', element),
+        };
+        if operator == b'@' {
+            match words.strip_prefix("SECLEVEL=").map(str::parse::<usize>) {
+                Some(Ok(level)) if level < LEVEL_BITS.len() => least_bits = LEVEL_BITS[level],
+                None if words == "STRENGTH" => {
+                    suites[..chosen].sort_by_key(|suite| std::cmp::Reverse(suite.strength_bits));
+                }
+                _ => return Err("it has an unknown command"),
+            }
+            continue;
+        }
+        // These two are a whole list.
+        if let (b' ', "SUITEB128" | "SUITEB192" | "SUITEB128ONLY") = (operator, words) {
+            let mut both: Vec<u16> = SUITES
+                .iter()
+                .rev()
+                .filter(|suite| match words {
+                    "SUITEB128" => ["SUITEB192", "SUITEB128ONLY"]
+                        .iter()
+                        .any(|class| suite.classes.contains(class)),
+                    class => suite.classes.contains(&class),
+                })
+                .map(|suite| suite.number)
+                .collect();
+            both.truncate(2);
+            return Ok(Chosen {
+                numbers: both,
+                dropped,
+            });
+        }
+        // Only at the beginning is it known.
+        let words = match (index, operator, words) {
+            (0, b' ', "DEFAULT") => "ALL",
+            _ => words,
+        };
+        let selected = |suite: &&Suite| suite.is_selected_by(words);
+        match operator {
+            b'!' => {
+                let left = suites[..chosen].iter().filter(|s| !selected(s)).count();
+                suites.retain(|suite| !selected(suite));
+                chosen = left;
+            }
+            b'-' => {
+                let (off, on): (Vec<&Suite>, Vec<&Suite>) =
+                    suites[..chosen].iter().partition(|suite| selected(suite));
+                let others = suites.split_off(chosen);
+                chosen = on.len();
+                // Those that come back later do so in this order, before what was never chosen.
+                suites = [on, off, others].concat();
+            }
+            b'+' => {
+                let (last, first): (Vec<&Suite>, Vec<&Suite>) =
+                    suites[..chosen].iter().partition(|suite| selected(suite));
+                let others = suites.split_off(chosen);
+                suites = [first, last, others].concat();
+            }
+            _ => {
+                let others = suites.split_off(chosen);
+                let (on, off): (Vec<&Suite>, Vec<&Suite>) =
+                    others.into_iter().partition(|suite| selected(suite));
+                let is_served = SUITES.iter().any(|suite| suite.is_selected_by(words));
+                if !is_served && !dropped.iter().any(|known| known == words) {
+                    dropped.push(words.to_owned());
+                }
+                chosen += on.len();
+                suites = [suites, on, off].concat();
+            }
+        }
+    }
+    suites.truncate(chosen);
+    suites.retain(|suite| suite.strength_bits >= least_bits);
+    Ok(Chosen {
+        numbers: suites.iter().map(|suite| suite.number).collect(),
+        dropped,
+    })
+}
+
+/// The suites of TLS 1.3 that a list of their names comes to. An error is why OpenSSL refuses it.
+pub fn tls13(list: &str) -> Result<Chosen, &'static str> {
+    let mut chosen = Chosen::default();
+    for name in list.split(':').filter(|name| !name.is_empty()) {
+        match TLS13.iter().find(|(known, _)| *known == name) {
+            Some((_, Some(number))) => chosen.push(*number),
+            Some((_, None)) => chosen.dropped.push(name.to_owned()),
+            None => return Err("it has an unknown name"),
+        }
+    }
+    Ok(chosen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(list: &str) -> String {
+        let Ok(chosen) = tls12(list) else {
+            return "refused".to_owned();
+        };
+        let short = chosen.numbers.iter().map(|number| match number {
+            0xc02c => "E256",
+            0xc030 => "R256",
+            0xcca9 => "EC20",
+            0xcca8 => "RC20",
+            0xc02b => "E128",
+            0xc02f => "R128",
+            _ => "?",
+        });
+        short.collect::<Vec<_>>().join(" ")
+    }
+
+    /// What `openssl ciphers` of OpenSSL 3.0 gives, without the suites that are not available here.
+    #[test]
+    fn lists_come_to_what_openssl_makes_of_them() {
+        let table = include_str!("ciphers/openssl.txt");
+        let mut rows = 0;
+        for row in table.lines().filter(|row| !row.starts_with('#')) {
+            let (list, expected) = row.split_once('\t').expect("two cells");
+            assert_eq!(names(list), expected, "{list}");
+            rows += 1;
+        }
+        assert!(rows > 40, "{rows}");
+    }
+
+    #[test]
+    fn what_is_not_available_is_named() {
+        let chosen = tls12(
+            "AES128-SHA:ECDHE-RSA-AES128-GCM-SHA256:DHE-RSA-AES128-GCM-SHA256:!aNULL:-RC4:+SHA:AES128-SHA:kRSA+AES",
+        );
+        let chosen = chosen.expect("a list");
+        assert_eq!(chosen.numbers, [0xc02f]);
+        assert_eq!(
+            chosen.dropped,
+            ["AES128-SHA", "DHE-RSA-AES128-GCM-SHA256", "kRSA+AES"]
+        );
+    }
+
+    #[test]
+    fn suites_of_tls_1_3_are_named_one_by_one() {
+        let chosen = tls13("TLS_AES_128_GCM_SHA256:TLS_AES_128_CCM_SHA256:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256")
+            .expect("a list");
+        assert_eq!(chosen.numbers, [0x1301, 0x1303]);
+        assert_eq!(chosen.dropped, ["TLS_AES_128_CCM_SHA256"]);
+        assert!(tls13("foo").is_err());
+    }
+}

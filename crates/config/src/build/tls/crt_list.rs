@@ -1,0 +1,225 @@
+//! Lists of certificates (manual §5.1 `crt-list`): a line names a certificate, its options between brackets, and the names that
+//! it is shown for.
+
+use super::super::line::Fault;
+use crate::diagnostic::Severity;
+use crate::model::SniFilter;
+use crate::tree::{Prefix, Source, Span, Statement, Text, Word};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Bytes of a list; a larger one is refused.
+pub const BYTES_MAX: u64 = 256 << 20;
+
+/// Bytes of a line with its line feed, as in HAProxy.
+const LINE_BYTES_MAX: usize = 65_535;
+
+/// Words of a line, as in HAProxy.
+const WORDS_MAX: usize = 2048;
+
+/// One line of a list.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The certificate's name.
+    pub certificate: Statement,
+    /// The words between the brackets.
+    pub options: Option<Statement>,
+    /// The names that it is shown for.
+    pub filters: Vec<SniFilter>,
+    /// `*` is among them.
+    pub is_default: bool,
+}
+
+/// Reads the lines of a list. Every fault of it is told.
+pub fn parse(name: &str, text: Vec<u8>) -> (Vec<Entry>, Vec<Fault>) {
+    let source = Arc::new(Source::new(name, text));
+    let mut entries = Vec::new();
+    let mut faults = Vec::new();
+    let mut number = 0;
+    for line in source.text().split_inclusive(|byte| *byte == b'\n') {
+        number += 1;
+        let fault = |start: usize, end: usize, severity: Severity, message: String| Fault {
+            severity,
+            span: Span {
+                source: Arc::clone(&source),
+                line: number,
+                start: start as u32,
+                end: end as u32,
+            },
+            message,
+        };
+        if line.starts_with(b"#") || line.starts_with(b"\n") || line.starts_with(b"\r") {
+            continue;
+        }
+        let is_whole = line.ends_with(b"\n");
+        let bytes = line.strip_suffix(b"\n").unwrap_or(line);
+        let wrong = match bytes.iter().position(|byte| *byte == 0) {
+            Some(at) => Some((at, format!("stray NUL character at position {}.", at + 1))),
+            None if line.len() > LINE_BYTES_MAX => Some((
+                0,
+                format!("line too long, limit is {LINE_BYTES_MAX} characters."),
+            )),
+            None if !is_whole => Some((
+                bytes.len(),
+                format!(
+                    "missing LF on last line, file might have been truncated at position {}.",
+                    bytes.len() + 1
+                ),
+            )),
+            None => None,
+        };
+        if let Some((at, message)) = wrong {
+            faults.push(fault(at, at + 1, Severity::Alert, message));
+            continue;
+        }
+        match split(bytes) {
+            Err((at, message)) => {
+                faults.push(fault(at, at + 1, Severity::Alert, message.to_owned()));
+            }
+            Ok(split) => {
+                let word = |&(start, end): &(usize, usize)| Word {
+                    text: Text::from(&bytes[start..end]),
+                    span: fault(start, end, Severity::Alert, String::new()).span,
+                };
+                let Some((first, rest)) = split.words.split_first() else {
+                    continue;
+                };
+                let at = first.0;
+                let (options, names, problem) = split.parts(rest);
+                if let Some((severity, message)) = problem {
+                    faults.push(fault(at, first.1, severity, message.to_owned()));
+                }
+                let names: Vec<&[u8]> = names.iter().map(|&(s, e)| &bytes[s..e]).collect();
+                let (filters, is_default) = filters(&names);
+                let is_lost = |filter: &SniFilter| matches!(filter, SniFilter::Except(_));
+                let is_wide = |filter: &SniFilter| matches!(filter, SniFilter::Wildcard(_));
+                if filters.iter().any(is_lost) && !filters.iter().any(is_wide) {
+                    let name = word(first).text;
+                    let message = format!(
+                        "crt-list: negative filters on crt-list line \"{name}\" without a positive wildcard filter won't do anything!"
+                    );
+                    faults.push(fault(at, first.1, Severity::Warning, message));
+                }
+                let options: Vec<Word> = options.iter().map(word).collect();
+                entries.push(Entry {
+                    certificate: statement(vec![word(first)]),
+                    options: (!options.is_empty()).then(|| statement(options)),
+                    filters,
+                    is_default,
+                });
+            }
+        }
+    }
+    (entries, faults)
+}
+
+fn statement(words: Vec<Word>) -> Statement {
+    Statement {
+        words,
+        prefix: Prefix::None,
+    }
+}
+
+/// The words of a line, and after how many of them a bracket opens and closes.
+struct Split {
+    words: Vec<(usize, usize)>,
+    open: Option<usize>,
+    close: Option<usize>,
+}
+
+type Words<'a> = &'a [(usize, usize)];
+
+impl Split {
+    /// What of the words after the first one are options, what are names, and what is to be said about that.
+    fn parts<'a>(
+        &self,
+        rest: Words<'a>,
+    ) -> (Words<'a>, Words<'a>, Option<(Severity, &'static str)>) {
+        let between = "malformated line, filters can't be between filename and options!";
+        match (self.open, self.close) {
+            (Some(open), Some(close)) => {
+                // HAProxy forgets the names before the brackets.
+                let problem = (open > 1).then_some((Severity::Warning, between));
+                (&rest[open - 1..close - 1], &rest[close - 1..], problem)
+            }
+            // As HAProxy: all of them are names.
+            (Some(open), None) => {
+                let message = "missing ']': the options are taken for names.";
+                (&[], &rest[open - 1..], Some((Severity::Notice, message)))
+            }
+            (None, _) => (&[], rest, None),
+        }
+    }
+}
+
+fn split(line: &[u8]) -> Result<Split, (usize, &'static str)> {
+    let mut split = Split {
+        words: Vec::new(),
+        open: None,
+        close: None,
+    };
+    let mut is_inside = false;
+    for (at, byte) in line.iter().enumerate() {
+        match byte {
+            b'[' if split.open.is_some() => return Err((at, "too many '['.")),
+            b'[' if split.words.is_empty() => return Err((at, "file must start with a cert.")),
+            b'[' => split.open = Some(split.words.len()),
+            b']' if split.close.is_some() => return Err((at, "too many ']'.")),
+            b']' if split.open.is_none() => return Err((at, "missing '['.")),
+            b']' => split.close = Some(split.words.len()),
+            // What C's `isspace` knows.
+            b' ' | b'\t'..=b'\r' => {}
+            _ if is_inside => {
+                if let Some(last) = split.words.last_mut() {
+                    last.1 = at + 1;
+                }
+                continue;
+            }
+            _ if split.words.len() == WORDS_MAX => return Err((at, "too many args.")),
+            _ => {
+                split.words.push((at, at + 1));
+                is_inside = true;
+                continue;
+            }
+        }
+        is_inside = false;
+    }
+    Ok(split)
+}
+
+/// The names of a line, and whether `*` is among them.
+fn filters(names: &[&[u8]]) -> (Vec<SniFilter>, bool) {
+    let mut filters = Vec::new();
+    let mut is_default = false;
+    for name in names {
+        let (name, is_negative) = match name.strip_prefix(b"!") {
+            Some(rest) => (rest, true),
+            None => (*name, false),
+        };
+        let text: Box<str> = String::from_utf8_lossy(name).to_lowercase().into();
+        match (text.strip_prefix('*'), is_negative) {
+            (Some(""), false) => is_default = true,
+            // The manual: `!` before `*` is ignored.
+            (Some(_), true) => {}
+            (Some(rest), false) => filters.push(SniFilter::Wildcard(rest.into())),
+            (None, true) => filters.push(SniFilter::Except(text)),
+            (None, false) => filters.push(SniFilter::Exact(text)),
+        }
+    }
+    (filters, is_default)
+}
+
+/// Reads a file of at most so many bytes.
+pub fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    use std::io::Read as _;
+    let mut text = Vec::new();
+    let file = std::fs::File::open(path)?;
+    file.take(BYTES_MAX + 1).read_to_end(&mut text)?;
+    match text.len() as u64 > BYTES_MAX {
+        true => {
+            let message = format!("it is larger than {} MiB", BYTES_MAX >> 20);
+            Err(std::io::Error::other(message))
+        }
+        false => Ok(text),
+    }
+}

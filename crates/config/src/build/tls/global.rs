@@ -1,0 +1,226 @@
+//! TLS in `global` (manual §3.1, §3.2).
+
+use super::super::global::GlobalBuild;
+use super::super::line::{Cursor, Line, Parse};
+use super::{TlsParser, certificates::Extra, find};
+use crate::keywords::Places;
+use crate::model::TlsVerify;
+
+/// `ca-base`, `crt-base`, `key-base`
+pub fn base(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let name = line.keyword();
+    line.need(1, || {
+        format!("global statement '{name}' expects a directory path as an argument.")
+    })?;
+    line.at_most(1)?;
+    let tls = &mut build.shared.tls;
+    let base = match name {
+        "ca-base" => &mut tls.ca_base,
+        "crt-base" => &mut tls.crt_base,
+        _ => &mut tls.key_base,
+    };
+    if base.is_some() {
+        return Err(line.fault(0, format!("'{name}' already specified.")));
+    }
+    *base = Some(line.path(1).to_owned());
+    Ok(())
+}
+
+/// `issuers-chain-path`
+pub fn issuers_chain_path(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.need(1, || {
+        "global statement 'issuers-chain-path' expects a directory path as an argument.".into()
+    })?;
+    line.at_most(1)?;
+    build.global.tls.issuers_chain_path = Some(line.path(1).to_owned());
+    Ok(())
+}
+
+/// `ssl-default-bind-ciphers` and its kin: an option of the lines, with one value.
+pub fn default(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let name = line.keyword();
+    line.need(1, || {
+        format!("global statement '{name}' expects a value as an argument.")
+    })?;
+    line.at_most(1)?;
+    let mut cursor = Cursor { line: *line, at: 1 };
+    let of_bind = name.strip_prefix("ssl-default-bind-");
+    let word = of_bind.or_else(|| name.strip_prefix("ssl-default-server-"));
+    let place = match of_bind {
+        Some(_) => Places::BIND,
+        None => Places::SERVER,
+    };
+    let option = word.and_then(|word| find(word, place));
+    match option.and_then(|option| option.state.parser()) {
+        Some(parser) => apply(build, &mut cursor, parser, place),
+        None => Ok(()),
+    }
+}
+
+/// `ssl-default-bind-options <option> …`
+pub fn bind_options(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    options(build, line, Places::BIND_DEFAULTS)
+}
+
+/// `ssl-default-server-options <option> …`
+pub fn server_options(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    options(build, line, Places::SERVER_DEFAULTS)
+}
+
+fn options(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>, place: Places) -> Parse {
+    let name = line.keyword();
+    line.need(1, || {
+        format!("global statement '{name}' expects an option as an argument.")
+    })?;
+    let mut cursor = Cursor { line: *line, at: 1 };
+    while !cursor.peek().is_empty() {
+        let word = cursor.take();
+        let Some(option) = find(word, place) else {
+            let message = format!("unknown option '{word}' on global statement '{name}'.");
+            return Err(cursor.fault(message));
+        };
+        match option.state.parser() {
+            Some(parser) => apply(build, &mut cursor, parser, place)?,
+            None => option.args.check(&mut cursor, word, build.shared)?,
+        }
+    }
+    Ok(())
+}
+
+/// Gives the words that follow to what the lines of a side start from.
+fn apply(
+    build: &mut GlobalBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    parser: TlsParser,
+    place: Places,
+) -> Parse {
+    let is_bind = place.intersects(Places::BIND.or(Places::BIND_DEFAULTS));
+    let shared = &mut *build.shared;
+    let mut of_bind = std::mem::take(&mut shared.tls.bind);
+    let mut of_server = std::mem::take(&mut shared.tls.server);
+    let result = match parser {
+        TlsParser::Shared(parser) if is_bind => parser(&mut of_bind.words, cursor, shared),
+        TlsParser::Shared(parser) => parser(&mut of_server.words, cursor, shared),
+        TlsParser::Bind(parser) => parser(&mut of_bind, cursor, shared),
+        TlsParser::Server(parser) => parser(&mut of_server, cursor, shared),
+        TlsParser::Nothing => Ok(()),
+    };
+    shared.tls.bind = of_bind;
+    shared.tls.server = of_server;
+    result
+}
+
+/// `ssl-server-verify none|required`
+pub fn server_verify(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let verify = match line.arg(1) {
+        "none" => TlsVerify::None,
+        "required" => TlsVerify::Required,
+        "" => {
+            let message =
+                "global statement 'ssl-server-verify' expects 'none' or 'required' as an argument.";
+            return Err(line.fault(1, message));
+        }
+        word => {
+            return Err(line.fault(
+                1,
+                format!("'ssl-server-verify' expects 'none' or 'required' but got '{word}'."),
+            ));
+        }
+    };
+    line.at_most(1)?;
+    build.shared.tls.server.words.options.verify = Some(verify);
+    Ok(())
+}
+
+/// `ssl-load-extra-files <kind> …`
+pub fn load_extra_files(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let expected = "'none', 'all', 'bundle', 'sctl', 'ocsp', 'issuer' or 'key'";
+    line.need(1, || {
+        format!("'ssl-load-extra-files' expects {expected} as an argument.")
+    })?;
+    let takes_off_crt = build.shared.tls.extra.takes_off_crt;
+    let mut extra = Extra::all(false);
+    for at in 1..line.count() {
+        match line.arg(at) {
+            "none" => extra = Extra::all(false),
+            "all" => extra = Extra::all(true),
+            "bundle" => extra.bundle = true,
+            "sctl" => extra.sctl = true,
+            "ocsp" => extra.ocsp = true,
+            "issuer" => extra.issuer = true,
+            "key" => extra.key = true,
+            word => {
+                return Err(line.fault(
+                    at,
+                    format!("'ssl-load-extra-files' expects {expected} but got '{word}'."),
+                ));
+            }
+        }
+    }
+    build.shared.tls.extra = Extra {
+        takes_off_crt,
+        ..extra
+    };
+    Ok(())
+}
+
+/// `ssl-load-extra-del-ext`; HAProxy does not look at what follows.
+pub fn load_extra_del_ext(build: &mut GlobalBuild<'_, '_>, _line: &Line<'_>) -> Parse {
+    build.shared.tls.extra.takes_off_crt = true;
+    Ok(())
+}
+
+/// `ssl-skip-self-issued-ca`; HAProxy does not look at what follows.
+pub fn skip_self_issued_ca(build: &mut GlobalBuild<'_, '_>, _line: &Line<'_>) -> Parse {
+    build.global.tls.skips_self_issued_ca = true;
+    Ok(())
+}
+
+/// `tune.ssl.lifetime`
+pub fn lifetime(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let name = line.keyword();
+    line.need(1, || {
+        format!("'{name}' expects ssl sessions <lifetime> in seconds as argument.")
+    })?;
+    line.at_most(1)?;
+    let text = line.arg(1);
+    // Its unit is the second.
+    let time = super::super::values::time_in(text, "s", 1_000_000);
+    build.global.tls.lifetime =
+        time.map_err(|bad| line.fault(1, super::super::values::time_message(bad, text, name)))?;
+    build.shared.note_time(line, 1);
+    Ok(())
+}
+
+/// Counts, read as C's `atoi` reads them.
+macro_rules! counts {
+    ($($name:ident $field:ident $value:expr;)*) => {$(
+        #[doc = concat!("Sets the field `", stringify!($field), "`.")]
+        pub fn $name(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+            let make: fn(u32) -> _ = $value;
+            build.global.tls.$field = make(count(line)?);
+            Ok(())
+        }
+    )*};
+}
+counts! {
+    cachesize cache_sessions |count| count;
+    capture_buffer_size capture_bytes |count| count;
+    maxrecord maxrecord_bytes |count| (count > 0).then_some(count);
+    hard_maxrecord hard_maxrecord_bytes |count| (count > 0).then_some(count);
+    maxsslconn maxsslconn |count| (count > 0).then_some(count);
+    maxsslrate maxsslrate |count| (count > 0).then_some(count);
+}
+
+fn count(line: &Line<'_>) -> Parse<u32> {
+    let name = line.keyword();
+    let text = line.need(1, || format!("'{name}' expects an integer argument."))?;
+    line.at_most(1)?;
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    text[..digits].parse().map_err(|_| {
+        line.fault(
+            1,
+            format!("'{name}' expects a positive numeric value, got '{text}'."),
+        )
+    })
+}

@@ -1,0 +1,136 @@
+//! TLS of `server` and `default-server` lines (manual §5.2).
+
+use super::super::Shared;
+use super::super::line::{Cursor, Fault, Parse};
+use super::options::{protocols, value};
+use super::{Words, certificates};
+use crate::model::ServerTls;
+use crate::tree::Span;
+use sample::Place;
+
+/// The options of a server line while it is read; `default-server` hands them on.
+#[derive(Clone, Debug, Default)]
+pub struct ServerWords {
+    /// Those that bind lines have too.
+    pub words: Words,
+    tls: ServerTls,
+    /// Where `ssl` or `check-ssl` stands.
+    span: Option<Span>,
+}
+
+impl ServerWords {
+    /// What they come to; nothing where neither traffic nor health checks use TLS. `title` is what messages call the line.
+    pub fn finish(self, title: &str, shared: &mut Shared<'_>) -> Option<Box<ServerTls>> {
+        let mut tls = self.tls;
+        let span = self
+            .span
+            .filter(|_| tls.ssl || tls.check.ssl == Some(true))?;
+        tls.options = self.words.finish(title, &span, shared);
+        if tls.verifies() && tls.options.ca_file.is_none() && tls.ssl {
+            let message = format!(
+                "{title} : verify is enabled by default but no CA file specified. If you're running on a LAN where you're \
+                 certain to trust the server's certificate, please set an explicit 'verify none' statement on the 'server' \
+                 line, or use 'ssl-server-verify none' in the global section to disable server-side verifications by default."
+            );
+            shared.settle(Err(Fault::new(span, message)));
+        }
+        Some(Box::new(tls))
+    }
+}
+
+/// `ssl`
+pub fn ssl(words: &mut ServerWords, cursor: &mut Cursor<'_>, _shared: &mut Shared<'_>) -> Parse {
+    words.tls.ssl = true;
+    words.span = Some(cursor.line.span(cursor.at - 1));
+    Ok(())
+}
+
+/// Options that are a word alone.
+macro_rules! switches {
+    ($($name:ident $($field:ident).+ = $value:expr;)*) => {$(
+        #[doc = concat!("`", stringify!($name), "`, with `-` for `_`.")]
+        pub fn $name(words: &mut ServerWords, _cursor: &mut Cursor<'_>, _shared: &mut Shared<'_>) -> Parse {
+            words.tls.$($field).+ = $value;
+            Ok(())
+        }
+    )*};
+}
+switches! {
+    no_ssl ssl = false;
+    sni_auto sni_auto = true;
+    no_sni_auto sni_auto = false;
+    ssl_reuse reuses_sessions = true;
+    no_ssl_reuse reuses_sessions = false;
+    no_verifyhost verifyhost = None;
+    no_check_ssl check.ssl = Some(false);
+    check_sni_auto check.no_sni_auto = false;
+    no_check_sni_auto check.no_sni_auto = true;
+}
+
+/// `check-ssl`
+pub fn check_ssl(
+    words: &mut ServerWords,
+    cursor: &mut Cursor<'_>,
+    _shared: &mut Shared<'_>,
+) -> Parse {
+    words.tls.check.ssl = Some(true);
+    words.span = words
+        .span
+        .take()
+        .or_else(|| Some(cursor.line.span(cursor.at - 1)));
+    Ok(())
+}
+
+/// `check-sni`
+pub fn check_sni(
+    words: &mut ServerWords,
+    cursor: &mut Cursor<'_>,
+    _shared: &mut Shared<'_>,
+) -> Parse {
+    words.tls.check.sni = Some(value(cursor, "missing server name")?.to_owned());
+    Ok(())
+}
+
+/// `check-alpn`
+pub fn check_alpn(
+    words: &mut ServerWords,
+    cursor: &mut Cursor<'_>,
+    _shared: &mut Shared<'_>,
+) -> Parse {
+    words.tls.check.alpn = Some(protocols(cursor)?);
+    Ok(())
+}
+
+/// `sni`
+pub fn sni(words: &mut ServerWords, cursor: &mut Cursor<'_>, shared: &mut Shared<'_>) -> Parse {
+    cursor
+        .line
+        .need(cursor.at, || "'sni' : missing sni expression.".to_owned())?;
+    words.tls.sni = Some(shared.next_expr(cursor, Place::ALL)?);
+    Ok(())
+}
+
+/// `verifyhost`
+pub fn verifyhost(
+    words: &mut ServerWords,
+    cursor: &mut Cursor<'_>,
+    _shared: &mut Shared<'_>,
+) -> Parse {
+    let name = value(cursor, "missing hostname to verify against")?;
+    words.tls.verifyhost = Some(name.to_owned());
+    Ok(())
+}
+
+/// `crt`
+pub fn crt(words: &mut ServerWords, cursor: &mut Cursor<'_>, shared: &mut Shared<'_>) -> Parse {
+    value(cursor, "missing certificate file path")?;
+    let mut sources = certificates::named(cursor, shared)?;
+    let Some(source) = sources.pop().filter(|_| sources.is_empty()) else {
+        return Err(cursor.fault(format!(
+            "'crt' : '{}' is not the name of one certificate.",
+            cursor.last()
+        )));
+    };
+    words.tls.certificate = Some(source);
+    Ok(())
+}
