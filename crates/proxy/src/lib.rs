@@ -36,6 +36,7 @@ pub use engine::{Engine, Order};
 pub use facts::prepare;
 pub use logging::event;
 pub use running::{
-    Counters, Filter, FilterExport, LogTargetId, Logging, Process, Running, Switches,
+    Counters, Filter, FilterExport, LogTargetId, Logging, Process, Running, Switches, Tls,
+    TlsFinding,
 };
 pub use shared::{Activity, ServerChange, Shared};

@@ -1,9 +1,10 @@
 //! From the command line to a configuration that can run, with everything that is wrong with it printed.
 
-use config::diagnostic::{Diagnostics, Rendering};
+use config::diagnostic::{Diagnostics, Rendering, Severity};
 use config::environment::{Environment, Predefined};
 use config::load::LoadOptions;
 use config::model::Config;
+use proxy::Tls;
 
 use crate::args::{Args, Command};
 use crate::{alert, build, collectors, say, say_error};
@@ -15,6 +16,8 @@ pub(crate) struct Refused;
 /// What the files say.
 pub(crate) struct Loaded {
     pub config: Config,
+    /// What its certificates came to.
+    pub tls: Tls,
     /// What the sections `collector` run, in the order of [`Config::collectors`].
     pub collectors: Vec<collectors::Read>,
 }
@@ -63,7 +66,7 @@ pub(crate) fn load(args: &Args) -> Result<Loaded, Refused> {
         build: &info,
         settings: config::build::Settings {
             ignores_resolution_failures: args.ignore_resolution_failures,
-            serves_tls: false,
+            serves_tls: true,
             ..config::build::Settings::default()
         },
         zero_warning: args.warnings_are_errors,
@@ -73,6 +76,10 @@ pub(crate) fn load(args: &Args) -> Result<Loaded, Refused> {
         Err(found) => (None, found),
     };
     diagnostics.append(found);
+    let tls = match &config {
+        Some(config) if diagnostics.alerts() == 0 => load_tls(config, &mut diagnostics),
+        _ => Tls::default(),
+    };
     let collectors = config.as_ref().map_or_else(Vec::new, |config| {
         collectors::read(config, &environment, &mut diagnostics)
     });
@@ -89,7 +96,11 @@ pub(crate) fn load(args: &Args) -> Result<Loaded, Refused> {
             if let Some(classes) = &args.keywords {
                 say(&config::dump::keywords(classes, &crate::cli::listing()));
             }
-            Ok(Loaded { config, collectors })
+            Ok(Loaded {
+                config,
+                tls,
+                collectors,
+            })
         }
         _ => {
             // Without an alert it was warnings, which `-dW` or `zero-warning` refuses.
@@ -97,4 +108,17 @@ pub(crate) fn load(args: &Args) -> Result<Loaded, Refused> {
             Err(Refused)
         }
     }
+}
+
+/// Reads certificates and what else TLS needs.
+fn load_tls(config: &Config, diagnostics: &mut Diagnostics) -> Tls {
+    let (tls, findings) = Tls::load(config);
+    for finding in findings {
+        let severity = match finding.is_fatal {
+            true => Severity::Alert,
+            false => Severity::Notice,
+        };
+        diagnostics.add(severity, None, finding.text);
+    }
+    tls
 }

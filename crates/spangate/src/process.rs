@@ -63,9 +63,11 @@ pub(crate) fn run(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Ex
 fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<ExitCode, String> {
     let Loaded {
         mut config,
+        mut tls,
         collectors,
     } = loaded;
     let config = &mut config;
+    let tls = &mut tls;
     if let Some(megabytes) = args.memory_megabytes {
         sys::limit_memory(megabytes << 20)
             .map_err(|error| format!("Cannot limit memory : {error}."))?;
@@ -120,7 +122,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         trace_seed: [sys::random_seed(), sys::random_seed()],
     };
     listening.tell();
-    let mut running = proxy::prepare(std::mem::take(config), process);
+    let mut running = proxy::prepare(std::mem::take(config), std::mem::take(tls), process);
     if let Some(exports) = &mut exports {
         exports.connect(&mut running);
     }

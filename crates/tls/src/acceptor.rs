@@ -18,6 +18,8 @@ pub struct ClientCertificates {
     pub trusted: Trusted,
     /// Whose names clients are told instead (`ca-file` where there is a `ca-verify-file`).
     pub hints: Option<Trusted>,
+    /// Clients are told no names (`no-ca-names`).
+    pub tells_no_names: bool,
     /// A client may have none.
     pub is_optional: bool,
     /// Whatever is wrong with a certificate, the connection goes on (`ca-ignore-err all`, `crt-ignore-err all`).
@@ -68,16 +70,8 @@ impl Acceptor {
             .map_err(refused)?;
         let builder = match &options.clients {
             None => builder.with_no_client_auth(),
-            Some(clients) => {
-                let hints = clients.hints.as_ref();
-                builder.with_client_cert_verifier(Arc::new(ClientVerifier::new(
-                    &clients.trusted,
-                    hints,
-                    clients.is_optional,
-                    clients.ignores_errors,
-                    &provider,
-                )?))
-            }
+            Some(clients) => builder
+                .with_client_cert_verifier(Arc::new(ClientVerifier::new(clients, &provider)?)),
         };
         let mut config = builder.with_cert_resolver(certificates);
         config.alpn_protocols.clone_from(&options.offer.protocols);

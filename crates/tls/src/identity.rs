@@ -3,10 +3,11 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::sign::CertifiedKey;
 
 /// The largest file that is read as PEM, bytes.
@@ -17,6 +18,21 @@ pub const PEM_BYTES_MAX: u64 = 8 << 20;
 pub struct Identity {
     pub(crate) key: Arc<CertifiedKey>,
     names: Vec<String>,
+}
+
+/// The files of a certificate.
+#[derive(Clone, Copy, Debug)]
+pub struct Files<'a> {
+    /// The certificate, its chain and mostly its key, in PEM.
+    pub certificate: &'a Path,
+    /// The key, instead of one in that file.
+    pub key: Option<&'a Path>,
+    /// The key where that file has none.
+    pub key_beside: Option<&'a Path>,
+    /// A certificate that completes the chain.
+    pub issuer: Option<&'a Path>,
+    /// The status that is stapled to the certificate, in DER; an empty file is none.
+    pub ocsp: Option<&'a Path>,
 }
 
 /// Why a certificate cannot be used.
@@ -104,27 +120,24 @@ pub(crate) fn certificates(
 }
 
 impl Identity {
-    /// Reads a file with a certificate, its chain, and its key; the key may be in a file of its own: the one named, else the one
-    /// with `.key` behind the certificate's name. A stapled status (DER) may be given.
+    /// Reads a certificate with its chain and its key.
     ///
     /// # Errors
     /// See [`IdentityError`].
-    pub fn load(
-        path: &Path,
-        key: Option<&Path>,
-        ocsp: Option<Vec<u8>>,
-    ) -> Result<Identity, IdentityError> {
-        let pem = read(path)?;
-        let key = match key {
-            Some(key) => Some(read(key)?),
-            None if !has_key(&pem) => {
-                let mut beside = path.as_os_str().to_owned();
-                beside.push(".key");
-                read(Path::new(&beside)).ok()
-            }
-            None => None,
+    pub fn load(files: &Files<'_>) -> Result<Identity, IdentityError> {
+        let mut pem = read(files.certificate)?;
+        let key = match (files.key, files.key_beside) {
+            (Some(key), _) => Some(read(key)?),
+            (None, Some(beside)) if !has_key(&pem) => Some(read(beside)?),
+            (None, _) => None,
         };
-        Identity::parse(&pem, key.as_deref(), ocsp, path)
+        if let Some(issuer) = files.issuer {
+            pem.push(b'\n');
+            pem.extend(read(issuer)?);
+        }
+        let ocsp = files.ocsp.map(read).transpose()?;
+        let ocsp = ocsp.filter(|ocsp| !ocsp.is_empty());
+        Identity::parse(&pem, key.as_deref(), ocsp, files.certificate)
     }
 
     /// The same of texts; `path` is what errors name.
@@ -167,6 +180,43 @@ impl Identity {
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
+    }
+
+    /// What is doubtful about it, although it can be served: in words.
+    #[must_use]
+    pub fn remarks(&self, now: SystemTime) -> Vec<String> {
+        let mut remarks = Vec::new();
+        let now = UnixTime::since_unix_epoch(now.duration_since(UNIX_EPOCH).unwrap_or_default());
+        let chain = &self.key.cert;
+        // The library looks at the dates before it looks for an authority.
+        let dated = |leaf: &CertificateDer<'_>| {
+            let leaf = webpki::EndEntityCert::try_from(leaf).ok()?;
+            leaf.verify_for_usage(
+                webpki::ALL_VERIFICATION_ALGS,
+                &[],
+                &[],
+                now,
+                webpki::KeyUsage::server_auth(),
+                None,
+                None,
+            )
+            .err()
+        };
+        match chain.first().and_then(dated) {
+            Some(webpki::Error::CertExpired { .. }) => {
+                remarks.push("the certificate has expired".to_owned());
+            }
+            Some(webpki::Error::CertNotValidYet { .. }) => {
+                remarks.push("the certificate is not valid yet".to_owned());
+            }
+            _ => {}
+        }
+        let links: Vec<_> = chain.iter().filter_map(|each| names_in(each)).collect();
+        let is_broken = links.windows(2).any(|pair| pair[0].0 != pair[1].1);
+        if is_broken {
+            remarks.push("the certificates of its chain do not follow each other".to_owned());
+        }
+        remarks
     }
 
     /// The certificate itself, DER.
@@ -246,8 +296,8 @@ const VERSION: u8 = 0xa0;
 /// 2.5.4.3, id-at-commonName.
 const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
 
-/// The common names of a certificate's subject (RFC 5280 §4.1.2.6).
-fn common_names(certificate: &[u8]) -> Option<Vec<&[u8]>> {
+/// A certificate's issuer and subject, as they stand in it (RFC 5280 §4.1.2.4, §4.1.2.6).
+fn names_in(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
     let (SEQUENCE, certificate, _) = element(certificate)? else {
         return None;
     };
@@ -257,11 +307,19 @@ fn common_names(certificate: &[u8]) -> Option<Vec<&[u8]>> {
     if let (VERSION, _, behind) = element(rest)? {
         rest = behind;
     }
-    // The serial number, the signature's algorithm, the issuer, the validity.
-    for _ in 0..4 {
+    // The serial number, the signature's algorithm.
+    for _ in 0..2 {
         rest = element(rest)?.2;
     }
-    let (_, mut subject, _) = element(rest)?;
+    let (_, issuer, rest) = element(rest)?;
+    let (_, _validity, rest) = element(rest)?;
+    let (_, subject, _) = element(rest)?;
+    Some((issuer, subject))
+}
+
+/// The common names of a certificate's subject (RFC 5280 §4.1.2.6).
+fn common_names(certificate: &[u8]) -> Option<Vec<&[u8]>> {
+    let (_, mut subject) = names_in(certificate)?;
     let mut names = Vec::new();
     while !subject.is_empty() {
         let (_, mut set, behind) = element(subject)?;

@@ -19,7 +19,7 @@ mod verify;
 pub use acceptor::{Acceptor, AcceptorOptions, ClientCertificates};
 pub use buffer::Buffer;
 pub use connector::{Connector, ConnectorOptions, Verification};
-pub use identity::{Identity, IdentityError};
+pub use identity::{Files, Identity, IdentityError};
 pub use names::{cipher_bits, cipher_name};
 pub use resolver::{Certificate, Certificates};
 pub use session::{Facts, Failure, FailureKind, Progress, Session};
@@ -51,15 +51,18 @@ impl Version {
     }
 }
 
-/// What both sides of a connection may agree on. None and empty lists leave what the library prefers.
+/// What both sides of a connection may agree on. None and empty lists leave what the library prefers; a list that is there is not
+/// empty.
 #[derive(Clone, Debug, Default)]
 pub struct Offer {
     /// The lowest version.
     pub lowest: Option<Version>,
     /// The highest version.
     pub highest: Option<Version>,
-    /// Cipher suites by their IANA numbers, the preferred ones first. A version of which none is named is off.
-    pub suites: Vec<u16>,
+    /// Cipher suites of TLS 1.2 by their IANA numbers, the preferred ones first.
+    pub suites12: Option<Vec<u16>>,
+    /// Those of TLS 1.3.
+    pub suites13: Option<Vec<u16>>,
     /// Groups of the key exchange by their IANA numbers, the preferred ones first.
     pub groups: Vec<u16>,
     /// Protocols of the application (ALPN), the preferred ones first.
@@ -101,14 +104,30 @@ impl Offer {
     /// The library's view of it.
     fn provider(&self) -> Result<Arc<CryptoProvider>, OfferError> {
         let base = base_provider();
-        if self.suites.is_empty() && self.groups.is_empty() {
+        let has_suites = self.suites12.is_some() || self.suites13.is_some();
+        if !has_suites && self.groups.is_empty() {
             return Ok(base.clone());
         }
         let mut provider = (**base).clone();
-        if !self.suites.is_empty() {
-            let all = aws_lc_rs::ALL_CIPHER_SUITES;
-            let find = |number: &u16| all.iter().find(|suite| number_of(suite) == *number);
-            provider.cipher_suites = self.suites.iter().filter_map(find).copied().collect();
+        if has_suites {
+            let of = |version: &'static SupportedProtocolVersion, chosen: &Option<Vec<u16>>| {
+                let all = base
+                    .cipher_suites
+                    .iter()
+                    .filter(move |suite| suite.version().version == version.version);
+                match chosen {
+                    None => all.copied().collect::<Vec<_>>(),
+                    Some(numbers) => {
+                        let find =
+                            |number: &u16| all.clone().find(|suite| number_of(suite) == *number);
+                        numbers.iter().filter_map(find).copied().collect()
+                    }
+                }
+            };
+            provider.cipher_suites = of(&rustls::version::TLS13, &self.suites13);
+            provider
+                .cipher_suites
+                .extend(of(&rustls::version::TLS12, &self.suites12));
             if provider.cipher_suites.is_empty() {
                 return Err(OfferError::NoSuite);
             }
@@ -173,5 +192,14 @@ pub fn has_group(number: u16) -> bool {
 /// The suites and groups of a connection for which nothing is configured.
 fn base_provider() -> &'static Arc<CryptoProvider> {
     static BASE: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
-    BASE.get_or_init(|| Arc::new(aws_lc_rs::default_provider()))
+    BASE.get_or_init(|| {
+        let mut provider = aws_lc_rs::default_provider();
+        // Of equals, the one with the shorter key first: it costs less, and nobody breaks it either.
+        provider.cipher_suites.sort_by_key(|suite| {
+            let is_aes128 = names::cipher_bits(number_of(suite)) == Some(128);
+            let is_tls13 = suite.version().version == rustls::ProtocolVersion::TLSv1_3;
+            (!is_tls13, !is_aes128)
+        });
+        Arc::new(provider)
+    })
 }

@@ -1,5 +1,6 @@
 //! Which certificate a client gets: by the name it asks for, and by the kinds of signatures it can check.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -94,6 +95,17 @@ impl Certificates {
         (!found.is_empty()).then_some(found)
     }
 
+    /// The place of the first certificate that a client gets which asks for this name, or for none; of those that were given to
+    /// [`Certificates::new`]. None where it is refused.
+    #[must_use]
+    pub fn choose(&self, name: Option<&str>) -> Option<usize> {
+        match name.and_then(|name| self.for_name(name)) {
+            Some(places) => places.first().copied(),
+            None if self.strict => None,
+            None => self.default.first().copied(),
+        }
+    }
+
     /// The key that a client can check, of those at these places: ECDSA before RSA, which costs us more.
     fn usable(&self, places: &[usize], hello: &ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let mut rsa = None;
@@ -131,8 +143,19 @@ fn is_spoken(hello: &ClientHello<'_>, algorithm: SignatureAlgorithm) -> bool {
     })
 }
 
+thread_local! {
+    /// The name that the client asks for whose hello is being read: the library tells nobody else.
+    static ASKED: RefCell<Option<Box<str>>> = const { RefCell::new(None) };
+}
+
+/// The name that was asked for in the hello that was just read on this thread.
+pub(crate) fn take_asked() -> Option<Box<str>> {
+    ASKED.take()
+}
+
 impl ResolvesServerCert for Certificates {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        ASKED.set(hello.server_name().map(Into::into));
         let named = hello.server_name().and_then(|name| self.for_name(name));
         let Some(places) = named else {
             return match self.strict {

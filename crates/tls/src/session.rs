@@ -9,7 +9,7 @@ use rustls::unbuffered::{
 };
 use rustls::{CertificateError, CommonState, Error, HandshakeKind, ProtocolVersion};
 
-use crate::{Buffer, Version};
+use crate::{Buffer, Version, resolver};
 
 /// The header of a record (RFC 8446 §5.1).
 const RECORD_HEADER_BYTES: usize = 5;
@@ -24,6 +24,7 @@ pub struct Session {
     is_established: bool,
     has_ended: bool,
     has_early_data: bool,
+    server_name: Option<Box<str>>,
 }
 
 enum Side {
@@ -105,6 +106,8 @@ pub struct Facts {
     pub group: Option<u16>,
     /// The application's protocol (ALPN).
     pub protocol: Option<Box<[u8]>>,
+    /// The name that the client asked for (SNI); of sessions with clients only.
+    pub server_name: Option<Box<str>>,
     /// It goes on with the keys of an earlier session.
     pub is_resumed: bool,
     /// The client sent data along with its first message.
@@ -136,6 +139,7 @@ impl Session {
             is_established: false,
             has_ended: false,
             has_early_data: false,
+            server_name: None,
         }
     }
 
@@ -262,6 +266,9 @@ impl Session {
             }
         }
         if !self.is_established {
+            if let Some(name) = resolver::take_asked() {
+                self.server_name = Some(name);
+            }
             self.is_established = !self.common().is_handshaking();
         }
         Ok(done)
@@ -375,6 +382,7 @@ impl Session {
             suite: u16::from(common.negotiated_cipher_suite()?.suite()),
             group: group.map(|group| u16::from(group.name())),
             protocol: common.alpn_protocol().map(Into::into),
+            server_name: self.server_name.clone(),
             is_resumed: common.handshake_kind() == Some(HandshakeKind::Resumed),
             has_early_data: self.has_early_data,
             peer: peer.iter().map(|each| each.as_ref().into()).collect(),

@@ -57,6 +57,19 @@ impl Trusted {
         for file in files(path) {
             all.extend(certificates(&read(&file)?, &file)?);
         }
+        Trusted::of(all, path)
+    }
+
+    /// The authorities that the system trusts (`@system-ca`).
+    ///
+    /// # Errors
+    /// There are none.
+    pub fn system() -> Result<Trusted, TrustError> {
+        let found = rustls_native_certs::load_native_certs();
+        Trusted::of(found.certs, Path::new("@system-ca"))
+    }
+
+    fn of(all: Vec<CertificateDer<'static>>, path: &Path) -> Result<Trusted, TrustError> {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(all.iter().cloned());
         if roots.is_empty() {

@@ -11,7 +11,7 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
 use crate::identity::has_common_name;
-use crate::{OfferError, Trusted};
+use crate::{ClientCertificates, OfferError, Trusted};
 
 /// Checks the certificates of clients.
 #[derive(Debug)]
@@ -24,18 +24,15 @@ pub(crate) struct ClientVerifier {
 }
 
 impl ClientVerifier {
-    /// `hints`: whose names clients are told, `trusted` itself where none.
     pub fn new(
-        trusted: &Trusted,
-        hints: Option<&Trusted>,
-        is_optional: bool,
-        ignores_errors: bool,
+        clients: &ClientCertificates,
         provider: &Arc<CryptoProvider>,
     ) -> Result<ClientVerifier, OfferError> {
+        let trusted = &clients.trusted;
         let roots = trusted.roots.clone();
         let builder = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
         let builder = builder.with_crls(trusted.revoked.iter().cloned());
-        let builder = match is_optional || ignores_errors {
+        let builder = match clients.is_optional || clients.ignores_errors {
             true => builder.allow_unauthenticated(),
             false => builder,
         };
@@ -43,8 +40,11 @@ impl ClientVerifier {
         Ok(ClientVerifier {
             inner: inner.map_err(|error| OfferError::Refused(error.to_string()))?,
             trusted: trusted.clone(),
-            hints: hints.unwrap_or(trusted).roots.subjects(),
-            ignores_errors,
+            hints: match clients.tells_no_names {
+                true => Vec::new(),
+                false => clients.hints.as_ref().unwrap_or(trusted).roots.subjects(),
+            },
+            ignores_errors: clients.ignores_errors,
         })
     }
 }

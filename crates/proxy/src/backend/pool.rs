@@ -26,6 +26,8 @@ pub(crate) struct Wanted<'a> {
     pub labels: Labels,
     /// The PROXY protocol header it would begin with.
     pub header: &'a [u8],
+    /// What tells its connections from other idle ones.
+    pub name: &'a [u8],
 }
 
 impl Backends {
@@ -49,14 +51,12 @@ impl Backends {
             HttpReuse::Safe | HttpReuse::Always => false,
         };
         let idle = &self.0[wanted.server.backend.place()].idle[wanted.server.place()];
-        let is_proven = |link: LinkId| {
-            links
-                .server(link)
-                .is_some_and(|server| server.served >= PROVEN_RESPONSES)
+        let fits = |link: LinkId| {
+            links.server(link).is_some_and(|server| {
+                (!proven_only || server.served >= PROVEN_RESPONSES) && *server.name == *wanted.name
+            })
         };
-        let place = idle
-            .iter()
-            .rposition(|link| !proven_only || is_proven(*link))?;
+        let place = idle.iter().rposition(|link| fits(*link))?;
         let link = idle[place];
         self.leave_pool(ambient, links, link);
         Some(link)
@@ -125,6 +125,7 @@ fn take_kept(links: &mut Links, wanted: &Wanted<'_>) -> Option<LinkId> {
     let kept = links.server_mut(link)?;
     let fits = kept.server == wanted.server
         && *kept.header == *wanted.header
+        && *kept.name == *wanted.name
         && kept.labels == wanted.labels;
     if !fits {
         return None;

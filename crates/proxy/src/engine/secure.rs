@@ -2,7 +2,8 @@
 
 use net::{Driver, Took};
 use sample::ConnError;
-use tls::{Buffer, Failure, FailureKind};
+use sample::sniff::{Sniffed, client_hello};
+use tls::{Acceptor, Buffer, Failure, FailureKind};
 
 use super::Turn;
 use crate::ids::LinkId;
@@ -22,27 +23,51 @@ pub(crate) struct Opened {
 impl<D: Driver> Turn<'_, D> {
     // ---- handshakes
 
-    /// The handshake with a client is awaited.
+    /// The handshake with a client is awaited, where its bind line speaks TLS.
     pub(super) fn begin_client_handshake(&mut self, link: LinkId) {
         let Some(bind) = self.cx.core.links.client(link).map(|client| client.bind) else {
             return;
         };
-        let Some(acceptor) = self.cx.running.acceptor(bind) else {
+        let Some(acceptors) = self.cx.running.tls.bind(bind) else {
             return self.begin_session(link);
         };
-        let session = acceptor.accept();
         let timeout_ms = self.cx.running.timeouts(bind.frontend).client_hs;
         let now = self.cx.now();
         self.cx.set_link_deadline(link, deadline(now, timeout_ms));
-        match session {
+        self.set_stage(link, Stage::Handshake);
+        // Where the name that the client asks for decides, its hello is read first.
+        if !acceptors.depends_on_name() {
+            self.accept_session(link, acceptors.usual());
+        }
+    }
+
+    fn accept_session(&mut self, link: LinkId, acceptor: &Acceptor) {
+        match acceptor.accept() {
             Ok(session) => {
                 if let Some(entry) = self.cx.core.links.get_mut(link) {
                     entry.secure = Some(Secure::new(session));
                 }
-                self.set_stage(link, Stage::Handshake);
             }
             Err(failure) => self.handshake_failed(link, &failure),
         }
+    }
+
+    /// The beginning of a client's handshake on a bind line where the name that it asks for decides: once that is known, whoever
+    /// speaks for the name goes on. Whether it did.
+    pub(super) fn choose_acceptor(&mut self, link: LinkId, bytes: &[u8]) -> bool {
+        let is_full = bytes.len() >= self.cx.running.bufsize();
+        let name = match client_hello::server_name(bytes) {
+            Sniffed::More if !is_full => return false,
+            Sniffed::Found(name) => std::str::from_utf8(name).ok(),
+            Sniffed::More | Sniffed::No => None,
+        };
+        let bind = self.cx.core.links.client(link).map(|client| client.bind);
+        let Some(acceptors) = bind.and_then(|bind| self.cx.running.tls.bind(bind)) else {
+            return false;
+        };
+        self.accept_session(link, acceptors.for_name(name));
+        self.receive_secure(link, &mut bytes.to_vec());
+        true
     }
 
     /// A connection to a server stands: what goes before its handshake, and the first message of that.

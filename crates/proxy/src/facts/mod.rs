@@ -11,7 +11,7 @@ use config::model::Config;
 use net::{Addr, WorkerId};
 use sample::{Scope, Session};
 
-use crate::running::{Process, Running};
+use crate::running::{Process, Running, Tls};
 use crate::shared::Shared;
 pub(crate) use eval::Eval;
 use world::View;
@@ -40,8 +40,8 @@ impl Ambient {
 /// Prepares a configuration for the engine. `set-var` and `set-var-fmt` of `global` are carried out, in order: each may read
 /// those before it.
 #[must_use]
-pub fn prepare(config: Config, process: Process) -> Running {
-    let running = Running::new(config, process);
+pub fn prepare(config: Config, tls: Tls, process: Process) -> Running {
+    let running = Running::new(config, tls, process);
     let started = running.process.started;
     let nobody = Addr::Unix(Vec::new().into());
     let session = Session::new(started, nobody.clone(), nobody, u32::MAX, 0);

@@ -22,6 +22,8 @@ pub(crate) struct Server {
     pub keeper: Option<LinkId>,
     /// The PROXY protocol header that it begins with; empty for none.
     pub header: Box<[u8]>,
+    /// What tells it from other idle ones: the name that its TLS asked for, or what `pool-conn-name` says; empty for none.
+    pub name: Box<[u8]>,
     /// What its packets carry. A connection with any is private.
     pub labels: Labels,
 }

@@ -1,6 +1,7 @@
 //! A connection to the chosen server: an idle one, or a fresh one and what becomes of the try.
 
 use config::model::{HttpReuse, ServerAddress};
+use http::Name;
 use net::{Addr, Close, Connect, ConnectError, Driver, Labels, SockId};
 use sample::{ConnError, LogOrigin};
 
@@ -10,12 +11,33 @@ use crate::backend::Wanted;
 use crate::ids::{LinkId, ServerId};
 use crate::link::mux::h1::Back;
 use crate::link::mux::{Mux, Raw};
-use crate::link::{Role, Server};
+use crate::link::{Role, Secure, Server};
 use crate::shared::{Count, Pace};
 use crate::stream::{Phase, ServerEnd, Step, Stream};
 
 /// The pause before the same server is tried again (manual §4.2 retries), milliseconds.
 const TURN_AROUND_MS: u64 = 1000;
+
+/// What a connection to a server is called.
+#[derive(Debug, Default)]
+struct Names {
+    /// The name that TLS asks for.
+    asked: Option<Box<str>>,
+    /// What tells it from other idle ones (`pool-conn-name`).
+    pool: Box<[u8]>,
+}
+
+/// The host of a request, without its port.
+fn asked_host(stream: &Stream) -> Option<&[u8]> {
+    let host = stream.request.get(Name::Host)?;
+    let digits = host.iter().rev().take_while(|byte| byte.is_ascii_digit());
+    let before = host.len() - digits.count();
+    let name = match host[..before].split_last() {
+        Some((b':', name)) => name,
+        _ => host,
+    };
+    Some(name).filter(|name| !name.is_empty())
+}
 
 impl<D: Driver> Cx<'_, D> {
     /// A connection to the chosen server: an idle one where that is allowed, else a fresh one.
@@ -30,7 +52,8 @@ impl<D: Driver> Cx<'_, D> {
         let now_ms = self.now().ms();
         stream.txn.timing.queued_ms.get_or_insert(now_ms);
         let header = self.proxy_header(stream, server);
-        if let Some(link) = self.idle_connection(stream, server, &header) {
+        let names = self.server_names(stream, server);
+        if let Some(link) = self.idle_connection(stream, server, &header, &names.pool) {
             self.attach(stream, link, server);
             stream.route.on_reused = true;
             stream.txn.server_reused = true;
@@ -39,9 +62,20 @@ impl<D: Driver> Cx<'_, D> {
             self.log_at(stream, LogOrigin::Connect);
             return stream.go(Phase::SendRequest);
         }
+        let session = match self.running.tls.server(server) {
+            None => None,
+            // A name that cannot be asked for cannot be checked either.
+            Some(connector) => match connector.connect(names.asked.as_deref()) {
+                Ok(session) => Some(Secure::new(session)),
+                Err(_) => return self.no_handshake(stream, ConnError::TlsHandshake),
+            },
+        };
         match self.open_server(stream, server) {
             Ok(sock) => {
-                let link = self.add_server(stream, server, sock, header);
+                let link = self.add_server(stream, server, sock, (header, names.pool));
+                if let Some(entry) = self.core.links.get_mut(link) {
+                    entry.secure = session;
+                }
                 stream.route.on_reused = false;
                 self.attach(stream, link, server);
                 self.trace_try(stream);
@@ -52,12 +86,51 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
+    /// The name that a stream's connection to a server asks for, and what tells it from other idle ones.
+    #[inline]
+    fn server_names(&mut self, stream: &mut Stream, server: ServerId) -> Names {
+        let options = &self.running.server(server).options;
+        match options.tls().is_none() && options.pool_conn_name.is_none() {
+            true => Names::default(),
+            false => self.find_server_names(stream, server),
+        }
+    }
+
+    fn find_server_names(&mut self, stream: &mut Stream, server: ServerId) -> Names {
+        let options = &self.running.server(server).options;
+        let words = options.tls();
+        let mut names = Names::default();
+        let sni = words.and_then(|words| words.sni.as_ref());
+        let mut value = |expr| {
+            let found = self.with_eval(stream, |eval, stream| {
+                let mut text = Vec::new();
+                eval.binary(stream, expr, &mut text).then_some(text)
+            });
+            found.flatten().filter(|text| !text.is_empty())
+        };
+        let asked = sni.and_then(&mut value);
+        let pool = options.pool_conn_name.as_ref().and_then(value);
+        let is_auto = words.is_some_and(|words| words.sni_auto && words.sni.is_none());
+        let asked = match is_auto && stream.txn.is_http {
+            true => asked_host(stream).map(<[u8]>::to_vec),
+            false => asked,
+        };
+        names.asked = asked.map(|name| String::from_utf8_lossy(&name).into());
+        names.pool = match (pool, &names.asked) {
+            (Some(pool), _) => pool.into(),
+            (None, Some(asked)) => asked.as_bytes().into(),
+            (None, None) => Box::default(),
+        };
+        names
+    }
+
     #[inline]
     fn idle_connection(
         &mut self,
         stream: &Stream,
         server: ServerId,
         header: &[u8],
+        name: &[u8],
     ) -> Option<LinkId> {
         if !stream.txn.is_http || stream.route.fresh_only {
             return None;
@@ -69,6 +142,7 @@ impl<D: Driver> Cx<'_, D> {
             reuse: self.running.proxy(stream.backend).http_reuse,
             labels: stream.route.labels,
             header,
+            name,
         };
         let core = &mut *self.core;
         core.backends
@@ -142,7 +216,7 @@ impl<D: Driver> Cx<'_, D> {
         stream: &Stream,
         server: ServerId,
         sock: SockId,
-        header: Box<[u8]>,
+        (header, name): (Box<[u8]>, Box<[u8]>),
     ) -> LinkId {
         let labels = stream.route.labels;
         // What the server learns of the client at the connection's start binds it to that client.
@@ -158,6 +232,7 @@ impl<D: Driver> Cx<'_, D> {
             is_pool_counted: false,
             keeper: None,
             header,
+            name,
             labels,
         });
         let mux = match stream.txn.is_http {
@@ -273,9 +348,14 @@ impl<D: Driver> Cx<'_, D> {
     /// The connection stands, and its TLS handshake failed.
     pub fn handshake_failed(&mut self, stream: &mut Stream, why: ConnError) {
         self.drop_server(stream);
+        let step = self.no_handshake(stream, why);
+        self.go_on(stream, step);
+    }
+
+    fn no_handshake(&mut self, stream: &mut Stream, why: ConnError) -> Step {
         let step = self.connect_failed(stream, ConnectError::Resource);
         stream.txn.server_error = why;
-        self.go_on(stream, step);
+        step
     }
 
     fn go_on(&mut self, stream: &mut Stream, step: Step) {

@@ -6,6 +6,7 @@ mod filters;
 mod log_plan;
 mod proc_vars;
 mod timeouts;
+mod tls;
 
 use config::model::{
     BackendTarget, Config, HttpAction, HttpRule, LogSink, LogTarget, Mode, Proxy, Server,
@@ -23,6 +24,7 @@ pub(crate) use filters::{Filters, StreamCounts};
 pub(crate) use log_plan::{Moments, Plan};
 use proc_vars::ProcVars;
 pub(crate) use timeouts::{TimeoutsMs, deadline};
+pub use tls::{Tls, TlsFinding};
 
 /// A log target's number among all of the configuration: what [`net::Driver::log`] takes.
 pub type LogTargetId = usize;
@@ -72,8 +74,8 @@ pub struct Running {
     pub(crate) limits_vars: bool,
     /// Filters `opentelemetry`.
     pub(crate) tracing: Filters,
-    /// By proxy and bind line: who speaks TLS with clients.
-    acceptors: Vec<Vec<Option<tls::Acceptor>>>,
+    /// Who speaks TLS with clients and servers.
+    pub(crate) tls: Tls,
     /// Facts of the process.
     pub process: Process,
 }
@@ -99,7 +101,7 @@ pub struct Process {
 
 impl Running {
     /// Prepares a configuration. Variables of scope `proc` are not set yet ([`crate::prepare`]).
-    pub(crate) fn new(config: Config, process: Process) -> Self {
+    pub(crate) fn new(config: Config, tls: Tls, process: Process) -> Self {
         let mut listeners = Vec::new();
         for (place, proxy) in config.proxies.iter().enumerate() {
             if proxy.is_frontend && !proxy.disabled {
@@ -138,7 +140,7 @@ impl Running {
             logs,
             log_places,
             filter_log_places,
-            acceptors: Vec::new(),
+            tls,
             session_prefix: sample::Compiler::new()
                 .log_format("%ci:%cp [%t] %f", sample::Place::LOG)
                 .ok(),
@@ -198,13 +200,6 @@ impl Running {
     #[inline]
     pub(crate) fn server(&self, server: ServerId) -> &Server {
         &self.proxy(server.backend).servers[server.place()]
-    }
-
-    /// Who speaks TLS with the clients of a bind line; none: they speak in the clear.
-    #[inline]
-    pub(crate) fn acceptor(&self, bind: BindId) -> Option<&tls::Acceptor> {
-        let frontend = self.acceptors.get(bind.frontend.place())?;
-        frontend.get(bind.place)?.as_ref()
     }
 
     pub(crate) fn bind(&self, bind: BindId) -> &config::model::Bind {

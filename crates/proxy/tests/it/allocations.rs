@@ -345,7 +345,7 @@ fn running(config: &str) -> Running {
     };
     let loaded = load_with(&[input], options, &mut Environment::new(), &read_file);
     let (config, _) = loaded.expect("a configuration");
-    spangate_proxy::prepare(config, Process::default())
+    spangate_proxy::prepare(config, spangate_proxy::Tls::default(), Process::default())
 }
 
 /// Connects the filters; their queues.

@@ -277,7 +277,11 @@ pub fn load_running(text: &str) -> Running {
     };
     let read_file = |name: &str| filters::file(name).or_else(|_| bounded(name));
     match load_with(&[input], options, &mut Environment::new(), &read_file) {
-        Ok((config, _)) => spangate_proxy::prepare(config, spangate_proxy::Process::default()),
+        Ok((config, _)) => spangate_proxy::prepare(
+            config,
+            spangate_proxy::Tls::default(),
+            spangate_proxy::Process::default(),
+        ),
         Err(diagnostics) => panic!("{text}\n{diagnostics:?}"),
     }
 }

@@ -186,6 +186,12 @@ pub fn extension(extensions: &[u8], wanted: u16) -> Option<&[u8]> {
     None
 }
 
+/// The name that a hello asks for (RFC 6066 §3).
+#[must_use]
+pub fn server_name(bytes: &[u8]) -> Sniffed<&[u8]> {
+    extensions(bytes).then(|all| extension(all, kind::SERVER_NAME).and_then(host_name).into())
+}
+
 /// The first name of a server_name extension, if it is a host's (RFC 6066 §3).
 #[must_use]
 pub fn host_name(content: &[u8]) -> Option<&[u8]> {

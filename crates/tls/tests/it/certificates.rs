@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use spangate_tls::{
-    Acceptor, AcceptorOptions, Certificate, Certificates, Connector, ConnectorOptions, Identity,
-    IdentityError, Offer, Version,
+    Acceptor, AcceptorOptions, Certificate, Certificates, Connector, ConnectorOptions, Files,
+    Identity, IdentityError, Offer, Version,
 };
 
 use crate::pairs::{Authority, Kind, Pair, plain};
@@ -75,7 +75,7 @@ fn of_several_kinds_the_client_gets_what_it_can_check() {
         let connector = Connector::new(&ConnectorOptions {
             offer: Offer {
                 highest: Some(Version::Tls12),
-                suites: vec![suite],
+                suites12: Some(vec![suite]),
                 ..Offer::default()
             },
             ..ConnectorOptions::default()
@@ -117,7 +117,13 @@ fn what_is_wrong_with_a_certificate_is_told() {
         Err(IdentityError::Malformed(..) | IdentityError::NoCertificate(_))
     ));
     assert!(matches!(
-        Identity::load(Path::new("/nonexistent/x.pem"), None, None),
+        Identity::load(&Files {
+            certificate: Path::new("/nonexistent/x.pem"),
+            key: None,
+            key_beside: None,
+            issuer: None,
+            ocsp: None,
+        }),
         Err(IdentityError::Unreadable(..))
     ));
 }

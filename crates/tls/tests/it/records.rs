@@ -54,6 +54,7 @@ fn both_versions_carry_bytes_cut_at_every_length() {
             assert_eq!((client.version, server.version), (version, version));
             assert_eq!(client.suite, server.suite);
             assert_eq!(server.protocol.as_deref(), Some(&b"http/1.1"[..]));
+            assert_eq!(server.server_name.as_deref(), Some("one.test"));
             for len in [1, 50, 16_384, 16_385, 70_000] {
                 pair.client.write(&body(len));
                 pair.server.write(&body(len + 1));
@@ -223,7 +224,7 @@ fn offers_that_leave_nothing_are_refused() {
             ..Offer::default()
         },
         Offer {
-            suites: vec![0x1301],
+            suites12: Some(vec![0xc0ff]),
             highest: Some(Version::Tls12),
             ..Offer::default()
         },

@@ -83,6 +83,7 @@ fn clients_are_asked_for_certificates() {
             clients: Some(ClientCertificates {
                 trusted: authority.trusted(),
                 hints: None,
+                tells_no_names: false,
                 is_optional,
                 ignores_errors,
             }),

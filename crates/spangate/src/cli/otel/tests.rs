@@ -19,7 +19,11 @@ fn served(level: Level) -> Served {
 }
 
 fn of(config: Config, level: Level) -> Served {
-    let running = Arc::new(proxy::prepare(config, Process::default()));
+    let running = Arc::new(proxy::prepare(
+        config,
+        proxy::Tls::default(),
+        Process::default(),
+    ));
     Served {
         subjects: Arc::new(Subjects {
             shared: Arc::new(running.share(1)),
