@@ -41,6 +41,13 @@ pub enum Version {
 }
 
 impl Version {
+    fn number(self) -> rustls::ProtocolVersion {
+        match self {
+            Version::Tls12 => rustls::ProtocolVersion::TLSv1_2,
+            Version::Tls13 => rustls::ProtocolVersion::TLSv1_3,
+        }
+    }
+
     /// Its name as OpenSSL writes it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -101,20 +108,32 @@ static VERSIONS: [(Version, &SupportedProtocolVersion); 2] = [
 ];
 
 impl Offer {
+    fn allows(&self, version: Version) -> bool {
+        self.lowest.is_none_or(|lowest| version >= lowest)
+            && self.highest.is_none_or(|highest| version <= highest)
+    }
+
     /// The library's view of it.
     fn provider(&self) -> Result<Arc<CryptoProvider>, OfferError> {
         let base = base_provider();
-        let has_suites = self.suites12.is_some() || self.suites13.is_some();
+        let has_suites = self.suites12.is_some()
+            || self.suites13.is_some()
+            || !VERSIONS.iter().all(|row| self.allows(row.0));
         if !has_suites && self.groups.is_empty() {
             return Ok(base.clone());
         }
         let mut provider = (**base).clone();
         if has_suites {
-            let of = |version: &'static SupportedProtocolVersion, chosen: &Option<Vec<u16>>| {
+            let of = |version: Version, chosen: &Option<Vec<u16>>| {
+                if !self.allows(version) {
+                    // A suite that is offered for a version which is not would mislead the other side.
+                    return Vec::new();
+                }
+                let number = version.number();
                 let all = base
                     .cipher_suites
                     .iter()
-                    .filter(move |suite| suite.version().version == version.version);
+                    .filter(move |suite| suite.version().version == number);
                 match chosen {
                     None => all.copied().collect::<Vec<_>>(),
                     Some(numbers) => {
@@ -124,10 +143,10 @@ impl Offer {
                     }
                 }
             };
-            provider.cipher_suites = of(&rustls::version::TLS13, &self.suites13);
+            provider.cipher_suites = of(Version::Tls13, &self.suites13);
             provider
                 .cipher_suites
-                .extend(of(&rustls::version::TLS12, &self.suites12));
+                .extend(of(Version::Tls12, &self.suites12));
             if provider.cipher_suites.is_empty() {
                 return Err(OfferError::NoSuite);
             }
@@ -146,11 +165,7 @@ impl Offer {
         &self,
         provider: &CryptoProvider,
     ) -> Result<Vec<&'static SupportedProtocolVersion>, OfferError> {
-        let is_allowed = |version: Version| {
-            self.lowest.is_none_or(|lowest| version >= lowest)
-                && self.highest.is_none_or(|highest| version <= highest)
-        };
-        let allowed: Vec<_> = VERSIONS.iter().filter(|row| is_allowed(row.0)).collect();
+        let allowed: Vec<_> = VERSIONS.iter().filter(|row| self.allows(row.0)).collect();
         if allowed.is_empty() {
             return Err(OfferError::NoVersion);
         }
