@@ -75,7 +75,11 @@ impl Encoder {
 
     /// Gives back the memory of the table. The next block tells the peer to empty its own.
     pub fn slim(&mut self) {
-        if self.dynamic.take().is_some_and(|dynamic| dynamic.table.len() > 0) {
+        if self
+            .dynamic
+            .take()
+            .is_some_and(|dynamic| dynamic.table.len() > 0)
+        {
             self.size_update = Some(0);
         }
     }
@@ -287,7 +291,9 @@ fn mix(seed: u64, text: &[u8]) -> u64 {
         (hash.rotate_left(23) ^ u64::from_le_bytes(word)).wrapping_mul(MULTIPLIER)
     };
     let (words, rest) = text.as_chunks();
-    let hash = words.iter().fold(seed ^ text.len() as u64, |hash, word| step(hash, *word));
+    let hash = words
+        .iter()
+        .fold(seed ^ text.len() as u64, |hash, word| step(hash, *word));
     match text.last_chunk() {
         Some(last) => step(hash, *last),
         None => {

@@ -268,7 +268,11 @@ mod tests {
         ];
         for code in bad {
             let mut out = b"kept".to_vec();
-            assert_eq!(decode(code, &mut out), Err(BlockError::BadHuffman), "{code:x?}");
+            assert_eq!(
+                decode(code, &mut out),
+                Err(BlockError::BadHuffman),
+                "{code:x?}"
+            );
             assert_eq!(out, b"kept");
         }
         let mut out = Vec::new();

@@ -137,7 +137,10 @@ mod tests {
         }
         let names = [AUTHORITY, METHOD_GET, PATH_ROOT, SCHEME_HTTP, STATUS_200]
             .map(|index| TABLE[usize::from(index) - 1].name);
-        assert_eq!(names, [":authority", ":method", ":path", ":scheme", ":status"]);
+        assert_eq!(
+            names,
+            [":authority", ":method", ":path", ":scheme", ":status"]
+        );
         assert_eq!(index_of(Name::XRequestId), 0);
     }
 }

@@ -85,7 +85,10 @@ fn integers() {
 fn literals_and_indexes() {
     // RFC 7541 C.2.
     for (block, expected) in [
-        ("400a637573746f6d2d6b65790d637573746f6d2d686561646572", "custom-key = custom-header"),
+        (
+            "400a637573746f6d2d6b65790d637573746f6d2d686561646572",
+            "custom-key = custom-header",
+        ),
         ("040c2f73616d706c652f70617468", ":path = /sample/path"),
         ("100870617373776f726406736563726574", "password = secret"),
         ("82", ":method = GET"),
@@ -153,11 +156,11 @@ fn responses() {
 #[test]
 fn refused_blocks() {
     for (block, error) in [
-        ("80", BlockError::BadIndex),                   // index 0
-        ("be", BlockError::BadIndex),                   // beyond the tables
-        ("7f800161", BlockError::BadIndex),             // the same of a name
-        ("3fe21f", BlockError::BadTableSize),           // 4097
-        ("8220", BlockError::BadTableSize),             // behind a field
+        ("80", BlockError::BadIndex),         // index 0
+        ("be", BlockError::BadIndex),         // beyond the tables
+        ("7f800161", BlockError::BadIndex),   // the same of a name
+        ("3fe21f", BlockError::BadTableSize), // 4097
+        ("8220", BlockError::BadTableSize),   // behind a field
         ("00018485", BlockError::Truncated),
         ("400161", BlockError::Truncated),
         ("4001610461", BlockError::Truncated),
@@ -197,7 +200,9 @@ fn a_lost_block_keeps_the_table() {
         is_lost: true,
         ..Lines::default()
     };
-    decoder.decode(&bytes("400161016282be"), &mut lost).expect("a block");
+    decoder
+        .decode(&bytes("400161016282be"), &mut lost)
+        .expect("a block");
     assert_eq!(decode(&mut decoder, &bytes("be")), Ok(fields("a = b")));
 }
 
@@ -205,7 +210,10 @@ fn a_lost_block_keeps_the_table() {
 fn a_smaller_table_must_be_announced() {
     let mut decoder = Decoder::new();
     decoder.set_table_bytes_max(100);
-    assert_eq!(decode(&mut decoder, &bytes("82")), Err(BlockError::BadTableSize));
+    assert_eq!(
+        decode(&mut decoder, &bytes("82")),
+        Err(BlockError::BadTableSize)
+    );
     assert!(decode(&mut decoder, &bytes("3f4582")).is_ok());
     assert!(decode(&mut decoder, &bytes("82")).is_ok());
 }
@@ -220,7 +228,15 @@ fn what_is_encoded_is_decoded() {
         seed ^= seed << 17;
         seed % below
     };
-    let names = ["server", "date", "x-custom", "x-other-name", "cookie", "authorization", "etag"];
+    let names = [
+        "server",
+        "date",
+        "x-custom",
+        "x-other-name",
+        "cookie",
+        "authorization",
+        "etag",
+    ];
     let (mut encoder, mut decoder) = (Encoder::new(4096), Decoder::new());
     let (mut plain, mut coded) = (0, 0);
     for round in 0..3000 {
@@ -235,7 +251,12 @@ fn what_is_encoded_is_decoded() {
         for _ in 0..random(10) {
             let name = names[random(7) as usize];
             let value = format!("{:-<1$}", random(30), random(60) as usize);
-            encoder.field(Name::from_lower(name.as_bytes()), name.as_bytes(), value.as_bytes(), &mut out);
+            encoder.field(
+                Name::from_lower(name.as_bytes()),
+                name.as_bytes(),
+                value.as_bytes(),
+                &mut out,
+            );
             plain += name.len() + value.len();
             expected.push((name.to_owned(), value));
         }
@@ -262,7 +283,12 @@ fn a_field_is_sent_by_index_from_the_third_time_on() {
     for id in [Name::Authorization, Name::SetCookie] {
         let mut out = Vec::new();
         for _ in 0..3 {
-            encoder.field(id, id.as_str().as_bytes(), b"0123456789012345678901234567", &mut out);
+            encoder.field(
+                id,
+                id.as_str().as_bytes(),
+                b"0123456789012345678901234567",
+                &mut out,
+            );
         }
         assert!(out.len() > 3 * 28);
         assert_eq!(out[0] & 0xf0, 0x10, "never indexed");
