@@ -32,7 +32,7 @@ pub struct Connection {
     /// How many the peer may send.
     recv_window: i32,
     /// Bytes that were consumed and not credited yet.
-    due: u32,
+    pub(super) due: u32,
     /// The caller was told that nothing can be sent for `send_window`.
     is_blocked: bool,
     goaway: Goaway,

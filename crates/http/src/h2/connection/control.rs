@@ -217,6 +217,8 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Result<Event, Error> {
         self.glitch()?;
+        // Whoever has us reset streams makes as much work as one who resets them (CVE-2025-8671).
+        self.peer_reset()?;
         frame::reset(id, error.code, out);
         self.reset_streams.add(id);
         let token = self

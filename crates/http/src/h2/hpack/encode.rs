@@ -3,6 +3,7 @@
 //! A field with a known value is sent by its index. Another one is sent as a literal; the second time that the same name and value are
 //! sent, the field enters the dynamic table. So values that never come again neither cost memory nor push out those that do.
 
+use super::decode::TABLE_BYTES_DEFAULT;
 use super::statics::{
     AUTHORITY, METHOD_GET, METHOD_POST, PATH_ROOT, SCHEME_HTTP, SCHEME_HTTPS, STATICS, STATUS_200,
     index_of,
@@ -24,6 +25,8 @@ pub(in crate::h2) struct Encoder {
     /// None until a field was sent twice, and while the table is empty.
     dynamic: Option<Box<Dynamic>>,
     table_bytes_max: usize,
+    /// The size that the peer's decoder has.
+    told_bytes: usize,
     /// The lowest size since the last block, if the size changed: the next block begins with it (RFC 7541 §4.2).
     size_update: Option<usize>,
 }
@@ -55,13 +58,14 @@ impl Encoder {
         Encoder {
             dynamic: None,
             table_bytes_max,
+            told_bytes: TABLE_BYTES_DEFAULT,
             size_update: None,
         }
     }
 
-    /// Sets the size of the table. It is 4096 before the first call.
+    /// Sets the size of the table. The peer, whose setting it is, expects to be told if it has another size.
     pub fn set_table_bytes(&mut self, bytes: usize) {
-        if bytes == self.table_bytes_max {
+        if bytes == self.told_bytes && self.size_update.is_none() {
             return;
         }
         self.table_bytes_max = bytes;
@@ -91,6 +95,7 @@ impl Encoder {
             if lowest != self.table_bytes_max {
                 integer::write(0x20, 5, self.table_bytes_max, out);
             }
+            self.told_bytes = self.table_bytes_max;
         }
     }
 
