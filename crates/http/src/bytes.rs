@@ -67,6 +67,18 @@ pub(crate) fn skip_target(buf: &[u8], mut at: usize) -> usize {
     at
 }
 
+/// Whether no byte is a control character other than a tab.
+#[inline]
+pub(crate) fn is_text(bytes: &[u8]) -> bool {
+    let (words, rest) = bytes.as_chunks();
+    let is_plain = |word: &[u8; 8]| {
+        let word = u64::from_le_bytes(*word);
+        below(word, 0x20) | equal(word, 0x7f) == 0
+    };
+    let is_control = |byte: &u8| (*byte < 0x20 && *byte != b'\t') || *byte == 0x7f;
+    (words.iter().all(is_plain) && !rest.iter().any(is_control)) || !bytes.iter().any(is_control)
+}
+
 /// Without the spaces and tabs at both ends (OWS, RFC 9110 §5.6.3).
 pub(crate) fn trim(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = bytes {
@@ -216,6 +228,19 @@ mod tests {
         check(skip_target, |byte| {
             !(0x21..0x7f).contains(&byte) || byte == b'#'
         });
+    }
+
+    #[test]
+    fn texts() {
+        for place in 0..20 {
+            for byte in 0..=255u8 {
+                let mut text = [b'a'; 20];
+                text[place] = byte;
+                let plain = byte == b'\t' || (byte >= 0x20 && byte != 0x7f);
+                assert_eq!(is_text(&text), plain, "{byte:#x} at {place}");
+            }
+        }
+        assert!(is_text(b""));
     }
 
     #[test]

@@ -70,6 +70,8 @@ pub(crate) struct StartLine {
     pub version: Version,
     /// A version that is not one of HTTP's, to be forwarded as it came; else empty.
     pub version_text: Span,
+    /// The `:protocol` of an extended CONNECT, else empty.
+    pub protocol: Span,
 }
 
 impl Head {
@@ -137,6 +139,17 @@ impl Head {
     #[must_use]
     pub fn authority(&self) -> Option<&[u8]> {
         (self.start.authority.len > 0).then(|| self.slice(self.start.authority))
+    }
+
+    /// The scheme of an absolute form.
+    #[must_use]
+    pub fn scheme(&self) -> Option<&[u8]> {
+        let authority = self.start.authority;
+        if authority.len == 0 || authority.at == self.start.target.at {
+            return None;
+        }
+        let parts = target::split(self.target());
+        (!parts.scheme.is_empty()).then(|| &self.target()[parts.scheme])
     }
 
     /// Sets the request method. False for what is no token: it stays as it was.
@@ -225,11 +238,29 @@ impl Head {
 
     /// Sets the protocol version.
     pub fn set_version(&mut self, version: Version) {
-        if version != self.start.version || self.start.version_text.len > 0 {
+        // The line of an HTTP/2 head is that of HTTP/1.1.
+        let is_old = |version| version == Version::Http10;
+        if is_old(version) != is_old(self.start.version) || self.start.version_text.len > 0 {
             self.start.line = Span::default();
         }
         self.start.version = version;
         self.start.version_text = Span::default();
+    }
+
+    /// The protocol that an extended CONNECT asks for (RFC 8441 §4), for instance `websocket`. HTTP/1 has it in `Upgrade`.
+    #[must_use]
+    pub fn protocol(&self) -> Option<&[u8]> {
+        (self.start.protocol.len > 0).then(|| self.slice(self.start.protocol))
+    }
+
+    /// Sets the protocol of an extended CONNECT; an empty one makes it a plain CONNECT. False for what is no token: it stays as it was.
+    #[must_use]
+    pub fn set_protocol(&mut self, protocol: &[u8]) -> bool {
+        if !protocol.is_empty() && !is_token(protocol) {
+            return false;
+        }
+        self.start.protocol = self.push(protocol);
+        true
     }
 
     /// The live fields in order: position, interned name, name in lower case, value.
@@ -603,6 +634,12 @@ impl Head {
         self.count_in(field);
     }
 
+    /// The same of a field that has its mark.
+    #[inline]
+    pub(crate) fn push_marked(&mut self, field: Field) {
+        self.count_in(field);
+    }
+
     #[inline]
     fn count_in(&mut self, field: Field) {
         self.present.insert(field.id);
@@ -612,6 +649,22 @@ impl Head {
         self.live += 1;
         self.fields_bytes += field.wire_bytes();
         self.fields.push(field);
+    }
+
+    /// Joins a value to that of the last field: the field's line ends at `at`, and another line, whose value is the rest of the buffer but
+    /// its CRLF, begins there.
+    pub(crate) fn join_line(&mut self, at: usize, value: usize, separator: [u8; 2]) {
+        let Some(field) = self.fields.last_mut() else {
+            return;
+        };
+        debug_assert!(field.line && (field.value.at + field.value.len) as usize + 2 == at);
+        let len = self.buf.len() - value;
+        self.buf[at - 2..at].copy_from_slice(&separator);
+        self.buf.copy_within(value.., at);
+        self.buf.truncate(at + len);
+        // The CRLF that is new stands for the separator.
+        field.value.len += len as u32;
+        self.fields_bytes += len;
     }
 
     /// Takes note of a target that stands in the buffer already.

@@ -4,6 +4,7 @@
 mod bytes;
 mod field_name;
 pub mod h1;
+pub mod h2;
 pub mod head;
 pub mod method;
 pub mod name;
@@ -24,15 +25,18 @@ pub enum Version {
     /// HTTP/1.1.
     #[default]
     Http11,
+    /// HTTP/2. A head of this version is written to an HTTP/1 connection as HTTP/1.1.
+    Http2,
 }
 
 impl Version {
-    /// How it is written on the wire.
+    /// How it is written, on the wire of HTTP/1 and in logs.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Version::Http10 => "HTTP/1.0",
             Version::Http11 => "HTTP/1.1",
+            Version::Http2 => "HTTP/2.0",
         }
     }
 }

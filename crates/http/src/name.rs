@@ -148,14 +148,14 @@ impl Name {
         if name.len() > BYTES_MAX {
             return Name::Other;
         }
-        let word = |bytes: &[u8]| {
-            bytes
-                .iter()
-                .rev()
-                .fold(0, |word, &byte| word << 8 | u64::from(byte))
+        let (first, last) = match (name.first_chunk(), name.last_chunk()) {
+            (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
+            _ => {
+                let mut bytes = [0; 8];
+                bytes[..name.len()].copy_from_slice(name);
+                (u64::from_le_bytes(bytes), u64::from_le_bytes(bytes))
+            }
         };
-        let first = word(&name[..name.len().min(8)]);
-        let last = word(&name[name.len().saturating_sub(8)..]);
         Name::from_words(first, last, name)
     }
 

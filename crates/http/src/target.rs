@@ -72,6 +72,27 @@ pub(crate) fn host_port(authority: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
+/// Whether the port is the scheme's default; an empty one always is, and without a scheme both 80 and 443.
+pub(crate) fn is_default_port(scheme: &[u8], port: &[u8]) -> bool {
+    match port {
+        b"" => true,
+        b"80" => scheme.is_empty() || scheme.eq_ignore_ascii_case(b"http"),
+        b"443" => scheme.is_empty() || scheme.eq_ignore_ascii_case(b"https"),
+        _ => false,
+    }
+}
+
+/// Whether `Host` is the authority of a request; where they differ, only in a default port.
+pub(crate) fn is_same_host(scheme: &[u8], authority: &[u8], host: &[u8]) -> bool {
+    if authority.eq_ignore_ascii_case(host) {
+        return true;
+    }
+    let (name, port) = host_port(authority);
+    let (host_name, host_given) = host_port(host);
+    let default = |port: Option<&[u8]>| port.is_none_or(|port| is_default_port(scheme, port));
+    default(port) && default(host_given) && name.eq_ignore_ascii_case(host_name)
+}
+
 /// Whether an authority has a character that must not stand in a host and port (RFC 3986 §3.2), or a port that is none.
 #[inline]
 pub(crate) fn is_bad_authority(authority: &[u8]) -> bool {

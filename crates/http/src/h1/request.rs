@@ -6,7 +6,7 @@ use super::parse::{Parser, Stop};
 use super::{Framing, ParseError, Parsed};
 use crate::bytes::{list, skip_target};
 use crate::head::span;
-use crate::target::{Form, host_port, is_bad_authority, split};
+use crate::target::{Form, host_port, is_bad_authority, is_default_port, is_same_host, split};
 use crate::{Head, Method, Name, Version};
 
 /// The length of a `Sec-WebSocket-Key`: 16 bytes in base64 (RFC 6455 §4.1).
@@ -167,16 +167,6 @@ fn target_rules(head: &mut Head, relaxed: bool) -> Result<(), ParseError> {
     }
 }
 
-/// Whether the port is the scheme's default; an empty one always is, and without a scheme both 80 and 443.
-fn is_default_port(scheme: &[u8], port: &[u8]) -> bool {
-    match port {
-        b"" => true,
-        b"80" => scheme.is_empty() || scheme.eq_ignore_ascii_case(b"http"),
-        b"443" => scheme.is_empty() || scheme.eq_ignore_ascii_case(b"https"),
-        _ => false,
-    }
-}
-
 /// The authority of `CONNECT` needs a port, and `Host` must name the same host and port; a default one may be missing.
 /// Returns the length that `Host` is cut to when it has a default port.
 fn connect_host(authority: &[u8], host: Option<&[u8]>) -> Result<Option<usize>, ParseError> {
@@ -193,17 +183,6 @@ fn connect_host(authority: &[u8], host: Option<&[u8]>) -> Result<Option<usize>, 
         _ if default => Ok(None),
         _ => Err(ParseError::HostMismatch),
     }
-}
-
-/// Whether `Host` is the authority of an absolute target; where they differ, only in a default port.
-fn is_same_host(scheme: &[u8], authority: &[u8], host: &[u8]) -> bool {
-    if authority.eq_ignore_ascii_case(host) {
-        return true;
-    }
-    let (name, port) = host_port(authority);
-    let (host_name, host_given) = host_port(host);
-    let default = |port: Option<&[u8]>| port.is_none_or(|port| is_default_port(scheme, port));
-    default(port) && default(host_given) && name.eq_ignore_ascii_case(host_name)
 }
 
 /// Takes the default port out of an absolute target and gives it a path; `Host` then follows the target (RFC 3986

@@ -1,7 +1,7 @@
 //! Heads back to bytes.
 
-use crate::Head;
 use crate::head::Span;
+use crate::{Head, Version};
 
 /// What a message says of its connection's future (RFC 9112 §9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub fn write_request(head: &Head, connection: Option<Connection>, out: &mut Vec<
             b" ",
             head.target(),
             b" ",
-            head.version_bytes(),
+            version(head),
             b"\r\n",
         ] {
             out.extend_from_slice(part);
@@ -44,7 +44,7 @@ pub fn write_response(head: &Head, connection: Option<Connection>, out: &mut Vec
     if head.start.line.len == 0 {
         let mut digits = [0; STATUS_DIGITS_MAX];
         for part in [
-            head.version_bytes(),
+            version(head),
             b" ",
             status_text(head.status(), &mut digits),
             b" ",
@@ -56,6 +56,14 @@ pub fn write_response(head: &Head, connection: Option<Connection>, out: &mut Vec
     }
     write_from(head, head.start.line, out);
     end(connection, out);
+}
+
+/// The version of the line. What came over HTTP/2 leaves as HTTP/1.1.
+fn version(head: &Head) -> &[u8] {
+    match head.version() {
+        Version::Http2 => Version::Http11.as_str().as_bytes(),
+        Version::Http10 | Version::Http11 => head.version_bytes(),
+    }
 }
 
 /// Appends the live fields and the empty line.

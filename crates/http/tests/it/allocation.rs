@@ -89,3 +89,57 @@ fn a_reused_head_allocates_nothing() {
     assert_eq!(ALLOCATIONS.get() - before, 0);
     assert_eq!(out, first);
 }
+
+/// An exchange over HTTP/2, as a client sees it who sends the same again and again.
+#[test]
+fn an_http2_exchange_allocates_nothing() {
+    use spangate_http::h2::{self, Connection, Event, Scheme};
+
+    let (mut to_server, mut to_client) = (Vec::new(), Vec::new());
+    let mut client = Connection::client(h2::Limits::default(), &mut to_server);
+    let mut server = Connection::server(h2::Limits::default(), &mut to_client);
+    let (mut request, mut response) = (Head::default(), Head::default());
+    request.set_target(b"/path");
+    request.append(b"host", b"example.org");
+    request.append(b"user-agent", b"test");
+    request.append(b"cookie", b"a=012345678901234567890");
+    request.append(b"authorization", b"Basic secret");
+    response.set_status(200, b"OK");
+    response.append(b"server", b"origin");
+    response.append(b"date", b"Mon, 21 Oct 2013 20:13:21 GMT");
+    let mut came = Head::default();
+    let mut read = |connection: &mut Connection, wire: &mut Vec<u8>, out: &mut Vec<u8>| {
+        let (mut at, mut found) = (0, None);
+        loop {
+            let (used, event) = connection.read(&wire[at..], &mut came, out).unwrap();
+            at += used;
+            match event {
+                Event::More => break,
+                Event::Head { stream, .. } => found = Some(stream),
+                Event::Data { stream, range, .. } => connection.consumed(stream, range.len(), out),
+                _ => {}
+            }
+        }
+        assert_eq!(at, wire.len());
+        wire.clear();
+        found
+    };
+    let mut exchange = || {
+        let sent = client.send_request(&request, Scheme::Https, 1, true, &mut to_server);
+        let stream = read(&mut server, &mut to_server, &mut to_client).unwrap();
+        assert_eq!(sent, Some(stream));
+        assert!(server.send_response(stream, &response, false, &mut to_client));
+        assert!(server.data_room(stream) > 100);
+        assert!(server.send_data_head(stream, 4, true, &mut to_client));
+        to_client.extend_from_slice(b"body");
+        assert_eq!(read(&mut client, &mut to_client, &mut to_server), sent);
+    };
+    for _ in 0..10 {
+        exchange();
+    }
+    let before = ALLOCATIONS.with(Cell::get);
+    for _ in 0..1000 {
+        exchange();
+    }
+    assert_eq!(ALLOCATIONS.with(Cell::get) - before, 0);
+}

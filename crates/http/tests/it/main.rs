@@ -1,4 +1,5 @@
-//! The HTTP/1 codec from outside.
+//! The codecs from outside.
 
 mod allocation;
+mod h2;
 mod httparse;

@@ -346,13 +346,8 @@ pub(crate) const FETCHES: &[Fetch] = &[
         NONE,
         Kind::Str,
         &REQUEST,
-        "HTTP/1.0 or HTTP/1.1",
-        |_, scope, _| {
-            Some(Value::text(match scope.response?.version() {
-                http::Version::Http10 => "HTTP/1.0",
-                _ => "HTTP/1.1",
-            }))
-        },
+        "HTTP/1.0, HTTP/1.1 or HTTP/2.0",
+        |_, scope, _| Some(Value::text(scope.response?.version().as_str())),
     ),
 ];
 

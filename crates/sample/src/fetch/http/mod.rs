@@ -192,7 +192,8 @@ fn method<'a>(_: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Va
 fn version_text(version: Version) -> &'static str {
     match version {
         Version::Http10 => "1.0",
-        _ => "1.1",
+        Version::Http11 => "1.1",
+        Version::Http2 => "2.0",
     }
 }
 

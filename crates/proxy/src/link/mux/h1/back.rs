@@ -53,9 +53,9 @@ impl Back {
         self.lives = how.keep && !ends;
         let keeps = self.lives || how.pretend;
         let connection = match (keeps, version) {
-            (false, Version::Http11) => Some(Connection::Close),
+            (false, Version::Http11 | Version::Http2) => Some(Connection::Close),
             (true, Version::Http10) => Some(Connection::KeepAlive),
-            (false, Version::Http10) | (true, Version::Http11) => None,
+            (false, Version::Http10) | (true, Version::Http11 | Version::Http2) => None,
         };
         h1::write_request(head, connection, out);
     }

@@ -1,0 +1,52 @@
+//! Sans-IO HTTP/2 (RFC 9113) with header compression (RFC 7541) and the extended CONNECT (RFC 8441).
+//!
+//! A [`Connection`] is the state of one connection, of a server or of a client. It does no I/O, reads no clock and keeps no payload:
+//!
+//! - [`Connection::read`] takes bytes of the wire and gives one [`Event`] at a time. Payload is lent as a range of those bytes, also of a
+//!   frame that is not complete. What the protocol answers by itself (acknowledgements, resets, GOAWAY) is appended to `out`.
+//! - The `send_*` functions append frames to `out`. For payload they append the frame header only; the caller puts the payload behind
+//!   it, and asks [`Connection::data_room`] first.
+//! - Flow control: [`Connection::consumed`] credits the peer for payload that the caller has done with.
+//!
+//! # Use
+//! ```text
+//! loop {
+//!     let (used, event) = connection.read(&input[at..], &mut head, &mut out)?;
+//!     match event {
+//!         Event::More => break,              // keep input[at + used..] and call again with more behind it
+//!         Event::Head { stream, .. } => …    // take the head by swap; connection.set_token(stream, mine)
+//!         Event::Data { range, end, .. } => … input[at..][range], then connection.consumed(stream, n, &mut out)
+//!         …
+//!     }
+//!     at += used;
+//! }
+//! ```
+//!
+//! The caller bounds `out`: while its peer does not take what was sent, it stops calling `read` (RFC 9113 §10.5). It also bounds the payload
+//! that it keeps; the windows do so if `consumed` is called late.
+//!
+//! A stream is known from its head to its end or reset. Afterwards the `send_*` functions do nothing and return false, so that a
+//! caller needs no copy of the state. `token` is the caller's name of the stream; events carry it.
+//!
+//! Heads: a request's target is the origin form of `:path` (authority form for CONNECT, `*` for OPTIONS), its `Host` is
+//! `:authority`, its version [`crate::Version::Http2`]; the HTTP/1 writers send it as HTTP/1.1. A head of HTTP/1 is sent without the
+//! fields of its connection.
+
+mod connection;
+mod error;
+mod event;
+mod fields;
+mod frame;
+mod hpack;
+mod limits;
+mod streams;
+mod write;
+
+pub use connection::Connection;
+pub use error::{Code, Error};
+pub use event::{Event, Scheme, StreamId};
+pub use frame::{FRAME_HEAD_BYTES, PREFACE};
+pub use limits::Limits;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,344 @@
+//! The state of a connection, and its life: start, shutdown, failure.
+
+mod control;
+mod data;
+mod messages;
+mod read;
+mod send;
+
+use super::frame::{self, FRAME_BYTES_DEFAULT, PREFACE, WINDOW_DEFAULT, setting};
+use super::hpack::{Decoder, Encoder};
+use super::streams::{ResetStreams, Streams};
+use super::{Code, Error, Limits, StreamId};
+use read::Reading;
+
+/// An HTTP/2 connection; see [`crate::h2`].
+#[derive(Debug)]
+pub struct Connection {
+    role: Role,
+    limits: Limits,
+    reading: Reading,
+    streams: Streams,
+    /// The highest stream that was opened.
+    last_stream: StreamId,
+    reset_streams: ResetStreams,
+    decoder: Decoder,
+    encoder: Encoder,
+    /// The parts of a header block that came.
+    block: Vec<u8>,
+    peer: Peer,
+    /// How many bytes may be sent on all streams together.
+    send_window: i32,
+    /// How many the peer may send.
+    recv_window: i32,
+    /// Bytes that were consumed and not credited yet.
+    pub(super) due: u32,
+    /// The caller was told that nothing can be sent for `send_window`.
+    is_blocked: bool,
+    goaway: Goaway,
+    load: Load,
+}
+
+/// Which end of the connection we are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Server,
+    Client,
+}
+
+/// The peer's settings (RFC 9113 §6.5.2).
+#[derive(Clone, Copy, Debug)]
+struct Peer {
+    streams_max: u32,
+    stream_window: u32,
+    frame_bytes_max: u32,
+    extended_connect: bool,
+    /// They came.
+    are_known: bool,
+}
+
+/// Which GOAWAY frames there were.
+#[derive(Clone, Copy, Debug, Default)]
+struct Goaway {
+    /// The first step of a shutdown was sent.
+    announced: bool,
+    /// Streams above this are ignored.
+    sent: Option<StreamId>,
+    /// Streams above this are not processed by the peer.
+    got: Option<StreamId>,
+}
+
+/// What a peer did that costs more than it is worth.
+#[derive(Clone, Copy, Debug, Default)]
+struct Load {
+    /// See [`Limits::resets_max`].
+    resets: u32,
+    /// See [`Limits::idle_frames_max`].
+    idle_frames: u32,
+    glitches: u32,
+}
+
+impl Connection {
+    /// The server's end; appends its settings to `out`.
+    #[must_use]
+    pub fn server(limits: Limits, out: &mut Vec<u8>) -> Connection {
+        let connection = Connection::new(Role::Server, limits);
+        let limits = &connection.limits;
+        let mut settings = vec![(setting::MAX_CONCURRENT_STREAMS, limits.streams_max)];
+        if limits.extended_connect {
+            settings.push((setting::ENABLE_CONNECT_PROTOCOL, 1));
+        }
+        connection.start(settings, out);
+        connection
+    }
+
+    /// The client's end; appends the preface and its settings to `out`.
+    #[must_use]
+    pub fn client(limits: Limits, out: &mut Vec<u8>) -> Connection {
+        let connection = Connection::new(Role::Client, limits);
+        out.extend_from_slice(PREFACE);
+        connection.start(vec![(setting::ENABLE_PUSH, 0)], out);
+        connection
+    }
+
+    fn new(role: Role, limits: Limits) -> Connection {
+        let limits = limits.legal();
+        Connection {
+            role,
+            reading: match role {
+                Role::Server => Reading::Preface(0),
+                Role::Client => Reading::Frame,
+            },
+            streams: Streams::default(),
+            last_stream: StreamId::CONNECTION,
+            reset_streams: ResetStreams::default(),
+            decoder: Decoder::new(),
+            encoder: Encoder::new(limits.encoder_table_bytes_max.min(4096) as usize),
+            block: Vec::new(),
+            peer: Peer {
+                streams_max: limits.streams_max,
+                stream_window: WINDOW_DEFAULT,
+                frame_bytes_max: FRAME_BYTES_DEFAULT,
+                extended_connect: false,
+                are_known: false,
+            },
+            send_window: WINDOW_DEFAULT as i32,
+            recv_window: limits.connection_window_bytes as i32,
+            due: 0,
+            is_blocked: false,
+            goaway: Goaway::default(),
+            load: Load::default(),
+            limits,
+        }
+    }
+
+    fn start(&self, mut settings: Vec<(u16, u32)>, out: &mut Vec<u8>) {
+        let limits = &self.limits;
+        for (id, value, default) in [
+            (setting::HEADER_TABLE_SIZE, limits.table_bytes, 4096),
+            (
+                setting::INITIAL_WINDOW_SIZE,
+                limits.stream_window_bytes,
+                WINDOW_DEFAULT,
+            ),
+            (
+                setting::MAX_FRAME_SIZE,
+                limits.frame_bytes_max,
+                FRAME_BYTES_DEFAULT,
+            ),
+            (
+                setting::MAX_HEADER_LIST_SIZE,
+                limits.head_bytes_max,
+                u32::MAX,
+            ),
+        ] {
+            if value != default {
+                settings.push((id, value));
+            }
+        }
+        frame::settings(&settings, out);
+        if limits.connection_window_bytes > WINDOW_DEFAULT {
+            let credit = limits.connection_window_bytes - WINDOW_DEFAULT;
+            frame::window_update(StreamId::CONNECTION, credit, out);
+        }
+    }
+
+    // ---- facts
+
+    /// How many streams are open.
+    #[must_use]
+    pub fn stream_count(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Nothing is open and no frame is in part read: the connection can be closed without loss.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.streams.is_empty() && matches!(self.reading, Reading::Frame)
+    }
+
+    /// A client can send another request on this connection now.
+    #[must_use]
+    pub fn can_open(&self) -> bool {
+        self.room_for_streams() > 0
+    }
+
+    /// How many more requests a client can send now.
+    #[must_use]
+    pub fn room_for_streams(&self) -> usize {
+        let ends = self.goaway.got.is_some() || self.goaway.announced || self.has_failed();
+        if self.role == Role::Server || ends || self.last_stream.0 >= StreamId::MAX.0 - 2 {
+            return 0;
+        }
+        let most = self.peer.streams_max.min(self.limits.streams_max) as usize;
+        most.saturating_sub(self.streams.len())
+    }
+
+    /// The peer takes the extended CONNECT (RFC 8441 §3). A client knows it once [`super::Event::Settings`] came.
+    #[must_use]
+    pub fn takes_extended_connect(&self) -> bool {
+        self.peer.extended_connect
+    }
+
+    /// The peer's settings have come.
+    #[must_use]
+    pub fn has_settings(&self) -> bool {
+        self.peer.are_known
+    }
+
+    /// The peer said that it ends the connection.
+    #[must_use]
+    pub fn got_goaway(&self) -> bool {
+        self.goaway.got.is_some()
+    }
+
+    /// Oddities of the peer so far (`fc_glitches`, `bc_glitches`).
+    #[must_use]
+    pub fn glitches(&self) -> u32 {
+        self.load.glitches
+    }
+
+    /// The caller's name of a stream, if the stream is open.
+    #[must_use]
+    pub fn token(&self, stream: StreamId) -> Option<u32> {
+        self.streams.get(stream).map(|stream| stream.token)
+    }
+
+    /// Names a stream.
+    pub fn set_token(&mut self, stream: StreamId, token: u32) {
+        if let Some(stream) = self.streams.get_mut(stream) {
+            stream.token = token;
+        }
+    }
+
+    // ---- the end
+
+    /// The first step of a graceful end (RFC 9113 §6.8): tells the peer to open no more streams. Those that are on their way are still
+    /// taken. After a round trip, or once the connection is idle, [`Connection::goaway`] is the second step.
+    pub fn shutdown(&mut self, out: &mut Vec<u8>) {
+        if !std::mem::replace(&mut self.goaway.announced, true) {
+            frame::goaway(StreamId::MAX, Code::NO_ERROR, out);
+        }
+    }
+
+    /// Tells the peer that streams above those that were opened by now are ignored. The open ones go on.
+    pub fn goaway(&mut self, code: Code, out: &mut Vec<u8>) {
+        let last = self.last_of_peer();
+        self.goaway.announced = true;
+        if self.goaway.sent.is_none() && !self.has_failed() {
+            self.goaway.sent = Some(last);
+            frame::goaway(last, code, out);
+        }
+    }
+
+    /// Halves the counts of resets and idle frames. Call it now and then, not more than once a second, on a connection that lives long: what a
+    /// peer does slowly is no attack.
+    pub fn forgive(&mut self) {
+        self.load.resets /= 2;
+        self.load.idle_frames /= 2;
+    }
+
+    /// Gives back memory that an idle connection does not need; nothing happens while streams are open.
+    pub fn slim(&mut self) {
+        if !self.is_idle() {
+            return;
+        }
+        self.streams.slim();
+        self.decoder.slim();
+        self.encoder.slim();
+        self.block = Vec::new();
+    }
+
+    /// Ends the connection for an error of the peer.
+    fn fail(&mut self, error: Error, out: &mut Vec<u8>) -> Error {
+        if !self.has_failed() {
+            frame::goaway(self.last_of_peer(), error.code, out);
+            self.reading = Reading::Failed(error);
+        }
+        error
+    }
+
+    fn has_failed(&self) -> bool {
+        matches!(self.reading, Reading::Failed(_))
+    }
+
+    /// The highest stream that the peer opened; a server opens none.
+    fn last_of_peer(&self) -> StreamId {
+        match self.role {
+            Role::Server => self.last_stream,
+            Role::Client => StreamId::CONNECTION,
+        }
+    }
+
+    /// Counts an oddity.
+    fn glitch(&mut self) -> Result<(), Error> {
+        self.load.glitches = self.load.glitches.saturating_add(1);
+        if self.limits.glitches_max > 0 && self.load.glitches > self.limits.glitches_max {
+            return Err(Error::new(Code::ENHANCE_YOUR_CALM, "too many glitches"));
+        }
+        Ok(())
+    }
+
+    /// Counts a frame that does no work.
+    fn idle_frame(&mut self) -> Result<(), Error> {
+        self.load.idle_frames += 1;
+        if self.load.idle_frames > self.limits.idle_frames_max {
+            return Err(Error::new(
+                Code::ENHANCE_YOUR_CALM,
+                "too many frames that do no work",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Counts a stream that the peer reset.
+    fn peer_reset(&mut self) -> Result<(), Error> {
+        self.load.resets += 1;
+        if self.load.resets > self.limits.resets_max {
+            return Err(Error::new(
+                Code::ENHANCE_YOUR_CALM,
+                "too many streams reset",
+            ));
+        }
+        Ok(())
+    }
+
+    /// A frame did work.
+    #[inline]
+    fn worked(&mut self) {
+        self.load.idle_frames = self.load.idle_frames.saturating_sub(1);
+    }
+
+    /// Forgets a stream whose both sides have ended.
+    fn close_if_over(&mut self, id: StreamId) {
+        let is_over = |flags: &super::streams::StreamFlags| flags.recv_end && flags.send_end;
+        if self
+            .streams
+            .get(id)
+            .is_some_and(|stream| is_over(&stream.flags))
+        {
+            self.streams.remove(id);
+            self.load.resets = self.load.resets.saturating_sub(1);
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What we send: heads, payload, trailers, resets.
+
+use super::Connection;
+use crate::h2::frame::{self, FRAME_HEAD_BYTES, flag, kind};
+use crate::h2::hpack::Encoder;
+use crate::h2::streams::{Stream, StreamFlags};
+use crate::h2::{Code, Scheme, StreamId, write};
+use crate::{Head, Method};
+
+impl Connection {
+    /// A client sends a request and so opens a stream, whose number is returned. None where [`Connection::can_open`] is false.
+    ///
+    /// `scheme` is that of a target that has none itself. `end`: no payload and no trailers follow. An extended CONNECT is a head with
+    /// [`Head::set_protocol`], method CONNECT and a target in origin form; the peer must take it
+    /// ([`Connection::takes_extended_connect`]).
+    #[must_use]
+    pub fn send_request(
+        &mut self,
+        head: &Head,
+        scheme: Scheme,
+        token: u32,
+        end: bool,
+        out: &mut Vec<u8>,
+    ) -> Option<StreamId> {
+        if !self.can_open() {
+            return None;
+        }
+        let id = match self.last_stream {
+            StreamId::CONNECTION => StreamId(1),
+            StreamId(last) => StreamId(last + 2),
+        };
+        self.last_stream = id;
+        self.streams.add(Stream {
+            id,
+            token,
+            send_window: self.peer.stream_window as i32,
+            recv_window: self.first_window(),
+            due: 0,
+            body_left: None,
+            flags: StreamFlags {
+                send_end: end,
+                sent_head: true,
+                is_head: head.method() == Method::Head,
+                is_connect: head.method() == Method::Connect,
+                ..StreamFlags::default()
+            },
+        });
+        self.write_block(id, end, out, |encoder, out| {
+            write::request(head, scheme, encoder, out);
+        });
+        Some(id)
+    }
+
+    /// A server sends a response, or an interim one (status below 200), which does not end the stream. `end`: no payload and no
+    /// trailers follow. False where the stream is gone, or has its response: nothing is sent.
+    pub fn send_response(
+        &mut self,
+        stream: StreamId,
+        head: &Head,
+        end: bool,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let is_interim = head.status() < 200;
+        let end = end && !is_interim;
+        let Some(open) = self.sending(stream).filter(|open| !open.flags.sent_head) else {
+            return false;
+        };
+        open.flags.sent_head = !is_interim;
+        open.flags.send_end = end;
+        self.write_block(stream, end, out, |encoder, out| {
+            write::response(head, encoder, out);
+        });
+        if end {
+            self.close_if_over(stream);
+        }
+        true
+    }
+
+    /// How many bytes of payload can be sent on a stream in one frame now. If 0, [`super::super::Event::WindowOpen`],
+    /// [`super::super::Event::WindowsOpen`] or [`super::super::Event::Settings`] tells when to ask again; 0 too if the stream is gone.
+    pub fn data_room(&mut self, stream: StreamId) -> usize {
+        let Some(open) = self.streams.get_mut(stream) else {
+            return 0;
+        };
+        if open.flags.send_end || !open.flags.sent_head {
+            return 0;
+        }
+        open.flags.is_blocked = open.send_window <= 0;
+        self.is_blocked |= self.send_window <= 0;
+        let room = open.send_window.min(self.send_window).max(0) as usize;
+        room.min(self.peer.frame_bytes_max as usize)
+    }
+
+    /// Appends the header of a DATA frame; the caller puts `len` bytes of payload right behind it. `len` is at most
+    /// [`Connection::data_room`], and may be 0 with `end`. False, and nothing is appended, where that does not hold or the stream is
+    /// gone.
+    pub fn send_data_head(
+        &mut self,
+        stream: StreamId,
+        len: usize,
+        end: bool,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        if len > 0 && len > self.data_room(stream) {
+            return false;
+        }
+        let Some(open) = self.sending(stream).filter(|open| open.flags.sent_head) else {
+            return false;
+        };
+        open.send_window -= len as i32;
+        open.flags.send_end = end;
+        self.send_window -= len as i32;
+        let flags = if end { flag::END_STREAM } else { 0 };
+        frame::head(kind::DATA, flags, stream, len, out);
+        self.worked();
+        if end {
+            self.close_if_over(stream);
+        }
+        true
+    }
+
+    /// Ends a message with a trailer section; a section without fields ends it too. False where the stream is gone.
+    pub fn send_trailers(&mut self, stream: StreamId, trailers: &Head, out: &mut Vec<u8>) -> bool {
+        if trailers.field_count() == 0 {
+            return self.send_data_head(stream, 0, true, out);
+        }
+        let Some(open) = self.sending(stream).filter(|open| open.flags.sent_head) else {
+            return false;
+        };
+        open.flags.send_end = true;
+        self.write_block(stream, true, out, |encoder, out| {
+            write::trailers(trailers, encoder, out);
+        });
+        self.close_if_over(stream);
+        true
+    }
+
+    /// Resets a stream and forgets it. A server that has answered before the request was complete and wants no more of it
+    /// sends `NO_ERROR` (RFC 9113 §8.1). False where the stream is gone.
+    pub fn send_reset(&mut self, stream: StreamId, code: Code, out: &mut Vec<u8>) -> bool {
+        if self.streams.remove(stream).is_none() {
+            return false;
+        }
+        self.reset_streams.add(stream);
+        frame::reset(stream, code, out);
+        true
+    }
+
+    /// Sends a PING; [`super::super::Event::Pong`] with the same payload is its answer.
+    pub fn ping(&mut self, payload: u64, out: &mut Vec<u8>) {
+        frame::ping(0, &payload.to_be_bytes(), out);
+    }
+
+    /// Answers a request that is no stream.
+    pub(super) fn write_status(&mut self, id: StreamId, status: u16, out: &mut Vec<u8>) {
+        self.write_block(id, true, out, |encoder, out| {
+            encoder.begin(out);
+            encoder.status(status, out);
+        });
+    }
+
+    /// A stream whose our side is open.
+    fn sending(&mut self, stream: StreamId) -> Option<&mut Stream> {
+        self.streams
+            .get_mut(stream)
+            .filter(|open| !open.flags.send_end)
+    }
+
+    /// Appends a block as a HEADERS frame, with as many CONTINUATION frames as it takes.
+    #[inline]
+    fn write_block(
+        &mut self,
+        id: StreamId,
+        end: bool,
+        out: &mut Vec<u8>,
+        write: impl FnOnce(&mut Encoder, &mut Vec<u8>),
+    ) {
+        let at = out.len();
+        let end_stream = if end { flag::END_STREAM } else { 0 };
+        frame::head(kind::HEADERS, flag::END_HEADERS | end_stream, id, 0, out);
+        write(&mut self.encoder, out);
+        let len = out.len() - at - FRAME_HEAD_BYTES;
+        let most = self.peer.frame_bytes_max as usize;
+        if len <= most {
+            frame::set_len(out, at, len);
+            return;
+        }
+        let block = out.split_off(at + FRAME_HEAD_BYTES);
+        out.truncate(at);
+        for (nth, part) in block.chunks(most).enumerate() {
+            let kind = if nth == 0 {
+                kind::HEADERS
+            } else {
+                kind::CONTINUATION
+            };
+            let is_last = (nth + 1) * most >= block.len();
+            let flags = if nth == 0 { end_stream } else { 0 };
+            let flags = flags | if is_last { flag::END_HEADERS } else { 0 };
+            frame::head(kind, flags, id, part.len(), out);
+            out.extend_from_slice(part);
+        }
+    }
+}

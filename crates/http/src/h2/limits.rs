@@ -1,0 +1,84 @@
+//! What a peer may use of us.
+
+/// Limits of a connection, and what it offers. Fixed for the life of the connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of the fields of a head or a trailer section, each as `name: value CRLF`. A request beyond it is refused
+    /// (`tune.bufsize - tune.maxrewrite`). Announced as `SETTINGS_MAX_HEADER_LIST_SIZE`.
+    pub head_bytes_max: u32,
+    /// Fields of a head or a trailer section, pseudo-header fields not counted (`tune.http.maxhdr`).
+    pub fields_max: u32,
+    /// Bytes of a header block as it comes, compressed, in HEADERS and CONTINUATION frames together. Beyond it the connection ends.
+    pub block_bytes_max: u32,
+    /// CONTINUATION frames of a header block. Beyond it the connection ends.
+    pub continuations_max: u32,
+    /// Streams that a client may have open at a time (`tune.h2.fe.max-concurrent-streams`), and that we open to a server that does not
+    /// tell its own limit (`tune.h2.be.max-concurrent-streams`). The server's limit holds where it is lower.
+    pub streams_max: u32,
+    /// Bytes that a peer may send on a stream before it is credited (`tune.h2.fe.initial-window-size`). At most 2^31 - 1.
+    pub stream_window_bytes: u32,
+    /// The same for the whole connection; at least 65535, at most 2^31 - 1.
+    pub connection_window_bytes: u32,
+    /// The largest frame that we take (`tune.h2.max-frame-size`), 16384 to 16777215.
+    pub frame_bytes_max: u32,
+    /// The dynamic table of the peer's encoder (`tune.h2.header-table-size`), up to 65536.
+    pub table_bytes: u32,
+    /// The largest dynamic table of our encoder; the peer's setting holds where it is lower.
+    pub encoder_table_bytes_max: u32,
+    /// Streams that the peer reset, less those that ended well. Beyond it the connection ends (CVE-2023-44487).
+    pub resets_max: u32,
+    /// Frames that do no work (PING, SETTINGS, PRIORITY, empty DATA, small WINDOW_UPDATE), less those that do. Beyond it the connection
+    /// ends.
+    pub idle_frames_max: u32,
+    /// Glitches, which are legal or at least harmless oddities, of the whole life of a connection
+    /// (`tune.h2.fe.glitches-threshold`). Beyond it the connection ends; 0 for no limit.
+    pub glitches_max: u32,
+    /// A server offers the extended CONNECT of RFC 8441 (WebSocket).
+    pub extended_connect: bool,
+    /// A server answers a malformed request with 400 and one with too large a head with 431, as well as resetting it.
+    pub answers_malformed: bool,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            head_bytes_max: 16384 - 1024,
+            fields_max: 100,
+            block_bytes_max: 32 << 10,
+            continuations_max: 32,
+            streams_max: 100,
+            stream_window_bytes: 65536,
+            connection_window_bytes: 1 << 20,
+            frame_bytes_max: 16384,
+            table_bytes: 4096,
+            encoder_table_bytes_max: 4096,
+            resets_max: 500,
+            idle_frames_max: 1000,
+            glitches_max: 0,
+            extended_connect: true,
+            answers_malformed: false,
+        }
+    }
+}
+
+impl Limits {
+    /// The same with what RFC 9113 does not allow corrected.
+    pub(super) fn legal(self) -> Limits {
+        Limits {
+            stream_window_bytes: self.stream_window_bytes.min(WINDOW_MAX),
+            connection_window_bytes: self
+                .connection_window_bytes
+                .clamp(super::frame::WINDOW_DEFAULT, WINDOW_MAX),
+            frame_bytes_max: self.frame_bytes_max.clamp(
+                super::frame::FRAME_BYTES_DEFAULT,
+                super::frame::FRAME_BYTES_MAX,
+            ),
+            table_bytes: self.table_bytes.min(1 << 16),
+            encoder_table_bytes_max: self.encoder_table_bytes_max.min(1 << 16),
+            ..self
+        }
+    }
+}
+
+/// The largest window (RFC 9113 §6.9.1).
+pub(super) const WINDOW_MAX: u32 = (1 << 31) - 1;

@@ -1,0 +1,161 @@
+//! What a peer may not cost (RFC 9113 §10.5).
+
+use super::*;
+
+fn times(count: usize, more: impl Fn(Wire) -> Wire) -> Wire {
+    (0..count).fold(Wire::client(), |wire, _| more(wire))
+}
+
+#[test]
+fn frames_that_do_no_work() {
+    for more in [
+        (|wire: Wire| wire.frame(kind::PING, 0, 0, &[0; 8])) as fn(Wire) -> Wire,
+        |wire| wire.settings(&[]),
+        |wire| wire.frame(kind::PRIORITY, 0, 9, b"\0\0\0\x05\0"),
+        |wire| wire.credit(0, 1),
+        |wire| wire.frame(0x99, 0, 0, b""),
+    ] {
+        assert_fine(&server(&times(20, more)));
+        assert_ends(&server(&times(21, more)), Code::ENHANCE_YOUR_CALM);
+    }
+    let empty = (0..21).fold(Wire::client().post(1), |wire, _| wire.data(1, 0, b""));
+    // The request itself is work, but does not count before there is anything.
+    assert_ends(&server(&empty), Code::ENHANCE_YOUR_CALM);
+    // Work pays for them.
+    let mixed = (0..50).fold(Wire::client().post(1), |wire, _| {
+        wire.frame(kind::PING, 0, 0, &[0; 8]).data(1, 0, b"a")
+    });
+    assert_fine(&server(&mixed));
+}
+
+/// CVE-2023-44487, and CVE-2025-8671, which has the server reset the streams.
+#[test]
+fn rapid_resets() {
+    let resets = |count: u32, provoke: bool| {
+        (0..count).fold(Wire::client(), |wire, nth| match provoke {
+            false => wire.post(2 * nth + 1).reset(2 * nth + 1, Code::CANCEL),
+            true => wire
+                .post(2 * nth + 1)
+                .data(2 * nth + 1, 0, b"")
+                .credit(2 * nth + 1, 0),
+        })
+    };
+    let roomy = || {
+        let limits = Limits {
+            idle_frames_max: 1000,
+            ..limits()
+        };
+        Connection::server(limits, &mut Vec::new())
+    };
+    for provoke in [false, true] {
+        assert_eq!(outcome(roomy, &resets(10, provoke)).error, None);
+        assert_ends(
+            &outcome(roomy, &resets(11, provoke)),
+            Code::ENHANCE_YOUR_CALM,
+        );
+    }
+    let mut server = roomy();
+    for round in 0..10 {
+        server.forgive();
+        let wire = (0..5).map(|nth| round * 10 + 2 * nth + 1).fold(
+            if round == 0 {
+                Wire::client()
+            } else {
+                Wire::default()
+            },
+            |wire, id| wire.post(id).reset(id, Code::CANCEL),
+        );
+        assert_fine(&feed(&mut server, &[&wire.0]));
+    }
+}
+
+#[test]
+fn header_blocks_have_an_end() {
+    let end = flag::END_STREAM;
+    let many = (0..6).fold(
+        Wire::client().frame(kind::HEADERS, end, 1, b""),
+        |wire, _| wire.frame(kind::CONTINUATION, 0, 1, b""),
+    );
+    assert_ends(&server(&many), Code::ENHANCE_YOUR_CALM);
+    let large = Wire::client()
+        .frame(kind::HEADERS, end, 1, &[0x82; 2000])
+        .frame(kind::CONTINUATION, 0, 1, &[0x82; 2001]);
+    assert_ends(&server(&large), Code::ENHANCE_YOUR_CALM);
+    assert_ends(
+        &server(&Wire::client().frame(kind::HEADERS, flag::END_HEADERS, 1, &[0x82; 4001])),
+        Code::ENHANCE_YOUR_CALM,
+    );
+    let bad = Wire::client().frame(kind::HEADERS, flag::END_HEADERS | end, 1, &[0x80]);
+    assert_ends(&server(&bad), Code::COMPRESSION_ERROR);
+}
+
+/// A field of a table by index is one byte that costs as much as the field.
+#[test]
+fn large_heads_are_refused_and_cost_no_memory() {
+    let mut block = block(GET);
+    block.extend([0x40, 1, b'x', 127, 0x81, 0x06]);
+    block.extend([b'a'; 896]);
+    block.extend([0xbe; 3000]);
+    let wire = Wire::client()
+        .frame(
+            kind::HEADERS,
+            flag::END_HEADERS | flag::END_STREAM,
+            1,
+            &block,
+        )
+        .get(3);
+    let told = server(&wire);
+    assert_resets(&told, 1, Code::ENHANCE_YOUR_CALM);
+    assert!(told.events[1].starts_with("head 3"));
+    let mut head = Head::default();
+    let mut server = new_server();
+    let mut at = 0;
+    while let Ok((used, event)) = server.read(&wire.0[at..], &mut head, &mut Vec::new())
+        && event != Event::More
+    {
+        at += used;
+    }
+    assert!(head.buf.capacity() < 8000, "{}", head.buf.capacity());
+
+    let fields: Vec<(&str, &str)> = (0..21).map(|_| ("a", "b")).collect();
+    let wire = Wire::client().headers(1, flag::END_STREAM, &[GET, &fields].concat());
+    assert_resets(&super::server(&wire), 1, Code::ENHANCE_YOUR_CALM);
+}
+
+#[test]
+fn glitches_can_be_limited() {
+    let make = || {
+        let limits = Limits {
+            glitches_max: 3,
+            ..limits()
+        };
+        Connection::server(limits, &mut Vec::new())
+    };
+    let wire = |count: u32| {
+        (0..count).fold(Wire::client(), |wire, nth| {
+            wire.headers(2 * nth + 1, 0, &[("a", "b")])
+        })
+    };
+    assert_eq!(outcome(make, &wire(3)).error, None);
+    assert_ends(&outcome(make, &wire(4)), Code::ENHANCE_YOUR_CALM);
+}
+
+#[test]
+fn an_idle_connection_is_small() {
+    let mut server = new_server();
+    let told = feed(&mut server, &[&Wire::client().get(1).get(3).0]);
+    assert_fine(&told);
+    let mut head = Head::default();
+    head.set_status(200, b"");
+    head.append(b"server", b"s");
+    for stream in [1, 3] {
+        assert!(server.send_response(StreamId(stream), &head, true, &mut Vec::new()));
+    }
+    server.slim();
+    assert!(server.is_idle());
+    assert!(
+        size_of::<Connection>() <= 512,
+        "{}",
+        size_of::<Connection>()
+    );
+}

@@ -1,0 +1,175 @@
+//! RFC 9113 §5.2, §6.9: windows.
+
+use super::*;
+
+fn open_server(wire: &Wire) -> Connection {
+    let mut server = new_server();
+    assert_fine(&feed(&mut server, &[&wire.0]));
+    server
+}
+
+fn respond(server: &mut Connection, stream: u32) {
+    let mut head = Head::default();
+    head.set_status(200, b"");
+    assert!(server.send_response(StreamId(stream), &head, false, &mut Vec::new()));
+}
+
+#[test]
+fn wrong_credits() {
+    let open = || Wire::client().post(1);
+    assert_ends(&server(&open().credit(0, 0)), Code::PROTOCOL_ERROR);
+    assert_resets(&server(&open().credit(1, 0)), 1, Code::PROTOCOL_ERROR);
+    assert_ends(
+        &server(&open().credit(0, (1 << 31) - 1)),
+        Code::FLOW_CONTROL_ERROR,
+    );
+    assert_resets(
+        &server(&open().credit(1, (1 << 31) - 1)),
+        1,
+        Code::FLOW_CONTROL_ERROR,
+    );
+    // A setting that takes the window of a stream beyond its limit (§6.9.2).
+    let wire = open()
+        .credit(1, 1 << 30)
+        .settings(&[(setting::INITIAL_WINDOW_SIZE, (1 << 31) - 1)]);
+    assert_ends(&server(&wire), Code::FLOW_CONTROL_ERROR);
+}
+
+#[test]
+fn windows_are_kept() {
+    let wire = Wire::client()
+        .settings(&[(setting::INITIAL_WINDOW_SIZE, 3)])
+        .get(1);
+    let mut server = open_server(&wire);
+    let id = StreamId(1);
+    let mut out = Vec::new();
+    assert_eq!(server.data_room(id), 0, "no head yet");
+    respond(&mut server, 1);
+    assert_eq!(server.data_room(id), 3);
+    assert!(!server.send_data_head(id, 4, false, &mut out));
+    assert!(server.send_data_head(id, 3, false, &mut out));
+    assert_eq!(out, [0, 0, 3, 0, 0, 0, 0, 0, 1]);
+    assert_eq!(server.data_room(id), 0);
+    assert_eq!(
+        feed(&mut server, &[&Wire::default().credit(1, 2).0]).events,
+        ["window 1"]
+    );
+    assert_eq!(server.data_room(id), 2);
+    // §6.9.2: a window may become negative.
+    feed(
+        &mut server,
+        &[&Wire::default()
+            .settings(&[(setting::INITIAL_WINDOW_SIZE, 0)])
+            .0],
+    );
+    assert_eq!(server.data_room(id), 0);
+    assert!(
+        feed(&mut server, &[&Wire::default().credit(1, 1).0])
+            .events
+            .is_empty()
+    );
+    assert_eq!(
+        feed(&mut server, &[&Wire::default().credit(1, 1).0]).events,
+        ["window 1"]
+    );
+    assert_eq!(server.data_room(id), 1);
+    assert!(server.send_data_head(id, 0, true, &mut out));
+    assert!(
+        !server.send_data_head(id, 0, true, &mut out),
+        "the stream is gone"
+    );
+}
+
+#[test]
+fn the_connections_window_is_kept() {
+    let big = (setting::INITIAL_WINDOW_SIZE, 1 << 20);
+    let mut server = open_server(&Wire::client().settings(&[big]).get(1).get(3));
+    let (one, three) = (StreamId(1), StreamId(3));
+    respond(&mut server, 1);
+    respond(&mut server, 3);
+    let (mut sent, mut out) = (0, Vec::new());
+    while let room @ 1.. = server.data_room(one) {
+        assert!(server.send_data_head(one, room, false, &mut out));
+        sent += room;
+    }
+    assert_eq!((sent, server.data_room(three)), (65535, 0));
+    assert!(
+        feed(&mut server, &[&Wire::default().credit(3, 9).0])
+            .events
+            .is_empty()
+    );
+    assert_eq!(
+        feed(&mut server, &[&Wire::default().credit(0, 9).0]).events,
+        ["windows"]
+    );
+    assert_eq!((server.data_room(one), server.data_room(three)), (9, 9));
+}
+
+#[test]
+fn payload_beyond_a_window() {
+    let make = |connection: u32| {
+        move || {
+            let limits = Limits {
+                stream_window_bytes: 65535,
+                connection_window_bytes: connection,
+                ..limits()
+            };
+            Connection::server(limits, &mut Vec::new())
+        }
+    };
+    let chunk = [0; 16384];
+    let wire = Wire::client().post(1);
+    let mut server = make(1 << 20)();
+    assert_fine(&feed(&mut server, &[&wire.0]));
+    let mut out = Vec::new();
+    let mut read = |server: &mut Connection, wire: Wire| {
+        let (mut at, mut head) = (0, Head::default());
+        loop {
+            match server.read(&wire.0[at..], &mut head, &mut out) {
+                Ok((_, Event::Reset { code, .. })) => return Some(code),
+                Ok((_, Event::More)) => return None,
+                Ok((used, _)) => at += used,
+                Err(error) => return Some(error.code),
+            }
+        }
+    };
+    for _ in 0..3 {
+        assert_eq!(read(&mut server, Wire::default().data(1, 0, &chunk)), None);
+    }
+    let late = Wire::default().data(1, 0, &chunk);
+    assert_eq!(
+        read(&mut server, late.clone()),
+        Some(Code::FLOW_CONTROL_ERROR)
+    );
+    let mut server = make(65535)();
+    assert_fine(&feed(&mut server, &[&Wire::client().post(1).post(3).0]));
+    for _ in 0..3 {
+        assert_eq!(read(&mut server, Wire::default().data(1, 0, &chunk)), None);
+    }
+    assert_eq!(
+        read(&mut server, Wire::default().data(3, 0, &chunk)),
+        Some(Code::FLOW_CONTROL_ERROR)
+    );
+    assert!(!server.is_idle());
+}
+
+#[test]
+fn credits_are_coalesced() {
+    let mut server = open_server(&Wire::client().post(1));
+    let mut out = Vec::new();
+    let id = StreamId(1);
+    for _ in 0..100 {
+        server.consumed(id, 1000, &mut out);
+    }
+    let credits = answers(&out);
+    assert_eq!(
+        credits,
+        ["credit 1 33000", "credit 1 33000", "credit 1 33000"]
+    );
+    // A body that fits in the window as it is needs none.
+    let post = [POST, &[("content-length", "60000")]].concat();
+    let mut server = open_server(&Wire::client().headers(1, 0, &post));
+    out.clear();
+    server.consumed(id, 50000, &mut out);
+    assert!(out.is_empty());
+}
