@@ -366,6 +366,12 @@ impl Session {
         }
     }
 
+    /// The application's protocol that was agreed on (ALPN).
+    #[must_use]
+    pub fn protocol(&self) -> Option<&[u8]> {
+        self.common().alpn_protocol()
+    }
+
     /// What was agreed on; none before the handshake is over.
     #[must_use]
     pub fn facts(&self) -> Option<Facts> {

@@ -75,7 +75,7 @@ pub const KEYWORDS: &[Keyword<Setter>] = &[
     http("checkcache", DB, |o| &mut o.checkcache, "Blocks responses that carry cookies and may be cached."),
     switch("clitcpka", DF, |o| &mut o.clitcpka, "TCP keep-alive probes on client connections."),
     moot("contstats", DF, COUNTERS, Args::None, "Counts bytes while they flow, not at the end of a stream."),
-    Keyword::tunes("disable-h2-upgrade", DF, Feature::Http2, Args::None, "Refuses the HTTP/2 preface on an HTTP/1 connection."),
+    http("disable-h2-upgrade", DF, |o| &mut o.disable_h2_upgrade, "Refuses the HTTP/2 preface on an HTTP/1 connection."),
     switch("dontlog-normal", DF, |o| &mut o.dontlog_normal, "Logs only what did not go well."),
     switch("dontlognull", DF, |o| &mut o.dontlognull, "Does not log connections on which nothing was sent."),
     checks("external-check", Args::None, "Health checks by an external program."),

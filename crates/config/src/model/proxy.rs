@@ -250,6 +250,8 @@ pub struct Options {
     pub abortonclose: Option<bool>,
     pub idle_close_on_response: bool,
     pub independent_streams: bool,
+    /// A connection of HTTP/1 does not become one of HTTP/2 by its first bytes.
+    pub disable_h2_upgrade: bool,
     /// `Some(-1)` is the default number: before the last retry.
     pub redispatch: Option<i32>,
     pub nolinger: bool,

@@ -27,6 +27,8 @@ struct Backend {
     weights: Vec<u32>,
     /// By server, the last one in is the first one out.
     idle: Vec<Vec<LinkId>>,
+    /// By server: connections that take streams of many clients.
+    shared: Vec<Vec<LinkId>>,
 }
 
 /// What a choice came to.
@@ -47,6 +49,7 @@ impl Backends {
         let proxies = &running.config.proxies;
         let backend = |place: usize| Backend {
             idle: proxies[place].servers.iter().map(|_| Vec::new()).collect(),
+            shared: proxies[place].servers.iter().map(|_| Vec::new()).collect(),
             ..Backend::derive(running, ambient, ProxyId::at(place))
         };
         Backends((0..proxies.len()).map(backend).collect())
@@ -160,14 +163,17 @@ impl Backend {
             usable,
             weights,
             idle: Vec::new(),
+            shared: Vec::new(),
         }
     }
 
     #[cold]
     fn follow(&mut self, running: &Running, ambient: &Ambient, backend: ProxyId) {
         let idle = std::mem::take(&mut self.idle);
+        let shared = std::mem::take(&mut self.shared);
         *self = Backend {
             idle,
+            shared,
             ..Backend::derive(running, ambient, backend)
         };
     }

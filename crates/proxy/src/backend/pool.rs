@@ -11,6 +11,7 @@ use super::Backends;
 use crate::facts::Ambient;
 use crate::ids::{LinkId, ServerId};
 use crate::link::Links;
+use crate::link::mux::Mux;
 
 /// Responses a connection must have completed to be `aggressive`'s proof.
 const PROVEN_RESPONSES: u32 = 2;
@@ -50,7 +51,21 @@ impl Backends {
             HttpReuse::Aggressive => wanted.is_first,
             HttpReuse::Safe | HttpReuse::Always => false,
         };
-        let idle = &self.0[wanted.server.backend.place()].idle[wanted.server.place()];
+        let backend = &self.0[wanted.server.backend.place()];
+        let shared = &backend.shared[wanted.server.place()];
+        let is_open = |link: &&LinkId| {
+            let fits = links.server(**link).is_some_and(|server| {
+                (!proven_only || server.served >= PROVEN_RESPONSES) && *server.name == *wanted.name
+            });
+            fits && links.get(**link).is_some_and(|link| {
+                !link.blocked
+                    && matches!(&link.mux, Mux::Connection(connection) if connection.has_room())
+            })
+        };
+        if let Some(link) = shared.iter().rev().find(is_open) {
+            return Some(*link);
+        }
+        let idle = &backend.idle[wanted.server.place()];
         let fits = |link: LinkId| {
             links.server(link).is_some_and(|server| {
                 (!proven_only || server.served >= PROVEN_RESPONSES) && *server.name == *wanted.name
@@ -106,10 +121,43 @@ impl Backends {
         }
     }
 
+    /// Takes a connection among those that take streams of many clients.
+    pub fn share(&mut self, links: &mut Links, link: LinkId) {
+        if let Some(server) = links.server_mut(link) {
+            let id = server.server;
+            let shared = &mut self.0[id.backend.place()].shared[id.place()];
+            server.shared_place = Some(shared.len() as u32);
+            shared.push(link);
+        }
+    }
+
+    /// A connection takes no more streams.
+    pub fn unshare(&mut self, links: &mut Links, link: LinkId) {
+        let Some(server) = links.server_mut(link) else {
+            return;
+        };
+        let id = server.server;
+        let Some(place) = server.shared_place.take() else {
+            return;
+        };
+        let shared = &mut self.0[id.backend.place()].shared[id.place()];
+        shared.swap_remove(place as usize);
+        if let Some(moved) = shared.get(place as usize).copied()
+            && let Some(moved) = links.server_mut(moved)
+        {
+            moved.shared_place = Some(place);
+        }
+    }
+
     /// A connection that is idle, of any server: the one that has been longest in its pool.
-    pub fn any_idle(&mut self) -> Option<LinkId> {
+    pub fn any_idle(&mut self, links: &Links) -> Option<LinkId> {
         let pools = self.0.iter().flat_map(|backend| &backend.idle);
-        pools.into_iter().find_map(|idle| idle.first().copied())
+        let idle = pools.into_iter().find_map(|idle| idle.first().copied());
+        let is_free = |link: &&LinkId| links.get(**link).is_some_and(|link| link.mux.is_free());
+        idle.or_else(|| {
+            let shared = self.0.iter().flat_map(|backend| &backend.shared);
+            shared.into_iter().flatten().find(is_free).copied()
+        })
     }
 
     /// Whether a connection is where its place says.

@@ -227,6 +227,10 @@ impl<D: Driver> Turn<'_, D> {
             self.cx.mark(Pace::ProcessSessions);
         }
         let timeouts = self.cx.running.timeouts(frontend);
+        if self.cx.running.is_http(frontend) && self.speaks_h2(link) {
+            self.become_h2(link);
+            return self.expect_first_stream(link);
+        }
         if self.cx.running.is_http(frontend) {
             let at_ms = deadline(now, timeouts.http_request);
             return self.cx.set_link_deadline(link, at_ms);

@@ -2,6 +2,7 @@
 
 use super::Engine;
 use crate::ids::LinkId;
+use crate::link::mux::Mux;
 use crate::link::{Client, Link, Role, Server};
 use crate::stream::{ServerEnd, Stream};
 
@@ -26,6 +27,7 @@ impl Engine {
                     self.audit_client(id, link, client)?;
                 }
                 Role::Server(server) => self.audit_server(id, link, server)?,
+                Role::Stream(connection) => self.audit_stream_link(id, link, *connection)?,
             }
         }
         require(clients == core.clients, || {
@@ -63,11 +65,29 @@ impl Engine {
             let stream = self.streams.get(stream);
             stream.is_some_and(|stream| stream.server.link() == Some(id))
         });
-        let ties = [pooled, kept, tied].into_iter().flatten();
+        let is_connection = matches!(link.mux, Mux::Connection(_));
+        let shared = is_connection.then(|| server.shared_place.is_some() || !link.mux.is_free());
+        let ties = [pooled, kept, tied, shared].into_iter().flatten();
         require(
             ties.clone().count() == 1 && ties.clone().all(|tie| tie),
             || format!("{id:?} has not one right owner: {link:?}"),
         )
+    }
+
+    fn audit_stream_link(&self, id: LinkId, link: &Link, connection: LinkId) -> Result<(), String> {
+        let parent = self.core.links.get(connection);
+        let is_child = parent.is_some_and(
+            |parent| matches!(&parent.mux, Mux::Connection(parent) if parent.children.contains(&id)),
+        );
+        require(is_child, || {
+            format!("{id:?} is not of its connection: {link:?}")
+        })?;
+        let is_tied = link.mux.stream().is_some_and(|stream| {
+            let stream = self.streams.get(stream);
+            stream
+                .is_some_and(|stream| stream.client == Some(id) || stream.server.link() == Some(id))
+        });
+        require(is_tied, || format!("{id:?} is not its stream's: {link:?}"))
     }
 
     fn audit_stream(&self, stream: &Stream) -> Result<(), String> {

@@ -9,6 +9,7 @@ use net::Driver;
 
 use super::{AtWork, Engine, Turn};
 use crate::ids::{LinkId, StreamId};
+use crate::link::mux::Mux;
 use crate::link::{Role, Stage};
 use crate::phases::{Cause, Cx};
 use crate::stream::{Phase, Stream};
@@ -102,6 +103,7 @@ impl<D: Driver> Turn<'_, D> {
             }
             // It may have been at its end: nothing but its timer would close it.
             Role::Server(server) if server.pool_place.is_some() => self.cx.close_server(link),
+            Role::Stream(_) => self.cx.end_stream_link(link),
             Role::Server(_) => {
                 let stream = entry.mux.stream();
                 if stream.is_none_or(|id| self.streams.get(id).is_none()) {
@@ -131,6 +133,15 @@ impl<D: Driver> Turn<'_, D> {
                     self.cx.close_client(link);
                 }
             }
+            Role::Stream(_) => {
+                let is_tied = stream.flatten().is_some_and(|stream| {
+                    stream.client == Some(link) || stream.server.link() == Some(link)
+                });
+                if !is_tied {
+                    self.cx.end_stream_link(link);
+                }
+            }
+            Role::Server(_) if matches!(entry.mux, Mux::Connection(_)) => {}
             Role::Server(server) => {
                 let is_tied = stream
                     .flatten()

@@ -2,6 +2,7 @@
 //! connection and the rest in the kernel.
 
 use http::h1::Parsed;
+use http::h2::PREFACE;
 use net::timers::NEVER_MS;
 use net::{Driver, Took};
 use sample::ConnError;
@@ -16,11 +17,11 @@ use crate::running::deadline;
 use crate::stream::{Phase, Stream};
 
 /// Requests of one client before the others have their turn.
-const REQUESTS_A_TURN_MAX: u32 = 16;
+pub(super) const REQUESTS_A_TURN_MAX: u32 = 16;
 
 /// What a step with the bytes at hand came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Feed {
+pub(super) enum Feed {
     /// So many were used; the next step follows.
     Used(usize),
     /// So many were used, and nothing goes on without more.
@@ -109,7 +110,7 @@ impl<D: Driver> Turn<'_, D> {
     pub(super) fn update_reading(&mut self, link: LinkId) {
         let entry = self.cx.core.links.get_mut(link);
         match entry.map(|entry| (entry.slim(), &entry.role).1) {
-            Some(Role::Client(_)) => self.cx.update_reading(link),
+            Some(Role::Client(_) | Role::Stream(_)) => self.cx.update_reading(link),
             Some(Role::Server(_)) => {
                 let bufsize = self.cx.running.bufsize();
                 let entry = self.cx.core.links.get(link);
@@ -136,8 +137,10 @@ impl<D: Driver> Turn<'_, D> {
         };
         if entry.eof && (entry.input.is_empty() || wants_more) {
             match &entry.role {
+                _ if matches!(entry.mux, Mux::Connection(_)) => self.connection_eof(link),
                 Role::Client(_) => self.client_eof(link),
                 Role::Server(_) => self.server_eof(link),
+                Role::Stream(_) => {}
             }
         }
     }
@@ -191,6 +194,7 @@ impl<D: Driver> Turn<'_, D> {
                 return gone;
             };
             let step = match &entry.role {
+                Role::Stream(_) => self.feed_stream(link, rest),
                 Role::Client(client) => match client.stage {
                     Stage::ProxyHeader if rest.is_empty() => Feed::More(0),
                     Stage::ProxyHeader => match self.read_proxy_header(link, rest) {
@@ -206,11 +210,15 @@ impl<D: Driver> Turn<'_, D> {
                     Stage::Handshake | Stage::Session => Feed::Wait(0),
                     Stage::Closing => Feed::More(rest.len()),
                     Stage::Ready if matches!(entry.mux, Mux::Raw(_)) => self.feed_raw(link, rest),
+                    Stage::Ready if matches!(entry.mux, Mux::Connection(_)) => {
+                        self.feed_connection(link, rest, &mut requests)
+                    }
                     Stage::Ready => self.feed_request(link, rest, &mut requests, &mut due),
                 },
                 Role::Server(_) => match &entry.mux {
                     Mux::Raw(_) => self.feed_raw(link, rest),
-                    Mux::Back(_) | Mux::Front(_) => self.feed_response(link, rest),
+                    Mux::Connection(_) => self.feed_connection(link, rest, &mut requests),
+                    Mux::Back(_) | Mux::Front(_) | Mux::Stream(_) => self.feed_response(link, rest),
                 },
             };
             match step {
@@ -249,7 +257,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// Streams that wait for just these bytes go on.
-    fn after_feed(&mut self, link: LinkId, due: Option<StreamId>) {
+    pub(super) fn after_feed(&mut self, link: LinkId, due: Option<StreamId>) {
         let stream = self
             .cx
             .core
@@ -317,6 +325,11 @@ impl<D: Driver> Turn<'_, D> {
         requests: &mut u32,
         due: &mut Option<StreamId>,
     ) -> Feed {
+        if bytes.first() == Some(&PREFACE[0])
+            && let Some(step) = self.try_h2(link, bytes)
+        {
+            return step;
+        }
         let core = &mut *self.cx.core;
         let Some(entry) = core.links.get_mut(link) else {
             return Feed::Gone;
@@ -458,7 +471,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// A part of a request's head is here: its time runs from its first byte.
-    fn request_began(&mut self, link: LinkId) {
+    pub(super) fn request_began(&mut self, link: LinkId) {
         let now = self.cx.now();
         let Some(client) = self.cx.core.links.client_mut(link) else {
             return;
@@ -482,7 +495,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// A connection has had its turn: it goes on in the next round.
-    fn later(&mut self, link: LinkId) {
+    pub(super) fn later(&mut self, link: LinkId) {
         if let Some(entry) = self.cx.core.links.get_mut(link)
             && !std::mem::replace(&mut entry.is_later, true)
         {
@@ -675,7 +688,7 @@ impl<D: Driver> Turn<'_, D> {
         };
         let ends_body = match &mut entry.mux {
             Mux::Back(back) => back.end_of_input(),
-            Mux::Raw(_) | Mux::Front(_) => false,
+            Mux::Raw(_) | Mux::Front(_) | Mux::Connection(_) | Mux::Stream(_) => false,
         };
         self.with_stream(id, |cx, stream| match stream.phase {
             _ if ends_body => {
@@ -704,13 +717,17 @@ impl<D: Driver> Turn<'_, D> {
         let (has_input, blocked) = (!entry.input.is_empty(), entry.blocked);
         let is_free = entry.mux.stream().is_none();
         let drains = matches!(&entry.mux, Mux::Front(front) if front.drains());
+        let is_connection = matches!(entry.mux, Mux::Connection(_));
         let client = match &entry.role {
             Role::Client(client) => client,
             Role::Server(server) if server.pool_place.is_some() => {
                 return self.cx.close_server(link);
             }
+            Role::Server(_) if matches!(entry.mux, Mux::Connection(_)) => {
+                return self.connection_timeout(link);
+            }
             // It was put to use meanwhile.
-            Role::Server(_) => return,
+            Role::Server(_) | Role::Stream(_) => return,
         };
         match client.stage {
             Stage::ProxyHeader => {
@@ -721,6 +738,7 @@ impl<D: Driver> Turn<'_, D> {
                 self.fail_session(link, why, false);
             }
             Stage::Handshake => self.fail_session(link, ConnError::TlsTimeout, false),
+            Stage::Ready if is_connection => self.connection_timeout(link),
             Stage::Ready if !is_free => {}
             Stage::Ready if has_input && !blocked && !drains => {
                 self.unfinished_request(link, Cause::ClientTimeout);
@@ -739,7 +757,7 @@ fn all(data: &[u8]) -> Took {
 }
 
 /// Gives a client's payload to its stream, and counts it. `framing`: bytes that stood around it.
-fn take_upload<D: Driver>(
+pub(super) fn take_upload<D: Driver>(
     cx: &mut Cx<'_, D>,
     stream: &mut Stream,
     bytes: &[u8],
@@ -754,7 +772,7 @@ fn take_upload<D: Driver>(
 }
 
 /// The same of a server's.
-fn take_download<D: Driver>(
+pub(super) fn take_download<D: Driver>(
     cx: &mut Cx<'_, D>,
     stream: &mut Stream,
     bytes: &[u8],
@@ -766,12 +784,12 @@ fn take_download<D: Driver>(
 }
 
 /// All of a request has come.
-fn end_upload<D: Driver>(cx: &mut Cx<'_, D>, stream: &mut Stream) {
+pub(super) fn end_upload<D: Driver>(cx: &mut Cx<'_, D>, stream: &mut Stream) {
     cx.upload_came(stream);
 }
 
 /// All of a response has come.
-fn end_download<D: Driver>(cx: &mut Cx<'_, D>, stream: &mut Stream) {
+pub(super) fn end_download<D: Driver>(cx: &mut Cx<'_, D>, stream: &mut Stream) {
     cx.download_came(stream);
     cx.run(stream);
 }

@@ -6,6 +6,7 @@
 mod accept;
 mod audit;
 mod contain;
+mod h2;
 mod incoming;
 mod life;
 mod secure;
@@ -20,6 +21,7 @@ use net::{Accepted, Close, Driver, ListenerId, SockId, Took, WorkerId};
 
 use crate::ids::{LinkId, Owner, StreamId};
 use crate::link::Role;
+use crate::link::mux::Mux;
 use crate::phases::{Core, Cx};
 use crate::running::Running;
 use crate::shared::{Grant, Shared};
@@ -394,6 +396,9 @@ impl<D: Driver> Turn<'_, D> {
 
     /// An outgoing connection can be used.
     fn server_stands(&mut self, link: LinkId) {
+        if self.speaks_h2(link) {
+            return self.server_becomes_h2(link);
+        }
         let stream = self.cx.core.links.get(link).map(|link| link.mux.stream());
         match stream {
             Some(Some(stream)) => {
@@ -426,12 +431,22 @@ impl<D: Driver> Turn<'_, D> {
             return;
         };
         entry.blocked = blocked;
+        if matches!(entry.mux, Mux::Connection(_)) {
+            self.streams_writable(link, blocked);
+            if !matches!(
+                self.cx.core.links.get(link),
+                Some(entry) if matches!(entry.role, Role::Client(_)) && entry.mux.is_free()
+            ) {
+                return;
+            }
+            return self.cx.client_moved_on_alone(link, blocked);
+        }
         match (entry.mux.stream(), &entry.role) {
             (Some(stream), _) => {
                 self.with_stream(stream, |cx, stream| cx.moved_on(stream, link, blocked));
             }
             (None, Role::Client(_)) => self.cx.client_moved_on_alone(link, blocked),
-            (None, Role::Server(_)) => {}
+            (None, Role::Server(_) | Role::Stream(_)) => {}
         }
     }
 
@@ -447,7 +462,7 @@ impl<D: Driver> Turn<'_, D> {
                 self.closed(link, Close::Reset);
                 self.cx.io.close(sock);
             }
-            Role::Server(_) => {
+            Role::Server(_) | Role::Stream(_) => {
                 self.cx.core.links.release_all(self.cx.io, link);
                 // Whoever feeds it goes on: what it sends vanishes.
                 self.writable(link, false);
@@ -462,7 +477,16 @@ impl<D: Driver> Turn<'_, D> {
         };
         let stream = entry.mux.stream();
         let began = !entry.input.is_empty();
+        let is_client = matches!(entry.role, Role::Client(_));
+        if matches!(entry.mux, Mux::Connection(_)) {
+            self.lose_streams(link);
+            return match is_client {
+                true => self.cx.forget_client(link),
+                false => self.cx.forget_server(link),
+            };
+        }
         match &entry.role {
+            Role::Stream(_) => {}
             Role::Client(_) => self.client_closed(link),
             Role::Server(_) => {
                 if let Some(stream) = stream {

@@ -1,5 +1,6 @@
 //! TLS of connections from their handshake to their end: bytes that come are opened, and go on as those of connections in the clear.
 
+use config::model::Proto;
 use net::{Driver, Took};
 use sample::ConnError;
 use sample::sniff::{Sniffed, client_hello};
@@ -7,6 +8,7 @@ use tls::{Acceptor, Buffer, Failure, FailureKind};
 
 use super::Turn;
 use crate::ids::LinkId;
+use crate::link::mux::Mux;
 use crate::link::{Hold, Role, Secure, Stage};
 use crate::running::deadline;
 
@@ -101,7 +103,7 @@ impl<D: Driver> Turn<'_, D> {
     fn handshake_done(&mut self, link: LinkId) {
         match self.cx.core.links.get(link).map(|entry| &entry.role) {
             Some(Role::Client(_)) => self.begin_session(link),
-            Some(Role::Server(_)) => self.server_stands(link),
+            Some(Role::Server(_) | Role::Stream(_)) => self.server_stands(link),
             None => {}
         }
     }
@@ -123,11 +125,35 @@ impl<D: Driver> Turn<'_, D> {
             }
             Role::Server(server) if server.connecting => self.server_refused(link, why),
             // Its bytes are worth nothing from here on.
-            Role::Client(_) | Role::Server(_) => {
+            Role::Client(_) | Role::Server(_) | Role::Stream(_) => {
                 let sock = entry.sock;
                 self.closed(link, net::Close::Reset);
                 self.cx.io.close(sock);
             }
+        }
+    }
+
+    /// Whether a connection that stands speaks HTTP/2: by agreement, or because its line says so.
+    pub(super) fn speaks_h2(&self, link: LinkId) -> bool {
+        let Some(entry) = self.cx.core.links.get(link) else {
+            return false;
+        };
+        let (proto, is_http) = match &entry.role {
+            Role::Client(client) => (self.cx.running.bind(client.bind).proto, client.is_http),
+            Role::Server(server) => {
+                let is_http = !matches!(entry.mux, Mux::Raw(_));
+                (self.cx.running.server(server.server).proto, is_http)
+            }
+            Role::Stream(_) => return false,
+        };
+        match proto {
+            _ if !is_http => false,
+            Some(Proto::H2) => true,
+            Some(Proto::H1 | Proto::Tcp) => false,
+            None => entry
+                .secure
+                .as_ref()
+                .is_some_and(|secure| secure.session.protocol() == Some(b"h2")),
         }
     }
 

@@ -51,6 +51,8 @@ pub(crate) struct Link {
 pub(crate) enum Role {
     Client(Box<Client>),
     Server(Server),
+    /// A stream of this connection of HTTP/2, on whose side it is.
+    Stream(LinkId),
 }
 
 /// A reason why nothing is read of a connection.
@@ -76,13 +78,25 @@ pub(crate) struct Links {
     of_sock: Vec<LinkId>,
     /// What stands around payload that is being sent.
     frame: Vec<u8>,
+    /// Frames of HTTP/2 that are made; empty between uses.
+    frames: Vec<u8>,
     outgoing: Outgoing,
 }
 
 impl Links {
     /// A new connection.
     pub fn add(&mut self, sock: SockId, role: Role, mux: Mux, timers: &mut Timers) -> LinkId {
-        let id = self.links.insert_with(|id| Link {
+        let id = self.insert(sock, role, mux, timers);
+        let slot = sock.slot as usize;
+        if slot >= self.of_sock.len() {
+            self.of_sock.resize(slot + 1, LinkId::new(u32::MAX, 0));
+        }
+        self.of_sock[slot] = id;
+        id
+    }
+
+    fn insert(&mut self, sock: SockId, role: Role, mux: Mux, timers: &mut Timers) -> LinkId {
+        self.links.insert_with(|id| Link {
             sock,
             timer: timers.add(Owner::Link(id)),
             holds: 0,
@@ -94,13 +108,7 @@ impl Links {
             input: Input::default(),
             mux,
             role,
-        });
-        let slot = sock.slot as usize;
-        if slot >= self.of_sock.len() {
-            self.of_sock.resize(slot + 1, LinkId::new(u32::MAX, 0));
-        }
-        self.of_sock[slot] = id;
-        id
+        })
     }
 
     /// Forgets a connection.
@@ -127,33 +135,54 @@ impl Links {
         self.links.get_mut(id)
     }
 
+    /// A link, or the connection whose stream it is.
+    #[inline]
+    fn base(&self, id: LinkId) -> Option<&Link> {
+        let link = self.links.get(id)?;
+        match link.role {
+            Role::Stream(connection) => self.links.get(connection),
+            Role::Client(_) | Role::Server(_) => Some(link),
+        }
+    }
+
+    #[inline]
+    pub fn base_mut(&mut self, id: LinkId) -> Option<&mut Link> {
+        let id = match self.links.get(id)?.role {
+            Role::Stream(connection) => connection,
+            Role::Client(_) | Role::Server(_) => id,
+        };
+        self.links.get_mut(id)
+    }
+
+    /// The client at the other end of a connection, or of a stream's connection.
     #[inline]
     pub fn client(&self, id: LinkId) -> Option<&Client> {
-        match &self.get(id)?.role {
+        match &self.base(id)?.role {
             Role::Client(client) => Some(client),
-            Role::Server(_) => None,
+            Role::Server(_) | Role::Stream(_) => None,
         }
     }
 
     #[inline]
     pub fn client_mut(&mut self, id: LinkId) -> Option<&mut Client> {
-        match &mut self.get_mut(id)?.role {
+        match &mut self.base_mut(id)?.role {
             Role::Client(client) => Some(client),
-            Role::Server(_) => None,
+            Role::Server(_) | Role::Stream(_) => None,
         }
     }
 
+    /// The same of a server.
     pub fn server(&self, id: LinkId) -> Option<&Server> {
-        match &self.get(id)?.role {
+        match &self.base(id)?.role {
             Role::Server(server) => Some(server),
-            Role::Client(_) => None,
+            Role::Client(_) | Role::Stream(_) => None,
         }
     }
 
     pub fn server_mut(&mut self, id: LinkId) -> Option<&mut Server> {
-        match &mut self.get_mut(id)?.role {
+        match &mut self.base_mut(id)?.role {
             Role::Server(server) => Some(server),
-            Role::Client(_) => None,
+            Role::Client(_) | Role::Stream(_) => None,
         }
     }
 
@@ -221,6 +250,9 @@ impl Links {
     #[inline]
     pub fn send_data<D: Driver>(&mut self, io: &mut D, id: LinkId, bytes: &[u8]) -> Wrote {
         self.make_room_to_gather(io);
+        if self.is_stream(id) {
+            return self.stream_data(io, id, bytes);
+        }
         let Some(link) = self.links.get_mut(id) else {
             return Wrote {
                 taken: bytes.len(),
@@ -247,6 +279,9 @@ impl Links {
         trailers: &http::Head,
     ) -> (bool, usize) {
         self.make_room_to_gather(io);
+        if self.is_stream(id) {
+            return (true, self.stream_end(io, id, trailers));
+        }
         let Some(link) = self.links.get_mut(id) else {
             return (true, 0);
         };
@@ -264,6 +299,10 @@ impl Links {
 
     /// Sends our end.
     pub fn send_fin<D: Driver>(&mut self, io: &mut D, id: LinkId) {
+        if self.is_stream(id) {
+            self.stream_end(io, id, &http::Head::default());
+            return;
+        }
         if let Some(link) = self.links.get_mut(id)
             && !std::mem::replace(&mut link.shut, true)
         {
@@ -298,7 +337,8 @@ impl Links {
     /// Stops reading.
     pub fn hold<D: Driver>(&mut self, io: &mut D, id: LinkId, why: Hold) {
         if let Some(link) = self.links.get_mut(id) {
-            if link.holds == 0 {
+            // A stream that is not read has its window shut.
+            if link.holds == 0 && !matches!(link.role, Role::Stream(_)) {
                 io.pause(link.sock);
             }
             link.holds |= why as u8;
@@ -311,7 +351,7 @@ impl Links {
             && link.holds & why as u8 != 0
         {
             link.holds &= !(why as u8);
-            if link.holds == 0 {
+            if link.holds == 0 && !matches!(link.role, Role::Stream(_)) {
                 io.resume(link.sock);
             }
         }
@@ -321,6 +361,7 @@ impl Links {
     pub fn release_all<D: Driver>(&mut self, io: &mut D, id: LinkId) {
         if let Some(link) = self.links.get_mut(id)
             && std::mem::take(&mut link.holds) != 0
+            && !matches!(link.role, Role::Stream(_))
         {
             io.resume(link.sock);
         }

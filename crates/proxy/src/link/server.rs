@@ -16,6 +16,8 @@ pub(crate) struct Server {
     pub private: bool,
     /// Its place in the idle pool.
     pub pool_place: Option<u32>,
+    /// Its place among those of its server that take streams of many clients.
+    pub shared_place: Option<u32>,
     /// It is counted among the idle ones of all workers.
     pub is_pool_counted: bool,
     /// The client that keeps it, when it is private and idle.

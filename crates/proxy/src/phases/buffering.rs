@@ -55,7 +55,15 @@ impl<D: Driver> Cx<'_, D> {
         let Some(link) = self.core.links.get_mut(client) else {
             return;
         };
-        if let Mux::Front(front) = &mut link.mux
+        if let Mux::Stream(end) = &mut link.mux
+            && std::mem::take(&mut end.expects)
+        {
+            stream.request.remove_all(b"expect");
+            let mut interim = http::Head::default();
+            interim.set_status(100, b"Continue");
+            let wire = self.core.links.interim_stream(self.io, client, &interim);
+            stream.txn.bytes_out += wire as u64;
+        } else if let Mux::Front(front) = &mut link.mux
             && front.ask_for_body()
         {
             stream.request.remove_all(b"expect");

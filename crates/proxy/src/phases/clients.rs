@@ -88,7 +88,7 @@ impl<D: Driver> Cx<'_, D> {
             return;
         };
         let full = entry.input.len() >= bufsize;
-        let unread = entry.blocked && !entry.input.is_empty() && entry.mux.stream().is_none();
+        let unread = entry.blocked && !entry.input.is_empty() && entry.mux.is_free();
         match full || unread {
             true => self.core.links.hold(self.io, link, Hold::Full),
             false => self.core.links.release(self.io, link, Hold::Full),
@@ -101,7 +101,10 @@ impl<D: Driver> Cx<'_, D> {
         let Some(entry) = self.core.links.get(link) else {
             return;
         };
-        let between = entry.mux.stream().is_none() && !entry.blocked;
+        if matches!(entry.mux, Mux::Connection(_)) {
+            return self.hurry_connection(link);
+        }
+        let between = entry.mux.is_free() && !entry.blocked;
         let Some(client) = self.core.links.client(link) else {
             return;
         };
@@ -122,6 +125,9 @@ impl<D: Driver> Cx<'_, D> {
     /// its last answer: what it may still send is read and thrown away until it has seen our end, for a close with bytes
     /// unread would reset the connection and take the answer with it (RFC 9112 §9.6).
     pub fn finish_client(&mut self, link: LinkId, lingers: bool) {
+        if self.core.links.is_stream(link) {
+            return self.end_stream_link(link);
+        }
         let now = self.now();
         let Some(entry) = self.core.links.get_mut(link) else {
             return;
@@ -153,6 +159,7 @@ impl<D: Driver> Cx<'_, D> {
             return;
         };
         let eof = entry.eof;
+        let is_connection = matches!(entry.mux, Mux::Connection(_));
         let drains = matches!(&entry.mux, Mux::Front(front) if front.drains());
         let Some(client) = self.core.links.client(link) else {
             return;
@@ -161,7 +168,7 @@ impl<D: Driver> Cx<'_, D> {
             return self.wait_for_client(link);
         }
         if client.stage != Stage::Closing {
-            return match drains {
+            return match drains || is_connection {
                 true => self.wait_for_client(link),
                 false => self.await_request(link),
             };
@@ -175,6 +182,9 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Closes a client's connection; what was sent still leaves.
     pub fn close_client(&mut self, link: LinkId) {
+        if self.core.links.is_stream(link) {
+            return self.end_stream_link(link);
+        }
         let Some(client) = self.core.links.client(link) else {
             return;
         };
@@ -185,6 +195,9 @@ impl<D: Driver> Cx<'_, D> {
 
     /// A client's connection is no more.
     pub fn forget_client(&mut self, link: LinkId) {
+        if self.core.links.is_stream(link) {
+            return self.end_stream_link(link);
+        }
         let core = &mut *self.core;
         let Some(entry) = core.links.remove(link, &mut core.timers) else {
             return;

@@ -53,7 +53,9 @@ impl<D: Driver> Cx<'_, D> {
         stream.txn.timing.queued_ms.get_or_insert(now_ms);
         let header = self.proxy_header(stream, server);
         let names = self.server_names(stream, server);
-        if let Some(link) = self.idle_connection(stream, server, &header, &names.pool) {
+        if let Some(link) = self.idle_connection(stream, server, &header, &names.pool)
+            && let Some(link) = self.stream_of(link)
+        {
             self.attach(stream, link, server);
             stream.route.on_reused = true;
             stream.txn.server_reused = true;
@@ -149,6 +151,18 @@ impl<D: Driver> Cx<'_, D> {
             .take_idle(&core.ambient, &mut core.links, &wanted)
     }
 
+    /// A stream of a connection, where that has several; else the connection itself.
+    fn stream_of(&mut self, link: LinkId) -> Option<LinkId> {
+        let core = &mut *self.core;
+        let is_shared = matches!(core.links.get(link)?.mux, Mux::Connection(_));
+        if !is_shared {
+            return Some(link);
+        }
+        core.timers
+            .set(core.links.get(link)?.timer, net::timers::NEVER_MS);
+        core.links.add_stream(link, None, &mut core.timers)
+    }
+
     fn open_server(
         &mut self,
         stream: &mut Stream,
@@ -192,7 +206,7 @@ impl<D: Driver> Cx<'_, D> {
         if !core.ambient.shared.is_full_of_server_conns() {
             return;
         }
-        match core.backends.any_idle() {
+        match core.backends.any_idle(&core.links) {
             Some(idle) => self.close_server(idle),
             None => {
                 let ambient = &core.ambient;
@@ -206,7 +220,7 @@ impl<D: Driver> Cx<'_, D> {
     /// Closes what is idle: another worker needs room.
     #[cold]
     pub fn close_idle_servers(&mut self) {
-        while let Some(idle) = self.core.backends.any_idle() {
+        while let Some(idle) = self.core.backends.any_idle(&self.core.links) {
             self.close_server(idle);
         }
     }
@@ -229,6 +243,7 @@ impl<D: Driver> Cx<'_, D> {
             served: 0,
             private,
             pool_place: None,
+            shared_place: None,
             is_pool_counted: false,
             keeper: None,
             header,
@@ -275,12 +290,10 @@ impl<D: Driver> Cx<'_, D> {
         };
         server.connecting = false;
         let header = std::mem::take(&mut server.header);
-        let is_secure = self
-            .core
-            .links
-            .get(link)
-            .is_some_and(|link| link.secure.is_some());
-        if is_secure {
+        let entry = self.core.links.get(link);
+        let went =
+            entry.is_some_and(|link| link.secure.is_some() || matches!(link.role, Role::Stream(_)));
+        if went {
             // It went before the handshake.
             if let Some(server) = self.core.links.server_mut(link) {
                 server.header = header;

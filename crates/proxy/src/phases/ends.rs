@@ -20,7 +20,8 @@ impl<D: Driver> Cx<'_, D> {
             };
             let after = match &mut entry.mux {
                 Mux::Front(front) => front.finish(),
-                Mux::Raw(_) | Mux::Back(_) => After::End { lingers: false },
+                Mux::Stream(_) => return self.end_stream_link(client),
+                Mux::Raw(_) | Mux::Back(_) | Mux::Connection(_) => After::End { lingers: false },
             };
             let after = match after {
                 After::Next | After::Drain if stream.close_client => After::End { lingers: true },

@@ -21,6 +21,7 @@ mod retry;
 mod rules;
 mod select;
 mod servers;
+mod streams;
 mod tunnel;
 
 use std::sync::Arc;
@@ -34,6 +35,7 @@ use telemetry::program::Event;
 use crate::backend::Backends;
 use crate::facts::{Ambient, Eval};
 use crate::ids::{LinkId, StreamId, Timers};
+pub(crate) use crate::link::mux::h1::is_interim;
 use crate::link::{Links, Role};
 use crate::logging::{Logging, Scene};
 use crate::running::Running;
@@ -258,7 +260,7 @@ impl<D: Driver> Cx<'_, D> {
         let core = &mut *self.core;
         let server = stream.server.link();
         let server = server.and_then(|link| core.links.get(link).map(|link| link.sock));
-        let link = core.links.get_mut(stream.client?)?;
+        let link = core.links.base_mut(stream.client?)?;
         let Role::Client(client) = &mut link.role else {
             return None;
         };
@@ -300,7 +302,7 @@ impl<D: Driver> Cx<'_, D> {
         work: impl FnOnce(&mut actions::Cx<'_>) -> R,
     ) -> Option<R> {
         let core = &mut *self.core;
-        let link = core.links.get_mut(client)?;
+        let link = core.links.base_mut(client)?;
         let Role::Client(client) = &mut link.role else {
             return None;
         };

@@ -7,6 +7,7 @@ use telemetry::Event;
 
 use super::names::{adjust_case, tell_server_name};
 use super::{Cause, Cx};
+use crate::ids::LinkId;
 use crate::link::mux::Mux;
 use crate::link::mux::h1::Asked;
 use crate::stream::{Phase, Step, Stream};
@@ -67,6 +68,20 @@ impl<D: Driver> Cx<'_, D> {
             tunnel: stream.wants_tunnel,
         };
         let core = &mut *self.core;
+        if core.links.is_stream(server) {
+            let head = &stream.request;
+            let asked = core
+                .links
+                .ask_stream(self.io, server, head, how.framing, how.tunnel);
+            let Some(wire) = asked else {
+                // Its connection takes no more since it was chosen.
+                self.drop_server(stream);
+                stream.route.fresh_only = true;
+                return stream.go(Phase::Connect);
+            };
+            stream.txn.bytes_to_server += wire as u64;
+            return self.request_left(stream, server);
+        }
         let Some(Mux::Back(back)) = core.links.get_mut(server).map(|link| &mut link.mux) else {
             return Step::Wait;
         };
@@ -76,6 +91,11 @@ impl<D: Driver> Cx<'_, D> {
         stream.txn.bytes_to_server += core.out.len() as u64;
         core.links.send_whole(self.io, server, &core.out);
         core.out.clear();
+        self.request_left(stream, server)
+    }
+
+    /// The head of a request has left: its body follows.
+    fn request_left(&mut self, stream: &mut Stream, server: LinkId) -> Step {
         // What can be sent again as it is: a head alone.
         stream.replay.resendable = stream.up.done && stream.replay.body.is_empty();
         stream.phase = Phase::ResponseHead;

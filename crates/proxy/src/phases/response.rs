@@ -85,6 +85,11 @@ impl<D: Driver> Cx<'_, D> {
     fn forward_interim(&mut self, stream: &mut Stream) {
         let core = &mut *self.core;
         if let Some(client) = stream.client
+            && core.links.is_stream(client)
+        {
+            let wire = core.links.interim_stream(self.io, client, &stream.response);
+            stream.txn.bytes_out += wire as u64;
+        } else if let Some(client) = stream.client
             && let Some(Mux::Front(front)) = core.links.get_mut(client).map(|link| &mut link.mux)
             && front.interim(&stream.response, &mut core.out)
         {
@@ -146,13 +151,21 @@ impl<D: Driver> Cx<'_, D> {
         };
         let core = &mut *self.core;
         let Some(client) = stream.client else { return };
+        stream.answered = true;
+        if core.links.is_stream(client) {
+            let head = &stream.response;
+            let wire = core
+                .links
+                .respond_stream(self.io, client, head, framing, how.tunnel);
+            stream.txn.bytes_out += wire as u64;
+            return;
+        }
         let Some(Mux::Front(front)) = core.links.get_mut(client).map(|link| &mut link.mux) else {
             return;
         };
         front.respond(&mut stream.response, how, &mut core.out);
         let bogus = frontend.options.h1_case_adjust_bogus_client;
         adjust_case(self.running, bogus, &mut core.out);
-        stream.answered = true;
         stream.txn.bytes_out += core.out.len() as u64;
         core.links.send_whole(self.io, client, &core.out);
         core.out.clear();

@@ -26,6 +26,11 @@ impl<D: Driver> Cx<'_, D> {
     pub(super) fn release_server(&mut self, stream: &mut Stream) {
         stream.deadlines.server_ms = NEVER_MS;
         if let Some(link) = stream.server.take_link() {
+            if self.core.links.is_stream(link) {
+                self.end_server_stream(link);
+                self.uncount_server(stream);
+                return self.release_slot(stream);
+            }
             let is_reusable = self.core.links.get(link).is_some_and(|entry| {
                 matches!(&entry.mux, Mux::Back(back) if back.is_reusable())
                     && !entry.eof
@@ -40,6 +45,22 @@ impl<D: Driver> Cx<'_, D> {
         }
         self.uncount_server(stream);
         self.release_slot(stream);
+    }
+
+    /// A stream of a shared connection is done with: that goes on, unless it has served as many as it may.
+    fn end_server_stream(&mut self, link: LinkId) {
+        let connection = self.core.links.connection_of(link);
+        if let Some(server) = self.core.links.server_mut(link) {
+            server.served += 1;
+            let max = self.running.server(server.server).max_reuse;
+            if max.is_some_and(|max| server.served > max)
+                && let Some(connection) = connection
+            {
+                let core = &mut *self.core;
+                core.backends.unshare(&mut core.links, connection);
+            }
+        }
+        self.end_stream_link(link);
     }
 
     /// Closes the stream's server connection and keeps its slot.
@@ -117,6 +138,9 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Closes a server's connection; what was sent still leaves.
     pub fn close_server(&mut self, link: LinkId) {
+        if self.core.links.is_stream(link) {
+            return self.end_stream_link(link);
+        }
         let Some(server) = self.core.links.server(link) else {
             return;
         };
@@ -128,7 +152,11 @@ impl<D: Driver> Cx<'_, D> {
 
     /// A server's connection is no more.
     pub fn forget_server(&mut self, link: LinkId) {
+        if self.core.links.is_stream(link) {
+            return self.end_stream_link(link);
+        }
         let core = &mut *self.core;
+        core.backends.unshare(&mut core.links, link);
         core.backends
             .leave_pool(&core.ambient, &mut core.links, link);
         let Some(entry) = core.links.remove(link, &mut core.timers) else {

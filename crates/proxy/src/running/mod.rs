@@ -149,6 +149,20 @@ impl Running {
         }
     }
 
+    /// What clients of HTTP/2 may use of us.
+    pub(crate) fn h2_limits(&self) -> http::h2::Limits {
+        http::h2::Limits {
+            head_bytes_max: self.limits.head_bytes_max as u32,
+            fields_max: self.limits.fields_max as u32,
+            ..http::h2::Limits::default()
+        }
+    }
+
+    /// The same of servers.
+    pub(crate) fn h2_server_limits(&self) -> http::h2::Limits {
+        self.h2_limits()
+    }
+
     /// What the workers of this configuration share, at its beginning.
     #[must_use]
     pub fn share(&self, workers: usize) -> Shared {

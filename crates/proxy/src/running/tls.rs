@@ -26,7 +26,7 @@ const SERVER_SESSIONS_MAX: usize = 32;
 /// What a client may send along with its first message (`allow-0rtt`): a request's head, as HAProxy takes it.
 const EARLY_DATA_BYTES_MAX: u32 = 16 << 10;
 /// Protocols of ALPN that are spoken here.
-const PROTOCOLS: [&[u8]; 2] = [b"http/1.1", b"http/1.0"];
+const PROTOCOLS: [&[u8]; 3] = [b"h2", b"http/1.1", b"http/1.0"];
 
 /// What is wrong with a file that a configuration names, or doubtful.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -88,6 +88,11 @@ impl ServerEnd {
         }
     }
 
+    /// Another connection takes the place of the one that is there.
+    pub fn set_link(&mut self, link: LinkId) {
+        *self = ServerEnd::Link(link);
+    }
+
     /// Takes the connection away, if it is one.
     pub fn take_link(&mut self) -> Option<LinkId> {
         let link = self.link()?;

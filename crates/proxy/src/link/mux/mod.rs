@@ -1,6 +1,7 @@
 //! Muxes: what turns the bytes of a connection into messages of streams, and back.
 
 pub(crate) mod h1;
+pub(crate) mod h2;
 
 use http::Head;
 use net::{Message, Sent};
@@ -17,6 +18,10 @@ pub(crate) enum Mux {
     Front(Front),
     /// HTTP/1 with a server.
     Back(Back),
+    /// HTTP/2; its streams are links of their own.
+    Connection(Box<h2::Connection>),
+    /// A stream of HTTP/2.
+    Stream(h2::StreamEnd),
 }
 
 /// See [`Mux::Raw`].
@@ -32,6 +37,16 @@ impl Mux {
             Mux::Raw(raw) => raw.stream,
             Mux::Front(front) => front.stream,
             Mux::Back(back) => back.stream,
+            Mux::Connection(_) => None,
+            Mux::Stream(end) => end.stream,
+        }
+    }
+
+    /// No stream has the connection, or one of its streams.
+    pub fn is_free(&self) -> bool {
+        match self {
+            Mux::Connection(connection) => connection.children.is_empty(),
+            mux => mux.stream().is_none(),
         }
     }
 
@@ -41,6 +56,8 @@ impl Mux {
             Mux::Raw(raw) => raw.stream = stream,
             Mux::Front(front) => front.stream = stream,
             Mux::Back(back) => back.stream = stream,
+            Mux::Connection(_) => {}
+            Mux::Stream(end) => end.stream = stream,
         }
     }
 
@@ -53,6 +70,8 @@ impl Mux {
     ) -> Wrote {
         match self {
             Mux::Raw(_) => Writer::Plain.data(bytes, frame, send),
+            // Payload belongs to one of its streams.
+            Mux::Connection(_) | Mux::Stream(_) => Writer::Nothing.data(bytes, frame, send),
             Mux::Front(Front { write, .. }) | Mux::Back(Back { write, .. }) => {
                 write.data(bytes, frame, send)
             }
@@ -67,7 +86,7 @@ impl Mux {
         send: impl FnMut(Message<'_>) -> Sent,
     ) -> (bool, usize) {
         match self {
-            Mux::Raw(_) => (true, 0),
+            Mux::Raw(_) | Mux::Connection(_) | Mux::Stream(_) => (true, 0),
             Mux::Front(Front { write, .. }) | Mux::Back(Back { write, .. }) => {
                 write.end(trailers, frame, send)
             }
@@ -77,7 +96,7 @@ impl Mux {
     /// Takes back the last bytes of the payload at hand.
     pub fn unread(&mut self, count: usize) {
         match self {
-            Mux::Raw(_) => {}
+            Mux::Raw(_) | Mux::Connection(_) | Mux::Stream(_) => {}
             Mux::Front(front) => front.unread(count),
             Mux::Back(back) => back.unread(count),
         }
@@ -87,7 +106,7 @@ impl Mux {
     #[inline]
     pub fn is_within_body(&self) -> bool {
         match self {
-            Mux::Raw(_) => false,
+            Mux::Raw(_) | Mux::Connection(_) | Mux::Stream(_) => false,
             Mux::Front(front) => front.read().is_within_body(),
             Mux::Back(back) => back.read().is_within_body(),
         }
@@ -97,7 +116,7 @@ impl Mux {
     #[inline]
     pub fn has_all(&self) -> bool {
         match self {
-            Mux::Raw(_) => false,
+            Mux::Raw(_) | Mux::Connection(_) | Mux::Stream(_) => false,
             Mux::Front(front) => front.read().has_all(),
             Mux::Back(back) => back.read().has_all(),
         }
@@ -107,7 +126,7 @@ impl Mux {
     #[inline]
     pub fn end_body(&mut self) {
         match self {
-            Mux::Raw(_) => {}
+            Mux::Raw(_) | Mux::Connection(_) | Mux::Stream(_) => {}
             Mux::Front(front) => front.end_body(),
             Mux::Back(back) => back.end_body(),
         }
@@ -116,7 +135,8 @@ impl Mux {
     /// Payload bytes that were announced and did not come yet.
     pub fn announced(&self) -> u64 {
         match self {
-            Mux::Raw(_) => 0,
+            Mux::Raw(_) | Mux::Connection(_) => 0,
+            Mux::Stream(end) => end.announced,
             Mux::Front(front) => front.announced(),
             Mux::Back(back) => back.announced(),
         }

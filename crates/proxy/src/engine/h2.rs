@@ -1,0 +1,532 @@
+//! Connections of HTTP/2: what a codec tells of them is given to the streams that it is about.
+
+use http::Head;
+use http::h1::{Framing, Parsed};
+use http::h2::{Code, Event, PREFACE, StreamId as Number};
+use net::timers::NEVER_MS;
+use net::{Close, Driver};
+
+use super::Turn;
+use super::incoming::{
+    Feed, REQUESTS_A_TURN_MAX, end_download, end_upload, take_download, take_upload,
+};
+use crate::ids::{LinkId, StreamId};
+use crate::link::Role;
+use crate::link::mux::{Mux, h2};
+use crate::phases::is_interim;
+use crate::running::deadline;
+use crate::stream::Phase;
+
+impl<D: Driver> Turn<'_, D> {
+    // ---- beginnings
+
+    /// A client's connection goes on as HTTP/2.
+    pub(super) fn become_h2(&mut self, link: LinkId) {
+        let limits = self.cx.running.h2_limits();
+        let mut out = Vec::new();
+        let connection = h2::Connection::with_client(limits, &mut out);
+        if let Some(entry) = self.cx.core.links.get_mut(link) {
+            entry.mux = Mux::Connection(connection);
+        }
+        self.cx.core.links.send_whole(self.cx.io, link, &out);
+    }
+
+    /// Where the first bytes of a client's connection of HTTP/1 are those of HTTP/2 (RFC 9113 §3.3), it goes on so. None where they
+    /// are not.
+    pub(super) fn try_h2(&mut self, link: LinkId, bytes: &[u8]) -> Option<Feed> {
+        let client = self.cx.core.links.client(link)?;
+        let options = &self.cx.running.proxy(client.frontend()).options;
+        if client.streams > 0 || options.disable_h2_upgrade {
+            return None;
+        }
+        if bytes.starts_with(PREFACE) {
+            self.become_h2(link);
+            return Some(Feed::Used(0));
+        }
+        let may_be = bytes.len() < PREFACE.len() && PREFACE.starts_with(bytes);
+        may_be.then(|| {
+            self.request_began(link);
+            Feed::More(0)
+        })
+    }
+
+    /// A server's connection stands and goes on as HTTP/2: what waits for it becomes its first stream.
+    pub(super) fn server_becomes_h2(&mut self, link: LinkId) {
+        let links = &mut self.cx.core.links;
+        let Some(entry) = links.get_mut(link) else {
+            return;
+        };
+        let is_secure = entry.secure.is_some();
+        let Some(stream) = entry.mux.stream() else {
+            return self.cx.close_server(link);
+        };
+        let Some(server) = links.server_mut(link) else {
+            return;
+        };
+        server.connecting = false;
+        let is_private = server.private;
+        let header = std::mem::take(&mut server.header);
+        if !is_secure && !header.is_empty() {
+            links.send_clear(self.cx.io, link, &header);
+        }
+        if let Some(server) = links.server_mut(link) {
+            server.header = header;
+        }
+        let limits = self.cx.running.h2_server_limits();
+        let scheme = match is_secure {
+            true => http::h2::Scheme::Https,
+            false => http::h2::Scheme::Http,
+        };
+        let mut out = Vec::new();
+        let connection = h2::Connection::with_server(limits, scheme, &mut out);
+        if let Some(entry) = links.get_mut(link) {
+            entry.mux = Mux::Connection(connection);
+        }
+        links.send_whole(self.cx.io, link, &out);
+        let core = &mut *self.cx.core;
+        let Some(child) = core.links.add_stream(link, None, &mut core.timers) else {
+            return;
+        };
+        if let Some(entry) = core.links.get_mut(child) {
+            entry.mux.set_stream(Some(stream));
+        }
+        if !is_private {
+            core.backends.share(&mut core.links, link);
+        }
+        self.with_stream(stream, |cx, stream| {
+            stream.server.set_link(child);
+            cx.server_connected(stream);
+        });
+    }
+
+    // ---- frames
+
+    /// The next step of what came on a connection.
+    pub(super) fn feed_connection(
+        &mut self,
+        link: LinkId,
+        bytes: &[u8],
+        requests: &mut u32,
+    ) -> Feed {
+        let core = &mut *self.cx.core;
+        let Some(entry) = core.links.get_mut(link) else {
+            return Feed::Gone;
+        };
+        let is_client = matches!(entry.role, Role::Client(_));
+        if entry.blocked {
+            // Whoever does not read what it is sent is not read either.
+            return Feed::Wait(0);
+        }
+        if *requests >= REQUESTS_A_TURN_MAX && !bytes.is_empty() {
+            self.later(link);
+            return Feed::Wait(0);
+        }
+        let Mux::Connection(connection) = &mut entry.mux else {
+            return Feed::Gone;
+        };
+        let mut out = std::mem::take(&mut core.out);
+        let read = connection.codec.read(bytes, &mut core.head, &mut out);
+        if !out.is_empty() {
+            core.links.send_whole(self.cx.io, link, &out);
+            out.clear();
+        }
+        core.out = out;
+        let (used, event) = match read {
+            Ok(read) => read,
+            Err(_) => {
+                self.connection_failed(link);
+                return Feed::Gone;
+            }
+        };
+        match event {
+            Event::More => return Feed::More(used),
+            Event::Head {
+                stream,
+                token,
+                end,
+                framing,
+                expect_continue,
+                ..
+            } => {
+                let parsed = Parsed {
+                    consumed: used,
+                    framing,
+                    keep_alive: true,
+                    expect_continue,
+                    ..Parsed::default()
+                };
+                if is_client {
+                    *requests += 1;
+                    self.stream_request(link, stream, parsed, end);
+                } else {
+                    self.stream_response(token, parsed, end);
+                }
+            }
+            Event::Data {
+                stream,
+                token,
+                range,
+                end,
+            } => self.stream_data(link, (stream, token), &bytes[range], end),
+            Event::Trailers { token, .. } => self.stream_trailers(token),
+            Event::Reset { token, code, .. } => self.stream_reset(token, code),
+            Event::WindowOpen { token, .. } => {
+                if let Some(child) = self.cx.core.links.at(token) {
+                    self.stream_writable(child, false);
+                }
+            }
+            Event::WindowsOpen | Event::Settings => self.streams_writable(link, false),
+            Event::Goaway { .. } => self.connection_is_ending(link),
+            Event::Refused { .. } | Event::Pong(_) => {}
+        }
+        Feed::Used(used)
+    }
+
+    fn child_of(&mut self, token: u32) -> Option<(LinkId, StreamId)> {
+        let child = self.cx.core.links.at(token)?;
+        let stream = self.cx.core.links.stream_end_mut(child)?.stream?;
+        Some((child, stream))
+    }
+
+    /// A client opens a stream with a request.
+    fn stream_request(&mut self, link: LinkId, number: Number, parsed: Parsed, end: bool) {
+        self.cx.set_link_deadline(link, NEVER_MS);
+        let core = &mut *self.cx.core;
+        let Some(child) = core.links.add_stream(link, Some(number), &mut core.timers) else {
+            return;
+        };
+        if let Some(stream_end) = core.links.stream_end_mut(child) {
+            stream_end.has_ended = end;
+            stream_end.is_end_told = end;
+            stream_end.expects = parsed.expect_continue && !end;
+            if let Framing::Length(length) = parsed.framing {
+                stream_end.announced = length;
+            }
+        }
+        let now = self.cx.now();
+        if let Some(client) = self.cx.core.links.client_mut(link) {
+            // Streams begin by themselves, not behind each other.
+            client.idle_since = now;
+        }
+        let id = self.begin_stream(child);
+        self.with_stream(id, |cx, stream| {
+            std::mem::swap(&mut stream.request, &mut cx.core.head);
+            cx.request_read(stream, parsed, 0);
+            if !matches!(stream.phase, Phase::Done) {
+                cx.run(stream);
+            }
+        });
+    }
+
+    /// A server answers on a stream.
+    fn stream_response(&mut self, token: u32, parsed: Parsed, end: bool) {
+        let Some((child, id)) = self.child_of(token) else {
+            return;
+        };
+        let status = self.cx.core.head.status();
+        if let Some(stream_end) = self.cx.core.links.stream_end_mut(child)
+            && !is_interim(status)
+        {
+            stream_end.has_ended = end;
+            stream_end.is_end_told = end;
+            if let Framing::Length(length) = parsed.framing {
+                stream_end.announced = length;
+            }
+        }
+        self.with_stream(id, |cx, stream| {
+            stream.txn.bytes_from_server += parsed.consumed as u64;
+            if !matches!(stream.phase, Phase::ResponseHead) {
+                // It is not asked yet, or answered already.
+                return cx.server_lost(stream, Close::Reset, true);
+            }
+            std::mem::swap(&mut stream.response, &mut cx.core.head);
+            cx.response_read(stream, parsed, 0);
+        });
+    }
+
+    /// Payload of a stream.
+    fn stream_data(
+        &mut self,
+        link: LinkId,
+        (number, token): (Number, u32),
+        bytes: &[u8],
+        end: bool,
+    ) {
+        let child = self.child_of(token);
+        let Some((child, _)) = child else {
+            // Nobody wants it; it is credited all the same.
+            let core = &mut *self.cx.core;
+            let mut out = std::mem::take(&mut core.out);
+            if let Some(connection) = core.links.connection_mut(link) {
+                connection.codec.consumed(number, bytes.len(), &mut out);
+            }
+            core.links.send_whole(self.cx.io, link, &out);
+            out.clear();
+            core.out = out;
+            return;
+        };
+        let links = &mut self.cx.core.links;
+        if let Some(stream_end) = links.stream_end_mut(child) {
+            stream_end.has_ended |= end;
+            stream_end.announced = stream_end.announced.saturating_sub(bytes.len() as u64);
+        }
+        let waits = links
+            .get(child)
+            .is_some_and(|entry| !entry.input.is_empty());
+        let used = match waits {
+            true => 0,
+            false => match self.feed_stream(child, bytes) {
+                Feed::More(used) | Feed::Wait(used) | Feed::Used(used) => used,
+                Feed::Gone => bytes.len(),
+            },
+        };
+        if let Some(entry) = self.cx.core.links.get_mut(child) {
+            entry.input.extend_from_slice(&bytes[used..]);
+        }
+        self.after_feed(child, None);
+    }
+
+    /// Payload of a stream for whoever works on it. What is used is credited to the peer.
+    pub(super) fn feed_stream(&mut self, link: LinkId, bytes: &[u8]) -> Feed {
+        let links = &mut self.cx.core.links;
+        let Some(connection) = links.connection_of(link) else {
+            return Feed::Gone;
+        };
+        let is_client = links
+            .get(connection)
+            .is_some_and(|entry| matches!(entry.role, Role::Client(_)));
+        let Some(id) = links.stream_end_mut(link).and_then(|end| end.stream) else {
+            return Feed::Gone;
+        };
+        let mut used = 0;
+        if !bytes.is_empty() {
+            self.with_stream(id, |cx, stream| {
+                used = match is_client {
+                    true => take_upload(cx, stream, bytes, 0),
+                    false => take_download(cx, stream, bytes, 0),
+                };
+            });
+        }
+        let links = &mut self.cx.core.links;
+        if links.get(link).is_none() {
+            // The stream is over: what it left is credited with it.
+            return Feed::Gone;
+        }
+        links.consumed(self.cx.io, link, used);
+        if used < bytes.len() {
+            return Feed::Wait(used);
+        }
+        self.tell_end(link, id, is_client);
+        Feed::More(used)
+    }
+
+    /// The peer's message has ended, and all of it is used.
+    fn tell_end(&mut self, link: LinkId, id: StreamId, is_client: bool) {
+        let Some(end) = self.cx.core.links.stream_end_mut(link) else {
+            return;
+        };
+        if !end.has_ended || std::mem::replace(&mut end.is_end_told, true) {
+            return;
+        }
+        let trailers = end.trailers.take();
+        self.with_stream(id, |cx, stream| {
+            let is_tunnel = matches!(stream.phase, Phase::Tunnel(_));
+            match (is_tunnel, is_client) {
+                (true, true) => return cx.client_ended(stream, false),
+                (true, false) => return cx.tunnel_server_ended(stream),
+                (false, _) => {}
+            }
+            let channel = match is_client {
+                true => &mut stream.up,
+                false => &mut stream.down,
+            };
+            if let Some(trailers) = trailers {
+                channel.trailers = *trailers;
+            }
+            match is_client {
+                true => end_upload(cx, stream),
+                false => end_download(cx, stream),
+            }
+        });
+    }
+
+    fn stream_trailers(&mut self, token: u32) {
+        let Some((child, id)) = self.child_of(token) else {
+            return;
+        };
+        let trailers: Head = std::mem::take(&mut self.cx.core.head);
+        let links = &mut self.cx.core.links;
+        if let Some(end) = links.stream_end_mut(child) {
+            end.has_ended = true;
+            end.trailers = Some(Box::new(trailers));
+        }
+        let waits = links
+            .get(child)
+            .is_some_and(|entry| !entry.input.is_empty());
+        if !waits {
+            let connection = links.connection_of(child);
+            let is_client = connection.and_then(|link| links.get(link));
+            let is_client = is_client.is_some_and(|entry| matches!(entry.role, Role::Client(_)));
+            self.tell_end(child, id, is_client);
+            self.after_feed(child, None);
+        }
+    }
+
+    /// A peer gave a stream up.
+    fn stream_reset(&mut self, token: u32, code: Code) {
+        let Some((child, id)) = self.child_of(token) else {
+            return;
+        };
+        let links = &mut self.cx.core.links;
+        let is_answered = links.stream_end_mut(child).is_some_and(|end| end.has_ended);
+        let connection = links.connection_of(child);
+        let entry = connection.and_then(|link| links.get(link));
+        let is_client = entry.is_some_and(|entry| matches!(entry.role, Role::Client(_)));
+        let began = links
+            .get(child)
+            .is_some_and(|entry| !entry.input.is_empty());
+        self.with_stream(id, |cx, stream| match is_client {
+            true => cx.client_lost(stream),
+            // All that is wanted was said (RFC 9113 §8.1): what is left of the request is not sent.
+            false if is_answered && code == Code::NO_ERROR => {}
+            false if code == Code::REFUSED_STREAM => cx.stream_refused(stream),
+            false => cx.server_lost(stream, Close::Reset, began),
+        });
+    }
+
+    // ---- room
+
+    /// A stream may send again.
+    fn stream_writable(&mut self, child: LinkId, blocked: bool) {
+        let Some(entry) = self.cx.core.links.get_mut(child) else {
+            return;
+        };
+        if !entry.blocked {
+            return;
+        }
+        entry.blocked = blocked;
+        if let Some(stream) = entry.mux.stream() {
+            self.with_stream(stream, |cx, stream| cx.moved_on(stream, child, blocked));
+        }
+    }
+
+    /// All streams of a connection may, as far as they could not.
+    pub(super) fn streams_writable(&mut self, link: LinkId, blocked: bool) {
+        let Some(connection) = self.cx.core.links.connection_mut(link) else {
+            return;
+        };
+        for child in connection.children.clone() {
+            self.stream_writable(child, blocked);
+        }
+        if !blocked {
+            self.cx.core.work.links.push(link);
+        }
+    }
+
+    // ---- ends
+
+    /// Ends all streams of a connection that is no more.
+    pub(super) fn lose_streams(&mut self, link: LinkId) {
+        let Some(entry) = self.cx.core.links.get(link) else {
+            return;
+        };
+        let is_client = matches!(entry.role, Role::Client(_));
+        let Mux::Connection(connection) = &entry.mux else {
+            return;
+        };
+        for child in connection.children.clone() {
+            let Some(entry) = self.cx.core.links.get(child) else {
+                continue;
+            };
+            let began = !entry.input.is_empty();
+            let Some(stream) = entry.mux.stream() else {
+                continue;
+            };
+            self.with_stream(stream, |cx, stream| match is_client {
+                true => cx.client_lost(stream),
+                false => cx.server_lost(stream, Close::Reset, began),
+            });
+        }
+    }
+
+    /// The peer broke a rule for which a connection ends; it was told.
+    fn connection_failed(&mut self, link: LinkId) {
+        self.lose_streams(link);
+        match self.cx.core.links.get(link).map(|entry| &entry.role) {
+            Some(Role::Client(_)) => self.cx.finish_client(link, true),
+            Some(Role::Server(_)) => self.cx.close_server(link),
+            Some(Role::Stream(_)) | None => {}
+        }
+    }
+
+    /// The peer opens or takes no more streams.
+    fn connection_is_ending(&mut self, link: LinkId) {
+        if let Some(connection) = self.cx.core.links.connection_mut(link) {
+            connection.is_ending = true;
+            let is_free = connection.children.is_empty();
+            let core = &mut *self.cx.core;
+            core.backends.unshare(&mut core.links, link);
+            if is_free {
+                self.cx.connection_is_free(link);
+            }
+        }
+    }
+
+    /// A peer's end came on a connection.
+    pub(super) fn connection_eof(&mut self, link: LinkId) {
+        match self.cx.core.links.get(link).map(|entry| &entry.role) {
+            Some(Role::Client(_)) => {
+                self.end_requests(link);
+                let entry = self.cx.core.links.get(link);
+                if entry.is_some_and(|entry| entry.mux.is_free()) {
+                    self.cx.close_client(link);
+                }
+            }
+            Some(Role::Server(_)) => {
+                self.lose_streams(link);
+                self.cx.close_server(link);
+            }
+            Some(Role::Stream(_)) | None => {}
+        }
+    }
+
+    /// A client that sends no more leaves requests without their ends.
+    fn end_requests(&mut self, link: LinkId) {
+        let Some(connection) = self.cx.core.links.connection_mut(link) else {
+            return;
+        };
+        connection.is_ending = true;
+        for child in connection.children.clone() {
+            let end = self.cx.core.links.stream_end_mut(child);
+            let Some((stream, has_ended)) = end.map(|end| (end.stream, end.has_ended)) else {
+                continue;
+            };
+            if let Some(stream) = stream {
+                self.with_stream(stream, |cx, stream| match has_ended {
+                    true => cx.client_ended(stream, true),
+                    false => cx.client_lost(stream),
+                });
+            }
+        }
+    }
+
+    /// The time of a connection without streams is over.
+    pub(super) fn connection_timeout(&mut self, link: LinkId) {
+        let Some(connection) = self.cx.core.links.connection_mut(link) else {
+            return;
+        };
+        if connection.children.is_empty() {
+            self.cx.end_connection(link);
+        }
+    }
+
+    /// How long a client's connection may be without streams before its first one.
+    pub(super) fn expect_first_stream(&mut self, link: LinkId) {
+        let Some(client) = self.cx.core.links.client(link) else {
+            return;
+        };
+        let timeout_ms = self.cx.running.timeouts(client.frontend()).http_request;
+        let at_ms = deadline(self.cx.now(), timeout_ms);
+        self.cx.set_link_deadline(link, at_ms);
+    }
+}

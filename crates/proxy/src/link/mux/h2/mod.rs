@@ -1,0 +1,118 @@
+//! HTTP/2: many streams at a time on a connection.
+//!
+//! The connection's link has a [`Connection`]. Each of its streams is a link of its own, with a [`StreamEnd`] for its mux: what above
+//! reads, sends, waits and closes does so for a stream as for a connection of HTTP/1. A stream that is not read keeps its window
+//! shut; the other streams of its connection go on.
+
+mod send;
+
+use http::Head;
+use http::h1::Framing;
+use http::h2::{Connection as Codec, Limits, Scheme, StreamId as Number};
+
+use crate::ids::{LinkId, StreamId};
+
+/// A connection with its streams.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub codec: Codec,
+    /// The links of its streams.
+    pub children: Vec<LinkId>,
+    /// The scheme of requests that leave on it.
+    pub scheme: Scheme,
+    /// It takes no more streams; it ends with its last one.
+    pub is_ending: bool,
+}
+
+impl Connection {
+    /// A client's connection; appends our first words to `out`.
+    pub fn with_client(limits: Limits, out: &mut Vec<u8>) -> Box<Connection> {
+        Connection::new(Codec::server(limits, out), Scheme::Http)
+    }
+
+    /// The same of a server's.
+    pub fn with_server(limits: Limits, scheme: Scheme, out: &mut Vec<u8>) -> Box<Connection> {
+        Connection::new(Codec::client(limits, out), scheme)
+    }
+
+    fn new(codec: Codec, scheme: Scheme) -> Box<Connection> {
+        Box::new(Connection {
+            codec,
+            children: Vec::new(),
+            scheme,
+            is_ending: false,
+        })
+    }
+
+    /// Whether one more request may be sent on it.
+    pub fn has_room(&self) -> bool {
+        !self.is_ending && !self.codec.got_goaway() && self.codec.room_for_streams() > 0
+    }
+}
+
+/// What is sent of a message on a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Sending {
+    /// Its head has not left.
+    #[default]
+    Head,
+    /// Its payload leaves; so much of it is still announced, if its length was.
+    Body { left: Option<u64> },
+    /// All of it has left, or what is left is thrown away.
+    Over,
+}
+
+/// One stream of a connection: the mux of its link.
+#[derive(Debug)]
+pub(crate) struct StreamEnd {
+    pub connection: LinkId,
+    /// Its number; none before a request has opened it.
+    pub number: Option<Number>,
+    /// The stream whose end it is.
+    pub stream: Option<StreamId>,
+    /// Its place among [`Connection::children`].
+    pub place: u32,
+    pub sending: Sending,
+    /// The peer's message has ended; what of it is not used waits with the link.
+    pub has_ended: bool,
+    /// The stream was told so.
+    pub is_end_told: bool,
+    /// The peer's message has such a length, of which so much has not come.
+    pub announced: u64,
+    /// The client waits to be asked for its body (`Expect: 100-continue`).
+    pub expects: bool,
+    /// The trailers of a message whose payload is not used yet.
+    pub trailers: Option<Box<Head>>,
+}
+
+impl StreamEnd {
+    /// A stream of a connection.
+    pub fn new(connection: LinkId, number: Option<Number>, place: u32) -> StreamEnd {
+        StreamEnd {
+            connection,
+            number,
+            stream: None,
+            place,
+            sending: Sending::Head,
+            has_ended: false,
+            is_end_told: false,
+            announced: 0,
+            expects: false,
+            trailers: None,
+        }
+    }
+
+    /// A head has left: what follows it.
+    pub fn head_left(&mut self, framing: Framing) {
+        self.sending = match framing {
+            Framing::None | Framing::Length(0) => Sending::Over,
+            Framing::Length(length) => Sending::Body { left: Some(length) },
+            Framing::Chunked | Framing::UntilClose => Sending::Body { left: None },
+        };
+    }
+}
+
+/// Whether a message ends with its head.
+pub(crate) fn ends_with_head(framing: Framing) -> bool {
+    matches!(framing, Framing::None | Framing::Length(0))
+}

@@ -1,0 +1,286 @@
+//! What leaves on the streams of a connection: as frames, whole, as far as the peer's windows and the socket allow.
+
+use http::Head;
+use http::h1::Framing;
+use http::h2::{Code, Connection as Codec, StreamId as Number};
+use net::Driver;
+
+use super::{Sending, StreamEnd, ends_with_head};
+use crate::ids::{LinkId, Timers};
+use crate::link::mux::h1::Wrote;
+use crate::link::mux::{Mux, h2};
+use crate::link::{Links, Role};
+
+/// Where a stream's frames go.
+struct Way<'a> {
+    number: Number,
+    codec: &'a mut Codec,
+    /// The connection's socket does not take everything.
+    is_blocked: bool,
+}
+
+impl Links {
+    /// A new stream of a connection.
+    pub fn add_stream(
+        &mut self,
+        connection: LinkId,
+        number: Option<Number>,
+        timers: &mut Timers,
+    ) -> Option<LinkId> {
+        let sock = self.get(connection)?.sock;
+        let mux = Mux::Stream(StreamEnd::new(connection, number, 0));
+        let id = self.insert(sock, Role::Stream(connection), mux, timers);
+        let parent = self.connection_mut(connection)?;
+        let place = parent.children.len() as u32;
+        parent.children.push(id);
+        if let Some(number) = number {
+            parent.codec.set_token(number, id.slot);
+        }
+        if let Some(end) = self.stream_end_mut(id) {
+            end.place = place;
+        }
+        Some(id)
+    }
+
+    /// The connection of HTTP/2 that a link is.
+    pub fn connection_mut(&mut self, id: LinkId) -> Option<&mut h2::Connection> {
+        match &mut self.get_mut(id)?.mux {
+            Mux::Connection(connection) => Some(connection),
+            _ => None,
+        }
+    }
+
+    /// The stream of HTTP/2 that a link is.
+    pub fn stream_end_mut(&mut self, id: LinkId) -> Option<&mut StreamEnd> {
+        match &mut self.get_mut(id)?.mux {
+            Mux::Stream(end) => Some(end),
+            _ => None,
+        }
+    }
+
+    /// Whether a link is a stream of a connection.
+    #[inline]
+    pub fn is_stream(&self, id: LinkId) -> bool {
+        self.get(id)
+            .is_some_and(|link| matches!(link.role, Role::Stream(_)))
+    }
+
+    /// The connection that a link is a stream of.
+    pub fn connection_of(&self, id: LinkId) -> Option<LinkId> {
+        match self.get(id)?.role {
+            Role::Stream(connection) => Some(connection),
+            _ => None,
+        }
+    }
+
+    /// Works with the codec for a stream, and sends the frames that this made. How many bytes these are.
+    fn with_way<D: Driver>(
+        &mut self,
+        io: &mut D,
+        id: LinkId,
+        work: impl FnOnce(&mut Way<'_>, &mut Vec<u8>),
+    ) -> usize {
+        let Some(end) = self.stream_end_mut(id) else {
+            return 0;
+        };
+        let (connection, Some(number)) = (end.connection, end.number) else {
+            return 0;
+        };
+        let mut frames = std::mem::take(&mut self.frames);
+        if let Some(link) = self.get_mut(connection)
+            && let is_blocked = link.blocked
+            && let Mux::Connection(parent) = &mut link.mux
+        {
+            let mut way = Way {
+                number,
+                codec: &mut parent.codec,
+                is_blocked,
+            };
+            work(&mut way, &mut frames);
+            if !frames.is_empty() {
+                self.send_whole(io, connection, &frames);
+            }
+        }
+        let wire = frames.len();
+        frames.clear();
+        self.frames = frames;
+        wire
+    }
+
+    /// Sends the head of a response on a stream; how many bytes that takes.
+    pub fn respond_stream<D: Driver>(
+        &mut self,
+        io: &mut D,
+        id: LinkId,
+        head: &Head,
+        framing: Framing,
+        is_tunnel: bool,
+    ) -> usize {
+        let ends = ends_with_head(framing) && !is_tunnel;
+        if let Some(end) = self.stream_end_mut(id) {
+            match is_tunnel {
+                true => end.sending = Sending::Body { left: None },
+                false => end.head_left(framing),
+            }
+        }
+        self.with_way(io, id, |way, frames| {
+            way.codec.send_response(way.number, head, ends, frames);
+        })
+    }
+
+    /// Sends an interim response on a stream; how many bytes that takes.
+    pub fn interim_stream<D: Driver>(&mut self, io: &mut D, id: LinkId, head: &Head) -> usize {
+        if let Some(end) = self.stream_end_mut(id) {
+            end.expects &= head.status() != 100;
+        }
+        self.with_way(io, id, |way, frames| {
+            way.codec.send_response(way.number, head, false, frames);
+        })
+    }
+
+    /// Sends the head of a request, which opens its stream; how many bytes that takes. None where the connection takes no more.
+    pub fn ask_stream<D: Driver>(
+        &mut self,
+        io: &mut D,
+        id: LinkId,
+        head: &Head,
+        framing: Framing,
+        is_tunnel: bool,
+    ) -> Option<usize> {
+        let ends = ends_with_head(framing) && !is_tunnel;
+        let connection = self.connection_of(id)?;
+        let parent = self.connection_mut(connection)?;
+        let mut frames = Vec::new();
+        let scheme = parent.scheme;
+        let codec = &mut parent.codec;
+        let number = codec.send_request(head, scheme, id.slot, ends, &mut frames)?;
+        self.send_whole(io, connection, &frames);
+        let end = self.stream_end_mut(id)?;
+        end.number = Some(number);
+        match is_tunnel {
+            true => end.sending = Sending::Body { left: None },
+            false => end.head_left(framing),
+        }
+        Some(frames.len())
+    }
+
+    /// Sends payload on a stream, as far as its windows and its connection take it.
+    pub fn stream_data<D: Driver>(&mut self, io: &mut D, id: LinkId, bytes: &[u8]) -> Wrote {
+        let mut wrote = Wrote::default();
+        let Some(end) = self.stream_end_mut(id) else {
+            return Wrote {
+                taken: bytes.len(),
+                ..wrote
+            };
+        };
+        let mut sending = end.sending;
+        while wrote.taken < bytes.len() {
+            let Sending::Body { left } = &mut sending else {
+                // Nobody wants it.
+                wrote.taken = bytes.len();
+                break;
+            };
+            let rest = &bytes[wrote.taken..];
+            let (mut sent, mut is_gone, mut is_blocked) = (0, true, false);
+            let wire = self.with_way(io, id, |way, frames| {
+                is_gone = way.codec.token(way.number).is_none();
+                is_blocked = way.is_blocked;
+                if is_gone || is_blocked {
+                    return;
+                }
+                sent = way.codec.data_room(way.number).min(rest.len());
+                let ends = *left == Some(sent as u64);
+                if sent > 0 && way.codec.send_data_head(way.number, sent, ends, frames) {
+                    frames.extend_from_slice(&rest[..sent]);
+                }
+            });
+            if is_gone {
+                // The peer wants no more of it.
+                wrote.taken = bytes.len();
+                break;
+            }
+            wrote.taken += sent;
+            wrote.wire += wire;
+            if let Some(left) = left {
+                *left = left.saturating_sub(sent as u64);
+            }
+            if *left == Some(0) {
+                sending = Sending::Over;
+            } else if sent == 0 || is_blocked {
+                wrote.blocked = true;
+                break;
+            }
+        }
+        if let Some(link) = self.get_mut(id) {
+            link.blocked |= wrote.blocked;
+            if let Mux::Stream(end) = &mut link.mux {
+                end.sending = sending;
+            }
+        }
+        wrote
+    }
+
+    /// Ends the message on a stream. The bytes that leave for it.
+    pub fn stream_end<D: Driver>(&mut self, io: &mut D, id: LinkId, trailers: &Head) -> usize {
+        let Some(end) = self.stream_end_mut(id) else {
+            return 0;
+        };
+        if !matches!(end.sending, Sending::Body { .. }) {
+            return 0;
+        }
+        end.sending = Sending::Over;
+        self.with_way(io, id, |way, frames| {
+            match trailers.fields().next().is_none() {
+                true => {
+                    way.codec.send_data_head(way.number, 0, true, frames);
+                }
+                false => {
+                    way.codec.send_trailers(way.number, trailers, frames);
+                }
+            }
+        })
+    }
+
+    /// Credits the peer for payload that is used.
+    pub fn consumed<D: Driver>(&mut self, io: &mut D, id: LinkId, bytes: usize) {
+        if bytes > 0 {
+            self.with_way(io, id, |way, frames| {
+                way.codec.consumed(way.number, bytes, frames);
+            });
+        }
+    }
+
+    /// Resets a stream that is not over yet. `code`: why, where it was not answered in full.
+    pub fn reset_stream<D: Driver>(&mut self, io: &mut D, id: LinkId, code: Code) {
+        let Some(link) = self.get_mut(id) else { return };
+        let unused = link.input.len();
+        let Mux::Stream(end) = &link.mux else { return };
+        // All that is wanted was said (RFC 9113 §8.1).
+        let code = match end.sending {
+            Sending::Over => Code::NO_ERROR,
+            Sending::Head | Sending::Body { .. } => code,
+        };
+        self.consumed(io, id, unused);
+        self.with_way(io, id, |way, frames| {
+            way.codec.send_reset(way.number, code, frames);
+        });
+    }
+
+    /// Forgets a stream. Its connection, where that has no other left.
+    pub fn remove_stream(&mut self, id: LinkId, timers: &mut Timers) -> Option<LinkId> {
+        let link = self.remove(id, timers)?;
+        let Mux::Stream(end) = link.mux else {
+            return None;
+        };
+        let parent = self.connection_mut(end.connection)?;
+        let place = end.place as usize;
+        parent.children.swap_remove(place);
+        let is_free = parent.children.is_empty();
+        if let Some(moved) = parent.children.get(place).copied()
+            && let Some(moved) = self.stream_end_mut(moved)
+        {
+            moved.place = place as u32;
+        }
+        is_free.then_some(end.connection)
+    }
+}

@@ -1,0 +1,118 @@
+//! What becomes of a stream of HTTP/2 when its message is over, and of its connection.
+
+use http::h2::Code;
+use net::Driver;
+use net::timers::NEVER_MS;
+
+use super::clients::DRAIN_IDLE_MS;
+use super::{Cause, Cx};
+use crate::ids::LinkId;
+use crate::link::Role;
+use crate::running::deadline;
+use crate::stream::{Phase, Stream};
+
+impl<D: Driver> Cx<'_, D> {
+    /// Ends a stream of a connection: what of it is not over is reset.
+    pub fn end_stream_link(&mut self, link: LinkId) {
+        let connection = self.core.links.connection_of(link);
+        let entry = connection.and_then(|connection| self.core.links.get(connection));
+        let code = match entry.map(|entry| &entry.role) {
+            Some(Role::Client(_)) => Code::INTERNAL_ERROR,
+            _ => Code::CANCEL,
+        };
+        self.core.links.reset_stream(self.io, link, code);
+        self.forget_stream_link(link);
+    }
+
+    /// A stream of a connection is no more.
+    pub fn forget_stream_link(&mut self, link: LinkId) {
+        let core = &mut *self.core;
+        if let Some(connection) = core.links.remove_stream(link, &mut core.timers) {
+            self.connection_is_free(connection);
+        }
+    }
+
+    /// The last stream of a connection is over: it waits for the next one, or ends.
+    pub fn connection_is_free(&mut self, link: LinkId) {
+        let Some(entry) = self.core.links.get(link) else {
+            return;
+        };
+        let (eof, is_stopping) = (entry.eof, self.is_stopping());
+        let Some(connection) = self.core.links.connection_mut(link) else {
+            return;
+        };
+        if eof || is_stopping && connection.is_ending || connection.is_ending {
+            return self.end_connection(link);
+        }
+        connection.codec.slim();
+        let now = self.now();
+        if let Some(client) = self.core.links.client_mut(link) {
+            client.idle_since = now;
+            let wait_ms = self.running.timeouts(client.frontend()).http_keep_alive;
+            let wait_ms = match is_stopping {
+                true => wait_ms.min(DRAIN_IDLE_MS),
+                false => wait_ms,
+            };
+            return self.set_link_deadline(link, deadline(now, wait_ms));
+        }
+        let Some(server) = self.core.links.server(link) else {
+            return;
+        };
+        let line = self.running.server(server.server);
+        if is_stopping || server.shared_place.is_none() {
+            return self.end_connection(link);
+        }
+        let at_ms = match line.pool_purge_delay.as_millis() as u64 {
+            0 => NEVER_MS,
+            purge_ms => deadline(now, purge_ms),
+        };
+        self.set_link_deadline(link, at_ms);
+    }
+
+    /// Ends a connection without streams: its peer is told.
+    pub fn end_connection(&mut self, link: LinkId) {
+        let mut out = std::mem::take(&mut self.core.out);
+        if let Some(connection) = self.core.links.connection_mut(link) {
+            connection.codec.goaway(Code::NO_ERROR, &mut out);
+        }
+        self.core.links.send_whole(self.io, link, &out);
+        out.clear();
+        self.core.out = out;
+        match self.core.links.get(link).map(|entry| &entry.role) {
+            Some(Role::Client(_)) => self.finish_client(link, true),
+            Some(Role::Server(_)) => self.close_server(link),
+            Some(Role::Stream(_)) | None => {}
+        }
+    }
+
+    /// While draining: a client's connection takes no more streams; those that it has go on.
+    pub fn hurry_connection(&mut self, link: LinkId) {
+        let mut out = std::mem::take(&mut self.core.out);
+        let mut is_free = false;
+        if let Some(connection) = self.core.links.connection_mut(link) {
+            connection.codec.shutdown(&mut out);
+            is_free = connection.children.is_empty();
+        }
+        self.core.links.send_whole(self.io, link, &out);
+        out.clear();
+        self.core.out = out;
+        if is_free {
+            self.connection_is_free(link);
+        }
+    }
+
+    /// A server did not process a request (`REFUSED_STREAM`, RFC 9113 §8.7): it may go out again on another connection.
+    pub fn stream_refused(&mut self, stream: &mut Stream) {
+        let is_new = matches!(stream.phase, Phase::ResponseHead);
+        match is_new && stream.replay.resendable && !stream.route.fresh_only {
+            true => {
+                self.drop_server(stream);
+                stream.route.fresh_only = true;
+                stream.phase = Phase::Connect;
+                self.run(stream);
+            }
+            false if is_new => self.no_response(stream, false),
+            false => self.fail(stream, Cause::ServerGone),
+        }
+    }
+}
