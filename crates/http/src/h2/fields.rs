@@ -271,7 +271,9 @@ impl<'a> Fields<'a> {
             _ => return malformed("malformed :scheme"),
         };
         match (self.facts.scheme, authority) {
-            (None, Some(authority)) => self.absolute_line(method, [scheme, authority, path]),
+            (None, Some(authority)) if self.head.slice(path) != b"*" => {
+                self.absolute_line(method, [scheme, authority, path]);
+            }
             _ => self.line(method, &[path]),
         }
         if let Some(authority) = authority {

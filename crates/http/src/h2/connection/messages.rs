@@ -91,7 +91,7 @@ impl Connection {
         if self.may_be_late(id) {
             return Ok(false);
         }
-        if id.0 % 2 == 0 {
+        if id.0.is_multiple_of(2) {
             return Err(Error::protocol(
                 "HEADERS on a stream that a client cannot open",
             ));
