@@ -28,7 +28,7 @@ enum End {
 }
 
 impl End {
-    fn new(self, out: &mut Vec<u8>) -> Connection {
+    fn open(self, out: &mut Vec<u8>) -> Connection {
         if let End::Server = self {
             return Connection::server(limits(), out);
         }
@@ -91,7 +91,7 @@ pub fn h2_frames(data: &[u8]) {
 
 fn read(end: End, input: &[u8], cuts: &[usize]) -> Outcome {
     let mut outcome = Outcome::default();
-    let mut connection = end.new(&mut outcome.out);
+    let mut connection = end.open(&mut outcome.out);
     let (mut head, mut at) = (Head::default(), 0);
     for &to in cuts.iter().chain([&input.len()]) {
         loop {

@@ -154,7 +154,7 @@ impl Connection {
             id,
             token: u32::MAX,
             send_window: self.peer.stream_window as i32,
-            recv_window: self.first_window(),
+            recv_window: self.limits.stream_window_bytes as i32,
             due: 0,
             body_left: facts.length,
             flags: StreamFlags {
@@ -178,11 +178,6 @@ impl Connection {
             scheme: facts.scheme,
             expect_continue: facts.expect_continue,
         }))
-    }
-
-    /// What a peer may send on a new stream. Before it knows our settings it may take the default.
-    pub(super) fn first_window(&self) -> i32 {
-        self.limits.stream_window_bytes.max(frame::WINDOW_DEFAULT) as i32
     }
 
     /// A request that does not become a stream.
