@@ -12,6 +12,7 @@ mod collector_yaml;
 mod config;
 mod cookies;
 mod expression;
+mod h2;
 mod head;
 mod htpasswd;
 mod journal;
@@ -36,6 +37,7 @@ pub use collector_yaml::{collector_yaml, read as collector_yaml_config};
 pub use config::config_text;
 pub use cookies::set_cookie;
 pub use expression::expression;
+pub use h2::{h2_frames, hpack};
 pub use head::{h1_request, h1_response};
 pub use htpasswd::htpasswd;
 pub use journal::journal_file;
@@ -69,6 +71,8 @@ macro_rules! for_each_target {
             h1_request HTTP_WORDS,
             h1_response HTTP_WORDS,
             h1_body CHUNK_WORDS,
+            h2_frames FRAME_WORDS,
+            hpack BLOCK_WORDS,
             log_format FORMAT_WORDS,
             normalize_uri URI_WORDS,
             proxy_protocol PROXY_WORDS,
@@ -234,6 +238,22 @@ const HTTP_WORDS: &[&[u8]] = &[
     b"200", b"204", b"101", b"Host: h\r\n", b"Content-Length: 5\r\n", b"Content-Length: 5, 05\r\n", b"Transfer-Encoding: chunked\r\n",
     b"gzip", b"chunked", b"Connection: close, upgrade\r\n", b"Connection: keep-alive\r\n", b"Upgrade: websocket, h2c\r\n", b"TE: trailers\r\n",
     b"Expect: 100-continue\r\n", b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n", b"Sec-WebSocket-Accept: x\r\n",
+];
+
+#[rustfmt::skip]
+const FRAME_WORDS: &[&[u8]] = &[
+    b"\0\0\x00\x04\0\0\0\0\0", b"\0\0\0\x04\x01\0\0\0\0", b"\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\x05", b"\0\0\x06\x04\0\0\0\0\0\0\x01\0\0\0\0", b"\0\0\x08\x06\0\0\0\0\0pingpong",
+    b"\0\0\x04\x08\0\0\0\0\0\0\0\x10\0", b"\0\0\x04\x08\0\0\0\0\x01\0\0\x10\0", b"\0\0\x04\x08\0\0\0\0\x01\x7f\xff\xff\xff", b"\0\0\x04\x03\0\0\0\0\x01\0\0\0\x08",
+    b"\0\0\x08\x07\0\0\0\0\0\0\0\0\x01\0\0\0\0", b"\0\0\x05\x02\0\0\0\0\x03\0\0\0\x01\0", b"\0\0\x03\0\0\0\0\0\x01abc", b"\0\0\x03\0\x01\0\0\0\x05abc", b"\0\0\x05\0\x08\0\0\0\x01\x02ab\0\0",
+    b"\0\0\x04\x01\x05\0\0\0\x01\x82\x87\x84\x01", b"\0\0\x06\x01\x04\0\0\0\x03\x83\x87\x84\x01\x01h", b"\0\0\x01\x01\x04\0\0\0\x01\x88", b"\0\0\x01\x01\x05\0\0\0\x05\x88",
+    b"\0\0\x01\x01\0\0\0\0\x07\x82", b"\0\0\x05\x09\x04\0\0\0\x07\x87\x84\x01\x01h", b"\0\0\x05\x01\x05\0\0\0\x03\0\x01a\x01b", b"\x5c\x016", b"\x08\x03103",
+];
+
+#[rustfmt::skip]
+const BLOCK_WORDS: &[&[u8]] = &[
+    b"\x82", b"\x83", b"\x84", b"\x85", b"\x86", b"\x87", b"\x88", b"\xbe", b"\xbf", b"\x3f\xe1\x1f", b"\x20", b"\x41\x01h", b"\x01\x01h", b"\x04\x02/a", b"\x44\x82\x62\x3f", b"\x02\x07CONNECT", b"\x01\x03h:1",
+    b"\0\x09:protocol\x09websocket", b"\x40\x01x\x01y", b"\x7e\x01z", b"\x10\x01x\x01y", b"\x66\x01h", b"\x5c\x010", b"\x60\x03a=b", b"\x20\x01c", b"\x0f\x11\x03c=d", b"\0\x02te\x08trailers", b"\x06\x03ftp",
+    b"\x02\x07OPTIONS", b"\x04\x01*", b"\0\x0aconnection\x01a", b"\x8c\xf1\xe3\xc2\xe5\xf2\x3a\x6b\xa0\xab\x90\xf4\xff", b"\x7f\x80\x01", b"\xff\xff\xff\xff\x7f",
 ];
 
 #[rustfmt::skip]

@@ -79,6 +79,18 @@ pub(crate) fn is_text(bytes: &[u8]) -> bool {
     (words.iter().all(is_plain) && !rest.iter().any(is_control)) || !bytes.iter().any(is_control)
 }
 
+/// Whether all bytes are visible ASCII characters other than `#`.
+#[inline]
+pub(crate) fn is_target(bytes: &[u8]) -> bool {
+    let (words, rest) = bytes.as_chunks();
+    let is_plain = |word: &[u8; 8]| {
+        let word = u64::from_le_bytes(*word);
+        below(word, 0x21) | equal(word, 0x7f) | equal(word, b'#') | (word & HIGH) == 0
+    };
+    let is_visible = |byte: &u8| (0x21..0x7f).contains(byte) && *byte != b'#';
+    words.iter().all(is_plain) && rest.iter().all(is_visible)
+}
+
 /// Without the spaces and tabs at both ends (OWS, RFC 9110 §5.6.3).
 pub(crate) fn trim(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = bytes {
@@ -238,6 +250,8 @@ mod tests {
                 text[place] = byte;
                 let plain = byte == b'\t' || (byte >= 0x20 && byte != 0x7f);
                 assert_eq!(is_text(&text), plain, "{byte:#x} at {place}");
+                let visible = (0x21..0x7f).contains(&byte) && byte != b'#';
+                assert_eq!(is_target(&text), visible, "{byte:#x} at {place}");
             }
         }
         assert!(is_text(b""));

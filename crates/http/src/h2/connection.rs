@@ -35,6 +35,8 @@ pub struct Connection {
     pub(super) due: u32,
     /// The caller was told that nothing can be sent for `send_window`.
     is_blocked: bool,
+    /// The peer keeps to our settings.
+    has_ack: bool,
     goaway: Goaway,
     load: Load,
 }
@@ -126,6 +128,7 @@ impl Connection {
             recv_window: limits.connection_window_bytes as i32,
             due: 0,
             is_blocked: false,
+            has_ack: false,
             goaway: Goaway::default(),
             load: Load::default(),
             limits,

@@ -6,6 +6,7 @@ use crate::Head;
 use crate::h1::{write_request, write_response};
 
 mod attacks;
+mod bodies;
 mod flow;
 mod frames;
 mod messages;

@@ -276,7 +276,7 @@ async fn ask(mut io: DuplexStream) {
                     connection.consumed(stream, range.len(), &mut out);
                     let exchange = exchanges.get_mut(&stream).expect("a stream");
                     exchange.came.extend_from_slice(&input[from..][range]);
-                    assert!(!end || exchange.nth % 3 > 0);
+                    assert!(!end || !exchange.nth.is_multiple_of(3));
                     end.then_some(stream)
                 }
                 Event::Trailers { stream, .. } => {

@@ -8,6 +8,8 @@ use crate::h2::{Code, Error, Event, StreamId};
 /// A credit below this is not worth its frame, unless something was sent.
 const SMALL_CREDIT_BYTES: u32 = 1024;
 
+const WINDOW_TOO_LARGE: Error = Error::new(Code::FLOW_CONTROL_ERROR, "a window beyond 2^31 - 1");
+
 impl Connection {
     /// Deprecated (RFC 9113 §5.3.2): only its size and that a stream does not depend on itself are looked at.
     pub(super) fn priority(
@@ -51,6 +53,7 @@ impl Connection {
     ) -> Result<Option<Event>, Error> {
         if frame.has(flag::ACK) {
             self.idle_frame()?;
+            self.has_ack = true;
             self.decoder
                 .set_table_bytes_max(self.limits.table_bytes as usize);
             return Ok(None);
@@ -58,10 +61,18 @@ impl Connection {
         if self.peer.are_known {
             self.idle_frame()?;
         }
+        let mut stream_window = self.peer.stream_window;
         for entry in payload.as_chunks::<6>().0 {
             let [a, b, value @ ..] = *entry;
-            self.setting(u16::from_be_bytes([a, b]), u32::from_be_bytes(value))?;
+            let (id, value) = (u16::from_be_bytes([a, b]), u32::from_be_bytes(value));
+            match id {
+                setting::INITIAL_WINDOW_SIZE if value > WINDOW_MAX => return Err(WINDOW_TOO_LARGE),
+                // Once a frame, for all streams follow.
+                setting::INITIAL_WINDOW_SIZE => stream_window = value,
+                _ => self.setting(id, value)?,
+            }
         }
+        self.set_stream_window(stream_window)?;
         self.peer.are_known = true;
         self.is_blocked = false;
         self.streams
@@ -88,7 +99,6 @@ impl Connection {
                 return Err(Error::protocol("a wrong SETTINGS_ENABLE_PUSH"));
             }
             setting::MAX_CONCURRENT_STREAMS => self.peer.streams_max = value,
-            setting::INITIAL_WINDOW_SIZE => self.set_stream_window(value)?,
             setting::MAX_FRAME_SIZE => {
                 if !(frame::FRAME_BYTES_DEFAULT..=frame::FRAME_BYTES_MAX).contains(&value) {
                     return Err(Error::protocol("a wrong SETTINGS_MAX_FRAME_SIZE"));
@@ -109,13 +119,15 @@ impl Connection {
 
     /// All open streams follow (RFC 9113 §6.9.2).
     fn set_stream_window(&mut self, value: u32) -> Result<(), Error> {
-        let wrong = Error::new(Code::FLOW_CONTROL_ERROR, "a window beyond 2^31 - 1");
-        if value > WINDOW_MAX {
-            return Err(wrong);
+        if value == self.peer.stream_window {
+            return Ok(());
         }
         let change = value as i32 - self.peer.stream_window as i32;
         for stream in self.streams.iter_mut() {
-            stream.send_window = stream.send_window.checked_add(change).ok_or(wrong)?;
+            stream.send_window = stream
+                .send_window
+                .checked_add(change)
+                .ok_or(WINDOW_TOO_LARGE)?;
         }
         self.peer.stream_window = value;
         Ok(())
@@ -184,7 +196,7 @@ impl Connection {
         };
         let error = match stream.send_window.checked_add_unsigned(credit) {
             _ if credit == 0 => Error::protocol("a credit of 0"),
-            None => Error::new(Code::FLOW_CONTROL_ERROR, "a window beyond 2^31 - 1"),
+            None => WINDOW_TOO_LARGE,
             Some(window) => {
                 stream.send_window = window;
                 if window <= 0 || !std::mem::take(&mut stream.flags.is_blocked) {
@@ -204,8 +216,7 @@ impl Connection {
             return Err(Error::protocol("a credit of 0"));
         }
         let window = self.send_window.checked_add_unsigned(credit);
-        let wrong = Error::new(Code::FLOW_CONTROL_ERROR, "a window beyond 2^31 - 1");
-        self.send_window = window.ok_or(wrong)?;
+        self.send_window = window.ok_or(WINDOW_TOO_LARGE)?;
         Ok(std::mem::take(&mut self.is_blocked).then_some(Event::WindowsOpen))
     }
 

@@ -2,7 +2,7 @@
 
 use super::read::{Data, Reading, Step};
 use super::{Connection, Role};
-use crate::h2::frame::{self, FRAME_HEAD_BYTES, FrameHead, flag};
+use crate::h2::frame::{self, FRAME_HEAD_BYTES, FrameHead, WINDOW_DEFAULT, flag};
 use crate::h2::streams::Stream;
 use crate::h2::{Code, Error, Event, StreamId};
 
@@ -115,6 +115,11 @@ impl Connection {
     /// Whether a stream takes this frame. Charges the stream's window.
     fn admit(&mut self, frame: FrameHead, data_len: u32) -> Result<(), Refusal> {
         let needs_head = self.role == Role::Client;
+        // Before it knows our settings the peer takes the default.
+        let more = match self.has_ack {
+            true => 0,
+            false => WINDOW_DEFAULT.saturating_sub(self.limits.stream_window_bytes) as i32,
+        };
         let Some(stream) = self.streams.get_mut(frame.stream) else {
             let error = match (
                 self.is_unopened(frame.stream),
@@ -130,7 +135,7 @@ impl Connection {
             Error::new(Code::STREAM_CLOSED, "DATA behind the end of the stream")
         } else if needs_head && !stream.flags.has_head {
             Error::protocol("DATA before a head")
-        } else if frame.len as i32 > stream.recv_window {
+        } else if frame.len as i32 > stream.recv_window.saturating_add(more) {
             Error::new(
                 Code::FLOW_CONTROL_ERROR,
                 "more payload than the stream's window",

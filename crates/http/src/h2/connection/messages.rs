@@ -91,7 +91,7 @@ impl Connection {
         if self.may_be_late(id) {
             return Ok(false);
         }
-        if id.0 % 2 == 0 {
+        if id.0.is_multiple_of(2) {
             return Err(Error::protocol(
                 "HEADERS on a stream that a client cannot open",
             ));
@@ -154,7 +154,7 @@ impl Connection {
             id,
             token: u32::MAX,
             send_window: self.peer.stream_window as i32,
-            recv_window: self.first_window(),
+            recv_window: self.limits.stream_window_bytes as i32,
             due: 0,
             body_left: facts.length,
             flags: StreamFlags {
@@ -178,11 +178,6 @@ impl Connection {
             scheme: facts.scheme,
             expect_continue: facts.expect_continue,
         }))
-    }
-
-    /// What a peer may send on a new stream. Before it knows our settings it may take the default.
-    pub(super) fn first_window(&self) -> i32 {
-        self.limits.stream_window_bytes.max(frame::WINDOW_DEFAULT) as i32
     }
 
     /// A request that does not become a stream.

@@ -225,7 +225,7 @@ impl Connection {
     /// Whether a stream is idle: nobody has opened it (RFC 9113 §5.1).
     pub(super) fn is_unopened(&self, id: StreamId) -> bool {
         // A server opens no streams: those of even numbers are idle for ever.
-        id > self.last_stream || id.0 % 2 == 0
+        id > self.last_stream || id.0.is_multiple_of(2)
     }
 
     /// Whether frames of a closed stream may still come: we reset it, or do not take it any more.

@@ -34,7 +34,7 @@ impl Connection {
             id,
             token,
             send_window: self.peer.stream_window as i32,
-            recv_window: self.first_window(),
+            recv_window: self.limits.stream_window_bytes as i32,
             due: 0,
             body_left: None,
             flags: StreamFlags {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::Name;
+use crate::h1::Framing;
 
 /// Random numbers from a seed (xorshift).
 struct Random(u64);
@@ -182,8 +184,11 @@ impl Life {
     }
 
     fn open(&mut self) {
-        let head = head_of(&mut self.random, true);
+        let mut head = head_of(&mut self.random, true);
         let request = Message::random(&mut self.random);
+        if self.random.one_in(2) {
+            head.set_framing(Framing::Length(request.total as u64));
+        }
         let end = request.total == 0 && !request.has_trailers && self.random.one_in(2);
         let out = &mut self.client.out;
         let id = self
@@ -287,7 +292,10 @@ impl Life {
                     exchange.request.is_over = end;
                     exchange.is_asked = true;
                     assert_eq!(head.get(Name::Host), Some(&b"h"[..]));
-                    let head = head_of(&mut self.random, false);
+                    let mut head = head_of(&mut self.random, false);
+                    if self.random.one_in(2) {
+                        head.set_framing(Framing::Length(exchange.response.total as u64));
+                    }
                     let server = &mut self.server;
                     let sent =
                         server
@@ -369,8 +377,6 @@ impl Life {
         assert_eq!(self.server.connection.stream_count(), 0);
     }
 }
-
-use crate::Name;
 
 #[test]
 fn random_lives() {
