@@ -27,6 +27,7 @@ mod propagation;
 mod proxy;
 mod sniff;
 mod tail;
+mod tls;
 mod translate;
 
 pub use self::tail::{ottl, tail_scan, tail_shard};
@@ -50,6 +51,7 @@ pub use pattern::{pattern_file, regex};
 pub use propagation::{b3, baggage, traceparent, tracestate};
 pub use proxy::proxy_protocol;
 pub use sniff::first_bytes;
+pub use tls::{crt_list, tls_lists};
 pub use translate::{jaeger_proto, jaeger_thrift, zipkin_json, zipkin_proto};
 
 /// One thing to fuzz.
@@ -78,6 +80,8 @@ macro_rules! for_each_target {
             proxy_protocol PROXY_WORDS,
             first_bytes FIRST_WORDS,
             config_text CONFIG_WORDS,
+            crt_list CRT_LIST_WORDS,
+            tls_lists TLS_WORDS,
             pattern_file PATTERN_WORDS,
             regex REGEX_WORDS,
             expression EXPRESSION_WORDS,
@@ -116,6 +120,17 @@ macro_rules! table {
     };
 }
 for_each_target!(table);
+
+#[rustfmt::skip]
+const CRT_LIST_WORDS: &[&[u8]] = &[
+    b"a.pem", b" ", b"\t", b"\n", b"\r\n", b"#", b"[", b"]", b"[alpn h2]", b"[ocsp-update on key k.pem]", b"ssl-min-ver TLSv1.2", b"*.example.com", b"!a.example.com", b"*", b"!*", b"!", b"\0", b"\xff",
+];
+
+#[rustfmt::skip]
+const TLS_WORDS: &[&[u8]] = &[
+    b":", b",", b" ", b";", b"!", b"-", b"+", b"@", b"@STRENGTH", b"@SECLEVEL=", b"2", b"ALL", b"DEFAULT", b"HIGH", b"aNULL", b"ECDHE", b"kEECDH", b"aRSA", b"ECDSA", b"AESGCM", b"AES128", b"CHACHA20", b"SUITEB128",
+    b"ECDHE-RSA-AES128-GCM-SHA256", b"AES128-SHA", b"TLS_AES_128_GCM_SHA256", b"X25519", b"P-256", b"secp521r1", b"?", b"*", b"/", b"RSA+SHA256", b"RSA-PSS+SHA384", b"ed25519", b"\xff",
+];
 
 #[rustfmt::skip]
 const K8S_WORDS: &[&[u8]] = &[

@@ -1,7 +1,10 @@
 //! What an expression can see: the facts of a session, its stream and the world, kept by the engine as plain data and lent
 //! to each evaluation. A moment that a fact is not known yet at (no response, no server) is `None` or an empty value.
 
+mod tls;
 mod world;
+
+use std::sync::Arc;
 
 use http::Head;
 use http::h1::Framing;
@@ -12,6 +15,7 @@ use crate::captured::{Capture, CaptureSlots, Captured};
 use crate::vars::Assigned;
 pub use crate::vars::Vars;
 use crate::{ConnError, LogOrigin};
+pub use tls::{HelloFacts, TlsFacts};
 pub use world::{
     BindFacts, Nowhere, ProxyFacts, ProxySide, ProxyTimeouts, Rate, ServerFacts, Side, World,
 };
@@ -39,8 +43,8 @@ pub struct Session {
     pub handshake_ms: u32,
     /// What `fc_err` says: none unless the connection failed before its first stream.
     pub error: ConnError,
-    /// The connection is encrypted: `~` after the frontend in `%ft`.
-    pub tls: bool,
+    /// What TLS of the connection is known to be; none on a clear one. With it `~` stands after the frontend in `%ft`.
+    pub tls: Option<Arc<TlsFacts>>,
     /// TLVs of the PROXY protocol v2 header, as received (type, length, value …); none otherwise.
     pub tlvs: Option<Box<[u8]>>,
     /// Why a log line is being written (`%OG`).
@@ -66,7 +70,7 @@ impl Session {
             received_proxy: false,
             handshake_ms: 0,
             error: ConnError::None,
-            tls: false,
+            tls: None,
             tlvs: None,
             log_origin: LogOrigin::default(),
             vars: Vars::default(),
@@ -201,6 +205,8 @@ pub struct Txn {
     pub server_dst: Option<Addr>,
     /// The server connection was a reused one (`bc_reused`).
     pub server_reused: bool,
+    /// What TLS of the server connection is known to be; none on a clear one.
+    pub server_tls: Option<Arc<TlsFacts>>,
     /// Why the last attempt to connect failed (`bc_err`).
     pub server_error: ConnError,
     /// Bytes to the client (`%B`).
@@ -295,6 +301,7 @@ impl Txn {
             dst,
             server_dst,
             server_reused,
+            server_tls,
             server_error,
             bytes_out,
             bytes_in,
@@ -352,7 +359,7 @@ impl Txn {
         request_line.clear();
         (*backend, *server, *service) = (None, None, None);
         (*src, *dst) = (None, None);
-        (*server_src, *server_dst) = (None, None);
+        (*server_src, *server_dst, *server_tls) = (None, None, None);
         *server_error = ConnError::None;
         *termination = [0; 4];
         (*last_rule, *waits) = (None, None);

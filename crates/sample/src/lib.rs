@@ -28,6 +28,7 @@ pub mod reference;
 pub mod sniff;
 pub mod value;
 pub mod vars;
+mod x509;
 
 mod args;
 mod cast;
@@ -64,7 +65,10 @@ pub use conn_error::ConnError;
 pub use convert::x509::verification_code;
 pub use error::ExprError;
 pub use expr::Expr;
-pub use facts::{BodyFacts, ContextFacts, RulePlace, Scope, Session, Timing, Txn, Waits, World};
+pub use facts::{
+    BodyFacts, ContextFacts, HelloFacts, RulePlace, Scope, Session, Timing, TlsFacts, Txn, Waits,
+    World,
+};
 pub use log_origin::LogOrigin;
 pub use logformat::LogFormat;
 pub use pattern::{Reference, References, regex};

@@ -29,7 +29,7 @@ pub const SECTIONS: &[Known] = &[
     served("backend", "Servers and how requests reach them."),
     tunes("cache", Cache, Args::Word, "A cache of responses."),
     served("collector", "An OpenTelemetry Collector's configuration that this process runs; not in HAProxy."),
-    tunes("crt-store", Tls, Args::Word, "Certificates by name."),
+    tunes("crt-store", Tls, Args::Optional(&Args::Word), "Certificates by name."),
     served("defaults", "What the proxies that follow start from."),
     k("fcgi-app", "A FastCGI application."),
     served("frontend", "Addresses to listen on and what happens to requests there."),

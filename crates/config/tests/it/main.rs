@@ -12,3 +12,4 @@ mod no_effect;
 mod octets;
 mod otel;
 mod persistence;
+mod tls;

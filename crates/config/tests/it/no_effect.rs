@@ -2,15 +2,10 @@
 
 use crate::common;
 
-use common::{read, report};
-use spangate_config::diagnostic::{Diagnostics, Severity};
+use common::{messages, read, report};
+use spangate_config::diagnostic::Severity;
 
 const TIMEOUTS: &str = " timeout client 1s\n timeout server 1s\n timeout connect 1s\n";
-
-fn messages(diagnostics: &Diagnostics, severity: Severity) -> Vec<String> {
-    let of_it = diagnostics.iter().filter(|item| item.severity == severity);
-    of_it.map(|item| item.message.clone()).collect()
-}
 
 /// The notices of a file that is accepted without a warning.
 fn notices(text: &str) -> Vec<String> {

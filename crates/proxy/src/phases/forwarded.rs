@@ -83,7 +83,11 @@ fn write_forwarded(eval: &Eval<'_>, stream: &Stream, option: &Forwarded, out: &m
         write(out);
     };
     if option.proto {
-        let proto: &[u8] = if session.tls { b"https" } else { b"http" };
+        let proto: &[u8] = if session.tls.is_some() {
+            b"https"
+        } else {
+            b"http"
+        };
         part(b"proto", &|out| out.extend_from_slice(proto));
     }
     match &option.host {

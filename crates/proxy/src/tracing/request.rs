@@ -129,7 +129,7 @@ impl Worker {
             return;
         };
         let session = Some(&*scene.eval.session);
-        let tls = session.is_some_and(|session| session.tls);
+        let tls = session.is_some_and(|session| session.tls.is_some());
         let scheme: &[u8] = if tls { b"https" } else { b"http" };
         text(attached, span, Key::UrlScheme, scheme);
         if was_read {

@@ -5,7 +5,6 @@ pub(crate) mod hello;
 pub(crate) mod http;
 pub(crate) mod internal;
 pub(crate) mod l4;
-pub(crate) mod l5;
 pub(crate) mod load;
 pub(crate) mod otel;
 pub(crate) mod payload;
@@ -13,6 +12,7 @@ pub(crate) mod protocols;
 pub(crate) mod proxies;
 pub(crate) mod stream;
 pub(crate) mod timeouts;
+pub(crate) mod tls;
 mod variables;
 
 use crate::args::{Arg, Spec, spec};
@@ -242,7 +242,12 @@ const FAMILIES: &[&[Fetch]] = &[
     http::fields::FETCHES,
     http::urls::FETCHES,
     l4::FETCHES,
-    l5::FETCHES,
+    tls::FETCHES,
+    tls::captured::FETCHES,
+    tls::certificates::CLIENT,
+    tls::certificates::FRONTEND,
+    tls::certificates::SERVER,
+    tls::certificates::OTHERS,
     stream::FETCHES,
     payload::FETCHES,
     hello::FETCHES,

@@ -6,6 +6,7 @@ use super::write::{Flags, HEADER_UNSAFE, URL_UNSAFE, Writer};
 use crate::captured::CaptureSlots;
 use crate::fetch::proxies::backend;
 use crate::fetch::stream::path_of;
+use crate::fetch::tls;
 use crate::text::push_padded;
 use crate::timers::Timers;
 use crate::zone::{Zone, push_log_date, push_zoned_log_date};
@@ -160,7 +161,7 @@ pub(crate) const ALIASES: &[Alias] = &[
     alias("ft", "frontend's name, with ~ for TLS", |scope, writer| {
         writer.begin();
         writer.raw(proxy_name(scope, scope.session.frontend));
-        if scope.session.tls {
+        if scope.session.tls.is_some() {
             writer.mark(b'~');
         }
         writer.end();
@@ -185,8 +186,16 @@ pub(crate) const ALIASES: &[Alias] = &[
     alias("OG", "why the line is written", |scope, writer| {
         writer.text(scope.session.log_origin.name().as_bytes());
     }),
-    alias("sslc", "TLS cipher", |_, writer| writer.text(b"")),
-    alias("sslv", "TLS version", |_, writer| writer.text(b"")),
+    alias("sslc", "TLS cipher", |scope, writer| {
+        let facts = tls::client(scope);
+        let name = facts.and_then(|facts| tls::suite(facts.cipher));
+        writer.text(name.unwrap_or_default().as_bytes());
+    }),
+    alias("sslv", "TLS version", |scope, writer| {
+        let facts = tls::client(scope);
+        let name = facts.and_then(|facts| tls::version(facts.version));
+        writer.text(name.unwrap_or_default().as_bytes());
+    }),
     // ---- counters
     alias("pid", "process id", |scope, writer| {
         writer.hex_or_uint(scope.world.pid().into(), 4)

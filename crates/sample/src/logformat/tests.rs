@@ -122,7 +122,7 @@ fn early_lines_and_redispatches_have_a_plus() {
 fn every_alias() {
     let mut facts = served();
     facts.world.local_time = Zone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
-    facts.session.tls = true;
+    facts.session.tls = Some(std::sync::Arc::default());
     facts.txn.id = 47;
     facts
         .txn

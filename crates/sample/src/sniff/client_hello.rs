@@ -24,12 +24,16 @@ pub mod kind {
     pub const SERVER_NAME: u16 = 0;
     /// supported_groups, once elliptic_curves
     pub const GROUPS: u16 = 10;
+    /// ec_point_formats
+    pub const POINT_FORMATS: u16 = 11;
     /// signature_algorithms
     pub const SIGNATURES: u16 = 13;
     /// application_layer_protocol_negotiation
     pub const ALPN: u16 = 16;
     /// session_ticket
     pub const SESSION_TICKET: u16 = 35;
+    /// supported_versions
+    pub const VERSIONS: u16 = 43;
     /// key_share
     pub const KEY_SHARE: u16 = 51;
 }
@@ -192,6 +196,16 @@ pub fn server_name(bytes: &[u8]) -> Sniffed<&[u8]> {
     extensions(bytes).then(|all| extension(all, kind::SERVER_NAME).and_then(host_name).into())
 }
 
+/// The types of all extensions, in their order.
+pub fn types(extensions: &[u8]) -> impl Iterator<Item = [u8; 2]> {
+    let mut rest = extensions;
+    std::iter::from_fn(move || {
+        let kind = *rest.first_chunk::<2>()?;
+        rest = rest.get(4 + u16_at(rest, 2)?..)?;
+        Some(kind)
+    })
+}
+
 /// The first name of a server_name extension, if it is a host's (RFC 6066 §3).
 #[must_use]
 pub fn host_name(content: &[u8]) -> Option<&[u8]> {
@@ -232,4 +246,4 @@ pub fn key_share_groups(content: &[u8]) -> Option<impl Iterator<Item = [u8; 2]>>
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -58,10 +58,11 @@ impl Suite {
 
 /// The suites of TLS 1.2 that a list comes to. An error is why OpenSSL refuses it.
 pub fn tls12(list: &str) -> Result<Chosen, &'static str> {
-    let mut suites: Vec<&Suite> = SUITES.iter().collect();
-    // The first ones are chosen, the others are not.
-    let mut chosen = 0;
-    let mut dropped = Vec::new();
+    let mut order = Order {
+        suites: SUITES.iter().collect(),
+        chosen: 0,
+    };
+    let mut dropped: Vec<String> = Vec::new();
     let mut least_bits = 0;
     let elements = list.split([':', ',', ' ', ';']).filter(|e| !e.is_empty());
     for (index, element) in elements.enumerate() {
@@ -72,80 +73,109 @@ pub fn tls12(list: &str) -> Result<Chosen, &'static str> {
             operator @ (b'!' | b'-' | b'+' | b'@') => (operator, &element[1..]),
             _ => (b' ', element),
         };
-        if operator == b'@' {
-            match words.strip_prefix("SECLEVEL=").map(str::parse::<usize>) {
-                Some(Ok(level)) if level < LEVEL_BITS.len() => least_bits = LEVEL_BITS[level],
-                None if words == "STRENGTH" => {
-                    suites[..chosen].sort_by_key(|suite| std::cmp::Reverse(suite.strength_bits));
-                }
-                _ => return Err("it has an unknown command"),
+        match (operator, words) {
+            (b'!', _) => order.kill(words),
+            (b'-', _) => order.remove(words),
+            (b'+', _) => order.move_last(words),
+            (b'@', "STRENGTH") => order.by_strength(),
+            (b'@', _) => {
+                let level = words.strip_prefix("SECLEVEL=");
+                let level = level.and_then(|level| level.parse::<usize>().ok());
+                let bits = level.and_then(|level| LEVEL_BITS.get(level));
+                least_bits = *bits.ok_or("it has an unknown command")?;
             }
-            continue;
-        }
-        // These two are a whole list.
-        if let (b' ', "SUITEB128" | "SUITEB192" | "SUITEB128ONLY") = (operator, words) {
-            let mut both: Vec<u16> = SUITES
-                .iter()
-                .rev()
-                .filter(|suite| match words {
-                    "SUITEB128" => ["SUITEB192", "SUITEB128ONLY"]
-                        .iter()
-                        .any(|class| suite.classes.contains(class)),
-                    class => suite.classes.contains(&class),
-                })
-                .map(|suite| suite.number)
-                .collect();
-            both.truncate(2);
-            return Ok(Chosen {
-                numbers: both,
-                dropped,
-            });
-        }
-        // Only at the beginning is it known.
-        let words = match (index, operator, words) {
-            (0, b' ', "DEFAULT") => "ALL",
-            _ => words,
-        };
-        let selected = |suite: &&Suite| suite.is_selected_by(words);
-        match operator {
-            b'!' => {
-                let left = suites[..chosen].iter().filter(|s| !selected(s)).count();
-                suites.retain(|suite| !selected(suite));
-                chosen = left;
-            }
-            b'-' => {
-                let (off, on): (Vec<&Suite>, Vec<&Suite>) =
-                    suites[..chosen].iter().partition(|suite| selected(suite));
-                let others = suites.split_off(chosen);
-                chosen = on.len();
-                // Those that come back later do so in this order, before what was never chosen.
-                suites = [on, off, others].concat();
-            }
-            b'+' => {
-                let (last, first): (Vec<&Suite>, Vec<&Suite>) =
-                    suites[..chosen].iter().partition(|suite| selected(suite));
-                let others = suites.split_off(chosen);
-                suites = [first, last, others].concat();
-            }
+            (_, "SUITEB128" | "SUITEB192" | "SUITEB128ONLY") => return Ok(suite_b(words)),
+            // Only at the beginning is it known.
+            (_, "DEFAULT") if index == 0 => order.add("ALL"),
             _ => {
-                let others = suites.split_off(chosen);
-                let (on, off): (Vec<&Suite>, Vec<&Suite>) =
-                    others.into_iter().partition(|suite| selected(suite));
+                order.add(words);
                 let is_served = SUITES.iter().any(|suite| suite.is_selected_by(words));
                 if !is_served && !dropped.iter().any(|known| known == words) {
                     dropped.push(words.to_owned());
                 }
-                chosen += on.len();
-                suites = [suites, on, off].concat();
             }
         }
     }
-    suites.truncate(chosen);
-    suites.retain(|suite| suite.strength_bits >= least_bits);
+    let chosen = &order.suites[..order.chosen];
+    let strong = chosen
+        .iter()
+        .filter(|suite| suite.strength_bits >= least_bits);
     Ok(Chosen {
-        numbers: suites.iter().map(|suite| suite.number).collect(),
+        numbers: strong.map(|suite| suite.number).collect(),
         dropped,
     })
+}
+
+/// The two words that are a whole list (RFC 6460), and what is left of one of them.
+fn suite_b(word: &str) -> Chosen {
+    let of_word = |suite: &&Suite| match word {
+        "SUITEB128" => suite
+            .classes
+            .iter()
+            .any(|class| class.starts_with("SUITEB")),
+        word => suite.classes.contains(&word),
+    };
+    let suites = SUITES.iter().rev().filter(of_word);
+    Chosen {
+        numbers: suites.map(|suite| suite.number).collect(),
+        dropped: Vec::new(),
+    }
+}
+
+/// The suites that may still be chosen. The first ones are chosen, in order of preference.
+struct Order {
+    suites: Vec<&'static Suite>,
+    chosen: usize,
+}
+
+impl Order {
+    /// Chooses those of `words`, behind the others.
+    fn add(&mut self, words: &str) {
+        let others = self.suites.split_off(self.chosen);
+        let (on, off) = selected(others, words);
+        self.chosen += on.len();
+        self.suites.extend(on);
+        self.suites.extend(off);
+    }
+
+    /// Forgets those of `words` for ever.
+    fn kill(&mut self, words: &str) {
+        let others = self.suites.split_off(self.chosen);
+        let (_, on) = selected(std::mem::take(&mut self.suites), words);
+        let (_, off) = selected(others, words);
+        self.chosen = on.len();
+        self.suites = on;
+        self.suites.extend(off);
+    }
+
+    /// Takes those of `words` out. Chosen again they come before what was never chosen.
+    fn remove(&mut self, words: &str) {
+        let others = self.suites.split_off(self.chosen);
+        let (off, on) = selected(std::mem::take(&mut self.suites), words);
+        self.chosen = on.len();
+        self.suites = [on, off, others].concat();
+    }
+
+    /// Puts the chosen ones of `words` behind the other chosen ones.
+    fn move_last(&mut self, words: &str) {
+        let others = self.suites.split_off(self.chosen);
+        let (last, first) = selected(std::mem::take(&mut self.suites), words);
+        self.suites = [first, last, others].concat();
+    }
+
+    fn by_strength(&mut self) {
+        self.suites[..self.chosen].sort_by_key(|suite| std::cmp::Reverse(suite.strength_bits));
+    }
+}
+
+/// Those that `words` select, and the others.
+fn selected(
+    suites: Vec<&'static Suite>,
+    words: &str,
+) -> (Vec<&'static Suite>, Vec<&'static Suite>) {
+    suites
+        .into_iter()
+        .partition(|suite| suite.is_selected_by(words))
 }
 
 /// The suites of TLS 1.3 that a list of their names comes to. An error is why OpenSSL refuses it.

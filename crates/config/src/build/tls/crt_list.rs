@@ -35,89 +35,122 @@ pub fn parse(name: &str, text: Vec<u8>) -> (Vec<Entry>, Vec<Fault>) {
     let source = Arc::new(Source::new(name, text));
     let mut entries = Vec::new();
     let mut faults = Vec::new();
-    let mut number = 0;
-    for line in source.text().split_inclusive(|byte| *byte == b'\n') {
-        number += 1;
-        let fault = |start: usize, end: usize, severity: Severity, message: String| Fault {
-            severity,
-            span: Span {
-                source: Arc::clone(&source),
-                line: number,
-                start: start as u32,
-                end: end as u32,
-            },
-            message,
+    let lines = source.text().split_inclusive(|byte| *byte == b'\n');
+    for (bytes, number) in lines.zip(1..) {
+        let mut line = ListLine {
+            source: &source,
+            number,
+            faults: &mut faults,
         };
-        if line.starts_with(b"#") || line.starts_with(b"\n") || line.starts_with(b"\r") {
-            continue;
-        }
-        let is_whole = line.ends_with(b"\n");
-        let bytes = line.strip_suffix(b"\n").unwrap_or(line);
-        let wrong = match bytes.iter().position(|byte| *byte == 0) {
-            Some(at) => Some((at, format!("stray NUL character at position {}.", at + 1))),
-            None if line.len() > LINE_BYTES_MAX => Some((
-                0,
-                format!("line too long, limit is {LINE_BYTES_MAX} characters."),
-            )),
-            None if !is_whole => Some((
-                bytes.len(),
-                format!(
-                    "missing LF on last line, file might have been truncated at position {}.",
-                    bytes.len() + 1
-                ),
-            )),
-            None => None,
-        };
-        if let Some((at, message)) = wrong {
-            faults.push(fault(at, at + 1, Severity::Alert, message));
-            continue;
-        }
-        match split(bytes) {
-            Err((at, message)) => {
-                faults.push(fault(at, at + 1, Severity::Alert, message.to_owned()));
-            }
-            Ok(split) => {
-                let word = |&(start, end): &(usize, usize)| Word {
-                    text: Text::from(&bytes[start..end]),
-                    span: fault(start, end, Severity::Alert, String::new()).span,
-                };
-                let Some((first, rest)) = split.words.split_first() else {
-                    continue;
-                };
-                let at = first.0;
-                let (options, names, problem) = split.parts(rest);
-                if let Some((severity, message)) = problem {
-                    faults.push(fault(at, first.1, severity, message.to_owned()));
-                }
-                let names: Vec<&[u8]> = names.iter().map(|&(s, e)| &bytes[s..e]).collect();
-                let (filters, is_default) = filters(&names);
-                let is_lost = |filter: &SniFilter| matches!(filter, SniFilter::Except(_));
-                let is_wide = |filter: &SniFilter| matches!(filter, SniFilter::Wildcard(_));
-                if filters.iter().any(is_lost) && !filters.iter().any(is_wide) {
-                    let name = word(first).text;
-                    let message = format!(
-                        "crt-list: negative filters on crt-list line \"{name}\" without a positive wildcard filter won't do anything!"
-                    );
-                    faults.push(fault(at, first.1, Severity::Warning, message));
-                }
-                let options: Vec<Word> = options.iter().map(word).collect();
-                entries.push(Entry {
-                    certificate: statement(vec![word(first)]),
-                    options: (!options.is_empty()).then(|| statement(options)),
-                    filters,
-                    is_default,
-                });
-            }
-        }
+        entries.extend(line.entry(bytes));
     }
     (entries, faults)
 }
 
-fn statement(words: Vec<Word>) -> Statement {
-    Statement {
-        words,
-        prefix: Prefix::None,
+/// One line while it is read.
+struct ListLine<'a> {
+    source: &'a Arc<Source>,
+    number: u32,
+    faults: &'a mut Vec<Fault>,
+}
+
+impl ListLine<'_> {
+    /// What it says; nothing where it is empty, a comment or wrong.
+    fn entry(&mut self, line: &[u8]) -> Option<Entry> {
+        if matches!(line[0], b'#' | b'\n' | b'\r') {
+            return None;
+        }
+        let bytes = line.strip_suffix(b"\n").unwrap_or(line);
+        if let Some((at, message)) = broken(line, bytes) {
+            self.fault((at, at + 1), Severity::Alert, message);
+            return None;
+        }
+        let split = match split(bytes) {
+            Ok(split) => split,
+            Err((at, message)) => {
+                self.fault((at, at + 1), Severity::Alert, message);
+                return None;
+            }
+        };
+        let (first, rest) = split.words.split_first()?;
+        let (options, names, problem) = split.parts(rest);
+        if let Some((severity, message)) = problem {
+            self.fault(*first, severity, message);
+        }
+        let names: Vec<&[u8]> = names.iter().map(|&(s, e)| &bytes[s..e]).collect();
+        let (filters, is_default) = filters(&names);
+        let certificate = self.statement(bytes, &[*first]);
+        if is_only_negative(&filters) {
+            let name = certificate.keyword();
+            let message = format!(
+                "crt-list: negative filters on crt-list line \"{name}\" without a positive wildcard filter won't do anything!"
+            );
+            self.fault(*first, Severity::Warning, message);
+        }
+        Some(Entry {
+            options: (!options.is_empty()).then(|| self.statement(bytes, options)),
+            certificate,
+            filters,
+            is_default,
+        })
     }
+
+    fn fault(&mut self, at: (usize, usize), severity: Severity, message: impl Into<String>) {
+        self.faults.push(Fault {
+            severity,
+            span: self.span(at),
+            message: message.into(),
+        });
+    }
+
+    fn span(&self, (start, end): (usize, usize)) -> Span {
+        Span {
+            source: Arc::clone(self.source),
+            line: self.number,
+            start: start as u32,
+            end: end as u32,
+        }
+    }
+
+    fn statement(&self, bytes: &[u8], words: Words<'_>) -> Statement {
+        let word = |&(start, end): &(usize, usize)| Word {
+            text: Text::from(&bytes[start..end]),
+            span: self.span((start, end)),
+        };
+        Statement {
+            words: words.iter().map(word).collect(),
+            prefix: Prefix::None,
+        }
+    }
+}
+
+/// Why a line is not read, and at which of its bytes. `bytes` is the line without its line feed.
+fn broken(line: &[u8], bytes: &[u8]) -> Option<(usize, String)> {
+    let end = bytes.len();
+    if let Some(at) = bytes.iter().position(|byte| *byte == 0) {
+        let message = format!("stray NUL character at position {}.", at + 1);
+        return Some((at, message));
+    }
+    if line.len() > LINE_BYTES_MAX {
+        let message = format!("line too long, limit is {LINE_BYTES_MAX} characters.");
+        return Some((0, message));
+    }
+    (line.len() == end).then(|| {
+        let message = format!(
+            "missing LF on last line, file might have been truncated at position {}.",
+            end + 1
+        );
+        (end, message)
+    })
+}
+
+/// Whether names are excepted and no wildcard fits them.
+fn is_only_negative(filters: &[SniFilter]) -> bool {
+    let mut excepted = filters.iter();
+    excepted.any(|filter| matches!(filter, SniFilter::Except(_)))
+        && !filters
+            .iter()
+            .any(|filter| matches!(filter, SniFilter::Wildcard(_)))
 }
 
 /// The words of a line, and after how many of them a bracket opens and closes.

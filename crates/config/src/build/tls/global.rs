@@ -192,26 +192,39 @@ pub fn lifetime(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
-/// Counts, read as C's `atoi` reads them.
+/// Counts.
 macro_rules! counts {
-    ($($name:ident $field:ident $value:expr;)*) => {$(
+    ($($name:ident $field:ident;)*) => {$(
         #[doc = concat!("Sets the field `", stringify!($field), "`.")]
         pub fn $name(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
-            let make: fn(u32) -> _ = $value;
-            build.global.tls.$field = make(count(line)?);
+            build.global.tls.$field = count(line)?;
             Ok(())
         }
     )*};
 }
 counts! {
-    cachesize cache_sessions |count| count;
-    capture_buffer_size capture_bytes |count| count;
-    maxrecord maxrecord_bytes |count| (count > 0).then_some(count);
-    hard_maxrecord hard_maxrecord_bytes |count| (count > 0).then_some(count);
-    maxsslconn maxsslconn |count| (count > 0).then_some(count);
-    maxsslrate maxsslrate |count| (count > 0).then_some(count);
+    cachesize cache_sessions;
+    capture_buffer_size capture_bytes;
 }
 
+/// Bounds, where 0 is none.
+macro_rules! bounds {
+    ($($name:ident $field:ident;)*) => {$(
+        #[doc = concat!("Sets the field `", stringify!($field), "`.")]
+        pub fn $name(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+            build.global.tls.$field = Some(count(line)?).filter(|count| *count > 0);
+            Ok(())
+        }
+    )*};
+}
+bounds! {
+    maxrecord maxrecord_bytes;
+    hard_maxrecord hard_maxrecord_bytes;
+    maxsslconn maxsslconn;
+    maxsslrate maxsslrate;
+}
+
+/// A number as C's `atoi` reads it.
 fn count(line: &Line<'_>) -> Parse<u32> {
     let name = line.keyword();
     let text = line.need(1, || format!("'{name}' expects an integer argument."))?;

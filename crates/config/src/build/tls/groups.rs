@@ -134,7 +134,7 @@ pub fn sigalgs(list: &str) -> Result<Chosen, &'static str> {
 fn find(table: &[(&[&str], Option<u16>)], name: &str) -> Option<Option<u16>> {
     let is_it = |known: &&str| known.eq_ignore_ascii_case(name);
     let mut rows = table.iter();
-    rows.find(|(names, _)| names.iter().any(|known| is_it(&known)))
+    rows.find(|(names, _)| names.iter().any(is_it))
         .map(|(_, number)| *number)
 }
 

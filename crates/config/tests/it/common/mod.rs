@@ -2,7 +2,7 @@
 
 use spangate_config::build::Settings;
 use spangate_config::condition::BuildInfo;
-use spangate_config::diagnostic::{Diagnostics, Rendering};
+use spangate_config::diagnostic::{Diagnostics, Rendering, Severity};
 use spangate_config::environment::Environment;
 use spangate_config::load::{LoadOptions, load};
 use spangate_config::model::Config;
@@ -10,6 +10,11 @@ use spangate_config::reader::Input;
 
 /// Loads `text` as a file called `t.cfg`, with two cores and warnings allowed.
 pub fn read(text: &str) -> Result<(Config, Diagnostics), Diagnostics> {
+    read_with(text, false)
+}
+
+/// The same, by an engine that serves TLS or does not.
+pub fn read_with(text: &str, serves_tls: bool) -> Result<(Config, Diagnostics), Diagnostics> {
     let build = BuildInfo {
         version: "3.5-dev5".into(),
         features: "+THREAD".into(),
@@ -24,7 +29,7 @@ pub fn read(text: &str) -> Result<(Config, Diagnostics), Diagnostics> {
         settings: Settings {
             cores: 2,
             ignores_resolution_failures: false,
-            serves_tls: false,
+            serves_tls,
         },
         zero_warning: false,
     };
@@ -77,4 +82,10 @@ pub fn under_caret(shown: &str, message: &str) -> Option<String> {
             .unwrap_or("")
             .to_owned(),
     )
+}
+
+/// The messages of a severity.
+pub fn messages(diagnostics: &Diagnostics, severity: Severity) -> Vec<String> {
+    let of_it = diagnostics.iter().filter(|item| item.severity == severity);
+    of_it.map(|item| item.message.clone()).collect()
 }

@@ -23,7 +23,7 @@ fn hello(extensions: &[u8]) -> Vec<u8> {
     [&[HANDSHAKE, 3, 1][..], &sized(2, &message)].concat()
 }
 
-fn example() -> Vec<u8> {
+pub(crate) fn example() -> Vec<u8> {
     let name = [&[0][..], &sized(2, b"www.example.com")].concat();
     let protocols = [sized(1, b"h2"), sized(1, b"http/1.1")].concat();
     let shares = [
