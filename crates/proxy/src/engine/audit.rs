@@ -82,11 +82,14 @@ impl Engine {
         require(is_child, || {
             format!("{id:?} is not of its connection: {link:?}")
         })?;
-        let is_tied = link.mux.stream().is_some_and(|stream| {
-            let stream = self.streams.get(stream);
-            stream
-                .is_some_and(|stream| stream.client == Some(id) || stream.server.link() == Some(id))
-        });
+        let drains = matches!(&link.mux, Mux::Stream(end) if end.drains);
+        let is_tied = drains
+            || link.mux.stream().is_some_and(|stream| {
+                let stream = self.streams.get(stream);
+                stream.is_some_and(|stream| {
+                    stream.client == Some(id) || stream.server.link() == Some(id)
+                })
+            });
         require(is_tied, || format!("{id:?} is not its stream's: {link:?}"))
     }
 

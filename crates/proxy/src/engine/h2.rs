@@ -263,6 +263,9 @@ impl<D: Driver> Turn<'_, D> {
             core.links.send_whole(self.cx.io, link, &out);
             out.clear();
             core.out = out;
+            if end {
+                self.stream_drained(token);
+            }
             return;
         };
         let links = &mut self.cx.core.links;
@@ -350,9 +353,19 @@ impl<D: Driver> Turn<'_, D> {
         });
     }
 
+    /// The rest of a request that was answered before its end has come, or will not come.
+    fn stream_drained(&mut self, token: u32) {
+        if let Some(child) = self.cx.core.links.at(token)
+            && let Some(end) = self.cx.core.links.stream_end_mut(child)
+            && end.drains
+        {
+            self.cx.forget_stream_link(child);
+        }
+    }
+
     fn stream_trailers(&mut self, token: u32) {
         let Some((child, id)) = self.child_of(token) else {
-            return;
+            return self.stream_drained(token);
         };
         let trailers: Head = std::mem::take(&mut self.cx.core.head);
         let links = &mut self.cx.core.links;
@@ -375,7 +388,7 @@ impl<D: Driver> Turn<'_, D> {
     /// A peer gave a stream up.
     fn stream_reset(&mut self, token: u32, code: Code) {
         let Some((child, id)) = self.child_of(token) else {
-            return;
+            return self.stream_drained(token);
         };
         let links = &mut self.cx.core.links;
         let is_answered = links.stream_end_mut(child).is_some_and(|end| end.has_ended);

@@ -726,6 +726,7 @@ impl<D: Driver> Turn<'_, D> {
             Role::Server(_) if matches!(entry.mux, Mux::Connection(_)) => {
                 return self.connection_timeout(link);
             }
+            Role::Stream(_) if is_free => return self.cx.end_stream_link(link),
             // It was put to use meanwhile.
             Role::Server(_) | Role::Stream(_) => return,
         };

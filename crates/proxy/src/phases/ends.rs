@@ -20,7 +20,7 @@ impl<D: Driver> Cx<'_, D> {
             };
             let after = match &mut entry.mux {
                 Mux::Front(front) => front.finish(),
-                Mux::Stream(_) => return self.end_stream_link(client),
+                Mux::Stream(_) => return self.stream_answered(client),
                 Mux::Raw(_) | Mux::Back(_) | Mux::Connection(_) => After::End { lingers: false },
             };
             let after = match after {

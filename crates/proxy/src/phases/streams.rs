@@ -8,10 +8,35 @@ use super::clients::DRAIN_IDLE_MS;
 use super::{Cause, Cx};
 use crate::ids::LinkId;
 use crate::link::Role;
+use crate::link::mux::Mux;
+use crate::link::mux::h2::Sending;
 use crate::running::deadline;
 use crate::stream::{Phase, Stream};
 
 impl<D: Driver> Cx<'_, D> {
+    /// A client's stream has its answer. What has not come of its request is thrown away: clients that are told to stop sending may
+    /// lose the answer.
+    pub fn stream_answered(&mut self, link: LinkId) {
+        let Some(entry) = self.core.links.get_mut(link) else {
+            return;
+        };
+        let unused = entry.input.len();
+        entry.input.clear();
+        let Mux::Stream(end) = &mut entry.mux else {
+            return;
+        };
+        if end.has_ended || end.sending != Sending::Over {
+            return self.end_stream_link(link);
+        }
+        end.stream = None;
+        end.drains = true;
+        self.core.links.consumed(self.io, link, unused);
+        if let Some(client) = self.core.links.client(link) {
+            let timeout_ms = self.running.timeouts(client.frontend()).client;
+            self.set_link_deadline(link, deadline(self.now(), timeout_ms));
+        }
+    }
+
     /// Ends a stream of a connection: what of it is not over is reset.
     pub fn end_stream_link(&mut self, link: LinkId) {
         let connection = self.core.links.connection_of(link);

@@ -79,6 +79,8 @@ pub(crate) struct StreamEnd {
     pub is_end_told: bool,
     /// The peer's message has such a length, of which so much has not come.
     pub announced: u64,
+    /// It was answered before its request was complete: the rest of that is thrown away.
+    pub drains: bool,
     /// The client waits to be asked for its body (`Expect: 100-continue`).
     pub expects: bool,
     /// The trailers of a message whose payload is not used yet.
@@ -97,6 +99,7 @@ impl StreamEnd {
             has_ended: false,
             is_end_told: false,
             announced: 0,
+            drains: false,
             expects: false,
             trailers: None,
         }
