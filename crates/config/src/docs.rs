@@ -39,6 +39,9 @@ means here. `-dKall` lists the same for programs, in HAProxy's form.
 
 A word that is in no table is an error, with the nearest keyword as a suggestion. Nothing is silently ignored.
 
+TLS is not implemented yet. Its words are read and checked, and `ssl` is refused. The sample fetches and aliases of TLS
+answer as on a clear connection.
+
 ";
 
 /// A table of the expression language: rows of cells, of which the state is one.

@@ -3,7 +3,8 @@
 use crate::args::{ArgKind, Spec};
 use crate::pattern::Output;
 use crate::testing::{Facts, compiler};
-use crate::{Acls, Kind, Place, SAMPLE_BYTES_MAX, Value, convert, fetch};
+use crate::{Acls, HelloFacts, Kind, Place, SAMPLE_BYTES_MAX, TlsFacts, Value, convert, fetch};
+use std::sync::Arc;
 
 /// A small deterministic generator (xorshift).
 struct Random(u64);
@@ -123,6 +124,13 @@ const PARTICULAR: &[(&str, &str)] = &[
     ("mqtt_field_value", "(connect,password)"),
     ("param", "(a,0x26)"),
     ("when", "(!acl,TRUE)"),
+    ("ssl_c_i_dn", "(CN,-1,rfc2253)"),
+    ("ssl_c_s_dn", "(,0,rfc2253)"),
+    ("ssl_c_r_dn", "(OU,2)"),
+    ("ssl_f_i_dn", "(CN)"),
+    ("ssl_f_s_dn", "(CN,0)"),
+    ("ssl_s_i_dn", "(CN)"),
+    ("ssl_s_s_dn", "(,0,rfc2253)"),
 ];
 
 fn variants(name: &str, spec: Spec) -> Vec<String> {
@@ -140,6 +148,33 @@ fn variants(name: &str, spec: Spec) -> Vec<String> {
 fn bounded(value: &Value<'_>, expr: &str) {
     if let Value::Str(bytes) | Value::Bin(bytes) = value {
         assert!(bytes.len() <= SAMPLE_BYTES_MAX, "{expr}");
+    }
+}
+
+/// Facts of any bytes; the certificate is a real one but for one byte.
+fn tls(random: &mut Random) -> TlsFacts {
+    let mut certificate = include_bytes!("x509/data/client.der").to_vec();
+    let at = random
+        .bytes(2)
+        .iter()
+        .map(|byte| usize::from(*byte) * 3)
+        .sum::<usize>();
+    let last = certificate.len() - 1;
+    certificate[at.min(last)] ^= 0x5a;
+    TlsFacts {
+        version: 0x0304,
+        cipher: 0x1301,
+        alpn: random.bytes(9).into(),
+        session_id: random.bytes(9).into(),
+        own: Some(certificate.as_slice().into()),
+        peer: [certificate.into(), random.bytes(30).into()].into(),
+        root: Some(random.bytes(9).into()),
+        hello: Some(Box::new(HelloFacts {
+            ciphers: random.bytes(9).into(),
+            sigalgs: random.bytes(9).into(),
+            ..HelloFacts::default()
+        })),
+        ..TlsFacts::default()
     }
 }
 
@@ -168,6 +203,8 @@ fn every_fetch_takes_any_request() {
         }
         facts.response = facts.request.clone();
         facts.session.tlvs = Some(random.bytes(20).into_boxed_slice());
+        facts.session.tls = Some(Arc::new(tls(&mut random)));
+        facts.txn.server_tls = Some(Arc::new(tls(&mut random)));
         facts.txn.request_line = random.bytes(30);
         facts.txn.is_http = random.coin();
         facts.request_data = random.bytes(30);

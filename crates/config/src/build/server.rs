@@ -264,7 +264,7 @@ pub fn pool_conn_name(
     cursor: &mut Cursor<'_>,
     shared: &mut Shared<'_>,
 ) -> Parse {
-    options.pool_conn_name = Some(shared.next_expr(cursor, Place::ALL)?);
+    options.pool_conn_name = Some(shared.next_expr(cursor, Place::BE_SERVER_SOURCE)?);
     Ok(())
 }
 

@@ -151,7 +151,10 @@ pub fn proto(cursor: &mut super::line::Cursor<'_>) -> super::line::Parse<Proto> 
     match cursor.value("a protocol")? {
         "none" => Ok(Proto::Tcp),
         "h1" => Ok(Proto::H1),
-        word => Err(cursor.fault(super::not_yet(&format!("proto {word}")))),
+        word @ ("h2" | "fcgi" | "quic" | "spop") => {
+            Err(cursor.fault(super::not_yet(&format!("proto {word}"))))
+        }
+        word => Err(cursor.fault(format!("'proto' : unknown MUX protocol '{word}'."))),
     }
 }
 

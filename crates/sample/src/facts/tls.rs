@@ -76,6 +76,14 @@ pub struct HelloFacts {
     pub sigalgs: Box<[u8]>,
 }
 
+impl TlsFacts {
+    /// Whether the handshake came as far as a version and a suite.
+    #[must_use]
+    pub fn is_established(&self) -> bool {
+        self.version != 0 && self.cipher != 0
+    }
+}
+
 impl HelloFacts {
     /// What is kept of a hello, `bytes_max` in all. `records` are the first bytes of
     /// the connection; the hello must be in one record.

@@ -106,7 +106,7 @@ pub fn sni(words: &mut ServerWords, cursor: &mut Cursor<'_>, shared: &mut Shared
     cursor
         .line
         .need(cursor.at, || "'sni' : missing sni expression.".to_owned())?;
-    words.tls.sni = Some(shared.next_expr(cursor, Place::ALL)?);
+    words.tls.sni = Some(shared.next_expr(cursor, Place::BE_SERVER_SOURCE)?);
     Ok(())
 }
 

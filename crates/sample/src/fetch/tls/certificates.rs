@@ -1,11 +1,11 @@
 //! Certificates: of the client (`ssl_c_*`), of this side to the client (`ssl_f_*`), of the server (`ssl_s_*`).
 
-use super::{client, number, server, text};
+use super::{client, number, server};
 use crate::args::{Arg, ArgKind, NONE, spec};
 use crate::cast::written;
 use crate::fetch::{CLIENT_CONNECTION, Fetch, fetch};
 use crate::x509::{Certificate, Dn, NameFormat};
-use crate::{Bytes, Kind, Scope, Value};
+use crate::{Bytes, Kind, SAMPLE_BYTES_MAX, Scope, Value};
 use sha1::{Digest as _, Sha1};
 
 /// An entry's name, which of several it is, and how it is written.
@@ -37,21 +37,21 @@ macro_rules! certificates {
         #[rustfmt::skip]
         pub(crate) const $table: &[Fetch] = &[
             fetch($der, NONE, Kind::Bin, &CLIENT_CONNECTION, "the certificate (DER)",
-                |_, scope, _| $whose(scope).map(|der| Value::Bin(der.into()))),
+                |_, scope, _| $whose(scope).filter(|der| der.len() <= SAMPLE_BYTES_MAX).map(|der| Value::Bin(der.into()))),
             fetch($i_dn, ENTRY, Kind::Str, &CLIENT_CONNECTION, "the name of the certificate's issuer, or an entry of it",
                 |args, scope, _| name(args, scope, $whose, |certificate| certificate.issuer())).checked(format_of),
             fetch($key_alg, NONE, Kind::Str, &CLIENT_CONNECTION, "the algorithm of the certificate's key",
                 |_, scope, _| Some(Value::text(parsed($whose(scope))?.key_algorithm()))),
             fetch($notafter, NONE, Kind::Str, &CLIENT_CONNECTION, "when the certificate ends, as YYMMDDhhmmssZ",
-                |_, scope, _| Some(owned(&parsed($whose(scope))?.not_after()?))),
+                |_, scope, _| owned(&parsed($whose(scope))?.not_after()?)),
             fetch($notbefore, NONE, Kind::Str, &CLIENT_CONNECTION, "when the certificate begins, as YYMMDDhhmmssZ",
-                |_, scope, _| Some(owned(&parsed($whose(scope))?.not_before()?))),
+                |_, scope, _| owned(&parsed($whose(scope))?.not_before()?)),
             fetch($s_dn, ENTRY, Kind::Str, &CLIENT_CONNECTION, "the name of the certificate's subject, or an entry of it",
                 |args, scope, _| name(args, scope, $whose, |certificate| certificate.subject())).checked(format_of),
             fetch($serial, NONE, Kind::Bin, &CLIENT_CONNECTION, "the certificate's serial number",
-                |_, scope, _| Some(Value::Bin(copied(parsed($whose(scope))?.serial())))),
+                |_, scope, _| copied(parsed($whose(scope))?.serial()).map(Value::Bin)),
             fetch($sha1, NONE, Kind::Bin, &CLIENT_CONNECTION, "the SHA-1 fingerprint of the certificate",
-                |_, scope, _| Some(Value::Bin(copied(&Sha1::digest($whose(scope)?))))),
+                |_, scope, _| copied(&Sha1::digest($whose(scope)?)).map(Value::Bin)),
             fetch($sig_alg, NONE, Kind::Str, &CLIENT_CONNECTION, "the algorithm that the certificate is signed with",
                 |_, scope, _| Some(Value::text(parsed($whose(scope))?.signature_algorithm()))),
             fetch($version, NONE, Kind::Int, &CLIENT_CONNECTION, "the version of the certificate's form",
@@ -77,7 +77,7 @@ pub(crate) const OTHERS: &[Fetch] = &[
     fetch("ssl_c_r_dn", ENTRY, Kind::Str, &CLIENT_CONNECTION, "the name of the authority that the client's certificate was traced to, or an entry of it",
         |args, scope, _| name(args, scope, of_root, |certificate| certificate.subject())).checked(format_of),
     fetch("ssl_c_san", NONE, Kind::Str, &CLIENT_CONNECTION, "the alternative names of the client's certificate", |_, scope, _| {
-        Some(owned(&parsed(of_client(scope))?.alternative_names()?))
+        owned(&parsed(of_client(scope))?.alternative_names()?)
     }),
     fetch("ssl_c_policies", spec(0, &[ArgKind::Str]), Kind::Str, &CLIENT_CONNECTION, "the policies of the client's certificate, or one of them if it is there", |args, scope, _| {
         let policies = parsed(of_client(scope))?.policies()?;
@@ -85,7 +85,7 @@ pub(crate) const OTHERS: &[Fetch] = &[
             Some(Arg::Str(wanted)) if !wanted.is_empty() => {
                 policies.iter().any(|known| known.as_bytes() == &**wanted).then(|| Value::text(&**wanted))
             }
-            _ => Some(owned(&policies.join(", "))),
+            _ => owned(&policies.join(", ")),
         }
     }),
 ];
@@ -94,21 +94,26 @@ fn parsed(der: Option<&[u8]>) -> Option<Certificate> {
     Certificate::parse(der?)
 }
 
-fn copied<'a>(bytes: &[u8]) -> Bytes<'a> {
-    written(|out| out.extend_from_slice(bytes))
+/// A copy; none of what a sample cannot hold, as in HAProxy.
+fn copied<'a>(bytes: &[u8]) -> Option<Bytes<'a>> {
+    let fits = bytes.len() <= SAMPLE_BYTES_MAX;
+    fits.then(|| written(|out| out.extend_from_slice(bytes)))
 }
 
-fn owned<'a>(text: &str) -> Value<'a> {
-    Value::Str(copied(text.as_bytes()))
+fn owned<'a>(text: &str) -> Option<Value<'a>> {
+    copied(text.as_bytes()).map(Value::Str)
 }
 
 fn chain<'a>(certificates: &[Box<[u8]>]) -> Option<Value<'a>> {
-    let all = written(|out| {
-        certificates
-            .iter()
-            .for_each(|der| out.extend_from_slice(der))
-    });
-    (!all.is_empty()).then_some(Value::Bin(all))
+    let bytes: usize = certificates.iter().map(|der| der.len()).sum();
+    let fits = (1..=SAMPLE_BYTES_MAX).contains(&bytes);
+    fits.then(|| {
+        Value::Bin(written(|out| {
+            certificates
+                .iter()
+                .for_each(|der| out.extend_from_slice(der));
+        }))
+    })
 }
 
 fn format_of(args: &mut [Arg]) -> Result<(), String> {
@@ -144,5 +149,8 @@ fn name<'a>(
         b"rfc2253" => name.written(NameFormat::Rfc2253),
         _ => name.written(NameFormat::OneLine),
     };
-    text(&written).map(Value::detach)
+    match written.is_empty() {
+        true => None,
+        false => copied(&written).map(Value::Str),
+    }
 }
