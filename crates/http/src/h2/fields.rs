@@ -82,11 +82,12 @@ impl Sink for Fields<'_> {
     #[inline]
     fn field(&mut self, found: Found) {
         if self.fault.is_none() {
-            self.fault = self.take(found).err();
+            match self.take(found) {
+                Ok(()) => return,
+                Err(fault) => self.fault = Some(fault),
+            }
         }
-        if self.fault.is_some() {
-            self.head.buf.truncate(found.at);
-        }
+        self.head.buf.truncate(found.at);
     }
 }
 
@@ -152,6 +153,11 @@ impl<'a> Fields<'a> {
         if found.id == Name::Cookie
             && let Some(cookie) = self.cookie
         {
+            // An empty one would leave a value that ends with a space.
+            if found.value_len == 0 {
+                self.head.buf.truncate(at);
+                return Ok(());
+            }
             if cookie + 1 == self.head.fields.len() {
                 self.head.join_line(at, value.at as usize, *b"; ");
                 return Ok(());
@@ -169,7 +175,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a line that stands in the buffer into the index.
-    #[inline]
+    #[inline(always)]
     fn push(&mut self, at: usize, name_len: usize, value: Span, id: Name) {
         let mut field = Field {
             name: span(at, name_len),

@@ -76,8 +76,8 @@ impl Connection {
         true
     }
 
-    /// How many bytes of payload can be sent on a stream in one frame now. If 0, [`super::super::Event::WindowOpen`],
-    /// [`super::super::Event::WindowsOpen`] or [`super::super::Event::Settings`] tells when to ask again; 0 too if the stream is gone.
+    /// How many bytes of payload can be sent on a stream in one frame now. If 0, [`crate::h2::Event::WindowOpen`],
+    /// [`crate::h2::Event::WindowsOpen`] or [`crate::h2::Event::Settings`] tells when to ask again; 0 too if the stream is gone.
     pub fn data_room(&mut self, stream: StreamId) -> usize {
         let Some(open) = self.streams.get_mut(stream) else {
             return 0;
@@ -146,7 +146,7 @@ impl Connection {
         true
     }
 
-    /// Sends a PING; [`super::super::Event::Pong`] with the same payload is its answer.
+    /// Sends a PING; [`crate::h2::Event::Pong`] with the same payload is its answer.
     pub fn ping(&mut self, payload: u64, out: &mut Vec<u8>) {
         frame::ping(0, &payload.to_be_bytes(), out);
     }

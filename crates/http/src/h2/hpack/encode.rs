@@ -77,15 +77,10 @@ impl Encoder {
         }
     }
 
-    /// Gives back the memory of the table. The next block tells the peer to empty its own.
+    /// Gives back the memory of the table. The peer need not know: fields are counted from the newest, and those that follow are new to
+    /// both.
     pub fn slim(&mut self) {
-        if self
-            .dynamic
-            .take()
-            .is_some_and(|dynamic| dynamic.table.len() > 0)
-        {
-            self.size_update = Some(0);
-        }
+        self.dynamic = None;
     }
 
     /// Begins a block.

@@ -69,10 +69,6 @@ impl Table {
         self.added
     }
 
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
     /// Sets the most that it may count, and evicts what is too much.
     pub fn set_size_max(&mut self, size_max: usize) {
         self.size_max = size_max;

@@ -150,6 +150,12 @@ fn responses() {
         for (block, expected) in blocks.iter().zip(expected) {
             assert_eq!(decode(&mut decoder, &bytes(block)), Ok(fields(expected)));
         }
+        // What was evicted is gone: three entries are left.
+        assert!(decode(&mut decoder, &bytes("c0")).is_ok());
+        assert_eq!(
+            decode(&mut decoder, &bytes("c1")),
+            Err(BlockError::BadIndex)
+        );
     }
 }
 

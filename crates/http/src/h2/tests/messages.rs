@@ -23,6 +23,7 @@ fn requests() {
         // §8.2.3
         (&[("cookie", "a=1"), ("cookie", "b=2"), ("x", "y"), ("cookie", "c")], "x: y|cookie: a=1; b=2; c||"),
         (&[("cookie", "a=1"), ("cookie", "b=2"), ("cookie", "c"), ("x", "y")], "cookie: a=1; b=2; c|x: y||"),
+        (&[("cookie", "a=1"), ("cookie", ""), ("x", "y"), ("cookie", "")], "cookie: a=1|x: y||"),
         (&[("te", "trailers")], "te: trailers||"),
         (&[("host", "A.example:443")], "|"),
         (&[("content-length", "0")], ""),
