@@ -112,7 +112,8 @@ pub(crate) fn load(args: &Args) -> Result<Loaded, Refused> {
 
 /// Reads certificates and what else TLS needs.
 fn load_tls(config: &Config, diagnostics: &mut Diagnostics) -> Tls {
-    let (tls, findings) = Tls::load(config);
+    let now = std::time::Duration::from_nanos(net::sys::now().wall_ns);
+    let (tls, findings) = Tls::load(config, now);
     for finding in findings {
         let severity = match finding.is_fatal {
             true => Severity::Alert,

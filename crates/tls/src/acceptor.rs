@@ -51,6 +51,8 @@ pub struct AcceptorOptions {
 #[derive(Clone, Debug)]
 pub struct Acceptor {
     config: Arc<ServerConfig>,
+    /// Who looks at certificates again whose errors are ignored.
+    verifier: Option<Arc<ClientVerifier>>,
 }
 
 impl Acceptor {
@@ -68,10 +70,14 @@ impl Acceptor {
         let builder = ServerConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(&versions)
             .map_err(refused)?;
+        let mut verifier = None;
         let builder = match &options.clients {
             None => builder.with_no_client_auth(),
-            Some(clients) => builder
-                .with_client_cert_verifier(Arc::new(ClientVerifier::new(clients, &provider)?)),
+            Some(clients) => {
+                let new = Arc::new(ClientVerifier::new(clients, &provider)?);
+                verifier = clients.ignores_errors.then(|| new.clone());
+                builder.with_client_cert_verifier(new)
+            }
         };
         let mut config = builder.with_cert_resolver(certificates);
         config.alpn_protocols.clone_from(&options.offer.protocols);
@@ -98,6 +104,7 @@ impl Acceptor {
         }
         Ok(Acceptor {
             config: Arc::new(config),
+            verifier,
         })
     }
 
@@ -107,7 +114,7 @@ impl Acceptor {
     /// See [`Failure`].
     pub fn accept(&self) -> Result<Session, Failure> {
         let connection = UnbufferedServerConnection::new(self.config.clone())?;
-        Ok(Session::of_server(connection))
+        Ok(Session::of_server(connection, self.verifier.clone()))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::pem::PemObject;
@@ -182,11 +182,11 @@ impl Identity {
         &self.names
     }
 
-    /// What is doubtful about it, although it can be served: in words.
+    /// What is doubtful about it so long after the UNIX epoch, although it can be served: in words.
     #[must_use]
-    pub fn remarks(&self, now: SystemTime) -> Vec<String> {
+    pub fn remarks(&self, since_epoch: Duration) -> Vec<String> {
         let mut remarks = Vec::new();
-        let now = UnixTime::since_unix_epoch(now.duration_since(UNIX_EPOCH).unwrap_or_default());
+        let now = UnixTime::since_unix_epoch(since_epoch);
         let chain = &self.key.cert;
         // The library looks at the dates before it looks for an authority.
         let dated = |leaf: &CertificateDer<'_>| {

@@ -26,6 +26,8 @@ pub struct Certificate {
 #[derive(Debug, Default)]
 pub struct Certificates {
     keys: Vec<Arc<CertifiedKey>>,
+    /// The certificates themselves.
+    ders: Vec<Arc<[u8]>>,
     /// By whole names.
     exact: HashMap<String, Vec<usize>>,
     /// By what follows the `*` of a name.
@@ -51,6 +53,7 @@ impl Certificates {
         for (place, certificate) in certificates.iter().enumerate() {
             let identity = &certificate.identity;
             all.keys.push(identity.key.clone());
+            all.ders.push(identity.certificate().into());
             let own = certificate.filters.is_empty();
             let names = if own {
                 identity.names()
@@ -107,22 +110,21 @@ impl Certificates {
     }
 
     /// The key that a client can check, of those at these places: ECDSA before RSA, which costs us more.
-    fn usable(&self, places: &[usize], hello: &ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+    fn usable(&self, places: &[usize], hello: &ClientHello<'_>) -> Option<usize> {
         let mut rsa = None;
         for place in places {
-            let key = &self.keys[*place];
-            let algorithm = key.key.algorithm();
-            if !is_spoken(hello, algorithm)
-                || key.key.choose_scheme(hello.signature_schemes()).is_none()
-            {
+            let key = &self.keys[*place].key;
+            let algorithm = key.algorithm();
+            let can_sign = key.choose_scheme(hello.signature_schemes()).is_some();
+            if !is_spoken(hello, algorithm) || !can_sign {
                 continue;
             }
             match algorithm {
-                SignatureAlgorithm::RSA => rsa = rsa.or(Some(key)),
-                _ => return Some(key.clone()),
+                SignatureAlgorithm::RSA => rsa = rsa.or(Some(*place)),
+                _ => return Some(*place),
             }
         }
-        rsa.cloned()
+        rsa
     }
 }
 
@@ -143,26 +145,45 @@ fn is_spoken(hello: &ClientHello<'_>, algorithm: SignatureAlgorithm) -> bool {
     })
 }
 
-thread_local! {
-    /// The name that the client asks for whose hello is being read: the library tells nobody else.
-    static ASKED: RefCell<Option<Box<str>>> = const { RefCell::new(None) };
+/// What became of a client's hello.
+#[derive(Debug)]
+pub(crate) struct Chosen {
+    /// The name that the client asks for.
+    pub asked: Option<Box<str>>,
+    /// The certificate that it gets, DER.
+    pub own: Option<Arc<[u8]>>,
 }
 
-/// The name that was asked for in the hello that was just read on this thread.
-pub(crate) fn take_asked() -> Option<Box<str>> {
-    ASKED.take()
+thread_local! {
+    /// The hello that is being read: the library tells nobody else what it says.
+    static CHOSEN: RefCell<Option<Chosen>> = const { RefCell::new(None) };
+}
+
+/// What became of the hello that was just read on this thread.
+pub(crate) fn take_chosen() -> Option<Chosen> {
+    CHOSEN.take()
 }
 
 impl ResolvesServerCert for Certificates {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        ASKED.set(hello.server_name().map(Into::into));
+        let chosen = self.find(&hello);
+        CHOSEN.set(Some(Chosen {
+            asked: hello.server_name().map(Into::into),
+            own: chosen.map(|place| self.ders[place].clone()),
+        }));
+        chosen.map(|place| self.keys[place].clone())
+    }
+}
+
+impl Certificates {
+    fn find(&self, hello: &ClientHello<'_>) -> Option<usize> {
         let named = hello.server_name().and_then(|name| self.for_name(name));
         let Some(places) = named else {
             return match self.strict {
                 true => None,
-                false => self.usable(&self.default, &hello),
+                false => self.usable(&self.default, hello),
             };
         };
-        self.usable(&places, &hello)
+        self.usable(&places, hello)
     }
 }

@@ -1,6 +1,7 @@
 //! One connection's TLS, of either side.
 
 use std::fmt;
+use std::sync::Arc;
 
 use rustls::client::UnbufferedClientConnection;
 use rustls::server::UnbufferedServerConnection;
@@ -9,6 +10,7 @@ use rustls::unbuffered::{
 };
 use rustls::{CertificateError, CommonState, Error, HandshakeKind, ProtocolVersion};
 
+use crate::verify::ClientVerifier;
 use crate::{Buffer, Version, resolver};
 
 /// The header of a record (RFC 8446 §5.1).
@@ -25,6 +27,10 @@ pub struct Session {
     has_ended: bool,
     has_early_data: bool,
     server_name: Option<Box<str>>,
+    /// The certificate that the client gets.
+    own: Option<Arc<[u8]>>,
+    /// Who looks at a client's certificate again, where what is wrong with it did not matter.
+    verifier: Option<Arc<ClientVerifier>>,
 }
 
 enum Side {
@@ -112,6 +118,11 @@ pub struct Facts {
     pub is_resumed: bool,
     /// The client sent data along with its first message.
     pub has_early_data: bool,
+    /// The certificate that a client got, DER.
+    pub own: Option<Arc<[u8]>>,
+    /// What is wrong with the peer's certificate, by OpenSSL's numbers (`X509_V_ERR_*`); 0 is nothing. Else than 0 only where that did
+    /// not end the handshake.
+    pub verify: u8,
     /// The peer's certificate and what it sent of its chain, DER.
     pub peer: Vec<Box<[u8]>>,
 }
@@ -124,8 +135,14 @@ enum Step {
 }
 
 impl Session {
-    pub(crate) fn of_server(connection: UnbufferedServerConnection) -> Session {
-        Session::new(Side::Server(Box::new(connection)))
+    pub(crate) fn of_server(
+        connection: UnbufferedServerConnection,
+        verifier: Option<Arc<ClientVerifier>>,
+    ) -> Session {
+        Session {
+            verifier,
+            ..Session::new(Side::Server(Box::new(connection)))
+        }
     }
 
     pub(crate) fn of_client(connection: UnbufferedClientConnection) -> Session {
@@ -140,6 +157,8 @@ impl Session {
             has_ended: false,
             has_early_data: false,
             server_name: None,
+            own: None,
+            verifier: None,
         }
     }
 
@@ -266,8 +285,8 @@ impl Session {
             }
         }
         if !self.is_established {
-            if let Some(name) = resolver::take_asked() {
-                self.server_name = Some(name);
+            if let Some(chosen) = resolver::take_chosen() {
+                (self.server_name, self.own) = (chosen.asked, chosen.own);
             }
             self.is_established = !self.common().is_handshaking();
         }
@@ -391,6 +410,11 @@ impl Session {
             server_name: self.server_name.clone(),
             is_resumed: common.handshake_kind() == Some(HandshakeKind::Resumed),
             has_early_data: self.has_early_data,
+            own: self.own.clone(),
+            verify: match &self.verifier {
+                Some(verifier) => verifier.verdict(peer),
+                None => 0,
+            },
             peer: peer.iter().map(|each| each.as_ref().into()).collect(),
         })
     }

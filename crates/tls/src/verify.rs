@@ -49,6 +49,37 @@ impl ClientVerifier {
     }
 }
 
+impl ClientVerifier {
+    /// What is wrong with a client's certificate, by OpenSSL's numbers; 0 for nothing, and where there is none.
+    pub fn verdict(&self, chain: &[CertificateDer<'_>]) -> u8 {
+        const UNSPECIFIED: u8 = 1;
+        const BAD_SIGNATURE: u8 = 7;
+        const NOT_YET_VALID: u8 = 9;
+        const EXPIRED: u8 = 10;
+        const UNKNOWN_ISSUER: u8 = 20;
+        const REVOKED: u8 = 23;
+        let Some((leaf, rest)) = chain.split_first() else {
+            return 0;
+        };
+        let verified = self.inner.verify_client_cert(leaf, rest, UnixTime::now());
+        match verified {
+            Ok(_) => 0,
+            Err(_) if self.trusted.has(leaf) => 0,
+            Err(Error::InvalidCertificate(why)) => match why {
+                CertificateError::Expired | CertificateError::ExpiredContext { .. } => EXPIRED,
+                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                    NOT_YET_VALID
+                }
+                CertificateError::UnknownIssuer => UNKNOWN_ISSUER,
+                CertificateError::Revoked => REVOKED,
+                CertificateError::BadSignature => BAD_SIGNATURE,
+                _ => UNSPECIFIED,
+            },
+            Err(_) => UNSPECIFIED,
+        }
+    }
+}
+
 impl ClientCertVerifier for ClientVerifier {
     fn client_auth_mandatory(&self) -> bool {
         self.inner.client_auth_mandatory()

@@ -143,7 +143,7 @@ pub fn size_message(bad: Bad, text: &str, name: &str) -> String {
     }
 }
 
-/// `proto`: the protocol that is forced. HTTP/2 is refused here, and only here, until it is implemented.
+/// `proto`: the protocol that is forced.
 ///
 /// # Errors
 /// It is unknown, or not implemented.
@@ -151,7 +151,8 @@ pub fn proto(cursor: &mut super::line::Cursor<'_>) -> super::line::Parse<Proto> 
     match cursor.value("a protocol")? {
         "none" => Ok(Proto::Tcp),
         "h1" => Ok(Proto::H1),
-        word @ ("h2" | "fcgi" | "quic" | "spop") => {
+        "h2" => Ok(Proto::H2),
+        word @ ("fcgi" | "quic" | "spop") => {
             Err(cursor.fault(super::not_yet(&format!("proto {word}"))))
         }
         word => Err(cursor.fault(format!("'proto' : unknown MUX protocol '{word}'."))),

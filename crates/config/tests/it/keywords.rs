@@ -109,7 +109,7 @@ fn missing_arguments_are_named() {
         (
             server,
             "proto",
-            "backend x\n server s 127.0.0.1:1 proto h2\n",
+            "backend x\n server s 127.0.0.1:1 proto fcgi\n",
         ),
         (
             server,
@@ -119,7 +119,7 @@ fn missing_arguments_are_named() {
         (
             "Options of a `bind` line",
             "proto",
-            "frontend x\n bind :80 proto h2\n",
+            "frontend x\n bind :80 proto fcgi\n",
         ),
     ];
     let groups = groups();

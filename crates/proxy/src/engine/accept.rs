@@ -157,6 +157,7 @@ impl<D: Driver> Turn<'_, D> {
                 true => Stage::ProxyHeader,
                 false => Stage::Session,
             },
+            hello: None,
             streams: 0,
             is_http,
             kept: None,

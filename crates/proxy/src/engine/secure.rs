@@ -1,9 +1,11 @@
 //! TLS of connections from their handshake to their end: bytes that come are opened, and go on as those of connections in the clear.
 
+use std::sync::Arc;
+
 use config::model::Proto;
 use net::{Driver, Took};
-use sample::ConnError;
 use sample::sniff::{Sniffed, client_hello};
+use sample::{ConnError, HelloFacts, TlsFacts};
 use tls::{Acceptor, Buffer, Failure, FailureKind};
 
 use super::Turn;
@@ -101,6 +103,18 @@ impl<D: Driver> Turn<'_, D> {
 
     /// The handshake is over: what was agreed on, and the work it was made for.
     fn handshake_done(&mut self, link: LinkId) {
+        let entry = self.cx.core.links.get_mut(link);
+        let secure = entry.and_then(|entry| entry.secure.as_ref());
+        if let Some(agreed) = secure.and_then(|secure| secure.session.facts()) {
+            let mut facts = tls_facts(agreed);
+            let links = &mut self.cx.core.links;
+            if let Some(client) = links.client_mut(link) {
+                facts.hello = client.hello.take();
+                client.session.tls = Some(Arc::new(facts));
+            } else if let Some(server) = links.server_mut(link) {
+                server.tls = Some(Arc::new(facts));
+            }
+        }
         match self.cx.core.links.get(link).map(|entry| &entry.role) {
             Some(Role::Client(_)) => self.begin_session(link),
             Some(Role::Server(_) | Role::Stream(_)) => self.server_stands(link),
@@ -172,6 +186,7 @@ impl<D: Driver> Turn<'_, D> {
             bytes: data.len(),
             held: 0,
         };
+        self.keep_hello(link, data);
         let Some(entry) = self.cx.core.links.get(link) else {
             return gone;
         };
@@ -230,6 +245,18 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
+    /// Keeps what expressions may ask of a client's hello (`tune.ssl.capture-buffer-size`).
+    fn keep_hello(&mut self, link: LinkId, data: &[u8]) {
+        let most = self.cx.running.config.global.tls.capture_bytes as usize;
+        if most > 0
+            && let Some(client) = self.cx.core.links.client_mut(link)
+            && client.stage == Stage::Handshake
+            && client.hello.is_none()
+        {
+            client.hello = HelloFacts::of(data, most).map(Box::new);
+        }
+    }
+
     /// Uses plain bytes as far as can be; the rest waits with the connection.
     fn receive_plain(&mut self, link: LinkId, bytes: &[u8]) {
         let Some(entry) = self.cx.core.links.get_mut(link) else {
@@ -245,5 +272,26 @@ impl<D: Driver> Turn<'_, D> {
             self.use_input(link);
         }
         self.update_reading(link);
+    }
+}
+
+/// What was agreed on, as expressions see it.
+fn tls_facts(agreed: tls::Facts) -> TlsFacts {
+    TlsFacts {
+        version: match agreed.version {
+            tls::Version::Tls12 => 0x0303,
+            tls::Version::Tls13 => 0x0304,
+        },
+        cipher: agreed.suite,
+        group: agreed.group.unwrap_or(0),
+        alpn: agreed.protocol.unwrap_or_default(),
+        sni: agreed.server_name.map(|name| name.into_boxed_bytes()),
+        resumed: agreed.is_resumed,
+        received_early: agreed.has_early_data,
+        own: agreed.own,
+        verify: agreed.verify,
+        crt_error: agreed.verify,
+        peer: agreed.peer.into(),
+        ..TlsFacts::default()
     }
 }

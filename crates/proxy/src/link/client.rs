@@ -1,7 +1,7 @@
 //! What a connection is to a client's side.
 
 use net::Now;
-use sample::Session;
+use sample::{HelloFacts, Session};
 
 use crate::ids::{BindId, LinkId, ProxyId};
 
@@ -11,6 +11,8 @@ pub(crate) struct Client {
     pub session: Session,
     pub bind: BindId,
     pub stage: Stage,
+    /// What is kept of its hello until its TLS session stands.
+    pub hello: Option<Box<HelloFacts>>,
     /// Streams so far.
     pub streams: u32,
     /// Its streams are HTTP: by the frontend's mode, or since one of them was upgraded.

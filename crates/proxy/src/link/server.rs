@@ -1,6 +1,9 @@
 //! What a connection is to a server's side.
 
+use std::sync::Arc;
+
 use net::Labels;
+use sample::TlsFacts;
 
 use crate::ids::{LinkId, ServerId};
 
@@ -26,6 +29,8 @@ pub(crate) struct Server {
     pub header: Box<[u8]>,
     /// What tells it from other idle ones: the name that its TLS asked for, or what `pool-conn-name` says; empty for none.
     pub name: Box<[u8]>,
+    /// What its TLS came to.
+    pub tls: Option<Arc<TlsFacts>>,
     /// What its packets carry. A connection with any is private.
     pub labels: Labels,
 }

@@ -59,6 +59,8 @@ impl<D: Driver> Cx<'_, D> {
             self.attach(stream, link, server);
             stream.route.on_reused = true;
             stream.txn.server_reused = true;
+            let server = self.core.links.server(link);
+            stream.txn.server_tls = server.and_then(|server| server.tls.clone());
             stream.txn.timing.connected_ms = Some(now_ms);
             self.trace_try(stream);
             self.log_at(stream, LogOrigin::Connect);
@@ -248,6 +250,7 @@ impl<D: Driver> Cx<'_, D> {
             keeper: None,
             header,
             name,
+            tls: None,
             labels,
         });
         let mux = match stream.txn.is_http {
@@ -284,6 +287,8 @@ impl<D: Driver> Cx<'_, D> {
         };
         stream.txn.timing.connected_ms = Some(self.now().ms());
         stream.txn.server_error = ConnError::None;
+        let server = self.core.links.server(link);
+        stream.txn.server_tls = server.and_then(|server| server.tls.clone());
         self.log_at(stream, LogOrigin::Connect);
         let Some(server) = self.core.links.server_mut(link) else {
             return;

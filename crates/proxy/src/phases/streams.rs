@@ -66,7 +66,7 @@ impl<D: Driver> Cx<'_, D> {
         let Some(connection) = self.core.links.connection_mut(link) else {
             return;
         };
-        if eof || is_stopping && connection.is_ending || connection.is_ending {
+        if eof || connection.is_ending {
             return self.end_connection(link);
         }
         connection.codec.slim();

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -76,10 +76,11 @@ impl BindAcceptors {
 }
 
 impl Tls {
-    /// Reads the files of a configuration. Beside what they came to, what was found wrong.
+    /// Reads the files of a configuration, `since_epoch` after the UNIX epoch. Beside what they came to, what was found wrong.
     #[must_use]
-    pub fn load(config: &Config) -> (Tls, Vec<TlsFinding>) {
+    pub fn load(config: &Config, since_epoch: Duration) -> (Tls, Vec<TlsFinding>) {
         let mut loader = Loader {
+            since_epoch,
             global: &config.global.tls,
             findings: Vec::new(),
             known: Vec::new(),
@@ -116,6 +117,7 @@ impl Tls {
 
 /// Reads files; one that several lines name, once.
 struct Loader<'a> {
+    since_epoch: Duration,
     global: &'a TlsGlobal,
     findings: Vec<TlsFinding>,
     known: Vec<(CertificateSource, Identity)>,
@@ -343,7 +345,7 @@ impl Loader<'_> {
         match Identity::load(&files) {
             Ok(identity) => {
                 let path = source.path.display();
-                for remark in identity.remarks(SystemTime::now()) {
+                for remark in identity.remarks(self.since_epoch) {
                     self.notice(format!("{place}'{path}' : {remark}."));
                 }
                 let key = source.key.as_ref().or(source.key_beside.as_ref());

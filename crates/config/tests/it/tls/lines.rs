@@ -244,7 +244,7 @@ fn bad_words_are_refused() {
             "unknown keyword 'no-renegotiate'",
         ),
         ("proto foo", "'proto' : unknown MUX protocol 'foo'."),
-        ("ssl crt DIR/a.pem proto h2", "proto h2"),
+        ("ssl crt DIR/a.pem proto fcgi", "proto fcgi"),
     ];
     let servers = [
         (
@@ -264,7 +264,10 @@ fn bad_words_are_refused() {
             "all SSL/TLS versions are disabled for 'server b/s'",
         ),
         ("ssl verify none sni", "'sni' : missing sni expression."),
-        ("ssl verify none sni res.hdr(x)", "which is not available here"),
+        (
+            "ssl verify none sni res.hdr(x)",
+            "which is not available here",
+        ),
         ("ssl verify none sni foo", "unknown fetch method 'foo'"),
         (
             "ssl verify none crt DIR/no.pem",
