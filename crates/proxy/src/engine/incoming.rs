@@ -199,7 +199,7 @@ impl<D: Driver> Turn<'_, D> {
                     Stage::ProxyHeader if rest.is_empty() => Feed::More(0),
                     Stage::ProxyHeader => match self.read_proxy_header(link, rest) {
                         0 => Feed::More(0),
-                        count => Feed::Used(count),
+                        count => self.after_proxy_header(link, rest, count),
                     },
                     Stage::Handshake if entry.secure.is_none() => {
                         match self.choose_acceptor(link, rest) {
@@ -248,6 +248,17 @@ impl<D: Driver> Turn<'_, D> {
             self.after_feed(link, due);
         }
         Fed { used, wants_more }
+    }
+
+    /// What stands behind a header of the PROXY protocol: the first message of a handshake, or more in the clear.
+    fn after_proxy_header(&mut self, link: LinkId, bytes: &[u8], header: usize) -> Feed {
+        let entry = self.cx.core.links.get(link);
+        let is_secure = entry.is_some_and(|entry| entry.secure.is_some());
+        if !is_secure || header == bytes.len() {
+            return Feed::Used(header);
+        }
+        self.receive_secure(link, &mut bytes[header..].to_vec());
+        Feed::More(bytes.len())
     }
 
     /// Whether a message's body is being read.
