@@ -14,4 +14,5 @@ mod master;
 mod otel;
 mod runtime;
 mod serving;
+mod tls_clients;
 mod tracing;

@@ -8,6 +8,7 @@ pub mod http;
 pub mod origin;
 pub mod otlp;
 pub mod sys;
+pub mod tls;
 
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
