@@ -15,4 +15,5 @@ mod otel;
 mod runtime;
 mod serving;
 mod tls_clients;
+mod tls_servers;
 mod tracing;

@@ -76,11 +76,17 @@ server {{ listen {} ssl proxy_protocol; {keys} {TELL} }}",
     let server = |more: &str| format!("server s {plain} ssl {more}");
     let lines = [
         ("none", server("verify none")),
+        ("unnamed", server("verify none no-sni-auto")),
         ("old", server("verify none ssl-max-ver TLSv1.2")),
-        ("right", server(&format!("verify required ca-file {ca}"))),
+        (
+            "right",
+            server(&format!("verify required ca-file {ca} no-sni-auto")),
+        ),
         (
             "named",
-            server(&format!("verify required ca-file {ca} sni str(one.test)")),
+            server(&format!(
+                "verify required ca-file {ca} sni str(one.test) verifyhost two.test"
+            )),
         ),
         (
             "wild",
@@ -88,7 +94,9 @@ server {{ listen {} ssl proxy_protocol; {keys} {TELL} }}",
         ),
         (
             "host",
-            server(&format!("verify required ca-file {ca} verifyhost one.test")),
+            server(&format!(
+                "verify required ca-file {ca} verifyhost one.test no-sni-auto"
+            )),
         ),
         ("wrong", server(&format!("verify required ca-file {wrong}"))),
         (
@@ -98,7 +106,7 @@ server {{ listen {} ssl proxy_protocol; {keys} {TELL} }}",
         (
             "mishost",
             server(&format!(
-                "verify required ca-file {ca} verifyhost two.test sni str(one.test)"
+                "verify required ca-file {ca} verifyhost two.test no-sni-auto"
             )),
         ),
         (
@@ -112,7 +120,7 @@ server {{ listen {} ssl proxy_protocol; {keys} {TELL} }}",
         ),
         (
             "header2",
-            format!("server s {headed} ssl verify none send-proxy-v2-ssl-cn"),
+            format!("server s {headed} ssl verify none send-proxy-v2"),
         ),
         ("clear", format!("server s {plain}")),
     ];
@@ -126,7 +134,8 @@ server {{ listen {} ssl proxy_protocol; {keys} {TELL} }}",
         (answer.status, answer.text(), next_line())
     };
     for (path, host, sni) in [
-        ("none", "x", ""),
+        ("none", "x", "x"),
+        ("unnamed", "x", ""),
         ("right", "x", ""),
         ("named", "x", "one.test"),
         ("wild", "a.wild.test", "a.wild.test"),

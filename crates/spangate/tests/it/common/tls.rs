@@ -174,7 +174,7 @@ pub fn s_client(to: SocketAddr, arguments: &[&str]) -> Output {
 
 /// nginx with these lines in its `http` section. It listens on listeners that were made here.
 pub struct Nginx {
-    _running: Running,
+    running: Running,
     pub folder: Folder,
 }
 
@@ -182,8 +182,7 @@ impl Nginx {
     pub fn start(folder: Folder, http: &str, listeners: &[&TcpListener]) -> Nginx {
         let root = folder.root().display();
         let config = format!(
-            "daemon off; master_process off; pid {root}/nginx.pid; error_log {root}/error.log;
-worker_rlimit_nofile 1024;
+            "user root; daemon off; worker_processes 1; pid {root}/nginx.pid; error_log {root}/error.log;
 events {{ worker_connections 512; }}
 http {{
     access_log {root}/access.log;
@@ -205,7 +204,7 @@ http {{
             .stdin(Stdio::null());
         sys::inherit(&mut command, fds);
         Nginx {
-            _running: Running::start(command),
+            running: Running::start(command),
             folder,
         }
     }
@@ -213,6 +212,14 @@ http {{
     /// Its access log so far.
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path("access.log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Nginx {
+    /// Ends it with its worker.
+    fn drop(&mut self) {
+        self.running.signal(libc::SIGTERM);
+        let _ = self.running.child.wait();
     }
 }
 
