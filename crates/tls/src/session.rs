@@ -343,6 +343,9 @@ impl Session {
         out: &mut Buffer,
         write: impl FnOnce(Writer<'_>, &mut Buffer) -> Result<(), EncryptError>,
     ) -> Result<bool, Failure> {
+        if !self.is_established {
+            return Ok(false);
+        }
         let mut plain = Buffer::default();
         let written = loop {
             // What the library has to say itself goes first.

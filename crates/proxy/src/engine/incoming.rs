@@ -129,7 +129,10 @@ impl<D: Driver> Turn<'_, D> {
         let Some(entry) = self.cx.core.links.get(link) else {
             return;
         };
-        if entry.input.len() < bufsize && !entry.is_later {
+        if entry.input.len() >= bufsize {
+            // It may have been released while it was looked at.
+            self.cx.core.links.hold(self.cx.io, link, Hold::Full);
+        } else if !entry.is_later {
             self.cx.core.links.release(self.cx.io, link, Hold::Full);
         }
         let Some(entry) = self.cx.core.links.get(link) else {

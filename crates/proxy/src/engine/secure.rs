@@ -14,9 +14,6 @@ use crate::link::mux::Mux;
 use crate::link::{Hold, Role, Secure, Stage};
 use crate::running::deadline;
 
-/// Plain bytes that are opened before somebody uses them.
-const PLAIN_BYTES_MAX: usize = 64 << 10;
-
 /// What a worker opens bytes into, and what it writes of handshakes.
 #[derive(Debug, Default)]
 pub(crate) struct Opened {
@@ -192,6 +189,7 @@ impl<D: Driver> Turn<'_, D> {
         };
         // What is no more than this is taken whole.
         let room = self.cx.io.read_bytes().saturating_sub(entry.input.len());
+        let read_bytes = self.cx.io.read_bytes();
         let is_bulk = data.len() > room.max(1);
         let mut taken = 0;
         while taken < data.len() {
@@ -203,7 +201,7 @@ impl<D: Driver> Turn<'_, D> {
             opened.out.clear();
             let progress = secure.session.read(
                 &mut data[taken..],
-                PLAIN_BYTES_MAX,
+                read_bytes,
                 &mut opened.plain,
                 &mut opened.out,
             );

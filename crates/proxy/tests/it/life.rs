@@ -253,7 +253,9 @@ impl<'a> Life<'a> {
             return Err(fault.clone());
         }
         let setup = self.stage.setup;
-        let backlog_max = 4 * setup.bufsize;
+        // What is sealed at a time, and records that are larger than what is in them.
+        let sealed_max = if setup.tls { 80 << 10 } else { 0 };
+        let backlog_max = 4 * setup.bufsize + sealed_max;
         for worker in &self.workers {
             let driver = &worker.driver;
             if let Some(fault) = driver.faults.first() {

@@ -20,6 +20,7 @@ mod setups;
 mod stage;
 mod tcp;
 mod traces;
+mod wire;
 mod worker;
 
 use setups::Setup;

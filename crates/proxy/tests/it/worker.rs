@@ -8,6 +8,7 @@ use super::driver::{Opening, SimDriver, deliver};
 use super::server::Server;
 use super::stage::Stage;
 use super::tcp::{TcpClient, TcpServer};
+use super::wire::TlsWire;
 
 /// The largest look of a driver here at what came.
 const LOOK_BYTES_MAX: usize = 8192;
@@ -235,7 +236,12 @@ impl Worker {
                 event = Some(Event::Die(place));
             } else if open && speaks && !pipe.inbox.is_empty() {
                 event = Some(Event::Deliver(place));
-            } else if open && speaks && pipe.peer_ended && !pipe.end_told {
+            } else if open
+                && speaks
+                && pipe.peer_ended
+                && !pipe.end_told
+                && (!stage.mood.calm || pipe.wire.as_ref().is_none_or(|wire| wire.is_quiet()))
+            {
                 event = Some(Event::End(place));
             }
             events.extend(event);
@@ -291,7 +297,12 @@ impl Worker {
                 deliver(&mut self.engine, &mut self.driver, place, count);
             }
             Event::End(place) => {
-                self.driver.pipes[place].end_told = true;
+                let pipe = &mut self.driver.pipes[place];
+                if pipe.wire.is_some() && !pipe.said_end && stage.random.chance(70) {
+                    pipe.said_end = true;
+                    return pipe.say_end();
+                }
+                pipe.end_told = true;
                 if let Some(sock) = self.driver.pipes[place].sock {
                     self.engine.on_eof(&mut self.driver, sock);
                 }
@@ -327,6 +338,9 @@ impl Worker {
             if !stage.mood.calm && stage.random.chance(10) {
                 pipe.held_until_ms = u64::MAX;
             }
+            if stage.setup.tls {
+                pipe.wire = Some(Box::new(TlsWire::server()));
+            }
             self.peers.push(Some(match stage.setup.is_tcp {
                 true => Peer::TcpServer(TcpServer::new(stage)),
                 false => Peer::Server(Server::new(index, stage)),
@@ -358,6 +372,11 @@ impl Worker {
         };
         let (sock, place) = self.driver.open();
         let pipe = &mut self.driver.pipes[place];
+        if stage.setup.tls {
+            let mut hello = Vec::new();
+            pipe.wire = Some(Box::new(TlsWire::client(&mut hello)));
+            pipe.inbox.push(&hello);
+        }
         let index = match &mut peer {
             Peer::Client(client) => {
                 client.start(stage, pipe);
@@ -411,6 +430,11 @@ impl Worker {
         chunk.clear();
         pipe.outbox.take(count, &mut chunk);
         pipe.room = pipe.room.saturating_add(count);
+        pipe.understand(&mut chunk);
+        if chunk.is_empty() {
+            self.chunk = chunk;
+            return;
+        }
         match &mut self.peers[place] {
             Some(Peer::Client(client)) => client.read(&chunk, stage, pipe, now_ms),
             Some(Peer::Server(server)) => server.read(&chunk, stage, pipe, now_ms),
