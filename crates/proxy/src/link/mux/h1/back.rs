@@ -3,9 +3,9 @@
 use http::h1::{self, Connection, Framing};
 use http::{Head, Method, Version};
 
-use super::heed_connection;
 use super::reader::{Pull, Reader, Rules};
 use super::writer::Writer;
+use super::{announce_chunks, heed_connection};
 use crate::ids::StreamId;
 
 /// See the module.
@@ -47,6 +47,7 @@ impl Back {
         head.drop_user_info();
         // HTTP/1.0 knows no chunks: a server might take them for its next request (RFC 9112 §6.1).
         if how.framing == Framing::Chunked {
+            announce_chunks(head);
             head.set_version(Version::Http11);
         }
         let version = head.version();

@@ -8,6 +8,7 @@ mod front;
 mod reader;
 mod writer;
 
+use http::h1::Framing;
 use http::{Head, Name};
 
 pub(crate) use back::{Asked, Back, is_interim};
@@ -34,4 +35,11 @@ fn heed_connection(head: &mut Head) -> bool {
             || is(option, "transfer-encoding"))
     });
     ends
+}
+
+/// A message of HTTP/2 says nothing of how its body is framed where it gives no length.
+fn announce_chunks(head: &mut Head) {
+    if !head.has(Name::TransferEncoding) {
+        head.set_framing(Framing::Chunked);
+    }
 }
