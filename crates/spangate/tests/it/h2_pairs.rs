@@ -141,7 +141,11 @@ fn every_version_meets_every_version() {
             let path = format!("/put/{}-{}-{server}", client.0, client.2);
             // With and without `Expect: 100-continue`.
             for (expect, status) in [("expect: 100-continue", 201), ("expect:", 204)] {
-                let got = get(&path, &["-T", &between.upload, "-H", expect]);
+                let wait = ["--expect100-timeout", "0.05"];
+                let got = get(
+                    &path,
+                    &[&wait[..], &["-T", &between.upload, "-H", expect]].concat(),
+                );
                 assert_eq!(got.status, status, "{case} {expect} {got:?}");
                 let file = between.nginx.folder.path(&format!("www{path}"));
                 let written = std::fs::read(file).unwrap();
@@ -152,7 +156,7 @@ fn every_version_meets_every_version() {
                 &path,
                 &["-T", &between.upload, "-H", "transfer-encoding: chunked"],
             );
-            assert_eq!(got.status, 204, "{case} {got:?}");
+            assert_eq!(got.status, 204, "{case} {got:?} {}", between.nginx.errors());
             // Refused while it comes.
             let got = get(
                 "/small",

@@ -209,9 +209,9 @@ http {{
         }
     }
 
-    /// Its access log so far.
-    pub fn log(&self) -> String {
-        fs::read_to_string(self.folder.path("access.log")).unwrap_or_default()
+    /// What it complained of so far.
+    pub fn errors(&self) -> String {
+        fs::read_to_string(self.folder.path("error.log")).unwrap_or_default()
     }
 }
 
