@@ -8,6 +8,7 @@ mod crash;
 mod delivery;
 mod differential;
 mod grpc;
+mod grpc_calls;
 mod h2_abuse;
 mod h2_clients;
 mod h2_pairs;
