@@ -101,13 +101,13 @@ impl UnaryService<Message> for Reverser {
     type Future = Boxed<Result<Response<Message>, Status>>;
 
     fn call(&mut self, request: Request<Message>) -> Self::Future {
-        let guard = Guard(self.dropped.clone());
+        let dropped = self.dropped.clone();
         Box::pin(async move {
             let message = request.into_inner();
             if message == b"hold" {
+                let _guard = Guard(dropped);
                 std::future::pending::<()>().await;
             }
-            std::mem::forget(guard);
             if message.is_empty() {
                 let mut status =
                     Status::with_details(Code::InvalidArgument, "nöthing", vec![0, 1, 255].into());

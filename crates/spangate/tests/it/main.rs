@@ -12,6 +12,7 @@ mod grpc_calls;
 mod h2_abuse;
 mod h2_clients;
 mod h2_pairs;
+mod h2_servers;
 mod life;
 mod logs;
 mod master;
