@@ -162,7 +162,7 @@ fn what_a_server_sent_before_its_end_arrives() {
     let before = Before::start(at, "global\n tune.sndbuf.client 4096\n");
     for _ in 0..2 {
         let mut client = Client::connect(before.front);
-        sys::hold_little(&client.reader.wire, 4096);
+        sys::hold_little(&client.reader.wire, 8192);
         client.send("GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
         closed.recv_timeout(DEADLINE).expect("the server's end");
         let answer = client.response().expect("all of it");

@@ -20,6 +20,7 @@ mod master;
 mod otel;
 mod runtime;
 mod serving;
+mod tls_bytes;
 mod tls_clients;
 mod tls_servers;
 mod tls_tunnels;
