@@ -17,6 +17,9 @@ use crate::phases::is_interim;
 use crate::running::deadline;
 use crate::stream::Phase;
 
+/// What of the protocol's own answers a peer may leave unread.
+const UNREAD_BYTES_MAX: usize = 16 << 10;
+
 impl<D: Driver> Turn<'_, D> {
     // ---- beginnings
 
@@ -82,7 +85,6 @@ impl<D: Driver> Turn<'_, D> {
         if let Some(entry) = links.get_mut(link) {
             entry.mux = Mux::Connection(connection);
         }
-        links.send_whole(self.cx.io, link, &out);
         let core = &mut *self.cx.core;
         let Some(child) = core.links.add_stream(link, None, &mut core.timers) else {
             return;
@@ -93,10 +95,9 @@ impl<D: Driver> Turn<'_, D> {
         if !is_private {
             core.backends.share(&mut core.links, link);
         }
-        self.with_stream(stream, |cx, stream| {
-            stream.server.set_link(child);
-            cx.server_connected(stream);
-        });
+        self.with_stream(stream, |_, stream| stream.server.set_link(child));
+        self.cx.core.links.send_whole(self.cx.io, link, &out);
+        self.with_stream(stream, |cx, stream| cx.server_connected(stream));
     }
 
     // ---- frames
@@ -113,9 +114,12 @@ impl<D: Driver> Turn<'_, D> {
             return Feed::Gone;
         };
         let is_client = matches!(entry.role, Role::Client(_));
-        if entry.blocked {
-            // Whoever does not read what it is sent is not read either.
-            return Feed::Wait(0);
+        let is_blocked = entry.blocked;
+        if let Mux::Connection(connection) = &mut entry.mux {
+            // Whoever makes us answer and does not read the answers is not read either.
+            if is_blocked && connection.unread >= UNREAD_BYTES_MAX {
+                return Feed::Wait(0);
+            }
         }
         if *requests >= REQUESTS_A_TURN_MAX && !bytes.is_empty() {
             self.later(link);
@@ -126,6 +130,10 @@ impl<D: Driver> Turn<'_, D> {
         };
         let mut out = std::mem::take(&mut core.out);
         let read = connection.codec.read(bytes, &mut core.head, &mut out);
+        connection.unread = match is_blocked {
+            true => connection.unread + out.len(),
+            false => 0,
+        };
         if !out.is_empty() {
             core.links.send_whole(self.cx.io, link, &out);
             out.clear();
@@ -453,8 +461,13 @@ impl<D: Driver> Turn<'_, D> {
             };
             let began = !entry.input.is_empty();
             let Some(stream) = entry.mux.stream() else {
+                self.cx.forget_stream_link(child);
                 continue;
             };
+            // A response that is here as a whole does not need its connection any more.
+            if !is_client && matches!(&entry.mux, Mux::Stream(end) if end.has_ended) {
+                continue;
+            }
             self.with_stream(stream, |cx, stream| match is_client {
                 true => cx.client_lost(stream),
                 false => cx.server_lost(stream, Close::Reset, began),
@@ -514,12 +527,14 @@ impl<D: Driver> Turn<'_, D> {
             let Some((stream, has_ended)) = end.map(|end| (end.stream, end.has_ended)) else {
                 continue;
             };
-            if let Some(stream) = stream {
-                self.with_stream(stream, |cx, stream| match has_ended {
-                    true => cx.client_ended(stream, true),
-                    false => cx.client_lost(stream),
-                });
-            }
+            let Some(stream) = stream else {
+                self.cx.forget_stream_link(child);
+                continue;
+            };
+            self.with_stream(stream, |cx, stream| match has_ended {
+                true => cx.client_ended(stream, true),
+                false => cx.client_lost(stream),
+            });
         }
     }
 

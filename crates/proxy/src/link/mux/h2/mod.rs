@@ -20,6 +20,8 @@ pub(crate) struct Connection {
     pub children: Vec<LinkId>,
     /// The scheme of requests that leave on it.
     pub scheme: Scheme,
+    /// Bytes that the codec has answered by itself while the socket took none.
+    pub unread: usize,
     /// It takes no more streams; it ends with its last one.
     pub is_ending: bool,
 }
@@ -40,6 +42,7 @@ impl Connection {
             codec,
             children: Vec::new(),
             scheme,
+            unread: 0,
             is_ending: false,
         })
     }
