@@ -9,6 +9,7 @@
 )]
 
 mod cases;
+mod certs;
 mod client;
 mod clock;
 mod comparison;
@@ -24,6 +25,7 @@ mod process;
 mod receiver;
 mod report;
 mod rules;
+mod side_by_side;
 mod sink;
 mod sys;
 mod tail_sampling;

@@ -1,6 +1,5 @@
 //! One run of `wrk`, and what it printed.
 
-use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 
 use crate::Failure;
@@ -21,13 +20,12 @@ pub struct Outcome {
     pub errors: u64,
 }
 
-/// Loads `path` of `address` for `seconds` over `connections` connections from one thread; each of `headers` is `name: value`.
+/// Loads `url` for `seconds` over `connections` connections from one thread; each of `headers` is `name: value`.
 ///
 /// # Errors
 /// When `wrk` cannot be run, fails, or prints what is not understood.
 pub fn load(
-    address: SocketAddr,
-    path: &str,
+    url: &str,
     connections: u32,
     seconds: u32,
     close: bool,
@@ -46,9 +44,7 @@ pub fn load(
     for header in headers {
         command.args(["-H", header]);
     }
-    command
-        .arg(format!("http://{address}{path}"))
-        .stdin(Stdio::null());
+    command.arg(url).stdin(Stdio::null());
     sys::die_with_parent(&mut command);
     let output = command
         .output()
