@@ -173,7 +173,9 @@ impl Place {
             Side::Clear => probe::clear_http2(proxy.listen)?,
             Side::Clients | Side::Both => {
                 let probed = probe::tls(proxy.listen, true)?;
-                println!("{name}: {}", probed.measured);
+                if case.side == Side::Clients {
+                    println!("{name}: {}", probed.measured);
+                }
                 probed.measured.is_http2()
             }
         };
