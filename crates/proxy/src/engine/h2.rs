@@ -508,11 +508,43 @@ impl<D: Driver> Turn<'_, D> {
                     self.cx.close_client(link);
                 }
             }
-            Some(Role::Server(_)) => {
-                self.lose_streams(link);
-                self.cx.close_server(link);
-            }
+            Some(Role::Server(_)) => self.server_connection_ended(link),
             Some(Role::Stream(_)) | None => {}
+        }
+    }
+
+    /// A server's connection carries no more. Streams whose response has come whole go on with what waits of it, and then the
+    /// connection is forgotten with the last of them.
+    pub(super) fn server_connection_ended(&mut self, link: LinkId) {
+        if let Some(entry) = self.cx.core.links.get_mut(link) {
+            entry.eof = true;
+            entry.blocked = false;
+        }
+        let Some(connection) = self.cx.core.links.connection_mut(link) else {
+            return;
+        };
+        connection.is_ending = true;
+        let children = connection.children.clone();
+        let core = &mut *self.cx.core;
+        core.backends.unshare(&mut core.links, link);
+        let mut waits = false;
+        for child in children {
+            let Some(entry) = self.cx.core.links.get(child) else {
+                continue;
+            };
+            let began = !entry.input.is_empty();
+            let (Mux::Stream(end), Some(stream)) = (&entry.mux, entry.mux.stream()) else {
+                continue;
+            };
+            match end.has_ended {
+                true => waits = true,
+                false => self.with_stream(stream, |cx, stream| {
+                    cx.server_lost(stream, Close::Reset, began);
+                }),
+            }
+        }
+        if !waits {
+            self.cx.close_server(link);
         }
     }
 

@@ -491,11 +491,11 @@ impl<D: Driver> Turn<'_, D> {
         let began = !entry.input.is_empty();
         let is_client = matches!(entry.role, Role::Client(_));
         if matches!(entry.mux, Mux::Connection(_)) {
+            if !is_client {
+                return self.server_connection_ended(link);
+            }
             self.lose_streams(link);
-            return match is_client {
-                true => self.cx.forget_client(link),
-                false => self.cx.forget_server(link),
-            };
+            return self.cx.forget_client(link);
         }
         match &entry.role {
             Role::Stream(_) => {}

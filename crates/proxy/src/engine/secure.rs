@@ -9,6 +9,7 @@ use sample::{ConnError, HelloFacts, TlsFacts};
 use tls::{Acceptor, Buffer, Failure, FailureKind};
 
 use super::Turn;
+use super::incoming::Fed;
 use crate::ids::LinkId;
 use crate::link::mux::Mux;
 use crate::link::{Hold, Role, Secure, Stage};
@@ -219,8 +220,9 @@ impl<D: Driver> Turn<'_, D> {
             if progress.is_established {
                 self.handshake_done(link);
             }
+            let mut has_to_wait = false;
             if !opened.plain.is_empty() {
-                self.receive_plain(link, &opened.plain);
+                has_to_wait = !self.receive_plain(link, &opened.plain).wants_more;
             }
             if progress.has_ended {
                 if let Some(entry) = self.cx.core.links.get_mut(link) {
@@ -231,7 +233,7 @@ impl<D: Driver> Turn<'_, D> {
             let Some(entry) = self.cx.core.links.get(link) else {
                 return gone;
             };
-            if is_bulk && taken < data.len() && !entry.input.is_empty() {
+            if is_bulk && has_to_wait && taken < data.len() && !entry.input.is_empty() {
                 self.cx.core.links.hold(self.cx.io, link, Hold::Full);
                 break;
             }
@@ -256,20 +258,22 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// Uses plain bytes as far as can be; the rest waits with the connection.
-    fn receive_plain(&mut self, link: LinkId, bytes: &[u8]) {
+    fn receive_plain(&mut self, link: LinkId, bytes: &[u8]) -> Fed {
         let Some(entry) = self.cx.core.links.get_mut(link) else {
-            return;
+            return Fed::ALL;
         };
-        if entry.input.is_empty() {
-            let used = self.feed(link, bytes).used;
+        let fed = if entry.input.is_empty() {
+            let fed = self.feed(link, bytes);
             if let Some(entry) = self.cx.core.links.get_mut(link) {
-                entry.input.extend_from_slice(&bytes[used..]);
+                entry.input.extend_from_slice(&bytes[fed.used..]);
             }
+            fed
         } else {
             entry.input.extend_from_slice(bytes);
-            self.use_input(link);
-        }
+            self.use_input(link)
+        };
         self.update_reading(link);
+        fed
     }
 }
 

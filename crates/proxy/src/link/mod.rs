@@ -384,6 +384,11 @@ impl Link {
         (wire, &mut self.mux)
     }
 
+    /// Whether as much waits with it as may.
+    pub fn is_full(&self, bufsize: usize) -> bool {
+        self.input.len() >= self.mux.input_bytes_max(bufsize)
+    }
+
     /// Whether something waits to be used: bytes, here or in the kernel, or its end.
     #[inline]
     pub fn has_waiting(&self) -> bool {

@@ -39,13 +39,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Ends a stream of a connection: what of it is not over is reset.
     pub fn end_stream_link(&mut self, link: LinkId) {
-        let connection = self.core.links.connection_of(link);
-        let entry = connection.and_then(|connection| self.core.links.get(connection));
-        let code = match entry.map(|entry| &entry.role) {
-            Some(Role::Client(_)) => Code::INTERNAL_ERROR,
-            _ => Code::CANCEL,
-        };
-        self.core.links.reset_stream(self.io, link, code);
+        self.core.links.reset_stream(self.io, link);
         self.forget_stream_link(link);
     }
 
