@@ -31,7 +31,7 @@ pub struct Limits {
     /// ends.
     pub idle_frames_max: u32,
     /// Glitches, which are legal or at least harmless oddities, of the whole life of a connection
-    /// (`tune.h2.fe.glitches-threshold`). Beyond it the connection ends; 0 for no limit.
+    /// (`tune.h2.fe.glitches-threshold`). At it the connection ends; 0 for no limit.
     pub glitches_max: u32,
     /// A server offers the extended CONNECT of RFC 8441 (WebSocket).
     pub extended_connect: bool,

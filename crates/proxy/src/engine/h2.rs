@@ -22,7 +22,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// A client's connection goes on as HTTP/2.
     pub(super) fn become_h2(&mut self, link: LinkId) {
-        let limits = self.cx.running.h2_limits();
+        let limits = self.cx.running.h2.clients;
         let mut out = Vec::new();
         let connection = h2::Connection::with_client(limits, &mut out);
         if let Some(entry) = self.cx.core.links.get_mut(link) {
@@ -72,7 +72,7 @@ impl<D: Driver> Turn<'_, D> {
         if let Some(server) = links.server_mut(link) {
             server.header = header;
         }
-        let limits = self.cx.running.h2_server_limits();
+        let limits = self.cx.running.h2.servers;
         let scheme = match is_secure {
             true => http::h2::Scheme::Https,
             false => http::h2::Scheme::Http,
@@ -125,6 +125,14 @@ impl<D: Driver> Turn<'_, D> {
             return Feed::Gone;
         };
         let mut out = std::mem::take(&mut core.out);
+        let limits = match is_client {
+            true => &self.cx.running.h2.clients,
+            false => &self.cx.running.h2.servers,
+        };
+        if connection.is_odd(limits.glitches_max) {
+            connection.is_ending = true;
+            connection.codec.shutdown(&mut out);
+        }
         let read = connection.codec.read(bytes, &mut core.head, &mut out);
         if !out.is_empty() {
             core.links.send_whole(self.cx.io, link, &out);
@@ -195,6 +203,8 @@ impl<D: Driver> Turn<'_, D> {
         let Some(child) = core.links.add_stream(link, Some(number), &mut core.timers) else {
             return;
         };
+        self.count_stream(link);
+        let core = &mut *self.cx.core;
         if let Some(stream_end) = core.links.stream_end_mut(child) {
             stream_end.has_ended = end;
             stream_end.is_end_told = end;
@@ -216,6 +226,20 @@ impl<D: Driver> Turn<'_, D> {
                 cx.run(stream);
             }
         });
+    }
+
+    /// Counts a client's stream: behind the last one that its connection takes (`tune.h2.fe.max-total-streams`), it is told so. Those
+    /// that it has sent meanwhile are taken.
+    fn count_stream(&mut self, link: LinkId) {
+        let Some(connection) = self.cx.core.links.connection_mut(link) else {
+            return;
+        };
+        connection.streams += 1;
+        let most = self.cx.running.h2.total_streams_max;
+        if most.is_some_and(|most| connection.streams == most) {
+            connection.is_ending = true;
+            self.cx.hurry_connection(link);
+        }
     }
 
     /// A server answers on a stream.

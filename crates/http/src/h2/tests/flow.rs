@@ -155,6 +155,15 @@ fn payload_beyond_a_window() {
 
 #[test]
 fn credits_are_coalesced() {
+    let open_server = |wire: &Wire| {
+        let limits = Limits {
+            connection_window_bytes: 1 << 20,
+            ..limits()
+        };
+        let mut server = Connection::server(limits, &mut Vec::new());
+        feed(&mut server, &[&wire.0]);
+        server
+    };
     let mut server = open_server(&Wire::client().post(1));
     let mut out = Vec::new();
     let id = StreamId(1);

@@ -22,6 +22,8 @@ pub(crate) struct Connection {
     pub scheme: Scheme,
     /// It takes no more streams; it ends with its last one.
     pub is_ending: bool,
+    /// Streams that a client has opened.
+    pub streams: u32,
 }
 
 impl Connection {
@@ -41,7 +43,15 @@ impl Connection {
             children: Vec::new(),
             scheme,
             is_ending: false,
+            streams: 0,
         })
+    }
+
+    /// Whether its peer makes so many glitches that it has to come again: three quarters of those for which it is cut off, if any
+    /// are (`tune.h2.fe.glitches-threshold`).
+    pub fn is_odd(&self, glitches_max: u32) -> bool {
+        let glitches = self.codec.glitches();
+        glitches > 0 && glitches_max > 0 && glitches >= glitches_max - glitches_max / 4
     }
 
     /// Whether one more request may be sent on it.
