@@ -8,6 +8,8 @@ use rustls::server::{
     NoServerSessionStorage, ProducesTickets, ServerSessionMemoryCache, UnbufferedServerConnection,
 };
 
+use crate::resolver::Resolver;
+use crate::signatures::Signatures;
 use crate::verify::ClientVerifier;
 use crate::{Certificates, Failure, Offer, OfferError, Session, TicketKeys, Trusted};
 
@@ -74,12 +76,15 @@ impl Acceptor {
         let builder = match &options.clients {
             None => builder.with_no_client_auth(),
             Some(clients) => {
-                let new = Arc::new(ClientVerifier::new(clients, &provider)?);
+                let new = Arc::new(ClientVerifier::new(clients, &options.offer, &provider)?);
                 verifier = clients.ignores_errors.then(|| new.clone());
                 builder.with_client_cert_verifier(new)
             }
         };
-        let mut config = builder.with_cert_resolver(certificates);
+        let mut config = builder.with_cert_resolver(Arc::new(Resolver {
+            certificates,
+            signatures: Signatures::new(options.offer.signatures.as_deref()),
+        }));
         config.alpn_protocols.clone_from(&options.offer.protocols);
         config.ignore_client_order = !options.prefers_client_order;
         config.session_storage = match options.sessions_max {

@@ -12,6 +12,7 @@ mod identity;
 mod names;
 mod resolver;
 mod session;
+mod signatures;
 mod tickets;
 mod trust;
 mod verify;
@@ -72,6 +73,11 @@ pub struct Offer {
     pub suites13: Option<Vec<u16>>,
     /// Groups of the key exchange by their IANA numbers, the preferred ones first.
     pub groups: Vec<u16>,
+    /// Signature algorithms by their IANA numbers, the preferred ones first: those that a listener signs by, and those that a server
+    /// may sign by.
+    pub signatures: Option<Vec<u16>>,
+    /// The same of the certificates of clients; ours, where we are the client.
+    pub client_signatures: Option<Vec<u16>>,
     /// Protocols of the application (ALPN), the preferred ones first.
     pub protocols: Vec<Vec<u8>>,
 }

@@ -11,7 +11,8 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
 use crate::identity::has_common_name;
-use crate::{ClientCertificates, OfferError, Trusted};
+use crate::signatures::Signatures;
+use crate::{ClientCertificates, Offer, OfferError, Trusted};
 
 /// Checks the certificates of clients.
 #[derive(Debug)]
@@ -21,11 +22,13 @@ pub(crate) struct ClientVerifier {
     hints: Vec<DistinguishedName>,
     /// Whatever is wrong with a certificate, the connection goes on.
     ignores_errors: bool,
+    signatures: Signatures,
 }
 
 impl ClientVerifier {
     pub fn new(
         clients: &ClientCertificates,
+        offer: &Offer,
         provider: &Arc<CryptoProvider>,
     ) -> Result<ClientVerifier, OfferError> {
         let trusted = &clients.trusted;
@@ -45,6 +48,7 @@ impl ClientVerifier {
                 false => clients.hints.as_ref().unwrap_or(trusted).roots.subjects(),
             },
             ignores_errors: clients.ignores_errors,
+            signatures: Signatures::new(offer.client_signatures.as_deref()),
         })
     }
 }
@@ -123,7 +127,7 @@ impl ClientCertVerifier for ClientVerifier {
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.inner.supported_verify_schemes()
+        self.signatures.of(self.inner.supported_verify_schemes())
     }
 }
 
@@ -132,6 +136,7 @@ impl ClientCertVerifier for ClientVerifier {
 pub(crate) struct ServerVerifier {
     /// None: whatever a server presents is taken.
     checks: Option<Checks>,
+    signatures: Signatures,
     provider: Arc<CryptoProvider>,
 }
 
@@ -145,9 +150,10 @@ struct Checks {
 
 impl ServerVerifier {
     /// One that takes whatever a server presents.
-    pub fn nothing(provider: Arc<CryptoProvider>) -> ServerVerifier {
+    pub fn nothing(offer: &Offer, provider: Arc<CryptoProvider>) -> ServerVerifier {
         ServerVerifier {
             checks: None,
+            signatures: Signatures::new(offer.signatures.as_deref()),
             provider,
         }
     }
@@ -155,6 +161,7 @@ impl ServerVerifier {
     pub fn new(
         trusted: &Trusted,
         name: Option<ServerName<'static>>,
+        offer: &Offer,
         provider: Arc<CryptoProvider>,
     ) -> Result<ServerVerifier, OfferError> {
         let roots = trusted.roots.clone();
@@ -166,6 +173,7 @@ impl ServerVerifier {
                 trusted: trusted.clone(),
                 name,
             }),
+            signatures: Signatures::new(offer.signatures.as_deref()),
             provider,
         })
     }
@@ -252,6 +260,6 @@ impl ServerCertVerifier for ServerVerifier {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         let algorithms = &self.provider.signature_verification_algorithms;
-        algorithms.supported_schemes()
+        self.signatures.of(algorithms.supported_schemes())
     }
 }

@@ -26,7 +26,6 @@ pub enum Feature {
     Quic,
     ServerState,
     SharedStats,
-    Signatures,
     Tables,
     TlsLimits,
 }
@@ -57,7 +56,6 @@ impl Feature {
             Feature::Quic => "QUIC is not implemented yet",
             Feature::ServerState => "the state of servers is not loaded from files yet",
             Feature::SharedStats => "counters are not shared with other processes yet",
-            Feature::Signatures => "signature algorithms cannot be chosen yet",
             Feature::Tables => "stick tables are not implemented yet",
             Feature::TlsLimits => "TLS connections are not limited by themselves yet",
         }

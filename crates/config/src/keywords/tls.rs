@@ -2,7 +2,7 @@
 //! `ssl-default-bind-options` and `ssl-default-server-options` take (manual §3.1, §5.1, §5.2).
 
 use super::arguments::{Args, ON_OFF};
-use super::features::Feature::{self, HealthChecks, Signatures};
+use super::features::Feature::{self, HealthChecks};
 use super::{Keyword, Places};
 use crate::build::tls::TlsParser::{self, Bind, Nothing, Server, Shared};
 use crate::build::tls::{bind, options, server};
@@ -84,7 +84,7 @@ pub const OPTIONS: &[Known] = &[
     of(HealthChecks, "check-ssl", S, NONE, Server(server::check_ssl), "Health checks: over TLS."),
     k("ciphers", BSL, WORD, Shared(options::ciphers), "TLS: cipher suites up to TLS 1.2."),
     k("ciphersuites", BSL, WORD, Shared(options::ciphersuites), "TLS: cipher suites of TLS 1.3."),
-    of(Signatures, "client-sigalgs", BSL, WORD, Shared(options::client_sigalgs), "TLS: signature algorithms of client certificates."),
+    k("client-sigalgs", BSL, WORD, Shared(options::client_sigalgs), "TLS: signature algorithms of client certificates."),
     k("crl-file", BSL, WORD, Shared(options::crl_file), "TLS: revoked certificates."),
     k("crt", B, WORD, Bind(bind::crt), "TLS: a certificate and its key."),
     k("crt", S, WORD, Server(server::crt), "TLS: the certificate that the server is shown."),
@@ -120,7 +120,7 @@ pub const OPTIONS: &[Known] = &[
     moot("npn", BSL, NPN, WORD, "TLS: the protocols that are offered in the old way."),
     k("prefer-client-ciphers", BB, NONE, Bind(bind::prefer_client_ciphers), "TLS: the client's order of ciphers counts."),
     moot("renegotiate", SS, RENEGOTIATION, NONE, "TLS: lets the server renegotiate."),
-    of(Signatures, "sigalgs", BSL, WORD, Shared(options::sigalgs), "TLS: signature algorithms."),
+    k("sigalgs", BSL, WORD, Shared(options::sigalgs), "TLS: signature algorithms."),
     k("sni", S, Args::Sample, Server(server::sni), "TLS: the name that the server is asked for."),
     k("sni-auto", S, NONE, Server(server::sni_auto), "TLS: asks for the request's host."),
     Keyword::yes("ssl", B, Bind(bind::ssl), "TLS."),

@@ -283,6 +283,7 @@ impl Loader<'_> {
                 true => SERVER_SESSIONS_MAX,
                 false => 0,
             },
+            no_tickets: words.options.tickets == Some(false),
         };
         match Connector::new(&options) {
             Ok(connector) => Some(connector),
@@ -319,6 +320,8 @@ impl Loader<'_> {
             suites12: options.ciphers.clone(),
             suites13: options.ciphersuites.clone(),
             groups: options.curves.clone().unwrap_or_default(),
+            signatures: options.sigalgs.clone(),
+            client_signatures: options.client_sigalgs.clone(),
             protocols: spoken,
         }
     }

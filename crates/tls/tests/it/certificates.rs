@@ -88,6 +88,52 @@ fn of_several_kinds_the_client_gets_what_it_can_check() {
 }
 
 #[test]
+fn signature_algorithms_can_be_chosen() {
+    const RSA_PSS_SHA256: u16 = 0x0804;
+    const ECDSA_P256_SHA256: u16 = 0x0403;
+    let authority = Authority::new("root");
+    let of = |kind| plain(authority.identity(&["one.test"], kind));
+    let certificates = [of(Kind::Rsa), of(Kind::Ecdsa)];
+    // Who takes what, and which certificate is given.
+    let cases: [(&[u16], &[u16], Option<usize>); 6] = [
+        (&[], &[RSA_PSS_SHA256], Some(0)),
+        (&[RSA_PSS_SHA256], &[], Some(0)),
+        (&[ECDSA_P256_SHA256], &[], Some(1)),
+        (&[RSA_PSS_SHA256, ECDSA_P256_SHA256], &[], Some(1)),
+        (
+            &[RSA_PSS_SHA256],
+            &[RSA_PSS_SHA256, ECDSA_P256_SHA256],
+            Some(0),
+        ),
+        (&[RSA_PSS_SHA256], &[ECDSA_P256_SHA256], None),
+    ];
+    let offer = |signatures: &[u16]| Offer {
+        signatures: (!signatures.is_empty()).then(|| signatures.to_vec()),
+        ..Offer::default()
+    };
+    for (theirs, ours, wanted) in cases {
+        let all = Certificates::new(&certificates, false);
+        let options = AcceptorOptions {
+            offer: offer(ours),
+            ..AcceptorOptions::default()
+        };
+        let acceptor = Acceptor::new(&options, Arc::new(all)).unwrap();
+        let connector = Connector::new(&ConnectorOptions {
+            offer: offer(theirs),
+            ..ConnectorOptions::default()
+        });
+        let mut pair = Pair::new(&acceptor, &connector.unwrap(), Some("one.test"));
+        pair.talk(usize::MAX);
+        let peer = pair.client.session.facts().map(|facts| facts.peer);
+        let found = peer.map(|peer| {
+            let mut all = certificates.iter();
+            all.position(|each| each.identity.certificate() == &peer[0][..])
+        });
+        assert_eq!(found.flatten(), wanted, "{theirs:x?} {ours:x?}");
+    }
+}
+
+#[test]
 fn what_is_wrong_with_a_certificate_is_told() {
     let authority = Authority::new("root");
     let (certificate, key) = authority.issue(&["one.test"], "", Kind::Ecdsa);

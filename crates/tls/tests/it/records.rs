@@ -186,6 +186,7 @@ fn sessions_are_resumed_by_tickets_of_any_kind_and_without() {
             let acceptor = acceptor(&options, &[plain(identity.clone())]);
             let connector = Connector::new(&ConnectorOptions {
                 sessions_max: 8,
+                no_tickets: options.no_tickets,
                 ..ConnectorOptions::default()
             });
             let connector = connector.unwrap();
