@@ -123,6 +123,7 @@ fn limits() -> Limits {
         idle_frames_max: 20,
         // Nothing is said of it then.
         connection_window_bytes: frame::WINDOW_DEFAULT,
+        body_window_bytes: 0,
         ..Limits::default()
     }
 }

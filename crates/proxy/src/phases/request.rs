@@ -86,6 +86,7 @@ impl<D: Driver> Cx<'_, D> {
         let frontend = self.running.proxy(stream.frontend);
         stream.begin_cookie_state(self.running.proxy(stream.backend));
         stream.txn.is_proxied = frontend.options.http_use_proxy_header
+            && !stream.request.has_composed_target()
             && !stream.request.target().starts_with(b"/")
             && !stream.request.target().starts_with(b"*");
         for capture in &frontend.capture_request {

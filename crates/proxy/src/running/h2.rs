@@ -5,8 +5,7 @@ use http::h2::Limits;
 
 /// The least that a connection's window can be (RFC 9113 §6.9.2).
 const WINDOW_BYTES_MIN: u32 = 65_535;
-/// The part of a connection's `rxbuf` that one stream may fill, where its window is not configured: others still get on while it is
-/// not read.
+/// The part of a connection's `rxbuf` that the body of one stream may fill: others still get on while it is not read.
 const STREAM_PART_OF_RXBUF: u32 = 4;
 
 /// See the module.
@@ -44,14 +43,12 @@ impl H2Limits {
 
 fn of_side(common: Limits, side: H2Side) -> Limits {
     let rxbuf_bytes = side.rxbuf_bytes.map(|bytes| bytes.max(WINDOW_BYTES_MIN));
-    let of_rxbuf = rxbuf_bytes.map(|bytes| bytes / STREAM_PART_OF_RXBUF);
+    let connection_window_bytes = rxbuf_bytes.unwrap_or(common.connection_window_bytes);
     Limits {
         streams_max: side.streams_max.unwrap_or(common.streams_max),
-        stream_window_bytes: side
-            .window_bytes
-            .or(of_rxbuf.map(|bytes| bytes.max(WINDOW_BYTES_MIN)))
-            .unwrap_or(common.stream_window_bytes),
-        connection_window_bytes: rxbuf_bytes.unwrap_or(common.connection_window_bytes),
+        stream_window_bytes: side.window_bytes.unwrap_or(common.stream_window_bytes),
+        body_window_bytes: connection_window_bytes / STREAM_PART_OF_RXBUF,
+        connection_window_bytes,
         glitches_max: side.glitches_max.unwrap_or(0),
         ..common
     }
@@ -84,10 +81,11 @@ mod tests {
         }
     }
 
-    fn numbers(limits: Limits) -> [u32; 4] {
+    fn numbers(limits: Limits) -> [u32; 5] {
         [
             limits.streams_max,
             limits.stream_window_bytes,
+            limits.body_window_bytes,
             limits.connection_window_bytes,
             limits.glitches_max,
         ]
@@ -113,8 +111,8 @@ mod tests {
             announces_websocket: false,
             ..H2Tune::default()
         });
-        assert_eq!(numbers(limits.clients), [10, 20_000, 4 << 20, 0]);
-        assert_eq!(numbers(limits.servers), [50, 30_000, 65_535, 7]);
+        assert_eq!(numbers(limits.clients), [10, 20_000, 1 << 20, 4 << 20, 0]);
+        assert_eq!(numbers(limits.servers), [50, 30_000, 16_383, 65_535, 7]);
         // No larger than a buffer.
         assert_eq!(limits.clients.frame_bytes_max, 16384);
         assert!(!limits.clients.extended_connect);
@@ -126,6 +124,6 @@ mod tests {
             clients: side(0, 0, 4 << 20, 0),
             ..H2Tune::default()
         });
-        assert_eq!(numbers(limits.clients), [100, 1 << 20, 4 << 20, 0]);
+        assert_eq!(numbers(limits.clients), [100, 65_536, 1 << 20, 4 << 20, 0]);
     }
 }
