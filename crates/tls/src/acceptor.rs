@@ -113,6 +113,24 @@ impl Acceptor {
         })
     }
 
+    /// The protocols of the application that it offers.
+    #[must_use]
+    pub fn protocols(&self) -> &[Vec<u8>] {
+        &self.config.alpn_protocols
+    }
+
+    /// The same for clients that offer none of its protocols: the connection goes on as if they had offered none, which RFC 7301
+    /// §3.2 does not ask for and HAProxy does.
+    #[must_use]
+    pub fn without_protocols(&self) -> Acceptor {
+        let mut config = (*self.config).clone();
+        config.alpn_protocols.clear();
+        Acceptor {
+            config: Arc::new(config),
+            verifier: self.verifier.clone(),
+        }
+    }
+
     /// A session with a client that has connected.
     ///
     /// # Errors

@@ -12,6 +12,7 @@ use config::model::{
     Bind, BindTls, CaFile, CertificateSource, Config, Mode, Proxy, ServerTls, SniFilter, TlsGlobal,
     TlsOptions, TlsVerify, TlsVersion,
 };
+use sample::sniff::client_hello;
 use tls::{
     Acceptor, AcceptorOptions, Certificate, Certificates, ClientCertificates, Connector,
     ConnectorOptions, Files, Identity, Offer, TicketKeys, Trusted, Verification, Version,
@@ -51,27 +52,68 @@ pub struct Tls {
 pub(crate) struct BindAcceptors {
     certificates: Arc<Certificates>,
     /// The line's own, then those of certificates with options of their own.
-    acceptors: Vec<Acceptor>,
+    acceptors: Vec<Variant>,
     /// By certificate: its acceptor.
     of_certificate: Vec<u32>,
 }
 
-impl BindAcceptors {
-    /// Whether the name that a client asks for decides on more than its certificate.
-    pub fn depends_on_name(&self) -> bool {
-        self.acceptors.len() > 1
+/// Who speaks TLS by some options.
+#[derive(Debug)]
+struct Variant {
+    usual: Acceptor,
+    /// For clients that offer none of its protocols; none where it has none.
+    without_protocols: Option<Acceptor>,
+}
+
+impl Variant {
+    fn new(usual: Acceptor) -> Variant {
+        let without_protocols = (!usual.protocols().is_empty()).then(|| usual.without_protocols());
+        Variant {
+            usual,
+            without_protocols,
+        }
     }
 
-    /// The acceptor for clients that ask for this name.
-    pub fn for_name(&self, name: Option<&str>) -> &Acceptor {
+    /// For a client that sends this extension of ALPN, or none.
+    fn for_protocols(&self, offered: Option<&[u8]>) -> &Acceptor {
+        match (&self.without_protocols, offered) {
+            (Some(without), Some(offered)) if !has_protocol(offered, self.usual.protocols()) => {
+                without
+            }
+            _ => &self.usual,
+        }
+    }
+}
+
+/// Whether an extension of ALPN has one of these protocols.
+fn has_protocol(offered: &[u8], ours: &[Vec<u8>]) -> bool {
+    let list = client_hello::list(offered, 2).unwrap_or_default();
+    let mut at = 0;
+    while let Some((protocol, next)) = client_hello::protocol_at(list, at) {
+        if ours.iter().any(|our| our == protocol) {
+            return true;
+        }
+        at = next;
+    }
+    false
+}
+
+impl BindAcceptors {
+    /// Whether what a client says first decides on more than its certificate: the name that it asks for, or its protocols.
+    pub fn depends_on_hello(&self) -> bool {
+        self.acceptors.len() > 1 || self.acceptors[0].without_protocols.is_some()
+    }
+
+    /// The acceptor for clients that ask for this name and send this extension of ALPN.
+    pub fn for_hello(&self, name: Option<&str>, protocols: Option<&[u8]>) -> &Acceptor {
         let place = self.certificates.choose(name);
         let acceptor = place.and_then(|place| self.of_certificate.get(place));
-        &self.acceptors[acceptor.copied().unwrap_or(0) as usize]
+        self.acceptors[acceptor.copied().unwrap_or(0) as usize].for_protocols(protocols)
     }
 
     /// The line's own.
     pub fn usual(&self) -> &Acceptor {
-        &self.acceptors[0]
+        &self.acceptors[0].usual
     }
 }
 
@@ -165,7 +207,12 @@ impl Loader<'_> {
         let certificates = Arc::new(Certificates::new(&certificates, words.strict_sni));
         let mut acceptors = Vec::new();
         for options in variants {
-            acceptors.push(self.acceptor(words, options, is_http, &certificates)?);
+            acceptors.push(Variant::new(self.acceptor(
+                words,
+                options,
+                is_http,
+                &certificates,
+            )?));
         }
         Some(BindAcceptors {
             certificates,

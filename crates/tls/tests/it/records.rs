@@ -206,6 +206,33 @@ fn sessions_are_resumed_by_tickets_of_any_kind_and_without() {
 }
 
 #[test]
+fn without_a_protocol_in_common_a_connection_needs_the_other_acceptor() {
+    let identity = Authority::new("root").identity(&["one.test"], Kind::Ecdsa);
+    let offer = |protocol: &[u8]| Offer {
+        protocols: vec![protocol.to_vec()],
+        ..Offer::default()
+    };
+    let options = AcceptorOptions {
+        offer: offer(b"h2"),
+        ..AcceptorOptions::default()
+    };
+    let usual = acceptor(&options, &[plain(identity)]);
+    assert_eq!(usual.protocols(), [b"h2"]);
+    let connector = Connector::new(&ConnectorOptions {
+        offer: offer(b"http/1.1"),
+        ..ConnectorOptions::default()
+    });
+    let connector = connector.unwrap();
+    let mut pair = Pair::new(&usual, &connector, Some("one.test"));
+    pair.talk(usize::MAX);
+    assert!(pair.server.failure.is_some());
+    let mut pair = Pair::new(&usual.without_protocols(), &connector, Some("one.test"));
+    pair.talk(usize::MAX);
+    let (client, server) = established(&pair);
+    assert_eq!((client.protocol, server.protocol), (None, None));
+}
+
+#[test]
 fn the_first_choice_of_a_group_is_the_hybrid_one() {
     let mut pair = Pair::usual();
     pair.talk(usize::MAX);
