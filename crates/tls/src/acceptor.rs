@@ -24,8 +24,36 @@ pub struct ClientCertificates {
     pub tells_no_names: bool,
     /// A client may have none.
     pub is_optional: bool,
-    /// Whatever is wrong with a certificate, the connection goes on (`ca-ignore-err all`, `crt-ignore-err all`).
-    pub ignores_errors: bool,
+    /// What may be wrong with the certificate itself (`crt-ignore-err`).
+    pub ignored: IgnoredErrors,
+    /// What may be wrong with those that issued it (`ca-ignore-err`).
+    pub ignored_of_issuers: IgnoredErrors,
+}
+
+/// Errors of verification that do not end a handshake, by OpenSSL's numbers (`X509_V_ERR_*`).
+#[derive(Clone, Debug, Default)]
+pub struct IgnoredErrors {
+    /// Every one.
+    pub all: bool,
+    /// Those.
+    pub numbers: Vec<u8>,
+}
+
+impl IgnoredErrors {
+    pub(crate) fn contains(&self, number: u8) -> bool {
+        self.all || self.numbers.contains(&number)
+    }
+
+    fn is_empty(&self) -> bool {
+        !self.all && self.numbers.is_empty()
+    }
+}
+
+impl ClientCertificates {
+    /// Whether some error does not end a handshake.
+    fn ignores_errors(&self) -> bool {
+        !self.ignored.is_empty() || !self.ignored_of_issuers.is_empty()
+    }
 }
 
 /// How a listener speaks TLS.
@@ -77,7 +105,7 @@ impl Acceptor {
             None => builder.with_no_client_auth(),
             Some(clients) => {
                 let new = Arc::new(ClientVerifier::new(clients, &options.offer, &provider)?);
-                verifier = clients.ignores_errors.then(|| new.clone());
+                verifier = clients.ignores_errors().then(|| new.clone());
                 builder.with_client_cert_verifier(new)
             }
         };

@@ -188,21 +188,7 @@ impl Identity {
         let mut remarks = Vec::new();
         let now = UnixTime::since_unix_epoch(since_epoch);
         let chain = &self.key.cert;
-        // The library looks at the dates before it looks for an authority.
-        let dated = |leaf: &CertificateDer<'_>| {
-            let leaf = webpki::EndEntityCert::try_from(leaf).ok()?;
-            leaf.verify_for_usage(
-                webpki::ALL_VERIFICATION_ALGS,
-                &[],
-                &[],
-                now,
-                webpki::KeyUsage::server_auth(),
-                None,
-                None,
-            )
-            .err()
-        };
-        match chain.first().and_then(dated) {
+        match chain.first().and_then(|leaf| dates_error(leaf, now)) {
             Some(webpki::Error::CertExpired { .. }) => {
                 remarks.push("the certificate has expired".to_owned());
             }
@@ -224,6 +210,16 @@ impl Identity {
     pub fn certificate(&self) -> &[u8] {
         self.key.cert.first().map_or(&[], |leaf| leaf)
     }
+}
+
+/// What is said of a certificate without any authority: what is wrong with its dates, which is looked at before authorities are
+/// looked for.
+pub(crate) fn dates_error(leaf: &CertificateDer<'_>, now: UnixTime) -> Option<webpki::Error> {
+    let leaf = webpki::EndEntityCert::try_from(leaf).ok()?;
+    let usage = webpki::KeyUsage::server_auth();
+    let algorithms = webpki::ALL_VERIFICATION_ALGS;
+    leaf.verify_for_usage(algorithms, &[], &[], now, usage, None, None)
+        .err()
 }
 
 fn has_key(pem: &[u8]) -> bool {

@@ -17,7 +17,7 @@ mod tickets;
 mod trust;
 mod verify;
 
-pub use acceptor::{Acceptor, AcceptorOptions, ClientCertificates};
+pub use acceptor::{Acceptor, AcceptorOptions, ClientCertificates, IgnoredErrors};
 pub use buffer::Buffer;
 pub use connector::{Connector, ConnectorOptions, Verification};
 pub use identity::{Files, Identity, IdentityError};

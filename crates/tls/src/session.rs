@@ -25,6 +25,8 @@ pub struct Session {
     pending: Vec<u8>,
     is_established: bool,
     has_ended: bool,
+    /// A failure was told: the library is not asked any more.
+    has_failed: bool,
     has_early_data: bool,
     server_name: Option<Box<str>>,
     /// The certificate that the client gets.
@@ -80,6 +82,15 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+impl Failure {
+    fn after_another() -> Failure {
+        Failure {
+            kind: FailureKind::Protocol,
+            text: "the session has failed".to_owned(),
+        }
+    }
+}
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
@@ -155,6 +166,7 @@ impl Session {
             pending: Vec::new(),
             is_established: false,
             has_ended: false,
+            has_failed: false,
             has_early_data: false,
             server_name: None,
             own: None,
@@ -181,7 +193,7 @@ impl Session {
     /// sent to `out`, also in case of a failure. What is no whole record yet is kept.
     ///
     /// # Errors
-    /// See [`Failure`]. Call no method after it.
+    /// See [`Failure`]. Nothing is read or written after it.
     pub fn read(
         &mut self,
         input: &mut [u8],
@@ -189,6 +201,9 @@ impl Session {
         plain: &mut Buffer,
         out: &mut Buffer,
     ) -> Result<Progress, Failure> {
+        if self.has_failed {
+            return Err(Failure::after_another());
+        }
         let was_established = self.is_established;
         let mut used = 0;
         while !self.pending.is_empty() && used < input.len() && plain.len() < room {
@@ -198,6 +213,7 @@ impl Session {
             };
             let count = missing.min(input.len() - used);
             if self.pending.len() + count > PENDING_BYTES_MAX {
+                self.has_failed = true;
                 return Err(Failure {
                     kind: FailureKind::Protocol,
                     text: "a message is too long".to_owned(),
@@ -280,6 +296,7 @@ impl Session {
                 }
                 Err(error) => {
                     self.last_words(&mut bytes[done..], out);
+                    self.has_failed = true;
                     return Err(error.into());
                 }
             }
@@ -343,6 +360,10 @@ impl Session {
         out: &mut Buffer,
         write: impl FnOnce(Writer<'_>, &mut Buffer) -> Result<(), EncryptError>,
     ) -> Result<bool, Failure> {
+        if self.has_failed {
+            // The library remembers places of bytes that are no more.
+            return Ok(false);
+        }
         let mut plain = Buffer::default();
         let written = loop {
             // What the library has to say itself goes first.

@@ -10,9 +10,9 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
-use crate::identity::has_common_name;
+use crate::identity::{dates_error, has_common_name};
 use crate::signatures::Signatures;
-use crate::{ClientCertificates, Offer, OfferError, Trusted};
+use crate::{ClientCertificates, IgnoredErrors, Offer, OfferError, Trusted};
 
 /// Checks the certificates of clients.
 #[derive(Debug)]
@@ -20,8 +20,8 @@ pub(crate) struct ClientVerifier {
     inner: Arc<dyn ClientCertVerifier>,
     trusted: Trusted,
     hints: Vec<DistinguishedName>,
-    /// Whatever is wrong with a certificate, the connection goes on.
-    ignores_errors: bool,
+    ignored: IgnoredErrors,
+    ignored_of_issuers: IgnoredErrors,
     signatures: Signatures,
 }
 
@@ -35,7 +35,7 @@ impl ClientVerifier {
         let roots = trusted.roots.clone();
         let builder = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
         let builder = builder.with_crls(trusted.revoked.iter().cloned());
-        let builder = match clients.is_optional || clients.ignores_errors {
+        let builder = match clients.is_optional {
             true => builder.allow_unauthenticated(),
             false => builder,
         };
@@ -47,7 +47,8 @@ impl ClientVerifier {
                 true => Vec::new(),
                 false => clients.hints.as_ref().unwrap_or(trusted).roots.subjects(),
             },
-            ignores_errors: clients.ignores_errors,
+            ignored: clients.ignored.clone(),
+            ignored_of_issuers: clients.ignored_of_issuers.clone(),
             signatures: Signatures::new(offer.client_signatures.as_deref()),
         })
     }
@@ -56,32 +57,69 @@ impl ClientVerifier {
 impl ClientVerifier {
     /// What is wrong with a client's certificate, by OpenSSL's numbers; 0 for nothing, and where there is none.
     pub fn verdict(&self, chain: &[CertificateDer<'_>]) -> u8 {
-        const UNSPECIFIED: u8 = 1;
-        const BAD_SIGNATURE: u8 = 7;
-        const NOT_YET_VALID: u8 = 9;
-        const EXPIRED: u8 = 10;
-        const UNKNOWN_ISSUER: u8 = 20;
-        const REVOKED: u8 = 23;
         let Some((leaf, rest)) = chain.split_first() else {
             return 0;
         };
-        let verified = self.inner.verify_client_cert(leaf, rest, UnixTime::now());
-        match verified {
+        match self.inner.verify_client_cert(leaf, rest, UnixTime::now()) {
             Ok(_) => 0,
             Err(_) if self.trusted.has(leaf) => 0,
-            Err(Error::InvalidCertificate(why)) => match why {
-                CertificateError::Expired | CertificateError::ExpiredContext { .. } => EXPIRED,
-                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-                    NOT_YET_VALID
-                }
-                CertificateError::UnknownIssuer => UNKNOWN_ISSUER,
-                CertificateError::Revoked => REVOKED,
-                CertificateError::BadSignature => BAD_SIGNATURE,
-                _ => UNSPECIFIED,
-            },
-            Err(_) => UNSPECIFIED,
+            Err(error) => number_of(&error),
         }
     }
+
+    /// Whether an error does not end the handshake.
+    fn ignores(
+        &self,
+        error: &Error,
+        leaf: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> bool {
+        let number = number_of(error);
+        let (of_leaf, of_issuers) = (&self.ignored, &self.ignored_of_issuers);
+        match number {
+            // The library tells the leaf's dates before anything else.
+            EXPIRED | NOT_YET_VALID if is_badly_dated(leaf, now) => of_leaf.contains(number),
+            EXPIRED | NOT_YET_VALID => of_issuers.contains(number),
+            // OpenSSL tells it of the certificate whose issuer is missing.
+            UNKNOWN_ISSUER if chain.is_empty() => of_leaf.contains(number),
+            UNKNOWN_ISSUER => of_issuers.contains(number),
+            _ if chain.is_empty() => of_leaf.contains(number),
+            // It is not known which of them it is.
+            _ => of_leaf.contains(number) && of_issuers.contains(number),
+        }
+    }
+}
+
+const UNSPECIFIED: u8 = 1;
+const BAD_SIGNATURE: u8 = 7;
+const NOT_YET_VALID: u8 = 9;
+const EXPIRED: u8 = 10;
+const UNKNOWN_ISSUER: u8 = 20;
+const REVOKED: u8 = 23;
+
+/// OpenSSL's number of an error of verification.
+fn number_of(error: &Error) -> u8 {
+    let Error::InvalidCertificate(why) = error else {
+        return UNSPECIFIED;
+    };
+    match why {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => EXPIRED,
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            NOT_YET_VALID
+        }
+        CertificateError::UnknownIssuer => UNKNOWN_ISSUER,
+        CertificateError::Revoked => REVOKED,
+        CertificateError::BadSignature => BAD_SIGNATURE,
+        _ => UNSPECIFIED,
+    }
+}
+
+/// Whether a certificate has expired or is not valid yet.
+fn is_badly_dated(leaf: &CertificateDer<'_>, now: UnixTime) -> bool {
+    use webpki::Error::{CertExpired, CertNotValidYet};
+    let error = dates_error(leaf, now);
+    matches!(error, Some(CertExpired { .. } | CertNotValidYet { .. }))
 }
 
 impl ClientCertVerifier for ClientVerifier {
@@ -101,7 +139,7 @@ impl ClientCertVerifier for ClientVerifier {
     ) -> Result<ClientCertVerified, Error> {
         let verified = self.inner.verify_client_cert(leaf, chain, now);
         match verified {
-            Err(_) if self.ignores_errors || self.trusted.has(leaf) => {
+            Err(error) if self.trusted.has(leaf) || self.ignores(&error, leaf, chain, now) => {
                 Ok(ClientCertVerified::assertion())
             }
             verified => verified,

@@ -1,5 +1,6 @@
 //! Connections of HTTP/2: what a codec tells of them is given to the streams that it is about.
 
+use config::model::Proto;
 use http::Head;
 use http::h1::{Framing, Parsed};
 use http::h2::{Code, Event, PREFACE, StreamId as Number};
@@ -34,18 +35,31 @@ impl<D: Driver> Turn<'_, D> {
     /// Where the first bytes of a client's connection of HTTP/1 are those of HTTP/2 (RFC 9113 §3.3), it goes on so. None where they
     /// are not.
     pub(super) fn try_h2(&mut self, link: LinkId, bytes: &[u8]) -> Option<Feed> {
-        let client = self.cx.core.links.client(link)?;
+        let entry = self.cx.core.links.get(link)?;
+        let (Role::Client(client), Mux::Front(front)) = (&entry.role, &entry.mux) else {
+            return None;
+        };
         let options = &self.cx.running.proxy(client.frontend()).options;
-        if client.streams > 0 || options.disable_h2_upgrade {
+        // A stream that awaits its head was one of TCP.
+        let was_tcp = front.stream.filter(|_| front.awaits_head());
+        let is_first = client.streams == u32::from(was_tcp.is_some());
+        let is_h1 = matches!(client.proto, Some(Proto::H1 | Proto::Tcp));
+        if !is_first || is_h1 || options.disable_h2_upgrade {
             return None;
         }
         if bytes.starts_with(PREFACE) {
+            if let Some(stream) = was_tcp {
+                self.with_stream(stream, |cx, stream| cx.forget(stream));
+            }
             self.become_h2(link);
+            self.expect_first_stream(link);
             return Some(Feed::Used(0));
         }
         let may_be = bytes.len() < PREFACE.len() && PREFACE.starts_with(bytes);
         may_be.then(|| {
-            self.request_began(link);
+            if was_tcp.is_none() {
+                self.request_began(link);
+            }
             Feed::More(0)
         })
     }

@@ -1,7 +1,8 @@
 //! The request on its way in: its stream begun, its head read, its backend chosen.
 
-use config::model::BackendTarget;
+use config::model::{BackendTarget, Proto};
 use http::h1::{self, Framing, Parsed, Strictness};
+use http::h2::PREFACE;
 use http::{Head, Method};
 use net::Driver;
 use net::timers::NEVER_MS;
@@ -98,8 +99,7 @@ impl<D: Driver> Cx<'_, D> {
         for _ in &frontend.capture_response {
             stream.txn.captured_response.push(None);
         }
-        let next = match stream.backend_counted {
-            // It was TCP before.
+        let next = match stream.was_tcp {
             true => Phase::FrontendBody,
             false => Phase::FrontendContent(Inspection::default()),
         };
@@ -212,7 +212,7 @@ impl<D: Driver> Cx<'_, D> {
         self.trace_backend(stream);
         match is_http == backend_is_http {
             true => self.backend_chosen(stream),
-            false => self.upgrade(stream),
+            false => self.upgrade(stream, None),
         }
     }
 
@@ -269,10 +269,25 @@ impl<D: Driver> Cx<'_, D> {
 
     /// A TCP stream goes on as HTTP (manual §4.4 switch-mode), and so do all later ones of its connection. What came is read
     /// again as a request; the frontend's HTTP rules are next.
-    pub(super) fn upgrade(&mut self, stream: &mut Stream) -> Step {
+    pub(super) fn upgrade(&mut self, stream: &mut Stream, proto: Option<Proto>) -> Step {
+        let client = stream.client.and_then(|link| self.core.links.client(link));
+        let bind = client.map(|client| self.running.bind(client.bind));
+        let demanded = bind.and_then(|bind| bind.proto);
+        if demanded == Some(Proto::Tcp) {
+            // `proto none`: it is not to be understood.
+            self.abandon(stream);
+            return Step::Wait;
+        }
         stream.txn.is_http = true;
+        stream.was_tcp = true;
         (stream.sniffed.is_http, stream.txn.never_http) = (false, false);
         let came = std::mem::take(&mut stream.up.waiting);
+        let proto = proto.or(demanded);
+        if proto == Some(Proto::H2) && !came.starts_with(&PREFACE[..came.len().min(PREFACE.len())])
+        {
+            self.abandon(stream);
+            return Step::Wait;
+        }
         (stream.up.came, stream.up.done) = (false, false);
         stream.txn.bytes_in = 0;
         let Some(link) = stream.client else {
@@ -284,6 +299,7 @@ impl<D: Driver> Cx<'_, D> {
         }
         if let Some(client) = self.core.links.client_mut(link) {
             client.is_http = true;
+            client.proto = proto;
         }
         stream.deadlines.client_ms = NEVER_MS;
         let timeout_ms = self.running.timeouts(stream.frontend).http_request;

@@ -15,7 +15,8 @@ use config::model::{
 use sample::sniff::client_hello;
 use tls::{
     Acceptor, AcceptorOptions, Certificate, Certificates, ClientCertificates, Connector,
-    ConnectorOptions, Files, Identity, Offer, TicketKeys, Trusted, Verification, Version,
+    ConnectorOptions, Files, Identity, IgnoredErrors, Offer, TicketKeys, Trusted, Verification,
+    Version,
 };
 
 use crate::ids::{BindId, ServerId};
@@ -248,7 +249,8 @@ impl Loader<'_> {
                     hints: hints.filter(|_| !options.no_ca_names),
                     tells_no_names: options.no_ca_names,
                     is_optional: verify == TlsVerify::Optional,
-                    ignores_errors: words.ca_ignore_err.all || words.crt_ignore_err.all,
+                    ignored: ignored(&words.crt_ignore_err),
+                    ignored_of_issuers: ignored(&words.ca_ignore_err),
                 })
             }
         };
@@ -444,6 +446,13 @@ impl Loader<'_> {
         {
             self.alert(format!("{title} : 'crl-file' : {error}."));
         }
+    }
+}
+
+fn ignored(errors: &config::model::IgnoredErrors) -> IgnoredErrors {
+    IgnoredErrors {
+        all: errors.all,
+        numbers: errors.numbers.clone(),
     }
 }
 
