@@ -207,6 +207,7 @@ fn global_sections(tree: &Tree, shared: &mut Shared<'_>) -> Global {
             let result = global::statement(&mut build, &line);
             build.shared.settle(result);
         }
+        build.shared.tls.end_global();
     }
     build.finish()
 }

@@ -147,7 +147,10 @@ impl<'a> Fields<'a> {
             at = self.head.buf.len();
             self.head.buf.extend_from_within(found.at..found.at + bytes);
         }
-        let value = self.trimmed(span(at + found.name_len + 2, found.value_len));
+        let mut value = self.trimmed(span(at + found.name_len + 2, found.value_len));
+        if found.id == Name::ContentLength {
+            value = self.one_length(value)?;
+        }
         if found.id.is_deciding() && !self.decides(found.id, value)? {
             self.head.buf.truncate(at);
             return Ok(());
@@ -197,6 +200,27 @@ impl<'a> Fields<'a> {
         buf.truncate(at + len);
         buf.extend_from_slice(b"\r\n");
         span(at, len)
+    }
+
+    /// A list of lengths, which must be the same one (RFC 9110 §8.6), at the end of the buffer as that one.
+    fn one_length(&mut self, value: Span) -> Result<Span, Fault> {
+        let text = self.head.slice(value);
+        if !text.contains(&b',') {
+            return Ok(value);
+        }
+        let mut words = text.split(|byte| *byte == b',').map(trim).map(decimal);
+        let malformed = Fault::Malformed("malformed content-length");
+        let length = words.next().flatten().ok_or(malformed)?;
+        if words.any(|word| word != Some(length)) {
+            return Err(malformed);
+        }
+        let at = value.at as usize;
+        let buf = &mut self.head.buf;
+        buf.truncate(at);
+        buf.extend_from_slice(length.to_string().as_bytes());
+        let len = buf.len() - at;
+        buf.extend_from_slice(b"\r\n");
+        Ok(span(at, len))
     }
 
     /// Takes a line that stands in the buffer into the index.

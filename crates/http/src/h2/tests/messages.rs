@@ -299,6 +299,8 @@ fn malformed_requests() {
         ("content-length", "-1"), // §8.1.1
         ("content-length", "1"),
         ("content-length", "a"),
+        ("content-length", "0,"),
+        ("content-length", "0, 1"),
         ("content-length", ""),
     ] {
         table.push(with(&[field]));
@@ -321,6 +323,11 @@ fn malformed_requests() {
     assert_eq!(
         request(&blank),
         "head 1 None https end GET / HTTP/1.1|host: a.example|a: b|c: d|e: |f: g||"
+    );
+    let lengths = with(&[("content-length", "000, 00"), ("a", "b")]);
+    assert_eq!(
+        request(&lengths),
+        "head 1 Length(0) https end GET / HTTP/1.1|host: a.example|content-length: 0|a: b||"
     );
     // Another Host than :authority does not count.
     let other = with(&[("host", "b.example"), ("a", "b")]);
