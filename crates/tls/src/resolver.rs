@@ -81,21 +81,18 @@ impl Certificates {
         all
     }
 
-    /// The places of the certificates for a name; none where none fits.
+    /// The places of the certificates for a name, those for exactly this one first; none where none fits. A client that cannot check
+    /// those gets one for a wildcard.
     fn for_name(&self, name: &str) -> Option<Vec<usize>> {
         let name = &name.to_ascii_lowercase();
-        let wildcard = || {
-            let dot = name.find('.')?;
-            self.wildcard.get(&name[dot..])
-        };
-        let found = self.exact.get(name).or_else(wildcard)?;
+        let exact = self.exact.get(name);
+        let wildcard = name
+            .find('.')
+            .and_then(|dot| self.wildcard.get(&name[dot..]));
         let excepted = self.excepted.get(name);
         let is_for = |place: &usize| excepted.is_none_or(|places| !places.contains(place));
-        let found: Vec<_> = found
-            .iter()
-            .copied()
-            .filter(|place| is_for(place))
-            .collect();
+        let all = exact.into_iter().chain(wildcard).flatten().copied();
+        let found: Vec<_> = all.filter(|place| is_for(place)).collect();
         (!found.is_empty()).then_some(found)
     }
 

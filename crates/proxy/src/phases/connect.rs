@@ -93,8 +93,10 @@ impl<D: Driver> Cx<'_, D> {
     /// The name that a stream's connection to a server asks for, and what tells it from other idle ones.
     #[inline]
     fn server_names(&mut self, stream: &mut Stream, server: ServerId) -> Names {
-        let options = &self.running.server(server).options;
-        match options.tls().is_none() && options.pool_conn_name.is_none() {
+        let line = self.running.server(server);
+        let options = &line.options;
+        let is_fixed = matches!(line.address, ServerAddress::Fixed(_));
+        match is_fixed && options.tls().is_none() && options.pool_conn_name.is_none() {
             true => Names::default(),
             false => self.find_server_names(stream, server),
         }
@@ -125,7 +127,22 @@ impl<D: Driver> Cx<'_, D> {
             (None, Some(asked)) => asked.as_bytes().into(),
             (None, None) => Box::default(),
         };
+        if let ServerAddress::PortOffset { offset, .. } = self.running.server(server).address {
+            // The same server at another port is another one.
+            let port = self.offset_port(stream, offset).to_be_bytes();
+            names.pool = [&names.pool[..], b"\0", &port].concat().into();
+        }
         names
+    }
+
+    /// The port of a server whose line has none: the client's destination port, and an offset.
+    fn offset_port(&self, stream: &Stream, offset: i32) -> u16 {
+        let client = stream.client;
+        let session = client.and_then(|client| self.core.links.session(client));
+        let port = session.map_or(0, |session| {
+            i32::from(session.dst_of(Some(&stream.txn)).port())
+        });
+        u16::try_from(port + offset).unwrap_or(0)
     }
 
     #[inline]
@@ -176,14 +193,7 @@ impl<D: Driver> Cx<'_, D> {
         let to = match &line.address {
             ServerAddress::Fixed(addr) => addr,
             ServerAddress::PortOffset { ip, offset } => {
-                let session = stream
-                    .client
-                    .and_then(|client| self.core.links.session(client));
-                let port = session.map_or(0, |session| {
-                    i32::from(session.dst_of(Some(&stream.txn)).port())
-                });
-                let port = u16::try_from(port + offset).unwrap_or(0);
-                computed = Addr::Inet((*ip, port).into());
+                computed = Addr::Inet((*ip, self.offset_port(stream, *offset)).into());
                 &computed
             }
         };

@@ -133,6 +133,29 @@ fn signature_algorithms_can_be_chosen() {
     }
 }
 
+/// The certificate for exactly the name is of a kind that the client cannot check: it gets the one for the wildcard.
+#[test]
+fn a_wildcard_of_another_kind_is_the_second_choice() {
+    let authority = Authority::new("root");
+    let of = |name, kind| plain(authority.identity(&[name], kind));
+    let certificates = [of("*.one.test", Kind::Rsa), of("a.one.test", Kind::Ecdsa)];
+    let all = Certificates::new(&certificates, true);
+    let acceptor = Acceptor::new(&AcceptorOptions::default(), Arc::new(all)).unwrap();
+    for (signatures, wanted) in [(vec![0x0804, 0x0403], 1), (vec![0x0804], 0)] {
+        let connector = Connector::new(&ConnectorOptions {
+            offer: Offer {
+                signatures: Some(signatures),
+                ..Offer::default()
+            },
+            ..ConnectorOptions::default()
+        });
+        let mut pair = Pair::new(&acceptor, &connector.unwrap(), Some("a.one.test"));
+        pair.talk(usize::MAX);
+        let peer = pair.client.session.facts().unwrap().peer;
+        assert_eq!(&peer[0][..], certificates[wanted].identity.certificate());
+    }
+}
+
 #[test]
 fn what_is_wrong_with_a_certificate_is_told() {
     let authority = Authority::new("root");
