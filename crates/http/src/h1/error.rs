@@ -41,7 +41,6 @@ errors! {
     BareLf = 400 "a LF without CR",
     // ---- start line
     BadMethod = 400 "the method is not a token",
-    Preface = 405 "the preface of HTTP/2",
     BadTarget = 400 "a byte that must not stand in a request target",
     BadTargetForm = 400 "the request target has a form that the method does not allow",
     BadAuthority = 400 "malformed authority in the request target",

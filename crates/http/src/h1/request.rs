@@ -66,10 +66,6 @@ fn request_line(parser: &mut Parser<'_>) -> Result<bool, Stop> {
     if target_len == 0 {
         return Err(parser.bad(target, ParseError::BadTarget));
     }
-    // RFC 9113 §3.4: no request of HTTP/1.
-    if parser.head.buf[from..].starts_with(b"PRI * ") {
-        return Err(ParseError::Preface.into());
-    }
     parser.head.start.method = method;
     parser.head.start.method_text = span(from, method_len);
     parser.head.locate_target(span(target, target_len));

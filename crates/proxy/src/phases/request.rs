@@ -2,7 +2,6 @@
 
 use config::model::{BackendTarget, Proto};
 use http::h1::{self, Framing, Parsed, Strictness};
-use http::h2::PREFACE;
 use http::{Head, Method};
 use net::Driver;
 use net::timers::NEVER_MS;
@@ -58,6 +57,9 @@ impl<D: Driver> Cx<'_, D> {
 
     /// The head of a request is whole; it is the stream's. `behind`: bytes at hand behind it.
     pub fn request_read(&mut self, stream: &mut Stream, parsed: Parsed, behind: usize) {
+        if is_preface(&stream.request) {
+            return self.request_refused(stream, parsed.consumed, 405);
+        }
         self.mark(Pace::Requests(stream.frontend));
         stream.read = HeadRead {
             bytes: parsed.consumed,
@@ -282,12 +284,6 @@ impl<D: Driver> Cx<'_, D> {
         stream.was_tcp = true;
         (stream.sniffed.is_http, stream.txn.never_http) = (false, false);
         let came = std::mem::take(&mut stream.up.waiting);
-        let proto = proto.or(demanded);
-        if proto == Some(Proto::H2) && !came.starts_with(&PREFACE[..came.len().min(PREFACE.len())])
-        {
-            self.abandon(stream);
-            return Step::Wait;
-        }
         (stream.up.came, stream.up.done) = (false, false);
         stream.txn.bytes_in = 0;
         let Some(link) = stream.client else {
@@ -299,7 +295,7 @@ impl<D: Driver> Cx<'_, D> {
         }
         if let Some(client) = self.core.links.client_mut(link) {
             client.is_http = true;
-            client.proto = proto;
+            client.proto = proto.or(demanded);
         }
         stream.deadlines.client_ms = NEVER_MS;
         let timeout_ms = self.running.timeouts(stream.frontend).http_request;
@@ -330,6 +326,13 @@ impl<D: Driver> Cx<'_, D> {
             .unwrap_or(false)
         })
     }
+}
+
+/// Whether a request is the beginning of HTTP/2 where that is not spoken (RFC 9113 §3.4).
+fn is_preface(request: &Head) -> bool {
+    request.method() == Method::Other
+        && request.method_bytes() == b"PRI"
+        && request.target() == b"*"
 }
 
 /// manual §4.2 monitor-uri: a path is compared with the request's path and query, anything else with its whole target.
