@@ -10,6 +10,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::sign::CertifiedKey;
 
+use crate::der::{OBJECT_ID, SEQUENCE, VERSION, element};
+
 /// The largest file that is read as PEM, bytes.
 pub const PEM_BYTES_MAX: u64 = 8 << 20;
 
@@ -266,29 +268,6 @@ fn is_for_host(name: &[u8], host: &[u8]) -> bool {
     }
 }
 
-/// One element of DER: its tag, its content, and what follows (X.690 §8.1). None where it is cut or not DER.
-fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
-    let (&tag, rest) = bytes.split_first()?;
-    let (&first, rest) = rest.split_first()?;
-    let (len, rest) = match first {
-        0..=0x7f => (usize::from(first), rest),
-        0x81..=0x84 => {
-            let count = usize::from(first & 0x7f);
-            let (digits, rest) = rest.split_at_checked(count)?;
-            let value = digits
-                .iter()
-                .fold(0, |sum, digit| sum << 8 | usize::from(*digit));
-            (value, rest)
-        }
-        _ => return None,
-    };
-    let (content, rest) = rest.split_at_checked(len)?;
-    Some((tag, content, rest))
-}
-
-const SEQUENCE: u8 = 0x30;
-const OBJECT_ID: u8 = 0x06;
-const VERSION: u8 = 0xa0;
 /// 2.5.4.3, id-at-commonName.
 const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
 

@@ -8,8 +8,10 @@
 mod acceptor;
 mod buffer;
 mod connector;
+mod der;
 mod identity;
 mod names;
+mod old;
 mod resolver;
 mod session;
 mod signatures;

@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
+};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
 use crate::identity::{dates_error, has_common_name};
+use crate::old::old;
 use crate::signatures::Signatures;
 use crate::{ClientCertificates, IgnoredErrors, Offer, OfferError, Trusted};
 
@@ -22,6 +25,7 @@ pub(crate) struct ClientVerifier {
     hints: Vec<DistinguishedName>,
     ignored: IgnoredErrors,
     ignored_of_issuers: IgnoredErrors,
+    algorithms: WebPkiSupportedAlgorithms,
     signatures: Signatures,
 }
 
@@ -49,6 +53,7 @@ impl ClientVerifier {
             },
             ignored: clients.ignored.clone(),
             ignored_of_issuers: clients.ignored_of_issuers.clone(),
+            algorithms: provider.signature_verification_algorithms,
             signatures: Signatures::new(offer.client_signatures.as_deref()),
         })
     }
@@ -60,10 +65,25 @@ impl ClientVerifier {
         let Some((leaf, rest)) = chain.split_first() else {
             return 0;
         };
-        match self.inner.verify_client_cert(leaf, rest, UnixTime::now()) {
-            Ok(_) => 0,
+        match self.check(leaf, rest, UnixTime::now()) {
+            Ok(()) => 0,
             Err(_) if self.trusted.has(leaf) => 0,
             Err(error) => number_of(&error),
+        }
+    }
+
+    fn check(
+        &self,
+        leaf: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<(), Error> {
+        match old(leaf) {
+            Some(old) => old.check(&self.trusted, &self.algorithms, now),
+            None => {
+                self.inner.verify_client_cert(leaf, chain, now)?;
+                check_old_lists(&self.trusted, leaf, chain)
+            }
         }
     }
 
@@ -77,17 +97,48 @@ impl ClientVerifier {
     ) -> bool {
         let number = number_of(error);
         let (of_leaf, of_issuers) = (&self.ignored, &self.ignored_of_issuers);
+        let is_alone = chain.is_empty() || old(leaf).is_some();
         match number {
             // The library tells the leaf's dates before anything else.
             EXPIRED | NOT_YET_VALID if is_badly_dated(leaf, now) => of_leaf.contains(number),
             EXPIRED | NOT_YET_VALID => of_issuers.contains(number),
             // OpenSSL tells it of the certificate whose issuer is missing.
-            UNKNOWN_ISSUER if chain.is_empty() => of_leaf.contains(number),
+            UNKNOWN_ISSUER if is_alone => of_leaf.contains(number),
             UNKNOWN_ISSUER => of_issuers.contains(number),
-            _ if chain.is_empty() => of_leaf.contains(number),
+            _ if is_alone => of_leaf.contains(number),
             // It is not known which of them it is.
             _ => of_leaf.contains(number) && of_issuers.contains(number),
         }
+    }
+}
+
+/// What lists of version 1 say, which the library does not read.
+fn check_old_lists(
+    trusted: &Trusted,
+    leaf: &CertificateDer<'_>,
+    chain: &[CertificateDer<'_>],
+) -> Result<(), Error> {
+    let lists = &trusted.lists;
+    let is_revoked = trusted.has_old_lists
+        && (lists.has_any(std::slice::from_ref(leaf)) || lists.has_any(chain));
+    match is_revoked {
+        true => Err(Error::InvalidCertificate(CertificateError::Revoked)),
+        false => Ok(()),
+    }
+}
+
+/// Whether the key of a certificate has signed a message of a handshake.
+fn verify_signature(
+    message: &[u8],
+    leaf: &CertificateDer<'_>,
+    signed: &DigitallySignedStruct,
+    algorithms: &WebPkiSupportedAlgorithms,
+    is_tls13: bool,
+) -> Result<HandshakeSignatureValid, Error> {
+    match old(leaf) {
+        Some(old) => old.check_signature(message, signed, algorithms, is_tls13),
+        None if is_tls13 => verify_tls13_signature(message, leaf, signed, algorithms),
+        None => verify_tls12_signature(message, leaf, signed, algorithms),
     }
 }
 
@@ -117,6 +168,10 @@ fn number_of(error: &Error) -> u8 {
 
 /// Whether a certificate has expired or is not valid yet.
 fn is_badly_dated(leaf: &CertificateDer<'_>, now: UnixTime) -> bool {
+    // It has no chain.
+    if old(leaf).is_some() {
+        return true;
+    }
     use webpki::Error::{CertExpired, CertNotValidYet};
     let error = dates_error(leaf, now);
     matches!(error, Some(CertExpired { .. } | CertNotValidYet { .. }))
@@ -137,12 +192,12 @@ impl ClientCertVerifier for ClientVerifier {
         chain: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        let verified = self.inner.verify_client_cert(leaf, chain, now);
-        match verified {
+        match self.check(leaf, chain, now) {
+            Ok(()) => Ok(ClientCertVerified::assertion()),
             Err(error) if self.trusted.has(leaf) || self.ignores(&error, leaf, chain, now) => {
                 Ok(ClientCertVerified::assertion())
             }
-            verified => verified,
+            Err(error) => Err(error),
         }
     }
 
@@ -152,7 +207,7 @@ impl ClientCertVerifier for ClientVerifier {
         leaf: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.inner.verify_tls12_signature(message, leaf, signed)
+        verify_signature(message, leaf, signed, &self.algorithms, false)
     }
 
     fn verify_tls13_signature(
@@ -161,7 +216,7 @@ impl ClientCertVerifier for ClientVerifier {
         leaf: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.inner.verify_tls13_signature(message, leaf, signed)
+        verify_signature(message, leaf, signed, &self.algorithms, true)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -181,6 +236,7 @@ pub(crate) struct ServerVerifier {
 #[derive(Debug)]
 struct Checks {
     inner: Arc<WebPkiServerVerifier>,
+    algorithms: WebPkiSupportedAlgorithms,
     trusted: Trusted,
     /// The name that the certificate must be for, instead of the one that was asked for.
     name: Option<ServerName<'static>>,
@@ -208,6 +264,7 @@ impl ServerVerifier {
         Ok(ServerVerifier {
             checks: Some(Checks {
                 inner: inner.map_err(|error| OfferError::Refused(error.to_string()))?,
+                algorithms: provider.signature_verification_algorithms,
                 trusted: trusted.clone(),
                 name,
             }),
@@ -234,6 +291,18 @@ impl Checks {
                 _ => None,
             },
         };
+        if let Some(old) = old(leaf) {
+            if !self.trusted.has(leaf) {
+                old.check(&self.trusted, &self.algorithms, now)?;
+            }
+            return match name {
+                Some(name) if !has_common_name(leaf, &name.to_str()) => {
+                    Err(Error::InvalidCertificate(CertificateError::NotValidForName))
+                }
+                _ => Ok(()),
+            };
+        }
+        check_old_lists(&self.trusted, leaf, chain)?;
         let verified = self
             .inner
             .verify_server_cert(leaf, chain, name.unwrap_or(asked), ocsp, now);
@@ -283,7 +352,7 @@ impl ServerCertVerifier for ServerVerifier {
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, leaf, signed, algorithms)
+        verify_signature(message, leaf, signed, algorithms, false)
     }
 
     fn verify_tls13_signature(
@@ -293,7 +362,7 @@ impl ServerCertVerifier for ServerVerifier {
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, leaf, signed, algorithms)
+        verify_signature(message, leaf, signed, algorithms, true)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
