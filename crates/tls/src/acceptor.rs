@@ -51,7 +51,7 @@ impl IgnoredErrors {
 
 impl ClientCertificates {
     /// Whether some error does not end a handshake.
-    fn ignores_errors(&self) -> bool {
+    pub(crate) fn ignores_errors(&self) -> bool {
         !self.ignored.is_empty() || !self.ignored_of_issuers.is_empty()
     }
 }
@@ -81,7 +81,7 @@ pub struct AcceptorOptions {
 #[derive(Clone, Debug)]
 pub struct Acceptor {
     config: Arc<ServerConfig>,
-    /// Who looks at certificates again whose errors are ignored.
+    /// Who looks at certificates of clients.
     verifier: Option<Arc<ClientVerifier>>,
 }
 
@@ -105,7 +105,7 @@ impl Acceptor {
             None => builder.with_no_client_auth(),
             Some(clients) => {
                 let new = Arc::new(ClientVerifier::new(clients, &options.offer, &provider)?);
-                verifier = clients.ignores_errors().then(|| new.clone());
+                verifier = Some(new.clone());
                 builder.with_client_cert_verifier(new)
             }
         };

@@ -20,10 +20,10 @@ pub(crate) struct Parts<'a> {
     algorithm: &'a [u8],
     signature: &'a [u8],
     serial: &'a [u8],
-    issuer: &'a [u8],
+    pub issuer: &'a [u8],
     not_before: u64,
     not_after: u64,
-    subject: &'a [u8],
+    pub subject: &'a [u8],
     key: SubjectPublicKeyInfoDer<'a>,
 }
 

@@ -31,7 +31,7 @@ pub struct Session {
     server_name: Option<Box<str>>,
     /// The certificate that the client gets.
     own: Option<Arc<[u8]>>,
-    /// Who looks at a client's certificate again, where what is wrong with it did not matter.
+    /// Who looks at the client's certificate again.
     verifier: Option<Arc<ClientVerifier>>,
 }
 
@@ -134,6 +134,8 @@ pub struct Facts {
     /// What is wrong with the peer's certificate, by OpenSSL's numbers (`X509_V_ERR_*`); 0 is nothing. Else than 0 only where that did
     /// not end the handshake.
     pub verify: u8,
+    /// The authority that a client's certificate was traced to, DER.
+    pub root: Option<Arc<[u8]>>,
     /// The peer's certificate and what it sent of its chain, DER.
     pub peer: Vec<Box<[u8]>>,
 }
@@ -436,6 +438,10 @@ impl Session {
                 Some(verifier) => verifier.verdict(peer),
                 None => 0,
             },
+            root: self
+                .verifier
+                .as_ref()
+                .and_then(|verifier| verifier.root_of(peer)),
             peer: peer.iter().map(|each| each.as_ref().into()).collect(),
         })
     }

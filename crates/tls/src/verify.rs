@@ -13,7 +13,7 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
 use crate::identity::{dates_error, has_common_name};
-use crate::old::old;
+use crate::old::{old, parts};
 use crate::signatures::Signatures;
 use crate::{ClientCertificates, IgnoredErrors, Offer, OfferError, Trusted};
 
@@ -25,6 +25,8 @@ pub(crate) struct ClientVerifier {
     hints: Vec<DistinguishedName>,
     ignored: IgnoredErrors,
     ignored_of_issuers: IgnoredErrors,
+    /// Some of them are.
+    ignores_errors: bool,
     algorithms: WebPkiSupportedAlgorithms,
     signatures: Signatures,
 }
@@ -51,6 +53,7 @@ impl ClientVerifier {
                 true => Vec::new(),
                 false => clients.hints.as_ref().unwrap_or(trusted).roots.subjects(),
             },
+            ignores_errors: clients.ignores_errors(),
             ignored: clients.ignored.clone(),
             ignored_of_issuers: clients.ignored_of_issuers.clone(),
             algorithms: provider.signature_verification_algorithms,
@@ -65,11 +68,34 @@ impl ClientVerifier {
         let Some((leaf, rest)) = chain.split_first() else {
             return 0;
         };
+        // Else it would not be here.
+        if !self.ignores_errors {
+            return 0;
+        }
         match self.check(leaf, rest, UnixTime::now()) {
             Ok(()) => 0,
             Err(_) if self.trusted.has(leaf) => 0,
             Err(error) => number_of(&error),
         }
+    }
+
+    /// The authority that a chain leads to, as far as those that are trusted go.
+    pub fn root_of(&self, chain: &[CertificateDer<'_>]) -> Option<Arc<[u8]>> {
+        let all = &self.trusted.certificates;
+        let issuer_of = |certificate: &CertificateDer<'_>| {
+            let issuer = parts(certificate)?.issuer.to_vec();
+            let mut fitting = all.iter();
+            fitting.find(|each| parts(each).is_some_and(|each| each.subject == issuer))
+        };
+        let mut root = chain.iter().rev().find_map(issuer_of)?;
+        // One of them may have issued another.
+        for _ in 0..all.len() {
+            match issuer_of(root) {
+                Some(issuer) if issuer != root => root = issuer,
+                _ => break,
+            }
+        }
+        Some(root.as_ref().into())
     }
 
     fn check(

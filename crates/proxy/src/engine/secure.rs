@@ -294,6 +294,7 @@ fn tls_facts(agreed: tls::Facts) -> TlsFacts {
         resumed: agreed.is_resumed,
         received_early: agreed.has_early_data,
         own: agreed.own,
+        root: agreed.root,
         verify: agreed.verify,
         crt_error: agreed.verify,
         peer: agreed.peer.into(),

@@ -28,6 +28,10 @@ impl Authority {
         self.0.pem()
     }
 
+    pub fn der(&self) -> &[u8] {
+        self.0.der()
+    }
+
     pub fn key(&self) -> &KeyPair {
         self.0.key()
     }

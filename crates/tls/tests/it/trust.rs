@@ -123,6 +123,9 @@ fn clients_are_asked_for_certificates() {
         if wanted && let Some(identity) = identity {
             let peer = pair.server.session.facts().unwrap().peer;
             assert_eq!(&peer[0][..], identity.certificate());
+            let root = pair.server.session.facts().unwrap().root;
+            let by_authority = std::ptr::eq(who.unwrap(), &raw const authority);
+            assert_eq!(root.as_deref(), by_authority.then(|| authority.der()));
         }
     }
 }
