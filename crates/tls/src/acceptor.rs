@@ -5,9 +5,11 @@ use std::sync::Arc;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::server::{
-    NoServerSessionStorage, ProducesTickets, ServerSessionMemoryCache, UnbufferedServerConnection,
+    NoServerSessionStorage, ProducesTickets, ServerSessionMemoryCache, StoresServerSessions,
+    UnbufferedServerConnection,
 };
 
+use crate::lifetime::Limited;
 use crate::resolver::Resolver;
 use crate::signatures::Signatures;
 use crate::verify::ClientVerifier;
@@ -71,6 +73,8 @@ pub struct AcceptorOptions {
     pub ticket_keys: Option<TicketKeys>,
     /// Sessions that are remembered for clients without tickets (`tune.ssl.cachesize`).
     pub sessions_max: usize,
+    /// Seconds for which a session may be resumed (`tune.ssl.lifetime`); none: as long as its keys are kept.
+    pub lifetime_s: Option<u64>,
     /// Bytes that clients may send along with their first message (`allow-0rtt`); 0 for none.
     pub early_data_bytes_max: u32,
     /// The most bytes of a record (`tune.ssl.maxrecord`), header included; 0 for the protocol's limit.
@@ -115,9 +119,16 @@ impl Acceptor {
         }));
         config.alpn_protocols.clone_from(&options.offer.protocols);
         config.ignore_client_order = !options.prefers_client_order;
-        config.session_storage = match options.sessions_max {
+        let sessions: Arc<dyn StoresServerSessions> = match options.sessions_max {
             0 => Arc::new(NoServerSessionStorage {}),
             max => ServerSessionMemoryCache::new(max),
+        };
+        config.session_storage = match options.lifetime_s {
+            None => sessions,
+            Some(lifetime_s) => Arc::new(Limited {
+                inner: sessions,
+                lifetime_s,
+            }),
         };
         config.max_early_data_size = options.early_data_bytes_max;
         config.send_half_rtt_data = false;
@@ -127,9 +138,16 @@ impl Acceptor {
         // Early data can be sent again by anyone who has recorded it, so that a session is used once: no ticket can say that.
         let takes_early_data = options.early_data_bytes_max > 0;
         if !options.no_tickets && !takes_early_data {
-            config.ticketer = match &options.ticket_keys {
+            let tickets: Arc<dyn ProducesTickets> = match &options.ticket_keys {
                 Some(keys) => Arc::new(keys.clone()),
                 None => own_ticketer().map_err(refused)?,
+            };
+            config.ticketer = match options.lifetime_s {
+                None => tickets,
+                Some(lifetime_s) => Arc::new(Limited {
+                    inner: tickets,
+                    lifetime_s,
+                }),
             };
         }
         if options.no_tickets && options.sessions_max == 0 {

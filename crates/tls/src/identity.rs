@@ -178,6 +178,36 @@ impl Identity {
         })
     }
 
+    /// The same with the chain that its issuer begins, where it has none (`issuers-chain-path`), and without authorities that signed
+    /// themselves (`ssl-skip-self-issued-ca`).
+    #[must_use]
+    pub fn with_chain(self, chains: &Chains, drops_roots: bool) -> Identity {
+        let mut chain = self.key.cert.clone();
+        if let [leaf] = &chain[..]
+            && let Some(rest) = chains.of(leaf)
+        {
+            chain.extend_from_slice(rest);
+        }
+        if drops_roots && chain.len() > 1 {
+            let is_root = |each: &CertificateDer<'_>| names_in(each).is_some_and(|(a, b)| a == b);
+            let mut nth = 0;
+            chain.retain(|each| {
+                nth += 1;
+                nth == 1 || !is_root(each)
+            });
+        }
+        match chain == self.key.cert {
+            true => self,
+            false => Identity {
+                key: Arc::new(CertifiedKey {
+                    cert: chain,
+                    ..(*self.key).clone()
+                }),
+                names: self.names,
+            },
+        }
+    }
+
     /// The names it is for: alternative names of hosts, and the common name; in lower case, wildcards as they are.
     #[must_use]
     pub fn names(&self) -> &[String] {
@@ -222,6 +252,39 @@ pub(crate) fn dates_error(leaf: &CertificateDer<'_>, now: UnixTime) -> Option<we
     let algorithms = webpki::ALL_VERIFICATION_ALGS;
     leaf.verify_for_usage(algorithms, &[], &[], now, usage, None, None)
         .err()
+}
+
+/// Chains of issuers, each of a file of a directory.
+#[derive(Clone, Debug, Default)]
+pub struct Chains(Vec<Vec<CertificateDer<'static>>>);
+
+impl Chains {
+    /// Reads the files of a directory.
+    ///
+    /// # Errors
+    /// The directory cannot be read, or a file of it.
+    pub fn load(directory: &Path) -> Result<Chains, IdentityError> {
+        let unreadable = |error| IdentityError::Unreadable(directory.to_owned(), error);
+        let mut chains = Vec::new();
+        for entry in std::fs::read_dir(directory).map_err(unreadable)? {
+            let file = entry.map_err(unreadable)?.path();
+            if file.is_file() {
+                chains.push(certificates(&read(&file)?, &file)?);
+            }
+        }
+        Ok(Chains(chains))
+    }
+
+    /// The chain whose first certificate has issued this one.
+    fn of(&self, leaf: &CertificateDer<'_>) -> Option<&[CertificateDer<'static>]> {
+        let (issuer, _) = names_in(leaf)?;
+        let is_issuer = |first: &CertificateDer<'_>| {
+            names_in(first).is_some_and(|(_, subject)| subject == issuer)
+        };
+        let mut chains = self.0.iter();
+        let found = chains.find(|chain| chain.first().is_some_and(is_issuer));
+        found.map(Vec::as_slice)
+    }
 }
 
 fn has_key(pem: &[u8]) -> bool {

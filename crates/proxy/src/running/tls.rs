@@ -14,7 +14,7 @@ use config::model::{
 };
 use sample::sniff::client_hello;
 use tls::{
-    Acceptor, AcceptorOptions, Certificate, Certificates, ClientCertificates, Connector,
+    Acceptor, AcceptorOptions, Certificate, Certificates, Chains, ClientCertificates, Connector,
     ConnectorOptions, Files, Identity, IgnoredErrors, Offer, TicketKeys, Trusted, Verification,
     Version,
 };
@@ -127,7 +127,9 @@ impl Tls {
             global: &config.global.tls,
             findings: Vec::new(),
             known: Vec::new(),
+            chains: Chains::default(),
         };
+        loader.chains();
         let mut tls = Tls::default();
         for proxy in &config.proxies {
             let binds = proxy.binds.iter();
@@ -164,6 +166,8 @@ struct Loader<'a> {
     global: &'a TlsGlobal,
     findings: Vec<TlsFinding>,
     known: Vec<(CertificateSource, Identity)>,
+    /// `issuers-chain-path`
+    chains: Chains,
 }
 
 impl Loader<'_> {
@@ -179,6 +183,16 @@ impl Loader<'_> {
             is_fatal: false,
             text,
         });
+    }
+
+    fn chains(&mut self) {
+        let Some(directory) = &self.global.issuers_chain_path else {
+            return;
+        };
+        match Chains::load(directory) {
+            Ok(chains) => self.chains = chains,
+            Err(error) => self.alert(format!("'issuers-chain-path' : {error}.")),
+        }
     }
 
     // ---- clients
@@ -262,6 +276,7 @@ impl Loader<'_> {
             no_tickets: options.tickets == Some(false),
             ticket_keys: keys.and_then(|path| self.ticket_keys(path, &words.title)),
             sessions_max: self.global.cache_sessions as usize,
+            lifetime_s: Some(self.global.lifetime.as_secs()),
             early_data_bytes_max: match options.allow_0rtt {
                 true => EARLY_DATA_BYTES_MAX,
                 false => 0,
@@ -396,6 +411,7 @@ impl Loader<'_> {
         };
         match Identity::load(&files) {
             Ok(identity) => {
+                let identity = identity.with_chain(&self.chains, self.global.skips_self_issued_ca);
                 let path = source.path.display();
                 for remark in identity.remarks(self.since_epoch) {
                     self.notice(format!("{place}'{path}' : {remark}."));

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use spangate_tls::{
-    Acceptor, AcceptorOptions, Certificate, Certificates, Connector, ConnectorOptions, Files,
-    Identity, IdentityError, Offer, Version,
+    Acceptor, AcceptorOptions, Certificate, Certificates, Chains, Connector, ConnectorOptions,
+    Files, Identity, IdentityError, Offer, Version,
 };
 
-use crate::pairs::{Authority, Kind, Pair, plain};
+use crate::pairs::{Authority, Kind, Pair, acceptor, plain};
 
 /// The certificate that a client gets which asks for this name.
 fn given(certificates: &[Certificate], strict: bool, name: Option<&str>) -> Option<usize> {
@@ -195,6 +195,38 @@ fn what_is_wrong_with_a_certificate_is_told() {
         }),
         Err(IdentityError::Unreadable(..))
     ));
+}
+
+#[test]
+fn chains_are_completed_from_a_directory() {
+    let (root, stranger) = (Authority::new("root"), Authority::new("stranger"));
+    let directory = std::env::temp_dir().join(format!("spangate-chains-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("a.pem"), stranger.pem()).unwrap();
+    std::fs::write(directory.join("b.pem"), root.pem()).unwrap();
+    let chains = Chains::load(&directory).unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+    assert!(Chains::load(&directory).is_err());
+    let (certificate, key) = root.issue(&["one.test"], "", Kind::Ecdsa);
+    let alone = certificate.clone() + &key;
+    let whole = certificate + &root.pem() + &key;
+    let parse = |pem: &str| Identity::parse(pem.as_bytes(), None, None, Path::new("x")).unwrap();
+    let none = Chains::default();
+    for (pem, chains, drops_roots, expected) in [
+        (&alone, &none, false, 1),
+        (&alone, &chains, false, 2),
+        (&whole, &chains, false, 2),
+        (&whole, &none, true, 1),
+        (&alone, &chains, true, 1),
+    ] {
+        let identity = parse(pem).with_chain(chains, drops_roots);
+        let acceptor = acceptor(&AcceptorOptions::default(), &[plain(identity)]);
+        let connector = Connector::new(&ConnectorOptions::default()).unwrap();
+        let mut pair = Pair::new(&acceptor, &connector, Some("one.test"));
+        pair.talk(usize::MAX);
+        let sent = pair.client.session.facts().unwrap().peer.len();
+        assert_eq!(sent, expected);
+    }
 }
 
 #[test]

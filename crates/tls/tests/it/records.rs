@@ -173,6 +173,29 @@ fn sessions_are_resumed_by_tickets_of_any_kind_and_without() {
             },
             false,
         ),
+        (
+            AcceptorOptions {
+                lifetime_s: Some(60),
+                ..AcceptorOptions::default()
+            },
+            true,
+        ),
+        (
+            AcceptorOptions {
+                lifetime_s: Some(0),
+                ..AcceptorOptions::default()
+            },
+            false,
+        ),
+        (
+            AcceptorOptions {
+                no_tickets: true,
+                sessions_max: 100,
+                lifetime_s: Some(0),
+                ..AcceptorOptions::default()
+            },
+            false,
+        ),
     ];
     for (options, resumes) in cases {
         for version in [Version::Tls12, Version::Tls13] {
