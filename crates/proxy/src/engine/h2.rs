@@ -1,9 +1,9 @@
 //! Connections of HTTP/2: what a codec tells of them is given to the streams that it is about.
 
 use config::model::Proto;
-use http::Head;
 use http::h1::{Framing, Parsed};
 use http::h2::{Code, Event, PREFACE, StreamId as Number};
+use http::{Head, Method, Name};
 use net::timers::NEVER_MS;
 use net::{Close, Driver};
 
@@ -13,10 +13,12 @@ use super::incoming::{
 };
 use crate::ids::{LinkId, StreamId};
 use crate::link::Role;
+use crate::link::mux::h2::Upgrade;
 use crate::link::mux::{Mux, h2};
 use crate::phases::is_interim;
 use crate::running::deadline;
 use crate::stream::Phase;
+use crate::websocket;
 
 impl<D: Driver> Turn<'_, D> {
     // ---- beginnings
@@ -109,8 +111,30 @@ impl<D: Driver> Turn<'_, D> {
         }
         self.with_stream(stream, |cx, stream| {
             stream.server.set_link(child);
-            cx.server_connected(stream);
+            let is_upgrade = stream.wants_tunnel && stream.request.method() != Method::Connect;
+            match cx.core.links.stream_end_mut(child) {
+                // Whether the server takes it is in its settings.
+                Some(end) if is_upgrade => end.awaits_settings = true,
+                _ => cx.server_connected(stream),
+            }
         });
+    }
+
+    /// A peer's settings have come: what waits for them goes on.
+    fn settings_came(&mut self, link: LinkId) {
+        let Some(connection) = self.cx.core.links.connection_mut(link) else {
+            return;
+        };
+        for child in connection.children.clone() {
+            let Some(end) = self.cx.core.links.stream_end_mut(child) else {
+                continue;
+            };
+            if std::mem::take(&mut end.awaits_settings)
+                && let Some(stream) = end.stream
+            {
+                self.with_stream(stream, |cx, stream| cx.server_connected(stream));
+            }
+        }
     }
 
     // ---- frames
@@ -197,7 +221,11 @@ impl<D: Driver> Turn<'_, D> {
                     self.stream_writable(child, false);
                 }
             }
-            Event::WindowsOpen | Event::Settings => self.streams_writable(link, false),
+            Event::WindowsOpen => self.streams_writable(link, false),
+            Event::Settings => {
+                self.settings_came(link);
+                self.streams_writable(link, false);
+            }
             Event::Goaway { .. } => self.connection_is_ending(link),
             Event::Refused { .. } | Event::Pong(_) => {}
         }
@@ -218,6 +246,7 @@ impl<D: Driver> Turn<'_, D> {
             return;
         };
         self.count_stream(link);
+        let parsed = self.open_upgrade(child, parsed);
         let core = &mut *self.cx.core;
         if let Some(stream_end) = core.links.stream_end_mut(child) {
             stream_end.has_ended = end;
@@ -242,6 +271,27 @@ impl<D: Driver> Turn<'_, D> {
         });
     }
 
+    /// An extended CONNECT goes on as an upgrade of HTTP/1. A server of HTTP/1 wants a key for WebSocket, which is made here.
+    fn open_upgrade(&mut self, child: LinkId, parsed: Parsed) -> Parsed {
+        let core = &mut *self.cx.core;
+        if !core.head.make_upgrade() {
+            return parsed;
+        }
+        let mut upgrade = Upgrade::default();
+        if core.head.is_websocket() && !core.head.has(Name::SecWebsocketKey) {
+            let key = websocket::key([core.ambient.random(), core.ambient.random()]);
+            core.head.append(b"sec-websocket-key", key.as_bytes());
+            upgrade.accept = Some(websocket::accept(key.as_bytes()).into());
+        }
+        if let Some(end) = core.links.stream_end_mut(child) {
+            end.upgrade = Some(Box::new(upgrade));
+        }
+        Parsed {
+            upgrade: true,
+            ..parsed
+        }
+    }
+
     /// Counts a client's stream: behind the last one that its connection takes (`tune.h2.fe.max-total-streams`), it is told so. Those
     /// that it has sent meanwhile are taken.
     fn count_stream(&mut self, link: LinkId) {
@@ -261,6 +311,7 @@ impl<D: Driver> Turn<'_, D> {
         let Some((child, id)) = self.child_of(token) else {
             return;
         };
+        let parsed = self.switched(child, parsed);
         let status = self.cx.core.head.status();
         if let Some(stream_end) = self.cx.core.links.stream_end_mut(child)
             && !is_interim(status)
@@ -280,6 +331,22 @@ impl<D: Driver> Turn<'_, D> {
             std::mem::swap(&mut stream.response, &mut cx.core.head);
             cx.response_read(stream, parsed, 0);
         });
+    }
+
+    /// A server takes an extended CONNECT: it agrees to the upgrade that this was.
+    fn switched(&mut self, child: LinkId, parsed: Parsed) -> Parsed {
+        let core = &mut *self.cx.core;
+        let is_good = (200..300).contains(&core.head.status());
+        let end = core.links.stream_end_mut(child);
+        let Some(upgrade) = end.and_then(|end| end.upgrade.take()).filter(|_| is_good) else {
+            return parsed;
+        };
+        let accept = upgrade.accept.as_deref().map(str::as_bytes);
+        core.head.make_switched(&upgrade.protocol, accept);
+        Parsed {
+            framing: Framing::None,
+            ..parsed
+        }
     }
 
     /// Payload of a stream.

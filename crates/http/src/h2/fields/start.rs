@@ -49,7 +49,9 @@ impl Fields<'_> {
             }
         }
         if let Some(protocol) = protocol {
-            let is_good = extended_connect && is_token(self.head.slice(protocol));
+            let text = self.head.slice(protocol);
+            // RFC 9113 §3.1: `h2c` names this protocol itself.
+            let is_good = extended_connect && is_token(text) && !text.eq_ignore_ascii_case(b"h2c");
             if self.head.start.method != Method::Connect || !is_good || authority.is_none() {
                 return malformed(":protocol where it must not be");
             }

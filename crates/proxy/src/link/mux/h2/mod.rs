@@ -95,6 +95,19 @@ pub(crate) struct StreamEnd {
     pub expects: bool,
     /// The trailers of a message whose payload is not used yet.
     pub trailers: Option<Box<Head>>,
+    /// Its request waits for the settings of the peer.
+    pub awaits_settings: bool,
+    /// Its request is an extended CONNECT, which is an upgrade to everyone else.
+    pub upgrade: Option<Box<Upgrade>>,
+}
+
+/// What is known of an extended CONNECT.
+#[derive(Debug, Default)]
+pub(crate) struct Upgrade {
+    /// What proves that a server has seen the key which we made for it.
+    pub accept: Option<Box<str>>,
+    /// What a server is asked for.
+    pub protocol: Box<[u8]>,
 }
 
 impl StreamEnd {
@@ -112,6 +125,8 @@ impl StreamEnd {
             drains: false,
             expects: false,
             trailers: None,
+            awaits_settings: false,
+            upgrade: None,
         }
     }
 
