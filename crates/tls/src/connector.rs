@@ -105,6 +105,22 @@ impl Connector {
         })
     }
 
+    /// The same with these protocols of the application; none offers none.
+    #[must_use]
+    pub fn with_protocols(&self, protocols: &[&[u8]]) -> Connector {
+        let mut config = (*self.config).clone();
+        config.alpn_protocols = protocols.iter().map(|each| each.to_vec()).collect();
+        Connector {
+            config: Arc::new(config),
+        }
+    }
+
+    /// The protocols of the application that it offers.
+    #[must_use]
+    pub fn protocols(&self) -> &[Vec<u8>] {
+        &self.config.alpn_protocols
+    }
+
     /// A session with a server, asking for a name (SNI) or for none; [`Session::start`] writes its first message.
     ///
     /// # Errors

@@ -97,5 +97,5 @@ pub const KEYWORDS: &[Keyword<ServerParser>] = &[
     not_yet("tfo", NONE, "TCP Fast Open."),
     Keyword::gone("usesrc", Places::SERVER, "'usesrc' only allowed after a 'source' statement."),
     yes("weight", WORD, server::weight, "The server's share of the load, 0 to 256."),
-    K::ahead("ws", Places::SERVER, H2WebSockets, server::ws, "The protocol of WebSocket requests.").args(WORD),
+    yes("ws", WORD, server::ws, "The protocol of WebSocket requests: `auto`, `h1` or `h2`."),
 ];

@@ -89,10 +89,8 @@ impl<D: Driver> Turn<'_, D> {
             server.header = header;
         }
         let limits = self.cx.running.h2.servers;
-        let scheme = match is_secure {
-            true => http::h2::Scheme::Https,
-            false => http::h2::Scheme::Http,
-        };
+        // Of a request that tells none, as HAProxy has it.
+        let scheme = http::h2::Scheme::Https;
         let mut out = Vec::new();
         let connection = h2::Connection::with_server(limits, scheme, &mut out);
         if let Some(entry) = links.get_mut(link) {

@@ -58,7 +58,9 @@ impl<D: Driver> Cx<'_, D> {
         };
         let tunnel =
             status == 101 || (stream.txn.method == Method::Connect && (200..300).contains(&status));
-        if tunnel && (!stream.wants_tunnel || !self.is_accepted(stream)) {
+        // An upgrade begins behind the request (RFC 9110 §7.8).
+        let is_early = status == 101 && !stream.up.done;
+        if tunnel && (!stream.wants_tunnel || is_early || !self.is_accepted(stream)) {
             self.end_server_after(stream);
             return self.fail(stream, Cause::BadResponse);
         }

@@ -118,7 +118,8 @@ impl Links {
     ) -> usize {
         let ends = ends_with_head(framing) && !is_tunnel;
         let mut connected = None;
-        if is_tunnel && head.status() == 101 {
+        // There is no 101 in HTTP/2 (RFC 9113 §8.6).
+        if head.status() == 101 {
             connected.insert(head.clone()).make_connected();
         }
         let head = connected.as_ref().unwrap_or(head);
