@@ -1,7 +1,10 @@
 //! Connections of HTTP/2, whose client is our own codec.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::Head;
 use http::h2::{Code, Connection, Event, Limits, Scheme, StreamId};
+use sha1::{Digest as _, Sha1};
 
 use super::script::{DEFAULTS, Play};
 use crate::setups::running;
@@ -52,6 +55,33 @@ impl Client {
         self.play.driver.pipes[self.place].write(&out);
         self.go_on();
         stream
+    }
+
+    /// Sends an extended CONNECT for WebSocket.
+    fn websocket(&mut self) {
+        let mut head = Head::default();
+        assert!(head.set_method(b"CONNECT") && head.set_protocol(b"websocket"));
+        head.set_target(b"/chat");
+        head.append(b"host", b"a");
+        let mut out = Vec::new();
+        let stream = self
+            .codec
+            .send_request(&head, Scheme::Http, 0, false, &mut out);
+        assert!(stream.is_some());
+        self.play.driver.pipes[self.place].write(&out);
+        self.go_on();
+    }
+
+    /// What the proxy has sent to its only server.
+    fn at_server(&mut self) -> String {
+        let place = self.play.place("s1").expect("a server");
+        let bytes = self.play.driver.pipes[place].outbox.peek();
+        String::from_utf8_lossy(bytes).replace("\r\n", "|")
+    }
+
+    fn line(&mut self, line: &str) {
+        self.play.line(line).expect("it can be done");
+        self.go_on();
     }
 
     /// Sends what the codec would not.
@@ -174,4 +204,49 @@ fn limits_are_told() {
     }
     assert!(settings.iter().all(|(id, _)| *id != 8));
     assert!(client.get().is_some());
+}
+
+/// An extended CONNECT is an upgrade to a server of HTTP/1, whose key is made and checked here.
+#[test]
+fn websocket_to_a_server_of_http1() {
+    let server = "server one 127.0.0.1:81";
+    // The key of the example of RFC 6455 is not the one that was made.
+    let wrong = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
+    for is_good in [true, false] {
+        let mut client = Client::new("", server);
+        client.websocket();
+        client.line("s1 ok");
+        let asked = client.at_server();
+        assert!(
+            asked.starts_with("GET /chat HTTP/1.1|host: a|")
+                && asked.contains("upgrade: websocket|"),
+            "{asked}"
+        );
+        let key = asked.split("sec-websocket-key: ").nth(1);
+        let key = key.and_then(|rest| rest.split('|').next()).expect("a key");
+        let accept = match is_good {
+            true => accept(key),
+            false => wrong.to_owned(),
+        };
+        client.line(&format!(
+            "s1 > HTTP/1.1 101 Switching|connection: upgrade|upgrade: websocket|sec-websocket-accept: {accept}||PONG"
+        ));
+        let status = if is_good { 200 } else { 502 };
+        assert_eq!(client.answers, [(1, status)]);
+        if is_good {
+            let mut out = Vec::new();
+            assert!(client.codec.send_data_head(StreamId(1), 4, false, &mut out));
+            out.extend_from_slice(b"PING");
+            client.send_raw(&out);
+            assert!(client.at_server().ends_with("||PING"));
+            let told = client.play.driver.pipes[client.place].outbox.peek();
+            assert!(told.ends_with(b"PONG"));
+        }
+    }
+}
+
+/// What proves that a key was seen (RFC 6455 §4.2.2).
+fn accept(key: &str) -> String {
+    let text = format!("{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
+    STANDARD.encode(Sha1::digest(text))
 }
