@@ -342,10 +342,7 @@ pub fn load_running(text: &str) -> Running {
     let build = BuildInfo::default();
     let options = LoadOptions {
         build: &build,
-        settings: Settings {
-            serves_tls: true,
-            ..Settings::default()
-        },
+        settings: Settings::default(),
         zero_warning: false,
     };
     let read_file = |name: &str| filters::file(name).or_else(|_| bounded(name));
