@@ -16,6 +16,7 @@ pub mod expressions;
 pub mod frontend;
 pub mod global;
 pub mod h1_case;
+pub mod h2;
 pub mod http_rules;
 pub mod inherit;
 pub mod legacy;
@@ -45,8 +46,7 @@ pub mod values;
 
 use crate::diagnostic::{Diagnostics, Severity};
 use crate::environment::Environment;
-use crate::keywords::features::Feature;
-use crate::keywords::{self, Keyword, Meanwhile, State, Why, other};
+use crate::keywords::{self, Keyword, State, Why, other};
 use crate::model::{Bind, CollectorSection, Config, ErrorPage, Global, OtelFilter};
 use crate::suggest::closest;
 use crate::tree::{Section, Span, Tree};
@@ -64,8 +64,6 @@ pub struct Settings {
     pub cores: u16,
     /// `-dr`: a server whose name has no address is disabled, not an error.
     pub ignores_resolution_failures: bool,
-    /// The engine serves TLS. Until it does, `ssl` is refused ([`Shared::is_absent`]).
-    pub serves_tls: bool,
 }
 
 impl Default for Settings {
@@ -74,7 +72,6 @@ impl Default for Settings {
             cores: std::thread::available_parallelism()
                 .map_or(1, |n| u16::try_from(n.get()).unwrap_or(u16::MAX)),
             ignores_resolution_failures: false,
-            serves_tls: false,
         }
     }
 }
@@ -210,6 +207,7 @@ fn global_sections(tree: &Tree, shared: &mut Shared<'_>) -> Global {
             let result = global::statement(&mut build, &line);
             build.shared.settle(result);
         }
+        build.shared.tls.end_global();
     }
     build.finish()
 }
@@ -384,25 +382,8 @@ impl Shared<'_> {
 
     /// Tells of a keyword at word `at` that is parsed and whose feature does not exist yet.
     fn note_use<P>(&mut self, keyword: &Keyword<P>, name: &str, line: &Line<'_>, at: usize) {
-        let State::Ahead(_, feature, meanwhile) = keyword.state else {
-            return;
-        };
-        if !self.is_absent(feature) {
-            return;
-        }
-        match meanwhile {
-            Meanwhile::NoEffect => {
-                self.has_no_effect(name, &line.span(at), Why::Absent(feature));
-            }
-            Meanwhile::Refused => self.settle(Err(line.fault(at, not_yet(name)))),
-        }
-    }
-
-    /// Whether a feature does not exist yet.
-    pub fn is_absent(&self, feature: Feature) -> bool {
-        match feature {
-            Feature::Tls => !self.settings.serves_tls,
-            _ => true,
+        if let State::Ahead(_, feature) = keyword.state {
+            self.has_no_effect(name, &line.span(at), Why::Absent(feature));
         }
     }
 

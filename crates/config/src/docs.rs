@@ -1,6 +1,6 @@
 //! The reference of the language, generated from the keyword table.
 
-use crate::keywords::{Group, Meanwhile, Places, Row, State, Why, groups};
+use crate::keywords::{Group, Places, Row, State, Why, groups};
 use sample::reference::{self, Entry, kind_name};
 use std::fmt::Write as _;
 
@@ -38,9 +38,6 @@ means here. `-dKall` lists the same for programs, in HAProxy's form.
 | removed | Refused by HAProxy too; the error names the replacement. |
 
 A word that is in no table is an error, with the nearest keyword as a suggestion. Nothing is silently ignored.
-
-TLS is not implemented yet. Its words are read and checked, and `ssl` is refused. The sample fetches and aliases of TLS
-answer as on a clear connection.
 
 ";
 
@@ -219,11 +216,10 @@ fn state(row: &Row) -> (&'static str, String) {
     match row.state {
         State::Supported(()) => ("yes", String::new()),
         State::Partly((), missing) => ("partly", format!("without {missing}")),
-        State::NotYet | State::Ahead((), _, Meanwhile::Refused) => ("not yet", String::new()),
-        State::Ahead((), feature, Meanwhile::NoEffect) => {
+        State::NotYet => ("not yet", String::new()),
+        State::Ahead((), feature) | State::NoEffect(Why::Absent(feature)) => {
             ("no effect yet", feature.is_absent().to_owned())
         }
-        State::NoEffect(Why::Absent(feature)) => ("no effect yet", feature.is_absent().to_owned()),
         State::NoEffect(Why::Foreign(reason)) => ("no effect", reason.to_owned()),
         State::Removed(_) => ("removed", String::new()),
     }

@@ -4,7 +4,7 @@
 //! out see what can be used.
 
 use crate::keywords::{
-    self, Keyword, Meanwhile, Places, State, actions, bind, checks, global, proxy, server, tls,
+    self, Keyword, Places, State, actions, bind, checks, global, proxy, server, tls,
 };
 use sample::Place;
 use sample::reference::{self, kind_name};
@@ -218,11 +218,8 @@ fn options<P>(out: &mut String, prefix: &str, table: &[Keyword<P>], place: Place
 fn add<'t, P: 't>(lines: &mut Sorted, prefix: &str, table: impl Iterator<Item = &'t Keyword<P>>) {
     for keyword in table {
         let is_served = match keyword.state {
-            State::Supported(_)
-            | State::Partly(..)
-            | State::Ahead(_, _, Meanwhile::NoEffect)
-            | State::NoEffect(_) => true,
-            State::NotYet | State::Ahead(_, _, Meanwhile::Refused) => false,
+            State::Supported(_) | State::Partly(..) | State::Ahead(..) | State::NoEffect(_) => true,
+            State::NotYet => false,
             State::Removed(_) => continue,
         };
         let more = match keyword.args.words() {

@@ -117,21 +117,12 @@ pub enum State<P> {
     Partly(P, &'static str),
     /// Known, refused: not implemented by this version.
     NotYet,
-    /// Parsed into the model, and what would use that does not exist yet.
-    Ahead(P, Feature, Meanwhile),
+    /// Parsed into the model, and a notice says that it does nothing: what would use it does not exist yet.
+    Ahead(P, Feature),
     /// Its arguments are checked, and a notice says that it does nothing.
     NoEffect(Why),
     /// HAProxy refuses it too. What to write instead.
     Removed(&'static str),
-}
-
-/// What a use of a keyword means until its feature exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Meanwhile {
-    /// A notice says that it does nothing: it tunes the feature.
-    NoEffect,
-    /// It is refused: it turns the feature on.
-    Refused,
 }
 
 /// What a use of a keyword of proxies means in a proxy without the capability for it, in HAProxy's words.
@@ -245,19 +236,7 @@ impl<P> Keyword<P> {
         parser: P,
         doc: &'static str,
     ) -> Self {
-        let state = State::Ahead(parser, feature, Meanwhile::NoEffect);
-        Keyword::new(name, places, state, doc)
-    }
-
-    /// Parsed, and turns a feature on that does not exist yet.
-    pub(crate) const fn refused(
-        name: &'static str,
-        places: Places,
-        feature: Feature,
-        parser: P,
-        doc: &'static str,
-    ) -> Self {
-        let state = State::Ahead(parser, feature, Meanwhile::Refused);
+        let state = State::Ahead(parser, feature);
         Keyword::new(name, places, state, doc)
     }
 
@@ -411,7 +390,7 @@ fn row<P: Copy>(keyword: &Keyword<P>) -> Row {
         state: match keyword.state {
             State::Supported(_) => State::Supported(()),
             State::Partly(_, missing) => State::Partly((), missing),
-            State::Ahead(_, feature, meanwhile) => State::Ahead((), feature, meanwhile),
+            State::Ahead(_, feature) => State::Ahead((), feature),
             State::NotYet => State::NotYet,
             State::NoEffect(why) => State::NoEffect(why),
             State::Removed(instead) => State::Removed(instead),

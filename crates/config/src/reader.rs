@@ -19,7 +19,7 @@ use syntax::octets::readable;
 mod tests;
 
 /// The keywords that can follow `no` and `default`.
-const NEGATABLE: [&str; 7] = [
+const NEGATABLE: [&str; 8] = [
     "option",
     "log",
     "busy-polling",
@@ -27,6 +27,7 @@ const NEGATABLE: [&str; 7] = [
     "strict-limits",
     "insecure-fork-wanted",
     "numa-cpu-mapping",
+    "h2-workaround-bogus-websocket-clients",
 ];
 
 /// Directives: what starts with a dot and is no block.

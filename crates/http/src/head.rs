@@ -65,6 +65,8 @@ pub(crate) struct StartLine {
     pub authority: Span,
     /// From the target's path on, empty where it has none.
     pub path: Span,
+    /// The target was made of pseudo-header fields: a server of HTTP/1 gets its path alone.
+    pub is_composed: bool,
     pub status: u16,
     pub reason: Span,
     pub version: Version,
@@ -112,6 +114,20 @@ impl Head {
     #[must_use]
     pub fn target(&self) -> &[u8] {
         self.slice(self.start.target)
+    }
+
+    /// The target as a server of HTTP/1 gets it: without the scheme and the authority that HTTP/2 tells of every request.
+    pub(crate) fn line_target(&self) -> &[u8] {
+        match self.start.is_composed && self.start.path.len > 0 {
+            true => self.path_and_query(),
+            false => self.target(),
+        }
+    }
+
+    /// The client told scheme, authority and path one by one, as HTTP/2 does: the target was made of them.
+    #[must_use]
+    pub fn has_composed_target(&self) -> bool {
+        self.start.is_composed
     }
 
     /// Path with the query, without scheme and authority. For origin form the whole target; empty for authority and

@@ -10,6 +10,7 @@ pub mod method;
 pub mod name;
 pub mod normalize;
 mod target;
+mod upgrade;
 
 pub use bytes::{hex_byte, hex_digit, is_token, plain_text};
 pub use field_name::FieldName;

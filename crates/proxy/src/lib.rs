@@ -31,6 +31,7 @@ mod running;
 mod shared;
 mod stream;
 mod tracing;
+mod websocket;
 
 pub use engine::{Engine, Order};
 pub use facts::prepare;

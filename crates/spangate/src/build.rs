@@ -10,18 +10,25 @@ const REGEX: &str = match cfg!(feature = "pcre2") {
     false => "linear time, without look-around and back-references (PCRE2 was not built in)",
 };
 /// Features with `+` where they are there and `-` where they are not, by HAProxy's names.
-const FEATURES: &str = "+ACCEPT4 +CPU_AFFINITY +EPOLL +GETADDRINFO -FCGI -H2 -KQUEUE -LINUX_SPLICE -LINUX_TPROXY -LUA -NS \
-                        -OBSOLETE_LINKER -OPENSSL -OPENSSL_AWSLC -OPENSSL_WOLFSSL -OT -PCRE -PCRE2 -PROMEX -QUIC \
+const FEATURES: &str = "+ACCEPT4 +CPU_AFFINITY +EPOLL +GETADDRINFO -FCGI -KQUEUE -LINUX_SPLICE -LINUX_TPROXY -LUA -NS \
+                        -OBSOLETE_LINKER +OPENSSL +OPENSSL_AWSLC -OPENSSL_WOLFSSL -OT -PCRE -PCRE2 -PROMEX -QUIC \
                         -QUIC_OPENSSL_COMPAT -SLZ -SPOE +TFO +THREAD -TPROXY -WURFL -ZLIB";
+
+/// What encrypts. Conditions ask for its name, and for the versions of the interfaces that such a library has.
+const TLS_LIBRARY: &str = "AWS-LC (rustls)";
+/// The version of OpenSSL whose interface AWS-LC follows.
+const OPENSSL_API: &str = "1.1.1";
+/// The version of AWS-LC's own interface from which HAProxy offers what is served here.
+const AWSLC_API: i64 = 35;
 
 /// See [`BuildInfo`].
 pub(crate) fn info() -> BuildInfo {
     BuildInfo {
         version: COMPATIBLE.to_owned(),
         features: features(),
-        openssl_version: None,
-        ssllib_name: None,
-        awslc_api: None,
+        openssl_version: Some(OPENSSL_API.to_owned()),
+        ssllib_name: Some(TLS_LIBRARY.to_owned()),
+        awslc_api: Some(AWSLC_API),
         enabled: ["EPOLL", "GETADDRINFO", "REUSEPORT"]
             .map(str::to_owned)
             .to_vec(),
@@ -53,7 +60,7 @@ pub(crate) fn version_text(details: bool) -> String {
     if details {
         let bufsize = config::model::Tune::default();
         text.push_str(&format!(
-            "Build options :\n  TARGET  = linux-glibc\n\nFeature list : {}\n\nRegular expressions : {REGEX}\n\nDefault settings :\n  bufsize = {}, maxrewrite = {}\n\n\
+            "Build options :\n  TARGET  = linux-glibc\n\nFeature list : {}\n\nBuilt with TLS library : {TLS_LIBRARY}\nRegular expressions : {REGEX}\n\nDefault settings :\n  bufsize = {}, maxrewrite = {}\n\n\
              Available polling systems :\n      epoll : pref=300,  test result OK\nTotal: 1 (1 usable), will use epoll.\n",
             features(), bufsize.bufsize_bytes, bufsize.maxrewrite_bytes
         ));

@@ -66,7 +66,6 @@ pub(crate) fn load(args: &Args) -> Result<Loaded, Refused> {
         build: &info,
         settings: config::build::Settings {
             ignores_resolution_failures: args.ignore_resolution_failures,
-            serves_tls: true,
             ..config::build::Settings::default()
         },
         zero_warning: args.warnings_are_errors,

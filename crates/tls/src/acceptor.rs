@@ -5,9 +5,13 @@ use std::sync::Arc;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::server::{
-    NoServerSessionStorage, ProducesTickets, ServerSessionMemoryCache, UnbufferedServerConnection,
+    NoServerSessionStorage, ProducesTickets, ServerSessionMemoryCache, StoresServerSessions,
+    UnbufferedServerConnection,
 };
 
+use crate::lifetime::Limited;
+use crate::resolver::Resolver;
+use crate::signatures::Signatures;
 use crate::verify::ClientVerifier;
 use crate::{Certificates, Failure, Offer, OfferError, Session, TicketKeys, Trusted};
 
@@ -22,8 +26,36 @@ pub struct ClientCertificates {
     pub tells_no_names: bool,
     /// A client may have none.
     pub is_optional: bool,
-    /// Whatever is wrong with a certificate, the connection goes on (`ca-ignore-err all`, `crt-ignore-err all`).
-    pub ignores_errors: bool,
+    /// What may be wrong with the certificate itself (`crt-ignore-err`).
+    pub ignored: IgnoredErrors,
+    /// What may be wrong with those that issued it (`ca-ignore-err`).
+    pub ignored_of_issuers: IgnoredErrors,
+}
+
+/// Errors of verification that do not end a handshake, by OpenSSL's numbers (`X509_V_ERR_*`).
+#[derive(Clone, Debug, Default)]
+pub struct IgnoredErrors {
+    /// Every one.
+    pub all: bool,
+    /// Those.
+    pub numbers: Vec<u8>,
+}
+
+impl IgnoredErrors {
+    pub(crate) fn contains(&self, number: u8) -> bool {
+        self.all || self.numbers.contains(&number)
+    }
+
+    fn is_empty(&self) -> bool {
+        !self.all && self.numbers.is_empty()
+    }
+}
+
+impl ClientCertificates {
+    /// Whether some error does not end a handshake.
+    pub(crate) fn ignores_errors(&self) -> bool {
+        !self.ignored.is_empty() || !self.ignored_of_issuers.is_empty()
+    }
 }
 
 /// How a listener speaks TLS.
@@ -41,6 +73,8 @@ pub struct AcceptorOptions {
     pub ticket_keys: Option<TicketKeys>,
     /// Sessions that are remembered for clients without tickets (`tune.ssl.cachesize`).
     pub sessions_max: usize,
+    /// Seconds for which a session may be resumed (`tune.ssl.lifetime`); none: as long as its keys are kept.
+    pub lifetime_s: Option<u64>,
     /// Bytes that clients may send along with their first message (`allow-0rtt`); 0 for none.
     pub early_data_bytes_max: u32,
     /// The most bytes of a record (`tune.ssl.maxrecord`), header included; 0 for the protocol's limit.
@@ -51,7 +85,7 @@ pub struct AcceptorOptions {
 #[derive(Clone, Debug)]
 pub struct Acceptor {
     config: Arc<ServerConfig>,
-    /// Who looks at certificates again whose errors are ignored.
+    /// Who looks at certificates of clients.
     verifier: Option<Arc<ClientVerifier>>,
 }
 
@@ -74,17 +108,27 @@ impl Acceptor {
         let builder = match &options.clients {
             None => builder.with_no_client_auth(),
             Some(clients) => {
-                let new = Arc::new(ClientVerifier::new(clients, &provider)?);
-                verifier = clients.ignores_errors.then(|| new.clone());
+                let new = Arc::new(ClientVerifier::new(clients, &options.offer, &provider)?);
+                verifier = Some(new.clone());
                 builder.with_client_cert_verifier(new)
             }
         };
-        let mut config = builder.with_cert_resolver(certificates);
+        let mut config = builder.with_cert_resolver(Arc::new(Resolver {
+            certificates,
+            signatures: Signatures::new(options.offer.signatures.as_deref()),
+        }));
         config.alpn_protocols.clone_from(&options.offer.protocols);
         config.ignore_client_order = !options.prefers_client_order;
-        config.session_storage = match options.sessions_max {
+        let sessions: Arc<dyn StoresServerSessions> = match options.sessions_max {
             0 => Arc::new(NoServerSessionStorage {}),
             max => ServerSessionMemoryCache::new(max),
+        };
+        config.session_storage = match options.lifetime_s {
+            None => sessions,
+            Some(lifetime_s) => Arc::new(Limited {
+                inner: sessions,
+                lifetime_s,
+            }),
         };
         config.max_early_data_size = options.early_data_bytes_max;
         config.send_half_rtt_data = false;
@@ -94,9 +138,16 @@ impl Acceptor {
         // Early data can be sent again by anyone who has recorded it, so that a session is used once: no ticket can say that.
         let takes_early_data = options.early_data_bytes_max > 0;
         if !options.no_tickets && !takes_early_data {
-            config.ticketer = match &options.ticket_keys {
+            let tickets: Arc<dyn ProducesTickets> = match &options.ticket_keys {
                 Some(keys) => Arc::new(keys.clone()),
                 None => own_ticketer().map_err(refused)?,
+            };
+            config.ticketer = match options.lifetime_s {
+                None => tickets,
+                Some(lifetime_s) => Arc::new(Limited {
+                    inner: tickets,
+                    lifetime_s,
+                }),
             };
         }
         if options.no_tickets && options.sessions_max == 0 {
@@ -106,6 +157,24 @@ impl Acceptor {
             config: Arc::new(config),
             verifier,
         })
+    }
+
+    /// The protocols of the application that it offers.
+    #[must_use]
+    pub fn protocols(&self) -> &[Vec<u8>] {
+        &self.config.alpn_protocols
+    }
+
+    /// The same for clients that offer none of its protocols: the connection goes on as if they had offered none, which RFC 7301
+    /// §3.2 does not ask for and HAProxy does.
+    #[must_use]
+    pub fn without_protocols(&self) -> Acceptor {
+        let mut config = (*self.config).clone();
+        config.alpn_protocols.clear();
+        Acceptor {
+            config: Arc::new(config),
+            verifier: self.verifier.clone(),
+        }
     }
 
     /// A session with a client that has connected.

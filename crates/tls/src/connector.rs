@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use rustls::client::{ResolvesClientCert, Resumption, UnbufferedClientConnection};
+use rustls::client::{ResolvesClientCert, Resumption, Tls12Resumption, UnbufferedClientConnection};
 use rustls::pki_types::ServerName;
 use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, SignatureScheme};
 
+use crate::signatures::Signatures;
 use crate::verify::ServerVerifier;
 use crate::{Failure, FailureKind, Identity, Offer, OfferError, Session, Trusted};
 
@@ -36,6 +37,8 @@ pub struct ConnectorOptions {
     pub identity: Option<Identity>,
     /// Names whose sessions are remembered to be resumed; 0: none is (`no-ssl-reuse`).
     pub sessions_max: usize,
+    /// Sessions of TLS 1.2 are resumed without tickets (`no-tls-tickets`).
+    pub no_tickets: bool,
 }
 
 /// Makes the sessions with a server.
@@ -68,11 +71,11 @@ impl Connector {
         let provider = options.offer.provider()?;
         let versions = options.offer.versions(&provider)?;
         let verifier = match &options.verification {
-            Verification::None => ServerVerifier::nothing(provider.clone()),
+            Verification::None => ServerVerifier::nothing(&options.offer, provider.clone()),
             Verification::Required { trusted, name } => {
                 let name = name.as_deref().map(server_name).transpose();
                 let name = name.map_err(|failure| OfferError::Refused(failure.text))?;
-                ServerVerifier::new(trusted, name, provider.clone())?
+                ServerVerifier::new(trusted, name, &options.offer, provider.clone())?
             }
         };
         let builder = ClientConfig::builder_with_provider(provider)
@@ -83,7 +86,8 @@ impl Connector {
         let mut config = match &options.identity {
             None => builder.with_no_client_auth(),
             Some(identity) => {
-                builder.with_client_cert_resolver(Arc::new(Own(identity.key.clone())))
+                let own = Signatures::new(options.offer.client_signatures.as_deref());
+                builder.with_client_cert_resolver(Arc::new(Own(own.narrow(&identity.key))))
             }
         };
         config.alpn_protocols.clone_from(&options.offer.protocols);
@@ -92,9 +96,29 @@ impl Connector {
             0 => Resumption::disabled(),
             max => Resumption::in_memory_sessions(max),
         };
+        if options.no_tickets {
+            let by_id = Tls12Resumption::SessionIdOnly;
+            config.resumption = config.resumption.tls12_resumption(by_id);
+        }
         Ok(Connector {
             config: Arc::new(config),
         })
+    }
+
+    /// The same with these protocols of the application; none offers none.
+    #[must_use]
+    pub fn with_protocols(&self, protocols: &[&[u8]]) -> Connector {
+        let mut config = (*self.config).clone();
+        config.alpn_protocols = protocols.iter().map(|each| each.to_vec()).collect();
+        Connector {
+            config: Arc::new(config),
+        }
+    }
+
+    /// The protocols of the application that it offers.
+    #[must_use]
+    pub fn protocols(&self) -> &[Vec<u8>] {
+        &self.config.alpn_protocols
     }
 
     /// A session with a server, asking for a name (SNI) or for none; [`Session::start`] writes its first message.

@@ -10,6 +10,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::sign::CertifiedKey;
 
+use crate::der::{OBJECT_ID, SEQUENCE, VERSION, element};
+
 /// The largest file that is read as PEM, bytes.
 pub const PEM_BYTES_MAX: u64 = 8 << 20;
 
@@ -176,6 +178,36 @@ impl Identity {
         })
     }
 
+    /// The same with the chain that its issuer begins, where it has none (`issuers-chain-path`), and without authorities that signed
+    /// themselves (`ssl-skip-self-issued-ca`).
+    #[must_use]
+    pub fn with_chain(self, chains: &Chains, drops_roots: bool) -> Identity {
+        let mut chain = self.key.cert.clone();
+        if let [leaf] = &chain[..]
+            && let Some(rest) = chains.of(leaf)
+        {
+            chain.extend_from_slice(rest);
+        }
+        if drops_roots && chain.len() > 1 {
+            let is_root = |each: &CertificateDer<'_>| names_in(each).is_some_and(|(a, b)| a == b);
+            let mut nth = 0;
+            chain.retain(|each| {
+                nth += 1;
+                nth == 1 || !is_root(each)
+            });
+        }
+        match chain == self.key.cert {
+            true => self,
+            false => Identity {
+                key: Arc::new(CertifiedKey {
+                    cert: chain,
+                    ..(*self.key).clone()
+                }),
+                names: self.names,
+            },
+        }
+    }
+
     /// The names it is for: alternative names of hosts, and the common name; in lower case, wildcards as they are.
     #[must_use]
     pub fn names(&self) -> &[String] {
@@ -188,21 +220,7 @@ impl Identity {
         let mut remarks = Vec::new();
         let now = UnixTime::since_unix_epoch(since_epoch);
         let chain = &self.key.cert;
-        // The library looks at the dates before it looks for an authority.
-        let dated = |leaf: &CertificateDer<'_>| {
-            let leaf = webpki::EndEntityCert::try_from(leaf).ok()?;
-            leaf.verify_for_usage(
-                webpki::ALL_VERIFICATION_ALGS,
-                &[],
-                &[],
-                now,
-                webpki::KeyUsage::server_auth(),
-                None,
-                None,
-            )
-            .err()
-        };
-        match chain.first().and_then(dated) {
+        match chain.first().and_then(|leaf| dates_error(leaf, now)) {
             Some(webpki::Error::CertExpired { .. }) => {
                 remarks.push("the certificate has expired".to_owned());
             }
@@ -223,6 +241,49 @@ impl Identity {
     #[must_use]
     pub fn certificate(&self) -> &[u8] {
         self.key.cert.first().map_or(&[], |leaf| leaf)
+    }
+}
+
+/// What is said of a certificate without any authority: what is wrong with its dates, which is looked at before authorities are
+/// looked for.
+pub(crate) fn dates_error(leaf: &CertificateDer<'_>, now: UnixTime) -> Option<webpki::Error> {
+    let leaf = webpki::EndEntityCert::try_from(leaf).ok()?;
+    let usage = webpki::KeyUsage::server_auth();
+    let algorithms = webpki::ALL_VERIFICATION_ALGS;
+    leaf.verify_for_usage(algorithms, &[], &[], now, usage, None, None)
+        .err()
+}
+
+/// Chains of issuers, each of a file of a directory.
+#[derive(Clone, Debug, Default)]
+pub struct Chains(Vec<Vec<CertificateDer<'static>>>);
+
+impl Chains {
+    /// Reads the files of a directory.
+    ///
+    /// # Errors
+    /// The directory cannot be read, or a file of it.
+    pub fn load(directory: &Path) -> Result<Chains, IdentityError> {
+        let unreadable = |error| IdentityError::Unreadable(directory.to_owned(), error);
+        let mut chains = Vec::new();
+        for entry in std::fs::read_dir(directory).map_err(unreadable)? {
+            let file = entry.map_err(unreadable)?.path();
+            if file.is_file() {
+                chains.push(certificates(&read(&file)?, &file)?);
+            }
+        }
+        Ok(Chains(chains))
+    }
+
+    /// The chain whose first certificate has issued this one.
+    fn of(&self, leaf: &CertificateDer<'_>) -> Option<&[CertificateDer<'static>]> {
+        let (issuer, _) = names_in(leaf)?;
+        let is_issuer = |first: &CertificateDer<'_>| {
+            names_in(first).is_some_and(|(_, subject)| subject == issuer)
+        };
+        let mut chains = self.0.iter();
+        let found = chains.find(|chain| chain.first().is_some_and(is_issuer));
+        found.map(Vec::as_slice)
     }
 }
 
@@ -270,29 +331,6 @@ fn is_for_host(name: &[u8], host: &[u8]) -> bool {
     }
 }
 
-/// One element of DER: its tag, its content, and what follows (X.690 §8.1). None where it is cut or not DER.
-fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
-    let (&tag, rest) = bytes.split_first()?;
-    let (&first, rest) = rest.split_first()?;
-    let (len, rest) = match first {
-        0..=0x7f => (usize::from(first), rest),
-        0x81..=0x84 => {
-            let count = usize::from(first & 0x7f);
-            let (digits, rest) = rest.split_at_checked(count)?;
-            let value = digits
-                .iter()
-                .fold(0, |sum, digit| sum << 8 | usize::from(*digit));
-            (value, rest)
-        }
-        _ => return None,
-    };
-    let (content, rest) = rest.split_at_checked(len)?;
-    Some((tag, content, rest))
-}
-
-const SEQUENCE: u8 = 0x30;
-const OBJECT_ID: u8 = 0x06;
-const VERSION: u8 = 0xa0;
 /// 2.5.4.3, id-at-commonName.
 const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
 

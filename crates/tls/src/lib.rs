@@ -8,18 +8,22 @@
 mod acceptor;
 mod buffer;
 mod connector;
+mod der;
 mod identity;
+mod lifetime;
 mod names;
+mod old;
 mod resolver;
 mod session;
+mod signatures;
 mod tickets;
 mod trust;
 mod verify;
 
-pub use acceptor::{Acceptor, AcceptorOptions, ClientCertificates};
+pub use acceptor::{Acceptor, AcceptorOptions, ClientCertificates, IgnoredErrors};
 pub use buffer::Buffer;
 pub use connector::{Connector, ConnectorOptions, Verification};
-pub use identity::{Files, Identity, IdentityError};
+pub use identity::{Chains, Files, Identity, IdentityError};
 pub use names::{cipher_bits, cipher_name};
 pub use resolver::{Certificate, Certificates};
 pub use session::{Facts, Failure, FailureKind, Progress, Session};
@@ -72,6 +76,11 @@ pub struct Offer {
     pub suites13: Option<Vec<u16>>,
     /// Groups of the key exchange by their IANA numbers, the preferred ones first.
     pub groups: Vec<u16>,
+    /// Signature algorithms by their IANA numbers, the preferred ones first: those that a listener signs by, and those that a server
+    /// may sign by.
+    pub signatures: Option<Vec<u16>>,
+    /// The same of the certificates of clients; ours, where we are the client.
+    pub client_signatures: Option<Vec<u16>>,
     /// Protocols of the application (ALPN), the preferred ones first.
     pub protocols: Vec<Vec<u8>>,
 }

@@ -9,6 +9,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{CipherSuite, SignatureAlgorithm};
 
 use crate::Identity;
+use crate::signatures::Signatures;
 
 /// A certificate of a listener and the names it is given to.
 #[derive(Clone, Debug)]
@@ -80,21 +81,18 @@ impl Certificates {
         all
     }
 
-    /// The places of the certificates for a name; none where none fits.
+    /// The places of the certificates for a name, those for exactly this one first; none where none fits. A client that cannot check
+    /// those gets one for a wildcard.
     fn for_name(&self, name: &str) -> Option<Vec<usize>> {
         let name = &name.to_ascii_lowercase();
-        let wildcard = || {
-            let dot = name.find('.')?;
-            self.wildcard.get(&name[dot..])
-        };
-        let found = self.exact.get(name).or_else(wildcard)?;
+        let exact = self.exact.get(name);
+        let wildcard = name
+            .find('.')
+            .and_then(|dot| self.wildcard.get(&name[dot..]));
         let excepted = self.excepted.get(name);
         let is_for = |place: &usize| excepted.is_none_or(|places| !places.contains(place));
-        let found: Vec<_> = found
-            .iter()
-            .copied()
-            .filter(|place| is_for(place))
-            .collect();
+        let all = exact.into_iter().chain(wildcard).flatten().copied();
+        let found: Vec<_> = all.filter(|place| is_for(place)).collect();
         (!found.is_empty()).then_some(found)
     }
 
@@ -110,12 +108,17 @@ impl Certificates {
     }
 
     /// The key that a client can check, of those at these places: ECDSA before RSA, which costs us more.
-    fn usable(&self, places: &[usize], hello: &ClientHello<'_>) -> Option<usize> {
+    fn usable(
+        &self,
+        places: &[usize],
+        hello: &ClientHello<'_>,
+        signatures: &Signatures,
+    ) -> Option<usize> {
         let mut rsa = None;
         for place in places {
             let key = &self.keys[*place].key;
             let algorithm = key.algorithm();
-            let can_sign = key.choose_scheme(hello.signature_schemes()).is_some();
+            let can_sign = signatures.can_sign(&**key, hello.signature_schemes());
             if !is_spoken(hello, algorithm) || !can_sign {
                 continue;
             }
@@ -164,26 +167,34 @@ pub(crate) fn take_chosen() -> Option<Chosen> {
     CHOSEN.take()
 }
 
-impl ResolvesServerCert for Certificates {
+/// The certificates of a listener, with keys that sign by some algorithms only.
+#[derive(Debug)]
+pub(crate) struct Resolver {
+    pub certificates: Arc<Certificates>,
+    pub signatures: Signatures,
+}
+
+impl ResolvesServerCert for Resolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let chosen = self.find(&hello);
+        let all = &*self.certificates;
+        let chosen = all.find(&hello, &self.signatures);
         CHOSEN.set(Some(Chosen {
             asked: hello.server_name().map(Into::into),
-            own: chosen.map(|place| self.ders[place].clone()),
+            own: chosen.map(|place| all.ders[place].clone()),
         }));
-        chosen.map(|place| self.keys[place].clone())
+        chosen.map(|place| self.signatures.narrow(&all.keys[place]))
     }
 }
 
 impl Certificates {
-    fn find(&self, hello: &ClientHello<'_>) -> Option<usize> {
+    fn find(&self, hello: &ClientHello<'_>, signatures: &Signatures) -> Option<usize> {
         let named = hello.server_name().and_then(|name| self.for_name(name));
         let Some(places) = named else {
             return match self.strict {
                 true => None,
-                false => self.usable(&self.default, hello),
+                false => self.usable(&self.default, hello, signatures),
             };
         };
-        self.usable(&places, hello)
+        self.usable(&places, hello, signatures)
     }
 }

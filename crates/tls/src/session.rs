@@ -25,11 +25,13 @@ pub struct Session {
     pending: Vec<u8>,
     is_established: bool,
     has_ended: bool,
+    /// A failure was told: the library is not asked any more.
+    has_failed: bool,
     has_early_data: bool,
     server_name: Option<Box<str>>,
     /// The certificate that the client gets.
     own: Option<Arc<[u8]>>,
-    /// Who looks at a client's certificate again, where what is wrong with it did not matter.
+    /// Who looks at the client's certificate again.
     verifier: Option<Arc<ClientVerifier>>,
 }
 
@@ -81,6 +83,15 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
+impl Failure {
+    fn after_another() -> Failure {
+        Failure {
+            kind: FailureKind::Protocol,
+            text: "the session has failed".to_owned(),
+        }
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let kind = match &error {
@@ -123,6 +134,8 @@ pub struct Facts {
     /// What is wrong with the peer's certificate, by OpenSSL's numbers (`X509_V_ERR_*`); 0 is nothing. Else than 0 only where that did
     /// not end the handshake.
     pub verify: u8,
+    /// The authority that a client's certificate was traced to, DER.
+    pub root: Option<Arc<[u8]>>,
     /// The peer's certificate and what it sent of its chain, DER.
     pub peer: Vec<Box<[u8]>>,
 }
@@ -155,6 +168,7 @@ impl Session {
             pending: Vec::new(),
             is_established: false,
             has_ended: false,
+            has_failed: false,
             has_early_data: false,
             server_name: None,
             own: None,
@@ -181,7 +195,7 @@ impl Session {
     /// sent to `out`, also in case of a failure. What is no whole record yet is kept.
     ///
     /// # Errors
-    /// See [`Failure`]. Call no method after it.
+    /// See [`Failure`]. Nothing is read or written after it.
     pub fn read(
         &mut self,
         input: &mut [u8],
@@ -189,6 +203,9 @@ impl Session {
         plain: &mut Buffer,
         out: &mut Buffer,
     ) -> Result<Progress, Failure> {
+        if self.has_failed {
+            return Err(Failure::after_another());
+        }
         let was_established = self.is_established;
         let mut used = 0;
         while !self.pending.is_empty() && used < input.len() && plain.len() < room {
@@ -198,6 +215,7 @@ impl Session {
             };
             let count = missing.min(input.len() - used);
             if self.pending.len() + count > PENDING_BYTES_MAX {
+                self.has_failed = true;
                 return Err(Failure {
                     kind: FailureKind::Protocol,
                     text: "a message is too long".to_owned(),
@@ -280,6 +298,7 @@ impl Session {
                 }
                 Err(error) => {
                     self.last_words(&mut bytes[done..], out);
+                    self.has_failed = true;
                     return Err(error.into());
                 }
             }
@@ -343,7 +362,8 @@ impl Session {
         out: &mut Buffer,
         write: impl FnOnce(Writer<'_>, &mut Buffer) -> Result<(), EncryptError>,
     ) -> Result<bool, Failure> {
-        if !self.is_established {
+        if self.has_failed || !self.is_established {
+            // The library remembers places of bytes that are no more.
             return Ok(false);
         }
         let mut plain = Buffer::default();
@@ -418,6 +438,10 @@ impl Session {
                 Some(verifier) => verifier.verdict(peer),
                 None => 0,
             },
+            root: self
+                .verifier
+                .as_ref()
+                .and_then(|verifier| verifier.root_of(peer)),
             peer: peer.iter().map(|each| each.as_ref().into()).collect(),
         })
     }

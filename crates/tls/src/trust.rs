@@ -9,14 +9,20 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
 
 use crate::identity::{IdentityError, certificates, read};
+use crate::old::Lists;
 
 /// Authorities, and the certificates that they have revoked.
 #[derive(Clone, Debug)]
 pub struct Trusted {
     pub(crate) roots: Arc<RootCertStore>,
     /// The certificates themselves: one of them that a peer presents is trusted as it is.
-    certificates: Arc<Vec<CertificateDer<'static>>>,
+    pub(crate) certificates: Arc<Vec<CertificateDer<'static>>>,
+    /// Lists that the library reads.
     pub(crate) revoked: Vec<CertificateRevocationListDer<'static>>,
+    /// All lists, for certificates that it does not read; of all certificates, where it does not read the list.
+    pub(crate) lists: Lists,
+    /// Some of them is of version 1.
+    pub(crate) has_old_lists: bool,
 }
 
 /// Why authorities cannot be used.
@@ -79,6 +85,8 @@ impl Trusted {
             roots: Arc::new(roots),
             certificates: Arc::new(all),
             revoked: Vec::new(),
+            lists: Lists::default(),
+            has_old_lists: false,
         })
     }
 
@@ -99,7 +107,16 @@ impl Trusted {
         if lists.is_empty() {
             return Err(TrustError::Empty(path.to_owned()));
         }
-        self.revoked.extend(lists);
+        for list in lists {
+            match self.lists.add(&list) {
+                Some(true) => self.has_old_lists = true,
+                Some(false) => self.revoked.push(list),
+                None => {
+                    let why = "a list of revoked certificates is none".to_owned();
+                    return Err(IdentityError::Malformed(path.to_owned(), why).into());
+                }
+            }
+        }
         Ok(())
     }
 }

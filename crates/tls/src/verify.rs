@@ -4,14 +4,18 @@ use std::sync::Arc;
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
+};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
-use crate::identity::has_common_name;
-use crate::{ClientCertificates, OfferError, Trusted};
+use crate::identity::{dates_error, has_common_name};
+use crate::old::{old, parts};
+use crate::signatures::Signatures;
+use crate::{ClientCertificates, IgnoredErrors, Offer, OfferError, Trusted};
 
 /// Checks the certificates of clients.
 #[derive(Debug)]
@@ -19,20 +23,25 @@ pub(crate) struct ClientVerifier {
     inner: Arc<dyn ClientCertVerifier>,
     trusted: Trusted,
     hints: Vec<DistinguishedName>,
-    /// Whatever is wrong with a certificate, the connection goes on.
+    ignored: IgnoredErrors,
+    ignored_of_issuers: IgnoredErrors,
+    /// Some of them are.
     ignores_errors: bool,
+    algorithms: WebPkiSupportedAlgorithms,
+    signatures: Signatures,
 }
 
 impl ClientVerifier {
     pub fn new(
         clients: &ClientCertificates,
+        offer: &Offer,
         provider: &Arc<CryptoProvider>,
     ) -> Result<ClientVerifier, OfferError> {
         let trusted = &clients.trusted;
         let roots = trusted.roots.clone();
         let builder = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
         let builder = builder.with_crls(trusted.revoked.iter().cloned());
-        let builder = match clients.is_optional || clients.ignores_errors {
+        let builder = match clients.is_optional {
             true => builder.allow_unauthenticated(),
             false => builder,
         };
@@ -44,7 +53,11 @@ impl ClientVerifier {
                 true => Vec::new(),
                 false => clients.hints.as_ref().unwrap_or(trusted).roots.subjects(),
             },
-            ignores_errors: clients.ignores_errors,
+            ignores_errors: clients.ignores_errors(),
+            ignored: clients.ignored.clone(),
+            ignored_of_issuers: clients.ignored_of_issuers.clone(),
+            algorithms: provider.signature_verification_algorithms,
+            signatures: Signatures::new(offer.client_signatures.as_deref()),
         })
     }
 }
@@ -52,32 +65,142 @@ impl ClientVerifier {
 impl ClientVerifier {
     /// What is wrong with a client's certificate, by OpenSSL's numbers; 0 for nothing, and where there is none.
     pub fn verdict(&self, chain: &[CertificateDer<'_>]) -> u8 {
-        const UNSPECIFIED: u8 = 1;
-        const BAD_SIGNATURE: u8 = 7;
-        const NOT_YET_VALID: u8 = 9;
-        const EXPIRED: u8 = 10;
-        const UNKNOWN_ISSUER: u8 = 20;
-        const REVOKED: u8 = 23;
         let Some((leaf, rest)) = chain.split_first() else {
             return 0;
         };
-        let verified = self.inner.verify_client_cert(leaf, rest, UnixTime::now());
-        match verified {
-            Ok(_) => 0,
+        // Else it would not be here.
+        if !self.ignores_errors {
+            return 0;
+        }
+        match self.check(leaf, rest, UnixTime::now()) {
+            Ok(()) => 0,
             Err(_) if self.trusted.has(leaf) => 0,
-            Err(Error::InvalidCertificate(why)) => match why {
-                CertificateError::Expired | CertificateError::ExpiredContext { .. } => EXPIRED,
-                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-                    NOT_YET_VALID
-                }
-                CertificateError::UnknownIssuer => UNKNOWN_ISSUER,
-                CertificateError::Revoked => REVOKED,
-                CertificateError::BadSignature => BAD_SIGNATURE,
-                _ => UNSPECIFIED,
-            },
-            Err(_) => UNSPECIFIED,
+            Err(error) => number_of(&error),
         }
     }
+
+    /// The authority that a chain leads to, as far as those that are trusted go.
+    pub fn root_of(&self, chain: &[CertificateDer<'_>]) -> Option<Arc<[u8]>> {
+        let all = &self.trusted.certificates;
+        let issuer_of = |certificate: &CertificateDer<'_>| {
+            let issuer = parts(certificate)?.issuer.to_vec();
+            let mut fitting = all.iter();
+            fitting.find(|each| parts(each).is_some_and(|each| each.subject == issuer))
+        };
+        let mut root = chain.iter().rev().find_map(issuer_of)?;
+        // One of them may have issued another.
+        for _ in 0..all.len() {
+            match issuer_of(root) {
+                Some(issuer) if issuer != root => root = issuer,
+                _ => break,
+            }
+        }
+        Some(root.as_ref().into())
+    }
+
+    fn check(
+        &self,
+        leaf: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<(), Error> {
+        match old(leaf) {
+            Some(old) => old.check(&self.trusted, &self.algorithms, now),
+            None => {
+                self.inner.verify_client_cert(leaf, chain, now)?;
+                check_old_lists(&self.trusted, leaf, chain)
+            }
+        }
+    }
+
+    /// Whether an error does not end the handshake.
+    fn ignores(
+        &self,
+        error: &Error,
+        leaf: &CertificateDer<'_>,
+        chain: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> bool {
+        let number = number_of(error);
+        let (of_leaf, of_issuers) = (&self.ignored, &self.ignored_of_issuers);
+        let is_alone = chain.is_empty() || old(leaf).is_some();
+        match number {
+            // The library tells the leaf's dates before anything else.
+            EXPIRED | NOT_YET_VALID if is_badly_dated(leaf, now) => of_leaf.contains(number),
+            EXPIRED | NOT_YET_VALID => of_issuers.contains(number),
+            // OpenSSL tells it of the certificate whose issuer is missing.
+            UNKNOWN_ISSUER if is_alone => of_leaf.contains(number),
+            UNKNOWN_ISSUER => of_issuers.contains(number),
+            _ if is_alone => of_leaf.contains(number),
+            // It is not known which of them it is.
+            _ => of_leaf.contains(number) && of_issuers.contains(number),
+        }
+    }
+}
+
+/// What lists of version 1 say, which the library does not read.
+fn check_old_lists(
+    trusted: &Trusted,
+    leaf: &CertificateDer<'_>,
+    chain: &[CertificateDer<'_>],
+) -> Result<(), Error> {
+    let lists = &trusted.lists;
+    let is_revoked = trusted.has_old_lists
+        && (lists.has_any(std::slice::from_ref(leaf)) || lists.has_any(chain));
+    match is_revoked {
+        true => Err(Error::InvalidCertificate(CertificateError::Revoked)),
+        false => Ok(()),
+    }
+}
+
+/// Whether the key of a certificate has signed a message of a handshake.
+fn verify_signature(
+    message: &[u8],
+    leaf: &CertificateDer<'_>,
+    signed: &DigitallySignedStruct,
+    algorithms: &WebPkiSupportedAlgorithms,
+    is_tls13: bool,
+) -> Result<HandshakeSignatureValid, Error> {
+    match old(leaf) {
+        Some(old) => old.check_signature(message, signed, algorithms, is_tls13),
+        None if is_tls13 => verify_tls13_signature(message, leaf, signed, algorithms),
+        None => verify_tls12_signature(message, leaf, signed, algorithms),
+    }
+}
+
+const UNSPECIFIED: u8 = 1;
+const BAD_SIGNATURE: u8 = 7;
+const NOT_YET_VALID: u8 = 9;
+const EXPIRED: u8 = 10;
+const UNKNOWN_ISSUER: u8 = 20;
+const REVOKED: u8 = 23;
+
+/// OpenSSL's number of an error of verification.
+fn number_of(error: &Error) -> u8 {
+    let Error::InvalidCertificate(why) = error else {
+        return UNSPECIFIED;
+    };
+    match why {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => EXPIRED,
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            NOT_YET_VALID
+        }
+        CertificateError::UnknownIssuer => UNKNOWN_ISSUER,
+        CertificateError::Revoked => REVOKED,
+        CertificateError::BadSignature => BAD_SIGNATURE,
+        _ => UNSPECIFIED,
+    }
+}
+
+/// Whether a certificate has expired or is not valid yet.
+fn is_badly_dated(leaf: &CertificateDer<'_>, now: UnixTime) -> bool {
+    // It has no chain.
+    if old(leaf).is_some() {
+        return true;
+    }
+    use webpki::Error::{CertExpired, CertNotValidYet};
+    let error = dates_error(leaf, now);
+    matches!(error, Some(CertExpired { .. } | CertNotValidYet { .. }))
 }
 
 impl ClientCertVerifier for ClientVerifier {
@@ -95,12 +218,12 @@ impl ClientCertVerifier for ClientVerifier {
         chain: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        let verified = self.inner.verify_client_cert(leaf, chain, now);
-        match verified {
-            Err(_) if self.ignores_errors || self.trusted.has(leaf) => {
+        match self.check(leaf, chain, now) {
+            Ok(()) => Ok(ClientCertVerified::assertion()),
+            Err(error) if self.trusted.has(leaf) || self.ignores(&error, leaf, chain, now) => {
                 Ok(ClientCertVerified::assertion())
             }
-            verified => verified,
+            Err(error) => Err(error),
         }
     }
 
@@ -110,7 +233,7 @@ impl ClientCertVerifier for ClientVerifier {
         leaf: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.inner.verify_tls12_signature(message, leaf, signed)
+        verify_signature(message, leaf, signed, &self.algorithms, false)
     }
 
     fn verify_tls13_signature(
@@ -119,11 +242,11 @@ impl ClientCertVerifier for ClientVerifier {
         leaf: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.inner.verify_tls13_signature(message, leaf, signed)
+        verify_signature(message, leaf, signed, &self.algorithms, true)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.inner.supported_verify_schemes()
+        self.signatures.of(self.inner.supported_verify_schemes())
     }
 }
 
@@ -132,12 +255,14 @@ impl ClientCertVerifier for ClientVerifier {
 pub(crate) struct ServerVerifier {
     /// None: whatever a server presents is taken.
     checks: Option<Checks>,
+    signatures: Signatures,
     provider: Arc<CryptoProvider>,
 }
 
 #[derive(Debug)]
 struct Checks {
     inner: Arc<WebPkiServerVerifier>,
+    algorithms: WebPkiSupportedAlgorithms,
     trusted: Trusted,
     /// The name that the certificate must be for where none was asked for.
     name: Option<ServerName<'static>>,
@@ -145,9 +270,10 @@ struct Checks {
 
 impl ServerVerifier {
     /// One that takes whatever a server presents.
-    pub fn nothing(provider: Arc<CryptoProvider>) -> ServerVerifier {
+    pub fn nothing(offer: &Offer, provider: Arc<CryptoProvider>) -> ServerVerifier {
         ServerVerifier {
             checks: None,
+            signatures: Signatures::new(offer.signatures.as_deref()),
             provider,
         }
     }
@@ -155,6 +281,7 @@ impl ServerVerifier {
     pub fn new(
         trusted: &Trusted,
         name: Option<ServerName<'static>>,
+        offer: &Offer,
         provider: Arc<CryptoProvider>,
     ) -> Result<ServerVerifier, OfferError> {
         let roots = trusted.roots.clone();
@@ -163,9 +290,11 @@ impl ServerVerifier {
         Ok(ServerVerifier {
             checks: Some(Checks {
                 inner: inner.map_err(|error| OfferError::Refused(error.to_string()))?,
+                algorithms: provider.signature_verification_algorithms,
                 trusted: trusted.clone(),
                 name,
             }),
+            signatures: Signatures::new(offer.signatures.as_deref()),
             provider,
         })
     }
@@ -185,6 +314,18 @@ impl Checks {
             // An address stands for a connection that asks for no name.
             _ => self.name.as_ref(),
         };
+        if let Some(old) = old(leaf) {
+            if !self.trusted.has(leaf) {
+                old.check(&self.trusted, &self.algorithms, now)?;
+            }
+            return match name {
+                Some(name) if !has_common_name(leaf, &name.to_str()) => {
+                    Err(Error::InvalidCertificate(CertificateError::NotValidForName))
+                }
+                _ => Ok(()),
+            };
+        }
+        check_old_lists(&self.trusted, leaf, chain)?;
         let verified = self
             .inner
             .verify_server_cert(leaf, chain, name.unwrap_or(asked), ocsp, now);
@@ -234,7 +375,7 @@ impl ServerCertVerifier for ServerVerifier {
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, leaf, signed, algorithms)
+        verify_signature(message, leaf, signed, algorithms, false)
     }
 
     fn verify_tls13_signature(
@@ -244,11 +385,11 @@ impl ServerCertVerifier for ServerVerifier {
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, leaf, signed, algorithms)
+        verify_signature(message, leaf, signed, algorithms, true)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         let algorithms = &self.provider.signature_verification_algorithms;
-        algorithms.supported_schemes()
+        self.signatures.of(algorithms.supported_schemes())
     }
 }

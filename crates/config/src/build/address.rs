@@ -71,10 +71,12 @@ pub fn resolved<'l>(
 
 /// Reads one address. `text` is without commas.
 pub fn parse(written: &[u8], names: Names) -> Result<Parsed, String> {
-    let (family, path) = match memchr::memchr(b'@', written) {
-        Some(at) => (&written[..at], &written[at + 1..]),
-        None if written.starts_with(b"/") => (&b"unix"[..], written),
-        None => (&b""[..], written),
+    // What everything that is served here is.
+    let bare = written.strip_prefix(b"stream+").unwrap_or(written);
+    let (family, path) = match memchr::memchr(b'@', bare) {
+        Some(at) => (&bare[..at], &bare[at + 1..]),
+        None if bare.starts_with(b"/") => (&b"unix"[..], bare),
+        None => (&b""[..], bare),
     };
     let (text, family, rest) = (
         &*readable(written).to_string(),
@@ -342,6 +344,14 @@ mod tests {
             ("unix@run/x.sock", "unix@run/x.sock"),
             ("abns@name", "abns@name"),
             ("fd@4", "fd@4"),
+            ("stream+fd@4", "fd@4"),
+            ("stream+ipv6@::1:80", "[::1]:80"),
+            ("stream+10.0.0.1:80", "10.0.0.1:80"),
+            ("stream+/x", "unix@/x"),
+            (
+                "quic+fd@4",
+                "socket type prefix 'quic+fd@' is known but not implemented yet by this version",
+            ),
             (":80-82", "0.0.0.0:80 0.0.0.0:81 0.0.0.0:82"),
             (":80,[::1]:81,/x", "0.0.0.0:80 [::1]:81 unix@/x"),
             (":8000-800", "invalid port range '8000-800'"),

@@ -19,7 +19,7 @@ impl Args {
                 cursor.at = cursor.line.count();
                 Ok(())
             }
-            Args::Number(least, most) => number(cursor, name, *least, *most),
+            Args::Number(least, most) => number(cursor, name, *least, *most).map(drop),
             Args::Integer(least, most) => {
                 number(cursor, name, *least, *most)?;
                 let text = cursor.last();
@@ -90,7 +90,7 @@ fn argument<'a>(cursor: &mut Cursor<'a>, name: &str) -> Parse<&'a str> {
 }
 
 /// As C's `atoi` reads a word, but one that does not begin with a number is refused.
-fn number(cursor: &mut Cursor<'_>, name: &str, least: i64, most: i64) -> Parse {
+pub fn number(cursor: &mut Cursor<'_>, name: &str, least: i64, most: i64) -> Parse<i64> {
     let text = argument(cursor, name)?;
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let digits = unsigned.bytes().take_while(u8::is_ascii_digit).count();
@@ -113,7 +113,8 @@ fn number(cursor: &mut Cursor<'_>, name: &str, least: i64, most: i64) -> Parse {
             i64::MAX => format!("a number of at least {least}"),
             _ => format!("a number from {least} to {most}"),
         },
-    )
+    )?;
+    Ok(number)
 }
 
 fn within(cursor: &Cursor<'_>, name: &str, is_within: bool, bounds: impl Fn() -> String) -> Parse {

@@ -258,7 +258,7 @@ fn persistence(proxy: &Proxy, shared: &mut Shared<'_>) {
 fn may_upgrade(config: &Config, proxy: &Proxy) -> bool {
     let is_http = |backend: usize| config.proxies[backend].mode == Mode::Http;
     let mut rules = proxy.tcp_request_content.iter();
-    rules.any(|rule| matches!(rule.action, TcpAction::SwitchMode))
+    rules.any(|rule| matches!(rule.action, TcpAction::SwitchMode(_)))
         || proxy.default_backend.is_some_and(is_http)
         || proxy.use_backend.iter().any(|rule| match rule.target {
             BackendTarget::Static(backend) => is_http(backend),

@@ -12,7 +12,7 @@ use crate::tree::Section;
 pub struct Template {
     proxy: Proxy,
     default_server: ServerOptions,
-    default_tls: tls::server::ServerWords,
+    default_tls: Option<tls::server::ServerWords>,
     logging: logging::Pending,
     tracing: Option<otel::tracing::Tracing>,
     filters: Vec<otel::Declared>,

@@ -30,7 +30,6 @@ impl Shared<'_> {
     /// Notes a use of a keyword without an effect. Nothing is silently ignored.
     pub fn has_no_effect(&mut self, name: &str, span: &Span, why: Why) {
         let (feature, reason) = match why {
-            Why::Absent(feature) if !self.is_absent(feature) => return,
             Why::Absent(feature) => (Some(feature), feature.is_absent()),
             Why::Foreign(reason) => (None, reason),
         };

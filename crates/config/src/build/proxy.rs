@@ -42,8 +42,8 @@ pub struct ProxyBuild<'a, 'd> {
     pub logging: logging::Pending,
     /// `default-server` so far.
     pub default_server: ServerOptions,
-    /// The same of TLS.
-    pub default_tls: tls::server::ServerWords,
+    /// The same of TLS; none before the first such line.
+    pub default_tls: Option<tls::server::ServerWords>,
     /// The certificates of its `ssl-f-use` lines.
     pub ssl_f_use: Vec<tls::bind::Pending>,
     /// What the section is called in its header.

@@ -20,8 +20,11 @@ const FIRST_ID: u32 = 2;
 pub fn sections(tree: &Tree, global: &Global, shared: &mut Shared<'_>) -> Vec<Proxy> {
     let mut proxies = Vec::new();
     let mut defaults: Vec<Defaults<'_>> = Vec::new();
+    shared.tls.begin_proxies();
     for section in &tree.sections {
-        if section.kind() == "defaults" {
+        if section.kind() == "global" {
+            shared.tls.pass_global();
+        } else if section.kind() == "defaults" {
             open_defaults(section, &mut defaults, global, shared);
         } else if is_proxy(section) {
             let number = proxies.len() as u32;
@@ -227,7 +230,6 @@ fn open<'a, 'd>(
         "backend" => Places::BACKEND,
         _ => Places::FRONTEND.or(Places::BACKEND),
     };
-    let default_tls = shared.tls.server.clone();
     let proxy = Proxy {
         name: name.to_owned(),
         is_frontend: kind != "backend",
@@ -249,7 +251,7 @@ fn open<'a, 'd>(
         missing_captures: Vec::new(),
         logging: logging::Pending::default(),
         default_server: ServerOptions::default(),
-        default_tls,
+        default_tls: None,
         ssl_f_use: Vec::new(),
         kind,
         sections,

@@ -31,7 +31,7 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
         _ => address::server(written, names),
     };
     let mut address = read(Names::Resolve);
-    let mut words = build.default_tls.clone();
+    let mut words = tls_words(build);
     let options = options(
         build,
         line,
@@ -66,10 +66,16 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
     })
 }
 
+/// What the TLS words of a line start from: those of `default-server`, or those of `global` before the line.
+fn tls_words(build: &ProxyBuild<'_, '_>) -> ServerWords {
+    let default = build.default_tls.clone();
+    default.unwrap_or_else(|| build.shared.tls.server.clone())
+}
+
 /// Parses a `default-server` line.
 pub fn default_server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let options = build.default_server.clone();
-    let mut words = build.default_tls.clone();
+    let mut words = tls_words(build);
     let options = self::options(build, line, 1, (options, &mut words), "'default-server'")?;
     if options.id != build.default_server.id {
         return Err(line.fault(
@@ -78,7 +84,7 @@ pub fn default_server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse 
         ));
     }
     build.default_server = options;
-    build.default_tls = words;
+    build.default_tls = Some(words);
     Ok(())
 }
 

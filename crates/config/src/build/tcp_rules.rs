@@ -6,7 +6,7 @@ use super::proxy::ProxyBuild;
 use super::{Shared, did_you_mean};
 use crate::keywords::actions::{self, ActionParser};
 use crate::keywords::{self, Places};
-use crate::model::{Capture, TcpAction, TcpRule};
+use crate::model::{Capture, Proto, TcpAction, TcpRule};
 use sample::Place;
 use std::sync::Arc;
 use std::time::Duration;
@@ -201,21 +201,20 @@ pub fn switch_mode(
             "'tcp-request switch-mode' expects a valid mode (got '{mode}')."
         )));
     }
+    let mut proto = None;
     if cursor.peek() == "proto" {
         cursor.take();
-        match cursor.value("a protocol")? {
-            "h1" => {}
-            name @ "h2" => {
-                return Err(cursor.fault(super::not_yet(&format!("switch-mode http proto {name}"))));
-            }
+        proto = match cursor.value("a protocol")? {
+            "h1" => Some(Proto::H1),
+            "h2" => Some(Proto::H2),
             name => {
                 return Err(cursor.fault(format!(
                     "'tcp-request switch-mode': 'proto' expects a valid MUX protocol, if specified (got '{name}')."
                 )));
             }
-        }
+        };
     }
-    Ok(TcpAction::SwitchMode)
+    Ok(TcpAction::SwitchMode(proto))
 }
 
 /// `expect-proxy layer4`

@@ -165,7 +165,7 @@ pub const KEYWORDS: &[Keyword<ActionParser>] = &[
     any("set-var-fmt*", ALL, stream::SET_VAR_FMT, "Sets a variable to a formatted string."),
     any("silent-drop", ALL_BUT_AFTER, stream::SILENT_DROP, "Forgets the connection without telling the client."),
     http("strict-mode", HTTP, http::strict_mode, "Whether a rewrite that fails fails the request."),
-    K::partly("switch-mode", CONTENT, ActionParser::Tcp(tcp::switch_mode), "`proto h2`", "Goes over from TCP to HTTP."),
+    K::yes("switch-mode", CONTENT, ActionParser::Tcp(tcp::switch_mode), "Goes over from TCP to HTTP."),
     http("tarpit", REQUEST, http::tarpit, "Holds the request, then answers with an error."),
     K::not_yet("track-sc*", INCOMING.or(RESPONSE), "Tracks a key in a stick table."),
     any("unset-var*", ALL, stream::UNSET_VAR, "Removes a variable."),

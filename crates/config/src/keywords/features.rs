@@ -5,6 +5,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)]
 pub enum Feature {
+    Acme,
     AgentChecks,
     Cache,
     Cli,
@@ -12,20 +13,20 @@ pub enum Feature {
     Glitches,
     Guid,
     HealthChecks,
-    Http2,
     HttpClient,
     JwtDecryption,
     Lua,
     Mail,
     Names,
     Niceness,
+    Passphrases,
     Peers,
-    Pools,
+    Pings,
     Quic,
     ServerState,
     SharedStats,
     Tables,
-    Tls,
+    TlsLimits,
 }
 
 impl Feature {
@@ -33,6 +34,7 @@ impl Feature {
     #[must_use]
     pub const fn is_absent(self) -> &'static str {
         match self {
+            Feature::Acme => "certificates are not renewed yet",
             Feature::AgentChecks => "agent checks are not implemented yet",
             Feature::Cache => "the cache is not implemented yet",
             Feature::Cli => "these commands of the runtime interface are not implemented yet",
@@ -40,20 +42,20 @@ impl Feature {
             Feature::Glitches => "glitches of connections are not counted yet",
             Feature::Guid => "names that identify objects for ever are not shown anywhere yet",
             Feature::HealthChecks => "health checks are not implemented yet",
-            Feature::Http2 => "HTTP/2 is not implemented yet",
             Feature::HttpClient => "the internal HTTP client is not implemented yet",
             Feature::JwtDecryption => "the decryption of tokens is not implemented yet",
             Feature::Lua => "Lua is not implemented yet",
             Feature::Mail => "alerts by mail are not implemented yet",
             Feature::Names => "the resolution of names at run time is not implemented yet",
             Feature::Niceness => "the priority of the process is left as it is",
+            Feature::Passphrases => "keys with a passphrase are not read yet",
             Feature::Peers => "peers are not implemented yet",
-            Feature::Pools => "idle connections are not told apart by a name yet",
+            Feature::Pings => "idle connections of HTTP/2 are not pinged yet",
             Feature::Quic => "QUIC is not implemented yet",
             Feature::ServerState => "the state of servers is not loaded from files yet",
             Feature::SharedStats => "counters are not shared with other processes yet",
             Feature::Tables => "stick tables are not implemented yet",
-            Feature::Tls => "TLS is not implemented yet",
+            Feature::TlsLimits => "TLS connections are not limited by themselves yet",
         }
     }
 }

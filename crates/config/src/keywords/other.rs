@@ -29,7 +29,7 @@ pub const SECTIONS: &[Known] = &[
     served("backend", "Servers and how requests reach them."),
     tunes("cache", Cache, Args::Word, "A cache of responses."),
     served("collector", "An OpenTelemetry Collector's configuration that this process runs; not in HAProxy."),
-    tunes("crt-store", Tls, Args::Optional(&Args::Word), "Certificates by name."),
+    served("crt-store", "Certificates by name."),
     served("defaults", "What the proxies that follow start from."),
     k("fcgi-app", "A FastCGI application."),
     served("frontend", "Addresses to listen on and what happens to requests there."),
@@ -118,9 +118,9 @@ const CACHE: &[Known] = &[
 /// Section `crt-store`.
 #[rustfmt::skip]
 pub const CRT_STORE: &[Known] = &[
-    tunes("crt-base", Tls, Args::Word, "Directory of relative certificate file names."),
-    tunes("key-base", Tls, Args::Word, "Directory of relative key file names."),
-    tunes("load", Tls, Args::Any, "A certificate with its files."),
+    served("crt-base", "Directory of relative certificate file names."),
+    served("key-base", "Directory of relative key file names."),
+    served("load", "A certificate with its files."),
 ];
 
 #[rustfmt::skip]

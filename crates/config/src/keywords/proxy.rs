@@ -120,7 +120,7 @@ pub const KEYWORDS: &[K] = &[
     K::not_yet("srvtcpka-idle", DB, "Idle time before the first keep-alive probe to a server."),
     K::not_yet("srvtcpka-intvl", DB, "Time between keep-alive probes to a server."),
     K::gone("srvtimeout", DFB, "the 'srvtimeout' directive is not supported anymore since HAProxy 2.1. Use 'timeout server'.").instead(|words| legacy::joined("timeout server", words)),
-    K::refused("ssl-f-use", F, Tls, frontend::ssl_f_use, "A certificate of the frontend with its options."),
+    K::yes("ssl-f-use", F, frontend::ssl_f_use, "A certificate of the frontend with its options."),
     K::not_yet("stats", DFB, "The statistics page."),
     K::not_yet("stick", B, "Persistence by a table."),
     K::not_yet("stick-table", FB, "A table of counters and persistence."),

@@ -2,7 +2,7 @@
 //! `ssl-default-bind-options` and `ssl-default-server-options` take (manual §3.1, §5.1, §5.2).
 
 use super::arguments::{Args, ON_OFF};
-use super::features::Feature::{self, HealthChecks, Tls};
+use super::features::Feature::{self, HealthChecks};
 use super::{Keyword, Places};
 use crate::build::tls::TlsParser::{self, Bind, Nothing, Server, Shared};
 use crate::build::tls::{bind, options, server};
@@ -10,7 +10,7 @@ use crate::build::tls::{bind, options, server};
 /// An option.
 pub type Known = Keyword<TlsParser>;
 
-/// Parsed. Once the engine serves TLS this makes it `Keyword::yes`.
+/// Served.
 const fn k(
     name: &'static str,
     places: Places,
@@ -18,18 +18,19 @@ const fn k(
     parser: TlsParser,
     doc: &'static str,
 ) -> Known {
-    Keyword::ahead(name, places, Tls, parser, doc).args(args)
+    Keyword::yes(name, places, parser, doc).args(args)
 }
 
-/// Parsed, for a feature of its own.
+/// Parsed, for a feature of its own that does not exist yet.
 const fn of(
     feature: Feature,
     name: &'static str,
+    places: Places,
     args: Args,
     parser: TlsParser,
     doc: &'static str,
 ) -> Known {
-    Keyword::ahead(name, S, feature, parser, doc).args(args)
+    Keyword::ahead(name, places, feature, parser, doc).args(args)
 }
 
 /// Without a meaning here.
@@ -74,13 +75,13 @@ pub const OPTIONS: &[Known] = &[
     k("alpn", BSL, WORD, Shared(options::alpn), "TLS: the protocols that are offered."),
     k("ca-file", BSL, WORD, Shared(options::ca_file), "TLS: the authorities that certify the other side."),
     k("ca-ignore-err", B, WORD, Bind(bind::ca_ignore_err), "TLS: errors of the chain that are ignored."),
-    k("ca-sign-file", B, WORD, Bind(bind::ca_sign_file), "TLS: the authority that generated certificates are signed with."),
-    k("ca-sign-pass", B, WORD, Bind(bind::ca_sign_pass), "TLS: the passphrase of that authority's key."),
+    Keyword::not_yet("ca-sign-file", B, "TLS: the authority that generated certificates are signed with.").args(WORD),
+    Keyword::not_yet("ca-sign-pass", B, "TLS: the passphrase of that authority's key.").args(WORD),
     k("ca-verify-file", BL, WORD, Shared(options::ca_verify_file), "TLS: authorities that are not named to clients."),
-    of(HealthChecks, "check-alpn", WORD, Server(server::check_alpn), "Health checks: the protocols that are offered."),
-    of(HealthChecks, "check-sni", WORD, Server(server::check_sni), "Health checks: the name that the server is asked for."),
-    of(HealthChecks, "check-sni-auto", NONE, Server(server::check_sni_auto), "Health checks: ask for the request's host."),
-    of(HealthChecks, "check-ssl", NONE, Server(server::check_ssl), "Health checks: over TLS."),
+    of(HealthChecks, "check-alpn", S, WORD, Server(server::check_alpn), "Health checks: the protocols that are offered."),
+    of(HealthChecks, "check-sni", S, WORD, Server(server::check_sni), "Health checks: the name that the server is asked for."),
+    of(HealthChecks, "check-sni-auto", S, NONE, Server(server::check_sni_auto), "Health checks: ask for the request's host."),
+    of(HealthChecks, "check-ssl", S, NONE, Server(server::check_ssl), "Health checks: over TLS."),
     k("ciphers", BSL, WORD, Shared(options::ciphers), "TLS: cipher suites up to TLS 1.2."),
     k("ciphersuites", BSL, WORD, Shared(options::ciphersuites), "TLS: cipher suites of TLS 1.3."),
     k("client-sigalgs", BSL, WORD, Shared(options::client_sigalgs), "TLS: signature algorithms of client certificates."),
@@ -98,11 +99,11 @@ pub const OPTIONS: &[Known] = &[
     k("force-tlsv11", ALL, NONE, Shared(options::force_tlsv11), "TLS: version 1.1 only."),
     k("force-tlsv12", ALL, NONE, Shared(options::force_tlsv12), "TLS: version 1.2 only."),
     k("force-tlsv13", ALL, NONE, Shared(options::force_tlsv13), "TLS: version 1.3 only."),
-    k("generate-certificates", B, NONE, Bind(bind::generate_certificates), "TLS: makes certificates on demand."),
+    Keyword::not_yet("generate-certificates", B, "TLS: makes certificates on demand."),
     moot("ktls", BSL, KERNEL, ON_OFF, "TLS: leaves encryption to the kernel."),
     k("no-alpn", BL, NONE, Shared(options::no_alpn), "TLS: offers no protocols."),
     k("no-ca-names", BL, NONE, Shared(options::no_ca_names), "TLS: does not tell clients the authorities."),
-    of(HealthChecks, "no-check-sni-auto", NONE, Server(server::no_check_sni_auto), "Health checks: cancels `check-sni-auto`."),
+    of(HealthChecks, "no-check-sni-auto", S, NONE, Server(server::no_check_sni_auto), "Health checks: cancels `check-sni-auto`."),
     Keyword::yes("no-check-ssl", S, Server(server::no_check_ssl), "Health checks: cancels `check-ssl`."),
     off("no-renegotiate", SS, "TLS: cancels `renegotiate`."),
     Keyword::yes("no-sni-auto", S, Server(server::no_sni_auto), "TLS: cancels `sni-auto`."),
@@ -122,8 +123,8 @@ pub const OPTIONS: &[Known] = &[
     k("sigalgs", BSL, WORD, Shared(options::sigalgs), "TLS: signature algorithms."),
     k("sni", S, Args::Sample, Server(server::sni), "TLS: the name that the server is asked for."),
     k("sni-auto", S, NONE, Server(server::sni_auto), "TLS: asks for the request's host."),
-    Keyword::refused("ssl", B, Tls, Bind(bind::ssl), "TLS."),
-    Keyword::refused("ssl", S, Tls, Server(server::ssl), "TLS."),
+    Keyword::yes("ssl", B, Bind(bind::ssl), "TLS."),
+    Keyword::yes("ssl", S, Server(server::ssl), "TLS."),
     k("ssl-max-ver", ALL.or(L), VERSION, Shared(options::ssl_max_ver), "TLS: the highest version."),
     k("ssl-min-ver", ALL.or(L), VERSION, Shared(options::ssl_min_ver), "TLS: the lowest version."),
     k("ssl-reuse", S, NONE, Server(server::ssl_reuse), "TLS: resumes sessions."),

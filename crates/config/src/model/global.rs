@@ -1,6 +1,6 @@
 //! The whole configuration, and section `global` (manual §3).
 
-use super::{Bind, LogProfile, LogTarget, Proxy, TlsGlobal};
+use super::{Bind, H2Tune, LogProfile, LogTarget, Proxy, TlsGlobal};
 use std::path::PathBuf;
 use std::time::Duration;
 use syntax::octets::Octets;
@@ -89,6 +89,8 @@ pub struct Global {
     pub h1_case: std::collections::HashMap<Box<[u8]>, Box<[u8]>>,
     /// `tune.*`.
     pub tune: Tune,
+    /// HTTP/2.
+    pub h2: H2Tune,
     /// TLS.
     pub tls: TlsGlobal,
 }

@@ -359,8 +359,8 @@ pub enum TcpAction {
         slot: usize,
     },
     Stream(StreamAction),
-    /// `switch-mode http`: the stream goes on as HTTP.
-    SwitchMode,
+    /// `switch-mode http`: the stream goes on as HTTP, with what protocol is demanded.
+    SwitchMode(Option<super::Proto>),
     /// `set-var`, `set-var-fmt`, `unset-var`.
     Var(sample::Assignment),
     SetRetries(Amount),
@@ -382,7 +382,7 @@ impl TcpAction {
             TcpAction::Accept
                 | TcpAction::Reject
                 | TcpAction::SilentDrop { .. }
-                | TcpAction::SwitchMode
+                | TcpAction::SwitchMode(_)
                 | TcpAction::Close
         )
     }

@@ -147,12 +147,6 @@ pub struct BindTls {
     pub strict_sni: bool,
     /// The client's order of suites counts.
     pub prefer_client_ciphers: bool,
-    /// Certificates are made on demand, signed with `ca-sign-file`.
-    pub generate_certificates: bool,
-    /// See above.
-    pub ca_sign_file: Option<PathBuf>,
-    /// The passphrase of that authority's key.
-    pub ca_sign_pass: Option<String>,
     /// Keys of session tickets, a line of base64 each.
     pub tls_ticket_keys: Option<PathBuf>,
     /// Errors of the chain above the client's certificate.
@@ -250,9 +244,7 @@ pub struct TlsGlobal {
     pub cache_sessions: u32,
     /// `tune.ssl.lifetime`: how long a session may be resumed.
     pub lifetime: Duration,
-    /// `tune.ssl.maxrecord`: bytes of a record while a connection is busy; none is the largest of the protocol.
-    pub maxrecord_bytes: Option<u32>,
-    /// `tune.ssl.hard-maxrecord`: the same, always.
+    /// `tune.ssl.hard-maxrecord`: bytes of a record; none is the largest of the protocol.
     pub hard_maxrecord_bytes: Option<u32>,
     /// `tune.ssl.capture-buffer-size`: bytes of a client hello that are kept for fetches; 0 is none.
     pub capture_bytes: u32,
@@ -268,7 +260,6 @@ impl Default for TlsGlobal {
             // As HAProxy.
             cache_sessions: 20_000,
             lifetime: Duration::from_secs(300),
-            maxrecord_bytes: None,
             hard_maxrecord_bytes: None,
             capture_bytes: 0,
         }

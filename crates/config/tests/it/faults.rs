@@ -156,8 +156,18 @@ const FRONTEND: &[Case] = &[
     ),
     (
         "bind :80 ssl crt x",
-        "keyword 'bind … ssl' is known but not implemented yet by this version.",
-        "ssl",
+        "unable to stat SSL certificate from file 'x' : No such file or directory.",
+        "x",
+    ),
+    (
+        "bind :80 generate-certificates",
+        "keyword 'bind … generate-certificates' is known but not implemented yet by this version.",
+        "generate-certificates",
+    ),
+    (
+        "bind :80 ca-sign-file x",
+        "keyword 'bind … ca-sign-file' is known but not implemented yet by this version.",
+        "ca-sign-file",
     ),
     (
         "bind :80 shards 4",

@@ -6,6 +6,7 @@ mod collectors;
 mod common;
 mod docs;
 mod faults;
+mod h2;
 mod inheritance;
 mod keywords;
 mod no_effect;

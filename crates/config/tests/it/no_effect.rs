@@ -51,13 +51,7 @@ defaults
  option dontlognull
 {TIMEOUTS}"
     );
-    assert_eq!(
-        notices(&text),
-        [
-            "no effect of ca-base, crt-base, ssl-default-bind-ciphers, ssl-default-bind-ciphersuites, ssl-default-bind-options \
-             at t.cfg:10 and 4 more places : TLS is not implemented yet."
-        ]
-    );
+    assert_eq!(notices(&text), Vec::<String>::new());
 }
 
 #[test]
@@ -67,7 +61,7 @@ fn a_big_file_gets_one_notice_for_each_absent_feature() {
     for number in 0..1_000 {
         text += &format!(
             "backend b{number}\n http-check expect status 200\n default-server inter 3s fall 2\n \
-             server s 127.0.0.1:1 rise 3 sni req.hdr(host) alpn h2 slowstart 5s\n"
+             server s 127.0.0.1:1 rise 3 idle-ping 5s slowstart 5s\n"
         );
     }
     let told = notices(&text);
@@ -81,20 +75,19 @@ fn a_big_file_gets_one_notice_for_each_absent_feature() {
         checks.ends_with(" : health checks are not implemented yet."),
         "{checks}"
     );
-    let tls = &told[1];
     assert_eq!(
-        tls,
-        "no effect of server … sni, server … alpn at t.cfg:11 and 1999 more places : TLS is not implemented yet."
+        told[1],
+        "no effect of server … idle-ping at t.cfg:11 and 999 more places : idle connections of HTTP/2 are not pinged yet."
     );
 }
 
 #[test]
 fn each_place_is_told_in_diagnostic_mode() {
-    let shown = report("global\n ca-base /a\n crt-base /b\n");
-    for (place, name) in [("t.cfg:2", "ca-base"), ("t.cfg:3", "crt-base")] {
+    let shown = report("global\n nopoll\n noepoll\n");
+    for (place, name) in [("t.cfg:2", "nopoll"), ("t.cfg:3", "noepoll")] {
         assert!(
             shown.contains(&format!(
-                "[{place}] : keyword '{name}' has no effect: TLS is not implemented yet."
+                "[{place}] : keyword '{name}' has no effect: there is one poller here."
             )),
             "{shown}"
         );
@@ -104,7 +97,7 @@ fn each_place_is_told_in_diagnostic_mode() {
 /// Its notices would hide it.
 #[test]
 fn an_error_stands_alone() {
-    let text = format!("global\n ca-base /a\ndefaults\n mode http\n{TIMEOUTS} bogus\n");
+    let text = format!("global\n nopoll\ndefaults\n mode http\n{TIMEOUTS} bogus\n");
     let Err(diagnostics) = read(&text) else {
         panic!("accepted");
     };
@@ -125,15 +118,11 @@ fn what_turns_a_feature_on_is_refused_and_its_tuning_is_no_error_more() {
     let cases = [
         (backend("check inter 5s fall 3 rise 2"), "server … check"),
         (
-            backend("ssl verify none sni str(x) alpn h2"),
-            "server … ssl",
-        ),
-        (
             backend("agent-check agent-port 8000"),
             "server … agent-check",
         ),
         (backend("inter 5s fall 3 track s"), "server … track"),
-        (frontend("ssl crt /x.pem alpn h2,http/1.1"), "bind … ssl"),
+        (frontend("quic-force-retry cc reno"), "bind … cc"),
     ];
     for (text, name) in cases {
         assert_eq!(

@@ -27,7 +27,7 @@ pub fn write_request(head: &Head, connection: Option<Connection>, out: &mut Vec<
         for part in [
             head.method_bytes(),
             b" ",
-            head.target(),
+            head.line_target(),
             b" ",
             version(head),
             b"\r\n",

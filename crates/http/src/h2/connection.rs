@@ -160,8 +160,13 @@ impl Connection {
             }
         }
         frame::settings(&settings, out);
-        if limits.connection_window_bytes > WINDOW_DEFAULT {
-            let credit = limits.connection_window_bytes - WINDOW_DEFAULT;
+    }
+
+    /// Opens the window of the whole connection. That waits for the peer's settings: some peers take nothing between our settings
+    /// and our acknowledgement of theirs.
+    fn open_window(&self, out: &mut Vec<u8>) {
+        let credit = self.limits.connection_window_bytes - WINDOW_DEFAULT;
+        if credit > 0 {
             frame::window_update(StreamId::CONNECTION, credit, out);
         }
     }
@@ -296,7 +301,7 @@ impl Connection {
     /// Counts an oddity.
     fn glitch(&mut self) -> Result<(), Error> {
         self.load.glitches = self.load.glitches.saturating_add(1);
-        if self.limits.glitches_max > 0 && self.load.glitches > self.limits.glitches_max {
+        if self.limits.glitches_max > 0 && self.load.glitches >= self.limits.glitches_max {
             return Err(Error::new(Code::ENHANCE_YOUR_CALM, "too many glitches"));
         }
         Ok(())

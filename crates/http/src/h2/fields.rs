@@ -7,7 +7,7 @@ mod start;
 
 use super::hpack::{Found, Kind, Sink};
 use super::{Limits, Scheme};
-use crate::bytes::decimal;
+use crate::bytes::{decimal, trim};
 use crate::head::{Field, Span, span};
 use crate::target::{is_bad_host, is_same_host};
 use crate::{Head, Method, Name};
@@ -29,6 +29,8 @@ pub(super) enum Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     Malformed(&'static str),
+    /// The start line is not HTTP's: the stream is answered with 400.
+    BadRequest(&'static str),
     TooLarge,
     /// See [`Part::Nothing`].
     Unwanted,
@@ -145,7 +147,10 @@ impl<'a> Fields<'a> {
             at = self.head.buf.len();
             self.head.buf.extend_from_within(found.at..found.at + bytes);
         }
-        let value = span(at + found.name_len + 2, found.value_len);
+        let mut value = self.trimmed(span(at + found.name_len + 2, found.value_len));
+        if found.id == Name::ContentLength {
+            value = self.one_length(value)?;
+        }
         if found.id.is_deciding() && !self.decides(found.id, value)? {
             self.head.buf.truncate(at);
             return Ok(());
@@ -154,7 +159,7 @@ impl<'a> Fields<'a> {
             && let Some(cookie) = self.cookie
         {
             // An empty one would leave a value that ends with a space.
-            if found.value_len == 0 {
+            if value.len == 0 {
                 self.head.buf.truncate(at);
                 return Ok(());
             }
@@ -172,6 +177,50 @@ impl<'a> Fields<'a> {
         }
         self.push(at, found.name_len, value, found.id);
         Ok(())
+    }
+
+    /// A value at the end of the buffer without the white space around it: HTTP/1 takes it off, and some clients send it
+    /// (RFC 9113 §8.2.1 would have them refused).
+    #[inline(always)]
+    fn trimmed(&mut self, value: Span) -> Span {
+        match self.head.slice(value) {
+            [b' ' | b'\t', ..] | [.., b' ' | b'\t'] => self.trim(value),
+            _ => value,
+        }
+    }
+
+    #[cold]
+    fn trim(&mut self, value: Span) -> Span {
+        let at = value.at as usize;
+        let text = self.head.slice(value);
+        let blanks = text.len() - text.trim_ascii_start().len();
+        let len = trim(text).len();
+        let buf = &mut self.head.buf;
+        buf.copy_within(at + blanks..at + blanks + len, at);
+        buf.truncate(at + len);
+        buf.extend_from_slice(b"\r\n");
+        span(at, len)
+    }
+
+    /// A list of lengths, which must be the same one (RFC 9110 §8.6), at the end of the buffer as that one.
+    fn one_length(&mut self, value: Span) -> Result<Span, Fault> {
+        let text = self.head.slice(value);
+        if !text.contains(&b',') {
+            return Ok(value);
+        }
+        let mut words = text.split(|byte| *byte == b',').map(trim).map(decimal);
+        let malformed = Fault::Malformed("malformed content-length");
+        let length = words.next().flatten().ok_or(malformed)?;
+        if words.any(|word| word != Some(length)) {
+            return Err(malformed);
+        }
+        let at = value.at as usize;
+        let buf = &mut self.head.buf;
+        buf.truncate(at);
+        buf.extend_from_slice(length.to_string().as_bytes());
+        let len = buf.len() - at;
+        buf.extend_from_slice(b"\r\n");
+        Ok(span(at, len))
     }
 
     /// Takes a line that stands in the buffer into the index.
@@ -248,7 +297,8 @@ impl<'a> Fields<'a> {
         Ok(true)
     }
 
-    /// `Host` must name what `:authority` names (RFC 9113 §8.3.1), and stays only where that is not there.
+    /// `Host` stays only where there is no `:authority`, which goes before it as in HAProxy (RFC 9113 §8.3.1 would have another one
+    /// refused).
     fn check_host(&mut self, value: Span) -> Result<bool, Fault> {
         let text = self.head.slice(value);
         if is_bad_host(text, false) {
@@ -257,6 +307,9 @@ impl<'a> Fields<'a> {
         let Some(known) = self.head.get(Name::Host) else {
             return Ok(true);
         };
+        if self.pseudo.authority.is_some() {
+            return Ok(false);
+        }
         let scheme: &[u8] = self
             .facts
             .scheme

@@ -17,6 +17,8 @@ pub struct Limits {
     pub streams_max: u32,
     /// Bytes that a peer may send on a stream before it is credited (`tune.h2.fe.initial-window-size`). At most 2^31 - 1.
     pub stream_window_bytes: u32,
+    /// The same once a body comes that may be larger than that; what is not larger changes nothing.
+    pub body_window_bytes: u32,
     /// The same for the whole connection; at least 65535, at most 2^31 - 1.
     pub connection_window_bytes: u32,
     /// The largest frame that we take (`tune.h2.max-frame-size`), 16384 to 16777215.
@@ -31,7 +33,7 @@ pub struct Limits {
     /// ends.
     pub idle_frames_max: u32,
     /// Glitches, which are legal or at least harmless oddities, of the whole life of a connection
-    /// (`tune.h2.fe.glitches-threshold`). Beyond it the connection ends; 0 for no limit.
+    /// (`tune.h2.fe.glitches-threshold`). At it the connection ends; 0 for no limit.
     pub glitches_max: u32,
     /// A server offers the extended CONNECT of RFC 8441 (WebSocket).
     pub extended_connect: bool,
@@ -48,6 +50,7 @@ impl Default for Limits {
             continuations_max: 32,
             streams_max: 100,
             stream_window_bytes: 65536,
+            body_window_bytes: 1 << 18,
             connection_window_bytes: 1 << 20,
             frame_bytes_max: 16384,
             table_bytes: 4096,
@@ -66,6 +69,7 @@ impl Limits {
     pub(super) fn legal(self) -> Limits {
         Limits {
             stream_window_bytes: self.stream_window_bytes.min(WINDOW_MAX),
+            body_window_bytes: self.body_window_bytes.min(WINDOW_MAX),
             connection_window_bytes: self
                 .connection_window_bytes
                 .clamp(super::frame::WINDOW_DEFAULT, WINDOW_MAX),

@@ -121,6 +121,9 @@ fn limits() -> Limits {
         streams_max: 5,
         resets_max: 10,
         idle_frames_max: 20,
+        // Nothing is said of it then.
+        connection_window_bytes: frame::WINDOW_DEFAULT,
+        body_window_bytes: 0,
         ..Limits::default()
     }
 }

@@ -149,7 +149,8 @@ impl<D: Driver> Turn<'_, D> {
             bind.place as u32,
         );
         let is_http = self.cx.running.is_http(frontend);
-        let accept_proxy = self.cx.running.bind(bind).accept_proxy;
+        let line = self.cx.running.bind(bind);
+        let accept_proxy = line.accept_proxy;
         let client = Client {
             session,
             bind,
@@ -160,6 +161,7 @@ impl<D: Driver> Turn<'_, D> {
             hello: None,
             streams: 0,
             is_http,
+            proto: line.proto,
             kept: None,
             lingers: false,
             request_began: None,

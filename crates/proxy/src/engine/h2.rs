@@ -1,8 +1,9 @@
 //! Connections of HTTP/2: what a codec tells of them is given to the streams that it is about.
 
-use http::Head;
+use config::model::Proto;
 use http::h1::{Framing, Parsed};
 use http::h2::{Code, Event, PREFACE, StreamId as Number};
+use http::{Head, Method, Name};
 use net::timers::NEVER_MS;
 use net::{Close, Driver};
 
@@ -12,17 +13,22 @@ use super::incoming::{
 };
 use crate::ids::{LinkId, StreamId};
 use crate::link::Role;
+use crate::link::mux::h2::Upgrade;
 use crate::link::mux::{Mux, h2};
 use crate::phases::is_interim;
 use crate::running::deadline;
 use crate::stream::Phase;
+use crate::websocket;
+
+/// What of the protocol's own answers a peer may leave unread.
+const UNREAD_BYTES_MAX: usize = 16 << 10;
 
 impl<D: Driver> Turn<'_, D> {
     // ---- beginnings
 
     /// A client's connection goes on as HTTP/2.
     pub(super) fn become_h2(&mut self, link: LinkId) {
-        let limits = self.cx.running.h2_limits();
+        let limits = self.cx.running.h2.clients;
         let mut out = Vec::new();
         let connection = h2::Connection::with_client(limits, &mut out);
         if let Some(entry) = self.cx.core.links.get_mut(link) {
@@ -34,18 +40,31 @@ impl<D: Driver> Turn<'_, D> {
     /// Where the first bytes of a client's connection of HTTP/1 are those of HTTP/2 (RFC 9113 §3.3), it goes on so. None where they
     /// are not.
     pub(super) fn try_h2(&mut self, link: LinkId, bytes: &[u8]) -> Option<Feed> {
-        let client = self.cx.core.links.client(link)?;
+        let entry = self.cx.core.links.get(link)?;
+        let (Role::Client(client), Mux::Front(front)) = (&entry.role, &entry.mux) else {
+            return None;
+        };
         let options = &self.cx.running.proxy(client.frontend()).options;
-        if client.streams > 0 || options.disable_h2_upgrade {
+        // A stream that awaits its head was one of TCP.
+        let was_tcp = front.stream.filter(|_| front.awaits_head());
+        let is_first = client.streams == u32::from(was_tcp.is_some());
+        let is_h1 = matches!(client.proto, Some(Proto::H1 | Proto::Tcp));
+        if !is_first || is_h1 || options.disable_h2_upgrade {
             return None;
         }
         if bytes.starts_with(PREFACE) {
+            if let Some(stream) = was_tcp {
+                self.with_stream(stream, |cx, stream| cx.forget(stream));
+            }
             self.become_h2(link);
+            self.expect_first_stream(link);
             return Some(Feed::Used(0));
         }
         let may_be = bytes.len() < PREFACE.len() && PREFACE.starts_with(bytes);
         may_be.then(|| {
-            self.request_began(link);
+            if was_tcp.is_none() {
+                self.request_began(link);
+            }
             Feed::More(0)
         })
     }
@@ -72,17 +91,14 @@ impl<D: Driver> Turn<'_, D> {
         if let Some(server) = links.server_mut(link) {
             server.header = header;
         }
-        let limits = self.cx.running.h2_server_limits();
-        let scheme = match is_secure {
-            true => http::h2::Scheme::Https,
-            false => http::h2::Scheme::Http,
-        };
+        let limits = self.cx.running.h2.servers;
+        // Of a request that tells none, as HAProxy has it.
+        let scheme = http::h2::Scheme::Https;
         let mut out = Vec::new();
         let connection = h2::Connection::with_server(limits, scheme, &mut out);
         if let Some(entry) = links.get_mut(link) {
             entry.mux = Mux::Connection(connection);
         }
-        links.send_whole(self.cx.io, link, &out);
         let core = &mut *self.cx.core;
         let Some(child) = core.links.add_stream(link, None, &mut core.timers) else {
             return;
@@ -93,10 +109,33 @@ impl<D: Driver> Turn<'_, D> {
         if !is_private {
             core.backends.share(&mut core.links, link);
         }
+        self.with_stream(stream, |_, stream| stream.server.set_link(child));
+        self.cx.core.links.send_whole(self.cx.io, link, &out);
         self.with_stream(stream, |cx, stream| {
-            stream.server.set_link(child);
-            cx.server_connected(stream);
+            let is_upgrade = stream.wants_tunnel && stream.request.method() != Method::Connect;
+            match cx.core.links.stream_end_mut(child) {
+                // Whether the server takes it is in its settings.
+                Some(end) if is_upgrade => end.awaits_settings = true,
+                _ => cx.server_connected(stream),
+            }
         });
+    }
+
+    /// A peer's settings have come: what waits for them goes on.
+    fn settings_came(&mut self, link: LinkId) {
+        let Some(connection) = self.cx.core.links.connection_mut(link) else {
+            return;
+        };
+        for child in connection.children.clone() {
+            let Some(end) = self.cx.core.links.stream_end_mut(child) else {
+                continue;
+            };
+            if std::mem::take(&mut end.awaits_settings)
+                && let Some(stream) = end.stream
+            {
+                self.with_stream(stream, |cx, stream| cx.server_connected(stream));
+            }
+        }
     }
 
     // ---- frames
@@ -113,9 +152,12 @@ impl<D: Driver> Turn<'_, D> {
             return Feed::Gone;
         };
         let is_client = matches!(entry.role, Role::Client(_));
-        if entry.blocked {
-            // Whoever does not read what it is sent is not read either.
-            return Feed::Wait(0);
+        let is_blocked = entry.blocked;
+        if let Mux::Connection(connection) = &mut entry.mux {
+            // Whoever makes us answer and does not read the answers is not read either.
+            if is_blocked && connection.unread >= UNREAD_BYTES_MAX {
+                return Feed::Wait(0);
+            }
         }
         if *requests >= REQUESTS_A_TURN_MAX && !bytes.is_empty() {
             self.later(link);
@@ -125,7 +167,19 @@ impl<D: Driver> Turn<'_, D> {
             return Feed::Gone;
         };
         let mut out = std::mem::take(&mut core.out);
+        let limits = match is_client {
+            true => &self.cx.running.h2.clients,
+            false => &self.cx.running.h2.servers,
+        };
+        if connection.is_odd(limits.glitches_max) {
+            connection.is_ending = true;
+            connection.codec.shutdown(&mut out);
+        }
         let read = connection.codec.read(bytes, &mut core.head, &mut out);
+        connection.unread = match is_blocked {
+            true => connection.unread + out.len(),
+            false => 0,
+        };
         if !out.is_empty() {
             core.links.send_whole(self.cx.io, link, &out);
             out.clear();
@@ -175,7 +229,11 @@ impl<D: Driver> Turn<'_, D> {
                     self.stream_writable(child, false);
                 }
             }
-            Event::WindowsOpen | Event::Settings => self.streams_writable(link, false),
+            Event::WindowsOpen => self.streams_writable(link, false),
+            Event::Settings => {
+                self.settings_came(link);
+                self.streams_writable(link, false);
+            }
             Event::Goaway { .. } => self.connection_is_ending(link),
             Event::Refused { .. } | Event::Pong(_) => {}
         }
@@ -195,6 +253,9 @@ impl<D: Driver> Turn<'_, D> {
         let Some(child) = core.links.add_stream(link, Some(number), &mut core.timers) else {
             return;
         };
+        self.count_stream(link);
+        let parsed = self.open_upgrade(child, parsed);
+        let core = &mut *self.cx.core;
         if let Some(stream_end) = core.links.stream_end_mut(child) {
             stream_end.has_ended = end;
             stream_end.is_end_told = end;
@@ -218,11 +279,47 @@ impl<D: Driver> Turn<'_, D> {
         });
     }
 
+    /// An extended CONNECT goes on as an upgrade of HTTP/1. A server of HTTP/1 wants a key for WebSocket, which is made here.
+    fn open_upgrade(&mut self, child: LinkId, parsed: Parsed) -> Parsed {
+        let core = &mut *self.cx.core;
+        if !core.head.make_upgrade() {
+            return parsed;
+        }
+        let mut upgrade = Upgrade::default();
+        if core.head.is_websocket() && !core.head.has(Name::SecWebsocketKey) {
+            let key = websocket::key([core.ambient.random(), core.ambient.random()]);
+            core.head.append(b"sec-websocket-key", key.as_bytes());
+            upgrade.accept = Some(websocket::accept(key.as_bytes()).into());
+        }
+        if let Some(end) = core.links.stream_end_mut(child) {
+            end.upgrade = Some(Box::new(upgrade));
+        }
+        Parsed {
+            upgrade: true,
+            ..parsed
+        }
+    }
+
+    /// Counts a client's stream: behind the last one that its connection takes (`tune.h2.fe.max-total-streams`), it is told so. Those
+    /// that it has sent meanwhile are taken.
+    fn count_stream(&mut self, link: LinkId) {
+        let Some(connection) = self.cx.core.links.connection_mut(link) else {
+            return;
+        };
+        connection.streams += 1;
+        let most = self.cx.running.h2.total_streams_max;
+        if most.is_some_and(|most| connection.streams == most) {
+            connection.is_ending = true;
+            self.cx.hurry_connection(link);
+        }
+    }
+
     /// A server answers on a stream.
     fn stream_response(&mut self, token: u32, parsed: Parsed, end: bool) {
         let Some((child, id)) = self.child_of(token) else {
             return;
         };
+        let parsed = self.switched(child, parsed);
         let status = self.cx.core.head.status();
         if let Some(stream_end) = self.cx.core.links.stream_end_mut(child)
             && !is_interim(status)
@@ -242,6 +339,22 @@ impl<D: Driver> Turn<'_, D> {
             std::mem::swap(&mut stream.response, &mut cx.core.head);
             cx.response_read(stream, parsed, 0);
         });
+    }
+
+    /// A server takes an extended CONNECT: it agrees to the upgrade that this was.
+    fn switched(&mut self, child: LinkId, parsed: Parsed) -> Parsed {
+        let core = &mut *self.cx.core;
+        let is_good = (200..300).contains(&core.head.status());
+        let end = core.links.stream_end_mut(child);
+        let Some(upgrade) = end.and_then(|end| end.upgrade.take()).filter(|_| is_good) else {
+            return parsed;
+        };
+        let accept = upgrade.accept.as_deref().map(str::as_bytes);
+        core.head.make_switched(&upgrade.protocol, accept);
+        Parsed {
+            framing: Framing::None,
+            ..parsed
+        }
     }
 
     /// Payload of a stream.
@@ -453,8 +566,13 @@ impl<D: Driver> Turn<'_, D> {
             };
             let began = !entry.input.is_empty();
             let Some(stream) = entry.mux.stream() else {
+                self.cx.forget_stream_link(child);
                 continue;
             };
+            // A response that is here as a whole does not need its connection any more.
+            if !is_client && matches!(&entry.mux, Mux::Stream(end) if end.has_ended) {
+                continue;
+            }
             self.with_stream(stream, |cx, stream| match is_client {
                 true => cx.client_lost(stream),
                 false => cx.server_lost(stream, Close::Reset, began),
@@ -546,12 +664,14 @@ impl<D: Driver> Turn<'_, D> {
             let Some((stream, has_ended)) = end.map(|end| (end.stream, end.has_ended)) else {
                 continue;
             };
-            if let Some(stream) = stream {
-                self.with_stream(stream, |cx, stream| match has_ended {
-                    true => cx.client_ended(stream, true),
-                    false => cx.client_lost(stream),
-                });
-            }
+            let Some(stream) = stream else {
+                self.cx.forget_stream_link(child);
+                continue;
+            };
+            self.with_stream(stream, |cx, stream| match has_ended {
+                true => cx.client_ended(stream, true),
+                false => cx.client_lost(stream),
+            });
         }
     }
 

@@ -1,6 +1,7 @@
 //! Bytes that come in: fed to muxes, whose messages are fed to streams. What cannot be used yet waits, a buffer of it with the
 //! connection and the rest in the kernel.
 
+use config::model::Proto;
 use http::h1::Parsed;
 use http::h2::PREFACE;
 use net::timers::NEVER_MS;
@@ -355,6 +356,14 @@ impl<D: Driver> Turn<'_, D> {
         let (Mux::Front(front), Role::Client(client)) = (&mut entry.mux, &entry.role) else {
             return Feed::Gone;
         };
+        if client.proto == Some(Proto::H2) && !bytes.is_empty() {
+            // Anything else than HTTP/2, which was looked for above.
+            match front.stream {
+                Some(id) => self.with_stream(id, |cx, stream| cx.abandon(stream)),
+                None => self.cx.close_client(link),
+            }
+            return Feed::Gone;
+        }
         if front.awaits_head() && front.stream.is_none() {
             // Answers that the client does not read would pile up.
             if entry.blocked {

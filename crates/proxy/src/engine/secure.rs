@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use config::model::Proto;
 use net::{Driver, Took};
+use sample::sniff::client_hello::kind;
 use sample::sniff::{Sniffed, client_hello};
 use sample::{ConnError, HelloFacts, TlsFacts};
 use tls::{Acceptor, Buffer, Failure, FailureKind};
@@ -37,8 +38,8 @@ impl<D: Driver> Turn<'_, D> {
         let now = self.cx.now();
         self.cx.set_link_deadline(link, deadline(now, timeout_ms));
         self.set_stage(link, Stage::Handshake);
-        // Where the name that the client asks for decides, its hello is read first.
-        if !acceptors.depends_on_name() {
+        // Where the name that the client asks for decides, or its protocols, its hello is read first.
+        if !acceptors.depends_on_hello() {
             self.accept_session(link, acceptors.usual());
         }
     }
@@ -54,20 +55,24 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// The beginning of a client's handshake on a bind line where the name that it asks for decides: once that is known, whoever
-    /// speaks for the name goes on. Whether it did.
+    /// The beginning of a client's handshake on a bind line where its hello decides: once that is there, whoever speaks for its name
+    /// and its protocols goes on. Whether it did.
     pub(super) fn choose_acceptor(&mut self, link: LinkId, bytes: &[u8]) -> bool {
         let is_full = bytes.len() >= self.cx.running.bufsize();
-        let name = match client_hello::server_name(bytes) {
+        let all = match client_hello::extensions(bytes) {
             Sniffed::More if !is_full => return false,
-            Sniffed::Found(name) => std::str::from_utf8(name).ok(),
-            Sniffed::More | Sniffed::No => None,
+            Sniffed::Found(all) => all,
+            Sniffed::More | Sniffed::No => &[],
         };
+        let name = client_hello::extension(all, kind::SERVER_NAME);
+        let name = name.and_then(client_hello::host_name);
+        let name = name.and_then(|name| std::str::from_utf8(name).ok());
+        let protocols = client_hello::extension(all, kind::ALPN);
         let bind = self.cx.core.links.client(link).map(|client| client.bind);
         let Some(acceptors) = bind.and_then(|bind| self.cx.running.tls.bind(bind)) else {
             return false;
         };
-        self.accept_session(link, acceptors.for_name(name));
+        self.accept_session(link, acceptors.for_hello(name, protocols));
         self.receive_secure(link, &mut bytes.to_vec());
         true
     }
@@ -154,7 +159,8 @@ impl<D: Driver> Turn<'_, D> {
             Role::Client(client) => (self.cx.running.bind(client.bind).proto, client.is_http),
             Role::Server(server) => {
                 let is_http = !matches!(entry.mux, Mux::Raw(_));
-                (self.cx.running.server(server.server).proto, is_http)
+                let line = self.cx.running.server(server.server);
+                (server.proto.or(line.proto), is_http)
             }
             Role::Stream(_) => return false,
         };
@@ -291,6 +297,7 @@ fn tls_facts(agreed: tls::Facts) -> TlsFacts {
         resumed: agreed.is_resumed,
         received_early: agreed.has_early_data,
         own: agreed.own,
+        root: agreed.root,
         verify: agreed.verify,
         crt_error: agreed.verify,
         peer: agreed.peer.into(),

@@ -1,5 +1,6 @@
 //! What a connection is to a client's side.
 
+use config::model::Proto;
 use net::Now;
 use sample::{HelloFacts, Session};
 
@@ -17,6 +18,8 @@ pub(crate) struct Client {
     pub streams: u32,
     /// Its streams are HTTP: by the frontend's mode, or since one of them was upgraded.
     pub is_http: bool,
+    /// The protocol that its line or the rule that upgraded it demands: none is found out.
+    pub proto: Option<Proto>,
     /// A server connection that only this client may use again (`http-reuse never`, PROXY protocol).
     pub kept: Option<LinkId>,
     /// Closing, it is read until it has seen our end.

@@ -239,6 +239,9 @@ impl Links {
 
     /// Sends a head, or other bytes that must go whole.
     pub fn send_whole<D: Driver>(&mut self, io: &mut D, id: LinkId, head: &[u8]) {
+        if head.is_empty() {
+            return;
+        }
         let head = Message {
             head,
             ..Message::default()

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use config::model::Proto;
 use net::Labels;
 use sample::TlsFacts;
 
@@ -32,5 +33,7 @@ pub(crate) struct Server {
     /// What its TLS came to.
     pub tls: Option<Arc<TlsFacts>>,
     /// What its packets carry. A connection with any is private.
+    /// The protocol that was demanded of this connection alone (`ws`).
+    pub proto: Option<Proto>,
     pub labels: Labels,
 }

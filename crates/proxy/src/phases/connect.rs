@@ -1,9 +1,10 @@
 //! A connection to the chosen server: an idle one, or a fresh one and what becomes of the try.
 
-use config::model::{HttpReuse, ServerAddress};
+use config::model::{HttpReuse, Proto, ServerAddress};
 use http::Name;
 use net::{Addr, Close, Connect, ConnectError, Driver, Labels, SockId};
 use sample::{ConnError, LogOrigin};
+use tls::{Connector, Session};
 
 use super::retry::Failure;
 use super::{Cause, Cx};
@@ -25,6 +26,21 @@ struct Names {
     asked: Option<Box<str>>,
     /// What tells it from other idle ones (`pool-conn-name`).
     pool: Box<[u8]>,
+}
+
+/// A session with a server, of this protocol of the application if one is demanded.
+fn connect(
+    connector: &Connector,
+    proto: Option<Proto>,
+    name: Option<&str>,
+) -> Result<Session, tls::Failure> {
+    match proto {
+        Some(Proto::H1) if !connector.protocols().is_empty() => {
+            connector.with_protocols(&[b"http/1.1"]).connect(name)
+        }
+        Some(Proto::H2) => connector.with_protocols(&[b"h2"]).connect(name),
+        Some(Proto::H1 | Proto::Tcp) | None => connector.connect(name),
+    }
 }
 
 /// The host of a request, without its port.
@@ -52,7 +68,12 @@ impl<D: Driver> Cx<'_, D> {
         let now_ms = self.now().ms();
         stream.txn.timing.queued_ms.get_or_insert(now_ms);
         let header = self.proxy_header(stream, server);
-        let names = self.server_names(stream, server);
+        let mut names = self.server_names(stream, server);
+        let proto = self.websocket_proto(stream, server);
+        if let Some(proto) = proto {
+            let kind = if proto == Proto::H2 { b"h2" } else { b"h1" };
+            names.pool = [&names.pool[..], b"\0", kind].concat().into();
+        }
         if let Some(link) = self.idle_connection(stream, server, &header, &names.pool)
             && let Some(link) = self.stream_of(link)
         {
@@ -69,7 +90,7 @@ impl<D: Driver> Cx<'_, D> {
         let session = match self.running.tls.server(server) {
             None => None,
             // A name that cannot be asked for cannot be checked either.
-            Some(connector) => match connector.connect(names.asked.as_deref()) {
+            Some(connector) => match connect(connector, proto, names.asked.as_deref()) {
                 Ok(session) => Some(Secure::new(session)),
                 Err(_) => return self.no_handshake(stream, ConnError::TlsHandshake),
             },
@@ -79,6 +100,9 @@ impl<D: Driver> Cx<'_, D> {
                 let link = self.add_server(stream, server, sock, (header, names.pool));
                 if let Some(entry) = self.core.links.get_mut(link) {
                     entry.secure = session;
+                }
+                if let Some(server) = self.core.links.server_mut(link) {
+                    server.proto = proto;
                 }
                 stream.route.on_reused = false;
                 self.attach(stream, link, server);
@@ -90,11 +114,31 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
+    /// The protocol of a stream's connection to a server, where it is not that of the server's other connections: `ws`, for WebSocket
+    /// (manual §5.2).
+    fn websocket_proto(&self, stream: &Stream, server: ServerId) -> Option<Proto> {
+        if !stream.wants_tunnel || !stream.request.is_websocket() {
+            return None;
+        }
+        let line = self.running.server(server);
+        let protocols = self.running.tls.server(server).map(Connector::protocols);
+        let has = |name: &[u8]| {
+            protocols.is_some_and(|protocols| protocols.iter().any(|each| each == name))
+        };
+        match line.options.ws {
+            Some(proto) => Some(proto),
+            None if line.proto.is_some() => None,
+            None => (has(b"h2") && has(b"http/1.1")).then_some(Proto::H1),
+        }
+    }
+
     /// The name that a stream's connection to a server asks for, and what tells it from other idle ones.
     #[inline]
     fn server_names(&mut self, stream: &mut Stream, server: ServerId) -> Names {
-        let options = &self.running.server(server).options;
-        match options.tls().is_none() && options.pool_conn_name.is_none() {
+        let line = self.running.server(server);
+        let options = &line.options;
+        let is_fixed = matches!(line.address, ServerAddress::Fixed(_));
+        match is_fixed && options.tls().is_none() && options.pool_conn_name.is_none() {
             true => Names::default(),
             false => self.find_server_names(stream, server),
         }
@@ -125,7 +169,22 @@ impl<D: Driver> Cx<'_, D> {
             (None, Some(asked)) => asked.as_bytes().into(),
             (None, None) => Box::default(),
         };
+        if let ServerAddress::PortOffset { offset, .. } = self.running.server(server).address {
+            // The same server at another port is another one.
+            let port = self.offset_port(stream, offset).to_be_bytes();
+            names.pool = [&names.pool[..], b"\0", &port].concat().into();
+        }
         names
+    }
+
+    /// The port of a server whose line has none: the client's destination port, and an offset.
+    fn offset_port(&self, stream: &Stream, offset: i32) -> u16 {
+        let client = stream.client;
+        let session = client.and_then(|client| self.core.links.session(client));
+        let port = session.map_or(0, |session| {
+            i32::from(session.dst_of(Some(&stream.txn)).port())
+        });
+        u16::try_from(port + offset).unwrap_or(0)
     }
 
     #[inline]
@@ -176,14 +235,7 @@ impl<D: Driver> Cx<'_, D> {
         let to = match &line.address {
             ServerAddress::Fixed(addr) => addr,
             ServerAddress::PortOffset { ip, offset } => {
-                let session = stream
-                    .client
-                    .and_then(|client| self.core.links.session(client));
-                let port = session.map_or(0, |session| {
-                    i32::from(session.dst_of(Some(&stream.txn)).port())
-                });
-                let port = u16::try_from(port + offset).unwrap_or(0);
-                computed = Addr::Inet((*ip, port).into());
+                computed = Addr::Inet((*ip, self.offset_port(stream, *offset)).into());
                 &computed
             }
         };
@@ -251,6 +303,7 @@ impl<D: Driver> Cx<'_, D> {
             header,
             name,
             tls: None,
+            proto: None,
             labels,
         });
         let mux = match stream.txn.is_http {

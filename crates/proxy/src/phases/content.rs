@@ -52,7 +52,7 @@ impl<D: Driver> Cx<'_, D> {
                 self.end_wait(stream);
                 stream.go(next)
             }
-            Some(ContentOutcome::Upgrade) => self.upgrade(stream),
+            Some(ContentOutcome::Upgrade(proto)) => self.upgrade(stream, proto),
             Some(ContentOutcome::End(end)) => self.end_by_rule(stream, end),
             Some(ContentOutcome::Wait) => {
                 let inspection = self.inspect_more(stream, inspection, delay);
@@ -86,7 +86,9 @@ impl<D: Driver> Cx<'_, D> {
     pub(super) fn response_content(&mut self, stream: &mut Stream) -> Result<(), Step> {
         let outcome = self.with_rules(stream, |cx, stream| cx.response_content_rules(stream, true));
         match outcome {
-            Some(ContentOutcome::Pass | ContentOutcome::Wait | ContentOutcome::Upgrade) => Ok(()),
+            Some(ContentOutcome::Pass | ContentOutcome::Wait | ContentOutcome::Upgrade(_)) => {
+                Ok(())
+            }
             Some(ContentOutcome::End(end)) => Err(self.end_by_rule(stream, end)),
             Some(ContentOutcome::CloseServer) | None => {
                 self.cut(stream);
@@ -129,7 +131,7 @@ impl<D: Driver> Cx<'_, D> {
             Some(ContentOutcome::CloseServer) => {
                 (tunnel.client_ended, tunnel.server_ended) = (true, true);
             }
-            Some(ContentOutcome::Pass | ContentOutcome::Upgrade) | None => {}
+            Some(ContentOutcome::Pass | ContentOutcome::Upgrade(_)) | None => {}
         }
         tunnel.inspection = None;
         stream.phase = Phase::Tunnel(tunnel);

@@ -50,6 +50,16 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
+    /// Ends a stream of TCP whose connection turns out to be one of HTTP/2: it is not logged, its client stays.
+    pub fn forget(&mut self, stream: &mut Stream) {
+        stream.log.written = true;
+        if let Some(client) = self.let_go(stream)
+            && let Some(entry) = self.core.links.get_mut(client)
+        {
+            entry.mux.set_stream(None);
+        }
+    }
+
     /// Ends a stream and closes its client's connection, whatever has not left.
     pub fn abandon(&mut self, stream: &mut Stream) {
         self.end_server_after(stream);

@@ -1,16 +1,19 @@
 //! The request made ready to leave, and its head sent.
 
 use config::model::ConnectionMode;
-use http::{Method, Version};
+use http::{Head, Method, Name, Version};
 use net::Driver;
 use telemetry::Event;
 
 use super::names::{adjust_case, tell_server_name};
 use super::{Cause, Cx};
 use crate::ids::LinkId;
+use crate::link::Links;
 use crate::link::mux::Mux;
 use crate::link::mux::h1::Asked;
+use crate::link::mux::h2::Upgrade;
 use crate::stream::{Phase, Step, Stream};
+use crate::websocket;
 
 impl<D: Driver> Cx<'_, D> {
     /// What the proxy itself changes of a request: who it comes from, and how its connection goes on.
@@ -69,7 +72,19 @@ impl<D: Driver> Cx<'_, D> {
         };
         let core = &mut *self.core;
         if core.links.is_stream(server) {
-            let head = &stream.request;
+            let is_upgrade = how.tunnel && method != Method::Connect;
+            let extended = match is_upgrade {
+                false => None,
+                true => match extended_connect(&mut core.links, server, &stream.request) {
+                    Some(head) => Some(head),
+                    None => {
+                        // The server does not take it, or there is no such CONNECT.
+                        self.fail(stream, Cause::BadResponse);
+                        return Step::Wait;
+                    }
+                },
+            };
+            let head = extended.as_ref().unwrap_or(&stream.request);
             let asked = core
                 .links
                 .ask_stream(self.io, server, head, how.framing, how.tunnel);
@@ -105,9 +120,12 @@ impl<D: Driver> Cx<'_, D> {
         } else if stream.up.done {
             self.trace(stream, Event::HttpEndRequest);
             stream.up.is_open = true;
-            self.core
-                .links
-                .send_end(self.io, server, &stream.up.trailers);
+            // What is asked for a tunnel goes on with that.
+            if !(stream.wants_tunnel && self.core.links.is_stream(server)) {
+                self.core
+                    .links
+                    .send_end(self.io, server, &stream.up.trailers);
+            }
         } else {
             self.expect_client(stream, stream.client_ms(self.running));
             self.open_upload(stream);
@@ -118,6 +136,25 @@ impl<D: Driver> Cx<'_, D> {
             _ => Step::Go,
         }
     }
+}
+
+/// The extended CONNECT for a request with `Upgrade`, on a stream to a server. None where the server does not take one, or the
+/// request has a body.
+fn extended_connect(links: &mut Links, server: LinkId, request: &Head) -> Option<Head> {
+    let connection = links.connection_of(server)?;
+    let connection = links.connection_mut(connection)?;
+    let is_taken = connection.codec.takes_extended_connect();
+    let mut head = request.clone();
+    let protocol: Box<[u8]> = request.upgrade_protocol()?.into();
+    let accept = request.get(Name::SecWebsocketKey).map(websocket::accept);
+    if !is_taken || request.method() != Method::Get || !head.make_extended_connect() {
+        return None;
+    }
+    links.stream_end_mut(server)?.upgrade = Some(Box::new(Upgrade {
+        accept: accept.map(String::into_boxed_str),
+        protocol,
+    }));
+    Some(head)
 }
 
 impl Stream {

@@ -1,6 +1,6 @@
 //! The request on its way in: its stream begun, its head read, its backend chosen.
 
-use config::model::BackendTarget;
+use config::model::{BackendTarget, Proto};
 use http::h1::{self, Framing, Parsed, Strictness};
 use http::{Head, Method};
 use net::Driver;
@@ -61,6 +61,9 @@ impl<D: Driver> Cx<'_, D> {
 
     /// The head of a request is whole; it is the stream's. `behind`: bytes at hand behind it.
     pub fn request_read(&mut self, stream: &mut Stream, parsed: Parsed, behind: usize) {
+        if is_preface(&stream.request) {
+            return self.request_refused(stream, parsed.consumed, 405);
+        }
         self.mark(Pace::Requests(stream.frontend));
         stream.read = HeadRead {
             bytes: parsed.consumed,
@@ -90,6 +93,7 @@ impl<D: Driver> Cx<'_, D> {
         let frontend = self.running.proxy(stream.frontend);
         stream.begin_cookie_state(self.running.proxy(stream.backend));
         stream.txn.is_proxied = frontend.options.http_use_proxy_header
+            && !stream.request.has_composed_target()
             && !stream.request.target().starts_with(b"/")
             && !stream.request.target().starts_with(b"*");
         for capture in &frontend.capture_request {
@@ -101,8 +105,7 @@ impl<D: Driver> Cx<'_, D> {
         for _ in &frontend.capture_response {
             stream.txn.captured_response.push(None);
         }
-        let next = match stream.backend_counted {
-            // It was TCP before.
+        let next = match stream.was_tcp {
             true => Phase::FrontendBody,
             false => Phase::FrontendContent(Inspection::default()),
         };
@@ -215,7 +218,7 @@ impl<D: Driver> Cx<'_, D> {
         self.trace_backend(stream);
         match is_http == backend_is_http {
             true => self.backend_chosen(stream),
-            false => self.upgrade(stream),
+            false => self.upgrade(stream, None),
         }
     }
 
@@ -272,8 +275,17 @@ impl<D: Driver> Cx<'_, D> {
 
     /// A TCP stream goes on as HTTP (manual §4.4 switch-mode), and so do all later ones of its connection. What came is read
     /// again as a request; the frontend's HTTP rules are next.
-    pub(super) fn upgrade(&mut self, stream: &mut Stream) -> Step {
+    pub(super) fn upgrade(&mut self, stream: &mut Stream, proto: Option<Proto>) -> Step {
+        let client = stream.client.and_then(|link| self.core.links.client(link));
+        let bind = client.map(|client| self.running.bind(client.bind));
+        let demanded = bind.and_then(|bind| bind.proto);
+        if demanded == Some(Proto::Tcp) {
+            // `proto none`: it is not to be understood.
+            self.abandon(stream);
+            return Step::Wait;
+        }
         stream.txn.is_http = true;
+        stream.was_tcp = true;
         (stream.sniffed.is_http, stream.txn.never_http) = (false, false);
         let came = std::mem::take(&mut stream.up.waiting);
         (stream.up.came, stream.up.done) = (false, false);
@@ -287,6 +299,7 @@ impl<D: Driver> Cx<'_, D> {
         }
         if let Some(client) = self.core.links.client_mut(link) {
             client.is_http = true;
+            client.proto = proto.or(demanded);
         }
         stream.deadlines.client_ms = NEVER_MS;
         let timeout_ms = self.running.timeouts(stream.frontend).http_request;
@@ -317,6 +330,13 @@ impl<D: Driver> Cx<'_, D> {
             .unwrap_or(false)
         })
     }
+}
+
+/// Whether a request is the beginning of HTTP/2 where that is not spoken (RFC 9113 §3.4).
+fn is_preface(request: &Head) -> bool {
+    request.method() == Method::Other
+        && request.method_bytes() == b"PRI"
+        && request.target() == b"*"
 }
 
 /// manual §4.2 monitor-uri: a path is compared with the request's path and query, anything else with its whole target.

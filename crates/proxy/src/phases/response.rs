@@ -2,7 +2,7 @@
 
 use config::model::ConnectionMode;
 use http::h1::{self, Framing, Strictness};
-use http::{Method, Version};
+use http::{Method, Name, Version};
 use net::Driver;
 use sample::{BodyFacts, LogOrigin};
 use telemetry::Event;
@@ -58,7 +58,9 @@ impl<D: Driver> Cx<'_, D> {
         };
         let tunnel =
             status == 101 || (stream.txn.method == Method::Connect && (200..300).contains(&status));
-        if tunnel && !stream.wants_tunnel {
+        // An upgrade begins behind the request (RFC 9110 §7.8).
+        let is_early = status == 101 && !stream.up.done;
+        if tunnel && (!stream.wants_tunnel || is_early || !self.is_accepted(stream)) {
             self.end_server_after(stream);
             return self.fail(stream, Cause::BadResponse);
         }
@@ -79,6 +81,17 @@ impl<D: Driver> Cx<'_, D> {
         }
         stream.phase = Phase::BackendResponse(Rules::default());
         self.run(stream);
+    }
+
+    /// Whether a server of HTTP/1 that agrees to WebSocket has seen the key that was made for it (RFC 6455 §4.1).
+    fn is_accepted(&mut self, stream: &Stream) -> bool {
+        let client = stream.client;
+        let end = client.and_then(|client| self.core.links.stream_end_mut(client));
+        let upgrade = end.and_then(|end| end.upgrade.as_deref());
+        let Some(accept) = upgrade.and_then(|upgrade| upgrade.accept.as_deref()) else {
+            return true;
+        };
+        stream.response.get(Name::SecWebsocketAccept) == Some(accept.as_bytes())
     }
 
     /// 100, 102, 103: passed on to clients that know them; the final response is still to come.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use config::model::{TcpAction, TcpRule};
+use config::model::{Proto, TcpAction, TcpRule};
 use sample::LogOrigin;
 use telemetry::program::Direction;
 
@@ -28,7 +28,7 @@ pub(crate) enum ContentOutcome {
     /// More bytes may decide.
     Wait,
     /// The stream goes on as HTTP.
-    Upgrade,
+    Upgrade(Option<Proto>),
     /// The bytes that are here pass, then the connection to the server closes.
     CloseServer,
     End(End),
@@ -88,7 +88,7 @@ impl<'a> Cx<'a> {
                 TcpAction::Stream(action) => self.connection_action(action, connection),
                 // The configuration has them in rules of streams only.
                 TcpAction::Capture { .. }
-                | TcpAction::SwitchMode
+                | TcpAction::SwitchMode(_)
                 | TcpAction::OtelGroup(_)
                 | TcpAction::SetRetries(_) => {}
             }
@@ -147,11 +147,11 @@ impl<'a> Cx<'a> {
             }
             match &rule.action {
                 TcpAction::Accept => break,
-                TcpAction::SwitchMode => {
+                TcpAction::SwitchMode(proto) => {
                     if stream.txn.is_http {
                         break;
                     }
-                    return ContentOutcome::Upgrade;
+                    return ContentOutcome::Upgrade(*proto);
                 }
                 TcpAction::Close if is_response => return ContentOutcome::CloseServer,
                 TcpAction::Reject | TcpAction::Close => {

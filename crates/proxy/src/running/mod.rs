@@ -3,6 +3,7 @@
 //! Immutable and shared by the workers.
 
 mod filters;
+mod h2;
 mod log_plan;
 mod proc_vars;
 mod timeouts;
@@ -21,6 +22,7 @@ use crate::ids::{BindId, ProxyId, ServerId};
 use crate::shared::Shared;
 pub use filters::{Counters, Filter, FilterExport, Logging, Switches};
 pub(crate) use filters::{Filters, StreamCounts};
+pub(crate) use h2::H2Limits;
 pub(crate) use log_plan::{Moments, Plan};
 use proc_vars::ProcVars;
 pub(crate) use timeouts::{TimeoutsMs, deadline};
@@ -56,6 +58,8 @@ pub struct Running {
     /// What the line of a connection that failed early begins with, up to its frontend.
     pub(crate) session_prefix: Option<sample::LogFormat>,
     limits: http::h1::Limits,
+    /// The same of HTTP/2.
+    pub(crate) h2: H2Limits,
     /// By proxy.
     timeouts: Vec<TimeoutsMs>,
     /// Some rate is limited.
@@ -116,12 +120,14 @@ impl Running {
         };
         let tune = &config.global.tune;
         let head_bytes_max = tune.bufsize_bytes.saturating_sub(tune.maxrewrite_bytes);
+        let limits = http::h1::Limits {
+            head_bytes_max: head_bytes_max.max(1),
+            // The start line counts too.
+            fields_max: tune.http_maxhdr.saturating_sub(1).max(1),
+        };
         Running {
-            limits: http::h1::Limits {
-                head_bytes_max: head_bytes_max.max(1),
-                // The start line counts too.
-                fields_max: tune.http_maxhdr.saturating_sub(1).max(1),
-            },
+            limits,
+            h2: H2Limits::new(&config.global, limits),
             log_plans: proxies()
                 .map(|proxy| Plan::new(proxy, &config.log_profiles))
                 .collect(),
@@ -147,20 +153,6 @@ impl Running {
             process,
             config,
         }
-    }
-
-    /// What clients of HTTP/2 may use of us.
-    pub(crate) fn h2_limits(&self) -> http::h2::Limits {
-        http::h2::Limits {
-            head_bytes_max: self.limits.head_bytes_max as u32,
-            fields_max: self.limits.fields_max as u32,
-            ..http::h2::Limits::default()
-        }
-    }
-
-    /// The same of servers.
-    pub(crate) fn h2_server_limits(&self) -> http::h2::Limits {
-        self.h2_limits()
     }
 
     /// What the workers of this configuration share, at its beginning.

@@ -12,9 +12,11 @@ use config::model::{
     Bind, BindTls, CaFile, CertificateSource, Config, Mode, Proxy, ServerTls, SniFilter, TlsGlobal,
     TlsOptions, TlsVerify, TlsVersion,
 };
+use sample::sniff::client_hello;
 use tls::{
-    Acceptor, AcceptorOptions, Certificate, Certificates, ClientCertificates, Connector,
-    ConnectorOptions, Files, Identity, Offer, TicketKeys, Trusted, Verification, Version,
+    Acceptor, AcceptorOptions, Certificate, Certificates, Chains, ClientCertificates, Connector,
+    ConnectorOptions, Files, Identity, IgnoredErrors, Offer, TicketKeys, Trusted, Verification,
+    Version,
 };
 
 use crate::ids::{BindId, ServerId};
@@ -51,27 +53,68 @@ pub struct Tls {
 pub(crate) struct BindAcceptors {
     certificates: Arc<Certificates>,
     /// The line's own, then those of certificates with options of their own.
-    acceptors: Vec<Acceptor>,
+    acceptors: Vec<Variant>,
     /// By certificate: its acceptor.
     of_certificate: Vec<u32>,
 }
 
-impl BindAcceptors {
-    /// Whether the name that a client asks for decides on more than its certificate.
-    pub fn depends_on_name(&self) -> bool {
-        self.acceptors.len() > 1
+/// Who speaks TLS by some options.
+#[derive(Debug)]
+struct Variant {
+    usual: Acceptor,
+    /// For clients that offer none of its protocols; none where it has none.
+    without_protocols: Option<Acceptor>,
+}
+
+impl Variant {
+    fn new(usual: Acceptor) -> Variant {
+        let without_protocols = (!usual.protocols().is_empty()).then(|| usual.without_protocols());
+        Variant {
+            usual,
+            without_protocols,
+        }
     }
 
-    /// The acceptor for clients that ask for this name.
-    pub fn for_name(&self, name: Option<&str>) -> &Acceptor {
+    /// For a client that sends this extension of ALPN, or none.
+    fn for_protocols(&self, offered: Option<&[u8]>) -> &Acceptor {
+        match (&self.without_protocols, offered) {
+            (Some(without), Some(offered)) if !has_protocol(offered, self.usual.protocols()) => {
+                without
+            }
+            _ => &self.usual,
+        }
+    }
+}
+
+/// Whether an extension of ALPN has one of these protocols.
+fn has_protocol(offered: &[u8], ours: &[Vec<u8>]) -> bool {
+    let list = client_hello::list(offered, 2).unwrap_or_default();
+    let mut at = 0;
+    while let Some((protocol, next)) = client_hello::protocol_at(list, at) {
+        if ours.iter().any(|our| our == protocol) {
+            return true;
+        }
+        at = next;
+    }
+    false
+}
+
+impl BindAcceptors {
+    /// Whether what a client says first decides on more than its certificate: the name that it asks for, or its protocols.
+    pub fn depends_on_hello(&self) -> bool {
+        self.acceptors.len() > 1 || self.acceptors[0].without_protocols.is_some()
+    }
+
+    /// The acceptor for clients that ask for this name and send this extension of ALPN.
+    pub fn for_hello(&self, name: Option<&str>, protocols: Option<&[u8]>) -> &Acceptor {
         let place = self.certificates.choose(name);
         let acceptor = place.and_then(|place| self.of_certificate.get(place));
-        &self.acceptors[acceptor.copied().unwrap_or(0) as usize]
+        self.acceptors[acceptor.copied().unwrap_or(0) as usize].for_protocols(protocols)
     }
 
     /// The line's own.
     pub fn usual(&self) -> &Acceptor {
-        &self.acceptors[0]
+        &self.acceptors[0].usual
     }
 }
 
@@ -84,7 +127,9 @@ impl Tls {
             global: &config.global.tls,
             findings: Vec::new(),
             known: Vec::new(),
+            chains: Chains::default(),
         };
+        loader.chains();
         let mut tls = Tls::default();
         for proxy in &config.proxies {
             let binds = proxy.binds.iter();
@@ -121,6 +166,8 @@ struct Loader<'a> {
     global: &'a TlsGlobal,
     findings: Vec<TlsFinding>,
     known: Vec<(CertificateSource, Identity)>,
+    /// `issuers-chain-path`
+    chains: Chains,
 }
 
 impl Loader<'_> {
@@ -136,6 +183,16 @@ impl Loader<'_> {
             is_fatal: false,
             text,
         });
+    }
+
+    fn chains(&mut self) {
+        let Some(directory) = &self.global.issuers_chain_path else {
+            return;
+        };
+        match Chains::load(directory) {
+            Ok(chains) => self.chains = chains,
+            Err(error) => self.alert(format!("'issuers-chain-path' : {error}.")),
+        }
     }
 
     // ---- clients
@@ -165,7 +222,12 @@ impl Loader<'_> {
         let certificates = Arc::new(Certificates::new(&certificates, words.strict_sni));
         let mut acceptors = Vec::new();
         for options in variants {
-            acceptors.push(self.acceptor(words, options, is_http, &certificates)?);
+            acceptors.push(Variant::new(self.acceptor(
+                words,
+                options,
+                is_http,
+                &certificates,
+            )?));
         }
         Some(BindAcceptors {
             certificates,
@@ -201,7 +263,8 @@ impl Loader<'_> {
                     hints: hints.filter(|_| !options.no_ca_names),
                     tells_no_names: options.no_ca_names,
                     is_optional: verify == TlsVerify::Optional,
-                    ignores_errors: words.ca_ignore_err.all || words.crt_ignore_err.all,
+                    ignored: ignored(&words.crt_ignore_err),
+                    ignored_of_issuers: ignored(&words.ca_ignore_err),
                 })
             }
         };
@@ -213,6 +276,7 @@ impl Loader<'_> {
             no_tickets: options.tickets == Some(false),
             ticket_keys: keys.and_then(|path| self.ticket_keys(path, &words.title)),
             sessions_max: self.global.cache_sessions as usize,
+            lifetime_s: Some(self.global.lifetime.as_secs()),
             early_data_bytes_max: match options.allow_0rtt {
                 true => EARLY_DATA_BYTES_MAX,
                 false => 0,
@@ -283,6 +347,7 @@ impl Loader<'_> {
                 true => SERVER_SESSIONS_MAX,
                 false => 0,
             },
+            no_tickets: words.options.tickets == Some(false),
         };
         match Connector::new(&options) {
             Ok(connector) => Some(connector),
@@ -319,6 +384,8 @@ impl Loader<'_> {
             suites12: options.ciphers.clone(),
             suites13: options.ciphersuites.clone(),
             groups: options.curves.clone().unwrap_or_default(),
+            signatures: options.sigalgs.clone(),
+            client_signatures: options.client_sigalgs.clone(),
             protocols: spoken,
         }
     }
@@ -344,6 +411,7 @@ impl Loader<'_> {
         };
         match Identity::load(&files) {
             Ok(identity) => {
+                let identity = identity.with_chain(&self.chains, self.global.skips_self_issued_ca);
                 let path = source.path.display();
                 for remark in identity.remarks(self.since_epoch) {
                     self.notice(format!("{place}'{path}' : {remark}."));
@@ -394,6 +462,13 @@ impl Loader<'_> {
         {
             self.alert(format!("{title} : 'crl-file' : {error}."));
         }
+    }
+}
+
+fn ignored(errors: &config::model::IgnoredErrors) -> IgnoredErrors {
+    IgnoredErrors {
+        all: errors.all,
+        numbers: errors.numbers.clone(),
     }
 }
 

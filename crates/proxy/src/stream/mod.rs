@@ -49,6 +49,8 @@ pub(crate) struct Stream {
     pub tracing: Tracing,
     /// The stream is counted at its backend.
     pub backend_counted: bool,
+    /// It began as TCP: `tcp-request content` is behind it.
+    pub was_tcp: bool,
     /// Something of the response has reached the client.
     pub answered: bool,
     /// The client's connection ends with this exchange, whatever the client wants.
@@ -192,6 +194,7 @@ impl Stream {
             log: Log::default(),
             tracing: Tracing::default(),
             backend_counted: false,
+            was_tcp: false,
             answered: false,
             close_client: false,
             wants_tunnel: false,
@@ -226,6 +229,7 @@ impl Stream {
             log,
             tracing,
             backend_counted,
+            was_tcp,
             answered,
             close_client,
             wants_tunnel,
@@ -254,6 +258,7 @@ impl Stream {
         tracing.reset();
         for flag in [
             backend_counted,
+            was_tcp,
             answered,
             close_client,
             wants_tunnel,

@@ -99,6 +99,13 @@ impl Pipe {
         }
     }
 
+    /// Nothing that the peer means is still on its way: a connection of several requests would lose it with the next one.
+    pub fn is_quiet(&self) -> bool {
+        self.wire
+            .as_ref()
+            .is_none_or(|wire| wire.is_quiet() && self.inbox.is_empty())
+    }
+
     /// The peer says that it will send no more, where it has a way to.
     pub fn say_end(&mut self) {
         if let Some(wire) = &mut self.wire {

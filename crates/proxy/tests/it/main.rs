@@ -21,6 +21,7 @@ mod stage;
 mod tcp;
 mod traces;
 mod wire;
+mod wire_h2;
 mod worker;
 
 use setups::Setup;

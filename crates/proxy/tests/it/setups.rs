@@ -38,6 +38,10 @@ pub struct Setup {
     pub sends_proxy: bool,
     /// Both sides speak TLS.
     pub tls: bool,
+    /// Clients speak HTTP/2.
+    pub h2_clients: bool,
+    /// Servers do.
+    pub h2_servers: bool,
     /// By server; 0 is unlimited.
     pub maxconn: Vec<u32>,
     /// `maxconn` of the frontend.
@@ -198,6 +202,33 @@ const TEXTS: &[(&str, &str)] = &[
     ),
     ("tls, buffer", "option http-buffer-request\ttls"),
     ("tcp over tls", "mode tcp\ttls"),
+    ("h2 clients", "http-reuse always\th2 clients"),
+    (
+        "h2 clients, deny",
+        "http-request deny if { path_end /1 }\th2 clients",
+    ),
+    (
+        "h2 clients, two servers",
+        "balance roundrobin\n option redispatch 1\n retries 3\n default-server maxconn 1\th2 clients\ttwo",
+    ),
+    (
+        "h2 clients, buffer",
+        "option http-buffer-request\th2 clients\ttls",
+    ),
+    (
+        "h2 clients, pauses",
+        "http-request pause 70 if { rand(2) eq 0 }\n http-response pause rand(2),mul(90)\th2 clients",
+    ),
+    ("h2 servers", "http-reuse always\th2 servers"),
+    (
+        "h2 servers, safe",
+        "no option abortonclose\th2 servers\ttls",
+    ),
+    ("h2 both", "http-reuse always\th2 clients\th2 servers"),
+    (
+        "h2 both, tls",
+        "http-reuse always\n retries 2\n default-server maxconn 3\th2 clients\th2 servers\ttls",
+    ),
     ("tcp", "mode tcp"),
     ("tcp maxconn", "mode tcp\n default-server maxconn 1"),
     (
@@ -241,6 +272,19 @@ fn setup(name: &'static str, lines: &str, server_conns_max: Option<u32>) -> Setu
         }
         lines = rest;
     }
+    let mut h2 = |suffix: &str| {
+        let rest = lines.strip_suffix(suffix).map(str::to_owned);
+        rest.map(|rest| lines = rest).is_some()
+    };
+    let (h2_servers, h2_clients) = (h2("\th2 servers"), h2("\th2 clients"));
+    if h2_clients {
+        section = section.replace(":80", ":80 proto h2");
+    }
+    if h2_servers {
+        for port in ["127.0.0.1:81", "127.0.0.1:82"] {
+            section = section.replace(port, &format!("{port} proto h2"));
+        }
+    }
     let section = section.replace("    server one", &format!("{lines}\n    server one"));
     let section = if section.contains("backend app") {
         section.replace("listen sim", "frontend sim")
@@ -277,6 +321,8 @@ fn setup(name: &'static str, lines: &str, server_conns_max: Option<u32>) -> Setu
         clients_max: proxy.maxconn,
         keep_alive_ms: 3000,
         tls: is_tls,
+        h2_clients,
+        h2_servers,
         bufsize: running.config.global.tune.bufsize_bytes,
         running,
     }
@@ -296,10 +342,7 @@ pub fn load_running(text: &str) -> Running {
     let build = BuildInfo::default();
     let options = LoadOptions {
         build: &build,
-        settings: Settings {
-            serves_tls: true,
-            ..Settings::default()
-        },
+        settings: Settings::default(),
         zero_warning: false,
     };
     let read_file = |name: &str| filters::file(name).or_else(|_| bounded(name));

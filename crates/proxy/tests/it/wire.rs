@@ -19,6 +19,58 @@ pub trait Wire: Debug {
     fn is_quiet(&self) -> bool;
     /// The peer will send no more.
     fn end(&mut self, out: &mut Vec<u8>);
+    /// Bytes that the proxy meant and that had to wait for what the peer said.
+    fn more(&mut self, _got: &mut Vec<u8>) {}
+    /// Nothing that the peer could understand will come any more.
+    fn is_over(&self) -> bool {
+        false
+    }
+}
+
+/// One above the other.
+#[derive(Debug)]
+pub struct Above<U, L> {
+    upper: U,
+    lower: L,
+}
+
+impl<U: Wire, L: Wire> Above<U, L> {
+    /// `first`: what the upper one has said already.
+    pub fn new(upper: U, mut lower: L, first: &[u8], out: &mut Vec<u8>) -> Above<U, L> {
+        lower.write(first, out);
+        Above { upper, lower }
+    }
+}
+
+impl<U: Wire, L: Wire> Wire for Above<U, L> {
+    fn write(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        let mut between = Vec::new();
+        self.upper.write(bytes, &mut between);
+        self.lower.write(&between, out);
+    }
+
+    fn read(&mut self, bytes: &[u8], got: &mut Vec<u8>, out: &mut Vec<u8>) {
+        let (mut between, mut answer) = (Vec::new(), Vec::new());
+        self.lower.read(bytes, &mut between, out);
+        self.upper.read(&between, got, &mut answer);
+        self.lower.write(&answer, out);
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.upper.is_quiet() && self.lower.is_quiet()
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) {
+        self.lower.end(out);
+    }
+
+    fn more(&mut self, got: &mut Vec<u8>) {
+        self.upper.more(got);
+    }
+
+    fn is_over(&self) -> bool {
+        self.upper.is_over()
+    }
 }
 
 /// TLS of a peer.

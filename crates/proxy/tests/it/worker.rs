@@ -5,10 +5,13 @@ use spangate_proxy::{Engine, Order, ServerChange, Shared};
 
 use super::client::Client;
 use super::driver::{Opening, SimDriver, deliver};
+use super::queue::Queue;
 use super::server::Server;
+use super::setups::Setup;
 use super::stage::Stage;
 use super::tcp::{TcpClient, TcpServer};
-use super::wire::TlsWire;
+use super::wire::{Above, TlsWire, Wire};
+use super::wire_h2::{H2Client, H2Server};
 
 /// The largest look of a driver here at what came.
 const LOOK_BYTES_MAX: usize = 8192;
@@ -266,6 +269,7 @@ impl Worker {
             if open
                 && !pipe.peer_ended
                 && matches!(peer, Peer::Server(server) if server.is_idle())
+                && pipe.is_quiet()
                 && (quiet && stage.random.chance(3))
             {
                 events.push(Event::CloseIdle(place));
@@ -338,9 +342,7 @@ impl Worker {
             if !stage.mood.calm && stage.random.chance(10) {
                 pipe.held_until_ms = u64::MAX;
             }
-            if stage.setup.tls {
-                pipe.wire = Some(Box::new(TlsWire::server()));
-            }
+            pipe.wire = server_wire(stage.setup, &mut pipe.inbox);
             self.peers.push(Some(match stage.setup.is_tcp {
                 true => Peer::TcpServer(TcpServer::new(stage)),
                 false => Peer::Server(Server::new(index, stage)),
@@ -372,11 +374,7 @@ impl Worker {
         };
         let (sock, place) = self.driver.open();
         let pipe = &mut self.driver.pipes[place];
-        if stage.setup.tls {
-            let mut hello = Vec::new();
-            pipe.wire = Some(Box::new(TlsWire::client(&mut hello)));
-            pipe.inbox.push(&hello);
-        }
+        pipe.wire = client_wire(stage.setup, &mut pipe.inbox);
         let index = match &mut peer {
             Peer::Client(client) => {
                 client.start(stage, pipe);
@@ -431,13 +429,24 @@ impl Worker {
         pipe.outbox.take(count, &mut chunk);
         pipe.room = pipe.room.saturating_add(count);
         pipe.understand(&mut chunk);
+        // What cannot be understood any more ends for the peer.
+        pipe.ended |= pipe.wire.as_ref().is_some_and(|wire| wire.is_over());
         if chunk.is_empty() {
             self.chunk = chunk;
             return;
         }
         match &mut self.peers[place] {
             Some(Peer::Client(client)) => client.read(&chunk, stage, pipe, now_ms),
-            Some(Peer::Server(server)) => server.read(&chunk, stage, pipe, now_ms),
+            Some(Peer::Server(server)) => loop {
+                server.read(&chunk, stage, pipe, now_ms);
+                chunk.clear();
+                if let Some(wire) = &mut pipe.wire {
+                    wire.more(&mut chunk);
+                }
+                if chunk.is_empty() {
+                    break;
+                }
+            },
             Some(Peer::TcpClient(client)) => client.read(&chunk, stage),
             Some(Peer::TcpServer(server)) => server.read(&chunk, stage, pipe),
             None => {}
@@ -467,6 +476,7 @@ impl Worker {
                 && pipe.sock.is_some()
                 && !pipe.peer_ended
                 && !pipe.connecting
+                && pipe.is_quiet()
                 && pipe.held_until_ms <= self.driver.now.ms()
             {
                 pipe.peer_ended = true;
@@ -475,4 +485,44 @@ impl Worker {
         }
         any
     }
+}
+
+/// What a client speaks below HTTP/1; its first words are on their way.
+fn client_wire(setup: &Setup, inbox: &mut Queue) -> Option<Box<dyn Wire>> {
+    let mut out = Vec::new();
+    let wire: Option<Box<dyn Wire>> = match (setup.h2_clients, setup.tls) {
+        (false, false) => None,
+        (false, true) => Some(Box::new(TlsWire::client(&mut out))),
+        (true, false) => Some(Box::new(H2Client::new(&mut out))),
+        (true, true) => {
+            let mut first = Vec::new();
+            let upper = H2Client::new(&mut first);
+            let lower = TlsWire::client(&mut out);
+            Some(Box::new(Above::new(upper, lower, &first, &mut out)))
+        }
+    };
+    inbox.push(&out);
+    wire
+}
+
+/// The same of a server.
+fn server_wire(setup: &Setup, inbox: &mut Queue) -> Option<Box<dyn Wire>> {
+    let mut out = Vec::new();
+    let wire: Option<Box<dyn Wire>> = match (setup.h2_servers, setup.tls) {
+        (false, false) => None,
+        (false, true) => Some(Box::new(TlsWire::server())),
+        (true, false) => Some(Box::new(H2Server::new(&mut out))),
+        (true, true) => {
+            let mut first = Vec::new();
+            let upper = H2Server::new(&mut first);
+            Some(Box::new(Above::new(
+                upper,
+                TlsWire::server(),
+                &first,
+                &mut out,
+            )))
+        }
+    };
+    inbox.push(&out);
+    wire
 }

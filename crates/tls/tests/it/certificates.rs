@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use spangate_tls::{
-    Acceptor, AcceptorOptions, Certificate, Certificates, Connector, ConnectorOptions, Files,
-    Identity, IdentityError, Offer, Version,
+    Acceptor, AcceptorOptions, Certificate, Certificates, Chains, Connector, ConnectorOptions,
+    Files, Identity, IdentityError, Offer, Version,
 };
 
-use crate::pairs::{Authority, Kind, Pair, plain};
+use crate::pairs::{Authority, Kind, Pair, acceptor, plain};
 
 /// The certificate that a client gets which asks for this name.
 fn given(certificates: &[Certificate], strict: bool, name: Option<&str>) -> Option<usize> {
@@ -88,6 +88,75 @@ fn of_several_kinds_the_client_gets_what_it_can_check() {
 }
 
 #[test]
+fn signature_algorithms_can_be_chosen() {
+    const RSA_PSS_SHA256: u16 = 0x0804;
+    const ECDSA_P256_SHA256: u16 = 0x0403;
+    let authority = Authority::new("root");
+    let of = |kind| plain(authority.identity(&["one.test"], kind));
+    let certificates = [of(Kind::Rsa), of(Kind::Ecdsa)];
+    // Who takes what, and which certificate is given.
+    let cases: [(&[u16], &[u16], Option<usize>); 6] = [
+        (&[], &[RSA_PSS_SHA256], Some(0)),
+        (&[RSA_PSS_SHA256], &[], Some(0)),
+        (&[ECDSA_P256_SHA256], &[], Some(1)),
+        (&[RSA_PSS_SHA256, ECDSA_P256_SHA256], &[], Some(1)),
+        (
+            &[RSA_PSS_SHA256],
+            &[RSA_PSS_SHA256, ECDSA_P256_SHA256],
+            Some(0),
+        ),
+        (&[RSA_PSS_SHA256], &[ECDSA_P256_SHA256], None),
+    ];
+    let offer = |signatures: &[u16]| Offer {
+        signatures: (!signatures.is_empty()).then(|| signatures.to_vec()),
+        ..Offer::default()
+    };
+    for (theirs, ours, wanted) in cases {
+        let all = Certificates::new(&certificates, false);
+        let options = AcceptorOptions {
+            offer: offer(ours),
+            ..AcceptorOptions::default()
+        };
+        let acceptor = Acceptor::new(&options, Arc::new(all)).unwrap();
+        let connector = Connector::new(&ConnectorOptions {
+            offer: offer(theirs),
+            ..ConnectorOptions::default()
+        });
+        let mut pair = Pair::new(&acceptor, &connector.unwrap(), Some("one.test"));
+        pair.talk(usize::MAX);
+        let peer = pair.client.session.facts().map(|facts| facts.peer);
+        let found = peer.map(|peer| {
+            let mut all = certificates.iter();
+            all.position(|each| each.identity.certificate() == &peer[0][..])
+        });
+        assert_eq!(found.flatten(), wanted, "{theirs:x?} {ours:x?}");
+    }
+}
+
+/// The certificate for exactly the name is of a kind that the client cannot check: it gets the one for the wildcard.
+#[test]
+fn a_wildcard_of_another_kind_is_the_second_choice() {
+    let authority = Authority::new("root");
+    let of = |name, kind| plain(authority.identity(&[name], kind));
+    let certificates = [of("*.one.test", Kind::Rsa), of("a.one.test", Kind::Ecdsa)];
+    let all = Certificates::new(&certificates, true);
+    let acceptor = Acceptor::new(&AcceptorOptions::default(), Arc::new(all)).unwrap();
+    for (signatures, wanted) in [(vec![0x0804, 0x0403], 1), (vec![0x0804], 0)] {
+        let connector = Connector::new(&ConnectorOptions {
+            offer: Offer {
+                signatures: Some(signatures),
+                ..Offer::default()
+            },
+            ..ConnectorOptions::default()
+        });
+        let mut pair = Pair::new(&acceptor, &connector.unwrap(), Some("a.one.test"));
+        pair.talk(usize::MAX);
+        let peer = pair.client.session.facts().unwrap().peer;
+        assert_eq!(&peer[0][..], certificates[wanted].identity.certificate());
+    }
+}
+
+#[test]
 fn what_is_wrong_with_a_certificate_is_told() {
     let authority = Authority::new("root");
     let (certificate, key) = authority.issue(&["one.test"], "", Kind::Ecdsa);
@@ -126,6 +195,38 @@ fn what_is_wrong_with_a_certificate_is_told() {
         }),
         Err(IdentityError::Unreadable(..))
     ));
+}
+
+#[test]
+fn chains_are_completed_from_a_directory() {
+    let (root, stranger) = (Authority::new("root"), Authority::new("stranger"));
+    let directory = std::env::temp_dir().join(format!("spangate-chains-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("a.pem"), stranger.pem()).unwrap();
+    std::fs::write(directory.join("b.pem"), root.pem()).unwrap();
+    let chains = Chains::load(&directory).unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+    assert!(Chains::load(&directory).is_err());
+    let (certificate, key) = root.issue(&["one.test"], "", Kind::Ecdsa);
+    let alone = certificate.clone() + &key;
+    let whole = certificate + &root.pem() + &key;
+    let parse = |pem: &str| Identity::parse(pem.as_bytes(), None, None, Path::new("x")).unwrap();
+    let none = Chains::default();
+    for (pem, chains, drops_roots, expected) in [
+        (&alone, &none, false, 1),
+        (&alone, &chains, false, 2),
+        (&whole, &chains, false, 2),
+        (&whole, &none, true, 1),
+        (&alone, &chains, true, 1),
+    ] {
+        let identity = parse(pem).with_chain(chains, drops_roots);
+        let acceptor = acceptor(&AcceptorOptions::default(), &[plain(identity)]);
+        let connector = Connector::new(&ConnectorOptions::default()).unwrap();
+        let mut pair = Pair::new(&acceptor, &connector, Some("one.test"));
+        pair.talk(usize::MAX);
+        let sent = pair.client.session.facts().unwrap().peer.len();
+        assert_eq!(sent, expected);
+    }
 }
 
 #[test]

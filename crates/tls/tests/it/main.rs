@@ -1,6 +1,7 @@
 //! Sessions with each other, through memory.
 
 mod certificates;
+mod old;
 mod pairs;
 mod records;
 mod trust;

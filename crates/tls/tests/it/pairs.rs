@@ -28,6 +28,14 @@ impl Authority {
         self.0.pem()
     }
 
+    pub fn der(&self) -> &[u8] {
+        self.0.der()
+    }
+
+    pub fn key(&self) -> &KeyPair {
+        self.0.key()
+    }
+
     /// The PEM of a certificate for these names, with its key.
     pub fn issue(&self, names: &[&str], common: &str, kind: Kind) -> (String, String) {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();

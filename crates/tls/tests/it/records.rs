@@ -173,6 +173,29 @@ fn sessions_are_resumed_by_tickets_of_any_kind_and_without() {
             },
             false,
         ),
+        (
+            AcceptorOptions {
+                lifetime_s: Some(60),
+                ..AcceptorOptions::default()
+            },
+            true,
+        ),
+        (
+            AcceptorOptions {
+                lifetime_s: Some(0),
+                ..AcceptorOptions::default()
+            },
+            false,
+        ),
+        (
+            AcceptorOptions {
+                no_tickets: true,
+                sessions_max: 100,
+                lifetime_s: Some(0),
+                ..AcceptorOptions::default()
+            },
+            false,
+        ),
     ];
     for (options, resumes) in cases {
         for version in [Version::Tls12, Version::Tls13] {
@@ -186,6 +209,7 @@ fn sessions_are_resumed_by_tickets_of_any_kind_and_without() {
             let acceptor = acceptor(&options, &[plain(identity.clone())]);
             let connector = Connector::new(&ConnectorOptions {
                 sessions_max: 8,
+                no_tickets: options.no_tickets,
                 ..ConnectorOptions::default()
             });
             let connector = connector.unwrap();
@@ -202,6 +226,33 @@ fn sessions_are_resumed_by_tickets_of_any_kind_and_without() {
             }
         }
     }
+}
+
+#[test]
+fn without_a_protocol_in_common_a_connection_needs_the_other_acceptor() {
+    let identity = Authority::new("root").identity(&["one.test"], Kind::Ecdsa);
+    let offer = |protocol: &[u8]| Offer {
+        protocols: vec![protocol.to_vec()],
+        ..Offer::default()
+    };
+    let options = AcceptorOptions {
+        offer: offer(b"h2"),
+        ..AcceptorOptions::default()
+    };
+    let usual = acceptor(&options, &[plain(identity)]);
+    assert_eq!(usual.protocols(), [b"h2"]);
+    let connector = Connector::new(&ConnectorOptions {
+        offer: offer(b"http/1.1"),
+        ..ConnectorOptions::default()
+    });
+    let connector = connector.unwrap();
+    let mut pair = Pair::new(&usual, &connector, Some("one.test"));
+    pair.talk(usize::MAX);
+    assert!(pair.server.failure.is_some());
+    let mut pair = Pair::new(&usual.without_protocols(), &connector, Some("one.test"));
+    pair.talk(usize::MAX);
+    let (client, server) = established(&pair);
+    assert_eq!((client.protocol, server.protocol), (None, None));
 }
 
 #[test]

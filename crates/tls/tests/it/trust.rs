@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use spangate_tls::{
-    AcceptorOptions, ClientCertificates, Connector, ConnectorOptions, FailureKind, Identity,
-    Verification,
+    AcceptorOptions, Buffer, ClientCertificates, Connector, ConnectorOptions, FailureKind,
+    Identity, IgnoredErrors, Verification,
 };
 
 use crate::pairs::{Authority, Kind, Pair, acceptor, plain};
@@ -70,14 +70,28 @@ fn without_alternative_names_the_common_one_counts() {
 fn clients_are_asked_for_certificates() {
     let (authority, stranger) = (Authority::new("root"), Authority::new("stranger"));
     let own = authority.identity(&["server.test"], Kind::Ecdsa);
-    for (is_optional, ignores_errors, who, wanted) in [
-        (false, false, Some(&authority), true),
-        (false, false, Some(&stranger), false),
-        (false, false, None, false),
-        (true, false, Some(&authority), true),
-        (true, false, Some(&stranger), false),
-        (true, false, None, true),
-        (true, true, Some(&stranger), true),
+    let all = || IgnoredErrors {
+        all: true,
+        ..IgnoredErrors::default()
+    };
+    let of = |number| IgnoredErrors {
+        numbers: vec![number],
+        ..IgnoredErrors::default()
+    };
+    let none = IgnoredErrors::default;
+    // UNABLE_TO_GET_ISSUER_CERT_LOCALLY, CERT_HAS_EXPIRED
+    for (is_optional, [ignored, ignored_of_issuers], who, wanted) in [
+        (false, [none(), none()], Some(&authority), true),
+        (false, [none(), none()], Some(&stranger), false),
+        (false, [none(), none()], None, false),
+        (true, [none(), none()], Some(&authority), true),
+        (true, [none(), none()], Some(&stranger), false),
+        (true, [none(), none()], None, true),
+        (true, [all(), none()], Some(&stranger), true),
+        (false, [of(20), none()], Some(&stranger), true),
+        (false, [of(10), none()], Some(&stranger), false),
+        (false, [none(), all()], Some(&stranger), false),
+        (false, [all(), all()], None, false),
     ] {
         let options = AcceptorOptions {
             clients: Some(ClientCertificates {
@@ -85,7 +99,8 @@ fn clients_are_asked_for_certificates() {
                 hints: None,
                 tells_no_names: false,
                 is_optional,
-                ignores_errors,
+                ignored: ignored.clone(),
+                ignored_of_issuers,
             }),
             ..AcceptorOptions::default()
         };
@@ -97,11 +112,20 @@ fn clients_are_asked_for_certificates() {
         });
         let mut pair = Pair::new(&acceptor, &connector.unwrap(), None);
         pair.talk(usize::MAX);
-        let case = (is_optional, ignores_errors, who.is_some());
+        let case = (is_optional, ignored, who.is_some());
         assert_eq!(pair.server.failure.is_none(), wanted, "{case:?}");
+        // What follows a failure does nothing.
+        if !wanted {
+            let mut out = Buffer::default();
+            assert!(!pair.server.session.end(&mut out).unwrap());
+            assert!(out.is_empty());
+        }
         if wanted && let Some(identity) = identity {
             let peer = pair.server.session.facts().unwrap().peer;
             assert_eq!(&peer[0][..], identity.certificate());
+            let root = pair.server.session.facts().unwrap().root;
+            let by_authority = std::ptr::eq(who.unwrap(), &raw const authority);
+            assert_eq!(root.as_deref(), by_authority.then(|| authority.der()));
         }
     }
 }

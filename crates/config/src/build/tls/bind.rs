@@ -171,8 +171,6 @@ pub fn crt_list(words: &mut BindWords, cursor: &mut Cursor<'_>, shared: &mut Sha
     let path = cursor.line.path(cursor.at - 1).to_owned();
     let text = match crt_list::read(&path) {
         Ok(text) => text,
-        // Without TLS nobody reads it.
-        Err(_) if !shared.settings.serves_tls => return Ok(()),
         Err(error) => {
             let error = error.to_string();
             let reason = error.split(" (os error ").next().unwrap_or_default();
@@ -200,18 +198,20 @@ pub fn crt_list(words: &mut BindWords, cursor: &mut Cursor<'_>, shared: &mut Sha
 }
 
 /// The certificates of a line of a list.
-fn listed(entry: &crt_list::Entry, shared: &Shared<'_>) -> Parse<Vec<Pending>> {
+fn listed(entry: &crt_list::Entry, shared: &mut Shared<'_>) -> Parse<Vec<Pending>> {
     let loads = match &entry.options {
-        Some(options) => certificates::loads(
-            &Line::new(options),
-            0,
-            &Place {
+        Some(options) => {
+            let line = Line::new(options);
+            let place = Place {
                 unknown: |word| format!("unknown ssl keyword {word}."),
                 has_options: true,
                 crt_base: shared.tls.crt_base.as_ref(),
                 key_base: shared.tls.key_base.as_ref(),
-            },
-        )?,
+            };
+            let loads = certificates::loads(&line, 0, &place)?;
+            loads.tell(&line, shared);
+            loads
+        }
         None => Loads::default(),
     };
     let cursor = Cursor {
@@ -255,7 +255,7 @@ fn pending(cursor: &Cursor<'_>, loads: Loads, shared: &Shared<'_>) -> Parse<Vec<
 }
 
 /// The line of an `ssl-f-use`.
-pub fn ssl_f_use(line: &Line<'_>, shared: &Shared<'_>) -> Parse<Vec<Pending>> {
+pub fn ssl_f_use(line: &Line<'_>, shared: &mut Shared<'_>) -> Parse<Vec<Pending>> {
     let place = Place {
         unknown: |word| format!("unknown crt keyword '{word}'."),
         has_options: true,
@@ -263,6 +263,7 @@ pub fn ssl_f_use(line: &Line<'_>, shared: &Shared<'_>) -> Parse<Vec<Pending>> {
         key_base: shared.tls.key_base.as_ref(),
     };
     let loads = certificates::loads(line, 1, &place)?;
+    loads.tell(line, shared);
     let Some(crt) = loads.crt else {
         let message = "Trying to load a certificate but no 'crt' keyword specified.";
         return Err(line.fault(line.count(), message));
@@ -288,28 +289,6 @@ switches! {
     strict_sni strict_sni = true;
     no_strict_sni strict_sni = false;
     prefer_client_ciphers prefer_client_ciphers = true;
-    generate_certificates generate_certificates = true;
-}
-
-/// `ca-sign-file`
-pub fn ca_sign_file(
-    words: &mut BindWords,
-    cursor: &mut Cursor<'_>,
-    shared: &mut Shared<'_>,
-) -> Parse {
-    let base = shared.tls.ca_base.as_ref();
-    words.tls.ca_sign_file = Some(file(cursor, "missing CAfile path", base)?);
-    Ok(())
-}
-
-/// `ca-sign-pass`
-pub fn ca_sign_pass(
-    words: &mut BindWords,
-    cursor: &mut Cursor<'_>,
-    _shared: &mut Shared<'_>,
-) -> Parse {
-    words.tls.ca_sign_pass = Some(value(cursor, "missing CAkey password")?.to_owned());
-    Ok(())
 }
 
 /// `tls-ticket-keys`

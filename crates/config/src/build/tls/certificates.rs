@@ -2,7 +2,7 @@
 
 use super::super::Shared;
 use super::super::line::{Cursor, Line, Parse};
-use crate::keywords::Places;
+use crate::keywords::{Places, Why};
 use crate::model::CertificateSource;
 use crate::tree::{Prefix, Statement};
 use std::ffi::OsStr;
@@ -92,12 +92,7 @@ pub fn named(cursor: &Cursor<'_>, shared: &Shared<'_>) -> Parse<Vec<CertificateS
             files => Ok(files),
         },
     };
-    let files = match found {
-        Ok(files) => files,
-        // Without TLS nobody reads it.
-        Err(_) if !shared.settings.serves_tls => vec![path],
-        Err(error) => return Err(cursor.fault(unreadable(&path, &error))),
-    };
+    let files = found.map_err(|error| cursor.fault(unreadable(&path, &error)))?;
     let source = |path: PathBuf| CertificateSource {
         origin: origin.clone(),
         ..beside(path, extra)
@@ -179,6 +174,22 @@ pub struct Loads {
     pub is_explicit: bool,
     /// The options of TLS.
     pub own: Option<Statement>,
+    /// Where words stand that do nothing.
+    pub no_effect: Vec<usize>,
+}
+
+impl Loads {
+    /// Tells of the words that do nothing.
+    pub fn tell(&self, line: &Line<'_>, shared: &mut Shared<'_>) {
+        for at in &self.no_effect {
+            let why = match line.arg(*at) {
+                "sctl" => "timestamps of certificates are not sent",
+                _ => "OCSP responses are read from files only",
+            };
+            let name = format!("certificate … {}", line.arg(*at));
+            shared.has_no_effect(&name, &line.span(*at), Why::Foreign(why));
+        }
+    }
 }
 
 /// Which words a line may have, and where relative names count from.
@@ -217,9 +228,15 @@ pub fn loads(line: &Line<'_>, at: usize, place: &Place<'_>) -> Parse<Loads> {
             "key" => source.key = path(&mut cursor, place.key_base)?,
             "ocsp" => source.ocsp = path(&mut cursor, place.crt_base)?,
             "issuer" => source.issuer = path(&mut cursor, place.crt_base)?,
-            "sctl" => source.sctl = path(&mut cursor, place.crt_base)?,
+            "sctl" => {
+                source.sctl = path(&mut cursor, place.crt_base)?;
+                loads.no_effect.push(first);
+            }
             "ocsp-update" => match cursor.value("'on' or 'off'")? {
-                "on" => source.ocsp_update = Some(true),
+                "on" => {
+                    source.ocsp_update = Some(true);
+                    loads.no_effect.push(first);
+                }
                 "off" => source.ocsp_update = Some(false),
                 value => {
                     return Err(cursor.fault(format!(

@@ -218,7 +218,6 @@ macro_rules! bounds {
     )*};
 }
 bounds! {
-    maxrecord maxrecord_bytes;
     hard_maxrecord hard_maxrecord_bytes;
     maxsslconn maxsslconn;
     maxsslrate maxsslrate;

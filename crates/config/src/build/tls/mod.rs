@@ -20,7 +20,7 @@ use crate::keywords::tls::{Known, OPTIONS};
 use crate::keywords::{self, Places};
 use crate::model::{CertificateSource, TlsOptions, TlsVersion};
 use crate::tree::{Span, Statement};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 
 /// The entries of a list that are available here.
@@ -145,6 +145,8 @@ pub struct TlsShared {
     pub bind: bind::BindWords,
     /// `ssl-default-server-*` and `ssl-server-verify`: what server lines start from.
     pub server: server::ServerWords,
+    /// What the two came to at the end of each section `global`, in order: a proxy's lines start from what stands before them.
+    stages: VecDeque<(bind::BindWords, server::ServerWords)>,
     /// `ca-base`
     pub ca_base: Option<PathBuf>,
     /// `crt-base`
@@ -157,6 +159,27 @@ pub struct TlsShared {
     pub stores: HashMap<String, CertificateSource>,
     /// What is told of a configuration without errors, once a place.
     pub notices: Vec<Fault>,
+}
+
+impl TlsShared {
+    /// A section `global` ends.
+    pub fn end_global(&mut self) {
+        self.stages
+            .push_back((self.bind.clone(), self.server.clone()));
+    }
+
+    /// The proxies are built now; they begin without any section `global`.
+    pub fn begin_proxies(&mut self) {
+        self.bind = bind::BindWords::default();
+        self.server = server::ServerWords::default();
+    }
+
+    /// A section `global` stands before the proxies that are built next.
+    pub fn pass_global(&mut self) {
+        if let Some((bind, server)) = self.stages.pop_front() {
+            (self.bind, self.server) = (bind, server);
+        }
+    }
 }
 
 impl Shared<'_> {

@@ -3,7 +3,6 @@
 use super::super::Shared;
 use super::super::line::{Line, Parse};
 use super::certificates::{self, Place, from_base};
-use crate::keywords::other;
 use crate::keywords::{self, Keyword};
 use crate::tree::Section;
 use std::path::PathBuf;
@@ -11,10 +10,7 @@ use std::path::PathBuf;
 /// Reads a section.
 pub fn section(section: &Section, table: &[Keyword<()>], shared: &mut Shared<'_>) {
     let header = Line::new(&section.header);
-    if let Some(known) = keywords::find(other::SECTIONS, section.kind()) {
-        let is_noted = super::super::parser_of(known, &header, 0, shared).map(drop);
-        shared.settle(is_noted);
-    }
+    shared.settle(header.at_most(1));
     let mut store = Store {
         name: section.name().map_or("", |name| &name.text).to_owned(),
         crt_base: None,
@@ -27,10 +23,7 @@ pub fn section(section: &Section, table: &[Keyword<()>], shared: &mut Shared<'_>
                 section.kind(),
                 table.iter().map(|row| row.name),
             )),
-            Some(keyword) => {
-                let noted = super::super::parser_of(keyword, &line, 0, shared);
-                noted.and_then(|_| store.statement(&line, shared))
-            }
+            Some(_) => store.statement(&line, shared),
         };
         shared.settle(result);
     }
@@ -44,12 +37,19 @@ struct Store {
 
 impl Store {
     fn statement(&mut self, line: &Line<'_>, shared: &mut Shared<'_>) -> Parse {
-        match line.keyword() {
-            "crt-base" => self.crt_base = Some(line.path(1).to_owned()),
-            "key-base" => self.key_base = Some(line.path(1).to_owned()),
-            _ => self.load(line, shared)?,
-        }
-        Ok(())
+        let base = match line.keyword() {
+            "crt-base" => &mut self.crt_base,
+            "key-base" => &mut self.key_base,
+            _ => return self.load(line, shared),
+        };
+        line.need(1, || {
+            format!(
+                "'{}' expects a directory path as an argument.",
+                line.keyword()
+            )
+        })?;
+        *base = Some(line.path(1).to_owned());
+        line.at_most(1)
     }
 
     fn load(&self, line: &Line<'_>, shared: &mut Shared<'_>) -> Parse {
@@ -66,7 +66,7 @@ impl Store {
             let message = "'load' in section 'crt-store': mandatory 'crt' parameter not found.";
             return Err(line.fault(line.count(), message));
         };
-        let mut source = loads.source;
+        let mut source = loads.source.clone();
         source.origin = line.span(0).place();
         let name = match &loads.alias {
             Some(alias) => format!("@{}/{alias}", self.name),
@@ -75,9 +75,8 @@ impl Store {
                 .into_owned(),
             None => format!("@{}/{}", self.name, line.arg(at)),
         };
-        if shared.settings.serves_tls
-            && let Err(error) = std::fs::metadata(&source.path)
-        {
+        loads.tell(line, shared);
+        if let Err(error) = std::fs::metadata(&source.path) {
             return Err(line.fault(at, certificates::unreadable(&source.path, &error)));
         }
         if shared.tls.stores.contains_key(&name) {

@@ -10,11 +10,6 @@ use spangate_config::reader::Input;
 
 /// Loads `text` as a file called `t.cfg`, with two cores and warnings allowed.
 pub fn read(text: &str) -> Result<(Config, Diagnostics), Diagnostics> {
-    read_with(text, false)
-}
-
-/// The same, by an engine that serves TLS or does not.
-pub fn read_with(text: &str, serves_tls: bool) -> Result<(Config, Diagnostics), Diagnostics> {
     let build = BuildInfo {
         version: "3.5-dev5".into(),
         features: "+THREAD".into(),
@@ -29,7 +24,6 @@ pub fn read_with(text: &str, serves_tls: bool) -> Result<(Config, Diagnostics), 
         settings: Settings {
             cores: 2,
             ignores_resolution_failures: false,
-            serves_tls,
         },
         zero_warning: false,
     };

@@ -80,6 +80,49 @@ fn defaults_of_global_are_what_lines_start_from() {
     assert_eq!(global.maxsslconn, Some(7));
 }
 
+/// A line starts from the sections `global` that stand before it.
+#[test]
+fn several_sections_of_global_count_where_they_stand() {
+    let files = Files::new(&["a.pem"]);
+    let global = |suite: &str| {
+        format!(
+            "global\n ssl-default-bind-ciphersuites {suite}\n ssl-default-server-ciphersuites {suite}\n"
+        )
+    };
+    let proxy = |name: &str| {
+        format!(
+            "listen {name}\n bind :8443 ssl crt DIR/a.pem\n server s 127.0.0.1:1 ssl verify none\n"
+        )
+    };
+    let text = [
+        TIMEOUTS.to_owned(),
+        proxy("a"),
+        global("TLS_AES_128_GCM_SHA256"),
+        proxy("b"),
+        proxy("c"),
+        global("TLS_AES_256_GCM_SHA384"),
+        proxy("d"),
+    ];
+    let (config, _) = accepted(&files.named_in(&text.concat()));
+    let suites = |options: &TlsOptions| options.ciphersuites.clone();
+    let found = config.proxies.iter().map(|proxy| {
+        let bind = proxy.binds[0].tls.as_deref().expect("TLS");
+        let server = proxy.servers[0].tls().expect("TLS");
+        assert_eq!(suites(&bind.options), suites(&server.options));
+        suites(&bind.options)
+    });
+    let found: Vec<_> = found.collect();
+    assert_eq!(
+        found,
+        [
+            None,
+            Some(vec![0x1301]),
+            Some(vec![0x1301]),
+            Some(vec![0x1302])
+        ]
+    );
+}
+
 #[test]
 fn default_server_hands_its_words_on() {
     let text = format!(

@@ -3,7 +3,7 @@
 mod certificates;
 mod lines;
 
-use crate::common::{messages, read_with};
+use crate::common::{messages, read};
 use spangate_config::diagnostic::{Diagnostics, Severity};
 use spangate_config::model::{BindTls, Config};
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ impl Drop for Files {
 }
 
 fn load(text: &str) -> Result<(Config, Diagnostics), Diagnostics> {
-    read_with(text, true)
+    read(text)
 }
 
 fn accepted(text: &str) -> (Config, Diagnostics) {

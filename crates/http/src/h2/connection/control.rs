@@ -73,7 +73,7 @@ impl Connection {
             }
         }
         self.set_stream_window(stream_window)?;
-        self.peer.are_known = true;
+        let are_first = !std::mem::replace(&mut self.peer.are_known, true);
         self.is_blocked = false;
         self.streams
             .iter_mut()
@@ -85,6 +85,9 @@ impl Connection {
             0,
             out,
         );
+        if are_first {
+            self.open_window(out);
+        }
         Ok(Some(Event::Settings))
     }
 

@@ -165,6 +165,9 @@ impl Connection {
                 ..StreamFlags::default()
             },
         });
+        if !end {
+            self.widen(id, facts.length, out);
+        }
         let framing = match facts.length {
             Some(length) => Framing::Length(length),
             None if end || is_connect => Framing::None,
@@ -191,7 +194,9 @@ impl Connection {
     ) -> Result<Event, Error> {
         self.glitch()?;
         let (error, status) = match fault {
-            Fault::Malformed(message) => (Error::protocol(message), 400),
+            Fault::Malformed(message) | Fault::BadRequest(message) => {
+                (Error::protocol(message), 400)
+            }
             Fault::TooLarge => (too_large(), 431),
             Fault::Unwanted => (
                 Error::new(Code::REFUSED_STREAM, "more streams than the limit"),
@@ -202,7 +207,7 @@ impl Connection {
         self.reset_streams.add(id);
         if status > 0 {
             self.peer_reset()?;
-            if self.limits.answers_malformed {
+            if self.limits.answers_malformed || matches!(fault, Fault::BadRequest(_)) {
                 self.write_status(id, status, out);
                 code = Code::NO_ERROR;
             }
@@ -232,7 +237,7 @@ impl Connection {
         };
         let parsed = self.decode(block, part, head)?;
         let error = match parsed {
-            Err(Fault::Malformed(message)) => Error::protocol(message),
+            Err(Fault::Malformed(message) | Fault::BadRequest(message)) => Error::protocol(message),
             Err(Fault::TooLarge) => too_large(),
             Err(Fault::Unwanted) if stream.flags.recv_end => {
                 Error::new(Code::STREAM_CLOSED, "HEADERS behind the end of the stream")
@@ -250,7 +255,12 @@ impl Connection {
                 });
             }
             Ok(facts) => match self.response(stream, end, facts, head) {
-                Ok(event) => return Ok(event),
+                Ok(event) => {
+                    if !end && head.status() >= 200 && !stream.flags.is_head {
+                        self.widen(stream.id, facts.length, out);
+                    }
+                    return Ok(event);
+                }
                 Err(error) => error,
             },
         };
@@ -309,6 +319,21 @@ impl Connection {
             scheme: None,
             expect_continue: false,
         })
+    }
+
+    /// A body comes on a stream: where it may not fit in the window, that is made wider, so that one body uses the connection
+    /// well and many streams do not have to be offered as much.
+    fn widen(&mut self, id: StreamId, length: Option<u64>, out: &mut Vec<u8>) {
+        let window = self.limits.stream_window_bytes;
+        let more = self.limits.body_window_bytes.saturating_sub(window);
+        let fits = length.is_some_and(|length| length <= u64::from(window));
+        if more > 0
+            && !fits
+            && let Some(stream) = self.streams.get_mut(id)
+        {
+            stream.recv_window = stream.recv_window.saturating_add_unsigned(more);
+            frame::window_update(id, more, out);
+        }
     }
 
     /// The peer has ended its side of a stream.

@@ -4,7 +4,7 @@ use super::{Fault, Fields, Part, Pseudo};
 use crate::bytes::{is_target, is_token};
 use crate::h2::Scheme;
 use crate::head::{Span, span};
-use crate::target::{host_port, is_bad_host};
+use crate::target::{host_port, is_bad_host, is_default_port};
 use crate::{Method, Name, Version};
 
 impl Fields<'_> {
@@ -35,7 +35,11 @@ impl Fields<'_> {
         let text = self.head.slice(method);
         let known = Method::from_bytes(text);
         if known == Method::Other && !is_token(text) {
-            return malformed("the method is not a token");
+            return Err(Fault::BadRequest("the method is not a token"));
+        }
+        // The preface of a connection, as a request (RFC 9113 §3.4).
+        if text == b"PRI" {
+            return Err(Fault::BadRequest("the method PRI"));
         }
         self.head.start.method = known;
         if let Some(authority) = authority {
@@ -45,7 +49,9 @@ impl Fields<'_> {
             }
         }
         if let Some(protocol) = protocol {
-            let is_good = extended_connect && is_token(self.head.slice(protocol));
+            let text = self.head.slice(protocol);
+            // RFC 9113 §3.1: `h2c` names this protocol itself.
+            let is_good = extended_connect && is_token(text) && !text.eq_ignore_ascii_case(b"h2c");
             if self.head.start.method != Method::Connect || !is_good || authority.is_none() {
                 return malformed(":protocol where it must not be");
             }
@@ -68,18 +74,50 @@ impl Fields<'_> {
             text if text.eq_ignore_ascii_case(b"https") => Some(Scheme::Https),
             text if text.eq_ignore_ascii_case(b"http") => Some(Scheme::Http),
             text if is_scheme(text) => None,
-            _ => return malformed("malformed :scheme"),
+            _ => return Err(Fault::BadRequest("malformed :scheme")),
         };
-        match (self.facts.scheme, authority) {
-            (None, Some(authority)) if self.head.slice(path) != b"*" => {
-                self.absolute_line(method, [scheme, authority, path]);
-            }
-            _ => self.line(method, &[path]),
+        let Some(authority) = authority else {
+            self.line(method, &[path]);
+            return Ok(());
+        };
+        let authority = self.without_default_port(scheme, authority);
+        match self.facts.scheme {
+            _ if self.head.slice(path) == b"*" => self.line(method, &[path]),
+            None => self.absolute_line(method, [scheme, authority, path]),
+            Some(_) => self.composed_line(method, [scheme, authority, path]),
         }
-        if let Some(authority) = authority {
-            self.host(authority);
-        }
+        self.host(authority);
         Ok(())
+    }
+
+    /// RFC 3986 §6.2.3.
+    fn without_default_port(&self, scheme: Span, authority: Span) -> Span {
+        let text = self.head.slice(authority);
+        match host_port(text) {
+            (host, Some(port)) if is_default_port(self.head.slice(scheme), port) => {
+                span(authority.at as usize, host.len())
+            }
+            _ => authority,
+        }
+    }
+
+    /// The target has all parts; a server of HTTP/1 gets the path alone.
+    fn composed_line(&mut self, method: Span, [scheme, authority, path]: [Span; 3]) {
+        let buf = &mut self.head.buf;
+        let at = buf.len();
+        copy(buf, scheme);
+        buf.extend_from_slice(b"://");
+        let authority_at = buf.len();
+        copy(buf, authority);
+        let path_at = buf.len();
+        copy(buf, path);
+        let end = buf.len();
+        self.line(method, &[path]);
+        let start = &mut self.head.start;
+        start.target = span(at, end - at);
+        start.authority = span(authority_at, path_at - authority_at);
+        start.path = span(path_at, end - path_at);
+        start.is_composed = true;
     }
 
     fn connect(&mut self, method: Span, authority: Span) -> Result<(), Fault> {

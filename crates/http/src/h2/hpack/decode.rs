@@ -136,7 +136,8 @@ impl Decoder {
         buf.extend_from_slice(b": ");
         let value = buf.len();
         string(block, at, buf)?;
-        is_bad |= !is_value(&buf[value..]);
+        // RFC 9113 §8.2.1, as for HTTP/1.
+        is_bad |= !is_text(&buf[value..]);
         let value_len = buf.len() - value;
         buf.extend_from_slice(b"\r\n");
         debug_assert_eq!(buf.len() - from, name_len + value_len + LINE_EXTRA_BYTES);
@@ -204,13 +205,6 @@ fn string(block: &[u8], at: &mut usize, buf: &mut Vec<u8>) -> Result<(), BlockEr
 fn is_name(name: &[u8]) -> bool {
     let is_lower = |byte: &u8| *byte != 0 && TOKEN_LOWER[usize::from(*byte)] == *byte;
     !name.is_empty() && name.iter().all(is_lower)
-}
-
-/// Whether a field may have this value (RFC 9113 §8.2.1): as for HTTP/1, no control characters but HTAB, no white space at its ends.
-#[inline]
-fn is_value(value: &[u8]) -> bool {
-    let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-    is_text(value) && !is_blank(value.first()) && !is_blank(value.last())
 }
 
 /// What a name without its colon stands for.

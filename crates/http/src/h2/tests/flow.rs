@@ -153,8 +153,49 @@ fn payload_beyond_a_window() {
     assert!(!server.is_idle());
 }
 
+/// A body that may not fit in the window of its stream gets a wider one.
+#[test]
+fn windows_are_widened_for_bodies() {
+    let limits = Limits {
+        stream_window_bytes: 20_000,
+        body_window_bytes: 50_000,
+        ..limits()
+    };
+    let make = || Connection::server(limits, &mut Vec::new());
+    let of_length =
+        |length| Wire::client().headers(1, 0, &[POST, &[("content-length", length)]].concat());
+    let table = [
+        (Wire::client().get(1), false),
+        (Wire::client().post(1), true),
+        (of_length("20000"), false),
+        (of_length("20001"), true),
+    ];
+    for (wire, is_wider) in table {
+        let told = outcome(make, &wire);
+        assert_fine(&told);
+        let expected: &[&str] = if is_wider { &["credit 1 30000"] } else { &[] };
+        assert_eq!(told.answers, expected);
+    }
+    let body = vec![0; 16_000];
+    let wire = Wire::client()
+        .post(1)
+        .data(1, 0, &body)
+        .data(1, 0, &body)
+        .data(1, flag::END_STREAM, &body);
+    assert_eq!(feed(&mut make(), &[&wire.0]).error, None);
+}
+
 #[test]
 fn credits_are_coalesced() {
+    let open_server = |wire: &Wire| {
+        let limits = Limits {
+            connection_window_bytes: 1 << 20,
+            ..limits()
+        };
+        let mut server = Connection::server(limits, &mut Vec::new());
+        feed(&mut server, &[&wire.0]);
+        server
+    };
     let mut server = open_server(&Wire::client().post(1));
     let mut out = Vec::new();
     let id = StreamId(1);

@@ -189,7 +189,7 @@ fn our_settings_and_windows_are_told() {
         connection_window_bytes: 100_000,
         ..limits()
     };
-    let _ = Connection::server(limits, &mut out);
+    let mut server = Connection::server(limits, &mut out);
     assert_eq!(out[..9], [0, 0, 30, kind::SETTINGS, 0, 0, 0, 0, 0]);
     let entries = out[9..39]
         .chunks(6)
@@ -198,5 +198,8 @@ fn our_settings_and_windows_are_told() {
         entries.collect::<Vec<_>>(),
         [(3, 5), (8, 1), (1, 0), (4, 65536), (6, 2000)]
     );
-    assert_eq!(answers(&out), ["credit 0 34465"]);
+    assert_eq!(out.len(), 39);
+    // The window is opened behind the first acknowledgement, and once.
+    let told = feed(&mut server, &[&Wire::client().settings(&[]).0]);
+    assert_eq!(told.answers, ["credit 0 34465"]);
 }

@@ -8,6 +8,7 @@ mod facts;
 mod failures;
 mod fairness;
 mod framing;
+mod h2;
 mod messages;
 mod names;
 mod octets;

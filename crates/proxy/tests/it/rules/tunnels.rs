@@ -150,6 +150,27 @@ fn from_tcp_to_http() {
         ),
     );
     play(
+        "what becomes HTTP has its rules about bytes behind it",
+        &format!(
+            "mode tcp\ntcp-request inspect-delay 1s\ntcp-request content set-var(req.m) internal.strm.is_htx,iif(http,tcp)\ntcp-request content switch-mode http if HTTP\nhttp-request set-header x-fe %[var(req.m)]\n{backend}"
+        ),
+        &format!(
+            "c1 > GET /1 HTTP/1.1|host: a||\ns1 ok\ns1 < GET /1 HTTP/1.1|host: a|x-fe: tcp|x-be: 1||\ns1 > {answer}\nc1 < {answer}\nlog 200 ----\nc1 > GET /2 HTTP/1.1|host: a||\ns1 < GET /2 HTTP/1.1|host: a|x-fe: http|x-be: 1||\ns1 > {answer}\nc1 < {answer}\nlog 200 ----\nquiet"
+        ),
+    );
+    play(
+        "not to HTTP/2 where HTTP/1 is demanded",
+        &format!(
+            "mode tcp\ntcp-request inspect-delay 1s\ntcp-request content switch-mode http proto h1 if HTTP\n{backend}"
+        ),
+        "c1 > PRI * HTTP/2.0||SM||\nc1 <~ HTTP/1.1 405\nc1 end\nlog 405 PR--\nquiet",
+    );
+    play(
+        "where HTTP/2 is demanded, nothing else",
+        &format!("mode tcp\ntcp-request content switch-mode http proto h2\n{backend}"),
+        "c1 > GET / HTTP/1.1|host: a||\nc1 end\ns1 none\nquiet",
+    );
+    play(
         "no request",
         &rules,
         "c1 > hello\nwait 1000\nc1 end\nlog 0 PR-- 20\nquiet",

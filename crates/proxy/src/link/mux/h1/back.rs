@@ -47,8 +47,8 @@ impl Back {
         head.drop_user_info();
         // HTTP/1.0 knows no chunks: a server might take them for its next request (RFC 9112 §6.1).
         if how.framing == Framing::Chunked {
-            announce_chunks(head);
             head.set_version(Version::Http11);
+            announce_chunks(head);
         }
         let version = head.version();
         self.lives = how.keep && !ends;

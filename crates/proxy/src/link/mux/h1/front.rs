@@ -105,8 +105,8 @@ impl Front {
             }
             Framing::UntilClose => self.lives = false,
             Framing::Chunked => {
-                announce_chunks(head);
                 head.set_version(Version::Http11);
+                announce_chunks(head);
             }
             Framing::None | Framing::Length(_) => {}
         }

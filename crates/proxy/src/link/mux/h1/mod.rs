@@ -16,6 +16,13 @@ pub(crate) use front::{After, Answered, Front};
 pub(crate) use reader::{Pull, Rules};
 pub(crate) use writer::{Writer, Wrote};
 
+/// Says that a body is in chunks: a message of HTTP/2 without a length does not say it.
+fn announce_chunks(head: &mut Head) {
+    if !head.has(Name::TransferEncoding) {
+        head.set_framing(Framing::Chunked);
+    }
+}
+
 /// What rules put into `Connection` is heeded, not sent: the mux alone says what becomes of its connection. Whether it is to end.
 fn heed_connection(head: &mut Head) -> bool {
     if !head.has(Name::Connection) {
@@ -35,11 +42,4 @@ fn heed_connection(head: &mut Head) -> bool {
             || is(option, "transfer-encoding"))
     });
     ends
-}
-
-/// A message of HTTP/2 says nothing of how its body is framed where it gives no length.
-fn announce_chunks(head: &mut Head) {
-    if !head.has(Name::TransferEncoding) {
-        head.set_framing(Framing::Chunked);
-    }
 }

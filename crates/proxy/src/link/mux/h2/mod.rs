@@ -20,10 +20,14 @@ pub(crate) struct Connection {
     pub children: Vec<LinkId>,
     /// The scheme of requests that leave on it.
     pub scheme: Scheme,
+    /// Bytes that the codec has answered by itself while the socket took none.
+    pub unread: usize,
     /// It takes no more streams; it ends with its last one.
     pub is_ending: bool,
     /// The largest frame of the peer with its head, bytes.
     pub frame_bytes_max: usize,
+    /// Streams that a client has opened.
+    pub streams: u32,
 }
 
 impl Connection {
@@ -42,9 +46,18 @@ impl Connection {
             codec,
             children: Vec::new(),
             scheme,
+            unread: 0,
             is_ending: false,
             frame_bytes_max: FRAME_HEAD_BYTES + limits.frame_bytes_max as usize,
+            streams: 0,
         })
+    }
+
+    /// Whether its peer makes so many glitches that it has to come again: three quarters of those for which it is cut off, if any
+    /// are (`tune.h2.fe.glitches-threshold`).
+    pub fn is_odd(&self, glitches_max: u32) -> bool {
+        let glitches = self.codec.glitches();
+        glitches > 0 && glitches_max > 0 && glitches >= glitches_max - glitches_max / 4
     }
 
     /// Whether one more request may be sent on it.
@@ -88,6 +101,19 @@ pub(crate) struct StreamEnd {
     pub expects: bool,
     /// The trailers of a message whose payload is not used yet.
     pub trailers: Option<Box<Head>>,
+    /// Its request waits for the settings of the peer.
+    pub awaits_settings: bool,
+    /// Its request is an extended CONNECT, which is an upgrade to everyone else.
+    pub upgrade: Option<Box<Upgrade>>,
+}
+
+/// What is known of an extended CONNECT.
+#[derive(Debug, Default)]
+pub(crate) struct Upgrade {
+    /// What proves that a server has seen the key which we made for it.
+    pub accept: Option<Box<str>>,
+    /// What a server is asked for.
+    pub protocol: Box<[u8]>,
 }
 
 impl StreamEnd {
@@ -105,6 +131,8 @@ impl StreamEnd {
             drains: false,
             expects: false,
             trailers: None,
+            awaits_settings: false,
+            upgrade: None,
         }
     }
 

@@ -117,6 +117,12 @@ impl Links {
         is_tunnel: bool,
     ) -> usize {
         let ends = ends_with_head(framing) && !is_tunnel;
+        let mut connected = None;
+        // There is no 101 in HTTP/2 (RFC 9113 §8.6).
+        if head.status() == 101 {
+            connected.insert(head.clone()).make_connected();
+        }
+        let head = connected.as_ref().unwrap_or(head);
         if let Some(end) = self.stream_end_mut(id) {
             match is_tunnel {
                 true => end.sending = Sending::Body { left: None },

@@ -1,0 +1,129 @@
+//! What connections of HTTP/2 may use: `tune.h2.*` in the words of the codec (manual §3.2).
+
+use config::model::{Global, H2Side};
+use http::h2::Limits;
+
+/// The least that a connection's window can be (RFC 9113 §6.9.2).
+const WINDOW_BYTES_MIN: u32 = 65_535;
+/// The part of a connection's `rxbuf` that the body of one stream may fill: others still get on while it is not read.
+const STREAM_PART_OF_RXBUF: u32 = 4;
+
+/// See the module.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct H2Limits {
+    /// What clients may use of us.
+    pub clients: Limits,
+    /// What servers may use of us.
+    pub servers: Limits,
+    /// Streams after which a client's connection takes no more.
+    pub total_streams_max: Option<u32>,
+}
+
+impl H2Limits {
+    /// With the limits of heads of all versions.
+    pub fn new(global: &Global, heads: http::h1::Limits) -> H2Limits {
+        let h2 = &global.h2;
+        let buffer_bytes = u32::try_from(global.tune.bufsize_bytes).unwrap_or(u32::MAX);
+        let common = Limits {
+            head_bytes_max: heads.head_bytes_max as u32,
+            fields_max: heads.fields_max as u32,
+            // No larger than a buffer; the codec sees to the protocol's bounds.
+            frame_bytes_max: h2.frame_bytes_max.unwrap_or(u32::MAX).min(buffer_bytes),
+            table_bytes: h2.table_bytes,
+            extended_connect: h2.announces_websocket,
+            ..Limits::default()
+        };
+        H2Limits {
+            clients: of_side(common, h2.clients.or(h2.both)),
+            servers: of_side(common, h2.servers.or(h2.both)),
+            total_streams_max: h2.total_streams_max,
+        }
+    }
+}
+
+fn of_side(common: Limits, side: H2Side) -> Limits {
+    let rxbuf_bytes = side.rxbuf_bytes.map(|bytes| bytes.max(WINDOW_BYTES_MIN));
+    let connection_window_bytes = rxbuf_bytes.unwrap_or(common.connection_window_bytes);
+    Limits {
+        streams_max: side.streams_max.unwrap_or(common.streams_max),
+        stream_window_bytes: side.window_bytes.unwrap_or(common.stream_window_bytes),
+        body_window_bytes: connection_window_bytes / STREAM_PART_OF_RXBUF,
+        connection_window_bytes,
+        glitches_max: side.glitches_max.unwrap_or(0),
+        ..common
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use config::model::H2Tune;
+
+    fn limits(h2: H2Tune) -> H2Limits {
+        let global = Global {
+            h2,
+            ..Global::default()
+        };
+        let heads = http::h1::Limits {
+            head_bytes_max: 15_360,
+            fields_max: 100,
+        };
+        H2Limits::new(&global, heads)
+    }
+
+    fn side(streams: u32, window: u32, rxbuf: u32, glitches: u32) -> H2Side {
+        let some = |number| Some(number).filter(|number| *number > 0);
+        H2Side {
+            streams_max: some(streams),
+            window_bytes: some(window),
+            rxbuf_bytes: some(rxbuf),
+            glitches_max: some(glitches),
+        }
+    }
+
+    fn numbers(limits: Limits) -> [u32; 5] {
+        [
+            limits.streams_max,
+            limits.stream_window_bytes,
+            limits.body_window_bytes,
+            limits.connection_window_bytes,
+            limits.glitches_max,
+        ]
+    }
+
+    #[test]
+    fn without_words_the_defaults_hold() {
+        let limits = limits(H2Tune::default());
+        let default = Limits::default();
+        assert_eq!(numbers(limits.clients), numbers(default));
+        assert_eq!(numbers(limits.servers), numbers(default));
+        assert_eq!(limits.clients.frame_bytes_max, 16384);
+        assert!(limits.clients.extended_connect && limits.total_streams_max.is_none());
+    }
+
+    #[test]
+    fn a_side_goes_before_both() {
+        let limits = limits(H2Tune {
+            both: side(50, 20_000, 0, 0),
+            clients: side(10, 0, 4 << 20, 0),
+            servers: side(0, 30_000, 1000, 7),
+            frame_bytes_max: Some(1 << 20),
+            announces_websocket: false,
+            ..H2Tune::default()
+        });
+        assert_eq!(numbers(limits.clients), [10, 20_000, 1 << 20, 4 << 20, 0]);
+        assert_eq!(numbers(limits.servers), [50, 30_000, 16_383, 65_535, 7]);
+        // No larger than a buffer.
+        assert_eq!(limits.clients.frame_bytes_max, 16384);
+        assert!(!limits.clients.extended_connect);
+    }
+
+    #[test]
+    fn a_larger_buffer_opens_the_windows_of_streams() {
+        let limits = limits(H2Tune {
+            clients: side(0, 0, 4 << 20, 0),
+            ..H2Tune::default()
+        });
+        assert_eq!(numbers(limits.clients), [100, 65_536, 1 << 20, 4 << 20, 0]);
+    }
+}

@@ -1,0 +1,252 @@
+//! Connections of HTTP/2, whose client is our own codec.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::Head;
+use http::h2::{Code, Connection, Event, Limits, Scheme, StreamId};
+use sha1::{Digest as _, Sha1};
+
+use super::script::{DEFAULTS, Play};
+use crate::setups::running;
+
+/// A client on the first connection, and what it was told.
+struct Client {
+    play: Play,
+    place: usize,
+    codec: Connection,
+    /// Bytes of the proxy's that it has read.
+    read: usize,
+    /// By stream: the status.
+    answers: Vec<(u32, u16)>,
+    goaways: Vec<Code>,
+}
+
+impl Client {
+    fn new(global: &str, lines: &str) -> Client {
+        let text = format!("global\n{global}\n{DEFAULTS}{lines}\n");
+        let mut play = Play::new(&running(&text));
+        play.line("c1 connects").expect("a connection");
+        let place = play.place("c1").expect("a connection");
+        let mut out = Vec::new();
+        let codec = Connection::client(Limits::default(), &mut out);
+        play.driver.pipes[place].write(&out);
+        let mut client = Client {
+            play,
+            place,
+            codec,
+            read: 0,
+            answers: Vec::new(),
+            goaways: Vec::new(),
+        };
+        client.go_on();
+        client
+    }
+
+    /// Sends a request for `/`. None where no stream may be opened.
+    fn get(&mut self) -> Option<StreamId> {
+        let mut head = Head::default();
+        assert!(head.set_method(b"GET"));
+        head.set_target(b"/");
+        head.append(b"host", b"a");
+        let mut out = Vec::new();
+        let stream = self
+            .codec
+            .send_request(&head, Scheme::Http, 0, true, &mut out);
+        self.play.driver.pipes[self.place].write(&out);
+        self.go_on();
+        stream
+    }
+
+    /// Sends an extended CONNECT for WebSocket.
+    fn websocket(&mut self) {
+        let mut head = Head::default();
+        assert!(head.set_method(b"CONNECT") && head.set_protocol(b"websocket"));
+        head.set_target(b"/chat");
+        head.append(b"host", b"a");
+        let mut out = Vec::new();
+        let stream = self
+            .codec
+            .send_request(&head, Scheme::Http, 0, false, &mut out);
+        assert!(stream.is_some());
+        self.play.driver.pipes[self.place].write(&out);
+        self.go_on();
+    }
+
+    /// What the proxy has sent to its only server.
+    fn at_server(&mut self) -> String {
+        let place = self.play.place("s1").expect("a server");
+        let bytes = self.play.driver.pipes[place].outbox.peek();
+        String::from_utf8_lossy(bytes).replace("\r\n", "|")
+    }
+
+    fn line(&mut self, line: &str) {
+        self.play.line(line).expect("it can be done");
+        self.go_on();
+    }
+
+    /// Sends what the codec would not.
+    fn send_raw(&mut self, bytes: &[u8]) {
+        self.play.driver.pipes[self.place].write(bytes);
+        self.play.settle();
+    }
+
+    /// The codes of all GOAWAY frames, whatever else came.
+    fn raw_goaways(&self) -> Vec<Code> {
+        const GOAWAY: u8 = 7;
+        let mut rest = self.play.driver.pipes[self.place].outbox.peek();
+        let mut codes = Vec::new();
+        while let [a, b, c, kind, _, _, _, _, _, more @ ..] = rest {
+            let len = usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c);
+            if *kind == GOAWAY {
+                codes.push(Code(u32::from(more[7])));
+            }
+            rest = &more[len..];
+        }
+        codes
+    }
+
+    /// Lets the proxy work and reads what it says.
+    fn go_on(&mut self) {
+        self.play.settle();
+        let all = self.play.driver.pipes[self.place].outbox.peek().to_vec();
+        let mut head = Head::default();
+        let mut out = Vec::new();
+        while self.read < all.len() {
+            let (used, event) = self
+                .codec
+                .read(&all[self.read..], &mut head, &mut out)
+                .expect("frames");
+            self.read += used;
+            match event {
+                Event::More => break,
+                Event::Head { stream, .. } => self.answers.push((stream.0, head.status())),
+                Event::Goaway { code, .. } => self.goaways.push(code),
+                _ => {}
+            }
+        }
+        if !out.is_empty() {
+            self.play.driver.pipes[self.place].write(&out);
+            self.play.settle();
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        let pipe = &self.play.driver.pipes[self.place];
+        pipe.ended || pipe.sock.is_none()
+    }
+}
+
+const ANSWER: &str = "http-request return status 200";
+
+#[test]
+fn a_connection_has_so_many_streams() {
+    let mut client = Client::new("tune.h2.fe.max-total-streams 3", ANSWER);
+    for nth in 0..3 {
+        assert!(client.goaways.is_empty());
+        assert_eq!(client.get(), Some(StreamId(2 * nth + 1)));
+    }
+    assert_eq!(client.answers, [(1, 200), (3, 200), (5, 200)]);
+    assert_eq!(client.goaways.first(), Some(&Code::NO_ERROR));
+    assert!(client.has_ended());
+}
+
+#[test]
+fn without_a_bound_a_connection_goes_on() {
+    let mut client = Client::new("", ANSWER);
+    for _ in 0..20 {
+        assert!(client.get().is_some());
+    }
+    assert_eq!(client.answers.len(), 20);
+    assert!(client.goaways.is_empty() && !client.has_ended());
+}
+
+/// Glitches of which each is a malformed request: at three quarters the connection takes no more streams, at the bound it is cut.
+#[test]
+fn glitches_end_a_connection() {
+    // HEADERS with the field `:x`, which there is not.
+    let malformed = |stream: u8| [0, 0, 6, 1, 5, 0, 0, 0, stream, 0, 2, b':', b'x', 1, b'a'];
+    let mut client = Client::new("tune.h2.fe.glitches-threshold 4", ANSWER);
+    for nth in 0..3 {
+        client.send_raw(&malformed(2 * nth + 1));
+    }
+    assert!(client.raw_goaways().is_empty());
+    // A PING.
+    client.send_raw(&[0, 0, 8, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(client.raw_goaways(), [Code::NO_ERROR]);
+    client.send_raw(&malformed(7));
+    let goaways = client.raw_goaways();
+    assert_eq!(goaways, [Code::NO_ERROR, Code::ENHANCE_YOUR_CALM]);
+    assert!(client.has_ended());
+}
+
+#[test]
+fn limits_are_told() {
+    let mut client = Client::new(
+        "tune.h2.fe.max-concurrent-streams 2\n tune.h2.fe.initial-window-size 20000\n tune.h2.header-table-size 8192\n h2-workaround-bogus-websocket-clients",
+        ANSWER,
+    );
+    let all = client.play.driver.pipes[client.place]
+        .outbox
+        .peek()
+        .to_vec();
+    let len = usize::from(all[2]);
+    let entries = all[9..9 + len].chunks(6);
+    let settings: Vec<_> = entries
+        .map(|entry| {
+            let value = entry[2..]
+                .iter()
+                .fold(0, |sum, byte| sum << 8 | u32::from(*byte));
+            (entry[1], value)
+        })
+        .collect();
+    for wanted in [(3, 2), (4, 20_000), (1, 8192)] {
+        assert!(settings.contains(&wanted), "{settings:?}");
+    }
+    assert!(settings.iter().all(|(id, _)| *id != 8));
+    assert!(client.get().is_some());
+}
+
+/// An extended CONNECT is an upgrade to a server of HTTP/1, whose key is made and checked here.
+#[test]
+fn websocket_to_a_server_of_http1() {
+    let server = "server one 127.0.0.1:81";
+    // The key of the example of RFC 6455 is not the one that was made.
+    let wrong = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
+    for is_good in [true, false] {
+        let mut client = Client::new("", server);
+        client.websocket();
+        client.line("s1 ok");
+        let asked = client.at_server();
+        assert!(
+            asked.starts_with("GET /chat HTTP/1.1|host: a|")
+                && asked.contains("upgrade: websocket|"),
+            "{asked}"
+        );
+        let key = asked.split("sec-websocket-key: ").nth(1);
+        let key = key.and_then(|rest| rest.split('|').next()).expect("a key");
+        let accept = match is_good {
+            true => accept(key),
+            false => wrong.to_owned(),
+        };
+        client.line(&format!(
+            "s1 > HTTP/1.1 101 Switching|connection: upgrade|upgrade: websocket|sec-websocket-accept: {accept}||PONG"
+        ));
+        let status = if is_good { 200 } else { 502 };
+        assert_eq!(client.answers, [(1, status)]);
+        if is_good {
+            let mut out = Vec::new();
+            assert!(client.codec.send_data_head(StreamId(1), 4, false, &mut out));
+            out.extend_from_slice(b"PING");
+            client.send_raw(&out);
+            assert!(client.at_server().ends_with("||PING"));
+            let told = client.play.driver.pipes[client.place].outbox.peek();
+            assert!(told.ends_with(b"PONG"));
+        }
+    }
+}
+
+/// What proves that a key was seen (RFC 6455 §4.2.2).
+fn accept(key: &str) -> String {
+    let text = format!("{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
+    STANDARD.encode(Sha1::digest(text))
+}

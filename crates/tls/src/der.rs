@@ -1,0 +1,121 @@
+//! As much of DER (X.690) as certificates need that the library does not read.
+
+pub(crate) const INTEGER: u8 = 0x02;
+pub(crate) const BIT_STRING: u8 = 0x03;
+pub(crate) const OBJECT_ID: u8 = 0x06;
+pub(crate) const UTC_TIME: u8 = 0x17;
+pub(crate) const GENERALIZED_TIME: u8 = 0x18;
+pub(crate) const SEQUENCE: u8 = 0x30;
+/// The version of a certificate; without it, it is 1 (RFC 5280 §4.1).
+pub(crate) const VERSION: u8 = 0xa0;
+
+/// One element: its tag, its content, and what follows (X.690 §8.1). None where it is cut or not DER.
+pub(crate) fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (&tag, rest) = bytes.split_first()?;
+    let (&first, rest) = rest.split_first()?;
+    let (len, rest) = match first {
+        0..=0x7f => (usize::from(first), rest),
+        0x81..=0x84 => {
+            let count = usize::from(first & 0x7f);
+            let (digits, rest) = rest.split_at_checked(count)?;
+            let value = digits
+                .iter()
+                .fold(0, |sum, digit| sum << 8 | usize::from(*digit));
+            (value, rest)
+        }
+        _ => return None,
+    };
+    let (content, rest) = rest.split_at_checked(len)?;
+    Some((tag, content, rest))
+}
+
+/// The content of the first element, which has this tag, and what follows.
+pub(crate) fn expect(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
+    let (found, content, rest) = element(bytes)?;
+    (found == tag).then_some((content, rest))
+}
+
+/// The first element with its tag and length, which has this tag, and what follows.
+pub(crate) fn whole(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
+    let (_, rest) = expect(bytes, tag)?;
+    Some((&bytes[..bytes.len() - rest.len()], rest))
+}
+
+/// The seconds since 1970 of the first element, a time (RFC 5280 §4.1.2.5), and what follows.
+pub(crate) fn time(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (tag, text, rest) = element(bytes)?;
+    let text = text.strip_suffix(b"Z")?;
+    let (year, text) = match (tag, text.len()) {
+        (UTC_TIME, 12) => match number(&text[..2])? {
+            short @ 50.. => (1900 + short, &text[2..]),
+            short => (2000 + short, &text[2..]),
+        },
+        (GENERALIZED_TIME, 14) => (number(&text[..4])?, &text[4..]),
+        _ => return None,
+    };
+    let mut parts = [0; 5];
+    for (part, digits) in parts.iter_mut().zip(text.chunks(2)) {
+        *part = number(digits)?;
+    }
+    let [
+        month @ 1..=12,
+        day @ 1..=31,
+        hour @ 0..=23,
+        minute @ 0..=59,
+        second @ 0..=59,
+    ] = parts
+    else {
+        return None;
+    };
+    let days = days_before(year, month).checked_sub(days_before(1970, 1))? + day - 1;
+    Some((((days * 24 + hour) * 60 + minute) * 60 + second, rest))
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    let all = digits.iter().all(u8::is_ascii_digit);
+    all.then(|| {
+        digits
+            .iter()
+            .fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'))
+    })
+}
+
+/// Days from the year 0 to the beginning of a month, in the Gregorian calendar.
+fn days_before(year: u64, month: u64) -> u64 {
+    const DAYS: [u64; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let leaps = |years: u64| years / 4 - years / 100 + years / 400;
+    let before = leaps(year.saturating_sub(1));
+    let is_leap = leaps(year) > before;
+    let of_months: u64 = DAYS[..month as usize - 1].iter().sum();
+    let leap_day = u64::from(is_leap && month > 2);
+    year * 365 + before + of_months + leap_day
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        let of = |tag: u8, text: &str| {
+            let mut bytes = vec![tag, text.len() as u8];
+            bytes.extend(text.bytes());
+            time(&bytes).map(|(seconds, _)| seconds)
+        };
+        for (tag, text, seconds) in [
+            (UTC_TIME, "700101000000Z", Some(0)),
+            (UTC_TIME, "000229000001Z", Some(951_782_401)),
+            (UTC_TIME, "000301000000Z", Some(951_868_800)),
+            (UTC_TIME, "491231235959Z", Some(2_524_607_999)),
+            (UTC_TIME, "500101000000Z", None),
+            (GENERALIZED_TIME, "20500101000000Z", Some(2_524_608_000)),
+            (GENERALIZED_TIME, "21000301000000Z", Some(4_107_542_400)),
+            (GENERALIZED_TIME, "20501301000000Z", None),
+            (GENERALIZED_TIME, "20500101000000", None),
+            (UTC_TIME, "20500101000000Z", None),
+            (UTC_TIME, "7001010000x0Z", None),
+        ] {
+            assert_eq!(of(tag, text), seconds, "{text}");
+        }
+    }
+}

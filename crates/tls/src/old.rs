@@ -1,0 +1,214 @@
+//! Certificates and lists of revoked ones of version 1 (RFC 5280 §4.1.2.1, §5.1.2.1), which the library does not read. Such
+//! certificates are what `openssl x509 -req` makes without extensions.
+//!
+//! One is trusted where an authority has issued it itself: there are no intermediate certificates of version 1.
+
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::WebPkiSupportedAlgorithms;
+use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::{CertificateError, DigitallySignedStruct, Error, PeerMisbehaved};
+use webpki::RawPublicKeyEntity;
+
+use crate::Trusted;
+use crate::der::{BIT_STRING, INTEGER, SEQUENCE, VERSION, expect, time, whole};
+
+/// What there is of a certificate of any version.
+pub(crate) struct Parts<'a> {
+    is_old: bool,
+    /// What is signed.
+    signed: &'a [u8],
+    algorithm: &'a [u8],
+    signature: &'a [u8],
+    serial: &'a [u8],
+    pub issuer: &'a [u8],
+    not_before: u64,
+    not_after: u64,
+    pub subject: &'a [u8],
+    key: SubjectPublicKeyInfoDer<'a>,
+}
+
+/// Takes a certificate apart.
+pub(crate) fn parts<'a>(certificate: &'a CertificateDer<'_>) -> Option<Parts<'a>> {
+    let (certificate, _) = expect(certificate, SEQUENCE)?;
+    let (signed, rest) = whole(certificate, SEQUENCE)?;
+    let (algorithm, rest) = expect(rest, SEQUENCE)?;
+    let (signature, _) = expect(rest, BIT_STRING)?;
+    let (unused_bits, signature) = signature.split_first()?;
+    let (rest, _) = expect(signed, SEQUENCE)?;
+    let (is_old, rest) = match expect(rest, VERSION) {
+        Some((_, rest)) => (false, rest),
+        None => (true, rest),
+    };
+    let (serial, rest) = expect(rest, INTEGER)?;
+    let (_, rest) = expect(rest, SEQUENCE)?;
+    let (issuer, rest) = expect(rest, SEQUENCE)?;
+    let (validity, rest) = expect(rest, SEQUENCE)?;
+    let (not_before, validity) = time(validity)?;
+    let (not_after, _) = time(validity)?;
+    let (subject, rest) = expect(rest, SEQUENCE)?;
+    let (key, _) = whole(rest, SEQUENCE)?;
+    (*unused_bits == 0).then_some(Parts {
+        is_old,
+        signed,
+        algorithm,
+        signature,
+        serial,
+        issuer,
+        not_before,
+        not_after,
+        subject,
+        key: SubjectPublicKeyInfoDer::from(key),
+    })
+}
+
+/// A certificate of version 1.
+pub(crate) fn old<'a>(certificate: &'a CertificateDer<'_>) -> Option<Parts<'a>> {
+    parts(certificate).filter(|parts| parts.is_old)
+}
+
+impl Parts<'_> {
+    /// Whether an authority has issued it, and it is neither too old nor revoked.
+    pub fn check(
+        &self,
+        trusted: &Trusted,
+        algorithms: &WebPkiSupportedAlgorithms,
+        now: UnixTime,
+    ) -> Result<(), Error> {
+        let now = now.as_secs();
+        let is_issuer = |authority: &CertificateDer<'_>| {
+            let authority = parts(authority);
+            authority.is_some_and(|authority| {
+                authority.subject == self.issuer && self.is_signed_by(&authority.key, algorithms)
+            })
+        };
+        let why = if now < self.not_before {
+            CertificateError::NotValidYet
+        } else if now > self.not_after {
+            CertificateError::Expired
+        } else if !trusted.certificates.iter().any(is_issuer) {
+            CertificateError::UnknownIssuer
+        } else {
+            match trusted.lists.status(self) {
+                Status::Good => return Ok(()),
+                Status::Revoked => CertificateError::Revoked,
+                Status::Unknown if trusted.lists.0.is_empty() => return Ok(()),
+                Status::Unknown => CertificateError::UnknownRevocationStatus,
+            }
+        };
+        Err(Error::InvalidCertificate(why))
+    }
+
+    fn is_signed_by(
+        &self,
+        key: &SubjectPublicKeyInfoDer<'_>,
+        algorithms: &WebPkiSupportedAlgorithms,
+    ) -> bool {
+        let Ok(key) = RawPublicKeyEntity::try_from(key) else {
+            return false;
+        };
+        let mut fitting = algorithms
+            .all
+            .iter()
+            .filter(|algorithm| algorithm.signature_alg_id().as_ref() == self.algorithm);
+        fitting.any(|algorithm| {
+            key.verify_signature(*algorithm, self.signed, self.signature)
+                .is_ok()
+        })
+    }
+
+    /// Whether its key has signed a message of a handshake. `is_tls13`: only the first algorithm of a scheme counts.
+    pub fn check_signature(
+        &self,
+        message: &[u8],
+        signed: &DigitallySignedStruct,
+        algorithms: &WebPkiSupportedAlgorithms,
+        is_tls13: bool,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let bad = Error::InvalidCertificate(CertificateError::BadSignature);
+        let key = RawPublicKeyEntity::try_from(&self.key)
+            .map_err(|_| Error::InvalidCertificate(CertificateError::BadEncoding))?;
+        let mut schemes = algorithms.mapping.iter();
+        let found = schemes.find(|(scheme, _)| *scheme == signed.scheme);
+        let (_, fitting) = found.ok_or(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme)?;
+        let count = if is_tls13 { 1 } else { fitting.len() };
+        let mut fitting = fitting.iter().take(count);
+        let is_good = fitting.any(|algorithm| {
+            key.verify_signature(*algorithm, message, signed.signature())
+                .is_ok()
+        });
+        match is_good {
+            true => Ok(HandshakeSignatureValid::assertion()),
+            false => Err(bad),
+        }
+    }
+}
+
+/// What lists say of a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    Good,
+    Revoked,
+    /// No list is its issuer's.
+    Unknown,
+}
+
+/// Lists of revoked certificates. They come from files of the configuration: their signatures are not looked at.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lists(Vec<List>);
+
+#[derive(Clone, Debug)]
+struct List {
+    issuer: Vec<u8>,
+    serials: Vec<Vec<u8>>,
+}
+
+impl Lists {
+    /// Adds a list. Whether it is one of version 1; none where it is no list.
+    pub fn add(&mut self, list: &[u8]) -> Option<bool> {
+        let (list, _) = expect(list, SEQUENCE)?;
+        let (rest, _) = expect(list, SEQUENCE)?;
+        let (is_old, rest) = match expect(rest, INTEGER) {
+            Some((_, rest)) => (false, rest),
+            None => (true, rest),
+        };
+        let (_, rest) = expect(rest, SEQUENCE)?;
+        let (issuer, rest) = expect(rest, SEQUENCE)?;
+        let (_, rest) = time(rest)?;
+        let rest = time(rest).map_or(rest, |(_, rest)| rest);
+        let mut entries = expect(rest, SEQUENCE).map_or(&[][..], |(entries, _)| entries);
+        let mut serials = Vec::new();
+        while !entries.is_empty() {
+            let (entry, rest) = expect(entries, SEQUENCE)?;
+            serials.push(expect(entry, INTEGER)?.0.to_vec());
+            entries = rest;
+        }
+        serials.sort();
+        self.0.push(List {
+            issuer: issuer.to_vec(),
+            serials,
+        });
+        Some(is_old)
+    }
+
+    /// What they say of a certificate.
+    pub fn status(&self, certificate: &Parts<'_>) -> Status {
+        let of_issuer = |list: &&List| list.issuer == certificate.issuer;
+        let mut status = Status::Unknown;
+        for list in self.0.iter().filter(of_issuer) {
+            let serial = |known: &Vec<u8>| known.as_slice().cmp(certificate.serial);
+            if list.serials.binary_search_by(serial).is_ok() {
+                return Status::Revoked;
+            }
+            status = Status::Good;
+        }
+        status
+    }
+
+    /// Whether one of these certificates is revoked.
+    pub fn has_any(&self, chain: &[CertificateDer<'_>]) -> bool {
+        let is_revoked = |certificate: &CertificateDer<'_>| {
+            parts(certificate).is_some_and(|parts| self.status(&parts) == Status::Revoked)
+        };
+        !self.0.is_empty() && chain.iter().any(is_revoked)
+    }
+}

@@ -1,0 +1,219 @@
+//! Certificates and lists of version 1, which are written here byte by byte.
+
+use std::path::Path;
+
+use rcgen::{KeyPair, PublicKeyData as _, SigningKey};
+use spangate_tls::{
+    AcceptorOptions, ClientCertificates, Connector, ConnectorOptions, FailureKind, Identity,
+    IgnoredErrors, Offer, Verification, Version,
+};
+
+use crate::pairs::{Authority, Kind, Pair, acceptor, plain};
+
+const SEQUENCE: u8 = 0x30;
+
+fn tlv(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let content = parts.concat();
+    let len = content.len();
+    let mut all = vec![tag];
+    match len {
+        0..=0x7f => all.push(len as u8),
+        _ => all.extend([0x82, (len >> 8) as u8, len as u8]),
+    }
+    all.extend(content);
+    all
+}
+
+/// ecdsa-with-SHA256
+fn algorithm() -> Vec<u8> {
+    tlv(
+        SEQUENCE,
+        &[&[0x06, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2]],
+    )
+}
+
+fn name(common: &str) -> Vec<u8> {
+    let text = tlv(0x0c, &[common.as_bytes()]);
+    let pair = tlv(SEQUENCE, &[&[0x06, 3, 0x55, 4, 3], &text]);
+    tlv(SEQUENCE, &[&tlv(0x31, &[&pair])])
+}
+
+fn utc(text: &str) -> Vec<u8> {
+    tlv(0x17, &[text.as_bytes()])
+}
+
+fn integer(number: u8) -> Vec<u8> {
+    tlv(0x02, &[&[number]])
+}
+
+/// Signs what stands in `parts`.
+fn signed(parts: &[&[u8]], key: &impl SigningKey) -> Vec<u8> {
+    let whole = tlv(SEQUENCE, parts);
+    let signature = key.sign(&whole).unwrap();
+    let signature = tlv(0x03, &[&[0], &signature]);
+    tlv(SEQUENCE, &[&whole, &algorithm(), &signature])
+}
+
+fn pem(label: &str, der: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = format!("-----BEGIN {label}-----\n");
+    for line in der.chunks(48) {
+        for three in line.chunks(3) {
+            let word = three
+                .iter()
+                .fold(0, |word, byte| word << 8 | u32::from(*byte));
+            let word = word << (8 * (3 - three.len()));
+            for nth in 0..4 {
+                text.push(match nth <= three.len() {
+                    true => char::from(DIGITS[(word >> (18 - 6 * nth)) as usize & 63]),
+                    false => '=',
+                });
+            }
+        }
+        text.push('\n');
+    }
+    text + &format!("-----END {label}-----\n")
+}
+
+/// A certificate of version 1 by `authority`, which is called `issuer`.
+fn certificate(authority: &Authority, issuer: &str, serial: u8, until: &str) -> Identity {
+    let key = KeyPair::generate().unwrap();
+    let validity = tlv(SEQUENCE, &[&utc("200101000000Z"), &utc(until)]);
+    let public = key.subject_public_key_info();
+    let der = signed(
+        &[
+            &integer(serial),
+            &algorithm(),
+            &name(issuer),
+            &validity,
+            &name("one.test"),
+            &public,
+        ],
+        authority.key(),
+    );
+    let pem = pem("CERTIFICATE", &der) + &key.serialize_pem();
+    Identity::parse(pem.as_bytes(), None, None, Path::new("old")).unwrap()
+}
+
+/// A list of version 1.
+fn revoked(authority: &Authority, issuer: &str, serials: &[u8]) -> String {
+    let now = utc("200101000000Z");
+    let entries = serials
+        .iter()
+        .map(|serial| tlv(SEQUENCE, &[&integer(*serial), &now]));
+    let entries: Vec<_> = entries.collect();
+    let list = tlv(SEQUENCE, &[&entries.concat()]);
+    let der = signed(
+        &[
+            &algorithm(),
+            &name(issuer),
+            &now,
+            &utc("490101000000Z"),
+            &list,
+        ],
+        authority.key(),
+    );
+    pem("X509 CRL", &der)
+}
+
+const LATER: &str = "490101000000Z";
+const EARLIER: &str = "210101000000Z";
+
+#[test]
+fn servers_of_version_1() {
+    let (root, stranger) = (Authority::new("root"), Authority::new("root"));
+    let good = certificate(&root, "root", 1, LATER);
+    let expired = certificate(&root, "root", 2, EARLIER);
+    let forged = certificate(&stranger, "root", 3, LATER);
+    let unknown = certificate(&root, "else", 4, LATER);
+    let required = |name: Option<&str>| Verification::Required {
+        trusted: root.trusted(),
+        name: name.map(str::to_owned),
+    };
+    for (identity, verification, expected) in [
+        (&good, required(None), Ok(())),
+        (&good, required(Some("two.test")), Err(FailureKind::Name)),
+        (&expired, required(None), Err(FailureKind::Certificate)),
+        (&forged, required(None), Err(FailureKind::Authority)),
+        (&unknown, required(None), Err(FailureKind::Authority)),
+        (&forged, Verification::None, Ok(())),
+    ] {
+        for version in [Version::Tls12, Version::Tls13] {
+            let acceptor = acceptor(&AcceptorOptions::default(), &[plain(identity.clone())]);
+            let connector = Connector::new(&ConnectorOptions {
+                verification: verification.clone(),
+                offer: Offer {
+                    highest: Some(version),
+                    ..Offer::default()
+                },
+                ..ConnectorOptions::default()
+            });
+            let mut pair = Pair::new(&acceptor, &connector.unwrap(), Some("one.test"));
+            pair.talk(usize::MAX);
+            let found = pair
+                .client
+                .failure
+                .map_or(Ok(()), |failure| Err(failure.kind));
+            assert_eq!(found, expected, "{version:?} {verification:?}");
+        }
+    }
+}
+
+#[test]
+fn clients_of_version_1_and_their_lists() {
+    let root = Authority::new("root");
+    let own = root.identity(&["server.test"], Kind::Ecdsa);
+    let good = certificate(&root, "root", 1, LATER);
+    let bad = certificate(&root, "root", 2, LATER);
+    let expired = certificate(&root, "root", 3, EARLIER);
+    let file = std::env::temp_dir().join(format!("spangate-crl-{}.pem", std::process::id()));
+    std::fs::write(&file, revoked(&root, "root", &[9, 2, 200])).unwrap();
+    let mut with_list = root.trusted();
+    with_list.add_revoked(&file).unwrap();
+    std::fs::write(&file, revoked(&root, "else", &[1])).unwrap();
+    let mut with_other = root.trusted();
+    with_other.add_revoked(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    for (identity, trusted, ignored, is_taken, verdict) in [
+        (&good, root.trusted(), false, true, 0),
+        (&bad, root.trusted(), false, true, 0),
+        (&good, with_list.clone(), false, true, 0),
+        (&bad, with_list.clone(), false, false, 0),
+        (&bad, with_list.clone(), true, true, 23),
+        // No list of this issuer.
+        (&good, with_other, false, false, 0),
+        (&expired, with_list.clone(), false, false, 0),
+        (&expired, with_list, true, true, 10),
+    ] {
+        let options = AcceptorOptions {
+            clients: Some(ClientCertificates {
+                trusted,
+                hints: None,
+                tells_no_names: false,
+                is_optional: false,
+                ignored: IgnoredErrors {
+                    all: ignored,
+                    ..IgnoredErrors::default()
+                },
+                ignored_of_issuers: IgnoredErrors::default(),
+            }),
+            ..AcceptorOptions::default()
+        };
+        let acceptor = acceptor(&options, &[plain(own.clone())]);
+        let connector = Connector::new(&ConnectorOptions {
+            identity: Some(identity.clone()),
+            ..ConnectorOptions::default()
+        });
+        let mut pair = Pair::new(&acceptor, &connector.unwrap(), None);
+        pair.talk(usize::MAX);
+        assert_eq!(
+            pair.server.failure.is_none(),
+            is_taken,
+            "{ignored} {:?}",
+            pair.server.failure
+        );
+        if is_taken {
+            assert_eq!(pair.server.session.facts().unwrap().verify, verdict);
+        }
+    }
+}
