@@ -1,4 +1,4 @@
-# make demo    the proxy on http://127.0.0.1:8080 in front of two demo origins, until Ctrl-C
+# make demo    the proxy on http://127.0.0.1:8080 and https://127.0.0.1:8443 in front of two demo origins, until Ctrl-C
 # make build   all of Spangate as it ships: target/release/spangate, its symbols in target/release/spangate.debug
 # make test    every test, the instruction count of a request, and what an SDK sends through the collector
 # make gate    the instruction count alone

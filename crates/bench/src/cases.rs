@@ -1,5 +1,7 @@
 //! The cases of the load benchmark: body size × connections × keep-alive or close × workers × logs.
 
+use crate::report::Shape;
+
 /// A body that the origin serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Body {
@@ -12,7 +14,7 @@ pub struct Body {
 }
 
 /// 50 bytes: what a proxy's own cost is seen at.
-const SMALL: Body = Body {
+pub const SMALL: Body = Body {
     name: "50B",
     path: "/50",
     bytes: 50,
@@ -24,7 +26,7 @@ const MEDIUM: Body = Body {
     bytes: 16 << 10,
 };
 /// 1 MiB: a download.
-const LARGE: Body = Body {
+pub const LARGE: Body = Body {
     name: "1MiB",
     path: "/1m",
     bytes: 1 << 20,
@@ -56,6 +58,19 @@ impl Case {
             "{}-c{}-{life}-w{}{log}",
             self.body.name, self.connections, self.workers
         )
+    }
+
+    /// What the report says of it.
+    pub fn shape(&self) -> Shape {
+        Shape {
+            name: self.name(),
+            body_bytes: self.body.bytes,
+            connections: self.connections,
+            keep_alive: !self.close,
+            workers: self.workers,
+            log: self.log,
+            fresh_servers: false,
+        }
     }
 
     /// Whether it runs when nothing is asked for: what the README's claims rest on.

@@ -31,7 +31,10 @@ pub fn get(stream: &mut TcpStream, path: &str) -> io::Result<Vec<u8>> {
 }
 
 /// Where the body of `answer` begins, once that is all of a good answer.
-fn complete(answer: &[u8]) -> io::Result<Option<usize>> {
+///
+/// # Errors
+/// When it is not a 200 with a Content-Length.
+pub fn complete(answer: &[u8]) -> io::Result<Option<usize>> {
     let Some(end) = memchr::memmem::find(answer, b"\r\n\r\n") else {
         return Ok(None);
     };

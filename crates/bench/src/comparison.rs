@@ -76,15 +76,8 @@ impl Comparison {
         if rounds == 0 || seconds == 0 || connections == 0 || workers == 0 {
             return Err("rounds, seconds, connections and workers are at least 1".into());
         }
-        let mut programs = peers::installed(subject)?;
+        let mut programs = peers::with_haproxy(subject, haproxy)?;
         programs.retain(|program| program.peer.name != "nginx");
-        if let Some(path) = haproxy {
-            programs.truncate(1);
-            programs.push(Installed {
-                peer: &peers::haproxy::PEER,
-                program: path,
-            });
-        }
         Ok(Comparison {
             programs,
             origin: origin::start_here(1, Bodies::new())?,
@@ -138,13 +131,10 @@ impl Comparison {
         headers: &[&str],
     ) -> Result<Running, Failure> {
         let setting = Setting {
-            listen: peers::free_address()?,
-            origin: self.origin.address,
-            log: None,
-            workers: self.workers,
+            workers: Some(self.workers),
             connections_max: 4 * self.connections + 100,
-            strict_limits: false,
             rules: rules.to_owned(),
+            ..Setting::between(peers::free_address()?, self.origin.address)
         };
         let running = program.start(&setting, self.workdir.path())?;
         // Not measured: connections to the origin are made and pools grow.
@@ -159,8 +149,7 @@ impl Comparison {
         headers: &[&str],
     ) -> Result<wrk::Outcome, Failure> {
         wrk::load(
-            running.listen,
-            "/50",
+            &running.url("/50"),
             self.connections,
             seconds,
             false,

@@ -3,28 +3,33 @@
 mod page;
 
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use lexopt::Arg;
 
 use crate::Failure;
+use crate::certs::Certificates;
 use crate::client;
 use crate::origin;
 use crate::peers::{self, START_PATIENCE};
 use crate::process::Process;
 use crate::sys;
+use crate::workdir::Workdir;
 use page::Page;
 
 /// The options.
 pub const HELP: &str = "[OPTIONS]: two demo origins with Spangate before them, until Ctrl-C
 --config FILE      the configuration (examples/demo.cfg)
 --listen ADDR      where that configuration listens (127.0.0.1:8080)
+--listen-tls ADDR  where it listens for HTTPS (127.0.0.1:8443)
 --subject PATH     the Spangate to start (beside this program)";
 
 /// The origins: the name each shows and the variable that carries its address into the configuration.
 const ORIGINS: &[(&str, &str)] = &[("A", "SPANGATE_ORIGIN_A"), ("B", "SPANGATE_ORIGIN_B")];
+/// The variable that carries the file with the certificate and its key into the configuration.
+const CERTIFICATE: &str = "SPANGATE_DEMO_CERTIFICATE";
 /// How long open connections may last after Ctrl-C.
 const DRAIN_PATIENCE: Duration = Duration::from_secs(2);
 /// How often it is looked whether Spangate still lives.
@@ -33,6 +38,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 struct Options {
     config: PathBuf,
     listen: SocketAddr,
+    listen_tls: SocketAddr,
     subject: Option<PathBuf>,
 }
 
@@ -45,9 +51,14 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let program = peers::installed(options.subject.clone())?
         .swap_remove(0)
         .program;
-    TcpListener::bind(options.listen).map_err(|error| format!("{}: {error}", options.listen))?;
+    for address in [options.listen, options.listen_tls] {
+        TcpListener::bind(address).map_err(|error| format!("{address}: {error}"))?;
+    }
+    let workdir = Workdir::new("demo")?;
+    let certificates = Certificates::write(workdir.path())?;
     let mut command = Command::new(program);
     command.arg("-db").arg("-f").arg(&options.config);
+    command.env(CERTIFICATE, &certificates.server);
     for &(name, variable) in ORIGINS {
         command.env(
             variable,
@@ -58,6 +69,11 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     client::get(&mut proxy.connect(options.listen, START_PATIENCE)?, "/")
         .map_err(|error| format!("no answer: {error}"))?;
     print!("{}", welcome(&options));
+    // A configuration of one's own may do without. A connection that says nothing would stand in the log.
+    if TcpListener::bind(options.listen_tls).is_err() {
+        print!("{}", welcome_tls(&options, &certificates.authority));
+    }
+    println!("\nThe access log follows. Ctrl-C stops everything.");
     while !sys::interrupted() {
         if let Some(status) = proxy.ended() {
             return Err(format!("spangate ended: {status}").into());
@@ -81,12 +97,16 @@ fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
     let mut options = Options {
         config: PathBuf::from("examples/demo.cfg"),
         listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+        listen_tls: SocketAddr::from(([127, 0, 0, 1], 8443)),
         subject: None,
     };
     while let Some(arg) = parser.next()? {
         match arg {
             Arg::Long("config") => options.config = parser.value()?.into(),
             Arg::Long("listen") => options.listen = parser.value()?.to_string_lossy().parse()?,
+            Arg::Long("listen-tls") => {
+                options.listen_tls = parser.value()?.to_string_lossy().parse()?;
+            }
             Arg::Long("subject") => options.subject = Some(parser.value()?.into()),
             other => return Err(other.unexpected().into()),
         }
@@ -109,9 +129,19 @@ Spangate serves {config} on {url}
   curl -i {url}/a/hello -H 'X-Forwarded-For: 192.0.2.7'
   curl -i {url}/b/hello -d 'a body'
   curl -i -H 'Bad Header: x' {url}/
-
-The access log follows. Ctrl-C stops everything.
 ",
         config = options.config.display(),
+    )
+}
+
+fn welcome_tls(options: &Options, authority: &Path) -> String {
+    let port = options.listen_tls.port();
+    let authority = authority.display();
+    format!(
+        "
+The same over TLS, with a certificate of an authority that this demo made for itself: {authority}
+
+  curl --cacert {authority} https://localhost:{port}/
+"
     )
 }

@@ -103,13 +103,10 @@ fn measure(
     workdir: &Workdir,
 ) -> Result<(Memory, Memory), Failure> {
     let setting = Setting {
-        listen: peers::free_address()?,
-        origin,
-        log: None,
-        workers: options.workers,
+        workers: Some(options.workers),
         connections_max: options.connections + FILES_SPARE / 2,
         strict_limits,
-        rules: String::new(),
+        ..Setting::between(peers::free_address()?, origin)
     };
     let proxy = program.start(&setting, workdir.path())?;
     let start = proxy.process.memory();

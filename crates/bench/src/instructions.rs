@@ -168,13 +168,11 @@ fn count(
         None => String::new(),
     };
     let setting = Setting {
-        listen: peers::free_address()?,
-        origin,
         log: options.log.then_some(sink.address),
-        workers: 1,
         connections_max: 100,
         strict_limits: true,
         rules,
+        ..Setting::between(peers::free_address()?, origin)
     };
     let mut command = callgrind(&options.command, &setting, workdir.path())?;
     let (mut proxy, mut stream) =

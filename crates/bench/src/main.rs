@@ -9,11 +9,18 @@
 )]
 
 mod cases;
+mod certs;
 mod client;
 mod clock;
 mod comparison;
 mod demo;
+#[cfg(feature = "tls")]
+mod h2;
+#[cfg(feature = "tls")]
+mod h2load;
 mod http;
+#[cfg(feature = "tls")]
+mod https;
 mod idle;
 mod instructions;
 mod origin;
@@ -24,9 +31,14 @@ mod process;
 mod receiver;
 mod report;
 mod rules;
+mod side_by_side;
 mod sink;
 mod sys;
 mod tail_sampling;
+#[cfg(feature = "tls")]
+mod tls;
+#[cfg(feature = "tls")]
+mod tls_rate;
 mod tracing;
 mod variables;
 mod workdir;
@@ -50,6 +62,24 @@ const COMMANDS: &[Command] = &[
         name: "http",
         help: http::HELP,
         run: http::run,
+    },
+    #[cfg(feature = "tls")]
+    Command {
+        name: "tls",
+        help: tls::HELP,
+        run: tls::run,
+    },
+    #[cfg(feature = "tls")]
+    Command {
+        name: "h2",
+        help: h2::HELP,
+        run: h2::run,
+    },
+    #[cfg(feature = "tls")]
+    Command {
+        name: "tls-rate",
+        help: tls_rate::HELP,
+        run: tls_rate::run,
     },
     Command {
         name: "variables",

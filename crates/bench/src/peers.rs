@@ -26,6 +26,12 @@ pub struct Peer {
     pub name: &'static str,
     /// It has the filter `opentelemetry`.
     pub traces: bool,
+    /// Its language has words for HTTP/2 to servers.
+    #[cfg_attr(
+        not(feature = "tls"),
+        expect(dead_code, reason = "the command `h2` asks")
+    )]
+    pub http2_servers: bool,
     /// Its program, if it is installed.
     find: fn() -> Option<PathBuf>,
     /// Writes its configuration into a folder and returns the command that serves it in the foreground.
@@ -41,14 +47,79 @@ pub struct Setting {
     pub origin: SocketAddr,
     /// Where access logs go, by UDP; none: no logs.
     pub log: Option<SocketAddr>,
-    /// Threads, or processes, that serve.
-    pub workers: u32,
+    /// What clients speak to it.
+    pub listener: Listener,
+    /// How it uses connections to the origin.
+    pub servers: Servers,
+    /// Threads, or processes, that serve; none: as many as the proxy starts by itself.
+    pub workers: Option<u32>,
     /// The most client connections at a time.
     pub connections_max: u32,
     /// HAProxy refuses to start when it may not open two files for each of them.
     pub strict_limits: bool,
     /// Lines of the frontend in HAProxy's language, for the proxies that read it.
     pub rules: String,
+}
+
+impl Setting {
+    /// Plain HTTP/1 between `listen` and `origin`, with one worker, room for 1,000 connections, and nothing else.
+    pub fn between(listen: SocketAddr, origin: SocketAddr) -> Self {
+        Self {
+            listen,
+            origin,
+            log: None,
+            listener: Listener::Http,
+            servers: Servers::Kept,
+            workers: Some(1),
+            connections_max: 1000,
+            strict_limits: false,
+            rules: String::new(),
+        }
+    }
+}
+
+/// What clients speak to a proxy.
+#[cfg_attr(
+    not(feature = "tls"),
+    expect(dead_code, reason = "the commands of TLS make them")
+)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listener {
+    /// HTTP/1.
+    Http,
+    /// HTTP/1 over TLS.
+    Https(TlsFile),
+    /// HTTP/2 over TLS, by ALPN.
+    Http2(TlsFile),
+    /// HTTP/2 with prior knowledge, without TLS.
+    ClearHttp2,
+}
+
+/// A file with a certificate and its private key, in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFile(pub PathBuf);
+
+impl std::fmt::Display for TlsFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.display().fmt(f)
+    }
+}
+
+/// How a proxy uses connections to the origin.
+#[cfg_attr(
+    not(feature = "tls"),
+    expect(dead_code, reason = "the commands of TLS make them")
+)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Servers {
+    /// HTTP/1, kept and shared by all clients.
+    Kept,
+    /// HTTP/1, with the reuse that the proxy does by itself.
+    Default,
+    /// HTTP/1, a new one for each request.
+    Fresh,
+    /// HTTP/2 with prior knowledge, without TLS.
+    Http2,
 }
 
 /// A proxy of the table with its program.
@@ -68,6 +139,19 @@ pub struct Running {
     pub process: Process,
     /// Where it listens.
     pub listen: SocketAddr,
+}
+
+impl Running {
+    /// The URL of `path`, without TLS.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.listen)
+    }
+
+    /// The URL of `path`, over TLS.
+    #[cfg(feature = "tls")]
+    pub fn https_url(&self, path: &str) -> String {
+        format!("https://{}{path}", self.listen)
+    }
 }
 
 /// The proxies that are installed, the subject first. `subject` names its program where it is not beside ours.
@@ -90,6 +174,26 @@ pub fn installed(subject: Option<PathBuf>) -> Result<Vec<Installed>, Failure> {
         })
     }));
     Ok(found)
+}
+
+/// As [`installed`]; `haproxy` names the HAProxy to compare with, where it is not that of the system.
+///
+/// # Errors
+/// When there is no subject.
+pub fn with_haproxy(
+    subject: Option<PathBuf>,
+    haproxy: Option<PathBuf>,
+) -> Result<Vec<Installed>, Failure> {
+    let mut programs = installed(subject)?;
+    if let Some(program) = haproxy {
+        programs.retain(|installed| installed.peer.name != haproxy::PEER.name);
+        let named = Installed {
+            peer: &haproxy::PEER,
+            program,
+        };
+        programs.insert(1, named);
+    }
+    Ok(programs)
 }
 
 impl Installed {
@@ -166,30 +270,50 @@ mod tests {
 
     #[test]
     fn every_template_is_filled_whole() {
-        let dir = crate::workdir::Workdir::new("peers-test").unwrap();
         let listen = free_address().unwrap();
+        let pem = TlsFile(PathBuf::from("server.pem"));
+        let plain = Setting::between(listen, listen);
+        let settings = [
+            plain.clone(),
+            Setting {
+                log: Some(listen),
+                workers: None,
+                strict_limits: true,
+                ..plain.clone()
+            },
+            Setting {
+                listener: Listener::Https(pem.clone()),
+                servers: Servers::Fresh,
+                ..plain.clone()
+            },
+            Setting {
+                listener: Listener::Http2(pem),
+                servers: Servers::Default,
+                ..plain.clone()
+            },
+            Setting {
+                listener: Listener::ClearHttp2,
+                servers: Servers::Http2,
+                ..plain
+            },
+        ];
         let program = PathBuf::from("proxy");
-        for log in [None, Some(listen)] {
-            let setting = Setting {
-                listen,
-                origin: listen,
-                log,
-                workers: 2,
-                connections_max: 10,
-                strict_limits: log.is_some(),
-                rules: String::new(),
-            };
-            for peer in ALL {
-                (peer.command)(&program, &setting, dir.path()).unwrap();
+        for (setting, peer) in settings
+            .iter()
+            .flat_map(|s| ALL.iter().map(move |p| (s, p)))
+        {
+            if setting.servers == Servers::Http2 && !peer.http2_servers {
+                continue;
             }
-        }
-        for file in fs::read_dir(dir.path()).unwrap().flatten() {
-            let text = fs::read_to_string(file.path()).unwrap();
-            assert!(
-                !text.contains("{{") && text.contains(&listen.to_string()),
-                "{}",
-                file.path().display()
-            );
+            let dir = crate::workdir::Workdir::new("peers-test").unwrap();
+            (peer.command)(&program, setting, dir.path()).unwrap();
+            for file in fs::read_dir(dir.path()).unwrap().flatten() {
+                let text = fs::read_to_string(file.path()).unwrap();
+                let whole = !text.contains("{{") && text.contains(&listen.to_string());
+                assert!(whole, "{}: {text}", peer.name);
+                let tls = matches!(setting.listener, Listener::Https(_) | Listener::Http2(_));
+                assert_eq!(text.contains("server.pem"), tls, "{}: {text}", peer.name);
+            }
         }
     }
 }

@@ -156,6 +156,45 @@ impl Usage {
     }
 }
 
+/// What all cores of the machine have done until now, in clock ticks.
+#[cfg(feature = "tls")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Machine {
+    busy: u64,
+    all: u64,
+}
+
+#[cfg(feature = "tls")]
+impl Machine {
+    /// Until now.
+    pub fn now() -> Self {
+        let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+        Self::parse(&text).unwrap_or_default()
+    }
+
+    /// The first line: user, nice, system, idle, waiting for I/O, interrupts, soft interrupts, stolen; guests are counted in user.
+    fn parse(stat: &str) -> Option<Self> {
+        let words = stat.lines().next()?.strip_prefix("cpu ")?;
+        let ticks: Vec<u64> = words
+            .split_whitespace()
+            .take(8)
+            .map(|word| word.parse().ok())
+            .collect::<Option<_>>()?;
+        let all = ticks.iter().sum();
+        let idle = ticks.get(3)? + ticks.get(4)?;
+        Some(Self {
+            busy: all - idle,
+            all,
+        })
+    }
+
+    /// The share of all cores that was busy since `earlier`.
+    pub fn busy_since(self, earlier: Self) -> f64 {
+        let all = self.all.saturating_sub(earlier.all).max(1);
+        self.busy.saturating_sub(earlier.busy) as f64 / all as f64
+    }
+}
+
 /// Memory held, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
@@ -263,6 +302,16 @@ mod tests {
         };
         assert_eq!(after.since(before), (4000.0, 1000.0));
         assert_eq!(before.since(before), (0.0, 0.0));
+    }
+
+    #[cfg(feature = "tls")]
+    #[test]
+    fn the_machine_is_busy_when_it_neither_idles_nor_waits() {
+        let before = Machine::parse("cpu  10 0 10 100 20 0 0 0 7 7\ncpu0 1 2").unwrap();
+        let after = Machine::parse("cpu  16 1 11 108 22 0 1 1 9 9\ncpu0 1 2").unwrap();
+        assert!((after.busy_since(before) - 0.5).abs() < 1e-9);
+        assert!(before.busy_since(before).abs() < 1e-9);
+        assert_eq!(Machine::parse("intr 7"), None);
     }
 
     #[test]

@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
-use crate::cases::Case;
 use crate::wrk::Outcome;
 
 /// One measured run.
@@ -24,11 +23,30 @@ pub struct Sample {
     pub origin_connections: u64,
 }
 
+/// What a report says of a case.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// Its name.
+    pub name: String,
+    /// The length of the body that is fetched.
+    pub body_bytes: u64,
+    /// Client connections at a time.
+    pub connections: u32,
+    /// A client connection serves many requests.
+    pub keep_alive: bool,
+    /// Threads or processes of each proxy.
+    pub workers: u32,
+    /// Access logs are sent.
+    pub log: bool,
+    /// Each request has a new connection to the origin, and shall have.
+    pub fresh_servers: bool,
+}
+
 /// All runs of one case: for each proxy, the subject first, its samples.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// The case.
-    pub case: Case,
+    pub case: Shape,
     /// The proxies by name.
     pub proxies: Vec<(&'static str, Vec<Sample>)>,
 }
@@ -54,7 +72,7 @@ struct Medians {
 }
 
 impl Medians {
-    fn of(case: &Case, samples: &[Sample]) -> Self {
+    fn of(case: &Shape, samples: &[Sample]) -> Self {
         let each = |value: &dyn Fn(&Sample) -> f64| median(samples.iter().map(value).collect());
         let requests = |sample: &Sample| sample.outcome.requests.max(1) as f64;
         Self {
@@ -65,10 +83,11 @@ impl Medians {
             user_us: each(&|sample| sample.user_us / requests(sample)),
             resident_bytes: each(&|sample| sample.resident_bytes as f64),
             errors: samples.iter().map(|sample| sample.outcome.errors).sum(),
-            reconnects: samples.iter().any(|sample| {
-                sample.origin_connections * REQUESTS_PER_CONNECTION > sample.outcome.requests
-                    && sample.origin_connections > u64::from(case.connections)
-            }),
+            reconnects: !case.fresh_servers
+                && samples.iter().any(|sample| {
+                    sample.origin_connections * REQUESTS_PER_CONNECTION > sample.outcome.requests
+                        && sample.origin_connections > u64::from(case.connections)
+                }),
             unlogged: case.log && samples.iter().any(|sample| sample.log_messages == 0),
         }
     }
@@ -79,8 +98,8 @@ impl Medians {
     }
 
     /// CPU seconds for 10⁹ bytes of body.
-    fn cpu_s_per_gb(&self, case: &Case) -> f64 {
-        self.cpu_us * 1000.0 / case.body.bytes as f64
+    fn cpu_s_per_gb(&self, case: &Shape) -> f64 {
+        self.cpu_us * 1000.0 / case.body_bytes as f64
     }
 }
 
@@ -123,9 +142,8 @@ pub fn table(rows: &[Row]) -> String {
     );
     for row in rows {
         let (all, best) = row.medians();
-        let name = row.case.name();
         for (index, (proxy, medians)) in all.iter().enumerate() {
-            let per_gb = if row.case.body.bytes < 1 << 20 {
+            let per_gb = if row.case.body_bytes < 1 << 20 {
                 "-".into()
             } else {
                 format!("{:.3}", medians.cpu_s_per_gb(&row.case))
@@ -133,7 +151,11 @@ pub fn table(rows: &[Row]) -> String {
             let _ = write!(
                 text,
                 "{:<24}{proxy:<10}{:>9.0}{:>9.3}{:>9.3}{:>9.2}{:>8.2}{:>8.2}{:>8}{:>9}{:>8.1}",
-                if index == 0 { name.as_str() } else { "" },
+                if index == 0 {
+                    row.case.name.as_str()
+                } else {
+                    ""
+                },
                 medians.per_second,
                 medians.p50_us / 1000.0,
                 medians.p99_us / 1000.0,
@@ -144,6 +166,9 @@ pub fn table(rows: &[Row]) -> String {
                 per_gb,
                 medians.resident_bytes / 1e6,
             );
+            for (peer, of_peer) in all.iter().skip(1).filter(|_| index == 0) {
+                let _ = write!(text, "  {:.2}x {peer}", medians.cpu_us / of_peer.cpu_us);
+            }
             if medians.errors > 0 {
                 let _ = write!(text, "  ! {} errors", medians.errors);
             }
@@ -162,10 +187,10 @@ pub fn table(rows: &[Row]) -> String {
 }
 
 /// Everything the table shows, and each single run.
-pub fn json(rows: &[Row], rounds: u32, seconds: u32) -> String {
+pub fn json(benchmark: &str, rows: &[Row], rounds: u32, seconds: u32) -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let cases: Vec<Value> = rows.iter().map(json_row).collect();
-    let all = json!({ "benchmark": "http", "cores": cores, "rounds": rounds, "seconds": seconds, "cases": cases });
+    let all = json!({ "benchmark": benchmark, "cores": cores, "rounds": rounds, "seconds": seconds, "cases": cases });
     format!("{all:#}\n")
 }
 
@@ -185,6 +210,7 @@ fn json_row(row: &Row) -> Value {
                 "cpu_system_us_per_request": medians.cpu_us - medians.user_us,
                 "cpu_s_per_gb": medians.cpu_s_per_gb(&row.case),
                 "cpu_ratio_to_best_peer": best.map(|best| medians.cpu_us / best),
+                "cpu_ratio_to": ratios(medians, &all),
                 "resident_bytes": medians.resident_bytes,
                 "errors": medians.errors,
                 "believable": !medians.marked(),
@@ -193,14 +219,23 @@ fn json_row(row: &Row) -> Value {
         })
         .collect();
     json!({
-        "case": row.case.name(),
-        "body_bytes": row.case.body.bytes,
+        "case": row.case.name,
+        "body_bytes": row.case.body_bytes,
         "connections": row.case.connections,
-        "keep_alive": !row.case.close,
+        "keep_alive": row.case.keep_alive,
         "workers": row.case.workers,
         "log": row.case.log,
         "proxies": proxies,
     })
+}
+
+/// The CPU of `medians` against that of each proxy but the first.
+fn ratios(medians: &Medians, all: &[(&'static str, Medians)]) -> Value {
+    all.iter()
+        .skip(1)
+        .map(|(peer, of_peer)| ((*peer).to_owned(), json!(medians.cpu_us / of_peer.cpu_us)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }
 
 fn json_sample(sample: &Sample) -> Value {
@@ -252,7 +287,7 @@ mod tests {
     }
 
     fn row() -> Row {
-        let case = crate::cases::select(&[1], &["1MiB-c64".into()], false)[0];
+        let case = crate::cases::select(&[1], &["1MiB-c64".into()], false)[0].shape();
         let subject = [500.0, 800.0, 600.0].map(|cpu| sample(cpu, 0)).to_vec();
         Row {
             case,
@@ -266,7 +301,7 @@ mod tests {
 
     #[test]
     fn the_ratio_is_to_the_best_peer_without_errors() {
-        let value: Value = serde_json::from_str(&json(&[row()], 3, 1)).unwrap();
+        let value: Value = serde_json::from_str(&json("http", &[row()], 3, 1)).unwrap();
         let proxies = &value["cases"][0]["proxies"];
         assert_eq!(proxies[0]["cpu_us_per_request"], 6.0);
         assert_eq!(proxies[0]["cpu_ratio_to_best_peer"], 0.6);

@@ -9,6 +9,9 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+#[cfg(feature = "tls")]
+use tokio::io::unix::AsyncFd;
+
 /// Set by SIGINT or SIGTERM once [`catch_interrupts`] was called.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
@@ -84,7 +87,7 @@ pub fn raise_open_files(wanted: u64) -> u64 {
 }
 
 /// What this thread has had of a core since it began: a busy machine does not show in it.
-#[cfg(feature = "patterns")]
+#[cfg(any(feature = "patterns", feature = "tls"))]
 pub fn thread_time() -> Duration {
     let mut time = libc::timespec {
         tv_sec: 0,
@@ -99,6 +102,50 @@ pub fn thread_time() -> Duration {
 pub fn ticks_per_second() -> u64 {
     // SAFETY: takes an integer.
     u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).unwrap_or(100)
+}
+
+/// A timer of tokio's that is more exact than tokio's milliseconds.
+#[cfg(feature = "tls")]
+pub struct Timer(AsyncFd<OwnedFd>);
+
+#[cfg(feature = "tls")]
+impl Timer {
+    /// A timer that is not armed, in a runtime.
+    ///
+    /// # Errors
+    /// When descriptors or memory are short.
+    pub fn new() -> io::Result<Self> {
+        let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
+        // SAFETY: takes two integers.
+        let fd = check(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) })?;
+        // SAFETY: the descriptor is new and nobody else owns it.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        // SAFETY: an owned descriptor stays open, and the same, until it is dropped.
+        Ok(Self(unsafe { AsyncFd::register(fd) }?))
+    }
+
+    /// Waits for `time`.
+    ///
+    /// # Errors
+    /// Those of `timerfd_settime(2)`.
+    pub async fn wait(&self, time: Duration) -> io::Result<()> {
+        let value = libc::itimerspec {
+            it_interval: libc::timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            },
+            it_value: libc::timespec {
+                tv_sec: libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX),
+                // A value of 0 would disarm it.
+                tv_nsec: libc::c_long::from(time.subsec_nanos().max(1).cast_signed()),
+            },
+        };
+        let (fd, old) = (self.0.get_ref().as_raw_fd(), std::ptr::null_mut());
+        // SAFETY: the pointer is to a valid itimerspec; the old one is not asked for. Setting clears an expiry that nobody read.
+        check(unsafe { libc::timerfd_settime(fd, 0, &raw const value, old) })?;
+        self.0.readable().await?.clear_ready();
+        Ok(())
+    }
 }
 
 /// An epoll instance.

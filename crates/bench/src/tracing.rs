@@ -286,7 +286,8 @@ impl Bench {
             return Err("interrupted".into());
         }
         let connections = self.options.connections;
-        wrk::load(listen, PATH, connections, seconds, false, HEADERS)
+        let url = format!("http://{listen}{PATH}");
+        wrk::load(&url, connections, seconds, false, HEADERS)
     }
 }
 

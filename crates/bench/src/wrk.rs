@@ -1,6 +1,7 @@
 //! One run of `wrk`, and what it printed.
 
-use std::net::SocketAddr;
+#[cfg(feature = "tls")]
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::Failure;
@@ -21,18 +22,43 @@ pub struct Outcome {
     pub errors: u64,
 }
 
-/// Loads `path` of `address` for `seconds` over `connections` connections from one thread; each of `headers` is `name: value`.
+/// Loads `url` for `seconds` over `connections` connections from one thread; each of `headers` is `name: value`.
 ///
 /// # Errors
 /// When `wrk` cannot be run, fails, or prints what is not understood.
 pub fn load(
-    address: SocketAddr,
-    path: &str,
+    url: &str,
     connections: u32,
     seconds: u32,
     close: bool,
     headers: &[&str],
 ) -> Result<Outcome, Failure> {
+    let mut command = command(connections, seconds);
+    if close {
+        command.args(["-H", "Connection: close"]);
+    }
+    for header in headers {
+        command.args(["-H", header]);
+    }
+    outcome(command.arg(url))
+}
+
+/// The same over TLS, with kept connections and without headers. `openssl_conf` says what the client offers.
+///
+/// # Errors
+/// Those of [`load`].
+#[cfg(feature = "tls")]
+pub fn load_tls(
+    url: &str,
+    connections: u32,
+    seconds: u32,
+    openssl_conf: &Path,
+) -> Result<Outcome, Failure> {
+    let mut command = command(connections, seconds);
+    outcome(command.env("OPENSSL_CONF", openssl_conf).arg(url))
+}
+
+fn command(connections: u32, seconds: u32) -> Command {
     let mut command = Command::new("wrk");
     command.args([
         "-t1",
@@ -40,16 +66,12 @@ pub fn load(
         &format!("-c{connections}"),
         &format!("-d{seconds}s"),
     ]);
-    if close {
-        command.args(["-H", "Connection: close"]);
-    }
-    for header in headers {
-        command.args(["-H", header]);
-    }
     command
-        .arg(format!("http://{address}{path}"))
-        .stdin(Stdio::null());
-    sys::die_with_parent(&mut command);
+}
+
+fn outcome(command: &mut Command) -> Result<Outcome, Failure> {
+    command.stdin(Stdio::null());
+    sys::die_with_parent(command);
     let output = command
         .output()
         .map_err(|error| format!("wrk: {error} (Debian package: wrk)"))?;

@@ -168,7 +168,8 @@ impl Dn {
 
     /// The value of one of the entries of this name: the first is 1, the last is -1.
     pub(crate) fn entry(&self, name: &[u8], occurrence: i64) -> Option<Vec<u8>> {
-        let mut of_name = self.0.iter().filter(|entry| entry.name.as_bytes() == name);
+        let is_named = |entry: &&Entry| entry.name.as_bytes().eq_ignore_ascii_case(name);
+        let mut of_name = self.0.iter().filter(is_named);
         let skipped = usize::try_from(occurrence.unsigned_abs().checked_sub(1)?).ok()?;
         let entry = match occurrence > 0 {
             true => of_name.nth(skipped),

@@ -21,7 +21,7 @@ pub enum Verification {
     Required {
         /// Who may have issued it, and which are revoked.
         trusted: Trusted,
-        /// The name it must be for instead of the one that is asked for.
+        /// The name it must be for where none is asked for (`verifyhost`).
         name: Option<String>,
     },
 }

@@ -362,8 +362,8 @@ impl Session {
         out: &mut Buffer,
         write: impl FnOnce(Writer<'_>, &mut Buffer) -> Result<(), EncryptError>,
     ) -> Result<bool, Failure> {
-        if self.has_failed {
-            // The library remembers places of bytes that are no more.
+        if self.has_failed || !self.is_established {
+            // After a failure the library remembers places of bytes that are no more.
             return Ok(false);
         }
         let mut plain = Buffer::default();

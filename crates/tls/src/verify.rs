@@ -264,7 +264,7 @@ struct Checks {
     inner: Arc<WebPkiServerVerifier>,
     algorithms: WebPkiSupportedAlgorithms,
     trusted: Trusted,
-    /// The name that the certificate must be for, instead of the one that was asked for.
+    /// The name that the certificate must be for where none was asked for.
     name: Option<ServerName<'static>>,
 }
 
@@ -309,13 +309,10 @@ impl Checks {
         (ocsp, now): (&[u8], UnixTime),
     ) -> Result<(), Error> {
         // The library looks at the chain first, then at the name.
-        let name = match &self.name {
-            Some(name) => Some(name),
-            None => match asked {
-                // An address stands for a connection that asks for no name.
-                ServerName::DnsName(_) => Some(asked),
-                _ => None,
-            },
+        let name = match asked {
+            ServerName::DnsName(_) => Some(asked),
+            // An address stands for a connection that asks for no name.
+            _ => self.name.as_ref(),
         };
         if let Some(old) = old(leaf) {
             if !self.trusted.has(leaf) {

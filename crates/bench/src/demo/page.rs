@@ -22,7 +22,8 @@ impl Page {
             "<!doctype html>\n<title>Spangate demo: origin {name}</title>\n\
              <style>body{{font-family:system-ui;max-width:50em;margin:3em auto}}pre{{background:#eee;padding:1em;overflow:auto}}</style>\n\
              <h1>Origin {name} answered</h1>\n<p>The request as it came through Spangate:</p>\n<pre>{head}</pre>\n\
-             <p><a href=/>in turn</a> · <a href=/a/hello>origin A</a> · <a href=/b/hello>origin B</a></p>\n"
+             <p><a href=/>in turn</a> · <a href=/a/hello>origin A</a> · <a href=/b/hello>origin B</a></p>\n\
+             <p>Spangate listens for HTTPS on port 8443, too: <code>make demo</code> prints the file of the authority to trust.</p>\n"
         )
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use super::{Peer, Setting, fill, on_path};
+use super::{Listener, Peer, Servers, Setting, fill, on_path};
 
 const TEMPLATE: &str = include_str!("../../templates/haproxy.cfg");
 
@@ -13,6 +13,7 @@ const TEMPLATE: &str = include_str!("../../templates/haproxy.cfg");
 pub const PEER: Peer = Peer {
     name: "haproxy",
     traces: false,
+    http2_servers: true,
     find: || on_path("haproxy"),
     command: |program, setting, dir| command(program, setting, &dir.join("haproxy.cfg")),
 };
@@ -36,11 +37,30 @@ pub fn write_config(setting: &Setting, file: &Path) -> io::Result<()> {
     } else {
         "    no strict-limits"
     };
+    let workers = setting
+        .workers
+        .map(|count| format!("    nbthread {count}"))
+        .unwrap_or_default();
+    let bind = match &setting.listener {
+        Listener::Http => String::new(),
+        Listener::Https(pem) => format!(" ssl crt {pem}"),
+        Listener::Http2(pem) => format!(" ssl crt {pem} alpn h2,http/1.1"),
+        Listener::ClearHttp2 => " proto h2".to_owned(),
+    };
+    let (reuse, server) = match setting.servers {
+        Servers::Kept => ("    http-reuse always", ""),
+        Servers::Default => ("", ""),
+        Servers::Fresh => ("    http-reuse never\n    option http-server-close", ""),
+        Servers::Http2 => ("    http-reuse always", " proto h2"),
+    };
     let text = fill(
         TEMPLATE,
         &[
             ("connections_max", &setting.connections_max),
-            ("workers", &setting.workers),
+            ("workers", &workers),
+            ("bind", &bind),
+            ("reuse", &reuse),
+            ("server", &server),
             ("listen", &setting.listen),
             ("origin", &setting.origin),
             ("log", &log),

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use super::{Peer, Setting, fill, on_path};
+use super::{Listener, Peer, Servers, Setting, fill, on_path};
 
 const TEMPLATE: &str = include_str!("../../templates/nginx.conf");
 
@@ -13,6 +13,7 @@ const TEMPLATE: &str = include_str!("../../templates/nginx.conf");
 pub const PEER: Peer = Peer {
     name: "nginx",
     traces: false,
+    http2_servers: false,
     find: || on_path("nginx"),
     command,
 };
@@ -22,12 +23,40 @@ fn command(program: &Path, setting: &Setting, dir: &Path) -> io::Result<Command>
         Some(sink) => format!("    access_log syslog:server={sink},facility=local0;"),
         None => "    access_log off;".to_owned(),
     };
+    // Debian's own configuration has `auto`.
+    let workers = setting
+        .workers
+        .map_or("auto".to_owned(), |count| count.to_string());
+    let (listener, pem) = match &setting.listener {
+        Listener::Http => ("", None),
+        Listener::Https(pem) => (" ssl", Some(pem)),
+        Listener::Http2(pem) => (" ssl http2", Some(pem)),
+        Listener::ClearHttp2 => (" http2", None),
+    };
+    // Versions before 1.23.4 do not have TLS 1.3 by themselves.
+    let tls = pem
+        .map(|pem| {
+            format!(
+                "        ssl_certificate {pem};\n        ssl_certificate_key {pem};\n        ssl_protocols TLSv1.2 TLSv1.3;"
+            )
+        })
+        .unwrap_or_default();
+    let (keepalive, connection) = match setting.servers {
+        // Without `keepalive` it keeps none, which nobody would compare with.
+        Servers::Kept | Servers::Default => (keepalive(setting.connections_max), ""),
+        Servers::Fresh => (String::new(), "close"),
+        Servers::Http2 => return Err(io::ErrorKind::Unsupported.into()),
+    };
     let text = fill(
         TEMPLATE,
         &[
             ("connections_max", &setting.connections_max),
             ("files_max", &(2 * setting.connections_max + 100)),
-            ("workers", &setting.workers),
+            ("workers", &workers),
+            ("listener", &listener),
+            ("tls", &tls),
+            ("keepalive", &keepalive),
+            ("connection", &connection),
             ("listen", &setting.listen),
             ("origin", &setting.origin),
             ("dir", &dir.display()),
@@ -45,4 +74,11 @@ fn command(program: &Path, setting: &Setting, dir: &Path) -> io::Result<Command>
         .arg("-e")
         .arg(dir.join("nginx-error.log"));
     Ok(command)
+}
+
+/// The lines of `upstream` that keep connections to the origin.
+fn keepalive(connections: u32) -> String {
+    format!(
+        "        keepalive {connections};\n        keepalive_requests 1000000000;\n        keepalive_timeout 300s;\n        keepalive_time 24h;"
+    )
 }

@@ -54,13 +54,10 @@ impl Chain {
             fs::create_dir_all(&dir)?;
             let rules = rules((number, tier), level, place.receiver, &dir)?;
             let setting = Setting {
-                listen: peers::free_address()?,
-                origin: next,
-                log: None,
-                workers: place.workers,
+                workers: Some(place.workers),
                 connections_max: place.connections_max,
-                strict_limits: false,
                 rules,
+                ..Setting::between(peers::free_address()?, next)
             };
             next = setting.listen;
             chain.insert(0, program.start(&setting, &dir)?);

@@ -93,6 +93,7 @@ impl Engine {
 impl<D: Driver> Turn<'_, D> {
     /// Closes a connection, but not a server's that is another stream's.
     fn close_link(&mut self, link: LinkId) {
+        self.lose_streams(link);
         let Some(entry) = self.cx.core.links.get_mut(link) else {
             return;
         };
@@ -133,12 +134,25 @@ impl<D: Driver> Turn<'_, D> {
                     self.cx.close_client(link);
                 }
             }
-            Role::Stream(_) => {
-                let is_tied = stream.flatten().is_some_and(|stream| {
+            Role::Stream(connection) => {
+                let connection = *connection;
+                let has_ended = matches!(&entry.mux, Mux::Stream(end) if end.has_ended);
+                let drains = matches!(&entry.mux, Mux::Stream(end) if end.drains);
+                let tied = stream.flatten().filter(|stream| {
                     stream.client == Some(link) || stream.server.link() == Some(link)
                 });
-                if !is_tied {
-                    self.cx.end_stream_link(link);
+                let tied = tied.map(|stream| (stream.id, stream.client == Some(link)));
+                let is_orphan = self.cx.core.links.get(connection).is_none();
+                match tied {
+                    None if drains && !is_orphan => {}
+                    None => self.cx.end_stream_link(link),
+                    Some((id, is_client)) if is_orphan && (is_client || !has_ended) => {
+                        self.with_stream(id, |cx, stream| match is_client {
+                            true => cx.client_lost(stream),
+                            false => cx.server_lost(stream, net::Close::Reset, true),
+                        });
+                    }
+                    Some(_) => {}
                 }
             }
             Role::Server(_) if matches!(entry.mux, Mux::Connection(_)) => {}

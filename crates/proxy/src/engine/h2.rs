@@ -20,6 +20,9 @@ use crate::running::deadline;
 use crate::stream::Phase;
 use crate::websocket;
 
+/// What of the protocol's own answers a peer may leave unread.
+const UNREAD_BYTES_MAX: usize = 16 << 10;
+
 impl<D: Driver> Turn<'_, D> {
     // ---- beginnings
 
@@ -96,7 +99,6 @@ impl<D: Driver> Turn<'_, D> {
         if let Some(entry) = links.get_mut(link) {
             entry.mux = Mux::Connection(connection);
         }
-        links.send_whole(self.cx.io, link, &out);
         let core = &mut *self.cx.core;
         let Some(child) = core.links.add_stream(link, None, &mut core.timers) else {
             return;
@@ -107,8 +109,9 @@ impl<D: Driver> Turn<'_, D> {
         if !is_private {
             core.backends.share(&mut core.links, link);
         }
+        self.with_stream(stream, |_, stream| stream.server.set_link(child));
+        self.cx.core.links.send_whole(self.cx.io, link, &out);
         self.with_stream(stream, |cx, stream| {
-            stream.server.set_link(child);
             let is_upgrade = stream.wants_tunnel && stream.request.method() != Method::Connect;
             match cx.core.links.stream_end_mut(child) {
                 // Whether the server takes it is in its settings.
@@ -149,9 +152,12 @@ impl<D: Driver> Turn<'_, D> {
             return Feed::Gone;
         };
         let is_client = matches!(entry.role, Role::Client(_));
-        if entry.blocked {
-            // Whoever does not read what it is sent is not read either.
-            return Feed::Wait(0);
+        let is_blocked = entry.blocked;
+        if let Mux::Connection(connection) = &mut entry.mux {
+            // Whoever makes us answer and does not read the answers is not read either.
+            if is_blocked && connection.unread >= UNREAD_BYTES_MAX {
+                return Feed::Wait(0);
+            }
         }
         if *requests >= REQUESTS_A_TURN_MAX && !bytes.is_empty() {
             self.later(link);
@@ -170,6 +176,10 @@ impl<D: Driver> Turn<'_, D> {
             connection.codec.shutdown(&mut out);
         }
         let read = connection.codec.read(bytes, &mut core.head, &mut out);
+        connection.unread = match is_blocked {
+            true => connection.unread + out.len(),
+            false => 0,
+        };
         if !out.is_empty() {
             core.links.send_whole(self.cx.io, link, &out);
             out.clear();
@@ -556,8 +566,13 @@ impl<D: Driver> Turn<'_, D> {
             };
             let began = !entry.input.is_empty();
             let Some(stream) = entry.mux.stream() else {
+                self.cx.forget_stream_link(child);
                 continue;
             };
+            // A response that is here as a whole does not need its connection any more.
+            if !is_client && matches!(&entry.mux, Mux::Stream(end) if end.has_ended) {
+                continue;
+            }
             self.with_stream(stream, |cx, stream| match is_client {
                 true => cx.client_lost(stream),
                 false => cx.server_lost(stream, Close::Reset, began),
@@ -598,11 +613,43 @@ impl<D: Driver> Turn<'_, D> {
                     self.cx.close_client(link);
                 }
             }
-            Some(Role::Server(_)) => {
-                self.lose_streams(link);
-                self.cx.close_server(link);
-            }
+            Some(Role::Server(_)) => self.server_connection_ended(link),
             Some(Role::Stream(_)) | None => {}
+        }
+    }
+
+    /// A server's connection carries no more. Streams whose response has come whole go on with what waits of it, and then the
+    /// connection is forgotten with the last of them.
+    pub(super) fn server_connection_ended(&mut self, link: LinkId) {
+        if let Some(entry) = self.cx.core.links.get_mut(link) {
+            entry.eof = true;
+            entry.blocked = false;
+        }
+        let Some(connection) = self.cx.core.links.connection_mut(link) else {
+            return;
+        };
+        connection.is_ending = true;
+        let children = connection.children.clone();
+        let core = &mut *self.cx.core;
+        core.backends.unshare(&mut core.links, link);
+        let mut waits = false;
+        for child in children {
+            let Some(entry) = self.cx.core.links.get(child) else {
+                continue;
+            };
+            let began = !entry.input.is_empty();
+            let (Mux::Stream(end), Some(stream)) = (&entry.mux, entry.mux.stream()) else {
+                continue;
+            };
+            match end.has_ended {
+                true => waits = true,
+                false => self.with_stream(stream, |cx, stream| {
+                    cx.server_lost(stream, Close::Reset, began);
+                }),
+            }
+        }
+        if !waits {
+            self.cx.close_server(link);
         }
     }
 
@@ -617,12 +664,14 @@ impl<D: Driver> Turn<'_, D> {
             let Some((stream, has_ended)) = end.map(|end| (end.stream, end.has_ended)) else {
                 continue;
             };
-            if let Some(stream) = stream {
-                self.with_stream(stream, |cx, stream| match has_ended {
-                    true => cx.client_ended(stream, true),
-                    false => cx.client_lost(stream),
-                });
-            }
+            let Some(stream) = stream else {
+                self.cx.forget_stream_link(child);
+                continue;
+            };
+            self.with_stream(stream, |cx, stream| match has_ended {
+                true => cx.client_ended(stream, true),
+                false => cx.client_lost(stream),
+            });
         }
     }
 

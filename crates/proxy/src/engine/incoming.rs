@@ -12,7 +12,7 @@ use super::Turn;
 use crate::ids::{LinkId, StreamId};
 use crate::link::mux::Mux;
 use crate::link::mux::h1::Pull;
-use crate::link::{Hold, Role, Stage};
+use crate::link::{Hold, Link, Role, Stage};
 use crate::phases::{Cause, Cx, request_read_rules, response_read_rules};
 use crate::running::deadline;
 use crate::stream::{Phase, Stream};
@@ -38,7 +38,15 @@ pub(super) enum Feed {
 pub(super) struct Fed {
     pub used: usize,
     /// What is left needs more behind it; else it has to wait.
-    wants_more: bool,
+    pub wants_more: bool,
+}
+
+impl Fed {
+    /// Nothing is left.
+    pub const ALL: Fed = Fed {
+        used: 0,
+        wants_more: true,
+    };
 }
 
 impl<D: Driver> Turn<'_, D> {
@@ -82,13 +90,14 @@ impl<D: Driver> Turn<'_, D> {
                 break;
             }
             // Behind what waits already, as much as may wait.
-            let room = read_bytes.saturating_sub(entry.input.len()).max(1);
+            let most = read_bytes.max(entry.mux.input_bytes_max(self.cx.running.bufsize()));
+            let room = most.saturating_sub(entry.input.len()).max(1);
             let count = room.min(rest.len());
             entry.input.extend_from_slice(&rest[..count]);
             taken += count;
-            self.use_input(link);
+            let fed = self.use_input(link);
             let entry = self.cx.core.links.get(link);
-            if entry.is_some_and(|entry| !entry.input.is_empty()) {
+            if !fed.wants_more && entry.is_some_and(|entry| !entry.input.is_empty()) {
                 break;
             }
         }
@@ -114,8 +123,8 @@ impl<D: Driver> Turn<'_, D> {
             Some(Role::Client(_) | Role::Stream(_)) => self.cx.update_reading(link),
             Some(Role::Server(_)) => {
                 let bufsize = self.cx.running.bufsize();
-                let entry = self.cx.core.links.get(link);
-                if entry.is_some_and(|entry| entry.input.len() >= bufsize) {
+                let is_full = |entry: &Link| entry.is_full(bufsize);
+                if self.cx.core.links.get(link).is_some_and(is_full) {
                     self.cx.core.links.hold(self.cx.io, link, Hold::Full);
                 }
             }
@@ -126,11 +135,13 @@ impl<D: Driver> Turn<'_, D> {
     /// A connection's bytes may be used now, those that wait here and those that wait in the kernel; then its end behind them.
     pub(super) fn poke(&mut self, link: LinkId) {
         let Fed { wants_more, .. } = self.use_input(link);
-        let bufsize = self.cx.running.bufsize();
         let Some(entry) = self.cx.core.links.get(link) else {
             return;
         };
-        if entry.input.len() < bufsize && !entry.is_later {
+        if entry.is_full(self.cx.running.bufsize()) {
+            // It may have been released while it was looked at.
+            self.cx.core.links.hold(self.cx.io, link, Hold::Full);
+        } else if !entry.is_later {
             self.cx.core.links.release(self.cx.io, link, Hold::Full);
         }
         let Some(entry) = self.cx.core.links.get(link) else {
@@ -156,15 +167,11 @@ impl<D: Driver> Turn<'_, D> {
 
     /// Feeds the bytes that wait with a connection.
     pub(super) fn use_input(&mut self, link: LinkId) -> Fed {
-        let nothing = Fed {
-            used: 0,
-            wants_more: true,
-        };
         let Some(entry) = self.cx.core.links.get_mut(link) else {
-            return nothing;
+            return Fed::ALL;
         };
         if entry.input.is_empty() {
-            return nothing;
+            return Fed::ALL;
         }
         let mut input = std::mem::take(&mut entry.input);
         let fed = self.feed(link, &input);
@@ -200,7 +207,7 @@ impl<D: Driver> Turn<'_, D> {
                     Stage::ProxyHeader if rest.is_empty() => Feed::More(0),
                     Stage::ProxyHeader => match self.read_proxy_header(link, rest) {
                         0 => Feed::More(0),
-                        count => Feed::Used(count),
+                        count => self.after_proxy_header(link, rest, count),
                     },
                     Stage::Handshake if entry.secure.is_none() => {
                         match self.choose_acceptor(link, rest) {
@@ -249,6 +256,17 @@ impl<D: Driver> Turn<'_, D> {
             self.after_feed(link, due);
         }
         Fed { used, wants_more }
+    }
+
+    /// What stands behind a header of the PROXY protocol: the first message of a handshake, or more in the clear.
+    fn after_proxy_header(&mut self, link: LinkId, bytes: &[u8], header: usize) -> Feed {
+        let entry = self.cx.core.links.get(link);
+        let is_secure = entry.is_some_and(|entry| entry.secure.is_some());
+        if !is_secure || header == bytes.len() {
+            return Feed::Used(header);
+        }
+        self.receive_secure(link, &mut bytes[header..].to_vec());
+        Feed::More(bytes.len())
     }
 
     /// Whether a message's body is being read.

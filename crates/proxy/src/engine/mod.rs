@@ -319,7 +319,11 @@ impl<D: Driver> net::Engine<D> for Engine {
                 self.enter(driver, Some(link), |turn| turn.go_on_later(link));
             }
         }
-        self.core.links.flush(driver);
+        while let Some(link) = self.core.links.next_gathering() {
+            self.enter(driver, Some(link), |turn| {
+                turn.cx.core.links.flush(turn.cx.io, link);
+            });
+        }
     }
 
     fn has_work(&self) -> bool {
@@ -431,7 +435,15 @@ impl<D: Driver> Turn<'_, D> {
             return;
         };
         entry.blocked = blocked;
-        if matches!(entry.mux, Mux::Connection(_)) {
+        let mux = &entry.mux;
+        let is_connection = matches!(mux, Mux::Connection(_));
+        if !blocked {
+            self.cx.core.links.unblocked(link);
+        }
+        let Some(entry) = self.cx.core.links.get(link) else {
+            return;
+        };
+        if is_connection {
             self.streams_writable(link, blocked);
             if !matches!(
                 self.cx.core.links.get(link),
@@ -479,11 +491,11 @@ impl<D: Driver> Turn<'_, D> {
         let began = !entry.input.is_empty();
         let is_client = matches!(entry.role, Role::Client(_));
         if matches!(entry.mux, Mux::Connection(_)) {
+            if !is_client {
+                return self.server_connection_ended(link);
+            }
             self.lose_streams(link);
-            return match is_client {
-                true => self.cx.forget_client(link),
-                false => self.cx.forget_server(link),
-            };
+            return self.cx.forget_client(link);
         }
         match &entry.role {
             Role::Stream(_) => {}

@@ -10,13 +10,11 @@ use sample::{ConnError, HelloFacts, TlsFacts};
 use tls::{Acceptor, Buffer, Failure, FailureKind};
 
 use super::Turn;
+use super::incoming::Fed;
 use crate::ids::LinkId;
 use crate::link::mux::Mux;
 use crate::link::{Hold, Role, Secure, Stage};
 use crate::running::deadline;
-
-/// Plain bytes that are opened before somebody uses them.
-const PLAIN_BYTES_MAX: usize = 64 << 10;
 
 /// What a worker opens bytes into, and what it writes of handshakes.
 #[derive(Debug, Default)]
@@ -198,6 +196,7 @@ impl<D: Driver> Turn<'_, D> {
         };
         // What is no more than this is taken whole.
         let room = self.cx.io.read_bytes().saturating_sub(entry.input.len());
+        let read_bytes = self.cx.io.read_bytes();
         let is_bulk = data.len() > room.max(1);
         let mut taken = 0;
         while taken < data.len() {
@@ -209,7 +208,7 @@ impl<D: Driver> Turn<'_, D> {
             opened.out.clear();
             let progress = secure.session.read(
                 &mut data[taken..],
-                PLAIN_BYTES_MAX,
+                read_bytes,
                 &mut opened.plain,
                 &mut opened.out,
             );
@@ -227,8 +226,9 @@ impl<D: Driver> Turn<'_, D> {
             if progress.is_established {
                 self.handshake_done(link);
             }
+            let mut has_to_wait = false;
             if !opened.plain.is_empty() {
-                self.receive_plain(link, &opened.plain);
+                has_to_wait = !self.receive_plain(link, &opened.plain).wants_more;
             }
             if progress.has_ended {
                 if let Some(entry) = self.cx.core.links.get_mut(link) {
@@ -239,7 +239,7 @@ impl<D: Driver> Turn<'_, D> {
             let Some(entry) = self.cx.core.links.get(link) else {
                 return gone;
             };
-            if is_bulk && taken < data.len() && !entry.input.is_empty() {
+            if is_bulk && has_to_wait && taken < data.len() && !entry.input.is_empty() {
                 self.cx.core.links.hold(self.cx.io, link, Hold::Full);
                 break;
             }
@@ -264,20 +264,22 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// Uses plain bytes as far as can be; the rest waits with the connection.
-    fn receive_plain(&mut self, link: LinkId, bytes: &[u8]) {
+    fn receive_plain(&mut self, link: LinkId, bytes: &[u8]) -> Fed {
         let Some(entry) = self.cx.core.links.get_mut(link) else {
-            return;
+            return Fed::ALL;
         };
-        if entry.input.is_empty() {
-            let used = self.feed(link, bytes).used;
+        let fed = if entry.input.is_empty() {
+            let fed = self.feed(link, bytes);
             if let Some(entry) = self.cx.core.links.get_mut(link) {
-                entry.input.extend_from_slice(&bytes[used..]);
+                entry.input.extend_from_slice(&bytes[fed.used..]);
             }
+            fed
         } else {
             entry.input.extend_from_slice(bytes);
-            self.use_input(link);
-        }
+            self.use_input(link)
+        };
         self.update_reading(link);
+        fed
     }
 }
 

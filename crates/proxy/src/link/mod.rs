@@ -239,6 +239,9 @@ impl Links {
 
     /// Sends a head, or other bytes that must go whole.
     pub fn send_whole<D: Driver>(&mut self, io: &mut D, id: LinkId, head: &[u8]) {
+        if head.is_empty() {
+            return;
+        }
         let head = Message {
             head,
             ..Message::default()
@@ -379,6 +382,11 @@ impl Link {
             secure: self.secure.as_deref_mut(),
         };
         (wire, &mut self.mux)
+    }
+
+    /// Whether as much waits with it as may.
+    pub fn is_full(&self, bufsize: usize) -> bool {
+        self.input.len() >= self.mux.input_bytes_max(bufsize)
     }
 
     /// Whether something waits to be used: bytes, here or in the kernel, or its end.

@@ -76,14 +76,17 @@ impl Outgoing {
         if self.sealed.is_empty() {
             return false;
         }
+        // Whatever happens, no other connection gets these.
+        let mut sealed = std::mem::take(&mut self.sealed);
         let sent = io.send(
             sock,
             Message {
-                head: &self.sealed,
+                head: &sealed,
                 ..Message::default()
             },
         );
-        self.sealed.clear();
+        sealed.clear();
+        self.sealed = sealed;
         sent.blocked
     }
 
@@ -110,9 +113,16 @@ impl Outgoing {
         let staged = &mut secure.staged;
         staged.extend_from_slice(message.head);
         let Message { body, tail, .. } = message;
-        if was_blocked && !body.is_empty() {
+        if was_blocked {
+            // It is sealed once its socket takes more; as much waits here as else would with the driver.
+            let room = io.read_bytes().saturating_sub(staged.len());
+            let taken = room.min(body.len());
+            staged.extend_from_slice(&body[..taken]);
+            if taken == body.len() {
+                staged.extend_from_slice(tail);
+            }
             return Sent {
-                taken: 0,
+                taken,
                 blocked: true,
             };
         }
@@ -121,10 +131,10 @@ impl Outgoing {
             staged.extend_from_slice(tail);
             return Sent {
                 taken: body.len(),
-                blocked: was_blocked,
+                blocked: false,
             };
         }
-        let (mut taken, mut blocked) = (0, was_blocked);
+        let (mut taken, mut blocked) = (0, false);
         loop {
             // The first record is filled up, the others are sealed from where the payload is.
             if !staged.is_empty() {
@@ -172,29 +182,36 @@ impl Outgoing {
 }
 
 impl Links {
-    /// Seals and sends what connections have gathered: at the end of a round.
+    /// A connection that has gathered something, at the end of a round.
     #[inline]
-    pub fn flush<D: Driver>(&mut self, io: &mut D) {
-        if !self.outgoing.gathering.is_empty() {
-            self.flush_all(io);
+    pub fn next_gathering(&mut self) -> Option<LinkId> {
+        self.outgoing.gathering.pop()
+    }
+
+    /// Seals and sends what a connection has gathered.
+    pub fn flush<D: Driver>(&mut self, io: &mut D, id: LinkId) {
+        if let Some(link) = self.links.get_mut(id)
+            && !link.blocked
+        {
+            self.outgoing.flush(io, link);
         }
     }
 
-    fn flush_all<D: Driver>(&mut self, io: &mut D) {
-        let mut gathering = std::mem::take(&mut self.outgoing.gathering);
-        for id in gathering.drain(..) {
-            if let Some(link) = self.links.get_mut(id) {
-                self.outgoing.flush(io, link);
-            }
+    /// A connection's socket takes bytes again: what it has gathered leaves.
+    pub fn unblocked(&mut self, id: LinkId) {
+        let secure = self.links.get(id).and_then(|link| link.secure.as_ref());
+        if secure.is_some_and(|secure| secure.is_gathering) {
+            self.outgoing.gathering.push(id);
         }
-        self.outgoing.gathering = gathering;
     }
 
     /// Those that gather for long enough are flushed, before one more does.
     #[inline]
     pub(super) fn make_room_to_gather<D: Driver>(&mut self, io: &mut D) {
         if self.outgoing.gathering.len() >= GATHERING_MAX {
-            self.flush_all(io);
+            while let Some(id) = self.next_gathering() {
+                self.flush(io, id);
+            }
         }
     }
 

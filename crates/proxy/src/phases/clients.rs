@@ -83,11 +83,10 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Stops reading a client that has sent more than can be used now.
     pub fn update_reading(&mut self, link: LinkId) {
-        let bufsize = self.running.bufsize();
         let Some(entry) = self.core.links.get(link) else {
             return;
         };
-        let full = entry.input.len() >= bufsize;
+        let full = entry.is_full(self.running.bufsize());
         let unread = entry.blocked && !entry.input.is_empty() && entry.mux.is_free();
         match full || unread {
             true => self.core.links.hold(self.io, link, Hold::Full),

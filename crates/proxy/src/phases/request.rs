@@ -51,7 +51,11 @@ impl<D: Driver> Cx<'_, D> {
         txn.id = number;
         txn.first_request = client.streams == 1;
         txn.is_http = client.is_http;
-        txn.timing.start = client.idle_since;
+        // The handshakes are part of the first one's time.
+        txn.timing.start = match txn.first_request {
+            true => client.session.accepted,
+            false => client.idle_since,
+        };
         txn.timing.request_start = Some(client.request_began.take().unwrap_or(now));
     }
 

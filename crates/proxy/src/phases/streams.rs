@@ -4,7 +4,7 @@ use http::h2::Code;
 use net::Driver;
 use net::timers::NEVER_MS;
 
-use super::clients::DRAIN_IDLE_MS;
+use super::clients::{DRAIN_IDLE_MS, LINGER_MS};
 use super::{Cause, Cx};
 use crate::ids::LinkId;
 use crate::link::Role;
@@ -39,13 +39,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Ends a stream of a connection: what of it is not over is reset.
     pub fn end_stream_link(&mut self, link: LinkId) {
-        let connection = self.core.links.connection_of(link);
-        let entry = connection.and_then(|connection| self.core.links.get(connection));
-        let code = match entry.map(|entry| &entry.role) {
-            Some(Role::Client(_)) => Code::INTERNAL_ERROR,
-            _ => Code::CANCEL,
-        };
-        self.core.links.reset_stream(self.io, link, code);
+        self.core.links.reset_stream(self.io, link);
         self.forget_stream_link(link);
     }
 
@@ -96,6 +90,8 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Ends a connection without streams: its peer is told.
     pub fn end_connection(&mut self, link: LinkId) {
+        // Should what follows not come to its end, its time does.
+        self.set_link_deadline(link, deadline(self.now(), LINGER_MS));
         let mut out = std::mem::take(&mut self.core.out);
         if let Some(connection) = self.core.links.connection_mut(link) {
             connection.codec.goaway(Code::NO_ERROR, &mut out);
@@ -112,6 +108,9 @@ impl<D: Driver> Cx<'_, D> {
 
     /// While draining: a client's connection takes no more streams; those that it has go on.
     pub fn hurry_connection(&mut self, link: LinkId) {
+        if self.core.links.get(link).is_some_and(|link| link.shut) {
+            return;
+        }
         let mut out = std::mem::take(&mut self.core.out);
         let mut is_free = false;
         if let Some(connection) = self.core.links.connection_mut(link) {
@@ -121,7 +120,9 @@ impl<D: Driver> Cx<'_, D> {
         self.core.links.send_whole(self.io, link, &out);
         out.clear();
         self.core.out = out;
-        if is_free {
+        // One that has not asked anything yet has its full time to do so.
+        let client = self.core.links.client(link);
+        if is_free && client.is_some_and(|client| client.streams > 0) {
             self.connection_is_free(link);
         }
     }

@@ -75,7 +75,13 @@ impl<'a> Life<'a> {
         let mut workers: Vec<Worker> = workers.collect();
         let count = 1 + random.below(4);
         let plans: Vec<_> = (0..count)
-            .map(|client| plan::exchanges(&mut random, client, mood))
+            .map(|client| {
+                let mut plan = plan::exchanges(&mut random, client, mood);
+                for exchange in &mut plan {
+                    exchange.fit(setup);
+                }
+                plan
+            })
             .collect();
         for client in (0..count).rev() {
             let peer = match setup.is_tcp {
@@ -253,7 +259,13 @@ impl<'a> Life<'a> {
             return Err(fault.clone());
         }
         let setup = self.stage.setup;
-        let backlog_max = 4 * setup.bufsize;
+        // What is sealed at a time, with records that are larger than what is in them; a frame.
+        let whole_max = match (setup.tls, setup.h2_clients || setup.h2_servers) {
+            (true, _) => 80 << 10,
+            (false, true) => 20 << 10,
+            (false, false) => 0,
+        };
+        let backlog_max = 4 * setup.bufsize + whole_max;
         for worker in &self.workers {
             let driver = &worker.driver;
             if let Some(fault) = driver.faults.first() {

@@ -20,6 +20,8 @@ mod setups;
 mod stage;
 mod tcp;
 mod traces;
+mod wire;
+mod wire_h2;
 mod worker;
 
 use setups::Setup;

@@ -1,6 +1,7 @@
 //! What clients and servers of a life are going to do: drawn from the seed before it starts, known to both ends.
 
 use super::random::Random;
+use super::setups::Setup;
 
 /// A body and how it is framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +78,36 @@ pub struct Exchange {
 impl Exchange {
     pub fn is_idempotent(&self) -> bool {
         !matches!(self.method, "POST" | "CONNECT")
+    }
+
+    /// Leaves out what HTTP/2 does not have, where one side speaks it.
+    pub fn fit(&mut self, setup: &Setup) {
+        if !setup.h2_clients && !setup.h2_servers {
+            return;
+        }
+        self.old = false;
+        if self.tunnel.take().is_some() {
+            self.method = "GET";
+            self.answer.status = 200;
+            self.answer.body = Framed::Length(16);
+        }
+        // A cut could not be told from its end.
+        if let Framed::UntilClose(size) = self.answer.body
+            && self.answer.fault != Fault::None
+        {
+            self.answer.body = Framed::Length(size);
+        }
+        if setup.h2_servers {
+            // What is no answer does not come so far.
+            if self.answer.fault == Fault::Garbage {
+                self.answer.fault = Fault::Cut;
+            }
+            // Its connection is that of other requests, too.
+            (self.answer.close, self.answer.old, self.answer.early) = (false, false, false);
+            if let Framed::UntilClose(size) = self.answer.body {
+                self.answer.body = Framed::Length(size);
+            }
+        }
     }
 
     /// What the client is going to get.

@@ -9,9 +9,9 @@ use config::environment::Environment;
 use config::load::{LoadOptions, load_with};
 use config::model::{HttpAction, HttpReuse, Mode};
 use config::reader::Input;
-use spangate_proxy::Running;
+use spangate_proxy::{Running, Tls};
 
-use super::filters;
+use super::{filters, wire};
 
 /// A configuration, loaded.
 #[derive(Debug)]
@@ -36,6 +36,12 @@ pub struct Setup {
     /// The place of the proxy that has the servers.
     pub backend: usize,
     pub sends_proxy: bool,
+    /// Both sides speak TLS.
+    pub tls: bool,
+    /// Clients speak HTTP/2.
+    pub h2_clients: bool,
+    /// Servers do.
+    pub h2_servers: bool,
     /// By server; 0 is unlimited.
     pub maxconn: Vec<u32>,
     /// `maxconn` of the frontend.
@@ -185,6 +191,44 @@ const TEXTS: &[(&str, &str)] = &[
         "tcp, traced",
         "mode tcp\n filter opentelemetry id raw config otel.cfg\n tcp-request content otel-group raw asked",
     ),
+    ("tls", "http-reuse always\ttls"),
+    (
+        "tls, close",
+        "no option abortonclose\n option httpclose\ttls",
+    ),
+    (
+        "tls, two servers",
+        "balance roundrobin\n option redispatch 1\n retries 3\n default-server maxconn 1\ttls\ttwo",
+    ),
+    ("tls, buffer", "option http-buffer-request\ttls"),
+    ("tcp over tls", "mode tcp\ttls"),
+    ("h2 clients", "http-reuse always\th2 clients"),
+    (
+        "h2 clients, deny",
+        "http-request deny if { path_end /1 }\th2 clients",
+    ),
+    (
+        "h2 clients, two servers",
+        "balance roundrobin\n option redispatch 1\n retries 3\n default-server maxconn 1\th2 clients\ttwo",
+    ),
+    (
+        "h2 clients, buffer",
+        "option http-buffer-request\th2 clients\ttls",
+    ),
+    (
+        "h2 clients, pauses",
+        "http-request pause 70 if { rand(2) eq 0 }\n http-response pause rand(2),mul(90)\th2 clients",
+    ),
+    ("h2 servers", "http-reuse always\th2 servers"),
+    (
+        "h2 servers, safe",
+        "no option abortonclose\th2 servers\ttls",
+    ),
+    ("h2 both", "http-reuse always\th2 clients\th2 servers"),
+    (
+        "h2 both, tls",
+        "http-reuse always\n retries 2\n default-server maxconn 3\th2 clients\th2 servers\ttls",
+    ),
     ("tcp", "mode tcp"),
     ("tcp maxconn", "mode tcp\n default-server maxconn 1"),
     (
@@ -217,6 +261,29 @@ fn setup(name: &'static str, lines: &str, server_conns_max: Option<u32>) -> Setu
     if let Some(rest) = lines.strip_suffix("\taccept-proxy") {
         section = section.replace(":80", ":80 accept-proxy");
         lines = rest.to_string();
+    }
+    let tls = lines.strip_suffix("\ttls").map(str::to_owned);
+    let is_tls = tls.is_some();
+    if let Some(rest) = tls {
+        let certificate = wire::certificate().display();
+        section = section.replace(":80", &format!(":80 ssl crt {certificate}"));
+        for port in ["127.0.0.1:81", "127.0.0.1:82"] {
+            section = section.replace(port, &format!("{port} ssl verify none no-ssl-reuse"));
+        }
+        lines = rest;
+    }
+    let mut h2 = |suffix: &str| {
+        let rest = lines.strip_suffix(suffix).map(str::to_owned);
+        rest.map(|rest| lines = rest).is_some()
+    };
+    let (h2_servers, h2_clients) = (h2("\th2 servers"), h2("\th2 clients"));
+    if h2_clients {
+        section = section.replace(":80", ":80 proto h2");
+    }
+    if h2_servers {
+        for port in ["127.0.0.1:81", "127.0.0.1:82"] {
+            section = section.replace(port, &format!("{port} proto h2"));
+        }
     }
     let section = section.replace("    server one", &format!("{lines}\n    server one"));
     let section = if section.contains("backend app") {
@@ -253,6 +320,9 @@ fn setup(name: &'static str, lines: &str, server_conns_max: Option<u32>) -> Setu
         maxconn: back.servers.iter().map(|server| server.maxconn).collect(),
         clients_max: proxy.maxconn,
         keep_alive_ms: 3000,
+        tls: is_tls,
+        h2_clients,
+        h2_servers,
         bufsize: running.config.global.tune.bufsize_bytes,
         running,
     }
@@ -272,16 +342,18 @@ pub fn load_running(text: &str) -> Running {
     let build = BuildInfo::default();
     let options = LoadOptions {
         build: &build,
-        settings: Settings::default(),
+        settings: Settings {
+            ..Settings::default()
+        },
         zero_warning: false,
     };
     let read_file = |name: &str| filters::file(name).or_else(|_| bounded(name));
     match load_with(&[input], options, &mut Environment::new(), &read_file) {
-        Ok((config, _)) => spangate_proxy::prepare(
-            config,
-            spangate_proxy::Tls::default(),
-            spangate_proxy::Process::default(),
-        ),
+        Ok((config, _)) => {
+            let (tls, findings) = Tls::load(&config, std::time::Duration::from_secs(1_800_000_000));
+            assert!(!findings.iter().any(|found| found.is_fatal), "{findings:?}");
+            spangate_proxy::prepare(config, tls, spangate_proxy::Process::default())
+        }
         Err(diagnostics) => panic!("{text}\n{diagnostics:?}"),
     }
 }

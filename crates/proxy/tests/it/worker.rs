@@ -5,9 +5,13 @@ use spangate_proxy::{Engine, Order, ServerChange, Shared};
 
 use super::client::Client;
 use super::driver::{Opening, SimDriver, deliver};
+use super::queue::Queue;
 use super::server::Server;
+use super::setups::Setup;
 use super::stage::Stage;
 use super::tcp::{TcpClient, TcpServer};
+use super::wire::{Above, TlsWire, Wire};
+use super::wire_h2::{H2Client, H2Server};
 
 /// The largest look of a driver here at what came.
 const LOOK_BYTES_MAX: usize = 8192;
@@ -235,7 +239,12 @@ impl Worker {
                 event = Some(Event::Die(place));
             } else if open && speaks && !pipe.inbox.is_empty() {
                 event = Some(Event::Deliver(place));
-            } else if open && speaks && pipe.peer_ended && !pipe.end_told {
+            } else if open
+                && speaks
+                && pipe.peer_ended
+                && !pipe.end_told
+                && (!stage.mood.calm || pipe.wire.as_ref().is_none_or(|wire| wire.is_quiet()))
+            {
                 event = Some(Event::End(place));
             }
             events.extend(event);
@@ -260,6 +269,7 @@ impl Worker {
             if open
                 && !pipe.peer_ended
                 && matches!(peer, Peer::Server(server) if server.is_idle())
+                && pipe.is_quiet()
                 && (quiet && stage.random.chance(3))
             {
                 events.push(Event::CloseIdle(place));
@@ -291,7 +301,12 @@ impl Worker {
                 deliver(&mut self.engine, &mut self.driver, place, count);
             }
             Event::End(place) => {
-                self.driver.pipes[place].end_told = true;
+                let pipe = &mut self.driver.pipes[place];
+                if pipe.wire.is_some() && !pipe.said_end && stage.random.chance(70) {
+                    pipe.said_end = true;
+                    return pipe.say_end();
+                }
+                pipe.end_told = true;
                 if let Some(sock) = self.driver.pipes[place].sock {
                     self.engine.on_eof(&mut self.driver, sock);
                 }
@@ -327,6 +342,7 @@ impl Worker {
             if !stage.mood.calm && stage.random.chance(10) {
                 pipe.held_until_ms = u64::MAX;
             }
+            pipe.wire = server_wire(stage.setup, &mut pipe.inbox);
             self.peers.push(Some(match stage.setup.is_tcp {
                 true => Peer::TcpServer(TcpServer::new(stage)),
                 false => Peer::Server(Server::new(index, stage)),
@@ -358,6 +374,7 @@ impl Worker {
         };
         let (sock, place) = self.driver.open();
         let pipe = &mut self.driver.pipes[place];
+        pipe.wire = client_wire(stage.setup, &mut pipe.inbox);
         let index = match &mut peer {
             Peer::Client(client) => {
                 client.start(stage, pipe);
@@ -411,9 +428,25 @@ impl Worker {
         chunk.clear();
         pipe.outbox.take(count, &mut chunk);
         pipe.room = pipe.room.saturating_add(count);
+        pipe.understand(&mut chunk);
+        // What cannot be understood any more ends for the peer.
+        pipe.ended |= pipe.wire.as_ref().is_some_and(|wire| wire.is_over());
+        if chunk.is_empty() {
+            self.chunk = chunk;
+            return;
+        }
         match &mut self.peers[place] {
             Some(Peer::Client(client)) => client.read(&chunk, stage, pipe, now_ms),
-            Some(Peer::Server(server)) => server.read(&chunk, stage, pipe, now_ms),
+            Some(Peer::Server(server)) => loop {
+                server.read(&chunk, stage, pipe, now_ms);
+                chunk.clear();
+                if let Some(wire) = &mut pipe.wire {
+                    wire.more(&mut chunk);
+                }
+                if chunk.is_empty() {
+                    break;
+                }
+            },
             Some(Peer::TcpClient(client)) => client.read(&chunk, stage),
             Some(Peer::TcpServer(server)) => server.read(&chunk, stage, pipe),
             None => {}
@@ -443,6 +476,7 @@ impl Worker {
                 && pipe.sock.is_some()
                 && !pipe.peer_ended
                 && !pipe.connecting
+                && pipe.is_quiet()
                 && pipe.held_until_ms <= self.driver.now.ms()
             {
                 pipe.peer_ended = true;
@@ -451,4 +485,44 @@ impl Worker {
         }
         any
     }
+}
+
+/// What a client speaks below HTTP/1; its first words are on their way.
+fn client_wire(setup: &Setup, inbox: &mut Queue) -> Option<Box<dyn Wire>> {
+    let mut out = Vec::new();
+    let wire: Option<Box<dyn Wire>> = match (setup.h2_clients, setup.tls) {
+        (false, false) => None,
+        (false, true) => Some(Box::new(TlsWire::client(&mut out))),
+        (true, false) => Some(Box::new(H2Client::new(&mut out))),
+        (true, true) => {
+            let mut first = Vec::new();
+            let upper = H2Client::new(&mut first);
+            let lower = TlsWire::client(&mut out);
+            Some(Box::new(Above::new(upper, lower, &first, &mut out)))
+        }
+    };
+    inbox.push(&out);
+    wire
+}
+
+/// The same of a server.
+fn server_wire(setup: &Setup, inbox: &mut Queue) -> Option<Box<dyn Wire>> {
+    let mut out = Vec::new();
+    let wire: Option<Box<dyn Wire>> = match (setup.h2_servers, setup.tls) {
+        (false, false) => None,
+        (false, true) => Some(Box::new(TlsWire::server())),
+        (true, false) => Some(Box::new(H2Server::new(&mut out))),
+        (true, true) => {
+            let mut first = Vec::new();
+            let upper = H2Server::new(&mut first);
+            Some(Box::new(Above::new(
+                upper,
+                TlsWire::server(),
+                &first,
+                &mut out,
+            )))
+        }
+    };
+    inbox.push(&out);
+    wire
 }

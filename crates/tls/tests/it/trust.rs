@@ -42,8 +42,8 @@ fn a_server_is_checked_by_chain_and_name() {
     for (asked, demanded, wanted) in [
         (Some("one.test"), None, Ok(())),
         (Some("two.test"), None, Err(FailureKind::Name)),
-        (Some("two.test"), Some("one.test"), Ok(())),
-        (Some("one.test"), Some("two.test"), Err(FailureKind::Name)),
+        (Some("one.test"), Some("two.test"), Ok(())),
+        (Some("two.test"), Some("one.test"), Err(FailureKind::Name)),
         (None, None, Ok(())),
         (None, Some("one.test"), Ok(())),
         (None, Some("two.test"), Err(FailureKind::Name)),

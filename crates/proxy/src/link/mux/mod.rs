@@ -93,6 +93,15 @@ impl Mux {
         }
     }
 
+    /// Bytes that may wait before the connection is read no further: a buffer, and of HTTP/2 a whole frame.
+    #[inline]
+    pub fn input_bytes_max(&self, bufsize: usize) -> usize {
+        match self {
+            Mux::Connection(connection) => bufsize.max(connection.frame_bytes_max),
+            Mux::Raw(_) | Mux::Front(_) | Mux::Back(_) | Mux::Stream(_) => bufsize,
+        }
+    }
+
     /// Takes back the last bytes of the payload at hand.
     pub fn unread(&mut self, count: usize) {
         match self {

@@ -96,6 +96,7 @@ fn certificates_are_described() {
         ("ssl_c_r_dn", "/C=FR/O=Root, Inc./CN=Test Root"),
         ("ssl_c_r_dn(CN)", "Test Root"),
         ("ssl_c_s_dn(CN)", "client"),
+        ("ssl_c_s_dn(cn)", "client"),
         ("ssl_c_s_dn(OU)", "one"),
         ("ssl_c_s_dn(OU,2)", "two"),
         ("ssl_c_s_dn(OU,-1)", "two"),

@@ -4,10 +4,12 @@
 
 pub mod cli;
 pub mod collector;
+pub mod h2;
 pub mod http;
 pub mod origin;
 pub mod otlp;
 pub mod sys;
+pub mod tls;
 
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};

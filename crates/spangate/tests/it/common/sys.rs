@@ -70,8 +70,8 @@ pub fn raise_descriptors(wanted: u64) -> u64 {
     }
 }
 
-/// Has the connections of a listener hold few bytes that nobody reads.
-pub fn hold_little(listener: &std::net::TcpListener, bytes: libc::c_int) {
+/// Has a connection, or those of a listener, hold few bytes that nobody reads.
+pub fn hold_little(listener: &impl AsRawFd, bytes: libc::c_int) {
     // SAFETY: the pointer describes an int.
     let rc = unsafe {
         libc::setsockopt(

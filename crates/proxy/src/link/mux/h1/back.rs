@@ -3,9 +3,9 @@
 use http::h1::{self, Connection, Framing};
 use http::{Head, Method, Version};
 
-use super::heed_connection;
 use super::reader::{Pull, Reader, Rules};
 use super::writer::Writer;
+use super::{announce_chunks, heed_connection};
 use crate::ids::StreamId;
 
 /// See the module.
@@ -48,6 +48,7 @@ impl Back {
         // HTTP/1.0 knows no chunks: a server might take them for its next request (RFC 9112 §6.1).
         if how.framing == Framing::Chunked {
             head.set_version(Version::Http11);
+            announce_chunks(head);
         }
         let version = head.version();
         self.lives = how.keep && !ends;

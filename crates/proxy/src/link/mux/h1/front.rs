@@ -3,9 +3,9 @@
 use http::h1::{self, Connection, Framing};
 use http::{Head, Version};
 
-use super::heed_connection;
 use super::reader::{Pull, Reader, Rules};
 use super::writer::Writer;
+use super::{announce_chunks, heed_connection};
 use crate::ids::StreamId;
 
 /// See the module.
@@ -104,7 +104,10 @@ impl Front {
                 self.lives = false;
             }
             Framing::UntilClose => self.lives = false,
-            Framing::Chunked => head.set_version(Version::Http11),
+            Framing::Chunked => {
+                head.set_version(Version::Http11);
+                announce_chunks(head);
+            }
             Framing::None | Framing::Length(_) => {}
         }
         let is_old = head.version() == Version::Http10;

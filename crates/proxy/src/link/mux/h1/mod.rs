@@ -8,12 +8,20 @@ mod front;
 mod reader;
 mod writer;
 
+use http::h1::Framing;
 use http::{Head, Name};
 
 pub(crate) use back::{Asked, Back, is_interim};
 pub(crate) use front::{After, Answered, Front};
 pub(crate) use reader::{Pull, Rules};
 pub(crate) use writer::{Writer, Wrote};
+
+/// Says that a body is in chunks: a message of HTTP/2 without a length does not say it.
+fn announce_chunks(head: &mut Head) {
+    if !head.has(Name::TransferEncoding) {
+        head.set_framing(Framing::Chunked);
+    }
+}
 
 /// What rules put into `Connection` is heeded, not sent: the mux alone says what becomes of its connection. Whether it is to end.
 fn heed_connection(head: &mut Head) -> bool {

@@ -8,7 +8,7 @@ mod send;
 
 use http::Head;
 use http::h1::Framing;
-use http::h2::{Connection as Codec, Limits, Scheme, StreamId as Number};
+use http::h2::{Connection as Codec, FRAME_HEAD_BYTES, Limits, Scheme, StreamId as Number};
 
 use crate::ids::{LinkId, StreamId};
 
@@ -20,30 +20,36 @@ pub(crate) struct Connection {
     pub children: Vec<LinkId>,
     /// The scheme of requests that leave on it.
     pub scheme: Scheme,
+    /// Bytes that the codec has answered by itself while the socket took none.
+    pub unread: usize,
     /// It takes no more streams; it ends with its last one.
     pub is_ending: bool,
     /// Streams that a client has opened.
     pub streams: u32,
+    /// The largest frame of the peer with its head, bytes.
+    pub frame_bytes_max: usize,
 }
 
 impl Connection {
     /// A client's connection; appends our first words to `out`.
     pub fn with_client(limits: Limits, out: &mut Vec<u8>) -> Box<Connection> {
-        Connection::new(Codec::server(limits, out), Scheme::Http)
+        Connection::new(Codec::server(limits, out), limits, Scheme::Http)
     }
 
     /// The same of a server's.
     pub fn with_server(limits: Limits, scheme: Scheme, out: &mut Vec<u8>) -> Box<Connection> {
-        Connection::new(Codec::client(limits, out), scheme)
+        Connection::new(Codec::client(limits, out), limits, scheme)
     }
 
-    fn new(codec: Codec, scheme: Scheme) -> Box<Connection> {
+    fn new(codec: Codec, limits: Limits, scheme: Scheme) -> Box<Connection> {
         Box::new(Connection {
             codec,
             children: Vec::new(),
             scheme,
+            unread: 0,
             is_ending: false,
             streams: 0,
+            frame_bytes_max: FRAME_HEAD_BYTES + limits.frame_bytes_max as usize,
         })
     }
 

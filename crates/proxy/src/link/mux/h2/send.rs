@@ -247,24 +247,27 @@ impl Links {
         })
     }
 
-    /// Credits the peer for payload that is used.
+    /// Credits the peer for payload that is used; not one that sends no more.
     pub fn consumed<D: Driver>(&mut self, io: &mut D, id: LinkId, bytes: usize) {
-        if bytes > 0 {
+        let connection = self.connection_of(id).and_then(|link| self.get(link));
+        if bytes > 0 && connection.is_some_and(|connection| !connection.eof) {
             self.with_way(io, id, |way, frames| {
                 way.codec.consumed(way.number, bytes, frames);
             });
         }
     }
 
-    /// Resets a stream that is not over yet. `code`: why, where it was not answered in full.
-    pub fn reset_stream<D: Driver>(&mut self, io: &mut D, id: LinkId, code: Code) {
-        let Some(link) = self.get_mut(id) else { return };
+    /// Resets a stream that is not over yet: a client's that was not answered in full, or one that a server has not answered in full.
+    pub fn reset_stream<D: Driver>(&mut self, io: &mut D, id: LinkId) {
+        let Some(link) = self.get(id) else { return };
         let unused = link.input.len();
         let Mux::Stream(end) = &link.mux else { return };
-        // All that is wanted was said (RFC 9113 §8.1).
-        let code = match end.sending {
-            Sending::Over => Code::NO_ERROR,
-            Sending::Head | Sending::Body { .. } => code,
+        let connection = self.get(end.connection).map(|link| &link.role);
+        let code = match (connection, end.sending) {
+            // All that is wanted was said (RFC 9113 §8.1).
+            (Some(Role::Client(_)), Sending::Over) => Code::NO_ERROR,
+            (Some(Role::Client(_)), Sending::Head | Sending::Body { .. }) => Code::INTERNAL_ERROR,
+            _ => Code::CANCEL,
         };
         self.consumed(io, id, unused);
         self.with_way(io, id, |way, frames| {

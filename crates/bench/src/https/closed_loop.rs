@@ -1,0 +1,142 @@
+//! Load by new connections: each request on one of its own, with a full handshake or a resumed one.
+
+use std::cell::RefCell;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::{ClientConfig, HandshakeKind};
+use tokio::io::AsyncReadExt;
+use tokio::task::LocalSet;
+
+use super::PATIENCE;
+use super::connect::{Offer, config, connect};
+use super::exchange::{exchange, request};
+use super::latency::Latencies;
+use crate::Failure;
+use crate::clock::{self, Deadline};
+use crate::sys;
+use crate::wrk::Outcome;
+
+/// What is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Where the proxy listens.
+    pub address: SocketAddr,
+    /// What is fetched.
+    pub path: &'static str,
+    /// Connections at a time.
+    pub connections: u32,
+    /// For how long.
+    pub seconds: u32,
+    /// Handshakes resume the session of the connection before; that they do not is an error.
+    pub resumes: bool,
+}
+
+/// How long a client that failed waits before it connects again.
+const PAUSE: Duration = Duration::from_millis(10);
+/// From this share of a core on the client may be what limits the rate.
+const CLIENT_SHARE_MAX: f64 = 0.95;
+
+#[derive(Default)]
+struct Tally {
+    latencies: Latencies,
+    errors: u64,
+    /// The first error, for people.
+    example: Option<String>,
+}
+
+/// Runs it on one thread. A latency is that of the connection, the handshake and the request.
+///
+/// # Errors
+/// When the client cannot be set up.
+pub fn load(plan: &Plan) -> Result<Outcome, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let tally = Rc::new(RefCell::new(Tally::default()));
+    let clients = LocalSet::new();
+    let (start, busy) = (clock::now(), sys::thread_time());
+    for _ in 0..plan.connections {
+        // A store of sessions for each: a session resumes one connection.
+        let config = config(Offer::Measured, &[], plan.resumes)?;
+        clients.spawn_local(client(*plan, config, Rc::clone(&tally)));
+    }
+    runtime.block_on(clients);
+    let seconds = (clock::now() - start).as_secs_f64();
+    let share = (sys::thread_time() - busy).as_secs_f64() / seconds;
+    if share > CLIENT_SHARE_MAX {
+        eprintln!(
+            "the client used {:.0} % of its core: it may limit the rate; CPU per request is not touched",
+            100.0 * share
+        );
+    }
+    let mut tally = tally.take();
+    if let Some(example) = tally.example {
+        let (errors, answers) = (tally.errors, tally.latencies.count());
+        eprintln!("{errors} errors beside {answers} answers; the first: {example}");
+    }
+    let [p50_us, p99_us] = tally.latencies.percentiles([50, 99]);
+    Ok(Outcome {
+        requests: tally.latencies.count(),
+        per_second: tally.latencies.count() as f64 / seconds,
+        p50_us,
+        p99_us,
+        errors: tally.errors,
+    })
+}
+
+/// One client: connects, asks, reads to the end, and again.
+async fn client(plan: Plan, config: Arc<ClientConfig>, tally: Rc<RefCell<Tally>>) {
+    let deadline = Deadline::after(Duration::from_secs(u64::from(plan.seconds)));
+    let request = request(plan.path, true);
+    let mut buffer = Vec::new();
+    let mut first = true;
+    while !deadline.passed() && !sys::interrupted() {
+        let one = once(&plan, &config, &request, &mut buffer);
+        let outcome = match tokio::time::timeout(PATIENCE, one).await {
+            Ok(outcome) => outcome,
+            Err(late) => Err(late.into()),
+        };
+        let pause = outcome.is_err();
+        {
+            let mut tally = tally.borrow_mut();
+            let problem = match outcome {
+                Ok((time, resumed)) => {
+                    tally.latencies.record(time);
+                    // The first one has no session to resume.
+                    let other = !first && resumed != plan.resumes;
+                    other.then(|| format!("resumed: {resumed}"))
+                }
+                Err(error) => Some(error.to_string()),
+            };
+            if let Some(problem) = problem {
+                tally.errors += 1;
+                tally.example.get_or_insert(problem);
+            }
+        }
+        first = false;
+        if pause {
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+/// One connection: how long it took until the answer was there, and whether it resumed a session.
+async fn once(
+    plan: &Plan,
+    config: &Arc<ClientConfig>,
+    request: &[u8],
+    buffer: &mut Vec<u8>,
+) -> io::Result<(Duration, bool)> {
+    let start = clock::now();
+    let mut stream = connect(plan.address, config).await?;
+    exchange(&mut stream, request, buffer).await?;
+    let time = clock::now() - start;
+    let resumed = stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed);
+    // The proxy closes. Who closes before it has read that resets the connection.
+    while stream.read_buf(buffer).await.is_ok_and(|count| count > 0) {}
+    Ok((time, resumed))
+}

@@ -1,0 +1,156 @@
+//! Timeouts, drains and bounds of connections of HTTP/2, frame by frame.
+
+use crate::common;
+
+use std::net::SocketAddr;
+
+use common::h2::{
+    DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, RST_STREAM, Raw, SETTINGS, WINDOW_UPDATE,
+    frame, get,
+};
+use common::origin::{Origin, ok};
+use common::{DEFAULTS, Proxy, accept, address, listener};
+
+const NO_ERROR: u32 = 0;
+const REFUSED_STREAM: u32 = 7;
+
+/// `POST` instead of `GET`.
+fn post(path: &str) -> Vec<u8> {
+    let mut block = get(path);
+    block[0] = 0x83;
+    block
+}
+
+fn code(payload: &[u8]) -> u32 {
+    let at = payload.len().min(8) - 4;
+    u32::from_be_bytes(payload[at..at + 4].try_into().unwrap())
+}
+
+fn start(origin: SocketAddr, more: &str) -> (Proxy, SocketAddr) {
+    let front = listener();
+    let config = format!(
+        "{DEFAULTS}\n timeout tarpit 20s\n {more}\nfrontend f\n bind \"fd@${{FRONT}}\"\n http-request tarpit if {{ path /tarpit }}\n \
+         default_backend b\nbackend b\n server s {origin}\n"
+    );
+    (Proxy::start(&config, &[("FRONT", &front)]), address(&front))
+}
+
+fn request(stream: u32, path: &str) -> Vec<u8> {
+    frame(HEADERS, END_STREAM | END_HEADERS, stream, &get(path))
+}
+
+#[test]
+fn silent_connections_end_in_time() {
+    let origin = Origin::echo();
+    let more = "timeout http-request 200ms\n timeout http-keep-alive 200ms\n timeout client 400ms";
+    let (proxy, front) = start(origin.at, more);
+    // Nothing, a head that does not end, and a part of a frame.
+    for bytes in [
+        vec![],
+        frame(HEADERS, END_STREAM, 1, &get("/")),
+        vec![0, 0, 9, 1],
+    ] {
+        let mut raw = Raw::connect(front, &[]);
+        raw.send(&bytes);
+        assert_eq!(raw.goaway(), Some(NO_ERROR), "{bytes:?}");
+    }
+    // Between requests.
+    let mut raw = Raw::connect(front, &[]);
+    raw.send(&request(1, "/"));
+    assert_eq!(raw.until(HEADERS).unwrap().0, 1);
+    assert_eq!(raw.goaway(), Some(NO_ERROR));
+    // A body that does not come is answered with 400, and the connection goes on.
+    let mut raw = Raw::connect(front, &[]);
+    raw.send(&frame(HEADERS, END_HEADERS, 1, &post("/")));
+    raw.send(&request(3, "/"));
+    assert_eq!(raw.until(HEADERS).unwrap().0, 3);
+    let (stream, block) = raw.until(HEADERS).expect("an answer");
+    // `:status: 400` of the static table.
+    assert_eq!((stream, block[0]), (1, 0x8c));
+    raw.send(&request(5, "/"));
+    assert_eq!(raw.until(HEADERS).unwrap().0, 5);
+    proxy.stop();
+}
+
+#[test]
+fn streams_beyond_the_limit_are_refused() {
+    let origin = Origin::echo();
+    let (proxy, front) = start(origin.at, "");
+    let mut raw = Raw::connect(front, &[]);
+    for stream in 0..101 {
+        raw.send(&request(stream * 2 + 1, "/tarpit"));
+    }
+    let (stream, payload) = raw.until(RST_STREAM).expect("a refusal");
+    assert_eq!((stream, code(&payload)), (201, REFUSED_STREAM));
+    // One that ends makes room.
+    raw.send(&frame(RST_STREAM, 0, 1, &8u32.to_be_bytes()));
+    raw.send(&request(203, "/"));
+    assert_eq!(raw.until(HEADERS).unwrap().0, 203);
+    proxy.stop();
+}
+
+#[test]
+fn a_drained_process_tells_its_clients() {
+    let (origin, held, release) = Origin::holding(|_| ok("done"));
+    let (proxy, front) = start(origin.at, "");
+    let mut idle = Raw::connect(front, &[]);
+    idle.send(&request(1, "/"));
+    assert_eq!(idle.until(HEADERS).unwrap().0, 1);
+    let mut busy = Raw::connect(front, &[]);
+    busy.send(&request(1, "/hold"));
+    drop(accept(&held, "the request"));
+    proxy.running.signal(libc::SIGUSR1);
+    let (_, payload) = idle.until(GOAWAY).expect("a word");
+    assert_eq!(code(&payload), NO_ERROR);
+    assert_eq!(idle.goaway(), Some(NO_ERROR));
+    let (_, payload) = busy.until(GOAWAY).expect("a word");
+    assert_eq!(code(&payload), NO_ERROR);
+    drop(accept(&release, "the server's wait"));
+    assert_eq!(busy.until(HEADERS).unwrap().0, 1);
+    assert_eq!(busy.until(DATA).unwrap().1, b"done");
+    busy.goaway();
+    assert!(proxy.running.end().status.success());
+}
+
+#[test]
+fn uploads_that_nobody_reads_stay_with_the_client() {
+    // Its connections are never read.
+    let silent = listener();
+    let (proxy, front) = start(address(&silent), "");
+    let mut raw = Raw::connect(front, &[]);
+    raw.send(&frame(HEADERS, END_HEADERS, 1, &post("/")));
+    let (mut window, mut sent) = (65_535u32, 0u64);
+    raw.stream
+        .set_read_timeout(Some(std::time::Duration::from_millis(300)))
+        .unwrap();
+    // As much as the windows of stream and connection allow.
+    let (mut stream_window, mut connection_window) = (65_535i64, 65_535i64);
+    loop {
+        let room = stream_window.min(connection_window).min(16_384);
+        if room > 0 {
+            assert!(raw.send(&frame(DATA, 0, 1, &vec![b'x'; room as usize])));
+            stream_window -= room;
+            connection_window -= room;
+            sent += room as u64;
+            continue;
+        }
+        let Some((kind, _, stream, payload)) = raw.frame() else {
+            break;
+        };
+        match (kind, stream) {
+            (WINDOW_UPDATE, 0) => connection_window += i64::from(code(&payload)),
+            (WINDOW_UPDATE, _) => stream_window += i64::from(code(&payload)),
+            (SETTINGS, _) => {
+                for setting in payload.chunks_exact(6).filter(|setting| setting[1] == 4) {
+                    let new = u32::from_be_bytes(setting[2..].try_into().unwrap());
+                    stream_window += i64::from(new) - i64::from(window);
+                    window = new;
+                }
+            }
+            _ => {}
+        }
+    }
+    // Windows, and what the kernel holds.
+    assert!(sent < 16 << 20, "{sent} bytes");
+    proxy.stop();
+}

@@ -1,0 +1,55 @@
+//! TLS around connections that are no HTTP: what comes goes on as it is, and each side ends by itself.
+
+use crate::common;
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use common::http::Wire as _;
+use common::origin::Origin;
+use common::tls::{Authority, secure};
+use common::{DEFAULTS, Folder, Proxy, address, listener};
+
+#[test]
+fn tcp_passes_through_tls_on_both_sides() {
+    let (authority, folder) = (Authority::new("root"), Folder::new());
+    let crt = folder.write("one.pem", authority.issue(&["one.test"]));
+    let ca = folder.write("ca.pem", authority.pem());
+    // All of the client's bytes until its end, then the answer, then its own end.
+    let origin = Origin::raw(|mut stream| {
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).unwrap();
+        all.reverse();
+        stream.write_all(&all).unwrap();
+        stream.close_write();
+    });
+    let (front, middle) = (listener(), listener());
+    let config = format!(
+        "{DEFAULTS}\n mode tcp\nlisten outer\n bind \"fd@${{FRONT}}\" ssl crt {crt}\n server s {} ssl verify required ca-file {ca} sni str(one.test)\n\
+         listen inner\n bind \"fd@${{MIDDLE}}\" ssl crt {crt}\n server s {}\n",
+        address(&middle),
+        origin.at
+    );
+    let listeners = [("FRONT", &front), ("MIDDLE", &middle)];
+    let proxy = Proxy::start_in(folder, &config, &listeners);
+    for is_polite in [true, false] {
+        let stream = TcpStream::connect(address(&front)).unwrap();
+        let mut wire = secure(stream, &authority, "one.test");
+        let bytes: Vec<u8> = (0..300_000).map(|at: u32| (at * 31 % 251) as u8).collect();
+        wire.write_all(&bytes).unwrap();
+        // The end by TLS's own word, and without it.
+        if is_polite {
+            wire.conn.send_close_notify();
+        }
+        wire.flush().unwrap();
+        if !is_polite {
+            wire.close_write();
+        }
+        let mut back = Vec::new();
+        wire.read_to_end(&mut back)
+            .expect("its end by a word of TLS");
+        back.reverse();
+        assert!(back == bytes, "{is_polite}: {} bytes", back.len());
+    }
+    proxy.stop();
+}
