@@ -164,6 +164,15 @@ impl Engine {
         }
     }
 
+    /// Seals and sends what connections have gathered.
+    fn flush_gathered<D: Driver>(&mut self, driver: &mut D) {
+        while let Some(link) = self.core.links.next_gathering() {
+            self.enter(driver, Some(link), |turn| {
+                turn.cx.core.links.flush(turn.cx.io, link);
+            });
+        }
+    }
+
     fn link_of(&self, sock: SockId) -> Option<LinkId> {
         self.core.links.of(sock)
     }
@@ -222,6 +231,9 @@ impl<D: Driver> net::Engine<D> for Engine {
                 took = turn.receive(link, data);
             }
         });
+        if self.core.links.gather_enough() {
+            self.flush_gathered(driver);
+        }
         took
     }
 
@@ -319,11 +331,7 @@ impl<D: Driver> net::Engine<D> for Engine {
                 self.enter(driver, Some(link), |turn| turn.go_on_later(link));
             }
         }
-        while let Some(link) = self.core.links.next_gathering() {
-            self.enter(driver, Some(link), |turn| {
-                turn.cx.core.links.flush(turn.cx.io, link);
-            });
-        }
+        self.flush_gathered(driver);
     }
 
     fn has_work(&self) -> bool {

@@ -212,7 +212,6 @@ impl Links {
     /// Sends bytes as they are, through the connection's TLS if it has any.
     #[inline]
     pub fn send<D: Driver>(&mut self, io: &mut D, id: LinkId, message: Message<'_>) -> Sent {
-        self.make_room_to_gather(io);
         match self.links.get_mut(id) {
             Some(link) => {
                 let sent = self.outgoing.message(io, link.wire(id).0, message);
@@ -252,16 +251,15 @@ impl Links {
     /// Sends payload of a connection's stream, as its mux frames it.
     #[inline]
     pub fn send_data<D: Driver>(&mut self, io: &mut D, id: LinkId, bytes: &[u8]) -> Wrote {
-        self.make_room_to_gather(io);
-        if self.is_stream(id) {
-            return self.stream_data(io, id, bytes);
-        }
         let Some(link) = self.links.get_mut(id) else {
             return Wrote {
                 taken: bytes.len(),
                 ..Wrote::default()
             };
         };
+        if let Mux::Stream(_) = link.mux {
+            return self.stream_data(io, id, bytes);
+        }
         let (mut wire, mux) = link.wire(id);
         let (outgoing, frame) = (&mut self.outgoing, &mut self.frame);
         let wrote = mux.data(bytes, frame, |message| {
@@ -281,13 +279,12 @@ impl Links {
         id: LinkId,
         trailers: &http::Head,
     ) -> (bool, usize) {
-        self.make_room_to_gather(io);
-        if self.is_stream(id) {
-            return (true, self.stream_end(io, id, trailers));
-        }
         let Some(link) = self.links.get_mut(id) else {
             return (true, 0);
         };
+        if let Mux::Stream(_) = link.mux {
+            return (true, self.stream_end(io, id, trailers));
+        }
         let (mut wire, mux) = link.wire(id);
         let (outgoing, frame) = (&mut self.outgoing, &mut self.frame);
         let mut blocked = false;

@@ -205,14 +205,10 @@ impl Links {
         }
     }
 
-    /// Those that gather for long enough are flushed, before one more does.
+    /// So many gather that they do not wait for the end of the round.
     #[inline]
-    pub(super) fn make_room_to_gather<D: Driver>(&mut self, io: &mut D) {
-        if self.outgoing.gathering.len() >= GATHERING_MAX {
-            while let Some(id) = self.next_gathering() {
-                self.flush(io, id);
-            }
-        }
+    pub fn gather_enough(&self) -> bool {
+        self.outgoing.gathering.len() >= GATHERING_MAX
     }
 
     /// What is gathered leaves, and behind it that no more follows, if the connection speaks TLS.

@@ -23,8 +23,6 @@ pub fn check<'a>(logs: impl Iterator<Item = &'a Vec<u8>>, stage: &Stage<'_>) -> 
             let number = exchange.number;
             let start = match exchange.method {
                 "CONNECT" => format!("c{client}.n{number}:80 "),
-                // HTTP/2 names the whole target.
-                _ if stage.setup.h2_clients => format!("http://sim/{client}/{number} "),
                 _ => format!("/{client}/{number} "),
             };
             let of_it: Vec<&String> = lines

@@ -82,6 +82,8 @@ impl Fields<'_> {
         };
         let authority = self.without_default_port(scheme, authority);
         match self.facts.scheme {
+            // Nobody is named whom the target could be absolute for.
+            None if authority.len == 0 => self.line(method, &[path]),
             _ if self.head.slice(path) == b"*" => self.line(method, &[path]),
             None => self.absolute_line(method, [scheme, authority, path]),
             Some(_) => self.composed_line(method, [scheme, authority, path]),
