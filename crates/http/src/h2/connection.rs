@@ -173,6 +173,12 @@ impl Connection {
 
     // ---- facts
 
+    /// What the peer may use of us.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     /// How many streams are open.
     #[must_use]
     pub fn stream_count(&self) -> usize {

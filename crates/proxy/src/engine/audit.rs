@@ -76,9 +76,7 @@ impl Engine {
 
     fn audit_stream_link(&self, id: LinkId, link: &Link, connection: LinkId) -> Result<(), String> {
         let parent = self.core.links.get(connection);
-        let has_ended = matches!(&link.mux, Mux::Stream(end) if end.has_ended);
-        let is_orphan = parent.is_none() && has_ended;
-        let is_child = is_orphan || parent.is_some_and(
+        let is_child = parent.is_some_and(
             |parent| matches!(&parent.mux, Mux::Connection(parent) if parent.children.contains(&id)),
         );
         require(is_child, || {

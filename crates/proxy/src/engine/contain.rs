@@ -93,7 +93,16 @@ impl Engine {
 impl<D: Driver> Turn<'_, D> {
     /// Closes a connection, but not a server's that is another stream's.
     fn close_link(&mut self, link: LinkId) {
-        self.lose_streams(link);
+        let links = &self.cx.core.links;
+        if links
+            .get(link)
+            .is_some_and(|link| matches!(link.mux, Mux::Connection(_)))
+        {
+            match links.is_client(link) {
+                true => self.lose_streams(link),
+                false => return self.server_connection_ended(link),
+            }
+        }
         let Some(entry) = self.cx.core.links.get_mut(link) else {
             return;
         };
@@ -136,7 +145,6 @@ impl<D: Driver> Turn<'_, D> {
             }
             Role::Stream(connection) => {
                 let connection = *connection;
-                let has_ended = matches!(&entry.mux, Mux::Stream(end) if end.has_ended);
                 let drains = matches!(&entry.mux, Mux::Stream(end) if end.drains);
                 let tied = stream.flatten().filter(|stream| {
                     stream.client == Some(link) || stream.server.link() == Some(link)
@@ -146,7 +154,7 @@ impl<D: Driver> Turn<'_, D> {
                 match tied {
                     None if drains && !is_orphan => {}
                     None => self.cx.end_stream_link(link),
-                    Some((id, is_client)) if is_orphan && (is_client || !has_ended) => {
+                    Some((id, is_client)) if is_orphan => {
                         self.with_stream(id, |cx, stream| match is_client {
                             true => cx.client_lost(stream),
                             false => cx.server_lost(stream, net::Close::Reset, true),

@@ -75,7 +75,6 @@ impl<D: Driver> Turn<'_, D> {
         let Some(entry) = links.get_mut(link) else {
             return;
         };
-        let is_secure = entry.secure.is_some();
         let Some(stream) = entry.mux.stream() else {
             return self.cx.close_server(link);
         };
@@ -84,18 +83,8 @@ impl<D: Driver> Turn<'_, D> {
         };
         server.connecting = false;
         let is_private = server.private;
-        let header = std::mem::take(&mut server.header);
-        if !is_secure && !header.is_empty() {
-            links.send_clear(self.cx.io, link, &header);
-        }
-        if let Some(server) = links.server_mut(link) {
-            server.header = header;
-        }
-        let limits = self.cx.running.h2.servers;
-        // Of a request that tells none, as HAProxy has it.
-        let scheme = http::h2::Scheme::Https;
         let mut out = Vec::new();
-        let connection = h2::Connection::with_server(limits, scheme, &mut out);
+        let connection = h2::Connection::with_server(self.cx.running.h2.servers, &mut out);
         if let Some(entry) = links.get_mut(link) {
             entry.mux = Mux::Connection(connection);
         }
@@ -123,10 +112,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// A peer's settings have come: what waits for them goes on.
     fn settings_came(&mut self, link: LinkId) {
-        let Some(connection) = self.cx.core.links.connection_mut(link) else {
-            return;
-        };
-        for child in connection.children.clone() {
+        for child in self.cx.core.links.children(link) {
             let Some(end) = self.cx.core.links.stream_end_mut(child) else {
                 continue;
             };
@@ -368,14 +354,10 @@ impl<D: Driver> Turn<'_, D> {
         let child = self.child_of(token);
         let Some((child, _)) = child else {
             // Nobody wants it; it is credited all the same.
-            let core = &mut *self.cx.core;
-            let mut out = std::mem::take(&mut core.out);
-            if let Some(connection) = core.links.connection_mut(link) {
-                connection.codec.consumed(number, bytes.len(), &mut out);
-            }
-            core.links.send_whole(self.cx.io, link, &out);
-            out.clear();
-            core.out = out;
+            let links = &mut self.cx.core.links;
+            links.with_codec(self.cx.io, link, |codec, frames| {
+                codec.consumed(number, bytes.len(), frames);
+            });
             if end {
                 self.stream_drained(token);
             }
@@ -386,9 +368,7 @@ impl<D: Driver> Turn<'_, D> {
             stream_end.has_ended |= end;
             stream_end.announced = stream_end.announced.saturating_sub(bytes.len() as u64);
         }
-        let waits = links
-            .get(child)
-            .is_some_and(|entry| !entry.input.is_empty());
+        let waits = links.has_input(child);
         let used = match waits {
             true => 0,
             false => match self.feed_stream(child, bytes) {
@@ -405,12 +385,7 @@ impl<D: Driver> Turn<'_, D> {
     /// Payload of a stream for whoever works on it. What is used is credited to the peer.
     pub(super) fn feed_stream(&mut self, link: LinkId, bytes: &[u8]) -> Feed {
         let links = &mut self.cx.core.links;
-        let Some(connection) = links.connection_of(link) else {
-            return Feed::Gone;
-        };
-        let is_client = links
-            .get(connection)
-            .is_some_and(|entry| matches!(entry.role, Role::Client(_)));
+        let is_client = links.is_client(link);
         let Some(id) = links.stream_end_mut(link).and_then(|end| end.stream) else {
             return Feed::Gone;
         };
@@ -486,13 +461,8 @@ impl<D: Driver> Turn<'_, D> {
             end.has_ended = true;
             end.trailers = Some(Box::new(trailers));
         }
-        let waits = links
-            .get(child)
-            .is_some_and(|entry| !entry.input.is_empty());
-        if !waits {
-            let connection = links.connection_of(child);
-            let is_client = connection.and_then(|link| links.get(link));
-            let is_client = is_client.is_some_and(|entry| matches!(entry.role, Role::Client(_)));
+        if !links.has_input(child) {
+            let is_client = links.is_client(child);
             self.tell_end(child, id, is_client);
             self.after_feed(child, None);
         }
@@ -505,12 +475,8 @@ impl<D: Driver> Turn<'_, D> {
         };
         let links = &mut self.cx.core.links;
         let is_answered = links.stream_end_mut(child).is_some_and(|end| end.has_ended);
-        let connection = links.connection_of(child);
-        let entry = connection.and_then(|link| links.get(link));
-        let is_client = entry.is_some_and(|entry| matches!(entry.role, Role::Client(_)));
-        let began = links
-            .get(child)
-            .is_some_and(|entry| !entry.input.is_empty());
+        let is_client = links.is_client(child);
+        let began = links.has_input(child);
         self.with_stream(id, |cx, stream| match is_client {
             true => cx.client_lost(stream),
             // All that is wanted was said (RFC 9113 §8.1): what is left of the request is not sent.
@@ -538,10 +504,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// All streams of a connection may, as far as they could not.
     pub(super) fn streams_writable(&mut self, link: LinkId, blocked: bool) {
-        let Some(connection) = self.cx.core.links.connection_mut(link) else {
-            return;
-        };
-        for child in connection.children.clone() {
+        for child in self.cx.core.links.children(link) {
             self.stream_writable(child, blocked);
         }
         if !blocked {
@@ -551,42 +514,24 @@ impl<D: Driver> Turn<'_, D> {
 
     // ---- ends
 
-    /// Ends all streams of a connection that is no more.
+    /// Ends all streams of a client's connection that is no more.
     pub(super) fn lose_streams(&mut self, link: LinkId) {
-        let Some(entry) = self.cx.core.links.get(link) else {
-            return;
-        };
-        let is_client = matches!(entry.role, Role::Client(_));
-        let Mux::Connection(connection) = &entry.mux else {
-            return;
-        };
-        for child in connection.children.clone() {
-            let Some(entry) = self.cx.core.links.get(child) else {
-                continue;
-            };
-            let began = !entry.input.is_empty();
-            let Some(stream) = entry.mux.stream() else {
-                self.cx.forget_stream_link(child);
-                continue;
-            };
-            // A response that is here as a whole does not need its connection any more.
-            if !is_client && matches!(&entry.mux, Mux::Stream(end) if end.has_ended) {
-                continue;
+        for child in self.cx.core.links.children(link) {
+            match self.cx.core.links.stream(child) {
+                Some(stream) => self.with_stream(stream, |cx, stream| cx.client_lost(stream)),
+                None => self.cx.forget_stream_link(child),
             }
-            self.with_stream(stream, |cx, stream| match is_client {
-                true => cx.client_lost(stream),
-                false => cx.server_lost(stream, Close::Reset, began),
-            });
         }
     }
 
     /// The peer broke a rule for which a connection ends; it was told.
     fn connection_failed(&mut self, link: LinkId) {
-        self.lose_streams(link);
-        match self.cx.core.links.get(link).map(|entry| &entry.role) {
-            Some(Role::Client(_)) => self.cx.finish_client(link, true),
-            Some(Role::Server(_)) => self.cx.close_server(link),
-            Some(Role::Stream(_)) | None => {}
+        match self.cx.core.links.is_client(link) {
+            true => {
+                self.lose_streams(link);
+                self.cx.finish_client(link, true);
+            }
+            false => self.server_connection_ended(link),
         }
     }
 
@@ -605,16 +550,13 @@ impl<D: Driver> Turn<'_, D> {
 
     /// A peer's end came on a connection.
     pub(super) fn connection_eof(&mut self, link: LinkId) {
-        match self.cx.core.links.get(link).map(|entry| &entry.role) {
-            Some(Role::Client(_)) => {
-                self.end_requests(link);
-                let entry = self.cx.core.links.get(link);
-                if entry.is_some_and(|entry| entry.mux.is_free()) {
-                    self.cx.close_client(link);
-                }
-            }
-            Some(Role::Server(_)) => self.server_connection_ended(link),
-            Some(Role::Stream(_)) | None => {}
+        if !self.cx.core.links.is_client(link) {
+            return self.server_connection_ended(link);
+        }
+        self.end_requests(link);
+        let entry = self.cx.core.links.get(link);
+        if entry.is_some_and(|entry| entry.mux.is_free()) {
+            self.cx.close_client(link);
         }
     }
 
@@ -629,11 +571,10 @@ impl<D: Driver> Turn<'_, D> {
             return;
         };
         connection.is_ending = true;
-        let children = connection.children.clone();
         let core = &mut *self.cx.core;
         core.backends.unshare(&mut core.links, link);
         let mut waits = false;
-        for child in children {
+        for child in self.cx.core.links.children(link) {
             let Some(entry) = self.cx.core.links.get(child) else {
                 continue;
             };
@@ -659,7 +600,7 @@ impl<D: Driver> Turn<'_, D> {
             return;
         };
         connection.is_ending = true;
-        for child in connection.children.clone() {
+        for child in self.cx.core.links.children(link) {
             let end = self.cx.core.links.stream_end_mut(child);
             let Some((stream, has_ended)) = end.map(|end| (end.stream, end.has_ended)) else {
                 continue;

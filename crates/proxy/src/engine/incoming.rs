@@ -277,12 +277,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// Streams that wait for just these bytes go on.
     pub(super) fn after_feed(&mut self, link: LinkId, due: Option<StreamId>) {
-        let stream = self
-            .cx
-            .core
-            .links
-            .get(link)
-            .and_then(|link| link.mux.stream());
+        let stream = self.cx.core.links.stream(link);
         let Some(id) = due.or(stream) else { return };
         let Some(stream) = self.streams.get(id) else {
             return;

@@ -399,6 +399,8 @@ impl<D: Driver> Turn<'_, D> {
 
     /// An outgoing connection stands.
     fn connected(&mut self, link: LinkId) {
+        // Before the first word of TLS or HTTP/2, where they are spoken.
+        self.cx.core.links.send_proxy_header(self.cx.io, link);
         let entry = self.cx.core.links.get(link);
         match entry.is_some_and(|entry| entry.secure.is_some()) {
             true => self.begin_server_handshake(link),
@@ -423,13 +425,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// An outgoing connection stands and cannot be used: nothing could be agreed on with its server.
     fn server_refused(&mut self, link: LinkId, why: sample::ConnError) {
-        let stream = self
-            .cx
-            .core
-            .links
-            .get(link)
-            .and_then(|link| link.mux.stream());
-        match stream {
+        match self.cx.core.links.stream(link) {
             Some(stream) => self.with_stream(stream, |cx, stream| {
                 cx.handshake_failed(stream, why);
             }),

@@ -77,19 +77,8 @@ impl<D: Driver> Turn<'_, D> {
         true
     }
 
-    /// A connection to a server stands: what goes before its handshake, and the first message of that.
+    /// A connection to a server stands: the first message of its handshake.
     pub(super) fn begin_server_handshake(&mut self, link: LinkId) {
-        let links = &mut self.cx.core.links;
-        let Some(server) = links.server_mut(link) else {
-            return;
-        };
-        let header = std::mem::take(&mut server.header);
-        if !header.is_empty() {
-            links.send_clear(self.cx.io, link, &header);
-            if let Some(server) = links.server_mut(link) {
-                server.header = header;
-            }
-        }
         let mut opened = std::mem::take(&mut self.cx.core.opened);
         let entry = self.cx.core.links.get_mut(link);
         let started = entry.and_then(|entry| entry.secure.as_mut()).map(|secure| {

@@ -14,7 +14,7 @@ use net::timers::TimerId;
 use net::{Driver, Message, Sent, SockId};
 use sample::Session;
 
-use crate::ids::{LinkId, Owner, Timers};
+use crate::ids::{LinkId, Owner, StreamId, Timers};
 pub(crate) use client::{Client, Stage};
 pub(crate) use input::Input;
 use mux::Mux;
@@ -154,6 +154,22 @@ impl Links {
         self.links.get_mut(id)
     }
 
+    /// The stream that has a connection now.
+    #[inline]
+    pub fn stream(&self, id: LinkId) -> Option<StreamId> {
+        self.get(id)?.mux.stream()
+    }
+
+    /// Whether bytes of a connection wait here.
+    pub fn has_input(&self, id: LinkId) -> bool {
+        self.get(id).is_some_and(|link| !link.input.is_empty())
+    }
+
+    /// Whether a connection, or that of a stream, is a client's.
+    pub fn is_client(&self, id: LinkId) -> bool {
+        self.client(id).is_some()
+    }
+
     /// The client at the other end of a connection, or of a stream's connection.
     #[inline]
     pub fn client(&self, id: LinkId) -> Option<&Client> {
@@ -233,6 +249,25 @@ impl Links {
         };
         if let Some(link) = self.links.get_mut(id) {
             link.blocked |= io.send(link.sock, head).blocked;
+        }
+    }
+
+    /// Sends the header of the PROXY protocol that a server's connection begins with, if it has one.
+    pub fn send_proxy_header<D: Driver>(&mut self, io: &mut D, id: LinkId) {
+        let Some(Link { sock, role, .. }) = self.links.get(id) else {
+            return;
+        };
+        if let Role::Server(server) = role
+            && !server.header.is_empty()
+        {
+            let head = Message {
+                head: &server.header,
+                ..Message::default()
+            };
+            let blocked = io.send(*sock, head).blocked;
+            if let Some(link) = self.links.get_mut(id) {
+                link.blocked |= blocked;
+            }
         }
     }
 

@@ -347,21 +347,6 @@ impl<D: Driver> Cx<'_, D> {
             return;
         };
         server.connecting = false;
-        let header = std::mem::take(&mut server.header);
-        let entry = self.core.links.get(link);
-        let went =
-            entry.is_some_and(|link| link.secure.is_some() || matches!(link.role, Role::Stream(_)));
-        if went {
-            // It went before the handshake.
-            if let Some(server) = self.core.links.server_mut(link) {
-                server.header = header;
-            }
-        } else if !header.is_empty() {
-            self.core.links.send_whole(self.io, link, &header);
-            if let Some(server) = self.core.links.server_mut(link) {
-                server.header = header;
-            }
-        }
         stream.phase = if stream.txn.is_http {
             Phase::SendRequest
         } else {

@@ -7,7 +7,6 @@ use net::timers::NEVER_MS;
 use super::clients::{DRAIN_IDLE_MS, LINGER_MS};
 use super::{Cause, Cx};
 use crate::ids::LinkId;
-use crate::link::Role;
 use crate::link::mux::Mux;
 use crate::link::mux::h2::Sending;
 use crate::running::deadline;
@@ -92,17 +91,13 @@ impl<D: Driver> Cx<'_, D> {
     pub fn end_connection(&mut self, link: LinkId) {
         // Should what follows not come to its end, its time does.
         self.set_link_deadline(link, deadline(self.now(), LINGER_MS));
-        let mut out = std::mem::take(&mut self.core.out);
-        if let Some(connection) = self.core.links.connection_mut(link) {
-            connection.codec.goaway(Code::NO_ERROR, &mut out);
-        }
-        self.core.links.send_whole(self.io, link, &out);
-        out.clear();
-        self.core.out = out;
-        match self.core.links.get(link).map(|entry| &entry.role) {
-            Some(Role::Client(_)) => self.finish_client(link, true),
-            Some(Role::Server(_)) => self.close_server(link),
-            Some(Role::Stream(_)) | None => {}
+        let links = &mut self.core.links;
+        links.with_codec(self.io, link, |codec, frames| {
+            codec.goaway(Code::NO_ERROR, frames);
+        });
+        match links.is_client(link) {
+            true => self.finish_client(link, true),
+            false => self.close_server(link),
         }
     }
 
@@ -111,17 +106,11 @@ impl<D: Driver> Cx<'_, D> {
         if self.core.links.get(link).is_some_and(|link| link.shut) {
             return;
         }
-        let mut out = std::mem::take(&mut self.core.out);
-        let mut is_free = false;
-        if let Some(connection) = self.core.links.connection_mut(link) {
-            connection.codec.shutdown(&mut out);
-            is_free = connection.children.is_empty();
-        }
-        self.core.links.send_whole(self.io, link, &out);
-        out.clear();
-        self.core.out = out;
+        let links = &mut self.core.links;
+        links.with_codec(self.io, link, |codec, frames| codec.shutdown(frames));
+        let is_free = links.get(link).is_some_and(|link| link.mux.is_free());
         // One that has not asked anything yet has its full time to do so.
-        let client = self.core.links.client(link);
+        let client = links.client(link);
         if is_free && client.is_some_and(|client| client.streams > 0) {
             self.connection_is_free(link);
         }

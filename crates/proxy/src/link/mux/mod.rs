@@ -97,7 +97,7 @@ impl Mux {
     #[inline]
     pub fn input_bytes_max(&self, bufsize: usize) -> usize {
         match self {
-            Mux::Connection(connection) => bufsize.max(connection.frame_bytes_max),
+            Mux::Connection(connection) => bufsize.max(connection.frame_bytes_max()),
             Mux::Raw(_) | Mux::Front(_) | Mux::Back(_) | Mux::Stream(_) => bufsize,
         }
     }

@@ -8,7 +8,7 @@ mod send;
 
 use http::Head;
 use http::h1::Framing;
-use http::h2::{Connection as Codec, FRAME_HEAD_BYTES, Limits, Scheme, StreamId as Number};
+use http::h2::{Connection as Codec, FRAME_HEAD_BYTES, Limits, StreamId as Number};
 
 use crate::ids::{LinkId, StreamId};
 
@@ -18,14 +18,10 @@ pub(crate) struct Connection {
     pub codec: Codec,
     /// The links of its streams.
     pub children: Vec<LinkId>,
-    /// The scheme of requests that leave on it.
-    pub scheme: Scheme,
     /// Bytes that the codec has answered by itself while the socket took none.
     pub unread: usize,
     /// It takes no more streams; it ends with its last one.
     pub is_ending: bool,
-    /// The largest frame of the peer with its head, bytes.
-    pub frame_bytes_max: usize,
     /// Streams that a client has opened.
     pub streams: u32,
 }
@@ -33,24 +29,27 @@ pub(crate) struct Connection {
 impl Connection {
     /// A client's connection; appends our first words to `out`.
     pub fn with_client(limits: Limits, out: &mut Vec<u8>) -> Box<Connection> {
-        Connection::new(Codec::server(limits, out), limits, Scheme::Http)
+        Connection::new(Codec::server(limits, out))
     }
 
     /// The same of a server's.
-    pub fn with_server(limits: Limits, scheme: Scheme, out: &mut Vec<u8>) -> Box<Connection> {
-        Connection::new(Codec::client(limits, out), limits, scheme)
+    pub fn with_server(limits: Limits, out: &mut Vec<u8>) -> Box<Connection> {
+        Connection::new(Codec::client(limits, out))
     }
 
-    fn new(codec: Codec, limits: Limits, scheme: Scheme) -> Box<Connection> {
+    fn new(codec: Codec) -> Box<Connection> {
         Box::new(Connection {
             codec,
             children: Vec::new(),
-            scheme,
             unread: 0,
             is_ending: false,
-            frame_bytes_max: FRAME_HEAD_BYTES + limits.frame_bytes_max as usize,
             streams: 0,
         })
+    }
+
+    /// The largest frame of the peer with its head, bytes.
+    pub fn frame_bytes_max(&self) -> usize {
+        FRAME_HEAD_BYTES + self.codec.limits().frame_bytes_max as usize
     }
 
     /// Whether its peer makes so many glitches that it has to come again: three quarters of those for which it is cut off, if any
@@ -136,17 +135,13 @@ impl StreamEnd {
         }
     }
 
-    /// A head has left: what follows it.
-    pub fn head_left(&mut self, framing: Framing) {
+    /// A head has left: what follows it, which is no message's body in a tunnel.
+    pub fn head_left(&mut self, framing: Framing, is_tunnel: bool) {
         self.sending = match framing {
+            _ if is_tunnel => Sending::Body { left: None },
             Framing::None | Framing::Length(0) => Sending::Over,
             Framing::Length(length) => Sending::Body { left: Some(length) },
             Framing::Chunked | Framing::UntilClose => Sending::Body { left: None },
         };
     }
-}
-
-/// Whether a message ends with its head.
-pub(crate) fn ends_with_head(framing: Framing) -> bool {
-    matches!(framing, Framing::None | Framing::Length(0))
 }

@@ -2,14 +2,17 @@
 
 use http::Head;
 use http::h1::Framing;
-use http::h2::{Code, Connection as Codec, StreamId as Number};
+use http::h2::{Code, Connection as Codec, Scheme, StreamId as Number};
 use net::Driver;
 
-use super::{Sending, StreamEnd, ends_with_head};
+use super::{Sending, StreamEnd};
 use crate::ids::{LinkId, Timers};
 use crate::link::mux::h1::Wrote;
 use crate::link::mux::{Mux, h2};
 use crate::link::{Links, Role};
+
+/// The scheme of requests that tell none, as HAProxy has it.
+const SCHEME: Scheme = Scheme::Https;
 
 /// Where a stream's frames go.
 struct Way<'a> {
@@ -86,25 +89,39 @@ impl Links {
         let (connection, Some(number)) = (end.connection, end.number) else {
             return 0;
         };
-        let mut frames = std::mem::take(&mut self.frames);
-        if let Some(link) = self.get_mut(connection)
-            && let is_blocked = link.blocked
-            && let Mux::Connection(parent) = &mut link.mux
-        {
+        let is_blocked = self.is_blocked(connection);
+        self.with_codec(io, connection, |codec, frames| {
             let mut way = Way {
                 number,
-                codec: &mut parent.codec,
+                codec,
                 is_blocked,
             };
-            work(&mut way, &mut frames);
-            if !frames.is_empty() {
-                self.send_whole(io, connection, &frames);
-            }
+            work(&mut way, frames);
+        })
+    }
+
+    /// Works with the codec of a connection, and sends the frames that this made. How many bytes these are.
+    pub fn with_codec<D: Driver>(
+        &mut self,
+        io: &mut D,
+        connection: LinkId,
+        work: impl FnOnce(&mut Codec, &mut Vec<u8>),
+    ) -> usize {
+        let mut frames = std::mem::take(&mut self.frames);
+        if let Some(parent) = self.connection_mut(connection) {
+            work(&mut parent.codec, &mut frames);
+            self.send_whole(io, connection, &frames);
         }
         let wire = frames.len();
         frames.clear();
         self.frames = frames;
         wire
+    }
+
+    /// The streams of a connection at this moment.
+    pub fn children(&mut self, connection: LinkId) -> Vec<LinkId> {
+        let parent = self.connection_mut(connection);
+        parent.map_or_else(Vec::new, |parent| parent.children.clone())
     }
 
     /// Sends the head of a response on a stream; how many bytes that takes.
@@ -116,19 +133,17 @@ impl Links {
         framing: Framing,
         is_tunnel: bool,
     ) -> usize {
-        let ends = ends_with_head(framing) && !is_tunnel;
         let mut connected = None;
         // There is no 101 in HTTP/2 (RFC 9113 §8.6).
         if head.status() == 101 {
             connected.insert(head.clone()).make_connected();
         }
         let head = connected.as_ref().unwrap_or(head);
-        if let Some(end) = self.stream_end_mut(id) {
-            match is_tunnel {
-                true => end.sending = Sending::Body { left: None },
-                false => end.head_left(framing),
-            }
-        }
+        let Some(end) = self.stream_end_mut(id) else {
+            return 0;
+        };
+        end.head_left(framing, is_tunnel);
+        let ends = end.sending == Sending::Over;
         self.with_way(io, id, |way, frames| {
             way.codec.send_response(way.number, head, ends, frames);
         })
@@ -153,21 +168,15 @@ impl Links {
         framing: Framing,
         is_tunnel: bool,
     ) -> Option<usize> {
-        let ends = ends_with_head(framing) && !is_tunnel;
-        let connection = self.connection_of(id)?;
-        let parent = self.connection_mut(connection)?;
-        let mut frames = Vec::new();
-        let scheme = parent.scheme;
-        let codec = &mut parent.codec;
-        let number = codec.send_request(head, scheme, id.slot, ends, &mut frames)?;
-        self.send_whole(io, connection, &frames);
         let end = self.stream_end_mut(id)?;
-        end.number = Some(number);
-        match is_tunnel {
-            true => end.sending = Sending::Body { left: None },
-            false => end.head_left(framing),
-        }
-        Some(frames.len())
+        end.head_left(framing, is_tunnel);
+        let (connection, ends) = (end.connection, end.sending == Sending::Over);
+        let mut number = None;
+        let wire = self.with_codec(io, connection, |codec, frames| {
+            number = codec.send_request(head, SCHEME, id.slot, ends, frames);
+        });
+        self.stream_end_mut(id)?.number = Some(number?);
+        Some(wire)
     }
 
     /// Sends payload on a stream, as far as its windows and its connection take it.
