@@ -126,7 +126,7 @@ impl Options {
         Ok(self.list)
     }
 
-    /// Whether the filters, where there are any, let a case of this name through.
+    /// Whether a case of this name is selected. Without filters, every case is.
     #[cfg(feature = "tls")]
     pub fn wants(&self, name: &str) -> bool {
         self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter))

@@ -20,13 +20,14 @@ const BYTES_A_CONNECTION: usize = 1024;
 /// was just built has more of them resident.
 const OWN_BYTES_AT_START: usize = 3 << 20;
 
-/// A line of the kernel's summary of a process' memory, bytes.
-fn memory(pid: u32, name: &str) -> usize {
+/// The memory that a process has of its own, bytes. Pages of a program that was just built are not written to the disk yet and
+/// count as private and dirty, so only anonymous memory is told.
+fn own_memory(pid: u32) -> usize {
     let text =
         fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("the kernel's summary");
     let line = text
         .lines()
-        .find(|line| line.starts_with(name))
+        .find(|line| line.starts_with("Anonymous:"))
         .expect("the line");
     let kilobytes = line.split_whitespace().nth(1).expect("a number");
     kilobytes.parse::<usize>().expect("a number") << 10
@@ -50,7 +51,7 @@ fn idle_connections_cost_little() {
     );
     let proxy = Proxy::start(&config, &[("FRONT", &front)]);
     let pid = proxy.running.pid();
-    let at_start = memory(pid, "Anonymous:");
+    let at_start = own_memory(pid);
     assert!(
         at_start <= OWN_BYTES_AT_START,
         "{at_start} bytes at the start"
@@ -65,9 +66,9 @@ fn idle_connections_cost_little() {
     // What the first requests cost is no connection's.
     let warm: Vec<Client> = (0..50).map(|_| connect()).collect();
     drop(warm);
-    let before = memory(pid, "Private_Dirty:");
+    let before = own_memory(pid);
     let mut clients: Vec<Client> = (0..IDLE).map(|_| connect()).collect();
-    let each = memory(pid, "Private_Dirty:").saturating_sub(before) / IDLE;
+    let each = own_memory(pid).saturating_sub(before) / IDLE;
     assert!(each <= BYTES_A_CONNECTION, "{each} bytes a connection");
     // They are all still there.
     for client in clients.iter_mut().step_by(97) {
@@ -98,7 +99,7 @@ fn memory_of_each(config: &str, times: usize, act: impl Fn(&TcpStream)) -> usize
     let pid = proxy.running.pid();
     let mut probe = Client::connect(address(&front));
     assert_eq!(probe.get("/ready").status, 200);
-    let before = memory(pid, "Private_Dirty:");
+    let before = own_memory(pid);
     let connect = |_| TcpStream::connect(address(&front)).expect("a connection");
     let clients: Vec<TcpStream> = (0..STALLED).map(connect).collect();
     for _ in 0..times {
@@ -106,7 +107,7 @@ fn memory_of_each(config: &str, times: usize, act: impl Fn(&TcpStream)) -> usize
         // One worker: what came before this request has been read.
         assert_eq!(probe.get("/ready").status, 200);
     }
-    let each = memory(pid, "Private_Dirty:").saturating_sub(before) / STALLED;
+    let each = own_memory(pid).saturating_sub(before) / STALLED;
     // What is stalled would hold up a soft stop.
     drop(proxy);
     each

@@ -26,9 +26,9 @@ pub struct ClientCertificates {
     pub tells_no_names: bool,
     /// A client may have none.
     pub is_optional: bool,
-    /// What may be wrong with the certificate itself (`crt-ignore-err`).
+    /// Errors in the client's own certificate that are ignored (`crt-ignore-err`).
     pub ignored: IgnoredErrors,
-    /// What may be wrong with those that issued it (`ca-ignore-err`).
+    /// Errors in the certificates of its issuers that are ignored (`ca-ignore-err`).
     pub ignored_of_issuers: IgnoredErrors,
 }
 

@@ -90,7 +90,7 @@ pub struct Offer {
 pub enum OfferError {
     /// No version lies between the lowest and the highest one.
     NoVersion,
-    /// No suite is left for any version that is allowed.
+    /// No allowed version has a cipher suite.
     NoSuite,
     /// No group is left.
     NoGroup,

@@ -116,7 +116,8 @@ impl Parts<'_> {
         })
     }
 
-    /// Whether its key has signed a message of a handshake. `is_tls13`: only the first algorithm of a scheme counts.
+    /// Checks that a handshake message was signed with the key of this certificate. In TLS 1.3 (`is_tls13`) only the first algorithm
+    /// of a signature scheme may be used.
     pub fn check_signature(
         &self,
         message: &[u8],

@@ -29,7 +29,7 @@ pub struct Step {
     pub late_p99_us: f64,
     /// CPU seconds of the proxy a second.
     pub cores: f64,
-    /// The share of all cores of the machine that was busy.
+    /// How busy the whole machine was: 1 is all cores.
     pub busy: f64,
 }
 

@@ -149,7 +149,7 @@ pub struct BindTls {
     pub prefer_client_ciphers: bool,
     /// Keys of session tickets, a line of base64 each.
     pub tls_ticket_keys: Option<PathBuf>,
-    /// Errors of the chain above the client's certificate.
+    /// Errors in the certificates of the issuers of the client's certificate.
     pub ca_ignore_err: IgnoredErrors,
     /// Errors of the client's certificate itself.
     pub crt_ignore_err: IgnoredErrors,

@@ -128,7 +128,7 @@ fn limits() -> Limits {
     }
 }
 
-/// What a connection told for some input: its events and what it answered, in the order in which they came, as text.
+/// The events of a connection for some input and the bytes that it answered, in order, as text.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Told {
     events: Vec<String>,

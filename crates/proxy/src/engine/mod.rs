@@ -6,6 +6,7 @@
 mod accept;
 mod audit;
 mod contain;
+mod ends;
 mod h2;
 mod incoming;
 mod life;

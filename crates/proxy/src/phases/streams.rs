@@ -87,7 +87,7 @@ impl<D: Driver> Cx<'_, D> {
         self.set_link_deadline(link, at_ms);
     }
 
-    /// Ends a connection without streams: its peer is told.
+    /// Ends a connection that has no streams. The peer gets a GOAWAY frame first.
     pub fn end_connection(&mut self, link: LinkId) {
         // Should what follows not come to its end, its time does.
         self.set_link_deadline(link, deadline(self.now(), LINGER_MS));

@@ -4,7 +4,9 @@
 use std::collections::VecDeque;
 
 use http::h1::body::{BodyDecoder, Piece};
-use http::h1::{self, Framing, Limits as H1Limits, Strictness, write_chunk_head, write_last_chunk};
+use http::h1::{
+    self, Framing, Limits as H1Limits, ParseError, Strictness, write_chunk_head, write_last_chunk,
+};
 use http::h2::{Connection, Event, Limits, Scheme, StreamId};
 use http::{Head, Method, Version};
 
@@ -28,6 +30,20 @@ struct Payload {
 }
 
 impl Payload {
+    /// The next piece of a body of HTTP/1, taken from what was said. False where more of that is needed.
+    fn fill(&mut self, decoder: &mut BodyDecoder, said: &mut Vec<u8>) -> Result<bool, ParseError> {
+        let mut trailers = Head::default();
+        let (used, piece) = decoder.next(said, &mut trailers)?;
+        let goes_on = !matches!(piece, Piece::More);
+        match piece {
+            Piece::Data(data) => self.bytes.extend_from_slice(data),
+            Piece::End => self.came = true,
+            Piece::More => {}
+        }
+        said.drain(..used);
+        Ok(goes_on)
+    }
+
     fn send(&mut self, codec: &mut Connection, stream: StreamId, out: &mut Vec<u8>) {
         while !self.bytes.is_empty() {
             let count = codec.data_room(stream).min(self.bytes.len());
@@ -142,25 +158,16 @@ impl H2Client {
                     }
                 }
                 Some(decoder) => {
-                    let mut trailers = Head::default();
                     let Some(asked) = self.asked.last_mut() else {
                         return;
                     };
-                    match decoder.next(&self.said, &mut trailers) {
-                        Ok((used, Piece::Data(data))) => {
-                            asked.body.bytes.extend_from_slice(data);
-                            self.said.drain(..used);
-                        }
-                        Ok((used, Piece::End)) => {
-                            asked.body.came = true;
-                            self.said.drain(..used);
-                            self.body = None;
-                        }
-                        Ok((used, Piece::More)) => {
-                            self.said.drain(..used);
-                            return;
-                        }
+                    match asked.body.fill(decoder, &mut self.said) {
+                        Ok(true) => {}
+                        Ok(false) => return,
                         Err(_) => return self.break_down(out),
+                    }
+                    if asked.body.came {
+                        self.body = None;
                     }
                 }
             }
@@ -444,25 +451,16 @@ impl H2Server {
                     }
                 }
                 Some(decoder) => {
-                    let mut trailers = Head::default();
-                    match decoder.next(&self.said, &mut trailers) {
-                        Ok((used, Piece::Data(data))) => {
-                            wanted.answer.bytes.extend_from_slice(data);
-                            self.said.drain(..used);
-                        }
-                        Ok((used, Piece::End)) => {
-                            wanted.answer.came = true;
-                            self.said.drain(..used);
-                            self.body = None;
-                        }
-                        Ok((used, Piece::More)) => {
-                            self.said.drain(..used);
-                            return;
-                        }
+                    match wanted.answer.fill(decoder, &mut self.said) {
+                        Ok(true) => {}
+                        Ok(false) => return,
                         Err(_) => {
                             self.broken = true;
                             return;
                         }
+                    }
+                    if wanted.answer.came {
+                        self.body = None;
                     }
                 }
             }

@@ -57,10 +57,7 @@ fn a_client_that_waits_to_be_asked_is_asked() {
     }
     // A server that answers before it has the body is heard as well.
     let origin = Origin::raw(|stream| {
-        let mut reader = Reader {
-            wire: stream,
-            rest: Vec::new(),
-        };
+        let mut reader = Reader::over(stream);
         while let Some(mut request) = reader.head() {
             if request.line.starts_with("POST /no") {
                 let answer = b"HTTP/1.1 403 No\r\ncontent-length: 2\r\nconnection: close\r\n\r\nno";
@@ -112,10 +109,7 @@ fn a_download_that_is_cancelled_ends_at_the_server() {
     }
     let (outbox, ended) = std::sync::mpsc::channel();
     let origin = Origin::raw(move |stream| {
-        let mut reader = Reader {
-            wire: stream,
-            rest: Vec::new(),
-        };
+        let mut reader = Reader::over(stream);
         reader.head().unwrap();
         let head = b"HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\n";
         reader.wire.write_all(head).unwrap();
@@ -147,10 +141,7 @@ fn early_answers_to_large_uploads_arrive() {
     }
     // Reads nothing of the body before its answer.
     let origin = Origin::raw(|stream| {
-        let mut reader = Reader {
-            wire: stream,
-            rest: Vec::new(),
-        };
+        let mut reader = Reader::over(stream);
         let request = reader.head().unwrap();
         let answer = "HTTP/1.1 413 Too Large\r\ncontent-length: 4\r\nconnection: close\r\n\r\nmuch";
         reader.wire.write_all(answer.as_bytes()).unwrap();

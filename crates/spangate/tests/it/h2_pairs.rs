@@ -29,9 +29,7 @@ impl Between {
     fn start(more: &str) -> Between {
         let (authority, folder) = (Authority::new("root"), Folder::new());
         let crt = folder.write("one.pem", authority.issue(&["one.test"]));
-        let body: Vec<u8> = (0..1_500_000)
-            .map(|at: u32| (at * 31 % 251) as u8)
-            .collect();
+        let body = common::pattern(1_500_000);
         let upload = folder.write("upload", &body);
         let files = Folder::new();
         files.write("www/big", &body);

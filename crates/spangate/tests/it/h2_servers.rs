@@ -143,7 +143,7 @@ fn a_connection_that_goes_away_serves_what_it_took() {
 
 #[test]
 fn what_a_server_sent_before_its_end_arrives() {
-    let body: Vec<u8> = (0..65_000).map(|at: u32| (at * 31 % 251) as u8).collect();
+    let body = common::pattern(65_000);
     let sent = body.clone();
     let (outbox, closed) = channel();
     let at = server(move |mut raw, number| {

@@ -64,10 +64,7 @@ fn every_kind_of_address_listens_and_is_reached() {
     let at_six = address(&origin_six);
     let served = spawn(move || {
         let (mut stream, _) = origin_six.accept().unwrap();
-        let mut reader = Reader {
-            wire: stream.try_clone().unwrap(),
-            rest: Vec::new(),
-        };
+        let mut reader = Reader::over(stream.try_clone().unwrap());
         reader.head().unwrap();
         stream.write_all(&ok("six")).unwrap();
     });
@@ -307,10 +304,7 @@ backend plain
 #[test]
 fn an_upgrade_becomes_a_tunnel() {
     let origin = Origin::raw(|stream| {
-        let mut reader = Reader {
-            wire: stream,
-            rest: Vec::new(),
-        };
+        let mut reader = Reader::over(stream);
         let head = reader.head().unwrap();
         assert_eq!(head.field("upgrade"), Some("websocket"));
         let answer = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\nhello";
@@ -339,10 +333,7 @@ fn an_upgrade_becomes_a_tunnel() {
 #[test]
 fn connect_becomes_a_tunnel() {
     let origin = Origin::raw(|stream| {
-        let mut reader = Reader {
-            wire: stream,
-            rest: Vec::new(),
-        };
+        let mut reader = Reader::over(stream);
         let head = reader.head().unwrap();
         assert_eq!(head.line, "CONNECT host:443 HTTP/1.1");
         reader.wire.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
@@ -591,10 +582,7 @@ fn large_bodies_pass_both_ways_beside_a_slow_reader() {
 #[test]
 fn a_client_that_asks_first_is_asked_to_go_on() {
     let origin = Origin::raw(|stream| {
-        let mut reader = Reader {
-            wire: stream,
-            rest: Vec::new(),
-        };
+        let mut reader = Reader::over(stream);
         let head = reader.head().unwrap();
         assert_eq!(head.field("expect"), Some("100-continue"));
         reader

@@ -138,9 +138,7 @@ fn large_bodies_go_both_ways() {
     }
     let (authority, folder) = (Authority::new("root"), Folder::new());
     let crt = folder.write("one.pem", authority.issue(&["one.test"]));
-    let body: Vec<u8> = (0..5_000_000)
-        .map(|at: u32| (at * 31 % 251) as u8)
-        .collect();
+    let body = common::pattern(5_000_000);
     let file = folder.write("body", &body);
     let answer = body.clone();
     let origin = Origin::start(move |request| match request.line.starts_with("POST") {

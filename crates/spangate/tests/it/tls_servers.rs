@@ -224,9 +224,7 @@ fn bodies_go_through_tls_on_both_sides() {
     }
     let (authority, folder) = (Authority::new("root"), Folder::new());
     let crt = folder.write("one.pem", authority.issue(&["one.test"]));
-    let body: Vec<u8> = (0..5_000_000)
-        .map(|at: u32| (at * 31 % 251) as u8)
-        .collect();
+    let body = common::pattern(5_000_000);
     let files = Folder::new();
     files.write("www/big", &body);
     let tls = listener();

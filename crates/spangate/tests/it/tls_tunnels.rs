@@ -35,7 +35,7 @@ fn tcp_passes_through_tls_on_both_sides() {
     for is_polite in [true, false] {
         let stream = TcpStream::connect(address(&front)).unwrap();
         let mut wire = secure(stream, &authority, "one.test");
-        let bytes: Vec<u8> = (0..300_000).map(|at: u32| (at * 31 % 251) as u8).collect();
+        let bytes = common::pattern(300_000);
         wire.write_all(&bytes).unwrap();
         // The end by TLS's own word, and without it.
         if is_polite {

@@ -1,4 +1,5 @@
-//! The examples of RFC 7541 Appendix C, what is refused, and that what the encoder writes is what the decoder reads.
+//! Three groups of tests: the examples of RFC 7541 Appendix C, header blocks that are refused, and blocks of our encoder that our
+//! decoder reads.
 
 use super::*;
 

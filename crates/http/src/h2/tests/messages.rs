@@ -1,4 +1,4 @@
-//! RFC 9113 §8: what heads become, and which are malformed.
+//! RFC 9113 §8: which `Head` a header block becomes, and which blocks are malformed.
 
 use super::*;
 

@@ -8,7 +8,7 @@ use crate::x509::{Certificate, Dn, NameFormat};
 use crate::{Bytes, Kind, SAMPLE_BYTES_MAX, Scope, Value};
 use sha1::{Digest as _, Sha1};
 
-/// An entry's name, which of several it is, and how it is written.
+/// The arguments of a fetch of names: the entry (`CN`), which one of several entries, and the output format.
 const ENTRY: crate::args::Spec = spec(0, &[ArgKind::Str, ArgKind::Int, ArgKind::Str]);
 
 /// The DER of a certificate.

@@ -55,6 +55,16 @@ pub struct Reader<W> {
     pub rest: Vec<u8>,
 }
 
+impl<W> Reader<W> {
+    /// Over a wire of which nothing was read.
+    pub fn over(wire: W) -> Reader<W> {
+        Reader {
+            wire,
+            rest: Vec::new(),
+        }
+    }
+}
+
 impl<W: Read> Reader<W> {
     /// Reads once more; whether anything came.
     fn more(&mut self) -> bool {
@@ -151,10 +161,7 @@ impl Client<TcpStream> {
         stream.set_write_timeout(Some(DEADLINE)).expect("a timeout");
         stream.set_nodelay(true).expect("an option");
         Client {
-            reader: Reader {
-                wire: stream,
-                rest: Vec::new(),
-            },
+            reader: Reader::over(stream),
         }
     }
 }
@@ -162,10 +169,7 @@ impl Client<TcpStream> {
 impl<W: Wire> Client<W> {
     pub fn over(wire: W) -> Client<W> {
         Client {
-            reader: Reader {
-                wire,
-                rest: Vec::new(),
-            },
+            reader: Reader::over(wire),
         }
     }
 

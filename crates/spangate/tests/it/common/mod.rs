@@ -24,6 +24,11 @@ use std::time::Duration;
 
 use http::Client;
 
+/// A body of this many bytes, in which a byte that is lost or doubled is seen.
+pub fn pattern(bytes: u32) -> Vec<u8> {
+    (0..bytes).map(|at| (at * 31 % 251) as u8).collect()
+}
+
 /// How long anything may take.
 pub const DEADLINE: Duration = Duration::from_secs(20);
 

@@ -90,10 +90,7 @@ fn on_each<W: Send + 'static>(
 }
 
 fn serve<W: Wire>(wire: W, answer: &(impl Fn(&Message) -> Vec<u8> + ?Sized)) {
-    let mut reader = Reader {
-        wire,
-        rest: Vec::new(),
-    };
+    let mut reader = Reader::over(wire);
     while let Some(mut request) = reader.head() {
         let Some(body) = reader.body(&request, false) else {
             return;

@@ -70,7 +70,7 @@ pub fn raise_descriptors(wanted: u64) -> u64 {
     }
 }
 
-/// Has a connection, or those of a listener, hold few bytes that nobody reads.
+/// Makes the kernel's receive buffer of a socket small. Connections of a listener inherit it.
 pub fn hold_little(listener: &impl AsRawFd, bytes: libc::c_int) {
     // SAFETY: the pointer describes an int.
     let rc = unsafe {

@@ -266,7 +266,8 @@ impl Links {
         }
     }
 
-    /// Resets a stream that is not over yet: a client's that was not answered in full, or one that a server has not answered in full.
+    /// Resets a stream that is still open. A client whose answer is complete gets `NO_ERROR`, one whose answer is not `INTERNAL_ERROR`,
+    /// and a server `CANCEL`.
     pub fn reset_stream<D: Driver>(&mut self, io: &mut D, id: LinkId) {
         let Some(link) = self.get(id) else { return };
         let unused = link.input.len();

@@ -1,0 +1,194 @@
+//! Ends of connections, and their time: what is left of a request that will not be complete, and who is told.
+
+use net::Driver;
+use sample::ConnError;
+
+use super::Turn;
+use crate::ids::LinkId;
+use crate::link::mux::Mux;
+use crate::link::{Role, Stage};
+use crate::phases::Cause;
+use crate::stream::Phase;
+
+impl<D: Driver> Turn<'_, D> {
+    /// A client will send no more, and what it sent is used as far as can be.
+    pub(super) fn client_eof(&mut self, link: LinkId) {
+        let Some(entry) = self.cx.core.links.get(link) else {
+            return;
+        };
+        let (has_input, blocked) = (!entry.input.is_empty(), entry.blocked);
+        let (stream, drains) = match &entry.mux {
+            Mux::Front(front) => (front.stream, front.drains()),
+            mux => (mux.stream(), false),
+        };
+        let Some(client) = self.cx.core.links.client(link) else {
+            return;
+        };
+        match (client.stage, stream) {
+            (Stage::Closing, _) => {
+                if !blocked {
+                    self.cx.close_client(link);
+                }
+            }
+            (_, Some(id)) => {
+                // What is left of a message that it will not complete is no input.
+                let has_input =
+                    has_input && matches!(self.streams.get(id), Some(stream) if stream.up.came);
+                self.with_stream(id, |cx, stream| cx.client_ended(stream, has_input));
+            }
+            (Stage::ProxyHeader, None) => {
+                let (why, silent) = match has_input {
+                    true => (ConnError::ProxyTruncated, false),
+                    false => (ConnError::ProxyEmpty, true),
+                };
+                self.fail_session(link, why, silent);
+            }
+            (Stage::Handshake, None) => self.fail_session(link, ConnError::TlsEmpty, true),
+            (Stage::Ready, None) if has_input && !drains => {
+                self.unfinished_request(link, Cause::ClientAborted);
+            }
+            (Stage::Ready, None) if client.streams == 0 && client.is_http => {
+                self.silent_client(link, b'C');
+            }
+            // What it has not taken yet goes first.
+            (Stage::Ready, None) if blocked => {}
+            (Stage::Ready | Stage::Session, None) => self.cx.close_client(link),
+        }
+    }
+
+    /// A client that went, or let its time pass, before its first byte: a line in the log, as HAProxy writes it.
+    fn silent_client(&mut self, link: LinkId, who: u8) {
+        let Some(client) = self.cx.core.links.client(link) else {
+            return;
+        };
+        let options = &self.cx.running.proxy(client.frontend()).options;
+        if options.http_ignore_probes {
+            return self.cx.close_client(link);
+        }
+        let silent = options.dontlognull;
+        let accepted = client.session.accepted;
+        let id = self.begin_stream(link);
+        self.with_stream(id, |cx, stream| {
+            stream.log.written = silent;
+            stream.txn.timing.request_start = Some(accepted);
+            cx.fail(
+                stream,
+                match who {
+                    b'C' => Cause::ClientAborted,
+                    _ => Cause::ClientTimeout,
+                },
+            );
+        });
+    }
+
+    /// The rest of a request's head will not come.
+    fn unfinished_request(&mut self, link: LinkId, cause: Cause) {
+        let bytes = self
+            .cx
+            .core
+            .links
+            .get(link)
+            .map_or(0, |link| link.input.len());
+        let id = self.begin_stream(link);
+        self.with_stream(id, |cx, stream| {
+            stream.txn.bytes_in = bytes as u64;
+            cx.fail(stream, cause);
+        });
+    }
+
+    /// A client's connection is dead.
+    pub(super) fn client_closed(&mut self, link: LinkId) {
+        let Some(entry) = self.cx.core.links.get(link) else {
+            return;
+        };
+        let has_input = !entry.input.is_empty();
+        let stream = entry.mux.stream();
+        let Some(client) = self.cx.core.links.client(link) else {
+            return;
+        };
+        let is_silent = client.streams == 0 && client.is_http;
+        match (client.stage, stream) {
+            (Stage::ProxyHeader, _) => self.log_failed_session(link, ConnError::ProxyAbort, true),
+            (Stage::Handshake, _) => self.log_failed_session(link, ConnError::TlsAbort, true),
+            (Stage::Ready, Some(id)) => self.with_stream(id, |cx, stream| cx.client_lost(stream)),
+            (Stage::Ready, None) if has_input => {
+                self.unfinished_request(link, Cause::ClientAborted);
+            }
+            (Stage::Ready, None) if is_silent => self.silent_client(link, b'C'),
+            (Stage::Ready | Stage::Session | Stage::Closing, _) => {}
+        }
+        self.cx.forget_client(link);
+    }
+
+    /// A server will send no more, and what it sent is used as far as can be.
+    pub(super) fn server_eof(&mut self, link: LinkId) {
+        let Some(entry) = self.cx.core.links.get_mut(link) else {
+            return;
+        };
+        let began = !entry.input.is_empty();
+        let Some(id) = entry.mux.stream() else {
+            return self.cx.close_server(link);
+        };
+        let ends_body = match &mut entry.mux {
+            Mux::Back(back) => back.end_of_input(),
+            Mux::Raw(_) | Mux::Front(_) | Mux::Connection(_) | Mux::Stream(_) => false,
+        };
+        self.with_stream(id, |cx, stream| match stream.phase {
+            _ if ends_body => {
+                cx.download_came(stream);
+                cx.run(stream);
+            }
+            Phase::Tunnel(_) => cx.tunnel_server_ended(stream),
+            // All of it is here, and has yet to leave.
+            _ if stream.down.came => {}
+            // A rule waits for the body: what is here is all of it.
+            Phase::BackendResponse(rules) if rules.awaits_body() => {
+                stream.down.cut = true;
+                cx.run(stream);
+            }
+            _ => cx.server_lost(stream, net::Close::Reset, began),
+        });
+    }
+
+    // ---- time
+
+    /// The deadline of a connection came: what for depends on what it waits for.
+    pub(super) fn link_timeout(&mut self, link: LinkId) {
+        let Some(entry) = self.cx.core.links.get(link) else {
+            return;
+        };
+        let (has_input, blocked) = (!entry.input.is_empty(), entry.blocked);
+        let is_free = entry.mux.stream().is_none();
+        let drains = matches!(&entry.mux, Mux::Front(front) if front.drains());
+        let is_connection = matches!(entry.mux, Mux::Connection(_));
+        let client = match &entry.role {
+            Role::Client(client) => client,
+            Role::Server(server) if server.pool_place.is_some() => {
+                return self.cx.close_server(link);
+            }
+            Role::Server(_) if matches!(entry.mux, Mux::Connection(_)) => {
+                return self.connection_timeout(link);
+            }
+            Role::Stream(_) if is_free => return self.cx.end_stream_link(link),
+            // It was put to use meanwhile.
+            Role::Server(_) | Role::Stream(_) => return,
+        };
+        match client.stage {
+            Stage::ProxyHeader => {
+                let why = match has_input {
+                    false => ConnError::ProxyTimeout,
+                    true => ConnError::ProxyTruncated,
+                };
+                self.fail_session(link, why, false);
+            }
+            Stage::Handshake => self.fail_session(link, ConnError::TlsTimeout, false),
+            Stage::Ready if is_connection => self.connection_timeout(link),
+            Stage::Ready if !is_free => {}
+            Stage::Ready if has_input && !blocked && !drains => {
+                self.unfinished_request(link, Cause::ClientTimeout);
+            }
+            Stage::Ready if client.streams == 0 => self.silent_client(link, b'c'),
+            Stage::Ready | Stage::Session | Stage::Closing => self.cx.close_client(link),
+        }
+    }
+}

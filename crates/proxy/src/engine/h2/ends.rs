@@ -1,0 +1,160 @@
+//! Room on connections of HTTP/2, and their ends.
+
+use net::{Close, Driver};
+
+use crate::engine::Turn;
+use crate::ids::LinkId;
+use crate::link::mux::Mux;
+use crate::running::deadline;
+
+impl<D: Driver> Turn<'_, D> {
+    // ---- room
+
+    /// A stream may send again.
+    pub(super) fn stream_writable(&mut self, child: LinkId, blocked: bool) {
+        let Some(entry) = self.cx.core.links.get_mut(child) else {
+            return;
+        };
+        if !entry.blocked {
+            return;
+        }
+        entry.blocked = blocked;
+        if let Some(stream) = entry.mux.stream() {
+            self.with_stream(stream, |cx, stream| cx.moved_on(stream, child, blocked));
+        }
+    }
+
+    /// All streams of a connection may, as far as they could not.
+    pub(in crate::engine) fn streams_writable(&mut self, link: LinkId, blocked: bool) {
+        for child in self.cx.core.links.children(link) {
+            self.stream_writable(child, blocked);
+        }
+        if !blocked {
+            self.cx.core.work.links.push(link);
+        }
+    }
+
+    // ---- ends
+
+    /// Ends all streams of a client's connection that is no more.
+    pub(in crate::engine) fn lose_streams(&mut self, link: LinkId) {
+        for child in self.cx.core.links.children(link) {
+            match self.cx.core.links.stream(child) {
+                Some(stream) => self.with_stream(stream, |cx, stream| cx.client_lost(stream)),
+                None => self.cx.forget_stream_link(child),
+            }
+        }
+    }
+
+    /// The peer broke a rule for which a connection ends; it was told.
+    pub(super) fn connection_failed(&mut self, link: LinkId) {
+        match self.cx.core.links.is_client(link) {
+            true => {
+                self.lose_streams(link);
+                self.cx.finish_client(link, true);
+            }
+            false => self.server_connection_ended(link),
+        }
+    }
+
+    /// The peer opens or takes no more streams.
+    pub(super) fn connection_is_ending(&mut self, link: LinkId) {
+        if let Some(connection) = self.cx.core.links.connection_mut(link) {
+            connection.is_ending = true;
+            let is_free = connection.children.is_empty();
+            let core = &mut *self.cx.core;
+            core.backends.unshare(&mut core.links, link);
+            if is_free {
+                self.cx.connection_is_free(link);
+            }
+        }
+    }
+
+    /// A peer's end came on a connection.
+    pub(in crate::engine) fn connection_eof(&mut self, link: LinkId) {
+        if !self.cx.core.links.is_client(link) {
+            return self.server_connection_ended(link);
+        }
+        self.end_requests(link);
+        let entry = self.cx.core.links.get(link);
+        if entry.is_some_and(|entry| entry.mux.is_free()) {
+            self.cx.close_client(link);
+        }
+    }
+
+    /// A server's connection carries no more. Streams whose response has come whole go on with what waits of it, and then the
+    /// connection is forgotten with the last of them.
+    pub(in crate::engine) fn server_connection_ended(&mut self, link: LinkId) {
+        if let Some(entry) = self.cx.core.links.get_mut(link) {
+            entry.eof = true;
+            entry.blocked = false;
+        }
+        let Some(connection) = self.cx.core.links.connection_mut(link) else {
+            return;
+        };
+        connection.is_ending = true;
+        let core = &mut *self.cx.core;
+        core.backends.unshare(&mut core.links, link);
+        let mut waits = false;
+        for child in self.cx.core.links.children(link) {
+            let Some(entry) = self.cx.core.links.get(child) else {
+                continue;
+            };
+            let began = !entry.input.is_empty();
+            let (Mux::Stream(end), Some(stream)) = (&entry.mux, entry.mux.stream()) else {
+                continue;
+            };
+            match end.has_ended {
+                true => waits = true,
+                false => self.with_stream(stream, |cx, stream| {
+                    cx.server_lost(stream, Close::Reset, began);
+                }),
+            }
+        }
+        if !waits {
+            self.cx.close_server(link);
+        }
+    }
+
+    /// A client that sends no more leaves requests without their ends.
+    fn end_requests(&mut self, link: LinkId) {
+        let Some(connection) = self.cx.core.links.connection_mut(link) else {
+            return;
+        };
+        connection.is_ending = true;
+        for child in self.cx.core.links.children(link) {
+            let end = self.cx.core.links.stream_end_mut(child);
+            let Some((stream, has_ended)) = end.map(|end| (end.stream, end.has_ended)) else {
+                continue;
+            };
+            let Some(stream) = stream else {
+                self.cx.forget_stream_link(child);
+                continue;
+            };
+            self.with_stream(stream, |cx, stream| match has_ended {
+                true => cx.client_ended(stream, true),
+                false => cx.client_lost(stream),
+            });
+        }
+    }
+
+    /// The time of a connection without streams is over.
+    pub(in crate::engine) fn connection_timeout(&mut self, link: LinkId) {
+        let Some(connection) = self.cx.core.links.connection_mut(link) else {
+            return;
+        };
+        if connection.children.is_empty() {
+            self.cx.end_connection(link);
+        }
+    }
+
+    /// How long a client's connection may be without streams before its first one.
+    pub(in crate::engine) fn expect_first_stream(&mut self, link: LinkId) {
+        let Some(client) = self.cx.core.links.client(link) else {
+            return;
+        };
+        let timeout_ms = self.cx.running.timeouts(client.frontend()).http_request;
+        let at_ms = deadline(self.cx.now(), timeout_ms);
+        self.cx.set_link_deadline(link, at_ms);
+    }
+}
