@@ -1,13 +1,17 @@
 //! As much of DER (X.690) as certificates need that the library does not read.
 
+pub(crate) const BOOLEAN: u8 = 0x01;
 pub(crate) const INTEGER: u8 = 0x02;
 pub(crate) const BIT_STRING: u8 = 0x03;
+pub(crate) const OCTET_STRING: u8 = 0x04;
 pub(crate) const OBJECT_ID: u8 = 0x06;
 pub(crate) const UTC_TIME: u8 = 0x17;
 pub(crate) const GENERALIZED_TIME: u8 = 0x18;
 pub(crate) const SEQUENCE: u8 = 0x30;
 /// The version of a certificate; without it, it is 1 (RFC 5280 §4.1).
 pub(crate) const VERSION: u8 = 0xa0;
+/// The extensions of a certificate.
+pub(crate) const EXTENSIONS: u8 = 0xa3;
 
 /// One element: its tag, its content, and what follows (X.690 §8.1). None where it is cut or not DER.
 pub(crate) fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {

@@ -10,7 +10,15 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, PeerMisbehaved};
 use webpki::RawPublicKeyEntity;
 
 use crate::Trusted;
-use crate::der::{BIT_STRING, INTEGER, SEQUENCE, VERSION, expect, time, whole};
+use crate::der::{
+    BIT_STRING, BOOLEAN, EXTENSIONS, INTEGER, OBJECT_ID, OCTET_STRING, SEQUENCE, VERSION, element,
+    expect, time, whole,
+};
+
+/// The extension of purposes, and two of these: checks of servers, and of clients.
+const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x25];
+pub(crate) const SERVER_AUTH: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 1];
+pub(crate) const CLIENT_AUTH: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 2];
 
 /// What there is of a certificate of any version.
 pub(crate) struct Parts<'a> {
@@ -25,6 +33,8 @@ pub(crate) struct Parts<'a> {
     not_after: u64,
     pub subject: &'a [u8],
     key: SubjectPublicKeyInfoDer<'a>,
+    /// What follows the key.
+    rest: &'a [u8],
 }
 
 /// Takes a certificate apart.
@@ -46,7 +56,7 @@ pub(crate) fn parts<'a>(certificate: &'a CertificateDer<'_>) -> Option<Parts<'a>
     let (not_before, validity) = time(validity)?;
     let (not_after, _) = time(validity)?;
     let (subject, rest) = expect(rest, SEQUENCE)?;
-    let (key, _) = whole(rest, SEQUENCE)?;
+    let (key, rest) = whole(rest, SEQUENCE)?;
     (*unused_bits == 0).then_some(Parts {
         is_old,
         signed,
@@ -58,7 +68,42 @@ pub(crate) fn parts<'a>(certificate: &'a CertificateDer<'_>) -> Option<Parts<'a>
         not_after,
         subject,
         key: SubjectPublicKeyInfoDer::from(key),
+        rest,
     })
+}
+
+/// Whether a certificate may be used for a purpose, which `id` names: it says so, or says nothing of purposes (RFC 5280 §4.2.1.12).
+pub(crate) fn serves(certificate: &CertificateDer<'_>, id: &[u8]) -> bool {
+    let Some(mut rest) = parts(certificate).map(|parts| parts.rest) else {
+        return false;
+    };
+    // Unique identifiers may come before.
+    while let Some((tag, content, after)) = element(rest) {
+        rest = after;
+        let extensions = (tag == EXTENSIONS).then(|| expect(content, SEQUENCE));
+        let mut extensions = extensions.flatten().map_or(&[][..], |(list, _)| list);
+        while let Some((extension, after)) = expect(extensions, SEQUENCE) {
+            extensions = after;
+            if let Some((EXTENDED_KEY_USAGE, value)) = expect(extension, OBJECT_ID) {
+                return names_purpose(value, id).unwrap_or(false);
+            }
+        }
+    }
+    true
+}
+
+fn names_purpose(value: &[u8], id: &[u8]) -> Option<bool> {
+    let value = expect(value, BOOLEAN).map_or(value, |(_, value)| value);
+    let (value, _) = expect(value, OCTET_STRING)?;
+    let (mut purposes, _) = expect(value, SEQUENCE)?;
+    while !purposes.is_empty() {
+        let (purpose, after) = expect(purposes, OBJECT_ID)?;
+        purposes = after;
+        if purpose == id {
+            return Some(true);
+        }
+    }
+    Some(false)
 }
 
 /// A certificate of version 1.

@@ -4,25 +4,23 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
+use rustls::{CertificateError, Error, RootCertStore};
 
 use crate::identity::{IdentityError, certificates, read};
-use crate::old::Lists;
+use crate::old::{Lists, serves};
 
 /// Authorities, and the certificates that they have revoked.
 #[derive(Clone, Debug)]
 pub struct Trusted {
     pub(crate) roots: Arc<RootCertStore>,
-    /// The certificates themselves: one of them that a peer presents is trusted as it is.
+    /// The certificates themselves: one of them that a peer presents needs no issuer.
     pub(crate) certificates: Arc<Vec<CertificateDer<'static>>>,
     /// Lists that the library reads.
     pub(crate) revoked: Vec<CertificateRevocationListDer<'static>>,
-    /// All lists, for certificates that it does not read; of all certificates, where it does not read the list.
+    /// All lists, for certificates that the library does not read, or trusts because we say so.
     pub(crate) lists: Lists,
-    /// Some of them is of version 1.
-    pub(crate) has_old_lists: bool,
 }
 
 /// Why authorities cannot be used.
@@ -86,13 +84,22 @@ impl Trusted {
             certificates: Arc::new(all),
             revoked: Vec::new(),
             lists: Lists::default(),
-            has_old_lists: false,
         })
     }
 
-    /// Whether a certificate is one of the authorities' own.
-    pub(crate) fn has(&self, certificate: &CertificateDer<'_>) -> bool {
-        self.certificates.iter().any(|own| own == certificate)
+    /// Whether a peer's certificate is trusted because it stands in the file of authorities itself, as OpenSSL does for a
+    /// self-signed one. The library looks for an issuer, and takes no authority for a peer; what else is wrong with a
+    /// certificate (dates, `purpose`, revocation) counts all the same.
+    pub(crate) fn excuses(&self, leaf: &CertificateDer<'_>, error: &Error, purpose: &[u8]) -> bool {
+        let is_about_issuers = match error {
+            Error::InvalidCertificate(CertificateError::UnknownIssuer) => true,
+            Error::InvalidCertificate(CertificateError::Other(other)) => matches!(
+                other.0.downcast_ref::<webpki::Error>(),
+                Some(webpki::Error::CaUsedAsEndEntity)
+            ),
+            _ => false,
+        };
+        is_about_issuers && self.certificates.iter().any(|own| own == leaf) && serves(leaf, purpose)
     }
 
     /// Adds revoked certificates, from a file in PEM.
@@ -109,7 +116,7 @@ impl Trusted {
         }
         for list in lists {
             match self.lists.add(&list) {
-                Some(true) => self.has_old_lists = true,
+                Some(true) => {}
                 Some(false) => self.revoked.push(list),
                 None => {
                     let why = "a list of revoked certificates is none".to_owned();

@@ -13,7 +13,7 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
 use crate::identity::{dates_error, has_common_name};
-use crate::old::{old, parts};
+use crate::old::{CLIENT_AUTH, SERVER_AUTH, old, parts};
 use crate::signatures::Signatures;
 use crate::{ClientCertificates, IgnoredErrors, Offer, OfferError, Trusted};
 
@@ -74,7 +74,6 @@ impl ClientVerifier {
         }
         match self.check(leaf, rest, UnixTime::now()) {
             Ok(()) => 0,
-            Err(_) if self.trusted.has(leaf) => 0,
             Err(error) => number_of(&error),
         }
     }
@@ -104,12 +103,16 @@ impl ClientVerifier {
         chain: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<(), Error> {
-        match old(leaf) {
+        let checked = match old(leaf) {
             Some(old) => old.check(&self.trusted, &self.algorithms, now),
             None => {
-                self.inner.verify_client_cert(leaf, chain, now)?;
-                check_old_lists(&self.trusted, leaf, chain)
+                let checked = self.inner.verify_client_cert(leaf, chain, now);
+                checked.map(|_| ())
             }
+        };
+        match checked {
+            Err(error) if !self.trusted.excuses(leaf, &error, CLIENT_AUTH) => return Err(error),
+            _ => check_lists(&self.trusted, leaf, chain),
         }
     }
 
@@ -138,16 +141,15 @@ impl ClientVerifier {
     }
 }
 
-/// What lists of version 1 say, which the library does not read.
-fn check_old_lists(
+/// What the lists of revoked certificates say. The library reads those of version 1 not at all, and none for a certificate that
+/// [`Trusted::excuses`] lets pass.
+fn check_lists(
     trusted: &Trusted,
     leaf: &CertificateDer<'_>,
     chain: &[CertificateDer<'_>],
 ) -> Result<(), Error> {
     let lists = &trusted.lists;
-    let is_revoked = trusted.has_old_lists
-        && (lists.has_any(std::slice::from_ref(leaf)) || lists.has_any(chain));
-    match is_revoked {
+    match lists.has_any(std::slice::from_ref(leaf)) || lists.has_any(chain) {
         true => Err(Error::InvalidCertificate(CertificateError::Revoked)),
         false => Ok(()),
     }
@@ -220,7 +222,7 @@ impl ClientCertVerifier for ClientVerifier {
     ) -> Result<ClientCertVerified, Error> {
         match self.check(leaf, chain, now) {
             Ok(()) => Ok(ClientCertVerified::assertion()),
-            Err(error) if self.trusted.has(leaf) || self.ignores(&error, leaf, chain, now) => {
+            Err(error) if self.ignores(&error, leaf, chain, now) => {
                 Ok(ClientCertVerified::assertion())
             }
             Err(error) => Err(error),
@@ -315,8 +317,11 @@ impl Checks {
             _ => self.name.as_ref(),
         };
         if let Some(old) = old(leaf) {
-            if !self.trusted.has(leaf) {
-                old.check(&self.trusted, &self.algorithms, now)?;
+            match old.check(&self.trusted, &self.algorithms, now) {
+                Err(error) if !self.trusted.excuses(leaf, &error, SERVER_AUTH) => {
+                    return Err(error);
+                }
+                _ => check_lists(&self.trusted, leaf, chain)?,
             }
             return match name {
                 Some(name) if !has_common_name(leaf, &name.to_str()) => {
@@ -325,7 +330,7 @@ impl Checks {
                 _ => Ok(()),
             };
         }
-        check_old_lists(&self.trusted, leaf, chain)?;
+        check_lists(&self.trusted, leaf, chain)?;
         let verified = self
             .inner
             .verify_server_cert(leaf, chain, name.unwrap_or(asked), ocsp, now);
@@ -335,14 +340,16 @@ impl Checks {
                 why @ (CertificateError::NotValidForName
                 | CertificateError::NotValidForNameContext { .. }),
             )) => why,
-            Err(_) if self.trusted.has(leaf) => match (name, webpki::EndEntityCert::try_from(leaf))
-            {
-                (Some(name), Ok(parsed)) => match parsed.verify_is_valid_for_subject_name(name) {
-                    Ok(()) => return Ok(()),
-                    Err(_) => CertificateError::NotValidForName,
-                },
-                _ => return Ok(()),
-            },
+            Err(error) if self.trusted.excuses(leaf, &error, SERVER_AUTH) => {
+                match (name, webpki::EndEntityCert::try_from(leaf)) {
+                    (Some(name), Ok(parsed)) => match parsed.verify_is_valid_for_subject_name(name)
+                    {
+                        Ok(()) => return Ok(()),
+                        Err(_) => CertificateError::NotValidForName,
+                    },
+                    _ => return Ok(()),
+                }
+            }
             Err(error) => return Err(error),
         };
         match name {

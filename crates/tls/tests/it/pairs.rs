@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair,
-    PKCS_ECDSA_P256_SHA256, PKCS_ED25519, PKCS_RSA_SHA256, SignatureAlgorithm,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer,
+    DistinguishedName, DnType, IsCa, KeyIdMethod, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ED25519,
+    PKCS_RSA_SHA256, RevokedCertParams, SerialNumber, SignatureAlgorithm, date_time_ymd,
 };
 use spangate_tls::{
     Acceptor, AcceptorOptions, Buffer, Certificate, Certificates, Connector, ConnectorOptions,
@@ -20,8 +21,37 @@ impl Authority {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.distinguished_name = named(name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Authority::of(params)
+    }
+
+    /// One whose certificate and key are those of a peer, too.
+    pub fn of(params: CertificateParams) -> Authority {
         let key = KeyPair::generate().unwrap();
         Authority(CertifiedIssuer::self_signed(params, key).unwrap())
+    }
+
+    /// Its own certificate and key as a peer has them.
+    pub fn own_identity(&self) -> Identity {
+        let pem = self.pem() + &self.key().serialize_pem();
+        Identity::parse(pem.as_bytes(), None, None, Path::new("own.pem")).unwrap()
+    }
+
+    /// A list on which it has revoked its own certificate, PEM.
+    pub fn revokes_itself(&self, serial: SerialNumber) -> String {
+        let params = CertificateRevocationListParams {
+            this_update: date_time_ymd(2020, 1, 1),
+            next_update: date_time_ymd(4096, 1, 1),
+            crl_number: 1.into(),
+            issuing_distribution_point: None,
+            revoked_certs: vec![RevokedCertParams {
+                serial_number: serial,
+                revocation_time: date_time_ymd(2020, 1, 1),
+                reason_code: None,
+                invalidity_date: None,
+            }],
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        params.signed_by(&self.0).unwrap().pem().unwrap()
     }
 
     pub fn pem(&self) -> String {

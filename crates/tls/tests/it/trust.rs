@@ -2,9 +2,13 @@
 
 use std::path::Path;
 
+use rcgen::{
+    BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, KeyUsagePurpose,
+    SerialNumber, date_time_ymd,
+};
 use spangate_tls::{
     AcceptorOptions, Buffer, ClientCertificates, Connector, ConnectorOptions, FailureKind,
-    Identity, IgnoredErrors, Verification,
+    Identity, IgnoredErrors, Trusted, Verification,
 };
 
 use crate::pairs::{Authority, Kind, Pair, acceptor, plain};
@@ -64,6 +68,71 @@ fn without_alternative_names_the_common_one_counts() {
     let asked = |name| server_is_trusted(identity.clone(), &authority, None, Some(name));
     assert_eq!(asked("one.test"), Ok(()));
     assert_eq!(asked("two.test"), Err(FailureKind::Name));
+}
+
+/// Whether a client with `own` certificate is let in by those who trust `trusted`.
+fn client_is_let_in(own: Identity, trusted: Trusted) -> bool {
+    let options = AcceptorOptions {
+        clients: Some(ClientCertificates {
+            trusted,
+            hints: None,
+            tells_no_names: false,
+            is_optional: false,
+            ignored: IgnoredErrors::default(),
+            ignored_of_issuers: IgnoredErrors::default(),
+        }),
+        ..AcceptorOptions::default()
+    };
+    let server = Authority::new("server").identity(&["server.test"], Kind::Ecdsa);
+    let connector = Connector::new(&ConnectorOptions {
+        identity: Some(own),
+        ..ConnectorOptions::default()
+    });
+    let acceptor = acceptor(&options, &[plain(server)]);
+    let mut pair = Pair::new(&acceptor, &connector.unwrap(), None);
+    pair.talk(usize::MAX);
+    pair.server.failure.is_none()
+}
+
+#[test]
+fn a_certificate_in_the_file_of_authorities_needs_no_issuer_and_nothing_else_is_excused() {
+    let params = |is_ca: bool| {
+        let mut params = CertificateParams::new(["own.test".to_owned()]).unwrap();
+        params.serial_number = Some(SerialNumber::from(7));
+        if is_ca {
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            params.key_usages = vec![KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
+        }
+        params
+    };
+    for is_ca in [false, true] {
+        let judge = |params: CertificateParams| {
+            let own = Authority::of(params);
+            let server = server_is_trusted(own.own_identity(), &own, None, Some("own.test"));
+            (
+                client_is_let_in(own.own_identity(), own.trusted()),
+                server.is_ok(),
+            )
+        };
+        assert_eq!(judge(params(is_ca)), (true, true), "{is_ca}");
+        let mut expired = params(is_ca);
+        expired.not_before = date_time_ymd(2020, 1, 1);
+        expired.not_after = date_time_ymd(2021, 1, 1);
+        assert_eq!(judge(expired), (false, false), "{is_ca}");
+        let mut of_servers = params(is_ca);
+        of_servers.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        assert_eq!(judge(of_servers), (false, true), "{is_ca}");
+        let mut of_clients = params(is_ca);
+        of_clients.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        assert_eq!(judge(of_clients), (true, false), "{is_ca}");
+    }
+    let revoked = Authority::of(params(true));
+    let list = std::env::temp_dir().join(format!("spangate-tls-{}.crl", std::process::id()));
+    std::fs::write(&list, revoked.revokes_itself(SerialNumber::from(7))).unwrap();
+    let mut trusted = revoked.trusted();
+    trusted.add_revoked(&list).unwrap();
+    std::fs::remove_file(&list).unwrap();
+    assert!(!client_is_let_in(revoked.own_identity(), trusted));
 }
 
 #[test]
