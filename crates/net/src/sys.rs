@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use libc::{c_int, c_void, socklen_t};
 
 use crate::boundary::Labels;
+use crate::tcp::MD5_KEY_BYTES_MAX;
 use crate::{Addr, TcpInfo};
 
 /// Longest path of a UNIX socket, without the terminating NUL.
@@ -204,6 +205,28 @@ impl<'a> Pieces<'a> {
 /// `errno` of `socket`.
 pub fn stream_socket(addr: &Addr) -> io::Result<OwnedFd> {
     socket(family(addr), libc::SOCK_STREAM)
+}
+
+/// The directory of named network namespaces (ip-netns(8)).
+const NAMESPACES: &str = "/var/run/netns";
+
+/// The same as [`stream_socket`], in a network namespace. This thread is in it for the moment.
+///
+/// # Errors
+/// There is no such namespace, this process may not enter it, or `errno` of `socket`.
+pub fn stream_socket_in(namespace: &str, addr: &Addr) -> io::Result<OwnedFd> {
+    let own = std::fs::File::open("/proc/thread-self/ns/net")?;
+    let other = std::fs::File::open(format!("{NAMESPACES}/{namespace}"))?;
+    enter_namespace(&other)?;
+    let made = stream_socket(addr);
+    // A thread that cannot come back must not go on in there.
+    enter_namespace(&own).expect("a thread returns to its own network namespace");
+    made
+}
+
+fn enter_namespace(namespace: &std::fs::File) -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
 }
 
 /// A new non-blocking datagram socket for an address' family.
@@ -499,6 +522,76 @@ pub fn set_option(fd: RawFd, level: c_int, name: c_int, value: c_int) -> io::Res
     let len = size_of::<c_int>() as socklen_t;
     // SAFETY: the pointer describes `value`.
     check(unsafe { libc::setsockopt(fd, level, name, (&raw const value).cast(), len) }).map(drop)
+}
+
+/// Sets an option whose value is bytes.
+///
+/// # Errors
+/// `errno` of `setsockopt`.
+pub fn set_bytes(fd: RawFd, level: c_int, name: c_int, value: &[u8]) -> io::Result<()> {
+    // SAFETY: pointer and length describe `value`.
+    check(unsafe {
+        libc::setsockopt(
+            fd,
+            level,
+            name,
+            value.as_ptr().cast(),
+            value.len() as socklen_t,
+        )
+    })
+    .map(drop)
+}
+
+/// `TCP_MD5SIG` (linux/tcp.h), which libc does not have, and its argument.
+const TCP_MD5SIG: c_int = 14;
+
+#[repr(C)]
+struct TcpMd5sig {
+    addr: libc::sockaddr_storage,
+    flags: u8,
+    prefix_len: u8,
+    key_len: u16,
+    interface: c_int,
+    key: [u8; MD5_KEY_BYTES_MAX],
+}
+
+/// Signs the segments exchanged with `peer` with MD5 by this key (`TCP_MD5SIG`, RFC 2385).
+///
+/// # Errors
+/// `errno` of `setsockopt`.
+pub fn set_md5_key(fd: RawFd, peer: &Addr, key: &[u8]) -> io::Result<()> {
+    let key_len = key.len().min(MD5_KEY_BYTES_MAX);
+    let mut sig = TcpMd5sig {
+        addr: RawAddr::of(peer)?.storage,
+        flags: 0,
+        prefix_len: 0,
+        key_len: key_len as u16,
+        interface: 0,
+        key: [0; MD5_KEY_BYTES_MAX],
+    };
+    sig.key[..key_len].copy_from_slice(&key[..key_len]);
+    // SAFETY: pointer and length describe `sig`.
+    check(unsafe {
+        libc::setsockopt(
+            fd,
+            libc::IPPROTO_TCP,
+            TCP_MD5SIG,
+            (&raw const sig).cast(),
+            size_of::<TcpMd5sig>() as socklen_t,
+        )
+    })
+    .map(drop)
+}
+
+/// Lets a listening socket take connections to addresses that are not this machine's (`IP_TRANSPARENT`).
+///
+/// # Errors
+/// `errno` of `setsockopt`.
+pub fn set_transparent(fd: RawFd, v6: bool) -> io::Result<()> {
+    match v6 {
+        true => set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT, 1),
+        false => set_option(fd, libc::IPPROTO_IP, libc::IP_TRANSPARENT, 1),
+    }
 }
 
 /// Binds a socket to an interface (`SO_BINDTODEVICE`).

@@ -4,6 +4,7 @@ use crate::common;
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
@@ -42,6 +43,27 @@ fn connections_are_kept_on_both_sides() {
     client.send("GET /a HTTP/1.1\r\nhost: x\r\n\r\nGET /b HTTP/1.1\r\nhost: x\r\n\r\n");
     assert!(client.response().unwrap().text().starts_with("GET /a "));
     assert!(client.response().unwrap().text().starts_with("GET /b "));
+    proxy.stop();
+}
+
+#[test]
+fn segments_are_signed_where_a_key_is_set() {
+    let (front, signed) = (listener(), listener());
+    let at = address(&signed);
+    if net::sys::set_md5_key(signed.as_raw_fd(), &net::Addr::Inet(at), b"x").is_err() {
+        return common::skipped("this kernel signs no segments");
+    }
+    let config = format!(
+        "{DEFAULTS} timeout connect 300ms\n retries 0\nfrontend f\n bind \"fd@${{FRONT}}\"\n use_backend %[path,field(2,/)]\n\
+         backend right\n server s {at} tcp-md5sig secret\nbackend wrong\n server s {at} tcp-md5sig other\n\
+         backend none\n server s {at}\n\
+         frontend signed\n bind \"fd@${{SIGNED}}\" tcp-md5sig secret\n http-request return status 200\n"
+    );
+    let proxy = Proxy::start(&config, &[("FRONT", &front), ("SIGNED", &signed)]);
+    let mut client = Client::connect(address(&front));
+    assert_eq!(client.get("/right").status, 200);
+    assert_eq!(client.get("/wrong").status, 503);
+    assert_eq!(client.get("/none").status, 503);
     proxy.stop();
 }
 
