@@ -85,11 +85,10 @@ fn inherited(fd: RawFd, options: &ListenOptions) -> io::Result<OwnedFd> {
 }
 
 fn bound(addr: &Addr, options: &ListenOptions) -> io::Result<OwnedFd> {
-    let made = match &options.tcp.namespace {
-        Some(namespace) => sys::stream_socket_in(namespace, addr),
-        None => sys::stream_socket(addr),
-    };
-    let fd = made.map_err(|error| step("cannot create listening socket", error))?;
+    let fd = options
+        .tcp
+        .socket(addr)
+        .map_err(|error| step("cannot create listening socket", error))?;
     let raw = fd.as_raw_fd();
     match addr {
         Addr::Inet(inet) => {

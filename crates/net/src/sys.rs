@@ -204,21 +204,29 @@ impl<'a> Pieces<'a> {
 /// # Errors
 /// `errno` of `socket`.
 pub fn stream_socket(addr: &Addr) -> io::Result<OwnedFd> {
-    socket(family(addr), libc::SOCK_STREAM)
+    socket_of(addr, 0)
+}
+
+/// The same, of a protocol that is not the family's first one.
+///
+/// # Errors
+/// `errno` of `socket`.
+pub fn socket_of(addr: &Addr, protocol: c_int) -> io::Result<OwnedFd> {
+    socket(family(addr), libc::SOCK_STREAM, protocol)
 }
 
 /// The directory of named network namespaces (ip-netns(8)).
 const NAMESPACES: &str = "/var/run/netns";
 
-/// The same as [`stream_socket`], in a network namespace. This thread is in it for the moment.
+/// The same as [`socket_of`], in a network namespace. This thread is in it for the moment.
 ///
 /// # Errors
 /// There is no such namespace, this process may not enter it, or `errno` of `socket`.
-pub fn stream_socket_in(namespace: &str, addr: &Addr) -> io::Result<OwnedFd> {
+pub fn socket_in(namespace: &str, addr: &Addr, protocol: c_int) -> io::Result<OwnedFd> {
     let own = std::fs::File::open("/proc/thread-self/ns/net")?;
     let other = std::fs::File::open(format!("{NAMESPACES}/{namespace}"))?;
     enter_namespace(&other)?;
-    let made = stream_socket(addr);
+    let made = socket_of(addr, protocol);
     // A thread that cannot come back must not go on in there.
     enter_namespace(&own).expect("a thread returns to its own network namespace");
     made
@@ -234,7 +242,7 @@ fn enter_namespace(namespace: &std::fs::File) -> io::Result<()> {
 /// # Errors
 /// `errno` of `socket`.
 pub fn datagram_socket(addr: &Addr) -> io::Result<OwnedFd> {
-    socket(family(addr), libc::SOCK_DGRAM)
+    socket(family(addr), libc::SOCK_DGRAM, 0)
 }
 
 fn family(addr: &Addr) -> c_int {
@@ -245,10 +253,12 @@ fn family(addr: &Addr) -> c_int {
     }
 }
 
-fn socket(family: c_int, kind: c_int) -> io::Result<OwnedFd> {
+fn socket(family: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
-    let fd =
-        check(unsafe { libc::socket(family, kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) })?;
+    let fd = check(unsafe {
+        let kind = kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        libc::socket(family, kind, protocol)
+    })?;
     // SAFETY: the descriptor was just made and belongs to nobody else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
@@ -492,7 +502,7 @@ pub fn is_v6only(fd: RawFd) -> io::Result<bool> {
 /// Whether IPv6 sockets refuse IPv4 where nothing is asked for; false without IPv6.
 #[must_use]
 pub fn v6only_by_default() -> bool {
-    let fd = socket(libc::AF_INET6, libc::SOCK_STREAM);
+    let fd = socket(libc::AF_INET6, libc::SOCK_STREAM, 0);
     fd.and_then(|fd| is_v6only(fd.as_raw_fd())).unwrap_or(false)
 }
 

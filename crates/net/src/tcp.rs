@@ -1,7 +1,7 @@
 //! Socket options of TCP connections (manual §4.2 clitcpka-*, srvtcpka-*; §5.1 and §5.2 cc, tcp-md5sig, tcp-ut).
 
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{OwnedFd, RawFd};
 
 use crate::{Addr, sys};
 
@@ -27,6 +27,8 @@ pub struct TcpOptions {
     pub md5_key: Option<Box<[u8]>>,
     /// The network namespace that sockets are made in (ip-netns(8)).
     pub namespace: Option<String>,
+    /// Several paths for one connection (RFC 8684), where the peer agrees.
+    pub multipath: bool,
 }
 
 /// The longest key of MD5 signatures that the kernel takes.
@@ -52,6 +54,22 @@ pub(crate) fn keep_alive(fd: RawFd, keepalive: Keepalive) -> io::Result<()> {
 }
 
 impl TcpOptions {
+    /// A new socket for connections of `addr`'s family. Of a UNIX socket nothing is set.
+    ///
+    /// # Errors
+    /// There is no such namespace, this process may not enter it, or `errno` of `socket`.
+    pub(crate) fn socket(&self, addr: &Addr) -> io::Result<OwnedFd> {
+        let protocol = match self.multipath {
+            true => libc::IPPROTO_MPTCP,
+            false => 0,
+        };
+        match &self.namespace {
+            _ if addr.is_unix() => sys::stream_socket(addr),
+            Some(namespace) => sys::socket_in(namespace, addr, protocol),
+            None => sys::socket_of(addr, protocol),
+        }
+    }
+
     /// Sets them on the socket of a connection to `peer`, before it connects.
     ///
     /// # Errors
@@ -142,6 +160,40 @@ mod tests {
         assert_eq!(of(libc::TCP_KEEPINTVL), interval_s);
         let on = sys::option(raw, libc::SOL_SOCKET, libc::SO_KEEPALIVE);
         assert_eq!(on.expect("an option"), 1);
+    }
+
+    #[test]
+    fn a_listener_has_several_paths_where_the_kernel_has_them() {
+        let addr = Addr::Inet(([127, 0, 0, 1], 0).into());
+        let options = crate::listen::ListenOptions {
+            backlog: 1,
+            tcp: TcpOptions {
+                multipath: true,
+                ..TcpOptions::default()
+            },
+            ..crate::listen::ListenOptions::default()
+        };
+        match crate::listen::open(&crate::listen::ListenAddr::Bind(addr.clone()), &options) {
+            Ok(fd) => {
+                let protocol = sys::option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PROTOCOL);
+                assert_eq!(protocol.expect("an option"), libc::IPPROTO_MPTCP);
+            }
+            Err(error) => assert!(
+                sys::socket_of(&addr, libc::IPPROTO_MPTCP).is_err(),
+                "{error}"
+            ),
+        }
+    }
+
+    #[test]
+    fn a_namespace_that_is_not_there_is_told() {
+        let options = TcpOptions {
+            namespace: Some("no-such-namespace".to_owned()),
+            ..TcpOptions::default()
+        };
+        let addr = Addr::Inet(([127, 0, 0, 1], 0).into());
+        let error = options.socket(&addr).expect_err("no socket");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

@@ -57,9 +57,11 @@ pub fn line(line: &Line<'_>, at: usize, shared: &mut Shared<'_>) -> Parse<Vec<Bi
     template.tls = words.finish(line, written, shared);
     Ok(addresses
         .into_iter()
-        .map(|address| Bind {
-            address,
-            ..template.clone()
+        .map(|listen| {
+            let mut bind = template.clone();
+            bind.address = listen.address;
+            bind.tcp.multipath = listen.multipath;
+            bind
         })
         .collect())
 }

@@ -52,6 +52,7 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
     let mut options = options?;
     options.disabled |= ignored.is_some();
     options.tls_words = words.finish(&title, build.shared);
+    options.tcp.multipath = address::is_multipath(written);
     // As HAProxy: a lower bound that is not below the upper one replaces it.
     if options.minconn >= options.maxconn {
         options.maxconn = options.minconn;

@@ -390,10 +390,7 @@ impl EpollDriver {
     }
 
     fn open(&mut self, connect: &Connect<'_>) -> io::Result<(OwnedFd, bool)> {
-        let fd = match &connect.tcp.namespace {
-            Some(namespace) => sys::stream_socket_in(namespace, connect.to)?,
-            None => sys::stream_socket(connect.to)?,
-        };
+        let fd = connect.tcp.socket(connect.to)?;
         let raw = fd.as_raw_fd();
         if !connect.to.is_unix() {
             sys::set_option(raw, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;

@@ -67,6 +67,35 @@ fn segments_are_signed_where_a_key_is_set() {
     proxy.stop();
 }
 
+/// TCP with several paths (RFC 8684) to a server, where the kernel has it.
+#[test]
+fn several_paths_for_one_connection() {
+    let any = net::Addr::Inet(([127, 0, 0, 1], 0).into());
+    let Ok(back) = net::sys::socket_of(&any, libc::IPPROTO_MPTCP) else {
+        return common::skipped("this kernel has no TCP with several paths");
+    };
+    net::sys::bind(&back, &any).unwrap();
+    net::sys::listen(back.as_raw_fd(), 1).unwrap();
+    let back = TcpListener::from(back);
+    back.set_nonblocking(false).unwrap();
+    let at = address(&back);
+    let front = listener();
+    let config = format!("{DEFAULTS}listen l\n bind \"fd@${{FRONT}}\"\n server s mptcp@{at}\n");
+    let server = spawn(move || {
+        let stream = accept(&back, "the proxy");
+        let info = net::sys::option(stream.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PROTOCOL);
+        let mut server = Reader::over(stream);
+        server.head().unwrap();
+        server.wire.write_all(b"HTTP/1.1 204 No\r\n\r\n").unwrap();
+        info.unwrap()
+    });
+    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+    let mut client = Client::connect(address(&front));
+    assert_eq!(client.get("/").status, 204);
+    assert_eq!(join(&server, "the answer"), libc::IPPROTO_MPTCP);
+    proxy.stop();
+}
+
 #[test]
 fn every_kind_of_address_listens_and_is_reached() {
     let folder = Folder::new();
