@@ -263,6 +263,23 @@ pub fn namespace(
     Ok(())
 }
 
+/// `socks4 <addr>:<port>`
+pub fn socks4(
+    options: &mut ServerOptions,
+    cursor: &mut Cursor<'_>,
+    shared: &mut Shared<'_>,
+) -> Parse {
+    let text = cursor.value("<addr>:<port>")?;
+    let title = format!("'socks4 {text}'");
+    let written = address::resolved(&cursor.line, cursor.at - 1, shared, &title)?;
+    let fault = |message: String| cursor.fault(format!("{title} : {message}."));
+    match address::single(&written).map_err(fault)? {
+        (addr, None) if addr.port() > 0 => options.socks4 = Some(addr),
+        _ => return Err(fault(format!("missing port number: '{text}'"))),
+    }
+    Ok(())
+}
+
 /// `tcp-md5sig`
 pub fn tcp_md5sig(
     options: &mut ServerOptions,

@@ -129,6 +129,8 @@ pub struct ServerOptions {
     pub send_proxy: SendProxy,
     /// Where connections come from; before the backend's.
     pub source: Option<Source>,
+    /// The SOCKS4 proxy that leads to it.
+    pub socks4: Option<Addr>,
     /// Socket options of connections.
     pub tcp: TcpOptions,
     /// Idle connections that are kept; none is unlimited.
@@ -169,6 +171,7 @@ impl Default for ServerOptions {
             disabled: false,
             send_proxy: SendProxy::default(),
             source: None,
+            socks4: None,
             tcp: TcpOptions::default(),
             pool_max_conn: None,
             pool_purge_delay: Duration::from_secs(5),
