@@ -51,7 +51,8 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
     }
     let mut options = options?;
     options.disabled |= ignored.is_some();
-    options.tls_words = words.finish(&title, build.shared);
+    let (place, is_checked) = (line.span(1), options.checks.enabled);
+    options.tls_words = words.finish(&title, &place, is_checked, build.shared);
     options.tcp.multipath = address::is_multipath(written);
     // As HAProxy: a lower bound that is not below the upper one replaces it.
     if options.minconn >= options.maxconn {
@@ -118,7 +119,9 @@ fn options(
                 Some(TlsParser::Bind(_) | TlsParser::Nothing) | None => {}
             },
             (None, None, Some(keyword)) => {
-                shared.use_of(keyword, "server", &mut cursor)?;
+                if let Some(parser) = shared.use_of(keyword, "server", &mut cursor)? {
+                    parser(&mut options, &mut cursor, shared)?;
+                }
             }
             (None, None, None) => {
                 let names = KEYWORDS.iter().map(|k| k.name);

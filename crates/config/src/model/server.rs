@@ -1,6 +1,6 @@
 //! Servers (manual §5.2), and how one is chosen (manual §4.2 balance).
 
-use super::{Proto, ServerTls};
+use super::{Proto, ServerChecks, ServerTls};
 use net::{Addr, TcpOptions};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -141,6 +141,8 @@ pub struct ServerOptions {
     pub max_reuse: Option<u32>,
     /// TLS of traffic, of health checks or of both; see [`ServerOptions::tls`].
     pub tls_words: Option<Box<ServerTls>>,
+    /// Health checks, agent checks, and what follows from them.
+    pub checks: ServerChecks,
     /// `proto`: the protocol, whatever is negotiated.
     pub proto: Option<Proto>,
     /// `ws`: the protocol of WebSocket requests; none is that of the others, `auto`.
@@ -177,6 +179,7 @@ impl Default for ServerOptions {
             pool_purge_delay: Duration::from_secs(5),
             max_reuse: None,
             tls_words: None,
+            checks: ServerChecks::default(),
             proto: None,
             ws: None,
             pool_conn_name: None,
