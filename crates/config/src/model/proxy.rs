@@ -66,7 +66,7 @@ pub struct Proxy {
     pub capture_cookie: Option<CaptureCookie>,
     // ---- backend side
     /// In the order of the file.
-    pub servers: Vec<Server>,
+    pub servers: Vec<Arc<Server>>,
     /// `balance`.
     pub balance: Balance,
     /// `hash-type`.

@@ -13,7 +13,7 @@ use crate::ids::{LinkId, ServerId};
 use crate::link::mux::h1::Back;
 use crate::link::mux::{Mux, Raw};
 use crate::link::{Role, Secure, Server, Socks4};
-use crate::shared::{Count, Pace};
+use crate::shared::{Count, Origin, Pace};
 use crate::stream::{Phase, ServerEnd, Step, Stream};
 
 /// The pause before the same server is tried again (manual §4.2 retries), milliseconds.
@@ -55,6 +55,16 @@ fn asked_host(stream: &Stream) -> Option<&[u8]> {
     Some(name).filter(|name| !name.is_empty())
 }
 
+impl<'a, D: Driver> Cx<'a, D> {
+    /// Who speaks TLS with a server; none where it is spoken to in the clear.
+    pub fn connector(&self, server: ServerId) -> Option<&'a Connector> {
+        match &self.servers.at(server).origin {
+            Origin::Configured => self.running.tls.server(server),
+            Origin::Added { connector } => connector.as_ref(),
+        }
+    }
+}
+
 impl<D: Driver> Cx<'_, D> {
     /// A connection to the chosen server: an idle one where that is allowed, else a fresh one.
     pub(super) fn connect_server(&mut self, stream: &mut Stream) -> Step {
@@ -87,7 +97,7 @@ impl<D: Driver> Cx<'_, D> {
             self.log_at(stream, LogOrigin::Connect);
             return stream.go(Phase::SendRequest);
         }
-        let session = match self.running.tls.server(server) {
+        let session = match self.connector(server) {
             None => None,
             // A name that cannot be asked for cannot be checked either.
             Some(connector) => match connect(connector, proto, names.asked.as_deref()) {
@@ -118,8 +128,8 @@ impl<D: Driver> Cx<'_, D> {
         if !stream.wants_tunnel || !stream.request.is_websocket() {
             return None;
         }
-        let line = self.running.server(server);
-        let protocols = self.running.tls.server(server).map(Connector::protocols);
+        let line = self.servers.at(server);
+        let protocols = self.connector(server).map(Connector::protocols);
         let has = |name: &[u8]| {
             protocols.is_some_and(|protocols| protocols.iter().any(|each| each == name))
         };
@@ -133,7 +143,7 @@ impl<D: Driver> Cx<'_, D> {
     /// The name that a stream's connection to a server asks for, and what tells it from other idle ones.
     #[inline]
     fn server_names(&mut self, stream: &mut Stream, server: ServerId) -> Names {
-        let line = self.running.server(server);
+        let line = self.servers.at(server);
         let options = &line.options;
         let is_fixed = matches!(line.address, ServerAddress::Fixed(_));
         match is_fixed && options.tls().is_none() && options.pool_conn_name.is_none() {
@@ -143,7 +153,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     fn find_server_names(&mut self, stream: &mut Stream, server: ServerId) -> Names {
-        let options = &self.running.server(server).options;
+        let options = &self.servers.at(server).options;
         let words = options.tls();
         let mut names = Names::default();
         let sni = words.and_then(|words| words.sni.as_ref());
@@ -167,7 +177,7 @@ impl<D: Driver> Cx<'_, D> {
             (None, Some(asked)) => asked.as_bytes().into(),
             (None, None) => Box::default(),
         };
-        if let ServerAddress::PortOffset { offset, .. } = self.running.server(server).address {
+        if let ServerAddress::PortOffset { offset, .. } = self.servers.at(server).address {
             // The same server at another port is another one.
             let port = self.offset_port(stream, offset).to_be_bytes();
             names.pool = [&names.pool[..], b"\0", &port].concat().into();
@@ -228,9 +238,7 @@ impl<D: Driver> Cx<'_, D> {
             return;
         };
         match (&mut entry.role, &stream.txn.server_dst) {
-            (Role::Server(server), Some(to))
-                if self.running.server(server.server).socks4.is_some() =>
-            {
+            (Role::Server(server), Some(to)) if self.servers.at(server.server).socks4.is_some() => {
                 let to = to.clone();
                 server.socks4 = Some(Box::new(Socks4 { to, secure }));
             }
@@ -244,7 +252,7 @@ impl<D: Driver> Cx<'_, D> {
         server: ServerId,
     ) -> Result<SockId, ConnectError> {
         let backend = self.running.proxy(stream.backend);
-        let line = self.running.server(server);
+        let line = self.servers.at(server);
         let computed;
         let to = match &line.address {
             ServerAddress::Fixed(addr) => addr,
@@ -304,7 +312,7 @@ impl<D: Driver> Cx<'_, D> {
         let labels = stream.route.labels;
         // What the server learns of the client at the connection's start binds it to that client.
         let private = self.running.proxy(stream.backend).http_reuse == HttpReuse::Never
-            || self.running.server(server).send_proxy.is_on()
+            || self.servers.at(server).send_proxy.is_on()
             || labels != Labels::default();
         let role = Role::Server(Server {
             server,
@@ -328,6 +336,7 @@ impl<D: Driver> Cx<'_, D> {
         };
         let core = &mut *self.core;
         core.ambient.shared.add_server_conn();
+        core.count(Count::Connections(server));
         core.links.add(sock, role, mux, &mut core.timers)
     }
 
