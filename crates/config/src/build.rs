@@ -38,6 +38,7 @@ pub mod reply;
 pub mod sections;
 pub mod server;
 pub mod stream_actions;
+pub mod tcp;
 pub mod tcp_rules;
 pub mod threads;
 pub mod tls;

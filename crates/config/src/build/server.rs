@@ -4,7 +4,7 @@ use super::address::Names;
 use super::line::{Cursor, Line, Parse};
 use super::proxy::ProxyBuild;
 use super::tls::{self, TlsParser, server::ServerWords};
-use super::{Shared, address, did_you_mean, log_line, values};
+use super::{Shared, address, did_you_mean, log_line, tcp, values};
 use crate::keywords::{self, Places, checks, server::KEYWORDS, tls::OPTIONS};
 use crate::model::{Mode, Proto, Server, ServerOptions, Source};
 use sample::Place;
@@ -52,6 +52,7 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
     let mut options = options?;
     options.disabled |= ignored.is_some();
     options.tls_words = words.finish(&title, build.shared);
+    options.tcp.multipath = address::is_multipath(written);
     // As HAProxy: a lower bound that is not below the upper one replaces it.
     if options.minconn >= options.maxconn {
         options.maxconn = options.minconn;
@@ -240,6 +241,45 @@ pub fn pool_purge_delay(
 ) -> Parse {
     cursor.value("a delay")?;
     options.pool_purge_delay = shared.time(&cursor.line, cursor.at - 1, "pool-purge-delay")?;
+    Ok(())
+}
+
+/// `cc`
+pub fn cc(options: &mut ServerOptions, cursor: &mut Cursor<'_>, _shared: &mut Shared<'_>) -> Parse {
+    options.tcp.congestion = Some(tcp::congestion(cursor)?);
+    Ok(())
+}
+
+/// `namespace`
+pub fn namespace(
+    options: &mut ServerOptions,
+    cursor: &mut Cursor<'_>,
+    _shared: &mut Shared<'_>,
+) -> Parse {
+    if cursor.peek() == "*" {
+        return Err(cursor.fault(super::not_yet("namespace *")));
+    }
+    options.tcp.namespace = Some(tcp::namespace(cursor)?);
+    Ok(())
+}
+
+/// `tcp-md5sig`
+pub fn tcp_md5sig(
+    options: &mut ServerOptions,
+    cursor: &mut Cursor<'_>,
+    _shared: &mut Shared<'_>,
+) -> Parse {
+    options.tcp.md5_key = Some(tcp::md5_key(cursor)?);
+    Ok(())
+}
+
+/// `tcp-ut`
+pub fn tcp_ut(
+    options: &mut ServerOptions,
+    cursor: &mut Cursor<'_>,
+    _shared: &mut Shared<'_>,
+) -> Parse {
+    options.tcp.user_timeout_ms = tcp::user_timeout(cursor)?;
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use super::{Elsewhere::*, Keyword, at::*};
 use crate::build::proxy::ProxyParser;
 use crate::build::{
     backend, checks, cookie, frontend, http_rules, legacy, logging, otel, pages, persist, proxy,
-    tcp_rules, values,
+    tcp, tcp_rules, values,
 };
 
 type K = Keyword<ProxyParser>;
@@ -22,13 +22,13 @@ pub const KEYWORDS: &[K] = &[
     K::yes("backlog", DF, frontend::backlog, "Length of the kernel's queue of connections to accept."),
     K::partly("balance", DB, backend::balance, "`rdp-cookie` and `url_param … check_post`", "The algorithm that chooses a server."),
     K::yes("be-unpublished", B, persist::unpublished, "Starts the backend unpublished."),
-    K::partly("bind", F, frontend::bind, "address families of QUIC, MPTCP, datagrams, socket pairs, reverse HTTP and vsock", "Addresses to listen on."),
+    K::partly("bind", F, frontend::bind, "address families of QUIC, datagrams, socket pairs, reverse HTTP and vsock", "Addresses to listen on."),
     K::gone("block", DFB, "The 'block' directive is not supported anymore since HAProxy 2.1. Use 'http-request deny' which uses the exact same syntax.").instead(|words| legacy::joined("http-request deny", words)),
     K::yes("capture", F, frontend::capture, "`capture cookie`, `capture request header` and `capture response header`: keeps it for the logs."),
     K::gone("cliexp", DFB, "The 'cliexp' directive is not supported anymore since HAProxy 2.1. Use 'http-request replace-path', 'http-request replace-uri' or 'http-request replace-header' instead."),
-    K::not_yet("clitcpka-cnt", DF, "Unanswered keep-alive probes after which a client is dead."),
-    K::not_yet("clitcpka-idle", DF, "Idle time before the first keep-alive probe to a client."),
-    K::not_yet("clitcpka-intvl", DF, "Time between keep-alive probes to a client."),
+    K::yes("clitcpka-cnt", DF, tcp::keepalive, "Unanswered keep-alive probes after which a client is dead."),
+    K::yes("clitcpka-idle", DF, tcp::keepalive, "Idle time before the first keep-alive probe to a client."),
+    K::yes("clitcpka-intvl", DF, tcp::keepalive, "Time between keep-alive probes to a client."),
     K::gone("clitimeout", DFB, "the 'clitimeout' directive is not supported anymore since HAProxy 2.1. Use 'timeout client'.").instead(|words| legacy::joined("timeout client", words)),
     K::not_yet("compression", DFB, "Compression of responses and requests."),
     K::gone("contimeout", DFB, "the 'contimeout' directive is not supported anymore since HAProxy 2.1. Use 'timeout connect'.").instead(|words| legacy::joined("timeout connect", words)),
@@ -116,9 +116,9 @@ pub const KEYWORDS: &[K] = &[
     K::not_yet("server-template", B, "Several servers that names or numbers make from one line.").elsewhere(Refused),
     K::partly("source", DB, backend::source, "`usesrc` and port ranges", "The address that connections to servers come from."),
     K::gone("srvexp", DFB, "The 'srvexp' directive is not supported anymore since HAProxy 2.1. Use 'http-response replace-header' instead."),
-    K::not_yet("srvtcpka-cnt", DB, "Unanswered keep-alive probes after which a server connection is dead."),
-    K::not_yet("srvtcpka-idle", DB, "Idle time before the first keep-alive probe to a server."),
-    K::not_yet("srvtcpka-intvl", DB, "Time between keep-alive probes to a server."),
+    K::yes("srvtcpka-cnt", DB, tcp::keepalive, "Unanswered keep-alive probes after which a server connection is dead."),
+    K::yes("srvtcpka-idle", DB, tcp::keepalive, "Idle time before the first keep-alive probe to a server."),
+    K::yes("srvtcpka-intvl", DB, tcp::keepalive, "Time between keep-alive probes to a server."),
     K::gone("srvtimeout", DFB, "the 'srvtimeout' directive is not supported anymore since HAProxy 2.1. Use 'timeout server'.").instead(|words| legacy::joined("timeout server", words)),
     K::yes("ssl-f-use", F, frontend::ssl_f_use, "A certificate of the frontend with its options."),
     K::not_yet("stats", DFB, "The statistics page."),

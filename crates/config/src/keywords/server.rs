@@ -45,7 +45,7 @@ const WORD: Args = Args::Word;
 #[rustfmt::skip]
 pub const KEYWORDS: &[Keyword<ServerParser>] = &[
     yes("backup", NONE, server::backup, "Used only when no other server is."),
-    not_yet("cc", WORD, "The congestion control algorithm."),
+    yes("cc", WORD, server::cc, "The congestion control algorithm."),
     yes("cookie", WORD, server::cookie, "The server's value of the persistence cookie."),
     yes("disabled", NONE, server::disabled, "Starts in maintenance."),
     yes("enabled", NONE, server::enabled, "Cancels `disabled`."),
@@ -62,7 +62,7 @@ pub const KEYWORDS: &[Keyword<ServerParser>] = &[
     yes("maxqueue", WORD, server::maxqueue, "Length of the server's queue."),
     yes("minconn", WORD, server::minconn, "Lower bound of a `maxconn` that follows the backend's load."),
     not_yet("name", WORD, "Names a `default-server`."),
-    not_yet("namespace", WORD, "Network namespace of the server."),
+    partly("namespace", WORD, server::namespace, "`namespace *`", "Network namespace of the server."),
     yes("no-backup", NONE, server::no_backup, "Cancels `backup`."),
     yes("no-send-proxy", NONE, server::no_send_proxy, "Cancels `send-proxy`."),
     yes("no-send-proxy-v2", NONE, server::no_send_proxy_v2, "Cancels `send-proxy-v2`."),
@@ -92,8 +92,8 @@ pub const KEYWORDS: &[Keyword<ServerParser>] = &[
     partly("source", WORD, server::source, "`usesrc` and port ranges", "The address that connections to the server come from."),
     tunes("stick", Tables, NONE, "Learnt in stick tables."),
     not_yet("strict-maxconn", NONE, "Counts idle connections in `maxconn`."),
-    not_yet("tcp-md5sig", WORD, "TCP MD5 signatures."),
-    not_yet("tcp-ut", WORD, "TCP user timeout."),
+    yes("tcp-md5sig", WORD, server::tcp_md5sig, "TCP MD5 signatures."),
+    yes("tcp-ut", WORD, server::tcp_ut, "TCP user timeout."),
     not_yet("tfo", NONE, "TCP Fast Open."),
     Keyword::gone("usesrc", Places::SERVER, "'usesrc' only allowed after a 'source' statement."),
     yes("weight", WORD, server::weight, "The server's share of the load, 0 to 256."),

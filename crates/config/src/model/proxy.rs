@@ -259,6 +259,8 @@ pub struct Options {
     pub checkcache: bool,
     pub clitcpka: bool,
     pub srvtcpka: bool,
+    pub client_keepalive: net::Keepalive,
+    pub server_keepalive: net::Keepalive,
     pub http_buffer_request: bool,
     pub http_ignore_probes: bool,
     pub http_pretend_keepalive: bool,

@@ -1,7 +1,7 @@
 //! Servers (manual §5.2), and how one is chosen (manual §4.2 balance).
 
 use super::{Proto, ServerTls};
-use net::Addr;
+use net::{Addr, TcpOptions};
 use std::net::IpAddr;
 use std::time::Duration;
 use syntax::octets::Octets;
@@ -129,6 +129,8 @@ pub struct ServerOptions {
     pub send_proxy: SendProxy,
     /// Where connections come from; before the backend's.
     pub source: Option<Source>,
+    /// Socket options of connections.
+    pub tcp: TcpOptions,
     /// Idle connections that are kept; none is unlimited.
     pub pool_max_conn: Option<u32>,
     /// Time after which unused idle connections are closed.
@@ -167,6 +169,7 @@ impl Default for ServerOptions {
             disabled: false,
             send_proxy: SendProxy::default(),
             source: None,
+            tcp: TcpOptions::default(),
             pool_max_conn: None,
             pool_purge_delay: Duration::from_secs(5),
             max_reuse: None,

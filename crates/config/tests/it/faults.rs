@@ -150,9 +150,29 @@ const FRONTEND: &[Case] = &[
     ("foo", "unknown keyword 'foo' in 'frontend' section", "foo"),
     ("bind :80 foo", "'bind :80' : unknown keyword 'foo'.", "foo"),
     (
-        "bind :80 transparent",
-        "keyword 'bind … transparent' is known but not implemented yet by this version.",
-        "transparent",
+        "bind :80 nbconn 2",
+        "keyword 'bind … nbconn' is known but not implemented yet by this version.",
+        "nbconn",
+    ),
+    (
+        "bind :80 tcp-ut x",
+        "'tcp-ut' : expects a positive delay in milliseconds.",
+        "x",
+    ),
+    (
+        "bind :80 tcp-ut",
+        "'tcp-ut' : missing TCP User Timeout value.",
+        "",
+    ),
+    (
+        "clitcpka-cnt 5x",
+        "'clitcpka-cnt' : unexpected character 'x' in integer value '5x'.",
+        "5x",
+    ),
+    (
+        "clitcpka-idle",
+        "'clitcpka-idle' expects an integer value.",
+        "",
     ),
     (
         "bind :80 ssl crt x",

@@ -122,7 +122,7 @@ fn what_turns_a_feature_on_is_refused_and_its_tuning_is_no_error_more() {
             "server … agent-check",
         ),
         (backend("inter 5s fall 3 track s"), "server … track"),
-        (frontend("quic-force-retry cc reno"), "bind … cc"),
+        (frontend("quic-force-retry nbconn 2"), "bind … nbconn"),
     ];
     for (text, name) in cases {
         assert_eq!(

@@ -249,7 +249,8 @@ impl<D: Driver> Cx<'_, D> {
             to,
             from,
             interface,
-            keepalive: backend.options.srvtcpka,
+            keepalive: (backend.options.srvtcpka).then_some(backend.options.server_keepalive),
+            tcp: &line.tcp,
             labels: stream.route.labels,
         })
     }

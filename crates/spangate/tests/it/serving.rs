@@ -4,6 +4,7 @@ use crate::common;
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
@@ -42,6 +43,56 @@ fn connections_are_kept_on_both_sides() {
     client.send("GET /a HTTP/1.1\r\nhost: x\r\n\r\nGET /b HTTP/1.1\r\nhost: x\r\n\r\n");
     assert!(client.response().unwrap().text().starts_with("GET /a "));
     assert!(client.response().unwrap().text().starts_with("GET /b "));
+    proxy.stop();
+}
+
+#[test]
+fn segments_are_signed_where_a_key_is_set() {
+    let (front, signed) = (listener(), listener());
+    let at = address(&signed);
+    if net::sys::set_md5_key(signed.as_raw_fd(), &net::Addr::Inet(at), b"x").is_err() {
+        return common::skipped("this kernel signs no segments");
+    }
+    let config = format!(
+        "{DEFAULTS} timeout connect 300ms\n retries 0\nfrontend f\n bind \"fd@${{FRONT}}\"\n use_backend %[path,field(2,/)]\n\
+         backend right\n server s {at} tcp-md5sig secret\nbackend wrong\n server s {at} tcp-md5sig other\n\
+         backend none\n server s {at}\n\
+         frontend signed\n bind \"fd@${{SIGNED}}\" tcp-md5sig secret\n http-request return status 200\n"
+    );
+    let proxy = Proxy::start(&config, &[("FRONT", &front), ("SIGNED", &signed)]);
+    let mut client = Client::connect(address(&front));
+    assert_eq!(client.get("/right").status, 200);
+    assert_eq!(client.get("/wrong").status, 503);
+    assert_eq!(client.get("/none").status, 503);
+    proxy.stop();
+}
+
+/// TCP with several paths (RFC 8684) to a server, where the kernel has it.
+#[test]
+fn several_paths_for_one_connection() {
+    let any = net::Addr::Inet(([127, 0, 0, 1], 0).into());
+    let Ok(back) = net::sys::socket_of(&any, libc::IPPROTO_MPTCP) else {
+        return common::skipped("this kernel has no TCP with several paths");
+    };
+    net::sys::bind(&back, &any).unwrap();
+    net::sys::listen(back.as_raw_fd(), 1).unwrap();
+    let back = TcpListener::from(back);
+    back.set_nonblocking(false).unwrap();
+    let at = address(&back);
+    let front = listener();
+    let config = format!("{DEFAULTS}listen l\n bind \"fd@${{FRONT}}\"\n server s mptcp@{at}\n");
+    let server = spawn(move || {
+        let stream = accept(&back, "the proxy");
+        let info = net::sys::option(stream.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PROTOCOL);
+        let mut server = Reader::over(stream);
+        server.head().unwrap();
+        server.wire.write_all(b"HTTP/1.1 204 No\r\n\r\n").unwrap();
+        info.unwrap()
+    });
+    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+    let mut client = Client::connect(address(&front));
+    assert_eq!(client.get("/").status, 204);
+    assert_eq!(join(&server, "the answer"), libc::IPPROTO_MPTCP);
     proxy.stop();
 }
 
