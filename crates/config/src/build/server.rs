@@ -51,7 +51,8 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
     }
     let mut options = options?;
     options.disabled |= ignored.is_some();
-    options.tls_words = words.finish(&title, build.shared);
+    let (place, is_checked) = (line.span(1), options.checks.enabled);
+    options.tls_words = words.finish(&title, &place, is_checked, build.shared);
     options.tcp.multipath = address::is_multipath(written);
     // As HAProxy: a lower bound that is not below the upper one replaces it.
     if options.minconn >= options.maxconn {
@@ -118,7 +119,9 @@ fn options(
                 Some(TlsParser::Bind(_) | TlsParser::Nothing) | None => {}
             },
             (None, None, Some(keyword)) => {
-                shared.use_of(keyword, "server", &mut cursor)?;
+                if let Some(parser) = shared.use_of(keyword, "server", &mut cursor)? {
+                    parser(&mut options, &mut cursor, shared)?;
+                }
             }
             (None, None, None) => {
                 let names = KEYWORDS.iter().map(|k| k.name);
@@ -260,6 +263,23 @@ pub fn namespace(
         return Err(cursor.fault(super::not_yet("namespace *")));
     }
     options.tcp.namespace = Some(tcp::namespace(cursor)?);
+    Ok(())
+}
+
+/// `socks4 <addr>:<port>`
+pub fn socks4(
+    options: &mut ServerOptions,
+    cursor: &mut Cursor<'_>,
+    shared: &mut Shared<'_>,
+) -> Parse {
+    let text = cursor.value("<addr>:<port>")?;
+    let title = format!("'socks4 {text}'");
+    let written = address::resolved(&cursor.line, cursor.at - 1, shared, &title)?;
+    let fault = |message: String| cursor.fault(format!("{title} : {message}."));
+    match address::single(&written).map_err(fault)? {
+        (addr, None) if addr.port() > 0 => options.socks4 = Some(addr),
+        _ => return Err(fault(format!("missing port number: '{text}'"))),
+    }
     Ok(())
 }
 
