@@ -21,6 +21,7 @@ mod help;
 mod info;
 mod known;
 mod otel;
+mod patterns;
 mod request;
 mod session;
 mod status;
@@ -47,6 +48,7 @@ const FAMILIES: &[&[Command]] = &[
     env::COMMANDS,
     info::COMMANDS,
     otel::COMMANDS,
+    patterns::COMMANDS,
 ];
 
 /// What commands are about.
