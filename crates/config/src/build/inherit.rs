@@ -5,7 +5,7 @@
 use super::line::{Fault, Line};
 use super::proxy::ProxyBuild;
 use super::server::Preset;
-use super::{Shared, logging, otel, tls};
+use super::{Shared, health, logging, mail, otel, tls};
 use crate::model::{Proxy, ServerOptions};
 use crate::tree::Section;
 use std::collections::HashMap;
@@ -17,6 +17,8 @@ pub struct Template {
     default_tls: Option<tls::server::ServerWords>,
     named_defaults: HashMap<String, Preset>,
     logging: logging::Pending,
+    checks: health::Pending,
+    email_alert: mail::Pending,
     tracing: Option<otel::tracing::Tracing>,
     filters: Vec<otel::Declared>,
     missing_backend: Option<Box<Fault>>,
@@ -36,6 +38,8 @@ impl Template {
             default_tls: build.default_tls,
             named_defaults: build.named_defaults,
             logging: build.logging,
+            checks: build.checks,
+            email_alert: build.email_alert,
             tracing: build.tracing,
             filters: build.filters,
             missing_backend: build.missing_backend,
@@ -71,6 +75,8 @@ impl ProxyBuild<'_, '_> {
         self.named_defaults.clone_from(&template.named_defaults);
         self.filters.clone_from(&template.filters);
         self.logging = template.logging.for_section(self.proxy.is_frontend);
+        self.checks = template.checks.for_section();
+        self.email_alert.clone_from(&template.email_alert);
         let Proxy {
             // Of the section itself, or not allowed in `defaults`.
             name: _,
@@ -90,6 +96,8 @@ impl ProxyBuild<'_, '_> {
             capture_cookie: _,
             redirects: _,
             otel: _,
+            check: _,
+            email_alert: _,
             // Compiled at the end of each section.
             log_format: _,
             log_format_sd: _,

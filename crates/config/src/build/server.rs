@@ -113,7 +113,9 @@ fn one_server(
     let preset = preset?;
     build.server_presets.insert(name.to_owned(), preset.clone());
     let mut options = preset.options;
-    options.tls_words = preset.words.finish(&written.title, build.shared);
+    let (place, is_checked) = (line.span(1), options.checks.enabled);
+    let words = preset.words;
+    options.tls_words = words.finish(&written.title, &place, is_checked, build.shared);
     options.tcp.multipath = address::is_multipath(&written.bytes);
     // As HAProxy: a lower bound that is not below the upper one replaces it.
     if options.minconn >= options.maxconn {
@@ -352,7 +354,9 @@ fn options(
                 Some(TlsParser::Bind(_) | TlsParser::Nothing) | None => {}
             },
             (None, None, Some(keyword)) => {
-                shared.use_of(keyword, "server", &mut cursor)?;
+                if let Some(parser) = shared.use_of(keyword, "server", &mut cursor)? {
+                    parser(&mut options, &mut cursor, shared)?;
+                }
             }
             (None, None, None) => {
                 let names = KEYWORDS.iter().map(|k| k.name);
@@ -494,6 +498,23 @@ pub fn namespace(
         return Err(cursor.fault(super::not_yet("namespace *")));
     }
     options.tcp.namespace = Some(tcp::namespace(cursor)?);
+    Ok(())
+}
+
+/// `socks4 <addr>:<port>`
+pub fn socks4(
+    options: &mut ServerOptions,
+    cursor: &mut Cursor<'_>,
+    shared: &mut Shared<'_>,
+) -> Parse {
+    let text = cursor.value("<addr>:<port>")?;
+    let title = format!("'socks4 {text}'");
+    let written = address::resolved(&cursor.line, cursor.at - 1, shared, &title)?;
+    let fault = |message: String| cursor.fault(format!("{title} : {message}."));
+    match address::single(&written).map_err(fault)? {
+        (addr, None) if addr.port() > 0 => options.socks4 = Some(addr),
+        _ => return Err(fault(format!("missing port number: '{text}'"))),
+    }
     Ok(())
 }
 

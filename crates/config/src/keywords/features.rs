@@ -6,16 +6,13 @@
 #[allow(missing_docs)]
 pub enum Feature {
     Acme,
-    AgentChecks,
     Cache,
     Cli,
     Glitches,
     Guid,
-    HealthChecks,
     HttpClient,
     JwtDecryption,
     Lua,
-    Mail,
     Names,
     Niceness,
     Passphrases,
@@ -34,16 +31,13 @@ impl Feature {
     pub const fn is_absent(self) -> &'static str {
         match self {
             Feature::Acme => "certificates are not renewed yet",
-            Feature::AgentChecks => "agent checks are not implemented yet",
             Feature::Cache => "the cache is not implemented yet",
             Feature::Cli => "these commands of the runtime interface are not implemented yet",
             Feature::Glitches => "glitches of connections are not counted yet",
             Feature::Guid => "names that identify objects for ever are not shown anywhere yet",
-            Feature::HealthChecks => "health checks are not implemented yet",
             Feature::HttpClient => "the internal HTTP client is not implemented yet",
             Feature::JwtDecryption => "the decryption of tokens is not implemented yet",
             Feature::Lua => "Lua is not implemented yet",
-            Feature::Mail => "alerts by mail are not implemented yet",
             Feature::Names => "the resolution of names at run time is not implemented yet",
             Feature::Niceness => "the priority of the process is left as it is",
             Feature::Passphrases => "keys with a passphrase are not read yet",

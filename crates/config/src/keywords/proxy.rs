@@ -5,14 +5,11 @@ use super::features::Feature::*;
 use super::{Elsewhere::*, Keyword, at::*};
 use crate::build::proxy::ProxyParser;
 use crate::build::{
-    backend, checks, cookie, frontend, http_rules, legacy, logging, otel, pages, persist, proxy,
-    tcp, tcp_rules, values,
+    backend, cookie, frontend, health, http_rules, legacy, logging, mail, otel, pages, persist,
+    proxy, tcp, tcp_rules, values,
 };
 
 type K = Keyword<ProxyParser>;
-
-const CHECKS: &str = "Health checks.";
-const MAIL: &str = "Alerts by mail.";
 
 /// Every keyword of a proxy section.
 #[rustfmt::skip]
@@ -41,7 +38,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("disabled", DFB, proxy::disabled, "The proxy is not started."),
     K::gone("dispatch", DFB, "support for 'dispatch' was removed in version 3.5. Use a server with the same address instead."),
     K::yes("dynamic-cookie-key", DB, cookie::dynamic_key, "Key of dynamic cookies."),
-    K::not_yet("email-alert", DFB, MAIL),
+    K::yes("email-alert", DFB, mail::email_alert, "Mails about the state of servers."),
     K::yes("enabled", DFB, proxy::enabled, "Cancels an inherited `disabled`."),
     K::yes("error-log-format", DF, logging::error_log_format, "The log format of connections that fail early.").elsewhere(IgnoredFormat),
     K::yes("errorfile", DFB, pages::errorfile, "A file to answer with in place of an own error page."),
@@ -49,7 +46,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("errorloc", DFB, pages::errorloc302, "A place to redirect to in place of an own error page, with status 302."),
     K::yes("errorloc302", DFB, pages::errorloc302, "The same as `errorloc`."),
     K::yes("errorloc303", DFB, pages::errorloc303, "`errorloc` with status 303."),
-    K::tunes("external-check", DB, HealthChecks, Args::Own(checks::external), CHECKS),
+    K::yes("external-check", DB, health::external_check, "The program of `option external-check`, and its `PATH`."),
     K::partly("filter", DFB, otel::statement, "filters but `opentelemetry`", "Adds a filter to the proxy's streams: `opentelemetry`."),
     K::not_yet("filter-sequence", FB, "The order of the filters."),
     K::yes("force-be-switch", F, persist::force_be_switch, "Lets a request reach a disabled backend.").elsewhere(OnlyIn("frontend or listen")),
@@ -61,7 +58,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("hash-preserve-affinity", DB, backend::hash_preserve_affinity, "Which full servers consistent hashing passes over: `always` none, `maxconn`, `maxqueue`."),
     K::yes("hash-type", DB, backend::hash_type, "How hashes map to servers."),
     K::yes("http-after-response", NFB, http_rules::after_response, "Rules for every response, own ones included."),
-    K::tunes("http-check", DB, HealthChecks, Args::Own(checks::http_check), CHECKS),
+    K::yes("http-check", DB, health::http_check, "The steps of HTTP health checks."),
     K::yes("http-error", DFB, pages::http_error, "An error page in the syntax of `http-request return`."),
     K::yes("http-request", NFB, http_rules::request, "Rules for requests."),
     K::yes("http-response", NFB, http_rules::response, "Rules for responses of servers."),
@@ -124,7 +121,7 @@ pub const KEYWORDS: &[K] = &[
     K::not_yet("stats", DFB, "The statistics page."),
     K::not_yet("stick", B, "Persistence by a table."),
     K::not_yet("stick-table", FB, "A table of counters and persistence."),
-    K::tunes("tcp-check", DB, HealthChecks, Args::Own(checks::tcp_check), CHECKS),
+    K::yes("tcp-check", DB, health::tcp_check, "The steps of TCP health checks."),
     K::yes("tcp-request", NFB, tcp_rules::request, "Rules for connections, sessions and the first data of clients."),
     K::yes("tcp-response", NB, tcp_rules::response, "Rules for the first data of servers."),
     K::yes("timeout", DFB, proxy::timeout, "A timeout; see the table of timeouts."),

@@ -88,7 +88,7 @@ pub const KEYWORDS: &[Keyword<ServerParser>] = &[
     not_yet("send-proxy-v2-ssl-cn", NONE, TLS),
     yes("set-proxy-v2-tlv-fmt*", WORD, server::set_proxy_v2_tlv_fmt, "Adds a TLV of this type to the PROXY protocol v2 header."),
     tunes("shard", Peers, Args::Optional(&WORD), "The server's shard of a peers section."),
-    not_yet("socks4", WORD, "Connects through a SOCKS4 proxy."),
+    yes("socks4", WORD, server::socks4, "Connects through a SOCKS4 proxy."),
     partly("source", WORD, server::source, "`usesrc` and port ranges", "The address that connections to the server come from."),
     tunes("stick", Tables, NONE, "Learnt in stick tables."),
     not_yet("strict-maxconn", NONE, "Counts idle connections in `maxconn`."),

@@ -657,9 +657,9 @@ const BACKEND: &[Case] = &[
         "300",
     ),
     (
-        "server s 127.0.0.1 check inter 5s",
-        "keyword 'server … check' is known but not implemented yet by this version.",
-        "check",
+        "server s 127.0.0.1:1 tfo inter 5s",
+        "keyword 'server … tfo' is known but not implemented yet by this version.",
+        "tfo",
     ),
     (
         "server s 127.0.0.1:80-90",
@@ -857,7 +857,7 @@ fn a_bad_option_ends_its_line() {
     let text = format!("frontend f\n{TIMEOUTS}    bind :80 maxconn backlog id\n");
     assert_eq!(report(&text).matches("[ALERT]").count(), 1);
     // What is not implemented is told, and what follows it.
-    let (count, shown) = alerts("server s 127.0.0.1:1 check inter fall rise");
+    let (count, shown) = alerts("server s 127.0.0.1:1 tfo inter fall rise");
     assert_eq!(count, 2, "{shown}");
 }
 

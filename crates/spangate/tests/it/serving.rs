@@ -7,6 +7,7 @@ use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use common::http::{Client, Reader, Wire};
@@ -64,6 +65,83 @@ fn segments_are_signed_where_a_key_is_set() {
     assert_eq!(client.get("/right").status, 200);
     assert_eq!(client.get("/wrong").status, 503);
     assert_eq!(client.get("/none").status, 503);
+    proxy.stop();
+}
+
+/// A SOCKS4 proxy that leads one client to this origin, its answer byte by byte; what the client asked for, and what it sent
+/// behind that up to the end of a line.
+fn socks4_proxy(
+    answer: u8,
+    origin: Option<std::net::SocketAddr>,
+) -> (TcpListener, Receiver<Asked>) {
+    let proxy = listener();
+    let own = proxy.try_clone().unwrap();
+    let asked = spawn(move || {
+        let mut client = accept(&own, "a client of the SOCKS4 proxy");
+        let mut request = [0; 16];
+        client.read_exact(&mut request).unwrap();
+        client.set_nodelay(true).unwrap();
+        for byte in [0, answer, 1, 2, 3, 4, 5, 6] {
+            client.write_all(&[byte]).unwrap();
+        }
+        let mut line = Vec::new();
+        let Some(origin) = origin else {
+            let _ = client.read_to_end(&mut line);
+            return (request, line);
+        };
+        let mut byte = [0];
+        while !line.ends_with(b"\r\n") && client.read(&mut byte).unwrap() > 0 {
+            line.push(byte[0]);
+        }
+        let mut server = TcpStream::connect(origin).unwrap();
+        let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+        std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+        std::thread::spawn(move || std::io::copy(&mut server, &mut client));
+        (request, line)
+    });
+    (proxy, asked)
+}
+
+type Asked = ([u8; 16], Vec<u8>);
+
+#[test]
+fn a_socks4_proxy_leads_to_the_server() {
+    let origin = Origin::echo();
+    let front = listener();
+    let (socks, asked) = socks4_proxy(90, Some(origin.at));
+    let via = address(&socks);
+    let config = format!(
+        "{DEFAULTS}listen l\n bind \"fd@${{FRONT}}\"\n server s 10.1.2.3:258 socks4 {via} send-proxy\n"
+    );
+    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+    let mut client = Client::connect(address(&front));
+    assert_eq!(
+        client.get("/through").text().lines().next(),
+        Some("GET /through HTTP/1.1")
+    );
+    assert_eq!(client.get("/again").status, 200);
+    let (request, line) = join(&asked, "the SOCKS4 proxy");
+    assert_eq!(request, *b"\x04\x01\x01\x02\x0a\x01\x02\x03HAProxy\0");
+    assert!(line.starts_with(b"PROXY TCP4 127.0.0.1 "), "{line:?}");
+    proxy.stop();
+}
+
+#[test]
+fn a_socks4_proxy_that_refuses_is_no_server() {
+    let front = listener();
+    let (socks, asked) = socks4_proxy(91, None);
+    let via = address(&socks);
+    let config = format!(
+        "{DEFAULTS}listen l\n bind \"fd@${{FRONT}}\"\n retries 0\n server s 10.1.2.3:80 socks4 {via}\n \
+         http-after-response set-header why %[bc_err_name]\n"
+    );
+    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+    let answer = Client::connect(address(&front)).get("/");
+    assert_eq!(
+        (answer.status, answer.field("why")),
+        (503, Some("SOCKS4_DENY"))
+    );
+    assert_eq!(join(&asked, "the SOCKS4 proxy").1, b"");
     proxy.stop();
 }
 
