@@ -37,7 +37,7 @@ pub use engine::{Engine, Order};
 pub use facts::prepare;
 pub use logging::event;
 pub use running::{
-    Counters, Filter, FilterExport, LogTargetId, Logging, Process, Running, Switches, Tls,
-    TlsFinding,
+    CertificateView, Counters, Draft, EditError, Filter, FilterExport, ListView, LogTargetId,
+    Logging, NameView, Process, Running, Switches, Tls, TlsFinding, TlsStatus, TrustView,
 };
 pub use shared::{Activity, ServerChange, Shared};

@@ -90,7 +90,7 @@ impl<D: Driver> Cx<'_, D> {
         let session = match self.running.tls.server(server) {
             None => None,
             // A name that cannot be asked for cannot be checked either.
-            Some(connector) => match connect(connector, proto, names.asked.as_deref()) {
+            Some(connector) => match connect(&connector, proto, names.asked.as_deref()) {
                 Ok(session) => Some(Secure::new(session)),
                 Err(_) => return self.no_handshake(stream, ConnError::TlsHandshake),
             },
@@ -121,10 +121,9 @@ impl<D: Driver> Cx<'_, D> {
             return None;
         }
         let line = self.running.server(server);
-        let protocols = self.running.tls.server(server).map(Connector::protocols);
-        let has = |name: &[u8]| {
-            protocols.is_some_and(|protocols| protocols.iter().any(|each| each == name))
-        };
+        let connector = self.running.tls.server(server);
+        let protocols = connector.as_deref().map_or(&[][..], Connector::protocols);
+        let has = |name: &[u8]| protocols.iter().any(|each| each == name);
         match line.options.ws {
             Some(proto) => Some(proto),
             None if line.proto.is_some() => None,
