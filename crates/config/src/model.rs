@@ -3,6 +3,7 @@
 
 mod bind;
 mod certificate;
+mod check;
 mod collector;
 mod global;
 mod h2;
@@ -16,6 +17,7 @@ mod tls;
 
 pub use bind::*;
 pub use certificate::*;
+pub use check::*;
 pub use collector::*;
 pub use global::*;
 pub use h2::*;

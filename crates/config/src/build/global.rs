@@ -106,6 +106,56 @@ pub fn chroot(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     set_once(&mut build.global.chroot, line, line.path(1).to_owned())
 }
 
+/// `external-check [preserve-env]`
+pub fn external_check(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    use crate::model::ExternalEnvironment::{Clean, Preserved};
+    build.global.checks.external = Some(match line.arg(1) {
+        "" => Clean,
+        "preserve-env" => Preserved,
+        word => {
+            return Err(line.fault(
+                1,
+                format!(
+                    "'external-check' only supports 'preserve-env' as an argument, found '{word}'."
+                ),
+            ));
+        }
+    });
+    line.at_most(1)
+}
+
+/// `spread-checks`
+pub fn spread_checks(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let mut cursor = Cursor { line: *line, at: 1 };
+    let percent = super::arguments::number(&mut cursor, "spread-checks", 0, 50)?;
+    build.global.checks.spread_percent = percent as u32;
+    line.at_most(1)
+}
+
+/// `max-spread-checks`
+pub fn max_spread_checks(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let time = duration(build.shared, line)?;
+    build.global.checks.max_spread = (!time.is_zero()).then_some(time);
+    Ok(())
+}
+
+/// `tune.max-checks-per-thread`
+pub fn max_checks(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let mut cursor = Cursor { line: *line, at: 1 };
+    if !cursor.peek().is_empty() {
+        let name = "tune.max-checks-per-thread";
+        let count = super::arguments::number(&mut cursor, name, i64::MIN, i64::MAX)?;
+        build.global.checks.at_once_max = u32::try_from(count).unwrap_or(0);
+    }
+    line.at_most(1)
+}
+
+/// `pp2-never-send-local`
+pub fn never_local(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    build.global.checks.never_local = true;
+    line.at_most(0)
+}
+
 /// `daemon`
 pub fn daemon(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     build.global.daemon = true;

@@ -3,8 +3,8 @@
 
 use super::line::{Fault, Line, Parse};
 use super::{
-    Shared, check, did_you_mean, logging, options as option_parsers, order, otel, tls, unknown,
-    values,
+    Shared, check, did_you_mean, health, logging, mail, options as option_parsers, order, otel,
+    tls, unknown, values,
 };
 use crate::keywords::{
     self, Elsewhere, Keyword, Places, State, options, proxy::KEYWORDS, timeouts,
@@ -54,6 +54,10 @@ pub struct ProxyBuild<'a, 'd> {
     pub number: u32,
     /// `option tracing`
     pub tracing: Option<otel::tracing::Tracing>,
+    /// What its options and rules say of health checks so far.
+    pub checks: health::Pending,
+    /// `email-alert` so far.
+    pub email_alert: mail::Pending,
     /// What its filters `opentelemetry` have in common.
     pub otel_seen: otel::check::Seen,
     /// Its filters, as they were declared.

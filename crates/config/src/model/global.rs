@@ -1,6 +1,6 @@
 //! The whole configuration, and section `global` (manual §3).
 
-use super::{Bind, H2Tune, LogProfile, LogTarget, Proxy, TlsGlobal};
+use super::{Bind, ChecksTune, H2Tune, LogProfile, LogTarget, Mailers, Proxy, TlsGlobal};
 use std::path::PathBuf;
 use std::time::Duration;
 use syntax::octets::Octets;
@@ -28,6 +28,8 @@ pub struct Config {
     pub files: Vec<String>,
     /// Filters `opentelemetry` of all proxies.
     pub otel: Vec<super::OtelFilter>,
+    /// Sections `mailers`.
+    pub mailers: Vec<Mailers>,
     /// Sections `collector`.
     pub collectors: Vec<super::CollectorSection>,
 }
@@ -89,6 +91,8 @@ pub struct Global {
     pub h1_case: std::collections::HashMap<Box<[u8]>, Box<[u8]>>,
     /// `tune.*`.
     pub tune: Tune,
+    /// Health checks.
+    pub checks: ChecksTune,
     /// HTTP/2.
     pub h2: H2Tune,
     /// TLS.

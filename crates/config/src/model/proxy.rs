@@ -1,8 +1,8 @@
 //! Frontends, backends and what is theirs (manual §4).
 
 use super::{
-    Balance, Bind, CaptureCookie, Cookie, HashType, HttpRule, LogTarget, PersistRule, Reply,
-    RetryOn, Server, Source, TcpRule, UseServer,
+    BackendCheck, Balance, Bind, CaptureCookie, Cookie, EmailAlert, HashType, HttpRule, LogTarget,
+    PersistRule, Reply, RetryOn, Server, Source, TcpRule, UseServer,
 };
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -93,6 +93,10 @@ pub struct Proxy {
     pub max_keep_alive_queue: Option<u32>,
     /// Load at which servers reach their `maxconn`.
     pub fullconn: Option<u32>,
+    /// What checks the servers; none of a frontend.
+    pub check: Option<BackendCheck>,
+    /// `email-alert`: who is mailed about the state of servers.
+    pub email_alert: Option<EmailAlert>,
     /// Where connections to servers come from.
     pub source: Option<Source>,
     // ---- both
@@ -234,6 +238,8 @@ pub struct Timeouts {
     pub server_fin: Option<Duration>,
     /// A tarpitted request.
     pub tarpit: Option<Duration>,
+    /// A health check, once connected.
+    pub check: Option<Duration>,
     /// A handshake with the client.
     pub client_hs: Option<Duration>,
 }
@@ -259,6 +265,8 @@ pub struct Options {
     pub checkcache: bool,
     pub clitcpka: bool,
     pub srvtcpka: bool,
+    pub client_keepalive: net::Keepalive,
+    pub server_keepalive: net::Keepalive,
     pub http_buffer_request: bool,
     pub http_ignore_probes: bool,
     pub http_pretend_keepalive: bool,
@@ -272,6 +280,7 @@ pub struct Options {
     pub accept_unsafe_violations_in_http_response: bool,
     pub prefer_last_server: bool,
     pub allbackups: bool,
+    pub log_health_checks: bool,
 }
 
 /// `option http-restrict-req-hdr-names`: what becomes of request headers whose names have other characters than letters,

@@ -11,6 +11,7 @@ mod h2;
 mod incoming;
 mod life;
 mod secure;
+mod socks4;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -400,6 +401,14 @@ impl<D: Driver> Turn<'_, D> {
 
     /// An outgoing connection stands.
     fn connected(&mut self, link: LinkId) {
+        match self.cx.core.links.server(link).map(|server| &server.socks4) {
+            Some(Some(_)) => self.ask_socks4_proxy(link),
+            _ => self.way_stands(link),
+        }
+    }
+
+    /// The way to a server stands, through all proxies on it.
+    fn way_stands(&mut self, link: LinkId) {
         // Before the first word of TLS or HTTP/2, where they are spoken.
         self.cx.core.links.send_proxy_header(self.cx.io, link);
         let entry = self.cx.core.links.get(link);

@@ -12,7 +12,7 @@ use crate::backend::Wanted;
 use crate::ids::{LinkId, ServerId};
 use crate::link::mux::h1::Back;
 use crate::link::mux::{Mux, Raw};
-use crate::link::{Role, Secure, Server};
+use crate::link::{Role, Secure, Server, Socks4};
 use crate::shared::{Count, Pace};
 use crate::stream::{Phase, ServerEnd, Step, Stream};
 
@@ -98,9 +98,7 @@ impl<D: Driver> Cx<'_, D> {
         match self.open_server(stream, server) {
             Ok(sock) => {
                 let link = self.add_server(stream, server, sock, (header, names.pool));
-                if let Some(entry) = self.core.links.get_mut(link) {
-                    entry.secure = session;
-                }
+                self.secure_server(stream, link, session);
                 if let Some(server) = self.core.links.server_mut(link) {
                     server.proto = proto;
                 }
@@ -223,6 +221,22 @@ impl<D: Driver> Cx<'_, D> {
         core.links.add_stream(link, None, &mut core.timers)
     }
 
+    /// Gives a new connection its TLS, which waits for the handshake with a SOCKS4 proxy where one is on the way.
+    fn secure_server(&mut self, stream: &Stream, link: LinkId, secure: Option<Box<Secure>>) {
+        let Some(entry) = self.core.links.get_mut(link) else {
+            return;
+        };
+        match (&mut entry.role, &stream.txn.server_dst) {
+            (Role::Server(server), Some(to))
+                if self.running.server(server.server).socks4.is_some() =>
+            {
+                let to = to.clone();
+                server.socks4 = Some(Box::new(Socks4 { to, secure }));
+            }
+            _ => entry.secure = secure,
+        }
+    }
+
     fn open_server(
         &mut self,
         stream: &mut Stream,
@@ -245,10 +259,11 @@ impl<D: Driver> Cx<'_, D> {
         let interface = source.and_then(|source| source.interface.as_deref());
         self.make_room();
         self.io.connect(&Connect {
-            to,
+            to: line.socks4.as_ref().unwrap_or(to),
             from,
             interface,
-            keepalive: backend.options.srvtcpka,
+            keepalive: (backend.options.srvtcpka).then_some(backend.options.server_keepalive),
+            tcp: &line.tcp,
             labels: stream.route.labels,
         })
     }
@@ -304,6 +319,7 @@ impl<D: Driver> Cx<'_, D> {
             tls: None,
             proto: None,
             labels,
+            socks4: None,
         });
         let mux = match stream.txn.is_http {
             true => Mux::Back(Back::default()),
@@ -356,12 +372,22 @@ impl<D: Driver> Cx<'_, D> {
 
     /// A connection attempt failed: the same server after a pause, another one, or an error.
     fn connect_failed(&mut self, stream: &mut Stream, error: ConnectError) -> Step {
-        let retry_on = &self.running.proxy(stream.backend).retry_on;
-        stream.txn.server_error = match error {
+        let why = match error {
             ConnectError::Refused => ConnError::Refused,
             ConnectError::Resource => ConnError::Socket,
             ConnectError::Timeout => ConnError::None,
         };
+        self.connect_failed_by(stream, error, why)
+    }
+
+    fn connect_failed_by(
+        &mut self,
+        stream: &mut Stream,
+        error: ConnectError,
+        why: ConnError,
+    ) -> Step {
+        let retry_on = &self.running.proxy(stream.backend).retry_on;
+        stream.txn.server_error = why;
         let timeout = error == ConnectError::Timeout;
         stream.route.tries += 1;
         if stream.route.tries > stream.retries_max(self.running) || !retry_on.conn_failure {
@@ -408,9 +434,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     fn no_handshake(&mut self, stream: &mut Stream, why: ConnError) -> Step {
-        let step = self.connect_failed(stream, ConnectError::Resource);
-        stream.txn.server_error = why;
-        step
+        self.connect_failed_by(stream, ConnectError::Resource, why)
     }
 
     fn go_on(&mut self, stream: &mut Stream, step: Step) {
