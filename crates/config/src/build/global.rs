@@ -559,6 +559,7 @@ pub fn tune(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
         }
         "tune.rcvbuf.client" => tune.rcvbuf_client_bytes = Some(size(line, 1)?),
         "tune.rcvbuf.server" => tune.rcvbuf_server_bytes = Some(size(line, 1)?),
+        "tune.cli.max-payload-size" => tune.cli_payload_bytes = size(line, 0)?,
         "tune.sndbuf.client" => tune.sndbuf_client_bytes = Some(size(line, 1)?),
         "tune.sndbuf.server" => tune.sndbuf_server_bytes = Some(size(line, 1)?),
         name => unreachable!("the table gives {name} to another parser"),
