@@ -39,5 +39,6 @@ pub use logging::event;
 pub use running::{
     CertificateView, Counters, Draft, EditError, Filter, FilterExport, ListView, LogTargetId,
     Logging, NameView, Process, Running, Switches, Tls, TlsFinding, TlsStatus, TrustView,
+    certificate_name,
 };
 pub use shared::{Activity, ServerChange, Shared};

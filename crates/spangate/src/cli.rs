@@ -23,6 +23,7 @@ mod known;
 mod otel;
 mod request;
 mod session;
+mod ssl;
 mod status;
 #[cfg(test)]
 mod testing;
@@ -47,6 +48,13 @@ const FAMILIES: &[&[Command]] = &[
     env::COMMANDS,
     info::COMMANDS,
     otel::COMMANDS,
+    ssl::CA_FILE,
+    ssl::CERT,
+    ssl::CRL_FILE,
+    ssl::CRT_LIST,
+    ssl::OCSP,
+    ssl::SNI,
+    ssl::TLS_KEYS,
 ];
 
 /// What commands are about.
