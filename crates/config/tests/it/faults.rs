@@ -1042,6 +1042,22 @@ fn of_the_whole() {
             "'monitor-uri' statement ignored for proxy 'f' as it requires HTTP mode.",
         ),
         (
+            format!("defaults\n{t}  option forwardfor\nlisten f\n  bind :80\n"),
+            "'option forwardfor' ignored for proxy 'f' as it requires HTTP mode.",
+        ),
+        (
+            format!("defaults\n{t}backend f\n  option originalto\n"),
+            "'option originalto' ignored for backend 'f' as it requires HTTP mode.",
+        ),
+        (
+            format!("defaults\n{t}backend f\n  option forwarded\n"),
+            "'option forwarded' ignored for backend 'f' as it requires HTTP mode.",
+        ),
+        (
+            format!("defaults\n{t}  mode http\n  log-format %ci\n  option httplog\n"),
+            "'option httplog' overrides previous 'log-format' in 'defaults' section.",
+        ),
+        (
             format!("defaults\n{t}listen f\n  bind :80\n  option http-pretend-keepalive\n"),
             "'option http-pretend-keepalive' ignored for proxy 'f' as it requires HTTP mode.",
         ),
