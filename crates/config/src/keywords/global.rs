@@ -206,7 +206,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     yes("ssl-default-server-curves", tls::default, "Default `curves` of server lines."),
     yes("ssl-default-server-options", tls::server_options, "Default TLS options of server lines."),
     yes("ssl-default-server-sigalgs", tls::default, "Default `sigalgs` of server lines."),
-    moot("ssl-dh-param-file", DH, WORD, "File of Diffie-Hellman parameters."),
+    moot("ssl-dh-param-file", DH, Args::Own(tls::dh_param_file), "File of Diffie-Hellman parameters."),
     moot("ssl-engine", OPENSSL, Args::Sequence(&[WORD, Args::Any]), "OpenSSL engine to load."),
     yes("ssl-load-extra-del-ext", tls::load_extra_del_ext, "Removes the certificate's extension before looking for its other files."),
     yes("ssl-load-extra-files", tls::load_extra_files, "Which files are looked for beside a certificate."),
