@@ -145,7 +145,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     not_yet("lua-load", "Loads a Lua file."),
     not_yet("lua-load-per-thread", "Loads a Lua file once a thread."),
     tunes("lua-prepend-path", Lua, Args::Sequence(&[WORD, Args::Optional(&LUA_PATH)]), "Adds a directory to Lua's search path."),
-    yes("master-worker", global::master_worker, "A master that supervises and reloads workers; as `-W`."),
+    partly("master-worker", global::master_worker, "`no-exit-on-failure`", "Settings of the master that `-W` starts; alone it is refused since HAProxy 3.5."),
     yes("max-spread-checks", global::max_spread_checks, "Longest time over which health checks are spread."),
     moot("max-threads-per-group", "threads are not grouped here", Args::Integer(0, 64), "Threads in one group."),
     moot("maxcompcpuusage", "there is no compression here to limit", Args::Number(0, 100), "CPU usage above which compression stops."),

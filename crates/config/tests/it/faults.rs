@@ -35,6 +35,21 @@ const GLOBAL: &[Case] = &[
         "nbproc",
     ),
     (
+        "master-worker",
+        "support for 'master-worker' was removed in version 3.5. Use -W or -Ws in the startup script instead.",
+        "master-worker",
+    ),
+    (
+        "master-worker exit",
+        "'master-worker' only supports 'no-exit-on-failure' option.",
+        "exit",
+    ),
+    (
+        "ssl-dh-param-file /nonexistent/dh.pem",
+        "'ssl-dh-param-file': unable to load DH parameters from file </nonexistent/dh.pem>.",
+        "/nonexistent/dh.pem",
+    ),
+    (
         "nbthread 0",
         "'nbthread' value must be between 1 and 4096 (was 0).",
         "0",
@@ -764,6 +779,11 @@ const DEFAULTS: &[Case] = &[
         "acl a always_true",
         "'acl' not allowed in anonymous 'defaults' section.",
         "acl",
+    ),
+    (
+        "timeout contimeout 5s",
+        "the 'contimeout' directive is not supported anymore since HAProxy 2.1. Use 'timeout connect'.",
+        "contimeout",
     ),
     (
         "timeout connect 1y",
