@@ -139,6 +139,11 @@ pub struct Shared<'a> {
 }
 
 impl<'a> Shared<'a> {
+    /// Whether `global` had this `expose-…-directives` line.
+    pub fn is_allowed(&self, flag: &str) -> bool {
+        self.flags.iter().any(|seen| seen == flag)
+    }
+
     /// Nothing was read yet.
     fn new(
         compiler: Compiler,

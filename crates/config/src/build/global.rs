@@ -162,10 +162,22 @@ pub fn daemon(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most(0)
 }
 
-/// `master-worker`
-pub fn master_worker(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    build.global.master_worker = true;
-    line.at_most(0)
+/// `master-worker no-exit-on-failure`
+pub fn master_worker(_build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.at_most(1)?;
+    match line.arg(1) {
+        "" => Err(line.fault(
+            0,
+            "support for 'master-worker' was removed in version 3.5. Use -W or -Ws in the startup script instead.",
+        )),
+        "no-exit-on-failure" => {
+            Err(line.fault(1, super::not_yet("master-worker no-exit-on-failure")))
+        }
+        _ => Err(line.fault(
+            1,
+            "'master-worker' only supports 'no-exit-on-failure' option.",
+        )),
+    }
 }
 
 /// `default-path`

@@ -63,8 +63,6 @@ pub struct Global {
     pub description: Option<Octets>,
     /// Detach from the terminal.
     pub daemon: bool,
-    /// A master process with workers.
-    pub master_worker: bool,
     /// As `-dW`.
     pub zero_warning: bool,
     /// User to run as.
