@@ -37,6 +37,8 @@ pub struct Config {
 /// Section `global` (manual §3).
 #[derive(Debug, Default)]
 pub struct Global {
+    /// The lines that say what servers start from, in words.
+    pub server_lines: Vec<Vec<Octets>>,
     /// Worker threads; the number of cores where none.
     pub nbthread: Option<u16>,
     /// Connections of the whole process.

@@ -368,9 +368,15 @@ impl Shared {
 
     /// Deletes a server that nobody uses. Its place is used again once every worker has released it.
     ///
+    /// Gives who has to be given a round.
+    ///
     /// # Errors
     /// Why it cannot be deleted.
-    pub fn delete_server(&self, backend: usize, server: usize) -> Result<(), DeleteError> {
+    pub fn delete_server(
+        &self,
+        backend: usize,
+        server: usize,
+    ) -> Result<Vec<WorkerId>, DeleteError> {
         let server = ServerId::at(ProxyId::at(backend), server);
         let mut change = self.tables.change();
         let is_there = change
@@ -379,6 +385,9 @@ impl Shared {
             .is_some_and(|record| !record.is_deleted);
         if !is_there {
             return Err(DeleteError::NotFound);
+        }
+        if change.tables().at(server).is_named {
+            return Err(DeleteError::Named);
         }
         if !self.servers.is_in_maintenance(server) {
             return Err(DeleteError::NotInMaintenance);
@@ -392,7 +401,7 @@ impl Shared {
         change.delete(server);
         drop(change);
         self.servers.touch(server.backend);
-        Ok(())
+        Ok(self.workers().collect())
     }
 
     /// Changes where a server is. Idle connections to the old address are closed as workers take notice.
@@ -436,6 +445,8 @@ impl Shared {
 pub enum DeleteError {
     /// There is none.
     NotFound,
+    /// Other lines of the configuration name it.
+    Named,
     /// It may still get requests.
     NotInMaintenance,
     /// Requests or connections still use it.
