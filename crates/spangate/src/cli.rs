@@ -22,6 +22,7 @@ mod help;
 mod info;
 mod known;
 mod otel;
+mod patterns;
 mod request;
 mod session;
 mod status;
@@ -49,6 +50,7 @@ const FAMILIES: &[&[Command]] = &[
     env::COMMANDS,
     info::COMMANDS,
     otel::COMMANDS,
+    patterns::COMMANDS,
 ];
 
 /// What commands are about.

@@ -12,6 +12,7 @@ mod der;
 mod identity;
 mod lifetime;
 mod names;
+mod ocsp;
 mod old;
 mod resolver;
 mod session;
@@ -23,12 +24,13 @@ mod verify;
 pub use acceptor::{Acceptor, AcceptorOptions, ClientCertificates, IgnoredErrors};
 pub use buffer::Buffer;
 pub use connector::{Connector, ConnectorOptions, Verification};
-pub use identity::{Chains, Files, Identity, IdentityError};
+pub use identity::{Chains, Files, Identity, IdentityError, KeyForm, KeyKind, Material};
 pub use names::{cipher_bits, cipher_name};
+pub use ocsp::{CertId, CertStatus, OcspError, OcspResponse, Responder};
 pub use resolver::{Certificate, Certificates};
 pub use session::{Facts, Failure, FailureKind, Progress, Session};
 pub use tickets::{TICKET_KEY_BYTES, TicketKeys};
-pub use trust::{TrustError, Trusted};
+pub use trust::{Authorities, Revocations, TrustError, Trusted};
 
 use std::sync::{Arc, OnceLock};
 

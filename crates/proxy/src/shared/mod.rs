@@ -25,7 +25,6 @@ pub(crate) use counts::{Count, Pace};
 pub(crate) use queue::{Arrival, Grant, Rank, StreamRef, Ticket};
 pub use servers::ServerChange;
 pub(crate) use servers::Servers;
-pub(crate) use tables::Origin;
 pub use tables::{ServerRecord, ServerTables};
 pub(crate) use turns::Turn;
 

@@ -1,7 +1,5 @@
 //! Servers that come and go while traffic runs (management guide §9.3).
 
-use std::time::Duration;
-
 use config::dynamic;
 use config::model::Proxy;
 use proxy::{AddError, DeleteError};
@@ -66,10 +64,9 @@ fn add_or_refuse(asked: &Asked<'_>) -> Result<Reply, Reply> {
     let words = &asked.bytes[1..];
     let line = dynamic::server(&subjects.running.config, backend, name, words)
         .map_err(|messages| refused(&messages.join("\n")))?;
-    let since_epoch = Duration::from_nanos(net::sys::now().wall_ns);
     let added = subjects
         .running
-        .add_server(&subjects.shared, backend, line, since_epoch)
+        .add_server(&subjects.shared, backend, line)
         .map_err(|error| refused(&not_added(&error)))?;
     subjects.workers.wake(&added.wake);
     Ok(Reply::Said("New server registered.\n".to_owned()))
@@ -82,10 +79,7 @@ fn not_added(error: &AddError) -> String {
             format!("The id is already used by server '{other}' of the backend.")
         }
         AddError::NoRoom => "The backend cannot have more servers.".to_owned(),
-        AddError::Tls(findings) => {
-            let texts = findings.iter().map(|finding| finding.text.as_str());
-            texts.collect::<Vec<_>>().join("\n")
-        }
+        AddError::Tls(message) => message.clone(),
     }
 }
 
