@@ -75,6 +75,21 @@ fn concerns_servers(keyword: &str) -> bool {
         || matches!(keyword, "ssl-server-verify" | "ca-base" | "crt-base")
 }
 
+/// `tune.idle-pool.shared`
+pub fn idle_pool_shared(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    build.global.tune.idle_pool_shared = match line.arg(1) {
+        "on" | "full" => true,
+        "off" => false,
+        _ => {
+            return Err(line.fault(
+                1,
+                "'tune.idle-pool.shared' expects 'auto', 'on', 'full' or 'off'.",
+            ));
+        }
+    };
+    line.at_most(1)
+}
+
 /// Sets `field` unless it is set: HAProxy keeps the first value of these keywords.
 fn set_once<T>(field: &mut Option<T>, line: &Line<'_>, value: T) -> Parse {
     if field.is_some() {

@@ -124,6 +124,8 @@ pub struct Tune {
     pub sndbuf_server_bytes: Option<usize>,
     /// Largest payload of a command of the runtime interface.
     pub cli_payload_bytes: usize,
+    /// Workers use each other's idle connections to servers.
+    pub idle_pool_shared: bool,
     /// Connections accepted at once; none is unlimited.
     pub maxaccept: Option<u32>,
 }
@@ -141,6 +143,7 @@ impl Default for Tune {
             sndbuf_client_bytes: None,
             sndbuf_server_bytes: None,
             cli_payload_bytes: 128 << 10,
+            idle_pool_shared: true,
             maxaccept: None,
         }
     }

@@ -87,6 +87,9 @@ impl<D: Driver> Cx<'_, D> {
             self.log_at(stream, LogOrigin::Connect);
             return stream.go(Phase::SendRequest);
         }
+        if self.ask_for_idle(stream, server, &header, &names.pool) {
+            return stream.go(Phase::TakeOver);
+        }
         let session = match self.running.tls.server(server) {
             // A server that is just being added.
             None if self.servers.at(server).options.tls().is_some() => {

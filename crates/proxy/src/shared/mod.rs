@@ -22,6 +22,7 @@ use net::WorkerId;
 
 use crate::ids::{BindId, ProxyId, ServerId};
 pub(crate) use counts::{Count, Pace};
+pub(crate) use mail::{Letter, Received, Wish};
 pub(crate) use queue::{Arrival, Grant, Rank, StreamRef, Ticket};
 pub use servers::ServerChange;
 pub(crate) use servers::Servers;
@@ -303,8 +304,22 @@ impl Shared {
     }
 
     /// Takes what came.
-    pub(crate) fn collect_mail(&self, worker: WorkerId, into: &mut Vec<Grant>) {
-        self.mail.collect(worker, into);
+    pub(crate) fn collect_mail(&self, worker: WorkerId) -> Received {
+        self.mail.collect(worker)
+    }
+
+    /// Tells another worker something about idle connections.
+    pub(crate) fn post_letter(&self, worker: WorkerId, letter: Letter, wake: &mut impl Wake) {
+        self.mail.post_letter(worker, letter);
+        wake.wake(worker);
+    }
+
+    /// Another worker that has an idle connection to a server: the next one, so that each has its turn.
+    pub(crate) fn worker_with_idle(&self, own: WorkerId, server: ServerId) -> Option<WorkerId> {
+        let count = self.mail.workers();
+        (own.0 + 1..own.0 + count)
+            .map(|worker| WorkerId(worker % count))
+            .find(|worker| self.counts.of(*worker, Count::Idle(server)) > 0)
     }
 
     /// Changes a server's state, by the places of its backend and its own in the configuration. Gives the workers that have to be

@@ -1,7 +1,6 @@
 //! Servers that come, move and go while traffic runs.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use config::model::Server;
 use net::{Addr, Engine as _};
