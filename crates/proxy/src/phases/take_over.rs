@@ -35,12 +35,11 @@ impl<D: Driver> Cx<'_, D> {
         &mut self,
         stream: &mut Stream,
         server: ServerId,
-        header: &[u8],
         name: &[u8],
     ) -> bool {
-        let is_shared = self.running.shares_idle && header.is_empty();
-        if !is_shared || !stream.txn.is_http || stream.route.fresh_only || stream.route.asked_others
-        {
+        let route = &stream.route;
+        let may = self.running.shares_idle && stream.txn.is_http;
+        if !may || route.fresh_only || route.asked_others {
             return false;
         }
         let reuse = self.running.proxy(stream.backend).http_reuse;
