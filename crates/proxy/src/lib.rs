@@ -39,6 +39,6 @@ pub use logging::event;
 pub use running::{
     AddError, Added, CertificateView, Counters, Draft, EditError, Filter, FilterExport, ListView,
     LogTargetId, Logging, NameView, Process, Running, Switches, Tls, TlsFinding, TlsStatus,
-    TrustView,
+    TrustView, certificate_name,
 };
 pub use shared::{Activity, DeleteError, ServerChange, ServerRecord, ServerTables, Shared};

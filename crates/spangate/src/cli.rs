@@ -25,6 +25,7 @@ mod otel;
 mod patterns;
 mod request;
 mod session;
+mod ssl;
 mod status;
 #[cfg(test)]
 mod testing;
@@ -51,6 +52,13 @@ const FAMILIES: &[&[Command]] = &[
     info::COMMANDS,
     otel::COMMANDS,
     patterns::COMMANDS,
+    ssl::CA_FILE,
+    ssl::CERT,
+    ssl::CRL_FILE,
+    ssl::CRT_LIST,
+    ssl::OCSP,
+    ssl::SNI,
+    ssl::TLS_KEYS,
 ];
 
 /// What commands are about.

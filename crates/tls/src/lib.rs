@@ -192,6 +192,19 @@ impl Offer {
     }
 }
 
+/// The SHA-1 of bytes: what certificates are shown by.
+#[must_use]
+pub fn sha1(bytes: &[u8]) -> [u8; 20] {
+    let digest = rustls_digest(bytes);
+    let mut out = [0; 20];
+    out.copy_from_slice(digest.as_ref());
+    out
+}
+
+fn rustls_digest(bytes: &[u8]) -> ::aws_lc_rs::digest::Digest {
+    ::aws_lc_rs::digest::digest(&::aws_lc_rs::digest::SHA1_FOR_LEGACY_USE_ONLY, bytes)
+}
+
 fn number_of(suite: &SupportedCipherSuite) -> u16 {
     u16::from(suite.suite())
 }

@@ -30,7 +30,7 @@ use proc_vars::ProcVars;
 pub(crate) use timeouts::{TimeoutsMs, deadline};
 pub use tls::{
     CertificateView, Draft, EditError, ListView, NameView, Status as TlsStatus, Tls, TlsFinding,
-    TrustView,
+    TrustView, certificate_name,
 };
 
 /// A log target's number among all of the configuration: what [`net::Driver::log`] takes.

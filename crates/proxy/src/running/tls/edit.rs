@@ -52,6 +52,12 @@ impl Part {
     }
 }
 
+/// The certificate's name in a name that may be of one of its parts (`x.pem.key`).
+#[must_use]
+pub fn certificate_name(name: &str) -> &str {
+    Part::of(name).1
+}
+
 /// Certificates.
 impl Tls {
     /// Makes an empty certificate of a new name.

@@ -22,7 +22,7 @@ use tls::Connector;
 use crate::ids::{BindId, ServerId};
 pub(crate) use acceptors::BindAcceptors;
 use build::tell_unspoken;
-pub use edit::Draft;
+pub use edit::{Draft, certificate_name};
 pub use files::EditError;
 use files::{Files, ServerRecipe};
 use load::Loader;

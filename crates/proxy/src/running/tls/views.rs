@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use config::model::{CertificateSource, CrtListEntry, SniFilter};
-use tls::{Authorities, KeyKind, Material, Revocations};
+use tls::{Authorities, KeyKind, Material, Revocations, TicketKeys};
 
 use super::Tls;
 use super::files::{BindRecipe, Dependency, Files, Kind, Stored};
@@ -143,6 +143,15 @@ impl Tls {
         let files = self.files();
         let dependency = Dependency::Revocations(name);
         trust_view(&files, &files.revocations, dependency, (name, is_draft))
+    }
+
+    /// The files of ticket keys: their identifiers, names and keys.
+    #[must_use]
+    pub fn ticket_keys(&self) -> Vec<(usize, PathBuf, TicketKeys)> {
+        let files = self.files();
+        let all = files.ticket_keys.iter().enumerate();
+        all.map(|(id, (file, keys))| (id, file.clone(), keys.clone()))
+            .collect()
     }
 
     /// The names of the lists of certificates.
