@@ -207,6 +207,7 @@ pub fn build(
     let log_profiles = log_profile::build(tree, &mut shared);
     let mut proxies = sections::sections(tree, &global, &mut shared);
     health::link::link(&mut proxies, &mut shared);
+    server::mark_named(&mut proxies, shared.compiler.named_servers());
     let slots = shared.compiler.slots();
     let needs = shared.compiler.needs();
     let var_names = shared.compiler.var_names();

@@ -161,6 +161,16 @@ impl Inboxes {
         }
     }
 
+    /// Gives workers a round.
+    pub fn wake(&self, workers: &[net::WorkerId]) {
+        for (_, wake) in workers
+            .iter()
+            .filter_map(|worker| self.0.get(worker.0 as usize))
+        {
+            net::sys::eventfd_ring(std::os::fd::AsRawFd::as_raw_fd(&**wake));
+        }
+    }
+
     /// Has the workers hand over what filters have recorded; whether all did in time.
     pub fn hand_over(&self, within: Duration) -> bool {
         let (sender, done) = mpsc::channel();

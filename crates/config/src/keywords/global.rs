@@ -268,7 +268,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     yes("tune.http.cookielen", global::tune, "Longest captured cookie."),
     yes("tune.http.logurilen", global::tune, "Longest request line in a log."),
     yes("tune.http.maxhdr", global::tune, "Most headers in a message."),
-    moot("tune.idle-pool.shared", "each worker keeps its own idle connections", Args::OneOf(&["full", "on", "off"]), "Whether threads may use each other's idle server connections."),
+    yes("tune.idle-pool.shared", global::idle_pool_shared, "Whether threads may use each other's idle server connections."),
     moot("tune.idletimer", "no size of packets depends on it here", Args::TimeWithin(0, 65535), "Pause after which a stream counts as idle."),
     moot("tune.listener.default-shards", "every worker has its own listeners", Args::OneOf(&["by-process", "by-group", "by-thread"]), "Default `shards` of bind lines."),
     moot("tune.listener.multi-queue", "every worker has its own listeners", Args::OneOf(&["on", "fair", "off"]), "How connections are spread over threads."),

@@ -37,6 +37,8 @@ pub struct Config {
 /// Section `global` (manual §3).
 #[derive(Debug, Default)]
 pub struct Global {
+    /// The lines that say what servers start from, in words.
+    pub server_lines: Vec<Vec<Octets>>,
     /// Worker threads; the number of cores where none.
     pub nbthread: Option<u16>,
     /// Connections of the whole process.
@@ -120,6 +122,8 @@ pub struct Tune {
     pub sndbuf_server_bytes: Option<usize>,
     /// Largest payload of a command of the runtime interface.
     pub cli_payload_bytes: usize,
+    /// Workers use each other's idle connections to servers.
+    pub idle_pool_shared: bool,
     /// Connections accepted at once; none is unlimited.
     pub maxaccept: Option<u32>,
 }
@@ -137,6 +141,7 @@ impl Default for Tune {
             sndbuf_client_bytes: None,
             sndbuf_server_bytes: None,
             cli_payload_bytes: 128 << 10,
+            idle_pool_shared: true,
             maxaccept: None,
         }
     }
