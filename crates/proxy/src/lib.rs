@@ -40,4 +40,7 @@ pub use running::{
     AddError, Added, Counters, Filter, FilterExport, LogTargetId, Logging, Process, Running,
     Switches, Tls, TlsFinding,
 };
-pub use shared::{Activity, DeleteError, ServerChange, ServerRecord, ServerTables, Shared};
+pub use shared::{
+    Activity, DeleteError, Door, RateLimit, RenameError, ServerChange, ServerLoad, ServerRecord,
+    ServerTables, Shared,
+};

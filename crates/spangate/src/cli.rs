@@ -22,7 +22,9 @@ mod info;
 mod known;
 mod otel;
 mod patterns;
+mod proxies;
 mod request;
+mod servers;
 mod session;
 mod status;
 #[cfg(test)]
@@ -38,6 +40,7 @@ use self::command::{Asked, Command, Level, Reply, command, denied};
 pub(crate) use self::doors::{Control, Doors};
 use crate::collectors::Watched;
 use crate::exports::Exports;
+use crate::frontends::Frontends;
 use crate::handover::Exposed;
 use crate::serve::Inboxes;
 
@@ -49,6 +52,8 @@ const FAMILIES: &[&[Command]] = &[
     info::COMMANDS,
     otel::COMMANDS,
     patterns::COMMANDS,
+    proxies::COMMANDS,
+    servers::COMMANDS,
 ];
 
 /// What commands are about.
@@ -62,4 +67,5 @@ pub(crate) struct Subjects {
     pub descriptors: u64,
     pub dropped_logs: Arc<Dropped>,
     pub exposed: Arc<Exposed>,
+    pub frontends: Arc<Frontends>,
 }

@@ -61,6 +61,11 @@ impl Exposed {
         self.sockets().clear();
     }
 
+    /// Lets go of one.
+    pub fn remove(&self, fd: &Arc<OwnedFd>) {
+        self.sockets().retain(|one| !Arc::ptr_eq(&one.fd, fd));
+    }
+
     /// Whether another process has them too.
     pub fn is_given(&self) -> bool {
         self.given.load(Ordering::Relaxed)

@@ -11,6 +11,7 @@ mod collect;
 mod collectors;
 #[cfg(feature = "export")]
 mod exports;
+mod frontends;
 mod handover;
 mod load;
 mod logs;

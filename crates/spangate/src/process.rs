@@ -12,6 +12,7 @@ use proxy::{Order, Running};
 use crate::args::Args;
 use crate::collectors::Collectors;
 use crate::exports::Exports;
+use crate::frontends::Frontends;
 use crate::handover::{Channel, Exposed, Taken};
 use crate::load::Loaded;
 use crate::serve::{Listening, Workers};
@@ -128,6 +129,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     }
     let exports = exports.map(Arc::new);
     let running = Arc::new(running);
+    let frontends = Arc::new(listening.frontends());
     let workers = Workers::start(&running, listening, nbthread, || {
         sys::signal_self(SIGNAL_ENDED);
     })?;
@@ -141,6 +143,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
             descriptors,
             dropped_logs: workers.dropped_logs(),
             exposed: Arc::clone(&exposed),
+            frontends: Arc::clone(&frontends),
         })
         .map_err(|error| format!("Cannot start the runtime interface : {error}."))?;
     if let Some(old) = &args.old {
@@ -176,6 +179,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         collectors,
         running,
         exposed,
+        frontends,
         doors: Some(doors),
     };
     serving.wait(&signals);
@@ -261,6 +265,7 @@ struct Serving {
     collectors: Collectors,
     running: Arc<Running>,
     exposed: Arc<Exposed>,
+    frontends: Arc<Frontends>,
     /// The runtime interface accepts connections.
     doors: Option<cli::Doors>,
 }
@@ -309,6 +314,7 @@ impl Serving {
         let ms = |duration: Duration| duration.as_millis() as u64;
         let hard_stop = self.running.config.global.hard_stop_after;
         self.exposed.clear();
+        self.frontends.close_all(&self.workers.shared());
         self.workers.tell(&Order::Drain {
             grace_ms: ms(grace),
             hard_stop_ms: hard_stop.map(ms),

@@ -12,6 +12,8 @@ pub struct Config {
     pub global: Global,
     /// Frontends, backends and listens in the order of the files. A `listen` is both.
     pub proxies: Vec<Proxy>,
+    /// The names of the sections `defaults` that have one.
+    pub defaults: Vec<String>,
     /// Sections `log-profile`.
     pub log_profiles: Vec<LogProfile>,
     /// How many variables of each scope the expressions name.

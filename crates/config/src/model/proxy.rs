@@ -164,12 +164,6 @@ impl Proxy {
     pub fn aborts_on_close(&self) -> bool {
         self.options.abortonclose.unwrap_or(self.mode == Mode::Http)
     }
-
-    /// Whether those who choose a backend may have it without being forced.
-    #[must_use]
-    pub fn is_eligible(&self) -> bool {
-        !self.disabled && !self.unpublished
-    }
 }
 
 /// A `use_backend` rule.

@@ -46,6 +46,8 @@ pub enum Order {
     Stop,
     /// Hand over what filters have recorded of streams that are over. It is done when nobody has the sender any more.
     HandOver(Sender<()>),
+    /// The listeners of a frontend, by its place in the configuration, close for good.
+    CloseFrontend(usize),
 }
 
 /// One worker's data path.
@@ -199,6 +201,7 @@ impl<D: Driver> net::Engine<D> for Engine {
                 hard_stop_ms,
             } => turn.drain(grace_ms, hard_stop_ms),
             Order::Stop => turn.state.life = Life::Stopped,
+            Order::CloseFrontend(frontend) => turn.close_frontend(frontend),
             Order::HandOver(_) => turn.cx.core.tracing.flush_records(turn.cx.running),
         });
     }

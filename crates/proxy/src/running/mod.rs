@@ -359,7 +359,9 @@ fn binds(proxy: &Proxy) -> bool {
 fn is_paced(config: &Config) -> bool {
     let global = &config.global;
     let mut proxies = config.proxies.iter();
-    global.maxconnrate.is_some()
+    // A command may limit them.
+    !global.stats_sockets.is_empty()
+        || global.maxconnrate.is_some()
         || global.maxsessrate.is_some()
         || proxies.any(|proxy| proxy.rate_limit_sessions.is_some())
 }

@@ -300,6 +300,11 @@ impl Servers {
             .is_ok()
     }
 
+    /// Idle connections; counted where `pool-max-conn` limits them.
+    pub fn idle(&self, server: ServerId) -> u32 {
+        self.server(server).idle.load(Ordering::Relaxed)
+    }
+
     /// Counts one less.
     pub fn leave_pool(&self, server: ServerId) {
         self.server(server).idle.fetch_sub(1, Ordering::Relaxed);

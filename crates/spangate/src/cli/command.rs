@@ -133,6 +133,8 @@ pub(super) enum Reply {
     /// The same in parts, each made when the one before it was sent.
     Parts(Box<dyn Iterator<Item = Vec<u8>>>),
     Said(String),
+    Noted(String),
+    Warned(String),
     Refused(String),
 }
 
