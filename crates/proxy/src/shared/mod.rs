@@ -481,6 +481,7 @@ impl Shared {
         let record = record.moved(address);
         change.put(server, record);
         drop(change);
+        self.servers.set_resolved(server);
         self.servers.touch(server.backend);
     }
 
