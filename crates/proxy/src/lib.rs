@@ -33,7 +33,7 @@ mod stream;
 mod tracing;
 mod websocket;
 
-pub use engine::{Engine, Order};
+pub use engine::{Engine, Killed, Order, StreamView, StreamsAsked, StreamsPart};
 pub use facts::prepare;
 pub use logging::event;
 pub use running::{

@@ -22,10 +22,12 @@ mod info;
 mod known;
 mod otel;
 mod patterns;
+mod process;
 mod proxies;
 mod request;
 mod servers;
 mod session;
+mod sessions;
 mod status;
 #[cfg(test)]
 mod testing;
@@ -52,8 +54,10 @@ const FAMILIES: &[&[Command]] = &[
     info::COMMANDS,
     otel::COMMANDS,
     patterns::COMMANDS,
+    process::COMMANDS,
     proxies::COMMANDS,
     servers::COMMANDS,
+    sessions::COMMANDS,
 ];
 
 /// What commands are about.

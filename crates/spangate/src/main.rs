@@ -21,6 +21,7 @@ mod panics;
 mod process;
 mod serve;
 mod sockets;
+mod startup;
 mod sys;
 #[cfg(feature = "export")]
 mod tracegen;
@@ -118,6 +119,7 @@ pub(crate) fn say(text: &str) {
 /// Writes to standard error.
 pub(crate) fn say_error(text: &str) {
     use std::io::Write as _;
+    startup::note(text);
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 

@@ -180,6 +180,9 @@ fn start_worker(
     match sys::fork_worker().map_err(|error| format!("Cannot fork : {error}."))? {
         Child::Me => {
             drop((reader, ours));
+            if before.is_some() {
+                crate::startup::begin();
+            }
             let master = process::Master {
                 ready,
                 channel,

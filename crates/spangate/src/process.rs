@@ -174,6 +174,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     if let Some(detached) = detached {
         detached.ready();
     }
+    crate::startup::is_over();
     let mut serving = Serving {
         workers,
         collectors,

@@ -179,6 +179,19 @@ impl Inboxes {
         }
     }
 
+    /// Tells one worker something. One that has ended lets go of it.
+    pub fn tell_one(&self, worker: WorkerId, order: Order) {
+        if let Some((sender, wake)) = self.0.get(worker.0 as usize) {
+            let _ = sender.send(order);
+            net::sys::eventfd_ring(wake.as_raw_fd());
+        }
+    }
+
+    /// How many workers there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// Gives workers a round.
     pub fn wake(&self, workers: &[WorkerId]) {
         for (_, wake) in workers.iter().filter_map(|one| self.0.get(one.0 as usize)) {

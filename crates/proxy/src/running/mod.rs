@@ -205,6 +205,12 @@ impl Running {
         &self.config.proxies[proxy.place()]
     }
 
+    /// The value of a variable of scope `proc`, by its slot.
+    #[must_use]
+    pub fn proc_var(&self, slot: u32) -> Option<sample::Value<'static>> {
+        self.proc_vars.get(slot)
+    }
+
     pub(crate) fn bind(&self, bind: BindId) -> &config::model::Bind {
         &self.proxy(bind.frontend).binds[bind.place]
     }

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use config::model::{Balance, Proxy, ServerAddress};
+use config::model::{Balance, HashMethod, Proxy, ServerAddress};
 use net::Addr;
 use proxy::{RenameError, ServerChange, ServerRecord, ServerTables};
 
@@ -209,7 +209,7 @@ fn is_static(backend: &Proxy) -> bool {
     match backend.balance {
         Balance::StaticRr => true,
         Balance::RoundRobin | Balance::LeastConn | Balance::First | Balance::Random { .. } => false,
-        _ => true,
+        _ => backend.hash_type.method == HashMethod::Map,
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use crate::common::cli::ask_any;
 use crate::common::http::Client;
 use crate::common::origin::{Origin, ok};
-use crate::common::{DEFAULTS, Folder, Port, Proxy, address, listener};
+use crate::common::{DEFAULTS, Folder, Port, Proxy, accept, address, listener};
 
 /// A proxy with a runtime interface, and what asks it.
 fn start(
@@ -312,5 +312,73 @@ fn unpublished_backends_are_not_chosen() {
     assert_eq!(client.get("/").status, 201);
     assert_eq!(ask("publish backend x"), "No such backend.\n");
     assert_eq!(ask("show backend"), "# name\na\nb\n");
+    proxy.stop();
+}
+
+#[test]
+fn streams_are_shown_and_ended() {
+    let front = listener();
+    let (origin, held, _release) = Origin::holding(|_| ok("held"));
+    let config = format!(
+        "frontend f\n bind \"fd@${{FRONT}}\"\n default_backend b\nbackend b\n server s {}\n",
+        origin.at
+    );
+    let (proxy, ask) = start(&config, &[("FRONT", &front)]);
+    assert_eq!(ask("show sess"), "");
+    let hold = || {
+        let mut client = Client::connect(address(&front));
+        client.send("GET /hold HTTP/1.1\r\nhost: x\r\n\r\n");
+        accept(&held, "the request at the origin");
+        client
+    };
+    let mut client = hold();
+    let lines = ask("show sess show-uri");
+    assert_eq!(lines.lines().count(), 1, "{lines}");
+    for part in [
+        ": proto=tcpv4 src=127.0.0.1:",
+        " fe=f be=b srv=s age=0s phase=response ",
+        " rc=0 uri=\"GET /hold HTTP/1.1\"\n",
+    ] {
+        assert!(lines.contains(part), "{part} in {lines}");
+    }
+    let id = lines.split(':').next().expect("an id");
+    let long = ask(&format!("show sess {id}"));
+    assert!(
+        long.starts_with(&format!("{id}: worker=0 proto=tcpv4 ")),
+        "{long}"
+    );
+    assert!(
+        long.contains(&format!("backend=b server=s addr={}", origin.at)),
+        "{long}"
+    );
+    assert_eq!(ask("show sess all"), long);
+    assert_eq!(ask("show sess older 1h"), "");
+    assert_eq!(
+        ask("show sess backend b server b/s"),
+        "Only one of backend, frontend or server may be set.\n"
+    );
+    assert_eq!(ask("show sess frontend f").lines().count(), 1);
+    assert_eq!(ask("show sess server b/x"), "No such server.\n");
+    assert_eq!(
+        ask("show sess color"),
+        "Unsupported option 'color', try 'help' for more info.\n"
+    );
+
+    assert_eq!(
+        ask("shutdown session x"),
+        "Session pointer expected (use 'show sess').\n"
+    );
+    assert_eq!(
+        ask("shutdown session 0xffffff"),
+        "No such session (use 'show sess').\n"
+    );
+    assert_eq!(ask(&format!("shutdown session {id}")), "");
+    assert!(client.is_closed());
+    assert_eq!(ask(&format!("show sess {id}")), "Session not found.\n");
+
+    let (mut one, mut two) = (hold(), hold());
+    assert_eq!(ask("show sess").lines().count(), 2);
+    assert_eq!(ask("shutdown sessions server b/s"), "");
+    assert!(one.is_closed() && two.is_closed());
     proxy.stop();
 }
