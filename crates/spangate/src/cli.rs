@@ -37,9 +37,10 @@ use std::sync::Arc;
 use net::logs::Dropped;
 use proxy::Running;
 
-pub(crate) use self::command::listing;
-use self::command::{Asked, Command, Level, Reply, command, denied};
-pub(crate) use self::doors::{Control, Doors};
+use self::command::{Asked, Command, Reply, command, denied};
+pub(crate) use self::command::{Level, Severity, listing};
+pub(crate) use self::doors::{Connection, Control, Doors, Listener, listen};
+pub(crate) use self::request::{Input, Limits, Request, words};
 use crate::collectors::Watched;
 use crate::exports::Exports;
 use crate::frontends::Frontends;

@@ -41,7 +41,7 @@ pub(crate) const WATCHED: [libc::c_int; 6] = [
 
 /// What a worker has of its master.
 pub(crate) struct Master<'a> {
-    /// Waits for a byte: the worker serves.
+    /// Takes what is said of the start, and [`sys::READY`] when the worker serves.
     pub ready: std::io::PipeWriter,
     /// Brings who asks for the listening sockets.
     pub channel: Channel,
@@ -162,14 +162,16 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         mut ready, channel, ..
     }) = master
     {
+        let visitors = doors.visitors();
         channel
-            .serve(Arc::clone(&exposed))
+            .serve(Arc::clone(&exposed), move |stream| visitors.serve(stream))
             .map_err(|error| format!("Cannot start the handover : {error}."))?;
         if daemon {
             sys::leave_standard_streams();
         }
         // A master that has gone takes this process with it.
-        let _ = ready.write_all(b"R");
+        let _ = ready.write_all(crate::startup::messages().as_bytes());
+        let _ = ready.write_all(sys::READY);
     }
     if let Some(detached) = detached {
         detached.ready();
