@@ -25,6 +25,7 @@ mod patterns;
 mod process;
 mod proxies;
 mod request;
+mod server_state;
 mod servers;
 mod session;
 mod sessions;
@@ -57,6 +58,7 @@ const FAMILIES: &[&[Command]] = &[
     patterns::COMMANDS,
     process::COMMANDS,
     proxies::COMMANDS,
+    server_state::COMMANDS,
     servers::COMMANDS,
     sessions::COMMANDS,
 ];

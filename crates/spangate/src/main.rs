@@ -20,6 +20,7 @@ mod pace;
 mod panics;
 mod process;
 mod serve;
+mod server_state;
 mod sockets;
 mod startup;
 mod sys;

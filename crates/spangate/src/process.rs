@@ -16,6 +16,7 @@ use crate::frontends::Frontends;
 use crate::handover::{Channel, Exposed, Taken};
 use crate::load::Loaded;
 use crate::serve::{Listening, Workers};
+use crate::server_state::States;
 use crate::sockets::Sockets;
 use crate::sys::{self, Background, Signals};
 use crate::{alert, cli, warning};
@@ -110,6 +111,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     let mut exports = Exports::start(config, collectors.doors(), now.wall_ns)?;
     // Its files may be out of reach after a chroot.
     let local_time = sample::Zone::local();
+    let states = States::read(config);
     let global = &config.global;
     sys::confine(global.chroot.as_deref(), global.uid, global.gid)?;
 
@@ -130,7 +132,9 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     let exports = exports.map(Arc::new);
     let running = Arc::new(running);
     let frontends = Arc::new(listening.frontends());
-    let workers = Workers::start(&running, listening, nbthread, || {
+    let shared = Arc::new(running.share(nbthread));
+    states.apply(&running.config, &shared);
+    let workers = Workers::start(&running, shared, listening, nbthread, || {
         sys::signal_self(SIGNAL_ENDED);
     })?;
     let doors = control

@@ -231,6 +231,7 @@ impl Workers {
     /// What could not be had, in words.
     pub fn start(
         running: &Arc<Running>,
+        shared: Arc<Shared>,
         listening: Listening,
         count: usize,
         ended: fn(),
@@ -245,7 +246,7 @@ impl Workers {
             threads: Vec::new(),
             inboxes: Inboxes::default(),
             alive: Arc::new(AtomicUsize::new(count)),
-            shared: Arc::new(running.share(count)),
+            shared,
             logs: Logs::new(running, ended),
         };
         for (worker, listeners) in listening.by_worker.into_iter().enumerate() {

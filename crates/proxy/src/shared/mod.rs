@@ -395,7 +395,11 @@ impl Shared {
     #[must_use]
     pub fn server_load(&self, backend: usize, server: usize) -> ServerLoad {
         let server = ServerId::at(ProxyId::at(backend), server);
+        let (in_maintenance, drains, is_down) = self.servers.flags(server);
         ServerLoad {
+            in_maintenance,
+            drains,
+            is_down,
             weight: self.servers.weight(server),
             initial_weight: self.servers.initial_weight(server),
             maxconn: self.servers.maxconn(server),
@@ -404,6 +408,18 @@ impl Shared {
             idle: self.servers.idle(server),
             queued: self.servers.waiting(server),
         }
+    }
+
+    /// Connections of each worker to a server that no stream uses, as far as each connection has one stream.
+    #[must_use]
+    pub fn idle_by_worker(&self, backend: usize, server: usize) -> Vec<u32> {
+        let server = ServerId::at(ProxyId::at(backend), server);
+        let connections = self.counts.each(Count::Connections(server));
+        let streams = self.counts.each(Count::Server(server));
+        let pairs = connections.zip(streams);
+        pairs
+            .map(|(connections, streams)| connections.saturating_sub(streams))
+            .collect()
     }
 
     // ---- the tables of servers
@@ -551,6 +567,12 @@ pub enum RenameError {
 /// The load of a server and its limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerLoad {
+    /// It gets nothing.
+    pub in_maintenance: bool,
+    /// It gets only what is bound to it.
+    pub drains: bool,
+    /// It was found to be down.
+    pub is_down: bool,
     /// Its weight, 0 to 256.
     pub weight: u32,
     /// The same as configured.

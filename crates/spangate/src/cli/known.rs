@@ -59,8 +59,6 @@ const NOT_YET: &[&str] = &[
     "show proc",
     "show quic",
     "show schema json",
-    "show servers conn",
-    "show servers state",
     "show ssl ca-file",
     "show ssl cert",
     "show ssl crl-file",

@@ -247,7 +247,8 @@ fn get_var(asked: &Asked<'_>) -> Reply {
     };
     let running = &asked.subjects.running;
     let mut known = running.config.var_names.of(VarScope::Proc);
-    let slot = known.find(|(_, known)| known == name).map(|(slot, _)| slot);
+    let own = name.strip_prefix("proc.").unwrap_or_default();
+    let slot = known.find(|(_, known)| *known == own).map(|(slot, _)| slot);
     let Some(value) = slot.and_then(|slot| running.proc_var(slot)) else {
         return Reply::Refused("Variable not found.\n".to_owned());
     };

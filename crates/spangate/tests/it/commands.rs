@@ -382,3 +382,81 @@ fn streams_are_shown_and_ended() {
     assert!(one.is_closed() && two.is_closed());
     proxy.stop();
 }
+
+#[test]
+fn states_of_servers_outlive_the_process() {
+    let (one, two) = (named("one"), named("two"));
+    let front = listener();
+    let folder = Folder::new();
+    let states = folder.path("states");
+    std::fs::create_dir_all(&states).unwrap();
+    let servers = format!(
+        "frontend f\n bind \"fd@${{FRONT}}\"\n default_backend be\n\
+         backend be\n load-server-state-from-file global\n server s1 {}\n server s2 {} weight 10\n server s3 {} disabled\n\
+         backend own\n load-server-state-from-file local\n server s {} weight 7\n",
+        one.at, two.at, one.at, one.at
+    );
+    let base = format!(
+        "global\n server-state-base {}\n server-state-file all\n",
+        states.display()
+    );
+    let (proxy, ask) = start(&(base.clone() + &servers), &[("FRONT", &front)]);
+    let port = one.at.port();
+    let all = ask("show servers state");
+    let lines: Vec<&str> = all.lines().collect();
+    assert_eq!(lines[0], "1");
+    assert!(
+        lines[1].starts_with("# be_id be_name srv_id srv_name srv_addr srv_op_state "),
+        "{all}"
+    );
+    assert_eq!(
+        lines[2],
+        format!("3 be 1 s1 127.0.0.1 2 0 1 1 0 1 0 0 0 0 0 0 - {port} - 0 0 - - 0")
+    );
+    assert!(
+        lines[4].starts_with("3 be 3 s3 127.0.0.1 0 5 1 1 "),
+        "{all}"
+    );
+    assert_eq!(lines.len(), 6, "{all}");
+    assert_eq!(ask("show servers state own").lines().count(), 3);
+    assert_eq!(ask("show servers state x"), "Can't find backend.\n");
+
+    assert_eq!(
+        ask("disable server be/s1; set server be/s2 weight 3; enable server be/s3"),
+        "\n\n"
+    );
+    let two_port = two.at.port();
+    ask(&format!("set server be/s3 addr 127.0.0.1 port {two_port}"));
+    assert_eq!(ask("set weight own/s 5"), "");
+    std::fs::write(states.join("all"), ask("show servers state")).unwrap();
+    std::fs::write(states.join("own"), ask("show servers state own")).unwrap();
+    let conns = ask("show servers conn be");
+    assert!(
+        conns.starts_with("# bkname/svname bkid/svid addr port - purge_delay "),
+        "{conns}"
+    );
+    assert!(conns.contains("\nbe/s2 3/2 127.0.0.1 "), "{conns}");
+    proxy.stop();
+
+    let (proxy, ask) = start(&(base + &servers), &[("FRONT", &front)]);
+    let state = |server: &str| {
+        let all = ask("show servers state");
+        let line = all
+            .lines()
+            .find(|line| line.contains(server))
+            .expect("a server");
+        line.split(' ')
+            .skip(5)
+            .take(4)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert_eq!(state(" s1 "), "0 1 1 1");
+    assert_eq!(state(" s2 "), "2 0 3 10");
+    assert_eq!(state(" s3 "), "2 4 1 1");
+    assert_eq!(state(" own "), "2 0 5 7");
+    assert_eq!(ask("disable server be/s2"), "");
+    let body = Client::connect(address(&front)).get("/").text();
+    assert_eq!(body, "two", "the port of s3 is the one that it was given");
+    proxy.stop();
+}
