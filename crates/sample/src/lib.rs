@@ -76,4 +76,8 @@ pub use place::Place;
 pub use unique_id::UniqueId;
 pub use value::{Kind, Value};
 pub use vars::{Assignment, SlotCounts, VarRef, VarScope, Vars};
+pub use x509::{
+    ShownCertificate, ShownRevocations, shown_certificate, shown_name, shown_revocations,
+    shown_time,
+};
 pub use zone::Zone;

@@ -29,6 +29,7 @@ mod server_state;
 mod servers;
 mod session;
 mod sessions;
+mod ssl;
 mod status;
 #[cfg(test)]
 mod testing;
@@ -61,6 +62,13 @@ const FAMILIES: &[&[Command]] = &[
     server_state::COMMANDS,
     servers::COMMANDS,
     sessions::COMMANDS,
+    ssl::CA_FILE,
+    ssl::CERT,
+    ssl::CRL_FILE,
+    ssl::CRT_LIST,
+    ssl::OCSP,
+    ssl::SNI,
+    ssl::TLS_KEYS,
 ];
 
 /// What commands are about.

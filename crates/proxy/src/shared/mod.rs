@@ -27,7 +27,6 @@ pub(crate) use queue::{Arrival, Grant, Rank, StreamRef, Ticket};
 pub use servers::ServerChange;
 pub(crate) use servers::Servers;
 pub use switches::{Door, RateLimit};
-pub(crate) use tables::Origin;
 pub use tables::{ServerRecord, ServerTables};
 pub(crate) use turns::Turn;
 
