@@ -443,6 +443,24 @@ pub fn pidfile(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     set_once(&mut build.global.pidfile, line, line.path(1).to_owned())
 }
 
+/// `server-state-base`
+pub fn server_state_base(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.need(1, || {
+        "'server-state-base' expects one argument: a directory path.".into()
+    })?;
+    let path = line.path(1).to_owned();
+    set_once(&mut build.global.server_state_base, line, path)
+}
+
+/// `server-state-file`
+pub fn server_state_file(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.need(1, || {
+        "'server-state-file' expect one argument: a file path.".into()
+    })?;
+    let path = line.path(1).to_owned();
+    set_once(&mut build.global.server_state_file, line, path)
+}
+
 /// `set-var`
 pub fn set_var(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let var = proc_variable(build, line)?;

@@ -10,7 +10,7 @@ use super::{
 use crate::keywords::{
     self, Elsewhere, Keyword, Places, State, options, proxy::KEYWORDS, timeouts,
 };
-use crate::model::{Global, Mode, Proxy, ServerOptions};
+use crate::model::{Global, Mode, Proxy, ServerOptions, StateFrom};
 use sample::{Acls, Place};
 use std::collections::HashMap;
 
@@ -238,6 +238,35 @@ pub fn named_acl(shared: &mut Shared<'_>, acls: &mut Acls, line: &Line<'_>) -> P
     let result = shared.compiler.acl(acls, name, &words, Place::ALL);
     shared.warnings(line, 2);
     result.map_err(|error| line.expr_fault(2, &error, &context))
+}
+
+/// `load-server-state-from-file`
+pub fn state_from(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    build.proxy.state_from = match line.arg(1) {
+        "global" => StateFrom::Global,
+        "local" => StateFrom::Local,
+        "none" => StateFrom::Nowhere,
+        other => {
+            return Err(line.fault(
+                1,
+                format!(
+                    "'{}' expects 'global', 'local' or 'none'. Got '{other}'",
+                    line.keyword()
+                ),
+            ));
+        }
+    };
+    Ok(())
+}
+
+/// `server-state-file-name`
+pub fn state_file_name(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.at_most(1)?;
+    build.proxy.state_file_name = match line.arg(1) {
+        "" | "use-backend-name" => None,
+        _ => Some(line.path(1).to_owned()),
+    };
+    Ok(())
 }
 
 /// `description`

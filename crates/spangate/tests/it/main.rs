@@ -3,6 +3,7 @@
 mod collect;
 mod collector;
 mod command_line;
+mod commands;
 mod common;
 mod crash;
 mod delivery;
