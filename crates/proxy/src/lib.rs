@@ -37,8 +37,8 @@ pub use engine::{Engine, Order};
 pub use facts::prepare;
 pub use logging::event;
 pub use running::{
-    CertificateView, Counters, Draft, EditError, Filter, FilterExport, ListView, LogTargetId,
-    Logging, NameView, Process, Running, Switches, Tls, TlsFinding, TlsStatus, TrustView,
-    certificate_name,
+    AddError, Added, CertificateView, Counters, Draft, EditError, Filter, FilterExport, ListView,
+    LogTargetId, Logging, NameView, Process, Running, Switches, Tls, TlsFinding, TlsStatus,
+    TrustView, certificate_name,
 };
-pub use shared::{Activity, ServerChange, Shared};
+pub use shared::{Activity, DeleteError, ServerChange, ServerRecord, ServerTables, Shared};

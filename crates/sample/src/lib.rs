@@ -71,7 +71,7 @@ pub use facts::{
 };
 pub use log_origin::LogOrigin;
 pub use logformat::LogFormat;
-pub use pattern::{Reference, References, regex};
+pub use pattern::{EntryId, Listing, Reference, References, regex};
 pub use place::Place;
 pub use unique_id::UniqueId;
 pub use value::{Kind, Value};

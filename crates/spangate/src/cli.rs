@@ -21,6 +21,7 @@ mod help;
 mod info;
 mod known;
 mod otel;
+mod patterns;
 mod request;
 mod session;
 mod ssl;
@@ -48,6 +49,7 @@ const FAMILIES: &[&[Command]] = &[
     env::COMMANDS,
     info::COMMANDS,
     otel::COMMANDS,
+    patterns::COMMANDS,
     ssl::CA_FILE,
     ssl::CERT,
     ssl::CRL_FILE,

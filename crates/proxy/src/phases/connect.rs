@@ -88,6 +88,10 @@ impl<D: Driver> Cx<'_, D> {
             return stream.go(Phase::SendRequest);
         }
         let session = match self.running.tls.server(server) {
+            // A server that is just being added.
+            None if self.servers.at(server).options.tls().is_some() => {
+                return self.no_handshake(stream, ConnError::TlsHandshake);
+            }
             None => None,
             // A name that cannot be asked for cannot be checked either.
             Some(connector) => match connect(&connector, proto, names.asked.as_deref()) {
@@ -118,7 +122,7 @@ impl<D: Driver> Cx<'_, D> {
         if !stream.wants_tunnel || !stream.request.is_websocket() {
             return None;
         }
-        let line = self.running.server(server);
+        let line = self.servers.at(server);
         let connector = self.running.tls.server(server);
         let protocols = connector.as_deref().map_or(&[][..], Connector::protocols);
         let has = |name: &[u8]| protocols.iter().any(|each| each == name);
@@ -132,7 +136,7 @@ impl<D: Driver> Cx<'_, D> {
     /// The name that a stream's connection to a server asks for, and what tells it from other idle ones.
     #[inline]
     fn server_names(&mut self, stream: &mut Stream, server: ServerId) -> Names {
-        let line = self.running.server(server);
+        let line = self.servers.at(server);
         let options = &line.options;
         let is_fixed = matches!(line.address, ServerAddress::Fixed(_));
         match is_fixed && options.tls().is_none() && options.pool_conn_name.is_none() {
@@ -142,7 +146,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     fn find_server_names(&mut self, stream: &mut Stream, server: ServerId) -> Names {
-        let options = &self.running.server(server).options;
+        let options = &self.servers.at(server).options;
         let words = options.tls();
         let mut names = Names::default();
         let sni = words.and_then(|words| words.sni.as_ref());
@@ -166,7 +170,7 @@ impl<D: Driver> Cx<'_, D> {
             (None, Some(asked)) => asked.as_bytes().into(),
             (None, None) => Box::default(),
         };
-        if let ServerAddress::PortOffset { offset, .. } = self.running.server(server).address {
+        if let ServerAddress::PortOffset { offset, .. } = self.servers.at(server).address {
             // The same server at another port is another one.
             let port = self.offset_port(stream, offset).to_be_bytes();
             names.pool = [&names.pool[..], b"\0", &port].concat().into();
@@ -227,9 +231,7 @@ impl<D: Driver> Cx<'_, D> {
             return;
         };
         match (&mut entry.role, &stream.txn.server_dst) {
-            (Role::Server(server), Some(to))
-                if self.running.server(server.server).socks4.is_some() =>
-            {
+            (Role::Server(server), Some(to)) if self.servers.at(server.server).socks4.is_some() => {
                 let to = to.clone();
                 server.socks4 = Some(Box::new(Socks4 { to, secure }));
             }
@@ -243,7 +245,7 @@ impl<D: Driver> Cx<'_, D> {
         server: ServerId,
     ) -> Result<SockId, ConnectError> {
         let backend = self.running.proxy(stream.backend);
-        let line = self.running.server(server);
+        let line = self.servers.at(server);
         let computed;
         let to = match &line.address {
             ServerAddress::Fixed(addr) => addr,
@@ -303,7 +305,7 @@ impl<D: Driver> Cx<'_, D> {
         let labels = stream.route.labels;
         // What the server learns of the client at the connection's start binds it to that client.
         let private = self.running.proxy(stream.backend).http_reuse == HttpReuse::Never
-            || self.running.server(server).send_proxy.is_on()
+            || self.servers.at(server).send_proxy.is_on()
             || labels != Labels::default();
         let role = Role::Server(Server {
             server,
@@ -327,6 +329,7 @@ impl<D: Driver> Cx<'_, D> {
         };
         let core = &mut *self.core;
         core.ambient.shared.add_server_conn();
+        core.count(Count::Connections(server));
         core.links.add(sock, role, mux, &mut core.timers)
     }
 

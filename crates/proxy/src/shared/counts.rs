@@ -1,12 +1,16 @@
 //! Counts and rates: each worker writes its own, all read.
 //!
 //! What one worker writes lies in cache lines of its own, so that counting costs a load and a store and no other worker's cache.
+//!
+//! A server has a number among all servers ([`Places::server`]). Those that are added while traffic runs have the highest
+//! numbers, and [`Counts::add_server`] makes room for them. So what is kept for each server lies behind everything else.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use config::model::Config;
 use net::WorkerId;
 
+use super::grow::Grow;
 use super::rates::{Meter, Reading};
 use crate::ids::{BindId, ProxyId, ServerId};
 
@@ -19,6 +23,8 @@ pub(crate) enum Count {
     Backend(ProxyId),
     /// Streams of a server.
     Server(ServerId),
+    /// Connections to a server, idle ones included.
+    Connections(ServerId),
     /// Client connections of a bind line.
     Bind(BindId),
     /// Log lines of a frontend, from the start.
@@ -47,23 +53,34 @@ pub(crate) enum Pace {
 #[repr(align(128))]
 struct Line<T, const N: usize>([T; N]);
 
+impl<T: Default, const N: usize> Default for Line<T, N> {
+    fn default() -> Self {
+        Line(std::array::from_fn(|_| T::default()))
+    }
+}
+
 /// Cells in lines that nothing else lies in.
 #[derive(Debug)]
-struct Cells<T, const N: usize>(Box<[Line<T, N>]>);
+struct Cells<T, const N: usize>(Grow<Line<T, N>>);
 
 impl<T: Default, const N: usize> Cells<T, N> {
     fn new(count: usize) -> Self {
-        let line = || Line(std::array::from_fn(|_| T::default()));
-        Cells((0..count.div_ceil(N)).map(|_| line()).collect())
+        let lines = (0..count.div_ceil(N)).map(|_| Line::default());
+        Cells(Grow::new(lines.collect()))
     }
 
-    #[inline]
+    /// Makes room for a cell at a place.
+    fn reach(&self, place: usize) -> bool {
+        self.0.reach(place / N, Line::default)
+    }
+
+    #[inline(always)]
     fn get(&self, place: usize) -> &T {
-        &self.0[place / N].0[place % N]
+        &self.0.at(place / N).0[place % N]
     }
 
     fn all(&self) -> impl Iterator<Item = &T> {
-        self.0.iter().flat_map(|line| &line.0)
+        self.0.all().flat_map(|line| &line.0)
     }
 }
 
@@ -90,11 +107,18 @@ struct Places {
     binds_before: Vec<u32>,
     servers: usize,
     binds: usize,
+    /// By proxy: the servers of the configuration, and the numbers of those that were added.
+    configured: Vec<u32>,
+    added: Vec<Grow<AtomicU32>>,
+    /// How many numbers are given away.
+    numbers: AtomicU32,
 }
 
 const COUNTS_OF_A_PROXY: usize = 3;
+const COUNTS_OF_A_SERVER: usize = 2;
 const METERS_OF_THE_PROCESS: usize = 2;
 const METERS_OF_A_PROXY: usize = 3;
+const NO_NUMBER: u32 = u32::MAX;
 
 impl Places {
     fn new(config: &Config) -> Places {
@@ -104,35 +128,74 @@ impl Places {
             binds_before: Vec::new(),
             servers: 0,
             binds: 0,
+            configured: Vec::new(),
+            added: Vec::new(),
+            numbers: AtomicU32::new(0),
         };
         for proxy in &config.proxies {
             places.servers_before.push(places.servers as u32);
             places.binds_before.push(places.binds as u32);
             places.servers += proxy.servers.len();
             places.binds += proxy.binds.len();
+            places.configured.push(proxy.servers.len() as u32);
+            places.added.push(Grow::new(Box::default()));
         }
+        places.numbers = AtomicU32::new(places.servers as u32);
         places
     }
 
+    /// A server's number among all.
+    #[inline(always)]
     fn server(&self, server: ServerId) -> usize {
-        self.servers_before[server.backend.place()] as usize + server.place()
+        let backend = server.backend.place();
+        match server.place() < self.configured[backend] as usize {
+            true => self.servers_before[backend] as usize + server.place(),
+            false => self.added(server),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn added(&self, server: ServerId) -> usize {
+        let backend = server.backend.place();
+        let place = server.place() - self.configured[backend] as usize;
+        self.added[backend].at(place).load(Relaxed) as usize
+    }
+
+    /// A server at a new place has a number from now on. None where there are no more places.
+    fn add(&self, server: ServerId) -> Option<usize> {
+        let backend = server.backend.place();
+        let added = server
+            .place()
+            .checked_sub(self.configured[backend] as usize)?;
+        let numbers = &self.added[backend];
+        if !numbers.reach(added, || AtomicU32::new(NO_NUMBER)) {
+            return None;
+        }
+        let number = numbers.at(added);
+        if number.load(Relaxed) == NO_NUMBER {
+            number.store(self.numbers.fetch_add(1, Relaxed), Relaxed);
+        }
+        Some(number.load(Relaxed) as usize)
     }
 
     fn counts(&self) -> usize {
-        COUNTS_OF_A_PROXY * self.proxies + self.servers + self.binds
+        COUNTS_OF_A_PROXY * self.proxies + self.binds + COUNTS_OF_A_SERVER * self.servers
     }
 
     #[inline]
     fn count(&self, what: Count) -> usize {
         let of_proxies = COUNTS_OF_A_PROXY * self.proxies;
+        let of_servers = of_proxies + self.binds;
         match what {
             Count::Frontend(proxy) => COUNTS_OF_A_PROXY * proxy.place(),
             Count::Backend(proxy) => COUNTS_OF_A_PROXY * proxy.place() + 1,
             Count::Logged(proxy) => COUNTS_OF_A_PROXY * proxy.place() + 2,
-            Count::Server(server) => of_proxies + self.server(server),
+            Count::Server(server) => of_servers + COUNTS_OF_A_SERVER * self.server(server),
+            Count::Connections(server) => of_servers + COUNTS_OF_A_SERVER * self.server(server) + 1,
             Count::Bind(bind) => {
                 let before = self.binds_before[bind.frontend.place()] as usize;
-                of_proxies + self.servers + before + bind.place
+                of_proxies + before + bind.place
             }
         }
     }
@@ -173,6 +236,27 @@ impl Counts {
             workers: (0..workers).map(|_| own()).collect(),
             places,
         }
+    }
+
+    /// A server is added, at a new place or at one that was another server's: its counts begin at zero. False where there is no
+    /// room for it. Nobody counts for it yet.
+    pub fn add_server(&self, server: ServerId) -> bool {
+        let configured = self.places.configured[server.backend.place()] as usize;
+        if server.place() >= configured && self.places.add(server).is_none() {
+            return false;
+        }
+        let count = self.places.count(Count::Connections(server));
+        let meter = self.places.meter(Pace::Server(server));
+        let reached = self
+            .workers
+            .iter()
+            .all(|own| own.counts.reach(count) && own.meters.reach(meter));
+        if reached {
+            for own in &self.workers {
+                own.meters.get(meter).reset();
+            }
+        }
+        reached
     }
 
     #[inline]

@@ -5,16 +5,19 @@
 
 mod admission;
 mod counts;
+mod grow;
 mod mail;
 mod queue;
 pub(crate) mod rates;
 mod room;
 mod servers;
+mod tables;
 mod turns;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use config::model::Config;
+use config::model::{Config, ServerAddress};
 use net::WorkerId;
 
 use crate::ids::{BindId, ProxyId, ServerId};
@@ -22,6 +25,7 @@ pub(crate) use counts::{Count, Pace};
 pub(crate) use queue::{Arrival, Grant, Rank, StreamRef, Ticket};
 pub use servers::ServerChange;
 pub(crate) use servers::Servers;
+pub use tables::{ServerRecord, ServerTables};
 pub(crate) use turns::Turn;
 
 /// See the module.
@@ -29,6 +33,7 @@ pub(crate) use turns::Turn;
 pub struct Shared {
     counts: counts::Counts,
     pub(crate) servers: Servers,
+    tables: tables::Tables,
     queues: queue::Queues,
     mail: mail::Mail,
     admission: admission::Admission,
@@ -78,6 +83,7 @@ impl Shared {
         Shared {
             counts: counts::Counts::new(config, workers),
             servers: Servers::new(config, fullconn),
+            tables: tables::Tables::new(config, workers),
             queues: queue::Queues::new(servers),
             mail: mail::Mail::new(workers),
             admission: admission::Admission::new(config),
@@ -219,10 +225,14 @@ impl Shared {
     /// The other workers are to close server connections that are idle.
     pub(crate) fn ask_for_room(&self, own: WorkerId, wake: &mut impl Wake) {
         self.server_conns.ask();
-        let workers = (0..self.mail.workers()).map(WorkerId);
-        workers
+        self.workers()
             .filter(|worker| *worker != own)
             .for_each(|worker| wake.wake(worker));
+    }
+
+    /// All workers.
+    pub(crate) fn workers(&self) -> impl Iterator<Item = WorkerId> + use<> {
+        (0..self.mail.workers()).map(WorkerId)
     }
 
     /// Changes when a worker asks for room.
@@ -310,8 +320,102 @@ impl Shared {
         let mut grants = Vec::new();
         self.queues.review(server.backend, self, &mut grants);
         let mut woken = Vec::new();
+        if change == ServerChange::Maintenance(true) {
+            // Its idle connections are to be closed.
+            self.tables.change().renew();
+            woken.extend(self.workers());
+        }
         self.post(grants, &mut |worker| woken.push(worker));
         woken
+    }
+
+    // ---- the tables of servers
+
+    /// The servers of all backends, as they are now.
+    #[must_use]
+    pub fn server_tables(&self) -> Arc<ServerTables> {
+        self.tables.now()
+    }
+
+    /// The version of the tables of now.
+    #[inline(always)]
+    pub(crate) fn server_tables_version(&self) -> u64 {
+        self.tables.version()
+    }
+
+    /// Adds a server to a backend, in maintenance. `make` makes it, knowing the servers of now. Gives its place; none where the
+    /// backend cannot have more servers.
+    ///
+    /// # Errors
+    /// What `make` says.
+    pub(crate) fn add_server<E>(
+        &self,
+        backend: ProxyId,
+        make: impl FnOnce(&ServerTables) -> Result<ServerRecord, E>,
+    ) -> Result<Option<ServerId>, E> {
+        let mut change = self.tables.change();
+        let record = make(change.tables())?;
+        let server = change.free_place(backend);
+        if !self.servers.begin(server, &record) || !self.counts.add_server(server) {
+            return Ok(None);
+        }
+        change.put(server, record);
+        drop(change);
+        self.servers.touch(backend);
+        Ok(Some(server))
+    }
+
+    /// Deletes a server that nobody uses. Its place is used again once every worker has released it.
+    ///
+    /// # Errors
+    /// Why it cannot be deleted.
+    pub fn delete_server(&self, backend: usize, server: usize) -> Result<(), DeleteError> {
+        let server = ServerId::at(ProxyId::at(backend), server);
+        let mut change = self.tables.change();
+        let is_there = change
+            .tables()
+            .find(server)
+            .is_some_and(|record| !record.is_deleted);
+        if !is_there {
+            return Err(DeleteError::NotFound);
+        }
+        if !self.servers.is_in_maintenance(server) {
+            return Err(DeleteError::NotInMaintenance);
+        }
+        let is_unused = self.servers.is_unused(server)
+            && self.count(Count::Server(server)) == 0
+            && self.count(Count::Connections(server)) == 0;
+        if !is_unused {
+            return Err(DeleteError::InUse);
+        }
+        change.delete(server);
+        drop(change);
+        self.servers.touch(server.backend);
+        Ok(())
+    }
+
+    /// Changes where a server is. Idle connections to the old address are closed as workers take notice.
+    pub fn move_server(&self, backend: usize, server: usize, address: ServerAddress) {
+        let server = ServerId::at(ProxyId::at(backend), server);
+        let mut change = self.tables.change();
+        let Some(record) = change.tables().find(server) else {
+            return;
+        };
+        let record = record.moved(address);
+        change.put(server, record);
+        drop(change);
+        self.servers.set_resolved(server);
+        self.servers.touch(server.backend);
+    }
+
+    /// Places of deleted servers that wait to be released.
+    pub(crate) fn retired_servers(&self) -> Vec<ServerId> {
+        self.tables.retired()
+    }
+
+    /// Nothing of a worker refers to the place of a deleted server.
+    pub(crate) fn release_server(&self, worker: WorkerId, server: ServerId) {
+        self.tables.release(worker, server);
     }
 
     /// Whether every count is back at zero: nothing leaked.
@@ -324,6 +428,17 @@ impl Shared {
             && self.admission.is_quiet()
             && self.server_conns.is_quiet()
     }
+}
+
+/// Why a server is not deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeleteError {
+    /// There is none.
+    NotFound,
+    /// It may still get requests.
+    NotInMaintenance,
+    /// Requests or connections still use it.
+    InUse,
 }
 
 impl queue::Slots for Shared {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use x509_cert::der::asn1::{ObjectIdentifier, UintRef};
-use x509_cert::der::{AnyRef, DateTime, Decode as _, Reader as _, SliceReader, Header, Tag};
+use x509_cert::der::{AnyRef, DateTime, Decode as _, Header, Reader as _, SliceReader, Tag};
 use x509_cert::ext::pkix::AuthorityInfoAccessSyntax;
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;

@@ -13,7 +13,8 @@ use std::sync::Arc;
 pub fn link(proxies: &mut [Proxy], shared: &mut Shared<'_>) {
     for proxy in proxies.iter_mut().filter(|proxy| proxy.is_backend) {
         let name = proxy.name.clone();
-        for server in &mut proxy.servers {
+        // Nobody shares them before they are whole.
+        for server in proxy.servers.iter_mut().filter_map(Arc::get_mut) {
             script(server, shared);
             let of_backend = match &proxy.check {
                 Some(BackendCheck::Script(script)) => Some(script),
@@ -30,7 +31,9 @@ pub fn link(proxies: &mut [Proxy], shared: &mut Shared<'_>) {
             if let Some(written) = &proxies[backend].servers[place].options.checks.track {
                 match tracked(proxies, (backend, place), written) {
                     Ok(target) => {
-                        proxies[backend].servers[place].options.checks.tracked = Some(target);
+                        if let Some(server) = Arc::get_mut(&mut proxies[backend].servers[place]) {
+                            server.options.checks.tracked = Some(target);
+                        }
                     }
                     Err(message) => {
                         let origin = &proxies[backend].servers[place].origin;

@@ -107,6 +107,20 @@ impl Tls {
         backend.load().get(server.place())?.clone()
     }
 
+    /// Whether a server can be spoken to by these words.
+    ///
+    /// # Errors
+    /// A file is not known or cannot be used, in words.
+    pub fn check_server(&self, title: &str, words: Option<&ServerTls>) -> Result<(), String> {
+        let recipe = words.map(|words| ServerRecipe {
+            words: words.clone(),
+            title: title.to_owned(),
+        });
+        recipe.map_or(Ok(()), |recipe| {
+            self.files().build_server(&recipe).map(drop)
+        })
+    }
+
     /// Says how a server, by the places of its backend and its own, is spoken to from now on, by words whose files are all known; in the clear without words. `title` is what
     /// messages call it.
     ///
