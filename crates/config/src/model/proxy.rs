@@ -272,6 +272,7 @@ pub struct Options {
     pub accept_unsafe_violations_in_http_response: bool,
     pub prefer_last_server: bool,
     pub allbackups: bool,
+    pub socket_stats: bool,
 }
 
 /// `option http-restrict-req-hdr-names`: what becomes of request headers whose names have other characters than letters,

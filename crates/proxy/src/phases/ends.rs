@@ -53,6 +53,7 @@ impl<D: Driver> Cx<'_, D> {
     /// Ends a stream of TCP whose connection turns out to be one of HTTP/2: it is not logged, its client stays.
     pub fn forget(&mut self, stream: &mut Stream) {
         stream.log.written = true;
+        stream.ignored = true;
         if let Some(client) = self.let_go(stream)
             && let Some(entry) = self.core.links.get_mut(client)
         {
@@ -77,6 +78,9 @@ impl<D: Driver> Cx<'_, D> {
         let now_ms = self.now().ms();
         stream.txn.timing.data_end_ms.get_or_insert(now_ms);
         self.release_server(stream);
+        if !stream.ignored {
+            self.account(stream, now_ms);
+        }
         if std::mem::take(&mut stream.backend_counted) {
             self.core.uncount(Count::Backend(stream.backend));
         }

@@ -166,6 +166,7 @@ impl<D: Driver> Cx<'_, D> {
             return;
         };
         core.ambient.shared.sub_server_conn();
+        core.uncount(Count::Open(server.server));
         if let Some(keeper) = server.keeper
             && let Some(client) = core.links.client_mut(keeper)
             && client.kept == Some(link)

@@ -81,7 +81,7 @@ impl RuleSet {
         }
     }
 
-    fn is_response(self) -> bool {
+    pub fn is_response(self) -> bool {
         matches!(self, RuleSet::Response | RuleSet::AfterResponse)
     }
 }

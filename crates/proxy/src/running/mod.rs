@@ -64,6 +64,8 @@ pub struct Running {
     timeouts: Vec<TimeoutsMs>,
     /// Some rate is limited.
     pub(crate) paces: bool,
+    /// Some frontend has statistics for each listener (`option socket-stats`).
+    pub(crate) socket_stats: bool,
     /// By proxy: whether it binds requests to servers before balancing.
     binds: Vec<bool>,
     /// By proxy: in TCP, its expressions look for an HTTP request in the bytes.
@@ -134,6 +136,7 @@ impl Running {
             timeouts: proxies()
                 .map(|proxy| TimeoutsMs::new(&proxy.timeout))
                 .collect(),
+            socket_stats: proxies().any(|proxy| proxy.options.socket_stats),
             binds: proxies().map(binds).collect(),
             sniffs_http: (0..config.proxies.len()).map(sniffs_http).collect(),
             paces: is_paced(&config),

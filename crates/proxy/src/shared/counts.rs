@@ -23,12 +23,16 @@ pub(crate) enum Count {
     Bind(BindId),
     /// Log lines of a frontend, from the start.
     Logged(ProxyId),
+    /// Open connections to a server.
+    Open(ServerId),
 }
 
 /// What is measured over the last second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Pace {
-    /// Connections of a frontend.
+    /// Connections that a frontend accepted.
+    Connections(ProxyId),
+    /// Those of them that became sessions.
     Sessions(ProxyId),
     /// HTTP requests of a frontend.
     Requests(ProxyId),
@@ -36,7 +40,7 @@ pub(crate) enum Pace {
     Streams(ProxyId),
     /// Streams that a server was given.
     Server(ServerId),
-    /// Connections of all frontends; measured where one of the rates is limited.
+    /// Connections of all frontends.
     ProcessConnections,
     /// Likewise, those that became sessions.
     ProcessSessions,
@@ -67,10 +71,17 @@ impl<T: Default, const N: usize> Cells<T, N> {
     }
 }
 
+/// How many there are, and the most that there were at once.
+#[derive(Debug, Default)]
+struct Gauge {
+    now: AtomicU32,
+    most: AtomicU32,
+}
+
 /// One worker's.
 #[derive(Debug)]
 struct Own {
-    counts: Cells<AtomicU32, 32>,
+    counts: Cells<Gauge, 16>,
     meters: Cells<Meter, 8>,
 }
 
@@ -78,6 +89,10 @@ struct Own {
 #[derive(Debug)]
 pub(super) struct Counts {
     workers: Vec<Own>,
+    /// By count: the most at once of all workers together.
+    most: Box<[AtomicU32]>,
+    /// By meter: the most events within a second.
+    peaks: Box<[AtomicU32]>,
     places: Places,
 }
 
@@ -94,7 +109,7 @@ struct Places {
 
 const COUNTS_OF_A_PROXY: usize = 3;
 const METERS_OF_THE_PROCESS: usize = 2;
-const METERS_OF_A_PROXY: usize = 3;
+const METERS_OF_A_PROXY: usize = 4;
 
 impl Places {
     fn new(config: &Config) -> Places {
@@ -119,7 +134,7 @@ impl Places {
     }
 
     fn counts(&self) -> usize {
-        COUNTS_OF_A_PROXY * self.proxies + self.servers + self.binds
+        COUNTS_OF_A_PROXY * self.proxies + 2 * self.servers + self.binds
     }
 
     #[inline]
@@ -130,9 +145,10 @@ impl Places {
             Count::Backend(proxy) => COUNTS_OF_A_PROXY * proxy.place() + 1,
             Count::Logged(proxy) => COUNTS_OF_A_PROXY * proxy.place() + 2,
             Count::Server(server) => of_proxies + self.server(server),
+            Count::Open(server) => of_proxies + self.servers + self.server(server),
             Count::Bind(bind) => {
                 let before = self.binds_before[bind.frontend.place()] as usize;
-                of_proxies + self.servers + before + bind.place
+                of_proxies + 2 * self.servers + before + bind.place
             }
         }
     }
@@ -155,11 +171,16 @@ impl Places {
             Pace::Sessions(proxy) => of(proxy),
             Pace::Requests(proxy) => of(proxy) + 1,
             Pace::Streams(proxy) => of(proxy) + 2,
+            Pace::Connections(proxy) => of(proxy) + 3,
             Pace::Server(server) => {
                 METERS_OF_THE_PROCESS + METERS_OF_A_PROXY * self.proxies + self.server(server)
             }
         }
     }
+}
+
+fn zeros(count: usize) -> Box<[AtomicU32]> {
+    (0..count).map(|_| AtomicU32::new(0)).collect()
 }
 
 impl Counts {
@@ -171,53 +192,120 @@ impl Counts {
         };
         Counts {
             workers: (0..workers).map(|_| own()).collect(),
+            most: zeros(places.counts()),
+            peaks: zeros(places.meters()),
             places,
         }
     }
 
     #[inline]
-    fn cell(&self, worker: WorkerId, place: usize) -> &AtomicU32 {
+    fn gauge(&self, worker: WorkerId, place: usize) -> &Gauge {
         self.workers[worker.0 as usize].counts.get(place)
     }
 
     /// One more. Only `worker` itself may say so.
     #[inline]
     pub fn add(&self, worker: WorkerId, what: Count) {
-        let cell = self.cell(worker, self.places.count(what));
+        let place = self.places.count(what);
+        let gauge = self.gauge(worker, place);
         // One writer: a load and a store, no locked instruction.
-        cell.store(cell.load(Relaxed).wrapping_add(1), Relaxed);
+        let now = gauge.now.load(Relaxed).wrapping_add(1);
+        gauge.now.store(now, Relaxed);
+        if now > gauge.most.load(Relaxed) {
+            gauge.most.store(now, Relaxed);
+            self.note_most(place);
+        }
+    }
+
+    /// A worker has more than ever: so may all together.
+    #[cold]
+    fn note_most(&self, place: usize) {
+        self.most[place].fetch_max(self.sum_at(place), Relaxed);
+    }
+
+    /// The most at once, all workers together. With several workers it may miss a moment at which none of them had more than it
+    /// ever had.
+    pub fn most(&self, what: Count) -> u32 {
+        self.most[self.places.count(what)].load(Relaxed)
+    }
+
+    /// Forgets the most at once of one of them.
+    pub fn clear_most(&self, what: Count) {
+        let place = self.places.count(what);
+        self.most[place].store(0, Relaxed);
+        for own in &self.workers {
+            own.counts.get(place).most.store(0, Relaxed);
+        }
     }
 
     /// One less, likewise.
     #[inline]
     pub fn sub(&self, worker: WorkerId, what: Count) {
-        let cell = self.cell(worker, self.places.count(what));
-        debug_assert!(cell.load(Relaxed) > 0, "{what:?} below zero");
-        cell.store(cell.load(Relaxed).wrapping_sub(1), Relaxed);
+        let now = &self.gauge(worker, self.places.count(what)).now;
+        debug_assert!(now.load(Relaxed) > 0, "{what:?} below zero");
+        now.store(now.load(Relaxed).wrapping_sub(1), Relaxed);
     }
 
     /// The sum over the workers.
     pub fn sum(&self, what: Count) -> u32 {
-        let place = self.places.count(what);
-        let cells = self.workers.iter().map(|own| own.counts.get(place));
-        cells.fold(0, |sum, cell| sum.wrapping_add(cell.load(Relaxed)))
+        self.sum_at(self.places.count(what))
+    }
+
+    fn sum_at(&self, place: usize) -> u32 {
+        let gauges = self.workers.iter().map(|own| own.counts.get(place));
+        gauges.fold(0, |sum, gauge| sum.wrapping_add(gauge.now.load(Relaxed)))
     }
 
     /// One event of a rate, of `worker` itself.
     #[inline(always)]
     pub fn mark(&self, worker: WorkerId, what: Pace, now_ms: u64) {
-        let own = &self.workers[worker.0 as usize];
-        own.meters.get(self.places.meter(what)).count(now_ms);
+        let place = self.places.meter(what);
+        let meter = self.workers[worker.0 as usize].meters.get(place);
+        if !meter.count(now_ms) {
+            self.next_second(meter, place, now_ms);
+        }
     }
 
-    /// Events of the last second, all workers together.
-    pub fn rate(&self, what: Pace, now_ms: u64) -> u32 {
-        let place = self.places.meter(what);
+    /// An event that is the first of a worker's second: the one before is over.
+    #[cold]
+    fn next_second(&self, meter: &Meter, place: usize, now_ms: u64) {
+        if let Some(end_ms) = meter.second_end_ms() {
+            let rate = self.reading(place, end_ms).per_second();
+            self.peaks[place].fetch_max(rate, Relaxed);
+        }
+        meter.next_second(now_ms);
+    }
+
+    fn reading(&self, place: usize, now_ms: u64) -> Reading {
         let mut sum = Reading::default();
         for own in &self.workers {
             own.meters.get(place).read(now_ms, &mut sum);
         }
-        sum.per_second()
+        sum
+    }
+
+    /// The most events within a second, all workers together.
+    pub fn peak(&self, what: Pace, now_ms: u64) -> u32 {
+        let place = self.places.meter(what);
+        let now = self.reading(place, now_ms).per_second();
+        now.max(self.peaks[place].load(Relaxed))
+    }
+
+    /// Forgets the peak of one of them.
+    pub fn clear_peak(&self, what: Pace) {
+        self.peaks[self.places.meter(what)].store(0, Relaxed);
+    }
+
+    /// When the last event was, to the second, monotonic milliseconds; none where there was none.
+    pub fn last_ms(&self, what: Pace) -> Option<u64> {
+        let place = self.places.meter(what);
+        let meters = self.workers.iter().map(|own| own.meters.get(place));
+        meters.filter_map(Meter::last_ms).max()
+    }
+
+    /// Events of the last second, all workers together.
+    pub fn rate(&self, what: Pace, now_ms: u64) -> u32 {
+        self.reading(self.places.meter(what), now_ms).per_second()
     }
 
     /// Events since the start, all workers together.
@@ -231,7 +319,7 @@ impl Counts {
     pub fn is_quiet(&self) -> bool {
         self.workers.iter().all(|own| {
             let mut cells = own.counts.all().enumerate();
-            cells.all(|(place, cell)| self.places.is_total(place) || cell.load(Relaxed) == 0)
+            cells.all(|(place, gauge)| self.places.is_total(place) || gauge.now.load(Relaxed) == 0)
         })
     }
 }

@@ -10,6 +10,7 @@ mod queue;
 pub(crate) mod rates;
 mod room;
 mod servers;
+mod tallies;
 mod turns;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -22,12 +23,15 @@ pub(crate) use counts::{Count, Pace};
 pub(crate) use queue::{Arrival, Grant, Rank, StreamRef, Ticket};
 pub use servers::ServerChange;
 pub(crate) use servers::Servers;
+pub use tallies::{BackCount, BackSums, FrontCount, FrontSums, TimeSums, Times};
+pub(crate) use tallies::{BackRow, Class, FrontRow, ServerRow};
 pub(crate) use turns::Turn;
 
 /// See the module.
 #[derive(Debug)]
 pub struct Shared {
     counts: counts::Counts,
+    tallies: tallies::Tallies,
     pub(crate) servers: Servers,
     queues: queue::Queues,
     mail: mail::Mail,
@@ -77,6 +81,7 @@ impl Shared {
         let servers = config.proxies.iter().map(|proxy| proxy.servers.len());
         Shared {
             counts: counts::Counts::new(config, workers),
+            tallies: tallies::Tallies::new(config, workers),
             servers: Servers::new(config, fullconn),
             queues: queue::Queues::new(servers),
             mail: mail::Mail::new(workers),
@@ -116,6 +121,77 @@ impl Shared {
     /// Events of the last second, all workers together.
     pub(crate) fn rate(&self, what: Pace, now_ms: u64) -> u32 {
         self.counts.rate(what, now_ms)
+    }
+
+    // ---- tallies
+
+    /// `worker`'s row of a frontend.
+    #[inline]
+    pub(crate) fn front_row(&self, worker: WorkerId, frontend: ProxyId) -> &FrontRow {
+        self.tallies.front(worker, frontend)
+    }
+
+    /// `worker`'s row of a listener of a frontend with `option socket-stats`.
+    pub(crate) fn bind_row(&self, worker: WorkerId, bind: BindId) -> &FrontRow {
+        self.tallies.bind(worker, bind)
+    }
+
+    /// `worker`'s row of a backend.
+    #[inline]
+    pub(crate) fn back_row(&self, worker: WorkerId, backend: ProxyId) -> &BackRow {
+        self.tallies.back(worker, backend)
+    }
+
+    /// `worker`'s row of a server.
+    #[inline]
+    pub(crate) fn server_row(&self, worker: WorkerId, server: ServerId) -> &ServerRow {
+        self.tallies.server(worker, server)
+    }
+
+    /// What a frontend has counted.
+    pub(crate) fn front_sums(&self, frontend: ProxyId) -> FrontSums {
+        let mut sums = self.tallies.front_sums(frontend);
+        let requests = self.counts.total(Pace::Requests(frontend));
+        sums.add(FrontCount::Requests, requests);
+        sums
+    }
+
+    /// What a listener of a frontend with `option socket-stats` has counted.
+    pub(crate) fn bind_sums(&self, bind: BindId) -> FrontSums {
+        self.tallies.bind_sums(bind)
+    }
+
+    /// What a backend has counted.
+    pub(crate) fn back_sums(&self, backend: ProxyId) -> BackSums {
+        let servers = self.servers.of(backend).count();
+        let mut sums = self.tallies.back_sums(backend, servers);
+        sums.add(
+            BackCount::Streams,
+            self.counts.total(Pace::Streams(backend)),
+        );
+        sums
+    }
+
+    /// What a server has counted.
+    pub(crate) fn server_sums(&self, server: ServerId) -> BackSums {
+        let mut sums = self.tallies.server_sums(server);
+        sums.add(BackCount::Streams, self.counts.total(Pace::Server(server)));
+        sums
+    }
+
+    /// The most at once, all workers together.
+    pub(crate) fn most(&self, what: Count) -> u32 {
+        self.counts.most(what)
+    }
+
+    /// The most events within a second, all workers together.
+    pub(crate) fn peak_rate(&self, what: Pace, now_ms: u64) -> u32 {
+        self.counts.peak(what, now_ms)
+    }
+
+    /// When the last event was, to the second, monotonic milliseconds.
+    pub(crate) fn last_event_ms(&self, what: Pace) -> Option<u64> {
+        self.counts.last_ms(what)
     }
 
     /// Connections that a proxy took as a frontend, and streams that it was given as a backend, since the start.
@@ -263,6 +339,11 @@ impl Shared {
 
     /// Somebody waits for a slot. Where one became free meanwhile, a grant is on its way already.
     pub(crate) fn wait_for_slot(&self, arrival: Arrival, wake: &mut impl Wake) -> Ticket {
+        let server = arrival
+            .server
+            .map(|server| (server, self.servers.waiting(server) + 1));
+        let all = self.queues.len(arrival.backend) + 1;
+        self.tallies.queue_peak(arrival.backend, all, server);
         let mut grants = Vec::new();
         let ticket = self.queues.enter(arrival, self, &mut grants);
         self.post(grants, wake);

@@ -49,6 +49,8 @@ pub(crate) struct Stream {
     pub tracing: Tracing,
     /// The stream is counted at its backend.
     pub backend_counted: bool,
+    /// Statistics leave it out.
+    pub ignored: bool,
     /// It began as TCP: `tcp-request content` is behind it.
     pub was_tcp: bool,
     /// Something of the response has reached the client.
@@ -194,6 +196,7 @@ impl Stream {
             log: Log::default(),
             tracing: Tracing::default(),
             backend_counted: false,
+            ignored: false,
             was_tcp: false,
             answered: false,
             close_client: false,
@@ -229,6 +232,7 @@ impl Stream {
             log,
             tracing,
             backend_counted,
+            ignored,
             was_tcp,
             answered,
             close_client,
@@ -258,6 +262,7 @@ impl Stream {
         tracing.reset();
         for flag in [
             backend_counted,
+            ignored,
             was_tcp,
             answered,
             close_client,
