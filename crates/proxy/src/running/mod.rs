@@ -224,6 +224,11 @@ impl Running {
         &self.timeouts[proxy.place()]
     }
 
+    /// The load at which servers of a backend with a `minconn` reach their `maxconn`.
+    pub(crate) fn fullconn(&self, backend: ProxyId) -> u32 {
+        self.fullconn[backend.place()]
+    }
+
     /// When a proxy's log lines are written.
     pub(crate) fn log_plan(&self, proxy: ProxyId) -> &Plan {
         &self.log_plans[proxy.place()]

@@ -23,7 +23,7 @@ pub(crate) use counts::{Count, Pace};
 pub(crate) use queue::{Arrival, Grant, Rank, StreamRef, Ticket};
 pub use servers::ServerChange;
 pub(crate) use servers::Servers;
-pub use tallies::{BackCount, BackSums, FrontCount, FrontSums, TimeSums, Times};
+pub use tallies::{BackCount, BackSums, FrontCount, FrontSums, Times};
 pub(crate) use tallies::{BackRow, Class, FrontRow, ServerRow};
 pub(crate) use turns::Turn;
 
@@ -177,6 +177,63 @@ impl Shared {
         let mut sums = self.tallies.server_sums(server);
         sums.add(BackCount::Streams, self.counts.total(Pace::Server(server)));
         sums
+    }
+
+    /// Puts back to zero what a frontend and its listeners have counted. `all`: not only the peaks. `binds`: how many
+    /// listeners have counts of their own.
+    pub(crate) fn clear_frontend(&self, frontend: ProxyId, binds: usize, all: bool) {
+        self.counts.clear_most(Count::Frontend(frontend));
+        for pace in [
+            Pace::Sessions(frontend),
+            Pace::Connections(frontend),
+            Pace::Requests(frontend),
+        ] {
+            self.counts.clear_peak(pace);
+        }
+        if all {
+            self.tallies
+                .subtract_front(frontend, &self.front_sums(frontend));
+        }
+        for place in 0..binds {
+            let bind = BindId { frontend, place };
+            self.counts.clear_most(Count::Bind(bind));
+            if all {
+                self.tallies.subtract_bind(bind, &self.bind_sums(bind));
+            }
+        }
+    }
+
+    /// The same of a backend, without its servers.
+    pub(crate) fn clear_backend(&self, backend: ProxyId, all: bool) {
+        self.counts.clear_most(Count::Backend(backend));
+        self.counts.clear_peak(Pace::Streams(backend));
+        self.tallies.clear_back_peaks(backend);
+        if all {
+            self.tallies
+                .subtract_back(backend, &self.back_sums(backend));
+        }
+    }
+
+    /// The same of a server.
+    pub(crate) fn clear_server(&self, server: ServerId, all: bool) {
+        self.counts.clear_most(Count::Server(server));
+        self.counts.clear_peak(Pace::Server(server));
+        self.tallies.clear_server_peaks(server);
+        if all {
+            self.tallies
+                .subtract_server(server, &self.server_sums(server));
+        }
+    }
+
+    /// The same of the process: its peaks.
+    pub(crate) fn clear_process(&self) {
+        self.counts.clear_peak(Pace::ProcessConnections);
+        self.counts.clear_peak(Pace::ProcessSessions);
+    }
+
+    /// Counters that a file brings along.
+    pub(crate) fn tallies(&self) -> &tallies::Tallies {
+        &self.tallies
     }
 
     /// The most at once, all workers together.

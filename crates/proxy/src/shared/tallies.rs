@@ -371,7 +371,7 @@ impl<C, const N: usize> Default for Extra<C, N> {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Tallies {
+pub(crate) struct Tallies {
     workers: Vec<Own>,
     /// By proxy: servers, and bind lines, of the proxies before it.
     servers_before: Vec<u32>,
