@@ -17,6 +17,7 @@ pub mod frontend;
 pub mod global;
 pub mod h1_case;
 pub mod h2;
+pub mod health;
 pub mod http_rules;
 pub mod inherit;
 pub mod legacy;
@@ -25,6 +26,7 @@ pub mod line;
 pub mod log_line;
 pub mod log_profile;
 pub mod logging;
+pub mod mail;
 pub mod names;
 pub mod no_effect;
 pub mod options;
@@ -37,7 +39,9 @@ pub mod proxy;
 pub mod reply;
 pub mod sections;
 pub mod server;
+pub mod stats_page;
 pub mod stream_actions;
+pub mod tcp;
 pub mod tcp_rules;
 pub mod threads;
 pub mod tls;
@@ -47,13 +51,16 @@ pub mod values;
 use crate::diagnostic::{Diagnostics, Severity};
 use crate::environment::Environment;
 use crate::keywords::{self, Keyword, State, Why, other};
-use crate::model::{Bind, CollectorSection, Config, ErrorPage, Global, OtelFilter};
+use crate::model::{
+    Bind, CheckScript, CollectorSection, Config, ErrorPage, Global, Mailers, OtelFilter,
+};
 use crate::suggest::closest;
 use crate::tree::{Section, Span, Tree};
 use line::{Cursor, Fault, Line, Parse};
 use names::Names;
 use sample::Compiler;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 use syntax::octets::Octets;
 
@@ -124,6 +131,10 @@ pub struct Shared<'a> {
     pub no_effect: no_effect::NoEffect,
     /// What `global` and the stores of certificates say about TLS.
     pub tls: tls::TlsShared,
+    /// Sections `healthcheck` so far, by name.
+    pub check_scripts: HashMap<String, Arc<CheckScript>>,
+    /// Sections `mailers` so far.
+    pub mailers: Vec<Mailers>,
     /// Their ids, and where each was first given.
     pub filter_ids: Vec<(String, crate::tree::Span)>,
 }
@@ -162,6 +173,8 @@ pub fn build(
         otel: Vec::new(),
         no_effect: no_effect::NoEffect::default(),
         tls: tls::TlsShared::default(),
+        check_scripts: HashMap::new(),
+        mailers: Vec::new(),
         filter_ids: Vec::new(),
     };
     let global = global_sections(tree, &mut shared);
@@ -170,7 +183,8 @@ pub fn build(
         other_section(section, &mut shared);
     }
     let log_profiles = log_profile::build(tree, &mut shared);
-    let proxies = sections::sections(tree, &global, &mut shared);
+    let mut proxies = sections::sections(tree, &global, &mut shared);
+    health::link::link(&mut proxies, &mut shared);
     let slots = shared.compiler.slots();
     let needs = shared.compiler.needs();
     let var_names = shared.compiler.var_names();
@@ -187,6 +201,7 @@ pub fn build(
         files: std::mem::take(&mut shared.files),
         otel: std::mem::take(&mut shared.otel),
         collectors: std::mem::take(&mut shared.collectors),
+        mailers: std::mem::take(&mut shared.mailers),
     };
     check::whole(&config, &mut shared);
     shared.tell_no_effect();
@@ -229,6 +244,12 @@ fn other_section(section: &Section, shared: &mut Shared<'_>) {
     }
     if kind == "userlist" {
         return userlist::section(section, shared);
+    }
+    if kind == "healthcheck" {
+        return health::section::section(section, shared);
+    }
+    if kind == "mailers" {
+        return mail::section(section, shared);
     }
     if kind == "crt-store" {
         return tls::store::section(section, other::CRT_STORE, shared);

@@ -3,6 +3,7 @@
 
 mod bind;
 mod certificate;
+mod check;
 mod collector;
 mod global;
 mod h2;
@@ -12,10 +13,12 @@ mod persist;
 mod proxy;
 mod rules;
 mod server;
+mod statistics;
 mod tls;
 
 pub use bind::*;
 pub use certificate::*;
+pub use check::*;
 pub use collector::*;
 pub use global::*;
 pub use h2::*;
@@ -25,4 +28,5 @@ pub use persist::*;
 pub use proxy::*;
 pub use rules::*;
 pub use server::*;
+pub use statistics::*;
 pub use tls::*;

@@ -11,7 +11,7 @@
 //! - Unsent bytes wait in one place, the driver, and are bounded there: [`Driver::send`] says how much of a body it took.
 //!   Undelivered bytes wait in the kernel, beyond the few that the engine holds: [`Engine::on_data`] says how much it took.
 
-use crate::{Addr, Sockets};
+use crate::{Addr, Keepalive, Sockets, TcpOptions};
 
 /// A socket's name, shared by driver and engine: a slot and the generation of what lives in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -109,7 +109,9 @@ pub struct Connect<'a> {
     /// The interface to bind to (`source … interface`).
     pub interface: Option<&'a str>,
     /// TCP keep-alive probes (`option srvtcpka`).
-    pub keepalive: bool,
+    pub keepalive: Option<Keepalive>,
+    /// Its socket's other options.
+    pub tcp: &'a TcpOptions,
     /// What its packets carry.
     pub labels: Labels,
 }

@@ -16,6 +16,7 @@ pub mod slots;
 pub mod sockets;
 mod stopwatch;
 pub mod sys;
+pub mod tcp;
 pub mod timers;
 
 pub use addr::Addr;
@@ -24,3 +25,4 @@ pub use boundary::{
     SockId, Took, WorkerId,
 };
 pub use sockets::{CpuOf, Sockets, TcpInfo};
+pub use tcp::{Keepalive, TcpOptions};

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 
-use crate::{Addr, sys};
+use crate::{Addr, Keepalive, TcpOptions, sys, tcp};
 
 /// Where a listener's socket comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,11 @@ pub struct ListenOptions {
     /// Keep the SYN packet of connections (`tcp-ss`): 0, 1, or 2 with its link header.
     pub save_syn: u8,
     /// TCP keep-alive probes on accepted connections (`option clitcpka`).
-    pub keepalive: bool,
+    pub keepalive: Option<Keepalive>,
+    /// Other options of its connections.
+    pub tcp: TcpOptions,
+    /// Take connections to addresses that are not this machine's (`transparent`).
+    pub transparent: bool,
     /// Permissions of a UNIX socket.
     pub unix_mode: Option<u32>,
     /// Owner of a UNIX socket.
@@ -71,8 +75,9 @@ fn inherited(fd: RawFd, options: &ListenOptions) -> io::Result<OwnedFd> {
     }
     let fd = sys::inherit(fd)?;
     sys::set_nonblocking_cloexec(fd.as_raw_fd())?;
-    if !sys::local_addr(fd.as_raw_fd())?.is_unix() {
-        tcp_options(fd.as_raw_fd(), options)?;
+    let local = sys::local_addr(fd.as_raw_fd())?;
+    if !local.is_unix() {
+        tcp_options(fd.as_raw_fd(), &local, options)?;
     }
     sys::listen(fd.as_raw_fd(), options.backlog)
         .map_err(|error| step("cannot listen to socket", error))?;
@@ -80,8 +85,10 @@ fn inherited(fd: RawFd, options: &ListenOptions) -> io::Result<OwnedFd> {
 }
 
 fn bound(addr: &Addr, options: &ListenOptions) -> io::Result<OwnedFd> {
-    let fd =
-        sys::stream_socket(addr).map_err(|error| step("cannot create listening socket", error))?;
+    let fd = options
+        .tcp
+        .socket(addr)
+        .map_err(|error| step("cannot create listening socket", error))?;
     let raw = fd.as_raw_fd();
     match addr {
         Addr::Inet(inet) => {
@@ -103,7 +110,11 @@ fn bound(addr: &Addr, options: &ListenOptions) -> io::Result<OwnedFd> {
                 sys::bind_to_interface(raw, interface)
                     .map_err(|error| step("cannot bind listener to device", error))?;
             }
-            tcp_options(raw, options)?;
+            if options.transparent {
+                sys::set_transparent(raw, inet.is_ipv6())
+                    .map_err(|error| step("cannot make listening socket transparent", error))?;
+            }
+            tcp_options(raw, addr, options)?;
             sys::bind(&fd, addr).map_err(|error| step("cannot bind socket", error))?;
         }
         Addr::Unix(path) => bind_unix(&fd, addr, path, options)?,
@@ -126,12 +137,13 @@ pub fn again(fd: &OwnedFd, addr: &Addr, options: &ListenOptions) -> io::Result<(
                 (libc::IPPROTO_TCP, libc::TCP_FASTOPEN),
                 (libc::IPPROTO_TCP, libc::TCP_MAXSEG),
                 (libc::IPPROTO_TCP, sys::TCP_SAVE_SYN),
+                (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT),
                 (libc::SOL_SOCKET, libc::SO_KEEPALIVE),
             ] {
                 // A kernel without it has nothing to turn off.
                 let _ = sys::set_option(raw, level, name, 0);
             }
-            tcp_options(raw, options)?;
+            tcp_options(raw, addr, options)?;
         }
         Addr::Unix(path) if path.first() == Some(&0) => {}
         Addr::Unix(path) => set_owner(std::ffi::OsStr::from_bytes(path), options)?,
@@ -147,7 +159,7 @@ pub fn is_socket(path: &[u8]) -> bool {
 }
 
 /// What accepted connections inherit from their listener costs no system call each.
-fn tcp_options(raw: RawFd, options: &ListenOptions) -> io::Result<()> {
+fn tcp_options(raw: RawFd, local: &Addr, options: &ListenOptions) -> io::Result<()> {
     if options.defer_accept {
         sys::set_option(raw, libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT, 1)?;
     }
@@ -169,9 +181,10 @@ fn tcp_options(raw: RawFd, options: &ListenOptions) -> io::Result<()> {
         sys::set_option(raw, libc::IPPROTO_TCP, sys::TCP_SAVE_SYN, mode)
             .map_err(|error| step("cannot set TCP Save SYN", error))?;
     }
-    if options.keepalive {
-        sys::set_option(raw, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
+    if let Some(keepalive) = options.keepalive {
+        tcp::keep_alive(raw, keepalive)?;
     }
+    options.tcp.apply_to_listener(raw, local)?;
     sys::set_option(raw, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)
 }
 

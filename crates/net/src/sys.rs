@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use libc::{c_int, c_void, socklen_t};
 
 use crate::boundary::Labels;
+use crate::tcp::MD5_KEY_BYTES_MAX;
 use crate::{Addr, TcpInfo};
 
 /// Longest path of a UNIX socket, without the terminating NUL.
@@ -203,7 +204,37 @@ impl<'a> Pieces<'a> {
 /// # Errors
 /// `errno` of `socket`.
 pub fn stream_socket(addr: &Addr) -> io::Result<OwnedFd> {
-    socket(family(addr), libc::SOCK_STREAM)
+    socket_of(addr, 0)
+}
+
+/// The same, of a protocol that is not the family's first one.
+///
+/// # Errors
+/// `errno` of `socket`.
+pub fn socket_of(addr: &Addr, protocol: c_int) -> io::Result<OwnedFd> {
+    socket(family(addr), libc::SOCK_STREAM, protocol)
+}
+
+/// The directory of named network namespaces (ip-netns(8)).
+const NAMESPACES: &str = "/var/run/netns";
+
+/// The same as [`socket_of`], in a network namespace. This thread is in it for the moment.
+///
+/// # Errors
+/// There is no such namespace, this process may not enter it, or `errno` of `socket`.
+pub fn socket_in(namespace: &str, addr: &Addr, protocol: c_int) -> io::Result<OwnedFd> {
+    let own = std::fs::File::open("/proc/thread-self/ns/net")?;
+    let other = std::fs::File::open(format!("{NAMESPACES}/{namespace}"))?;
+    enter_namespace(&other)?;
+    let made = socket_of(addr, protocol);
+    // A thread that cannot come back must not go on in there.
+    enter_namespace(&own).expect("a thread returns to its own network namespace");
+    made
+}
+
+fn enter_namespace(namespace: &std::fs::File) -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
 }
 
 /// A new non-blocking datagram socket for an address' family.
@@ -211,7 +242,7 @@ pub fn stream_socket(addr: &Addr) -> io::Result<OwnedFd> {
 /// # Errors
 /// `errno` of `socket`.
 pub fn datagram_socket(addr: &Addr) -> io::Result<OwnedFd> {
-    socket(family(addr), libc::SOCK_DGRAM)
+    socket(family(addr), libc::SOCK_DGRAM, 0)
 }
 
 fn family(addr: &Addr) -> c_int {
@@ -222,10 +253,12 @@ fn family(addr: &Addr) -> c_int {
     }
 }
 
-fn socket(family: c_int, kind: c_int) -> io::Result<OwnedFd> {
+fn socket(family: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
-    let fd =
-        check(unsafe { libc::socket(family, kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) })?;
+    let fd = check(unsafe {
+        let kind = kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        libc::socket(family, kind, protocol)
+    })?;
     // SAFETY: the descriptor was just made and belongs to nobody else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
@@ -469,7 +502,7 @@ pub fn is_v6only(fd: RawFd) -> io::Result<bool> {
 /// Whether IPv6 sockets refuse IPv4 where nothing is asked for; false without IPv6.
 #[must_use]
 pub fn v6only_by_default() -> bool {
-    let fd = socket(libc::AF_INET6, libc::SOCK_STREAM);
+    let fd = socket(libc::AF_INET6, libc::SOCK_STREAM, 0);
     fd.and_then(|fd| is_v6only(fd.as_raw_fd())).unwrap_or(false)
 }
 
@@ -499,6 +532,76 @@ pub fn set_option(fd: RawFd, level: c_int, name: c_int, value: c_int) -> io::Res
     let len = size_of::<c_int>() as socklen_t;
     // SAFETY: the pointer describes `value`.
     check(unsafe { libc::setsockopt(fd, level, name, (&raw const value).cast(), len) }).map(drop)
+}
+
+/// Sets an option whose value is bytes.
+///
+/// # Errors
+/// `errno` of `setsockopt`.
+pub fn set_bytes(fd: RawFd, level: c_int, name: c_int, value: &[u8]) -> io::Result<()> {
+    // SAFETY: pointer and length describe `value`.
+    check(unsafe {
+        libc::setsockopt(
+            fd,
+            level,
+            name,
+            value.as_ptr().cast(),
+            value.len() as socklen_t,
+        )
+    })
+    .map(drop)
+}
+
+/// `TCP_MD5SIG` (linux/tcp.h), which libc does not have, and its argument.
+const TCP_MD5SIG: c_int = 14;
+
+#[repr(C)]
+struct TcpMd5sig {
+    addr: libc::sockaddr_storage,
+    flags: u8,
+    prefix_len: u8,
+    key_len: u16,
+    interface: c_int,
+    key: [u8; MD5_KEY_BYTES_MAX],
+}
+
+/// Signs the segments exchanged with `peer` with MD5 by this key (`TCP_MD5SIG`, RFC 2385).
+///
+/// # Errors
+/// `errno` of `setsockopt`.
+pub fn set_md5_key(fd: RawFd, peer: &Addr, key: &[u8]) -> io::Result<()> {
+    let key_len = key.len().min(MD5_KEY_BYTES_MAX);
+    let mut sig = TcpMd5sig {
+        addr: RawAddr::of(peer)?.storage,
+        flags: 0,
+        prefix_len: 0,
+        key_len: key_len as u16,
+        interface: 0,
+        key: [0; MD5_KEY_BYTES_MAX],
+    };
+    sig.key[..key_len].copy_from_slice(&key[..key_len]);
+    // SAFETY: pointer and length describe `sig`.
+    check(unsafe {
+        libc::setsockopt(
+            fd,
+            libc::IPPROTO_TCP,
+            TCP_MD5SIG,
+            (&raw const sig).cast(),
+            size_of::<TcpMd5sig>() as socklen_t,
+        )
+    })
+    .map(drop)
+}
+
+/// Lets a listening socket take connections to addresses that are not this machine's (`IP_TRANSPARENT`).
+///
+/// # Errors
+/// `errno` of `setsockopt`.
+pub fn set_transparent(fd: RawFd, v6: bool) -> io::Result<()> {
+    match v6 {
+        true => set_option(fd, libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT, 1),
+        false => set_option(fd, libc::IPPROTO_IP, libc::IP_TRANSPARENT, 1),
+    }
 }
 
 /// Binds a socket to an interface (`SO_BINDTODEVICE`).

@@ -38,7 +38,7 @@ pub use engine::{Engine, Order};
 pub use facts::prepare;
 pub use logging::event;
 pub use running::{
-    Counters, Filter, FilterExport, LogTargetId, Logging, Process, Running, Switches, Tls,
-    TlsFinding,
+    AddError, Added, Counters, Filter, FilterExport, LogTargetId, Logging, Process, Running,
+    Switches, Tls, TlsFinding,
 };
-pub use shared::{Activity, ServerChange, Shared};
+pub use shared::{Activity, DeleteError, ServerChange, ServerRecord, ServerTables, Shared};

@@ -53,6 +53,8 @@ errors! {
     ProxyNone 15 "PRX_NOT_HDR" "Received something which does not look like a PROXY protocol header";
     ProxyBad 16 "PRX_BAD_HDR" "Received an invalid PROXY protocol header";
     ProxyUnknown 17 "PRX_BAD_PROTO" "Received an unhandled protocol in the PROXY protocol header";
+    Socks4Send 36 "SOCKS4_SEND" "SOCKS4 Proxy write error during handshake";
+    Socks4Deny 38 "SOCKS4_DENY" "SOCKS4 Proxy deny the request";
     TlsEmpty 24 "SSL_EMPTY" "Connection closed during SSL handshake";
     TlsAbort 25 "SSL_ABORT" "Connection error during SSL handshake";
     TlsTimeout 26 "SSL_TIMEOUT" "Timeout during SSL handshake";

@@ -7,6 +7,8 @@ pub mod column;
 pub mod csv;
 pub mod file;
 pub mod json;
+pub mod page;
+pub mod prometheus;
 
 pub mod row;
 pub mod tags;

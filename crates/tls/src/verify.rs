@@ -111,7 +111,7 @@ impl ClientVerifier {
             }
         };
         match checked {
-            Err(error) if !self.trusted.excuses(leaf, &error, CLIENT_AUTH) => return Err(error),
+            Err(error) if !self.trusted.excuses(leaf, &error, CLIENT_AUTH) => Err(error),
             _ => check_lists(&self.trusted, leaf, chain),
         }
     }

@@ -94,12 +94,10 @@ pub fn parse(written: &[u8], names: Names) -> Result<Parsed, String> {
         "" | "tcp" => inet(rest, None, names),
         "ipv4" | "tcp4" => inet(rest, Some(false), names),
         "ipv6" | "tcp6" => inet(rest, Some(true), names),
-        "sockpair" | "quic4" | "quic6" | "quic" | "rhttp" | "rev" | "mptcp" | "mptcp4"
-        | "mptcp6" | "udp" | "udp4" | "udp6" | "uxdg" | "stdout" | "stderr" | "ring" | "vsock" => {
-            Err(format!(
-                "address family '{family}@' is known but not implemented yet by this version"
-            ))
-        }
+        "sockpair" | "quic4" | "quic6" | "quic" | "rhttp" | "rev" | "udp" | "udp4" | "udp6"
+        | "uxdg" | "stdout" | "stderr" | "ring" | "vsock" => Err(format!(
+            "address family '{family}@' is known but not implemented yet by this version"
+        )),
         _ if family.contains('+') => Err(format!(
             "socket type prefix '{family}@' is known but not implemented yet by this version"
         )),
@@ -210,42 +208,70 @@ fn ports(text: &str, whole: &str) -> Result<Ports, String> {
     }
 }
 
+/// An address for TCP with several paths (`mptcp@`), as one for TCP.
+fn single_path(text: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let families: [(&[u8], &[u8]); 3] = [
+        (b"mptcp@", b"tcp@"),
+        (b"mptcp4@", b"tcp4@"),
+        (b"mptcp6@", b"tcp6@"),
+    ];
+    let text = text.strip_prefix(b"stream+").unwrap_or(text);
+    let mut known = families.iter();
+    known.find_map(|(family, single)| Some([single, text.strip_prefix(*family)?].concat().into()))
+}
+
+/// Whether an address is for TCP with several paths.
+pub fn is_multipath(text: &[u8]) -> bool {
+    single_path(text).is_some()
+}
+
+/// An address of a `bind` line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listen {
+    /// Where.
+    pub address: BindAddress,
+    /// TCP with several paths.
+    pub multipath: bool,
+}
+
 /// The addresses of a `bind` line: a comma list with port ranges. `prefix` goes before UNIX paths (`unix-bind prefix`).
-pub fn binds(text: &[u8], prefix: &[u8]) -> Result<Vec<BindAddress>, String> {
+pub fn binds(text: &[u8], prefix: &[u8]) -> Result<Vec<Listen>, String> {
     let mut all = Vec::new();
     for part in text.split(|byte| *byte == b',') {
-        match parse(part, Names::Resolve)? {
-            Parsed::Fd(fd) => all.push(BindAddress::Fd(fd)),
-            Parsed::Unix(Addr::Unix(path)) if !prefix.is_empty() && path.first() != Some(&0) => {
-                match unix_path(&[prefix, &path].concat())? {
-                    Parsed::Unix(addr) => all.push(BindAddress::Addr(addr)),
-                    _ => unreachable!("unix_path gives a UNIX socket"),
-                }
-            }
-            Parsed::Unix(addr) => all.push(BindAddress::Addr(addr)),
-            Parsed::Inet(_, Ports::None) => {
-                return Err(format!("missing port number: '{}'", readable(part)));
-            }
-            Parsed::Inet(_, Ports::Offset(_)) => {
-                return Err(format!(
-                    "port offset not allowed here in '{}'",
-                    readable(part)
-                ));
-            }
-            Parsed::Inet(ip, Ports::Range(low, high)) => {
-                all.extend(
-                    (low..=high)
-                        .map(|port| BindAddress::Addr(Addr::Inet(SocketAddr::new(ip, port)))),
-                );
-            }
-        }
+        let single = single_path(part);
+        let multipath = single.is_some();
+        let addresses = listen(&single.unwrap_or(part.into()), prefix)?.into_iter();
+        all.extend(addresses.map(|address| Listen { address, multipath }));
     }
     Ok(all)
 }
 
+fn listen(part: &[u8], prefix: &[u8]) -> Result<Vec<BindAddress>, String> {
+    let shown = || readable(part);
+    let one = |addr| Ok(vec![BindAddress::Addr(addr)]);
+    match parse(part, Names::Resolve)? {
+        Parsed::Fd(fd) => Ok(vec![BindAddress::Fd(fd)]),
+        Parsed::Unix(Addr::Unix(path)) if !prefix.is_empty() && path.first() != Some(&0) => {
+            match unix_path(&[prefix, &path].concat())? {
+                Parsed::Unix(addr) => one(addr),
+                _ => unreachable!("unix_path gives a UNIX socket"),
+            }
+        }
+        Parsed::Unix(addr) => one(addr),
+        Parsed::Inet(_, Ports::None) => Err(format!("missing port number: '{}'", shown())),
+        Parsed::Inet(_, Ports::Offset(_)) => {
+            Err(format!("port offset not allowed here in '{}'", shown()))
+        }
+        Parsed::Inet(ip, Ports::Range(low, high)) => Ok((low..=high)
+            .map(|port| BindAddress::Addr(Addr::Inet(SocketAddr::new(ip, port))))
+            .collect()),
+    }
+}
+
 /// The address of a server.
 pub fn server(text: &[u8], names: Names) -> Result<ServerAddress, String> {
-    Ok(match parse(text, names)? {
+    let single = single_path(text).unwrap_or(text.into());
+    Ok(match parse(&single, names)? {
         Parsed::Unix(addr) => ServerAddress::Fixed(addr),
         Parsed::Fd(_) => {
             return Err(
@@ -318,9 +344,10 @@ mod tests {
         match binds(text.as_bytes(), b"") {
             Ok(all) => all
                 .iter()
-                .map(|address| match address {
-                    BindAddress::Addr(addr) => addr.to_string(),
-                    BindAddress::Fd(fd) => format!("fd@{fd}"),
+                .map(|listen| match (&listen.address, listen.multipath) {
+                    (BindAddress::Addr(addr), false) => addr.to_string(),
+                    (BindAddress::Addr(addr), true) => format!("{addr} by several paths"),
+                    (BindAddress::Fd(fd), _) => format!("fd@{fd}"),
                 })
                 .collect::<Vec<_>>()
                 .join(" "),
@@ -352,6 +379,10 @@ mod tests {
                 "quic+fd@4",
                 "socket type prefix 'quic+fd@' is known but not implemented yet by this version",
             ),
+            (
+                "mptcp6@:80,mptcp@10.0.0.1:81,:82",
+                "[::]:80 by several paths 10.0.0.1:81 by several paths 0.0.0.0:82",
+            ),
             (":80-82", "0.0.0.0:80 0.0.0.0:81 0.0.0.0:82"),
             (":80,[::1]:81,/x", "0.0.0.0:80 [::1]:81 unix@/x"),
             (":8000-800", "invalid port range '8000-800'"),
@@ -373,7 +404,7 @@ mod tests {
     fn a_prefix_goes_before_unix_paths_only() {
         assert_eq!(binds(b"/x,abns@y,:80", b"/chroot").unwrap().len(), 3);
         assert_eq!(
-            format!("{:?}", &binds(b"/x", b"/p").unwrap()[0]),
+            format!("{:?}", &binds(b"/x", b"/p").unwrap()[0].address),
             format!(
                 "{:?}",
                 BindAddress::Addr(Addr::Unix(Arc::from(&b"/p/x"[..])))

@@ -5,6 +5,7 @@ use super::proxy::ProxyBuild;
 use super::server as server_line;
 use crate::model::{Balance, HashFunction, HashType, HttpReuse};
 use sample::Place;
+use std::sync::Arc;
 use syntax::octets::readable;
 
 /// `server`
@@ -27,7 +28,7 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     if server.id == 0 {
         server.options.id = build.proxy.servers.len() as u32 + 1;
     }
-    build.proxy.servers.push(server);
+    build.proxy.servers.push(Arc::new(server));
     Ok(())
 }
 

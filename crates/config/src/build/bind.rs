@@ -2,7 +2,7 @@
 
 use super::line::{Cursor, Line, Parse};
 use super::tls::{self, TlsParser};
-use super::{Shared, address, did_you_mean, values};
+use super::{Shared, address, did_you_mean, tcp, values};
 use crate::keywords::{self, Places, bind::KEYWORDS, tls::OPTIONS};
 use crate::model::{Bind, BindAddress};
 
@@ -55,11 +55,15 @@ pub fn line(line: &Line<'_>, at: usize, shared: &mut Shared<'_>) -> Parse<Vec<Bi
         }
     }
     template.tls = words.finish(line, written, shared);
-    Ok(addresses
-        .into_iter()
-        .map(|address| Bind {
-            address,
-            ..template.clone()
+    let prefix = template.guid.take();
+    let numbered = addresses.into_iter().enumerate();
+    Ok(numbered
+        .map(|(number, listen)| {
+            let mut bind = template.clone();
+            bind.address = listen.address;
+            bind.guid = prefix.as_ref().map(|prefix| format!("{prefix}-{number}"));
+            bind.tcp.multipath = listen.multipath;
+            bind
         })
         .collect())
 }
@@ -77,6 +81,8 @@ pub fn blank() -> Bind {
         v6only: false,
         interface: None,
         tfo: false,
+        transparent: false,
+        tcp: net::TcpOptions::default(),
         defer_accept: false,
         tls: None,
         proto: None,
@@ -88,6 +94,7 @@ pub fn blank() -> Bind {
         level: None,
         exposes_listeners: false,
         severity_output: None,
+        guid: None,
         origin: String::new(),
     }
 }
@@ -102,7 +109,13 @@ macro_rules! switches {
         }
     )*};
 }
-switches!(accept_proxy defer_accept tfo v4v6 v6only);
+switches!(accept_proxy defer_accept tfo transparent v4v6 v6only);
+
+/// `guid-prefix`
+pub fn guid_prefix(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    bind.guid = Some(values::guid(cursor)?);
+    Ok(())
+}
 
 /// `backlog`
 pub fn backlog(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
@@ -218,6 +231,30 @@ pub fn tcp_ss(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
     bind.tcp_ss = mode.ok_or_else(|| {
         cursor.fault("'tcp-ss' : TCP Save SYN option expects an integer argument from 0 to 2.")
     })?;
+    Ok(())
+}
+
+/// `cc`
+pub fn cc(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    bind.tcp.congestion = Some(tcp::congestion(cursor)?);
+    Ok(())
+}
+
+/// `namespace`
+pub fn namespace(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    bind.tcp.namespace = Some(tcp::namespace(cursor)?);
+    Ok(())
+}
+
+/// `tcp-md5sig`
+pub fn tcp_md5sig(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    bind.tcp.md5_key = Some(tcp::md5_key(cursor)?);
+    Ok(())
+}
+
+/// `tcp-ut`
+pub fn tcp_ut(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    bind.tcp.user_timeout_ms = tcp::user_timeout(cursor)?;
     Ok(())
 }
 

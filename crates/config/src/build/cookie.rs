@@ -7,6 +7,7 @@ use crate::model::{CaptureCookie, Cookie, CookieMode, Server, ServerAddress};
 use net::Addr;
 use sample::hashes::xxh64;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// `cookie <name> [<options>]`
 pub fn cookie(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
@@ -151,12 +152,20 @@ pub fn capture(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 
 /// The value of a server that has none of its own, with `cookie … dynamic`: a hash of the key, the address and the port,
 /// the same in every proxy with the same key.
-pub fn give_dynamic_values(servers: &mut [Server], key: &[u8]) {
-    for server in servers.iter_mut().filter(|server| server.cookie.is_none()) {
+pub fn give_dynamic_values(servers: &mut [Arc<Server>], key: &[u8]) {
+    // Nobody else has a line that is being built.
+    for server in servers.iter_mut().filter_map(Arc::get_mut) {
+        give_dynamic_value(server, key);
+    }
+}
+
+/// Gives a server without a cookie value one that its address makes.
+pub fn give_dynamic_value(server: &mut Server, key: &[u8]) {
+    if server.cookie.is_none() {
         let (ip, port) = match &server.address {
             ServerAddress::Fixed(Addr::Inet(addr)) => (addr.ip(), addr.port()),
             ServerAddress::PortOffset { ip, .. } => (*ip, 0),
-            ServerAddress::Fixed(_) => continue,
+            ServerAddress::Fixed(_) => return,
         };
         let mut text = key.to_vec();
         match ip {

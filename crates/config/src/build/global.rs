@@ -102,6 +102,56 @@ pub fn chroot(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     set_once(&mut build.global.chroot, line, line.path(1).to_owned())
 }
 
+/// `external-check [preserve-env]`
+pub fn external_check(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    use crate::model::ExternalEnvironment::{Clean, Preserved};
+    build.global.checks.external = Some(match line.arg(1) {
+        "" => Clean,
+        "preserve-env" => Preserved,
+        word => {
+            return Err(line.fault(
+                1,
+                format!(
+                    "'external-check' only supports 'preserve-env' as an argument, found '{word}'."
+                ),
+            ));
+        }
+    });
+    line.at_most(1)
+}
+
+/// `spread-checks`
+pub fn spread_checks(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let mut cursor = Cursor { line: *line, at: 1 };
+    let percent = super::arguments::number(&mut cursor, "spread-checks", 0, 50)?;
+    build.global.checks.spread_percent = percent as u32;
+    line.at_most(1)
+}
+
+/// `max-spread-checks`
+pub fn max_spread_checks(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let time = duration(build.shared, line)?;
+    build.global.checks.max_spread = (!time.is_zero()).then_some(time);
+    Ok(())
+}
+
+/// `tune.max-checks-per-thread`
+pub fn max_checks(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let mut cursor = Cursor { line: *line, at: 1 };
+    if !cursor.peek().is_empty() {
+        let name = "tune.max-checks-per-thread";
+        let count = super::arguments::number(&mut cursor, name, i64::MIN, i64::MAX)?;
+        build.global.checks.at_once_max = u32::try_from(count).unwrap_or(0);
+    }
+    line.at_most(1)
+}
+
+/// `pp2-never-send-local`
+pub fn never_local(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    build.global.checks.never_local = true;
+    line.at_most(0)
+}
+
 /// `daemon`
 pub fn daemon(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     build.global.daemon = true;
@@ -425,6 +475,14 @@ pub fn stats(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     }
 }
 
+/// `stats-file`
+pub fn stats_file(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.need(1, || "'stats-file' expects a file path.".into())?;
+    line.at_most(1)?;
+    build.global.stats_file = Some(line.path(1).to_path_buf());
+    Ok(())
+}
+
 /// `unix-bind`
 pub fn unix_bind(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let mut cursor = Cursor { line: *line, at: 1 };
@@ -505,6 +563,7 @@ pub fn tune(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
         }
         "tune.rcvbuf.client" => tune.rcvbuf_client_bytes = Some(size(line, 1)?),
         "tune.rcvbuf.server" => tune.rcvbuf_server_bytes = Some(size(line, 1)?),
+        "tune.cli.max-payload-size" => tune.cli_payload_bytes = size(line, 0)?,
         "tune.sndbuf.client" => tune.sndbuf_client_bytes = Some(size(line, 1)?),
         "tune.sndbuf.server" => tune.sndbuf_server_bytes = Some(size(line, 1)?),
         name => unreachable!("the table gives {name} to another parser"),

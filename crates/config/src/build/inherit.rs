@@ -4,7 +4,7 @@
 
 use super::line::{Fault, Line};
 use super::proxy::ProxyBuild;
-use super::{Shared, logging, otel, tls};
+use super::{Shared, health, logging, mail, otel, tls};
 use crate::model::{Proxy, ServerOptions};
 use crate::tree::Section;
 
@@ -14,6 +14,8 @@ pub struct Template {
     default_server: ServerOptions,
     default_tls: Option<tls::server::ServerWords>,
     logging: logging::Pending,
+    checks: health::Pending,
+    email_alert: mail::Pending,
     tracing: Option<otel::tracing::Tracing>,
     filters: Vec<otel::Declared>,
     missing_backend: Option<Box<Fault>>,
@@ -32,6 +34,8 @@ impl Template {
             default_server: build.default_server,
             default_tls: build.default_tls,
             logging: build.logging,
+            checks: build.checks,
+            email_alert: build.email_alert,
             tracing: build.tracing,
             filters: build.filters,
             missing_backend: build.missing_backend,
@@ -66,6 +70,8 @@ impl ProxyBuild<'_, '_> {
         self.default_tls = template.default_tls.clone();
         self.filters.clone_from(&template.filters);
         self.logging = template.logging.for_section(self.proxy.is_frontend);
+        self.checks = template.checks.for_section();
+        self.email_alert.clone_from(&template.email_alert);
         let Proxy {
             // Of the section itself, or not allowed in `defaults`.
             name: _,
@@ -73,6 +79,7 @@ impl ProxyBuild<'_, '_> {
             is_backend: _,
             id: _,
             description: _,
+            guid: _,
             origin: _,
             unpublished: _,
             binds: _,
@@ -85,6 +92,8 @@ impl ProxyBuild<'_, '_> {
             capture_cookie: _,
             redirects: _,
             otel: _,
+            check: _,
+            email_alert: _,
             // Compiled at the end of each section.
             log_format: _,
             log_format_sd: _,
@@ -120,6 +129,7 @@ impl ProxyBuild<'_, '_> {
             log_tag,
             unique_id_header,
             error_pages,
+            stats,
             http_request,
             http_response,
             http_after_response,
@@ -143,6 +153,8 @@ impl ProxyBuild<'_, '_> {
         proxy.log.clone_from(log);
         proxy.log_tag.clone_from(log_tag);
         proxy.error_pages.clone_from(error_pages);
+        proxy.stats.clone_from(stats);
+        self.stats_inherited = stats.is_some();
         proxy.http_request.clone_from(http_request);
         proxy.http_response.clone_from(http_response);
         proxy.http_after_response.clone_from(http_after_response);

@@ -3,8 +3,8 @@
 
 use super::line::{Fault, Line, Parse};
 use super::{
-    Shared, check, did_you_mean, logging, options as option_parsers, order, otel, tls, unknown,
-    values,
+    Shared, check, did_you_mean, health, logging, mail, options as option_parsers, order, otel,
+    tls, unknown, values,
 };
 use crate::keywords::{
     self, Elsewhere, Keyword, Places, State, options, proxy::KEYWORDS, timeouts,
@@ -46,6 +46,8 @@ pub struct ProxyBuild<'a, 'd> {
     pub default_tls: Option<tls::server::ServerWords>,
     /// The certificates of its `ssl-f-use` lines.
     pub ssl_f_use: Vec<tls::bind::Pending>,
+    /// Its statistics page is that of its `defaults`.
+    pub stats_inherited: bool,
     /// What the section is called in its header.
     pub kind: &'static str,
     /// The capabilities of the section.
@@ -54,6 +56,10 @@ pub struct ProxyBuild<'a, 'd> {
     pub number: u32,
     /// `option tracing`
     pub tracing: Option<otel::tracing::Tracing>,
+    /// What its options and rules say of health checks so far.
+    pub checks: health::Pending,
+    /// `email-alert` so far.
+    pub email_alert: mail::Pending,
     /// What its filters `opentelemetry` have in common.
     pub otel_seen: otel::check::Seen,
     /// Its filters, as they were declared.
@@ -248,6 +254,15 @@ pub fn disabled(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 pub fn enabled(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     build.proxy.disabled = false;
     line.at_most(0)
+}
+
+/// `guid`
+pub fn guid(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let mut cursor = super::line::Cursor { line: *line, at: 1 };
+    let guid = values::guid(&mut cursor)?;
+    line.at_most(1)?;
+    build.proxy.guid = Some(guid);
+    Ok(())
 }
 
 /// `id`

@@ -253,10 +253,13 @@ fn open<'a, 'd>(
         default_server: ServerOptions::default(),
         default_tls: None,
         ssl_f_use: Vec::new(),
+        stats_inherited: false,
         kind,
         sections,
         number,
         tracing: None,
+        checks: super::health::Pending::default(),
+        email_alert: super::mail::Pending::default(),
         otel_seen: otel::check::Seen::default(),
         filters: Vec::new(),
     }
@@ -287,6 +290,8 @@ fn proxy(
         build.shared.settle(Err(fault));
     }
     logging::finish(&mut build);
+    super::health::finish(&mut build);
+    super::mail::finish(&mut build);
     finish_filters(&mut build, index);
     let (name, binds) = (build.proxy.name.clone(), &mut build.proxy.binds);
     tls::bind::finish_proxy(&name, binds, &build.ssl_f_use, build.shared);

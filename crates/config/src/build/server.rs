@@ -4,7 +4,7 @@ use super::address::Names;
 use super::line::{Cursor, Line, Parse};
 use super::proxy::ProxyBuild;
 use super::tls::{self, TlsParser, server::ServerWords};
-use super::{Shared, address, did_you_mean, log_line, values};
+use super::{Shared, address, did_you_mean, log_line, tcp, values};
 use crate::keywords::{self, Places, checks, server::KEYWORDS, tls::OPTIONS};
 use crate::model::{Mode, Proto, Server, ServerOptions, Source};
 use sample::Place;
@@ -51,7 +51,9 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
     }
     let mut options = options?;
     options.disabled |= ignored.is_some();
-    options.tls_words = words.finish(&title, build.shared);
+    let (place, is_checked) = (line.span(1), options.checks.enabled);
+    options.tls_words = words.finish(&title, &place, is_checked, build.shared);
+    options.tcp.multipath = address::is_multipath(written);
     // As HAProxy: a lower bound that is not below the upper one replaces it.
     if options.minconn >= options.maxconn {
         options.maxconn = options.minconn;
@@ -117,7 +119,9 @@ fn options(
                 Some(TlsParser::Bind(_) | TlsParser::Nothing) | None => {}
             },
             (None, None, Some(keyword)) => {
-                shared.use_of(keyword, "server", &mut cursor)?;
+                if let Some(parser) = shared.use_of(keyword, "server", &mut cursor)? {
+                    parser(&mut options, &mut cursor, shared)?;
+                }
             }
             (None, None, None) => {
                 let names = KEYWORDS.iter().map(|k| k.name);
@@ -202,6 +206,16 @@ pub fn cookie(
     Ok(())
 }
 
+/// `guid`
+pub fn guid(
+    options: &mut ServerOptions,
+    cursor: &mut Cursor<'_>,
+    _shared: &mut Shared<'_>,
+) -> Parse {
+    options.guid = Some(values::guid(cursor)?);
+    Ok(())
+}
+
 /// `redir`
 pub fn redir(
     options: &mut ServerOptions,
@@ -240,6 +254,62 @@ pub fn pool_purge_delay(
 ) -> Parse {
     cursor.value("a delay")?;
     options.pool_purge_delay = shared.time(&cursor.line, cursor.at - 1, "pool-purge-delay")?;
+    Ok(())
+}
+
+/// `cc`
+pub fn cc(options: &mut ServerOptions, cursor: &mut Cursor<'_>, _shared: &mut Shared<'_>) -> Parse {
+    options.tcp.congestion = Some(tcp::congestion(cursor)?);
+    Ok(())
+}
+
+/// `namespace`
+pub fn namespace(
+    options: &mut ServerOptions,
+    cursor: &mut Cursor<'_>,
+    _shared: &mut Shared<'_>,
+) -> Parse {
+    if cursor.peek() == "*" {
+        return Err(cursor.fault(super::not_yet("namespace *")));
+    }
+    options.tcp.namespace = Some(tcp::namespace(cursor)?);
+    Ok(())
+}
+
+/// `socks4 <addr>:<port>`
+pub fn socks4(
+    options: &mut ServerOptions,
+    cursor: &mut Cursor<'_>,
+    shared: &mut Shared<'_>,
+) -> Parse {
+    let text = cursor.value("<addr>:<port>")?;
+    let title = format!("'socks4 {text}'");
+    let written = address::resolved(&cursor.line, cursor.at - 1, shared, &title)?;
+    let fault = |message: String| cursor.fault(format!("{title} : {message}."));
+    match address::single(&written).map_err(fault)? {
+        (addr, None) if addr.port() > 0 => options.socks4 = Some(addr),
+        _ => return Err(fault(format!("missing port number: '{text}'"))),
+    }
+    Ok(())
+}
+
+/// `tcp-md5sig`
+pub fn tcp_md5sig(
+    options: &mut ServerOptions,
+    cursor: &mut Cursor<'_>,
+    _shared: &mut Shared<'_>,
+) -> Parse {
+    options.tcp.md5_key = Some(tcp::md5_key(cursor)?);
+    Ok(())
+}
+
+/// `tcp-ut`
+pub fn tcp_ut(
+    options: &mut ServerOptions,
+    cursor: &mut Cursor<'_>,
+    _shared: &mut Shared<'_>,
+) -> Parse {
+    options.tcp.user_timeout_ms = tcp::user_timeout(cursor)?;
     Ok(())
 }
 

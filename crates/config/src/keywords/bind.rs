@@ -4,7 +4,7 @@ use super::arguments::Args;
 use super::features::Feature::{self, *};
 use super::{Keyword, Places};
 use crate::build::bind::{self, BindParser};
-use crate::build::{checks, threads, values};
+use crate::build::{checks, threads};
 
 type K = Keyword<BindParser>;
 
@@ -43,12 +43,12 @@ pub const KEYWORDS: &[Keyword<BindParser>] = &[
     not_yet("accept-netscaler-cip", WORD, "Expects the NetScaler client IP protocol."),
     yes("accept-proxy", NONE, bind::accept_proxy, "Expects a PROXY protocol header on every connection."),
     yes("backlog", WORD, bind::backlog, "Length of the kernel's queue of connections to accept."),
-    not_yet("cc", WORD, "The congestion control algorithm."),
+    yes("cc", WORD, bind::cc, "The congestion control algorithm."),
     yes("defer-accept", NONE, bind::defer_accept, "Accepts a connection only when data is there."),
     yes("expose-fd", WORD, bind::expose_fd, "`expose-fd listeners`: a runtime interface that hands the listening sockets over (`-x`)."),
     yes("gid", WORD, bind::gid, "Group of a UNIX socket, by number."),
     yes("group", WORD, bind::group, "Group of a UNIX socket, by name."),
-    tunes("guid-prefix", Guid, Args::Own(values::guid), "Names that identify the listeners for ever."),
+    yes("guid-prefix", WORD, bind::guid_prefix, "Names that identify the listeners for ever."),
     yes("id", WORD, bind::id, "The listener's number in statistics."),
     tunes("idle-ping", Pings, Args::Time, "Pings on idle HTTP/2 connections."),
     yes("interface", WORD, bind::interface, "Network interface to listen on."),
@@ -58,7 +58,7 @@ pub const KEYWORDS: &[Keyword<BindParser>] = &[
     yes("mode", WORD, bind::mode, "Rights of a UNIX socket's file, octal."),
     yes("mss", WORD, bind::mss, "Largest TCP segment."),
     yes("name", WORD, bind::name, "The listener's name in statistics and logs."),
-    not_yet("namespace", WORD, "Network namespace to listen in."),
+    yes("namespace", WORD, bind::namespace, "Network namespace to listen in."),
     not_yet("nbconn", WORD, "Connections that a reverse HTTP listener keeps."),
     moot("nice", "streams are served in turn", Args::Number(-1024, 1024), "Priority of the listener's streams."),
     Keyword::gone("process", Places::BIND, "'process' on 'bind' lines is not supported anymore, please use 'thread' instead."),
@@ -68,12 +68,12 @@ pub const KEYWORDS: &[Keyword<BindParser>] = &[
     tunes("quic-socket", Quic, Args::OneOf(&["connection", "listener"]), "Sockets of QUIC connections."),
     yes("severity-output", WORD, bind::severity_output, "How the runtime interface shows severities."),
     moot("shards", "every worker has its own listeners", Args::Own(threads::shards), "Number of sockets for one address."),
-    not_yet("tcp-md5sig", WORD, "TCP MD5 signatures."),
+    yes("tcp-md5sig", WORD, bind::tcp_md5sig, "TCP MD5 signatures."),
     yes("tcp-ss", WORD, bind::tcp_ss, "Keeps the SYN packet of connections for fc_saved_syn: 1, or 2 with its link header."),
-    not_yet("tcp-ut", WORD, "TCP user timeout."),
+    yes("tcp-ut", WORD, bind::tcp_ut, "TCP user timeout."),
     yes("tfo", NONE, bind::tfo, "TCP Fast Open."),
     moot("thread", "every worker has its own listeners", Args::Own(threads::set), "Threads that serve the listener."),
-    not_yet("transparent", NONE, "Accepts connections to foreign addresses."),
+    yes("transparent", NONE, bind::transparent, "Accepts connections to foreign addresses."),
     yes("uid", WORD, bind::uid, "Owner of a UNIX socket, by number."),
     yes("user", WORD, bind::user, "Owner of a UNIX socket, by name."),
     yes("v4v6", NONE, bind::v4v6, "An IPv6 listener that takes IPv4 too."),

@@ -54,7 +54,6 @@ const WHOLE: Args = Args::Integer(i64::MIN, i64::MAX);
 /// HAProxy looks at the first word only.
 const WORDS: Args = Args::Sequence(&[WORD, Args::Any]);
 const PURGE: Args = Args::OneOf(&["none", "all"]);
-const PRESERVE_ENV: Args = Args::OneOf(&["preserve-env"]);
 const LUA_PATH: Args = Args::OneOf(&["path", "cpath"]);
 
 const PLACEMENT: &str = "the kernel's scheduler places the threads";
@@ -109,7 +108,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     partly("dns-accept-family", global::dns_accept_family, "`ipv4` and `ipv6` alone", "Address families that name resolution may answer with."),
     yes("expose-deprecated-directives", global::flag_only, "Allows keywords that are about to be removed."),
     yes("expose-experimental-directives", global::flag_only, "Allows keywords that may still change."),
-    tunes("external-check", HealthChecks, Args::Optional(&PRESERVE_ENV), "Allows health checks by external programs."),
+    yes("external-check", global::external_check, "Allows health checks by external programs."),
     yes("fd-hard-limit", global::fd_hard_limit, "Upper bound of the file descriptors that are asked for."),
     moot("force-cfg-parser-pause", TESTS, Args::TimeWithin(0, 65535), "Sleeps while the configuration is parsed."),
     yes("gid", global::gid, "Group to run as, by number."),
@@ -147,7 +146,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     not_yet("lua-load-per-thread", "Loads a Lua file once a thread."),
     tunes("lua-prepend-path", Lua, Args::Sequence(&[WORD, Args::Optional(&LUA_PATH)]), "Adds a directory to Lua's search path."),
     yes("master-worker", global::master_worker, "A master that supervises and reloads workers; as `-W`."),
-    tunes("max-spread-checks", HealthChecks, Args::Time, "Longest time over which health checks are spread."),
+    yes("max-spread-checks", global::max_spread_checks, "Longest time over which health checks are spread."),
     moot("max-threads-per-group", "threads are not grouped here", Args::Integer(0, 64), "Threads in one group."),
     moot("maxcompcpuusage", "there is no compression here to limit", Args::Number(0, 100), "CPU usage above which compression stops."),
     moot("maxcomprate", "there is no compression here to limit", INTEGER, "Rate of compressed input."),
@@ -178,7 +177,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     moot("ocsp-update.mindelay", OCSP, Args::Sequence(&[Args::Number(0, 3600), Args::Any]), "Shortest time between two OCSP updates."),
     moot("ocsp-update.mode", OCSP, Args::Any, "Whether OCSP responses are updated by default."),
     yes("pidfile", global::pidfile, "File that gets the process's number."),
-    tunes("pp2-never-send-local", HealthChecks, NONE, "Never sends LOCAL in a PROXY protocol v2 header."),
+    yes("pp2-never-send-local", global::never_local, "Never sends LOCAL in a PROXY protocol v2 header."),
     moot("prealloc-fd", "descriptors are cheap to allocate here", NONE, "Allocates the descriptor table at start."),
     yes("presetenv", global::environment, "Sets an environment variable that is not set yet."),
     moot("profiling.memory", "use an external profiler", ON_OFF, "Profiles memory."),
@@ -194,7 +193,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     yes("setenv", global::environment, "Sets an environment variable."),
     not_yet("shm-stats-file", "Shares counters with other processes by a file."),
     tunes("shm-stats-file-max-objects", SharedStats, WORDS, "Objects in that file."),
-    tunes("spread-checks", HealthChecks, Args::Number(0, 50), "Random part of the interval between health checks."),
+    yes("spread-checks", global::spread_checks, "Random part of the interval between health checks."),
     yes("ssl-default-bind-ciphers", tls::default, "Default `ciphers` of bind lines."),
     yes("ssl-default-bind-ciphersuites", tls::default, "Default `ciphersuites` of bind lines."),
     yes("ssl-default-bind-client-sigalgs", tls::default, "Default `client-sigalgs` of bind lines."),
@@ -220,7 +219,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     yes("ssl-server-verify", tls::server_verify, "Whether servers are verified by default."),
     yes("ssl-skip-self-issued-ca", tls::skip_self_issued_ca, "Does not send self-issued CA certificates."),
     yes("stats", global::stats, "`stats socket`, `stats timeout` and `stats maxconn`: the runtime interface."),
-    not_yet("stats-file", "File of counters to start with."),
+    yes("stats-file", global::stats_file, "File of counters to start with."),
     moot("stress-level", TESTS, Args::Number(0, 9), "Slows code paths down for tests."),
     moot("strict-limits", "limits that cannot be set are always reported", NONE, "Fails when a limit cannot be set."),
     moot("thread-group", "threads are not grouped here", Args::Own(threads::group), "Threads of one group."),
@@ -233,7 +232,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     moot("tune.bufsize.large", BUFFERS, SIZE_1, "Size of large buffers."),
     moot("tune.bufsize.small", BUFFERS, SIZE_1, "Size of small buffers."),
     gone("tune.chksize", "option 'tune.chksize' is not supported any more (tune.bufsize is used instead)."),
-    tunes("tune.cli.max-payload-size", Cli, SIZE, "Largest payload of a command of the runtime interface."),
+    yes("tune.cli.max-payload-size", global::tune, "Largest payload of a command of the runtime interface."),
     moot("tune.comp.maxlevel", "there is no compression here to limit", Args::Number(1, 9), "Compression level."),
     moot("tune.defaults.purge", "nothing is kept of `defaults` that no proxy uses", PURGE, "Frees `defaults` after the start."),
     moot("tune.disable-fast-forward", COPY, NONE, "Forwards data through the whole stack."),
@@ -283,7 +282,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     tunes("tune.lua.service-timeout", Lua, Args::Sequence(&[Args::Time, Args::Any]), "Longest run of a Lua service."),
     tunes("tune.lua.session-timeout", Lua, Args::Sequence(&[Args::Time, Args::Any]), "Longest run of Lua in a session."),
     tunes("tune.lua.task-timeout", Lua, Args::Sequence(&[Args::Time, Args::Any]), "Longest run of a Lua task."),
-    tunes("tune.max-checks-per-thread", HealthChecks, Args::Optional(&INTEGER), "Health checks of one thread at once."),
+    yes("tune.max-checks-per-thread", global::max_checks, "Health checks of one thread at once."),
     moot("tune.max-rules-at-once", SCHEDULER, COUNT, "Rules evaluated at once."),
     yes("tune.maxaccept", global::tune, "Connections accepted at once."),
     moot("tune.maxpollevents", POLLER, INTEGER, "Events read at once."),

@@ -1,10 +1,9 @@
 //! `option …` (manual §4.2).
 
 use super::arguments::Args;
-use super::features::Feature;
 use super::{Elsewhere::IgnoredFormat, Keyword, Places, at::*};
 use crate::build::options::{self, OptionParser};
-use crate::build::{checks as check_options, otel};
+use crate::build::{health, otel};
 use crate::model::Options;
 
 /// What an option sets.
@@ -55,11 +54,6 @@ const fn moot(
     Keyword::moot(name, places, reason, args, doc)
 }
 
-/// What kind of health check there is.
-const fn checks(name: &'static str, args: Args, doc: &'static str) -> Keyword<Setter> {
-    Keyword::tunes(name, DB, Feature::HealthChecks, args, doc)
-}
-
 const PIPES: &str = "data is not spliced through pipes here";
 const COUNTERS: &str = "there are no statistics yet that it could change";
 const BUFFERS: &str = "buffers have one size here";
@@ -78,7 +72,7 @@ pub const KEYWORDS: &[Keyword<Setter>] = &[
     http("disable-h2-upgrade", DF, |o| &mut o.disable_h2_upgrade, "Refuses the HTTP/2 preface on an HTTP/1 connection."),
     switch("dontlog-normal", DF, |o| &mut o.dontlog_normal, "Logs only what did not go well."),
     switch("dontlognull", DF, |o| &mut o.dontlognull, "Does not log connections on which nothing was sent."),
-    checks("external-check", Args::None, "Health checks by an external program."),
+    own("external-check", DB, health::external_option, "Health checks by an external program."),
     own("forwarded", DB, options::forwarded, "Adds the header `Forwarded` of RFC 7239."),
     own("forwardfor", DFB, options::forwardfor, "Adds the client's address in `X-Forwarded-For`."),
     http("h1-case-adjust-bogus-client", DF, |o| &mut o.h1_case_adjust_bogus_client, "Sends header names in the case of `h1-case-adjust` to clients."),
@@ -95,34 +89,34 @@ pub const KEYWORDS: &[Keyword<Setter>] = &[
     Keyword::gone("http-tunnel", DFB, "http-tunnel' is not supported any more since HAProxy 2.1, please just remove it, it shouldn't be needed."),
     http("http-use-proxy-header", DF, |o| &mut o.http_use_proxy_header, "Takes a request with an absolute URI as one to a proxy: `auth` asks with 407, credentials come in `Proxy-Authorization`."),
     Keyword::gone("http_proxy", DFB, "http_proxy' is not supported any more since HAProxy 2.5. Use 'http-request set-dst' and 'http-request set-uri' instead."),
-    checks("httpchk", Args::Own(check_options::http), "HTTP health checks."),
+    own("httpchk", DB, health::http_option, "HTTP health checks."),
     own("httpclose", DFB, options::close, "Closes both sides after each response."),
     own("httplog", DF, options::httplog, "The HTTP log format; with `clf` the common log format.").elsewhere(IgnoredFormat),
     own("httpslog", DF, options::httpslog, "The HTTPS log format.").elsewhere(IgnoredFormat),
     Keyword::gone("forceclose", DFB, "forceclose' is not supported any more since HAProxy 2.0, please just remove it, or use 'option httpclose' if absolutely needed."),
     switch("idle-close-on-response", DF, |o| &mut o.idle_close_on_response, "Closes idle client connections only after one more response when stopping."),
     switch("independent-streams", DFB, |o| &mut o.independent_streams, "Activity of one direction does not refresh the other's timeout."),
-    checks("ldap-check", Args::None, "LDAPv3 health checks."),
-    checks("log-health-checks", Args::None, "Logs the results of health checks."),
+    own("ldap-check", DB, health::protocol_option, "LDAPv3 health checks."),
+    switch("log-health-checks", DB, |o| &mut o.log_health_checks, "Logs the results of health checks."),
     switch("log-separate-errors", DF, |o| &mut o.log_separate_errors, "Logs failed requests at level `err`."),
     switch("logasap", DF, |o| &mut o.logasap, "Logs when the response's head is there, not at the end."),
-    checks("mysql-check", Args::Own(check_options::mysql), "MySQL health checks."),
+    own("mysql-check", DB, health::protocol_option, "MySQL health checks."),
     switch("nolinger", DFB, |o| &mut o.nolinger, "Resets connections instead of closing them."),
     own("originalto", DFB, options::originalto, "Adds the original destination in `X-Original-To`."),
     switch("persist", DB, |o| &mut o.persist, "Insists on a server that persistence names although it is down."),
-    checks("pgsql-check", Args::Own(check_options::pgsql), "PostgreSQL health checks."),
+    own("pgsql-check", DB, health::protocol_option, "PostgreSQL health checks."),
     http("prefer-last-server", DB, |o| &mut o.prefer_last_server, "Tries to stay on the server of the client's previous request."),
     own("redispatch", DB, options::redispatch, "Retries on another server; with a number, after how many retries."),
-    checks("redis-check", Args::None, "Redis health checks."),
-    checks("smtpchk", Args::Own(check_options::smtp), "SMTP health checks."),
+    own("redis-check", DB, health::protocol_option, "Redis health checks."),
+    own("smtpchk", DB, health::protocol_option, "SMTP health checks."),
     switch("socket-stats", DF, |o| &mut o.socket_stats, "Statistics for each listener."),
     moot("splice-auto", DFB, PIPES, Args::None, "Splices in the kernel where it is likely to help."),
     moot("splice-request", DFB, PIPES, Args::None, "Splices requests in the kernel."),
     moot("splice-response", DFB, PIPES, Args::None, "Splices responses in the kernel."),
-    checks("spop-check", Args::None, "SPOP health checks."),
+    own("spop-check", DB, health::protocol_option, "SPOP health checks."),
     switch("srvtcpka", DB, |o| &mut o.srvtcpka, "TCP keep-alive probes on server connections."),
-    checks("ssl-hello-chk", Args::None, "Health checks that send a TLS hello."),
-    checks("tcp-check", Args::None, "Health checks that `tcp-check` rules describe."),
+    own("ssl-hello-chk", DB, health::protocol_option, "Health checks that send a TLS hello."),
+    own("tcp-check", DB, health::tcp_option, "Health checks that `tcp-check` rules describe."),
     moot("tcp-smart-accept", DF, ACKS, Args::None, "Saves an ACK on accepted connections."),
     moot("tcp-smart-connect", DB, ACKS, Args::None, "Saves an ACK on server connections."),
     own("tcpka", DFB, options::tcpka, "TCP keep-alive probes on both sides."),

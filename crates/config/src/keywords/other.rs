@@ -4,7 +4,7 @@
 use super::arguments::{Args, INTEGER, ON_OFF};
 use super::features::Feature::{self, *};
 use super::{Keyword, Places};
-use crate::build::{checks, descriptions};
+use crate::build::descriptions;
 
 /// An entry without a parser of its own.
 pub type Known = Keyword<()>;
@@ -34,12 +34,12 @@ pub const SECTIONS: &[Known] = &[
     k("fcgi-app", "A FastCGI application."),
     served("frontend", "Addresses to listen on and what happens to requests there."),
     served("global", "The process as a whole."),
-    tunes("healthcheck", HealthChecks, Args::Word, "A health check by name."),
+    served("healthcheck", "A health check by name."),
     served("http-errors", "Error pages by name."),
     served("listen", "A frontend and a backend in one."),
     k("log-forward", "A relay of logs."),
     served("log-profile", "Log formats by step."),
-    tunes("mailers", Mail, Args::Word, "Mail servers for alerts."),
+    served("mailers", "Mail servers for alerts."),
     k("namespace_list", "Network namespaces."),
     k("peers", "Processes that share tables."),
     Keyword::gone("program", Places::NONE, "The 'program' section is not supported anymore since HAProxy 3.3."),
@@ -140,9 +140,9 @@ const FCGI_APP: &[Known] = &[
 
 #[rustfmt::skip]
 const HEALTHCHECK: &[Known] = &[
-    tunes("http-check", HealthChecks, Args::Own(checks::http_check), "A step of an HTTP check."),
-    tunes("tcp-check", HealthChecks, Args::Own(checks::tcp_check), "A step of a TCP check."),
-    tunes("type", HealthChecks, Args::Own(checks::kind), "What kind of check it is."),
+    served("http-check", "A step of an HTTP check."),
+    served("tcp-check", "A step of a TCP check."),
+    served("type", "What kind of check it is."),
 ];
 
 #[rustfmt::skip]
@@ -172,8 +172,8 @@ const LOG_PROFILE: &[Known] = &[
 
 #[rustfmt::skip]
 const MAILERS: &[Known] = &[
-    tunes("mailer", Mail, Args::Address(descriptions::named_address), "A mail server."),
-    tunes("timeout", Mail, Args::Own(descriptions::mail_timeout), "Timeouts."),
+    served("mailer", "A mail server."),
+    served("timeout", "Timeouts."),
 ];
 
 const NAMESPACE_LIST: &[Known] = &[k("namespace", "A network namespace.")];

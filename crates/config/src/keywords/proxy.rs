@@ -5,14 +5,11 @@ use super::features::Feature::*;
 use super::{Elsewhere::*, Keyword, at::*};
 use crate::build::proxy::ProxyParser;
 use crate::build::{
-    backend, checks, cookie, frontend, http_rules, legacy, logging, otel, pages, persist, proxy,
-    tcp_rules, values,
+    backend, cookie, frontend, health, http_rules, legacy, logging, mail, otel, pages, persist,
+    proxy, stats_page, tcp, tcp_rules,
 };
 
 type K = Keyword<ProxyParser>;
-
-const CHECKS: &str = "Health checks.";
-const MAIL: &str = "Alerts by mail.";
 
 /// Every keyword of a proxy section.
 #[rustfmt::skip]
@@ -22,13 +19,13 @@ pub const KEYWORDS: &[K] = &[
     K::yes("backlog", DF, frontend::backlog, "Length of the kernel's queue of connections to accept."),
     K::partly("balance", DB, backend::balance, "`rdp-cookie` and `url_param … check_post`", "The algorithm that chooses a server."),
     K::yes("be-unpublished", B, persist::unpublished, "Starts the backend unpublished."),
-    K::partly("bind", F, frontend::bind, "address families of QUIC, MPTCP, datagrams, socket pairs, reverse HTTP and vsock", "Addresses to listen on."),
+    K::partly("bind", F, frontend::bind, "address families of QUIC, datagrams, socket pairs, reverse HTTP and vsock", "Addresses to listen on."),
     K::gone("block", DFB, "The 'block' directive is not supported anymore since HAProxy 2.1. Use 'http-request deny' which uses the exact same syntax.").instead(|words| legacy::joined("http-request deny", words)),
     K::yes("capture", F, frontend::capture, "`capture cookie`, `capture request header` and `capture response header`: keeps it for the logs."),
     K::gone("cliexp", DFB, "The 'cliexp' directive is not supported anymore since HAProxy 2.1. Use 'http-request replace-path', 'http-request replace-uri' or 'http-request replace-header' instead."),
-    K::not_yet("clitcpka-cnt", DF, "Unanswered keep-alive probes after which a client is dead."),
-    K::not_yet("clitcpka-idle", DF, "Idle time before the first keep-alive probe to a client."),
-    K::not_yet("clitcpka-intvl", DF, "Time between keep-alive probes to a client."),
+    K::yes("clitcpka-cnt", DF, tcp::keepalive, "Unanswered keep-alive probes after which a client is dead."),
+    K::yes("clitcpka-idle", DF, tcp::keepalive, "Idle time before the first keep-alive probe to a client."),
+    K::yes("clitcpka-intvl", DF, tcp::keepalive, "Time between keep-alive probes to a client."),
     K::gone("clitimeout", DFB, "the 'clitimeout' directive is not supported anymore since HAProxy 2.1. Use 'timeout client'.").instead(|words| legacy::joined("timeout client", words)),
     K::not_yet("compression", DFB, "Compression of responses and requests."),
     K::gone("contimeout", DFB, "the 'contimeout' directive is not supported anymore since HAProxy 2.1. Use 'timeout connect'.").instead(|words| legacy::joined("timeout connect", words)),
@@ -41,7 +38,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("disabled", DFB, proxy::disabled, "The proxy is not started."),
     K::gone("dispatch", DFB, "support for 'dispatch' was removed in version 3.5. Use a server with the same address instead."),
     K::yes("dynamic-cookie-key", DB, cookie::dynamic_key, "Key of dynamic cookies."),
-    K::not_yet("email-alert", DFB, MAIL),
+    K::yes("email-alert", DFB, mail::email_alert, "Mails about the state of servers."),
     K::yes("enabled", DFB, proxy::enabled, "Cancels an inherited `disabled`."),
     K::yes("error-log-format", DF, logging::error_log_format, "The log format of connections that fail early.").elsewhere(IgnoredFormat),
     K::yes("errorfile", DFB, pages::errorfile, "A file to answer with in place of an own error page."),
@@ -49,19 +46,19 @@ pub const KEYWORDS: &[K] = &[
     K::yes("errorloc", DFB, pages::errorloc302, "A place to redirect to in place of an own error page, with status 302."),
     K::yes("errorloc302", DFB, pages::errorloc302, "The same as `errorloc`."),
     K::yes("errorloc303", DFB, pages::errorloc303, "`errorloc` with status 303."),
-    K::tunes("external-check", DB, HealthChecks, Args::Own(checks::external), CHECKS),
+    K::yes("external-check", DB, health::external_check, "The program of `option external-check`, and its `PATH`."),
     K::partly("filter", DFB, otel::statement, "filters but `opentelemetry`", "Adds a filter to the proxy's streams: `opentelemetry`."),
     K::not_yet("filter-sequence", FB, "The order of the filters."),
     K::yes("force-be-switch", F, persist::force_be_switch, "Lets a request reach a disabled backend.").elsewhere(OnlyIn("frontend or listen")),
     K::yes("force-persist", B, persist::force, "Lets a request reach a server that is down."),
     K::gone("grace", DFB, "the 'grace' keyword is not supported any more since HAProxy version 2.5. Use 'grace' in the global section."),
     K::yes("fullconn", DB, backend::fullconn, "Load of the backend at which servers reach their `maxconn`.").elsewhere(Ignored(" Maybe you want 'maxconn' instead ?")),
-    K::tunes("guid", FB, Guid, Args::Own(values::guid), "A name that identifies the proxy for ever."),
+    K::yes("guid", FB, proxy::guid, "A name that identifies the proxy for ever."),
     K::not_yet("hash-balance-factor", DB, "Bound of the load in consistent hashing."),
     K::not_yet("hash-preserve-affinity", DB, "What hashing does with servers that are full."),
     K::partly("hash-type", DB, backend::hash_type, "`consistent`", "How hashes map to servers."),
     K::yes("http-after-response", NFB, http_rules::after_response, "Rules for every response, own ones included."),
-    K::tunes("http-check", DB, HealthChecks, Args::Own(checks::http_check), CHECKS),
+    K::yes("http-check", DB, health::http_check, "The steps of HTTP health checks."),
     K::yes("http-error", DFB, pages::http_error, "An error page in the syntax of `http-request return`."),
     K::yes("http-request", NFB, http_rules::request, "Rules for requests."),
     K::yes("http-response", NFB, http_rules::response, "Rules for responses of servers."),
@@ -116,15 +113,15 @@ pub const KEYWORDS: &[K] = &[
     K::not_yet("server-template", B, "Several servers that names or numbers make from one line.").elsewhere(Refused),
     K::partly("source", DB, backend::source, "`usesrc` and port ranges", "The address that connections to servers come from."),
     K::gone("srvexp", DFB, "The 'srvexp' directive is not supported anymore since HAProxy 2.1. Use 'http-response replace-header' instead."),
-    K::not_yet("srvtcpka-cnt", DB, "Unanswered keep-alive probes after which a server connection is dead."),
-    K::not_yet("srvtcpka-idle", DB, "Idle time before the first keep-alive probe to a server."),
-    K::not_yet("srvtcpka-intvl", DB, "Time between keep-alive probes to a server."),
+    K::yes("srvtcpka-cnt", DB, tcp::keepalive, "Unanswered keep-alive probes after which a server connection is dead."),
+    K::yes("srvtcpka-idle", DB, tcp::keepalive, "Idle time before the first keep-alive probe to a server."),
+    K::yes("srvtcpka-intvl", DB, tcp::keepalive, "Time between keep-alive probes to a server."),
     K::gone("srvtimeout", DFB, "the 'srvtimeout' directive is not supported anymore since HAProxy 2.1. Use 'timeout server'.").instead(|words| legacy::joined("timeout server", words)),
     K::yes("ssl-f-use", F, frontend::ssl_f_use, "A certificate of the frontend with its options."),
-    K::not_yet("stats", DFB, "The statistics page."),
+    K::yes("stats", DFB, stats_page::stats, "The statistics page."),
     K::not_yet("stick", B, "Persistence by a table."),
     K::not_yet("stick-table", FB, "A table of counters and persistence."),
-    K::tunes("tcp-check", DB, HealthChecks, Args::Own(checks::tcp_check), CHECKS),
+    K::yes("tcp-check", DB, health::tcp_check, "The steps of TCP health checks."),
     K::yes("tcp-request", NFB, tcp_rules::request, "Rules for connections, sessions and the first data of clients."),
     K::yes("tcp-response", NB, tcp_rules::response, "Rules for the first data of servers."),
     K::yes("timeout", DFB, proxy::timeout, "A timeout; see the table of timeouts."),

@@ -4,8 +4,8 @@
 use super::arguments::{Args, INTEGER};
 use super::features::Feature::{self, *};
 use super::{Keyword, Places};
+use crate::build::checks;
 use crate::build::server::{self, ServerParser};
-use crate::build::{checks, values};
 
 type K = Keyword<ServerParser>;
 
@@ -45,12 +45,12 @@ const WORD: Args = Args::Word;
 #[rustfmt::skip]
 pub const KEYWORDS: &[Keyword<ServerParser>] = &[
     yes("backup", NONE, server::backup, "Used only when no other server is."),
-    not_yet("cc", WORD, "The congestion control algorithm."),
+    yes("cc", WORD, server::cc, "The congestion control algorithm."),
     yes("cookie", WORD, server::cookie, "The server's value of the persistence cookie."),
     yes("disabled", NONE, server::disabled, "Starts in maintenance."),
     yes("enabled", NONE, server::enabled, "Cancels `disabled`."),
     not_yet("from", WORD, "Starts from a named `default-server`."),
-    tunes("guid", Guid, Args::Own(values::guid), "A name that identifies the server for ever."),
+    yes("guid", WORD, server::guid, "A name that identifies the server for ever."),
     tunes("hash-key", ConsistentHashing, Args::OneOf(&["id", "id32", "guid", "addr", "addr-port"]), "What consistent hashing places the server by."),
     yes("id", WORD, server::id, "The server's number in statistics."),
     tunes("idle-ping", Pings, Args::Time, "Pings on idle HTTP/2 connections."),
@@ -62,7 +62,7 @@ pub const KEYWORDS: &[Keyword<ServerParser>] = &[
     yes("maxqueue", WORD, server::maxqueue, "Length of the server's queue."),
     yes("minconn", WORD, server::minconn, "Lower bound of a `maxconn` that follows the backend's load."),
     not_yet("name", WORD, "Names a `default-server`."),
-    not_yet("namespace", WORD, "Network namespace of the server."),
+    partly("namespace", WORD, server::namespace, "`namespace *`", "Network namespace of the server."),
     yes("no-backup", NONE, server::no_backup, "Cancels `backup`."),
     yes("no-send-proxy", NONE, server::no_send_proxy, "Cancels `send-proxy`."),
     yes("no-send-proxy-v2", NONE, server::no_send_proxy_v2, "Cancels `send-proxy-v2`."),
@@ -88,12 +88,12 @@ pub const KEYWORDS: &[Keyword<ServerParser>] = &[
     not_yet("send-proxy-v2-ssl-cn", NONE, TLS),
     yes("set-proxy-v2-tlv-fmt*", WORD, server::set_proxy_v2_tlv_fmt, "Adds a TLV of this type to the PROXY protocol v2 header."),
     tunes("shard", Peers, Args::Optional(&WORD), "The server's shard of a peers section."),
-    not_yet("socks4", WORD, "Connects through a SOCKS4 proxy."),
+    yes("socks4", WORD, server::socks4, "Connects through a SOCKS4 proxy."),
     partly("source", WORD, server::source, "`usesrc` and port ranges", "The address that connections to the server come from."),
     tunes("stick", Tables, NONE, "Learnt in stick tables."),
     not_yet("strict-maxconn", NONE, "Counts idle connections in `maxconn`."),
-    not_yet("tcp-md5sig", WORD, "TCP MD5 signatures."),
-    not_yet("tcp-ut", WORD, "TCP user timeout."),
+    yes("tcp-md5sig", WORD, server::tcp_md5sig, "TCP MD5 signatures."),
+    yes("tcp-ut", WORD, server::tcp_ut, "TCP user timeout."),
     not_yet("tfo", NONE, "TCP Fast Open."),
     Keyword::gone("usesrc", Places::SERVER, "'usesrc' only allowed after a 'source' statement."),
     yes("weight", WORD, server::weight, "The server's share of the load, 0 to 256."),

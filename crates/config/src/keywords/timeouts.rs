@@ -1,7 +1,5 @@
 //! `timeout …` (manual §4.2).
 
-use super::arguments::Args;
-use super::features::Feature::HealthChecks;
 use super::{Keyword, at::*};
 use crate::model::Timeouts;
 use std::time::Duration;
@@ -20,11 +18,10 @@ const fn yes(
 
 /// Every `timeout`.
 pub const KEYWORDS: &[Keyword<Field>] = &[
-    Keyword::tunes(
+    yes(
         "check",
         DB,
-        HealthChecks,
-        Args::Time,
+        |t| &mut t.check,
         "How long a health check may wait for its answer once connected.",
     ),
     yes(

@@ -2,7 +2,6 @@
 //! `ssl-default-bind-options` and `ssl-default-server-options` take (manual §3.1, §5.1, §5.2).
 
 use super::arguments::{Args, ON_OFF};
-use super::features::Feature::{self, HealthChecks};
 use super::{Keyword, Places};
 use crate::build::tls::TlsParser::{self, Bind, Nothing, Server, Shared};
 use crate::build::tls::{bind, options, server};
@@ -19,18 +18,6 @@ const fn k(
     doc: &'static str,
 ) -> Known {
     Keyword::yes(name, places, parser, doc).args(args)
-}
-
-/// Parsed, for a feature of its own that does not exist yet.
-const fn of(
-    feature: Feature,
-    name: &'static str,
-    places: Places,
-    args: Args,
-    parser: TlsParser,
-    doc: &'static str,
-) -> Known {
-    Keyword::ahead(name, places, feature, parser, doc).args(args)
 }
 
 /// Without a meaning here.
@@ -78,10 +65,10 @@ pub const OPTIONS: &[Known] = &[
     Keyword::not_yet("ca-sign-file", B, "TLS: the authority that generated certificates are signed with.").args(WORD),
     Keyword::not_yet("ca-sign-pass", B, "TLS: the passphrase of that authority's key.").args(WORD),
     k("ca-verify-file", BL, WORD, Shared(options::ca_verify_file), "TLS: authorities that are not named to clients."),
-    of(HealthChecks, "check-alpn", S, WORD, Server(server::check_alpn), "Health checks: the protocols that are offered."),
-    of(HealthChecks, "check-sni", S, WORD, Server(server::check_sni), "Health checks: the name that the server is asked for."),
-    of(HealthChecks, "check-sni-auto", S, NONE, Server(server::check_sni_auto), "Health checks: ask for the request's host."),
-    of(HealthChecks, "check-ssl", S, NONE, Server(server::check_ssl), "Health checks: over TLS."),
+    k("check-alpn", S, WORD, Server(server::check_alpn), "Health checks: the protocols that are offered."),
+    k("check-sni", S, WORD, Server(server::check_sni), "Health checks: the name that the server is asked for."),
+    k("check-sni-auto", S, NONE, Server(server::check_sni_auto), "Health checks: ask for the request's host."),
+    k("check-ssl", S, NONE, Server(server::check_ssl), "Health checks: over TLS."),
     k("ciphers", BSL, WORD, Shared(options::ciphers), "TLS: cipher suites up to TLS 1.2."),
     k("ciphersuites", BSL, WORD, Shared(options::ciphersuites), "TLS: cipher suites of TLS 1.3."),
     k("client-sigalgs", BSL, WORD, Shared(options::client_sigalgs), "TLS: signature algorithms of client certificates."),
@@ -103,7 +90,7 @@ pub const OPTIONS: &[Known] = &[
     moot("ktls", BSL, KERNEL, ON_OFF, "TLS: leaves encryption to the kernel."),
     k("no-alpn", BL, NONE, Shared(options::no_alpn), "TLS: offers no protocols."),
     k("no-ca-names", BL, NONE, Shared(options::no_ca_names), "TLS: does not tell clients the authorities."),
-    of(HealthChecks, "no-check-sni-auto", S, NONE, Server(server::no_check_sni_auto), "Health checks: cancels `check-sni-auto`."),
+    k("no-check-sni-auto", S, NONE, Server(server::no_check_sni_auto), "Health checks: cancels `check-sni-auto`."),
     Keyword::yes("no-check-ssl", S, Server(server::no_check_ssl), "Health checks: cancels `check-ssl`."),
     off("no-renegotiate", SS, "TLS: cancels `renegotiate`."),
     Keyword::yes("no-sni-auto", S, Server(server::no_sni_auto), "TLS: cancels `sni-auto`."),

@@ -1,7 +1,7 @@
 //! Listening addresses (manual §5.1).
 
 use super::BindTls;
-use net::Addr;
+use net::{Addr, TcpOptions};
 use syntax::octets::Octets;
 
 /// A `bind` line; one entry per address (port ranges and comma lists are expanded).
@@ -27,6 +27,10 @@ pub struct Bind {
     pub interface: Option<String>,
     /// TCP Fast Open.
     pub tfo: bool,
+    /// Takes connections to addresses that are not this machine's.
+    pub transparent: bool,
+    /// Other options of its connections.
+    pub tcp: TcpOptions,
     /// Accept only when data is there.
     pub defer_accept: bool,
     /// TLS; clear where none.
@@ -49,6 +53,8 @@ pub struct Bind {
     pub exposes_listeners: bool,
     /// How the runtime interface shows severities.
     pub severity_output: Option<String>,
+    /// A name that identifies the listener for ever (`guid-prefix`).
+    pub guid: Option<String>,
     /// `file:line` for start-up errors.
     pub origin: String,
 }

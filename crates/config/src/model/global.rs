@@ -1,6 +1,6 @@
 //! The whole configuration, and section `global` (manual §3).
 
-use super::{Bind, H2Tune, LogProfile, LogTarget, Proxy, TlsGlobal};
+use super::{Bind, ChecksTune, H2Tune, LogProfile, LogTarget, Mailers, Proxy, TlsGlobal};
 use std::path::PathBuf;
 use std::time::Duration;
 use syntax::octets::Octets;
@@ -28,6 +28,8 @@ pub struct Config {
     pub files: Vec<String>,
     /// Filters `opentelemetry` of all proxies.
     pub otel: Vec<super::OtelFilter>,
+    /// Sections `mailers`.
+    pub mailers: Vec<Mailers>,
     /// Sections `collector`.
     pub collectors: Vec<super::CollectorSection>,
 }
@@ -79,6 +81,8 @@ pub struct Global {
     pub stats_sockets: Vec<Bind>,
     /// Inactivity after which a connection of the runtime interface is closed.
     pub stats_timeout: Option<Duration>,
+    /// `stats-file`: counters to start with.
+    pub stats_file: Option<PathBuf>,
     /// Connections of the runtime interface.
     pub stats_maxconn: Option<u32>,
     /// Variables of scope `proc` to set at start, in order.
@@ -89,6 +93,8 @@ pub struct Global {
     pub h1_case: std::collections::HashMap<Box<[u8]>, Box<[u8]>>,
     /// `tune.*`.
     pub tune: Tune,
+    /// Health checks.
+    pub checks: ChecksTune,
     /// HTTP/2.
     pub h2: H2Tune,
     /// TLS.
@@ -116,6 +122,8 @@ pub struct Tune {
     pub sndbuf_client_bytes: Option<usize>,
     /// Kernel send buffer of server connections.
     pub sndbuf_server_bytes: Option<usize>,
+    /// Largest payload of a command of the runtime interface.
+    pub cli_payload_bytes: usize,
     /// Connections accepted at once; none is unlimited.
     pub maxaccept: Option<u32>,
 }
@@ -132,6 +140,7 @@ impl Default for Tune {
             rcvbuf_server_bytes: None,
             sndbuf_client_bytes: None,
             sndbuf_server_bytes: None,
+            cli_payload_bytes: 128 << 10,
             maxaccept: None,
         }
     }

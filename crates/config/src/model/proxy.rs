@@ -1,8 +1,8 @@
 //! Frontends, backends and what is theirs (manual §4).
 
 use super::{
-    Balance, Bind, CaptureCookie, Cookie, HashType, HttpRule, LogTarget, PersistRule, Reply,
-    RetryOn, Server, Source, TcpRule, UseServer,
+    BackendCheck, Balance, Bind, CaptureCookie, Cookie, EmailAlert, HashType, HttpRule, LogTarget,
+    PersistRule, Reply, RetryOn, Server, Source, TcpRule, UseServer,
 };
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -37,6 +37,8 @@ pub struct Proxy {
     pub unpublished: bool,
     /// Number in statistics.
     pub id: u32,
+    /// A name that identifies it for ever (`guid`).
+    pub guid: Option<String>,
     /// Free text.
     pub description: Option<Octets>,
     /// `mode`.
@@ -66,7 +68,7 @@ pub struct Proxy {
     pub capture_cookie: Option<CaptureCookie>,
     // ---- backend side
     /// In the order of the file.
-    pub servers: Vec<Server>,
+    pub servers: Vec<Arc<Server>>,
     /// `balance`.
     pub balance: Balance,
     /// `hash-type`.
@@ -93,6 +95,10 @@ pub struct Proxy {
     pub max_keep_alive_queue: Option<u32>,
     /// Load at which servers reach their `maxconn`.
     pub fullconn: Option<u32>,
+    /// What checks the servers; none of a frontend.
+    pub check: Option<BackendCheck>,
+    /// `email-alert`: who is mailed about the state of servers.
+    pub email_alert: Option<EmailAlert>,
     /// Where connections to servers come from.
     pub source: Option<Source>,
     // ---- both
@@ -124,6 +130,8 @@ pub struct Proxy {
     pub unique_id_format: Option<sample::LogFormat>,
     /// The header that carries it to servers.
     pub unique_id_header: Option<Octets>,
+    /// `stats …`: the statistics page; none where it has none.
+    pub stats: Option<Arc<super::StatsPage>>,
     /// By status code: the whole response, or the redirect of `errorloc*`.
     pub error_pages: Vec<(u16, ErrorPage)>,
     /// Filters `opentelemetry`: the indices in [`super::Config::otel`].
@@ -234,6 +242,8 @@ pub struct Timeouts {
     pub server_fin: Option<Duration>,
     /// A tarpitted request.
     pub tarpit: Option<Duration>,
+    /// A health check, once connected.
+    pub check: Option<Duration>,
     /// A handshake with the client.
     pub client_hs: Option<Duration>,
 }
@@ -259,6 +269,8 @@ pub struct Options {
     pub checkcache: bool,
     pub clitcpka: bool,
     pub srvtcpka: bool,
+    pub client_keepalive: net::Keepalive,
+    pub server_keepalive: net::Keepalive,
     pub http_buffer_request: bool,
     pub http_ignore_probes: bool,
     pub http_pretend_keepalive: bool,
@@ -273,6 +285,7 @@ pub struct Options {
     pub prefer_last_server: bool,
     pub allbackups: bool,
     pub socket_stats: bool,
+    pub log_health_checks: bool,
 }
 
 /// `option http-restrict-req-hdr-names`: what becomes of request headers whose names have other characters than letters,

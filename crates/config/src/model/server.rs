@@ -1,7 +1,7 @@
 //! Servers (manual §5.2), and how one is chosen (manual §4.2 balance).
 
-use super::{Proto, ServerTls};
-use net::Addr;
+use super::{Proto, ServerChecks, ServerTls};
+use net::{Addr, TcpOptions};
 use std::net::IpAddr;
 use std::time::Duration;
 use syntax::octets::Octets;
@@ -109,6 +109,8 @@ impl std::ops::Deref for Server {
 pub struct ServerOptions {
     /// Number in statistics.
     pub id: u32,
+    /// A name that identifies it for ever (`guid`).
+    pub guid: Option<String>,
     /// Share of the load, 0 to 256.
     pub weight: u32,
     /// Connections; 0 is unlimited.
@@ -129,6 +131,10 @@ pub struct ServerOptions {
     pub send_proxy: SendProxy,
     /// Where connections come from; before the backend's.
     pub source: Option<Source>,
+    /// The SOCKS4 proxy that leads to it.
+    pub socks4: Option<Addr>,
+    /// Socket options of connections.
+    pub tcp: TcpOptions,
     /// Idle connections that are kept; none is unlimited.
     pub pool_max_conn: Option<u32>,
     /// Time after which unused idle connections are closed.
@@ -137,6 +143,8 @@ pub struct ServerOptions {
     pub max_reuse: Option<u32>,
     /// TLS of traffic, of health checks or of both; see [`ServerOptions::tls`].
     pub tls_words: Option<Box<ServerTls>>,
+    /// Health checks, agent checks, and what follows from them.
+    pub checks: ServerChecks,
     /// `proto`: the protocol, whatever is negotiated.
     pub proto: Option<Proto>,
     /// `ws`: the protocol of WebSocket requests; none is that of the others, `auto`.
@@ -157,6 +165,7 @@ impl Default for ServerOptions {
     fn default() -> Self {
         ServerOptions {
             id: 0,
+            guid: None,
             weight: 1,
             maxconn: 0,
             minconn: 0,
@@ -167,10 +176,13 @@ impl Default for ServerOptions {
             disabled: false,
             send_proxy: SendProxy::default(),
             source: None,
+            socks4: None,
+            tcp: TcpOptions::default(),
             pool_max_conn: None,
             pool_purge_delay: Duration::from_secs(5),
             max_reuse: None,
             tls_words: None,
+            checks: ServerChecks::default(),
             proto: None,
             ws: None,
             pool_conn_name: None,

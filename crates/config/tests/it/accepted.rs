@@ -43,6 +43,43 @@ frontend f
 }
 
 #[test]
+fn options_of_tcp_sockets() {
+    let text = format!(
+        "defaults
+    mode http
+{TIMEOUTS}    option tcpka
+    clitcpka-idle 1m
+    srvtcpka-intvl 7
+    srvtcpka-cnt 3
+frontend f
+    bind :80 tcp-ut 5s cc reno tcp-md5sig secret namespace blue transparent
+    default_backend b
+backend b
+    default-server tcp-ut 30s
+    server one 127.0.0.1:1
+    server two 127.0.0.1:2 tcp-ut 0 cc bbr
+"
+    );
+    let config = accepted(&text);
+    let [front, back] = &config.proxies[..] else {
+        panic!("{:?}", config.proxies);
+    };
+    assert_eq!(front.options.client_keepalive.idle_s, Some(60));
+    assert_eq!(front.options.client_keepalive.interval_s, None);
+    assert_eq!(back.options.server_keepalive.interval_s, Some(7));
+    assert_eq!(back.options.server_keepalive.probes, Some(3));
+    let bind = &front.binds[0];
+    assert!(bind.transparent);
+    assert_eq!(bind.tcp.user_timeout_ms, Some(5000));
+    assert_eq!(bind.tcp.congestion.as_deref(), Some("reno"));
+    assert_eq!(bind.tcp.md5_key.as_deref(), Some(&b"secret"[..]));
+    assert_eq!(bind.tcp.namespace.as_deref(), Some("blue"));
+    assert_eq!(back.servers[0].tcp.user_timeout_ms, Some(30_000));
+    assert_eq!(back.servers[1].tcp.user_timeout_ms, None);
+    assert_eq!(back.servers[1].tcp.congestion.as_deref(), Some("bbr"));
+}
+
+#[test]
 fn a_whole_file() {
     let text = format!(
         "global

@@ -150,9 +150,29 @@ const FRONTEND: &[Case] = &[
     ("foo", "unknown keyword 'foo' in 'frontend' section", "foo"),
     ("bind :80 foo", "'bind :80' : unknown keyword 'foo'.", "foo"),
     (
-        "bind :80 transparent",
-        "keyword 'bind … transparent' is known but not implemented yet by this version.",
-        "transparent",
+        "bind :80 nbconn 2",
+        "keyword 'bind … nbconn' is known but not implemented yet by this version.",
+        "nbconn",
+    ),
+    (
+        "bind :80 tcp-ut x",
+        "'tcp-ut' : expects a positive delay in milliseconds.",
+        "x",
+    ),
+    (
+        "bind :80 tcp-ut",
+        "'tcp-ut' : missing TCP User Timeout value.",
+        "",
+    ),
+    (
+        "clitcpka-cnt 5x",
+        "'clitcpka-cnt' : unexpected character 'x' in integer value '5x'.",
+        "5x",
+    ),
+    (
+        "clitcpka-idle",
+        "'clitcpka-idle' expects an integer value.",
+        "",
     ),
     (
         "bind :80 ssl crt x",
@@ -637,9 +657,9 @@ const BACKEND: &[Case] = &[
         "300",
     ),
     (
-        "server s 127.0.0.1 check inter 5s",
-        "keyword 'server … check' is known but not implemented yet by this version.",
-        "check",
+        "server s 127.0.0.1:1 tfo inter 5s",
+        "keyword 'server … tfo' is known but not implemented yet by this version.",
+        "tfo",
     ),
     (
         "server s 127.0.0.1:80-90",
@@ -837,7 +857,7 @@ fn a_bad_option_ends_its_line() {
     let text = format!("frontend f\n{TIMEOUTS}    bind :80 maxconn backlog id\n");
     assert_eq!(report(&text).matches("[ALERT]").count(), 1);
     // What is not implemented is told, and what follows it.
-    let (count, shown) = alerts("server s 127.0.0.1:1 check inter fall rise");
+    let (count, shown) = alerts("server s 127.0.0.1:1 tfo inter fall rise");
     assert_eq!(count, 2, "{shown}");
 }
 

@@ -92,7 +92,7 @@ fn missing_arguments_are_named() {
             "backend x\n balance url_param a check_post\n",
         ),
         (backend, "bind", "frontend x\n bind quic4@:443\n"),
-        (backend, "bind", "frontend x\n bind mptcp@:443\n"),
+        (backend, "bind", "frontend x\n bind vsock@1:443\n"),
         (backend, "filter", "frontend x\n filter compression\n"),
         (backend, "hash-type", "backend x\n hash-type consistent\n"),
         (backend, "log", "frontend x\n log ring@r local0\n"),

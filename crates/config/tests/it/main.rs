@@ -2,6 +2,7 @@
 
 mod accepted;
 mod arguments;
+mod checks;
 mod collectors;
 mod common;
 mod docs;

@@ -24,6 +24,7 @@ use crate::logs::{Dropped, LogSink};
 use crate::slots::Slots;
 use crate::stopwatch::Stopwatch;
 use crate::sys::{self, Events};
+use crate::tcp;
 
 pub use listeners::ACCEPTS_A_TURN_DEFAULT;
 pub use read::RECEIVE_BUFFER_BYTES;
@@ -389,13 +390,14 @@ impl EpollDriver {
     }
 
     fn open(&mut self, connect: &Connect<'_>) -> io::Result<(OwnedFd, bool)> {
-        let fd = sys::stream_socket(connect.to)?;
+        let fd = connect.tcp.socket(connect.to)?;
         let raw = fd.as_raw_fd();
         if !connect.to.is_unix() {
             sys::set_option(raw, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
-            if connect.keepalive {
-                sys::set_option(raw, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
+            if let Some(keepalive) = connect.keepalive {
+                tcp::keep_alive(raw, keepalive)?;
             }
+            connect.tcp.apply(raw, connect.to)?;
         }
         set_buffers(raw, self.buffers.server_receive, self.buffers.server_send);
         sys::label(raw, connect.labels);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use spangate_net::epoll::{EpollDriver, Listener, Setup, SocketBuffers};
 use spangate_net::{
     Accepted, Addr, Close, Connect, Driver, Engine, Labels, ListenerId, Message, SockId, TcpInfo,
-    Took, WorkerId,
+    TcpOptions, Took, WorkerId,
 };
 
 /// How long anything may take.
@@ -192,7 +192,8 @@ impl<D: Driver> Acts<D> for Relay {
             to: &to,
             from: None,
             interface: None,
-            keepalive: false,
+            keepalive: None,
+            tcp: &TcpOptions::default(),
             labels: Labels::default(),
         };
         let server = driver.connect(&connect).expect("a connection");

@@ -9,6 +9,7 @@ use sample::Session;
 use crate::facts::Ambient;
 use crate::ids::{LinkId, ProxyId, ServerId};
 use crate::running::Running;
+use crate::shared::ServerTables;
 use crate::stream::Stream;
 use balance::{Balance, Candidates};
 pub(crate) use pool::Wanted;
@@ -31,6 +32,13 @@ struct Backend {
     shared: Vec<Vec<LinkId>>,
 }
 
+/// What a choice looks at: the configuration, the servers and the worker.
+pub(crate) struct View<'a> {
+    pub running: &'a Running,
+    pub servers: &'a ServerTables,
+    pub ambient: &'a Ambient,
+}
+
 /// What a choice came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
@@ -45,40 +53,51 @@ pub(crate) enum Choice {
 }
 
 impl Backends {
-    pub fn new(running: &Running, ambient: &Ambient) -> Backends {
-        let proxies = &running.config.proxies;
-        let backend = |place: usize| Backend {
-            idle: proxies[place].servers.iter().map(|_| Vec::new()).collect(),
-            shared: proxies[place].servers.iter().map(|_| Vec::new()).collect(),
-            ..Backend::derive(running, ambient, ProxyId::at(place))
+    pub fn new(view: &View<'_>) -> Backends {
+        let backend = |place: usize| {
+            let id = ProxyId::at(place);
+            let places = view.servers.places(id);
+            Backend {
+                idle: vec![Vec::new(); places],
+                shared: vec![Vec::new(); places],
+                ..Backend::derive(view, id)
+            }
         };
-        Backends((0..proxies.len()).map(backend).collect())
+        let proxies = view.running.config.proxies.len();
+        Backends((0..proxies).map(backend).collect())
+    }
+
+    /// The tables of servers have changed: what was derived from them follows.
+    pub fn servers_changed(&mut self, view: &View<'_>) {
+        for (place, backend) in self.0.iter_mut().enumerate() {
+            let id = ProxyId::at(place);
+            let places = view.servers.places(id);
+            if places > backend.idle.len() {
+                backend.idle.resize(places, Vec::new());
+                backend.shared.resize(places, Vec::new());
+                backend.follow(view, id);
+            }
+        }
     }
 
     /// A backend whose derived state is that of now.
     #[inline]
-    fn current(&mut self, running: &Running, ambient: &Ambient, backend: ProxyId) -> &mut Backend {
+    fn current(&mut self, view: &View<'_>, backend: ProxyId) -> &mut Backend {
         let state = &mut self.0[backend.place()];
-        if state.epoch != ambient.shared.servers.epoch(backend) {
-            state.follow(running, ambient, backend);
+        if state.epoch != view.ambient.shared.servers.epoch(backend) {
+            state.follow(view, backend);
         }
         state
     }
 
     /// Whether new requests go to a server.
-    pub fn is_usable(&mut self, running: &Running, ambient: &Ambient, server: ServerId) -> bool {
-        self.current(running, ambient, server.backend).usable[server.place()]
+    pub fn is_usable(&mut self, view: &View<'_>, server: ServerId) -> bool {
+        self.current(view, server.backend).usable[server.place()]
     }
 
     /// Whether a backend has another server than this one.
-    pub fn has_others(
-        &mut self,
-        running: &Running,
-        ambient: &Ambient,
-        backend: ProxyId,
-        but: Option<ServerId>,
-    ) -> bool {
-        let usable = &self.current(running, ambient, backend).usable;
+    pub fn has_others(&mut self, view: &View<'_>, backend: ProxyId, but: Option<ServerId>) -> bool {
+        let usable = &self.current(view, backend).usable;
         let mut usable = usable.iter().enumerate().filter(|(_, usable)| **usable);
         usable.any(|(place, _)| Some(ServerId::at(backend, place)) != but)
     }
@@ -92,14 +111,13 @@ impl Backends {
     #[inline]
     pub fn choose(
         &mut self,
-        running: &Running,
-        ambient: &Ambient,
+        view: &View<'_>,
         place: ProxyId,
         avoid: Option<ServerId>,
         key: Option<u32>,
     ) -> Choice {
-        let shared = &ambient.shared;
-        let backend = self.current(running, ambient, place);
+        let (ambient, shared) = (view.ambient, &view.ambient.shared);
+        let backend = self.current(view, place);
         let sticks = key.is_some() && backend.balance.sticks();
         let server = |index: usize| ServerId::at(place, index);
         let is_usable = |index: usize| backend.usable[index];
@@ -114,7 +132,7 @@ impl Backends {
         let may = |index: usize| is_candidate(index) && (sticks || has_slot(index));
         let load = |index: usize| shared.servers.held(server(index));
         let candidates = Candidates {
-            servers: &running.proxy(place).servers,
+            id: &|index| view.servers.at(server(index)).id,
             weights: &backend.weights,
             may: &may,
             load: &load,
@@ -135,7 +153,7 @@ impl Backends {
                 return Choice::Server(server);
             }
             if sticks {
-                let most = running.server(server).maxqueue;
+                let most = view.servers.at(server).maxqueue;
                 return match most > 0 && shared.servers.waiting(server) >= most {
                     true => Choice::QueueFull,
                     false => Choice::Full(Some(server)),
@@ -148,18 +166,17 @@ impl Backends {
 
 impl Backend {
     /// What follows from the state of the servers now. There are no idle connections.
-    fn derive(running: &Running, ambient: &Ambient, backend: ProxyId) -> Backend {
-        let servers = &ambient.shared.servers;
+    fn derive(view: &View<'_>, backend: ProxyId) -> Backend {
+        let servers = &view.ambient.shared.servers;
         let epoch = servers.epoch(backend);
-        let usable = servers.usable(backend);
-        let weights: Vec<u32> = servers
-            .of(backend)
-            .map(|server| servers.weight(server))
-            .collect();
-        let worker = ambient.worker.0 as usize;
+        // Places that are newer than the worker's tables come with the next ones.
+        let places = || (0..view.servers.places(backend)).map(|place| ServerId::at(backend, place));
+        let usable: Vec<bool> = places().map(|server| servers.is_usable(server)).collect();
+        let weights: Vec<u32> = places().map(|server| servers.weight(server)).collect();
+        let worker = view.ambient.worker.0 as usize;
         Backend {
             epoch,
-            balance: balance::new(running.proxy(backend), &weights, &usable, worker),
+            balance: balance::new(view.running.proxy(backend), &weights, &usable, worker),
             usable,
             weights,
             idle: Vec::new(),
@@ -168,13 +185,13 @@ impl Backend {
     }
 
     #[cold]
-    fn follow(&mut self, running: &Running, ambient: &Ambient, backend: ProxyId) {
+    fn follow(&mut self, view: &View<'_>, backend: ProxyId) {
         let idle = std::mem::take(&mut self.idle);
         let shared = std::mem::take(&mut self.shared);
         *self = Backend {
             idle,
             shared,
-            ..Backend::derive(running, ambient, backend)
+            ..Backend::derive(view, backend)
         };
     }
 }

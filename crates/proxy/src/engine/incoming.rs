@@ -222,6 +222,9 @@ impl<D: Driver> Turn<'_, D> {
                     }
                     Stage::Ready => self.feed_request(link, rest, &mut requests, &mut due),
                 },
+                Role::Server(server) if server.socks4.is_some() => {
+                    self.read_socks4_reply(link, rest)
+                }
                 Role::Server(_) => match &entry.mux {
                     Mux::Raw(_) => self.feed_raw(link, rest),
                     Mux::Connection(_) => self.feed_connection(link, rest, &mut requests),
@@ -258,7 +261,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// What stands behind a header of the PROXY protocol: the first message of a handshake, or more in the clear.
-    fn after_proxy_header(&mut self, link: LinkId, bytes: &[u8], header: usize) -> Feed {
+    pub(super) fn after_proxy_header(&mut self, link: LinkId, bytes: &[u8], header: usize) -> Feed {
         let entry = self.cx.core.links.get(link);
         let is_secure = entry.is_some_and(|entry| entry.secure.is_some());
         if !is_secure || header == bytes.len() {

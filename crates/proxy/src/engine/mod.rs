@@ -11,6 +11,8 @@ mod h2;
 mod incoming;
 mod life;
 mod secure;
+mod servers;
+mod socks4;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -25,7 +27,7 @@ use crate::link::Role;
 use crate::link::mux::Mux;
 use crate::phases::{Core, Cx};
 use crate::running::Running;
-use crate::shared::{Grant, Shared};
+use crate::shared::{Grant, ServerTables, Shared};
 use crate::stream::{Phase, Stream, Streams};
 use life::Life;
 pub(crate) use secure::Opened;
@@ -50,6 +52,8 @@ pub enum Order {
 #[derive(Debug)]
 pub struct Engine {
     running: Arc<Running>,
+    /// The servers, as they were when the entry at hand began.
+    servers: Arc<ServerTables>,
     core: Core,
     streams: Streams,
     state: State,
@@ -98,9 +102,11 @@ impl Engine {
     #[must_use]
     pub fn new(running: Arc<Running>, shared: Arc<Shared>, worker: usize, seed: u64) -> Self {
         let worker = WorkerId(worker as u32);
+        let servers = shared.server_tables();
         Engine {
-            core: Core::new(&running, shared, worker, seed),
+            core: Core::new(&running, &servers, shared, worker, seed),
             running,
+            servers,
             streams: Streams::default(),
             state: State {
                 life: Life::Serving,
@@ -139,6 +145,7 @@ impl Engine {
             cx: Cx {
                 io: driver,
                 running: &self.running,
+                servers: &self.servers,
                 core: &mut self.core,
             },
             streams: &mut self.streams,
@@ -154,6 +161,9 @@ impl Engine {
         link: Option<LinkId>,
         work: impl FnOnce(&mut Turn<'_, D>),
     ) {
+        if self.core.ambient.shared.server_tables_version() != self.servers.version() {
+            self.take_servers_over(driver);
+        }
         self.state.at_work.link = link;
         let done = contain::run(|| {
             let mut turn = self.turn(driver);
@@ -311,6 +321,10 @@ impl<D: Driver> net::Engine<D> for Engine {
 
     fn on_round_end(&mut self, driver: &mut D) {
         let ambient = &self.core.ambient;
+        if ambient.shared.server_tables_version() != self.servers.version() {
+            self.take_servers_over(driver);
+        }
+        let ambient = &self.core.ambient;
         if ambient.shared.has_mail(ambient.worker) {
             let mut grants = Vec::new();
             ambient.shared.collect_mail(ambient.worker, &mut grants);
@@ -400,6 +414,14 @@ impl<D: Driver> Turn<'_, D> {
 
     /// An outgoing connection stands.
     fn connected(&mut self, link: LinkId) {
+        match self.cx.core.links.server(link).map(|server| &server.socks4) {
+            Some(Some(_)) => self.ask_socks4_proxy(link),
+            _ => self.way_stands(link),
+        }
+    }
+
+    /// The way to a server stands, through all proxies on it.
+    fn way_stands(&mut self, link: LinkId) {
         // Before the first word of TLS or HTTP/2, where they are spoken.
         self.cx.core.links.send_proxy_header(self.cx.io, link);
         let entry = self.cx.core.links.get(link);

@@ -148,7 +148,7 @@ impl<D: Driver> Turn<'_, D> {
             Role::Client(client) => (self.cx.running.bind(client.bind).proto, client.is_http),
             Role::Server(server) => {
                 let is_http = !matches!(entry.mux, Mux::Raw(_));
-                let line = self.cx.running.server(server.server);
+                let line = self.cx.servers.at(server.server);
                 (server.proto.or(line.proto), is_http)
             }
             Role::Stream(_) => return false,

@@ -6,11 +6,13 @@ use sample::{Condition, Expr, LogFormat, Scope, Session};
 
 use super::{Ambient, View};
 use crate::running::Running;
+use crate::shared::ServerTables;
 use crate::stream::Stream;
 
 /// What is evaluated with: a client's session, the driver, and the worker.
 pub(crate) struct Eval<'a> {
     pub running: &'a Running,
+    pub servers: &'a ServerTables,
     pub ambient: &'a Ambient,
     pub io: &'a mut (dyn Driver + 'a),
     pub now: Now,
@@ -28,6 +30,7 @@ impl Eval<'_> {
     pub(super) fn view(&self) -> View<'_> {
         View {
             running: self.running,
+            servers: self.servers,
             ambient: self.ambient,
             now_ms: self.now.ms(),
             sockets: Some(&*self.io),

@@ -51,9 +51,11 @@ pub fn prepare(config: Config, tls: Tls, process: Process) -> Running {
         stopping: false,
         random: Cell::new(started.wall_ns),
     };
+    let servers = ambient.shared.server_tables();
     for assignment in &running.config.global.set_var {
         let view = View {
             running: &running,
+            servers: &servers,
             ambient: &ambient,
             now_ms: started.ms(),
             sockets: None,

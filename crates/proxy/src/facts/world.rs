@@ -13,11 +13,12 @@ use sample::vars::{Change, VarLimits, VarNames};
 use super::Ambient;
 use crate::ids::{BindId, ProxyId, ServerId};
 use crate::running::Running;
-use crate::shared::{Count, Pace};
+use crate::shared::{Count, Pace, ServerTables};
 
 /// Borrowed for one evaluation.
 pub(crate) struct View<'a> {
     pub running: &'a Running,
+    pub servers: &'a ServerTables,
     pub ambient: &'a Ambient,
     pub now_ms: u64,
     /// The driver, for what only it can tell; none where there is none.
@@ -47,10 +48,8 @@ impl View<'_> {
 
     /// A server of these numbers, if there is one.
     fn server_id(&self, backend: u32, server: u32) -> Option<ServerId> {
-        let backend = self.proxy_id(backend)?;
-        let place = server as usize;
-        let servers = self.running.proxy(backend).servers.len();
-        (place < servers).then(|| ServerId::at(backend, place))
+        let server = ServerId::at(self.proxy_id(backend)?, server as usize);
+        self.servers.find(server).map(|_| server)
     }
 }
 
@@ -67,7 +66,7 @@ impl sample::World for View<'_> {
             backend_connections: self.count(Count::Backend(id)),
             queue: shared.queued(id),
             usable_servers: shared.servers.usable(id).iter().filter(|is| **is).count() as u32,
-            servers: proxy.servers.len() as u32,
+            servers: self.servers.places(id) as u32,
             default_backend: proxy
                 .default_backend
                 .and_then(|backend| self.running.config.proxies.get(backend))
@@ -90,7 +89,10 @@ impl sample::World for View<'_> {
 
     fn server(&self, backend: u32, server: u32) -> Option<ServerFacts<'_>> {
         let id = self.server_id(backend, server)?;
-        let line = self.running.server(id);
+        let line = self.servers.at(id);
+        if line.is_deleted {
+            return None;
+        }
         let servers = &self.ambient.shared.servers;
         let weight = servers.weight(id);
         Some(ServerFacts {
@@ -152,10 +154,8 @@ impl sample::World for View<'_> {
     }
 
     fn server_named(&self, backend: u32, name: &[u8]) -> Option<u32> {
-        let servers = &self.running.config.proxies.get(backend as usize)?.servers;
-        let named = servers
-            .iter()
-            .position(|server| server.name.as_bytes() == name)?;
+        let mut servers = self.servers.servers(backend as usize);
+        let (named, _) = servers.find(|(_, server)| server.name.as_bytes() == name)?;
         u32::try_from(named).ok()
     }
 
@@ -171,7 +171,7 @@ impl sample::World for View<'_> {
 
     fn server_name(&self, backend: u32, server: u32) -> Option<&str> {
         let server = self.server_id(backend, server)?;
-        Some(&self.running.server(server).name)
+        Some(&self.servers.at(server).name)
     }
 
     fn server_connections(&self, backend: u32, server: u32) -> u32 {

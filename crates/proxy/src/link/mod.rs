@@ -21,7 +21,7 @@ use mux::Mux;
 pub(crate) use mux::h1::Wrote;
 pub(crate) use secure::Secure;
 use secure::{Outgoing, Wire};
-pub(crate) use server::Server;
+pub(crate) use server::{Server, Socks4};
 
 /// A connection.
 #[derive(Debug)]

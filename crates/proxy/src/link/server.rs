@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use config::model::Proto;
-use net::Labels;
+use net::{Addr, Labels};
 use sample::TlsFacts;
 
+use super::Secure;
 use crate::ids::{LinkId, ServerId};
 
 /// A server's connection.
@@ -32,8 +33,19 @@ pub(crate) struct Server {
     pub name: Box<[u8]>,
     /// What its TLS came to.
     pub tls: Option<Arc<TlsFacts>>,
-    /// What its packets carry. A connection with any is private.
     /// The protocol that was demanded of this connection alone (`ws`).
     pub proto: Option<Proto>,
+    /// What its packets carry. A connection with any is private.
     pub labels: Labels,
+    /// The SOCKS4 proxy on its way has not answered yet.
+    pub socks4: Option<Box<Socks4>>,
+}
+
+/// The handshake with a SOCKS4 proxy.
+#[derive(Debug)]
+pub(crate) struct Socks4 {
+    /// Where the proxy is to connect to.
+    pub to: Addr,
+    /// TLS with the server, which begins behind the handshake.
+    pub secure: Option<Box<Secure>>,
 }

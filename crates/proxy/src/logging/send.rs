@@ -241,7 +241,7 @@ impl Logging {
             weights,
         } = self.backends[backend].as_mut()?;
         let candidates = Candidates {
-            servers: &proxy.servers,
+            id: &|server| proxy.servers[server].id,
             weights,
             may: &|server| usable[server],
             load: &|_| 0,

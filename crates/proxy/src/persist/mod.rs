@@ -72,12 +72,10 @@ pub(crate) fn bind(eval: &mut Eval<'_>, stream: &mut Stream) {
     if let Some(name) = &proxy.rdp_cookie
         && stream.route.target.is_none()
     {
-        let usable = |place: usize| {
-            let server = ServerId::at(stream.backend, place);
-            may_bind(eval, stream, server, false)
-        };
-        if let Some(place) = rdp::server(&stream.up.waiting, name, &proxy.servers, usable) {
-            stream.bind(ServerId::at(stream.backend, place));
+        let usable = |server| may_bind(eval, stream, server, false);
+        let servers = eval.servers.of(stream.backend);
+        if let Some(server) = rdp::server(&stream.up.waiting, name, servers, usable) {
+            stream.bind(server);
         }
     }
 }
@@ -88,12 +86,11 @@ fn use_server(eval: &mut Eval<'_>, stream: &mut Stream) {
         if !eval.holds(stream, &rule.condition) {
             continue;
         }
-        let place = match &rule.target {
-            ServerTarget::Static(place) => Some(*place),
-            ServerTarget::Dynamic(format) => named_server(eval, stream, proxy, format),
+        let server = match &rule.target {
+            ServerTarget::Static(place) => Some(ServerId::at(stream.backend, *place)),
+            ServerTarget::Dynamic(format) => named_server(eval, stream, format),
         };
-        let Some(place) = place else { return };
-        let server = ServerId::at(stream.backend, place);
+        let Some(server) = server else { return };
         if may_bind(eval, stream, server, true) {
             return stream.bind(server);
         }
@@ -104,13 +101,13 @@ fn use_server(eval: &mut Eval<'_>, stream: &mut Stream) {
 fn named_server(
     eval: &mut Eval<'_>,
     stream: &Stream,
-    proxy: &Proxy,
     format: &sample::LogFormat,
-) -> Option<usize> {
+) -> Option<ServerId> {
     let mut name = std::mem::take(eval.text);
     eval.render(stream, format, &mut name);
-    let mut servers = proxy.servers.iter();
-    let found = servers.position(|server| server.name.as_bytes() == name);
+    let mut servers = eval.servers.of(stream.backend);
+    let found = servers.find(|(_, server)| server.name.as_bytes() == name);
+    let found = found.map(|(id, _)| id);
     name.clear();
     *eval.text = name;
     found

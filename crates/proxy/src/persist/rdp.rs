@@ -2,24 +2,28 @@
 
 use std::net::Ipv4Addr;
 
-use config::model::{Server, ServerAddress};
+use config::model::ServerAddress;
 use net::Addr;
 use sample::sniff::{Sniffed, rdp};
 
+use crate::ids::ServerId;
+use crate::shared::ServerRecord;
+
 /// The usable server that the cookie of a connection's first bytes names.
-pub(crate) fn server(
+pub(crate) fn server<'a>(
     input: &[u8],
     name: &[u8],
-    servers: &[Server],
-    usable: impl Fn(usize) -> bool,
-) -> Option<usize> {
+    mut servers: impl Iterator<Item = (ServerId, &'a ServerRecord)>,
+    usable: impl Fn(ServerId) -> bool,
+) -> Option<ServerId> {
     let (ip, port) = named(input, name)?;
-    servers.iter().enumerate().position(|(index, server)| {
+    let found = servers.find(|(id, server)| {
         let ServerAddress::Fixed(Addr::Inet(addr)) = &server.address else {
             return false;
         };
-        addr.ip() == ip && addr.port() == port && usable(index)
-    })
+        addr.ip() == ip && addr.port() == port && usable(*id)
+    });
+    found.map(|(id, _)| id)
 }
 
 /// The address in the cookie of this name.

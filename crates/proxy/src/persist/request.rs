@@ -9,6 +9,7 @@ use super::{OF_CLIENT, dates, next_field};
 use crate::facts::Eval;
 use crate::ids::ServerId;
 use crate::running::Running;
+use crate::shared::ServerTables;
 use crate::stream::Stream;
 
 /// What stands between a server's value and the application's in mode `prefix`.
@@ -38,6 +39,7 @@ pub(crate) fn request_cookies(eval: &mut Eval<'_>, stream: &mut Stream) {
     let watch = Watch {
         frontend,
         backend,
+        servers: eval.servers,
         now_s: eval.now.wall_ns / 1_000_000_000,
         is_up: &|server| eval.ambient.shared.servers.is_up(server),
     };
@@ -61,6 +63,7 @@ pub(crate) fn request_cookies(eval: &mut Eval<'_>, stream: &mut Stream) {
 struct Watch<'a> {
     frontend: &'a Proxy,
     backend: &'a Proxy,
+    servers: &'a ServerTables,
     /// UNIX time.
     now_s: u64,
     is_up: &'a dyn Fn(ServerId) -> bool,
@@ -221,11 +224,10 @@ fn read(
     let server = &value[..length];
     let mut state = if passed_over { b'U' } else { b'I' };
     if !server.is_empty() && !passed_over {
-        for (place, line) in watch.backend.servers.iter().enumerate() {
+        for (id, line) in watch.servers.of(stream.backend) {
             if line.cookie.as_deref() != Some(server) {
                 continue;
             }
-            let id = ServerId::at(stream.backend, place);
             let is_up = (watch.is_up)(id);
             state = if is_up { b'V' } else { b'D' };
             if is_up || watch.backend.options.persist || stream.route.persist.forced {
@@ -300,6 +302,7 @@ mod tests {
             (CookieMode::Rewrite, false),
         ] {
             let proxy = backend(mode, indirect);
+            let servers = ServerTables::default();
             for round in 0..60_000_u64 {
                 let line = line(round.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (round % 48));
                 let mut stream = Stream::lone();
@@ -307,6 +310,7 @@ mod tests {
                 let watch = Watch {
                     frontend: &proxy,
                     backend: &proxy,
+                    servers: &servers,
                     now_s: 1000,
                     is_up: &|_| true,
                 };

@@ -8,6 +8,7 @@ use super::pairs::{Pair, Pairs};
 use super::request::{DATE_START, PREFIX_END};
 use super::{OF_SERVER, cacheable, dates, next_field};
 use crate::facts::Eval;
+use crate::ids::ServerId;
 use crate::running::Running;
 use crate::stream::Stream;
 
@@ -32,7 +33,8 @@ pub(crate) fn response_cookies(eval: &mut Eval<'_>, stream: &mut Stream) -> bool
     let server = stream
         .txn
         .server
-        .map(|server| &backend.servers[server as usize]);
+        .map(|server| ServerId::at(stream.backend, server as usize))
+        .map(|server| &**eval.servers.at(server));
     let mut text = std::mem::take(eval.text);
     if sets_cookies {
         each_cookie(stream, (frontend, backend), server, &mut text);

@@ -178,8 +178,9 @@ impl<D: Driver> Cx<'_, D> {
                 }
             }
             End::Redirect if is_own => front(FrontCount::Intercepted),
-            End::Redirect | End::Vanished => Told::default(),
-            End::Challenge(_) | End::Tarpit(_) => denied(false),
+            // What a service does it tells itself.
+            End::Redirect | End::Vanished | End::Service(_) => Told::default(),
+            End::Challenge(..) | End::Tarpit(_) => denied(false),
             End::Close => denied(matches!(stream.phase, Phase::BackendResponse(_))),
             End::Fail(_) => both(FrontCount::FailedRewrites, BackCount::FailedRewrites),
         };

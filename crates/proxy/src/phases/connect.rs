@@ -12,8 +12,8 @@ use crate::backend::Wanted;
 use crate::ids::{LinkId, ServerId};
 use crate::link::mux::h1::Back;
 use crate::link::mux::{Mux, Raw};
-use crate::link::{Role, Secure, Server};
-use crate::shared::{Count, Pace};
+use crate::link::{Role, Secure, Server, Socks4};
+use crate::shared::{Count, Origin, Pace};
 use crate::stream::{Phase, ServerEnd, Step, Stream};
 
 /// The pause before the same server is tried again (manual §4.2 retries), milliseconds.
@@ -55,6 +55,16 @@ fn asked_host(stream: &Stream) -> Option<&[u8]> {
     Some(name).filter(|name| !name.is_empty())
 }
 
+impl<'a, D: Driver> Cx<'a, D> {
+    /// Who speaks TLS with a server; none where it is spoken to in the clear.
+    pub fn connector(&self, server: ServerId) -> Option<&'a Connector> {
+        match &self.servers.at(server).origin {
+            Origin::Configured => self.running.tls.server(server),
+            Origin::Added { connector } => connector.as_ref(),
+        }
+    }
+}
+
 impl<D: Driver> Cx<'_, D> {
     /// A connection to the chosen server: an idle one where that is allowed, else a fresh one.
     pub(super) fn connect_server(&mut self, stream: &mut Stream) -> Step {
@@ -87,7 +97,7 @@ impl<D: Driver> Cx<'_, D> {
             self.log_at(stream, LogOrigin::Connect);
             return stream.go(Phase::SendRequest);
         }
-        let session = match self.running.tls.server(server) {
+        let session = match self.connector(server) {
             None => None,
             // A name that cannot be asked for cannot be checked either.
             Some(connector) => match connect(connector, proto, names.asked.as_deref()) {
@@ -98,9 +108,7 @@ impl<D: Driver> Cx<'_, D> {
         match self.open_server(stream, server) {
             Ok(sock) => {
                 let link = self.add_server(stream, server, sock, (header, names.pool));
-                if let Some(entry) = self.core.links.get_mut(link) {
-                    entry.secure = session;
-                }
+                self.secure_server(stream, link, session);
                 if let Some(server) = self.core.links.server_mut(link) {
                     server.proto = proto;
                 }
@@ -121,8 +129,8 @@ impl<D: Driver> Cx<'_, D> {
         if !stream.wants_tunnel || !stream.request.is_websocket() {
             return None;
         }
-        let line = self.running.server(server);
-        let protocols = self.running.tls.server(server).map(Connector::protocols);
+        let line = self.servers.at(server);
+        let protocols = self.connector(server).map(Connector::protocols);
         let has = |name: &[u8]| {
             protocols.is_some_and(|protocols| protocols.iter().any(|each| each == name))
         };
@@ -136,7 +144,7 @@ impl<D: Driver> Cx<'_, D> {
     /// The name that a stream's connection to a server asks for, and what tells it from other idle ones.
     #[inline]
     fn server_names(&mut self, stream: &mut Stream, server: ServerId) -> Names {
-        let line = self.running.server(server);
+        let line = self.servers.at(server);
         let options = &line.options;
         let is_fixed = matches!(line.address, ServerAddress::Fixed(_));
         match is_fixed && options.tls().is_none() && options.pool_conn_name.is_none() {
@@ -146,7 +154,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     fn find_server_names(&mut self, stream: &mut Stream, server: ServerId) -> Names {
-        let options = &self.running.server(server).options;
+        let options = &self.servers.at(server).options;
         let words = options.tls();
         let mut names = Names::default();
         let sni = words.and_then(|words| words.sni.as_ref());
@@ -170,7 +178,7 @@ impl<D: Driver> Cx<'_, D> {
             (None, Some(asked)) => asked.as_bytes().into(),
             (None, None) => Box::default(),
         };
-        if let ServerAddress::PortOffset { offset, .. } = self.running.server(server).address {
+        if let ServerAddress::PortOffset { offset, .. } = self.servers.at(server).address {
             // The same server at another port is another one.
             let port = self.offset_port(stream, offset).to_be_bytes();
             names.pool = [&names.pool[..], b"\0", &port].concat().into();
@@ -225,13 +233,27 @@ impl<D: Driver> Cx<'_, D> {
         core.links.add_stream(link, None, &mut core.timers)
     }
 
+    /// Gives a new connection its TLS, which waits for the handshake with a SOCKS4 proxy where one is on the way.
+    fn secure_server(&mut self, stream: &Stream, link: LinkId, secure: Option<Box<Secure>>) {
+        let Some(entry) = self.core.links.get_mut(link) else {
+            return;
+        };
+        match (&mut entry.role, &stream.txn.server_dst) {
+            (Role::Server(server), Some(to)) if self.servers.at(server.server).socks4.is_some() => {
+                let to = to.clone();
+                server.socks4 = Some(Box::new(Socks4 { to, secure }));
+            }
+            _ => entry.secure = secure,
+        }
+    }
+
     fn open_server(
         &mut self,
         stream: &mut Stream,
         server: ServerId,
     ) -> Result<SockId, ConnectError> {
         let backend = self.running.proxy(stream.backend);
-        let line = self.running.server(server);
+        let line = self.servers.at(server);
         let computed;
         let to = match &line.address {
             ServerAddress::Fixed(addr) => addr,
@@ -247,10 +269,11 @@ impl<D: Driver> Cx<'_, D> {
         let interface = source.and_then(|source| source.interface.as_deref());
         self.make_room();
         self.io.connect(&Connect {
-            to,
+            to: line.socks4.as_ref().unwrap_or(to),
             from,
             interface,
-            keepalive: backend.options.srvtcpka,
+            keepalive: (backend.options.srvtcpka).then_some(backend.options.server_keepalive),
+            tcp: &line.tcp,
             labels: stream.route.labels,
         })
     }
@@ -290,7 +313,7 @@ impl<D: Driver> Cx<'_, D> {
         let labels = stream.route.labels;
         // What the server learns of the client at the connection's start binds it to that client.
         let private = self.running.proxy(stream.backend).http_reuse == HttpReuse::Never
-            || self.running.server(server).send_proxy.is_on()
+            || self.servers.at(server).send_proxy.is_on()
             || labels != Labels::default();
         let role = Role::Server(Server {
             server,
@@ -306,6 +329,7 @@ impl<D: Driver> Cx<'_, D> {
             tls: None,
             proto: None,
             labels,
+            socks4: None,
         });
         let mux = match stream.txn.is_http {
             true => Mux::Back(Back::default()),
@@ -313,7 +337,7 @@ impl<D: Driver> Cx<'_, D> {
         };
         let core = &mut *self.core;
         core.ambient.shared.add_server_conn();
-        core.count(Count::Open(server));
+        core.count(Count::Connections(server));
         core.links.add(sock, role, mux, &mut core.timers)
     }
 
@@ -359,12 +383,22 @@ impl<D: Driver> Cx<'_, D> {
 
     /// A connection attempt failed: the same server after a pause, another one, or an error.
     fn connect_failed(&mut self, stream: &mut Stream, error: ConnectError) -> Step {
-        let retry_on = &self.running.proxy(stream.backend).retry_on;
-        stream.txn.server_error = match error {
+        let why = match error {
             ConnectError::Refused => ConnError::Refused,
             ConnectError::Resource => ConnError::Socket,
             ConnectError::Timeout => ConnError::None,
         };
+        self.connect_failed_by(stream, error, why)
+    }
+
+    fn connect_failed_by(
+        &mut self,
+        stream: &mut Stream,
+        error: ConnectError,
+        why: ConnError,
+    ) -> Step {
+        let retry_on = &self.running.proxy(stream.backend).retry_on;
+        stream.txn.server_error = why;
         let timeout = error == ConnectError::Timeout;
         stream.route.tries += 1;
         if stream.route.tries > stream.retries_max(self.running) || !retry_on.conn_failure {
@@ -414,9 +448,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     fn no_handshake(&mut self, stream: &mut Stream, why: ConnError) -> Step {
-        let step = self.connect_failed(stream, ConnectError::Resource);
-        stream.txn.server_error = why;
-        step
+        self.connect_failed_by(stream, ConnectError::Resource, why)
     }
 
     fn go_on(&mut self, stream: &mut Stream, step: Step) {

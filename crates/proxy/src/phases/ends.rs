@@ -9,7 +9,7 @@ use crate::link::mux::Mux;
 use crate::link::mux::h1::After;
 use crate::logging::Scene;
 use crate::shared::Count;
-use crate::stream::{Phase, Stream};
+use crate::stream::{Phase, ServerEnd, Stream};
 
 impl<D: Driver> Cx<'_, D> {
     /// Ends a stream: its server is let go, it is logged and counted out, its client goes on or is closed.
@@ -193,6 +193,11 @@ impl<D: Driver> Cx<'_, D> {
             }
             Phase::Tarpit(rule) => self.end_tarpit(stream, rule),
             Phase::Tunnel(_) => self.inspect_waiting_response(stream),
+            // It had its turn, and has it again.
+            Phase::Transfer if matches!(stream.server, ServerEnd::Made(_)) => {
+                self.send_made(stream);
+                self.run(stream);
+            }
             phase if phase.is_request_paused() || phase.is_response_paused() => self.run(stream),
             phase if phase.inspects_request() => self.run(stream),
             phase if phase.awaits_upload() => self.fail(stream, Cause::ClientTimeout),

@@ -22,6 +22,7 @@ mod retry;
 mod rules;
 mod select;
 mod servers;
+mod statistics;
 mod streams;
 mod tunnel;
 
@@ -33,14 +34,14 @@ use net::{Driver, Now, WorkerId};
 use sample::LogOrigin;
 use telemetry::program::Event;
 
-use crate::backend::Backends;
+use crate::backend::{Backends, View};
 use crate::facts::{Ambient, Eval};
 use crate::ids::{LinkId, StreamId, Timers};
 pub(crate) use crate::link::mux::h1::is_interim;
 use crate::link::{Links, Role};
 use crate::logging::{Logging, Scene};
 use crate::running::Running;
-use crate::shared::{Count, Pace, Shared};
+use crate::shared::{Count, Pace, ServerTables, Shared};
 use crate::stream::{FOLLOWS_TRIES, Phase, Step, Stream};
 use crate::{rules as actions, tracing};
 pub(crate) use fault::Cause;
@@ -85,12 +86,19 @@ pub(crate) struct Work {
 pub(crate) struct Cx<'a, D> {
     pub io: &'a mut D,
     pub running: &'a Running,
+    pub servers: &'a ServerTables,
     pub core: &'a mut Core,
 }
 
 impl Core {
     /// A worker's state at its beginning.
-    pub fn new(running: &Running, shared: Arc<Shared>, worker: WorkerId, seed: u64) -> Core {
+    pub fn new(
+        running: &Running,
+        servers: &ServerTables,
+        shared: Arc<Shared>,
+        worker: WorkerId,
+        seed: u64,
+    ) -> Core {
         let ambient = Ambient {
             shared,
             worker,
@@ -98,7 +106,11 @@ impl Core {
             random: std::cell::Cell::new(seed),
         };
         Core {
-            backends: Backends::new(running, &ambient),
+            backends: Backends::new(&View {
+                running,
+                servers,
+                ambient: &ambient,
+            }),
             logging: Logging::new(running, &ambient),
             tracing: tracing::Worker::new(running, worker.0 as usize, seed),
             ambient,
@@ -270,6 +282,7 @@ impl<D: Driver> Cx<'_, D> {
             scene: Scene {
                 eval: Eval {
                     running: self.running,
+                    servers: self.servers,
                     ambient: &core.ambient,
                     io: &mut *self.io,
                     now,
@@ -312,6 +325,7 @@ impl<D: Driver> Cx<'_, D> {
             scene: Scene {
                 eval: Eval {
                     running: self.running,
+                    servers: self.servers,
                     ambient: &core.ambient,
                     io: &mut *self.io,
                     now,

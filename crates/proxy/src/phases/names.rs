@@ -6,8 +6,9 @@ use http::Head;
 use net::Driver;
 
 use super::{Cause, Cx};
-use crate::ids::ProxyId;
+use crate::ids::{ProxyId, ServerId};
 use crate::running::Running;
+use crate::shared::ServerTables;
 use crate::stream::Stream;
 
 impl<D: Driver> Cx<'_, D> {
@@ -42,12 +43,13 @@ fn odd_name(request: &Head) -> Option<http::FieldId> {
 }
 
 /// Puts the name of the chosen server into a request.
-pub(crate) fn tell_server_name(proxy: &Proxy, stream: &mut Stream) {
+pub(crate) fn tell_server_name(proxy: &Proxy, servers: &ServerTables, stream: &mut Stream) {
     if let Some(header) = &proxy.send_name_header
         && let Some(server) = stream.txn.server
     {
         stream.request.remove_all(header.as_bytes());
-        let name = proxy.servers[server as usize].name.as_bytes();
+        let server = ServerId::at(stream.backend, server as usize);
+        let name = servers.at(server).name.as_bytes();
         stream.request.append(header.as_bytes(), name);
     }
 }

@@ -62,7 +62,7 @@ impl<D: Driver> Cx<'_, D> {
         };
         self.trace_server(stream);
         let backend = self.running.proxy(stream.backend);
-        tell_server_name(backend, stream);
+        tell_server_name(backend, self.servers, stream);
         let method = stream.sent_method();
         let how = Asked {
             framing: stream.txn.request_body.framing,

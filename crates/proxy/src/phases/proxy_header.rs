@@ -15,7 +15,7 @@ impl<D: Driver> Cx<'_, D> {
     /// The header for a stream's connection to a server; empty where none is sent.
     #[inline]
     pub(super) fn proxy_header(&mut self, stream: &mut Stream, server: ServerId) -> Box<[u8]> {
-        let send = &self.running.server(server).send_proxy;
+        let send = &self.servers.at(server).send_proxy;
         if !send.is_on() {
             return Box::default();
         }

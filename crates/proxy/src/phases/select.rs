@@ -6,7 +6,7 @@ use net::Driver;
 use net::timers::NEVER_MS;
 
 use super::{Cause, Cx};
-use crate::backend::{Choice, hash_key};
+use crate::backend::{Choice, View, hash_key};
 use crate::ids::ServerId;
 use crate::shared::{Arrival, Grant, Rank, StreamRef};
 use crate::stream::{Phase, Step, Stream};
@@ -34,7 +34,7 @@ impl<D: Driver> Cx<'_, D> {
             }
         }
         if let Some(server) = stream.route.target
-            && let Some(prefix) = &self.running.server(server).redir
+            && let Some(prefix) = &self.servers.at(server).redir
             && matches!(stream.txn.method, Method::Get | Method::Head)
         {
             stream.txn.server = Some(server.number());
@@ -57,7 +57,7 @@ impl<D: Driver> Cx<'_, D> {
         if !shared.servers.counts(server) || shared.take_slot(server) {
             return Choice::Server(server);
         }
-        let most = self.running.server(server).maxqueue;
+        let most = self.servers.at(server).maxqueue;
         if most == 0 || shared.servers.waiting(server) < most {
             return Choice::Full(Some(server));
         }
@@ -89,8 +89,12 @@ impl<D: Driver> Cx<'_, D> {
         }
         let core = &mut *self.core;
         let avoid = stream.route.avoid;
-        core.backends
-            .choose(self.running, &core.ambient, backend, avoid, key)
+        let view = View {
+            running: self.running,
+            servers: self.servers,
+            ambient: &core.ambient,
+        };
+        core.backends.choose(&view, backend, avoid, key)
     }
 
     /// The hash of what binds this request to a server.
@@ -116,8 +120,12 @@ impl<D: Driver> Cx<'_, D> {
         let core = &mut *self.core;
         let kept = core.links.client(stream.client?)?.kept?;
         let server = core.links.server(kept)?.server;
-        let is_usable = server.backend == stream.backend
-            && core.backends.is_usable(self.running, &core.ambient, server);
+        let view = View {
+            running: self.running,
+            servers: self.servers,
+            ambient: &core.ambient,
+        };
+        let is_usable = server.backend == stream.backend && core.backends.is_usable(&view, server);
         is_usable.then_some(server)
     }
 
@@ -129,7 +137,7 @@ impl<D: Driver> Cx<'_, D> {
         }
         let waiting = shared.servers.waiting(server);
         let proxy = self.running.proxy(stream.backend);
-        let most = self.running.server(server).maxqueue;
+        let most = self.servers.at(server).maxqueue;
         let is_worth_it = proxy.max_keep_alive_queue.is_none_or(|max| waiting < max);
         (is_worth_it && (most == 0 || waiting < most)).then_some(Choice::Full(Some(server)))
     }
@@ -217,9 +225,12 @@ impl<D: Driver> Cx<'_, D> {
         };
         let core = &mut *self.core;
         let (route, backend) = (&stream.route, stream.backend);
-        let has_others = core
-            .backends
-            .has_others(running, &core.ambient, backend, route.target);
+        let view = View {
+            running,
+            servers: self.servers,
+            ambient: &core.ambient,
+        };
+        let has_others = core.backends.has_others(&view, backend, route.target);
         if route.persist.forced || !has_others {
             return false;
         }

@@ -52,7 +52,7 @@ impl<D: Driver> Cx<'_, D> {
         let connection = self.core.links.connection_of(link);
         if let Some(server) = self.core.links.server_mut(link) {
             server.served += 1;
-            let max = self.running.server(server.server).max_reuse;
+            let max = self.servers.at(server.server).max_reuse;
             if max.is_some_and(|max| server.served > max)
                 && let Some(connection) = connection
             {
@@ -93,7 +93,7 @@ impl<D: Driver> Cx<'_, D> {
             return;
         };
         server.served += 1;
-        let line = self.running.server(server.server);
+        let line = self.servers.at(server.server);
         if line.max_reuse.is_some_and(|max| server.served > max) || draining {
             return self.close_server(link);
         }
@@ -166,7 +166,7 @@ impl<D: Driver> Cx<'_, D> {
             return;
         };
         core.ambient.shared.sub_server_conn();
-        core.uncount(Count::Open(server.server));
+        core.uncount(Count::Connections(server.server));
         if let Some(keeper) = server.keeper
             && let Some(client) = core.links.client_mut(keeper)
             && client.kept == Some(link)

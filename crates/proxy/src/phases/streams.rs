@@ -76,7 +76,7 @@ impl<D: Driver> Cx<'_, D> {
         let Some(server) = self.core.links.server(link) else {
             return;
         };
-        let line = self.running.server(server.server);
+        let line = self.servers.at(server.server);
         if is_stopping || server.shared_place.is_none() {
             return self.end_connection(link);
         }

@@ -2,6 +2,7 @@
 //!
 //! Immutable and shared by the workers.
 
+mod added;
 mod filters;
 mod h2;
 mod log_plan;
@@ -18,8 +19,9 @@ use std::sync::Arc;
 
 use net::Addr;
 
-use crate::ids::{BindId, ProxyId, ServerId};
+use crate::ids::{BindId, ProxyId};
 use crate::shared::Shared;
+pub use added::{AddError, Added};
 pub use filters::{Counters, Filter, FilterExport, Logging, Switches};
 pub(crate) use filters::{Filters, StreamCounts};
 pub(crate) use h2::H2Limits;
@@ -206,11 +208,6 @@ impl Running {
         &self.config.proxies[proxy.place()]
     }
 
-    #[inline]
-    pub(crate) fn server(&self, server: ServerId) -> &Server {
-        &self.proxy(server.backend).servers[server.place()]
-    }
-
     pub(crate) fn bind(&self, bind: BindId) -> &config::model::Bind {
         &self.proxy(bind.frontend).binds[bind.place]
     }
@@ -269,7 +266,12 @@ fn log_sinks(config: &Config) -> (Vec<LogSink>, LogPlaces, LogPlaces) {
     for proxy in &config.proxies {
         first_servers.push(sinks.len());
         if proxy.mode == Mode::Log {
-            sinks.extend(proxy.servers.iter().filter_map(server_sink));
+            sinks.extend(
+                proxy
+                    .servers
+                    .iter()
+                    .filter_map(|server| server_sink(server)),
+            );
         }
     }
     let mut number = 0;

@@ -9,8 +9,8 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use config::model::{
-    Bind, BindTls, CaFile, CertificateSource, Config, Mode, Proxy, ServerTls, SniFilter, TlsGlobal,
-    TlsOptions, TlsVerify, TlsVersion,
+    Bind, BindTls, CaFile, CertificateSource, Config, Mode, Proxy, Server, ServerTls, SniFilter,
+    TlsGlobal, TlsOptions, TlsVerify, TlsVersion,
 };
 use sample::sniff::client_hello;
 use tls::{
@@ -143,6 +143,31 @@ impl Tls {
             tls.servers.push(servers);
         }
         (tls, loader.findings)
+    }
+
+    /// Who speaks TLS with a server that is not of the configuration; none where it is spoken to in the clear.
+    ///
+    /// # Errors
+    /// What was found wrong.
+    pub(crate) fn connector(
+        config: &Config,
+        proxy: &Proxy,
+        server: &Server,
+        since_epoch: Duration,
+    ) -> Result<Option<Connector>, Vec<TlsFinding>> {
+        let Some(words) = server.options.tls() else {
+            return Ok(None);
+        };
+        let mut loader = Loader {
+            since_epoch,
+            global: &config.global.tls,
+            findings: Vec::new(),
+            known: Vec::new(),
+            chains: Chains::default(),
+        };
+        loader.chains();
+        let connector = loader.server(proxy, words, &server.name);
+        connector.map(Some).ok_or(loader.findings)
     }
 
     /// Who speaks TLS with the clients of a bind line; none where they speak in the clear.

@@ -1,12 +1,16 @@
 //! Counts and rates: each worker writes its own, all read.
 //!
 //! What one worker writes lies in cache lines of its own, so that counting costs a load and a store and no other worker's cache.
+//!
+//! A server has a number among all servers ([`Places::server`]). Those that are added while traffic runs have the highest
+//! numbers, and [`Counts::add_server`] makes room for them. So what is kept for each server lies behind everything else.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use config::model::Config;
 use net::WorkerId;
 
+use super::grow::Grow;
 use super::rates::{Meter, Reading};
 use crate::ids::{BindId, ProxyId, ServerId};
 
@@ -19,12 +23,12 @@ pub(crate) enum Count {
     Backend(ProxyId),
     /// Streams of a server.
     Server(ServerId),
+    /// Connections to a server, idle ones included.
+    Connections(ServerId),
     /// Client connections of a bind line.
     Bind(BindId),
     /// Log lines of a frontend, from the start.
     Logged(ProxyId),
-    /// Open connections to a server.
-    Open(ServerId),
 }
 
 /// What is measured over the last second.
@@ -51,23 +55,34 @@ pub(crate) enum Pace {
 #[repr(align(128))]
 struct Line<T, const N: usize>([T; N]);
 
+impl<T: Default, const N: usize> Default for Line<T, N> {
+    fn default() -> Self {
+        Line(std::array::from_fn(|_| T::default()))
+    }
+}
+
 /// Cells in lines that nothing else lies in.
 #[derive(Debug)]
-struct Cells<T, const N: usize>(Box<[Line<T, N>]>);
+struct Cells<T, const N: usize>(Grow<Line<T, N>>);
 
 impl<T: Default, const N: usize> Cells<T, N> {
     fn new(count: usize) -> Self {
-        let line = || Line(std::array::from_fn(|_| T::default()));
-        Cells((0..count.div_ceil(N)).map(|_| line()).collect())
+        let lines = (0..count.div_ceil(N)).map(|_| Line::default());
+        Cells(Grow::new(lines.collect()))
     }
 
-    #[inline]
+    /// Makes room for a cell at a place.
+    fn reach(&self, place: usize) -> bool {
+        self.0.reach(place / N, Line::default)
+    }
+
+    #[inline(always)]
     fn get(&self, place: usize) -> &T {
-        &self.0[place / N].0[place % N]
+        &self.0.at(place / N).0[place % N]
     }
 
     fn all(&self) -> impl Iterator<Item = &T> {
-        self.0.iter().flat_map(|line| &line.0)
+        self.0.all().flat_map(|line| &line.0)
     }
 }
 
@@ -90,9 +105,9 @@ struct Own {
 pub(super) struct Counts {
     workers: Vec<Own>,
     /// By count: the most at once of all workers together.
-    most: Box<[AtomicU32]>,
+    most: Grow<AtomicU32>,
     /// By meter: the most events within a second.
-    peaks: Box<[AtomicU32]>,
+    peaks: Grow<AtomicU32>,
     places: Places,
 }
 
@@ -105,11 +120,18 @@ struct Places {
     binds_before: Vec<u32>,
     servers: usize,
     binds: usize,
+    /// By proxy: the servers of the configuration, and the numbers of those that were added.
+    configured: Vec<u32>,
+    added: Vec<Grow<AtomicU32>>,
+    /// How many numbers are given away.
+    numbers: AtomicU32,
 }
 
 const COUNTS_OF_A_PROXY: usize = 3;
+const COUNTS_OF_A_SERVER: usize = 2;
 const METERS_OF_THE_PROCESS: usize = 2;
 const METERS_OF_A_PROXY: usize = 4;
+const NO_NUMBER: u32 = u32::MAX;
 
 impl Places {
     fn new(config: &Config) -> Places {
@@ -119,36 +141,74 @@ impl Places {
             binds_before: Vec::new(),
             servers: 0,
             binds: 0,
+            configured: Vec::new(),
+            added: Vec::new(),
+            numbers: AtomicU32::new(0),
         };
         for proxy in &config.proxies {
             places.servers_before.push(places.servers as u32);
             places.binds_before.push(places.binds as u32);
             places.servers += proxy.servers.len();
             places.binds += proxy.binds.len();
+            places.configured.push(proxy.servers.len() as u32);
+            places.added.push(Grow::new(Box::default()));
         }
+        places.numbers = AtomicU32::new(places.servers as u32);
         places
     }
 
+    /// A server's number among all.
+    #[inline(always)]
     fn server(&self, server: ServerId) -> usize {
-        self.servers_before[server.backend.place()] as usize + server.place()
+        let backend = server.backend.place();
+        match server.place() < self.configured[backend] as usize {
+            true => self.servers_before[backend] as usize + server.place(),
+            false => self.added(server),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn added(&self, server: ServerId) -> usize {
+        let backend = server.backend.place();
+        let place = server.place() - self.configured[backend] as usize;
+        self.added[backend].at(place).load(Relaxed) as usize
+    }
+
+    /// A server at a new place has a number from now on. None where there are no more places.
+    fn add(&self, server: ServerId) -> Option<usize> {
+        let backend = server.backend.place();
+        let added = server
+            .place()
+            .checked_sub(self.configured[backend] as usize)?;
+        let numbers = &self.added[backend];
+        if !numbers.reach(added, || AtomicU32::new(NO_NUMBER)) {
+            return None;
+        }
+        let number = numbers.at(added);
+        if number.load(Relaxed) == NO_NUMBER {
+            number.store(self.numbers.fetch_add(1, Relaxed), Relaxed);
+        }
+        Some(number.load(Relaxed) as usize)
     }
 
     fn counts(&self) -> usize {
-        COUNTS_OF_A_PROXY * self.proxies + 2 * self.servers + self.binds
+        COUNTS_OF_A_PROXY * self.proxies + self.binds + COUNTS_OF_A_SERVER * self.servers
     }
 
     #[inline]
     fn count(&self, what: Count) -> usize {
         let of_proxies = COUNTS_OF_A_PROXY * self.proxies;
+        let of_servers = of_proxies + self.binds;
         match what {
             Count::Frontend(proxy) => COUNTS_OF_A_PROXY * proxy.place(),
             Count::Backend(proxy) => COUNTS_OF_A_PROXY * proxy.place() + 1,
             Count::Logged(proxy) => COUNTS_OF_A_PROXY * proxy.place() + 2,
-            Count::Server(server) => of_proxies + self.server(server),
-            Count::Open(server) => of_proxies + self.servers + self.server(server),
+            Count::Server(server) => of_servers + COUNTS_OF_A_SERVER * self.server(server),
+            Count::Connections(server) => of_servers + COUNTS_OF_A_SERVER * self.server(server) + 1,
             Count::Bind(bind) => {
                 let before = self.binds_before[bind.frontend.place()] as usize;
-                of_proxies + 2 * self.servers + before + bind.place
+                of_proxies + before + bind.place
             }
         }
     }
@@ -179,8 +239,8 @@ impl Places {
     }
 }
 
-fn zeros(count: usize) -> Box<[AtomicU32]> {
-    (0..count).map(|_| AtomicU32::new(0)).collect()
+fn zeros(count: usize) -> Grow<AtomicU32> {
+    Grow::new((0..count).map(|_| AtomicU32::new(0)).collect())
 }
 
 impl Counts {
@@ -196,6 +256,35 @@ impl Counts {
             peaks: zeros(places.meters()),
             places,
         }
+    }
+
+    /// A server is added, at a new place or at one that was another server's: its counts begin at zero. False where there is no
+    /// room for it. Nobody counts for it yet.
+    pub fn add_server(&self, server: ServerId) -> bool {
+        let configured = self.places.configured[server.backend.place()] as usize;
+        if server.place() >= configured && self.places.add(server).is_none() {
+            return false;
+        }
+        let count = self.places.count(Count::Connections(server));
+        let meter = self.places.meter(Pace::Server(server));
+        let reached = self
+            .workers
+            .iter()
+            .all(|own| own.counts.reach(count) && own.meters.reach(meter))
+            && self.most.reach(count, || AtomicU32::new(0))
+            && self.peaks.reach(meter, || AtomicU32::new(0));
+        if reached {
+            for own in &self.workers {
+                own.meters.get(meter).reset();
+            }
+        }
+        reached
+    }
+
+    /// A server's number among all.
+    #[inline(always)]
+    pub fn server_number(&self, server: ServerId) -> usize {
+        self.places.server(server)
     }
 
     #[inline]
@@ -220,19 +309,19 @@ impl Counts {
     /// A worker has more than ever: so may all together.
     #[cold]
     fn note_most(&self, place: usize) {
-        self.most[place].fetch_max(self.sum_at(place), Relaxed);
+        self.most.at(place).fetch_max(self.sum_at(place), Relaxed);
     }
 
     /// The most at once, all workers together. With several workers it may miss a moment at which none of them had more than it
     /// ever had.
     pub fn most(&self, what: Count) -> u32 {
-        self.most[self.places.count(what)].load(Relaxed)
+        self.most.at(self.places.count(what)).load(Relaxed)
     }
 
     /// Forgets the most at once of one of them.
     pub fn clear_most(&self, what: Count) {
         let place = self.places.count(what);
-        self.most[place].store(0, Relaxed);
+        self.most.at(place).store(0, Relaxed);
         for own in &self.workers {
             own.counts.get(place).most.store(0, Relaxed);
         }
@@ -271,7 +360,7 @@ impl Counts {
     fn next_second(&self, meter: &Meter, place: usize, now_ms: u64) {
         if let Some(end_ms) = meter.second_end_ms() {
             let rate = self.reading(place, end_ms).per_second();
-            self.peaks[place].fetch_max(rate, Relaxed);
+            self.peaks.at(place).fetch_max(rate, Relaxed);
         }
         meter.next_second(now_ms);
     }
@@ -288,12 +377,12 @@ impl Counts {
     pub fn peak(&self, what: Pace, now_ms: u64) -> u32 {
         let place = self.places.meter(what);
         let now = self.reading(place, now_ms).per_second();
-        now.max(self.peaks[place].load(Relaxed))
+        now.max(self.peaks.at(place).load(Relaxed))
     }
 
     /// Forgets the peak of one of them.
     pub fn clear_peak(&self, what: Pace) {
-        self.peaks[self.places.meter(what)].store(0, Relaxed);
+        self.peaks.at(self.places.meter(what)).store(0, Relaxed);
     }
 
     /// When the last event was, to the second, monotonic milliseconds; none where there was none.

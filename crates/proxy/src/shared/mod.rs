@@ -5,17 +5,20 @@
 
 mod admission;
 mod counts;
+mod grow;
 mod mail;
 mod queue;
 pub(crate) mod rates;
 mod room;
 mod servers;
+mod tables;
 mod tallies;
 mod turns;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use config::model::Config;
+use config::model::{Config, ServerAddress};
 use net::WorkerId;
 
 use crate::ids::{BindId, ProxyId, ServerId};
@@ -23,6 +26,8 @@ pub(crate) use counts::{Count, Pace};
 pub(crate) use queue::{Arrival, Grant, Rank, StreamRef, Ticket};
 pub use servers::ServerChange;
 pub(crate) use servers::Servers;
+pub(crate) use tables::Origin;
+pub use tables::{ServerRecord, ServerTables};
 pub use tallies::{BackCount, BackSums, FrontCount, FrontSums, Times};
 pub(crate) use tallies::{BackRow, Class, FrontRow, ServerRow};
 pub(crate) use turns::Turn;
@@ -33,6 +38,7 @@ pub struct Shared {
     counts: counts::Counts,
     tallies: tallies::Tallies,
     pub(crate) servers: Servers,
+    tables: tables::Tables,
     queues: queue::Queues,
     mail: mail::Mail,
     admission: admission::Admission,
@@ -52,6 +58,10 @@ pub struct Activity {
     pub connections: u64,
     /// Client connections of the last second.
     pub connection_rate: u32,
+    /// The most client connections within a second.
+    pub connection_rate_max: u32,
+    /// The most sessions within a second.
+    pub session_rate_max: u32,
     /// Sessions of the last second: connections that the rules of connections let pass.
     pub session_rate: u32,
     /// Requests since the start.
@@ -83,6 +93,7 @@ impl Shared {
             counts: counts::Counts::new(config, workers),
             tallies: tallies::Tallies::new(config, workers),
             servers: Servers::new(config, fullconn),
+            tables: tables::Tables::new(config, workers),
             queues: queue::Queues::new(servers),
             mail: mail::Mail::new(workers),
             admission: admission::Admission::new(config),
@@ -145,7 +156,8 @@ impl Shared {
     /// `worker`'s row of a server.
     #[inline]
     pub(crate) fn server_row(&self, worker: WorkerId, server: ServerId) -> &ServerRow {
-        self.tallies.server(worker, server)
+        self.tallies
+            .server(worker, self.counts.server_number(server))
     }
 
     /// What a frontend has counted.
@@ -163,7 +175,9 @@ impl Shared {
 
     /// What a backend has counted.
     pub(crate) fn back_sums(&self, backend: ProxyId) -> BackSums {
-        let servers = self.servers.of(backend).count();
+        let tables = self.server_tables();
+        let servers = tables.of(backend);
+        let servers = servers.map(|(server, _)| self.counts.server_number(server));
         let mut sums = self.tallies.back_sums(backend, servers);
         sums.add(
             BackCount::Streams,
@@ -174,7 +188,7 @@ impl Shared {
 
     /// What a server has counted.
     pub(crate) fn server_sums(&self, server: ServerId) -> BackSums {
-        let mut sums = self.tallies.server_sums(server);
+        let mut sums = self.tallies.server_sums(self.counts.server_number(server));
         sums.add(BackCount::Streams, self.counts.total(Pace::Server(server)));
         sums
     }
@@ -218,10 +232,11 @@ impl Shared {
     pub(crate) fn clear_server(&self, server: ServerId, all: bool) {
         self.counts.clear_most(Count::Server(server));
         self.counts.clear_peak(Pace::Server(server));
-        self.tallies.clear_server_peaks(server);
+        let number = self.counts.server_number(server);
+        self.tallies.clear_server_peaks(number);
         if all {
             self.tallies
-                .subtract_server(server, &self.server_sums(server));
+                .subtract_server(number, &self.server_sums(server));
         }
     }
 
@@ -229,6 +244,12 @@ impl Shared {
     pub(crate) fn clear_process(&self) {
         self.counts.clear_peak(Pace::ProcessConnections);
         self.counts.clear_peak(Pace::ProcessSessions);
+    }
+
+    /// Adds to what a server has counted: what another process had.
+    pub(crate) fn preload_server(&self, server: ServerId, what: BackCount, value: u64) {
+        let number = self.counts.server_number(server);
+        self.tallies.preload_server(number, what, value);
     }
 
     /// Counters that a file brings along.
@@ -266,7 +287,9 @@ impl Shared {
         Activity {
             connections: self.counts.total(Pace::ProcessConnections),
             connection_rate: self.rate(Pace::ProcessConnections, now_ms),
+            connection_rate_max: self.peak_rate(Pace::ProcessConnections, now_ms),
             session_rate: self.rate(Pace::ProcessSessions, now_ms),
+            session_rate_max: self.peak_rate(Pace::ProcessSessions, now_ms),
             requests: proxies
                 .map(|proxy| self.counts.total(Pace::Requests(proxy)))
                 .sum(),
@@ -352,10 +375,14 @@ impl Shared {
     /// The other workers are to close server connections that are idle.
     pub(crate) fn ask_for_room(&self, own: WorkerId, wake: &mut impl Wake) {
         self.server_conns.ask();
-        let workers = (0..self.mail.workers()).map(WorkerId);
-        workers
+        self.workers()
             .filter(|worker| *worker != own)
             .for_each(|worker| wake.wake(worker));
+    }
+
+    /// All workers.
+    pub(crate) fn workers(&self) -> impl Iterator<Item = WorkerId> + use<> {
+        (0..self.mail.workers()).map(WorkerId)
     }
 
     /// Changes when a worker asks for room.
@@ -396,9 +423,10 @@ impl Shared {
 
     /// Somebody waits for a slot. Where one became free meanwhile, a grant is on its way already.
     pub(crate) fn wait_for_slot(&self, arrival: Arrival, wake: &mut impl Wake) -> Ticket {
-        let server = arrival
-            .server
-            .map(|server| (server, self.servers.waiting(server) + 1));
+        let server = arrival.server.map(|server| {
+            let number = self.counts.server_number(server);
+            (number, self.servers.waiting(server) + 1)
+        });
         let all = self.queues.len(arrival.backend) + 1;
         self.tallies.queue_peak(arrival.backend, all, server);
         let mut grants = Vec::new();
@@ -448,8 +476,105 @@ impl Shared {
         let mut grants = Vec::new();
         self.queues.review(server.backend, self, &mut grants);
         let mut woken = Vec::new();
+        if change == ServerChange::Maintenance(true) {
+            // Its idle connections are to be closed.
+            self.tables.change().renew();
+            woken.extend(self.workers());
+        }
         self.post(grants, &mut |worker| woken.push(worker));
         woken
+    }
+
+    // ---- the tables of servers
+
+    /// The servers of all backends, as they are now.
+    #[must_use]
+    pub fn server_tables(&self) -> Arc<ServerTables> {
+        self.tables.now()
+    }
+
+    /// The version of the tables of now.
+    #[inline(always)]
+    pub(crate) fn server_tables_version(&self) -> u64 {
+        self.tables.version()
+    }
+
+    /// Adds a server to a backend, in maintenance. `make` makes it, knowing the servers of now. Gives its place; none where the
+    /// backend cannot have more servers.
+    ///
+    /// # Errors
+    /// What `make` says.
+    pub(crate) fn add_server<E>(
+        &self,
+        backend: ProxyId,
+        make: impl FnOnce(&ServerTables) -> Result<ServerRecord, E>,
+    ) -> Result<Option<ServerId>, E> {
+        let mut change = self.tables.change();
+        let record = make(change.tables())?;
+        let server = change.free_place(backend);
+        if !self.servers.begin(server, &record) || !self.counts.add_server(server) {
+            return Ok(None);
+        }
+        if !self.tallies.reach_server(self.counts.server_number(server)) {
+            return Ok(None);
+        }
+        self.clear_server(server, true);
+        change.put(server, record);
+        drop(change);
+        self.servers.touch(backend);
+        Ok(Some(server))
+    }
+
+    /// Deletes a server that nobody uses. Its place is used again once every worker has released it.
+    ///
+    /// # Errors
+    /// Why it cannot be deleted.
+    pub fn delete_server(&self, backend: usize, server: usize) -> Result<(), DeleteError> {
+        let server = ServerId::at(ProxyId::at(backend), server);
+        let mut change = self.tables.change();
+        let is_there = change
+            .tables()
+            .find(server)
+            .is_some_and(|record| !record.is_deleted);
+        if !is_there {
+            return Err(DeleteError::NotFound);
+        }
+        if !self.servers.is_in_maintenance(server) {
+            return Err(DeleteError::NotInMaintenance);
+        }
+        let is_unused = self.servers.is_unused(server)
+            && self.count(Count::Server(server)) == 0
+            && self.count(Count::Connections(server)) == 0;
+        if !is_unused {
+            return Err(DeleteError::InUse);
+        }
+        change.delete(server);
+        drop(change);
+        self.servers.touch(server.backend);
+        Ok(())
+    }
+
+    /// Changes where a server is. Idle connections to the old address are closed as workers take notice.
+    pub fn move_server(&self, backend: usize, server: usize, address: ServerAddress) {
+        let server = ServerId::at(ProxyId::at(backend), server);
+        let mut change = self.tables.change();
+        let Some(record) = change.tables().find(server) else {
+            return;
+        };
+        let record = record.moved(address);
+        change.put(server, record);
+        drop(change);
+        self.servers.touch(server.backend);
+    }
+
+    /// Places of deleted servers that wait to be released.
+    pub(crate) fn retired_servers(&self) -> Vec<ServerId> {
+        self.tables.retired()
+    }
+
+    /// Nothing of a worker refers to the place of a deleted server.
+    pub(crate) fn release_server(&self, worker: WorkerId, server: ServerId) {
+        self.tables.release(worker, server);
     }
 
     /// Whether every count is back at zero: nothing leaked.
@@ -462,6 +587,17 @@ impl Shared {
             && self.admission.is_quiet()
             && self.server_conns.is_quiet()
     }
+}
+
+/// Why a server is not deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeleteError {
+    /// There is none.
+    NotFound,
+    /// It may still get requests.
+    NotInMaintenance,
+    /// Requests or connections still use it.
+    InUse,
 }
 
 impl queue::Slots for Shared {

@@ -126,6 +126,7 @@ impl Queues {
     /// Somebody waits from now on. Slots that became free meanwhile are handed out at once.
     pub fn enter(&self, arrival: Arrival, slots: &impl Slots, grants: &mut Vec<Grant>) -> Ticket {
         let mut queue = self.lock(arrival.backend);
+        queue.reach(slots.servers(), arrival.backend);
         let turn = queue.turns;
         queue.turns += 1;
         let line = match arrival.server {
@@ -168,6 +169,7 @@ impl Queues {
     pub fn serve(&self, server: ServerId, slots: &impl Slots, grants: &mut Vec<Grant>) {
         if self.len(server.backend) > 0 {
             let mut queue = self.lock(server.backend);
+            queue.reach(slots.servers(), server.backend);
             self.hand_out(&mut queue, server, slots, grants);
         }
     }
@@ -175,6 +177,7 @@ impl Queues {
     /// A server has changed: those that it can serve now are served, those that it never will choose again.
     pub fn review(&self, backend: ProxyId, slots: &impl Slots, grants: &mut Vec<Grant>) {
         let mut queue = self.lock(backend);
+        queue.reach(slots.servers(), backend);
         for server in slots.servers().of(backend) {
             if slots.servers().is_up(server) {
                 self.hand_out(&mut queue, server, slots, grants);
@@ -227,6 +230,14 @@ impl Queues {
 }
 
 impl Queue {
+    /// Servers may have been added.
+    fn reach(&mut self, servers: &Servers, backend: ProxyId) {
+        let places = servers.of(backend).len();
+        if self.bound.len() < places {
+            self.bound.resize_with(places, Line::new);
+        }
+    }
+
     /// The first one that a server may serve, and whether it is bound to it; among equals, those go first.
     fn first(&self, server: ServerId, is_usable: bool) -> Option<((Rank, u64), bool)> {
         let bound = self.bound[server.place()].keys().next();

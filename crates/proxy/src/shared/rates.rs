@@ -81,6 +81,14 @@ impl Meter {
         self.began_ms.store(begins_ms, Ordering::Release);
     }
 
+    /// Begins anew. Nobody may count at the same time.
+    pub fn reset(&self) {
+        self.began_ms.store(0, Ordering::Release);
+        self.current.store(0, Ordering::Release);
+        self.previous.store(0, Ordering::Release);
+        self.earlier.store(0, Ordering::Release);
+    }
+
     /// Events since the start; while the second changes, those of one second may be missing or doubled.
     pub fn total(&self) -> u64 {
         self.earlier.load(Ordering::Acquire) + u64::from(self.current.load(Ordering::Acquire))

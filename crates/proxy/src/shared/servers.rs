@@ -2,11 +2,14 @@
 //!
 //! It begins as configured and is changed while traffic runs; nobody reads it from the configuration. Each change moves the
 //! epoch of its backend on: workers compare, and build anew what they derived from it.
+//!
+//! A server that is added while traffic runs gets a place that nobody refers to any more, or a new one ([`super::tables`]).
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
-use config::model::{Balance, Config, Proxy};
+use config::model::{Balance, Config, Proxy, Server};
 
+use super::grow::Grow;
 use super::turns::Turn;
 use crate::ids::{ProxyId, ServerId};
 
@@ -30,16 +33,16 @@ const DRAIN: u32 = 2;
 const DOWN: u32 = 4;
 
 /// A server. In cache lines of its own: requests write here.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(align(128))]
 struct ServerState {
     /// [`MAINTENANCE`], [`DRAIN`], [`DOWN`].
     flags: AtomicU32,
     weight: AtomicU32,
-    initial_weight: u32,
-    backup: bool,
+    initial_weight: AtomicU32,
+    backup: AtomicBool,
     maxconn: AtomicU32,
-    minconn: u32,
+    minconn: AtomicU32,
     /// Requests that hold a slot; counted where there is a limit, or the algorithm asks for the load.
     held: AtomicU32,
     /// Requests that wait for this server only.
@@ -49,6 +52,33 @@ struct ServerState {
 }
 
 impl ServerState {
+    fn new(line: &Server) -> ServerState {
+        let state = ServerState::default();
+        state.begin(line, line.disabled);
+        state
+    }
+
+    /// The state of a server at its beginning. Nobody works on it or waits for it.
+    fn begin(&self, line: &Server, in_maintenance: bool) {
+        let flags = if in_maintenance { MAINTENANCE } else { 0 };
+        self.flags.store(flags, Ordering::Relaxed);
+        self.weight.store(line.weight, Ordering::Relaxed);
+        self.initial_weight.store(line.weight, Ordering::Relaxed);
+        self.backup.store(line.backup, Ordering::Relaxed);
+        self.maxconn.store(line.maxconn, Ordering::SeqCst);
+        self.minconn.store(line.minconn, Ordering::Relaxed);
+    }
+
+    fn is_backup(&self) -> bool {
+        self.backup.load(Ordering::Relaxed)
+    }
+
+    /// Whether no request works on it or waits for it.
+    fn is_quiet(&self) -> bool {
+        let is_zero = |cell: &AtomicU32| cell.load(Ordering::SeqCst) == 0;
+        is_zero(&self.held) && is_zero(&self.waiting)
+    }
+
     fn takes_new(&self) -> bool {
         self.flags.load(Ordering::Relaxed) == 0 && self.weight.load(Ordering::Relaxed) > 0
     }
@@ -58,7 +88,9 @@ impl ServerState {
 #[derive(Debug)]
 struct BackendState {
     epoch: AtomicU32,
-    servers: Box<[ServerState]>,
+    servers: Grow<ServerState>,
+    /// Places in use or once used.
+    places: AtomicUsize,
     allbackups: bool,
     /// The load at which servers with a `minconn` reach their `maxconn`.
     full: u32,
@@ -86,8 +118,37 @@ impl Servers {
         &self.0[backend.place()]
     }
 
+    #[inline(always)]
     fn server(&self, server: ServerId) -> &ServerState {
-        &self.backend(server.backend).servers[server.place()]
+        self.backend(server.backend).servers.at(server.place())
+    }
+
+    /// Gives a place to a server that is added now, in maintenance. False where a backend cannot have that many places.
+    pub fn begin(&self, server: ServerId, line: &Server) -> bool {
+        let backend = self.backend(server.backend);
+        if !backend.servers.reach(server.place(), ServerState::default) {
+            return false;
+        }
+        self.server(server).begin(line, true);
+        backend
+            .places
+            .fetch_max(server.place() + 1, Ordering::AcqRel);
+        true
+    }
+
+    /// Whether no request holds one of a server's slots or waits for it.
+    pub fn is_unused(&self, server: ServerId) -> bool {
+        self.server(server).is_quiet()
+    }
+
+    /// Whether a server is in maintenance.
+    pub fn is_in_maintenance(&self, server: ServerId) -> bool {
+        self.server(server).flags.load(Ordering::Relaxed) & MAINTENANCE != 0
+    }
+
+    /// What workers derived from the servers of a backend has changed.
+    pub fn touch(&self, backend: ProxyId) {
+        self.backend(backend).epoch.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Grows with each change of one of a backend's servers.
@@ -117,18 +178,12 @@ impl Servers {
             ServerChange::Weight(weight) => state.weight.store(weight, Ordering::Relaxed),
             ServerChange::Maxconn(maxconn) => state.maxconn.store(maxconn, Ordering::SeqCst),
         }
-        let epoch = &self.backend(server.backend).epoch;
-        epoch.fetch_add(1, Ordering::AcqRel);
+        self.touch(server.backend);
     }
 
     /// Whether it answers, as far as is known.
     pub fn is_up(&self, server: ServerId) -> bool {
         self.server(server).flags.load(Ordering::Relaxed) & (MAINTENANCE | DOWN) == 0
-    }
-
-    /// Whether it is in maintenance.
-    pub fn is_in_maintenance(&self, server: ServerId) -> bool {
-        self.server(server).flags.load(Ordering::Relaxed) & MAINTENANCE != 0
     }
 
     /// Whether it only gets what is bound to it.
@@ -148,7 +203,7 @@ impl Servers {
 
     /// Its weight as configured.
     pub fn initial_weight(&self, server: ServerId) -> u32 {
-        self.server(server).initial_weight
+        self.server(server).initial_weight.load(Ordering::Relaxed)
     }
 
     /// Its `maxconn` now; 0 for none.
@@ -167,15 +222,16 @@ impl Servers {
     /// Whether new requests go to a server.
     pub fn is_usable(&self, server: ServerId) -> bool {
         let backend = self.backend(server.backend);
-        let state = &backend.servers[server.place()];
-        if !state.takes_new() || !state.backup {
+        let state = backend.servers.at(server.place());
+        if !state.takes_new() || !state.is_backup() {
             return state.takes_new();
         }
-        let before = &backend.servers[..server.place()];
-        let is_active = |other: &ServerState| !other.backup && other.takes_new();
-        let is_backup = |other: &ServerState| other.backup && other.takes_new();
-        !backend.servers.iter().any(is_active)
-            && (backend.allbackups || !before.iter().any(is_backup))
+        let places = backend.places.load(Ordering::Acquire);
+        let mut before = backend.servers.all().take(server.place());
+        let is_active = |other: &ServerState| !other.is_backup() && other.takes_new();
+        let is_backup = |other: &ServerState| other.is_backup() && other.takes_new();
+        !backend.servers.all().take(places).any(is_active)
+            && (backend.allbackups || !before.any(is_backup))
     }
 
     /// Whether requests for this server take a slot.
@@ -189,7 +245,8 @@ impl Servers {
     pub fn limit(&self, server: ServerId, load: impl FnOnce() -> u32) -> u32 {
         let state = self.server(server);
         let maxconn = state.maxconn.load(Ordering::SeqCst);
-        if state.minconn == 0 || maxconn == 0 {
+        let minconn = state.minconn.load(Ordering::Relaxed);
+        if minconn == 0 || maxconn == 0 {
             return maxconn;
         }
         let (load, full) = (
@@ -200,7 +257,7 @@ impl Servers {
             return maxconn;
         }
         let share = (load * u64::from(maxconn) / full) as u32;
-        state.minconn.min(maxconn).max(share)
+        minconn.min(maxconn).max(share)
     }
 
     /// Takes one of a server's `limit` slots.
@@ -263,36 +320,31 @@ impl Servers {
         self.0.len()
     }
 
-    /// The servers of a backend.
-    pub fn of(&self, backend: ProxyId) -> impl Iterator<Item = ServerId> + use<> {
-        let count = self.backend(backend).servers.len();
-        (0..count).map(move |place| ServerId::at(backend, place))
+    /// The servers of a backend; also those that are deleted, which are in maintenance.
+    pub fn of(&self, backend: ProxyId) -> impl ExactSizeIterator<Item = ServerId> + use<> {
+        let places = self.backend(backend).places.load(Ordering::Acquire);
+        (0..places).map(move |place| ServerId::at(backend, place))
     }
 
     /// Whether nobody works or waits anywhere.
     pub fn is_quiet(&self) -> bool {
-        let mut servers = self.0.iter().flat_map(|backend| &backend.servers);
-        let is_zero = |cell: &AtomicU32| cell.load(Ordering::Relaxed) == 0;
-        servers.all(|server| is_zero(&server.held) && is_zero(&server.waiting))
+        let mut servers = self.0.iter().flat_map(|backend| backend.servers.all());
+        servers.all(ServerState::is_quiet)
     }
 }
 
 impl BackendState {
     fn new(proxy: &Proxy, full: u32) -> BackendState {
-        let state = |line: &config::model::Server| ServerState {
-            flags: AtomicU32::new(if line.disabled { MAINTENANCE } else { 0 }),
-            weight: AtomicU32::new(line.weight),
-            initial_weight: line.weight,
-            backup: line.backup,
-            maxconn: AtomicU32::new(line.maxconn),
-            minconn: line.minconn,
-            held: AtomicU32::new(0),
-            waiting: AtomicU32::new(0),
-            idle: AtomicU32::new(0),
-        };
         BackendState {
             epoch: AtomicU32::new(0),
-            servers: proxy.servers.iter().map(state).collect(),
+            servers: Grow::new(
+                proxy
+                    .servers
+                    .iter()
+                    .map(|line| ServerState::new(line))
+                    .collect(),
+            ),
+            places: AtomicUsize::new(proxy.servers.len()),
             allbackups: proxy.options.allbackups,
             full,
             by_load: matches!(proxy.balance, Balance::LeastConn | Balance::Random { .. }),

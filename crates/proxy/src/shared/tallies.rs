@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use config::model::Config;
 use net::WorkerId;
 
-use crate::ids::{BindId, ProxyId, ServerId};
+use super::grow::Grow;
+use crate::ids::{BindId, ProxyId};
 
 /// What is counted of a frontend, and of a listener with `option socket-stats`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -263,7 +264,7 @@ struct Own {
     /// Of proxies with `option socket-stats`.
     binds: Box<[FrontRow]>,
     backs: Box<[BackRow]>,
-    servers: Box<[ServerRow]>,
+    servers: Grow<ServerRow>,
 }
 
 /// What all workers together have counted of a frontend or listener.
@@ -373,13 +374,12 @@ impl<C, const N: usize> Default for Extra<C, N> {
 #[derive(Debug)]
 pub(crate) struct Tallies {
     workers: Vec<Own>,
-    /// By proxy: servers, and bind lines, of the proxies before it.
-    servers_before: Vec<u32>,
+    /// By proxy: bind lines of the proxies before it.
     binds_before: Vec<u32>,
     front_extras: Box<[Extra<FrontCount, FRONT_CELLS>]>,
     bind_extras: Box<[Extra<FrontCount, FRONT_CELLS>]>,
     back_extras: Box<[Extra<BackCount, BACK_CELLS>]>,
-    server_extras: Box<[Extra<BackCount, BACK_CELLS>]>,
+    server_extras: Grow<Extra<BackCount, BACK_CELLS>>,
 }
 
 fn rows<T: Default>(count: usize) -> Box<[T]> {
@@ -389,10 +389,9 @@ fn rows<T: Default>(count: usize) -> Box<[T]> {
 impl Tallies {
     pub fn new(config: &Config, workers: usize) -> Tallies {
         let proxies = config.proxies.len();
-        let (mut servers_before, mut binds_before) = (Vec::new(), Vec::new());
+        let mut binds_before = Vec::new();
         let (mut servers, mut binds) = (0, 0);
         for proxy in &config.proxies {
-            servers_before.push(servers as u32);
             binds_before.push(binds as u32);
             servers += proxy.servers.len();
             if proxy.options.socket_stats {
@@ -403,21 +402,16 @@ impl Tallies {
             fronts: rows(proxies),
             binds: rows(binds),
             backs: rows(proxies),
-            servers: rows(servers),
+            servers: Grow::new(rows(servers)),
         };
         Tallies {
             workers: (0..workers).map(|_| own()).collect(),
-            servers_before,
             binds_before,
             front_extras: rows(proxies),
             bind_extras: rows(binds),
             back_extras: rows(proxies),
-            server_extras: rows(servers),
+            server_extras: Grow::new(rows(servers)),
         }
-    }
-
-    fn server_place(&self, server: ServerId) -> usize {
-        self.servers_before[server.backend.place()] as usize + server.place()
     }
 
     fn bind_place(&self, bind: BindId) -> usize {
@@ -443,20 +437,27 @@ impl Tallies {
         &self.workers[worker.0 as usize].backs[proxy.place()]
     }
 
-    /// A server's.
+    /// A server's, by its number among all.
     #[inline]
-    pub fn server(&self, worker: WorkerId, server: ServerId) -> &ServerRow {
-        &self.workers[worker.0 as usize].servers[self.server_place(server)]
+    pub fn server(&self, worker: WorkerId, server: usize) -> &ServerRow {
+        self.workers[worker.0 as usize].servers.at(server)
+    }
+
+    /// Makes room for a server with this number; false where there is none.
+    pub fn reach_server(&self, server: usize) -> bool {
+        let mut workers = self.workers.iter();
+        workers.all(|own| own.servers.reach(server, ServerRow::default))
+            && self.server_extras.reach(server, Extra::default)
     }
 
     /// So many wait in a backend now, and of them so many for this server.
-    pub fn queue_peak(&self, proxy: ProxyId, all: u32, server: Option<(ServerId, u32)>) {
+    pub fn queue_peak(&self, proxy: ProxyId, all: u32, server: Option<(usize, u32)>) {
         self.back_extras[proxy.place()]
             .queue_max
             .fetch_max(all, Relaxed);
         if let Some((server, waiting)) = server {
-            let place = self.server_place(server);
-            self.server_extras[place]
+            self.server_extras
+                .at(server)
                 .queue_max
                 .fetch_max(waiting, Relaxed);
         }
@@ -492,14 +493,13 @@ impl Tallies {
     }
 
     /// A backend's; its times are those of its servers.
-    pub fn back_sums(&self, proxy: ProxyId, servers: usize) -> BackSums {
+    pub fn back_sums(&self, proxy: ProxyId, servers: impl Iterator<Item = usize>) -> BackSums {
         let place = proxy.place();
         let rows = self.workers.iter().map(|own| &own.backs[place]);
         let extra = &self.back_extras[place];
         let mut times = TimeSums::default();
-        for server in 0..servers {
-            let server = self.server_place(ServerId::at(proxy, server));
-            let rows = self.workers.iter().map(|own| &own.servers[server]);
+        for server in servers {
+            let rows = self.workers.iter().map(|own| own.servers.at(server));
             rows.for_each(|row| times.add(&TimeSums::of(row)));
         }
         BackSums {
@@ -510,10 +510,9 @@ impl Tallies {
     }
 
     /// A server's.
-    pub fn server_sums(&self, server: ServerId) -> BackSums {
-        let place = self.server_place(server);
-        let rows = || self.workers.iter().map(|own| &own.servers[place]);
-        let extra = &self.server_extras[place];
+    pub fn server_sums(&self, server: usize) -> BackSums {
+        let rows = || self.workers.iter().map(|own| own.servers.at(server));
+        let extra = self.server_extras.at(server);
         let mut times = TimeSums::default();
         rows().for_each(|row| times.add(&TimeSums::of(row)));
         BackSums {
@@ -545,9 +544,8 @@ impl Tallies {
     }
 
     /// The same of a server.
-    pub fn preload_server(&self, server: ServerId, what: BackCount, value: u64) {
-        let place = self.server_place(server);
-        let cell = &self.server_extras[place].corrections.cells[what as usize];
+    pub fn preload_server(&self, server: usize, what: BackCount, value: u64) {
+        let cell = &self.server_extras.at(server).corrections.cells[what as usize];
         cell.fetch_add(value, Relaxed);
     }
 
@@ -570,11 +568,13 @@ impl Tallies {
     }
 
     /// The same of a server, whose averages begin anew.
-    pub fn subtract_server(&self, server: ServerId, sums: &BackSums) {
-        let place = self.server_place(server);
-        self.server_extras[place].corrections.subtract(&sums.counts);
+    pub fn subtract_server(&self, server: usize, sums: &BackSums) {
+        self.server_extras
+            .at(server)
+            .corrections
+            .subtract(&sums.counts);
         for own in &self.workers {
-            own.servers[place].restart_averages();
+            own.servers.at(server).restart_averages();
         }
     }
 
@@ -584,11 +584,10 @@ impl Tallies {
     }
 
     /// The same of a server, with the longest times.
-    pub fn clear_server_peaks(&self, server: ServerId) {
-        let place = self.server_place(server);
-        self.server_extras[place].queue_max.store(0, Relaxed);
+    pub fn clear_server_peaks(&self, server: usize) {
+        self.server_extras.at(server).queue_max.store(0, Relaxed);
         for own in &self.workers {
-            let longest = own.servers[place].longest.all();
+            let longest = own.servers.at(server).longest.all();
             longest.into_iter().for_each(|cell| cell.store(0, Relaxed));
         }
     }

@@ -14,7 +14,7 @@ pub fn clear_counters(running: &Running, shared: &Shared, all: bool) {
             false => 0,
         };
         shared.clear_frontend(id, binds, all);
-        for server in shared.servers.of(id) {
+        for (server, _) in shared.server_tables().of(id) {
             shared.clear_server(server, all);
         }
         shared.clear_backend(id, all);

@@ -6,7 +6,7 @@ use stats::{Column, Kind, Row};
 
 use super::{Selection, View};
 use crate::ids::{BindId, ProxyId, ServerId};
-use crate::shared::{BackCount, BackSums, Count, FrontCount, FrontSums, Pace, Times};
+use crate::shared::{BackCount, BackSums, Count, FrontCount, FrontSums, Pace, ServerRecord, Times};
 
 /// Counters whose features do not exist: HAProxy shows them with 0 where nothing uses the feature.
 const ALWAYS_ZERO: [Column; 4] = [
@@ -118,6 +118,12 @@ fn address(addr: &Addr) -> String {
     }
 }
 
+fn zero(row: &mut Row<'_>, columns: &[Column]) {
+    for column in columns {
+        row.set(*column, 0_u64);
+    }
+}
+
 impl<'a> View<'a> {
     fn row(&self, kind: Kind, proxy: &'a Proxy, name: &'a str, sid: u32) -> Row<'a> {
         let mut row = Row::new(kind);
@@ -158,20 +164,29 @@ impl<'a> View<'a> {
         row.set(Column::ConnRateMax, peak(Pace::Connections(id)));
         row.set(Column::ReqRate, rate(Pace::Requests(id)));
         row.set(Column::ReqRateMax, peak(Pace::Requests(id)));
-        ALWAYS_ZERO.map(|column| row.set(column, 0_u64));
+        zero(&mut row, &ALWAYS_ZERO);
         if proxy.mode == Mode::Http {
             for (column, count) in FRONT_HTTP {
                 row.set(*column, sums.get(*count));
             }
-            ZERO_IN_HTTP.map(|column| row.set(column, 0_u64));
+            zero(&mut row, &ZERO_IN_HTTP);
         }
-        let (h1, h2) = (sums.get(FrontCount::SessionsH1), sums.get(FrontCount::SessionsH2));
+        let (h1, h2) = (
+            sums.get(FrontCount::SessionsH1),
+            sums.get(FrontCount::SessionsH2),
+        );
         row.set(Column::H1sess, h1);
         row.set(Column::H2sess, h2);
         row.set(Column::H3sess, 0_u64);
-        row.set(Column::SessOther, sums.get(FrontCount::Sessions).saturating_sub(h1 + h2));
+        row.set(
+            Column::SessOther,
+            sums.get(FrontCount::Sessions).saturating_sub(h1 + h2),
+        );
         let requests_h2 = sums.get(FrontCount::RequestsH2);
-        row.set(Column::H1req, sums.get(FrontCount::Requests).saturating_sub(requests_h2));
+        row.set(
+            Column::H1req,
+            sums.get(FrontCount::Requests).saturating_sub(requests_h2),
+        );
         row.set(Column::H2req, requests_h2);
         row.set(Column::H3req, 0_u64);
         row.set(Column::ReqOther, 0_u64);
@@ -244,7 +259,12 @@ impl<'a> View<'a> {
             row.set(column, u32::try_from(ms).unwrap_or(u32::MAX));
         }
         let longest = sums.times.longest();
-        let all = [longest.queue, longest.connect, longest.response, longest.total];
+        let all = [
+            longest.queue,
+            longest.connect,
+            longest.response,
+            longest.total,
+        ];
         let columns = [Column::QtMax, Column::CtMax, Column::RtMax, Column::TtMax];
         for (column, ms) in columns.into_iter().zip(all) {
             row.set(column, u32::try_from(ms).unwrap_or(u32::MAX));
@@ -253,14 +273,16 @@ impl<'a> View<'a> {
 
     /// Since when nothing is known to have changed, seconds: the start of the process.
     fn uptime_s(&self) -> u32 {
-        let passed_ns = self.now.mono_ns.saturating_sub(self.running.process.started.mono_ns);
+        let passed_ns = self
+            .now
+            .mono_ns
+            .saturating_sub(self.running.process.started.mono_ns);
         u32::try_from(passed_ns / 1_000_000_000).unwrap_or(u32::MAX)
     }
 
     /// A server's row.
-    pub(crate) fn server(&self, id: ServerId) -> Row<'a> {
+    pub(crate) fn server(&self, id: ServerId, line: &'a ServerRecord) -> Row<'a> {
         let proxy = self.running.proxy(id.backend);
-        let line = self.running.server(id);
         let servers = &self.shared.servers;
         let sums = self.shared.server_sums(id);
         let mut row = self.row(Kind::Server, proxy, &line.name, line.id);
@@ -269,7 +291,10 @@ impl<'a> View<'a> {
         row.set(Column::Qcur, servers.waiting(id));
         row.set(Column::Scur, used);
         row.set(Column::Smax, self.shared.most(Count::Server(id)));
-        row.set_some(Column::Slim, Some(servers.maxconn(id)).filter(|max| *max > 0));
+        row.set_some(
+            Column::Slim,
+            Some(servers.maxconn(id)).filter(|max| *max > 0),
+        );
         row.set_some(Column::Qlimit, Some(line.maxqueue).filter(|max| *max > 0));
         row.set(Column::Status, self.server_status(id));
         row.set(Column::Weight, servers.weight(id));
@@ -277,7 +302,10 @@ impl<'a> View<'a> {
         row.set(Column::Act, u32::from(!line.backup));
         row.set(Column::Bck, u32::from(line.backup));
         row.set(Column::Lastchg, self.uptime_s());
-        let idle = self.shared.count(Count::Open(id)).saturating_sub(used);
+        let idle = self
+            .shared
+            .count(Count::Connections(id))
+            .saturating_sub(used);
         row.set(Column::SrvIcur, idle);
         row.set_some(Column::SrvIlim, line.pool_max_conn);
         row.set(Column::IdleConnCur, idle);
@@ -287,13 +315,16 @@ impl<'a> View<'a> {
         row.set(Column::PrivIdleCur, 0_u32);
         row.set(Column::Srid, 0_u32);
         if self.legends {
-            row.set(Column::Addr, match &line.address {
-                ServerAddress::Fixed(addr) => address(addr),
-                ServerAddress::PortOffset { ip, offset } => match ip.is_ipv4() {
-                    true => format!("{ip}:{offset}"),
-                    false => format!("[{ip}]:{offset}"),
+            row.set(
+                Column::Addr,
+                match &line.address {
+                    ServerAddress::Fixed(addr) => address(addr),
+                    ServerAddress::PortOffset { ip, offset } => match ip.is_ipv4() {
+                        true => format!("{ip}:{offset}"),
+                        false => format!("[{ip}]:{offset}"),
+                    },
                 },
-            });
+            );
             let cookie = line.cookie.as_ref();
             row.set_some(Column::Cookie, cookie.map(ToString::to_string));
         }
@@ -322,19 +353,21 @@ impl<'a> View<'a> {
         let mut row = self.row(Kind::Backend, proxy, "BACKEND", 0);
         self.back(&mut row, proxy, &sums, Pace::Streams(id));
         row.set(Column::Dreq, sums.get(BackCount::DeniedRequests));
-        ALWAYS_ZERO.map(|column| row.set(column, 0_u64));
+        zero(&mut row, &ALWAYS_ZERO);
         if proxy.mode == Mode::Http {
-            ZERO_IN_HTTP.map(|column| row.set(column, 0_u64));
+            zero(&mut row, &ZERO_IN_HTTP);
         }
         row.set(Column::Qcur, self.shared.queued(id));
         row.set(Column::Scur, self.shared.count(Count::Backend(id)));
         row.set(Column::Smax, self.shared.most(Count::Backend(id)));
         row.set(Column::Slim, self.running.fullconn(id));
         let (mut active, mut backup, mut up, mut weight) = (0_u32, 0_u32, 0_u32, 0_u32);
-        for server in servers.of(id) {
+        let mut all = 0_usize;
+        for (server, line) in self.servers.of(id) {
+            all += 1;
             up += u32::from(servers.is_up(server));
             if servers.takes_new(server) {
-                match self.running.server(server).backup {
+                match line.backup {
                     true => backup += 1,
                     false => active += 1,
                 }
@@ -343,13 +376,13 @@ impl<'a> View<'a> {
                 weight += servers.weight(server);
             }
         }
-        let is_up = weight > 0 || proxy.servers.is_empty();
+        let is_up = weight > 0 || all == 0;
         let mut status = if is_up { "UP" } else { "DOWN" }.to_owned();
         if proxy.unpublished {
             status.push_str(" (UNPUB)");
         }
         if selection.hides_down || selection.hides_maintenance {
-            status.push_str(&format!(" ({up}/{})", proxy.servers.len()));
+            status.push_str(&format!(" ({up}/{all})"));
         }
         row.set(Column::Status, status);
         row.set(Column::Weight, weight);
@@ -358,7 +391,7 @@ impl<'a> View<'a> {
         row.set(Column::Bck, backup);
         row.set(Column::Chkdown, 0_u64);
         row.set(Column::Lastchg, self.uptime_s());
-        if !proxy.servers.is_empty() {
+        if all > 0 {
             row.set(Column::Downtime, 0_u32);
         }
         for column in [

@@ -49,7 +49,10 @@ fn objects(running: &Running) -> HashMap<String, Object> {
 fn front(column: Column) -> Option<FrontCount> {
     let mut all = FRONT.iter().chain(FRONT_HTTP);
     let count = all.find(|(of, _)| *of == column)?.1;
-    let first = FRONT.iter().chain(FRONT_HTTP).find(|(_, of)| *of == count)?;
+    let first = FRONT
+        .iter()
+        .chain(FRONT_HTTP)
+        .find(|(_, of)| *of == count)?;
     (first.0 == column).then_some(count)
 }
 
@@ -86,7 +89,7 @@ pub fn load_file(running: &Running, shared: &Shared, loaded: &[Loaded<'_>]) {
             }
             (Side::Back, Object::Server(server)) => {
                 if let Some(count) = back(one.column) {
-                    tallies.preload_server(server, count, one.value);
+                    shared.preload_server(server, count, one.value);
                 }
             }
             _ => {}
@@ -119,8 +122,9 @@ pub fn dump_file(view: &View<'_>) -> String {
                     bind.and_then(|bind| bind.guid.as_ref())
                 }
                 Kind::Server => {
-                    let server = proxy.servers.iter().find(|server| server.id == sid);
-                    server.and_then(|server| server.guid.as_ref())
+                    let mut servers = view.servers.servers(place);
+                    let server = servers.find(|(_, server)| server.id == sid);
+                    server.and_then(|(_, server)| server.guid.as_ref())
                 }
             };
             if let Some(guid) = guid {

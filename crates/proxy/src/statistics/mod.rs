@@ -2,8 +2,11 @@
 //! of them at once.
 
 mod clear;
+pub(crate) mod export;
 mod fill;
 mod load;
+pub(crate) mod made;
+pub(crate) mod request;
 
 pub use clear::{clear_counters, clear_server_counters};
 pub use load::{dump_file, load_file};
@@ -14,7 +17,7 @@ use stats::{Kind, Row};
 
 use crate::ids::{BindId, ProxyId, ServerId};
 use crate::running::Running;
-use crate::shared::Shared;
+use crate::shared::{ServerTables, Shared};
 
 /// What rows are filled from.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +26,8 @@ pub struct View<'a> {
     pub running: &'a Running,
     /// What the workers have counted.
     pub shared: &'a Shared,
+    /// The servers of now.
+    pub servers: &'a ServerTables,
     /// When.
     pub now: Now,
     /// With addresses, cookies and algorithms (`show-legends`).
@@ -50,7 +55,9 @@ pub struct Selection {
 
 impl Selection {
     fn has_kind(&self, kind: Kind) -> bool {
-        self.kinds.as_ref().is_none_or(|kinds| kinds.contains(&kind))
+        self.kinds
+            .as_ref()
+            .is_none_or(|kinds| kinds.contains(&kind))
     }
 
     fn has_sid(&self, sid: u32) -> bool {
@@ -91,11 +98,7 @@ enum Part {
 
 impl Cursor {
     /// The next row that is wanted, with its proxy's place; none behind the last.
-    pub fn next<'a>(
-        &mut self,
-        view: &View<'a>,
-        selection: &Selection,
-    ) -> Option<(usize, Row<'a>)> {
+    pub fn next<'a>(&mut self, view: &View<'a>, selection: &Selection) -> Option<(usize, Row<'a>)> {
         loop {
             let proxy = view.running.config.proxies.get(self.proxy)?;
             if !selection.has_proxy(self.proxy, proxy) {
@@ -107,6 +110,14 @@ impl Cursor {
             if let Some(row) = row {
                 return Some((number, row));
             }
+        }
+    }
+
+    /// A walk that begins with the proxy at a place.
+    pub(crate) fn at(proxy: usize) -> Cursor {
+        Cursor {
+            proxy,
+            ..Cursor::default()
         }
     }
 
@@ -150,14 +161,15 @@ impl Cursor {
             }
             Part::Servers => {
                 let shown = proxy.is_backend && selection.has_kind(Kind::Server);
-                let Some(server) = proxy.servers.get(place).filter(|_| shown) else {
+                let server_id = ServerId::at(id, place);
+                let Some(server) = view.servers.find(server_id).filter(|_| shown) else {
                     self.go(Part::Backend);
                     return None;
                 };
                 self.place += 1;
-                let server_id = ServerId::at(id, place);
-                let hidden = view.is_hidden(server_id, selection);
-                (!hidden && selection.has_sid(server.id)).then(|| view.server(server_id))
+                let hidden = server.is_deleted || view.is_hidden(server_id, selection);
+                let wanted = !hidden && selection.has_sid(server.id);
+                wanted.then(|| view.server(server_id, server))
             }
             Part::Backend => {
                 self.next_proxy();

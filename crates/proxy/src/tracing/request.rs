@@ -11,7 +11,7 @@ use telemetry::record::{Arena, Owner, Parent, SpanIndex};
 
 use super::Worker;
 use super::carry::from_format;
-use crate::ids::ProxyId;
+use crate::ids::{ProxyId, ServerId};
 use crate::logging::Scene;
 use crate::stream::{Attached, Requests, Stream};
 
@@ -197,11 +197,10 @@ impl Worker {
             int(attached, span, Key::ResendCount, i64::from(tries));
         }
         let target = stream.txn.server_dst.as_ref();
-        let backend = scene.eval.running.proxy(stream.backend);
         let line = stream
             .route
             .target
-            .and_then(|server| backend.servers.get(server.place()));
+            .and_then(|server| scene.eval.servers.find(server));
         let addr = target.or(match line.map(|line| &line.address) {
             Some(config::model::ServerAddress::Fixed(addr)) => Some(addr),
             _ => None,
@@ -273,8 +272,11 @@ impl Worker {
         if txn.backend.is_some() {
             text(attached, span, Key::Backend, name(stream.backend));
         }
-        let servers = &scene.eval.running.proxy(stream.backend).servers;
-        if let Some(server) = txn.server.and_then(|server| servers.get(server as usize)) {
+        let server = txn.server.and_then(|server| {
+            let server = ServerId::at(stream.backend, server as usize);
+            scene.eval.servers.find(server)
+        });
+        if let Some(server) = server {
             text(attached, span, Key::Server, server.name.as_bytes());
             let reused = Evaluated::Bool(txn.server_reused);
             set(attached, span, Key::ServerReused, reused);

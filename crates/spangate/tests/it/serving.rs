@@ -4,8 +4,10 @@ use crate::common;
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use common::http::{Client, Reader, Wire};
@@ -42,6 +44,133 @@ fn connections_are_kept_on_both_sides() {
     client.send("GET /a HTTP/1.1\r\nhost: x\r\n\r\nGET /b HTTP/1.1\r\nhost: x\r\n\r\n");
     assert!(client.response().unwrap().text().starts_with("GET /a "));
     assert!(client.response().unwrap().text().starts_with("GET /b "));
+    proxy.stop();
+}
+
+#[test]
+fn segments_are_signed_where_a_key_is_set() {
+    let (front, signed) = (listener(), listener());
+    let at = address(&signed);
+    if net::sys::set_md5_key(signed.as_raw_fd(), &net::Addr::Inet(at), b"x").is_err() {
+        return common::skipped("this kernel signs no segments");
+    }
+    let config = format!(
+        "{DEFAULTS} timeout connect 300ms\n retries 0\nfrontend f\n bind \"fd@${{FRONT}}\"\n use_backend %[path,field(2,/)]\n\
+         backend right\n server s {at} tcp-md5sig secret\nbackend wrong\n server s {at} tcp-md5sig other\n\
+         backend none\n server s {at}\n\
+         frontend signed\n bind \"fd@${{SIGNED}}\" tcp-md5sig secret\n http-request return status 200\n"
+    );
+    let proxy = Proxy::start(&config, &[("FRONT", &front), ("SIGNED", &signed)]);
+    let mut client = Client::connect(address(&front));
+    assert_eq!(client.get("/right").status, 200);
+    assert_eq!(client.get("/wrong").status, 503);
+    assert_eq!(client.get("/none").status, 503);
+    proxy.stop();
+}
+
+/// A SOCKS4 proxy that leads one client to this origin, its answer byte by byte; what the client asked for, and what it sent
+/// behind that up to the end of a line.
+fn socks4_proxy(
+    answer: u8,
+    origin: Option<std::net::SocketAddr>,
+) -> (TcpListener, Receiver<Asked>) {
+    let proxy = listener();
+    let own = proxy.try_clone().unwrap();
+    let asked = spawn(move || {
+        let mut client = accept(&own, "a client of the SOCKS4 proxy");
+        let mut request = [0; 16];
+        client.read_exact(&mut request).unwrap();
+        client.set_nodelay(true).unwrap();
+        for byte in [0, answer, 1, 2, 3, 4, 5, 6] {
+            client.write_all(&[byte]).unwrap();
+        }
+        let mut line = Vec::new();
+        let Some(origin) = origin else {
+            let _ = client.read_to_end(&mut line);
+            return (request, line);
+        };
+        let mut byte = [0];
+        while !line.ends_with(b"\r\n") && client.read(&mut byte).unwrap() > 0 {
+            line.push(byte[0]);
+        }
+        let mut server = TcpStream::connect(origin).unwrap();
+        let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+        std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+        std::thread::spawn(move || std::io::copy(&mut server, &mut client));
+        (request, line)
+    });
+    (proxy, asked)
+}
+
+type Asked = ([u8; 16], Vec<u8>);
+
+#[test]
+fn a_socks4_proxy_leads_to_the_server() {
+    let origin = Origin::echo();
+    let front = listener();
+    let (socks, asked) = socks4_proxy(90, Some(origin.at));
+    let via = address(&socks);
+    let config = format!(
+        "{DEFAULTS}listen l\n bind \"fd@${{FRONT}}\"\n server s 10.1.2.3:258 socks4 {via} send-proxy\n"
+    );
+    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+    let mut client = Client::connect(address(&front));
+    assert_eq!(
+        client.get("/through").text().lines().next(),
+        Some("GET /through HTTP/1.1")
+    );
+    assert_eq!(client.get("/again").status, 200);
+    let (request, line) = join(&asked, "the SOCKS4 proxy");
+    assert_eq!(request, *b"\x04\x01\x01\x02\x0a\x01\x02\x03HAProxy\0");
+    assert!(line.starts_with(b"PROXY TCP4 127.0.0.1 "), "{line:?}");
+    proxy.stop();
+}
+
+#[test]
+fn a_socks4_proxy_that_refuses_is_no_server() {
+    let front = listener();
+    let (socks, asked) = socks4_proxy(91, None);
+    let via = address(&socks);
+    let config = format!(
+        "{DEFAULTS}listen l\n bind \"fd@${{FRONT}}\"\n retries 0\n server s 10.1.2.3:80 socks4 {via}\n \
+         http-after-response set-header why %[bc_err_name]\n"
+    );
+    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+    let answer = Client::connect(address(&front)).get("/");
+    assert_eq!(
+        (answer.status, answer.field("why")),
+        (503, Some("SOCKS4_DENY"))
+    );
+    assert_eq!(join(&asked, "the SOCKS4 proxy").1, b"");
+    proxy.stop();
+}
+
+/// TCP with several paths (RFC 8684) to a server, where the kernel has it.
+#[test]
+fn several_paths_for_one_connection() {
+    let any = net::Addr::Inet(([127, 0, 0, 1], 0).into());
+    let Ok(back) = net::sys::socket_of(&any, libc::IPPROTO_MPTCP) else {
+        return common::skipped("this kernel has no TCP with several paths");
+    };
+    net::sys::bind(&back, &any).unwrap();
+    net::sys::listen(back.as_raw_fd(), 1).unwrap();
+    let back = TcpListener::from(back);
+    back.set_nonblocking(false).unwrap();
+    let at = address(&back);
+    let front = listener();
+    let config = format!("{DEFAULTS}listen l\n bind \"fd@${{FRONT}}\"\n server s mptcp@{at}\n");
+    let server = spawn(move || {
+        let stream = accept(&back, "the proxy");
+        let info = net::sys::option(stream.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PROTOCOL);
+        let mut server = Reader::over(stream);
+        server.head().unwrap();
+        server.wire.write_all(b"HTTP/1.1 204 No\r\n\r\n").unwrap();
+        info.unwrap()
+    });
+    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+    let mut client = Client::connect(address(&front));
+    assert_eq!(client.get("/").status, 204);
+    assert_eq!(join(&server, "the answer"), libc::IPPROTO_MPTCP);
     proxy.stop();
 }
 

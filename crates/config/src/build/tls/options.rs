@@ -204,7 +204,7 @@ pub fn alpn(words: &mut Words, cursor: &mut Cursor<'_>, _shared: &mut Shared<'_>
 }
 
 /// A list of protocols with commas between them.
-pub(super) fn protocols(cursor: &mut Cursor<'_>) -> Parse<Vec<Vec<u8>>> {
+pub fn protocols(cursor: &mut Cursor<'_>) -> Parse<Vec<Vec<u8>>> {
     value(cursor, "missing the comma-delimited ALPN protocol suite")?;
     let text = cursor.line.bytes(cursor.at - 1);
     // HAProxy skips what is empty.

@@ -19,12 +19,20 @@ pub struct ServerWords {
 }
 
 impl ServerWords {
-    /// What they come to; nothing where neither traffic nor health checks use TLS. `title` is what messages call the line.
-    pub fn finish(self, title: &str, shared: &mut Shared<'_>) -> Option<Box<ServerTls>> {
+    /// What they come to; nothing where neither traffic nor health checks may use TLS: rules of checks may ask for it. `title` is
+    /// what messages call the line, `name` where its name stands.
+    pub fn finish(
+        self,
+        title: &str,
+        name: &Span,
+        is_checked: bool,
+        shared: &mut Shared<'_>,
+    ) -> Option<Box<ServerTls>> {
         let mut tls = self.tls;
-        let span = self
-            .span
-            .filter(|_| tls.ssl || tls.check.ssl == Some(true))?;
+        if !tls.ssl && tls.check.ssl != Some(true) && !is_checked {
+            return None;
+        }
+        let span = self.span.unwrap_or_else(|| name.clone());
         tls.options = self.words.finish(title, &span, shared);
         if tls.verifies() && tls.options.ca_file.is_none() && tls.ssl {
             let message = format!(

@@ -12,7 +12,7 @@ impl Balance for First {
         _: Option<u32>,
         _: &mut dyn FnMut() -> u64,
     ) -> Option<usize> {
-        let servers = (0..candidates.servers.len()).filter(|server| (candidates.may)(*server));
-        servers.min_by_key(|server| candidates.servers[*server].id)
+        let servers = (0..candidates.weights.len()).filter(|server| (candidates.may)(*server));
+        servers.min_by_key(|server| (candidates.id)(*server))
     }
 }

@@ -11,7 +11,7 @@ mod sticky;
 
 use std::fmt::Debug;
 
-use config::model::{Balance as Configured, Proxy, Server};
+use config::model::{Balance as Configured, Proxy};
 
 use crate::shared::Turn;
 
@@ -19,7 +19,8 @@ pub(crate) use key::{hash, key};
 
 /// The servers at the moment of a choice.
 pub(crate) struct Candidates<'a> {
-    pub servers: &'a [Server],
+    /// The number of a server in statistics.
+    pub id: &'a dyn Fn(usize) -> u32,
     /// By server.
     pub weights: &'a [u32],
     /// Whether a server may be chosen.

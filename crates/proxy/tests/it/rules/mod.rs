@@ -18,6 +18,7 @@ mod patterns;
 mod retries;
 mod rewrites;
 pub mod script;
+mod servers;
 mod sessions;
 mod smuggling;
 mod timeouts;

@@ -1,0 +1,57 @@
+//! `option mysql-check [user <name> [post-41|pre-41|post-80]]`: the server's handshake, and with a name a login and COM_QUIT.
+
+use super::{Protocol, connect, custom, send, user};
+use crate::model::CustomExpect;
+
+/// COM_QUIT in a packet of its own.
+const QUIT: &[u8] = b"\x01\x00\x00\x00\x01";
+/// The method of passwords that `post-80` names.
+const NATIVE_PASSWORD: &[u8] = b"mysql_native_password\x00";
+
+pub const PROTOCOL: Protocol = Protocol {
+    name: "mysql-check",
+    words_max: 3,
+    rules: |_, line, at| {
+        let Some(name) = user(line, at)? else {
+            return Ok(vec![connect(), custom(CustomExpect::MysqlHandshake)]);
+        };
+        let login = match line.arg(at + 2) {
+            "" | "post-41" => login_41(name, [0x00, 0x82, 0x00, 0x00], b""),
+            "post-80" => login_41(name, [0x00, 0x82, 0x08, 0x00], NATIVE_PASSWORD),
+            "pre-41" => login_40(name),
+            word => {
+                return Err(line.fault(at + 2, format!("keyword 'user' only supports 'post-41', 'pre-41' and 'post-80' (got '{word}').")));
+            }
+        };
+        Ok(vec![
+            connect(),
+            send(packets(&login)),
+            custom(CustomExpect::MysqlHandshake),
+            custom(CustomExpect::MysqlLogin),
+        ])
+    },
+};
+
+/// Capabilities, the largest packet, the name, no password.
+fn login_40(name: &[u8]) -> Vec<u8> {
+    [b"\x00\x80\x00\x00\x01", name, b"\x00\x00"].concat()
+}
+
+/// The same with a character set (UTF-8) and 23 bytes that are reserved.
+fn login_41(name: &[u8], capabilities: [u8; 4], plugin: &[u8]) -> Vec<u8> {
+    [
+        &capabilities[..],
+        b"\x00\x80\x00\x01\x21",
+        &[0; 23],
+        name,
+        b"\x00\x00",
+        plugin,
+    ]
+    .concat()
+}
+
+/// The login in its packet, the second of the connection, and COM_QUIT.
+fn packets(login: &[u8]) -> Vec<u8> {
+    let [first, second, third, _] = (login.len() as u32).to_le_bytes();
+    [&[first, second, third, 1], login, QUIT].concat()
+}

@@ -1,0 +1,95 @@
+//! The tables of servers change while traffic runs: a worker takes the new ones over between two entries.
+
+use std::sync::Arc;
+
+use net::Driver;
+
+use super::{Engine, Turn};
+use crate::backend::View;
+use crate::ids::{LinkId, ServerId};
+use crate::link::Role;
+use crate::link::mux::Mux;
+use crate::stream::Stream;
+
+impl Engine {
+    /// Takes the tables of now over. Idle connections end that lead to servers which are no more, are elsewhere or are in
+    /// maintenance.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn take_servers_over<D: Driver>(&mut self, driver: &mut D) {
+        let now = self.core.ambient.shared.server_tables();
+        let before = std::mem::replace(&mut self.servers, now);
+        let changed = self.servers.changed_since(&before);
+        self.core.backends.servers_changed(&View {
+            running: &self.running,
+            servers: &self.servers,
+            ambient: &self.core.ambient,
+        });
+        self.enter(driver, None, |turn| turn.close_idle_of(&changed));
+        self.release_servers();
+    }
+
+    /// Says of which deleted servers nothing of this worker is left.
+    fn release_servers(&self) {
+        let ambient = &self.core.ambient;
+        for server in ambient.shared.retired_servers() {
+            let is_used = self.core.links.iter().any(
+                |(_, link)| matches!(&link.role, Role::Server(entry) if entry.server == server),
+            );
+            if !is_used && !self.streams.all().any(|stream| stream.refers_to(server)) {
+                ambient.shared.release_server(ambient.worker, server);
+            }
+        }
+    }
+}
+
+impl<D: Driver> Turn<'_, D> {
+    /// Closes idle connections to servers that have changed or are in maintenance. A connection with streams takes no more of
+    /// them.
+    fn close_idle_of(&mut self, changed: &[ServerId]) {
+        let shared = Arc::clone(&self.cx.core.ambient.shared);
+        let is_over = |server: ServerId| {
+            changed.contains(&server) || shared.servers.is_in_maintenance(server)
+        };
+        for slot in 0..self.cx.core.links.slots() {
+            let links = &mut self.cx.core.links;
+            let Some(id) = links.at(slot) else {
+                continue;
+            };
+            let Some(link) = links.get(id) else {
+                continue;
+            };
+            if !matches!(&link.role, Role::Server(entry) if is_over(entry.server)) {
+                continue;
+            }
+            if link.mux.is_free() {
+                self.cx.close_server(id);
+            } else {
+                self.take_no_more(id);
+            }
+        }
+    }
+
+    /// A server's connection ends with the requests that it has.
+    fn take_no_more(&mut self, id: LinkId) {
+        let core = &mut *self.cx.core;
+        match core.links.get_mut(id).map(|link| &mut link.mux) {
+            Some(Mux::Back(back)) => back.end_after(),
+            Some(Mux::Connection(connection)) => {
+                connection.is_ending = true;
+                core.backends.unshare(&mut core.links, id);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Stream {
+    /// Whether a stream still names a server, also in a line of a log that is yet to be written.
+    fn refers_to(&self, server: ServerId) -> bool {
+        let route = &self.route;
+        let named = [route.target, route.slot, route.counted, route.avoid];
+        named.contains(&Some(server))
+            || (self.backend == server.backend && self.txn.server == Some(server.number()))
+    }
+}

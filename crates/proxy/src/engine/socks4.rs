@@ -1,0 +1,61 @@
+//! The handshake with a SOCKS4 proxy on the way to a server (manual §5.2 socks4).
+
+use std::net::SocketAddr;
+
+use net::{Addr, Driver};
+use sample::ConnError;
+
+use super::Turn;
+use super::incoming::Feed;
+use crate::ids::LinkId;
+
+const VERSION: u8 = 4;
+const CONNECT: u8 = 1;
+/// Who we say that we are, as HAProxy does.
+const USER: &[u8] = b"HAProxy\0";
+const REPLY_BYTES: usize = 8;
+const GRANTED: u8 = 90;
+
+/// The request for a connection; none where the address is not of IPv4, the only one that the protocol knows.
+fn request(to: &Addr) -> Option<Vec<u8>> {
+    let Addr::Inet(SocketAddr::V4(to)) = to else {
+        return None;
+    };
+    let mut bytes = vec![VERSION, CONNECT];
+    bytes.extend(to.port().to_be_bytes());
+    bytes.extend(to.ip().octets());
+    bytes.extend(USER);
+    Some(bytes)
+}
+
+impl<D: Driver> Turn<'_, D> {
+    /// The connection to the SOCKS4 proxy stands: asks it for one to the server.
+    pub(super) fn ask_socks4_proxy(&mut self, link: LinkId) {
+        let links = &mut self.cx.core.links;
+        let socks4 = links.server(link).and_then(|server| server.socks4.as_ref());
+        match socks4.and_then(|socks4| request(&socks4.to)) {
+            Some(request) => links.send_clear(self.cx.io, link, &request),
+            None => self.server_refused(link, ConnError::Socks4Send),
+        }
+    }
+
+    /// The answer of the SOCKS4 proxy: the way to the server stands, or there is none.
+    pub(super) fn read_socks4_reply(&mut self, link: LinkId, bytes: &[u8]) -> Feed {
+        let Some(reply) = bytes.get(..REPLY_BYTES) else {
+            return Feed::More(0);
+        };
+        if reply[1] != GRANTED {
+            self.server_refused(link, ConnError::Socks4Deny);
+            return Feed::Gone;
+        }
+        let links = &mut self.cx.core.links;
+        let socks4 = links
+            .server_mut(link)
+            .and_then(|server| server.socks4.take());
+        if let (Some(socks4), Some(entry)) = (socks4, links.get_mut(link)) {
+            entry.secure = socks4.secure;
+        }
+        self.way_stands(link);
+        self.after_proxy_header(link, bytes, REPLY_BYTES)
+    }
+}

@@ -1,0 +1,81 @@
+//! Servers that are added while traffic runs.
+
+use std::time::Duration;
+
+use config::model::Server;
+use net::WorkerId;
+
+use super::{Running, Tls, TlsFinding};
+use crate::ids::ProxyId;
+use crate::shared::{ServerRecord, ServerTables, Shared};
+
+/// A server was added.
+#[derive(Debug)]
+pub struct Added {
+    /// Its place in its backend.
+    pub place: usize,
+    /// Who has to be given a round.
+    pub wake: Vec<WorkerId>,
+}
+
+/// Why a server is not added.
+#[derive(Debug)]
+pub enum AddError {
+    /// The backend has one of this name.
+    NameTaken,
+    /// The backend's server of this name has the same id.
+    IdTaken(String),
+    /// The backend cannot have more servers.
+    NoRoom,
+    /// Its files, or what its TLS asks for.
+    Tls(Vec<TlsFinding>),
+}
+
+impl Running {
+    /// Adds a server, in maintenance, to the backend at a place of the configuration. A server without an id gets the lowest one
+    /// that is free. `shared` is what the workers of this configuration share. It may read files. Certificates are looked at
+    /// `since_epoch` after the UNIX epoch.
+    ///
+    /// # Errors
+    /// See [`AddError`].
+    pub fn add_server(
+        &self,
+        shared: &Shared,
+        backend: usize,
+        mut line: Server,
+        since_epoch: Duration,
+    ) -> Result<Added, AddError> {
+        let proxy = &self.config.proxies[backend];
+        let connector = Tls::connector(&self.config, proxy, &line, since_epoch);
+        let connector = connector.map_err(AddError::Tls)?;
+        let added = shared.add_server(ProxyId::at(backend), |tables| {
+            line.options.id = free_id(tables, backend, &line)?;
+            Ok(ServerRecord::added(line, connector))
+        })?;
+        let server = added.ok_or(AddError::NoRoom)?;
+        Ok(Added {
+            place: server.place(),
+            wake: shared.workers().collect(),
+        })
+    }
+}
+
+/// The id of a new server, whose name and id nobody else has.
+fn free_id(tables: &ServerTables, backend: usize, line: &Server) -> Result<u32, AddError> {
+    let mut ids = Vec::new();
+    for (_, other) in tables.servers(backend) {
+        if other.name == line.name {
+            return Err(AddError::NameTaken);
+        }
+        if other.id == line.id {
+            return Err(AddError::IdTaken(other.name.clone()));
+        }
+        ids.push(other.id);
+    }
+    if line.id > 0 {
+        return Ok(line.id);
+    }
+    ids.sort_unstable();
+    let free = ids.iter().fold(1, |free, id| free + u32::from(*id == free));
+    Ok(free)
+}

@@ -1,0 +1,221 @@
+//! Servers that come, move and go while traffic runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::model::Server;
+use net::{Addr, Engine as _};
+use spangate_proxy::{AddError, DeleteError, Running, ServerChange, Shared};
+
+use super::script::{DEFAULTS, Play};
+use crate::setups::{load_running, running};
+
+/// A server as its line says.
+fn server(line: &str) -> Server {
+    let mut running = load_running(&format!("backend app\n    mode http\n    server {line}\n"));
+    let server = running
+        .config
+        .proxies
+        .pop()
+        .and_then(|mut app| app.servers.pop());
+    let mut server = Arc::try_unwrap(server.expect("a server")).expect("nobody else has it");
+    if !line.contains(" id ") {
+        server.options.id = 0;
+    }
+    server
+}
+
+/// A process with two workers.
+struct Process {
+    running: Arc<Running>,
+    shared: Arc<Shared>,
+    workers: [Play; 2],
+}
+
+impl Process {
+    fn new(lines: &str) -> Process {
+        let running = running(&format!("{DEFAULTS}{lines}\n"));
+        let shared = Arc::new(running.share(2));
+        let workers = [0, 1].map(|worker| Play::of(&running, &shared, worker));
+        Process {
+            running,
+            shared,
+            workers,
+        }
+    }
+
+    fn play(&mut self, worker: usize, script: &str) {
+        let play = &mut self.workers[worker];
+        for line in script.lines() {
+            let done = play.line(line);
+            done.unwrap_or_else(|error| panic!("worker {worker}: {line}: {error}"));
+            play.settle();
+            play.engine.audit().expect("the books are right");
+        }
+    }
+
+    /// Every worker has a round.
+    fn round(&mut self) {
+        for play in &mut self.workers {
+            play.engine.on_round_end(&mut play.driver);
+            play.settle();
+        }
+    }
+
+    fn add(&self, line: &str) -> Result<usize, AddError> {
+        let now = Duration::from_secs(1_800_000_000);
+        let added = self.running.add_server(&self.shared, 0, server(line), now);
+        added.map(|added| added.place)
+    }
+
+    fn change(&self, place: usize, change: ServerChange) {
+        self.shared.change_server(0, place, change);
+    }
+
+    fn names(&self) -> Vec<(usize, String)> {
+        let tables = self.shared.server_tables();
+        let servers = tables.servers(0);
+        servers
+            .map(|(place, server)| (place, server.name.clone()))
+            .collect()
+    }
+}
+
+const ASK: &str = " > GET / HTTP/1.1|host: a||";
+const ANSWER: &str = " > HTTP/1.1 200 OK|content-length: 0||";
+
+/// Client `client` of a worker asks, and the worker's connection `conn`, to this port, answers.
+fn exchange(process: &mut Process, worker: usize, client: usize, conn: usize, port: u16) {
+    process.play(
+        worker,
+        &format!("c{client}{ASK}\ns{conn} to 127.0.0.1:{port}\ns{conn} ok\ns{conn}{ANSWER}\nc{client} <~ HTTP/1.1 200"),
+    );
+}
+
+#[test]
+fn a_server_that_is_added_serves_once_it_is_enabled() {
+    let mut process = Process::new("http-reuse never\nserver one 127.0.0.1:81");
+    exchange(&mut process, 0, 1, 1, 81);
+    let place = process.add("two 127.0.0.1:82 weight 1").expect("added");
+    assert_eq!(place, 1);
+    assert_eq!(process.names(), [(0, "one".into()), (1, "two".into())]);
+    exchange(&mut process, 0, 2, 2, 81);
+    process.change(place, ServerChange::Maintenance(false));
+    exchange(&mut process, 0, 3, 3, 82);
+    exchange(&mut process, 0, 4, 4, 81);
+    // The other worker has never heard of it before.
+    exchange(&mut process, 1, 1, 1, 82);
+}
+
+#[test]
+fn names_and_ids_are_given_once() {
+    let process = Process::new("server one 127.0.0.1:81 id 2");
+    assert!(matches!(
+        process.add("one 127.0.0.1:82"),
+        Err(AddError::NameTaken)
+    ));
+    match process.add("two 127.0.0.1:82 id 2") {
+        Err(AddError::IdTaken(other)) => assert_eq!(other, "one"),
+        other => panic!("{other:?}"),
+    }
+    for (name, id) in [("two", 1), ("three", 3), ("four", 4)] {
+        let place = process.add(&format!("{name} 127.0.0.1:82")).expect("added");
+        let tables = process.shared.server_tables();
+        let (_, server) = tables.servers(0).find(|(at, _)| *at == place).expect("it");
+        assert_eq!(server.id, id, "{name}");
+    }
+}
+
+#[test]
+fn a_server_is_deleted_when_nobody_uses_it() {
+    let mut process = Process::new("server one 127.0.0.1:81\nserver two 127.0.0.1:82 weight 0");
+    let delete = |process: &Process, place| process.shared.delete_server(0, place);
+    assert_eq!(delete(&process, 2), Err(DeleteError::NotFound));
+    assert_eq!(delete(&process, 0), Err(DeleteError::NotInMaintenance));
+    process.play(0, &format!("c1{ASK}\ns1 to 127.0.0.1:81\ns1 ok"));
+    process.change(0, ServerChange::Maintenance(true));
+    process.round();
+    assert_eq!(
+        delete(&process, 0),
+        Err(DeleteError::InUse),
+        "a request is open"
+    );
+    // Its connection does not become idle.
+    process.play(0, &format!("s1{ANSWER}\nc1 <~ HTTP/1.1 200\ns1 end"));
+    process.round();
+    assert_eq!(delete(&process, 0), Ok(()));
+    assert_eq!(process.names(), [(1, "two".into())]);
+    assert_eq!(delete(&process, 0), Err(DeleteError::NotFound));
+}
+
+#[test]
+fn maintenance_closes_idle_connections() {
+    let mut process = Process::new("server one 127.0.0.1:81");
+    exchange(&mut process, 0, 1, 1, 81);
+    exchange(&mut process, 1, 1, 1, 81);
+    process.play(0, "s1 open");
+    process.change(0, ServerChange::Maintenance(true));
+    assert_eq!(process.shared.delete_server(0, 0), Err(DeleteError::InUse));
+    process.round();
+    process.play(0, "s1 end");
+    process.play(1, "s1 end");
+    assert_eq!(process.shared.delete_server(0, 0), Ok(()));
+}
+
+#[test]
+fn a_place_is_used_again_once_every_worker_has_released_it() {
+    let mut process = Process::new("server one 127.0.0.1:81");
+    let mut places = Vec::new();
+    for round in 0..4 {
+        let name = format!("more{round}");
+        let place = process.add(&format!("{name} 127.0.0.1:82")).expect("added");
+        places.push(place);
+        process.shared.delete_server(0, place).expect("deleted");
+        match round {
+            // Nobody has looked; then one worker; then both.
+            0 => {}
+            1 => process.workers[0]
+                .engine
+                .on_round_end(&mut process.workers[0].driver),
+            _ => process.round(),
+        }
+    }
+    assert_eq!(places, [1, 2, 3, 1]);
+    // Nothing of the server before is left.
+    let place = process.add("last 127.0.0.1:83 weight 7").expect("added");
+    process.change(place, ServerChange::Maintenance(false));
+    process.change(0, ServerChange::Maintenance(true));
+    exchange(&mut process, 0, 1, 1, 83);
+}
+
+#[test]
+fn a_server_that_moves_leaves_its_idle_connections() {
+    let mut process = Process::new("server one 127.0.0.1:81");
+    exchange(&mut process, 0, 1, 1, 81);
+    let to = Addr::Inet("127.0.0.1:99".parse().expect("an address"));
+    process
+        .shared
+        .move_server(0, 0, config::model::ServerAddress::Fixed(to));
+    process.round();
+    process.play(0, "s1 end");
+    exchange(&mut process, 0, 1, 2, 99);
+}
+
+#[test]
+fn thousands_of_servers_come_and_go() {
+    let mut process = Process::new("http-reuse never\nserver one 127.0.0.1:81 disabled");
+    let mut places = Vec::new();
+    for round in 0..1000 {
+        let place = process
+            .add(&format!("more{round} 127.0.0.1:82"))
+            .expect("added");
+        process.change(place, ServerChange::Maintenance(false));
+        exchange(&mut process, round % 2, round + 1, round / 2 + 1, 82);
+        process.change(place, ServerChange::Maintenance(true));
+        process.round();
+        process.shared.delete_server(0, place).expect("deleted");
+        process.round();
+        places.push(place);
+    }
+    assert!(places.iter().all(|place| *place <= 2), "{places:?}");
+}
