@@ -20,6 +20,7 @@ mod panics;
 mod process;
 mod serve;
 mod sockets;
+mod stats_file;
 mod sys;
 #[cfg(feature = "export")]
 mod tracegen;

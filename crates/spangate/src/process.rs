@@ -17,7 +17,7 @@ use crate::load::Loaded;
 use crate::serve::{Listening, Workers};
 use crate::sockets::Sockets;
 use crate::sys::{self, Background, Signals};
-use crate::{alert, cli, warning};
+use crate::{alert, cli, stats_file, warning};
 
 /// A worker or a collector has ended; sent to ourselves.
 const SIGNAL_ENDED: libc::c_int = libc::SIGCHLD;
@@ -107,7 +107,8 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         sys::signal_self(SIGNAL_ENDED);
     })?;
     let mut exports = Exports::start(config, collectors.doors(), now.wall_ns)?;
-    // Its files may be out of reach after a chroot.
+    // Files may be out of reach after a chroot.
+    let stats_file = stats_file::read(config.global.stats_file.as_deref());
     let local_time = sample::Zone::local();
     let global = &config.global;
     sys::confine(global.chroot.as_deref(), global.uid, global.gid)?;
@@ -128,7 +129,11 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     }
     let exports = exports.map(Arc::new);
     let running = Arc::new(running);
-    let workers = Workers::start(&running, listening, nbthread, || {
+    let shared = Arc::new(running.share(nbthread));
+    if let Some(file) = &stats_file {
+        file.apply(&running, &shared);
+    }
+    let workers = Workers::start(&running, shared, listening, || {
         sys::signal_self(SIGNAL_ENDED);
     })?;
     let doors = control

@@ -186,10 +186,11 @@ impl Workers {
     /// What could not be had, in words.
     pub fn start(
         running: &Arc<Running>,
+        shared: Arc<Shared>,
         listening: Listening,
-        count: usize,
         ended: fn(),
     ) -> Result<Self, String> {
+        let count = listening.by_worker.len();
         let plain =
             |what: &'static str| move |error: std::io::Error| format!("Cannot {what} : {error}.");
         let wakes: Vec<Arc<OwnedFd>> = (0..count)
@@ -200,7 +201,7 @@ impl Workers {
             threads: Vec::new(),
             inboxes: Inboxes::default(),
             alive: Arc::new(AtomicUsize::new(count)),
-            shared: Arc::new(running.share(count)),
+            shared,
             logs: Logs::new(running, ended),
         };
         for (worker, listeners) in listening.by_worker.into_iter().enumerate() {

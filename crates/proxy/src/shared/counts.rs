@@ -5,7 +5,7 @@
 //! A server has a number among all servers ([`Places::server`]). Those that are added while traffic runs have the highest
 //! numbers, and [`Counts::add_server`] makes room for them. So what is kept for each server lies behind everything else.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use config::model::Config;
 use net::WorkerId;
@@ -108,6 +108,8 @@ pub(super) struct Counts {
     most: Grow<AtomicU32>,
     /// By meter: the most events within a second.
     peaks: Grow<AtomicU32>,
+    /// When peaks were last forgotten, monotonic milliseconds: seconds that began before are not looked at any more.
+    cleared_ms: AtomicU64,
     places: Places,
 }
 
@@ -254,6 +256,7 @@ impl Counts {
             workers: (0..workers).map(|_| own()).collect(),
             most: zeros(places.counts()),
             peaks: zeros(places.meters()),
+            cleared_ms: AtomicU64::new(0),
             places,
         }
     }
@@ -358,11 +361,18 @@ impl Counts {
     /// An event that is the first of a worker's second: the one before is over.
     #[cold]
     fn next_second(&self, meter: &Meter, place: usize, now_ms: u64) {
-        if let Some(end_ms) = meter.second_end_ms() {
+        if let Some(end_ms) = self.second_end_ms(meter) {
             let rate = self.reading(place, end_ms).per_second();
             self.peaks.at(place).fetch_max(rate, Relaxed);
         }
         meter.next_second(now_ms);
+    }
+
+    /// When the second of a meter's last event ends; none where it began before peaks were forgotten.
+    fn second_end_ms(&self, meter: &Meter) -> Option<u64> {
+        let cleared_ms = self.cleared_ms.load(Relaxed);
+        let began_ms = meter.last_ms().filter(|began_ms| *began_ms > cleared_ms)?;
+        Some(began_ms + super::rates::PERIOD_MS)
     }
 
     fn reading(&self, place: usize, now_ms: u64) -> Reading {
@@ -373,15 +383,19 @@ impl Counts {
         sum
     }
 
-    /// The most events within a second, all workers together.
-    pub fn peak(&self, what: Pace, now_ms: u64) -> u32 {
+    /// The most events within a second, all workers together; the seconds that are not over count as far as they go.
+    pub fn peak(&self, what: Pace) -> u32 {
         let place = self.places.meter(what);
-        let now = self.reading(place, now_ms).per_second();
-        now.max(self.peaks.at(place).load(Relaxed))
+        let meters = self.workers.iter().map(|own| own.meters.get(place));
+        let ends = meters.filter_map(|meter| self.second_end_ms(meter));
+        let open = ends.map(|end_ms| self.reading(place, end_ms).per_second());
+        let open = open.max().unwrap_or(0);
+        open.max(self.peaks.at(place).load(Relaxed))
     }
 
     /// Forgets the peak of one of them.
-    pub fn clear_peak(&self, what: Pace) {
+    pub fn clear_peak(&self, what: Pace, now_ms: u64) {
+        self.cleared_ms.store(now_ms, Relaxed);
         self.peaks.at(self.places.meter(what)).store(0, Relaxed);
     }
 
@@ -410,5 +424,50 @@ impl Counts {
             let mut cells = own.counts.all().enumerate();
             cells.all(|(place, gauge)| self.places.is_total(place) || gauge.now.load(Relaxed) == 0)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(workers: usize) -> Counts {
+        let mut config = Config::default();
+        config.proxies.push(config::model::Proxy::default());
+        Counts::new(&config, workers)
+    }
+
+    #[test]
+    fn the_most_within_a_second_outlasts_it() {
+        let counts = counts(2);
+        let pace = Pace::Requests(ProxyId::at(0));
+        assert_eq!(counts.peak(pace), 0);
+        for (worker, events) in [(0, 3), (1, 2)] {
+            (0..events).for_each(|_| counts.mark(WorkerId(worker), pace, 10_000));
+        }
+        assert_eq!(counts.peak(pace), 5);
+        counts.mark(WorkerId(0), pace, 20_000);
+        assert_eq!(counts.rate(pace, 20_000), 1);
+        assert_eq!(counts.peak(pace), 5);
+        counts.clear_peak(pace, 20_500);
+        assert_eq!(counts.peak(pace), 0);
+        counts.mark(WorkerId(1), pace, 21_000);
+        assert_eq!(counts.peak(pace), 1);
+    }
+
+    #[test]
+    fn the_most_at_once_is_that_of_all_workers() {
+        let counts = counts(2);
+        let what = Count::Backend(ProxyId::at(0));
+        counts.add(WorkerId(0), what);
+        counts.add(WorkerId(1), what);
+        counts.add(WorkerId(1), what);
+        (0..2).for_each(|_| counts.sub(WorkerId(1), what));
+        counts.sub(WorkerId(0), what);
+        assert_eq!((counts.sum(what), counts.most(what)), (0, 3));
+        counts.clear_most(what);
+        counts.add(WorkerId(0), what);
+        assert_eq!(counts.most(what), 1);
+        counts.sub(WorkerId(0), what);
     }
 }

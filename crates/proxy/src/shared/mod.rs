@@ -193,16 +193,21 @@ impl Shared {
         sums
     }
 
-    /// Puts back to zero what a frontend and its listeners have counted. `all`: not only the peaks. `binds`: how many
+    /// Puts back to zero what a frontend and its listeners have counted. `all`: not only the peaks, as of this time. `binds`: how many
     /// listeners have counts of their own.
-    pub(crate) fn clear_frontend(&self, frontend: ProxyId, binds: usize, all: bool) {
+    pub(crate) fn clear_frontend(
+        &self,
+        frontend: ProxyId,
+        binds: usize,
+        (all, now_ms): (bool, u64),
+    ) {
         self.counts.clear_most(Count::Frontend(frontend));
         for pace in [
             Pace::Sessions(frontend),
             Pace::Connections(frontend),
             Pace::Requests(frontend),
         ] {
-            self.counts.clear_peak(pace);
+            self.counts.clear_peak(pace, now_ms);
         }
         if all {
             self.tallies
@@ -218,9 +223,9 @@ impl Shared {
     }
 
     /// The same of a backend, without its servers.
-    pub(crate) fn clear_backend(&self, backend: ProxyId, all: bool) {
+    pub(crate) fn clear_backend(&self, backend: ProxyId, (all, now_ms): (bool, u64)) {
         self.counts.clear_most(Count::Backend(backend));
-        self.counts.clear_peak(Pace::Streams(backend));
+        self.counts.clear_peak(Pace::Streams(backend), now_ms);
         self.tallies.clear_back_peaks(backend);
         if all {
             self.tallies
@@ -229,9 +234,9 @@ impl Shared {
     }
 
     /// The same of a server.
-    pub(crate) fn clear_server(&self, server: ServerId, all: bool) {
+    pub(crate) fn clear_server(&self, server: ServerId, (all, now_ms): (bool, u64)) {
         self.counts.clear_most(Count::Server(server));
-        self.counts.clear_peak(Pace::Server(server));
+        self.counts.clear_peak(Pace::Server(server), now_ms);
         let number = self.counts.server_number(server);
         self.tallies.clear_server_peaks(number);
         if all {
@@ -241,9 +246,9 @@ impl Shared {
     }
 
     /// The same of the process: its peaks.
-    pub(crate) fn clear_process(&self) {
-        self.counts.clear_peak(Pace::ProcessConnections);
-        self.counts.clear_peak(Pace::ProcessSessions);
+    pub(crate) fn clear_process(&self, now_ms: u64) {
+        self.counts.clear_peak(Pace::ProcessConnections, now_ms);
+        self.counts.clear_peak(Pace::ProcessSessions, now_ms);
     }
 
     /// Adds to what a server has counted: what another process had.
@@ -263,8 +268,8 @@ impl Shared {
     }
 
     /// The most events within a second, all workers together.
-    pub(crate) fn peak_rate(&self, what: Pace, now_ms: u64) -> u32 {
-        self.counts.peak(what, now_ms)
+    pub(crate) fn peak_rate(&self, what: Pace) -> u32 {
+        self.counts.peak(what)
     }
 
     /// When the last event was, to the second, monotonic milliseconds.
@@ -287,9 +292,9 @@ impl Shared {
         Activity {
             connections: self.counts.total(Pace::ProcessConnections),
             connection_rate: self.rate(Pace::ProcessConnections, now_ms),
-            connection_rate_max: self.peak_rate(Pace::ProcessConnections, now_ms),
+            connection_rate_max: self.peak_rate(Pace::ProcessConnections),
             session_rate: self.rate(Pace::ProcessSessions, now_ms),
-            session_rate_max: self.peak_rate(Pace::ProcessSessions, now_ms),
+            session_rate_max: self.peak_rate(Pace::ProcessSessions),
             requests: proxies
                 .map(|proxy| self.counts.total(Pace::Requests(proxy)))
                 .sum(),
@@ -518,7 +523,7 @@ impl Shared {
         if !self.tallies.reach_server(self.counts.server_number(server)) {
             return Ok(None);
         }
-        self.clear_server(server, true);
+        self.clear_server(server, (true, 0));
         change.put(server, record);
         drop(change);
         self.servers.touch(backend);

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// What a rate is measured over.
-const PERIOD_MS: u64 = 1000;
+pub(super) const PERIOD_MS: u64 = 1000;
 
 /// A reader that meets a change of second looks again, at most this often; then it takes what it sees.
 const LOOKS_MAX: u32 = 8;
@@ -46,12 +46,6 @@ impl Meter {
                 .store(current.wrapping_add(1), Ordering::Relaxed);
         }
         is_current
-    }
-
-    /// When the current second ends; none before the first event.
-    pub fn second_end_ms(&self) -> Option<u64> {
-        let began_ms = self.began_ms.load(Ordering::Relaxed);
-        (self.total() > 0).then(|| began_ms + PERIOD_MS)
     }
 
     /// When the second of the last event began; none before the first event.

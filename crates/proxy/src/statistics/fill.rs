@@ -151,7 +151,7 @@ impl<'a> View<'a> {
         Self::front(&mut row, &sums);
         let now_ms = self.now.ms();
         let rate = |pace| self.shared.rate(pace, now_ms);
-        let peak = |pace| self.shared.peak_rate(pace, now_ms);
+        let peak = |pace| self.shared.peak_rate(pace);
         row.set(Column::Scur, self.shared.count(Count::Frontend(id)));
         row.set(Column::Smax, self.shared.most(Count::Frontend(id)));
         let maxconn = proxy.maxconn.or(self.running.config.global.maxconn);
@@ -242,7 +242,7 @@ impl<'a> View<'a> {
         let now_ms = self.now.ms();
         row.set(Column::Qmax, sums.queue_max);
         row.set(Column::Rate, self.shared.rate(pace, now_ms));
-        row.set(Column::RateMax, self.shared.peak_rate(pace, now_ms));
+        row.set(Column::RateMax, self.shared.peak_rate(pace));
         let idle_s = self.shared.last_event_ms(pace).map(|last_ms| {
             let idle_ms = now_ms.saturating_sub(last_ms);
             i32::try_from(idle_ms / 1000).unwrap_or(i32::MAX)

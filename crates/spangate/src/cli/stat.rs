@@ -218,7 +218,8 @@ fn clear(asked: &Asked<'_>) -> Reply {
         return denied();
     }
     if asked.rest.first() != Some(&"server") {
-        statistics::clear_counters(running, shared, asked.rest.first() == Some(&"all"));
+        let all = asked.rest.first() == Some(&"all");
+        statistics::clear_counters(running, shared, all, net::sys::now());
         return Reply::Done;
     }
     let name = asked.rest.get(1).copied().unwrap_or_default();
@@ -234,7 +235,7 @@ fn clear(asked: &Asked<'_>) -> Reply {
     let Some((server, _)) = servers.find(|(_, record)| record.name == server) else {
         return Reply::Refused("No such server.\n".to_owned());
     };
-    statistics::clear_server_counters(shared, backend, server);
+    statistics::clear_server_counters(shared, backend, server, net::sys::now());
     Reply::Said("Server counters cleared.\n".to_owned())
 }
 
