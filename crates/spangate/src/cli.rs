@@ -21,8 +21,10 @@ mod help;
 mod info;
 mod known;
 mod otel;
+mod patterns;
 mod request;
 mod session;
+mod ssl;
 mod stat;
 mod status;
 #[cfg(test)]
@@ -49,6 +51,14 @@ const FAMILIES: &[&[Command]] = &[
     info::COMMANDS,
     otel::COMMANDS,
     stat::COMMANDS,
+    patterns::COMMANDS,
+    ssl::CA_FILE,
+    ssl::CERT,
+    ssl::CRL_FILE,
+    ssl::CRT_LIST,
+    ssl::OCSP,
+    ssl::SNI,
+    ssl::TLS_KEYS,
 ];
 
 /// What commands are about.

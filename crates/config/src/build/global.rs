@@ -37,6 +37,10 @@ impl<'a, 'd> GlobalBuild<'a, 'd> {
         if !self.maxrewrite_set && global.tune.maxrewrite_bytes > half {
             global.tune.maxrewrite_bytes = half;
         }
+        let tls = &self.shared.tls;
+        global.tls.ca_base.clone_from(&tls.ca_base);
+        global.tls.crt_base.clone_from(&tls.crt_base);
+        global.tls.takes_off_crt = tls.extra.takes_off_crt;
         super::tls::bind::finish_proxy("", &mut global.stats_sockets, &[], self.shared);
         for (index, bind) in global.stats_sockets.iter_mut().enumerate() {
             bind.id = index as u32 + 1;

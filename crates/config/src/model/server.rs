@@ -56,13 +56,66 @@ pub enum Balance {
     LogHash(sample::Expr),
 }
 
-/// `hash-type`. `consistent` is later work and refused with that answer.
+/// `hash-type`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HashType {
+    /// How a hash leads to a server.
+    pub method: HashMethod,
     /// The function.
     pub function: HashFunction,
     /// Mixes the hash once more.
     pub avalanche: bool,
+}
+
+/// The methods of `hash-type`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HashMethod {
+    /// `map-based`: a fixed map of the servers in use.
+    #[default]
+    Map,
+    /// `consistent`: the closest of the points that servers have on a ring.
+    Ring,
+}
+
+/// `hash-preserve-affinity`: which servers a hash on a ring passes over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HashAffinity {
+    /// None.
+    #[default]
+    Always,
+    /// Those that have `maxconn` requests.
+    Maxconn,
+    /// Those whose queue is full as well.
+    Maxqueue,
+}
+
+/// `hash-key`: what places the points of a server on the ring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HashKey {
+    /// The low 28 bits of its id.
+    #[default]
+    Id,
+    /// Its whole id.
+    Id32,
+    /// Its `guid`.
+    Guid,
+    /// Its address.
+    Addr,
+    /// Its address and port.
+    AddrPort,
+}
+
+/// A method of `init-addr`: where the address of a server with a name comes from when the process starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InitAddr {
+    /// The file of states.
+    Last,
+    /// The system's resolver.
+    Libc,
+    /// Nowhere: the server starts without an address.
+    None,
+    /// This one.
+    Ip(IpAddr),
 }
 
 /// The functions of `hash-type`.
@@ -88,6 +141,8 @@ pub struct Server {
     pub name: String,
     /// Where it is.
     pub address: ServerAddress,
+    /// Its name could not be resolved: it is in maintenance until it has an address.
+    pub unresolved: bool,
     /// Of a backend in `mode log`: takes messages as datagrams; else over TCP.
     pub takes_datagrams: bool,
     /// What follows the address, over what `default-server` says.
@@ -109,8 +164,6 @@ impl std::ops::Deref for Server {
 pub struct ServerOptions {
     /// Number in statistics.
     pub id: u32,
-    /// A name that identifies it for ever (`guid`).
-    pub guid: Option<String>,
     /// Share of the load, 0 to 256.
     pub weight: u32,
     /// Connections; 0 is unlimited.
@@ -127,6 +180,12 @@ pub struct ServerOptions {
     pub backup: bool,
     /// In maintenance.
     pub disabled: bool,
+    /// `init-addr`; none is `last,libc`.
+    pub init_addr: Vec<InitAddr>,
+    /// `hash-key`
+    pub hash_key: HashKey,
+    /// `guid`
+    pub guid: Option<Octets>,
     /// PROXY protocol.
     pub send_proxy: SendProxy,
     /// Where connections come from; before the backend's.
@@ -165,7 +224,6 @@ impl Default for ServerOptions {
     fn default() -> Self {
         ServerOptions {
             id: 0,
-            guid: None,
             weight: 1,
             maxconn: 0,
             minconn: 0,
@@ -174,6 +232,9 @@ impl Default for ServerOptions {
             redir: None,
             backup: false,
             disabled: false,
+            init_addr: Vec::new(),
+            hash_key: HashKey::default(),
+            guid: None,
             send_proxy: SendProxy::default(),
             source: None,
             socks4: None,

@@ -26,7 +26,6 @@ pub(crate) use counts::{Count, Pace};
 pub(crate) use queue::{Arrival, Grant, Rank, StreamRef, Ticket};
 pub use servers::ServerChange;
 pub(crate) use servers::Servers;
-pub(crate) use tables::Origin;
 pub use tables::{ServerRecord, ServerTables};
 pub use tallies::{BackCount, BackSums, FrontCount, FrontSums, Times};
 pub(crate) use tallies::{BackRow, Class, FrontRow, ServerRow};
@@ -569,6 +568,7 @@ impl Shared {
         let record = record.moved(address);
         change.put(server, record);
         drop(change);
+        self.servers.set_resolved(server);
         self.servers.touch(server.backend);
     }
 

@@ -31,12 +31,13 @@ pub enum ServerChange {
 const MAINTENANCE: u32 = 1;
 const DRAIN: u32 = 2;
 const DOWN: u32 = 4;
+const UNRESOLVED: u32 = 8;
 
 /// A server. In cache lines of its own: requests write here.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct ServerState {
-    /// [`MAINTENANCE`], [`DRAIN`], [`DOWN`].
+    /// [`MAINTENANCE`], [`DRAIN`], [`DOWN`], [`UNRESOLVED`].
     flags: AtomicU32,
     weight: AtomicU32,
     initial_weight: AtomicU32,
@@ -55,6 +56,9 @@ impl ServerState {
     fn new(line: &Server) -> ServerState {
         let state = ServerState::default();
         state.begin(line, line.disabled);
+        if line.unresolved {
+            state.flags.fetch_or(UNRESOLVED, Ordering::Relaxed);
+        }
         state
     }
 
@@ -146,6 +150,12 @@ impl Servers {
         self.server(server).flags.load(Ordering::Relaxed) & MAINTENANCE != 0
     }
 
+    /// A server has an address.
+    pub fn set_resolved(&self, server: ServerId) {
+        let flags = &self.server(server).flags;
+        flags.fetch_and(!UNRESOLVED, Ordering::Relaxed);
+    }
+
     /// What workers derived from the servers of a backend has changed.
     pub fn touch(&self, backend: ProxyId) {
         self.backend(backend).epoch.fetch_add(1, Ordering::AcqRel);
@@ -183,7 +193,7 @@ impl Servers {
 
     /// Whether it answers, as far as is known.
     pub fn is_up(&self, server: ServerId) -> bool {
-        self.server(server).flags.load(Ordering::Relaxed) & (MAINTENANCE | DOWN) == 0
+        self.server(server).flags.load(Ordering::Relaxed) & (MAINTENANCE | DOWN | UNRESOLVED) == 0
     }
 
     /// Whether it only gets what is bound to it.
@@ -347,7 +357,8 @@ impl BackendState {
             places: AtomicUsize::new(proxy.servers.len()),
             allbackups: proxy.options.allbackups,
             full,
-            by_load: matches!(proxy.balance, Balance::LeastConn | Balance::Random { .. }),
+            by_load: proxy.hash_balance_factor > 0
+                || matches!(proxy.balance, Balance::LeastConn | Balance::Random { .. }),
             turn: Turn::default(),
         }
     }

@@ -38,7 +38,7 @@ fn objects(running: &Running) -> HashMap<String, Object> {
         }
         for (place, server) in proxy.servers.iter().enumerate() {
             if let Some(guid) = &server.guid {
-                objects.insert(guid.clone(), Object::Server(ServerId::at(id, place)));
+                objects.insert(guid.to_string(), Object::Server(ServerId::at(id, place)));
             }
         }
     }
@@ -116,19 +116,20 @@ pub fn dump_file(view: &View<'_>) -> String {
             let proxy = &view.running.config.proxies[place];
             let sid = values.number(Column::Sid) as u32;
             let guid = match values.kind {
-                Kind::Frontend | Kind::Backend => proxy.guid.as_ref(),
+                Kind::Frontend | Kind::Backend => proxy.guid.clone(),
                 Kind::Listener => {
                     let bind = proxy.binds.iter().find(|bind| bind.id == sid);
-                    bind.and_then(|bind| bind.guid.as_ref())
+                    bind.and_then(|bind| bind.guid.clone())
                 }
                 Kind::Server => {
                     let mut servers = view.servers.servers(place);
                     let server = servers.find(|(_, server)| server.id == sid);
-                    server.and_then(|(_, server)| server.guid.as_ref())
+                    let guid = server.and_then(|(_, server)| server.guid.as_ref());
+                    guid.map(ToString::to_string)
                 }
             };
             if let Some(guid) = guid {
-                row(side, guid, &values, &mut out);
+                row(side, &guid, &values, &mut out);
             }
         }
         out.push('\n');

@@ -107,10 +107,8 @@ pub(super) struct Asked<'a> {
     /// The words after the command's. What is not UTF-8 is replaced.
     pub rest: &'a [&'a str],
     /// The same words as they came.
-    #[allow(dead_code, reason = "for maps and certificates, which come next")]
     pub bytes: &'a [&'a [u8]],
     /// What followed the line (`<<`), without its last line feed.
-    #[allow(dead_code, reason = "for maps and certificates, which come next")]
     pub payload: Option<&'a [u8]>,
     pub client: &'a dyn Client,
 }
