@@ -111,13 +111,22 @@ impl Wanted {
     }
 }
 
+/// Where the writing of metrics is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    metric: usize,
+    sample: usize,
+    /// The metric has series: the lines above them are written.
+    is_begun: bool,
+}
+
 #[derive(Clone, Debug)]
 enum State {
     Process,
     /// Rows of a kind are sampled.
     Sampling(Cursor),
-    /// Metrics of a kind are written: the metric and the sample that are next.
-    Writing(usize, usize),
+    /// Metrics of a kind are written.
+    Writing(Place),
     Over,
 }
 
@@ -157,7 +166,7 @@ impl Export {
                 self.begin_kind();
             }
             State::Sampling(cursor) => self.sample(view, cursor),
-            State::Writing(metric, sample) => self.write(metric, sample, out),
+            State::Writing(place) => self.write(place, out),
             State::Over => {}
         }
         matches!(self.state, State::Over)
@@ -182,7 +191,7 @@ impl Export {
             let Some((place, row)) = cursor.next(view, &selection) else {
                 let all = metrics(kind);
                 self.metrics = all.filter(|metric| self.wanted.has(&metric.name)).collect();
-                self.state = State::Writing(0, 0);
+                self.state = State::Writing(Place::default());
                 return;
             };
             let servers = (kind == Kind::Backend).then(|| view.aggregates(place));
@@ -191,22 +200,28 @@ impl Export {
         self.state = State::Sampling(cursor);
     }
 
-    fn write(&mut self, place: usize, mut next: usize, out: &mut String) {
-        let Some(metric) = self.metrics.get(place) else {
+    fn write(&mut self, mut place: Place, out: &mut String) {
+        let Some(metric) = self.metrics.get(place.metric) else {
             self.kinds.remove(0);
             return self.begin_kind();
         };
-        if next == 0 && !self.samples.is_empty() {
+        let mut series = String::new();
+        let samples = self.samples.iter().skip(place.sample);
+        for sample in samples.take(ITEMS_A_STEP) {
+            metric.series(sample, &mut series);
+            place.sample += 1;
+        }
+        if !series.is_empty() && !std::mem::replace(&mut place.is_begun, true) {
             metric.header(out);
         }
-        for sample in self.samples.iter().skip(next).take(ITEMS_A_STEP) {
-            metric.series(sample, out);
-            next += 1;
-        }
-        self.state = match next < self.samples.len() {
-            true => State::Writing(place, next),
-            false => State::Writing(place + 1, 0),
-        };
+        out.push_str(&series);
+        self.state = State::Writing(match place.sample < self.samples.len() {
+            true => place,
+            false => Place {
+                metric: place.metric + 1,
+                ..Place::default()
+            },
+        });
     }
 }
 

@@ -328,7 +328,10 @@ fn the_page_and_its_forms() {
     let json = send(&front, "GET /stats;json", ANN, "");
     assert!(serde_json::from_str::<serde_json::Value>(&json.text()).is_ok());
     let head = all_of(&front, &format!("HEAD /stats HTTP/1.0\r\n{ANN}\r\n"));
-    assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head}");
+    assert!(
+        head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"),
+        "{head}"
+    );
 
     let form = "s=srv1&s=srv2&action=maint&b=%233";
     let done = send(&front, "POST /stats;up", ANN, form);
