@@ -29,6 +29,7 @@ mod phases;
 mod rules;
 mod running;
 mod shared;
+pub mod statistics;
 mod stream;
 mod tracing;
 mod websocket;

@@ -132,6 +132,7 @@ impl Cause {
 impl<D: Driver> Cx<'_, D> {
     /// Ends a stream for a cause: with an error page, or by a close where there can be none.
     pub fn fail(&mut self, stream: &mut Stream, cause: Cause) {
+        self.tell_fault(stream, cause);
         match blame(stream, cause) {
             Some(status) if stream.txn.is_http && !stream.answered => {
                 self.error_page(stream, status);
@@ -146,6 +147,7 @@ impl<D: Driver> Cx<'_, D> {
         if stream.txn.is_http && stream.txn.status == 0 && !connects {
             stream.txn.status = 400;
         }
+        self.tell_fault(stream, Cause::ClientGone);
         blame(stream, Cause::ClientGone);
         self.vanish(stream);
     }
@@ -155,6 +157,7 @@ impl<D: Driver> Cx<'_, D> {
         if stream.txn.is_http && stream.txn.status == 0 {
             stream.txn.status = 400;
         }
+        self.tell_fault(stream, Cause::ClientStuck);
         blame(stream, Cause::ClientStuck);
         self.abandon(stream);
     }
