@@ -13,6 +13,7 @@ pub mod logs;
 pub mod proxy_protocol;
 mod reach;
 pub mod slots;
+pub mod socks4;
 pub mod sockets;
 mod stopwatch;
 pub mod sys;

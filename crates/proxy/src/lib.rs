@@ -34,10 +34,14 @@ mod tracing;
 mod websocket;
 
 pub use engine::{Engine, Order};
-pub use facts::prepare;
+pub use facts::{Onlooker, prepare};
 pub use logging::event;
 pub use running::{
     AddError, Added, Counters, Filter, FilterExport, LogTargetId, Logging, Process, Running,
     Switches, Tls, TlsFinding,
+};
+pub use shared::{
+    Admin, BackendView, Cause, CheckOutcome, CheckPlan, CheckView, Checker, Herald, Level, News, OpState,
+    ServerView,
 };
 pub use shared::{Activity, DeleteError, ServerChange, ServerRecord, ServerTables, Shared};

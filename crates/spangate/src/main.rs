@@ -12,6 +12,7 @@ mod collectors;
 #[cfg(feature = "export")]
 mod exports;
 mod handover;
+mod herald;
 mod load;
 mod logs;
 mod master;

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use config::model::Config;
@@ -12,6 +12,7 @@ use proxy::{Order, Running};
 use crate::args::Args;
 use crate::collectors::Collectors;
 use crate::exports::Exports;
+use crate::herald::Crier;
 use crate::handover::{Channel, Exposed, Taken};
 use crate::load::Loaded;
 use crate::serve::{Listening, Workers};
@@ -128,9 +129,12 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     }
     let exports = exports.map(Arc::new);
     let running = Arc::new(running);
-    let workers = Workers::start(&running, listening, nbthread, || {
+    let mut workers = Workers::start(&running, listening, nbthread, || {
         sys::signal_self(SIGNAL_ENDED);
     })?;
+    let bells = Arc::new(health::Bells::default());
+    let checks = start_checks(&running, &mut workers, &bells)
+        .map_err(|error| format!("Cannot start the health checks : {error}."))?;
     let doors = control
         .start(cli::Subjects {
             running: Arc::clone(&running),
@@ -173,12 +177,14 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     }
     let mut serving = Serving {
         workers,
+        checks: Some(checks),
         collectors,
         running,
         exposed,
         doors: Some(doors),
     };
     serving.wait(&signals);
+    serving.end_checks();
     let Serving {
         workers,
         collectors,
@@ -258,6 +264,7 @@ enum Stop {
 /// A process that serves.
 struct Serving {
     workers: Workers,
+    checks: Option<health::Checks>,
     collectors: Collectors,
     running: Arc<Running>,
     exposed: Arc<Exposed>,
@@ -304,6 +311,13 @@ impl Serving {
         }
     }
 
+    /// Servers are not checked any more.
+    fn end_checks(&mut self) {
+        if let Some(checks) = self.checks.take() {
+            checks.stop();
+        }
+    }
+
     /// Begins a soft stop: the process that comes after has the ports.
     fn stop_listening(&mut self, grace: Duration) {
         let ms = |duration: Duration| duration.as_millis() as u64;
@@ -313,12 +327,41 @@ impl Serving {
             grace_ms: ms(grace),
             hard_stop_ms: hard_stop.map(ms),
         });
+        self.end_checks();
         self.collectors.stop_listening();
         // The runtime interface goes on as long as no other process has its sockets.
         if self.exposed.is_given() {
             self.doors = None;
         }
     }
+}
+
+/// Starts the checks of servers, and says who is told of their states.
+fn start_checks(
+    running: &Arc<Running>,
+    workers: &mut Workers,
+    bells: &Arc<health::Bells>,
+) -> std::io::Result<health::Checks> {
+    let shared = workers.shared();
+    let crier = Crier {
+        running: Arc::clone(running),
+        sinks: Mutex::new(workers.open_logs()?),
+        dropped: workers.dropped_logs(),
+        workers: workers.inboxes().clone(),
+        bells: Arc::clone(bells),
+    };
+    shared.set_herald(Arc::new(crier));
+    let inboxes = Mutex::new(workers.inboxes().clone());
+    health::Checks::start(health::Setup {
+        running: Arc::clone(running),
+        shared,
+        wake: Box::new(move |woken| {
+            let inboxes = inboxes.lock();
+            inboxes.unwrap_or_else(PoisonError::into_inner).wake(woken);
+        }),
+        seed: sys::random_seed(),
+        bells: Arc::clone(bells),
+    })
 }
 
 /// The listening sockets of the process before: of a master's worker, or of the one that `-x` names.

@@ -153,11 +153,20 @@ fn options(proxy: &Proxy, bind: &Bind) -> ListenOptions {
 pub(crate) struct Inboxes(Vec<(Sender<Order>, Arc<OwnedFd>)>);
 
 impl Inboxes {
-    fn tell(&self, order: &Order) {
+    /// Tells every worker something.
+    pub fn tell(&self, order: &Order) {
         for (sender, wake) in &self.0 {
             // A worker that has ended hears nothing.
             let _ = sender.send(order.clone());
             net::sys::eventfd_ring(std::os::fd::AsRawFd::as_raw_fd(&**wake));
+        }
+    }
+
+    /// Gives workers a round.
+    pub fn wake(&self, workers: &[WorkerId]) {
+        let all = workers.iter().filter_map(|worker| self.0.get(worker.0 as usize));
+        for (_, wake) in all {
+            net::sys::eventfd_ring(wake.as_raw_fd());
         }
     }
 
@@ -262,6 +271,14 @@ impl Workers {
     /// What the workers share.
     pub fn shared(&self) -> Arc<Shared> {
         Arc::clone(&self.shared)
+    }
+
+    /// The log targets, for another thread.
+    ///
+    /// # Errors
+    /// No socket, or no thread that writes.
+    pub fn open_logs(&mut self) -> std::io::Result<Vec<net::logs::LogSink>> {
+        self.logs.open()
     }
 
     /// The log messages that were lost.

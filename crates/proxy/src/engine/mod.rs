@@ -11,6 +11,7 @@ mod h2;
 mod incoming;
 mod life;
 mod secure;
+mod sessions;
 mod servers;
 mod socks4;
 
@@ -44,6 +45,13 @@ pub enum Order {
     },
     /// End at once.
     Stop,
+    /// End the streams of a server, by the places of its backend and its own.
+    EndSessions {
+        /// The backend.
+        backend: usize,
+        /// The server.
+        server: usize,
+    },
     /// Hand over what filters have recorded of streams that are over. It is done when nobody has the sender any more.
     HandOver(Sender<()>),
 }
@@ -199,6 +207,7 @@ impl<D: Driver> net::Engine<D> for Engine {
                 hard_stop_ms,
             } => turn.drain(grace_ms, hard_stop_ms),
             Order::Stop => turn.state.life = Life::Stopped,
+            Order::EndSessions { backend, server } => turn.end_sessions(backend, server),
             Order::HandOver(_) => turn.cx.core.tracing.flush_records(turn.cx.running),
         });
     }

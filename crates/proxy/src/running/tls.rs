@@ -9,7 +9,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use config::model::{
-    Bind, BindTls, CaFile, CertificateSource, Config, Mode, Proxy, Server, ServerTls, SniFilter,
+    BackendCheck, Bind, CheckAction, CheckScript, BindTls, CaFile, CertificateSource, Config, Mode, Proxy, Server, ServerTls, SniFilter,
     TlsGlobal, TlsOptions, TlsVerify, TlsVersion,
 };
 use sample::sniff::client_hello;
@@ -46,6 +46,8 @@ pub struct Tls {
     binds: Vec<Vec<Option<BindAcceptors>>>,
     /// By proxy and server.
     servers: Vec<Vec<Option<Connector>>>,
+    /// By proxy and server: of those whose health checks alone use TLS.
+    checks: Vec<Vec<Option<Connector>>>,
 }
 
 /// Who speaks TLS with the clients of a bind line.
@@ -141,6 +143,12 @@ impl Tls {
             });
             let servers: Vec<_> = servers.collect();
             tls.servers.push(servers);
+            let checks = proxy.servers.iter().map(|server| {
+                let words = checks_alone(proxy, server)?;
+                loader.server(proxy, words, &server.name)
+            });
+            let checks: Vec<_> = checks.collect();
+            tls.checks.push(checks);
         }
         (tls, loader.findings)
     }
@@ -177,12 +185,37 @@ impl Tls {
         frontend.get(bind.place)?.as_ref()
     }
 
+    /// Who speaks TLS with a server for its health checks; none where that is not possible.
+    #[must_use]
+    pub fn check(&self, backend: usize, server: usize) -> Option<Connector> {
+        let of = |table: &'_ [Vec<Option<Connector>>]| {
+            Some(table.get(backend)?.get(server)?.as_ref()?.clone())
+        };
+        of(&self.servers).or_else(|| of(&self.checks))
+    }
+
     /// Who speaks TLS with a server; none where it is spoken to in the clear.
     #[inline]
     pub(crate) fn server(&self, server: ServerId) -> Option<&Connector> {
         let backend = self.servers.get(server.backend.place())?;
         backend.get(server.place())?.as_ref()
     }
+}
+
+/// The TLS words of a server whose traffic is in the clear and whose checks are not.
+fn checks_alone<'a>(proxy: &Proxy, server: &'a Server) -> Option<&'a ServerTls> {
+    let words = server.tls_words.as_deref().filter(|words| !words.ssl)?;
+    let of_backend = match &proxy.check {
+        Some(BackendCheck::Script(script)) => Some(script),
+        Some(BackendCheck::External(_)) | None => None,
+    };
+    let uses_tls = |script: &Arc<CheckScript>| {
+        let mut rules = script.rules.iter();
+        rules.any(|rule| matches!(&rule.action, CheckAction::Connect(connect) if connect.ssl))
+    };
+    let script = server.checks.script.as_ref().or(of_backend);
+    let is_asked = words.check.ssl == Some(true) || script.is_some_and(uses_tls);
+    (server.checks.enabled && is_asked).then_some(words)
 }
 
 /// Reads files; one that several lines name, once.

@@ -267,6 +267,21 @@ impl Change<'_> {
 }
 
 impl ServerRecord {
+    /// Its line in the configuration, or that it was added by.
+    #[must_use]
+    pub fn line(&self) -> &Arc<Server> {
+        &self.line
+    }
+
+    /// Who speaks TLS with a server that was added while traffic ran; none of others.
+    #[must_use]
+    pub fn added_connector(&self) -> Option<&Connector> {
+        match &self.origin {
+            Origin::Added { connector } => connector.as_ref(),
+            Origin::Configured => None,
+        }
+    }
+
     /// The same server at another address.
     pub(super) fn moved(&self, address: ServerAddress) -> ServerRecord {
         ServerRecord {
