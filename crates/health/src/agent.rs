@@ -10,7 +10,9 @@ use crate::target::Target;
 /// The line of an agent, without its end; none where it is not whole. What stands at the end of the connection counts as a line only
 /// if it has an end.
 pub(crate) fn line(input: &[u8], at_end: bool) -> Option<Vec<u8>> {
-    let end = input.iter().position(|byte| matches!(byte, 0 | b'\r' | b'\n'));
+    let end = input
+        .iter()
+        .position(|byte| matches!(byte, 0 | b'\r' | b'\n'));
     match end {
         Some(end) => Some(input[..end].to_vec()),
         None if at_end => Some(INCOMPLETE.to_vec()),
@@ -122,9 +124,13 @@ fn weight(text: &str, initial: u32, is_dynamic: bool) -> Result<u32, &'static st
     }
     let weight = match text.strip_suffix('%') {
         Some(percent) => {
-            let percent: u64 = percent.parse().map_err(|_| "Trailing garbage in weight string.\n")?;
+            let percent: u64 = percent
+                .parse()
+                .map_err(|_| "Trailing garbage in weight string.\n")?;
             if initial == 0 {
-                return Err("Backend is using a static LB algorithm and only accepts weights '0%' and '100%'.\n");
+                return Err(
+                    "Backend is using a static LB algorithm and only accepts weights '0%' and '100%'.\n",
+                );
             }
             let weight = u64::from(initial) * percent / 100;
             // Any part of a weight is one, unless it is none.
@@ -132,7 +138,9 @@ fn weight(text: &str, initial: u32, is_dynamic: bool) -> Result<u32, &'static st
             u32::try_from(weight).unwrap_or(u32::MAX).min(256)
         }
         None => {
-            let weight: u32 = text.parse().map_err(|_| "Trailing garbage in weight string.\n")?;
+            let weight: u32 = text
+                .parse()
+                .map_err(|_| "Trailing garbage in weight string.\n")?;
             if weight > 256 {
                 return Err("Absolute weight can only be between 0 and 256 inclusive.\n");
             }
@@ -140,7 +148,9 @@ fn weight(text: &str, initial: u32, is_dynamic: bool) -> Result<u32, &'static st
         }
     };
     if !is_dynamic && weight != 0 && weight != initial {
-        return Err("Backend is using a static LB algorithm and only accepts weights '0%' and '100%'.\n");
+        return Err(
+            "Backend is using a static LB algorithm and only accepts weights '0%' and '100%'.\n",
+        );
     }
     Ok(weight)
 }

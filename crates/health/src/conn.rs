@@ -1,7 +1,7 @@
 //! Connections of checks: over TCP or UNIX sockets, behind a SOCKS4 proxy, with a PROXY header, in the clear or over TLS.
 
-use std::io;
 use std::ffi::OsStr;
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -105,8 +105,8 @@ impl Conn {
     }
 
     async fn ask_socks4(&mut self, to: &Addr) -> Result<(), Lost> {
-        let request = socks4::request(to)
-            .ok_or(Lost::Socks4("SOCKS4 Proxy write error during handshake"))?;
+        let request =
+            socks4::request(to).ok_or(Lost::Socks4("SOCKS4 Proxy write error during handshake"))?;
         self.stream.write_all(&request).await?;
         let mut reply = [0; socks4::REPLY_BYTES];
         let read = self.stream.read_exact(&mut reply).await;
@@ -221,8 +221,7 @@ impl Conn {
             let result = secure
                 .session
                 .read(bytes, usize::MAX, &mut secure.plain, &mut secure.out);
-            let progress =
-                result.map_err(|failure| Lost::Io(io::Error::other(failure.text)))?;
+            let progress = result.map_err(|failure| Lost::Io(io::Error::other(failure.text)))?;
             secure.has_ended |= progress.has_ended;
             if !secure.out.is_empty() {
                 stream.write_all(&secure.out).await?;

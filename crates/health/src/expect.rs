@@ -48,12 +48,10 @@ pub(crate) fn judge(
 
 // ---- bytes
 
-fn judge_bytes(
-    run: &mut Run<'_>,
-    rule: &CheckRule,
-    expect: &CheckExpect,
-) -> Result<Judged, Stop> {
-    let has_min = expect.min_recv.is_some_and(|min| run.input.len() >= min as usize);
+fn judge_bytes(run: &mut Run<'_>, rule: &CheckRule, expect: &CheckExpect) -> Result<Judged, Stop> {
+    let has_min = expect
+        .min_recv
+        .is_some_and(|min| run.input.len() >= min as usize);
     if !run.at_end && expect.min_recv.is_some() && !has_min {
         return Ok(Judged::Wait);
     }
@@ -173,11 +171,7 @@ pub(crate) fn own_success(run: &Run<'_>, expect: &CheckExpect) -> String {
 
 // ---- HTTP
 
-fn judge_http(
-    run: &mut Run<'_>,
-    rule: &CheckRule,
-    expect: &CheckExpect,
-) -> Result<Judged, Stop> {
+fn judge_http(run: &mut Run<'_>, rule: &CheckRule, expect: &CheckExpect) -> Result<Judged, Stop> {
     use CheckStatus::{Layer7Invalid, Layer7WrongStatus};
     let Some(exchange) = &run.exchange else {
         return Err(Stop::Expired);
@@ -257,7 +251,10 @@ fn judge_body(
         };
     }
     let too_few = |length: usize| !is_last && body.len() < length;
-    if expect.min_recv.is_some_and(|min| min > 0 && too_few(min as usize)) {
+    if expect
+        .min_recv
+        .is_some_and(|min| min > 0 && too_few(min as usize))
+    {
         return Ok(Judged::Wait);
     }
     let matched = match &expect.what {
@@ -347,7 +344,7 @@ fn fail(
         text.push_str(&comment.to_string());
     }
     if let Some(expr) = &expect.status_code
-        && let Some(code) = run.int(expr)
+        && let Some(code) = run.code_of(expr)
     {
         run.code = code;
     }

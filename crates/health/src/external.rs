@@ -62,14 +62,18 @@ fn command(control: &Control, target: &Target, program: &ExternalCheck) -> Comma
         Some(config::model::BindAddress::Addr(Addr::Inet(addr))) => {
             (addr.ip().to_string(), addr.port().to_string())
         }
-        Some(config::model::BindAddress::Addr(Addr::Unix(path))) => {
-            (String::from_utf8_lossy(path).into_owned(), "NOT_USED".into())
-        }
+        Some(config::model::BindAddress::Addr(Addr::Unix(path))) => (
+            String::from_utf8_lossy(path).into_owned(),
+            "NOT_USED".into(),
+        ),
         _ => ("NOT_USED".to_owned(), "NOT_USED".to_owned()),
     };
     let (addr, port) = match target.check_addr() {
         Addr::Inet(addr) => (addr.ip().to_string(), addr.port().to_string()),
-        Addr::Unix(path) => (String::from_utf8_lossy(&path).into_owned(), "NOT_USED".into()),
+        Addr::Unix(path) => (
+            String::from_utf8_lossy(&path).into_owned(),
+            "NOT_USED".into(),
+        ),
     };
     let (sessions, _, _) = shared.sessions(target.backend, target.place);
     let mut command = Command::new(&program.command);

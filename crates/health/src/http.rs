@@ -264,8 +264,7 @@ impl H2 {
         let H2 {
             connection, out, ..
         } = self;
-        let stream: StreamId =
-            connection.send_request(head, scheme, 0, body.is_empty(), out)?;
+        let stream: StreamId = connection.send_request(head, scheme, 0, body.is_empty(), out)?;
         let mut rest = body;
         while !rest.is_empty() {
             let room = connection.data_room(stream).min(rest.len());

@@ -156,14 +156,21 @@ impl Run<'_> {
         self.layer = Layer::Four;
         let now = Instant::now();
         let timeouts = self.target.timeouts;
-        let limit = timeouts.connect.map_or(timeouts.inter, |time| time.min(timeouts.inter));
+        let limit = timeouts
+            .connect
+            .map_or(timeouts.inter, |time| time.min(timeouts.inter));
         self.deadline = now + limit;
         let port = match &connect.port {
             Some(CheckPort::Expr(expr)) => self.int(expr).and_then(|port| u16::try_from(port).ok()),
             _ => None,
         };
-        let host = connect.host.as_ref().map(|host| host_name(&self.render(host)));
-        let way = self.target.way(connect, port.filter(|port| *port > 0), host);
+        let host = connect
+            .host
+            .as_ref()
+            .map(|host| host_name(&self.render(host)));
+        let way = self
+            .target
+            .way(connect, port.filter(|port| *port > 0), host);
         if let Addr::Inet(to) = &way.to
             && to.port() == 0
         {
@@ -277,12 +284,7 @@ impl Run<'_> {
     }
 
     /// Waits for an answer that all rules from `first` to `end` agree with.
-    async fn expect(
-        &mut self,
-        first: usize,
-        end: usize,
-        current: &mut usize,
-    ) -> Result<(), Stop> {
+    async fn expect(&mut self, first: usize, end: usize, current: &mut usize) -> Result<(), Stop> {
         let rules = &self.script.rules;
         let mut must_read = match &self.exchange {
             Some(exchange) => exchange.head().is_none(),
@@ -373,6 +375,18 @@ impl Run<'_> {
         self.with_scope(|scope| expr.eval(scope)?.into_int())
     }
 
+    /// The code that an expression finds in an answer; its bytes may be digits.
+    pub fn code_of(&self, expr: &Expr) -> Option<i64> {
+        let mut text = Vec::new();
+        let found = self.with_scope(|scope| expr.append_binary(scope, &mut text));
+        let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let digits = std::str::from_utf8(&text[..digits]).ok();
+        match digits.filter(|digits| found && !digits.is_empty()) {
+            Some(digits) => digits.parse().ok(),
+            None => self.int(expr),
+        }
+    }
+
     fn assign(&mut self, assignment: &Assignment) {
         let mut room = Vec::new();
         let change = self.with_scope(|scope| assignment.eval(scope, &mut room));
@@ -441,7 +455,7 @@ impl Run<'_> {
             None => expect::own_success(self, expect),
         };
         if let Some(expr) = &expect.status_code
-            && let Some(code) = self.int(expr)
+            && let Some(code) = self.code_of(expr)
         {
             self.code = code;
         }
@@ -452,7 +466,7 @@ impl Run<'_> {
     fn lost(&self, lost: Lost, rule: &CheckRule) -> Verdict {
         let place = text::place(self.script, rule);
         let reason = match &lost {
-            Lost::Io(error) => text::system(error),
+            Lost::Io(error) => text::lost(error),
             Lost::Handshake(reason) => match reason.starts_with("Connection closed") {
                 true => reason.clone(),
                 false => format!("SSL handshake failure ({reason})"),
@@ -494,12 +508,8 @@ fn is_local(error: &io::Error) -> bool {
 
 /// Where the rules that look at one answer end: at the next one that connects or sends.
 fn end_of_expects(rules: &[CheckRule], first: usize) -> usize {
-    let is_other = |rule: &CheckRule| {
-        matches!(
-            rule.action,
-            CheckAction::Connect(_) | CheckAction::Send(_)
-        )
-    };
+    let is_other =
+        |rule: &CheckRule| matches!(rule.action, CheckAction::Connect(_) | CheckAction::Send(_));
     let next = rules[first..].iter().position(is_other);
     next.map_or(rules.len(), |offset| first + offset)
 }

@@ -227,7 +227,9 @@ impl Target {
             proxy_header: (connect.send_proxy || (is_default && self.sends_proxy()))
                 .then(|| self.proxy_header()),
             socks4: self.line.socks4.clone().filter(|_| via_socks4),
-            proto: connect.proto.or_else(|| self.proto().filter(|_| is_default)),
+            proto: connect
+                .proto
+                .or_else(|| self.proto().filter(|_| is_default)),
             source: self.source.clone(),
         }
     }

@@ -5,6 +5,21 @@ use std::io;
 use config::model::{CheckAction, CheckExpect, CheckPort, CheckRule, CheckScript, Expectation};
 use syntax::hex;
 
+/// An error of a connection: HAProxy's name for it and the system's words.
+pub(crate) fn lost(error: &io::Error) -> String {
+    use io::ErrorKind as Kind;
+    let name = match error.kind() {
+        Kind::ConnectionRefused => "ECONNREFUSED",
+        Kind::ConnectionReset => "ECONNRESET",
+        Kind::NetworkUnreachable | Kind::HostUnreachable => "ENETUNREACH",
+        Kind::BrokenPipe => "EPIPE",
+        Kind::NotConnected => "ENCONN",
+        Kind::OutOfMemory => "ENOMEM",
+        _ => return system(error),
+    };
+    format!("{name} returned by OS ({})", system(error))
+}
+
 /// The system's words for an error, without its number.
 pub(crate) fn system(error: &io::Error) -> String {
     match error.raw_os_error() {

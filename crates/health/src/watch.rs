@@ -142,12 +142,10 @@ async fn watch(control: Rc<Control>, target: Rc<Target>, after: Duration) {
             None => None,
         };
         if let Some(outcome) = check(&control, &target).await {
-            let woken = control.shared.check_ended(
-                target.backend,
-                target.place,
-                target.checker,
-                outcome,
-            );
+            let woken =
+                control
+                    .shared
+                    .check_ended(target.backend, target.place, target.checker, outcome);
             control.wake(&woken);
         }
         drop(place);

@@ -40,8 +40,8 @@ pub use running::{
     AddError, Added, Counters, Filter, FilterExport, LogTargetId, Logging, Process, Running,
     Switches, Tls, TlsFinding,
 };
-pub use shared::{
-    Admin, BackendView, Cause, CheckOutcome, CheckPlan, CheckView, Checker, Herald, Level, News, OpState,
-    ServerView,
-};
 pub use shared::{Activity, DeleteError, ServerChange, ServerRecord, ServerTables, Shared};
+pub use shared::{
+    Admin, BackendView, Cause, CheckOutcome, CheckPlan, CheckView, Checker, Herald, Level, News,
+    OpState, ServerView,
+};

@@ -164,7 +164,9 @@ impl Inboxes {
 
     /// Gives workers a round.
     pub fn wake(&self, workers: &[WorkerId]) {
-        let all = workers.iter().filter_map(|worker| self.0.get(worker.0 as usize));
+        let all = workers
+            .iter()
+            .filter_map(|worker| self.0.get(worker.0 as usize));
         for (_, wake) in all {
             net::sys::eventfd_ring(wake.as_raw_fd());
         }

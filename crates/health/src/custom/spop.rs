@@ -34,7 +34,10 @@ fn failed(code: usize) -> Parsed {
     Parsed::Failed {
         status: CheckStatus::Layer7Invalid,
         code: code as i64,
-        text: REASONS.get(code).unwrap_or(&"an unknown error occurred").to_string(),
+        text: REASONS
+            .get(code)
+            .unwrap_or(&"an unknown error occurred")
+            .to_string(),
     }
 }
 
@@ -175,7 +178,8 @@ mod tests {
     fn hellos_are_read() {
         let items = b"\x07version\x082\x00".to_vec();
         assert_eq!(hello(&frame(&items)), failed(4), "a length that is cut off");
-        let items = b"\x07version\x08\x032.0\x0emax-frame-size\x03\xfc\xf0\x06\x0ccapabilities\x08\x00";
+        let items =
+            b"\x07version\x08\x032.0\x0emax-frame-size\x03\xfc\xf0\x06\x0ccapabilities\x08\x00";
         let whole = frame(items);
         assert_eq!(hello(&whole), Parsed::Good);
         for cut in 0..whole.len() {

@@ -11,8 +11,8 @@ mod h2;
 mod incoming;
 mod life;
 mod secure;
-mod sessions;
 mod servers;
+mod sessions;
 mod socks4;
 
 use std::collections::VecDeque;

@@ -1,7 +1,7 @@
 //! The handshake with a SOCKS4 proxy on the way to a server (manual §5.2 socks4).
 
-use net::socks4::{REPLY_BYTES, is_granted, request};
 use net::Driver;
+use net::socks4::{REPLY_BYTES, is_granted, request};
 use sample::ConnError;
 
 use super::Turn;

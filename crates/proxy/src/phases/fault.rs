@@ -132,6 +132,7 @@ impl Cause {
 impl<D: Driver> Cx<'_, D> {
     /// Ends a stream for a cause: with an error page, or by a close where there can be none.
     pub fn fail(&mut self, stream: &mut Stream, cause: Cause) {
+        self.observe_fault(stream, cause);
         match blame(stream, cause) {
             Some(status) if stream.txn.is_http && !stream.answered => {
                 self.error_page(stream, status);

@@ -9,8 +9,8 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use config::model::{
-    BackendCheck, Bind, CheckAction, CheckScript, BindTls, CaFile, CertificateSource, Config, Mode, Proxy, Server, ServerTls, SniFilter,
-    TlsGlobal, TlsOptions, TlsVerify, TlsVersion,
+    BackendCheck, Bind, BindTls, CaFile, CertificateSource, CheckAction, CheckScript, Config, Mode,
+    Proxy, Server, ServerTls, SniFilter, TlsGlobal, TlsOptions, TlsVerify, TlsVersion,
 };
 use sample::sniff::client_hello;
 use tls::{

@@ -23,12 +23,12 @@ use net::WorkerId;
 
 use crate::ids::{BindId, ProxyId, ServerId};
 pub(crate) use counts::{Count, Pace};
-pub(crate) use queue::{Arrival, Grant, Rank, StreamRef, Ticket};
 pub(crate) use health::Seen;
 pub use health::{
-    Admin, BackendView, Cause, CheckOutcome, CheckPlan, CheckView, Checker, Herald, Level, News, OpState,
-    ServerView,
+    Admin, BackendView, Cause, CheckOutcome, CheckPlan, CheckView, Checker, Herald, Level, News,
+    OpState, ServerView,
 };
+pub(crate) use queue::{Arrival, Grant, Rank, StreamRef, Ticket};
 pub use servers::ServerChange;
 pub(crate) use servers::Servers;
 pub(crate) use tables::Origin;
@@ -393,7 +393,7 @@ impl Shared {
     }
 
     /// A request with a server came to something: counted where the server is observed.
-    #[inline]
+    #[cold]
     pub(crate) fn observe(&self, server: ServerId, seen: Seen, wake: &mut impl Wake) {
         if let Some(errors) = self.servers.observed(server, seen) {
             let woken = self.change_states(|states| states.observed(server, errors, seen));

@@ -367,9 +367,7 @@ mod tests {
         let play = Play::new();
         play.enter(1, 1, Some(0));
         play.enter(2, 2, None);
-        play.slots
-            .0
-            .set(server(0), servers::MAINTENANCE, 1, WHOLE);
+        play.slots.0.set(server(0), servers::MAINTENANCE, 1, WHOLE);
         let mut grants = Vec::new();
         let backend = ProxyId::at(0);
         play.queues.review(backend, &play.slots, &mut grants);

@@ -98,7 +98,6 @@ impl ServerState {
     }
 
     /// Counts what was seen of a server that is observed.
-    #[cold]
     fn count(&self, observe: u32, seen: Seen) -> Option<u32> {
         let observe = match observe {
             1 => Observe::Layer4,
@@ -135,6 +134,8 @@ impl ServerState {
 #[derive(Debug)]
 struct BackendState {
     epoch: AtomicU32,
+    /// Some server is observed.
+    observes: AtomicBool,
     servers: Grow<ServerState>,
     /// Places in use or once used.
     places: AtomicUsize,
@@ -177,6 +178,9 @@ impl Servers {
             return false;
         }
         self.server(server).begin(line, true);
+        if is_observed(line) {
+            backend.observes.store(true, Ordering::Relaxed);
+        }
         backend
             .places
             .fetch_max(server.place() + 1, Ordering::AcqRel);
@@ -245,8 +249,13 @@ impl Servers {
         self.server(server).errors.store(0, Ordering::Relaxed);
     }
 
-    /// Something was seen of traffic with a server. Gives how many errors there were in a row where they reach its limit.
+    /// Whether some server of a backend is observed.
     #[inline]
+    pub fn observes(&self, backend: ProxyId) -> bool {
+        self.backend(backend).observes.load(Ordering::Relaxed)
+    }
+
+    /// Something was seen of traffic with a server. Gives how many errors there were in a row where they reach its limit.
     pub fn observed(&self, server: ServerId, seen: Seen) -> Option<u32> {
         let state = self.server(server);
         match state.observe.load(Ordering::Relaxed) {
@@ -397,10 +406,15 @@ impl Servers {
     }
 }
 
+fn is_observed(line: &Server) -> bool {
+    line.checks.observe != Observe::Nothing
+}
+
 impl BackendState {
     fn new(proxy: &Proxy, full: u32) -> BackendState {
         BackendState {
             epoch: AtomicU32::new(0),
+            observes: AtomicBool::new(proxy.servers.iter().any(|line| is_observed(line))),
             servers: Grow::new(
                 proxy
                     .servers

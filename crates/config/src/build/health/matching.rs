@@ -251,12 +251,7 @@ fn statuses(rule: &Rule, cursor: &Cursor<'_>) -> Parse<Vec<(u32, u32)>> {
     Ok(ranges)
 }
 
-fn regex(
-    rule: &Rule,
-    cursor: &Cursor<'_>,
-    pattern: &[u8],
-    ignore_case: bool,
-) -> Parse<Regex> {
+fn regex(rule: &Rule, cursor: &Cursor<'_>, pattern: &[u8], ignore_case: bool) -> Parse<Regex> {
     sample::regex::compile(pattern, ignore_case)
         .map_err(|message| rule.fault(cursor, &format!("bad regex: {message}")))
 }

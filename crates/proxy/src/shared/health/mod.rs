@@ -19,8 +19,8 @@ use config::model::Config;
 pub use check::{CheckOutcome, CheckPlan, Checker};
 pub use message::Level;
 pub(crate) use slow_start::WHOLE;
-pub(crate) use states::{Seen, States, Transition};
 pub use states::{Admin, Cause, OpState};
+pub(crate) use states::{Seen, States, Transition};
 pub use view::{BackendView, CheckView, ServerView};
 
 /// Is told what changes, and does what follows from it outside of the data path. Its calls are made in the order of the changes

@@ -262,7 +262,11 @@ impl BackendHealth {
     fn new(proxy: &Proxy) -> BackendHealth {
         BackendHealth {
             name: proxy.name.clone(),
-            kind: if proxy.is_frontend { "proxy" } else { "backend" },
+            kind: if proxy.is_frontend {
+                "proxy"
+            } else {
+                "backend"
+            },
             logs_checks: proxy.options.log_health_checks,
             servers: proxy
                 .servers
@@ -359,7 +363,9 @@ impl States {
     /// A server is no more: nobody tracks it, and it tracks nobody.
     pub fn remove(&mut self, id: ServerId) {
         if let Some(target) = self.of_mut(id).track.take() {
-            self.of_mut(target).trackers.retain(|tracker| *tracker != id);
+            self.of_mut(target)
+                .trackers
+                .retain(|tracker| *tracker != id);
         }
         let server = self.of_mut(id);
         server.check.is_enabled = false;
@@ -457,8 +463,7 @@ impl States {
 
     fn enter(&mut self, id: ServerId, next: OpState, cause: Cause) {
         let server = self.of(id);
-        let was_stopping =
-            server.state == OpState::Stopping || server.admin.has(Admin::DRAIN);
+        let was_stopping = server.state == OpState::Stopping || server.admin.has(Admin::DRAIN);
         self.moving(id, |states| {
             states.of_mut(id).state = next;
             let level = match (next, was_stopping) {
