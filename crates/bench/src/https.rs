@@ -10,6 +10,9 @@ pub mod open_loop;
 pub mod probe;
 mod schedule;
 
+pub use connect::{Offer, config, connect};
+pub use exchange::request;
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,7 +24,7 @@ pub const CIPHER: &str = "TLS_AES_128_GCM_SHA256";
 pub const GROUP: &str = "X25519";
 
 /// How long a connection with its handshake, or a request, may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Writes a configuration for the OpenSSL of other programs, which then offer [`CIPHER`] and [`GROUP`] alone; it goes into the
 /// variable `OPENSSL_CONF`.

@@ -10,6 +10,8 @@
 
 mod cases;
 mod certs;
+#[cfg(feature = "tls")]
+mod churn;
 mod client;
 mod clock;
 mod comparison;
@@ -80,6 +82,12 @@ const COMMANDS: &[Command] = &[
         name: "tls-rate",
         help: tls_rate::HELP,
         run: tls_rate::run,
+    },
+    #[cfg(feature = "tls")]
+    Command {
+        name: "churn",
+        help: churn::HELP,
+        run: churn::run,
     },
     Command {
         name: "variables",

@@ -86,6 +86,11 @@ impl Process {
         }
     }
 
+    /// How many processes there are below it.
+    pub fn descendants(&self) -> usize {
+        tree(self.id()).len() - 1
+    }
+
     /// What the process and all its descendants have used until now.
     pub fn usage(&self) -> Usage {
         tree(self.id())

@@ -138,6 +138,45 @@ pub struct Shared<'a> {
     pub filter_ids: Vec<(String, crate::tree::Span)>,
 }
 
+impl<'a> Shared<'a> {
+    /// Nothing was read yet.
+    fn new(
+        compiler: Compiler,
+        names: Names,
+        environment: &'a Environment,
+        diagnostics: &'a mut Diagnostics,
+    ) -> Shared<'a> {
+        Shared {
+            diagnostics,
+            compiler,
+            names,
+            environment,
+            settings: Settings::default(),
+            unix_prefix: Octets::default(),
+            unix_template: bind::blank(),
+            default_path: pages::DefaultPath::default(),
+            bufsize_bytes: crate::model::Tune::default().bufsize_bytes,
+            http_errors: HashMap::new(),
+            userlists: Vec::new(),
+            log_profiles: Vec::new(),
+            flags: Vec::new(),
+            edited_patterns: Vec::new(),
+            files: Vec::new(),
+            inherited_rules: Vec::new(),
+            rewrites: 0,
+            filter_files: otel::Files::default(),
+            collector_names: Vec::new(),
+            collectors: Vec::new(),
+            otel: Vec::new(),
+            no_effect: no_effect::NoEffect::default(),
+            tls: tls::TlsShared::default(),
+            check_scripts: HashMap::new(),
+            mailers: Vec::new(),
+            filter_ids: Vec::new(),
+        }
+    }
+}
+
 /// Builds the typed configuration. It is whole only when `diagnostics` got no alert.
 pub fn build(
     tree: &Tree,
@@ -149,32 +188,11 @@ pub fn build(
     let mut compiler = Compiler::new();
     let names = names::collect(tree, &mut compiler, diagnostics);
     let mut shared = Shared {
-        diagnostics,
-        compiler,
-        names,
-        environment,
-        settings,
-        unix_prefix: Octets::default(),
-        unix_template: bind::blank(),
-        default_path: pages::DefaultPath::default(),
-        bufsize_bytes: crate::model::Tune::default().bufsize_bytes,
-        http_errors: HashMap::new(),
-        userlists: Vec::new(),
         log_profiles: log_profile::names(tree),
-        flags: Vec::new(),
-        edited_patterns: Vec::new(),
-        files: Vec::new(),
-        inherited_rules: Vec::new(),
-        rewrites: 0,
-        filter_files,
         collector_names: collector::names(tree),
-        collectors: Vec::new(),
-        otel: Vec::new(),
-        no_effect: no_effect::NoEffect::default(),
-        tls: tls::TlsShared::default(),
-        check_scripts: HashMap::new(),
-        mailers: Vec::new(),
-        filter_ids: Vec::new(),
+        settings,
+        filter_files,
+        ..Shared::new(compiler, names, environment, diagnostics)
     };
     let global = global_sections(tree, &mut shared);
     shared.bufsize_bytes = global.tune.bufsize_bytes;

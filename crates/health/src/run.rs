@@ -199,12 +199,10 @@ impl Run<'_> {
 
     fn connector(&self) -> Option<tls::Connector> {
         let (backend, place) = (self.target.backend, self.target.place);
-        let tables = self.control.shared.server_tables();
-        let mut servers = tables.servers(backend);
-        let (_, record) = servers.find(|(other, _)| *other == place)?;
-        match record.added_connector() {
-            Some(connector) => Some(connector.clone()),
-            None => self.control.running.tls.check(backend, place),
+        let tls = &self.control.running.tls;
+        match tls.of_traffic(backend, place) {
+            Some(connector) => Some((*connector).clone()),
+            None => self.target.connector(self.control),
         }
     }
 

@@ -1,5 +1,6 @@
 //! What is checked: a server with where its checks go to, how they speak, and how long they may take.
 
+use std::cell::OnceCell;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use config::model::{
 };
 use net::Addr;
 use proxy::{CheckPlan, Checker, ServerRecord};
+use tls::Connector;
 
 use crate::Control;
 
@@ -25,6 +27,8 @@ pub(crate) struct Target {
     pub timeouts: Timeouts,
     pub source: Option<Source>,
     never_local: bool,
+    /// Who speaks TLS for checks alone, once it is needed.
+    connector: OnceCell<Option<Connector>>,
 }
 
 /// How long steps may take.
@@ -98,6 +102,7 @@ impl Target {
                 check: proxy.timeout.check,
             },
             source: line.source.clone().or_else(|| proxy.source.clone()),
+            connector: OnceCell::new(),
             never_local: control.running.config.global.checks.never_local,
         })
     }
@@ -105,6 +110,17 @@ impl Target {
     /// Whether it is the check of the same server at the same place.
     pub fn is_same(&self, other: &Target) -> bool {
         Arc::ptr_eq(&self.line, &other.line) && self.address == other.address
+    }
+
+    /// Who speaks TLS with the server for its checks alone.
+    pub fn connector(&self, control: &Control) -> Option<Connector> {
+        let make = || {
+            let proxy = &control.running.config.proxies[self.backend];
+            let made = control.running.tls.of_checks(proxy, &self.line);
+            // What is wrong with a file was told at the start.
+            made.ok().flatten()
+        };
+        self.connector.get_or_init(make).clone()
     }
 
     /// When the next check is due, and whether it may run.

@@ -37,8 +37,9 @@ pub use engine::{Engine, Order};
 pub use facts::{Onlooker, prepare};
 pub use logging::event;
 pub use running::{
-    AddError, Added, Counters, Filter, FilterExport, LogTargetId, Logging, Process, Running,
-    Switches, Tls, TlsFinding,
+    AddError, Added, CertificateView, Counters, Draft, EditError, Filter, FilterExport, ListView,
+    LogTargetId, Logging, NameView, Process, Running, Switches, Tls, TlsFinding, TlsStatus,
+    TrustView, certificate_name,
 };
 pub use shared::{Activity, DeleteError, ServerChange, ServerRecord, ServerTables, Shared};
 pub use shared::{

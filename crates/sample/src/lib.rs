@@ -71,9 +71,13 @@ pub use facts::{
 };
 pub use log_origin::LogOrigin;
 pub use logformat::LogFormat;
-pub use pattern::{Reference, References, regex};
+pub use pattern::{EntryId, Listing, Reference, References, regex};
 pub use place::Place;
 pub use unique_id::UniqueId;
 pub use value::{Kind, Value};
 pub use vars::{Assignment, SlotCounts, VarRef, VarScope, Vars};
+pub use x509::{
+    ShownCertificate, ShownRevocations, shown_certificate, shown_name, shown_revocations,
+    shown_time,
+};
 pub use zone::Zone;

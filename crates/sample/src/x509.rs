@@ -1,5 +1,7 @@
 //! Certificates (RFC 5280) as expressions show them: in OpenSSL's names and forms. The only place that knows the library.
 
+mod shown;
+
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use x509_cert::certificate::{CertificateInner, Raw};
@@ -11,6 +13,10 @@ use x509_cert::name::Name;
 use x509_cert::time::Time;
 
 use crate::text::push_hex;
+pub use shown::{
+    ShownCertificate, ShownRevocations, shown_certificate, shown_name, shown_revocations,
+    shown_time,
+};
 
 /// A certificate that was read.
 pub(crate) struct Certificate(CertificateInner<Raw>);

@@ -87,6 +87,8 @@ pub struct Acceptor {
     config: Arc<ServerConfig>,
     /// Who looks at certificates of clients.
     verifier: Option<Arc<ClientVerifier>>,
+    /// What it signs by.
+    signatures: Signatures,
 }
 
 impl Acceptor {
@@ -113,9 +115,10 @@ impl Acceptor {
                 builder.with_client_cert_verifier(new)
             }
         };
+        let signatures = Signatures::new(options.offer.signatures.as_deref());
         let mut config = builder.with_cert_resolver(Arc::new(Resolver {
             certificates,
-            signatures: Signatures::new(options.offer.signatures.as_deref()),
+            signatures: signatures.clone(),
         }));
         config.alpn_protocols.clone_from(&options.offer.protocols);
         config.ignore_client_order = !options.prefers_client_order;
@@ -156,6 +159,7 @@ impl Acceptor {
         Ok(Acceptor {
             config: Arc::new(config),
             verifier,
+            signatures,
         })
     }
 
@@ -163,6 +167,21 @@ impl Acceptor {
     #[must_use]
     pub fn protocols(&self) -> &[Vec<u8>] {
         &self.config.alpn_protocols
+    }
+
+    /// The same with other certificates. Sessions that it made can be resumed.
+    #[must_use]
+    pub fn with_certificates(&self, certificates: Arc<Certificates>) -> Acceptor {
+        let mut config = (*self.config).clone();
+        config.cert_resolver = Arc::new(Resolver {
+            certificates,
+            signatures: self.signatures.clone(),
+        });
+        Acceptor {
+            config: Arc::new(config),
+            verifier: self.verifier.clone(),
+            signatures: self.signatures.clone(),
+        }
     }
 
     /// The same for clients that offer none of its protocols: the connection goes on as if they had offered none, which RFC 7301
@@ -174,6 +193,7 @@ impl Acceptor {
         Acceptor {
             config: Arc::new(config),
             verifier: self.verifier.clone(),
+            signatures: self.signatures.clone(),
         }
     }
 

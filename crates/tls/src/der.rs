@@ -8,6 +8,8 @@ pub(crate) const OBJECT_ID: u8 = 0x06;
 pub(crate) const UTC_TIME: u8 = 0x17;
 pub(crate) const GENERALIZED_TIME: u8 = 0x18;
 pub(crate) const SEQUENCE: u8 = 0x30;
+pub(crate) const NULL: u8 = 0x05;
+pub(crate) const ENUMERATED: u8 = 0x0a;
 /// The version of a certificate; without it, it is 1 (RFC 5280 §4.1).
 pub(crate) const VERSION: u8 = 0xa0;
 /// The extensions of a certificate.
@@ -31,6 +33,21 @@ pub(crate) fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     };
     let (content, rest) = rest.split_at_checked(len)?;
     Some((tag, content, rest))
+}
+
+/// Writes an element: its tag, its length, its content.
+pub(crate) fn push(out: &mut Vec<u8>, tag: u8, content: &[u8]) {
+    out.push(tag);
+    match content.len() {
+        short @ 0..=0x7f => out.push(short as u8),
+        len => {
+            let digits = len.to_be_bytes();
+            let zeros = digits.iter().take_while(|digit| **digit == 0).count();
+            out.push(0x80 | (digits.len() - zeros) as u8);
+            out.extend_from_slice(&digits[zeros..]);
+        }
+    }
+    out.extend_from_slice(content);
 }
 
 /// The content of the first element, which has this tag, and what follows.

@@ -31,7 +31,7 @@ pub struct Files<'a> {
     pub key: Option<&'a Path>,
     /// The key where that file has none.
     pub key_beside: Option<&'a Path>,
-    /// A certificate that completes the chain.
+    /// The issuer's certificate, where the chain does not have it: for the status, it is not sent.
     pub issuer: Option<&'a Path>,
     /// The status that is stapled to the certificate, in DER; an empty file is none.
     pub ocsp: Option<&'a Path>,
@@ -115,10 +115,211 @@ pub(crate) fn certificates(
     pem: &[u8],
     path: &Path,
 ) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
-    let malformed = |error| IdentityError::Malformed(path.to_owned(), format!("{error}"));
     let sections = CertificateDer::pem_slice_iter(pem);
     let found: Result<Vec<_>, _> = sections.collect();
-    found.map_err(malformed)
+    found.map_err(|error| malformed(path, &error))
+}
+
+/// The parts of a certificate, as files or the runtime interface give them. Each can be replaced by itself; [`Material::identity`]
+/// makes of them what is served.
+#[derive(Clone, Debug, Default)]
+pub struct Material {
+    chain: Vec<CertificateDer<'static>>,
+    key: Option<Arc<PrivateKeyDer<'static>>>,
+    /// Who signs the certificate's status, where the chain does not have it. It is not sent.
+    issuer: Option<CertificateDer<'static>>,
+    ocsp: Option<Arc<[u8]>>,
+}
+
+impl Material {
+    /// Reads the files of a certificate.
+    ///
+    /// # Errors
+    /// See [`IdentityError`].
+    pub fn load(files: &Files<'_>) -> Result<Material, IdentityError> {
+        let mut material = Material::default();
+        material.set_pem(&read(files.certificate)?, files.certificate)?;
+        match (files.key, files.key_beside) {
+            (Some(key), _) => material.set_key(&read(key)?, files.certificate)?,
+            (None, Some(beside)) if material.key.is_none() => {
+                material.set_key(&read(beside)?, files.certificate)?;
+            }
+            (None, _) => {}
+        }
+        if let Some(issuer) = files.issuer {
+            material.set_issuer(&read(issuer)?, issuer)?;
+        }
+        if let Some(ocsp) = files.ocsp {
+            material.set_ocsp(read(ocsp)?);
+        }
+        Ok(material)
+    }
+
+    /// Replaces the certificate, its chain and its key by those of a PEM text. The other parts belong to the certificate that was
+    /// there, and go. `path` is what errors name.
+    ///
+    /// # Errors
+    /// The text has no certificate, or is malformed.
+    pub fn set_pem(&mut self, pem: &[u8], path: &Path) -> Result<(), IdentityError> {
+        let chain = certificates(pem, path)?;
+        if chain.is_empty() {
+            return Err(IdentityError::NoCertificate(path.to_owned()));
+        }
+        let key = match PrivateKeyDer::from_pem_slice(pem) {
+            Ok(key) => Some(Arc::new(key)),
+            Err(rustls::pki_types::pem::Error::NoItemsFound) => None,
+            Err(error) => return Err(malformed(path, &error)),
+        };
+        *self = Material {
+            chain,
+            key,
+            ..Material::default()
+        };
+        Ok(())
+    }
+
+    /// Replaces the key by that of a PEM text.
+    ///
+    /// # Errors
+    /// The text has no key, or is malformed.
+    pub fn set_key(&mut self, pem: &[u8], path: &Path) -> Result<(), IdentityError> {
+        let key = PrivateKeyDer::from_pem_slice(pem).map_err(|error| match error {
+            rustls::pki_types::pem::Error::NoItemsFound => IdentityError::NoKey(path.to_owned()),
+            error => malformed(path, &error),
+        })?;
+        self.key = Some(Arc::new(key));
+        Ok(())
+    }
+
+    /// Replaces the issuer's certificate by that of a PEM text.
+    ///
+    /// # Errors
+    /// The text has no certificate, or is malformed.
+    pub fn set_issuer(&mut self, pem: &[u8], path: &Path) -> Result<(), IdentityError> {
+        let found = certificates(pem, path)?.into_iter().next();
+        let issuer = found.ok_or_else(|| IdentityError::NoCertificate(path.to_owned()))?;
+        self.issuer = Some(issuer);
+        Ok(())
+    }
+
+    /// Replaces the status that is stapled, in DER; empty for none.
+    pub fn set_ocsp(&mut self, ocsp: Vec<u8>) {
+        self.ocsp = (!ocsp.is_empty()).then(|| ocsp.into());
+    }
+
+    /// The certificate itself, DER.
+    #[must_use]
+    pub fn certificate(&self) -> Option<&[u8]> {
+        self.chain.first().map(AsRef::as_ref)
+    }
+
+    /// What follows it, in the order it is sent, DER.
+    pub fn chain(&self) -> impl Iterator<Item = &[u8]> {
+        self.chain.iter().skip(1).map(AsRef::as_ref)
+    }
+
+    /// The key, DER.
+    #[must_use]
+    pub fn key(&self) -> Option<(KeyForm, &[u8])> {
+        let key = self.key.as_deref()?;
+        let form = match key {
+            PrivateKeyDer::Pkcs1(_) => KeyForm::Pkcs1,
+            PrivateKeyDer::Sec1(_) => KeyForm::Sec1,
+            _ => KeyForm::Pkcs8,
+        };
+        Some((form, key.secret_der()))
+    }
+
+    /// The certificate of its issuer, DER: the one that was given, or the one of the chain.
+    #[must_use]
+    pub fn issuer(&self) -> Option<&[u8]> {
+        let leaf = self.chain.first()?;
+        let (wanted, _) = names_in(leaf)?;
+        let is_issuer = |each: &&CertificateDer<'_>| {
+            names_in(each).is_some_and(|(_, subject)| subject == wanted)
+        };
+        let given = self.issuer.as_ref().filter(is_issuer);
+        let found = given.or_else(|| self.chain.iter().skip(1).find(is_issuer));
+        found.map(AsRef::as_ref)
+    }
+
+    /// The status that is stapled, DER.
+    #[must_use]
+    pub fn ocsp(&self) -> Option<&[u8]> {
+        self.ocsp.as_deref()
+    }
+
+    /// Completes the chain of a certificate without one (`issuers-chain-path`). The file that it came from.
+    pub fn complete<'a>(&mut self, chains: &'a Chains) -> Option<&'a Path> {
+        let [leaf] = &self.chain[..] else {
+            return None;
+        };
+        let (file, rest) = chains.of(leaf)?;
+        self.chain.extend_from_slice(rest);
+        Some(file)
+    }
+
+    /// Takes authorities that signed themselves out of the chain (`ssl-skip-self-issued-ca`).
+    pub fn drop_roots(&mut self) {
+        let is_root = |each: &CertificateDer<'_>| names_in(each).is_some_and(|(a, b)| a == b);
+        let mut nth = 0;
+        self.chain.retain(|each| {
+            nth += 1;
+            nth == 1 || !is_root(each)
+        });
+    }
+
+    /// What is served. `path` is what errors name.
+    ///
+    /// # Errors
+    /// A part is missing, or the key is not the certificate's.
+    pub fn identity(&self, path: &Path) -> Result<Identity, IdentityError> {
+        let Some(leaf) = self.chain.first() else {
+            return Err(IdentityError::NoCertificate(path.to_owned()));
+        };
+        let names = names_of(leaf);
+        let Some(key) = &self.key else {
+            return Err(IdentityError::NoKey(path.to_owned()));
+        };
+        let key = any_supported_type(key).map_err(|_| IdentityError::KeyKind(path.to_owned()))?;
+        let mut certified = CertifiedKey::new(self.chain.clone(), key);
+        certified.ocsp = self.ocsp.as_deref().map(Into::into);
+        match certified.keys_match() {
+            // A certificate that the verifier cannot read (an old version) may still be served.
+            Ok(()) | Err(rustls::Error::InvalidCertificate(_)) => {}
+            Err(_) => return Err(IdentityError::Mismatch(path.to_owned())),
+        }
+        Ok(Identity {
+            key: Arc::new(certified),
+            names,
+        })
+    }
+}
+
+/// What a key signs by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyKind {
+    /// RSA.
+    Rsa,
+    /// ECDSA on a curve of NIST's.
+    Ecdsa,
+    /// Another algorithm, such as Ed25519.
+    Other,
+}
+
+/// In which form a key's bytes are: what PEM calls them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyForm {
+    /// `RSA PRIVATE KEY`
+    Pkcs1,
+    /// `EC PRIVATE KEY`
+    Sec1,
+    /// `PRIVATE KEY`
+    Pkcs8,
+}
+
+fn malformed(path: &Path, error: &dyn fmt::Display) -> IdentityError {
+    IdentityError::Malformed(path.to_owned(), error.to_string())
 }
 
 impl Identity {
@@ -127,19 +328,7 @@ impl Identity {
     /// # Errors
     /// See [`IdentityError`].
     pub fn load(files: &Files<'_>) -> Result<Identity, IdentityError> {
-        let mut pem = read(files.certificate)?;
-        let key = match (files.key, files.key_beside) {
-            (Some(key), _) => Some(read(key)?),
-            (None, Some(beside)) if !has_key(&pem) => Some(read(beside)?),
-            (None, _) => None,
-        };
-        if let Some(issuer) = files.issuer {
-            pem.push(b'\n');
-            pem.extend(read(issuer)?);
-        }
-        let ocsp = files.ocsp.map(read).transpose()?;
-        let ocsp = ocsp.filter(|ocsp| !ocsp.is_empty());
-        Identity::parse(&pem, key.as_deref(), ocsp, files.certificate)
+        Material::load(files)?.identity(files.certificate)
     }
 
     /// The same of texts; `path` is what errors name.
@@ -152,66 +341,29 @@ impl Identity {
         ocsp: Option<Vec<u8>>,
         path: &Path,
     ) -> Result<Identity, IdentityError> {
-        let chain = certificates(pem, path)?;
-        let Some(leaf) = chain.first() else {
-            return Err(IdentityError::NoCertificate(path.to_owned()));
-        };
-        let names = names_of(leaf);
-        let key =
-            PrivateKeyDer::from_pem_slice(key.unwrap_or(pem)).map_err(|error| match error {
-                rustls::pki_types::pem::Error::NoItemsFound => {
-                    IdentityError::NoKey(path.to_owned())
-                }
-                error => IdentityError::Malformed(path.to_owned(), format!("{error}")),
-            })?;
-        let key = any_supported_type(&key).map_err(|_| IdentityError::KeyKind(path.to_owned()))?;
-        let mut certified = CertifiedKey::new(chain, key);
-        certified.ocsp = ocsp;
-        match certified.keys_match() {
-            // A certificate that the verifier cannot read (an old version) may still be served.
-            Ok(()) | Err(rustls::Error::InvalidCertificate(_)) => {}
-            Err(_) => return Err(IdentityError::Mismatch(path.to_owned())),
+        let mut material = Material::default();
+        material.set_pem(pem, path)?;
+        if let Some(key) = key {
+            material.set_key(key, path)?;
         }
-        Ok(Identity {
-            key: Arc::new(certified),
-            names,
-        })
-    }
-
-    /// The same with the chain that its issuer begins, where it has none (`issuers-chain-path`), and without authorities that signed
-    /// themselves (`ssl-skip-self-issued-ca`).
-    #[must_use]
-    pub fn with_chain(self, chains: &Chains, drops_roots: bool) -> Identity {
-        let mut chain = self.key.cert.clone();
-        if let [leaf] = &chain[..]
-            && let Some(rest) = chains.of(leaf)
-        {
-            chain.extend_from_slice(rest);
-        }
-        if drops_roots && chain.len() > 1 {
-            let is_root = |each: &CertificateDer<'_>| names_in(each).is_some_and(|(a, b)| a == b);
-            let mut nth = 0;
-            chain.retain(|each| {
-                nth += 1;
-                nth == 1 || !is_root(each)
-            });
-        }
-        match chain == self.key.cert {
-            true => self,
-            false => Identity {
-                key: Arc::new(CertifiedKey {
-                    cert: chain,
-                    ..(*self.key).clone()
-                }),
-                names: self.names,
-            },
-        }
+        material.set_ocsp(ocsp.unwrap_or_default());
+        material.identity(path)
     }
 
     /// The names it is for: alternative names of hosts, and the common name; in lower case, wildcards as they are.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
+    }
+
+    /// The kind of its key.
+    #[must_use]
+    pub fn key_kind(&self) -> KeyKind {
+        match self.key.key.algorithm() {
+            rustls::SignatureAlgorithm::RSA => KeyKind::Rsa,
+            rustls::SignatureAlgorithm::ECDSA => KeyKind::Ecdsa,
+            _ => KeyKind::Other,
+        }
     }
 
     /// What is doubtful about it so long after the UNIX epoch, although it can be served: in words.
@@ -256,7 +408,7 @@ pub(crate) fn dates_error(leaf: &CertificateDer<'_>, now: UnixTime) -> Option<we
 
 /// Chains of issuers, each of a file of a directory.
 #[derive(Clone, Debug, Default)]
-pub struct Chains(Vec<Vec<CertificateDer<'static>>>);
+pub struct Chains(Vec<(PathBuf, Vec<CertificateDer<'static>>)>);
 
 impl Chains {
     /// Reads the files of a directory.
@@ -269,26 +421,23 @@ impl Chains {
         for entry in std::fs::read_dir(directory).map_err(unreadable)? {
             let file = entry.map_err(unreadable)?.path();
             if file.is_file() {
-                chains.push(certificates(&read(&file)?, &file)?);
+                let chain = certificates(&read(&file)?, &file)?;
+                chains.push((file, chain));
             }
         }
         Ok(Chains(chains))
     }
 
-    /// The chain whose first certificate has issued this one.
-    fn of(&self, leaf: &CertificateDer<'_>) -> Option<&[CertificateDer<'static>]> {
+    /// The chain whose first certificate has issued this one, and its file.
+    fn of(&self, leaf: &CertificateDer<'_>) -> Option<(&Path, &[CertificateDer<'static>])> {
         let (issuer, _) = names_in(leaf)?;
         let is_issuer = |first: &CertificateDer<'_>| {
             names_in(first).is_some_and(|(_, subject)| subject == issuer)
         };
         let mut chains = self.0.iter();
-        let found = chains.find(|chain| chain.first().is_some_and(is_issuer));
-        found.map(Vec::as_slice)
+        let found = chains.find(|(_, chain)| chain.first().is_some_and(is_issuer));
+        found.map(|(file, chain)| (&**file, &chain[..]))
     }
-}
-
-fn has_key(pem: &[u8]) -> bool {
-    PrivateKeyDer::from_pem_slice(pem).is_ok()
 }
 
 fn names_of(leaf: &CertificateDer<'_>) -> Vec<String> {

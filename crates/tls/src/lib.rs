@@ -12,6 +12,7 @@ mod der;
 mod identity;
 mod lifetime;
 mod names;
+mod ocsp;
 mod old;
 mod resolver;
 mod session;
@@ -23,12 +24,13 @@ mod verify;
 pub use acceptor::{Acceptor, AcceptorOptions, ClientCertificates, IgnoredErrors};
 pub use buffer::Buffer;
 pub use connector::{Connector, ConnectorOptions, Verification};
-pub use identity::{Chains, Files, Identity, IdentityError};
+pub use identity::{Chains, Files, Identity, IdentityError, KeyForm, KeyKind, Material};
 pub use names::{cipher_bits, cipher_name};
+pub use ocsp::{CertId, CertStatus, OcspError, OcspResponse, Responder};
 pub use resolver::{Certificate, Certificates};
 pub use session::{Facts, Failure, FailureKind, Progress, Session};
 pub use tickets::{TICKET_KEY_BYTES, TicketKeys};
-pub use trust::{TrustError, Trusted};
+pub use trust::{Authorities, Revocations, TrustError, Trusted};
 
 use std::sync::{Arc, OnceLock};
 
@@ -188,6 +190,19 @@ impl Offer {
             false => Ok(versions),
         }
     }
+}
+
+/// The SHA-1 of bytes: what certificates are shown by.
+#[must_use]
+pub fn sha1(bytes: &[u8]) -> [u8; 20] {
+    let digest = rustls_digest(bytes);
+    let mut out = [0; 20];
+    out.copy_from_slice(digest.as_ref());
+    out
+}
+
+fn rustls_digest(bytes: &[u8]) -> ::aws_lc_rs::digest::Digest {
+    ::aws_lc_rs::digest::digest(&::aws_lc_rs::digest::SHA1_FOR_LEGACY_USE_ONLY, bytes)
 }
 
 fn number_of(suite: &SupportedCipherSuite) -> u16 {

@@ -24,15 +24,15 @@ pub(crate) const CLIENT_AUTH: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 2];
 pub(crate) struct Parts<'a> {
     is_old: bool,
     /// What is signed.
-    signed: &'a [u8],
-    algorithm: &'a [u8],
-    signature: &'a [u8],
-    serial: &'a [u8],
+    pub signed: &'a [u8],
+    pub algorithm: &'a [u8],
+    pub signature: &'a [u8],
+    pub serial: &'a [u8],
     pub issuer: &'a [u8],
     not_before: u64,
     not_after: u64,
     pub subject: &'a [u8],
-    key: SubjectPublicKeyInfoDer<'a>,
+    pub key: SubjectPublicKeyInfoDer<'a>,
     /// What follows the key.
     rest: &'a [u8],
 }
@@ -74,22 +74,34 @@ pub(crate) fn parts<'a>(certificate: &'a CertificateDer<'_>) -> Option<Parts<'a>
 
 /// Whether a certificate may be used for a purpose, which `id` names: it says so, or says nothing of purposes (RFC 5280 §4.2.1.12).
 pub(crate) fn serves(certificate: &CertificateDer<'_>, id: &[u8]) -> bool {
-    let Some(mut rest) = parts(certificate).map(|parts| parts.rest) else {
-        return false;
-    };
-    // Unique identifiers may come before.
-    while let Some((tag, content, after)) = element(rest) {
-        rest = after;
-        let extensions = (tag == EXTENSIONS).then(|| expect(content, SEQUENCE));
-        let mut extensions = extensions.flatten().map_or(&[][..], |(list, _)| list);
-        while let Some((extension, after)) = expect(extensions, SEQUENCE) {
-            extensions = after;
-            if let Some((EXTENDED_KEY_USAGE, value)) = expect(extension, OBJECT_ID) {
-                return names_purpose(value, id).unwrap_or(false);
+    parts(certificate).is_some_and(|parts| parts.names_purpose(id).unwrap_or(true))
+}
+
+impl Parts<'_> {
+    /// Whether it names a purpose among those that it may be used for; none where it says nothing of purposes.
+    pub fn names_purpose(&self, id: &[u8]) -> Option<bool> {
+        let mut rest = self.rest;
+        // Unique identifiers may come before.
+        while let Some((tag, content, after)) = element(rest) {
+            rest = after;
+            let extensions = (tag == EXTENSIONS).then(|| expect(content, SEQUENCE));
+            let mut extensions = extensions.flatten().map_or(&[][..], |(list, _)| list);
+            while let Some((extension, after)) = expect(extensions, SEQUENCE) {
+                extensions = after;
+                if let Some((EXTENDED_KEY_USAGE, value)) = expect(extension, OBJECT_ID) {
+                    return Some(names_purpose(value, id).unwrap_or(false));
+                }
             }
         }
+        None
     }
-    true
+}
+
+impl Parts<'_> {
+    /// Whether a time lies within its dates, seconds after the UNIX epoch.
+    pub fn is_at(&self, now_s: u64) -> bool {
+        (self.not_before..=self.not_after).contains(&now_s)
+    }
 }
 
 fn names_purpose(value: &[u8], id: &[u8]) -> Option<bool> {

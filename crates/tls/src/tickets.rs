@@ -1,6 +1,7 @@
 //! Session tickets by keys that are given, so that several machines can take each other's (RFC 5077; RFC 8446 §4.6.1).
 
 use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::{hkdf, rand};
@@ -16,15 +17,18 @@ const LIFETIME_S: u32 = 6 * 3600;
 /// Bytes of a ticket key, as HAProxy's files have them: 16 of its name, then those for AES-128 or for AES-256.
 pub const TICKET_KEY_BYTES: [usize; 2] = [48, 80];
 
-/// Keys of tickets. One encrypts, all decrypt.
+/// Keys of tickets. One encrypts, all decrypt. Copies are the same keys: what rotates one rotates all.
 #[derive(Clone)]
-pub struct TicketKeys {
+pub struct TicketKeys(Arc<RwLock<Keys>>);
+
+struct Keys {
     keys: Vec<TicketKey>,
     current: usize,
 }
 
-#[derive(Clone)]
 struct TicketKey {
+    /// As it was given.
+    bytes: Vec<u8>,
     name: [u8; NAME_BYTES],
     secret: hkdf::Prk,
 }
@@ -45,7 +49,33 @@ impl TicketKeys {
         let keys: Option<Vec<_>> = keys.into_iter().map(TicketKey::new).collect();
         let keys = keys.filter(|keys| !keys.is_empty())?;
         let current = keys.len().saturating_sub(2);
-        Some(TicketKeys { keys, current })
+        Some(TicketKeys(Arc::new(RwLock::new(Keys { keys, current }))))
+    }
+
+    /// The keys as they were given, the oldest first.
+    #[must_use]
+    pub fn secrets(&self) -> Vec<Vec<u8>> {
+        let keys = self.keys();
+        keys.keys.iter().map(|key| key.bytes.clone()).collect()
+    }
+
+    /// Adds a key for the time after the next rotation, and forgets the oldest one. Whether it is of the others' size.
+    #[must_use]
+    pub fn rotate(&self, key: &[u8]) -> bool {
+        let Some(key) = TicketKey::new(key) else {
+            return false;
+        };
+        let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if keys.keys[0].bytes.len() != key.bytes.len() {
+            return false;
+        }
+        keys.keys.remove(0);
+        keys.keys.push(key);
+        true
+    }
+
+    fn keys(&self) -> RwLockReadGuard<'_, Keys> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -57,6 +87,7 @@ impl TicketKey {
         let (name, secret) = bytes.split_first_chunk()?;
         let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, b"session tickets");
         Some(TicketKey {
+            bytes: bytes.to_vec(),
             name: *name,
             secret: salt.extract(secret),
         })
@@ -86,7 +117,8 @@ impl ProducesTickets for TicketKeys {
     }
 
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
-        let key = &self.keys[self.current];
+        let keys = self.keys();
+        let key = &keys.keys[keys.current];
         let mut salt = [0; SALT_BYTES];
         rand::fill(&mut salt).ok()?;
         let mut sealed = plain.to_vec();
@@ -101,7 +133,8 @@ impl ProducesTickets for TicketKeys {
     fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
         let (name, rest) = ticket.split_first_chunk::<NAME_BYTES>()?;
         let (salt, sealed) = rest.split_first_chunk::<SALT_BYTES>()?;
-        let key = self.keys.iter().find(|key| key.name == *name)?;
+        let keys = self.keys();
+        let key = keys.keys.iter().find(|key| key.name == *name)?;
         let mut bytes = sealed.to_vec();
         let of_ticket = key.of_ticket(salt)?;
         let plain = of_ticket.open_in_place(nonce(), Aad::from(key.name), &mut bytes);
@@ -112,7 +145,7 @@ impl ProducesTickets for TicketKeys {
 impl fmt::Debug for TicketKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TicketKeys")
-            .field("keys", &self.keys.len())
+            .field("keys", &self.keys().keys.len())
             .finish_non_exhaustive()
     }
 }
@@ -149,6 +182,22 @@ mod tests {
             assert_eq!(keys.decrypt(&changed), None, "byte {at}");
             assert_eq!(keys.decrypt(&ticket[..at]), None, "cut at {at}");
         }
+    }
+
+    #[test]
+    fn a_rotated_key_encrypts_after_the_next_rotation() {
+        let keys = TicketKeys::new([&key(1, 80)[..], &key(2, 80), &key(3, 80)]).unwrap();
+        let copy = keys.clone();
+        let ticket = copy.encrypt(b"session").unwrap();
+        assert!(keys.rotate(&key(4, 80)));
+        assert_eq!(copy.secrets(), [key(2, 80), key(3, 80), key(4, 80)]);
+        assert_eq!(copy.encrypt(b"session").unwrap()[..16], [3; 16]);
+        assert_eq!(copy.decrypt(&ticket).as_deref(), Some(&b"session"[..]));
+        assert!(!keys.rotate(&key(5, 48)));
+        assert!(!keys.rotate(&key(5, 7)));
+        assert!(keys.rotate(&key(5, 80)));
+        assert_eq!(copy.encrypt(b"session").unwrap()[..16], [4; 16]);
+        assert_eq!(copy.decrypt(&ticket), None);
     }
 
     #[test]

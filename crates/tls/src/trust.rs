@@ -11,6 +11,22 @@ use rustls::{CertificateError, Error, RootCertStore};
 use crate::identity::{IdentityError, certificates, read};
 use crate::old::{Lists, serves};
 
+/// Authorities.
+#[derive(Clone, Debug)]
+pub struct Authorities {
+    roots: Arc<RootCertStore>,
+    certificates: Arc<Vec<CertificateDer<'static>>>,
+}
+
+/// Lists of revoked certificates.
+#[derive(Clone, Debug, Default)]
+pub struct Revocations {
+    all: Vec<CertificateRevocationListDer<'static>>,
+    /// Those that the library reads.
+    readable: Vec<CertificateRevocationListDer<'static>>,
+    lists: Lists,
+}
+
 /// Authorities, and the certificates that they have revoked.
 #[derive(Clone, Debug)]
 pub struct Trusted {
@@ -51,40 +67,118 @@ impl From<IdentityError> for TrustError {
     }
 }
 
-impl Trusted {
+impl Authorities {
     /// Reads a file of authorities, or all files of a directory.
     ///
     /// # Errors
     /// See [`TrustError`].
-    pub fn load(path: &Path) -> Result<Trusted, TrustError> {
+    pub fn load(path: &Path) -> Result<Authorities, TrustError> {
         let mut all = Vec::new();
         for file in files(path) {
             all.extend(certificates(&read(&file)?, &file)?);
         }
-        Trusted::of(all, path)
+        Authorities::of(all, path)
     }
 
     /// The authorities that the system trusts (`@system-ca`).
     ///
     /// # Errors
     /// There are none.
-    pub fn system() -> Result<Trusted, TrustError> {
+    pub fn system() -> Result<Authorities, TrustError> {
         let found = rustls_native_certs::load_native_certs();
-        Trusted::of(found.certs, Path::new("@system-ca"))
+        Authorities::of(found.certs, Path::new("@system-ca"))
     }
 
-    fn of(all: Vec<CertificateDer<'static>>, path: &Path) -> Result<Trusted, TrustError> {
+    /// Those of a PEM text behind these; `path` is what errors name.
+    ///
+    /// # Errors
+    /// The text has no certificate that can be an authority, or is malformed.
+    pub fn parse(
+        before: Option<&Authorities>,
+        pem: &[u8],
+        path: &Path,
+    ) -> Result<Authorities, TrustError> {
+        let mut all = before.map_or_else(Vec::new, |before| (*before.certificates).clone());
+        for new in certificates(pem, path)? {
+            if !all.contains(&new) {
+                all.push(new);
+            }
+        }
+        Authorities::of(all, path)
+    }
+
+    /// Every certificate, DER.
+    pub fn certificates(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.certificates.iter().map(AsRef::as_ref)
+    }
+
+    fn of(all: Vec<CertificateDer<'static>>, path: &Path) -> Result<Authorities, TrustError> {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(all.iter().cloned());
         if roots.is_empty() {
             return Err(TrustError::Empty(path.to_owned()));
         }
-        Ok(Trusted {
+        Ok(Authorities {
             roots: Arc::new(roots),
             certificates: Arc::new(all),
-            revoked: Vec::new(),
-            lists: Lists::default(),
         })
+    }
+}
+
+impl Revocations {
+    /// Reads a file of lists, in PEM.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has no such list.
+    pub fn load(path: &Path) -> Result<Revocations, TrustError> {
+        Revocations::parse(&read(path)?, path)
+    }
+
+    /// The same of a text; `path` is what errors name.
+    ///
+    /// # Errors
+    /// The text has no list, or is malformed.
+    pub fn parse(pem: &[u8], path: &Path) -> Result<Revocations, TrustError> {
+        let lists: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(pem).collect();
+        let lists =
+            lists.map_err(|error| IdentityError::Malformed(path.to_owned(), format!("{error}")))?;
+        if lists.is_empty() {
+            return Err(TrustError::Empty(path.to_owned()));
+        }
+        let mut revocations = Revocations::default();
+        for list in lists {
+            match revocations.lists.add(&list) {
+                Some(true) => {}
+                Some(false) => revocations.readable.push(list.clone()),
+                None => {
+                    let why = "a list of revoked certificates is none".to_owned();
+                    return Err(IdentityError::Malformed(path.to_owned(), why).into());
+                }
+            }
+            revocations.all.push(list);
+        }
+        Ok(revocations)
+    }
+
+    /// Every list, DER.
+    pub fn lists(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.all.iter().map(AsRef::as_ref)
+    }
+}
+
+impl Trusted {
+    /// Authorities, and what they have revoked.
+    #[must_use]
+    pub fn new(authorities: &Authorities, revocations: Option<&Revocations>) -> Trusted {
+        let (revoked, lists) = revocations.map_or_else(Default::default, |revocations| {
+            (revocations.readable.clone(), revocations.lists.clone())
+        });
+        Trusted {
+            roots: authorities.roots.clone(),
+            certificates: authorities.certificates.clone(),
+            revoked,
+            lists,
+        }
     }
 
     /// Whether a peer's certificate is trusted because it stands in the file of authorities itself, as OpenSSL does for a
@@ -100,31 +194,6 @@ impl Trusted {
             _ => false,
         };
         is_about_issuers && self.certificates.iter().any(|own| own == leaf) && serves(leaf, purpose)
-    }
-
-    /// Adds revoked certificates, from a file in PEM.
-    ///
-    /// # Errors
-    /// The file cannot be read, or has no such list.
-    pub fn add_revoked(&mut self, path: &Path) -> Result<(), TrustError> {
-        let pem = read(path)?;
-        let lists: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(&pem).collect();
-        let lists =
-            lists.map_err(|error| IdentityError::Malformed(path.to_owned(), format!("{error}")))?;
-        if lists.is_empty() {
-            return Err(TrustError::Empty(path.to_owned()));
-        }
-        for list in lists {
-            match self.lists.add(&list) {
-                Some(true) => {}
-                Some(false) => self.revoked.push(list),
-                None => {
-                    let why = "a list of revoked certificates is none".to_owned();
-                    return Err(IdentityError::Malformed(path.to_owned(), why).into());
-                }
-            }
-        }
-        Ok(())
     }
 }
 

@@ -43,6 +43,10 @@ pub enum Names {
     Resolve,
     /// The unspecified address stands for them.
     Ignore,
+    /// This address stands for them.
+    Replace(IpAddr),
+    /// None is taken.
+    Refuse,
 }
 
 /// The bytes of the address that word `index` is: HAProxy replaces environment variables in it also outside double quotes, by
@@ -165,8 +169,11 @@ fn ip(host: &str, v6: Option<bool>, names: Names, text: &str) -> Result<IpAddr, 
     {
         return Err(format!("invalid address: '{host}' in '{text}'"));
     }
-    if names == Names::Ignore {
-        return Ok(unspecified);
+    match names {
+        Names::Resolve => {}
+        Names::Ignore => return Ok(unspecified),
+        Names::Replace(ip) => return Ok(ip),
+        Names::Refuse => return Err(format!("'{host}' is a name")),
     }
     let found = (host, 0)
         .to_socket_addrs()

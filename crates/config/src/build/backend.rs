@@ -3,14 +3,26 @@
 use super::line::{Cursor, Line, Parse};
 use super::proxy::ProxyBuild;
 use super::server as server_line;
-use crate::model::{Balance, HashFunction, HashType, HttpReuse};
+use crate::model::{Balance, HashAffinity, HashFunction, HashMethod, HashType, HttpReuse, Server};
 use sample::Place;
 use std::sync::Arc;
 use syntax::octets::readable;
 
 /// `server`
 pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    let mut server = server_line::server(build, line)?;
+    let server = server_line::server(build, line)?;
+    add_server(build, line, server)
+}
+
+/// `server-template`
+pub fn server_template(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    for server in server_line::server_template(build, line)? {
+        add_server(build, line, server)?;
+    }
+    Ok(())
+}
+
+fn add_server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>, mut server: Server) -> Parse {
     let index = build.proxy.servers.len();
     let known = *build
         .server_names
@@ -106,11 +118,40 @@ pub fn http_reuse(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most(1)
 }
 
+/// `hash-balance-factor`
+pub fn hash_balance_factor(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let name = line.keyword();
+    let text = line.need(1, || format!("'{name}' expects an integer argument."))?;
+    let factor: u32 = text
+        .parse()
+        .map_err(|_| line.fault(1, format!("'{name}' expects an integer argument.")))?;
+    if (1..=100).contains(&factor) {
+        return Err(line.fault(1, format!("'{name}' must be 0 or greater than 100.")));
+    }
+    build.proxy.hash_balance_factor = factor;
+    line.at_most(1)
+}
+
+/// `hash-preserve-affinity`
+pub fn hash_preserve_affinity(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let name = line.keyword();
+    build.proxy.hash_affinity = match line.need(1, || {
+        format!("'{name}' needs a keyword to specify when to preserve hash affinity")
+    })? {
+        "always" => HashAffinity::Always,
+        "maxconn" => HashAffinity::Maxconn,
+        "maxqueue" => HashAffinity::Maxqueue,
+        word => return Err(line.fault(1, format!("'{name}': unknown keyword '{word}'"))),
+    };
+    line.at_most(1)
+}
+
 /// `hash-type <method> [<function>] [<modifier>]`
 pub fn hash_type(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    let mut method = HashMethod::Map;
     match line.arg(1) {
         "map-based" => {}
-        "consistent" => return Err(line.fault(1, super::not_yet("hash-type consistent"))),
+        "consistent" => method = HashMethod::Ring,
         "avalanche" => {
             return Err(line.fault(1, "experimental feature 'hash-type avalanche' is not supported anymore, please use 'hash-type map-based sdbm avalanche' instead."));
         }
@@ -128,7 +169,8 @@ pub fn hash_type(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         )),
     };
     let avalanche = match line.arg(3) {
-        "" => false,
+        // As HAProxy: a ring without a function mixes.
+        "" => method == HashMethod::Ring && line.arg(2).is_empty(),
         "avalanche" => true,
         _ => {
             return Err(line.fault(
@@ -138,6 +180,7 @@ pub fn hash_type(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         }
     };
     build.proxy.hash_type = HashType {
+        method,
         function,
         avalanche,
     };

@@ -37,6 +37,10 @@ impl<'a, 'd> GlobalBuild<'a, 'd> {
         if !self.maxrewrite_set && global.tune.maxrewrite_bytes > half {
             global.tune.maxrewrite_bytes = half;
         }
+        let tls = &self.shared.tls;
+        global.tls.ca_base.clone_from(&tls.ca_base);
+        global.tls.crt_base.clone_from(&tls.crt_base);
+        global.tls.takes_off_crt = tls.extra.takes_off_crt;
         super::tls::bind::finish_proxy("", &mut global.stats_sockets, &[], self.shared);
         for (index, bind) in global.stats_sockets.iter_mut().enumerate() {
             bind.id = index as u32 + 1;
@@ -555,6 +559,7 @@ pub fn tune(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
         }
         "tune.rcvbuf.client" => tune.rcvbuf_client_bytes = Some(size(line, 1)?),
         "tune.rcvbuf.server" => tune.rcvbuf_server_bytes = Some(size(line, 1)?),
+        "tune.cli.max-payload-size" => tune.cli_payload_bytes = size(line, 0)?,
         "tune.sndbuf.client" => tune.sndbuf_client_bytes = Some(size(line, 1)?),
         "tune.sndbuf.server" => tune.sndbuf_server_bytes = Some(size(line, 1)?),
         name => unreachable!("the table gives {name} to another parser"),

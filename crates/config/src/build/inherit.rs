@@ -4,15 +4,18 @@
 
 use super::line::{Fault, Line};
 use super::proxy::ProxyBuild;
+use super::server::Preset;
 use super::{Shared, health, logging, mail, otel, tls};
 use crate::model::{Proxy, ServerOptions};
 use crate::tree::Section;
+use std::collections::HashMap;
 
 /// A `defaults` section, built.
 pub struct Template {
     proxy: Proxy,
     default_server: ServerOptions,
     default_tls: Option<tls::server::ServerWords>,
+    named_defaults: HashMap<String, Preset>,
     logging: logging::Pending,
     checks: health::Pending,
     email_alert: mail::Pending,
@@ -33,6 +36,7 @@ impl Template {
             proxy: build.proxy,
             default_server: build.default_server,
             default_tls: build.default_tls,
+            named_defaults: build.named_defaults,
             logging: build.logging,
             checks: build.checks,
             email_alert: build.email_alert,
@@ -68,6 +72,7 @@ impl ProxyBuild<'_, '_> {
         compiler.inherit_needs(template.stand_in, self.number);
         self.default_server = template.default_server.clone();
         self.default_tls = template.default_tls.clone();
+        self.named_defaults.clone_from(&template.named_defaults);
         self.filters.clone_from(&template.filters);
         self.logging = template.logging.for_section(self.proxy.is_frontend);
         self.checks = template.checks.for_section();
@@ -107,6 +112,8 @@ impl ProxyBuild<'_, '_> {
             monitor_uri,
             balance,
             hash_type,
+            hash_affinity,
+            hash_balance_factor,
             http_reuse,
             retries,
             retry_on,
@@ -177,6 +184,8 @@ impl ProxyBuild<'_, '_> {
         if proxy.is_backend {
             proxy.balance.clone_from(balance);
             proxy.hash_type = *hash_type;
+            proxy.hash_affinity = *hash_affinity;
+            proxy.hash_balance_factor = *hash_balance_factor;
             proxy.http_reuse = *http_reuse;
             proxy.retries = *retries;
             proxy.retry_on.clone_from(retry_on);

@@ -48,6 +48,33 @@ impl Names {
     }
 }
 
+/// Servers that one `server-template` makes at most.
+pub const TEMPLATE_SERVERS_MAX: u32 = 100_000;
+
+/// The numbers that the second word of a `server-template` stands for: `<num>` or `<low>-<high>`. As HAProxy: what follows the
+/// digits does not count.
+pub fn template_numbers(word: &str) -> Option<std::ops::RangeInclusive<u32>> {
+    let number = |text: &str| {
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        text[..digits].parse::<u32>().unwrap_or(0)
+    };
+    let numbers = match word.split_once('-') {
+        Some((low, high)) => number(low)..=number(high),
+        None => 1..=number(word),
+    };
+    let count = u64::from(*numbers.end()) + 1;
+    let count = count.checked_sub(u64::from(*numbers.start()))?;
+    (1..=u64::from(TEMPLATE_SERVERS_MAX))
+        .contains(&count)
+        .then_some(numbers)
+}
+
+/// The names of the servers of a `server-template`.
+pub fn template_names(prefix: &str, numbers: &str) -> Vec<String> {
+    let numbers = template_numbers(numbers).into_iter().flatten();
+    numbers.map(|number| format!("{prefix}{number}")).collect()
+}
+
 /// Whether a section is a proxy that can be started.
 pub fn is_proxy(section: &Section) -> bool {
     matches!(section.kind(), "frontend" | "backend" | "listen")
@@ -67,13 +94,16 @@ pub fn collect(tree: &Tree, compiler: &mut Compiler, diagnostics: &mut Diagnosti
         let name = section.name().map_or("", |word| word.text.as_str());
         let proxy = compiler.declare_proxy(name, is_frontend, is_backend);
         let mut servers = Vec::new();
-        for statement in section
-            .statements
-            .iter()
-            .filter(|s| s.keyword() == "server")
-        {
-            compiler.declare_server(proxy, statement.arg(1));
-            servers.push(statement.arg(1).to_owned());
+        for statement in &section.statements {
+            let names = match statement.keyword() {
+                "server" => vec![statement.arg(1).to_owned()],
+                "server-template" => template_names(statement.arg(1), statement.arg(2)),
+                _ => Vec::new(),
+            };
+            for name in names {
+                compiler.declare_server(proxy, &name);
+                servers.push(name);
+            }
         }
         let Some(word) = section.name() else {
             diagnostics.alert(

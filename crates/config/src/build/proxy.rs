@@ -2,6 +2,7 @@
 //! of the keyword table take in its statements, after it has started from its `defaults` ([`super::inherit`]).
 
 use super::line::{Fault, Line, Parse};
+use super::server::Preset;
 use super::{
     Shared, check, did_you_mean, health, logging, mail, options as option_parsers, order, otel,
     tls, unknown, values,
@@ -44,6 +45,10 @@ pub struct ProxyBuild<'a, 'd> {
     pub default_server: ServerOptions,
     /// The same of TLS; none before the first such line.
     pub default_tls: Option<tls::server::ServerWords>,
+    /// Each `default-server name` so far.
+    pub named_defaults: HashMap<String, Preset>,
+    /// What the lines of servers came to, for those `from` them.
+    pub server_presets: HashMap<String, Preset>,
     /// The certificates of its `ssl-f-use` lines.
     pub ssl_f_use: Vec<tls::bind::Pending>,
     /// What the section is called in its header.

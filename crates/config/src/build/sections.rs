@@ -252,6 +252,8 @@ fn open<'a, 'd>(
         logging: logging::Pending::default(),
         default_server: ServerOptions::default(),
         default_tls: None,
+        named_defaults: HashMap::new(),
+        server_presets: HashMap::new(),
         ssl_f_use: Vec::new(),
         kind,
         sections,

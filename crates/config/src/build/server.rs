@@ -4,13 +4,36 @@ use super::address::Names;
 use super::line::{Cursor, Line, Parse};
 use super::proxy::ProxyBuild;
 use super::tls::{self, TlsParser, server::ServerWords};
-use super::{Shared, address, did_you_mean, log_line, tcp, values};
+use super::{Shared, address, did_you_mean, log_line, names, tcp, values};
 use crate::keywords::{self, Places, checks, server::KEYWORDS, tls::OPTIONS};
-use crate::model::{Mode, Proto, Server, ServerOptions, Source};
+use crate::model::{HashKey, InitAddr, Mode, Proto, Server, ServerAddress, ServerOptions, Source};
 use sample::Place;
+use std::borrow::Cow;
 
 /// Parses one option of a server line; its name was just taken.
 pub type ServerParser = fn(&mut ServerOptions, &mut Cursor<'_>, &mut Shared<'_>) -> Parse;
+
+/// What a line sets, for others to start from.
+#[derive(Clone, Debug, Default)]
+pub struct Preset {
+    options: ServerOptions,
+    words: ServerWords,
+}
+
+/// The address of a server line.
+struct Written<'l> {
+    line: Line<'l>,
+    /// Which word it is.
+    at: usize,
+    bytes: Cow<'l, [u8]>,
+    title: String,
+}
+
+/// What a server's address came to.
+struct Found {
+    address: ServerAddress,
+    unresolved: bool,
+}
 
 /// Parses a `server` line.
 pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> {
@@ -23,37 +46,77 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
         ));
     }
     line.need(2, missing)?;
-    let title = format!("'server {}/{name}'", build.proxy.name);
-    let written = &*address::resolved(line, 2, build.shared, &title)?;
-    let mode = build.proxy.mode;
-    let read = |names| match mode {
-        Mode::Log => log_line::server(written, names),
-        _ => address::server(written, names),
+    one_server(build, line, name, 2)
+}
+
+/// Parses a `server-template` line: several servers that differ in their names.
+pub fn server_template(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Vec<Server>> {
+    let missing = || {
+        "'server-template' expects <prefix> <nb | range> <addr>[:<port>] as arguments.".to_owned()
     };
-    let mut address = read(Names::Resolve);
-    let mut words = tls_words(build);
-    let options = options(
-        build,
-        line,
-        3,
-        (build.default_server.clone(), &mut words),
-        &title,
-    );
-    let mut ignored = None;
-    if build.shared.settings.ignores_resolution_failures && address.is_err() {
-        ignored = address.as_ref().err().cloned();
-        address = read(Names::Ignore);
+    let prefix = line.need(1, missing)?;
+    let numbers = line.need(2, missing)?;
+    line.need(3, missing)?;
+    if let Some(bad) = values::bad_name_character(line.bytes(1)) {
+        let message =
+            format!("character '{bad}' is not permitted in server-template prefix '{prefix}'.");
+        return Err(line.fault(1, message));
     }
-    let address = address.map_err(|message| line.fault(2, format!("{title} : {message}.")))?;
-    if let Some(message) = &ignored {
-        let message = format!("{title} : {message}, disabling server.");
-        build.shared.diagnostics.notice(&line.span(2), message);
+    if names::template_numbers(numbers).is_none() {
+        let message = format!("Wrong server-template number or range arg '{numbers}'.");
+        return Err(line.fault(2, message));
     }
-    let mut options = options?;
-    options.disabled |= ignored.is_some();
+    let mut names = names::template_names(prefix, numbers).into_iter();
+    let mut servers = Vec::new();
+    if let Some(name) = names.next() {
+        servers.push(one_server(build, line, &name, 3)?);
+    }
+    for name in names {
+        let first = &servers[0];
+        let mut options = first.options.clone();
+        // An id is given once.
+        options.id = build.default_server.id;
+        let other = Server {
+            name,
+            address: first.address.clone(),
+            unresolved: first.unresolved,
+            takes_datagrams: first.takes_datagrams,
+            options,
+            origin: first.origin.clone(),
+        };
+        servers.push(other);
+    }
+    Ok(servers)
+}
+
+/// A server whose address is word `at` of its line.
+fn one_server(
+    build: &mut ProxyBuild<'_, '_>,
+    line: &Line<'_>,
+    name: &str,
+    at: usize,
+) -> Parse<Server> {
+    let title = format!("'server {}/{name}'", build.proxy.name);
+    let written = Written {
+        line: *line,
+        at,
+        bytes: address::resolved(line, at, build.shared, &title)?,
+        title,
+    };
+    let (preset, after) = from(build, line, at + 1, unnamed(build))?;
+    let preset = options(build, line, after, preset, &written.title);
+    // A bad address and a bad option are told together.
+    let init_addr = preset
+        .as_ref()
+        .map(|preset| preset.options.init_addr.clone());
+    let found = find_address(build, &written, &init_addr.unwrap_or_default())?;
+    let preset = preset?;
+    build.server_presets.insert(name.to_owned(), preset.clone());
+    let mut options = preset.options;
     let (place, is_checked) = (line.span(1), options.checks.enabled);
-    options.tls_words = words.finish(&title, &place, is_checked, build.shared);
-    options.tcp.multipath = address::is_multipath(written);
+    let words = preset.words;
+    options.tls_words = words.finish(&written.title, &place, is_checked, build.shared);
+    options.tcp.multipath = address::is_multipath(&written.bytes);
     // As HAProxy: a lower bound that is not below the upper one replaces it.
     if options.minconn >= options.maxconn {
         options.maxconn = options.minconn;
@@ -61,11 +124,79 @@ pub fn server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse<Server> 
     }
     Ok(Server {
         name: name.to_owned(),
-        address,
-        takes_datagrams: build.proxy.mode == Mode::Log && log_line::is_datagram(written),
+        address: found.address,
+        unresolved: found.unresolved,
+        takes_datagrams: build.proxy.mode == Mode::Log && log_line::is_datagram(&written.bytes),
         options,
         origin: line.span(1).place(),
     })
+}
+
+/// Where a server is. Where its address is a name, by the methods of `init-addr`.
+fn find_address(
+    build: &mut ProxyBuild<'_, '_>,
+    written: &Written<'_>,
+    methods: &[InitAddr],
+) -> Parse<Found> {
+    let mode = build.proxy.mode;
+    let read = |names| match mode {
+        Mode::Log => log_line::server(&written.bytes, names),
+        _ => address::server(&written.bytes, names),
+    };
+    let fault = |message: &str| {
+        let title = &written.title;
+        written
+            .line
+            .fault(written.at, format!("{title} : {message}."))
+    };
+    // Without a name there is nothing to resolve.
+    let unnamed = read(Names::Ignore).map_err(|message| fault(&message))?;
+    let found = |address| Found {
+        address,
+        unresolved: false,
+    };
+    if let Ok(address) = read(Names::Refuse) {
+        return Ok(found(address));
+    }
+    let mut methods = match methods {
+        [] => vec![InitAddr::Last, InitAddr::Libc],
+        methods => methods.to_vec(),
+    };
+    if build.shared.settings.ignores_resolution_failures {
+        methods.push(InitAddr::None);
+    }
+    let mut failed: Option<String> = None;
+    let mut tell = |failed: &Option<String>, what: &str| {
+        if let Some(failed) = failed {
+            let message = format!("{} : {failed}, {what}.", written.title);
+            let span = written.line.span(written.at);
+            build.shared.diagnostics.notice(&span, message);
+        }
+    };
+    for method in methods {
+        match method {
+            // No state of an earlier process is known here.
+            InitAddr::Last => {}
+            InitAddr::Libc => match read(Names::Resolve) {
+                Ok(address) => return Ok(found(address)),
+                Err(message) => failed = Some(message),
+            },
+            InitAddr::Ip(ip) => {
+                tell(&failed, "falling back to configured address");
+                let address = read(Names::Replace(ip)).map_err(|message| fault(&message))?;
+                return Ok(found(address));
+            }
+            InitAddr::None => {
+                tell(&failed, "disabling server");
+                return Ok(Found {
+                    address: unnamed,
+                    unresolved: true,
+                });
+            }
+        }
+    }
+    let why = failed.unwrap_or_else(|| "no method found to resolve address".to_owned());
+    Err(fault(&why))
 }
 
 /// What the TLS words of a line start from: those of `default-server`, or those of `global` before the line.
@@ -74,19 +205,119 @@ fn tls_words(build: &ProxyBuild<'_, '_>) -> ServerWords {
     default.unwrap_or_else(|| build.shared.tls.server.clone())
 }
 
+/// `default-server` without a name.
+fn unnamed(build: &ProxyBuild<'_, '_>) -> Preset {
+    Preset {
+        options: build.default_server.clone(),
+        words: tls_words(build),
+    }
+}
+
+/// What nothing has changed.
+fn unset(build: &ProxyBuild<'_, '_>) -> Preset {
+    Preset {
+        options: ServerOptions::default(),
+        words: build.shared.tls.server.clone(),
+    }
+}
+
+/// `from <origin>`, which may be word `at`: what the line starts from, and where it goes on.
+fn from(
+    build: &ProxyBuild<'_, '_>,
+    line: &Line<'_>,
+    at: usize,
+    otherwise: Preset,
+) -> Parse<(Preset, usize)> {
+    if line.arg(at) != "from" {
+        return Ok((otherwise, at));
+    }
+    let origin = line.need(at + 1, || "from: missing value.".to_owned())?;
+    let own = |proxy: &str| proxy.is_empty() || proxy == build.proxy.name;
+    let elsewhere = || super::not_yet("from another backend");
+    let preset = match origin.split_once(':') {
+        None if origin == "none" => unset(build),
+        Some(("be", proxy)) if own(proxy) => unnamed(build),
+        Some(("be", proxy)) if build.shared.names.backend(proxy).is_none() => {
+            let message = format!("from: unknown backend instance '{proxy}'.");
+            return Err(line.fault(at + 1, message));
+        }
+        Some(("be", _)) => return Err(line.fault(at + 1, elsewhere())),
+        Some(("srv", server)) => {
+            let name = match server.split_once('/') {
+                Some((proxy, name)) if own(proxy) => name,
+                Some(_) => return Err(line.fault(at + 1, elsewhere())),
+                None => server,
+            };
+            let known = build.named_defaults.get(name);
+            let Some(known) = known.or_else(|| build.server_presets.get(name)) else {
+                let message = format!(
+                    "from: unable to find server '{name}' in proxy '{}'.",
+                    build.proxy.name
+                );
+                return Err(line.fault(at + 1, message));
+            };
+            let mut known = known.clone();
+            known.options.id = 0;
+            known
+        }
+        _ => {
+            let message = format!("invalid '{origin}' value for 'from' keyword.");
+            return Err(line.fault(at + 1, message));
+        }
+    };
+    match line.arg(at + 2) {
+        "from" => Err(line.fault(at + 2, "'from' keyword can only be specified once.")),
+        _ => Ok((preset, at + 2)),
+    }
+}
+
 /// Parses a `default-server` line.
 pub fn default_server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    let options = build.default_server.clone();
-    let mut words = tls_words(build);
-    let options = self::options(build, line, 1, (options, &mut words), "'default-server'")?;
-    if options.id != build.default_server.id {
+    let (name, at) = match line.arg(1) {
+        "name" => {
+            let missing = || "default-server name: missing value.".to_owned();
+            (Some(line.need(2, missing)?.to_owned()), 3)
+        }
+        _ => (None, 1),
+    };
+    if let Some(name) = &name
+        && let Some(server) = build
+            .proxy
+            .servers
+            .iter()
+            .find(|server| server.name == *name)
+    {
+        let message = format!(
+            "default-server name '{name}' conflicts with server defined at {}.",
+            server.origin
+        );
+        return Err(line.fault(2, message));
+    }
+    let so_far = match &name {
+        None => unnamed(build),
+        Some(name) => {
+            let known = build.named_defaults.get(name).cloned();
+            known.unwrap_or_else(|| unset(build))
+        }
+    };
+    let (start, at) = from(build, line, at, so_far)?;
+    let id = start.options.id;
+    let preset = self::options(build, line, at, start, "'default-server'")?;
+    if preset.options.id != id {
         return Err(line.fault(
             0,
             "'default-server' : 'id' option is not accepted in default-server sections.",
         ));
     }
-    build.default_server = options;
-    build.default_tls = Some(words);
+    match name {
+        None => {
+            build.default_server = preset.options;
+            build.default_tls = Some(preset.words);
+        }
+        Some(name) => {
+            build.named_defaults.insert(name, preset);
+        }
+    }
     Ok(())
 }
 
@@ -94,9 +325,13 @@ fn options(
     build: &mut ProxyBuild<'_, '_>,
     line: &Line<'_>,
     at: usize,
-    (mut options, words): (ServerOptions, &mut ServerWords),
+    start: Preset,
     title: &str,
-) -> Parse<ServerOptions> {
+) -> Parse<Preset> {
+    let Preset {
+        mut options,
+        mut words,
+    } = start;
     let mut cursor = Cursor { line: *line, at };
     while !cursor.peek().is_empty() {
         let word = cursor.take();
@@ -115,7 +350,7 @@ fn options(
                 Some(TlsParser::Shared(parser)) => {
                     parser(&mut words.words, &mut cursor, shared)?;
                 }
-                Some(TlsParser::Server(parser)) => parser(words, &mut cursor, shared)?,
+                Some(TlsParser::Server(parser)) => parser(&mut words, &mut cursor, shared)?,
                 Some(TlsParser::Bind(_) | TlsParser::Nothing) | None => {}
             },
             (None, None, Some(keyword)) => {
@@ -139,7 +374,7 @@ fn options(
             }
         }
     }
-    Ok(options)
+    Ok(Preset { options, words })
 }
 
 /// `no-check` and others that cancel what is never set.
@@ -322,6 +557,88 @@ pub fn ws(options: &mut ServerOptions, cursor: &mut Cursor<'_>, _shared: &mut Sh
         _ => return Err(cursor.fault("'ws' has to be 'auto', 'h1' or 'h2'.")),
     };
     Ok(())
+}
+
+/// `init-addr`
+pub fn init_addr(
+    options: &mut ServerOptions,
+    cursor: &mut Cursor<'_>,
+    _shared: &mut Shared<'_>,
+) -> Parse {
+    /// As HAProxy's: as many as fit in the bits that it keeps them in.
+    const METHODS_MAX: usize = 10;
+    let mut methods = Vec::new();
+    for word in cursor.value("a list of methods")?.split(',') {
+        let method = match word {
+            "" => continue,
+            "last" => InitAddr::Last,
+            "libc" => InitAddr::Libc,
+            "none" => InitAddr::None,
+            _ => match word.parse() {
+                Ok(_) if methods.iter().any(|known| matches!(known, InitAddr::Ip(_))) => {
+                    return Err(cursor.fault(format!(
+                        "'init-addr' : initial address already specified, cannot add '{word}'."
+                    )));
+                }
+                Ok(ip) => InitAddr::Ip(ip),
+                Err(_) => {
+                    return Err(cursor.fault(format!(
+                        "'init-addr' : unknown init-addr method '{word}', supported methods are 'libc', 'last', 'none'."
+                    )));
+                }
+            },
+        };
+        if methods.len() == METHODS_MAX {
+            return Err(cursor.fault(format!(
+                "'init-addr' : too many init-addr methods when trying to add '{word}'"
+            )));
+        }
+        methods.push(method);
+    }
+    options.init_addr = methods;
+    Ok(())
+}
+
+/// `hash-key`
+pub fn hash_key(
+    options: &mut ServerOptions,
+    cursor: &mut Cursor<'_>,
+    _shared: &mut Shared<'_>,
+) -> Parse {
+    options.hash_key = match cursor.value("a kind of key")? {
+        "id" => HashKey::Id,
+        "id32" => HashKey::Id32,
+        "guid" => HashKey::Guid,
+        "addr" => HashKey::Addr,
+        "addr-port" => HashKey::AddrPort,
+        _ => {
+            return Err(
+                cursor.fault("'hash-key' has to be 'id', 'id32', 'guid', 'addr', or 'addr-port'.")
+            );
+        }
+    };
+    Ok(())
+}
+
+/// `guid`
+pub fn guid(
+    options: &mut ServerOptions,
+    cursor: &mut Cursor<'_>,
+    _shared: &mut Shared<'_>,
+) -> Parse {
+    values::guid(cursor)?;
+    options.guid = Some(cursor.line.octets(cursor.at - 1));
+    Ok(())
+}
+
+/// `from` and `name`, where they do not stand first.
+pub fn misplaced(
+    _options: &mut ServerOptions,
+    cursor: &mut Cursor<'_>,
+    _shared: &mut Shared<'_>,
+) -> Parse {
+    let word = cursor.last();
+    Err(cursor.fault(format!("'{word}' has to stand before the other options.")))
 }
 
 /// `pool-conn-name`

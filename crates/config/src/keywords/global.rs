@@ -232,7 +232,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     moot("tune.bufsize.large", BUFFERS, SIZE_1, "Size of large buffers."),
     moot("tune.bufsize.small", BUFFERS, SIZE_1, "Size of small buffers."),
     gone("tune.chksize", "option 'tune.chksize' is not supported any more (tune.bufsize is used instead)."),
-    tunes("tune.cli.max-payload-size", Cli, SIZE, "Largest payload of a command of the runtime interface."),
+    yes("tune.cli.max-payload-size", global::tune, "Largest payload of a command of the runtime interface."),
     moot("tune.comp.maxlevel", "there is no compression here to limit", Args::Number(1, 9), "Compression level."),
     moot("tune.defaults.purge", "nothing is kept of `defaults` that no proxy uses", PURGE, "Frees `defaults` after the start."),
     moot("tune.disable-fast-forward", COPY, NONE, "Forwards data through the whole stack."),

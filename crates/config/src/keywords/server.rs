@@ -4,8 +4,8 @@
 use super::arguments::{Args, INTEGER};
 use super::features::Feature::{self, *};
 use super::{Keyword, Places};
+use crate::build::checks;
 use crate::build::server::{self, ServerParser};
-use crate::build::{checks, values};
 
 type K = Keyword<ServerParser>;
 
@@ -49,19 +49,19 @@ pub const KEYWORDS: &[Keyword<ServerParser>] = &[
     yes("cookie", WORD, server::cookie, "The server's value of the persistence cookie."),
     yes("disabled", NONE, server::disabled, "Starts in maintenance."),
     yes("enabled", NONE, server::enabled, "Cancels `disabled`."),
-    not_yet("from", WORD, "Starts from a named `default-server`."),
-    tunes("guid", Guid, Args::Own(values::guid), "A name that identifies the server for ever."),
-    tunes("hash-key", ConsistentHashing, Args::OneOf(&["id", "id32", "guid", "addr", "addr-port"]), "What consistent hashing places the server by."),
+    yes("from", WORD, server::misplaced, "First on the line: what it starts from, `none`, `be:` or `srv:<name>`."),
+    yes("guid", WORD, server::guid, "A name that identifies the server for ever."),
+    yes("hash-key", WORD, server::hash_key, "What consistent hashing places the server by: `id`, `id32`, `guid`, `addr` or `addr-port`."),
     yes("id", WORD, server::id, "The server's number in statistics."),
     tunes("idle-ping", Pings, Args::Time, "Pings on idle HTTP/2 connections."),
-    not_yet("init-addr", WORD, NAMES),
+    yes("init-addr", WORD, server::init_addr, "Where the address of a name comes from at the start: `last`, `libc`, `none`, an address."),
     not_yet("log-bufsize", WORD, "Buffer of a log server."),
     not_yet("log-proto", WORD, "Framing of a log server."),
     yes("max-reuse", WORD, server::max_reuse, "Requests on one connection after the first one; -1 is unlimited."),
     yes("maxconn", WORD, server::maxconn, "Connections to the server; more wait in its queue."),
     yes("maxqueue", WORD, server::maxqueue, "Length of the server's queue."),
     yes("minconn", WORD, server::minconn, "Lower bound of a `maxconn` that follows the backend's load."),
-    not_yet("name", WORD, "Names a `default-server`."),
+    yes("name", WORD, server::misplaced, "First on a `default-server` line: its name."),
     partly("namespace", WORD, server::namespace, "`namespace *`", "Network namespace of the server."),
     yes("no-backup", NONE, server::no_backup, "Cancels `backup`."),
     yes("no-send-proxy", NONE, server::no_send_proxy, "Cancels `send-proxy`."),

@@ -120,6 +120,8 @@ pub struct Tune {
     pub sndbuf_client_bytes: Option<usize>,
     /// Kernel send buffer of server connections.
     pub sndbuf_server_bytes: Option<usize>,
+    /// Largest payload of a command of the runtime interface.
+    pub cli_payload_bytes: usize,
     /// Connections accepted at once; none is unlimited.
     pub maxaccept: Option<u32>,
 }
@@ -136,6 +138,7 @@ impl Default for Tune {
             rcvbuf_server_bytes: None,
             sndbuf_client_bytes: None,
             sndbuf_server_bytes: None,
+            cli_payload_bytes: 128 << 10,
             maxaccept: None,
         }
     }

@@ -1,8 +1,8 @@
 //! Frontends, backends and what is theirs (manual §4).
 
 use super::{
-    BackendCheck, Balance, Bind, CaptureCookie, Cookie, EmailAlert, HashType, HttpRule, LogTarget,
-    PersistRule, Reply, RetryOn, Server, Source, TcpRule, UseServer,
+    BackendCheck, Balance, Bind, CaptureCookie, Cookie, EmailAlert, HashAffinity, HashType,
+    HttpRule, LogTarget, PersistRule, Reply, RetryOn, Server, Source, TcpRule, UseServer,
 };
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -71,6 +71,10 @@ pub struct Proxy {
     pub balance: Balance,
     /// `hash-type`.
     pub hash_type: HashType,
+    /// `hash-preserve-affinity`
+    pub hash_affinity: HashAffinity,
+    /// `hash-balance-factor`: the most load of a server, per cent of the average; 0 for any.
+    pub hash_balance_factor: u32,
     /// `http-reuse`.
     pub http_reuse: HttpReuse,
     /// Attempts after the first one; 3 where nothing is said.

@@ -73,13 +73,66 @@ impl Balance {
     }
 }
 
-/// `hash-type`. `consistent` is later work and refused with that answer.
+/// `hash-type`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HashType {
+    /// How a hash leads to a server.
+    pub method: HashMethod,
     /// The function.
     pub function: HashFunction,
     /// Mixes the hash once more.
     pub avalanche: bool,
+}
+
+/// The methods of `hash-type`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HashMethod {
+    /// `map-based`: a fixed map of the servers in use.
+    #[default]
+    Map,
+    /// `consistent`: the closest of the points that servers have on a ring.
+    Ring,
+}
+
+/// `hash-preserve-affinity`: which servers a hash on a ring passes over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HashAffinity {
+    /// None.
+    #[default]
+    Always,
+    /// Those that have `maxconn` requests.
+    Maxconn,
+    /// Those whose queue is full as well.
+    Maxqueue,
+}
+
+/// `hash-key`: what places the points of a server on the ring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HashKey {
+    /// The low 28 bits of its id.
+    #[default]
+    Id,
+    /// Its whole id.
+    Id32,
+    /// Its `guid`.
+    Guid,
+    /// Its address.
+    Addr,
+    /// Its address and port.
+    AddrPort,
+}
+
+/// A method of `init-addr`: where the address of a server with a name comes from when the process starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InitAddr {
+    /// The file of states.
+    Last,
+    /// The system's resolver.
+    Libc,
+    /// Nowhere: the server starts without an address.
+    None,
+    /// This one.
+    Ip(IpAddr),
 }
 
 /// The functions of `hash-type`.
@@ -105,6 +158,8 @@ pub struct Server {
     pub name: String,
     /// Where it is.
     pub address: ServerAddress,
+    /// Its name could not be resolved: it is in maintenance until it has an address.
+    pub unresolved: bool,
     /// Of a backend in `mode log`: takes messages as datagrams; else over TCP.
     pub takes_datagrams: bool,
     /// What follows the address, over what `default-server` says.
@@ -142,6 +197,12 @@ pub struct ServerOptions {
     pub backup: bool,
     /// In maintenance.
     pub disabled: bool,
+    /// `init-addr`; none is `last,libc`.
+    pub init_addr: Vec<InitAddr>,
+    /// `hash-key`
+    pub hash_key: HashKey,
+    /// `guid`
+    pub guid: Option<Octets>,
     /// PROXY protocol.
     pub send_proxy: SendProxy,
     /// Where connections come from; before the backend's.
@@ -188,6 +249,9 @@ impl Default for ServerOptions {
             redir: None,
             backup: false,
             disabled: false,
+            init_addr: Vec::new(),
+            hash_key: HashKey::default(),
+            guid: None,
             send_proxy: SendProxy::default(),
             source: None,
             socks4: None,

@@ -1,8 +1,9 @@
 //! TLS of `bind` and `server` lines (manual §5.1, §5.2) and of `global` (§3): what the files ask for, in IANA's numbers. The
 //! files that are named here are read by the engine.
 
-use super::CertificateSource;
+use super::{CertificateSource, CrtList};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A version of TLS that is served.
@@ -140,9 +141,9 @@ pub struct BindTls {
     /// What a certificate's own options ([`CertificateSource::options`]) replace.
     pub options: TlsOptions,
     /// `crt`, `default-crt`, `crt-list` and `ssl-f-use` in the order of the line, directories and bundles expanded.
-    pub certificates: Vec<CertificateSource>,
-    /// The files of `crt-list`.
-    pub crt_lists: Vec<PathBuf>,
+    pub certificates: Vec<Arc<CertificateSource>>,
+    /// The lists of `crt-list`, and the directories of `crt`.
+    pub crt_lists: Vec<Arc<CrtList>>,
     /// Names without a certificate are refused; there is no default certificate.
     pub strict_sni: bool,
     /// The client's order of suites counts.
@@ -186,7 +187,7 @@ pub struct ServerTls {
     /// The name that the certificate must have where no name is asked for.
     pub verifyhost: Option<String>,
     /// The certificate that is shown to the server.
-    pub certificate: Option<CertificateSource>,
+    pub certificate: Option<Arc<CertificateSource>>,
     /// Sessions are resumed.
     pub reuses_sessions: bool,
     /// TLS of health checks.
@@ -232,6 +233,12 @@ pub struct CheckTls {
 /// `global`: what is said of TLS for all lines. Defaults of options are merged into the lines.
 #[derive(Clone, Debug)]
 pub struct TlsGlobal {
+    /// `ca-base`: where relative names of authorities count from.
+    pub ca_base: Option<PathBuf>,
+    /// `crt-base`: the same of certificates.
+    pub crt_base: Option<PathBuf>,
+    /// `ssl-load-extra-del-ext`: the certificate's `.crt` is taken off before the names of its other files are made.
+    pub takes_off_crt: bool,
     /// `ssl-skip-self-issued-ca`: an authority that signed itself is not sent.
     pub skips_self_issued_ca: bool,
     /// `issuers-chain-path`: the directory of issuers that complete chains.
@@ -253,6 +260,9 @@ pub struct TlsGlobal {
 impl Default for TlsGlobal {
     fn default() -> Self {
         TlsGlobal {
+            ca_base: None,
+            crt_base: None,
+            takes_off_crt: false,
             skips_self_issued_ca: false,
             issuers_chain_path: None,
             maxsslconn: None,

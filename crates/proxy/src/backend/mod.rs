@@ -3,6 +3,7 @@
 pub(crate) mod balance;
 mod pool;
 
+use config::model::HashAffinity;
 use http::Head;
 use sample::Session;
 
@@ -11,7 +12,7 @@ use crate::ids::{LinkId, ProxyId, ServerId};
 use crate::running::Running;
 use crate::shared::ServerTables;
 use crate::stream::Stream;
-use balance::{Balance, Candidates};
+use balance::{Balance, Beginning, Candidates};
 pub(crate) use pool::Wanted;
 
 /// One worker's state of its backends.
@@ -136,6 +137,7 @@ impl Backends {
             weights: &backend.weights,
             may: &may,
             load: &load,
+            is_full: &|index| is_full(view, server(index)),
             turn: shared.servers.turn(place),
         };
         loop {
@@ -180,7 +182,16 @@ impl Backend {
         let worker = view.ambient.worker.0 as usize;
         Backend {
             epoch,
-            balance: balance::new(view.running.proxy(backend), &weights, &usable, worker),
+            balance: balance::new(&Beginning {
+                proxy: view.running.proxy(backend),
+                weights: &weights,
+                usable: &usable,
+                ring_key: &|place| {
+                    let record = view.servers.at(ServerId::at(backend, place));
+                    balance::ring_key(record, &record.address)
+                },
+                worker,
+            }),
             usable,
             weights,
             idle: Vec::new(),
@@ -197,6 +208,23 @@ impl Backend {
             shared,
             ..Backend::derive(view, backend)
         };
+    }
+}
+
+/// Whether a hash passes over a server (manual §4.2 hash-preserve-affinity).
+fn is_full(view: &View<'_>, server: ServerId) -> bool {
+    let shared = &view.ambient.shared;
+    if shared.servers.maxconn(server) == 0 {
+        return false;
+    }
+    match view.running.proxy(server.backend).hash_affinity {
+        HashAffinity::Always => false,
+        HashAffinity::Maxconn => !shared.has_slot(server),
+        HashAffinity::Maxqueue => {
+            let most = view.servers.at(server).maxqueue;
+            let waiting = shared.servers.waiting(server);
+            most > 0 && !shared.has_slot(server) && waiting >= most
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use config::model::{Balance as Configured, LogProfile, LogSink, LogTarget, Mode}
 use sample::{LogFormat, LogOrigin};
 
 use super::wire::{Dates, Header};
-use crate::backend::balance::{self, Balance, Candidates};
+use crate::backend::balance::{self, Balance, Beginning, Candidates};
 use crate::facts::{Ambient, Eval};
 use crate::ids::ProxyId;
 use crate::running::Running;
@@ -77,7 +77,16 @@ impl Logging {
                     .collect();
                 let worker = ambient.worker.0 as usize;
                 LogBackend {
-                    balance: balance::new(proxy, &weights, &usable, worker),
+                    balance: balance::new(&Beginning {
+                        proxy,
+                        weights: &weights,
+                        usable: &usable,
+                        ring_key: &|place| {
+                            let server = &proxy.servers[place];
+                            balance::ring_key(server, &server.address)
+                        },
+                        worker,
+                    }),
                     usable,
                     weights,
                 }
@@ -245,6 +254,7 @@ impl Logging {
             weights,
             may: &|server| usable[server],
             load: &|_| 0,
+            is_full: &|_| false,
             turn: eval.ambient.shared.servers.turn(id),
         };
         let server = balance.pick(&candidates, key, &mut || eval.ambient.random())?;

@@ -13,7 +13,7 @@ use crate::ids::{LinkId, ServerId};
 use crate::link::mux::h1::Back;
 use crate::link::mux::{Mux, Raw};
 use crate::link::{Role, Secure, Server, Socks4};
-use crate::shared::{Count, Origin, Pace, Seen};
+use crate::shared::{Count, Pace, Seen};
 use crate::stream::{Phase, ServerEnd, Step, Stream};
 
 /// The pause before the same server is tried again (manual §4.2 retries), milliseconds.
@@ -55,16 +55,6 @@ fn asked_host(stream: &Stream) -> Option<&[u8]> {
     Some(name).filter(|name| !name.is_empty())
 }
 
-impl<'a, D: Driver> Cx<'a, D> {
-    /// Who speaks TLS with a server; none where it is spoken to in the clear.
-    pub fn connector(&self, server: ServerId) -> Option<&'a Connector> {
-        match &self.servers.at(server).origin {
-            Origin::Configured => self.running.tls.server(server),
-            Origin::Added { connector } => connector.as_ref(),
-        }
-    }
-}
-
 impl<D: Driver> Cx<'_, D> {
     /// A connection to the chosen server: an idle one where that is allowed, else a fresh one.
     pub(super) fn connect_server(&mut self, stream: &mut Stream) -> Step {
@@ -97,10 +87,14 @@ impl<D: Driver> Cx<'_, D> {
             self.log_at(stream, LogOrigin::Connect);
             return stream.go(Phase::SendRequest);
         }
-        let session = match self.connector(server) {
+        let session = match self.running.tls.server(server) {
+            // A server that is just being added.
+            None if self.servers.at(server).options.tls().is_some() => {
+                return self.no_handshake(stream, ConnError::TlsHandshake);
+            }
             None => None,
             // A name that cannot be asked for cannot be checked either.
-            Some(connector) => match connect(connector, proto, names.asked.as_deref()) {
+            Some(connector) => match connect(&connector, proto, names.asked.as_deref()) {
                 Ok(session) => Some(Secure::new(session)),
                 Err(_) => return self.no_handshake(stream, ConnError::TlsHandshake),
             },
@@ -129,10 +123,9 @@ impl<D: Driver> Cx<'_, D> {
             return None;
         }
         let line = self.servers.at(server);
-        let protocols = self.connector(server).map(Connector::protocols);
-        let has = |name: &[u8]| {
-            protocols.is_some_and(|protocols| protocols.iter().any(|each| each == name))
-        };
+        let connector = self.running.tls.server(server);
+        let protocols = connector.as_deref().map_or(&[][..], Connector::protocols);
+        let has = |name: &[u8]| protocols.iter().any(|each| each == name);
         match line.options.ws {
             Some(proto) => Some(proto),
             None if line.proto.is_some() => None,

@@ -1,11 +1,9 @@
 //! Servers that are added while traffic runs.
 
-use std::time::Duration;
-
 use config::model::Server;
 use net::WorkerId;
 
-use super::{Running, Tls, TlsFinding};
+use super::Running;
 use crate::ids::ProxyId;
 use crate::shared::{ServerRecord, ServerTables, Shared};
 
@@ -27,14 +25,13 @@ pub enum AddError {
     IdTaken(String),
     /// The backend cannot have more servers.
     NoRoom,
-    /// Its files, or what its TLS asks for.
-    Tls(Vec<TlsFinding>),
+    /// A file that its TLS needs is not known or cannot be used, in words.
+    Tls(String),
 }
 
 impl Running {
     /// Adds a server, in maintenance, to the backend at a place of the configuration. A server without an id gets the lowest one
-    /// that is free. `shared` is what the workers of this configuration share. It may read files. Certificates are looked at
-    /// `since_epoch` after the UNIX epoch.
+    /// that is free. `shared` is what the workers of this configuration share. The files that its TLS names are known already.
     ///
     /// # Errors
     /// See [`AddError`].
@@ -43,16 +40,23 @@ impl Running {
         shared: &Shared,
         backend: usize,
         mut line: Server,
-        since_epoch: Duration,
     ) -> Result<Added, AddError> {
         let proxy = &self.config.proxies[backend];
-        let connector = Tls::connector(&self.config, proxy, &line, since_epoch);
-        let connector = connector.map_err(AddError::Tls)?;
+        let title = format!("'server {}' of '{}'", line.name, proxy.name);
+        let words = line.options.tls().cloned();
+        let words = words.as_ref();
+        self.tls
+            .check_server(&title, words)
+            .map_err(AddError::Tls)?;
         let added = shared.add_server(ProxyId::at(backend), |tables| {
             line.options.id = free_id(tables, backend, &line)?;
-            Ok(ServerRecord::added(line, connector))
+            Ok(ServerRecord::added(line))
         })?;
         let server = added.ok_or(AddError::NoRoom)?;
+        let place = (backend, server.place());
+        self.tls
+            .set_server(place, &title, words)
+            .map_err(AddError::Tls)?;
         Ok(Added {
             place: server.place(),
             wake: shared.workers().collect(),

@@ -28,7 +28,10 @@ pub(crate) use h2::H2Limits;
 pub(crate) use log_plan::{Moments, Plan};
 use proc_vars::ProcVars;
 pub(crate) use timeouts::{TimeoutsMs, deadline};
-pub use tls::{Tls, TlsFinding};
+pub use tls::{
+    CertificateView, Draft, EditError, ListView, NameView, Status as TlsStatus, Tls, TlsFinding,
+    TrustView, certificate_name,
+};
 
 /// A log target's number among all of the configuration: what [`net::Driver::log`] takes.
 pub type LogTargetId = usize;
@@ -166,6 +169,12 @@ impl Running {
             self.process.server_conns_max,
             workers,
         )
+    }
+
+    /// Who speaks TLS with clients and servers, and the files that it is made of.
+    #[must_use]
+    pub fn tls(&self) -> &Tls {
+        &self.tls
     }
 
     /// How many listeners there are.

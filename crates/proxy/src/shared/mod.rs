@@ -31,7 +31,6 @@ pub use health::{
 pub(crate) use queue::{Arrival, Grant, Rank, StreamRef, Ticket};
 pub use servers::ServerChange;
 pub(crate) use servers::Servers;
-pub(crate) use tables::Origin;
 pub use tables::{ServerRecord, ServerTables};
 pub(crate) use turns::Turn;
 
@@ -612,17 +611,26 @@ impl Shared {
         Ok(())
     }
 
-    /// Changes where a server is. Idle connections to the old address are closed as workers take notice.
-    pub fn move_server(&self, backend: usize, server: usize, address: ServerAddress) {
+    /// Changes where a server is. Idle connections to the old address are closed as workers take notice. Gives the workers that have
+    /// to be given a round.
+    pub fn move_server(
+        &self,
+        backend: usize,
+        server: usize,
+        address: ServerAddress,
+    ) -> Vec<WorkerId> {
         let server = ServerId::at(ProxyId::at(backend), server);
         let mut change = self.tables.change();
         let Some(record) = change.tables().find(server) else {
-            return;
+            return Vec::new();
         };
         let record = record.moved(address);
         change.put(server, record);
         drop(change);
-        self.servers.touch(server.backend);
+        self.change_states(|states| {
+            states.clear_admin(server, Admin::UNRESOLVED);
+            states.touch(server);
+        })
     }
 
     /// Places of deleted servers that wait to be released.

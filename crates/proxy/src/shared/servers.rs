@@ -425,7 +425,8 @@ impl BackendState {
             places: AtomicUsize::new(proxy.servers.len()),
             allbackups: proxy.options.allbackups,
             full,
-            by_load: matches!(proxy.balance, Balance::LeastConn | Balance::Random { .. }),
+            by_load: proxy.hash_balance_factor > 0
+                || matches!(proxy.balance, Balance::LeastConn | Balance::Random { .. }),
             turn: Turn::default(),
         }
     }

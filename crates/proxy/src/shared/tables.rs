@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use config::model::{Config, Server, ServerAddress};
 use net::WorkerId;
-use tls::Connector;
 
 use crate::ids::{ProxyId, ServerId};
 
@@ -22,21 +21,8 @@ pub struct ServerRecord {
     /// Where it is now. Its line has where it was at first.
     pub address: ServerAddress,
     /// Where the record came from.
-    pub(crate) origin: Origin,
     /// It is no more; its place may still be referred to.
     pub is_deleted: bool,
-}
-
-/// Where a server came from.
-#[derive(Clone, Debug)]
-pub(crate) enum Origin {
-    /// The configuration: its TLS is that of [`crate::Tls`].
-    Configured,
-    /// It was added while traffic ran.
-    Added {
-        /// Who speaks TLS with it; none where it is spoken to in the clear.
-        connector: Option<Connector>,
-    },
 }
 
 impl std::ops::Deref for ServerRecord {
@@ -60,7 +46,6 @@ impl ServerTables {
             Arc::new(ServerRecord {
                 line: Arc::clone(line),
                 address: line.address.clone(),
-                origin: Origin::Configured,
                 is_deleted: false,
             })
         };
@@ -273,15 +258,6 @@ impl ServerRecord {
         &self.line
     }
 
-    /// Who speaks TLS with a server that was added while traffic ran; none of others.
-    #[must_use]
-    pub fn added_connector(&self) -> Option<&Connector> {
-        match &self.origin {
-            Origin::Added { connector } => connector.as_ref(),
-            Origin::Configured => None,
-        }
-    }
-
     /// The same server at another address.
     pub(super) fn moved(&self, address: ServerAddress) -> ServerRecord {
         ServerRecord {
@@ -291,11 +267,10 @@ impl ServerRecord {
     }
 
     /// A server that is added while traffic runs.
-    pub(crate) fn added(line: Server, connector: Option<Connector>) -> ServerRecord {
+    pub(crate) fn added(line: Server) -> ServerRecord {
         ServerRecord {
             address: line.address.clone(),
             line: Arc::new(line),
-            origin: Origin::Added { connector },
             is_deleted: false,
         }
     }

@@ -27,6 +27,7 @@ mod store;
 mod texts;
 mod twins;
 mod uses;
+mod versions;
 
 #[cfg(test)]
 mod tests;
@@ -42,6 +43,7 @@ pub use registry::References;
 pub(crate) use registry::{Source, Wanted};
 pub(crate) use set::ValueKinds;
 pub(crate) use uses::How;
+pub use versions::{EntryId, Listing, OutOfRange, Versions, Way};
 
 /// A way to look values up in a reference.
 #[derive(Clone, Debug)]

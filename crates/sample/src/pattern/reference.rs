@@ -10,13 +10,11 @@ use crossbeam_utils::sync::ShardedLock;
 use super::registry::Source;
 use super::set::{Set, ValueKinds, int_of};
 use super::uses::How;
+use super::versions::Versions;
 use super::{Lookup, Output, inline};
 use crate::bytes::SAMPLE_BYTES_MAX;
 use crate::cast::{cast, ip_of};
 use crate::{Bytes, Value};
-
-/// Entries that are looked at while the lock is held once, when all are listed.
-const LISTED_AT_ONCE: u32 = 1024;
 
 /// Whether entries have values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +34,7 @@ pub struct Reference {
     /// Not set as long as nothing reads it.
     columns: OnceLock<Columns>,
     set: ShardedLock<Set>,
+    versions: Versions,
 }
 
 /// What uses a reference.
@@ -52,7 +51,7 @@ pub struct Usage {
 /// The next content of a reference, filled while the present one is in use.
 #[derive(Debug)]
 pub struct Draft {
-    set: Set,
+    pub(super) set: Set,
 }
 
 /// An edit that was not done, and why.
@@ -78,6 +77,7 @@ impl Reference {
             usage: Mutex::default(),
             columns: OnceLock::new(),
             set: ShardedLock::new(Set::with_room(0)),
+            versions: Versions::default(),
         }
     }
 
@@ -138,33 +138,8 @@ impl Reference {
     /// Calls `each` with key and value of every entry, in their order. The set is not locked meanwhile: what is edited at
     /// the same time may be seen or not.
     pub fn for_each(&self, mut each: impl FnMut(&[u8], &[u8])) {
-        let mut all = Vec::new();
-        let mut from = 0;
-        while let Some(some) = self.read(|set| set.store().numbers(from, LISTED_AT_ONCE)) {
-            all.extend(some);
-            from += LISTED_AT_ONCE;
-        }
-        all.sort_unstable();
-        let (mut texts, mut ends) = (Vec::new(), Vec::new());
-        for some in all.chunks(LISTED_AT_ONCE as usize) {
-            texts.clear();
-            ends.clear();
-            self.read(|set| {
-                let store = set.store();
-                for (order, number) in some.iter().filter(|(order, at)| store.is(*at, *order)) {
-                    debug_assert_eq!(store.order(*number), *order);
-                    texts.extend_from_slice(store.key(*number));
-                    ends.push(texts.len());
-                    texts.extend_from_slice(store.value(*number));
-                    ends.push(texts.len());
-                }
-            });
-            let mut start = 0;
-            for end in ends.chunks_exact(2) {
-                each(&texts[start..end[0]], &texts[end[0]..end[1]]);
-                start = end[1];
-            }
-        }
+        let mut listing = self.listing(self.versions().current());
+        while self.list(&mut listing, |_, key, value| each(key, value)) {}
     }
 
     /// In how many ways its entries are compared: one for each matching method and its flags.
@@ -268,8 +243,17 @@ impl Reference {
     /// once with [`Reference::commit`].
     #[must_use]
     pub fn draft(&self, entries: usize) -> Draft {
+        self.draft_from(entries, self.versions.first_order())
+    }
+
+    /// The content that a reference begins with: the order of an entry is its place.
+    pub(super) fn first_draft(&self, entries: usize) -> Draft {
+        self.draft_from(entries, 0)
+    }
+
+    fn draft_from(&self, entries: usize, first_order: u64) -> Draft {
         Draft {
-            set: self.read(|set| set.emptied(entries)),
+            set: self.read(|set| set.emptied(entries, first_order)),
         }
     }
 
@@ -279,6 +263,12 @@ impl Reference {
         let old = self.write(|set| std::mem::replace(set, draft.set));
         // What was there is freed when nobody waits any more.
         drop(old);
+    }
+
+    /// The versions of its content.
+    #[must_use]
+    pub fn versions(&self) -> &Versions {
+        &self.versions
     }
 
     pub(super) fn set_id(&self, id: u32) {
@@ -370,7 +360,7 @@ impl Reference {
     }
 
     #[inline]
-    fn read<R>(&self, work: impl FnOnce(&Set) -> R) -> R {
+    pub(super) fn read<R>(&self, work: impl FnOnce(&Set) -> R) -> R {
         // A thread that panicked in here left nothing half done that a reader could meet: a release build has ended.
         work(
             &self
@@ -380,7 +370,7 @@ impl Reference {
         )
     }
 
-    fn write<R>(&self, work: impl FnOnce(&mut Set) -> R) -> R {
+    pub(super) fn write<R>(&self, work: impl FnOnce(&mut Set) -> R) -> R {
         work(
             &mut self
                 .set

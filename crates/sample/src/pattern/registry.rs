@@ -180,7 +180,7 @@ fn load(
     source: &Source,
 ) -> Result<(), String> {
     let text = read(name, source)?;
-    let mut draft = reference.draft(memchr::memchr_iter(b'\n', &text).count());
+    let mut draft = reference.first_draft(memchr::memchr_iter(b'\n', &text).count());
     for line in file::lines(&text, columns) {
         if let Err(EditError::Refused(message)) = draft.add(line.key, line.value) {
             return Err(at_line(&message, line.line, &readable(name).to_string()));

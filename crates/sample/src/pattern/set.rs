@@ -41,9 +41,10 @@ impl Set {
         }
     }
 
-    /// An empty set with the same uses.
-    pub(super) fn emptied(&self, room: usize) -> Set {
+    /// An empty set with the same uses, whose first entry gets this order.
+    pub(super) fn emptied(&self, room: usize, first_order: u64) -> Set {
         Set {
+            store: Store::starting_at(first_order),
             uses: self
                 .uses
                 .iter()
@@ -141,17 +142,33 @@ impl Set {
         Ok(true)
     }
 
+    /// Changes the value of one entry.
+    ///
+    /// # Errors
+    /// A value that a converter cannot give.
+    pub(super) fn set_one(&mut self, number: u32, value: &[u8]) -> Result<(), String> {
+        check_lengths(self.store.key(number), value)?;
+        check_value(self.values, value)?;
+        self.store.set_value(number, value);
+        Ok(())
+    }
+
     /// Takes out the first entry of a key; whether there is one.
     pub(super) fn remove(&mut self, key: &[u8]) -> bool {
-        let Some(number) = self.find_key(key) else {
-            return false;
-        };
+        let number = self.find_key(key);
+        if let Some(number) = number {
+            self.remove_one(number);
+        }
+        number.is_some()
+    }
+
+    /// Takes out one entry.
+    pub(super) fn remove_one(&mut self, number: u32) {
         for one in &mut self.uses {
             one.remove(&self.store, number);
         }
         self.keys.remove(&self.store, number);
         self.store.remove(number);
-        true
     }
 
     /// The first entry of a key.
@@ -178,6 +195,11 @@ impl Set {
     /// How a use compares.
     pub(super) fn how(&self, one: usize) -> Option<How> {
         self.uses.get(one).map(|one| one.how)
+    }
+
+    /// What converters make of values.
+    pub(super) fn values(&self) -> ValueKinds {
+        self.values
     }
 
     /// The entries.

@@ -49,6 +49,14 @@ struct Entry {
 }
 
 impl Store {
+    /// An empty store, whose first entry gets this order.
+    pub(super) fn starting_at(order: u64) -> Store {
+        Store {
+            next_order: order,
+            ..Store::default()
+        }
+    }
+
     /// Adds an entry at the end; one of a file that is being read goes into the blocks.
     ///
     /// # Errors

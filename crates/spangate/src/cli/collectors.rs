@@ -1,14 +1,15 @@
 //! `show collectors`: what became of what the collectors of this process took.
 
-use super::{Asked, Command, Level, Reply};
+use super::{Asked, Command, Level, Reply, command};
 use crate::collectors::describe;
 
-pub(super) const COMMANDS: &[Command] = &[Command {
-    words: "show collectors",
-    help: "the accounts of the sections 'collector'",
-    level: Level::User,
-    run: show,
-}];
+pub(super) const COMMANDS: &[Command] = &[command(
+    "show collectors",
+    "",
+    Level::User,
+    "the accounts of the sections 'collector'",
+    show,
+)];
 
 fn show(asked: &Asked<'_>) -> Reply {
     if asked.subjects.collectors.is_empty() {

@@ -2,8 +2,16 @@
 
 use std::fmt::Write as _;
 
-use super::{Asked, Reply};
+use super::{Asked, Command, Level, Reply, command};
 use crate::collectors::panics;
+
+pub(super) const COMMANDS: &[Command] = &[command(
+    "show info",
+    "[desc|json|typed]*",
+    Level::User,
+    "facts of the process",
+    show,
+)];
 
 /// What a field holds.
 enum Fact {
@@ -269,7 +277,7 @@ fn uptime_seconds(asked: &Asked<'_>) -> u32 {
 }
 
 /// `show info [typed|json] [desc]`; other words change nothing, as in HAProxy.
-pub(super) fn show(asked: &Asked<'_>) -> Reply {
+fn show(asked: &Asked<'_>) -> Reply {
     let wants = |word| asked.rest.contains(&word);
     let facts = FIELDS
         .iter()

@@ -8,37 +8,23 @@ use std::sync::atomic::Ordering::Relaxed;
 use config::model::OtelFilter;
 use proxy::{Filter, Logging, Switches};
 
-use super::{Asked, Command, Level, Reply, denied, status};
+use super::{Asked, Command, Level, Reply, command, denied, status};
 use crate::exports::FLUSH_NOW_BUDGET;
-
-const fn command(
-    words: &'static str,
-    level: Level,
-    help: &'static str,
-    run: fn(&Asked<'_>) -> Reply,
-) -> Command {
-    Command {
-        words,
-        help,
-        level,
-        run,
-    }
-}
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    command("flt-otel disable", Level::Admin, "[@<id>] : filters follow no more streams", |asked| disable(asked, true)),
-    command("flt-otel enable", Level::Admin, "[@<id>] : filters follow streams", |asked| disable(asked, false)),
-    command("flt-otel flush", Level::Admin, "[@<id>] : export now what is recorded", flush),
-    command("flt-otel hard-errors", Level::Admin, "[@<id>] : an error ends the work for its stream", |asked| hard(asked, true)),
-    command("flt-otel instruments", Level::User, "[@<id>] : what filters measure", status::instruments),
-    command("flt-otel logging", Level::User, "[@<id>] [off|on|dontlog-normal] : which messages are logged", logging),
-    command("flt-otel noflush", Level::User, "[@<id>] [on|off] : drop what waits when the process ends", noflush),
-    command("flt-otel rate", Level::User, "[@<id>] [<percent>] : share of streams that are followed", rate),
-    command("flt-otel reset-errors", Level::Admin, "[@<id>] : count errors from 0 again", reset_errors),
-    command("flt-otel scopes", Level::User, "[@<id>] : scopes and groups", status::scopes),
-    command("flt-otel soft-errors", Level::Admin, "[@<id>] : an error costs its output only", |asked| hard(asked, false)),
-    command("flt-otel status", Level::User, "[@<id>] : how filters and their exports do", status::status),
+    command("flt-otel disable", "[@<id>]", Level::Admin, "filters follow no more streams", |asked| disable(asked, true)),
+    command("flt-otel enable", "[@<id>]", Level::Admin, "filters follow streams", |asked| disable(asked, false)),
+    command("flt-otel flush", "[@<id>]", Level::Admin, "export now what is recorded", flush),
+    command("flt-otel hard-errors", "[@<id>]", Level::Admin, "an error ends the work for its stream", |asked| hard(asked, true)),
+    command("flt-otel instruments", "[@<id>]", Level::User, "what filters measure", status::instruments),
+    command("flt-otel logging", "[@<id>] [off|on|dontlog-normal]", Level::User, "which messages are logged", logging),
+    command("flt-otel noflush", "[@<id>] [on|off]", Level::User, "drop what waits when the process ends", noflush),
+    command("flt-otel rate", "[@<id>] [<percent>]", Level::User, "share of streams that are followed", rate),
+    command("flt-otel reset-errors", "[@<id>]", Level::Admin, "count errors from 0 again", reset_errors),
+    command("flt-otel scopes", "[@<id>]", Level::User, "scopes and groups", status::scopes),
+    command("flt-otel soft-errors", "[@<id>]", Level::Admin, "an error costs its output only", |asked| hard(asked, false)),
+    command("flt-otel status", "[@<id>]", Level::User, "how filters and their exports do", status::status),
 ];
 
 /// A filter that is meant: its number, what was configured, how it runs.

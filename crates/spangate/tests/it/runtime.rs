@@ -90,10 +90,10 @@ fn commands_are_answered_over_every_socket() {
     });
     assert_eq!(*pid, wanted);
 
-    // A line without its end is one when the client has sent its end.
+    // The client may have sent its end before it gets the answer.
     let mut stream = TcpStream::connect(address(&tcp)).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
-    stream.write_all(b"show info").unwrap();
+    stream.write_all(b"show info\n").unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
     let mut info = String::new();
     stream.read_to_string(&mut info).unwrap();
@@ -108,6 +108,40 @@ fn commands_are_answered_over_every_socket() {
     assert!(
         info.contains(&format!("Pid: {}\n", proxy.running.pid())),
         "{info}"
+    );
+    proxy.stop();
+}
+
+#[test]
+fn a_session_has_many_commands() {
+    let folder = Folder::new();
+    let path = folder.path("cli.sock");
+    let config = format!(
+        "global\n stats socket {} level admin\n tune.cli.max-payload-size 20k\n{DEFAULTS}",
+        path.display()
+    );
+    let proxy = Proxy::start_in(folder, &config, &[]);
+    let mut stream = UnixStream::connect(&path).unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    let mut exchange = |sent: &[u8], wanted: &str| {
+        stream.write_all(sent).unwrap();
+        let mut got = vec![0; wanted.len()];
+        stream.read_exact(&mut got).unwrap();
+        assert_eq!(String::from_utf8_lossy(&got), wanted);
+    };
+    exchange(b"prompt\n", "\n> ");
+    exchange(b"echo one; echo two\n", "one\n\ntwo\n\n> ");
+    exchange(b"echo three <<\n", "+ ");
+    exchange(b"one\n", "+ ");
+    exchange(&[b'x'; 18 << 10], "");
+    exchange(b"\n\n", "three\n\n> ");
+    exchange(b"wait 1ms; echo four\n", "Done.\n\nfour\n\n> ");
+    exchange(b"echo five <<\n", "+ ");
+    exchange(&[b'x'; 21 << 10], "The payload is too big.");
+    // What a client sends after the last answer does not take that answer away.
+    assert_eq!(
+        ask_unix(&path, &format!("echo\n{}", "x\n".repeat(9_000))),
+        "\n\n"
     );
     proxy.stop();
 }

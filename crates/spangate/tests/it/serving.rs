@@ -95,8 +95,8 @@ fn socks4_proxy(
         }
         let mut server = TcpStream::connect(origin).unwrap();
         let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-        std::thread::spawn(move || std::io::copy(&mut from, &mut to));
-        std::thread::spawn(move || std::io::copy(&mut server, &mut client));
+        spawn(move || std::io::copy(&mut from, &mut to));
+        spawn(move || std::io::copy(&mut server, &mut client));
         (request, line)
     });
     (proxy, asked)

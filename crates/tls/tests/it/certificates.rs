@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use spangate_tls::{
     Acceptor, AcceptorOptions, Certificate, Certificates, Chains, Connector, ConnectorOptions,
-    Files, Identity, IdentityError, Offer, Version,
+    Files, Identity, IdentityError, Material, Offer, Version,
 };
 
 use crate::pairs::{Authority, Kind, Pair, acceptor, plain};
@@ -210,16 +210,22 @@ fn chains_are_completed_from_a_directory() {
     let (certificate, key) = root.issue(&["one.test"], "", Kind::Ecdsa);
     let alone = certificate.clone() + &key;
     let whole = certificate + &root.pem() + &key;
-    let parse = |pem: &str| Identity::parse(pem.as_bytes(), None, None, Path::new("x")).unwrap();
     let none = Chains::default();
-    for (pem, chains, drops_roots, expected) in [
-        (&alone, &none, false, 1),
-        (&alone, &chains, false, 2),
-        (&whole, &chains, false, 2),
-        (&whole, &none, true, 1),
-        (&alone, &chains, true, 1),
+    for (pem, chains, drops_roots, is_completed, expected) in [
+        (&alone, &none, false, false, 1),
+        (&alone, &chains, false, true, 2),
+        (&whole, &chains, false, false, 2),
+        (&whole, &none, true, false, 1),
+        (&alone, &chains, true, true, 1),
     ] {
-        let identity = parse(pem).with_chain(chains, drops_roots);
+        let mut material = Material::default();
+        material.set_pem(pem.as_bytes(), Path::new("x")).unwrap();
+        let completed = material.complete(chains).map(Path::to_owned);
+        assert_eq!(completed, is_completed.then(|| directory.join("b.pem")));
+        if drops_roots {
+            material.drop_roots();
+        }
+        let identity = material.identity(Path::new("x")).unwrap();
         let acceptor = acceptor(&AcceptorOptions::default(), &[plain(identity)]);
         let connector = Connector::new(&ConnectorOptions::default()).unwrap();
         let mut pair = Pair::new(&acceptor, &connector, Some("one.test"));

@@ -167,14 +167,8 @@ fn clients_of_version_1_and_their_lists() {
     let good = certificate(&root, "root", 1, LATER);
     let bad = certificate(&root, "root", 2, LATER);
     let expired = certificate(&root, "root", 3, EARLIER);
-    let file = std::env::temp_dir().join(format!("spangate-crl-{}.pem", std::process::id()));
-    std::fs::write(&file, revoked(&root, "root", &[9, 2, 200])).unwrap();
-    let mut with_list = root.trusted();
-    with_list.add_revoked(&file).unwrap();
-    std::fs::write(&file, revoked(&root, "else", &[1])).unwrap();
-    let mut with_other = root.trusted();
-    with_other.add_revoked(&file).unwrap();
-    std::fs::remove_file(&file).unwrap();
+    let with_list = root.trusted_except(revoked(&root, "root", &[9, 2, 200]).as_ref());
+    let with_other = root.trusted_except(revoked(&root, "else", &[1]).as_ref());
     for (identity, trusted, ignored, is_taken, verdict) in [
         (&good, root.trusted(), false, true, 0),
         (&bad, root.trusted(), false, true, 0),

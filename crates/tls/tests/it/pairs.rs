@@ -9,8 +9,8 @@ use rcgen::{
     PKCS_RSA_SHA256, RevokedCertParams, SerialNumber, SignatureAlgorithm, date_time_ymd,
 };
 use spangate_tls::{
-    Acceptor, AcceptorOptions, Buffer, Certificate, Certificates, Connector, ConnectorOptions,
-    Failure, Identity, Session, Trusted,
+    Acceptor, AcceptorOptions, Authorities, Buffer, Certificate, Certificates, Connector,
+    ConnectorOptions, Failure, Identity, Revocations, Session, Trusted,
 };
 
 /// An authority that issues certificates.
@@ -82,17 +82,19 @@ impl Authority {
         Identity::parse(pem.as_bytes(), None, None, Path::new("test.pem")).unwrap()
     }
 
-    /// Trust in it, through a file.
+    /// Trust in it.
     pub fn trusted(&self) -> Trusted {
-        let file = std::env::temp_dir().join(format!(
-            "spangate-tls-{}-{:p}.pem",
-            std::process::id(),
-            self
-        ));
-        std::fs::write(&file, self.pem()).unwrap();
-        let trusted = Trusted::load(&file).unwrap();
-        std::fs::remove_file(&file).unwrap();
-        trusted
+        Trusted::new(&self.authorities(), None)
+    }
+
+    /// The same but for what a list revokes, PEM.
+    pub fn trusted_except(&self, list: &[u8]) -> Trusted {
+        let list = Revocations::parse(list, Path::new("list")).unwrap();
+        Trusted::new(&self.authorities(), Some(&list))
+    }
+
+    fn authorities(&self) -> Authorities {
+        Authorities::parse(None, self.pem().as_bytes(), Path::new("root")).unwrap()
     }
 }
 

@@ -7,8 +7,11 @@ use super::options::{file, value};
 use super::{Words, crt_list};
 use crate::diagnostic::Severity;
 use crate::model::TlsVerify::{Optional, Required};
-use crate::model::{Bind, BindTls, CertificateSource, IgnoredErrors, TlsOptions};
+use crate::model::{
+    Bind, BindTls, CertificateSource, CrtList, CrtListEntry, IgnoredErrors, ListLine, TlsOptions,
+};
 use crate::tree::{Span, Statement};
+use std::sync::Arc;
 
 /// The options of a bind line while it is read.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +46,7 @@ impl BindWords {
         let mut tls = self.tls;
         for pending in self.certificates {
             let source = with_options(pending, &self.words, &title, shared);
-            tls.certificates.push(source);
+            tls.certificates.push(Arc::new(source));
         }
         tls.options = self.words.finish(&title, span, shared);
         tls.title = title;
@@ -80,7 +83,7 @@ fn with_options(
 }
 
 /// Whether certificates are verified and nothing says by whom.
-fn lacks_authorities(options: &TlsOptions) -> bool {
+pub(super) fn lacks_authorities(options: &TlsOptions) -> bool {
     matches!(options.verify, Some(Optional | Required))
         && options.ca_file.is_none()
         && options.ca_verify_file.is_none()
@@ -102,10 +105,10 @@ pub fn finish_proxy(proxy: &str, binds: &mut [Bind], uses: &[Pending], shared: &
                 ..Words::default()
             };
             let source = with_options(pending.clone(), &words, &tls.title, shared);
-            tls.certificates.push(source);
+            tls.certificates.push(Arc::new(source));
         }
         if let Some(first) = tls.certificates.first_mut() {
-            first.is_default = true;
+            Arc::make_mut(first).is_default = true;
         }
         if !is_first {
             continue;
@@ -145,9 +148,26 @@ pub fn ssl(words: &mut BindWords, cursor: &mut Cursor<'_>, _shared: &mut Shared<
 /// `crt`
 pub fn crt(words: &mut BindWords, cursor: &mut Cursor<'_>, shared: &mut Shared<'_>) -> Parse {
     value(cursor, "missing certificate location")?;
-    words
-        .certificates
-        .extend(pending(cursor, Loads::default(), shared)?);
+    let mut all = pending(cursor, Loads::default(), shared)?;
+    if let Some(directory) = certificates::directory_named(cursor, shared) {
+        let name: Arc<str> = directory.into();
+        let entries = all.iter_mut().map(|pending| {
+            pending.source.list = Some(ListLine {
+                list: name.clone(),
+                line: 0,
+            });
+            CrtListEntry {
+                certificate: pending.source.name.clone(),
+                ..CrtListEntry::default()
+            }
+        });
+        words.tls.crt_lists.push(Arc::new(CrtList {
+            entries: entries.collect(),
+            name: name.to_string(),
+            is_directory: true,
+        }));
+    }
+    words.certificates.extend(all);
     Ok(())
 }
 
@@ -187,13 +207,35 @@ pub fn crt_list(words: &mut BindWords, cursor: &mut Cursor<'_>, shared: &mut Sha
             _ => shared.settle(Err(fault.into())),
         }
     }
+    let name: Arc<str> = certificates::without_slashes(&path.to_string_lossy()).into();
+    let mut list = CrtList {
+        name: name.to_string(),
+        ..CrtList::default()
+    };
     for entry in entries {
-        match listed(&entry, shared) {
-            Ok(pending) => words.certificates.extend(pending),
-            Err(fault) => shared.settle(Err(fault)),
+        let mut all = match listed(&entry, shared) {
+            Ok(all) => all,
+            Err(fault) => {
+                shared.settle(Err(fault));
+                continue;
+            }
+        };
+        let line = entry.certificate.span().line;
+        for pending in &mut all {
+            pending.source.list = Some(ListLine {
+                list: name.clone(),
+                line,
+            });
+            list.entries.push(CrtListEntry {
+                certificate: pending.source.name.clone(),
+                line,
+                options: entry.option_words(),
+                filters: entry.names.clone(),
+            });
         }
+        words.certificates.extend(all);
     }
-    words.tls.crt_lists.push(path);
+    words.tls.crt_lists.push(Arc::new(list));
     Ok(())
 }
 
@@ -237,9 +279,11 @@ fn pending(cursor: &Cursor<'_>, loads: Loads, shared: &Shared<'_>) -> Parse<Vec<
             )));
         };
         let path = std::mem::take(&mut source.path);
+        let name = std::mem::take(&mut source.name);
         let origin = std::mem::take(&mut source.origin);
         *source = CertificateSource {
             path,
+            name,
             origin,
             ..loads.source
         };

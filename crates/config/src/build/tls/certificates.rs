@@ -100,6 +100,22 @@ pub fn named(cursor: &Cursor<'_>, shared: &Shared<'_>) -> Parse<Vec<CertificateS
     Ok(files.into_iter().map(source).collect())
 }
 
+/// The name of the directory that the cursor took last, where it is one.
+pub fn directory_named(cursor: &Cursor<'_>, shared: &Shared<'_>) -> Option<String> {
+    let word = cursor.line.path(cursor.at - 1);
+    if shared.tls.stores.contains_key(cursor.last()) || cursor.last().starts_with('@') {
+        return None;
+    }
+    let path = from_base(word, shared.tls.crt_base.as_ref());
+    let name = path.to_str().filter(|_| path.is_dir())?;
+    Some(without_slashes(name).to_owned())
+}
+
+/// A name of a list or directory without the slashes at its end, as the runtime interface has it.
+pub fn without_slashes(name: &str) -> &str {
+    name.trim_end_matches('/')
+}
+
 /// What is said of a file that is not there.
 pub fn unreadable(path: &Path, error: &io::Error) -> String {
     let error = error.to_string();
@@ -152,6 +168,7 @@ fn beside(path: PathBuf, extra: Extra) -> CertificateSource {
         (is_on && file.is_file()).then_some(file)
     };
     CertificateSource {
+        name: path.to_string_lossy().into_owned(),
         key_beside: look(extra.key, "key"),
         ocsp: look(extra.ocsp, "ocsp"),
         issuer: look(extra.issuer, "issuer"),

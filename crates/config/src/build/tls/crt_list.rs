@@ -28,6 +28,16 @@ pub struct Entry {
     pub filters: Vec<SniFilter>,
     /// `*` is among them.
     pub is_default: bool,
+    /// The names as they are written.
+    pub names: Vec<String>,
+}
+
+impl Entry {
+    /// The words between the brackets.
+    pub fn option_words(&self) -> Vec<String> {
+        let words = self.options.iter().flat_map(|options| &options.words);
+        words.map(|word| word.text.as_str().to_owned()).collect()
+    }
 }
 
 /// Reads the lines of a list. Every fault of it is told.
@@ -92,6 +102,7 @@ impl ListLine<'_> {
             certificate,
             filters,
             is_default,
+            names: names.iter().map(|name| lossy(name)).collect(),
         })
     }
 
@@ -122,6 +133,10 @@ impl ListLine<'_> {
             prefix: Prefix::None,
         }
     }
+}
+
+fn lossy(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
 }
 
 /// Why a line is not read, and at which of its bytes. `bytes` is the line without its line feed.

@@ -3,6 +3,7 @@
 //! A line starts from what `ssl-default-bind-*` and `ssl-default-server-*` say. What is wrong with the value of a word is told
 //! only when the line turns out to use TLS, as in HAProxy.
 
+pub mod added;
 pub mod bind;
 pub mod certificates;
 pub mod ciphers;

@@ -7,6 +7,7 @@ use super::{Words, certificates};
 use crate::model::ServerTls;
 use crate::tree::Span;
 use sample::Place;
+use std::sync::Arc;
 
 /// The options of a server line while it is read; `default-server` hands them on.
 #[derive(Clone, Debug, Default)]
@@ -139,6 +140,6 @@ pub fn crt(words: &mut ServerWords, cursor: &mut Cursor<'_>, shared: &mut Shared
             cursor.last()
         )));
     };
-    words.tls.certificate = Some(source);
+    words.tls.certificate = Some(Arc::new(source));
     Ok(())
 }

@@ -85,6 +85,7 @@ impl Store {
                 format!("'load' in section 'crt-store': store '{name}' was already defined."),
             ));
         }
+        source.name.clone_from(&name);
         shared.tls.stores.insert(name, source);
         Ok(())
     }

@@ -1,9 +1,14 @@
 //! The files of certificates: directories, bundles, lists, stores and `ssl-f-use`.
 
 use super::*;
-use spangate_config::model::{CertificateSource, SniFilter, TlsVerify};
+use std::sync::Arc;
 
-fn names<'a>(files: &Files, certificates: &'a [CertificateSource]) -> Vec<&'a str> {
+use spangate_config::build::tls::added::AddedLine;
+use spangate_config::model::{
+    CaFile, CertificateSource, SniFilter, TlsGlobal, TlsOptions, TlsVerify,
+};
+
+fn names<'a>(files: &Files, certificates: &'a [Arc<CertificateSource>]) -> Vec<&'a str> {
     let paths = certificates.iter();
     paths
         .map(|certificate| files.short(&certificate.path))
@@ -67,7 +72,8 @@ fn extra_files_are_looked_for_as_global_says() {
     let look = |global: &str| {
         let config = loaded(&files, &frontend(global, "ssl crt DIR/a.crt"));
         let source = bind_of(&config).certificates[0].clone();
-        [source.key_beside, source.ocsp].map(|path| path.map(|path| files.short(&path).to_owned()))
+        [&source.key_beside, &source.ocsp]
+            .map(|path| path.as_ref().map(|path| files.short(&path).to_owned()))
     };
     let some = |name: &str| Some(name.to_owned());
     assert_eq!(look(""), [None, some("a.crt.ocsp")]);
@@ -125,7 +131,23 @@ fn a_list_has_options_and_names() {
     let options = third.options.as_ref().expect("its own options");
     assert_eq!(options.alpn, Some(vec![b"http/1.1".to_vec()]));
     assert_eq!((&third.key, third.filters.len()), (&None, 0));
-    assert_eq!(tls.crt_lists, [files.path("list")]);
+    let [list] = &tls.crt_lists[..] else {
+        panic!("{:?}", tls.crt_lists);
+    };
+    assert_eq!(list.name, files.path("list").to_str().unwrap());
+    let lines: Vec<_> = list.entries.iter().map(|entry| entry.line).collect();
+    assert_eq!((lines.len(), lines[0]), (3, 4));
+    assert_eq!(list.entries[0].certificate, first.name);
+    assert_eq!(
+        list.entries[0].filters,
+        [
+            "*.Example.com",
+            "!secure.example.com",
+            "www.example.org",
+            "!*.x",
+            "*"
+        ]
+    );
 }
 
 /// A list, with a part of what is said of it and how bad it is; no part for a list that is taken.
@@ -274,5 +296,48 @@ fn a_frontend_may_name_certificates_for_all_of_its_lines() {
         let found = alerts(&files.named_in(&text));
         assert_eq!(found.len(), 1, "{line}: {found:?}");
         assert!(found[0].contains(part), "{line}: {found:?}");
+    }
+}
+
+#[test]
+fn a_line_is_added_while_the_configuration_runs() {
+    let global = TlsGlobal {
+        crt_base: Some("/certs".into()),
+        ca_base: Some("/cas".into()),
+        ..TlsGlobal::default()
+    };
+    let parse = |line: &str| AddedLine::parse(line, &global);
+    let line = parse("a.pem [alpn h2 ca-file x.crt verify required] *.one.test !b.one.test")
+        .unwrap()
+        .expect("a line");
+    assert_eq!(line.source.name, "/certs/a.pem");
+    assert_eq!(
+        line.entry.options,
+        ["alpn", "h2", "ca-file", "x.crt", "verify", "required"]
+    );
+    assert_eq!(line.entry.filters, ["*.one.test", "!b.one.test"]);
+    assert_eq!(line.source.filters.len(), 2);
+    let of_line = TlsOptions {
+        allow_0rtt: true,
+        ..TlsOptions::default()
+    };
+    let options = line.options_over(&of_line).unwrap().expect("options");
+    assert!(options.allow_0rtt, "the line's own");
+    assert_eq!(options.ca_file, Some(CaFile::Path("/cas/x.crt".into())));
+    let plain = parse("@store/x").unwrap().expect("a line");
+    assert_eq!(plain.source.name, "@store/x");
+    assert_eq!(plain.options_over(&of_line), Ok(None));
+    assert!(parse("").unwrap().is_none());
+    for (line, error) in [
+        ("a.pem [alpn h2", None),
+        ("[alpn h2] a.pem", Some("file must start with a cert.")),
+        ("a.pem [nonsense]", Some("unknown ssl keyword nonsense.")),
+        (
+            "a.pem [verify required]",
+            Some("verify is enabled but no CA file specified."),
+        ),
+    ] {
+        let found = parse(line).and_then(|line| line.unwrap().options_over(&TlsOptions::default()));
+        assert_eq!(found.err().as_deref(), error, "{line}");
     }
 }

@@ -196,6 +196,7 @@ mod tests {
             let how = |avalanche| HashType {
                 function,
                 avalanche,
+                ..HashType::default()
             };
             assert_eq!(hash(text, how(false)), plain, "{function:?}");
             assert_eq!(hash(text, how(true)), mixed, "{function:?} avalanche");

@@ -1,5 +1,6 @@
 //! Balancing algorithms (manual §4.2 balance): one a file, behind one trait.
 
+mod consistent;
 mod first;
 mod hash;
 mod key;
@@ -11,10 +12,11 @@ mod sticky;
 
 use std::fmt::Debug;
 
-use config::model::{Balance as Configured, Proxy};
+use config::model::{Balance as Configured, HashMethod, Proxy};
 
 use crate::shared::Turn;
 
+pub(crate) use consistent::ring_key;
 pub(crate) use key::{hash, key};
 
 /// The servers at the moment of a choice.
@@ -27,6 +29,8 @@ pub(crate) struct Candidates<'a> {
     pub may: &'a dyn Fn(usize) -> bool,
     /// Requests that a server works on.
     pub load: &'a dyn Fn(usize) -> u32,
+    /// Whether a server has all the requests that a hash may lead to it (`hash-preserve-affinity`).
+    pub is_full: &'a dyn Fn(usize) -> bool,
     /// The turn of all workers together.
     pub turn: &'a Turn,
 }
@@ -48,21 +52,48 @@ pub(crate) trait Balance: Debug + Send {
     }
 }
 
-/// The algorithm of a backend, for servers of these weights of which these take requests. Workers take turns together, or begin
-/// at different servers, so that together they spread evenly.
-pub(crate) fn new(
-    proxy: &Proxy,
-    weights: &[u32],
-    usable: &[bool],
-    worker: usize,
-) -> Box<dyn Balance> {
+/// The servers of a backend, for an algorithm that begins.
+pub(crate) struct Beginning<'a> {
+    pub proxy: &'a Proxy,
+    /// By server.
+    pub weights: &'a [u32],
+    /// By server: whether it takes requests.
+    pub usable: &'a [bool],
+    /// What places a server on a ring ([`ring_key`]).
+    pub ring_key: &'a dyn Fn(usize) -> u32,
+    pub worker: usize,
+}
+
+/// The algorithm of a backend. Workers take turns together, or begin at different servers, so that together they spread evenly.
+pub(crate) fn new(beginning: &Beginning<'_>) -> Box<dyn Balance> {
+    let Beginning {
+        proxy,
+        weights,
+        usable,
+        worker,
+        ..
+    } = *beginning;
+    let is_ring = proxy.hash_type.method == HashMethod::Ring;
     match &proxy.balance {
         Configured::RoundRobin => Box::new(roundrobin::RoundRobin::new(weights, usable)),
         Configured::StaticRr => Box::new(static_rr::StaticRr::new(weights, usable)),
         Configured::LeastConn => Box::new(leastconn::LeastConn::new(worker)),
         Configured::First => Box::new(first::First),
-        Configured::Random { draws } => Box::new(random::Random { draws: *draws }),
+        Configured::Random { draws } => Box::new(random::Random {
+            draws: *draws,
+            bound: consistent::Bound::new(proxy, weights, usable),
+        }),
         Configured::Sticky => Box::new(sticky::Sticky::default()),
+        Configured::Source
+        | Configured::Uri { .. }
+        | Configured::UrlParam { .. }
+        | Configured::Hdr { .. }
+        | Configured::Hash(_)
+        | Configured::LogHash(_)
+            if is_ring =>
+        {
+            Box::new(consistent::Ring::new(beginning))
+        }
         Configured::Source
         | Configured::Uri { .. }
         | Configured::UrlParam { .. }

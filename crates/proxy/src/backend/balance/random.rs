@@ -1,10 +1,12 @@
 //! `balance random`: some servers drawn by weight, the least loaded of them.
 
+use super::consistent::Bound;
 use super::{Balance, Candidates};
 
 #[derive(Debug)]
 pub(crate) struct Random {
     pub draws: u32,
+    pub bound: Option<Bound>,
 }
 
 impl Balance for Random {
@@ -14,8 +16,10 @@ impl Balance for Random {
         _: Option<u32>,
         random: &mut dyn FnMut() -> u64,
     ) -> Option<usize> {
+        let round = self.bound.as_ref().map(|bound| bound.now(candidates));
+        let is_within = |server| round.as_ref().is_none_or(|round| round.takes(server));
         let weight = |server: usize| {
-            if (candidates.may)(server) {
+            if (candidates.may)(server) && is_within(server) {
                 u64::from(candidates.weights[server])
             } else {
                 0

@@ -204,9 +204,14 @@ impl ServerHealth {
             failed_checks: 0,
             failed_observations: 0,
         };
-        match line.disabled {
+        if line.disabled {
+            server.admin = Admin::CONFIGURED_MAINTENANCE.with(Admin::FORCED_MAINTENANCE);
+        }
+        if line.unresolved {
+            server.admin = server.admin.with(Admin::UNRESOLVED);
+        }
+        match server.admin.has(Admin::MAINTENANCE) {
             true => {
-                server.admin = Admin::CONFIGURED_MAINTENANCE.with(Admin::FORCED_MAINTENANCE);
                 server.state = OpState::Stopped;
                 server.check.is_paused = true;
                 server.check.health = 0;

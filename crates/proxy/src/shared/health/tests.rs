@@ -20,6 +20,7 @@ fn line(name: &str, change: impl FnOnce(&mut ServerOptions)) -> Arc<Server> {
         name: name.to_owned(),
         address: ServerAddress::Fixed(Addr::Inet("127.0.0.1:1".parse().expect("an address"))),
         takes_datagrams: false,
+        unresolved: false,
         options,
         origin: String::new(),
     })

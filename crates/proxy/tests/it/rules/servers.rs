@@ -63,8 +63,7 @@ impl Process {
     }
 
     fn add(&self, line: &str) -> Result<usize, AddError> {
-        let now = Duration::from_secs(1_800_000_000);
-        let added = self.running.add_server(&self.shared, 0, server(line), now);
+        let added = self.running.add_server(&self.shared, 0, server(line));
         added.map(|added| added.place)
     }
 

@@ -1,50 +1,31 @@
-use super::super::{Places, Served, Severity, Subjects, answer};
+use super::super::Subjects;
+use super::super::testing::{ask, subjects};
 use super::*;
-use crate::serve::Inboxes;
 use config::model::Config;
-use proxy::Process;
 use std::sync::Arc;
 
 /// Filters `a`, `b` and `b`, and nothing that exports.
-fn served(level: Level) -> Served {
+fn filters() -> Arc<Subjects> {
     let named = |id: &str| OtelFilter {
         id: id.to_owned(),
         ..OtelFilter::default()
     };
-    let config = Config {
+    subjects(Config {
         otel: ["a", "b", "b"].map(named).into(),
         ..Config::default()
-    };
-    of(config, level)
+    })
 }
 
-fn of(config: Config, level: Level) -> Served {
-    let running = Arc::new(proxy::prepare(
-        config,
-        proxy::Tls::default(),
-        Process::default(),
-    ));
-    Served {
-        subjects: Arc::new(Subjects {
-            shared: Arc::new(running.share(1)),
-            running,
-            descriptors: 0,
-            exports: None,
-            collectors: Vec::new(),
-            workers: Inboxes::default(),
-            dropped_logs: Arc::default(),
-            exposed: Arc::default(),
-        }),
-        places: Arc::new(Places::new(1)),
-        severity: Severity::Text,
-        level,
-        exposes_listeners: false,
-    }
+/// The answer to `flt-otel …`, without the line that ends it.
+fn answer(command: &str, subjects: &Arc<Subjects>, level: Level) -> String {
+    let mut answer = ask(subjects, level, &format!("{command}\n"));
+    assert_eq!(answer.pop(), Some('\n'));
+    answer
 }
 
 #[test]
 fn commands_and_their_answers() {
-    let served = served(Level::Admin);
+    let known = filters();
     let all = |text: &str| {
         let lines = ["a", "b", "b"].map(|id| format!("filter '{id}' : {text}\n"));
         format!("[info]: {}", lines.concat())
@@ -89,10 +70,10 @@ fn commands_and_their_answers() {
         ("status @a x", refused("unexpected argument 'x'")),
     ];
     for (command, answered) in cases {
-        let got = answer(&format!("flt-otel {command}"), &served);
+        let got = answer(&format!("flt-otel {command}"), &known, Level::Admin);
         assert_eq!(got, answered, "{command}");
     }
-    let filters = served.subjects.running.filters();
+    let filters = known.running.filters();
     assert_eq!(filters[0].switches.rate.load(Relaxed), 0);
     assert!(filters[0].switches.noflush.load(Relaxed));
 }
@@ -100,8 +81,8 @@ fn commands_and_their_answers() {
 #[test]
 fn a_change_needs_the_rights_to_it() {
     for level in [Level::User, Level::Operator] {
-        let served = served(level);
-        let ask = |command: &str| answer(&format!("flt-otel {command}"), &served);
+        let known = filters();
+        let ask = |command: &str| answer(&format!("flt-otel {command}"), &known, level);
         for command in [
             "enable",
             "disable",
@@ -121,10 +102,10 @@ fn a_change_needs_the_rights_to_it() {
         for command in ["status", "instruments @b", "scopes"] {
             assert!(ask(command).starts_with("filter '"), "{command}");
         }
-        let help = answer("help", &served);
+        let help = answer("help", &known, level);
         assert!(help.contains("flt-otel status") && !help.contains("flt-otel flush"));
     }
-    let none = of(Config::default(), Level::Admin);
-    let got = answer("flt-otel status", &none);
+    let none = subjects(Config::default());
+    let got = answer("flt-otel status", &none, Level::Admin);
     assert_eq!(got, "[err]: there is no filter 'opentelemetry'.\n");
 }

@@ -1,0 +1,231 @@
+//! `churn`: a steady load of HTTP/1.1 and HTTP/2 over TLS while everything is changed that may be changed under traffic, and how many
+//! requests failed of it.
+
+mod changes;
+mod load;
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use lexopt::{Arg, ValueExt};
+
+use crate::Failure;
+use crate::certs::Certificates;
+use crate::clock::{self, Deadline};
+use crate::h2load;
+use crate::origin::{self, Bodies};
+use crate::peers::{self, Running};
+use crate::sys;
+use crate::workdir::Workdir;
+use crate::wrk::Outcome;
+use changes::{Change, Subject};
+use load::{Plan, Tally};
+
+/// The options.
+pub const HELP: &str = "[OPTIONS]: a steady load over TLS while the proxy is reloaded, its servers, weights and certificates are changed
+--rate N           requests a second of HTTP/1.1 (2000)
+--connections N    kept client connections of HTTP/1.1 (50)
+--h2-rate N        requests a second of HTTP/2, on 4 connections (2000)
+--times N          how often each change is made (20)
+--every MS         the time between two, milliseconds (250)
+--only NAME        this change alone
+--subject PATH     the Spangate to measure (beside this program)
+--haproxy PATH     a HAProxy to do the same with";
+
+/// Connections of the HTTP/2 client.
+const H2_CONNECTIONS: u32 = 4;
+/// What the proxy listens with, and one more.
+const SERVERS: usize = 3;
+
+struct Options {
+    rate: u32,
+    connections: u32,
+    h2_rate: u32,
+    times: u32,
+    every: Duration,
+    only: Option<String>,
+    subject: Option<PathBuf>,
+    haproxy: Option<PathBuf>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When an option is not understood, a program is missing, or a proxy fails.
+pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
+    let options = parse(parser)?;
+    let mut programs = vec![peers::installed(options.subject.clone())?.swap_remove(0)];
+    if options.haproxy.is_some() {
+        programs = peers::with_haproxy(options.subject.clone(), options.haproxy.clone())?;
+        programs.truncate(2);
+    }
+    let mut is_clean = true;
+    for program in &programs {
+        println!("{}", program.peer.name);
+        println!(
+            "{:<14}{:>6}  {:>9}{:>9}{:>9}{:>9}{:>9}  {:>9}{:>9}{:>9}",
+            "change",
+            "times",
+            "requests",
+            "failed",
+            "repeated",
+            "p50 ms",
+            "p99 ms",
+            "h2",
+            "failed",
+            "MB"
+        );
+        let named = |change: &&Change| {
+            options
+                .only
+                .as_deref()
+                .is_none_or(|only| only == change.name)
+        };
+        for change in changes::ALL.iter().filter(named) {
+            if sys::interrupted() {
+                return Err("interrupted".into());
+            }
+            let failed = phase(&options, program, change)?;
+            is_clean &= !failed || program.peer.name != programs[0].peer.name;
+        }
+    }
+    match is_clean {
+        true => Ok(()),
+        false => Err("requests failed, or changes".into()),
+    }
+}
+
+fn parse(mut parser: lexopt::Parser) -> Result<Options, Failure> {
+    let mut options = Options {
+        rate: 2000,
+        connections: 50,
+        h2_rate: 2000,
+        times: 20,
+        every: Duration::from_millis(250),
+        only: None,
+        subject: None,
+        haproxy: None,
+    };
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Arg::Long("rate") => options.rate = parser.value()?.parse()?,
+            Arg::Long("connections") => options.connections = parser.value()?.parse()?,
+            Arg::Long("h2-rate") => options.h2_rate = parser.value()?.parse()?,
+            Arg::Long("times") => options.times = parser.value()?.parse()?,
+            Arg::Long("every") => options.every = Duration::from_millis(parser.value()?.parse()?),
+            Arg::Long("only") => options.only = Some(parser.value()?.string()?),
+            Arg::Long("subject") => options.subject = Some(parser.value()?.into()),
+            Arg::Long("haproxy") => options.haproxy = Some(parser.value()?.into()),
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    if options.rate == 0 || options.connections == 0 || options.times == 0 {
+        return Err("rate, connections and times are at least 1".into());
+    }
+    Ok(options)
+}
+
+/// One kind of change, on a fresh process. Whether anything failed.
+fn phase(options: &Options, program: &peers::Installed, change: &Change) -> Result<bool, Failure> {
+    let workdir = Workdir::new("bench-churn")?;
+    let origins = (0..=SERVERS)
+        .map(|_| origin::start_here(1, Bodies::new()).map(|origin| origin.address))
+        .collect::<Result<Vec<_>, _>>()?;
+    let certificate = Certificates::write(workdir.path())?.server;
+    let other = Workdir::new("bench-churn-other")?;
+    let other_certificate = Certificates::write(other.path())?.server;
+    let listen = peers::free_address()?;
+    let file = changes::write_config(workdir.path(), listen, &certificate, &origins[..SERVERS])?;
+    let mut command = Command::new(&program.program);
+    command.args(["-W", "-db", "-f"]).arg(&file);
+    let (proxy, first) = peers::start(program.peer.name, &mut command, listen, workdir.path())?;
+    drop(first);
+    let subject = Subject {
+        master: proxy.process.id(),
+        socket: workdir.path().join("admin.sock"),
+        certificates: [certificate, other_certificate],
+        spare: origins[SERVERS],
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    let plan = Plan {
+        address: listen,
+        path: "/50",
+        connections: options.connections,
+        per_second: options.rate,
+    };
+    let own = Arc::clone(&stop);
+    let clients =
+        named("clients")?.spawn(move || load::run(&plan, &own).map_err(|e| e.to_string()))?;
+    let seconds = u32::try_from((options.every * options.times).as_secs())? + 1;
+    let (url, log, h2_rate) = (
+        proxy.https_url("/50"),
+        workdir.path().join("h2.log"),
+        options.h2_rate,
+    );
+    let h2_clients = named("h2-clients")?.spawn(move || match h2_rate {
+        0 => Ok(Outcome::default()),
+        rate => {
+            h2load::load_at(&url, (H2_CONNECTIONS, rate), seconds, &log).map_err(|e| e.to_string())
+        }
+    })?;
+    let mut problem = None;
+    let mut made = 0;
+    let start = clock::now();
+    for n in 0..options.times {
+        if let Err(error) = (change.make)(&subject, n) {
+            problem = Some(error.to_string());
+            break;
+        }
+        made += 1;
+        let next = options.every * (n + 1);
+        sys::pause(next.saturating_sub(clock::now() - start));
+    }
+    let h2 = h2_clients.join().map_err(|_| "a client panicked")??;
+    stop.store(true, Ordering::Relaxed);
+    let mut tally = clients.join().map_err(|_| "a client panicked")??;
+    show(change, made, &mut tally, &h2, &proxy);
+    for text in tally
+        .example
+        .iter()
+        .map(|text| format!("a request failed: {text}"))
+    {
+        println!("    {text}");
+    }
+    if let Some(problem) = &problem {
+        println!("    the change failed: {problem}");
+    }
+    wait_for_old_workers(&proxy);
+    Ok(problem.is_some() || tally.failed + h2.errors > 0)
+}
+
+fn show(change: &Change, made: u32, tally: &mut Tally, h2: &Outcome, proxy: &Running) {
+    let requests = tally.latencies.count() + tally.failed;
+    let [p50_us, p99_us] = tally.latencies.percentiles([50, 99]);
+    println!(
+        "{:<14}{made:>6}  {requests:>9}{:>9}{:>9}{:>9.2}{:>9.2}  {:>9}{:>9}{:>9.1}",
+        change.name,
+        tally.failed,
+        tally.repeated,
+        p50_us / 1000.0,
+        p99_us / 1000.0,
+        h2.requests,
+        h2.errors,
+        proxy.process.memory().private as f64 / f64::from(1 << 20),
+    );
+}
+
+/// Old workers end by themselves once their clients are gone.
+fn wait_for_old_workers(proxy: &Running) {
+    let deadline = Deadline::after(Duration::from_secs(5));
+    while !deadline.passed() && proxy.process.descendants() > 1 {
+        sys::pause(Duration::from_millis(50));
+    }
+}
+
+fn named(name: &str) -> std::io::Result<thread::Builder> {
+    Ok(thread::Builder::new().name(name.to_owned()))
+}

@@ -1,0 +1,217 @@
+//! What is changed under load, one entry a kind of change. All of it is HAProxy's: signals, and commands of its runtime interface.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::Failure;
+use crate::sys;
+
+/// How long an answer of the runtime interface may take; a reload replaces the process that would answer.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+/// How long the worker of a reload may take until it serves.
+const RELOAD_PATIENCE: Duration = Duration::from_secs(20);
+/// How often a state that has no event is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// The proxy as those who change it see it.
+pub struct Subject {
+    /// The master's process.
+    pub master: u32,
+    /// The runtime interface of its worker.
+    pub socket: PathBuf,
+    /// The file with the certificate that it serves, and another one for the same names.
+    pub certificates: [PathBuf; 2],
+    /// A server that its configuration does not name.
+    pub spare: SocketAddr,
+}
+
+/// One kind of change.
+pub struct Change {
+    /// In the table.
+    pub name: &'static str,
+    /// Makes it once, the `n`th time.
+    pub make: fn(&Subject, u32) -> Result<(), Failure>,
+}
+
+/// All of them. The first changes nothing, to compare with.
+pub const ALL: &[Change] = &[
+    Change {
+        name: "nothing",
+        make: |_, _| Ok(()),
+    },
+    Change {
+        name: "reload",
+        make: |subject, _| subject.reload(),
+    },
+    Change {
+        name: "weight",
+        make: |subject, n| {
+            let weight = [1, 100, 0, 50][n as usize % 4];
+            subject.quietly(&format!("set server b/s1 weight {weight}"))
+        },
+    },
+    Change {
+        name: "maintenance",
+        make: |subject, n| {
+            let state = ["maint", "ready"][n as usize % 2];
+            subject.quietly(&format!("set server b/s2 state {state}"))
+        },
+    },
+    Change {
+        name: "drain",
+        make: |subject, n| {
+            let state = ["drain", "ready"][n as usize % 2];
+            subject.quietly(&format!("set server b/s3 state {state}"))
+        },
+    },
+    Change {
+        name: "health",
+        make: |subject, n| {
+            let health = ["down", "up"][n as usize % 2];
+            subject.quietly(&format!("set server b/s1 health {health}"))
+        },
+    },
+    Change {
+        name: "address",
+        make: |subject, n| {
+            let addresses = [subject.spare, subject.first()?];
+            let address = addresses[n as usize % 2];
+            subject.changes(&format!(
+                "set server b/s1 addr {} port {}",
+                address.ip(),
+                address.port()
+            ))
+        },
+    },
+    Change {
+        name: "certificate",
+        make: |subject, n| {
+            let file = subject.certificates[0].display();
+            let pem = fs::read_to_string(&subject.certificates[(n as usize + 1) % 2])?;
+            // Keys of a new line end the payload.
+            let pem: String = pem
+                .lines()
+                .filter(|line| !line.is_empty())
+                .map(|line| format!("{line}\n"))
+                .collect();
+            subject.says(&format!("set ssl cert {file} <<\n{pem}\n"), "ransaction")?;
+            subject.says(&format!("commit ssl cert {file}"), "Success")
+        },
+    },
+    Change {
+        name: "add, delete",
+        make: |subject, n| {
+            if n.is_multiple_of(2) {
+                let spare = subject.spare;
+                subject.says(
+                    &format!("add server b/extra {spare}"),
+                    "New server registered",
+                )?;
+                subject.quietly("set server b/extra state ready")
+            } else {
+                subject.quietly("set server b/extra state maint")?;
+                subject.says("wait 5s srv-removable b/extra", "Done")?;
+                subject.says("del server b/extra", "Server deleted")
+            }
+        },
+    },
+];
+
+impl Subject {
+    fn reload(&self) -> Result<(), Failure> {
+        let before = self.worker()?;
+        sys::kill(self.master, libc::SIGUSR2)?;
+        let deadline = crate::clock::Deadline::after(RELOAD_PATIENCE);
+        while self.worker().is_ok_and(|worker| worker == before) || self.worker().is_err() {
+            if deadline.passed() {
+                return Err("no new worker answers".into());
+            }
+            sys::pause(LOOK_EVERY);
+        }
+        Ok(())
+    }
+
+    /// The number of the worker that answers now.
+    fn worker(&self) -> Result<u32, Failure> {
+        let info = self.ask("show info")?;
+        let pid = info.lines().find_map(|line| line.strip_prefix("Pid: "));
+        Ok(pid.ok_or("no Pid in show info")?.trim().parse()?)
+    }
+
+    /// Where the configuration has the first server.
+    fn first(&self) -> Result<SocketAddr, Failure> {
+        let file = self.socket.with_file_name("churn.cfg");
+        let text = fs::read_to_string(file)?;
+        let word = text
+            .split("server s1 ")
+            .nth(1)
+            .and_then(|rest| rest.split(' ').next());
+        Ok(word.ok_or("no server s1")?.trim().parse()?)
+    }
+
+    fn ask(&self, command: &str) -> Result<String, Failure> {
+        let mut stream = UnixStream::connect(&self.socket)?;
+        stream.set_read_timeout(Some(ANSWER_PATIENCE))?;
+        stream.write_all(format!("{command}\n").as_bytes())?;
+        stream.shutdown(std::net::Shutdown::Write)?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    }
+
+    fn quietly(&self, command: &str) -> Result<(), Failure> {
+        match self.ask(command)?.trim() {
+            "" => Ok(()),
+            answer => Err(format!("{command}: {answer}").into()),
+        }
+    }
+
+    fn changes(&self, command: &str) -> Result<(), Failure> {
+        self.says(command, "IP changed")
+            .or_else(|_| self.says(command, "port changed"))
+    }
+
+    fn says(&self, command: &str, wanted: &str) -> Result<(), Failure> {
+        let answer = self.ask(command)?;
+        match answer.contains(wanted) {
+            true => Ok(()),
+            false => {
+                let first = command.lines().next().unwrap_or_default();
+                Err(format!("{first}: {}", answer.trim()).into())
+            }
+        }
+    }
+}
+
+/// Writes the configuration, in HAProxy's language.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_config(
+    dir: &Path,
+    listen: SocketAddr,
+    certificate: &Path,
+    servers: &[SocketAddr],
+) -> Result<PathBuf, Failure> {
+    let servers: String = servers
+        .iter()
+        .enumerate()
+        .map(|(n, at)| format!("    server s{} {at} check inter 500ms\n", n + 1))
+        .collect();
+    let text = crate::peers::fill(
+        include_str!("../../templates/churn.cfg"),
+        &[
+            ("socket", &dir.join("admin.sock").display()),
+            ("listen", &listen),
+            ("certificate", &certificate.display()),
+            ("servers", &servers),
+        ],
+    );
+    let file = dir.join("churn.cfg");
+    fs::write(&file, text)?;
+    Ok(file)
+}

@@ -1,0 +1,267 @@
+//! Makes who speaks TLS for bind lines and servers of the files they name, which are all known.
+
+use std::sync::Arc;
+
+use config::model::{BindTls, CaFile, SniFilter, TlsGlobal, TlsOptions, TlsVerify, TlsVersion};
+use tls::{
+    Acceptor, AcceptorOptions, Certificate, Certificates, ClientCertificates, Connector,
+    ConnectorOptions, IgnoredErrors, Offer, Trusted, Verification, Version,
+};
+
+use super::acceptors::{BindAcceptors, Variant};
+use super::files::{BindRecipe, Dependency, Files, ServerRecipe};
+use super::load::{Findings, name_of};
+
+/// Names whose sessions are remembered of a server.
+const SERVER_SESSIONS_MAX: usize = 32;
+/// What a client may send along with its first message (`allow-0rtt`): a request's head, as HAProxy takes it.
+const EARLY_DATA_BYTES_MAX: u32 = 16 << 10;
+/// Protocols of ALPN that are spoken here.
+const PROTOCOLS: [&[u8]; 3] = [b"h2", b"http/1.1", b"http/1.0"];
+
+/// What a line that is made anew takes over of what it was.
+#[derive(Clone, Copy)]
+pub(super) struct Before<'a> {
+    pub acceptors: &'a BindAcceptors,
+    /// What changed.
+    pub changed: Dependency<'a>,
+}
+
+impl Before<'_> {
+    /// Who speaks by these options, unless what they name changed. Sessions that it made can then be resumed; those that an
+    /// authority vouched for which may be gone cannot.
+    fn reusable(&self, options: &TlsOptions) -> Option<&Acceptor> {
+        if self.changed.is_of(options) {
+            return None;
+        }
+        let mut variants = self.acceptors.acceptors.iter();
+        let same = variants.find(|variant| variant.options == *options)?;
+        Some(&same.usual)
+    }
+}
+
+impl Files {
+    /// Who speaks TLS for a bind line.
+    ///
+    /// # Errors
+    /// A file is missing or cannot be used, in words.
+    pub fn build_bind(
+        &self,
+        recipe: &BindRecipe,
+        before: Option<Before<'_>>,
+    ) -> Result<BindAcceptors, String> {
+        let words = &recipe.words;
+        let mut certificates = Vec::new();
+        let mut of_certificate = Vec::new();
+        let mut variants: Vec<&TlsOptions> = vec![&words.options];
+        for source in &words.certificates {
+            let stored = self.certificates.files.get(&source.name);
+            let identity = stored.and_then(|stored| stored.identity.clone());
+            let Some(identity) = identity else {
+                return Err(format!("certificate '{}' is empty!", source.name));
+            };
+            certificates.push(Certificate {
+                identity,
+                filters: source.filters.iter().map(filter).collect(),
+                is_default: source.is_default,
+            });
+            let options = source.options.as_deref().unwrap_or(&words.options);
+            let known = variants.iter().position(|variant| *variant == options);
+            of_certificate.push(known.unwrap_or_else(|| {
+                variants.push(options);
+                variants.len() - 1
+            }) as u32);
+        }
+        let certificates = Arc::new(Certificates::new(&certificates, words.strict_sni));
+        let mut acceptors = Vec::new();
+        for options in variants {
+            let reusable = before.as_ref().and_then(|before| before.reusable(options));
+            let acceptor = match reusable {
+                Some(acceptor) => acceptor.with_certificates(certificates.clone()),
+                None => self.acceptor(recipe, options, &certificates)?,
+            };
+            acceptors.push(Variant::new(options, acceptor));
+        }
+        Ok(BindAcceptors {
+            certificates,
+            acceptors,
+            of_certificate,
+        })
+    }
+
+    fn acceptor(
+        &self,
+        recipe: &BindRecipe,
+        options: &TlsOptions,
+        certificates: &Arc<Certificates>,
+    ) -> Result<Acceptor, String> {
+        let words = &recipe.words;
+        let protocols = BindTls::alpn(options, recipe.is_http);
+        let mut offer = offer(options, &protocols);
+        if recipe.is_http && !protocols.is_empty() && offer.protocols.is_empty() {
+            offer.protocols.push(b"http/1.1".to_vec());
+        }
+        let clients = match options.verify {
+            None | Some(TlsVerify::None) => None,
+            Some(verify) => Some(self.clients(words, options, verify == TlsVerify::Optional)?),
+        };
+        let keys = words.tls_ticket_keys.as_ref();
+        let keys = keys.and_then(|path| {
+            let mut known = self.ticket_keys.iter();
+            known.find(|(known, _)| known == path)
+        });
+        let options = AcceptorOptions {
+            offer,
+            prefers_client_order: words.prefer_client_ciphers,
+            clients,
+            no_tickets: options.tickets == Some(false),
+            ticket_keys: keys.map(|(_, keys)| keys.clone()),
+            sessions_max: self.global.cache_sessions as usize,
+            lifetime_s: Some(self.global.lifetime.as_secs()),
+            early_data_bytes_max: match options.allow_0rtt {
+                true => EARLY_DATA_BYTES_MAX,
+                false => 0,
+            },
+            record_bytes_max: record_bytes_max(&self.global),
+        };
+        Acceptor::new(&options, certificates.clone())
+            .map_err(|error| format!("{} : {error}.", words.title))
+    }
+
+    fn clients(
+        &self,
+        words: &BindTls,
+        options: &TlsOptions,
+        is_optional: bool,
+    ) -> Result<ClientCertificates, String> {
+        let hints = options.ca_file.as_ref();
+        let trusted = options.ca_verify_file.as_ref().or(hints);
+        let hints = hints.map(|file| self.trusted(file, None)).transpose()?;
+        let Some(trusted) = trusted else {
+            return Err(format!("{} : 'verify' : there is no ca-file.", words.title));
+        };
+        Ok(ClientCertificates {
+            trusted: self.trusted(trusted, options.crl_file.as_deref())?,
+            hints: hints.filter(|_| !options.no_ca_names),
+            tells_no_names: options.no_ca_names,
+            is_optional,
+            ignored: ignored(&words.crt_ignore_err),
+            ignored_of_issuers: ignored(&words.ca_ignore_err),
+        })
+    }
+
+    /// Who speaks TLS with a server.
+    ///
+    /// # Errors
+    /// As [`Files::build_bind`].
+    pub fn build_server(&self, recipe: &ServerRecipe) -> Result<Connector, String> {
+        let words = &recipe.words;
+        let protocols: Vec<&[u8]> = match &words.options.alpn {
+            Some(protocols) => protocols.iter().map(Vec::as_slice).collect(),
+            None => Vec::new(),
+        };
+        let verification = match (words.verifies(), &words.options.ca_file) {
+            (false, _) => Verification::None,
+            (true, Some(file)) => Verification::Required {
+                trusted: self.trusted(file, words.options.crl_file.as_deref())?,
+                name: words.verifyhost.clone(),
+            },
+            (true, None) => {
+                return Err(format!(
+                    "{} : 'verify' : there is no ca-file.",
+                    recipe.title
+                ));
+            }
+        };
+        let identity = match &words.certificate {
+            None => None,
+            Some(source) => {
+                let stored = self.certificates.files.get(&source.name);
+                let identity = stored.and_then(|stored| stored.identity.clone());
+                Some(identity.ok_or_else(|| format!("certificate '{}' is empty!", source.name))?)
+            }
+        };
+        let options = ConnectorOptions {
+            offer: offer(&words.options, &protocols),
+            verification,
+            identity,
+            sessions_max: match words.reuses_sessions {
+                true => SERVER_SESSIONS_MAX,
+                false => 0,
+            },
+            no_tickets: words.options.tickets == Some(false),
+        };
+        Connector::new(&options).map_err(|error| format!("{} : {error}.", recipe.title))
+    }
+
+    fn trusted(&self, file: &CaFile, revoked: Option<&std::path::Path>) -> Result<Trusted, String> {
+        let name = name_of(file);
+        let missing = |name: &str| format!("unable to load {name}");
+        let authorities = self.authorities.files.get(&*name);
+        let authorities = authorities.and_then(Option::as_ref);
+        let authorities = authorities.ok_or_else(|| missing(&name))?;
+        let revocations = match revoked {
+            None => None,
+            Some(path) => {
+                let name = path.to_string_lossy();
+                let revocations = self.revocations.files.get(&*name);
+                let revocations = revocations.and_then(Option::as_ref);
+                Some(revocations.ok_or_else(|| missing(&name))?)
+            }
+        };
+        Ok(Trusted::new(authorities, revocations))
+    }
+}
+
+/// Tells of protocols that a line offers and that are not spoken here.
+pub(super) fn tell_unspoken(options: &TlsOptions, title: &str, findings: &mut Findings) {
+    let protocols = options.alpn.iter().flatten();
+    let absent = protocols.filter(|each| !PROTOCOLS.contains(&each.as_slice()));
+    let absent: Vec<_> = absent.map(|each| String::from_utf8_lossy(each)).collect();
+    if !absent.is_empty() {
+        findings.notice(format!(
+            "{title} : 'alpn' : {} is not spoken here and not offered.",
+            absent.join(",")
+        ));
+    }
+}
+
+fn offer(options: &TlsOptions, protocols: &[&[u8]]) -> Offer {
+    let version = |version| match version {
+        TlsVersion::Tls12 => Version::Tls12,
+        TlsVersion::Tls13 => Version::Tls13,
+    };
+    let range = options.versions.range();
+    let spoken = protocols
+        .iter()
+        .filter(|protocol| PROTOCOLS.contains(protocol));
+    Offer {
+        lowest: range.map(|(lowest, _)| version(lowest)),
+        highest: range.map(|(_, highest)| version(highest)),
+        suites12: options.ciphers.clone(),
+        suites13: options.ciphersuites.clone(),
+        groups: options.curves.clone().unwrap_or_default(),
+        signatures: options.sigalgs.clone(),
+        client_signatures: options.client_sigalgs.clone(),
+        protocols: spoken.map(|protocol| protocol.to_vec()).collect(),
+    }
+}
+
+fn record_bytes_max(global: &TlsGlobal) -> usize {
+    global.hard_maxrecord_bytes.unwrap_or(0) as usize
+}
+
+fn ignored(errors: &config::model::IgnoredErrors) -> IgnoredErrors {
+    IgnoredErrors {
+        all: errors.all,
+        numbers: errors.numbers.clone(),
+    }
+}
+
+fn filter(filter: &SniFilter) -> String {
+    match filter {
+        SniFilter::Exact(name) => name.to_string(),
+        SniFilter::Wildcard(end) => format!("*{end}"),
+        SniFilter::Except(name) => format!("!{name}"),
+    }
+}

@@ -1,0 +1,282 @@
+//! Reads the files that a configuration names; one that several lines name, once.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use config::model::{
+    Bind, CaFile, CertificateSource, Config, Mode, Proxy, ServerTls, TlsOptions, TlsVerify,
+};
+use tls::{Authorities, Chains, Material, Revocations, TicketKeys};
+
+use super::TlsFinding;
+use super::files::{BindRecipe, Files, ServerRecipe, Stored};
+
+/// The largest file of ticket keys, bytes.
+const TICKET_KEYS_BYTES_MAX: u64 = 64 << 10;
+
+/// What a file of authorities is called.
+pub(super) fn name_of(file: &CaFile) -> std::borrow::Cow<'_, str> {
+    match file {
+        CaFile::System => "@system-ca".into(),
+        CaFile::Path(path) => path.to_string_lossy(),
+    }
+}
+
+/// What was found wrong.
+#[derive(Debug, Default)]
+pub(super) struct Findings(pub Vec<TlsFinding>);
+
+impl Findings {
+    pub fn alert(&mut self, text: String) {
+        self.0.push(TlsFinding {
+            is_fatal: true,
+            text,
+        });
+    }
+
+    pub fn notice(&mut self, text: String) {
+        self.0.push(TlsFinding {
+            is_fatal: false,
+            text,
+        });
+    }
+}
+
+/// See the module.
+pub(super) struct Loader {
+    pub files: Files,
+    pub findings: Findings,
+    since_epoch: Duration,
+}
+
+impl Loader {
+    /// Reads what a configuration names, `since_epoch` after the UNIX epoch.
+    pub fn load(config: &Config, since_epoch: Duration) -> Loader {
+        let mut loader = Loader {
+            files: Files {
+                global: config.global.tls.clone(),
+                ..Files::default()
+            },
+            findings: Findings::default(),
+            since_epoch,
+        };
+        loader.chains();
+        for proxy in &config.proxies {
+            let binds = proxy.binds.iter();
+            let binds = binds.map(|bind| loader.bind(proxy, bind)).collect();
+            loader.files.binds.push(binds);
+            let servers = proxy.servers.iter().map(|server| {
+                let words = server.options.tls()?;
+                Some(loader.server(proxy, words, &server.name.to_string()))
+            });
+            let servers = servers.collect();
+            loader.files.servers.push(servers);
+            for server in &proxy.servers {
+                if let Some(words) = super::checks::alone(proxy, server) {
+                    // Their files are known then; who speaks is made when a check needs it.
+                    loader.server(proxy, words, &server.name);
+                }
+            }
+        }
+        loader
+    }
+
+    fn chains(&mut self) {
+        let Some(directory) = &self.files.global.issuers_chain_path else {
+            return;
+        };
+        match Chains::load(directory) {
+            Ok(chains) => self.files.chains = chains,
+            Err(error) => self
+                .findings
+                .alert(format!("'issuers-chain-path' : {error}.")),
+        }
+    }
+
+    fn bind(&mut self, proxy: &Proxy, bind: &Bind) -> Option<BindRecipe> {
+        let words = bind.tls.as_deref()?;
+        for source in &words.certificates {
+            self.certificate(source);
+            if let Some(options) = &source.options {
+                self.trust(options, true, &words.title);
+            }
+        }
+        self.trust(&words.options, true, &words.title);
+        for list in &words.crt_lists {
+            let lists = &mut self.files.lists;
+            let known = lists.entry(list.name.clone());
+            known.or_insert_with(|| (**list).clone());
+        }
+        if let Some(path) = &words.tls_ticket_keys {
+            self.ticket_keys(path, &words.title);
+        }
+        Some(BindRecipe {
+            words: words.clone(),
+            is_http: proxy.mode == Mode::Http,
+            frontend: proxy.name.to_string(),
+            origin: bind.origin.clone(),
+        })
+    }
+
+    fn server(&mut self, proxy: &Proxy, words: &ServerTls, name: &str) -> ServerRecipe {
+        let title = format!("'server {name}' of '{}'", proxy.name);
+        if let Some(source) = &words.certificate {
+            self.certificate(source);
+        }
+        self.trust(&words.options, words.verifies(), &title);
+        ServerRecipe {
+            words: words.clone(),
+            title,
+        }
+    }
+
+    fn certificate(&mut self, source: &Arc<CertificateSource>) {
+        let place = match source.origin.as_str() {
+            "" => String::new(),
+            origin => format!("parsing [{origin}] : "),
+        };
+        if let Some(known) = self.files.certificates.files.get(&source.name) {
+            let of = |source: &CertificateSource| {
+                let source = source.clone();
+                (source.path, source.key, source.ocsp, source.issuer)
+            };
+            if of(&known.source) != of(source) {
+                self.findings.alert(format!(
+                    "{place}'crt' : '{}' is already instantiated with incompatible parameters.",
+                    source.name
+                ));
+            }
+            return;
+        }
+        let files = tls::Files {
+            certificate: &source.path,
+            key: source.key.as_deref(),
+            key_beside: source.key_beside.as_deref(),
+            issuer: source.issuer.as_deref(),
+            ocsp: source.ocsp.as_deref(),
+        };
+        let mut stored = Stored {
+            source: source.clone(),
+            ..Stored::default()
+        };
+        let loaded = Material::load(&files).and_then(|material| {
+            stored.material = material;
+            stored.prepare(&self.files.chains, &self.files.global)
+        });
+        match loaded {
+            Ok(()) => {
+                let path = source.path.display();
+                let identity = stored.identity.iter();
+                for remark in identity.flat_map(|identity| identity.remarks(self.since_epoch)) {
+                    self.findings.notice(format!("{place}'{path}' : {remark}."));
+                }
+                let key = source.key.as_ref().or(source.key_beside.as_ref());
+                let key = key.unwrap_or(&source.path);
+                if is_readable_by_all(key) {
+                    let key = key.display();
+                    self.findings.notice(format!(
+                        "{place}'{key}' : everyone on this machine may read the key."
+                    ));
+                }
+            }
+            Err(error) => self.findings.alert(format!("{place}'crt' : {error}.")),
+        }
+        let certificates = &mut self.files.certificates.files;
+        certificates.insert(source.name.clone(), stored);
+    }
+
+    /// Reads authorities and lists of revoked certificates. They matter only where certificates are verified.
+    fn trust(&mut self, options: &TlsOptions, verifies: bool, title: &str) {
+        let verifies = verifies && options.verify != Some(TlsVerify::None);
+        for file in [&options.ca_file, &options.ca_verify_file]
+            .into_iter()
+            .flatten()
+        {
+            let name = name_of(file);
+            if self.files.authorities.files.contains_key(&*name) {
+                continue;
+            }
+            let loaded = match file {
+                CaFile::System => Authorities::system(),
+                CaFile::Path(path) => Authorities::load(path),
+            };
+            match loaded {
+                Ok(authorities) => {
+                    let all = &mut self.files.authorities.files;
+                    all.insert(name.into_owned(), Some(authorities));
+                }
+                Err(error) if verifies => self
+                    .findings
+                    .alert(format!("{title} : 'ca-file' : {error}.")),
+                Err(error) => self
+                    .findings
+                    .notice(format!("{title} : 'ca-file' : {error}.")),
+            }
+        }
+        let Some(file) = &options.crl_file else {
+            return;
+        };
+        let name = file.to_string_lossy();
+        if self.files.revocations.files.contains_key(&*name) {
+            return;
+        }
+        match Revocations::load(file) {
+            Ok(revocations) => {
+                let all = &mut self.files.revocations.files;
+                all.insert(name.into_owned(), Some(revocations));
+            }
+            Err(error) if verifies => self
+                .findings
+                .alert(format!("{title} : 'crl-file' : {error}.")),
+            Err(error) => self
+                .findings
+                .notice(format!("{title} : 'crl-file' : {error}.")),
+        }
+    }
+
+    fn ticket_keys(&mut self, path: &PathBuf, title: &str) {
+        let mut known = self.files.ticket_keys.iter();
+        if known.any(|(known, _)| known == path) {
+            return;
+        }
+        let text = match read_text(path, TICKET_KEYS_BYTES_MAX) {
+            Ok(text) => text,
+            Err(why) => {
+                return self.findings.alert(format!(
+                    "{title} : 'tls-ticket-keys' : unable to load TLS ticket keys file '{}' : {why}.",
+                    path.display()
+                ));
+            }
+        };
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let keys: Result<Vec<_>, _> = lines.map(|line| STANDARD.decode(line)).collect();
+        let keys = keys.ok();
+        let keys = keys.and_then(|keys| TicketKeys::new(keys.iter().map(Vec::as_slice)));
+        match keys {
+            Some(keys) => self.files.ticket_keys.push((path.clone(), keys)),
+            None => self.findings.alert(format!(
+                "{title} : 'tls-ticket-keys' : '{}' has to have base64 lines of 48 or 80 bytes each.",
+                path.display()
+            )),
+        }
+    }
+}
+
+/// Whether everyone on this machine may read a file.
+fn is_readable_by_all(path: &Path) -> bool {
+    const OTHERS_READ: u32 = 0o004;
+    fs::metadata(path).is_ok_and(|file| file.permissions().mode() & OTHERS_READ != 0)
+}
+
+fn read_text(path: &Path, bytes_max: u64) -> Result<String, String> {
+    let size = fs::metadata(path).map_err(|error| error.to_string())?.len();
+    if size > bytes_max {
+        return Err(format!("more than {bytes_max} bytes"));
+    }
+    fs::read_to_string(path).map_err(|error| error.to_string())
+}

@@ -1,0 +1,167 @@
+//! TLS of the running configuration: the files that it names are read, and made what bind lines and servers speak with.
+//!
+//! Workers read [`Tls::bind`] once a client's connection and [`Tls::server`] once a new connection to a server: both are a load of a
+//! pointer that can be replaced. The runtime interface edits [`files::Files`] behind a lock (`edit`), makes anew what depends
+//! on what it changed, and swaps the pointers. Connections keep what they began with.
+
+mod acceptors;
+mod build;
+mod checks;
+mod edit;
+mod files;
+mod load;
+mod ocsp;
+mod views;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arc_swap::{ArcSwap, Guard};
+use config::model::{Config, ServerTls};
+use tls::Connector;
+
+use crate::ids::{BindId, ServerId};
+pub(crate) use acceptors::BindAcceptors;
+use build::tell_unspoken;
+pub use edit::{Draft, certificate_name};
+pub use files::EditError;
+use files::{Files, ServerRecipe};
+use load::Loader;
+pub use views::{CertificateView, ListView, NameView, Status, TrustView};
+
+/// What is wrong with a file that a configuration names, or doubtful.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFinding {
+    /// The configuration cannot be served with it.
+    pub is_fatal: bool,
+    /// In words, with the file and the line that names it.
+    pub text: String,
+}
+
+/// TLS of a configuration. See the module.
+#[derive(Debug, Default)]
+pub struct Tls {
+    /// By proxy and bind line; none where clients speak in the clear.
+    binds: Vec<Vec<Option<ArcSwap<BindAcceptors>>>>,
+    /// By proxy: its servers. None for those that are spoken to in the clear.
+    servers: Vec<ArcSwap<Vec<Option<Arc<Connector>>>>>,
+    files: Mutex<Files>,
+}
+
+impl Tls {
+    /// Reads the files of a configuration, `since_epoch` after the UNIX epoch. Beside what they came to, what was found wrong.
+    #[must_use]
+    pub fn load(config: &Config, since_epoch: Duration) -> (Tls, Vec<TlsFinding>) {
+        let Loader {
+            files,
+            mut findings,
+            ..
+        } = Loader::load(config, since_epoch);
+        // What is missing was told.
+        let is_whole = !findings.0.iter().any(|finding| finding.is_fatal);
+        let mut tls = Tls::default();
+        for (binds, servers) in files.binds.iter().zip(&files.servers) {
+            let mut of_binds = Vec::new();
+            for recipe in binds {
+                of_binds.push(recipe.as_ref().filter(|_| is_whole).and_then(|recipe| {
+                    tell_unspoken(&recipe.words.options, &recipe.words.title, &mut findings);
+                    match files.build_bind(recipe, None) {
+                        Ok(acceptors) => Some(ArcSwap::from_pointee(acceptors)),
+                        Err(why) => {
+                            findings.alert(why);
+                            None
+                        }
+                    }
+                }));
+            }
+            tls.binds.push(of_binds);
+            let mut of_servers = Vec::new();
+            for recipe in servers {
+                of_servers.push(recipe.as_ref().filter(|_| is_whole).and_then(|recipe| {
+                    tell_unspoken(&recipe.words.options, &recipe.title, &mut findings);
+                    match files.build_server(recipe) {
+                        Ok(connector) => Some(Arc::new(connector)),
+                        Err(why) => {
+                            findings.alert(why);
+                            None
+                        }
+                    }
+                }));
+            }
+            tls.servers.push(ArcSwap::from_pointee(of_servers));
+        }
+        tls.files = Mutex::new(files);
+        (tls, findings.0)
+    }
+
+    /// Who speaks TLS with the clients of a bind line; none where they speak in the clear.
+    #[inline]
+    pub(crate) fn bind(&self, bind: BindId) -> Option<Guard<Arc<BindAcceptors>>> {
+        let frontend = self.binds.get(bind.frontend.place())?;
+        Some(frontend.get(bind.place)?.as_ref()?.load())
+    }
+
+    /// Who speaks TLS with a server; none where it is spoken to in the clear.
+    #[inline]
+    pub(crate) fn server(&self, server: ServerId) -> Option<Arc<Connector>> {
+        let backend = self.servers.get(server.backend.place())?;
+        backend.load().get(server.place())?.clone()
+    }
+
+    /// Whether a server can be spoken to by these words.
+    ///
+    /// # Errors
+    /// A file is not known or cannot be used, in words.
+    pub fn check_server(&self, title: &str, words: Option<&ServerTls>) -> Result<(), String> {
+        let recipe = words.map(|words| ServerRecipe {
+            words: words.clone(),
+            title: title.to_owned(),
+        });
+        recipe.map_or(Ok(()), |recipe| {
+            self.files().build_server(&recipe).map(drop)
+        })
+    }
+
+    /// Says how a server, by the places of its backend and its own, is spoken to from now on, by words whose files are all known; in the clear without words. `title` is what
+    /// messages call it.
+    ///
+    /// # Errors
+    /// A file is not known or cannot be used, in words. Nothing changes then.
+    pub fn set_server(
+        &self,
+        (backend, place): (usize, usize),
+        title: &str,
+        words: Option<&ServerTls>,
+    ) -> Result<(), String> {
+        let mut files = self.files();
+        let recipe = words.map(|words| ServerRecipe {
+            words: words.clone(),
+            title: title.to_owned(),
+        });
+        let connector = match &recipe {
+            None => None,
+            Some(recipe) => Some(Arc::new(files.build_server(recipe)?)),
+        };
+        if let Some(recipes) = files.servers.get_mut(backend) {
+            recipes.resize_with(recipes.len().max(place + 1), || None);
+            recipes[place] = recipe;
+        }
+        self.put_server(backend, place, connector);
+        Ok(())
+    }
+
+    /// Replaces who speaks with a server. The lock on the files is held, so nobody else does.
+    fn put_server(&self, backend: usize, place: usize, connector: Option<Arc<Connector>>) {
+        let Some(servers) = self.servers.get(backend) else {
+            return;
+        };
+        let mut all = (**servers.load()).clone();
+        all.resize_with(all.len().max(place + 1), || None);
+        all[place] = connector;
+        servers.store(Arc::new(all));
+    }
+
+    fn files(&self) -> MutexGuard<'_, Files> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

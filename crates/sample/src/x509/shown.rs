@@ -1,0 +1,231 @@
+//! Certificates and lists of revoked ones as the runtime interface shows them: in the words of OpenSSL's programs.
+
+use std::time::Duration;
+
+use x509_cert::certificate::Raw;
+use x509_cert::crl::CertificateList;
+use x509_cert::der::asn1::{ObjectIdentifier, UintRef};
+use x509_cert::der::{AnyRef, DateTime, Decode as _, Reader as _, SliceReader};
+use x509_cert::ext::pkix::AuthorityInfoAccessSyntax;
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::GeneralName;
+use x509_cert::name::Name;
+use x509_cert::time::Time;
+
+use super::{ALGORITHMS, Certificate, Dn, NameFormat, name_of};
+
+/// A certificate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownCertificate {
+    /// The serial number in hexadecimal digits.
+    pub serial: String,
+    /// `Jun 10 08:57:45 2021 GMT`
+    pub not_before: String,
+    /// The same.
+    pub not_after: String,
+    /// The same in seconds after the UNIX epoch.
+    pub not_after_s: u64,
+    /// `DNS:` and a name, with commas between them.
+    pub names: String,
+    /// The kind of the key and its bits: `RSA2048`.
+    pub algorithm: String,
+    /// `/C=FR/CN=x`
+    pub subject: String,
+    /// The same.
+    pub issuer: String,
+    /// Where its status can be asked for (RFC 5280 §4.2.2.1).
+    pub ocsp_uri: Option<String>,
+}
+
+/// A list of revoked certificates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownRevocations {
+    /// Its version as people say it: 2.
+    pub version: u8,
+    /// OpenSSL's long name of the algorithm that signs it.
+    pub algorithm: String,
+    /// `/C=FR/CN=x`
+    pub issuer: String,
+    /// As [`ShownCertificate::not_before`].
+    pub last_update: String,
+    /// The same; none where it is not said.
+    pub next_update: Option<String>,
+    /// Serial numbers in hexadecimal digits, and since when they are revoked.
+    pub revoked: Vec<(String, String)>,
+}
+
+/// 1.3.6.1.5.5.7.48.1, id-ad-ocsp.
+const OCSP: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.5.5.7.48.1");
+
+/// Reads a certificate (DER). None where it is none.
+#[must_use]
+pub fn shown_certificate(der: &[u8]) -> Option<ShownCertificate> {
+    let certificate = Certificate::parse(der)?;
+    let tbs = certificate.0.tbs_certificate();
+    let validity = tbs.validity();
+    let names = tbs.get_extension().ok().flatten();
+    let names = names.map_or_else(Vec::new, |(_, SubjectAltName(names))| {
+        let host = |name: &GeneralName| match name {
+            GeneralName::DnsName(name) => format!("DNS:{name}"),
+            _ => String::new(),
+        };
+        names.iter().map(host).collect()
+    });
+    let places = tbs.get_extension().ok().flatten();
+    let ocsp_uri = places.and_then(|(_, AuthorityInfoAccessSyntax(places))| {
+        places
+            .into_iter()
+            .find_map(|place| match (place.access_method, place.access_location) {
+                (OCSP, GeneralName::UniformResourceIdentifier(uri)) => Some(uri.to_string()),
+                _ => None,
+            })
+    });
+    Some(ShownCertificate {
+        serial: hex(certificate.serial()),
+        not_before: shown_time(seconds(&validity.not_before)),
+        not_after: shown_time(seconds(&validity.not_after)),
+        not_after_s: seconds(&validity.not_after),
+        names: names.join(", "),
+        algorithm: key(&certificate).unwrap_or_default(),
+        subject: one_line(tbs.subject()),
+        issuer: one_line(tbs.issuer()),
+        ocsp_uri,
+    })
+}
+
+/// Reads a list of revoked certificates (DER). None where it is none.
+#[must_use]
+pub fn shown_revocations(der: &[u8]) -> Option<ShownRevocations> {
+    let list = CertificateList::<Raw>::from_der(der).ok()?;
+    let tbs = &list.tbs_cert_list;
+    let revoked = tbs.revoked_certificates.iter().flatten();
+    Some(ShownRevocations {
+        version: tbs.version as u8 + 1,
+        algorithm: long_name(&list.signature_algorithm.oid),
+        issuer: one_line(&tbs.issuer),
+        last_update: shown_time(seconds(&tbs.this_update)),
+        next_update: tbs
+            .next_update
+            .as_ref()
+            .map(|time| shown_time(seconds(time))),
+        revoked: revoked
+            .map(|each| {
+                let serial = hex(unsigned(each.serial_number.as_bytes()));
+                (serial, shown_time(seconds(&each.revocation_date)))
+            })
+            .collect(),
+    })
+}
+
+/// A name (DER) as `C = FR, CN = x`. None where it is none.
+#[must_use]
+pub fn shown_name(der: &[u8]) -> Option<String> {
+    let name = Name::from_der(der).ok()?;
+    let text = Dn::of(&name).written(NameFormat::Spaced);
+    Some(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// A time, seconds after the UNIX epoch, as `Jun 10 08:57:45 2021 GMT`.
+#[must_use]
+pub fn shown_time(seconds: u64) -> String {
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
+    let Ok(date) = DateTime::from_unix_duration(Duration::from_secs(seconds)) else {
+        return "Bad time value".to_owned();
+    };
+    format!(
+        "{} {:2} {:02}:{:02}:{:02} {} GMT",
+        MONTHS[usize::from(date.month()).saturating_sub(1) % MONTHS.len()],
+        date.day(),
+        date.hour(),
+        date.minutes(),
+        date.seconds(),
+        date.year()
+    )
+}
+
+fn seconds(time: &Time) -> u64 {
+    time.to_unix_duration().as_secs()
+}
+
+fn one_line(name: &Name) -> String {
+    let text = Dn::of(name).written(NameFormat::OneLine);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02X}")).collect()
+}
+
+fn unsigned(bytes: &[u8]) -> &[u8] {
+    match bytes {
+        [0, rest @ ..] if !rest.is_empty() => rest,
+        bytes => bytes,
+    }
+}
+
+/// OpenSSL's long name of an algorithm.
+fn long_name(identifier: &ObjectIdentifier) -> String {
+    let short = name_of(ALGORITHMS, identifier).unwrap_or("undefined");
+    match short.strip_prefix("RSA-") {
+        Some(hash) => format!("{}WithRSAEncryption", hash.to_lowercase()),
+        None => short.to_owned(),
+    }
+}
+
+/// The kind of a certificate's key and its bits.
+fn key(certificate: &Certificate) -> Option<String> {
+    let key = certificate.0.tbs_certificate().subject_public_key_info();
+    match name_of(ALGORITHMS, &key.algorithm.oid)? {
+        "rsaEncryption" | "RSASSA-PSS" => {
+            let bytes = key.subject_public_key.as_bytes()?;
+            let mut reader = SliceReader::new(bytes).ok()?;
+            let modulus = reader.sequence(|reader| {
+                let modulus = UintRef::decode(reader)?;
+                AnyRef::decode(reader)?;
+                Ok::<_, x509_cert::der::Error>(modulus)
+            });
+            let modulus = modulus.ok()?;
+            let first = modulus.as_bytes().first()?;
+            let bits = modulus.as_bytes().len() * 8 - first.leading_zeros() as usize;
+            Some(format!("RSA{bits}"))
+        }
+        "id-ecPublicKey" => {
+            let parameters = key.algorithm.parameters.as_ref()?;
+            let curve: ObjectIdentifier = parameters.decode_as().ok()?;
+            let bits = match curve.to_string().as_str() {
+                "1.2.840.10045.3.1.7" => 256,
+                "1.3.132.0.34" => 384,
+                "1.3.132.0.35" => 521,
+                _ => return None,
+            };
+            Some(format!("EC{bits}"))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_shown_in_openssls_words() {
+        let shown = shown_certificate(include_bytes!("data/server.der")).expect("a certificate");
+        assert!(shown.not_before.ends_with(" GMT"), "{shown:?}");
+        assert!(
+            shown.algorithm.starts_with("RSA") || shown.algorithm.starts_with("EC"),
+            "{shown:?}"
+        );
+        assert!(shown.subject.contains("/CN="), "{shown:?}");
+        assert_eq!(shown_certificate(b"x"), None);
+        assert_eq!(shown_revocations(b"x"), None);
+    }
+
+    #[test]
+    fn times() {
+        assert_eq!(shown_time(1_623_315_465), "Jun 10 08:57:45 2021 GMT");
+        assert_eq!(shown_time(0), "Jan  1 00:00:00 1970 GMT");
+    }
+}

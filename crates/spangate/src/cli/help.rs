@@ -1,0 +1,129 @@
+//! `help`, and what an unknown command is answered with: the commands that are most like it.
+
+use super::Reply;
+use super::command::{Command, commands};
+use super::session::Session;
+
+/// Commands that are proposed for one that is not known.
+const PROPOSALS_MAX: usize = 5;
+/// Commands that every session has, in the form of the others.
+const ALWAYS: &str = "  help [<command>]                        : list matching or all commands
+  prompt [help | n | i | p | timed ]*     : toggle interactive mode with prompt
+  quit                                    : disconnect
+";
+
+/// `help [<command>]`: the commands that begin with these words.
+pub(super) fn help(session: &mut Session, words: &[&str]) -> Reply {
+    let known = longest_beginning(session, words);
+    let text = match words.is_empty() || words.len() == known {
+        true => "The following commands are valid at this level:\n".to_owned(),
+        false => unknown_title(words),
+    };
+    Reply::Said(text + &list(session, words, known))
+}
+
+/// The answer to words that are no command.
+pub(super) fn unknown(session: &Session, words: &[&str]) -> Reply {
+    let known = longest_beginning(session, words);
+    Reply::Said(unknown_title(words) + &list(session, words, known))
+}
+
+fn unknown_title(words: &[&str]) -> String {
+    let first = words.first().copied().unwrap_or_default();
+    format!("Unknown command: '{first}', but maybe one of the following ones is a better match:\n")
+}
+
+/// How many of the words some command begins with.
+fn longest_beginning(session: &Session, words: &[&str]) -> usize {
+    let common = |command: &Command| {
+        let pairs = command.words.split(' ').zip(words);
+        pairs.take_while(|(wanted, word)| wanted == *word).count()
+    };
+    let visible = commands().filter(|command| command.is_visible(session));
+    visible.map(common).max().unwrap_or(0)
+}
+
+fn list(session: &Session, words: &[&str], known: usize) -> String {
+    let matching: Vec<&Command> = commands()
+        .filter(|command| command.is_visible(session) && !command.help.is_empty())
+        .filter(|command| {
+            let own: Vec<&str> = command.words.split(' ').collect();
+            own.starts_with(&words[..known])
+        })
+        .collect();
+    let mut lines: Vec<String> = match proposals(&matching, &words[known..], known) {
+        near if near.is_empty() => matching.into_iter().map(line).collect(),
+        near => near.into_iter().map(line).collect(),
+    };
+    lines.sort_unstable();
+    lines.concat() + ALWAYS
+}
+
+fn line(command: &Command) -> String {
+    let name = match command.usage {
+        "" => command.words.to_owned(),
+        usage => format!("{} {usage}", command.words),
+    };
+    format!("  {name:<40}: {}\n", command.help)
+}
+
+/// Those of the commands whose words from `known` on are most like these.
+fn proposals<'a>(commands: &[&'a Command], words: &[&str], known: usize) -> Vec<&'a Command> {
+    if words.is_empty() {
+        return Vec::new();
+    }
+    let length = |words: &[&str]| words.iter().map(|word| word.len()).sum::<usize>();
+    let print = Fingerprint::of(words);
+    let mut near: Vec<(usize, &Command)> = commands
+        .iter()
+        .filter_map(|command| {
+            let own: Vec<&str> = command.words.split(' ').skip(known).collect();
+            let distance = print.distance(&Fingerprint::of(&own));
+            (2 * distance < 5 * (length(words) + length(&own))).then_some((distance, *command))
+        })
+        .collect();
+    near.sort_by_key(|(distance, _)| *distance);
+    near.truncate(PROPOSALS_MAX);
+    let nearest = near.first().map_or(0, |(distance, _)| *distance);
+    near.into_iter()
+        .take_while(|(distance, _)| 2 * distance <= 5 * nearest)
+        .map(|(_, command)| command)
+        .collect()
+}
+
+/// How often each character follows each other one, and which occur: words are alike whose counts are.
+struct Fingerprint(Box<[u8; Fingerprint::KINDS * Fingerprint::KINDS]>);
+
+impl Fingerprint {
+    /// Letters, digits, others; kind 0 stands for "occurs".
+    const KINDS: usize = 29;
+    const OTHER: usize = Self::KINDS - 1;
+
+    fn of(words: &[&str]) -> Self {
+        let mut counts = Box::new([0u8; Self::KINDS * Self::KINDS]);
+        for word in words {
+            let mut from = Self::OTHER;
+            for byte in word.bytes().map(|byte| byte.to_ascii_lowercase()) {
+                let to = match byte {
+                    b'a'..=b'z' => usize::from(byte - b'a') + 1,
+                    b'0'..=b'9' => Self::OTHER - 1,
+                    _ => Self::OTHER,
+                };
+                counts[to] = 1;
+                let count = &mut counts[from * Self::KINDS + to];
+                *count = count.saturating_add(1);
+                from = to;
+            }
+            let count = &mut counts[from * Self::KINDS + Self::OTHER];
+            *count = count.saturating_add(1);
+        }
+        Fingerprint(counts)
+    }
+
+    fn distance(&self, other: &Self) -> usize {
+        let pairs = self.0.iter().zip(other.0.iter());
+        pairs
+            .map(|(one, two)| usize::from(one.abs_diff(*two)))
+            .sum()
+    }
+}

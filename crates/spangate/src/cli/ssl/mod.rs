@@ -1,0 +1,179 @@
+//! Certificates and what else TLS is made of, while it runs (management guide §9.3 `… ssl …`). A file is changed in a transaction:
+//! `set` begins one, `commit` and `abort` end it.
+
+mod ca_file;
+mod cert;
+mod crl_file;
+mod crt_list;
+mod detail;
+mod ocsp;
+mod sni;
+mod tls_keys;
+
+use proxy::{Draft, EditError, Tls, TlsStatus};
+
+use super::{Asked, Command, Level, Reply, command};
+
+pub(super) use ca_file::COMMANDS as CA_FILE;
+pub(super) use cert::COMMANDS as CERT;
+pub(super) use crl_file::COMMANDS as CRL_FILE;
+pub(super) use crt_list::COMMANDS as CRT_LIST;
+pub(super) use ocsp::COMMANDS as OCSP;
+pub(super) use sni::COMMANDS as SNI;
+pub(super) use tls_keys::COMMANDS as TLS_KEYS;
+
+fn tls<'a>(asked: &'a Asked<'_>) -> &'a Tls {
+    asked.subjects.running.tls()
+}
+
+/// The first word, a file's name; none where there is no word.
+fn name<'a>(asked: &Asked<'a>) -> Option<&'a str> {
+    asked.rest.first().copied()
+}
+
+/// The name of a file to be shown, and whether the copy of a transaction is meant: `*` before it says so, `\` before the name is taken
+/// off.
+fn shown_name(word: &str) -> (&str, bool) {
+    let (name, is_draft) = match word.strip_prefix('*') {
+        Some(name) => (name, true),
+        // As clients escape it for their shells.
+        None => match word.strip_prefix("\\*") {
+            Some(name) => (name, true),
+            None => (word, false),
+        },
+    };
+    (name.strip_prefix('\\').unwrap_or(name), is_draft)
+}
+
+/// How an answer calls a kind of files.
+struct Kind {
+    /// `set ssl …` on a file that is not known.
+    unknown: &'static str,
+    /// In the answer to `set`.
+    transaction: &'static str,
+    /// `new ssl …`
+    created: fn(&str) -> String,
+    exists: &'static str,
+    /// `del ssl …`
+    deleted: &'static str,
+    delete_refused: &'static str,
+    /// The kind's name within a sentence.
+    of: &'static str,
+}
+
+impl Kind {
+    fn new_file(&self, name: &str, made: Result<(), EditError>) -> Reply {
+        match made {
+            Ok(()) => Reply::Said((self.created)(name)),
+            Err(_) => Reply::Refused(format!("{} '{name}' already exists!\n", self.exists)),
+        }
+    }
+
+    fn set(&self, name: &str, set: Result<Draft, EditError>) -> Reply {
+        let why = match set {
+            Ok(Draft { name, is_new }) => {
+                let how = if is_new { "created" } else { "updated" };
+                let transaction = self.transaction;
+                return Reply::Said(format!("{transaction} {how} for {} {name}!\n", self.of));
+            }
+            Err(EditError::Ongoing(ongoing)) => {
+                let stem = proxy::certificate_name(name);
+                format!(
+                    "The ongoing transaction is about '{ongoing}' but you are trying to set '{stem}'\n"
+                )
+            }
+            Err(EditError::Wrong(why)) => format!("{why}.\nCan't load the payload\n"),
+            Err(_) => format!("{}\n", self.unknown),
+        };
+        Reply::Refused(format!("{why}Can't update {name}!\n"))
+    }
+
+    fn delete(&self, name: &str, deleted: Result<(), EditError>) -> Reply {
+        let (what, of) = (self.exists, self.of_file());
+        let why = match deleted {
+            Ok(()) => return Reply::Said(format!("{} '{name}' deleted!\n", self.deleted)),
+            Err(EditError::Ongoing(_)) => format!("ongoing transaction for the {of} '{name}'"),
+            Err(EditError::Unknown) => format!("{what} '{name}' doesn't exist!\n"),
+            Err(EditError::UsedForJwt) => {
+                format!("{what} '{name}' in use for JWT validation, can't be deleted!\n")
+            }
+            Err(EditError::OtherKind) => {
+                "'del ssl crl-file' does not work on CA files!\n".to_owned()
+            }
+            Err(_) => format!("{what} '{name}' in use, can't be deleted!\n"),
+        };
+        Reply::Refused(format!("Can't remove the {}: {why}\n", self.delete_refused))
+    }
+
+    fn of_file(&self) -> &'static str {
+        self.delete_refused
+    }
+}
+
+/// The answer to `commit`.
+fn committed(name: &str, committed: Result<usize, EditError>) -> Reply {
+    let why = match committed {
+        Ok(count) => {
+            let dots = ".".repeat(count);
+            return Reply::Dump(format!("Committing {name}{dots}\nSuccess!\n"));
+        }
+        Err(EditError::Ongoing(ongoing)) => format!(
+            "The ongoing transaction is about '{ongoing}' but you are trying to set '{name}'\n"
+        ),
+        Err(EditError::Wrong(why)) => format!("{why}.\n"),
+        Err(_) => "No ongoing transaction! !\n".to_owned(),
+    };
+    Reply::Refused(format!("{why}Can't commit {name}!\n"))
+}
+
+/// The answer to `abort`.
+fn aborted(name: &str, aborted: Result<(), EditError>) -> Reply {
+    match aborted {
+        Ok(()) => Reply::Said(format!("Transaction aborted for certificate '{name}'!\n")),
+        Err(EditError::Ongoing(ongoing)) => Reply::Refused(format!(
+            "The ongoing transaction is about '{ongoing}' but you are trying to abort a transaction for '{name}'\n"
+        )),
+        Err(_) => Reply::Refused("No ongoing transaction!\n".to_owned()),
+    }
+}
+
+/// The names of files, one a line, the one that a transaction changes before them.
+fn names((draft, all): (Option<String>, Vec<String>)) -> Reply {
+    let mut out = String::new();
+    if let Some(draft) = draft {
+        out += &format!("# transaction\n*{draft}\n");
+    }
+    out += "# filename\n";
+    for name in all {
+        out += &name;
+        out.push('\n');
+    }
+    Reply::Dump(out)
+}
+
+fn status(status: TlsStatus) -> &'static str {
+    match status {
+        TlsStatus::Empty => "Empty",
+        TlsStatus::Uncommitted => "Uncommitted",
+        TlsStatus::UsedForJwt => "Used for JWT verification",
+        TlsStatus::Unused => "Unused",
+        TlsStatus::Used => "Used",
+    }
+}
+
+/// What an index behind a name's colon says, from 1 on.
+fn index<'a>(word: &'a str, what: &str) -> Result<(&'a str, Option<usize>), Reply> {
+    let Some((name, digits)) = word.split_once(':') else {
+        return Ok((word, None));
+    };
+    match digits.parse() {
+        Ok(index @ 1..) => Ok((name, Some(index))),
+        _ => Err(Reply::Refused(format!(
+            "wrong {what} index after colons in '{word}'!\n"
+        ))),
+    }
+}
+
+fn refused(text: &str) -> Reply {
+    Reply::Refused(text.to_owned())
+}

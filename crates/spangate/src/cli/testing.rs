@@ -1,0 +1,87 @@
+//! Sessions without sockets, for the tests of commands.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::model::Config;
+use proxy::Process;
+
+use super::Subjects;
+use super::command::{Client, Level, Severity};
+use super::request::Limits;
+use super::session::{Session, Talk};
+use crate::serve::Inboxes;
+
+/// Subjects of a configuration that nothing runs.
+pub(super) fn subjects(config: Config) -> Arc<Subjects> {
+    let process = Process {
+        started: net::sys::now(),
+        ..Process::default()
+    };
+    let running = Arc::new(proxy::prepare(config, proxy::Tls::default(), process));
+    Arc::new(Subjects {
+        shared: Arc::new(running.share(1)),
+        running,
+        descriptors: 0,
+        exports: None,
+        collectors: Vec::new(),
+        workers: Inboxes::default(),
+        dropped_logs: Arc::default(),
+        exposed: Arc::default(),
+    })
+}
+
+/// What a client gets that sends this and then its end. Messages begin with their severity in words.
+pub(super) fn ask(subjects: &Arc<Subjects>, level: Level, sent: &str) -> String {
+    let mut session = Session::new(level, Severity::Text, Duration::from_secs(1));
+    let mut stream = Scripted {
+        sent: sent.as_bytes(),
+        got: Vec::new(),
+    };
+    let limits = Limits {
+        line_bytes: 1024,
+        payload_bytes: 1024,
+    };
+    let talked = session.talk(&mut stream, limits, subjects);
+    talked.expect("the script does not fail");
+    String::from_utf8(stream.got).expect("text")
+}
+
+struct Scripted<'a> {
+    sent: &'a [u8],
+    got: Vec<u8>,
+}
+
+impl Read for Scripted<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.sent.read(into)
+    }
+}
+
+impl Write for Scripted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.got.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Talk for Scripted<'_> {
+    fn set_timeout(&self, _: Duration) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Client for Scripted<'_> {
+    fn ends_within(&self, _: Duration) -> bool {
+        self.sent.is_empty()
+    }
+
+    fn takes_listeners(&self) -> Option<&UnixStream> {
+        None
+    }
+}
