@@ -727,9 +727,44 @@ const BACKEND: &[Case] = &[
         "x",
     ),
     (
-        "hash-type consistent",
-        "keyword 'hash-type consistent' is known but not implemented yet by this version.",
-        "consistent",
+        "hash-type other",
+        "'hash-type' only supports 'consistent' and 'map-based'.",
+        "other",
+    ),
+    (
+        "hash-balance-factor 100",
+        "'hash-balance-factor' must be 0 or greater than 100.",
+        "100",
+    ),
+    (
+        "hash-preserve-affinity never",
+        "'hash-preserve-affinity': unknown keyword 'never'",
+        "never",
+    ),
+    (
+        "server-template s 3-1 127.0.0.1",
+        "Wrong server-template number or range arg '3-1'.",
+        "3-1",
+    ),
+    (
+        "server s 127.0.0.1:1 init-addr dns",
+        "'init-addr' : unknown init-addr method 'dns', supported methods are 'libc', 'last', 'none'.",
+        "dns",
+    ),
+    (
+        "server s 127.0.0.1:1 init-addr 1.2.3.4,::1",
+        "'init-addr' : initial address already specified, cannot add '::1'.",
+        "1.2.3.4,::1",
+    ),
+    (
+        "server s 127.0.0.1:1 from nobody",
+        "invalid 'nobody' value for 'from' keyword.",
+        "nobody",
+    ),
+    (
+        "server s 127.0.0.1:1 hash-key name",
+        "'hash-key' has to be 'id', 'id32', 'guid', 'addr', or 'addr-port'.",
+        "name",
     ),
     (
         "http-reuse sometimes",
