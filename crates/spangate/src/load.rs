@@ -61,7 +61,8 @@ pub(crate) fn load(args: &Args) -> Result<Loaded, Refused> {
         version: &info.version,
         local_peer: args.local_peer.as_deref().unwrap_or(&hostname),
         files: &files,
-        master_worker: args.master.is_some(),
+        // A check starts no master.
+        master_worker: args.master.is_some() && args.command != Command::Check,
     });
     let options = LoadOptions {
         build: &info,

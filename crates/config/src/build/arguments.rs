@@ -92,16 +92,14 @@ fn argument<'a>(cursor: &mut Cursor<'a>, name: &str) -> Parse<&'a str> {
 /// As C's `atoi` reads a word, but one that does not begin with a number is refused.
 pub fn number(cursor: &mut Cursor<'_>, name: &str, least: i64, most: i64) -> Parse<i64> {
     let text = argument(cursor, name)?;
-    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let digits = unsigned.bytes().take_while(u8::is_ascii_digit).count();
-    if digits == 0 {
+    let integer = super::line::leading_integer(text);
+    if integer.is_empty() {
         return Err(cursor.fault(format!(
             "'{name}' expects an integer argument, got '{text}'."
         )));
     }
-    let end = text.len() - unsigned.len() + digits;
     // More digits than fit are the bound.
-    let number = text[..end].parse().unwrap_or(match text.starts_with('-') {
+    let number = integer.parse().unwrap_or(match text.starts_with('-') {
         true => i64::MIN,
         false => i64::MAX,
     });

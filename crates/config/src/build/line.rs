@@ -245,14 +245,15 @@ impl<'a> Cursor<'a> {
         Ok(self.line.bytes(self.at - 1).into())
     }
 
-    /// Takes an argument that is a number within `range`.
+    /// Takes an argument that begins with a number within `range`. What follows its digits does not count, as with C's `atol`,
+    /// which HAProxy reads such words with.
     pub fn number<T>(&mut self, range: std::ops::RangeInclusive<T>) -> Parse<T>
     where
         T: std::str::FromStr + PartialOrd + std::fmt::Display,
     {
         let name = self.last();
         let text = self.value("an integer")?;
-        match text.parse::<T>() {
+        match leading_integer(text).parse::<T>() {
             Ok(number) if range.contains(&number) => Ok(number),
             Ok(_) => Err(self.fault(format!(
                 "'{name}' expects a number from {} to {}, got '{text}'.",
@@ -266,5 +267,15 @@ impl<'a> Cursor<'a> {
     /// An error at the word taken last.
     pub fn fault(&self, message: impl Into<String>) -> Box<Fault> {
         self.line.fault(self.at - 1, message)
+    }
+}
+
+/// The sign and the digits that a word begins with; empty where it begins with no number.
+pub fn leading_integer(text: &str) -> &str {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let digits = unsigned.bytes().take_while(u8::is_ascii_digit).count();
+    match digits {
+        0 => "",
+        _ => &text[..text.len() - unsigned.len() + digits],
     }
 }

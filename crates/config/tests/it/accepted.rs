@@ -585,6 +585,20 @@ fn balance_in_every_form() {
     }
 }
 
+/// As C's `atol` reads it.
+#[test]
+fn what_follows_the_digits_of_a_number_does_not_count() {
+    let config = accepted(
+        "backend b
+ retries 5;
+ server s 127.0.0.1:1 weight 20.2% maxconn 100,
+",
+    );
+    let server = &config.proxies[0].servers[0];
+    assert_eq!((server.weight, server.maxconn), (20, 100));
+    assert_eq!(config.proxies[0].retries, 5);
+}
+
 #[test]
 fn a_capture_slot_may_be_longer_than_any_message() {
     let config = accepted(

@@ -105,6 +105,28 @@ fn conditions_exit_with_their_truth() {
     }
 }
 
+/// `HAPROXY_MWORKER` is defined where a master runs the file; a check has no master.
+#[test]
+fn a_file_knows_whether_there_is_a_master() {
+    let folder = Folder::new();
+    let text =
+        ".if defined(HAPROXY_MWORKER)\n.alert \"a master\"\n.else\n.alert \"no master\"\n.endif\n";
+    let file = folder.write("a.cfg", text);
+    for (options, message) in [
+        (&["-W", "-f", &file][..], "'a master'"),
+        (&["-db", "-f", &file], "'no master'"),
+        (&["-c", "-W", "-f", &file], "'no master'"),
+    ] {
+        let output = run(options);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(
+            output.stderr.contains(message),
+            "{options:?}: {}",
+            output.stderr
+        );
+    }
+}
+
 #[test]
 fn warnings_are_fatal_when_asked() {
     let folder = Folder::new();

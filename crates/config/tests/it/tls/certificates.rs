@@ -73,7 +73,7 @@ fn extra_files_are_looked_for_as_global_says() {
         let config = loaded(&files, &frontend(global, "ssl crt DIR/a.crt"));
         let source = bind_of(&config).certificates[0].clone();
         [&source.key_beside, &source.ocsp]
-            .map(|path| path.as_ref().map(|path| files.short(&path).to_owned()))
+            .map(|path| path.as_ref().map(|path| files.short(path).to_owned()))
     };
     let some = |name: &str| Some(name.to_owned());
     assert_eq!(look(""), [None, some("a.crt.ocsp")]);
