@@ -106,7 +106,10 @@ fn lines(greeting: &'static str, answers: &'static [(&'static str, &'static str)
         let mut came = Vec::new();
         for (asked, answer) in answers {
             let mut bytes = [0; 256];
-            while !came.windows(asked.len()).any(|part| part == asked.as_bytes()) {
+            while !came
+                .windows(asked.len())
+                .any(|part| part == asked.as_bytes())
+            {
                 match stream.read(&mut bytes) {
                     Ok(count) if count > 0 => came.extend_from_slice(&bytes[..count]),
                     _ => return,
@@ -125,7 +128,10 @@ fn scripts_speak_and_listen() {
     let loading = lines("", &[("PING\r\n", "-LOADING still\r\n")]);
     let mail = lines(
         "220 here\r\n",
-        &[("HELO localhost\r\n", "250 good\r\n"), ("QUIT\r\n", "221 bye\r\n")],
+        &[
+            ("HELO localhost\r\n", "250 good\r\n"),
+            ("QUIT\r\n", "221 bye\r\n"),
+        ],
     );
     let own = lines("hello world\n", &[("who", "me 42\n")]);
     let teller = listener();
@@ -244,7 +250,10 @@ fn sessions_of_a_server_that_went_down_end() {
     healthy.store(0, Ordering::SeqCst);
     // It ends although neither side has ended it.
     let ended = client.read(&mut greeting);
-    assert!(matches!(ended, Ok(0)) || ended.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset));
+    assert!(
+        matches!(ended, Ok(0))
+            || ended.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionReset)
+    );
     proxy.stop();
 }
 
@@ -280,9 +289,17 @@ fn a_program_checks_servers() {
 #[test]
 fn redis_itself_is_checked() {
     let port = common::Port::reserve();
-    let at = port.at;
+    let number = port.number;
+    let at = format!("127.0.0.1:{number}");
     let program = std::process::Command::new("redis-server")
-        .args(["--port", &at.port().to_string(), "--bind", "127.0.0.1", "--save", ""])
+        .args([
+            "--port",
+            &number.to_string(),
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+        ])
         .stdout(std::process::Stdio::null())
         .spawn();
     let Ok(mut redis) = program else {
