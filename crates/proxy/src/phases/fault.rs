@@ -43,17 +43,10 @@ pub(crate) enum Cause {
     BadResponse,
     /// The server's connection is gone in the middle of its response.
     ServerGone,
-<<<<<<< HEAD
-    /// The server went down, or its sessions are to end for another reason.
-    ServerDown,
-    /// A command ended it.
-    Killed,
-=======
     /// A command ended it.
     Killed,
     /// The server went down, or its sessions are to end for another reason.
     ServerDown,
->>>>>>> main
     /// Cookies in a response that caches would keep (`option checkcache`).
     CacheableCookies,
     /// Rules failed a response; it is marked already.
@@ -130,13 +123,8 @@ impl Cause {
                 Phase::BackendResponse(_) => answered(b'S', b'H', 502),
                 _ => cut(b'S', b'D'),
             },
-<<<<<<< HEAD
-            Cause::ServerDown => cut(b'D', letter),
-            Cause::Killed => cut(b'K', letter),
-=======
             Cause::Killed => cut(b'K', letter),
             Cause::ServerDown => cut(b'D', letter),
->>>>>>> main
             Cause::CacheableCookies => answered(b'P', b'H', 502),
             Cause::RulesFailed => answered(b'P', b'H', 500),
             Cause::Internal => answered(b'I', letter, 500),
@@ -147,13 +135,8 @@ impl Cause {
 impl<D: Driver> Cx<'_, D> {
     /// Ends a stream for a cause: with an error page, or by a close where there can be none.
     pub fn fail(&mut self, stream: &mut Stream, cause: Cause) {
-<<<<<<< HEAD
-        self.observe_fault(stream, cause);
-        self.tell_fault(stream, cause);
-=======
         self.tell_fault(stream, cause);
         self.observe_fault(stream, cause);
->>>>>>> main
         match blame(stream, cause) {
             Some(status) if stream.txn.is_http && !stream.answered => {
                 self.error_page(stream, status);
