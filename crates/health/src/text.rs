@@ -11,7 +11,9 @@ pub(crate) fn lost(error: &io::Error) -> String {
     let name = match error.kind() {
         Kind::ConnectionRefused => "ECONNREFUSED",
         Kind::ConnectionReset => "ECONNRESET",
-        Kind::NetworkUnreachable | Kind::HostUnreachable => "ENETUNREACH",
+        Kind::NetworkUnreachable | Kind::HostUnreachable => {
+            return format!("General socket error ({})", system(error));
+        }
         Kind::BrokenPipe => "EPIPE",
         Kind::NotConnected => "ENCONN",
         Kind::OutOfMemory => "ENOMEM",

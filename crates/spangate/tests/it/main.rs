@@ -15,6 +15,7 @@ mod h2_clients;
 mod h2_limits;
 mod h2_pairs;
 mod h2_servers;
+mod health;
 mod life;
 mod logs;
 mod master;
