@@ -83,6 +83,7 @@ impl ProxyBuild<'_, '_> {
             is_frontend: _,
             is_backend: _,
             id: _,
+            state_file_name: _,
             description: _,
             guid: _,
             origin: _,
@@ -106,6 +107,7 @@ impl ProxyBuild<'_, '_> {
             unique_id_format: _,
             disabled,
             mode,
+            state_from,
             maxconn,
             rate_limit_sessions,
             backlog,
@@ -113,6 +115,7 @@ impl ProxyBuild<'_, '_> {
             monitor_uri,
             balance,
             hash_type,
+            default_server_lines,
             hash_affinity,
             hash_balance_factor,
             http_reuse,
@@ -186,8 +189,10 @@ impl ProxyBuild<'_, '_> {
             self.tracing.clone_from(&template.tracing);
         }
         if proxy.is_backend {
+            proxy.state_from = *state_from;
             proxy.balance.clone_from(balance);
             proxy.hash_type = *hash_type;
+            proxy.default_server_lines.clone_from(default_server_lines);
             proxy.hash_affinity = *hash_affinity;
             proxy.hash_balance_factor = *hash_balance_factor;
             proxy.http_reuse = *http_reuse;

@@ -1,7 +1,5 @@
 //! The keywords of `defaults`, `frontend`, `listen` and `backend` (manual §4.1, §4.2).
 
-use super::arguments::Args;
-use super::features::Feature::*;
 use super::{Elsewhere::*, Keyword, at::*};
 use crate::build::proxy::ProxyParser;
 use crate::build::{
@@ -66,7 +64,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("http-send-name-header", DB, backend::send_name_header, "Adds the server's name to requests."),
     K::yes("id", FB, proxy::id, "The proxy's number in statistics."),
     K::yes("ignore-persist", B, persist::ignore, "Ignores persistence on a condition."),
-    K::not_yet("load-server-state-from-file", DB, "Loads the state of servers at start."),
+    K::yes("load-server-state-from-file", DB, proxy::state_from, "Loads the state of servers at start."),
     K::partly("log", DFB, logging::log, "`ring@`", "Where to send the proxy's logs."),
     K::yes("log-format", DF, logging::log_format, "What a log line says.").elsewhere(IgnoredFormat),
     K::yes("log-format-sd", DF, logging::log_format_sd, "Structured data of RFC 5424 logs.").elsewhere(IgnoredFormat),
@@ -109,7 +107,7 @@ pub const KEYWORDS: &[K] = &[
     K::gone("rspirep", DFB, "The 'rspirep' directive is not supported anymore since HAProxy 2.1. Use 'http-response replace-header' instead.").instead(|words| legacy::replace("http-response", "(?i)", words)),
     K::gone("rsprep", DFB, "The 'rsprep' directive is not supported anymore since HAProxy 2.1. Use 'http-response replace-header' instead.").instead(|words| legacy::replace("http-response", "", words)),
     K::partly("server", B, backend::server, "address families of QUIC, MPTCP, datagrams, socket pairs, descriptors, reverse HTTP and vsock", "A server of the backend.").elsewhere(Refused),
-    K::tunes("server-state-file-name", DB, ServerState, Args::Any, "The file with the state of this backend's servers."),
+    K::yes("server-state-file-name", DB, proxy::state_file_name, "The file with the state of this backend's servers."),
     K::yes("server-template", B, backend::server_template, "Several servers that numbers make from one line.").elsewhere(Refused),
     K::partly("source", DB, backend::source, "`usesrc` and port ranges", "The address that connections to servers come from."),
     K::gone("srvexp", DFB, "The 'srvexp' directive is not supported anymore since HAProxy 2.1. Use 'http-response replace-header' instead."),

@@ -49,6 +49,8 @@ fn fault(cause: Cause, phase: Phase) -> Told {
         Cause::ClientTimeout | Cause::ClientAborted | Cause::ClientGone | Cause::ClientStuck => {
             back(BackCount::ClientAborts)
         }
+        // A person ended it.
+        Cause::Killed => Told::default(),
         Cause::NoBackend => Told::default(),
         Cause::NoServer | Cause::QueueFull | Cause::QueueTimeout | Cause::NotConnected { .. } => {
             back(BackCount::FailedConnects)

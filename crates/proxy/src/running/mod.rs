@@ -71,6 +71,8 @@ pub struct Running {
     pub(crate) paces: bool,
     /// Some frontend has statistics for each listener (`option socket-stats`).
     pub(crate) socket_stats: bool,
+    /// Workers use each other's idle connections to servers.
+    pub(crate) shares_idle: bool,
     /// By proxy: whether it binds requests to servers before balancing.
     binds: Vec<bool>,
     /// By proxy: in TCP, its expressions look for an HTTP request in the bytes.
@@ -145,6 +147,7 @@ impl Running {
             binds: proxies().map(binds).collect(),
             sniffs_http: (0..config.proxies.len()).map(sniffs_http).collect(),
             paces: is_paced(&config),
+            shares_idle: config.global.tune.idle_pool_shared,
             fullconn: fullconn(&config),
             tracing: Filters::new(&config),
             proc_vars: ProcVars::new(config.slots.proc),
@@ -215,6 +218,12 @@ impl Running {
     #[inline]
     pub(crate) fn proxy(&self, proxy: ProxyId) -> &Proxy {
         &self.config.proxies[proxy.place()]
+    }
+
+    /// The value of a variable of scope `proc`, by its slot.
+    #[must_use]
+    pub fn proc_var(&self, slot: u32) -> Option<sample::Value<'static>> {
+        self.proc_vars.get(slot)
     }
 
     pub(crate) fn bind(&self, bind: BindId) -> &config::model::Bind {
@@ -376,7 +385,9 @@ fn binds(proxy: &Proxy) -> bool {
 fn is_paced(config: &Config) -> bool {
     let global = &config.global;
     let mut proxies = config.proxies.iter();
-    global.maxconnrate.is_some()
+    // A command may limit them.
+    !global.stats_sockets.is_empty()
+        || global.maxconnrate.is_some()
         || global.maxsessrate.is_some()
         || proxies.any(|proxy| proxy.rate_limit_sessions.is_some())
 }

@@ -3,6 +3,7 @@
 mod collect;
 mod collector;
 mod command_line;
+mod commands;
 mod common;
 mod crash;
 mod delivery;
@@ -23,6 +24,7 @@ mod serving;
 mod statistics;
 mod tls_bytes;
 mod tls_clients;
+mod tls_runtime;
 mod tls_servers;
 mod tls_tunnels;
 mod tracing;
