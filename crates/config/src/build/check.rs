@@ -224,19 +224,6 @@ fn frontend(proxy: &Proxy, shared: &mut Shared<'_>) {
     }
 }
 
-/// What a statistics page cannot have at once.
-fn stats_page(proxy: &Proxy, shared: &mut Shared<'_>) {
-    let Some(page) = &proxy.stats else { return };
-    let has_accounts = !page.users.is_empty() || page.realm.is_some();
-    if has_accounts && !page.http_request.is_empty() {
-        let message = format!(
-            "proxy '{}': stats 'auth'/'realm' and 'http-request' can't be used at the same time.",
-            proxy.name
-        );
-        shared.diagnostics.add(Severity::Alert, None, message);
-    }
-}
-
 /// HTTP/3 is negotiated on TCP with an experimental protocol only (manual §5.1 `alpn`).
 fn http3_on_tcp(proxy: &Proxy, shared: &mut Shared<'_>) {
     if proxy.mode != Mode::Http || shared.is_allowed("expose-experimental-directives") {
@@ -256,6 +243,19 @@ fn http3_on_tcp(proxy: &Proxy, shared: &mut Shared<'_>) {
             );
             shared.diagnostics.add(Severity::Alert, None, message);
         }
+    }
+}
+
+/// What a statistics page cannot have at once.
+fn stats_page(proxy: &Proxy, shared: &mut Shared<'_>) {
+    let Some(page) = &proxy.stats else { return };
+    let has_accounts = !page.users.is_empty() || page.realm.is_some();
+    if has_accounts && !page.http_request.is_empty() {
+        let message = format!(
+            "proxy '{}': stats 'auth'/'realm' and 'http-request' can't be used at the same time.",
+            proxy.name
+        );
+        shared.diagnostics.add(Severity::Alert, None, message);
     }
 }
 

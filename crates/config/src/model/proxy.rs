@@ -50,12 +50,12 @@ pub struct Proxy {
     pub unpublished: bool,
     /// Number in statistics.
     pub id: u32,
-    /// A name that identifies it for ever (`guid`).
-    pub guid: Option<String>,
     /// `load-server-state-from-file`
     pub state_from: StateFrom,
     /// `server-state-file-name`; none is the backend's name.
     pub state_file_name: Option<PathBuf>,
+    /// A name that identifies it for ever (`guid`).
+    pub guid: Option<String>,
     /// Free text.
     pub description: Option<Octets>,
     /// `mode`.

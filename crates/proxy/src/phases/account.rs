@@ -49,13 +49,12 @@ fn fault(cause: Cause, phase: Phase) -> Told {
         Cause::ClientTimeout | Cause::ClientAborted | Cause::ClientGone | Cause::ClientStuck => {
             back(BackCount::ClientAborts)
         }
-        // A person ended it.
-        Cause::Killed => Told::default(),
-        Cause::NoBackend => Told::default(),
+        // Nobody's fault.
+        Cause::NoBackend | Cause::Killed => Told::default(),
         Cause::NoServer | Cause::QueueFull | Cause::QueueTimeout | Cause::NotConnected { .. } => {
             back(BackCount::FailedConnects)
         }
-        Cause::ServerTimeout | Cause::ServerGone => match phase {
+        Cause::ServerTimeout | Cause::ServerGone | Cause::ServerDown => match phase {
             Phase::ResponseHead | Phase::BackendResponse(_) => back(BackCount::FailedResponses),
             _ => back(BackCount::ServerAborts),
         },

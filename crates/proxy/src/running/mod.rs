@@ -69,10 +69,10 @@ pub struct Running {
     timeouts: Vec<TimeoutsMs>,
     /// Some rate is limited.
     pub(crate) paces: bool,
-    /// Some frontend has statistics for each listener (`option socket-stats`).
-    pub(crate) socket_stats: bool,
     /// Workers use each other's idle connections to servers.
     pub(crate) shares_idle: bool,
+    /// Some frontend has statistics for each listener (`option socket-stats`).
+    pub(crate) socket_stats: bool,
     /// By proxy: whether it binds requests to servers before balancing.
     binds: Vec<bool>,
     /// By proxy: in TCP, its expressions look for an HTTP request in the bytes.
@@ -88,7 +88,7 @@ pub struct Running {
     /// Filters `opentelemetry`.
     pub(crate) tracing: Filters,
     /// Who speaks TLS with clients and servers.
-    pub(crate) tls: Tls,
+    pub tls: Tls,
     /// Facts of the process.
     pub process: Process,
 }

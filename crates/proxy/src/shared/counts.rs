@@ -351,8 +351,8 @@ impl Counts {
     /// Those of each worker.
     pub fn each(&self, what: Count) -> impl Iterator<Item = u32> {
         let place = self.places.count(what);
-        let cells = self.workers.iter().map(move |own| own.counts.get(place));
-        cells.map(|gauge| gauge.now.load(Relaxed))
+        let gauges = self.workers.iter().map(move |own| own.counts.get(place));
+        gauges.map(|gauge| gauge.now.load(Relaxed))
     }
 
     /// The sum over the workers.
