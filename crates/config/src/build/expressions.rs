@@ -194,6 +194,10 @@ impl ProxyBuild<'_, '_> {
 
 /// What a message about a rule starts with.
 pub fn in_words(line: &Line<'_>) -> String {
+    if line.keyword() == "stats" {
+        let rule = line.arg(1);
+        return format!("error detected while parsing a 'stats {rule}' rule");
+    }
     let words = match line.keyword() {
         "http-request" | "http-response" | "http-after-response" => 2,
         "tcp-request" | "tcp-response" => 3,

@@ -102,10 +102,10 @@ pub fn rule_at(
         let message = match hint.as_str() {
             "" => format!(
                 "'{}' expects {}, but got '{name}'.",
-                line.keyword(),
+                line.arg(at - 1),
                 all.join(", ")
             ),
-            _ => format!("'{}' : unknown action '{name}'{hint}", line.keyword()),
+            _ => format!("'{}' : unknown action '{name}'{hint}", line.arg(at - 1)),
         };
         return Err(line.fault(at, message));
     };

@@ -34,9 +34,12 @@ pub fn time(text: &str) -> Result<Duration, Bad> {
     time_in(text, "ms", 1000)
 }
 
-/// Reads a time in whole seconds, the unit where there is none.
+/// Reads a time, whose unit is seconds where it has none, in whole seconds; a part of one counts as one.
 pub fn seconds(text: &str) -> Result<u32, Bad> {
-    let time = time_in(text, "s", 1_000_000)?;
+    let time = match time_in(text, "s", 1_000_000) {
+        Err(Bad::Underflow) => time_in(text, "s", 1000).map(|_| Duration::from_secs(1))?,
+        time => time?,
+    };
     u32::try_from(time.as_secs()).map_err(|_| Bad::Overflow)
 }
 

@@ -14,4 +14,5 @@ mod no_effect;
 mod octets;
 mod otel;
 mod persistence;
+mod statistics;
 mod tls;
