@@ -139,6 +139,11 @@ pub struct Shared<'a> {
 }
 
 impl<'a> Shared<'a> {
+    /// Whether `global` had this `expose-…-directives` line.
+    pub fn is_allowed(&self, flag: &str) -> bool {
+        self.flags.iter().any(|seen| seen == flag)
+    }
+
     /// Nothing was read yet.
     fn new(
         compiler: Compiler,
@@ -207,9 +212,13 @@ pub fn build(
     let needs = shared.compiler.needs();
     let var_names = shared.compiler.var_names();
     let contexts = shared.compiler.contexts();
+    let defaults = tree.sections.iter();
+    let defaults = defaults.filter(|section| section.kind() == "defaults");
+    let defaults = defaults.filter_map(|section| section.name());
     let config = Config {
         global,
         proxies,
+        defaults: defaults.map(|name| name.text.to_string()).collect(),
         log_profiles,
         slots,
         patterns: patterns::finish(&mut shared),

@@ -33,7 +33,7 @@ mod stream;
 mod tracing;
 mod websocket;
 
-pub use engine::{Engine, Order};
+pub use engine::{Engine, Killed, Order, StreamView, StreamsAsked, StreamsPart};
 pub use facts::prepare;
 pub use logging::event;
 pub use running::{
@@ -41,4 +41,7 @@ pub use running::{
     LogTargetId, Logging, NameView, Process, Running, Switches, Tls, TlsFinding, TlsStatus,
     TrustView, certificate_name,
 };
-pub use shared::{Activity, DeleteError, ServerChange, ServerRecord, ServerTables, Shared};
+pub use shared::{
+    Activity, DeleteError, Door, RateLimit, RenameError, ServerChange, ServerLoad, ServerRecord,
+    ServerTables, Shared,
+};

@@ -23,8 +23,13 @@ mod info;
 mod known;
 mod otel;
 mod patterns;
+mod process;
+mod proxies;
 mod request;
+mod server_state;
+mod servers;
 mod session;
+mod sessions;
 mod ssl;
 mod status;
 #[cfg(test)]
@@ -35,11 +40,13 @@ use std::sync::Arc;
 use net::logs::Dropped;
 use proxy::Running;
 
-pub(crate) use self::command::listing;
-use self::command::{Asked, Command, Level, Reply, command, denied};
-pub(crate) use self::doors::{Control, Doors};
+use self::command::{Asked, Command, Reply, command, denied};
+pub(crate) use self::command::{Level, Severity, listing};
+pub(crate) use self::doors::{Connection, Control, Doors, Listener, listen};
+pub(crate) use self::request::{Input, Limits, Request, words};
 use crate::collectors::Watched;
 use crate::exports::Exports;
+use crate::frontends::Frontends;
 use crate::handover::Exposed;
 use crate::serve::Inboxes;
 
@@ -52,6 +59,11 @@ const FAMILIES: &[&[Command]] = &[
     info::COMMANDS,
     otel::COMMANDS,
     patterns::COMMANDS,
+    process::COMMANDS,
+    proxies::COMMANDS,
+    server_state::COMMANDS,
+    servers::COMMANDS,
+    sessions::COMMANDS,
     ssl::CA_FILE,
     ssl::CERT,
     ssl::CRL_FILE,
@@ -72,4 +84,5 @@ pub(crate) struct Subjects {
     pub descriptors: u64,
     pub dropped_logs: Arc<Dropped>,
     pub exposed: Arc<Exposed>,
+    pub frontends: Arc<Frontends>,
 }

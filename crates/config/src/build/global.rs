@@ -192,10 +192,22 @@ pub fn daemon(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most(0)
 }
 
-/// `master-worker`
-pub fn master_worker(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    build.global.master_worker = true;
-    line.at_most(0)
+/// `master-worker no-exit-on-failure`
+pub fn master_worker(_build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.at_most(1)?;
+    match line.arg(1) {
+        "" => Err(line.fault(
+            0,
+            "support for 'master-worker' was removed in version 3.5. Use -W or -Ws in the startup script instead.",
+        )),
+        "no-exit-on-failure" => {
+            Err(line.fault(1, super::not_yet("master-worker no-exit-on-failure")))
+        }
+        _ => Err(line.fault(
+            1,
+            "'master-worker' only supports 'no-exit-on-failure' option.",
+        )),
+    }
 }
 
 /// `default-path`
@@ -429,6 +441,24 @@ pub fn pidfile(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.need(1, || "'pidfile' expects a file name as an argument.".into())?;
     line.at_most(1)?;
     set_once(&mut build.global.pidfile, line, line.path(1).to_owned())
+}
+
+/// `server-state-base`
+pub fn server_state_base(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.need(1, || {
+        "'server-state-base' expects one argument: a directory path.".into()
+    })?;
+    let path = line.path(1).to_owned();
+    set_once(&mut build.global.server_state_base, line, path)
+}
+
+/// `server-state-file`
+pub fn server_state_file(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.need(1, || {
+        "'server-state-file' expect one argument: a file path.".into()
+    })?;
+    let path = line.path(1).to_owned();
+    set_once(&mut build.global.server_state_file, line, path)
 }
 
 /// `set-var`

@@ -83,6 +83,7 @@ impl ProxyBuild<'_, '_> {
             is_frontend: _,
             is_backend: _,
             id: _,
+            state_file_name: _,
             description: _,
             origin: _,
             unpublished: _,
@@ -105,6 +106,7 @@ impl ProxyBuild<'_, '_> {
             unique_id_format: _,
             disabled,
             mode,
+            state_from,
             maxconn,
             rate_limit_sessions,
             backlog,
@@ -183,6 +185,7 @@ impl ProxyBuild<'_, '_> {
             self.tracing.clone_from(&template.tracing);
         }
         if proxy.is_backend {
+            proxy.state_from = *state_from;
             proxy.balance.clone_from(balance);
             proxy.hash_type = *hash_type;
             proxy.default_server_lines.clone_from(default_server_lines);

@@ -12,6 +12,8 @@ pub struct Config {
     pub global: Global,
     /// Frontends, backends and listens in the order of the files. A `listen` is both.
     pub proxies: Vec<Proxy>,
+    /// The names of the sections `defaults` that have one.
+    pub defaults: Vec<String>,
     /// Sections `log-profile`.
     pub log_profiles: Vec<LogProfile>,
     /// How many variables of each scope the expressions name.
@@ -65,14 +67,16 @@ pub struct Global {
     pub description: Option<Octets>,
     /// Detach from the terminal.
     pub daemon: bool,
-    /// A master process with workers.
-    pub master_worker: bool,
     /// As `-dW`.
     pub zero_warning: bool,
     /// User to run as.
     pub uid: Option<u32>,
     /// Group to run as.
     pub gid: Option<u32>,
+    /// `server-state-base`: where names of files of server states are relative to.
+    pub server_state_base: Option<PathBuf>,
+    /// `server-state-file`
+    pub server_state_file: Option<PathBuf>,
     /// Directory to confine the process to.
     pub chroot: Option<PathBuf>,
     /// File descriptors to ask for.

@@ -5,6 +5,7 @@ use super::{
     HttpRule, LogTarget, PersistRule, Reply, RetryOn, Server, Source, TcpRule, UseServer,
 };
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use syntax::octets::Octets;
@@ -19,6 +20,18 @@ pub enum Mode {
     Http,
     /// Log messages: a backend that `log backend@<name>` sends to.
     Log,
+}
+
+/// Where the states of a backend's servers are read from at the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StateFrom {
+    /// Nowhere.
+    #[default]
+    Nowhere,
+    /// The file of all backends, `server-state-file`.
+    Global,
+    /// A file of its own, [`Proxy::state_file_name`].
+    Local,
 }
 
 /// A frontend, a backend or both. Rules of a `defaults` section are shared by all proxies that start from it, and come before their
@@ -37,6 +50,10 @@ pub struct Proxy {
     pub unpublished: bool,
     /// Number in statistics.
     pub id: u32,
+    /// `load-server-state-from-file`
+    pub state_from: StateFrom,
+    /// `server-state-file-name`; none is the backend's name.
+    pub state_file_name: Option<PathBuf>,
     /// Free text.
     pub description: Option<Octets>,
     /// `mode`.
@@ -169,12 +186,6 @@ impl Proxy {
     #[must_use]
     pub fn aborts_on_close(&self) -> bool {
         self.options.abortonclose.unwrap_or(self.mode == Mode::Http)
-    }
-
-    /// Whether those who choose a backend may have it without being forced.
-    #[must_use]
-    pub fn is_eligible(&self) -> bool {
-        !self.disabled && !self.unpublished
     }
 }
 

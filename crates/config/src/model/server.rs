@@ -138,7 +138,7 @@ pub enum HashFunction {
 }
 
 /// A `server` line. Its options read as fields of its own.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Server {
     /// As written.
     pub name: String,

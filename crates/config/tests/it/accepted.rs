@@ -586,6 +586,18 @@ fn balance_in_every_form() {
 }
 
 #[test]
+fn a_capture_slot_may_be_longer_than_any_message() {
+    let config = accepted(
+        "frontend f
+ mode http
+ declare capture request len 40000000
+ http-request capture req.body id 0
+",
+    );
+    assert_eq!(config.proxies[0].capture_request[0].len, 40_000_000);
+}
+
+#[test]
 fn a_warning_refuses_only_where_none_is_allowed() {
     assert!(read("frontend f\n bind :80\n").is_ok());
     assert!(read("global\n zero-warning\nfrontend f\n bind :80\n").is_err());

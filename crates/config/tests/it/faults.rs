@@ -35,6 +35,21 @@ const GLOBAL: &[Case] = &[
         "nbproc",
     ),
     (
+        "master-worker",
+        "support for 'master-worker' was removed in version 3.5. Use -W or -Ws in the startup script instead.",
+        "master-worker",
+    ),
+    (
+        "master-worker exit",
+        "'master-worker' only supports 'no-exit-on-failure' option.",
+        "exit",
+    ),
+    (
+        "ssl-dh-param-file /nonexistent/dh.pem",
+        "'ssl-dh-param-file': unable to load DH parameters from file </nonexistent/dh.pem>.",
+        "/nonexistent/dh.pem",
+    ),
+    (
         "nbthread 0",
         "'nbthread' value must be between 1 and 4096 (was 0).",
         "0",
@@ -801,6 +816,11 @@ const DEFAULTS: &[Case] = &[
         "acl",
     ),
     (
+        "timeout contimeout 5s",
+        "the 'contimeout' directive is not supported anymore since HAProxy 2.1. Use 'timeout connect'.",
+        "contimeout",
+    ),
+    (
         "timeout connect 1y",
         "unexpected character 'y' in 'timeout connect'.",
         "1y",
@@ -1075,6 +1095,22 @@ fn of_the_whole() {
         (
             format!("defaults\n{t}listen f\n  bind :80\n  monitor-uri /x\n"),
             "'monitor-uri' statement ignored for proxy 'f' as it requires HTTP mode.",
+        ),
+        (
+            format!("defaults\n{t}  option forwardfor\nlisten f\n  bind :80\n"),
+            "'option forwardfor' ignored for proxy 'f' as it requires HTTP mode.",
+        ),
+        (
+            format!("defaults\n{t}backend f\n  option originalto\n"),
+            "'option originalto' ignored for backend 'f' as it requires HTTP mode.",
+        ),
+        (
+            format!("defaults\n{t}backend f\n  option forwarded\n"),
+            "'option forwarded' ignored for backend 'f' as it requires HTTP mode.",
+        ),
+        (
+            format!("defaults\n{t}  mode http\n  log-format %ci\n  option httplog\n"),
+            "'option httplog' overrides previous 'log-format' in 'defaults' section.",
         ),
         (
             format!("defaults\n{t}listen f\n  bind :80\n  option http-pretend-keepalive\n"),

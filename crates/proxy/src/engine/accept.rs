@@ -12,7 +12,7 @@ use crate::link::mux::{Mux, Raw};
 use crate::link::{Client, Role, Stage};
 use crate::rules::Verdict;
 use crate::running::deadline;
-use crate::shared::{Count, Pace};
+use crate::shared::{Count, Pace, RateLimit};
 use crate::stream::{Inspection, Phase};
 
 /// What rates are limited over.
@@ -107,14 +107,19 @@ impl<D: Driver> Turn<'_, D> {
             return false;
         }
         let now_ms = self.cx.now().ms();
-        let global = &self.cx.running.config.global;
+        let shared = &self.cx.core.ambient.shared;
         let sessions = self.cx.running.proxy(frontend).rate_limit_sessions;
         let limits = [
             (sessions, Pace::Sessions(frontend)),
-            (global.maxsessrate, Pace::ProcessSessions),
-            (global.maxconnrate, Pace::ProcessConnections),
+            (
+                shared.rate_limit(RateLimit::Sessions),
+                Pace::ProcessSessions,
+            ),
+            (
+                shared.rate_limit(RateLimit::Connections),
+                Pace::ProcessConnections,
+            ),
         ];
-        let shared = &self.cx.core.ambient.shared;
         let reached = limits
             .into_iter()
             .filter_map(|(limit, pace)| limit.map(|limit| (limit, pace)))

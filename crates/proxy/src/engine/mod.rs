@@ -13,6 +13,7 @@ mod life;
 mod secure;
 mod servers;
 mod socks4;
+mod watch;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -32,6 +33,8 @@ use crate::stream::{Phase, Stream, Streams};
 use life::Life;
 pub(crate) use secure::Opened;
 
+pub use watch::{Killed, StreamView, StreamsAsked, StreamsPart};
+
 /// What the process tells a worker.
 #[derive(Clone, Debug)]
 pub enum Order {
@@ -46,6 +49,12 @@ pub enum Order {
     Stop,
     /// Hand over what filters have recorded of streams that are over. It is done when nobody has the sender any more.
     HandOver(Sender<()>),
+    /// The listeners of a frontend, by its place in the configuration, close for good.
+    CloseFrontend(usize),
+    /// Some of the worker's streams are asked for.
+    ShowStreams(StreamsAsked),
+    /// Streams are to end.
+    Kill(Killed),
 }
 
 /// One worker's data path.
@@ -199,6 +208,9 @@ impl<D: Driver> net::Engine<D> for Engine {
                 hard_stop_ms,
             } => turn.drain(grace_ms, hard_stop_ms),
             Order::Stop => turn.state.life = Life::Stopped,
+            Order::ShowStreams(asked) => turn.show_streams(&asked),
+            Order::Kill(killed) => turn.kill(&killed),
+            Order::CloseFrontend(frontend) => turn.close_frontend(frontend),
             Order::HandOver(_) => turn.cx.core.tracing.flush_records(turn.cx.running),
         });
     }

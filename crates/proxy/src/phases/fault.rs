@@ -43,6 +43,8 @@ pub(crate) enum Cause {
     BadResponse,
     /// The server's connection is gone in the middle of its response.
     ServerGone,
+    /// A command ended it.
+    Killed,
     /// Cookies in a response that caches would keep (`option checkcache`).
     CacheableCookies,
     /// Rules failed a response; it is marked already.
@@ -119,6 +121,7 @@ impl Cause {
                 Phase::BackendResponse(_) => answered(b'S', b'H', 502),
                 _ => cut(b'S', b'D'),
             },
+            Cause::Killed => cut(b'K', letter),
             Cause::CacheableCookies => answered(b'P', b'H', 502),
             Cause::RulesFailed => answered(b'P', b'H', 500),
             Cause::Internal => answered(b'I', letter, 500),

@@ -317,7 +317,8 @@ impl<D: Driver> Cx<'_, D> {
         backend: ProxyId,
         forced: &mut Option<bool>,
     ) -> bool {
-        if self.running.proxy(backend).is_eligible() {
+        let is_published = self.core.ambient.shared.is_published(backend);
+        if is_published && !self.running.proxy(backend).disabled {
             return true;
         }
         let conditions = &self.running.proxy(stream.frontend).force_be_switch;

@@ -217,6 +217,12 @@ impl Running {
         &self.config.proxies[proxy.place()]
     }
 
+    /// The value of a variable of scope `proc`, by its slot.
+    #[must_use]
+    pub fn proc_var(&self, slot: u32) -> Option<sample::Value<'static>> {
+        self.proc_vars.get(slot)
+    }
+
     pub(crate) fn bind(&self, bind: BindId) -> &config::model::Bind {
         &self.proxy(bind.frontend).binds[bind.place]
     }
@@ -371,7 +377,9 @@ fn binds(proxy: &Proxy) -> bool {
 fn is_paced(config: &Config) -> bool {
     let global = &config.global;
     let mut proxies = config.proxies.iter();
-    global.maxconnrate.is_some()
+    // A command may limit them.
+    !global.stats_sockets.is_empty()
+        || global.maxconnrate.is_some()
         || global.maxsessrate.is_some()
         || proxies.any(|proxy| proxy.rate_limit_sessions.is_some())
 }

@@ -288,6 +288,13 @@ impl Counts {
         self.cell(worker, self.places.count(what)).load(Relaxed)
     }
 
+    /// Those of each worker.
+    pub fn each(&self, what: Count) -> impl Iterator<Item = u32> {
+        let place = self.places.count(what);
+        let cells = self.workers.iter().map(move |own| own.counts.get(place));
+        cells.map(|cell| cell.load(Relaxed))
+    }
+
     /// The sum over the workers.
     pub fn sum(&self, what: Count) -> u32 {
         let place = self.places.count(what);

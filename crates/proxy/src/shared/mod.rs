@@ -11,6 +11,7 @@ mod queue;
 pub(crate) mod rates;
 mod room;
 mod servers;
+mod switches;
 mod tables;
 mod turns;
 
@@ -26,6 +27,7 @@ pub(crate) use mail::{Letter, Received, Wish};
 pub(crate) use queue::{Arrival, Grant, Rank, StreamRef, Ticket};
 pub use servers::ServerChange;
 pub(crate) use servers::Servers;
+pub use switches::{Door, RateLimit};
 pub use tables::{ServerRecord, ServerTables};
 pub(crate) use turns::Turn;
 
@@ -38,6 +40,7 @@ pub struct Shared {
     queues: queue::Queues,
     mail: mail::Mail,
     admission: admission::Admission,
+    switches: switches::Switches,
     /// Streams since the start, all workers together: the source of [`sample::Txn::id`].
     streams: AtomicU64,
     /// Bytes of all variables; kept only where `tune.vars` limits them for the process.
@@ -88,6 +91,7 @@ impl Shared {
             queues: queue::Queues::new(servers),
             mail: mail::Mail::new(workers),
             admission: admission::Admission::new(config),
+            switches: switches::Switches::new(config),
             streams: AtomicU64::new(0),
             var_bytes: AtomicUsize::new(0),
             server_conns: room::Room::new(server_conns_max),
@@ -177,7 +181,7 @@ impl Shared {
 
     /// Takes a place for one more client connection; false where a limit is reached.
     pub(crate) fn admit(&self, bind: BindId) -> bool {
-        self.admission.take(bind)
+        !self.switches.is_paused(bind.frontend) && self.admission.take(bind)
     }
 
     /// Gives it back.
@@ -185,9 +189,66 @@ impl Shared {
         self.admission.give(bind);
     }
 
-    /// Whether a limit of client connections is reached.
+    /// Whether a limit of client connections is reached, or a frontend is to accept none.
     pub(crate) fn is_full(&self, bind: BindId) -> bool {
-        self.admission.is_full(bind)
+        self.switches.is_paused(bind.frontend) || self.admission.is_full(bind)
+    }
+
+    /// Most client connections of the process now; 0 for any number.
+    #[must_use]
+    pub fn maxconn(&self) -> u32 {
+        self.admission.process_max()
+    }
+
+    /// Changes it. Workers whose listeners rest look again in their next round.
+    pub fn set_maxconn(&self, max: u32) {
+        self.admission.set_process_max(max);
+    }
+
+    /// Most client connections of a frontend now; 0 for any number.
+    #[must_use]
+    pub fn frontend_maxconn(&self, frontend: usize) -> u32 {
+        self.admission.frontend_max(ProxyId::at(frontend))
+    }
+
+    /// Changes it, as [`Shared::set_maxconn`].
+    pub fn set_frontend_maxconn(&self, frontend: usize, max: u32) {
+        self.admission.set_frontend_max(ProxyId::at(frontend), max);
+    }
+
+    /// Whether a frontend accepts connections.
+    #[must_use]
+    pub fn door(&self, frontend: usize) -> Door {
+        self.switches.door(ProxyId::at(frontend))
+    }
+
+    /// Changes it. Workers notice with the next connection; those whose listeners rest in their next round.
+    pub fn set_door(&self, frontend: usize, door: Door) {
+        self.switches.set_door(ProxyId::at(frontend), door);
+    }
+
+    /// How often something may happen in a second; none for any number.
+    #[must_use]
+    pub fn rate_limit(&self, rate: RateLimit) -> Option<u32> {
+        self.switches.rate_limit(rate)
+    }
+
+    /// Changes it; 0 for any number.
+    pub fn set_rate_limit(&self, rate: RateLimit, per_second: u32) {
+        self.switches.set_rate_limit(rate, per_second);
+    }
+
+    // ---- backends
+
+    /// Whether rules may choose a backend.
+    #[inline]
+    pub(crate) fn is_published(&self, backend: ProxyId) -> bool {
+        self.switches.is_published(backend)
+    }
+
+    /// Whether rules may choose a backend from now on.
+    pub fn publish_backend(&self, backend: usize, published: bool) {
+        self.switches.publish(ProxyId::at(backend), published);
     }
 
     /// Client connections of the process.
@@ -344,6 +405,37 @@ impl Shared {
         woken
     }
 
+    /// What commands and statistics tell of a server's load and limits.
+    #[must_use]
+    pub fn server_load(&self, backend: usize, server: usize) -> ServerLoad {
+        let server = ServerId::at(ProxyId::at(backend), server);
+        let (in_maintenance, drains, is_down) = self.servers.flags(server);
+        ServerLoad {
+            in_maintenance,
+            drains,
+            is_down,
+            weight: self.servers.weight(server),
+            initial_weight: self.servers.initial_weight(server),
+            maxconn: self.servers.maxconn(server),
+            sessions: self.count(Count::Server(server)),
+            connections: self.count(Count::Connections(server)),
+            idle: self.servers.idle(server),
+            queued: self.servers.waiting(server),
+        }
+    }
+
+    /// Connections of each worker to a server that no stream uses, as far as each connection has one stream.
+    #[must_use]
+    pub fn idle_by_worker(&self, backend: usize, server: usize) -> Vec<u32> {
+        let server = ServerId::at(ProxyId::at(backend), server);
+        let connections = self.counts.each(Count::Connections(server));
+        let streams = self.counts.each(Count::Server(server));
+        let pairs = connections.zip(streams);
+        pairs
+            .map(|(connections, streams)| connections.saturating_sub(streams))
+            .collect()
+    }
+
     // ---- the tables of servers
 
     /// The servers of all backends, as they are now.
@@ -432,6 +524,34 @@ impl Shared {
         self.servers.touch(server.backend);
     }
 
+    /// Gives a server in maintenance another name.
+    ///
+    /// # Errors
+    /// Why it keeps the one it has.
+    pub(crate) fn rename_server(&self, server: ServerId, name: &str) -> Result<(), RenameError> {
+        let mut change = self.tables.change();
+        let tables = change.tables();
+        let record = tables.find(server).filter(|record| !record.is_deleted);
+        let record = record.ok_or(RenameError::NotFound)?;
+        if !self.servers.is_in_maintenance(server) {
+            return Err(RenameError::NotInMaintenance);
+        }
+        if record.name == name {
+            return Ok(());
+        }
+        let is_taken = tables
+            .of(server.backend)
+            .any(|(_, other)| !other.is_deleted && other.name == name);
+        if is_taken {
+            return Err(RenameError::NameTaken);
+        }
+        let record = record.renamed(name);
+        change.put(server, record);
+        drop(change);
+        self.servers.touch(server.backend);
+        Ok(())
+    }
+
     /// Places of deleted servers that wait to be released.
     pub(crate) fn retired_servers(&self) -> Vec<ServerId> {
         self.tables.retired()
@@ -452,6 +572,44 @@ impl Shared {
             && self.admission.is_quiet()
             && self.server_conns.is_quiet()
     }
+}
+
+/// Why a server keeps its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RenameError {
+    /// There is none.
+    NotFound,
+    /// It may get requests.
+    NotInMaintenance,
+    /// The configuration refers to it by its name.
+    Referenced,
+    /// Another server of its backend has that name.
+    NameTaken,
+}
+
+/// The load of a server and its limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerLoad {
+    /// It gets nothing.
+    pub in_maintenance: bool,
+    /// It gets only what is bound to it.
+    pub drains: bool,
+    /// It was found to be down.
+    pub is_down: bool,
+    /// Its weight, 0 to 256.
+    pub weight: u32,
+    /// The same as configured.
+    pub initial_weight: u32,
+    /// Requests at a time; 0 for any number.
+    pub maxconn: u32,
+    /// Streams.
+    pub sessions: u32,
+    /// Connections.
+    pub connections: u32,
+    /// Connections that are idle; counted where `pool-max-conn` limits them.
+    pub idle: u32,
+    /// Requests that wait for it.
+    pub queued: u32,
 }
 
 /// Why a server is not deleted.

@@ -206,6 +206,13 @@ impl Servers {
         self.server(server).initial_weight.load(Ordering::Relaxed)
     }
 
+    /// Whether it is in maintenance, drains, or is found to be down.
+    pub fn flags(&self, server: ServerId) -> (bool, bool, bool) {
+        let flags = self.server(server).flags.load(Ordering::Relaxed);
+        let has = |flag| flags & flag != 0;
+        (has(MAINTENANCE), has(DRAIN), has(DOWN))
+    }
+
     /// Its `maxconn` now; 0 for none.
     pub fn maxconn(&self, server: ServerId) -> u32 {
         self.server(server).maxconn.load(Ordering::Relaxed)
@@ -308,6 +315,11 @@ impl Servers {
             .idle
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
             .is_ok()
+    }
+
+    /// Idle connections; counted where `pool-max-conn` limits them.
+    pub fn idle(&self, server: ServerId) -> u32 {
+        self.server(server).idle.load(Ordering::Relaxed)
     }
 
     /// Counts one less.

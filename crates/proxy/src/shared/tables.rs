@@ -265,6 +265,16 @@ impl ServerRecord {
         }
     }
 
+    /// The same server under another name.
+    pub(super) fn renamed(&self, name: &str) -> ServerRecord {
+        let mut line = Server::clone(&self.line);
+        name.clone_into(&mut line.name);
+        ServerRecord {
+            line: Arc::new(line),
+            ..self.clone()
+        }
+    }
+
     /// A server that is added while traffic runs.
     pub(crate) fn added(line: Server) -> ServerRecord {
         ServerRecord {

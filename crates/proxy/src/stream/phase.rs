@@ -91,6 +91,28 @@ impl Rules {
 }
 
 impl Phase {
+    /// What a stream does, in one word for `show sess`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::RequestHead => "request",
+            Phase::FrontendContent(_) | Phase::BackendContent(_) => "content-rules",
+            Phase::FrontendBody | Phase::BackendBody => "body",
+            Phase::FrontendRequest(_) | Phase::BackendRequest(_) => "request-rules",
+            Phase::SwitchBackend => "switch",
+            Phase::AssignServer | Phase::PrepareRequest | Phase::SelectServer => "server",
+            Phase::Queue(_) => "queue",
+            Phase::TurnAround => "turn-around",
+            Phase::Connect | Phase::TakeOver => "connect",
+            Phase::SendRequest => "send-request",
+            Phase::ResponseHead => "response",
+            Phase::BackendResponse(_) => "response-rules",
+            Phase::SendResponse | Phase::Transfer => "transfer",
+            Phase::Tarpit(_) => "tarpit",
+            Phase::OpenTunnel | Phase::Tunnel(_) => "tunnel",
+            Phase::Done => "done",
+        }
+    }
+
     /// The second character of the termination state (manual §8.5): when it happened. `answered`: all of the response is gone.
     pub fn letter(self, answered: bool) -> u8 {
         match self {

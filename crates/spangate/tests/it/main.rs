@@ -3,6 +3,7 @@
 mod collect;
 mod collector;
 mod command_line;
+mod commands;
 mod common;
 mod crash;
 mod delivery;
@@ -22,6 +23,7 @@ mod runtime;
 mod serving;
 mod tls_bytes;
 mod tls_clients;
+mod tls_runtime;
 mod tls_servers;
 mod tls_tunnels;
 mod tracing;
