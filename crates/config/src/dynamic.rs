@@ -56,6 +56,7 @@ pub fn supports_servers(proxy: &Proxy) -> Result<(), String> {
         | Balance::LogHash(_) => proxy.hash_type.method == HashMethod::Map,
         Balance::RoundRobin
         | Balance::LeastConn
+        | Balance::LeastLatency
         | Balance::First
         | Balance::Random { .. }
         | Balance::Sticky => false,

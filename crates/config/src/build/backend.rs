@@ -195,6 +195,23 @@ pub fn hash_type(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most(3)
 }
 
+/// `balance rdp-cookie[(<name>)]`
+fn rdp_cookie(
+    build: &mut ProxyBuild<'_, '_>,
+    line: &Line<'_>,
+    name: Option<&[u8]>,
+) -> Parse<Balance> {
+    let name = name.unwrap_or(b"mstshash");
+    if name.is_empty() {
+        return Err(line.fault(1, "rdp-cookie : missing cookie name."));
+    }
+    let fetch = [b"req.rdp_cookie(", name, b")"].concat();
+    let compiler = &mut build.shared.compiler;
+    let found = compiler.expr(&[fetch], Place::BE_HTTP_REQUEST | Place::BE_TCP_REQUEST);
+    let (expr, _) = found.map_err(|error| line.expr_fault(1, &error, "'balance rdp-cookie'"))?;
+    Ok(Balance::Hash(expr))
+}
+
 /// `balance <algorithm> [<arguments>]`
 pub fn balance(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = line.arg(1);
@@ -229,9 +246,8 @@ pub fn balance(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
                 line.expr_fault(2, &error, "converter list of 'balance log-hash'")
             })?)
         }
-        "rdp-cookie" => {
-            return Err(line.fault(1, super::not_yet(&format!("balance {bare}"))));
-        }
+        "rdp-cookie" => rdp_cookie(build, line, argument)?,
+        "least-latency" => Balance::LeastLatency,
         _ => {
             return Err(line.fault(
                 1,

@@ -15,7 +15,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("acl", NFB, proxy::acl, "Declares or extends a named condition."),
     K::gone("appsession", DFB, "'appsession' is not supported anymore since HAProxy 1.6. Use 'cookie' or 'stick-table' instead."),
     K::yes("backlog", DF, frontend::backlog, "Length of the kernel's queue of connections to accept."),
-    K::partly("balance", DB, backend::balance, "`rdp-cookie` and `url_param … check_post`", "The algorithm that chooses a server."),
+    K::partly("balance", DB, backend::balance, "`url_param … check_post`", "The algorithm that chooses a server; beyond HAProxy's: `least-latency`."),
     K::yes("be-unpublished", B, persist::unpublished, "Starts the backend unpublished."),
     K::partly("bind", F, frontend::bind, "address families of QUIC, datagrams, socket pairs, reverse HTTP and vsock", "Addresses to listen on."),
     K::gone("block", DFB, "The 'block' directive is not supported anymore since HAProxy 2.1. Use 'http-request deny' which uses the exact same syntax.").instead(|words| legacy::joined("http-request deny", words)),

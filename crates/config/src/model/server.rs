@@ -16,6 +16,9 @@ pub enum Balance {
     StaticRr,
     /// The fewest connections.
     LeastConn,
+    /// The lowest expected latency, beyond HAProxy: the peak-sensitive average of latencies (peak EWMA) times the requests that a
+    /// server works on.
+    LeastLatency,
     /// The first one with a free slot.
     First,
     /// The least loaded of some drawn by lot.

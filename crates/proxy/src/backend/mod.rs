@@ -12,6 +12,7 @@ use crate::ids::{LinkId, ProxyId, ServerId};
 use crate::running::Running;
 use crate::shared::ServerTables;
 use crate::stream::Stream;
+pub(crate) use balance::Observed;
 use balance::{Balance, Beginning, Candidates};
 pub(crate) use pool::{Wanted, proven_only};
 
@@ -108,6 +109,12 @@ impl Backends {
         self.0[backend.place()].balance.sticks()
     }
 
+    /// A server has answered, or failed to.
+    pub fn observe(&mut self, server: ServerId, observed: Observed) {
+        let balance = &mut self.0[server.backend.place()].balance;
+        balance.observe(server.place(), observed);
+    }
+
     /// Chooses a server for a request and takes one of its slots. `key`: the hash of what binds it.
     #[inline]
     pub fn choose(
@@ -116,6 +123,7 @@ impl Backends {
         place: ProxyId,
         avoid: Option<ServerId>,
         key: Option<u32>,
+        now_ns: u64,
     ) -> Choice {
         let (ambient, shared) = (view.ambient, &view.ambient.shared);
         let backend = self.current(view, place);
@@ -138,6 +146,7 @@ impl Backends {
             may: &may,
             load: &load,
             is_full: &|index| is_full(view, server(index)),
+            now_ns,
             turn: shared.servers.turn(place),
         };
         loop {
@@ -201,6 +210,7 @@ impl Backend {
 
     #[cold]
     fn follow(&mut self, view: &View<'_>, backend: ProxyId) {
+        let learnt = self.balance.learnt();
         let idle = std::mem::take(&mut self.idle);
         let shared = std::mem::take(&mut self.shared);
         *self = Backend {
@@ -208,6 +218,7 @@ impl Backend {
             shared,
             ..Backend::derive(view, backend)
         };
+        self.balance.inherit(learnt);
     }
 }
 

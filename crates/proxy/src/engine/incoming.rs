@@ -235,8 +235,8 @@ impl<D: Driver> Turn<'_, D> {
                 Feed::Used(count) => {
                     used += count;
                     steps += 1;
-                    // Where all is used, only the end of a body is still to be told.
-                    if used == bytes.len() && !self.is_within_body(link) {
+                    // Where all is used, only the end of a body is still to be told, or streams that a server will not process.
+                    if used == bytes.len() && !self.has_more_to_tell(link) {
                         break true;
                     }
                 }
@@ -271,10 +271,10 @@ impl<D: Driver> Turn<'_, D> {
         Feed::More(bytes.len())
     }
 
-    /// Whether a message's body is being read.
-    fn is_within_body(&self, link: LinkId) -> bool {
+    /// Whether a connection may have something to tell without further bytes.
+    fn has_more_to_tell(&self, link: LinkId) -> bool {
         let entry = self.cx.core.links.get(link);
-        entry.is_some_and(|entry| entry.mux.is_within_body())
+        entry.is_some_and(|entry| entry.mux.has_more_to_tell())
     }
 
     /// Streams that wait for just these bytes go on.

@@ -255,6 +255,7 @@ impl Logging {
             may: &|server| usable[server],
             load: &|_| 0,
             is_full: &|_| false,
+            now_ns: eval.now.mono_ns,
             turn: eval.ambient.shared.servers.turn(id),
         };
         let server = balance.pick(&candidates, key, &mut || eval.ambient.random())?;

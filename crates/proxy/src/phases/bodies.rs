@@ -38,7 +38,7 @@ impl<D: Driver> Cx<'_, D> {
         };
         let wrote = self.core.links.send_data(self.io, server, bytes);
         stream.txn.bytes_to_server += wrote.wire as u64;
-        if stream.replay.retriable {
+        if stream.replay.keeps {
             let bufsize = self.running.bufsize();
             let room = bufsize.saturating_sub(stream.request.wire_bytes());
             stream.replay.keep(&bytes[..wrote.taken], room);

@@ -1,6 +1,6 @@
 //! A connection to the chosen server: an idle one, or a fresh one and what becomes of the try.
 
-use config::model::{HttpReuse, Proto, ServerAddress};
+use config::model::{Balance, HttpReuse, Proto, ServerAddress};
 use http::Name;
 use net::{Addr, Close, Connect, ConnectError, Driver, Labels, SockId};
 use sample::{ConnError, LogOrigin};
@@ -18,6 +18,9 @@ use crate::stream::{Phase, ServerEnd, Step, Stream};
 
 /// The pause before the same server is tried again (manual §4.2 retries), milliseconds.
 const TURN_AROUND_MS: u64 = 1000;
+
+/// What `balance least-latency` takes a connection that failed for, nanoseconds.
+const FAILED_LATENCY_NS: u64 = 1_000_000_000;
 
 /// What a connection to a server is called.
 #[derive(Debug, Default)]
@@ -406,6 +409,14 @@ impl<D: Driver> Cx<'_, D> {
         stream.txn.server_error = why;
         if error != ConnectError::Resource {
             self.observe(stream, Seen::NotConnected);
+        }
+        if matches!(
+            self.running.proxy(stream.backend).balance,
+            Balance::LeastLatency
+        ) {
+            let now_ns = self.now().mono_ns;
+            stream.route.asked_ns = now_ns.saturating_sub(FAILED_LATENCY_NS);
+            self.observe_latency(stream, now_ns);
         }
         let timeout = error == ConnectError::Timeout;
         stream.route.tries += 1;

@@ -46,6 +46,7 @@ impl<D: Driver> Cx<'_, D> {
         stream.up.drops_trailers = backend.options.http_drop_request_trailers;
         stream.replay.retriable =
             backend.retry_on.keeps_requests() && !stream.replay.never && !stream.wants_tunnel;
+        stream.replay.keeps = stream.replay.retriable;
         let events = [
             Event::TcpRdpCookieRequest,
             Event::ProcessStickingRulesRequest,
@@ -113,6 +114,9 @@ impl<D: Driver> Cx<'_, D> {
     fn request_left(&mut self, stream: &mut Stream, server: LinkId) -> Step {
         // What can be sent again as it is: a head alone.
         stream.replay.resendable = stream.up.done && stream.replay.body.is_empty();
+        // A server of HTTP/2 may refuse it later (GOAWAY, REFUSED_STREAM) without having processed any of it.
+        stream.replay.keeps |= !stream.wants_tunnel && self.core.links.is_stream(server);
+        stream.route.asked_ns = self.io.now().mono_ns;
         stream.phase = Phase::ResponseHead;
         self.expect_server(stream, stream.server_ms(self.running));
         if !stream.replay.body.is_empty() {

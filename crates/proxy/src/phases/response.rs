@@ -1,6 +1,6 @@
 //! The response on its way back: its head read, and sent on when its rules are done.
 
-use config::model::ConnectionMode;
+use config::model::{Balance, ConnectionMode};
 use http::h1::{self, Framing, Strictness};
 use http::{Method, Name, Version};
 use net::Driver;
@@ -11,6 +11,7 @@ use super::names::adjust_case;
 use super::request::framed;
 use super::retry::Failure;
 use super::{Cause, Cx};
+use crate::backend::Observed;
 use crate::ids::ProxyId;
 use crate::link::mux::Mux;
 use crate::link::mux::h1::{Answered, Rules as ReadRules, is_interim};
@@ -32,6 +33,16 @@ pub(crate) fn response_read_rules(running: &Running, backend: ProxyId) -> ReadRu
 }
 
 impl<D: Driver> Cx<'_, D> {
+    /// The stream's server has answered or failed now.
+    #[cold]
+    pub(super) fn observe_latency(&mut self, stream: &Stream, at_ns: u64) {
+        if let Some(server) = stream.route.target {
+            let latency_ns = at_ns.saturating_sub(stream.route.asked_ns);
+            let observed = Observed { latency_ns, at_ns };
+            self.core.backends.observe(server, observed);
+        }
+    }
+
     /// The head of a response is whole; it is the stream's. `behind`: bytes at hand behind it.
     pub fn response_read(&mut self, stream: &mut Stream, parsed: h1::Parsed, behind: usize) {
         let status = stream.response.status();
@@ -41,15 +52,23 @@ impl<D: Driver> Cx<'_, D> {
         };
         // From here on the server has seen the request.
         stream.replay.resendable = false;
+        stream.replay.keeps &= stream.replay.retriable;
         if is_interim(status) {
             // Its client knows now that a server has the request.
-            stream.replay.retriable = false;
+            (stream.replay.retriable, stream.replay.keeps) = (false, false);
             return self.forward_interim(stream);
         }
         if stream.replay.retriable && self.retry(stream, Failure::Status(status)) {
             return;
         }
-        stream.txn.timing.response_start_ms = Some(self.now().ms());
+        let now = self.now();
+        stream.txn.timing.response_start_ms = Some(now.ms());
+        if matches!(
+            self.running.proxy(stream.backend).balance,
+            Balance::LeastLatency
+        ) {
+            self.observe_latency(stream, now.mono_ns);
+        }
         stream.txn.status = status;
         stream.txn.server_status = status;
         self.observe_response(stream);

@@ -94,7 +94,8 @@ impl<D: Driver> Cx<'_, D> {
             servers: self.servers,
             ambient: &core.ambient,
         };
-        core.backends.choose(&view, backend, avoid, key)
+        let now_ns = self.io.now().mono_ns;
+        core.backends.choose(&view, backend, avoid, key, now_ns)
     }
 
     /// The hash of what binds this request to a server.

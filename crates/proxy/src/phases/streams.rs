@@ -7,6 +7,7 @@ use net::timers::NEVER_MS;
 use super::clients::{DRAIN_IDLE_MS, LINGER_MS};
 use super::{Cause, Cx};
 use crate::ids::LinkId;
+use crate::link::Hold;
 use crate::link::mux::Mux;
 use crate::link::mux::h2::Sending;
 use crate::running::deadline;
@@ -116,18 +117,35 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// A server did not process a request (`REFUSED_STREAM`, RFC 9113 §8.7): it may go out again on another connection.
+    /// A server did not process a request (`REFUSED_STREAM`, or a number above the last one of its GOAWAY frame; RFC 9113 §8.7):
+    /// it may go out again on another connection, where what of its body has left is still here.
     pub fn stream_refused(&mut self, stream: &mut Stream) {
         let is_new = matches!(stream.phase, Phase::ResponseHead);
-        match is_new && stream.replay.resendable && !stream.route.fresh_only {
+        let is_here = stream.replay.resendable || stream.replay.keeps;
+        match is_new && is_here && !stream.route.fresh_only {
             true => {
                 self.drop_server(stream);
+                self.take_upload_back(stream);
                 stream.route.fresh_only = true;
                 stream.phase = Phase::Connect;
                 self.run(stream);
             }
             false if is_new => self.no_response(stream, false),
             false => self.fail(stream, Cause::ServerGone),
+        }
+    }
+
+    /// What has left of a request's body waits again, before what has not. The client goes on with the rest.
+    fn take_upload_back(&mut self, stream: &mut Stream) {
+        let up = &mut stream.up;
+        up.is_open = false;
+        if !stream.replay.body.is_empty() {
+            let rest = std::mem::replace(&mut up.waiting, std::mem::take(&mut stream.replay.body));
+            up.waiting.extend_from_slice(&rest);
+            up.done = false;
+        }
+        if let Some(client) = stream.client {
+            self.core.links.release(self.io, client, Hold::Peer);
         }
     }
 }

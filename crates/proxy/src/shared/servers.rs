@@ -448,7 +448,10 @@ impl BackendState {
             allbackups: proxy.options.allbackups,
             full,
             by_load: proxy.hash_balance_factor > 0
-                || matches!(proxy.balance, Balance::LeastConn | Balance::Random { .. }),
+                || matches!(
+                    proxy.balance,
+                    Balance::LeastConn | Balance::LeastLatency | Balance::Random { .. }
+                ),
             turn: Turn::default(),
         }
     }

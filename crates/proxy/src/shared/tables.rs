@@ -21,6 +21,8 @@ pub struct ServerRecord {
     /// Where it is now. Its line has where it was at first.
     pub address: ServerAddress,
     /// Where the record came from.
+    /// It came while traffic ran.
+    is_added: bool,
     /// It is no more; its place may still be referred to.
     pub is_deleted: bool,
 }
@@ -46,6 +48,7 @@ impl ServerTables {
             Arc::new(ServerRecord {
                 line: Arc::clone(line),
                 address: line.address.clone(),
+                is_added: false,
                 is_deleted: false,
             })
         };
@@ -263,6 +266,12 @@ impl ServerRecord {
         &self.line
     }
 
+    /// Whether it came while traffic ran.
+    #[must_use]
+    pub fn is_added(&self) -> bool {
+        self.is_added
+    }
+
     /// The same server at another address.
     pub(super) fn moved(&self, address: ServerAddress) -> ServerRecord {
         ServerRecord {
@@ -286,6 +295,7 @@ impl ServerRecord {
         ServerRecord {
             address: line.address.clone(),
             line: Arc::new(line),
+            is_added: true,
             is_deleted: false,
         }
     }

@@ -23,6 +23,8 @@ pub(crate) struct Route {
     pub on_reused: bool,
     /// A reused connection failed: only a fresh one will do.
     pub fresh_only: bool,
+    /// When the request left, monotonic nanoseconds; kept where the algorithm goes by latencies.
+    pub asked_ns: u64,
     /// Another worker was asked for an idle connection.
     pub asked_others: bool,
     /// The server's connection may go on after this exchange.
@@ -61,8 +63,10 @@ impl Persist {
 pub(crate) struct Replay {
     /// Nothing of it was sent beside a head that is still here: another connection may have it (a stale idle one).
     pub resendable: bool,
-    /// `retry-on` may send it again: its payload is in `body`, as far as it left.
+    /// `retry-on` may send it again.
     pub retriable: bool,
+    /// The payload that has left is kept in `body`: it may have to leave again.
+    pub keeps: bool,
     pub body: Vec<u8>,
     /// `disable-l7-retry`.
     pub never: bool,
@@ -74,20 +78,23 @@ impl Replay {
         let Replay {
             resendable,
             retriable,
+            keeps,
             body,
             never,
         } = self;
-        (*resendable, *retriable, *never) = (false, false, false);
+        for flag in [resendable, retriable, keeps, never] {
+            *flag = false;
+        }
         super::channel::keep_little(body);
     }
 
     /// Keeps payload that left; as far as `room` goes, else none can be sent again.
     pub fn keep(&mut self, bytes: &[u8], room: usize) {
-        if !self.retriable {
+        if !self.keeps {
             return;
         }
         if self.body.len() + bytes.len() > room {
-            self.retriable = false;
+            (self.retriable, self.keeps) = (false, false);
             self.body = Vec::new();
         } else {
             self.body.extend_from_slice(bytes);

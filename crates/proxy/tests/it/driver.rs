@@ -7,6 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::fmt::Arguments;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use net::slots::Slots;
 use net::{
@@ -147,6 +148,9 @@ pub enum Opening {
     Pending,
     Fails(ConnectError),
 }
+
+/// Connections that moved between workers, in all lives.
+pub static MOVED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     /// Connections between two workers of a life, by the numbers that stand for them.
@@ -517,6 +521,7 @@ impl Driver for SimDriver {
             taken_in: Some(number),
             ..moved
         };
+        MOVED.fetch_add(1, Ordering::Relaxed);
         self.say(format_args!("    #{place} <- taken in"));
         Some(sock)
     }

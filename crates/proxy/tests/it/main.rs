@@ -104,5 +104,7 @@ fn lives() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     if seeds >= SEEDS {
         assert_eq!(filters::idle(), [], "filters that recorded nothing");
+        let moved = driver::MOVED.load(Relaxed);
+        assert!(moved > 100, "{moved} connections moved between workers");
     }
 }

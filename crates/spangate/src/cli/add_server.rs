@@ -62,6 +62,7 @@ fn add_or_refuse(asked: &Asked<'_>) -> Result<Reply, Reply> {
     })?;
     let subjects = asked.subjects;
     let words = &asked.bytes[1..];
+    refuse_to_track_added(asked, backend)?;
     let line = dynamic::server(&subjects.running.config, backend, name, words)
         .map_err(|messages| refused(&messages.join("\n")))?;
     let added = subjects
@@ -70,6 +71,34 @@ fn add_or_refuse(asked: &Asked<'_>) -> Result<Reply, Reply> {
         .map_err(|error| refused(&not_added(&error)))?;
     subjects.workers.wake(&added.wake);
     Ok(Reply::Said("New server registered.\n".to_owned()))
+}
+
+/// A server that was added itself may be deleted, so nobody follows it.
+fn refuse_to_track_added(asked: &Asked<'_>, own: usize) -> Result<(), Reply> {
+    let mut words = asked.rest.iter().skip_while(|word| **word != "track");
+    let Some(written) = words.nth(1) else {
+        return Ok(());
+    };
+    let proxies = &asked.subjects.running.config.proxies;
+    let (backend, server) = match written.split_once('/') {
+        None => (Some(own), *written),
+        Some((name, server)) => {
+            let is = |proxy: &Proxy| proxy.is_backend && proxy.name == name;
+            (proxies.iter().position(is), server)
+        }
+    };
+    let Some(backend) = backend else {
+        return Ok(());
+    };
+    let tables = asked.subjects.shared.server_tables();
+    let mut servers = tables.servers(backend);
+    match servers.any(|(_, record)| record.name == server && record.is_added()) {
+        true => Err(refused(&format!(
+            "unable to use {}/{server} for tracking as it is a dynamic server.",
+            proxies[backend].name
+        ))),
+        false => Ok(()),
+    }
 }
 
 fn not_added(error: &AddError) -> String {

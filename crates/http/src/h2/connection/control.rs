@@ -163,16 +163,29 @@ impl Connection {
         Ok(Some(Event::Goaway { last, code }))
     }
 
+    /// Whether streams of ours that the peer's GOAWAY said are not processed are still to be told: [`Connection::read`] does, also
+    /// without any bytes.
+    #[must_use]
+    pub fn has_unprocessed(&self) -> bool {
+        self.unprocessed().is_some()
+    }
+
+    #[inline]
+    fn unprocessed(&self) -> Option<(StreamId, u32)> {
+        let last = self.goaway.got.filter(|_| self.role == Role::Client)?;
+        let stream = self.streams.last().filter(|stream| stream.id > last)?;
+        Some((stream.id, stream.token))
+    }
+
     /// A stream of ours that the peer's GOAWAY said is not processed.
     #[inline]
     pub(super) fn next_unprocessed(&mut self) -> Option<Event> {
-        let last = self.goaway.got.filter(|_| self.role == Role::Client)?;
-        let stream = *self.streams.last().filter(|stream| stream.id > last)?;
-        self.streams.remove(stream.id);
-        self.reset_streams.add(stream.id);
+        let (stream, token) = self.unprocessed()?;
+        self.streams.remove(stream);
+        self.reset_streams.add(stream);
         Some(Event::Reset {
-            stream: stream.id,
-            token: stream.token,
+            stream,
+            token,
             code: Code::REFUSED_STREAM,
             error: None,
         })

@@ -4,6 +4,7 @@ mod consistent;
 mod first;
 mod hash;
 mod key;
+mod latency;
 mod leastconn;
 mod random;
 mod roundrobin;
@@ -18,6 +19,7 @@ use crate::shared::Turn;
 
 pub(crate) use consistent::ring_key;
 pub(crate) use key::{hash, key};
+pub(crate) use latency::{Latencies, Observed};
 
 /// The servers at the moment of a choice.
 pub(crate) struct Candidates<'a> {
@@ -31,6 +33,8 @@ pub(crate) struct Candidates<'a> {
     pub load: &'a dyn Fn(usize) -> u32,
     /// Whether a server has all the requests that a hash may lead to it (`hash-preserve-affinity`).
     pub is_full: &'a dyn Fn(usize) -> bool,
+    /// The time, monotonic nanoseconds.
+    pub now_ns: u64,
     /// The turn of all workers together.
     pub turn: &'a Turn,
 }
@@ -45,6 +49,17 @@ pub(crate) trait Balance: Debug + Send {
         key: Option<u32>,
         random: &mut dyn FnMut() -> u64,
     ) -> Option<usize>;
+
+    /// A server has answered, or failed to, after so long.
+    fn observe(&mut self, _server: usize, _observed: Observed) {}
+
+    /// Takes what the algorithm has learnt before the servers changed.
+    fn inherit(&mut self, _latencies: Latencies) {}
+
+    /// What the algorithm has learnt.
+    fn learnt(&mut self) -> Latencies {
+        Latencies::default()
+    }
 
     /// Whether a request with a key belongs to its server even when that is full.
     fn sticks(&self) -> bool {
@@ -78,6 +93,7 @@ pub(crate) fn new(beginning: &Beginning<'_>) -> Box<dyn Balance> {
         Configured::RoundRobin => Box::new(roundrobin::RoundRobin::new(weights, usable)),
         Configured::StaticRr => Box::new(static_rr::StaticRr::new(weights, usable)),
         Configured::LeastConn => Box::new(leastconn::LeastConn::new(worker)),
+        Configured::LeastLatency => Box::new(latency::LeastLatency::new(weights.len(), worker)),
         Configured::First => Box::new(first::First),
         Configured::Random { draws } => Box::new(random::Random {
             draws: *draws,

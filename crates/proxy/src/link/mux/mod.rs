@@ -111,11 +111,12 @@ impl Mux {
         }
     }
 
-    /// A body is being read.
+    /// It may have something to tell without further bytes: the end of a body, or streams that its server will not process.
     #[inline]
-    pub fn is_within_body(&self) -> bool {
+    pub fn has_more_to_tell(&self) -> bool {
         match self {
-            Mux::Raw(_) | Mux::Connection(_) | Mux::Stream(_) => false,
+            Mux::Raw(_) | Mux::Stream(_) => false,
+            Mux::Connection(connection) => connection.codec.has_unprocessed(),
             Mux::Front(front) => front.read().is_within_body(),
             Mux::Back(back) => back.read().is_within_body(),
         }

@@ -250,3 +250,55 @@ fn accept(key: &str) -> String {
     let text = format!("{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
     STANDARD.encode(Sha1::digest(text))
 }
+
+/// A server's settings, and a GOAWAY frame which says that it has processed nothing.
+const GOES_AWAY: &str =
+    "¤00¤00¤00¤04¤00¤00¤00¤00¤00¤00¤00¤08¤07¤00¤00¤00¤00¤00¤00¤00¤00¤00¤00¤00¤00¤00";
+/// A server's settings, and the status 200 on its first stream.
+const ANSWERS: &str = "¤00¤00¤00¤04¤00¤00¤00¤00¤00¤00¤00¤01¤01¤05¤00¤00¤00¤01¤88";
+
+#[test]
+fn an_upload_that_a_server_did_not_process_goes_out_again() {
+    let mut play = Play::new(&running(&format!(
+        "{DEFAULTS}server one 127.0.0.1:81 proto h2\n"
+    )));
+    let mut line = |line: String| {
+        play.line(&line)
+            .unwrap_or_else(|error| panic!("{line}: {error}"));
+        play.settle();
+    };
+    line("c1 > POST / HTTP/1.1|host: a|content-length: 15||first".into());
+    line("s1 ok".into());
+    line(format!("s1 > {GOES_AWAY}"));
+    // Before the other connection stands, more of it comes.
+    line("c1 > again".into());
+    line("s2 ok".into());
+    line("c1 > after".into());
+    line(format!("s2 > {ANSWERS}"));
+    line("c1 <~ HTTP/1.1 200".into());
+    line("log 200 ----".into());
+    let sent = play.driver.pipes[2].outbox.peek();
+    let has = |what: &[u8]| sent.windows(what.len()).any(|window| window == what);
+    for part in [&b"first"[..], b"again", b"after"] {
+        assert!(has(part), "{part:?} in {sent:?}");
+    }
+}
+
+#[test]
+fn an_upload_that_is_gone_fails() {
+    let text = format!("global\n tune.bufsize 2000\n{DEFAULTS}server one 127.0.0.1:81 proto h2\n");
+    let mut play = Play::new(&running(&text));
+    let body = "x".repeat(3000);
+    for line in [
+        &format!("c1 > POST / HTTP/1.1|host: a|content-length: 9000||{body}"),
+        "s1 ok",
+        &format!("c1 > {body}"),
+        &format!("s1 > {GOES_AWAY}"),
+        "s2 none",
+        "c1 <~ HTTP/1.1 502",
+    ] {
+        play.line(line)
+            .unwrap_or_else(|error| panic!("{line}: {error}"));
+        play.settle();
+    }
+}

@@ -220,3 +220,29 @@ fn thousands_of_servers_come_and_go() {
     }
     assert!(places.iter().all(|place| *place <= 2), "{places:?}");
 }
+
+#[test]
+fn least_latency_leaves_a_server_that_becomes_slow_and_comes_back() {
+    let mut process = Process::new(
+        "balance least-latency\nhttp-reuse never\nserver one 127.0.0.1:81\nserver two 127.0.0.1:82",
+    );
+    // Both are tried; the second one is slow.
+    exchange(&mut process, 0, 1, 1, 81);
+    process.play(
+        0,
+        &format!("c2{ASK}\ns2 to 127.0.0.1:82\ns2 ok\nwait 500\ns2{ANSWER}\nc2 <~ HTTP/1.1 200"),
+    );
+    process.play(
+        0,
+        &format!("c3{ASK}\ns3 to 127.0.0.1:81\ns3 ok\nwait 20\ns3{ANSWER}"),
+    );
+    for client in 4..10 {
+        let asked = format!("c{client}{ASK}\ns{client} to 127.0.0.1:81\ns{client} ok\n");
+        process.play(0, &format!("{asked}wait 20\ns{client}{ANSWER}"));
+    }
+    // One that works on many requests is slower than its average.
+    for client in 10..34 {
+        process.play(0, &format!("c{client}{ASK}\ns{client} to 127.0.0.1:81"));
+    }
+    process.play(0, &format!("c34{ASK}\ns34 to 127.0.0.1:82"));
+}
