@@ -139,6 +139,11 @@ pub struct Shared<'a> {
 }
 
 impl<'a> Shared<'a> {
+    /// Whether `global` had this `expose-…-directives` line.
+    pub fn is_allowed(&self, flag: &str) -> bool {
+        self.flags.iter().any(|seen| seen == flag)
+    }
+
     /// Nothing was read yet.
     fn new(
         compiler: Compiler,
@@ -202,6 +207,7 @@ pub fn build(
     let log_profiles = log_profile::build(tree, &mut shared);
     let mut proxies = sections::sections(tree, &global, &mut shared);
     health::link::link(&mut proxies, &mut shared);
+    server::mark_named(&mut proxies, shared.compiler.named_servers());
     let slots = shared.compiler.slots();
     let needs = shared.compiler.needs();
     let var_names = shared.compiler.var_names();

@@ -12,6 +12,7 @@
 //! One thread per socket and one per connection, off the data path. Commands read and change what workers share; they never hold a
 //! lock while they write to a client.
 
+mod add_server;
 mod basic;
 mod collectors;
 mod command;
@@ -51,6 +52,7 @@ use crate::serve::Inboxes;
 
 /// The tables of all commands.
 const FAMILIES: &[&[Command]] = &[
+    add_server::COMMANDS,
     basic::COMMANDS,
     collectors::COMMANDS,
     env::COMMANDS,

@@ -61,7 +61,7 @@ pub(crate) fn load(args: &Args) -> Result<Loaded, Refused> {
         version: &info.version,
         local_peer: args.local_peer.as_deref().unwrap_or(&hostname),
         files: &files,
-        master_worker: false,
+        master_worker: args.master.is_some(),
     });
     let options = LoadOptions {
         build: &info,

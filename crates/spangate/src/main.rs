@@ -84,9 +84,7 @@ fn main() -> ExitCode {
             Err(load::Refused) => ExitCode::FAILURE,
         },
         Command::Run => match load::load(&args) {
-            Ok(loaded) if args.master.is_some() || loaded.config.global.master_worker => {
-                master::run(&args, loaded)
-            }
+            Ok(loaded) if args.master.is_some() => master::run(&args, loaded),
             Ok(loaded) => process::run(&args, loaded, None),
             Err(load::Refused) => ExitCode::FAILURE,
         },

@@ -202,6 +202,7 @@ fn timeouts(proxy: &Proxy, shared: &mut Shared<'_>) {
 }
 
 fn frontend(proxy: &Proxy, shared: &mut Shared<'_>) {
+    http3_on_tcp(proxy, shared);
     if proxy.is_frontend && proxy.binds.is_empty() {
         warn(
             shared,
@@ -219,6 +220,28 @@ fn frontend(proxy: &Proxy, shared: &mut Shared<'_>) {
                 title(proxy)
             ),
         );
+    }
+}
+
+/// HTTP/3 is negotiated on TCP with an experimental protocol only (manual §5.1 `alpn`).
+fn http3_on_tcp(proxy: &Proxy, shared: &mut Shared<'_>) {
+    if proxy.mode != Mode::Http || shared.is_allowed("expose-experimental-directives") {
+        return;
+    }
+    let mut last = "";
+    for bind in &proxy.binds {
+        let alpn = bind.tls.as_ref().and_then(|tls| tls.options.alpn.as_ref());
+        let has_h3 = alpn.is_some_and(|names| names.iter().any(|name| name.starts_with(b"h3")));
+        // The addresses of one line are told of once.
+        let is_first = std::mem::replace(&mut last, &bind.origin) != bind.origin;
+        if has_h3 && bind.proto.is_none() && is_first {
+            let message = format!(
+                "HTTP/3 on TCP listed via ALPN on frontend '{}' at [{}] relies on the experimental QMux protocol, must be allowed via a \
+                 global 'expose-experimental-directives'.",
+                proxy.name, bind.origin
+            );
+            shared.diagnostics.add(Severity::Alert, None, message);
+        }
     }
 }
 
@@ -323,6 +346,14 @@ fn http_only(proxy: &Proxy, index: usize, shared: &mut Shared<'_>) {
             format!("'{name}' rules ignored for {title} as they require HTTP mode."),
         );
     }
+    let headers = [
+        ("forwarded", proxy.forwarded.is_some()),
+        ("forwardfor", proxy.forwardfor.is_some()),
+        ("originalto", proxy.originalto.is_some()),
+    ];
+    for (name, _) in headers.into_iter().filter(|(_, is_set)| *is_set) {
+        without_http(name, &title, shared);
+    }
     let mut options = proxy.options;
     let frontend = if proxy.is_frontend {
         Places::FRONTEND
@@ -339,15 +370,16 @@ fn http_only(proxy: &Proxy, index: usize, shared: &mut Shared<'_>) {
             && keyword.places.intersects(capability)
             && *field(&mut options)
         {
-            warn(
-                shared,
-                format!(
-                    "'option {}' ignored for {title} as it requires HTTP mode.",
-                    keyword.name
-                ),
-            );
+            without_http(keyword.name, &title, shared);
         }
     }
+}
+
+fn without_http(option: &str, title: &str, shared: &mut Shared<'_>) {
+    warn(
+        shared,
+        format!("'option {option}' ignored for {title} as it requires HTTP mode."),
+    );
 }
 
 /// Numbers that two proxies have.

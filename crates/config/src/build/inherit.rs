@@ -114,6 +114,7 @@ impl ProxyBuild<'_, '_> {
             monitor_uri,
             balance,
             hash_type,
+            default_server_lines,
             hash_affinity,
             hash_balance_factor,
             http_reuse,
@@ -187,6 +188,7 @@ impl ProxyBuild<'_, '_> {
             proxy.state_from = *state_from;
             proxy.balance.clone_from(balance);
             proxy.hash_type = *hash_type;
+            proxy.default_server_lines.clone_from(default_server_lines);
             proxy.hash_affinity = *hash_affinity;
             proxy.hash_balance_factor = *hash_balance_factor;
             proxy.http_reuse = *http_reuse;

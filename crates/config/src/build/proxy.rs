@@ -357,16 +357,23 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 /// `timeout …`
 pub fn timeout(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = line.arg(1);
-    let Some(keyword) = keywords::find(timeouts::KEYWORDS, name) else {
+    let keyword = keywords::find(timeouts::KEYWORDS, name).ok_or_else(|| {
+        // `timeout contimeout` and its kin are told as `contimeout` is.
+        let removed = keywords::find(KEYWORDS, name).map(|keyword| keyword.state);
+        if let Some(State::Removed(message)) = removed
+            && name.ends_with("timeout")
+        {
+            return line.fault(1, message);
+        }
         let hint = did_you_mean(name, timeouts::KEYWORDS.iter().map(|k| k.name));
-        return Err(line.fault(
+        line.fault(
             1,
             format!(
                 "'timeout' supports 'client', 'server', 'connect', 'check', 'queue', 'handshake', 'http-keep-alive', \
                  'http-request', 'tunnel', 'tarpit', 'client-fin' and 'server-fin' (got '{name}'){hint}"
             ),
-        ));
-    };
+        )
+    })?;
     let field = super::parser_of(keyword, line, 1, build.shared)?;
     let text = line.arg(2);
     if values::is_suspicious_time(text) {

@@ -39,6 +39,8 @@ pub struct Config {
 /// Section `global` (manual §3).
 #[derive(Debug, Default)]
 pub struct Global {
+    /// The lines that say what servers start from, in words.
+    pub server_lines: Vec<Vec<Octets>>,
     /// Worker threads; the number of cores where none.
     pub nbthread: Option<u16>,
     /// Connections of the whole process.
@@ -65,8 +67,6 @@ pub struct Global {
     pub description: Option<Octets>,
     /// Detach from the terminal.
     pub daemon: bool,
-    /// A master process with workers.
-    pub master_worker: bool,
     /// As `-dW`.
     pub zero_warning: bool,
     /// User to run as.
@@ -128,6 +128,8 @@ pub struct Tune {
     pub sndbuf_server_bytes: Option<usize>,
     /// Largest payload of a command of the runtime interface.
     pub cli_payload_bytes: usize,
+    /// Workers use each other's idle connections to servers.
+    pub idle_pool_shared: bool,
     /// Connections accepted at once; none is unlimited.
     pub maxaccept: Option<u32>,
 }
@@ -145,6 +147,7 @@ impl Default for Tune {
             sndbuf_client_bytes: None,
             sndbuf_server_bytes: None,
             cli_payload_bytes: 128 << 10,
+            idle_pool_shared: true,
             maxaccept: None,
         }
     }

@@ -84,6 +84,8 @@ pub struct Proxy {
     // ---- backend side
     /// In the order of the file.
     pub servers: Vec<Arc<Server>>,
+    /// Its `default-server` lines and those of its `defaults`, in words: what servers that are added later may start from.
+    pub default_server_lines: Vec<Arc<[Octets]>>,
     /// `balance`.
     pub balance: Balance,
     /// `hash-type`.

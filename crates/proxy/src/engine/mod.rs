@@ -28,7 +28,7 @@ use crate::link::Role;
 use crate::link::mux::Mux;
 use crate::phases::{Core, Cx};
 use crate::running::Running;
-use crate::shared::{Grant, ServerTables, Shared};
+use crate::shared::{Grant, Letter, ServerTables, Shared};
 use crate::stream::{Phase, Stream, Streams};
 use life::Life;
 pub(crate) use secure::Opened;
@@ -338,10 +338,12 @@ impl<D: Driver> net::Engine<D> for Engine {
         }
         let ambient = &self.core.ambient;
         if ambient.shared.has_mail(ambient.worker) {
-            let mut grants = Vec::new();
-            ambient.shared.collect_mail(ambient.worker, &mut grants);
-            for grant in grants {
+            let received = ambient.shared.collect_mail(ambient.worker);
+            for grant in received.grants {
                 self.enter(driver, None, |turn| turn.granted(grant));
+            }
+            for letter in received.letters {
+                self.enter(driver, None, |turn| turn.read_letter(letter));
             }
         }
         if !self.state.resting.is_empty() {
@@ -556,6 +558,19 @@ impl<D: Driver> Turn<'_, D> {
         });
         if !is_taken {
             self.cx.refuse_grant(grant);
+        }
+    }
+
+    /// Another worker asks for an idle connection, or answers.
+    fn read_letter(&mut self, letter: Letter) {
+        match letter {
+            Letter::Wish(wish) => self.cx.grant_wish(&wish),
+            Letter::Answer { stream, connection } => {
+                self.cx.take_over(connection);
+                self.with_stream(StreamId(stream.place), |cx, waiting| {
+                    cx.answered(waiting, stream.number);
+                });
+            }
         }
     }
 

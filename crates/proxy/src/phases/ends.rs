@@ -142,7 +142,9 @@ impl<D: Driver> Cx<'_, D> {
                     self.run(stream);
                 }
             }
-            Phase::Queue(_) | Phase::TurnAround | Phase::Connect if !has_input && aborts => {
+            Phase::Queue(_) | Phase::TurnAround | Phase::Connect | Phase::TakeOver
+                if !has_input && aborts =>
+            {
                 stream.ended_by(b'C', stream.letter());
                 self.cut(stream);
             }
@@ -183,7 +185,7 @@ impl<D: Driver> Cx<'_, D> {
                 stream.phase = Phase::SelectServer;
                 self.fail(stream, Cause::QueueTimeout);
             }
-            Phase::TurnAround => {
+            Phase::TurnAround | Phase::TakeOver => {
                 stream.phase = Phase::Connect;
                 self.run(stream);
             }

@@ -69,6 +69,8 @@ pub struct Running {
     timeouts: Vec<TimeoutsMs>,
     /// Some rate is limited.
     pub(crate) paces: bool,
+    /// Workers use each other's idle connections to servers.
+    pub(crate) shares_idle: bool,
     /// By proxy: whether it binds requests to servers before balancing.
     binds: Vec<bool>,
     /// By proxy: in TCP, its expressions look for an HTTP request in the bytes.
@@ -142,6 +144,7 @@ impl Running {
             binds: proxies().map(binds).collect(),
             sniffs_http: (0..config.proxies.len()).map(sniffs_http).collect(),
             paces: is_paced(&config),
+            shares_idle: config.global.tune.idle_pool_shared,
             fullconn: fullconn(&config),
             tracing: Filters::new(&config),
             proc_vars: ProcVars::new(config.slots.proc),

@@ -25,6 +25,8 @@ pub(crate) enum Count {
     Server(ServerId),
     /// Connections to a server, idle ones included.
     Connections(ServerId),
+    /// Idle connections to a server that any client may have and any worker.
+    Idle(ServerId),
     /// Client connections of a bind line.
     Bind(BindId),
     /// Log lines of a frontend, from the start.
@@ -115,7 +117,7 @@ struct Places {
 }
 
 const COUNTS_OF_A_PROXY: usize = 3;
-const COUNTS_OF_A_SERVER: usize = 2;
+const COUNTS_OF_A_SERVER: usize = 3;
 const METERS_OF_THE_PROCESS: usize = 2;
 const METERS_OF_A_PROXY: usize = 3;
 const NO_NUMBER: u32 = u32::MAX;
@@ -193,6 +195,7 @@ impl Places {
             Count::Logged(proxy) => COUNTS_OF_A_PROXY * proxy.place() + 2,
             Count::Server(server) => of_servers + COUNTS_OF_A_SERVER * self.server(server),
             Count::Connections(server) => of_servers + COUNTS_OF_A_SERVER * self.server(server) + 1,
+            Count::Idle(server) => of_servers + COUNTS_OF_A_SERVER * self.server(server) + 2,
             Count::Bind(bind) => {
                 let before = self.binds_before[bind.frontend.place()] as usize;
                 of_proxies + before + bind.place
@@ -245,7 +248,7 @@ impl Counts {
         if server.place() >= configured && self.places.add(server).is_none() {
             return false;
         }
-        let count = self.places.count(Count::Connections(server));
+        let count = self.places.count(Count::Idle(server));
         let meter = self.places.meter(Pace::Server(server));
         let reached = self
             .workers
@@ -285,6 +288,11 @@ impl Counts {
         let place = self.places.count(what);
         let cells = self.workers.iter().map(move |own| own.counts.get(place));
         cells.map(|cell| cell.load(Relaxed))
+    }
+
+    /// The count of one worker.
+    pub fn of(&self, worker: WorkerId, what: Count) -> u32 {
+        self.cell(worker, self.places.count(what)).load(Relaxed)
     }
 
     /// The sum over the workers.

@@ -23,6 +23,7 @@ use net::WorkerId;
 
 use crate::ids::{BindId, ProxyId, ServerId};
 pub(crate) use counts::{Count, Pace};
+pub(crate) use mail::{Letter, Received, Wish};
 pub(crate) use queue::{Arrival, Grant, Rank, StreamRef, Ticket};
 pub use servers::ServerChange;
 pub(crate) use servers::Servers;
@@ -364,8 +365,22 @@ impl Shared {
     }
 
     /// Takes what came.
-    pub(crate) fn collect_mail(&self, worker: WorkerId, into: &mut Vec<Grant>) {
-        self.mail.collect(worker, into);
+    pub(crate) fn collect_mail(&self, worker: WorkerId) -> Received {
+        self.mail.collect(worker)
+    }
+
+    /// Tells another worker something about idle connections.
+    pub(crate) fn post_letter(&self, worker: WorkerId, letter: Letter, wake: &mut impl Wake) {
+        self.mail.post_letter(worker, letter);
+        wake.wake(worker);
+    }
+
+    /// Another worker that has an idle connection to a server: the next one, so that each has its turn.
+    pub(crate) fn worker_with_idle(&self, own: WorkerId, server: ServerId) -> Option<WorkerId> {
+        let count = self.mail.workers();
+        (own.0 + 1..own.0 + count)
+            .map(|worker| WorkerId(worker % count))
+            .find(|worker| self.counts.of(*worker, Count::Idle(server)) > 0)
     }
 
     /// Changes a server's state, by the places of its backend and its own in the configuration. Gives the workers that have to be
@@ -459,9 +474,15 @@ impl Shared {
 
     /// Deletes a server that nobody uses. Its place is used again once every worker has released it.
     ///
+    /// Gives who has to be given a round.
+    ///
     /// # Errors
     /// Why it cannot be deleted.
-    pub fn delete_server(&self, backend: usize, server: usize) -> Result<(), DeleteError> {
+    pub fn delete_server(
+        &self,
+        backend: usize,
+        server: usize,
+    ) -> Result<Vec<WorkerId>, DeleteError> {
         let server = ServerId::at(ProxyId::at(backend), server);
         let mut change = self.tables.change();
         let is_there = change
@@ -470,6 +491,9 @@ impl Shared {
             .is_some_and(|record| !record.is_deleted);
         if !is_there {
             return Err(DeleteError::NotFound);
+        }
+        if change.tables().at(server).is_named {
+            return Err(DeleteError::Named);
         }
         if !self.servers.is_in_maintenance(server) {
             return Err(DeleteError::NotInMaintenance);
@@ -483,7 +507,7 @@ impl Shared {
         change.delete(server);
         drop(change);
         self.servers.touch(server.backend);
-        Ok(())
+        Ok(self.workers().collect())
     }
 
     /// Changes where a server is. Idle connections to the old address are closed as workers take notice.
@@ -593,6 +617,8 @@ pub struct ServerLoad {
 pub enum DeleteError {
     /// There is none.
     NotFound,
+    /// Other lines of the configuration name it.
+    Named,
     /// It may still get requests.
     NotInMaintenance,
     /// Requests or connections still use it.

@@ -70,6 +70,11 @@ impl ServerTables {
         &self.backends[server.backend.place()][server.place()]
     }
 
+    /// The record of a server, which tells it from others that had or will have its place.
+    pub(crate) fn record(&self, server: ServerId) -> &Arc<ServerRecord> {
+        &self.backends[server.backend.place()][server.place()]
+    }
+
     /// A server, if there is one at its place.
     pub(crate) fn find(&self, server: ServerId) -> Option<&ServerRecord> {
         let record = self.backends.get(server.backend.place())?;

@@ -22,6 +22,8 @@ pub(crate) enum Phase {
     Queue(Ticket),
     TurnAround,
     Connect,
+    /// Another worker is asked for an idle connection.
+    TakeOver,
     SendRequest,
     ResponseHead,
     BackendResponse(Rules),
@@ -100,6 +102,7 @@ impl Phase {
             Phase::AssignServer | Phase::PrepareRequest | Phase::SelectServer => "server",
             Phase::Queue(_) => "queue",
             Phase::TurnAround => "turn-around",
+            Phase::TakeOver => "take-over",
             Phase::Connect => "connect",
             Phase::SendRequest => "send-request",
             Phase::ResponseHead => "response",
@@ -125,7 +128,7 @@ impl Phase {
             | Phase::AssignServer
             | Phase::PrepareRequest => b'R',
             Phase::SelectServer | Phase::Queue(_) => b'Q',
-            Phase::TurnAround | Phase::Connect | Phase::SendRequest => b'C',
+            Phase::TurnAround | Phase::Connect | Phase::TakeOver | Phase::SendRequest => b'C',
             Phase::ResponseHead => b'H',
             Phase::Tarpit(_) => b'T',
             // The rest of the request is still awaited.
