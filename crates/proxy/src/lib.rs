@@ -34,7 +34,7 @@ mod tracing;
 mod websocket;
 
 pub use engine::{Engine, Killed, Order, StreamView, StreamsAsked, StreamsPart};
-pub use facts::prepare;
+pub use facts::{Onlooker, prepare};
 pub use logging::event;
 pub use running::{
     AddError, Added, CertificateView, Counters, Draft, EditError, Filter, FilterExport, ListView,
@@ -44,4 +44,8 @@ pub use running::{
 pub use shared::{
     Activity, DeleteError, Door, RateLimit, RenameError, ServerChange, ServerLoad, ServerRecord,
     ServerTables, Shared,
+};
+pub use shared::{
+    Admin, BackendView, Cause, CheckOutcome, CheckPlan, CheckView, Checker, Herald, Level, News,
+    OpState, ServerView,
 };

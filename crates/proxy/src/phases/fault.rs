@@ -43,6 +43,8 @@ pub(crate) enum Cause {
     BadResponse,
     /// The server's connection is gone in the middle of its response.
     ServerGone,
+    /// The server went down, or its sessions are to end for another reason.
+    ServerDown,
     /// A command ended it.
     Killed,
     /// Cookies in a response that caches would keep (`option checkcache`).
@@ -121,6 +123,7 @@ impl Cause {
                 Phase::BackendResponse(_) => answered(b'S', b'H', 502),
                 _ => cut(b'S', b'D'),
             },
+            Cause::ServerDown => cut(b'D', letter),
             Cause::Killed => cut(b'K', letter),
             Cause::CacheableCookies => answered(b'P', b'H', 502),
             Cause::RulesFailed => answered(b'P', b'H', 500),
@@ -132,6 +135,7 @@ impl Cause {
 impl<D: Driver> Cx<'_, D> {
     /// Ends a stream for a cause: with an error page, or by a close where there can be none.
     pub fn fail(&mut self, stream: &mut Stream, cause: Cause) {
+        self.observe_fault(stream, cause);
         match blame(stream, cause) {
             Some(status) if stream.txn.is_http && !stream.answered => {
                 self.error_page(stream, status);

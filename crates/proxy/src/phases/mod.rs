@@ -12,6 +12,7 @@ mod ends;
 mod fault;
 mod forwarded;
 mod names;
+mod observe;
 mod prepare;
 mod proxy_header;
 mod reply;

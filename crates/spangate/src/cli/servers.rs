@@ -5,13 +5,17 @@ use std::sync::Arc;
 
 use config::model::{Balance, HashMethod, Proxy, ServerAddress};
 use net::Addr;
-use proxy::{RenameError, ServerChange, ServerRecord, ServerTables};
+use proxy::{Checker, OpState, RenameError, ServerChange, ServerRecord, ServerTables};
 
 use super::{Asked, Command, Level, Reply, command};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
+    command("disable agent", "<bk>/<srv>", Level::Admin, "stop the agent checks of a server", |asked| enable_checks(asked, Checker::Agent, false)),
+    command("disable health", "<bk>/<srv>", Level::Admin, "stop the health checks of a server", |asked| enable_checks(asked, Checker::Health, false)),
     command("disable server", "(DEPRECATED)", Level::Admin, "put a server into maintenance (use 'set server')", |asked| change_state(asked, State::Maintenance)),
+    command("enable agent", "<bk>/<srv>", Level::Admin, "start the agent checks of a server", |asked| enable_checks(asked, Checker::Agent, true)),
+    command("enable health", "<bk>/<srv>", Level::Admin, "start the health checks of a server", |asked| enable_checks(asked, Checker::Health, true)),
     command("enable server", "(DEPRECATED)", Level::Admin, "take a server out of maintenance (use 'set server')", |asked| change_state(asked, State::Ready)),
     command("get weight", "<bk>/<srv>", Level::User, "a server's weight", get_weight),
     command("set maxconn server", "<bk>/<srv> <n>", Level::Admin, "change how many connections a server gets", set_maxconn),
@@ -124,6 +128,51 @@ fn set_state(asked: &Asked<'_>, server: &Found, state: State) {
     };
     change(asked, server, ServerChange::Drain(drain));
     change(asked, server, ServerChange::Maintenance(maintenance));
+}
+
+fn enable_checks(asked: &Asked<'_>, checker: Checker, on: bool) -> Reply {
+    let server = match find_server(asked, word(asked, 0)) {
+        Ok(server) => server,
+        Err(reply) => return reply,
+    };
+    let shared = &asked.subjects.shared;
+    let view = shared.server_view(server.backend, server.place);
+    match checker {
+        Checker::Health if on && !view.check.is_configured => {
+            return refused("Health check was not configured on this server, cannot enable.\n");
+        }
+        Checker::Agent if on && !view.agent.is_configured => {
+            return refused("Agent was not configured on this server, cannot enable.\n");
+        }
+        _ => {}
+    }
+    change(asked, &server, ServerChange::Checks(checker, on));
+    Reply::Done
+}
+
+/// `set server … health` and `agent`
+fn set_health(asked: &Asked<'_>, server: &Found, checker: Checker, value: &str) -> Reply {
+    let shared = &asked.subjects.shared;
+    let view = shared.server_view(server.backend, server.place);
+    let state = match (checker, value) {
+        (Checker::Health, _) if view.tracked.is_some() => {
+            return refused("cannot change health on a tracking server.\n");
+        }
+        (Checker::Agent, _) if !view.agent.is_enabled => {
+            return refused("agent checks are not enabled on this server.\n");
+        }
+        (_, "up") => OpState::Running,
+        (_, "down") => OpState::Stopped,
+        (Checker::Health, "stopping") => OpState::Stopping,
+        (Checker::Health, _) => {
+            return refused("'set server <srv> health' expects 'up', 'stopping', or 'down'.\n");
+        }
+        (Checker::Agent, _) => {
+            return refused("'set server <srv> agent' expects 'up' or 'down'.\n");
+        }
+    };
+    change(asked, server, ServerChange::Health(checker, state));
+    Reply::Done
 }
 
 fn get_weight(asked: &Asked<'_>) -> Reply {
@@ -266,11 +315,14 @@ fn set_server(asked: &Asked<'_>) -> Reply {
         "fqdn" => refused("set server <b>/<s> fqdn failed because no resolution is configured.\n"),
         "name" if value.is_empty() => refused("set server <b>/<s> name requires a new name.\n"),
         "name" => rename(asked, &server, value),
-        "agent" | "agent-addr" | "agent-port" | "agent-send" | "check-addr" | "check-port"
-        | "health" | "ssl" => Reply::Refused(format!(
-            "Command 'set server <b>/<s> {}' is known but not implemented yet by this version.\n",
-            word(asked, 1)
-        )),
+        "agent" => set_health(asked, &server, Checker::Agent, value),
+        "health" => set_health(asked, &server, Checker::Health, value),
+        "agent-addr" | "agent-port" | "agent-send" | "check-addr" | "check-port" | "ssl" => {
+            Reply::Refused(format!(
+                "Command 'set server <b>/<s> {}' is known but not implemented yet by this version.\n",
+                word(asked, 1)
+            ))
+        }
         _ => refused(SET_SERVER_USAGE),
     }
 }
