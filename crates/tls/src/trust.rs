@@ -107,6 +107,20 @@ impl Authorities {
         Authorities::of(all, path)
     }
 
+    /// These and others.
+    #[must_use]
+    pub fn with(&self, others: &Authorities) -> Authorities {
+        let mut all = self.clone();
+        let new = others.certificates.iter();
+        let new: Vec<_> = new
+            .filter(|each| !self.certificates.contains(each))
+            .cloned()
+            .collect();
+        Arc::make_mut(&mut all.roots).add_parsable_certificates(new.iter().cloned());
+        Arc::make_mut(&mut all.certificates).extend(new);
+        all
+    }
+
     /// Every certificate, DER.
     pub fn certificates(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.certificates.iter().map(AsRef::as_ref)

@@ -237,6 +237,8 @@ pub struct TlsGlobal {
     pub ca_base: Option<PathBuf>,
     /// `crt-base`: the same of certificates.
     pub crt_base: Option<PathBuf>,
+    /// `ocsp-update.mode`: the status of certificates is asked for where nothing else is said.
+    pub updates_ocsp: bool,
     /// `ssl-load-extra-del-ext`: the certificate's `.crt` is taken off before the names of its other files are made.
     pub takes_off_crt: bool,
     /// `ssl-skip-self-issued-ca`: an authority that signed itself is not sent.
@@ -263,6 +265,7 @@ impl Default for TlsGlobal {
             ca_base: None,
             crt_base: None,
             takes_off_crt: false,
+            updates_ocsp: false,
             skips_self_issued_ca: false,
             issuers_chain_path: None,
             maxsslconn: None,

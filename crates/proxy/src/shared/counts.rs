@@ -283,16 +283,16 @@ impl Counts {
         cell.store(cell.load(Relaxed).wrapping_sub(1), Relaxed);
     }
 
+    /// The count of one worker.
+    pub fn of(&self, worker: WorkerId, what: Count) -> u32 {
+        self.cell(worker, self.places.count(what)).load(Relaxed)
+    }
+
     /// Those of each worker.
     pub fn each(&self, what: Count) -> impl Iterator<Item = u32> {
         let place = self.places.count(what);
         let cells = self.workers.iter().map(move |own| own.counts.get(place));
         cells.map(|cell| cell.load(Relaxed))
-    }
-
-    /// The count of one worker.
-    pub fn of(&self, worker: WorkerId, what: Count) -> u32 {
-        self.cell(worker, self.places.count(what)).load(Relaxed)
     }
 
     /// The sum over the workers.

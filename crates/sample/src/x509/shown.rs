@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use x509_cert::certificate::Raw;
-use x509_cert::crl::CertificateList;
 use x509_cert::der::asn1::{ObjectIdentifier, UintRef};
-use x509_cert::der::{AnyRef, DateTime, Decode as _, Reader as _, SliceReader};
+use x509_cert::der::{AnyRef, DateTime, Decode as _, Header, Reader as _, SliceReader, Tag};
 use x509_cert::ext::pkix::AuthorityInfoAccessSyntax;
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 use x509_cert::name::Name;
+use x509_cert::spki::AlgorithmIdentifierOwned;
 use x509_cert::time::Time;
 
 use super::{ALGORITHMS, Certificate, Dn, NameFormat, name_of};
@@ -96,25 +95,55 @@ pub fn shown_certificate(der: &[u8]) -> Option<ShownCertificate> {
 /// Reads a list of revoked certificates (DER). None where it is none.
 #[must_use]
 pub fn shown_revocations(der: &[u8]) -> Option<ShownRevocations> {
-    let list = CertificateList::<Raw>::from_der(der).ok()?;
-    let tbs = &list.tbs_cert_list;
-    let revoked = tbs.revoked_certificates.iter().flatten();
-    Some(ShownRevocations {
-        version: tbs.version as u8 + 1,
-        algorithm: long_name(&list.signature_algorithm.oid),
-        issuer: one_line(&tbs.issuer),
-        last_update: shown_time(seconds(&tbs.this_update)),
-        next_update: tbs
-            .next_update
-            .as_ref()
-            .map(|time| shown_time(seconds(time))),
-        revoked: revoked
-            .map(|each| {
-                let serial = hex(unsigned(each.serial_number.as_bytes()));
-                (serial, shown_time(seconds(&each.revocation_date)))
-            })
-            .collect(),
+    let mut reader = SliceReader::new(der).ok()?;
+    let shown = reader.sequence(|reader| {
+        let mut shown = reader.sequence(revocations)?;
+        let algorithm = AlgorithmIdentifierOwned::decode(reader)?;
+        AnyRef::decode(reader)?;
+        shown.algorithm = long_name(&algorithm.oid);
+        Ok::<_, x509_cert::der::Error>(shown)
+    });
+    shown.ok()
+}
+
+/// What is signed of a list (RFC 5280 §5.1.2), of either version.
+fn revocations(reader: &mut SliceReader<'_>) -> x509_cert::der::Result<ShownRevocations> {
+    let version = Option::<u8>::decode(reader)?;
+    AlgorithmIdentifierOwned::decode(reader)?;
+    let issuer = Name::decode(reader)?;
+    let last_update = Time::decode(reader)?;
+    let next_update = Option::<Time>::decode(reader)?;
+    let mut revoked = Vec::new();
+    if !reader.is_finished() && Header::peek(reader)?.tag() == Tag::Sequence {
+        reader.sequence(|reader| {
+            while !reader.is_finished() {
+                revoked.push(reader.sequence(one_revoked)?);
+            }
+            Ok::<_, x509_cert::der::Error>(())
+        })?;
+    }
+    // Extensions.
+    while !reader.is_finished() {
+        AnyRef::decode(reader)?;
+    }
+    Ok(ShownRevocations {
+        version: version.unwrap_or(0) + 1,
+        algorithm: String::new(),
+        issuer: one_line(&issuer),
+        last_update: shown_time(seconds(&last_update)),
+        next_update: next_update.as_ref().map(|time| shown_time(seconds(time))),
+        revoked,
     })
+}
+
+fn one_revoked(reader: &mut SliceReader<'_>) -> x509_cert::der::Result<(String, String)> {
+    let serial = AnyRef::decode(reader)?;
+    let since = Time::decode(reader)?;
+    while !reader.is_finished() {
+        AnyRef::decode(reader)?;
+    }
+    let serial = hex(unsigned(serial.value()));
+    Ok((serial, shown_time(seconds(&since))))
 }
 
 /// A name (DER) as `C = FR, CN = x`. None where it is none.

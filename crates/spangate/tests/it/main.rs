@@ -23,6 +23,7 @@ mod runtime;
 mod serving;
 mod tls_bytes;
 mod tls_clients;
+mod tls_runtime;
 mod tls_servers;
 mod tls_tunnels;
 mod tracing;

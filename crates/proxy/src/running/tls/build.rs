@@ -1,11 +1,12 @@
 //! Makes who speaks TLS for bind lines and servers of the files they name, which are all known.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use config::model::{BindTls, CaFile, SniFilter, TlsGlobal, TlsOptions, TlsVerify, TlsVersion};
 use tls::{
-    Acceptor, AcceptorOptions, Certificate, Certificates, ClientCertificates, Connector,
-    ConnectorOptions, IgnoredErrors, Offer, Trusted, Verification, Version,
+    Acceptor, AcceptorOptions, Authorities, Certificate, Certificates, ClientCertificates,
+    Connector, ConnectorOptions, IgnoredErrors, Offer, Revocations, Trusted, Verification, Version,
 };
 
 use super::acceptors::{BindAcceptors, Variant};
@@ -134,14 +135,22 @@ impl Files {
         options: &TlsOptions,
         is_optional: bool,
     ) -> Result<ClientCertificates, String> {
-        let hints = options.ca_file.as_ref();
-        let trusted = options.ca_verify_file.as_ref().or(hints);
-        let hints = hints.map(|file| self.trusted(file, None)).transpose()?;
-        let Some(trusted) = trusted else {
-            return Err(format!("{} : 'verify' : there is no ca-file.", words.title));
+        // Both vouch for clients; those of `ca-verify-file` are not told.
+        let told = options.ca_file.as_ref();
+        let told = told.map(|file| self.authorities(file)).transpose()?;
+        let untold = options.ca_verify_file.as_ref();
+        let untold = untold.map(|file| self.authorities(file)).transpose()?;
+        let all = match (told, untold) {
+            (Some(told), Some(untold)) => told.with(untold),
+            (Some(one), None) | (None, Some(one)) => one.clone(),
+            (None, None) => {
+                return Err(format!("{} : 'verify' : there is no ca-file.", words.title));
+            }
         };
+        let hints = told.map(|told| Trusted::new(told, None));
+        let revocations = self.revocations(options.crl_file.as_deref())?;
         Ok(ClientCertificates {
-            trusted: self.trusted(trusted, options.crl_file.as_deref())?,
+            trusted: Trusted::new(&all, revocations),
             hints: hints.filter(|_| !options.no_ca_names),
             tells_no_names: options.no_ca_names,
             is_optional,
@@ -163,7 +172,10 @@ impl Files {
         let verification = match (words.verifies(), &words.options.ca_file) {
             (false, _) => Verification::None,
             (true, Some(file)) => Verification::Required {
-                trusted: self.trusted(file, words.options.crl_file.as_deref())?,
+                trusted: Trusted::new(
+                    self.authorities(file)?,
+                    self.revocations(words.options.crl_file.as_deref())?,
+                ),
                 name: words.verifyhost.clone(),
             },
             (true, None) => {
@@ -194,22 +206,38 @@ impl Files {
         Connector::new(&options).map_err(|error| format!("{} : {error}.", recipe.title))
     }
 
-    fn trusted(&self, file: &CaFile, revoked: Option<&std::path::Path>) -> Result<Trusted, String> {
+    fn authorities(&self, file: &CaFile) -> Result<&Authorities, String> {
         let name = name_of(file);
-        let missing = |name: &str| format!("unable to load {name}");
-        let authorities = self.authorities.files.get(&*name);
-        let authorities = authorities.and_then(Option::as_ref);
-        let authorities = authorities.ok_or_else(|| missing(&name))?;
-        let revocations = match revoked {
-            None => None,
-            Some(path) => {
-                let name = path.to_string_lossy();
-                let revocations = self.revocations.files.get(&*name);
-                let revocations = revocations.and_then(Option::as_ref);
-                Some(revocations.ok_or_else(|| missing(&name))?)
-            }
+        let known = self.authorities.files.get(&*name);
+        known
+            .and_then(Option::as_ref)
+            .ok_or_else(|| format!("unable to load {name}"))
+    }
+
+    fn revocations(&self, file: Option<&Path>) -> Result<Option<&Revocations>, String> {
+        let Some(file) = file else {
+            return Ok(None);
         };
-        Ok(Trusted::new(authorities, revocations))
+        let name = file.to_string_lossy();
+        let known = self.revocations.files.get(&*name);
+        match known.and_then(Option::as_ref) {
+            Some(known) => Ok(Some(known)),
+            None => Err(format!("unable to load {name}")),
+        }
+    }
+
+    /// What is wrong with the files that options name: one is not known, or empty.
+    ///
+    /// # Errors
+    /// The same, in words.
+    pub fn check(&self, options: &TlsOptions) -> Result<(), String> {
+        for file in [&options.ca_file, &options.ca_verify_file]
+            .into_iter()
+            .flatten()
+        {
+            self.authorities(file)?;
+        }
+        self.revocations(options.crl_file.as_deref()).map(|_| ())
     }
 }
 

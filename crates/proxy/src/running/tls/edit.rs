@@ -202,7 +202,10 @@ fn set_part(stored: &mut Stored, part: Part, payload: &[u8], name: &str) -> Resu
     let path = Path::new(name);
     let material = &mut stored.material;
     match part {
-        Part::Pem => material.set_pem(payload, path),
+        Part::Pem => {
+            stored.chain_file = None;
+            material.set_pem(payload, path)
+        }
         Part::Key => material.set_key(payload, path),
         Part::Issuer => material.set_issuer(payload, path),
         Part::Sctl => Ok(()),
@@ -366,7 +369,17 @@ impl Tls {
             Some(stored) if stored.identity.is_none() => {
                 return Err(format!("certificate '{name}' is empty!"));
             }
-            Some(_) => {}
+            Some(stored) => {
+                let is_used = files.uses(Dependency::Certificate(&name)) > 0;
+                let updates = |update: Option<bool>| update.unwrap_or(files.global.updates_ocsp);
+                let (before, now) = (stored.source.ocsp_update, line.source.ocsp_update);
+                if is_used && updates(before) != updates(now) {
+                    return Err(format!(
+                        "'{name}' is already instantiated with incompatible parameters:\n {}",
+                        different_update(updates(now))
+                    ));
+                }
+            }
         }
         if known.is_directory {
             if known.entries.iter().any(|entry| entry.certificate == name) {
@@ -389,13 +402,20 @@ impl Tls {
             list: list.into(),
             line: number,
         };
-        let before = files.binds.clone();
+        let before = std::mem::take(&mut files.binds);
+        let mut binds = before.clone();
         let mut count = 0;
-        for recipe in files.binds.iter_mut().flatten().flatten() {
+        for recipe in binds.iter_mut().flatten().flatten() {
             if recipe.uses(Dependency::List(list)) == 0 {
                 continue;
             }
             let options = line.options_over(&recipe.words.options);
+            let options = options.and_then(|options| {
+                if let Some(options) = &options {
+                    files.check(options)?;
+                }
+                Ok(options)
+            });
             let options = match options {
                 Ok(options) => options,
                 Err(why) => {
@@ -410,9 +430,14 @@ impl Tls {
             }));
             count += 1;
         }
+        files.binds = binds;
         if let Err(why) = self.rebuild(files, Dependency::List(list)) {
             files.binds = before;
             return Err(why);
+        }
+        // What an unused certificate is used with counts from now on.
+        if let Some(stored) = files.certificates.files.get_mut(&name) {
+            Arc::make_mut(&mut stored.source).ocsp_update = line.source.ocsp_update;
         }
         if let Some(known) = files.lists.get_mut(list) {
             let mut entry = line.entry;
@@ -554,6 +579,16 @@ impl Tls {
         }
         Ok(count)
     }
+}
+
+/// Why a certificate cannot be used with two words about the update of its status.
+pub(super) fn different_update(is_on: bool) -> String {
+    let on = |is_on| if is_on { "on" } else { "off" };
+    format!(
+        "- different parameter 'ocsp-update' : previously '{}' vs '{}'",
+        on(!is_on),
+        on(is_on)
+    )
 }
 
 impl Files {

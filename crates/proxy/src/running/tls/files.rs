@@ -108,12 +108,19 @@ pub(super) struct Stored {
 impl Stored {
     /// Makes what is served of its parts.
     pub fn prepare(&mut self, chains: &Chains, global: &TlsGlobal) -> Result<(), IdentityError> {
-        let mut sent = self.material.clone();
-        self.chain_file = sent.complete(chains).map(Path::to_owned);
-        if global.skips_self_issued_ca {
-            sent.drop_roots();
+        if let Some(file) = self.material.complete(chains) {
+            self.chain_file = Some(file.to_owned());
         }
-        self.identity = Some(sent.identity(&self.source.path)?);
+        let path = &self.source.path;
+        let identity = match global.skips_self_issued_ca {
+            false => self.material.identity(path),
+            true => {
+                let mut sent = self.material.clone();
+                sent.drop_roots();
+                sent.identity(path)
+            }
+        };
+        self.identity = Some(identity?);
         Ok(())
     }
 }

@@ -14,6 +14,7 @@ use config::model::{
 use tls::{Authorities, Chains, Material, Revocations, TicketKeys};
 
 use super::TlsFinding;
+use super::edit::different_update;
 use super::files::{BindRecipe, Files, ServerRecipe, Stored};
 
 /// The largest file of ticket keys, bytes.
@@ -149,6 +150,17 @@ impl Loader {
                 self.findings.alert(format!(
                     "{place}'crt' : '{}' is already instantiated with incompatible parameters.",
                     source.name
+                ));
+            }
+            let updates = |source: &CertificateSource| {
+                source.ocsp_update.unwrap_or(self.files.global.updates_ocsp)
+            };
+            let (before, now) = (updates(&known.source), updates(source));
+            if before != now {
+                self.findings.alert(format!(
+                    "{place}'crt' : '{}' is already instantiated with incompatible parameters: {}.",
+                    source.name,
+                    different_update(now)
                 ));
             }
             return;
