@@ -745,17 +745,27 @@ impl Shared {
         })
     }
 
-    /// Gives a server in maintenance another name.
+    /// Gives a server in maintenance another name, by the places of its backend and its own. The workers have to be given a round.
     ///
     /// # Errors
     /// Why it keeps the one it has.
-    pub(crate) fn rename_server(&self, server: ServerId, name: &str) -> Result<(), RenameError> {
+    pub fn rename_server(
+        &self,
+        backend: usize,
+        server: usize,
+        name: &str,
+    ) -> Result<(), RenameError> {
+        let server = ServerId::at(ProxyId::at(backend), server);
+        let mut states = self.health.lock();
         let mut change = self.tables.change();
         let tables = change.tables();
         let record = tables.find(server).filter(|record| !record.is_deleted);
         let record = record.ok_or(RenameError::NotFound)?;
         if !self.servers.is_in_maintenance(server) {
             return Err(RenameError::NotInMaintenance);
+        }
+        if record.is_named || states.is_tracked(server) {
+            return Err(RenameError::Referenced);
         }
         if record.name == name {
             return Ok(());
@@ -766,6 +776,7 @@ impl Shared {
         if is_taken {
             return Err(RenameError::NameTaken);
         }
+        states.rename(server, name);
         let record = record.renamed(name);
         change.put(server, record);
         drop(change);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use config::model::{Balance, HashMethod, Proxy, ServerAddress};
 use net::Addr;
-use proxy::{Checker, OpState, RenameError, ServerChange, ServerRecord, ServerTables};
+use proxy::{Admin, Checker, OpState, RenameError, ServerChange, ServerRecord, ServerTables};
 
 use super::{Asked, Command, Level, Reply, command};
 
@@ -89,6 +89,35 @@ fn find_any_server(asked: &Asked<'_>, name: &str) -> Result<Found, Reply> {
         }),
         None => Err(refused("No such server.\n")),
     }
+}
+
+/// Whether a server can be deleted; if not, why not yet.
+///
+/// # Errors
+/// Why it never can be.
+pub(super) fn removable(
+    asked: &Asked<'_>,
+    name: &str,
+) -> Result<Option<&'static str>, &'static str> {
+    let (backend, server) = name.split_once('/').unwrap_or((name, ""));
+    let (backend, _) = find_backend(asked, backend).ok_or("No such backend.")?;
+    let shared = &asked.subjects.shared;
+    let tables = shared.server_tables();
+    let mut servers = tables.servers(backend);
+    let found = servers.find(|(_, record)| record.name == server);
+    let (place, record) = found.ok_or("No such server.")?;
+    let view = shared.server_view(backend, place);
+    if record.is_named {
+        return Err(
+            "This server cannot be removed at runtime due to other configuration elements pointing to it.",
+        );
+    }
+    if !view.admin.has(Admin::MAINTENANCE) {
+        return Err("Only servers in maintenance mode can be deleted.");
+    }
+    let load = shared.server_load(backend, place);
+    let is_used = load.sessions > 0 || load.connections > 0 || load.queued > 0;
+    Ok(is_used.then_some("Server still has connections attached to it, cannot remove it."))
 }
 
 /// The word at a place; empty where there is none.
@@ -423,10 +452,7 @@ fn rename(asked: &Asked<'_>, server: &Found, name: &str) -> Reply {
     }
     let subjects = asked.subjects;
     let (backend, place) = (server.backend, server.place);
-    match subjects
-        .running
-        .rename_server(&subjects.shared, backend, place, name)
-    {
+    match subjects.shared.rename_server(backend, place, name) {
         Ok(()) => {
             subjects.workers.wake_all();
             Reply::Noted("Server name updated.\n".to_owned())
